@@ -1,0 +1,27 @@
+//! The one hash, and its named seeds. Persisted: changing either changes a format.
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// What a hash is for. One seed for each, so that filters of one key are independent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HashUse {
+    /// Blocked Bloom filters of tables.
+    BlockedBloom,
+    /// The Bloom filter of a memtable; never persisted.
+    Memtable,
+}
+
+impl HashUse {
+    const fn seed(self) -> u64 {
+        match self {
+            HashUse::BlockedBloom => 0x7472_6f6d_6d65_6c01,
+            HashUse::Memtable => 0x7472_6f6d_6d65_6c02,
+        }
+    }
+}
+
+/// The hash of a key for one use (XXH3, 64 bits).
+#[inline]
+pub fn hash_key(key: &[u8], hash_use: HashUse) -> u64 {
+    xxh3_64_with_seed(key, hash_use.seed())
+}

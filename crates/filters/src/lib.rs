@@ -1,0 +1,18 @@
+//! The filters of Trommel: keys and bytes in, answers out. No files, no threads, no clock.
+//!
+//! Everything here answers one question: *which sorted runs may hold this key, or this key range?*
+//! A run that is left out surely holds nothing.
+
+mod filter;
+mod hash;
+mod query;
+mod shape;
+mod wire;
+
+pub use filter::{
+    FilterKind, GlobalFilter, LineCounter, PointFilter, RangeFilter, Trace, Untraced,
+};
+pub use hash::{HashUse, hash_key};
+pub use query::{KeyRange, Query};
+pub use shape::{Codes, FlushNumber, RunIndex, Shape, Span};
+pub use wire::{Corrupt, Reader, Writer};

@@ -1,0 +1,84 @@
+//! An entry: user key, sequence number, kind, value; and the order of entries.
+//! ```text
+//! order    key a, seq 9  <  key a, seq 4  <  key b, seq 7      (keys up, ages from new to old)
+//! ```
+//! Invariant: no two entries of a store share key and sequence number.
+
+use std::cmp::Ordering;
+
+/// The longest key a store takes, in bytes.
+pub const KEY_BYTES_MAX: usize = 64 << 10;
+/// The longest value a store takes, in bytes.
+pub const VALUE_BYTES_MAX: usize = 1 << 30;
+
+/// One per write. A snapshot is a sequence number that merges must respect.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Sequence(pub u64);
+
+impl Sequence {
+    /// Above every sequence number that is ever given.
+    pub const MAX: Sequence = Sequence(u64::MAX);
+}
+
+/// What an entry does to its key. The numbers are on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// The key has this value.
+    Put = 0,
+    /// The key is gone.
+    Delete = 1,
+    /// All keys from this one up to the value (excluded) are gone. Numbered, not yet written.
+    DeleteRange = 2,
+    /// As `Put`, until a time. Numbered, not yet written.
+    PutWithExpiry = 3,
+}
+
+impl Kind {
+    /// None: no kind has this number.
+    pub fn from_number(number: u8) -> Option<Kind> {
+        [Kind::Put, Kind::Delete, Kind::DeleteRange, Kind::PutWithExpiry]
+            .into_iter()
+            .find(|kind| *kind as u8 == number)
+    }
+}
+
+/// An entry that is read in place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry<'a> {
+    /// The user's key.
+    pub key: &'a [u8],
+    /// When it was written.
+    pub sequence: Sequence,
+    /// What it does.
+    pub kind: Kind,
+    /// The value; empty for a deletion.
+    pub value: &'a [u8],
+}
+
+impl Entry<'_> {
+    /// Its place among the entries.
+    pub fn order(&self, other: &Entry<'_>) -> Ordering {
+        order((self.key, self.sequence), (other.key, other.sequence))
+    }
+}
+
+/// Keys up; of one key, the newest first.
+#[inline]
+pub fn order(a: (&[u8], Sequence), b: (&[u8], Sequence)) -> Ordering {
+    a.0.cmp(b.0).then(b.1.cmp(&a.1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn newer_entries_of_a_key_come_first() {
+        let key = |key: &'static [u8], sequence| (key, Sequence(sequence));
+        assert_eq!(order(key(b"a", 9), key(b"a", 4)), Ordering::Less);
+        assert_eq!(order(key(b"a", 4), key(b"b", 9)), Ordering::Less);
+        assert_eq!(Kind::from_number(1), Some(Kind::Delete));
+        assert_eq!(Kind::from_number(4), None);
+    }
+}

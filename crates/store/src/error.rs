@@ -1,0 +1,105 @@
+//! What can go wrong, told apart by what the caller can do.
+
+use std::path::PathBuf;
+
+/// The result of everything that touches the store.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What went wrong, where, and so what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The disk refused. Free space or mend the disk, then try again.
+    #[error("{path}: {source}", path = path.display())]
+    Io {
+        /// The file or folder that was asked for.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// The bytes are wrong. Restore the file from a copy; what it held cannot be trusted.
+    #[error("{path} is damaged at byte {offset}: {what}", path = path.display())]
+    Corrupt {
+        /// The damaged file.
+        path: PathBuf,
+        /// Where the damage was seen.
+        offset: u64,
+        /// What was expected there.
+        what: String,
+    },
+    /// The folder holds files, but no store. Name another folder, or an empty one.
+    #[error("{path} is not a Trommel store: it has files, but no MANIFEST", path = path.display())]
+    NotAStore {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The folder holds no store, and none was to be made.
+    #[error("{path}: there is no store here", path = path.display())]
+    Missing {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Another version of Trommel wrote this. Use that version, or load the data anew.
+    #[error("{path} has format version {found}; this Trommel reads version {known}", path = path.display())]
+    Version {
+        /// The file that names the version.
+        path: PathBuf,
+        /// The version found.
+        found: u32,
+        /// The version this program reads.
+        known: u32,
+    },
+    /// Another process, or another handle, has the store open. Close it first.
+    #[error("{path} is open elsewhere: one process at a time can use a store", path = path.display())]
+    Locked {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A key is longer than a store takes.
+    #[error("a key of {len} bytes: a key has at most {max} bytes")]
+    KeyTooLong {
+        /// Its length, in bytes.
+        len: usize,
+        /// The longest allowed.
+        max: usize,
+    },
+    /// A value is longer than a store takes.
+    #[error("a value of {len} bytes: a value has at most {max} bytes")]
+    ValueTooLong {
+        /// Its length, in bytes.
+        len: usize,
+        /// The longest allowed.
+        max: usize,
+    },
+    /// An option has a value that makes no sense.
+    #[error("option {option}: {problem}")]
+    Option {
+        /// The option's name.
+        option: &'static str,
+        /// What is wrong, and what would be right.
+        problem: String,
+    },
+    /// Background work failed and writes have stopped; reads go on. What failed first is told here.
+    #[error("writing has stopped: {cause}")]
+    Stopped {
+        /// The first failure.
+        cause: String,
+    },
+}
+
+impl Error {
+    /// Wraps what the operating system said about `path`.
+    pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Error {
+        let path = path.into();
+        move |source| Error::Io { path, source }
+    }
+
+    /// Damage in `path` at `offset`.
+    pub(crate) fn corrupt(
+        path: impl Into<PathBuf>,
+        offset: u64,
+        what: impl Into<String>,
+    ) -> Error {
+        Error::Corrupt { path: path.into(), offset, what: what.into() }
+    }
+}

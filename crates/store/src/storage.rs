@@ -1,0 +1,56 @@
+//! The one door to the disk.
+//! ```text
+//! Db -> Storage -> Disk     the real one
+//!               -> Memory   knows what was synced; crashes, fails and damages on request
+//! ```
+//! Invariant: nothing else in the store names `std::fs`.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A place where files live.
+pub trait Storage: Send + Sync {
+    /// Makes a folder and its parents; no error if it is there.
+    fn create_dir(&self, dir: &Path) -> io::Result<()>;
+    /// Whether the folder is there.
+    fn dir_exists(&self, dir: &Path) -> bool;
+    /// The names of the files and folders in a folder, sorted.
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
+    /// Makes a file that is written from the start; one of that name is emptied.
+    fn create(&self, path: &Path) -> io::Result<Box<dyn Append>>;
+    /// Opens a file for reading.
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadAt>>;
+    /// Removes a file.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Gives a file another name, replacing what had it. Durable after `sync_dir`.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Gives a file a second name.
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Makes creations, renames and removals in a folder durable.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+    /// Takes a file as a lock until the value is dropped. `WouldBlock`: someone else has it.
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>>;
+    /// Bytes that can still be written below a folder.
+    fn free_space(&self, dir: &Path) -> io::Result<u64>;
+}
+
+/// A file that grows at its end.
+pub trait Append: Send {
+    /// Adds bytes at the end. After an error the file's end is unknown: write no more to it.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
+    /// Makes all that was appended durable.
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+/// A file that is read anywhere, by many threads at once.
+pub trait ReadAt: Send + Sync {
+    /// Its length in bytes.
+    fn size(&self) -> io::Result<u64>;
+    /// Fills `buffer` from `offset` on. `UnexpectedEof` if the file ends before.
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
+    /// Several reads at once: submitted together, collected together.
+    fn read_many(&self, reads: &mut [(u64, &mut [u8])]) -> io::Result<()> {
+        reads.iter_mut().try_for_each(|(offset, buffer)| self.read_at(*offset, buffer))
+    }
+}

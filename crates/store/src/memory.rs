@@ -97,8 +97,8 @@ impl Memory {
     }
 
     /// The disk as it is after a power cut: what was synced is there; of what was not, `seed`
-    /// decides. A file's unsynced bytes survive up to some point and may end in zeros or in
-    /// rubbish; changes of names have happened or not. Locks and faults are gone.
+    /// decides. A file's unsynced bytes survive up to some point and may end in zeros or, behind
+    /// synced bytes, in rubbish; changes of names have happened or not. Locks and faults are gone.
     pub fn crash(&self, seed: u64) -> Memory {
         self.after_crash(Fate::Drawn(Random(seed)))
     }
@@ -223,7 +223,7 @@ fn content_after_crash(content: &Content, fate: &mut Fate) -> Content {
         bytes.extend_from_slice(&unsynced[..kept]);
         match random.below(4) {
             0 => bytes.extend(std::iter::repeat_n(0, torn)),
-            1 => bytes.extend((0..torn).map(|_| random.next() as u8)),
+            1 if content.synced_len > 0 => bytes.extend((0..torn).map(|_| random.next() as u8)),
             _ => {}
         }
     }

@@ -3,15 +3,21 @@
 
 mod block;
 mod block_cursor;
+mod cache;
 mod cursor;
 mod disk;
 mod entry;
 mod error;
+mod fences;
 mod memory;
 mod memtable;
 mod record;
 mod skiplist;
 mod storage;
+mod table;
+mod table_cursor;
+mod table_format;
+mod table_writer;
 mod value;
 mod wal;
 

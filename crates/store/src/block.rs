@@ -15,32 +15,13 @@ use std::ops::Range;
 use trommel_filters::{Corrupt, Reader, Writer};
 
 use crate::entry::{Entry, Kind, Sequence, order};
+use crate::keys::common_prefix;
 
 /// Entries from one restart to the next.
 const RESTART_INTERVAL: usize = 16;
 const KIND_BITS: u32 = 3;
 /// The largest sequence number that a block can hold.
 pub(crate) const SEQUENCE_MAX: Sequence = Sequence(u64::MAX >> KIND_BITS);
-
-/// How many bytes `a` and `b` have in common from the start.
-#[inline]
-pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
-    let len = a.len().min(b.len());
-    let mut at = 0;
-    while at + 8 <= len {
-        let word =
-            |bytes: &[u8]| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
-        let difference = word(a) ^ word(b);
-        if difference != 0 {
-            return at + difference.trailing_zeros() as usize / 8;
-        }
-        at += 8;
-    }
-    while at < len && a[at] == b[at] {
-        at += 1;
-    }
-    at
-}
 
 /// Entries are added in order, then taken out as a block.
 #[derive(Default)]

@@ -1,0 +1,271 @@
+//! A run: disjoint tables in key order, read as one.
+//! ```text
+//! run      [a .. f] [h .. k] [m .. z]
+//! find(g)  none: no table covers it
+//! ```
+//! Invariant: there is a table, and each ends before the next begins.
+
+use std::sync::Arc;
+
+use trommel_filters::Span;
+
+use crate::cursor::{Cursor, Reads};
+use crate::entry::Entry;
+use crate::error::Result;
+use crate::table::Table;
+use crate::table_cursor::TableCursor;
+use crate::value::Value;
+
+/// A table, and the flush numbers of its entries.
+#[derive(Clone)]
+pub(crate) struct RunTable {
+    pub(crate) table: Arc<Table>,
+    pub(crate) span: Span,
+}
+
+/// Disjoint tables in key order.
+#[derive(Clone)]
+pub(crate) struct Run {
+    tables: Vec<RunTable>,
+    span: Span,
+}
+
+impl Run {
+    /// None if there are no tables, or if two of them overlap or are out of order.
+    pub(crate) fn new(tables: Vec<RunTable>) -> Option<Run> {
+        let apart = |pair: &[RunTable]| pair[0].table.last_key() < pair[1].table.first_key();
+        let disjoint = tables.windows(2).all(apart);
+        let span = tables.iter().map(|table| table.span).reduce(Span::hull)?;
+        disjoint.then_some(Run { tables, span })
+    }
+
+    /// The least span that covers its tables' spans.
+    pub(crate) fn span(&self) -> Span {
+        self.span
+    }
+
+    /// In key order.
+    pub(crate) fn tables(&self) -> &[RunTable] {
+        &self.tables
+    }
+
+    /// The one table whose bounds `key` is within. None: the run does not hold the key.
+    #[inline]
+    pub(crate) fn find(&self, key: &[u8]) -> Option<&RunTable> {
+        let found = self.tables.get(self.first_ending_at_or_after(key))?;
+        (found.table.first_key() <= key).then_some(found)
+    }
+
+    /// A cursor at no entry. It reads nothing of tables that it does not come to.
+    pub(crate) fn cursor(self: &Arc<Self>) -> RunCursor {
+        let (run, reads) = (Arc::clone(self), Reads::default());
+        RunCursor { run, number: 0, place: None, fill_cache: true, reads }
+    }
+
+    /// The size of its files.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.tables.iter().map(|table| table.table.bytes()).sum()
+    }
+
+    pub(crate) fn entry_count(&self) -> u64 {
+        self.tables.iter().map(|table| table.table.entry_count()).sum()
+    }
+
+    fn first_ending_at_or_after(&self, key: &[u8]) -> usize {
+        self.tables.partition_point(|table| table.table.last_key() < key)
+    }
+}
+
+/// A cursor over a run, which it keeps alive.
+pub(crate) struct RunCursor {
+    run: Arc<Run>,
+    number: usize,
+    /// The cursor of table `number`. None: past either end, or nothing was read yet.
+    place: Option<TableCursor>,
+    fill_cache: bool,
+    /// What cursors of tables that were left have read.
+    reads: Reads,
+}
+
+impl RunCursor {
+    /// Whether the blocks that it reads are kept in the cache: not if each is read but once.
+    #[must_use]
+    pub(crate) fn fill_cache(mut self, fill_cache: bool) -> Self {
+        self.fill_cache = fill_cache;
+        self
+    }
+
+    /// Past either end.
+    fn leave(&mut self) {
+        if let Some(mut place) = self.place.take() {
+            self.reads += place.reads();
+        }
+    }
+
+    /// The cursor of table `number`, wherever in it. Requires: there is such a table.
+    fn enter(&mut self, number: usize) -> &mut TableCursor {
+        if self.number != number {
+            self.leave();
+        }
+        self.number = number;
+        let (table, fill_cache) = (&self.run.tables[number].table, self.fill_cache);
+        self.place.get_or_insert_with(|| table.cursor().fill_cache(fill_cache))
+    }
+}
+
+impl Cursor for RunCursor {
+    fn seek(&mut self, key: &[u8]) -> Result<()> {
+        let number = self.run.first_ending_at_or_after(key);
+        if number == self.run.tables.len() {
+            self.leave();
+            return Ok(());
+        }
+        self.enter(number).seek(key)
+    }
+
+    fn seek_first(&mut self) -> Result<()> {
+        self.enter(0).seek_first()
+    }
+
+    fn seek_before(&mut self, key: &[u8]) -> Result<()> {
+        let after = self.run.tables.partition_point(|table| table.table.first_key() < key);
+        match after.checked_sub(1) {
+            Some(number) => self.enter(number).seek_before(key),
+            None => {
+                self.leave();
+                Ok(())
+            }
+        }
+    }
+
+    fn seek_last(&mut self) -> Result<()> {
+        self.enter(self.run.tables.len() - 1).seek_last()
+    }
+
+    fn next(&mut self) -> Result<()> {
+        let Some(place) = &mut self.place else { return Ok(()) };
+        place.next()?;
+        let past_the_end = place.entry().is_none();
+        if past_the_end && self.number + 1 < self.run.tables.len() {
+            return self.enter(self.number + 1).seek_first();
+        }
+        Ok(())
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        let Some(place) = &mut self.place else { return Ok(()) };
+        place.prev()?;
+        let past_the_start = place.entry().is_none();
+        if past_the_start && self.number > 0 {
+            return self.enter(self.number - 1).seek_last();
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn entry(&self) -> Option<Entry<'_>> {
+        self.place.as_ref()?.entry()
+    }
+
+    fn value(&self) -> Value {
+        self.place.as_ref().map(Cursor::value).unwrap_or_default()
+    }
+
+    fn reads(&mut self) -> Reads {
+        let mut reads = std::mem::take(&mut self.reads);
+        if let Some(place) = &mut self.place {
+            reads += place.reads();
+        }
+        reads
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cursor::checks::{Owned, any_entries, any_moves, follows, sorted};
+    use crate::entry::Sequence;
+    use crate::table::tests::{Shelf, options};
+    use proptest::prelude::*;
+    use trommel_filters::FlushNumber;
+
+    /// Tables of about `count` entries each; a key's versions stay together.
+    fn run_of(shelf: &Shelf, list: &[Owned], count: usize) -> Arc<Run> {
+        let mut tables = Vec::new();
+        let mut rest = list;
+        while !rest.is_empty() {
+            let mut len = count.clamp(1, rest.len());
+            while len < rest.len() && rest[len].0 == rest[len - 1].0 {
+                len += 1;
+            }
+            let span = Span::of_flush(FlushNumber(tables.len() as u64));
+            tables.push(RunTable { table: shelf.table(&rest[..len], &options()), span });
+            rest = &rest[len..];
+        }
+        Arc::new(Run::new(tables).expect("in order"))
+    }
+
+    proptest! {
+        #[test]
+        fn a_run_is_a_sorted_list(
+            list in any_entries(150), moves in any_moves(), count in 1usize..60,
+        ) {
+            let list = sorted(list);
+            let run = run_of(&Shelf::new(1 << 20), &list, count);
+            follows(&mut run.cursor().fill_cache(false), &list, &moves);
+            prop_assert_eq!(run.entry_count(), list.len() as u64);
+            for (key, sequence, ..) in &list {
+                let found = run.find(key).expect("a table covers each of its keys");
+                let found = found.table.get(key, Sequence(*sequence), &mut Reads::default());
+                prop_assert_eq!(found.unwrap().map(|found| found.sequence.0), Some(*sequence));
+            }
+        }
+    }
+
+    #[test]
+    fn keys_between_tables_are_in_none() {
+        let shelf = Shelf::new(0);
+        let list: Vec<Owned> = [b"b", b"d"].map(|key| Shelf::put(key, 1, b"")).to_vec();
+        let run = run_of(&shelf, &list, 1);
+        assert_eq!(run.tables().len(), 2);
+        assert_eq!((run.span().lo(), run.span().hi()), (FlushNumber(0), FlushNumber(2)));
+        assert!(run.find(b"b").is_some() && run.find(b"d").is_some());
+        assert!([b"a", b"c", b"e"].iter().all(|key| run.find(*key).is_none()));
+        assert!(run.bytes() > 100);
+    }
+
+    #[test]
+    fn tables_that_overlap_or_are_out_of_order_are_no_run() {
+        let shelf = Shelf::new(0);
+        let table = |keys: &[&[u8]]| {
+            let list: Vec<Owned> = keys.iter().map(|key| Shelf::put(key, 1, b"")).collect();
+            let span = Span::of_flush(FlushNumber(1));
+            RunTable { table: shelf.table(&list, &options()), span }
+        };
+        let (early, late, wide) = (table(&[b"a"]), table(&[b"b"]), table(&[b"a", b"c"]));
+        assert!(Run::new(vec![]).is_none());
+        assert!(Run::new(vec![early.clone(), late.clone()]).is_some());
+        assert!(Run::new(vec![late.clone(), early.clone()]).is_none());
+        assert!(Run::new(vec![wide, late]).is_none());
+        assert!(Run::new(vec![early.clone(), early]).is_none());
+    }
+
+    #[test]
+    fn a_cursor_reads_only_what_it_comes_to() {
+        let list: Vec<Owned> =
+            (0..90u8).map(|number| Shelf::put(&[number], 1, &[number; 50])).collect();
+        let run = run_of(&Shelf::new(0), &list, 30);
+        let mut cursor = run.cursor();
+        assert_eq!(cursor.reads(), Reads::default());
+        cursor.seek(&[40]).unwrap();
+        let reads = cursor.reads();
+        assert_eq!((reads.blocks, reads.disk_reads), (1, 1));
+        (0..30).for_each(|_| cursor.next().unwrap());
+        assert_eq!(cursor.entry().unwrap().key, [70]);
+        let blocks: usize = run.tables().iter().map(|table| table.table.block_count()).sum();
+        assert!((1..blocks as u64).contains(&cursor.reads().blocks));
+        cursor.seek(&[200]).unwrap();
+        assert_eq!(cursor.entry(), None);
+        assert_eq!(cursor.reads(), Reads::default());
+    }
+}

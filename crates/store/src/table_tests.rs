@@ -355,13 +355,14 @@ fn the_bytes_are_those_of_the_format() {
 }
 
 /// A table of two entries, part by part.
-const GOLDEN: [&str; 8] = [
-    "000405186472756d736965766504010021", // the block's entries
-    "730000000001000000002a8bd2ba",       // its restarts, its trailer
-    "011f02000000",                       // index
-    "02010e0304046472756d056472756d73",   // properties
-    "0200",                               // section list: how many
-    "0100001f00000000000000060000000000000014504ee5", // index: at 31, 6 bytes
-    "020000250000000000000010000000000000006907eb38", // properties: at 37, 16 bytes
-    "30000000c30ef612010000004c2f5cd254524d4c54424c00", // tail
+const GOLDEN: [&str; 9] = [
+    "010000000d0000000000000000000000", // the block's lengths and its restart
+    "000405186472756d0401002173",       // its heads
+    "736965766500d1073852",             // its value, its trailer
+    "012702000000",                     // index
+    "02010e0304046472756d056472756d73", // properties
+    "0200",                             // section list: how many
+    "01000027000000000000000600000000000000018fa3b4", // index: at 39, 6 bytes
+    "0200002d0000000000000010000000000000006907eb38", // properties: at 45, 16 bytes
+    "3000000090f4f6a801000000e46bf16854524d4c54424c00", // tail
 ];

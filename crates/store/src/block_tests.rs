@@ -76,7 +76,8 @@ fn compressible_blocks_are_compressed() {
     let list: Vec<Owned> = (0..40u8).map(|i| (vec![i, 1], 5, Kind::Put, vec![i; 100])).collect();
     let raw = build(&list);
     let (mut packed, mut plain) = (Vec::new(), Vec::new());
-    (seal(&raw, true, &mut packed), seal(&raw, false, &mut plain));
+    seal(&raw, true, &mut packed);
+    seal(&raw, false, &mut plain);
     assert!(packed.len() < raw.len() / 2 && plain.len() == raw.len() + 5);
     for sealed in [packed, plain] {
         let block = unseal(sealed.clone()).unwrap();
@@ -156,7 +157,8 @@ proptest! {
             cursor.seek_first();
             let mut count = 0;
             while cursor.entry().is_some() {
-                (count += 1, cursor.next());
+                count += 1;
+                cursor.next();
             }
             prop_assert_eq!(count, block.entry_count());
             for owned in &list {

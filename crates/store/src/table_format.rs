@@ -211,7 +211,8 @@ impl Index {
             return Err(input.corrupt("a block count that cannot be"));
         }
         let (mut offsets, mut ranks) = (vec![0], vec![0]);
-        (offsets.reserve_exact(block_count), ranks.reserve_exact(block_count));
+        offsets.reserve_exact(block_count);
+        ranks.reserve_exact(block_count);
         let (mut separators, mut ends) = (Vec::new(), Vec::with_capacity(block_count));
         let mut continued = Vec::new();
         for block in 0..block_count {

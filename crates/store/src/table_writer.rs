@@ -74,7 +74,8 @@ impl FilterFeed {
             self.builder.add(&self.keys[key_start..key_end]);
             key_start = key_end;
         }
-        (self.keys.clear(), self.key_ends.clear());
+        self.keys.clear();
+        self.key_ends.clear();
         self.seconds += start.elapsed().as_secs_f64();
     }
 

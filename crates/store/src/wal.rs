@@ -233,7 +233,9 @@ mod tests {
         assert!(WalBatch::decode(&[&bytes[..], &[0]].concat()).is_err());
         assert!(WalBatch::decode(&[0, 1, 9, 1, b'k']).is_err(), "an unknown kind");
         let mut out = Writer::new();
-        (out.varint(1), out.varint(u64::MAX), out.bytes(&[1, 0, 1, 0]));
+        out.varint(1);
+        out.varint(u64::MAX);
+        out.bytes(&[1, 0, 1, 0]);
         assert!(WalBatch::decode(out.as_slice()).is_err(), "a count that is a lie");
         let last = encoded(u64::MAX - 1, &MIXED[..2]);
         assert!(WalBatch::decode(&last).is_err(), "sequence numbers that overflow");

@@ -1,0 +1,105 @@
+//! Tests of the simulated disk: what crashes, faults and damage leave.
+
+use super::*;
+
+fn disk_with(path: &str, synced: &[u8], unsynced: &[u8]) -> Memory {
+    let disk = Memory::new();
+    disk.create_dir(Path::new("db")).unwrap();
+    let mut file = disk.create(Path::new(path)).unwrap();
+    file.append(synced).unwrap();
+    file.sync().unwrap();
+    file.append(unsynced).unwrap();
+    disk
+}
+
+#[test]
+fn a_crash_keeps_what_was_synced_and_a_prefix_of_the_rest() {
+    let disk = disk_with("db/x", b"synced", b"unsynced");
+    disk.sync_dir(Path::new("db")).unwrap();
+    assert_eq!(disk.crash_hard().file("db/x").unwrap(), b"synced");
+    let mut lens = BTreeSet::new();
+    for seed in 0..200 {
+        let bytes = disk.crash(seed).file("db/x").expect("the name was synced");
+        assert_eq!(bytes, disk.crash(seed).file("db/x").unwrap(), "one seed, one history");
+        assert_eq!(&bytes[..6], b"synced");
+        assert!(bytes.len() <= 14);
+        lens.insert(bytes.len());
+    }
+    assert!(lens.contains(&6) && lens.contains(&14) && lens.len() > 5, "{lens:?}");
+    assert_eq!(disk.file("db/x").unwrap(), b"syncedunsynced", "the old disk is as it was");
+}
+
+#[test]
+fn names_that_were_not_synced_may_be_lost() {
+    let disk = disk_with("db/x", b"data", b"");
+    assert_eq!(disk.crash_hard().file("db/x"), None);
+    let there = (0..100).filter(|&seed| disk.crash(seed).file("db/x").is_some()).count();
+    assert!((1..100).contains(&there), "{there}");
+}
+
+#[test]
+fn a_rename_happens_as_a_whole_or_not_at_all() {
+    let disk = disk_with("db/new", b"new", b"");
+    disk.put_file("db/CURRENT", b"old");
+    disk.sync_dir(Path::new("db")).unwrap();
+    disk.rename(Path::new("db/new"), Path::new("db/CURRENT")).unwrap();
+    let mut seen = BTreeSet::new();
+    for seed in 0..100 {
+        let after = disk.crash(seed);
+        let current = after.file("db/CURRENT").expect("one of the two");
+        assert_eq!(after.file("db/new").is_some(), current == b"old");
+        seen.insert(current);
+    }
+    assert_eq!(seen.len(), 2);
+    disk.sync_dir(Path::new("db")).unwrap();
+    assert_eq!(disk.crash_hard().file("db/CURRENT").unwrap(), b"new");
+}
+
+#[test]
+fn a_removal_that_was_not_synced_may_be_undone() {
+    let disk = Memory::new();
+    disk.put_file("db/x", b"data");
+    disk.remove(Path::new("db/x")).unwrap();
+    assert_eq!(disk.file("db/x"), None);
+    assert_eq!(disk.crash_hard().file("db/x").unwrap(), b"data");
+}
+
+#[test]
+fn faults_strike_once_and_a_full_disk_stays_full() {
+    let disk = Memory::new();
+    disk.create_dir(Path::new("db")).unwrap();
+    let mut file = disk.create(Path::new("db/x")).unwrap();
+    disk.fail_at(1, Fault::Io);
+    file.append(b"one").unwrap();
+    assert_eq!(file.append(b"two").unwrap_err().kind(), io::ErrorKind::Other);
+    assert!(b"onetwo".starts_with(&disk.file("db/x").unwrap()));
+    file.append(b"three").unwrap();
+    disk.no_space(true);
+    assert_eq!(file.append(b"four").unwrap_err().kind(), io::ErrorKind::StorageFull);
+    assert_eq!(file.append(b"four").unwrap_err().kind(), io::ErrorKind::StorageFull);
+    assert_eq!(disk.free_space(Path::new("db")).unwrap(), 0);
+    assert!(disk.open(Path::new("db/x")).unwrap().size().unwrap() >= 8);
+    disk.no_space(false);
+    file.sync().unwrap();
+    assert_eq!(disk.operations(), 11);
+}
+
+#[test]
+fn locks_vanish_with_a_crash() {
+    let disk = Memory::new();
+    disk.create_dir(Path::new("db")).unwrap();
+    let held = disk.lock(Path::new("db/LOCK")).unwrap();
+    assert!(disk.clone().lock(Path::new("db/LOCK")).is_err());
+    assert!(disk.crash(1).lock(Path::new("db/LOCK")).is_ok());
+    drop(held);
+    assert!(disk.lock(Path::new("db/LOCK")).is_ok());
+}
+
+#[test]
+fn damage_is_done_where_it_is_asked() {
+    let disk = Memory::new();
+    disk.put_file("db/x", [0u8, 0, 0]);
+    disk.flip_bit("db/x", 1, 3);
+    disk.truncate("db/x", 2);
+    assert_eq!(disk.file("db/x").unwrap(), [0, 8]);
+}

@@ -3,12 +3,16 @@
 //! Everything here answers one question: *which sorted runs may hold this key, or this key range?*
 //! A run that is left out surely holds nothing.
 
+mod bits;
+mod bloom;
 mod filter;
 mod hash;
 mod query;
 mod shape;
 mod wire;
 
+pub use bits::AlignedBytes;
+pub use bloom::{BlockedBloom, BlockedBloomBuilder};
 pub use filter::{
     FilterKind, GlobalFilter, LineCounter, PointFilter, RangeFilter, Trace, Untraced,
 };

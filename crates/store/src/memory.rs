@@ -1,0 +1,555 @@
+//! A simulated disk that knows what was synced, and crashes, fails and rots on request.
+//! ```text
+//! file     [ synced bytes | unsynced bytes ]      a crash keeps the first, and of the second a prefix
+//! folder   [ synced names | changes of names ]    a crash keeps the first, and of the second some
+//! ```
+//! Invariant: the same calls and the same seed give the same disk. Folders are durable at once;
+//! a rename is one change: after a crash it has happened as a whole or not at all.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::storage::{Append, ReadAt, Storage};
+
+/// A disk in memory. A clone is another door to the same disk.
+#[derive(Clone, Default)]
+pub struct Memory {
+    state: Arc<Mutex<State>>,
+}
+
+/// How an operation is made to fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The disk reports an error.
+    Io,
+    /// The disk reports that it is full.
+    NoSpace,
+}
+
+impl Fault {
+    fn error(self) -> io::Error {
+        match self {
+            Fault::Io => io::Error::other("simulated input/output error"),
+            Fault::NoSpace => io::ErrorKind::StorageFull.into(),
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct Content {
+    bytes: Vec<u8>,
+    synced_len: usize,
+}
+
+type File = Arc<Mutex<Content>>;
+
+/// Names that change together, and the file each names afterwards.
+type NameChange = Vec<(PathBuf, Option<File>)>;
+
+#[derive(Default)]
+struct State {
+    dirs: BTreeSet<PathBuf>,
+    names: BTreeMap<PathBuf, File>,
+    names_synced: BTreeMap<PathBuf, File>,
+    /// What happened to names since their folders were synced, in order.
+    changes: Vec<NameChange>,
+    locks: BTreeSet<PathBuf>,
+    operations: u64,
+    /// The operation that fails, counted as `operations` counts.
+    fault: Option<(u64, Fault)>,
+    no_space: bool,
+}
+
+/// How a crash treats what was not synced.
+enum Fate {
+    Lost,
+    Drawn(Random),
+}
+
+/// SplitMix64: small, and the same everywhere.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `bound`. Requires: bound > 0.
+    fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound as u64) as usize
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Memory {
+    /// An empty disk.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The disk as it is after a power cut: what was synced is there; of what was not, `seed`
+    /// decides. A file's unsynced bytes survive up to some point and may end in zeros or, behind
+    /// synced bytes, in rubbish; changes of names have happened or not. Locks and faults are gone.
+    pub fn crash(&self, seed: u64) -> Memory {
+        self.after_crash(Fate::Drawn(Random(seed)))
+    }
+
+    /// The disk as it is after a power cut that lost everything that was not synced.
+    pub fn crash_hard(&self) -> Memory {
+        self.after_crash(Fate::Lost)
+    }
+
+    /// Makes an operation fail, once: `n` operations from now succeed before it.
+    pub fn fail_at(&self, n: u64, kind: Fault) {
+        let mut state = self.state();
+        state.fault = Some((state.operations + n, kind));
+    }
+
+    /// From now on every write fails because the disk is full; or no longer.
+    pub fn no_space(&self, full: bool) {
+        self.state().no_space = full;
+    }
+
+    /// How many operations there were, failed ones included.
+    pub fn operations(&self) -> u64 {
+        self.state().operations
+    }
+
+    /// A file's bytes. None: there is no such file.
+    pub fn file(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
+        let file = self.state().names.get(path.as_ref()).cloned()?;
+        let bytes = locked(&file).bytes.clone();
+        Some(bytes)
+    }
+
+    /// Puts a file in place, durably, its folder included.
+    pub fn put_file(&self, path: impl AsRef<Path>, bytes: impl Into<Vec<u8>>) {
+        let (path, bytes) = (path.as_ref().to_path_buf(), bytes.into());
+        let content = Content { synced_len: bytes.len(), bytes };
+        let file = Arc::new(Mutex::new(content));
+        let mut state = self.state();
+        if let Some(dir) = path.parent() {
+            state.add_dirs(dir);
+        }
+        state.names.insert(path.clone(), Arc::clone(&file));
+        state.names_synced.insert(path, file);
+    }
+
+    /// Flips one bit of a file. Requires: the file has that byte.
+    pub fn flip_bit(&self, path: impl AsRef<Path>, byte: u64, bit: u32) {
+        self.damage(path.as_ref(), |content| content.bytes[byte as usize] ^= 1 << (bit % 8));
+    }
+
+    /// Cuts a file off. Requires: there is such a file.
+    pub fn truncate(&self, path: impl AsRef<Path>, len: u64) {
+        self.damage(path.as_ref(), |content| content.bytes.truncate(len as usize));
+    }
+
+    fn damage(&self, path: &Path, damage: impl FnOnce(&mut Content)) {
+        let file = self.state().names.get(path).cloned();
+        let file = file.unwrap_or_else(|| panic!("{}: no such file to damage", path.display()));
+        let mut content = locked(&file);
+        damage(&mut content);
+        content.synced_len = content.synced_len.min(content.bytes.len());
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        locked(&self.state)
+    }
+
+    fn after_crash(&self, mut fate: Fate) -> Memory {
+        let state = self.state();
+        let mut names = state.names_synced.clone();
+        if let Fate::Drawn(random) = &mut fate {
+            for change in surviving(&state.changes, random) {
+                apply_change(&mut names, change);
+            }
+        }
+        let names = copy_files(names, |content| content_after_crash(content, &mut fate));
+        let dirs = state.dirs.clone();
+        let after = State { dirs, names_synced: names.clone(), names, ..State::default() };
+        Memory { state: Arc::new(Mutex::new(after)) }
+    }
+}
+
+/// The changes of names that a crash left: all, none, those up to a point, or any.
+fn surviving<'a>(changes: &'a [NameChange], random: &mut Random) -> Vec<&'a NameChange> {
+    let cut = random.below(changes.len() + 1);
+    match random.below(4) {
+        0 => Vec::new(),
+        1 => changes.iter().collect(),
+        2 => changes[..cut].iter().collect(),
+        _ => changes.iter().filter(|_| random.below(2) == 0).collect(),
+    }
+}
+
+fn apply_change(names: &mut BTreeMap<PathBuf, File>, change: &NameChange) {
+    for (path, file) in change {
+        match file {
+            Some(file) => names.insert(path.clone(), Arc::clone(file)),
+            None => names.remove(path),
+        };
+    }
+}
+
+/// New files under the same names; names that shared a file share the copy.
+fn copy_files(
+    names: BTreeMap<PathBuf, File>,
+    mut copy: impl FnMut(&Content) -> Content,
+) -> BTreeMap<PathBuf, File> {
+    let mut copies: BTreeMap<*const Mutex<Content>, File> = BTreeMap::new();
+    let mut copied = |file: File| {
+        let copy = || Arc::new(Mutex::new(copy(&locked(&file))));
+        Arc::clone(copies.entry(Arc::as_ptr(&file)).or_insert_with(copy))
+    };
+    names.into_iter().map(|(path, file)| (path, copied(file))).collect()
+}
+
+fn content_after_crash(content: &Content, fate: &mut Fate) -> Content {
+    let mut bytes = content.bytes[..content.synced_len].to_vec();
+    let unsynced = &content.bytes[content.synced_len..];
+    if let Fate::Drawn(random) = fate {
+        let kept = random.below(unsynced.len() + 1);
+        let torn = random.below(unsynced.len() - kept + 1);
+        bytes.extend_from_slice(&unsynced[..kept]);
+        match random.below(4) {
+            0 => bytes.extend(std::iter::repeat_n(0, torn)),
+            1 if content.synced_len > 0 => bytes.extend((0..torn).map(|_| random.next() as u8)),
+            _ => {}
+        }
+    }
+    Content { synced_len: bytes.len(), bytes }
+}
+
+fn not_found() -> io::Error {
+    io::ErrorKind::NotFound.into()
+}
+
+impl State {
+    /// Counts an operation, and fails if this one is to fail.
+    fn step(&mut self) -> io::Result<()> {
+        let number = self.operations;
+        self.operations += 1;
+        match self.fault {
+            Some((at, kind)) if at == number => {
+                self.fault = None;
+                Err(kind.error())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// As `step`, for what needs space.
+    fn step_writing(&mut self) -> io::Result<()> {
+        self.step()?;
+        if self.no_space { Err(Fault::NoSpace.error()) } else { Ok(()) }
+    }
+
+    fn has_dir(&self, dir: &Path) -> bool {
+        dir == Path::new("") || dir == Path::new("/") || self.dirs.contains(dir)
+    }
+
+    fn add_dirs(&mut self, dir: &Path) {
+        self.dirs.extend(dir.ancestors().map(Path::to_path_buf));
+    }
+
+    fn require_parent(&self, path: &Path) -> io::Result<()> {
+        let there = path.parent().is_some_and(|dir| self.has_dir(dir));
+        if there { Ok(()) } else { Err(not_found()) }
+    }
+
+    fn find(&self, path: &Path) -> io::Result<File> {
+        self.names.get(path).cloned().ok_or_else(not_found)
+    }
+
+    fn change_names(&mut self, change: NameChange) {
+        apply_change(&mut self.names, &change);
+        self.changes.push(change);
+    }
+}
+
+impl Storage for Memory {
+    fn create_dir(&self, dir: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        state.step_writing()?;
+        state.add_dirs(dir);
+        Ok(())
+    }
+
+    fn dir_exists(&self, dir: &Path) -> bool {
+        self.state().has_dir(dir)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let mut state = self.state();
+        state.step()?;
+        if !state.has_dir(dir) {
+            return Err(not_found());
+        }
+        let paths = state.names.keys().chain(state.dirs.iter());
+        let inside = paths.filter(|path| path.parent() == Some(dir));
+        let names = inside.filter_map(|path| path.file_name());
+        let mut names: Vec<_> = names.map(|name| name.to_string_lossy().into_owned()).collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn Append>> {
+        let mut state = self.state();
+        state.step_writing()?;
+        state.require_parent(path)?;
+        let file = File::default();
+        state.change_names(vec![(path.to_path_buf(), Some(Arc::clone(&file)))]);
+        Ok(Box::new(Growing { disk: self.clone(), file }))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadAt>> {
+        let mut state = self.state();
+        state.step()?;
+        Ok(Arc::new(Opened { disk: self.clone(), file: state.find(path)? }))
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        state.step()?;
+        state.find(path)?;
+        state.change_names(vec![(path.to_path_buf(), None)]);
+        Ok(())
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        state.step_writing()?;
+        let file = state.find(from)?;
+        state.require_parent(to)?;
+        if from != to {
+            let (from, to) = (from.to_path_buf(), to.to_path_buf());
+            state.change_names(vec![(from, None), (to, Some(file))]);
+        }
+        Ok(())
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        state.step_writing()?;
+        let file = state.find(from)?;
+        state.require_parent(to)?;
+        if state.names.contains_key(to) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        state.change_names(vec![(to.to_path_buf(), Some(file))]);
+        Ok(())
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        state.step_writing()?;
+        if !state.has_dir(dir) {
+            return Err(not_found());
+        }
+        for mut change in std::mem::take(&mut state.changes) {
+            let inside = |(path, _): &mut (PathBuf, Option<File>)| path.parent() == Some(dir);
+            let durable: NameChange = change.extract_if(.., inside).collect();
+            apply_change(&mut state.names_synced, &durable);
+            if !change.is_empty() {
+                state.changes.push(change);
+            }
+        }
+        Ok(())
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
+        let mut state = self.state();
+        state.step()?;
+        state.require_parent(path)?;
+        if !state.locks.insert(path.to_path_buf()) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        if !state.names.contains_key(path) {
+            state.change_names(vec![(path.to_path_buf(), Some(File::default()))]);
+        }
+        Ok(Box::new(Lock { disk: self.clone(), path: path.to_path_buf() }))
+    }
+
+    fn free_space(&self, dir: &Path) -> io::Result<u64> {
+        const PLENTY: u64 = 1 << 40;
+        let mut state = self.state();
+        state.step()?;
+        let there = state.has_dir(dir);
+        if !there { Err(not_found()) } else { Ok(if state.no_space { 0 } else { PLENTY }) }
+    }
+}
+
+struct Lock {
+    disk: Memory,
+    path: PathBuf,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        self.disk.state().locks.remove(&self.path);
+    }
+}
+
+struct Growing {
+    disk: Memory,
+    file: File,
+}
+
+impl Append for Growing {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut state = self.disk.state();
+        let result = state.step_writing();
+        let written = match &result {
+            Ok(()) => bytes.len(),
+            Err(_) => Random(state.operations).below(bytes.len() + 1),
+        };
+        locked(&self.file).bytes.extend_from_slice(&bytes[..written]);
+        result
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.disk.state().step_writing()?;
+        let mut content = locked(&self.file);
+        content.synced_len = content.bytes.len();
+        Ok(())
+    }
+}
+
+struct Opened {
+    disk: Memory,
+    file: File,
+}
+
+impl ReadAt for Opened {
+    fn size(&self) -> io::Result<u64> {
+        self.disk.state().step()?;
+        Ok(locked(&self.file).bytes.len() as u64)
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.disk.state().step()?;
+        let content = locked(&self.file);
+        let start = usize::try_from(offset).map_err(|_| io::ErrorKind::UnexpectedEof)?;
+        let end = start.checked_add(buffer.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
+        let bytes = content.bytes.get(start..end).ok_or(io::ErrorKind::UnexpectedEof)?;
+        buffer.copy_from_slice(bytes);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn disk_with(path: &str, synced: &[u8], unsynced: &[u8]) -> Memory {
+        let disk = Memory::new();
+        disk.create_dir(Path::new("db")).unwrap();
+        let mut file = disk.create(Path::new(path)).unwrap();
+        file.append(synced).unwrap();
+        file.sync().unwrap();
+        file.append(unsynced).unwrap();
+        disk
+    }
+
+    #[test]
+    fn a_crash_keeps_what_was_synced_and_a_prefix_of_the_rest() {
+        let disk = disk_with("db/x", b"synced", b"unsynced");
+        disk.sync_dir(Path::new("db")).unwrap();
+        assert_eq!(disk.crash_hard().file("db/x").unwrap(), b"synced");
+        let mut lens = BTreeSet::new();
+        for seed in 0..200 {
+            let bytes = disk.crash(seed).file("db/x").expect("the name was synced");
+            assert_eq!(bytes, disk.crash(seed).file("db/x").unwrap(), "one seed, one history");
+            assert_eq!(&bytes[..6], b"synced");
+            assert!(bytes.len() <= 14);
+            lens.insert(bytes.len());
+        }
+        assert!(lens.contains(&6) && lens.contains(&14) && lens.len() > 5, "{lens:?}");
+        assert_eq!(disk.file("db/x").unwrap(), b"syncedunsynced", "the old disk is as it was");
+    }
+
+    #[test]
+    fn names_that_were_not_synced_may_be_lost() {
+        let disk = disk_with("db/x", b"data", b"");
+        assert_eq!(disk.crash_hard().file("db/x"), None);
+        let there = (0..100).filter(|&seed| disk.crash(seed).file("db/x").is_some()).count();
+        assert!((1..100).contains(&there), "{there}");
+    }
+
+    #[test]
+    fn a_rename_happens_as_a_whole_or_not_at_all() {
+        let disk = disk_with("db/new", b"new", b"");
+        disk.put_file("db/CURRENT", b"old");
+        disk.sync_dir(Path::new("db")).unwrap();
+        disk.rename(Path::new("db/new"), Path::new("db/CURRENT")).unwrap();
+        let mut seen = BTreeSet::new();
+        for seed in 0..100 {
+            let after = disk.crash(seed);
+            let current = after.file("db/CURRENT").expect("one of the two");
+            assert_eq!(after.file("db/new").is_some(), current == b"old");
+            seen.insert(current);
+        }
+        assert_eq!(seen.len(), 2);
+        disk.sync_dir(Path::new("db")).unwrap();
+        assert_eq!(disk.crash_hard().file("db/CURRENT").unwrap(), b"new");
+    }
+
+    #[test]
+    fn a_removal_that_was_not_synced_may_be_undone() {
+        let disk = Memory::new();
+        disk.put_file("db/x", b"data");
+        disk.remove(Path::new("db/x")).unwrap();
+        assert_eq!(disk.file("db/x"), None);
+        assert_eq!(disk.crash_hard().file("db/x").unwrap(), b"data");
+    }
+
+    #[test]
+    fn faults_strike_once_and_a_full_disk_stays_full() {
+        let disk = Memory::new();
+        disk.create_dir(Path::new("db")).unwrap();
+        let mut file = disk.create(Path::new("db/x")).unwrap();
+        disk.fail_at(1, Fault::Io);
+        file.append(b"one").unwrap();
+        assert_eq!(file.append(b"two").unwrap_err().kind(), io::ErrorKind::Other);
+        assert!(b"onetwo".starts_with(&disk.file("db/x").unwrap()));
+        file.append(b"three").unwrap();
+        disk.no_space(true);
+        assert_eq!(file.append(b"four").unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(file.append(b"four").unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(disk.free_space(Path::new("db")).unwrap(), 0);
+        assert!(disk.open(Path::new("db/x")).unwrap().size().unwrap() >= 8);
+        disk.no_space(false);
+        file.sync().unwrap();
+        assert_eq!(disk.operations(), 11);
+    }
+
+    #[test]
+    fn locks_vanish_with_a_crash() {
+        let disk = Memory::new();
+        disk.create_dir(Path::new("db")).unwrap();
+        let held = disk.lock(Path::new("db/LOCK")).unwrap();
+        assert!(disk.clone().lock(Path::new("db/LOCK")).is_err());
+        assert!(disk.crash(1).lock(Path::new("db/LOCK")).is_ok());
+        drop(held);
+        assert!(disk.lock(Path::new("db/LOCK")).is_ok());
+    }
+
+    #[test]
+    fn damage_is_done_where_it_is_asked() {
+        let disk = Memory::new();
+        disk.put_file("db/x", [0u8, 0, 0]);
+        disk.flip_bit("db/x", 1, 3);
+        disk.truncate("db/x", 2);
+        assert_eq!(disk.file("db/x").unwrap(), [0, 8]);
+    }
+}

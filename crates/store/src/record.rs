@@ -1,0 +1,365 @@
+//! Records in a file that only grows: the framing of the log and of the manifest.
+//! ```text
+//! file     header (the caller's bytes)   record   record   ...
+//! record   magic u32 | len u32 | payload checksum u32 | head checksum u32 | payload
+//!          \________ the head checksum covers these, the salt and the record's offset
+//! ```
+//! Invariant: a record is valid at its own offset, in a file of its own salt, and nowhere else; stale
+//! bytes and records quoted in a payload never look like records. So a bad record is the torn end
+//! of the file if no valid record starts anywhere after it, and damage if one does.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::storage::{Append, Storage};
+
+const MAGIC: [u8; 4] = *b"tRec";
+const LEN_AT: usize = MAGIC.len();
+const PAYLOAD_CHECKSUM_AT: usize = LEN_AT + size_of::<u32>();
+const HEAD_CHECKSUM_AT: usize = PAYLOAD_CHECKSUM_AT + size_of::<u32>();
+const HEAD_SIZE: usize = HEAD_CHECKSUM_AT + size_of::<u32>();
+const _: () = assert!(HEAD_SIZE == 16);
+
+/// Memory that a writer keeps between records; what a larger record took is given back.
+const BUFFER_KEPT_BYTES: usize = 1 << 20;
+
+/// Writes records, one append each.
+pub(crate) struct RecordWriter {
+    file: Box<dyn Append>,
+    path: PathBuf,
+    salt: u64,
+    len: u64,
+    buffer: Vec<u8>,
+    /// After a failure the file's end is unknown, and so nothing more is written.
+    failed: bool,
+}
+
+impl RecordWriter {
+    /// Makes the file, with its header. Nothing is durable before `sync` and the folder's sync.
+    pub(crate) fn create(
+        storage: &dyn Storage,
+        path: PathBuf,
+        salt: u64,
+        header: &[u8],
+    ) -> Result<Self> {
+        let mut file = storage.create(&path).map_err(Error::io(&path))?;
+        file.append(header).map_err(Error::io(&path))?;
+        let len = header.len() as u64;
+        Ok(RecordWriter { file, path, salt, len, buffer: Vec::new(), failed: false })
+    }
+
+    /// Adds a record. After an error the file takes no more records.
+    pub(crate) fn append(&mut self, payload: &[u8]) -> Result<()> {
+        let len = u32::try_from(payload.len());
+        let too_long = Error::ValueTooLong { len: payload.len(), max: u32::MAX as usize };
+        let head = encode_head(self.salt, self.len, len.map_err(|_| too_long)?, payload);
+        self.buffer.clear();
+        self.buffer.extend_from_slice(&head);
+        self.buffer.extend_from_slice(payload);
+        let written = self.unless_failed(|file, buffer| file.append(buffer));
+        self.len += self.buffer.len() as u64;
+        self.buffer.truncate(BUFFER_KEPT_BYTES);
+        self.buffer.shrink_to(BUFFER_KEPT_BYTES);
+        written
+    }
+
+    /// Makes every record so far durable. After an error the file takes no more records.
+    pub(crate) fn sync(&mut self) -> Result<()> {
+        self.unless_failed(|file, _| file.sync())
+    }
+
+    /// The file's length in bytes.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// The file that is written.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn unless_failed(
+        &mut self,
+        operation: impl FnOnce(&mut dyn Append, &[u8]) -> std::io::Result<()>,
+    ) -> Result<()> {
+        if self.failed {
+            let refused = std::io::Error::other("an earlier write to this file failed");
+            return Err(Error::io(&self.path)(refused));
+        }
+        let result = operation(self.file.as_mut(), &self.buffer);
+        self.failed = result.is_err();
+        result.map_err(Error::io(&self.path))
+    }
+}
+
+fn encode_head(salt: u64, offset: u64, len: u32, payload: &[u8]) -> [u8; HEAD_SIZE] {
+    let mut head = [0; HEAD_SIZE];
+    head[..LEN_AT].copy_from_slice(&MAGIC);
+    head[LEN_AT..PAYLOAD_CHECKSUM_AT].copy_from_slice(&len.to_le_bytes());
+    let payload_checksum = crc32c::crc32c(payload).to_le_bytes();
+    head[PAYLOAD_CHECKSUM_AT..HEAD_CHECKSUM_AT].copy_from_slice(&payload_checksum);
+    let head_checksum = head_checksum(salt, offset, &head[..HEAD_CHECKSUM_AT]);
+    head[HEAD_CHECKSUM_AT..].copy_from_slice(&head_checksum.to_le_bytes());
+    head
+}
+
+fn head_checksum(salt: u64, offset: u64, head: &[u8]) -> u32 {
+    let checksum = crc32c::crc32c(&salt.to_le_bytes());
+    let checksum = crc32c::crc32c_append(checksum, &offset.to_le_bytes());
+    crc32c::crc32c_append(checksum, head)
+}
+
+/// How a file of records ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tail {
+    /// With a whole record.
+    Clean,
+    /// With bytes that a crash left behind; the whole records end at `at`.
+    Torn {
+        /// Where the torn bytes begin.
+        at: u64,
+    },
+}
+
+/// Reads every record in order. Damage before the last whole record is an error.
+pub(crate) fn read_records(
+    storage: &dyn Storage,
+    path: &Path,
+    salt: u64,
+    expected_header: &[u8],
+    f: &mut dyn FnMut(u64 /*offset*/, &[u8]) -> Result<()>,
+) -> Result<Tail> {
+    let bytes = read_start(storage, path, u64::MAX)?;
+    let Some(found) = bytes.get(..expected_header.len()) else {
+        return Ok(Tail::Torn { at: 0 });
+    };
+    if found != expected_header {
+        return wrong_header(path, &bytes, expected_header);
+    }
+    let mut at = expected_header.len();
+    while at < bytes.len() {
+        let Some(payload) = record_at(&bytes, at, salt) else {
+            return bad_record(path, &bytes, at, salt);
+        };
+        f(at as u64, payload)?;
+        at += HEAD_SIZE + payload.len();
+    }
+    Ok(Tail::Clean)
+}
+
+/// The file's first bytes, at most `len`: what a caller looks at to tell versions apart.
+pub(crate) fn read_header(storage: &dyn Storage, path: &Path, len: usize) -> Result<Vec<u8>> {
+    read_start(storage, path, len as u64)
+}
+
+fn read_start(storage: &dyn Storage, path: &Path, len_max: u64) -> Result<Vec<u8>> {
+    let file = storage.open(path).map_err(Error::io(path))?;
+    let size = file.size().map_err(Error::io(path))?.min(len_max);
+    let too_large = || Error::corrupt(path, 0, "a file beyond memory");
+    let mut bytes = vec![0; usize::try_from(size).map_err(|_| too_large())?];
+    file.read_at(0, &mut bytes).map_err(Error::io(path))?;
+    Ok(bytes)
+}
+
+/// A crash may leave the start of a header and zeros in place of the rest of the file.
+fn wrong_header(path: &Path, bytes: &[u8], expected: &[u8]) -> Result<Tail> {
+    let right = bytes.iter().zip(expected).take_while(|(found, wanted)| found == wanted).count();
+    if bytes[right..].iter().all(|&byte| byte == 0) {
+        return Ok(Tail::Torn { at: 0 });
+    }
+    Err(Error::corrupt(path, right as u64, "the header of another kind of file"))
+}
+
+fn bad_record(path: &Path, bytes: &[u8], at: usize, salt: u64) -> Result<Tail> {
+    match (at + 1..bytes.len()).find(|&later| record_at(bytes, later, salt).is_some()) {
+        None => Ok(Tail::Torn { at: at as u64 }),
+        Some(later) => {
+            let what = format!("no valid record here, but one at byte {later}");
+            Err(Error::corrupt(path, at as u64, what))
+        }
+    }
+}
+
+/// The payload of the record that starts at `at`. None: no valid record starts there.
+fn record_at(bytes: &[u8], at: usize, salt: u64) -> Option<&[u8]> {
+    let rest = &bytes[at..];
+    if !rest.starts_with(&MAGIC) || rest.len() < HEAD_SIZE {
+        return None;
+    }
+    let word = |place: usize| {
+        let word = rest[place..place + 4].try_into().expect("four bytes of a whole head");
+        u32::from_le_bytes(word)
+    };
+    if head_checksum(salt, at as u64, &rest[..HEAD_CHECKSUM_AT]) != word(HEAD_CHECKSUM_AT) {
+        return None;
+    }
+    let end = HEAD_SIZE.checked_add(word(LEN_AT) as usize)?;
+    let payload = rest.get(HEAD_SIZE..end)?;
+    (crc32c::crc32c(payload) == word(PAYLOAD_CHECKSUM_AT)).then_some(payload)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::{Fault, Memory};
+
+    const HEADER: &[u8] = b"HEADv1\0\0";
+    const SALT: u64 = 7;
+
+    type Read = (Vec<(u64, Vec<u8>)>, Result<Tail>);
+
+    fn read(disk: &Memory, salt: u64) -> Read {
+        let mut records = Vec::new();
+        let tail = read_records(disk, Path::new("db/log"), salt, HEADER, &mut |at, payload| {
+            records.push((at, payload.to_vec()));
+            Ok(())
+        });
+        (records, tail)
+    }
+
+    fn write(disk: &Memory, payloads: &[&[u8]]) -> RecordWriter {
+        disk.create_dir(Path::new("db")).unwrap();
+        let path = PathBuf::from("db/log");
+        let mut writer = RecordWriter::create(disk, path, SALT, HEADER).unwrap();
+        payloads.iter().for_each(|payload| writer.append(payload).unwrap());
+        assert_eq!(writer.len(), disk.file("db/log").unwrap().len() as u64);
+        writer
+    }
+
+    fn payloads((records, _): &Read) -> Vec<&[u8]> {
+        records.iter().map(|(_, payload)| payload.as_slice()).collect()
+    }
+
+    /// Three records: at 8 (21 bytes), 29 (16 bytes) and 45 (22 bytes).
+    const THREE: [&[u8]; 3] = [b"first", b"", b"second"];
+    const STARTS: [usize; 4] = [8, 29, 45, 67];
+
+    #[test]
+    fn the_bytes_are_those_of_the_format() {
+        let disk = Memory::new();
+        write(&disk, &[b"first"]);
+        let expected: &[u8] = &[
+            b'H', b'E', b'A', b'D', b'v', b'1', 0, 0, // the header
+            b't', b'R', b'e', b'c', 5, 0, 0, 0, // magic, length
+            GOLDEN[0], GOLDEN[1], GOLDEN[2], GOLDEN[3], // checksum of the payload
+            GOLDEN[4], GOLDEN[5], GOLDEN[6], GOLDEN[7], // checksum of the head
+            b'f', b'i', b'r', b's', b't',
+        ];
+        assert_eq!(disk.file("db/log").unwrap(), expected);
+    }
+
+    const GOLDEN: [u8; 8] = [80, 161, 62, 138, 138, 54, 196, 246];
+
+    #[test]
+    fn records_come_back_in_order_with_their_places() {
+        let disk = Memory::new();
+        write(&disk, &THREE);
+        let (records, tail) = read(&disk, SALT);
+        assert_eq!(tail.unwrap(), Tail::Clean);
+        let starts: Vec<_> = records.iter().map(|(at, _)| *at as usize).collect();
+        assert_eq!(starts, STARTS[..3]);
+        assert_eq!(payloads(&read(&disk, SALT)), THREE);
+    }
+
+    #[test]
+    fn every_cut_is_a_torn_tail() {
+        let disk = Memory::new();
+        write(&disk, &THREE);
+        let whole = disk.file("db/log").unwrap();
+        for len in 0..whole.len() {
+            disk.put_file("db/log", &whole[..len]);
+            let result = read(&disk, SALT);
+            let kept = STARTS[1..].iter().filter(|&&end| end <= len).count();
+            assert_eq!(payloads(&result), THREE[..kept], "cut at {len}");
+            let clean = STARTS.contains(&len);
+            let at = if len < HEADER.len() { 0 } else { STARTS[kept] as u64 };
+            let expected = if clean { Tail::Clean } else { Tail::Torn { at } };
+            assert_eq!(result.1.unwrap(), expected, "cut at {len}");
+        }
+    }
+
+    #[test]
+    fn zeros_and_rubbish_at_the_end_are_a_torn_tail() {
+        let disk = Memory::new();
+        write(&disk, &THREE);
+        let whole = disk.file("db/log").unwrap();
+        for cut in 0..=whole.len() {
+            for fill in [&[0u8; 50][..], &[0xa5; 50], b"RectRectRectRectRectRectRectRectR"] {
+                if fill[0] != 0 && cut < HEADER.len() {
+                    continue;
+                }
+                disk.put_file("db/log", [&whole[..cut], fill].concat());
+                let (records, tail) = read(&disk, SALT);
+                let kept = STARTS[1..].iter().filter(|&&end| end <= cut).count();
+                assert_eq!(records.len(), kept, "cut at {cut}");
+                assert!(matches!(tail.unwrap(), Tail::Torn { .. }), "cut at {cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_flipped_bit_before_the_last_record_is_damage() {
+        let disk = Memory::new();
+        write(&disk, &THREE);
+        let whole = disk.file("db/log").unwrap();
+        for at in 0..whole.len() {
+            for bit in 0..8 {
+                disk.put_file("db/log", whole.as_slice());
+                disk.flip_bit("db/log", at as u64, bit);
+                let (records, tail) = read(&disk, SALT);
+                let kept = STARTS[1..].iter().filter(|&&end| end <= at).count();
+                if at >= STARTS[2] {
+                    assert_eq!((records.len(), tail.unwrap()), (2, Tail::Torn { at: 45 }));
+                    continue;
+                }
+                let start = if at < HEADER.len() { at } else { STARTS[kept] };
+                match tail {
+                    Err(Error::Corrupt { path, offset, .. }) => {
+                        assert_eq!((path.as_path(), offset), (Path::new("db/log"), start as u64));
+                    }
+                    other => panic!("bit {bit} of byte {at}: {other:?}"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_record_of_another_file_or_place_is_none() {
+        let disk = Memory::new();
+        write(&disk, &THREE);
+        assert_eq!(read(&disk, SALT + 1).1.unwrap(), Tail::Torn { at: 8 });
+        let whole = disk.file("db/log").unwrap();
+        // The quoted record is no sign of damage, neither torn nor in the middle.
+        let quoting = Memory::new();
+        write(&quoting, &[b"x", &whole[8..], b"y"]);
+        assert_eq!(read(&quoting, SALT).1.unwrap(), Tail::Clean);
+        let len = quoting.file("db/log").unwrap().len() as u64 - 1;
+        quoting.truncate("db/log", len);
+        let (records, tail) = read(&quoting, SALT);
+        assert_eq!(records.len(), 2);
+        assert!(matches!(tail.unwrap(), Tail::Torn { .. }));
+    }
+
+    #[test]
+    fn after_a_failed_write_nothing_is_written() {
+        let disk = Memory::new();
+        let mut writer = write(&disk, &THREE);
+        disk.fail_at(0, Fault::NoSpace);
+        assert!(matches!(writer.append(b"lost"), Err(Error::Io { .. })));
+        let len = disk.file("db/log").unwrap().len();
+        assert!(writer.append(b"refused").is_err() && writer.sync().is_err());
+        assert_eq!(disk.file("db/log").unwrap().len(), len);
+        assert_eq!(payloads(&read(&disk, SALT)), THREE);
+    }
+
+    #[test]
+    fn the_reader_stops_when_the_caller_does() {
+        let disk = Memory::new();
+        write(&disk, &THREE);
+        let refuse = &mut |at, _: &[u8]| Err(Error::corrupt("db/log", at, "refused"));
+        let result = read_records(&disk, Path::new("db/log"), SALT, HEADER, refuse);
+        assert!(matches!(result, Err(Error::Corrupt { offset: 8, .. })));
+        assert_eq!(read_header(&disk, Path::new("db/log"), 4).unwrap(), b"HEAD");
+        assert_eq!(read_header(&disk, Path::new("db/log"), 1000).unwrap().len(), 67);
+    }
+}

@@ -1,0 +1,313 @@
+//! The log: what was written since the memtable was last flushed.
+//! ```text
+//! 000007.wal   header | record | record | ...
+//! header       "TRMLWAL\0" | version u32
+//! payload      first sequence | count | entry ...      (one group of batches, landed together)
+//! entry        kind u8 | key | value                   (a deletion has no value)
+//! ```
+//! Invariant: entries have the sequence numbers first, first + 1, …; a group is there as a whole or
+//! not at all. Numbers are varints, keys and values follow their lengths.
+
+use std::path::{Path, PathBuf};
+
+use trommel_filters::{Corrupt, Reader, Writer};
+
+use crate::entry::{Entry, KEY_BYTES_MAX, Kind, Sequence, VALUE_BYTES_MAX};
+use crate::error::{Error, Result};
+use crate::record::{self, RecordWriter, Tail};
+use crate::storage::Storage;
+
+const MAGIC: [u8; 8] = *b"TRMLWAL\0";
+const VERSION: u32 = 1;
+const HEADER_SIZE: usize = MAGIC.len() + size_of::<u32>();
+
+fn header() -> [u8; HEADER_SIZE] {
+    let mut header = [0; HEADER_SIZE];
+    header[..MAGIC.len()].copy_from_slice(&MAGIC);
+    header[MAGIC.len()..].copy_from_slice(&VERSION.to_le_bytes());
+    header
+}
+
+/// The name of the log with this file number.
+pub(crate) fn file_name(number: u64) -> String {
+    format!("{number:06}.wal")
+}
+
+/// The log that is being written.
+pub(crate) struct Wal {
+    records: RecordWriter,
+    number: u64,
+}
+
+impl Wal {
+    /// Makes an empty log. Its name is durable after the folder's sync.
+    pub(crate) fn create(storage: &dyn Storage, dir: &Path, number: u64) -> Result<Wal> {
+        let path = dir.join(file_name(number));
+        let records = RecordWriter::create(storage, path, number, &header())?;
+        Ok(Wal { records, number })
+    }
+
+    /// Adds a group of batches, as [`encode_batch`] wrote it.
+    pub(crate) fn append(&mut self, payload: &[u8]) -> Result<()> {
+        self.records.append(payload)
+    }
+
+    /// Makes every group so far durable.
+    pub(crate) fn sync(&mut self) -> Result<()> {
+        self.records.sync()
+    }
+
+    /// The log's file number.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The log's length in bytes.
+    pub(crate) fn len(&self) -> u64 {
+        self.records.len()
+    }
+
+    /// The log's file.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.records.path().to_path_buf()
+    }
+}
+
+/// Reads every group of a log in order, with its offset.
+pub(crate) fn replay(
+    storage: &dyn Storage,
+    path: &Path,
+    number: u64,
+    f: &mut dyn FnMut(u64, WalBatch<'_>) -> Result<()>,
+) -> Result<Tail> {
+    check_version(path, &record::read_header(storage, path, HEADER_SIZE)?)?;
+    record::read_records(storage, path, number, &header(), &mut |offset, payload| {
+        let batch = WalBatch::decode(payload)
+            .map_err(|wrong| Error::corrupt(path, offset, format!("log record, {wrong}")))?;
+        f(offset, batch)
+    })
+}
+
+/// A whole header of another version is told apart from damage; the rest is the record reader's.
+fn check_version(path: &Path, found: &[u8]) -> Result<()> {
+    match found.strip_prefix(&MAGIC).map(<[u8; 4]>::try_from) {
+        Some(Ok(version)) => match u32::from_le_bytes(version) {
+            0 | VERSION => Ok(()),
+            found => Err(Error::Version { path: path.to_path_buf(), found, known: VERSION }),
+        },
+        _ => Ok(()),
+    }
+}
+
+/// A group of batches that is read in place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct WalBatch<'a> {
+    /// The sequence number of the first entry.
+    pub(crate) first: Sequence,
+    /// The entries, their sequence numbers ascending by one. Ages up, keys in any order.
+    pub(crate) entries: Vec<Entry<'a>>,
+}
+
+impl<'a> WalBatch<'a> {
+    /// Decodes a payload whole.
+    pub(crate) fn decode(payload: &'a [u8]) -> std::result::Result<WalBatch<'a>, Corrupt> {
+        let mut input = Reader::new(payload);
+        let first = input.varint()?;
+        let count = input.varint()?;
+        // An entry takes two bytes at least: a count beyond that is a lie, and buys no memory.
+        if count > input.left() as u64 / 2 || first.checked_add(count).is_none() {
+            return Err(input.corrupt("more entries than there can be"));
+        }
+        let mut entries = Vec::with_capacity(count as usize);
+        for sequence in first..first + count {
+            entries.push(decode_entry(&mut input, Sequence(sequence))?);
+        }
+        input.end()?;
+        Ok(WalBatch { first: Sequence(first), entries })
+    }
+}
+
+fn decode_entry<'a>(
+    input: &mut Reader<'a>,
+    sequence: Sequence,
+) -> std::result::Result<Entry<'a>, Corrupt> {
+    let unknown = input.corrupt("a kind of entry that is not known");
+    let kind = Kind::from_number(input.u8()?).ok_or(unknown)?;
+    let too_long = input.corrupt("a key or value that is too long");
+    let key = input.string()?;
+    let value = if kind == Kind::Delete { &[][..] } else { input.string()? };
+    if key.len() > KEY_BYTES_MAX || value.len() > VALUE_BYTES_MAX {
+        return Err(too_long);
+    }
+    Ok(Entry { key, sequence, kind, value })
+}
+
+/// Writes a group of batches: kind, key and value of each entry, the value of a deletion empty.
+/// Requires: keys and values within their bounds.
+pub(crate) fn encode_batch<'e>(
+    out: &mut Writer,
+    first: Sequence,
+    entries: impl ExactSizeIterator<Item = (Kind, &'e [u8], &'e [u8])>,
+) {
+    out.varint(first.0);
+    out.varint(entries.len() as u64);
+    for (kind, key, value) in entries {
+        out.u8(kind as u8);
+        out.string(key);
+        match kind {
+            Kind::Delete => assert!(value.is_empty(), "a deletion of {} bytes", value.len()),
+            Kind::Put | Kind::DeleteRange | Kind::PutWithExpiry => out.string(value),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::Memory;
+
+    type Written<'a> = (Kind, &'a [u8], &'a [u8]);
+
+    fn encoded(first: u64, entries: &[Written<'_>]) -> Vec<u8> {
+        let mut out = Writer::new();
+        encode_batch(&mut out, Sequence(first), entries.iter().copied());
+        out.finish()
+    }
+
+    const MIXED: [Written<'_>; 4] = [
+        (Kind::Put, b"key", b"value"),
+        (Kind::Delete, b"", b""),
+        (Kind::Put, b"key", b""),
+        (Kind::DeleteRange, b"a", b"b"),
+    ];
+
+    fn replayed(disk: &Memory, path: &Path, number: u64) -> (Vec<(u64, usize)>, Result<Tail>) {
+        let mut groups = Vec::new();
+        let tail = replay(disk, path, number, &mut |_, batch| {
+            groups.push((batch.first.0, batch.entries.len()));
+            Ok(())
+        });
+        (groups, tail)
+    }
+
+    fn log_of(disk: &Memory, groups: &[Vec<u8>]) -> PathBuf {
+        disk.create_dir(Path::new("db")).unwrap();
+        let mut wal = Wal::create(disk, Path::new("db"), 7).unwrap();
+        groups.iter().for_each(|group| wal.append(group).unwrap());
+        wal.sync().unwrap();
+        assert_eq!((wal.number(), wal.path()), (7, PathBuf::from("db/000007.wal")));
+        wal.path()
+    }
+
+    #[test]
+    fn the_bytes_are_those_of_the_format() {
+        assert_eq!(header(), *b"TRMLWAL\0\x01\0\0\0");
+        let expected = [
+            0xac, 0x02, 4, // first sequence 300, four entries
+            0, 3, b'k', b'e', b'y', 5, b'v', b'a', b'l', b'u', b'e', // put
+            1, 0, // delete the empty key
+            0, 3, b'k', b'e', b'y', 0, // put an empty value
+            2, 1, b'a', 1, b'b', // delete [a, b)
+        ];
+        assert_eq!(encoded(300, &MIXED), expected);
+    }
+
+    #[test]
+    fn what_is_encoded_is_decoded() {
+        let bytes = encoded(300, &MIXED);
+        let batch = WalBatch::decode(&bytes).unwrap();
+        assert_eq!(batch.first, Sequence(300));
+        let decoded: Vec<_> = batch.entries.iter().map(|e| (e.kind, e.key, e.value)).collect();
+        assert_eq!(decoded, MIXED);
+        let sequences: Vec<_> = batch.entries.iter().map(|entry| entry.sequence.0).collect();
+        assert_eq!(sequences, [300, 301, 302, 303]);
+        assert_eq!(WalBatch::decode(&encoded(5, &[])).unwrap().entries, []);
+    }
+
+    #[test]
+    fn bytes_that_are_no_batch_are_errors() {
+        let bytes = encoded(300, &MIXED);
+        for len in 0..bytes.len() {
+            assert!(WalBatch::decode(&bytes[..len]).is_err(), "cut at {len}");
+        }
+        assert!(WalBatch::decode(&[&bytes[..], &[0]].concat()).is_err());
+        assert!(WalBatch::decode(&[0, 1, 9, 1, b'k']).is_err(), "an unknown kind");
+        let mut out = Writer::new();
+        (out.varint(1), out.varint(u64::MAX), out.bytes(&[1, 0, 1, 0]));
+        assert!(WalBatch::decode(out.as_slice()).is_err(), "a count that is a lie");
+        let last = encoded(u64::MAX - 1, &MIXED[..2]);
+        assert!(WalBatch::decode(&last).is_err(), "sequence numbers that overflow");
+        let long = vec![0; KEY_BYTES_MAX + 1];
+        assert!(WalBatch::decode(&encoded(1, &[(Kind::Delete, &long, b"")])).is_err());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_decode_or_fail(bytes in proptest::collection::vec(0u8..8, 0..60)) {
+            if let Ok(batch) = WalBatch::decode(&bytes) {
+                let parts: Vec<_> =
+                    batch.entries.iter().map(|e| (e.kind, e.key, e.value)).collect();
+                proptest::prop_assert_eq!(encoded(batch.first.0, &parts), bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn a_log_is_replayed() {
+        let disk = Memory::new();
+        let path = log_of(&disk, &[encoded(1, &MIXED), encoded(5, &MIXED[..1])]);
+        let (groups, tail) = replayed(&disk, &path, 7);
+        assert_eq!((groups, tail.unwrap()), (vec![(1, 4), (5, 1)], Tail::Clean));
+    }
+
+    #[test]
+    fn a_crash_loses_a_suffix_and_never_half_a_group() {
+        for seed in 0..300 {
+            let disk = Memory::new();
+            let path = log_of(&disk, &[encoded(1, &MIXED)]);
+            disk.sync_dir(Path::new("db")).unwrap();
+            let mut wal = Wal::create(&disk, Path::new("db"), 8).unwrap();
+            disk.sync_dir(Path::new("db")).unwrap();
+            if seed % 2 == 0 {
+                wal.sync().unwrap();
+            }
+            (0..5).for_each(|group| wal.append(&encoded(group * 4, &MIXED)).unwrap());
+            let after = disk.crash(seed);
+            assert_eq!(replayed(&after, &path, 7).0.len(), 1);
+            let (groups, tail) = replayed(&after, &wal.path(), 8);
+            tail.expect("a torn tail is silent");
+            let expected: Vec<_> = (0..groups.len() as u64).map(|group| (group * 4, 4)).collect();
+            assert_eq!(groups, expected);
+        }
+    }
+
+    #[test]
+    fn damage_and_other_versions_are_told_apart() {
+        let disk = Memory::new();
+        let path = log_of(&disk, &[encoded(1, &MIXED), encoded(5, &MIXED)]);
+        disk.flip_bit(&path, 40, 0);
+        match replayed(&disk, &path, 7).1 {
+            Err(Error::Corrupt { path: named, offset: 12, .. }) => assert_eq!(named, path),
+            other => panic!("{other:?}"),
+        }
+        let mut bytes = disk.file(&path).unwrap();
+        bytes[8] = 2;
+        disk.put_file(&path, bytes);
+        let result = replayed(&disk, &path, 7).1;
+        assert!(matches!(result, Err(Error::Version { found: 2, known: 1, .. })), "{result:?}");
+        disk.put_file(&path, b"another kind of file".as_slice());
+        assert!(matches!(replayed(&disk, &path, 7).1, Err(Error::Corrupt { .. })));
+        disk.put_file(&path, b"TRML".as_slice());
+        assert_eq!(replayed(&disk, &path, 7).1.unwrap(), Tail::Torn { at: 0 });
+        let missing = replayed(&disk, Path::new("db/none.wal"), 7).1;
+        assert!(matches!(missing, Err(Error::Io { .. })));
+    }
+
+    #[test]
+    fn a_whole_record_that_is_no_batch_is_damage() {
+        let disk = Memory::new();
+        let path = log_of(&disk, &[vec![1, 1, 9, 0]]);
+        let result = replayed(&disk, &path, 7).1;
+        assert!(matches!(result, Err(Error::Corrupt { offset: 12, .. })), "{result:?}");
+    }
+}

@@ -57,6 +57,11 @@ impl Core {
         Ok(self.run_step(Kind::Flush)? || self.run_step(Kind::Merge)?)
     }
 
+    /// One step of a flush. False: none is due.
+    pub(crate) fn flush_step(&self) -> Result<bool> {
+        self.run_step(Kind::Flush)
+    }
+
     /// One step of one kind of work. False: there is none, or someone else is at it.
     fn run_step(&self, kind: Kind) -> Result<bool> {
         let done = match kind {

@@ -163,7 +163,7 @@ impl Writer {
         let writes = || batches.iter().flat_map(|batch| batch.writes());
         // Spent even if logging fails: the log may hold them.
         self.next = Sequence(first.0 + count as u64);
-        let appended = self.wal.append_writes(first, count, writes());
+        let appended = self.wal.append(first, count, writes());
         self.note_failure(appended)?;
         self.unsynced = true;
         if sync || self.interval_is_over(core) {

@@ -19,7 +19,7 @@ use crate::manifest::Manifest;
 use crate::output::Shelf;
 use crate::snapshots::Snapshots;
 use crate::stats::Counters;
-use crate::sync::{Arc, Condvar, Mutex, MutexGuard, Switch, Weak, lock};
+use crate::sync::{Arc, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, Switch, Weak, lock};
 use crate::table::Table;
 use crate::version::{Active, Sealed, Version};
 
@@ -28,6 +28,8 @@ pub(crate) struct Core {
     pub(crate) shelf: Shelf,
     pub(crate) env: Environment,
     pub(crate) current: Switch<Version>,
+    /// The round of the current version, for a quick look.
+    pub(crate) round: AtomicU64,
     pub(crate) snapshots: Arc<Snapshots>,
     pub(crate) commit: Commit,
     pub(crate) installer: Mutex<Installer>,
@@ -37,6 +39,8 @@ pub(crate) struct Core {
     pub(crate) counters: Counters,
     /// Filters that were damaged when the store was opened, and are not used.
     pub(crate) damaged_filters: Vec<String>,
+    /// How long reading the guard from the runs took at open.
+    pub(crate) guard_open_seconds: f64,
     /// Held while the store is open.
     pub(crate) _lock: Box<dyn Send + Sync>,
 }
@@ -104,8 +108,11 @@ impl Installer {
         if let Some(live) = edit.live_wal {
             self.dead_wals.extend(now.layout.live_wal..live);
         }
-        core.current.store(Arc::new(now.apply(edit, layout, opened, guard)));
+        let next = now.apply(edit, layout, opened, guard);
         drop(now);
+        let round = next.round;
+        core.current.store(Arc::new(next));
+        core.round.store(round, Ordering::Release);
         self.sweep(core);
         Ok(())
     }

@@ -17,7 +17,7 @@ use crate::recovery;
 use crate::scan::{Bounds, Scan};
 use crate::snapshots::Registered;
 use crate::stats::Stats;
-use crate::sync::{Arc, lock};
+use crate::sync::Arc;
 use crate::value::Value;
 use crate::verify::VerifyReport;
 
@@ -277,10 +277,5 @@ impl Core {
     fn flush_recovered(&self) -> Result<()> {
         while self.flush_step()? {}
         Ok(())
-    }
-
-    /// The names of what stops the store, for tests of one part by another.
-    pub(crate) fn is_stopping(&self) -> bool {
-        lock(&self.work).is_stopping()
     }
 }

@@ -260,18 +260,18 @@ fn new_log(shelf: &Shelf, old: Option<&Log>, last: Sequence) -> Result<(Wal, Act
     let storage = &*shelf.storage;
     let number = shelf.new_file();
     let before = Predecessor { wal: old.map_or(0, |old| old.number), valid_bytes: 0 };
-    let entries = old.map(|old| &old.memtable).filter(|memtable| !memtable.is_empty());
-    let wal = Wal::create_from(storage, &shelf.dir, number, before, entries)?;
-    let active = match old {
-        Some(old) if !old.memtable.is_empty() => {
-            Active { memtable: Arc::clone(&old.memtable), wal: number, first: old.first }
+    match old.filter(|old| !old.memtable.is_empty()) {
+        Some(Log { memtable, first, .. }) => {
+            let wal = Wal::create_from(storage, &shelf.dir, number, before, memtable)?;
+            let memtable = Arc::clone(memtable);
+            Ok((wal, Active { memtable, wal: number, first: *first }))
         }
-        _ => {
+        None => {
+            let wal = Wal::create(storage, &shelf.dir, number, before)?;
             let memtable = Arc::new(Memtable::new(shelf.options.write_buffer_bytes));
-            Active { memtable, wal: number, first: Sequence(last.0 + 1) }
+            Ok((wal, Active { memtable, wal: number, first: Sequence(last.0 + 1) }))
         }
-    };
-    Ok((wal, active))
+    }
 }
 
 /// The memtables of all logs but the last, newest first, with their flush numbers.

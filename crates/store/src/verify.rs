@@ -4,7 +4,6 @@ use trommel_filters::Query;
 
 use crate::core::Core;
 use crate::error::{Error, Result};
-use crate::guard::Answer;
 use crate::keys::for_each_key;
 use crate::run::RunTable;
 use crate::sync::Arc;
@@ -47,7 +46,7 @@ fn check_table(version: &Version, table: &RunTable) -> Result<()> {
     let mut denied: Option<Vec<u8>> = None;
     for_each_key(&mut Arc::clone(&table.table).cursor(false), |key| {
         let answer = version.guard.ask(&Query::Point(key));
-        if denied.is_none() && (!answer.may_hold(table) || is_nowhere(&answer)) {
+        if denied.is_none() && !answer.may_hold(table) {
             denied = Some(key.to_vec());
         }
     })?;
@@ -58,8 +57,4 @@ fn check_table(version: &Version, table: &RunTable) -> Result<()> {
             Err(Error::corrupt(table.table.path(), 0, what))
         }
     }
-}
-
-fn is_nowhere(answer: &Answer) -> bool {
-    answer.is_nowhere()
 }

@@ -1,25 +1,33 @@
 //! The log: what was written since the memtable was last flushed.
 //! ```text
-//! 000007.wal   header | record | record | ...
+//! 000007.wal   header | predecessor record | record | record | ...
 //! header       "TRMLWAL\0" | version u32
+//! predecessor  number of the log before | how many of its bytes count
 //! payload      first sequence | count | entry ...      (one group of batches, landed together)
 //! entry        kind u8 | key | value                   (a deletion has no value)
 //! ```
 //! Invariant: entries have the sequence numbers first, first + 1, …; a group is there as a whole or
-//! not at all. Numbers are varints, keys and values follow their lengths.
+//! not at all. Numbers are varints, keys and values follow their lengths. A log is followed by
+//! another only when all of it is durable or in tables, and the next one says how long it is: so a
+//! log that is cut short is told from one with a torn tail, and what a failed write has left is ignored.
 
 use std::path::{Path, PathBuf};
 
 use trommel_filters::{Corrupt, Reader, Writer};
 
+use crate::cursor::Cursor;
 use crate::entry::{Entry, KEY_BYTES_MAX, Kind, Sequence, VALUE_BYTES_MAX};
 use crate::error::{Error, Result};
 use crate::record::{self, RecordWriter, Tail};
+use crate::memtable::Memtable;
 use crate::storage::Storage;
+use crate::sync::Arc;
 
 const MAGIC: [u8; 8] = *b"TRMLWAL\0";
 const VERSION: u32 = 1;
 const HEADER_SIZE: usize = MAGIC.len() + size_of::<u32>();
+/// Memory that is kept between groups; what a larger one took is given back.
+const PAYLOAD_KEPT_BYTES: usize = 1 << 20;
 
 fn header() -> [u8; HEADER_SIZE] {
     let mut header = [0; HEADER_SIZE];
@@ -29,27 +37,110 @@ fn header() -> [u8; HEADER_SIZE] {
 }
 
 /// The name of the log with this file number.
-pub(crate) fn file_name(number: u64) -> String {
+pub(crate) fn wal_name(number: u64) -> String {
     format!("{number:06}.wal")
+}
+
+/// The log before this one, and how many of its bytes count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Predecessor {
+    pub(crate) wal: u64,
+    /// 0: nothing of it counts any more.
+    pub(crate) valid_bytes: u64,
 }
 
 /// The log that is being written.
 pub(crate) struct Wal {
     records: RecordWriter,
     number: u64,
+    /// Where the last whole record ends.
+    valid_bytes: u64,
+    payload: Writer,
 }
 
 impl Wal {
-    /// Makes an empty log. Its name is durable after the folder's sync.
-    pub(crate) fn create(storage: &dyn Storage, dir: &Path, number: u64) -> Result<Wal> {
-        let path = dir.join(file_name(number));
-        let records = RecordWriter::create(storage, path, number, &header())?;
-        Ok(Wal { records, number })
+    /// Makes an empty log whose name is durable.
+    pub(crate) fn create(
+        storage: &dyn Storage,
+        dir: &Path,
+        number: u64,
+        before: Predecessor,
+    ) -> Result<Wal> {
+        let wal = Wal::begin(storage, dir.join(wal_name(number)), number, before)?;
+        storage.sync_dir(dir).map_err(Error::io(dir))?;
+        Ok(wal)
     }
 
-    /// Adds a group of batches, as [`encode_batch`] wrote it.
-    pub(crate) fn append(&mut self, payload: &[u8]) -> Result<()> {
-        self.records.append(payload)
+    /// Makes a log with the entries of a memtable. It gets its name when all of it is durable.
+    pub(crate) fn create_from(
+        storage: &dyn Storage,
+        dir: &Path,
+        number: u64,
+        before: Predecessor,
+        memtable: &Arc<Memtable>,
+    ) -> Result<Wal> {
+        let new = dir.join(format!("{}.new", wal_name(number)));
+        let mut wal = Wal::begin(storage, new.clone(), number, before)?;
+        wal.copy_entries(memtable)?;
+        wal.sync()?;
+        let path = dir.join(wal_name(number));
+        storage.rename(&new, &path).map_err(Error::io(&path))?;
+        storage.sync_dir(dir).map_err(Error::io(dir))?;
+        Ok(wal)
+    }
+
+    fn begin(
+        storage: &dyn Storage,
+        path: PathBuf,
+        number: u64,
+        before: Predecessor,
+    ) -> Result<Wal> {
+        let records = RecordWriter::create(storage, path, number, &header())?;
+        let mut wal = Wal { records, number, valid_bytes: 0, payload: Writer::new() };
+        wal.payload.varint(before.wal);
+        wal.payload.varint(before.valid_bytes);
+        wal.append_payload()?;
+        Ok(wal)
+    }
+
+    /// Adds a group of batches: kind, key and value of each entry, `count` in all. After an error the
+    /// log takes no more, and what it has left in the file does not count.
+    pub(crate) fn append<'e>(
+        &mut self,
+        first: Sequence,
+        count: usize,
+        entries: impl Iterator<Item = (Kind, &'e [u8], &'e [u8])>,
+    ) -> Result<()> {
+        self.payload.clear();
+        encode_batch(&mut self.payload, first, count, entries);
+        self.append_payload()
+    }
+
+    fn append_payload(&mut self) -> Result<()> {
+        let appended = self.records.append(self.payload.as_slice());
+        if self.payload.len() > PAYLOAD_KEPT_BYTES {
+            self.payload = Writer::new();
+        }
+        appended?;
+        self.valid_bytes = self.records.len();
+        Ok(())
+    }
+
+    /// Writes entries in the order of their sequence numbers, those that follow each other together.
+    fn copy_entries(&mut self, memtable: &Arc<Memtable>) -> Result<()> {
+        let mut entries = Vec::new();
+        let mut cursor = memtable.cursor();
+        cursor.seek_first()?;
+        while let Some(entry) = cursor.entry() {
+            entries.push((entry.sequence, entry.kind, entry.key.to_vec(), cursor.value()));
+            cursor.next()?;
+        }
+        entries.sort_unstable_by_key(|(sequence, ..)| *sequence);
+        for group in entries.chunk_by(|one, next| one.0.0 + 1 == next.0.0) {
+            let writes = group.iter().map(|(_, kind, key, value)| (*kind, &key[..], &value[..]));
+            self.append(group[0].0, group.len(), writes)?;
+        }
+        Ok(())
     }
 
     /// Makes every group so far durable.
@@ -62,30 +153,76 @@ impl Wal {
         self.number
     }
 
-    /// The log's length in bytes.
-    pub(crate) fn len(&self) -> u64 {
-        self.records.len()
-    }
-
-    /// The log's file.
-    pub(crate) fn path(&self) -> PathBuf {
-        self.records.path().to_path_buf()
+    /// How many of the log's bytes count: whole records that were appended without an error.
+    pub(crate) fn valid_bytes(&self) -> u64 {
+        self.valid_bytes
     }
 }
 
-/// Reads every group of a log in order, with its offset.
+/// What the log says of the one before it. None: the log was torn before it could say so.
+pub(crate) fn predecessor(
+    storage: &dyn Storage,
+    dir: &Path,
+    number: u64,
+) -> Result<Option<Predecessor>> {
+    let mut found = None;
+    read_log(storage, &dir.join(wal_name(number)), number, &mut |offset, payload, path| {
+        if offset == HEADER_SIZE as u64 {
+            found = Some(decode_predecessor(payload).map_err(|wrong| {
+                Error::corrupt(path, offset, format!("log record, {wrong}"))
+            })?);
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// Reads every group of a log in order. `valid_bytes` is what the next log says of this one: so many
+/// bytes must be there, and no more count. Without it a torn tail is normal.
 pub(crate) fn replay(
     storage: &dyn Storage,
-    path: &Path,
+    dir: &Path,
     number: u64,
-    f: &mut dyn FnMut(u64, WalBatch<'_>) -> Result<()>,
-) -> Result<Tail> {
-    check_version(path, &record::read_header(storage, path, HEADER_SIZE)?)?;
-    record::read_records(storage, path, number, &header(), &mut |offset, payload| {
+    valid_bytes: Option<u64>,
+    f: &mut dyn FnMut(WalBatch<'_>) -> Result<()>,
+) -> Result<()> {
+    let path = dir.join(wal_name(number));
+    let mut end = 0;
+    read_log(storage, &path, number, &mut |offset, payload, path| {
+        if valid_bytes.is_some_and(|valid| offset >= valid) {
+            return Ok(());
+        }
+        end = offset + record::record_size(payload.len());
+        if offset == HEADER_SIZE as u64 {
+            return Ok(());
+        }
         let batch = WalBatch::decode(payload)
             .map_err(|wrong| Error::corrupt(path, offset, format!("log record, {wrong}")))?;
-        f(offset, batch)
+        f(batch)
+    })?;
+    match valid_bytes {
+        Some(valid) if end < valid => {
+            let what = format!("the log ends here, but the next one says it has {valid} bytes");
+            Err(Error::corrupt(path, end, what))
+        }
+        _ => Ok(()),
+    }
+}
+
+type OnRecord<'f> = dyn FnMut(u64, &[u8], &Path) -> Result<()> + 'f;
+
+fn read_log(storage: &dyn Storage, path: &Path, number: u64, f: &mut OnRecord<'_>) -> Result<Tail> {
+    check_version(path, &record::read_header(storage, path, HEADER_SIZE)?)?;
+    record::read_records(storage, path, number, &header(), &mut |offset, payload| {
+        f(offset, payload, path)
     })
+}
+
+fn decode_predecessor(payload: &[u8]) -> std::result::Result<Predecessor, Corrupt> {
+    let mut input = Reader::new(payload);
+    let before = Predecessor { wal: input.varint()?, valid_bytes: input.varint()? };
+    input.end()?;
+    Ok(before)
 }
 
 /// A whole header of another version is told apart from damage; the rest is the record reader's.
@@ -144,13 +281,14 @@ fn decode_entry<'a>(
 
 /// Writes a group of batches: kind, key and value of each entry, the value of a deletion empty.
 /// Requires: keys and values within their bounds.
-pub(crate) fn encode_batch<'e>(
+fn encode_batch<'e>(
     out: &mut Writer,
     first: Sequence,
-    entries: impl ExactSizeIterator<Item = (Kind, &'e [u8], &'e [u8])>,
+    count: usize,
+    entries: impl Iterator<Item = (Kind, &'e [u8], &'e [u8])>,
 ) {
     out.varint(first.0);
-    out.varint(entries.len() as u64);
+    out.varint(count as u64);
     for (kind, key, value) in entries {
         out.u8(kind as u8);
         out.string(key);
@@ -170,7 +308,7 @@ mod tests {
 
     fn encoded(first: u64, entries: &[Written<'_>]) -> Vec<u8> {
         let mut out = Writer::new();
-        encode_batch(&mut out, Sequence(first), entries.iter().copied());
+        encode_batch(&mut out, Sequence(first), entries.len(), entries.iter().copied());
         out.finish()
     }
 

@@ -1,0 +1,355 @@
+//! A block: some sorted entries, the unit that is read, checked and cached.
+//! ```text
+//! entry    shared | unshared | value length | sequence << 3 | kind | key's end | value
+//! block    entry ... | restarts: u32 ... | restart count u32
+//!          ^restart: a whole key, shared = 0
+//! on disk  block, raw or LZ4 (its raw length first) | compression u8 | checksum u32
+//! ```
+//! Invariant: a `Block` was walked once from end to end, so that every length in it leads to bytes of
+//! the block: nothing that reads one can fail. `shared` is the whole common prefix with the key
+//! before, save at restarts; a search relies on that and never puts a key together.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use trommel_filters::{Corrupt, Reader, Writer};
+
+use crate::entry::{Entry, Kind, Sequence, order};
+
+/// Entries from one restart to the next.
+const RESTART_INTERVAL: usize = 16;
+const KIND_BITS: u32 = 3;
+/// The largest sequence number that a block can hold.
+pub(crate) const SEQUENCE_MAX: Sequence = Sequence(u64::MAX >> KIND_BITS);
+
+/// How many bytes `a` and `b` have in common from the start.
+#[inline]
+pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    let len = a.len().min(b.len());
+    let mut at = 0;
+    while at + 8 <= len {
+        let word =
+            |bytes: &[u8]| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+        let difference = word(a) ^ word(b);
+        if difference != 0 {
+            return at + difference.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    while at < len && a[at] == b[at] {
+        at += 1;
+    }
+    at
+}
+
+/// Entries are added in order, then taken out as a block.
+#[derive(Default)]
+pub(crate) struct BlockBuilder {
+    out: Writer,
+    restarts: Vec<u32>,
+    last_key: Vec<u8>,
+    entry_count: usize,
+}
+
+impl BlockBuilder {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds an entry. Requires: after the one before in the order of entries.
+    pub(crate) fn add(&mut self, entry: &Entry<'_>) {
+        assert!(entry.sequence <= SEQUENCE_MAX, "{:?} does not fit", entry.sequence);
+        let restart = self.entry_count.is_multiple_of(RESTART_INTERVAL);
+        let shared = if restart { 0 } else { common_prefix(&self.last_key, entry.key) };
+        if restart {
+            self.restarts.push(u32::try_from(self.out.len()).expect("a block ends at its target"));
+        }
+        self.out.varint(shared as u64);
+        self.out.varint((entry.key.len() - shared) as u64);
+        self.out.varint(entry.value.len() as u64);
+        self.out.varint(entry.sequence.0 << KIND_BITS | entry.kind as u64);
+        self.out.bytes(&entry.key[shared..]);
+        self.out.bytes(entry.value);
+        self.last_key.clear();
+        self.last_key.extend_from_slice(entry.key);
+        self.entry_count += 1;
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entry_count == 0
+    }
+
+    pub(crate) fn entry_count(&self) -> usize {
+        self.entry_count
+    }
+
+    /// The key that was added last; empty before the first.
+    pub(crate) fn last_key(&self) -> &[u8] {
+        &self.last_key
+    }
+
+    /// The block's size if it ended here.
+    pub(crate) fn size_bytes(&self) -> usize {
+        self.out.len() + (self.restarts.len() + 1) * size_of::<u32>()
+    }
+
+    /// The block, and an empty builder again. Requires: an entry was added.
+    pub(crate) fn finish(&mut self) -> Vec<u8> {
+        assert!(!self.is_empty(), "a block without entries");
+        self.restarts.iter().for_each(|&restart| self.out.u32(restart));
+        self.out.u32(self.restarts.len() as u32);
+        self.restarts.clear();
+        self.last_key.clear();
+        self.entry_count = 0;
+        std::mem::take(&mut self.out).finish()
+    }
+}
+
+const RAW: u8 = 0;
+const LZ4: u8 = 1;
+/// What follows a block on disk: its compression and its checksum.
+const TRAILER_SIZE: usize = size_of::<u8>() + size_of::<u32>();
+/// LZ4 makes at most this many bytes out of one.
+const LZ4_RATIO_MAX: usize = 255;
+
+/// Appends a block as it is on disk: compressed if that is wanted and pays.
+pub(crate) fn seal(raw: &[u8], compress: bool, out: &mut Vec<u8>) {
+    let start = out.len();
+    let mut tag = RAW;
+    if compress {
+        let mut packed = Writer::new();
+        packed.varint(raw.len() as u64);
+        packed.bytes(&lz4_flex::block::compress(raw));
+        if packed.len() < raw.len() {
+            out.extend_from_slice(packed.as_slice());
+            tag = LZ4;
+        }
+    }
+    if tag == RAW {
+        out.extend_from_slice(raw);
+    }
+    out.push(tag);
+    let checksum = crc32c::crc32c(&out[start..]);
+    out.extend_from_slice(&checksum.to_le_bytes());
+}
+
+/// Checks the bytes of a block on disk and decodes them.
+pub(crate) fn unseal(mut bytes: Vec<u8>) -> Result<Block, Corrupt> {
+    let wrong = |what| Corrupt { at: 0, what };
+    let body_len = bytes.len().checked_sub(TRAILER_SIZE).ok_or(wrong("a whole block"))?;
+    let checked_len = body_len + 1;
+    let mut trailer = Reader::new(&bytes[checked_len..]);
+    if trailer.u32()? != crc32c::crc32c(&bytes[..checked_len]) {
+        return Err(wrong("the block's checksum does not match"));
+    }
+    let tag = bytes[body_len];
+    bytes.truncate(body_len);
+    match tag {
+        RAW => Block::new(bytes),
+        LZ4 => Block::new(decompress(&bytes)?),
+        _ => Err(wrong("a compression that is not known")),
+    }
+}
+
+fn decompress(packed: &[u8]) -> Result<Vec<u8>, Corrupt> {
+    let wrong = Corrupt { at: 0, what: "a block that does not decompress" };
+    let mut input = Reader::new(packed);
+    let raw_len = input.len()?;
+    if raw_len / LZ4_RATIO_MAX > input.left() {
+        return Err(wrong);
+    }
+    let mut raw = vec![0; raw_len];
+    let packed = input.bytes(input.left())?;
+    match lz4_flex::block::decompress_into(packed, &mut raw) {
+        Ok(len) if len == raw_len => Ok(raw),
+        _ => Err(wrong),
+    }
+}
+
+/// A block in memory.
+#[derive(Debug)]
+pub(crate) struct Block {
+    bytes: Vec<u8>,
+    /// Where the entries end and the restarts begin.
+    restarts_at: usize,
+    restart_count: usize,
+    entry_count: usize,
+}
+
+/// An entry without its key's shared start: places in the block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parsed {
+    pub(crate) shared: usize,
+    pub(crate) key_at: usize,
+    pub(crate) value_at: usize,
+    pub(crate) end: usize,
+    pub(crate) sequence: Sequence,
+    pub(crate) kind: Kind,
+}
+
+/// Four numbers, the lengths, the kind. None: the bytes are no entry.
+#[inline]
+fn parse(bytes: &[u8], at: usize) -> Option<Parsed> {
+    let mut place = at;
+    let shared = varint(bytes, &mut place)?;
+    let unshared = varint(bytes, &mut place)?;
+    let value_len = varint(bytes, &mut place)?;
+    let tag = varint(bytes, &mut place)?;
+    let value_at = place.checked_add(usize::try_from(unshared).ok()?)?;
+    let end = value_at.checked_add(usize::try_from(value_len).ok()?)?;
+    let kind = kind_of(tag)?;
+    let sequence = Sequence(tag >> KIND_BITS);
+    let shared = usize::try_from(shared).ok()?;
+    (end <= bytes.len()).then_some(Parsed { shared, key_at: place, value_at, end, sequence, kind })
+}
+
+#[inline]
+fn kind_of(tag: u64) -> Option<Kind> {
+    match tag & ((1 << KIND_BITS) - 1) {
+        0 => Some(Kind::Put),
+        other => Kind::from_number(other as u8),
+    }
+}
+
+/// The store's varint, made for numbers of one or two bytes; who is strict is `Reader`.
+#[inline]
+fn varint(bytes: &[u8], at: &mut usize) -> Option<u64> {
+    let first = *bytes.get(*at)?;
+    *at += 1;
+    if first < 0x80 {
+        return Some(u64::from(first));
+    }
+    let mut value = u64::from(first & 0x7f);
+    for shift in (7..64).step_by(7) {
+        let byte = *bytes.get(*at)?;
+        *at += 1;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+impl Block {
+    /// Walks the block once, checking every length and restart.
+    pub(crate) fn new(bytes: Vec<u8>) -> Result<Block, Corrupt> {
+        let wrong = |at, what| Corrupt { at, what };
+        let count_at = bytes.len().checked_sub(4).ok_or(wrong(0, "a block's restart count"))?;
+        let restart_count = Reader::new(&bytes[count_at..]).u32()? as usize;
+        let restarts_at = restart_count.checked_mul(4).and_then(|size| count_at.checked_sub(size));
+        let restarts_at = restarts_at.ok_or(wrong(count_at, "a block's restarts"))?;
+        let mut block = Block { bytes, restarts_at, restart_count, entry_count: 0 };
+        let (mut at, mut key_len, mut restarts_seen) = (0, 0, 0);
+        while at < restarts_at {
+            let entry = parse(&block.bytes[..restarts_at], at).ok_or(wrong(at, "an entry"))?;
+            let restart = restarts_seen < restart_count && block.restart(restarts_seen) == at;
+            restarts_seen += usize::from(restart);
+            if entry.shared > if restart { 0 } else { key_len } {
+                return Err(wrong(at, "a key that shares more than there is"));
+            }
+            key_len = entry.shared + entry.value_at - entry.key_at;
+            at = entry.end;
+            block.entry_count += 1;
+        }
+        if restarts_seen != restart_count || restart_count == 0 || block.restart(0) != 0 {
+            return Err(wrong(restarts_at, "restarts that are entries"));
+        }
+        Ok(block)
+    }
+
+    /// The newest entry of `key` with a sequence number of at most `at`. None: not in this block.
+    #[inline]
+    pub(crate) fn get(&self, key: &[u8], at: Sequence) -> Option<(Sequence, Kind, Range<usize>)> {
+        let mut place = self.restart_not_after(key, at);
+        // How much of `key` the entry before begins with; that entry is before (key, at).
+        let mut matched = 0;
+        while place < self.restarts_at {
+            let entry = self.parsed(place);
+            place = entry.end;
+            if entry.shared > matched {
+                continue;
+            }
+            if entry.shared < matched {
+                if entry.shared > 0 {
+                    return None;
+                }
+                matched = 0;
+            }
+            let (rest, end) = (&key[matched..], &self.bytes[entry.key_at..entry.value_at]);
+            let common = common_prefix(rest, end);
+            match rest.get(common).cmp(&end.get(common)) {
+                Ordering::Equal if entry.sequence <= at => {
+                    return Some((entry.sequence, entry.kind, entry.value_at..entry.end));
+                }
+                Ordering::Less => return None,
+                Ordering::Equal | Ordering::Greater => matched += common,
+            }
+        }
+        None
+    }
+
+    /// The place of the last restart whose entry is not after (key, at); else of the first.
+    fn restart_not_after(&self, key: &[u8], at: Sequence) -> usize {
+        let (mut low, mut high) = (0, self.restart_count);
+        while high - low > 1 {
+            let middle = low.midpoint(high);
+            let entry = self.parsed(self.restart(middle));
+            let found = (&self.bytes[entry.key_at..entry.value_at], entry.sequence);
+            if order(found, (key, at)) == Ordering::Greater { high = middle } else { low = middle }
+        }
+        self.restart(low)
+    }
+
+    /// The place of the last restart whose key is before `key`; else of the first.
+    pub(crate) fn restart_before_key(&self, key: &[u8]) -> usize {
+        self.restart_not_after(key, Sequence::MAX)
+    }
+
+    /// The place of the last restart before `place`; else of the first.
+    pub(crate) fn restart_before_place(&self, place: usize) -> usize {
+        let (mut low, mut high) = (0, self.restart_count);
+        while high - low > 1 {
+            let middle = low.midpoint(high);
+            if self.restart(middle) < place { low = middle } else { high = middle }
+        }
+        self.restart(low)
+    }
+
+    fn restart(&self, index: usize) -> usize {
+        let at = self.restarts_at + index * 4;
+        let word = self.bytes[at..at + 4].try_into().expect("four bytes");
+        u32::from_le_bytes(word) as usize
+    }
+
+    /// The entry at `place`. Requires: an entry starts there.
+    #[inline]
+    pub(crate) fn parsed(&self, place: usize) -> Parsed {
+        parse(&self.bytes, place).expect("every entry was parsed when the block was made")
+    }
+
+    /// Bytes of the block, as its entries name them.
+    #[inline]
+    pub(crate) fn bytes(&self, range: Range<usize>) -> &[u8] {
+        &self.bytes[range]
+    }
+
+    /// Where the entries end.
+    pub(crate) fn entries_end(&self) -> usize {
+        self.restarts_at
+    }
+
+    /// How many entries there are: one at least.
+    pub(crate) fn entry_count(&self) -> usize {
+        self.entry_count
+    }
+
+    /// The memory it takes.
+    pub(crate) fn size_bytes(&self) -> usize {
+        self.bytes.capacity() + size_of::<Block>()
+    }
+}
+
+#[cfg(test)]
+#[path = "block_tests.rs"]
+mod tests;

@@ -1,0 +1,108 @@
+//! A place in a block, and the way forward and back.
+//! ```text
+//! restart      entry  entry  entry  entry      restart
+//! prev:  <- from the restart before, forward to the entry whose end is here
+//! ```
+//! Invariant: `key` is the whole key of the entry at `at`; at the block's end there is no entry.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::block::{Block, Parsed};
+use crate::entry::Entry;
+
+/// A place in a block: at an entry, or past either end.
+pub(crate) struct BlockCursor {
+    block: Arc<Block>,
+    key: Vec<u8>,
+    at: usize,
+    parsed: Option<Parsed>,
+}
+
+impl BlockCursor {
+    /// Past the end of `block`.
+    pub(crate) fn new(block: Arc<Block>) -> Self {
+        BlockCursor { at: block.entries_end(), block, key: Vec::new(), parsed: None }
+    }
+
+    /// Moves to another block, past its end, keeping the memory.
+    pub(crate) fn reset(&mut self, block: Arc<Block>) {
+        (self.at, self.parsed) = (block.entries_end(), None);
+        self.block = block;
+    }
+
+    /// To the first entry whose key is at or after `key`.
+    pub(crate) fn seek(&mut self, key: &[u8]) {
+        self.jump(self.block.restart_before_key(key));
+        while self.parsed.is_some() && self.key.as_slice() < key {
+            self.next();
+        }
+    }
+
+    /// To the last entry whose key is before `key`.
+    pub(crate) fn seek_before(&mut self, key: &[u8]) {
+        self.seek(key);
+        self.prev();
+    }
+
+    pub(crate) fn seek_first(&mut self) {
+        self.jump(0);
+    }
+
+    pub(crate) fn seek_last(&mut self) {
+        (self.at, self.parsed) = (self.block.entries_end(), None);
+        self.prev();
+    }
+
+    /// To the entry after. At the last one: past the end.
+    pub(crate) fn next(&mut self) {
+        if let Some(parsed) = self.parsed {
+            self.step_to(parsed.end);
+        }
+    }
+
+    /// To the entry before, from an entry or from past the end. At the first one: past the start.
+    pub(crate) fn prev(&mut self) {
+        let here = self.at;
+        if here == 0 {
+            self.parsed = None;
+            return;
+        }
+        self.jump(self.block.restart_before_place(here));
+        while self.parsed.is_some_and(|parsed| parsed.end < here) {
+            self.next();
+        }
+    }
+
+    /// The entry. None: past either end.
+    pub(crate) fn entry(&self) -> Option<Entry<'_>> {
+        let Parsed { sequence, kind, value_at, end, .. } = self.parsed?;
+        let value = self.block.bytes(value_at..end);
+        Some(Entry { key: &self.key, sequence, kind, value })
+    }
+
+    /// Where in the block the entry's value is. None: past either end.
+    pub(crate) fn value_range(&self) -> Option<Range<usize>> {
+        self.parsed.map(|parsed| parsed.value_at..parsed.end)
+    }
+
+    pub(crate) fn block(&self) -> &Arc<Block> {
+        &self.block
+    }
+
+    /// Requires: a restart is at `restart`.
+    fn jump(&mut self, restart: usize) {
+        self.key.clear();
+        self.step_to(restart);
+    }
+
+    /// Requires: `at` is where the present entry ends, or a restart and no key.
+    fn step_to(&mut self, at: usize) {
+        self.at = at;
+        self.parsed = (at < self.block.entries_end()).then(|| self.block.parsed(at));
+        if let Some(Parsed { shared, key_at, value_at, .. }) = self.parsed {
+            self.key.truncate(shared);
+            self.key.extend_from_slice(self.block.bytes(key_at..value_at));
+        }
+    }
+}

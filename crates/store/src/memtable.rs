@@ -1,0 +1,270 @@
+//! The newest entries, in memory.
+//! ```text
+//! insert -> Bloom bits -> skip list        get -> Bloom bits --no--> nothing
+//!                                                      \-maybe-> skip list -> value
+//! ```
+//! Invariant: an entry's Bloom bits are set before it is linked, and it is linked before its sequence
+//! number is published: a reader of that number finds both.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use trommel_filters::{HashUse, hash_key};
+
+use crate::cursor::{Cursor, Reads};
+use crate::entry::{Entry, Kind, Sequence};
+use crate::error::Result;
+use crate::skiplist::{ListCursor, SkipList};
+use crate::value::Value;
+
+/// An entry that was looked up.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub(crate) sequence: Sequence,
+    pub(crate) kind: Kind,
+    pub(crate) value: Value,
+}
+
+/// A sorted set of entries that grows until it is flushed.
+pub(crate) struct Memtable {
+    bloom: Bloom,
+    list: Arc<SkipList>,
+}
+
+impl Memtable {
+    /// An empty memtable that expects about so many bytes. It takes more, with a weaker Bloom.
+    pub(crate) fn new(expected_bytes: usize) -> Self {
+        Memtable {
+            bloom: Bloom::new(expected_bytes),
+            list: Arc::new(SkipList::new(expected_bytes)),
+        }
+    }
+
+    /// Adds an entry. Requires: none with this key and sequence number is there. Readers go on;
+    /// of several writers each waits for the one before.
+    pub(crate) fn insert(&self, key: &[u8], sequence: Sequence, kind: Kind, value: &[u8]) {
+        self.bloom.add(key);
+        self.list.insert(&Entry { key, sequence, kind, value });
+    }
+
+    /// The newest entry of `key` with a sequence number of at most `at`.
+    #[inline]
+    pub(crate) fn get(self: &Arc<Self>, key: &[u8], at: Sequence) -> Option<Found> {
+        if !self.bloom.may_contain(key) {
+            return None;
+        }
+        let (sequence, kind, held) = self.list.find(key, at)?;
+        Some(Found { sequence, kind, value: Value::in_memtable(held) })
+    }
+
+    /// False: no entry of `key` is there. True: there may be one.
+    #[inline]
+    pub(crate) fn may_contain(&self, key: &[u8]) -> bool {
+        self.bloom.may_contain(key)
+    }
+
+    /// The memory that the entries and the Bloom take.
+    pub(crate) fn size_bytes(&self) -> usize {
+        self.list.size_bytes() + self.bloom.size_bytes()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A cursor at no entry. It sees what is added later.
+    pub(crate) fn cursor(self: &Arc<Self>) -> MemtableCursor {
+        MemtableCursor { place: ListCursor::new(Arc::clone(&self.list)) }
+    }
+}
+
+/// A cursor over a memtable, which it keeps alive.
+pub(crate) struct MemtableCursor {
+    place: ListCursor,
+}
+
+impl Cursor for MemtableCursor {
+    fn seek(&mut self, key: &[u8]) -> Result<()> {
+        self.place.seek(key, Sequence::MAX);
+        Ok(())
+    }
+
+    fn seek_first(&mut self) -> Result<()> {
+        self.place.seek_first();
+        Ok(())
+    }
+
+    fn seek_before(&mut self, key: &[u8]) -> Result<()> {
+        self.place.seek_before(key, Sequence::MAX);
+        Ok(())
+    }
+
+    fn seek_last(&mut self) -> Result<()> {
+        self.place.seek_last();
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<()> {
+        self.place.next();
+        Ok(())
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        self.place.prev();
+        Ok(())
+    }
+
+    fn entry(&self) -> Option<Entry<'_>> {
+        self.place.entry()
+    }
+
+    fn value(&self) -> Value {
+        self.place.value().map(Value::in_memtable).unwrap_or_default()
+    }
+
+    fn reads(&mut self) -> Reads {
+        Reads::default()
+    }
+}
+
+/// A cache line of bits.
+#[repr(align(64))]
+#[derive(Default)]
+struct Line([AtomicU64; 8]);
+
+/// A Bloom filter whose bits for a key lie in one line; bits are set while others read.
+struct Bloom {
+    lines: Box<[Line]>,
+}
+
+impl Bloom {
+    const BITS_PER_ENTRY: usize = 10;
+    /// What an entry is guessed to take, to guess how many there will be.
+    const ENTRY_BYTES: usize = 64;
+    /// The Bloom takes at most one byte for so many bytes of entries.
+    const SHARE: usize = 16;
+    /// Each probe takes nine bits of the hash: six fit beside those that choose the line.
+    const PROBES: u32 = 6;
+
+    fn new(expected_bytes: usize) -> Self {
+        let entry_count = expected_bytes / Self::ENTRY_BYTES;
+        let bytes = (entry_count * Self::BITS_PER_ENTRY / 8).min(expected_bytes / Self::SHARE);
+        let line_count = bytes.div_ceil(size_of::<Line>()).max(1);
+        Bloom { lines: (0..line_count).map(|_| Line::default()).collect() }
+    }
+
+    #[inline]
+    fn line_and_hash(&self, key: &[u8]) -> (&Line, u64) {
+        let hash = hash_key(key, HashUse::Memtable);
+        let place = (u128::from(hash) * self.lines.len() as u128) >> 64;
+        (&self.lines[place as usize], hash)
+    }
+
+    /// The word and the bit of each probe.
+    #[inline]
+    fn probes(hash: u64) -> impl Iterator<Item = (usize, u64)> {
+        (0..Self::PROBES).map(move |probe| {
+            let place = hash >> (9 * probe);
+            ((place >> 6) as usize % 8, 1 << (place % 64))
+        })
+    }
+
+    fn add(&self, key: &[u8]) {
+        let (line, hash) = self.line_and_hash(key);
+        for (word, bit) in Self::probes(hash) {
+            line.0[word].fetch_or(bit, Ordering::Relaxed);
+        }
+    }
+
+    #[inline]
+    fn may_contain(&self, key: &[u8]) -> bool {
+        let (line, hash) = self.line_and_hash(key);
+        Self::probes(hash).all(|(word, bit)| line.0[word].load(Ordering::Relaxed) & bit != 0)
+    }
+
+    fn size_bytes(&self) -> usize {
+        size_of_val(&*self.lines)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cursor::checks::{any_entries, any_moves, follows, sorted};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_memtable_is_a_sorted_list(list in any_entries(120), moves in any_moves()) {
+            let mut distinct = list;
+            let order = sorted(distinct.clone());
+            let mut seen = std::collections::BTreeSet::new();
+            distinct.retain(|owned| seen.insert((owned.0.clone(), owned.1)));
+            let list = sorted(distinct.clone());
+            prop_assert_eq!(list.len(), order.len());
+            let memtable = Arc::new(Memtable::new(1 << 10));
+            for (key, sequence, kind, value) in &distinct {
+                memtable.insert(key, Sequence(*sequence), *kind, value);
+            }
+            prop_assert_eq!(memtable.len(), list.len());
+            follows(&mut memtable.cursor(), &list, &moves);
+            for (key, sequence, ..) in &list {
+                prop_assert!(memtable.may_contain(key));
+                for at in [*sequence, sequence.saturating_sub(1), 39] {
+                    let expected = list.iter().find(|owned| owned.0 == *key && owned.1 <= at);
+                    let found = memtable.get(key, Sequence(at));
+                    prop_assert_eq!(
+                        found.map(|found| (found.sequence.0, found.kind, found.value.to_vec())),
+                        expected.map(|owned| (owned.1, owned.2, owned.3.clone()))
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_miss_is_mostly_seen_by_the_bloom() {
+        let memtable = Arc::new(Memtable::new(10_000 * Bloom::ENTRY_BYTES));
+        assert!(memtable.is_empty());
+        for number in 0..10_000u64 {
+            memtable.insert(&number.to_be_bytes(), Sequence(number), Kind::Put, b"value");
+        }
+        assert!((0..10_000u64).all(|number| memtable.may_contain(&number.to_be_bytes())));
+        let misses = 10_000..110_000u64;
+        let maybes = misses.filter(|number| memtable.may_contain(&number.to_be_bytes())).count();
+        assert!(maybes < 2_000, "{maybes} of 100,000");
+        assert!(memtable.size_bytes() < 10_000 * 100);
+    }
+
+    #[test]
+    fn what_is_published_is_found_at_once() {
+        let memtable = Arc::new(Memtable::new(1 << 16));
+        let published = AtomicU64::new(0);
+        let count = if cfg!(miri) { 50 } else { 50_000u64 };
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    let mut last = 0;
+                    while last < count {
+                        last = published.load(Ordering::Acquire);
+                        for number in last.saturating_sub(5)..last {
+                            let key = (number % 1_000).to_be_bytes();
+                            let found = memtable.get(&key, Sequence(number)).expect("published");
+                            assert_eq!(found.sequence, Sequence(number));
+                            assert_eq!(found.value, number.to_be_bytes());
+                        }
+                    }
+                });
+            }
+            for number in 0..count {
+                let key = (number % 1_000).to_be_bytes();
+                memtable.insert(&key, Sequence(number), Kind::Put, &number.to_be_bytes());
+                published.store(number + 1, Ordering::Release);
+            }
+        });
+    }
+}

@@ -1,0 +1,501 @@
+//! The memtable's skip list: entries in order, one writer at a time, readers without locks.
+//! ```text
+//! towers   o-----------> [b]-----------> null        level 1
+//!          o---> [a]---> [b]---> [c]---> null        level 0: every entry, in order
+//! chunk    | node, tower, key, value | node, ... |   never moved, never freed before the list
+//! ```
+//! Invariant: a node is complete before a pointer to it is stored (Release), and never changes but for
+//! its tower. Readers load pointers (Acquire), so whoever can reach a node sees it whole. Nodes live
+//! as long as the list: what a handle borrows it keeps alive by holding the list.
+#![expect(unsafe_code, reason = "nodes of varying length that threads read without a lock")]
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::cmp::Ordering;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering as Memory};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::entry::{Entry, Kind, Sequence, order};
+
+const HEIGHT_MAX: usize = 12;
+/// One node in this many is taller by one.
+const BRANCHING: u64 = 4;
+const ALIGN: usize = align_of::<Node>();
+const CHUNK_BYTES_MIN: usize = 4 << 10;
+const CHUNK_BYTES_MAX: usize = 1 << 20;
+
+/// What a node begins with; its tower, its key and its value follow in the same memory.
+#[repr(C)]
+struct Node {
+    /// The key's first bytes as a number: most comparisons end here.
+    head: u64,
+    sequence: u64,
+    key_len: u32,
+    value_len: u32,
+    height: u8,
+    kind: Kind,
+}
+
+type Link = AtomicPtr<Node>;
+
+/// The first eight bytes, continued with zeros. Orders keys as far as it goes.
+#[inline]
+fn head_of(key: &[u8]) -> u64 {
+    match key.first_chunk::<8>() {
+        Some(head) => u64::from_be_bytes(*head),
+        None => {
+            let mut head = [0; 8];
+            head[..key.len()].copy_from_slice(key);
+            u64::from_be_bytes(head)
+        }
+    }
+}
+
+/// Memory for nodes, in chunks.
+struct Arena {
+    chunk_bytes: usize,
+    chunks: Vec<(*mut u8, Layout)>,
+    free: *mut u8,
+    free_bytes: usize,
+    random: u64,
+}
+
+impl Arena {
+    /// New memory of `size` bytes. Requires: size > 0, a multiple of `ALIGN`.
+    fn take(&mut self, size: usize) -> *mut u8 {
+        assert!(size > 0 && size.is_multiple_of(ALIGN), "{size} bytes for a node");
+        if size > self.chunk_bytes / 4 {
+            return self.add_chunk(size);
+        }
+        if size > self.free_bytes {
+            self.free = self.add_chunk(self.chunk_bytes);
+            self.free_bytes = self.chunk_bytes;
+        }
+        let taken = self.free;
+        // SAFETY: `free` points into the last shared chunk, with `free_bytes` >= size bytes behind it.
+        self.free = unsafe { taken.add(size) };
+        self.free_bytes -= size;
+        taken
+    }
+
+    fn add_chunk(&mut self, size: usize) -> *mut u8 {
+        let layout = Layout::from_size_align(size, ALIGN).expect("a chunk fits into memory");
+        // SAFETY: the layout's size is not zero: take() asserts it, and chunk_bytes is at least 4 KiB.
+        let chunk = unsafe { alloc(layout) };
+        if chunk.is_null() {
+            handle_alloc_error(layout);
+        }
+        self.chunks.push((chunk, layout));
+        chunk
+    }
+
+    /// One, seldom more (xorshift).
+    fn draw_height(&mut self) -> usize {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        let mut bits = self.random;
+        let mut height = 1;
+        while height < HEIGHT_MAX && bits.is_multiple_of(BRANCHING) {
+            bits /= BRANCHING;
+            height += 1;
+        }
+        height
+    }
+}
+
+/// Entries in order. Insert-only.
+pub(crate) struct SkipList {
+    towers: [Link; HEIGHT_MAX],
+    height: AtomicUsize,
+    len: AtomicUsize,
+    size_bytes: AtomicUsize,
+    arena: Mutex<Arena>,
+}
+
+// SAFETY: nodes are plain bytes and atomics, owned by the list. The arena's pointers are used under
+// its lock alone; readers follow atomic links and read only what was complete before it was linked.
+unsafe impl Send for SkipList {}
+// SAFETY: as above.
+unsafe impl Sync for SkipList {}
+
+impl Drop for SkipList {
+    fn drop(&mut self) {
+        let arena = self.arena.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for (chunk, layout) in arena.chunks.drain(..) {
+            // SAFETY: the chunk came from alloc() with this layout; nodes have nothing to drop, and
+            // no handle is left, as each holds the list.
+            unsafe { dealloc(chunk, layout) };
+        }
+    }
+}
+
+impl SkipList {
+    /// An empty list that expects about so many bytes.
+    pub(crate) fn new(expected_bytes: usize) -> Self {
+        let chunk_bytes = (expected_bytes / 16).clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
+        let arena = Arena {
+            chunk_bytes: chunk_bytes.next_multiple_of(ALIGN),
+            chunks: Vec::new(),
+            free: ptr::null_mut(),
+            free_bytes: 0,
+            random: 0x9e37_79b9_7f4a_7c15,
+        };
+        SkipList {
+            towers: Default::default(),
+            height: AtomicUsize::new(1),
+            len: AtomicUsize::new(0),
+            size_bytes: AtomicUsize::new(0),
+            arena: Mutex::new(arena),
+        }
+    }
+
+    /// Adds an entry. Requires: no entry with this key and sequence number is there.
+    pub(crate) fn insert(&self, entry: &Entry<'_>) {
+        let mut arena = self.arena.lock().unwrap_or_else(PoisonError::into_inner);
+        // The nodes before, level by level. Null: the list's own tower.
+        let mut splice = [ptr::null_mut(); HEIGHT_MAX];
+        let keep = |level: usize, node| splice[level] = node;
+        let (_, after) = self.around(entry.key, entry.sequence, keep);
+        let taken = self.entry_at(after).is_some_and(|found| found.order(entry) == Ordering::Equal);
+        assert!(!taken, "two entries with {:?} and one key", entry.sequence);
+        let height = arena.draw_height();
+        let (node, size) = new_node(&mut arena, entry, height);
+        self.height.fetch_max(height, Memory::Relaxed);
+        for (level, &before) in splice.iter().enumerate().take(height) {
+            let link = self.link(before, level);
+            // SAFETY: `node` is a node of this list with `height` > level links.
+            let own = unsafe { link_of(node, level) };
+            own.store(link.load(Memory::Relaxed), Memory::Relaxed);
+            link.store(node, Memory::Release);
+        }
+        self.len.fetch_add(1, Memory::Relaxed);
+        self.size_bytes.fetch_add(size, Memory::Relaxed);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len.load(Memory::Relaxed)
+    }
+
+    /// The memory that entries take.
+    pub(crate) fn size_bytes(&self) -> usize {
+        self.size_bytes.load(Memory::Relaxed)
+    }
+
+    /// The first entry at or after (key, at) in the order of entries, and where its bytes are.
+    pub(crate) fn find(
+        self: &Arc<Self>,
+        key: &[u8],
+        at: Sequence,
+    ) -> Option<(Sequence, Kind, HeldBytes)> {
+        let (_, node) = self.around(key, at, |_, _| {});
+        let found = self.entry_at(node).filter(|entry| entry.key == key)?;
+        let held = HeldBytes {
+            start: found.value.as_ptr(),
+            len: found.value.len(),
+            list: Arc::clone(self),
+        };
+        Some((found.sequence, found.kind, held))
+    }
+
+    /// The last node before (key, at) and the one after it, null if none; `passed` sees the former
+    /// of each level. Both come from one look at the link: a later one may show a newer node.
+    #[inline]
+    fn around(
+        &self,
+        key: &[u8],
+        at: Sequence,
+        mut passed: impl FnMut(usize, *mut Node),
+    ) -> (*mut Node, *mut Node) {
+        let head = head_of(key);
+        let (mut before, mut after) = (ptr::null_mut(), ptr::null_mut());
+        for level in (0..self.height.load(Memory::Relaxed)).rev() {
+            loop {
+                after = self.link(before, level).load(Memory::Acquire);
+                if after.is_null() || !self.is_before(after, head, key, at) {
+                    break;
+                }
+                before = after;
+            }
+            passed(level, before);
+        }
+        (before, after)
+    }
+
+    /// Requires: `node` is a node of this list.
+    #[inline]
+    fn is_before(&self, node: *mut Node, head: u64, key: &[u8], at: Sequence) -> bool {
+        // SAFETY: reachable nodes are complete, and live as long as the list.
+        let node_head = unsafe { (*node).head };
+        if node_head != head {
+            return node_head < head;
+        }
+        let entry = self.entry_at(node).expect("the node is not null");
+        order((entry.key, entry.sequence), (key, at)) == Ordering::Less
+    }
+
+    /// The link of `node` at `level`; of the list's own tower if null. Requires: a node of this
+    /// list that was reached at `level` or above.
+    #[inline]
+    fn link(&self, node: *mut Node, level: usize) -> &Link {
+        if node.is_null() {
+            return &self.towers[level];
+        }
+        // SAFETY: a node that was reached at a level has a link there.
+        unsafe { link_of(node, level) }
+    }
+
+    /// None: null. Requires: else a node of this list.
+    #[inline]
+    fn entry_at(&self, node: *mut Node) -> Option<Entry<'_>> {
+        if node.is_null() {
+            return None;
+        }
+        // SAFETY: reachable nodes are complete and never change; tower, key and value follow the
+        // node in the memory that new_node() took for them, which lives as long as the list.
+        unsafe {
+            let Node { sequence, key_len, value_len, height, kind, .. } = *node;
+            let key_at = node.cast::<u8>().add(offset_of_key(height as usize));
+            let key = std::slice::from_raw_parts(key_at, key_len as usize);
+            let value_at = key_at.add(key_len as usize);
+            let value = std::slice::from_raw_parts(value_at, value_len as usize);
+            Some(Entry { key, sequence: Sequence(sequence), kind, value })
+        }
+    }
+}
+
+const fn offset_of_key(height: usize) -> usize {
+    size_of::<Node>() + height * size_of::<Link>()
+}
+
+/// A link of a node. The reference must not outlive the node's list.
+///
+/// # Safety
+/// `node` is a node with more than `level` links.
+#[inline]
+unsafe fn link_of<'a>(node: *mut Node, level: usize) -> &'a Link {
+    // SAFETY: the tower follows the node in the same memory, aligned as the node is.
+    unsafe { &*node.add(1).cast::<Link>().add(level) }
+}
+
+/// A complete node that nothing points to yet, and its size.
+fn new_node(arena: &mut Arena, entry: &Entry<'_>, height: usize) -> (*mut Node, usize) {
+    let key_at = offset_of_key(height);
+    let size = (key_at + entry.key.len() + entry.value.len()).next_multiple_of(ALIGN);
+    let start = arena.take(size);
+    let node = Node {
+        head: head_of(entry.key),
+        sequence: entry.sequence.0,
+        key_len: u32::try_from(entry.key.len()).expect("keys have a bound"),
+        value_len: u32::try_from(entry.value.len()).expect("values have a bound"),
+        height: height as u8,
+        kind: entry.kind,
+    };
+    // SAFETY: the memory is new, aligned for a node, and long enough for node, tower, key and value,
+    // which lie one after the other and so do not overlap with the entry's own bytes.
+    unsafe {
+        start.cast::<Node>().write(node);
+        let tower = start.add(size_of::<Node>()).cast::<Link>();
+        (0..height).for_each(|level| tower.add(level).write(Link::default()));
+        let key = start.add(key_at);
+        ptr::copy_nonoverlapping(entry.key.as_ptr(), key, entry.key.len());
+        let value = key.add(entry.key.len());
+        ptr::copy_nonoverlapping(entry.value.as_ptr(), value, entry.value.len());
+    }
+    (start.cast(), size)
+}
+
+/// A value in a list, which it keeps alive.
+#[derive(Clone)]
+pub(crate) struct HeldBytes {
+    list: Arc<SkipList>,
+    start: *const u8,
+    len: usize,
+}
+
+// SAFETY: the bytes never change, and the list that owns them may be shared and sent.
+unsafe impl Send for HeldBytes {}
+// SAFETY: as above.
+unsafe impl Sync for HeldBytes {}
+
+impl HeldBytes {
+    #[inline]
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        // SAFETY: made from a value of a node of `list`, which is held and never changes.
+        unsafe { std::slice::from_raw_parts(self.start, self.len) }
+    }
+}
+
+/// A place in a list, which it keeps alive: at an entry, or past either end.
+pub(crate) struct ListCursor {
+    list: Arc<SkipList>,
+    /// Null: past either end; else a node of `list`.
+    node: *mut Node,
+}
+
+// SAFETY: the cursor only reads the list, which may be shared and sent.
+unsafe impl Send for ListCursor {}
+// SAFETY: as above.
+unsafe impl Sync for ListCursor {}
+
+impl ListCursor {
+    /// Past the end.
+    pub(crate) fn new(list: Arc<SkipList>) -> Self {
+        ListCursor { list, node: ptr::null_mut() }
+    }
+
+    /// To the first entry at or after (key, at) in the order of entries.
+    pub(crate) fn seek(&mut self, key: &[u8], at: Sequence) {
+        (_, self.node) = self.list.around(key, at, |_, _| {});
+    }
+
+    /// To the last entry before (key, at) in the order of entries.
+    pub(crate) fn seek_before(&mut self, key: &[u8], at: Sequence) {
+        (self.node, _) = self.list.around(key, at, |_, _| {});
+    }
+
+    pub(crate) fn seek_first(&mut self) {
+        self.node = self.list.link(ptr::null_mut(), 0).load(Memory::Acquire);
+    }
+
+    pub(crate) fn seek_last(&mut self) {
+        let mut last = ptr::null_mut();
+        for level in (0..HEIGHT_MAX).rev() {
+            loop {
+                let next = self.list.link(last, level).load(Memory::Acquire);
+                if next.is_null() {
+                    break;
+                }
+                last = next;
+            }
+        }
+        self.node = last;
+    }
+
+    /// To the entry after. Past an end it stays.
+    pub(crate) fn next(&mut self) {
+        if !self.node.is_null() {
+            self.node = self.list.link(self.node, 0).load(Memory::Acquire);
+        }
+    }
+
+    /// To the entry before. Past an end it stays.
+    pub(crate) fn prev(&mut self) {
+        if let Some(Entry { key, sequence, .. }) = self.list.entry_at(self.node) {
+            (self.node, _) = self.list.around(key, sequence, |_, _| {});
+        }
+    }
+
+    pub(crate) fn entry(&self) -> Option<Entry<'_>> {
+        self.list.entry_at(self.node)
+    }
+
+    /// The entry's value. None: past either end.
+    pub(crate) fn value(&self) -> Option<HeldBytes> {
+        let value = self.entry()?.value;
+        let (start, len) = (value.as_ptr(), value.len());
+        Some(HeldBytes { list: Arc::clone(&self.list), start, len })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put<'a>(key: &'a [u8], sequence: u64, value: &'a [u8]) -> Entry<'a> {
+        Entry { key, sequence: Sequence(sequence), kind: Kind::Put, value }
+    }
+
+    fn keys(list: &Arc<SkipList>) -> Vec<(Vec<u8>, u64)> {
+        let mut cursor = ListCursor::new(Arc::clone(list));
+        cursor.seek_first();
+        let mut keys = Vec::new();
+        while let Some(entry) = cursor.entry() {
+            keys.push((entry.key.to_vec(), entry.sequence.0));
+            cursor.next();
+        }
+        keys
+    }
+
+    #[test]
+    fn entries_are_in_order_whatever_order_they_came_in() {
+        let list = Arc::new(SkipList::new(0));
+        let names: [&[u8]; 7] = [b"b", b"", b"a", b"a\0", b"abcdefgh", b"abcdefghi", b"abcdefgh\0"];
+        for (place, name) in names.iter().enumerate() {
+            list.insert(&put(name, place as u64, name));
+            list.insert(&put(name, 100 + place as u64, b"newer"));
+        }
+        let mut expected = names.map(<[u8]>::to_vec).to_vec();
+        expected.sort();
+        let found: Vec<_> = keys(&list).into_iter().step_by(2).map(|(key, _)| key).collect();
+        assert_eq!(found, expected);
+        assert!(keys(&list).chunks(2).all(|pair| pair[0].1 == pair[1].1 + 100));
+        let (sequence, _, value) = list.find(b"a\0", Sequence(50)).unwrap();
+        assert_eq!((sequence, value.as_slice()), (Sequence(3), &b"a\0"[..]));
+        assert!(
+            list.find(b"a\0", Sequence(2)).is_none() && list.find(b"c", Sequence::MAX).is_none()
+        );
+    }
+
+    #[test]
+    fn large_values_get_chunks_of_their_own_and_outlive_the_other_handles() {
+        let list = Arc::new(SkipList::new(0));
+        let large = vec![7; 3 * CHUNK_BYTES_MIN];
+        list.insert(&put(b"large", 1, &large));
+        list.insert(&put(b"small", 2, b"x"));
+        let (_, _, held) = list.find(b"large", Sequence::MAX).unwrap();
+        let mut cursor = ListCursor::new(Arc::clone(&list));
+        drop(list);
+        assert_eq!(held.clone().as_slice(), large);
+        cursor.seek_last();
+        assert_eq!(cursor.value().unwrap().as_slice(), b"x");
+        cursor.prev();
+        drop(cursor);
+        assert_eq!(held.as_slice(), large);
+    }
+
+    #[test]
+    #[should_panic(expected = "one key")]
+    fn an_entry_cannot_be_there_twice() {
+        let list = SkipList::new(0);
+        list.insert(&put(b"a", 1, b""));
+        list.insert(&put(b"a", 1, b""));
+    }
+
+    #[test]
+    fn readers_see_whole_entries_while_a_writer_adds() {
+        let count = if cfg!(miri) { 60 } else { 20_000 };
+        let list = Arc::new(SkipList::new(1 << 16));
+        let done = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    loop {
+                        // What was counted before is there afterwards, in order, with its value.
+                        let at_least = done.load(Memory::Acquire);
+                        let mut cursor = ListCursor::new(Arc::clone(&list));
+                        cursor.seek_first();
+                        let (mut seen, mut last) = (0, None);
+                        while let Some(entry) = cursor.entry() {
+                            let number = u64::from_be_bytes(entry.key.try_into().unwrap());
+                            assert!(last < Some(number));
+                            assert_eq!(entry.value, &entry.key[..entry.key.len() - 1]);
+                            (last, seen) = (Some(number), seen + 1);
+                            cursor.next();
+                        }
+                        assert!(seen >= at_least, "{seen} of {at_least}");
+                        if at_least == count {
+                            break;
+                        }
+                    }
+                });
+            }
+            for number in 0..count as u64 {
+                let key = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+                list.insert(&put(&key, number, &key[..7]));
+                done.store(number as usize + 1, Memory::Release);
+            }
+        });
+        assert_eq!(list.len(), count);
+    }
+}

@@ -319,22 +319,33 @@ mod tests {
         (Kind::DeleteRange, b"a", b"b"),
     ];
 
-    fn replayed(disk: &Memory, path: &Path, number: u64) -> (Vec<(u64, usize)>, Result<Tail>) {
+    const DIR: &str = "db";
+    const NONE: Predecessor = Predecessor { wal: 0, valid_bytes: 0 };
+    /// Header and predecessor record: where the first group begins.
+    const GROUPS_AT: u64 = HEADER_SIZE as u64 + 16 + 2;
+
+    type Groups = Vec<(u64, usize)>;
+
+    fn replayed(disk: &Memory, number: u64, valid: Option<u64>) -> (Groups, Result<()>) {
         let mut groups = Vec::new();
-        let tail = replay(disk, path, number, &mut |_, batch| {
+        let result = replay(disk, Path::new(DIR), number, valid, &mut |batch| {
             groups.push((batch.first.0, batch.entries.len()));
             Ok(())
         });
-        (groups, tail)
+        (groups, result)
     }
 
-    fn log_of(disk: &Memory, groups: &[Vec<u8>]) -> PathBuf {
-        disk.create_dir(Path::new("db")).unwrap();
-        let mut wal = Wal::create(disk, Path::new("db"), 7).unwrap();
-        groups.iter().for_each(|group| wal.append(group).unwrap());
-        wal.sync().unwrap();
-        assert_eq!((wal.number(), wal.path()), (7, PathBuf::from("db/000007.wal")));
-        wal.path()
+    fn log_path(number: u64) -> PathBuf {
+        Path::new(DIR).join(wal_name(number))
+    }
+
+    fn log_of(disk: &Memory, number: u64, firsts: &[u64]) -> Wal {
+        disk.create_dir(Path::new(DIR)).unwrap();
+        let mut wal = Wal::create(disk, Path::new(DIR), number, NONE).unwrap();
+        for &first in firsts {
+            wal.append(Sequence(first), MIXED.len(), MIXED.iter().copied()).unwrap();
+        }
+        wal
     }
 
     #[test]
@@ -393,59 +404,81 @@ mod tests {
     #[test]
     fn a_log_is_replayed() {
         let disk = Memory::new();
-        let path = log_of(&disk, &[encoded(1, &MIXED), encoded(5, &MIXED[..1])]);
-        let (groups, tail) = replayed(&disk, &path, 7);
-        assert_eq!((groups, tail.unwrap()), (vec![(1, 4), (5, 1)], Tail::Clean));
+        let wal = log_of(&disk, 7, &[1, 5]);
+        let (groups, result) = replayed(&disk, 7, None);
+        result.unwrap();
+        assert_eq!(groups, [(1, 4), (5, 4)]);
+        assert_eq!(disk.file(log_path(7)).unwrap().len() as u64, wal.valid_bytes());
+        assert_eq!(predecessor(&disk, Path::new(DIR), 7).unwrap(), Some(NONE));
     }
 
     #[test]
     fn a_crash_loses_a_suffix_and_never_half_a_group() {
         for seed in 0..300 {
             let disk = Memory::new();
-            let path = log_of(&disk, &[encoded(1, &MIXED)]);
-            disk.sync_dir(Path::new("db")).unwrap();
-            let mut wal = Wal::create(&disk, Path::new("db"), 8).unwrap();
-            disk.sync_dir(Path::new("db")).unwrap();
+            log_of(&disk, 7, &[1]).sync().unwrap();
+            let mut wal = log_of(&disk, 8, &[]);
             if seed % 2 == 0 {
                 wal.sync().unwrap();
             }
-            (0..5).for_each(|group| wal.append(&encoded(group * 4, &MIXED)).unwrap());
+            for group in 0..5 {
+                wal.append(Sequence(group * 4), MIXED.len(), MIXED.iter().copied()).unwrap();
+            }
             let after = disk.crash(seed);
-            assert_eq!(replayed(&after, &path, 7).0.len(), 1);
-            let (groups, tail) = replayed(&after, &wal.path(), 8);
-            tail.expect("a torn tail is silent");
-            let expected: Vec<_> = (0..groups.len() as u64).map(|group| (group * 4, 4)).collect();
+            assert_eq!(replayed(&after, 7, None).0.len(), 1);
+            let (groups, result) = replayed(&after, 8, None);
+            result.expect("a torn tail is silent");
+            let expected: Groups = (0..groups.len() as u64).map(|group| (group * 4, 4)).collect();
             assert_eq!(groups, expected);
         }
     }
 
     #[test]
-    fn damage_and_other_versions_are_told_apart() {
+    fn a_log_that_another_follows_has_all_its_bytes_and_no_more_count() {
         let disk = Memory::new();
-        let path = log_of(&disk, &[encoded(1, &MIXED), encoded(5, &MIXED)]);
-        disk.flip_bit(&path, 40, 0);
-        match replayed(&disk, &path, 7).1 {
-            Err(Error::Corrupt { path: named, offset: 12, .. }) => assert_eq!(named, path),
-            other => panic!("{other:?}"),
-        }
-        let mut bytes = disk.file(&path).unwrap();
-        bytes[8] = 2;
-        disk.put_file(&path, bytes);
-        let result = replayed(&disk, &path, 7).1;
-        assert!(matches!(result, Err(Error::Version { found: 2, known: 1, .. })), "{result:?}");
-        disk.put_file(&path, b"another kind of file".as_slice());
-        assert!(matches!(replayed(&disk, &path, 7).1, Err(Error::Corrupt { .. })));
-        disk.put_file(&path, b"TRML".as_slice());
-        assert_eq!(replayed(&disk, &path, 7).1.unwrap(), Tail::Torn { at: 0 });
-        let missing = replayed(&disk, Path::new("db/none.wal"), 7).1;
-        assert!(matches!(missing, Err(Error::Io { .. })));
+        let first_group_ends = log_of(&disk, 7, &[1]).valid_bytes();
+        let wal = log_of(&disk, 7, &[1, 5]);
+        assert_eq!(replayed(&disk, 7, Some(first_group_ends)).0, [(1, 4)]);
+        assert_eq!(replayed(&disk, 7, Some(wal.valid_bytes())).0, [(1, 4), (5, 4)]);
+        disk.truncate(log_path(7), first_group_ends);
+        let (_, result) = replayed(&disk, 7, Some(wal.valid_bytes()));
+        assert!(matches!(result, Err(Error::Corrupt { .. })), "{result:?}");
     }
 
     #[test]
-    fn a_whole_record_that_is_no_batch_is_damage() {
+    fn damage_and_other_versions_are_told_apart() {
         let disk = Memory::new();
-        let path = log_of(&disk, &[vec![1, 1, 9, 0]]);
-        let result = replayed(&disk, &path, 7).1;
-        assert!(matches!(result, Err(Error::Corrupt { offset: 12, .. })), "{result:?}");
+        log_of(&disk, 7, &[1, 5]);
+        disk.flip_bit(log_path(7), GROUPS_AT + 20, 0);
+        match replayed(&disk, 7, None).1 {
+            Err(Error::Corrupt { path, offset: GROUPS_AT, .. }) => assert_eq!(path, log_path(7)),
+            other => panic!("{other:?}"),
+        }
+        let mut bytes = disk.file(log_path(7)).unwrap();
+        bytes[8] = 2;
+        disk.put_file(log_path(7), bytes);
+        let result = replayed(&disk, 7, None).1;
+        assert!(matches!(result, Err(Error::Version { found: 2, known: 1, .. })), "{result:?}");
+        disk.put_file(log_path(7), b"another kind of file".as_slice());
+        assert!(matches!(replayed(&disk, 7, None).1, Err(Error::Corrupt { .. })));
+        disk.put_file(log_path(7), b"TRML".as_slice());
+        assert_eq!(replayed(&disk, 7, None).0, []);
+        assert_eq!(predecessor(&disk, Path::new(DIR), 7).unwrap(), None);
+        assert!(matches!(replayed(&disk, 9, None).1, Err(Error::Io { .. })));
+    }
+
+    #[test]
+    fn a_memtable_is_written_back_in_the_order_of_writing() {
+        let disk = Memory::new();
+        disk.create_dir(Path::new(DIR)).unwrap();
+        let memtable = Arc::new(Memtable::new(1 << 16));
+        for (number, key) in [(3, "c"), (4, "a"), (9, "b"), (10, "a")] {
+            memtable.insert(key.as_bytes(), Sequence(number), Kind::Put, b"v");
+        }
+        let before = Predecessor { wal: 6, valid_bytes: 0 };
+        Wal::create_from(&disk, Path::new(DIR), 7, before, &memtable).unwrap();
+        let disk = disk.crash_hard();
+        assert_eq!(replayed(&disk, 7, None).0, [(3, 2), (9, 2)]);
+        assert_eq!(predecessor(&disk, Path::new(DIR), 7).unwrap(), Some(before));
     }
 }

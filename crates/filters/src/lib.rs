@@ -3,7 +3,10 @@
 //! Everything here answers one question: *which sorted runs may hold this key, or this key range?*
 //! A run that is left out surely holds nothing.
 
+mod bits;
 mod filter;
+mod fingerprint;
+mod grf;
 mod hash;
 mod query;
 mod shape;
@@ -12,6 +15,7 @@ mod wire;
 pub use filter::{
     FilterKind, GlobalFilter, LineCounter, PointFilter, RangeFilter, Trace, Untraced,
 };
+pub use grf::{Cursor, CursorBack, GrfOptions, Inserter, Part, PartBuilder, PartSize};
 pub use hash::{HashUse, hash_key};
 pub use query::{KeyRange, Query};
 pub use shape::{Codes, FlushNumber, RunIndex, Shape, Span};

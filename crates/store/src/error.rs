@@ -95,11 +95,7 @@ impl Error {
     }
 
     /// Damage in `path` at `offset`.
-    pub(crate) fn corrupt(
-        path: impl Into<PathBuf>,
-        offset: u64,
-        what: impl Into<String>,
-    ) -> Error {
+    pub(crate) fn corrupt(path: impl Into<PathBuf>, offset: u64, what: impl Into<String>) -> Error {
         Error::Corrupt { path: path.into(), offset, what: what.into() }
     }
 }

@@ -120,13 +120,13 @@ impl Installer {
     /// Removes files that nobody refers to any more. What cannot be removed is tried again later.
     pub(crate) fn sweep(&mut self, core: &Core) {
         let storage = &core.shelf.storage;
-        let gone = |path| match storage.remove(path) {
+        let gone = |path: std::path::PathBuf| match storage.remove(&path) {
             Ok(()) => true,
             Err(error) => error.kind() == std::io::ErrorKind::NotFound,
         };
-        self.dead_wals.retain(|&wal| !gone(&core.shelf.dir.join(crate::wal::wal_name(wal))));
+        self.dead_wals.retain(|&wal| !gone(core.shelf.dir.join(crate::wal::wal_name(wal))));
         self.leaving.retain(|(file, table)| {
-            table.strong_count() > 0 || !gone(&core.shelf.table_path(*file))
+            table.strong_count() > 0 || !gone(core.shelf.table_path(*file))
         });
     }
 

@@ -58,7 +58,7 @@ impl MergeTask {
         let retention = Retention::new(core.snapshots.copy(), bottom);
         core.env.pauses.at(PausePoint::MergeStarted);
         let cursors = inputs.iter().map(|placed| {
-            let cursor: Box<dyn Cursor + Send> = Box::new(placed.run.cursor());
+            let cursor: Box<dyn Cursor + Send> = Box::new(placed.run.cursor_once());
             cursor
         });
         let mut cursor = MergeCursor::new(cursors.collect());
@@ -223,7 +223,7 @@ fn carry_over(
 
 /// The part with a run's keys in it, each with its own flush as its code.
 pub(crate) fn insert_run(part: &Part, placed: &PlacedRun, layout: &Layout) -> Result<Part> {
-    let mut cursor = placed.run.cursor();
+    let mut cursor = placed.run.cursor_once();
     let table = &placed.run.tables()[0].table;
     let lists = keys_by_flush(&mut cursor, |sequence| {
         let unknown = || Error::corrupt(table.path(), 0, "an entry of a flush that is not on record");
@@ -244,7 +244,7 @@ pub(crate) fn rebuild_guard(core_options: &crate::options::Options, version: &Ve
         return Ok(version.guard.clone());
     };
     let mut builder = PartBuilder::new(&grf_options(core_options));
-    for_each_key(&mut oldest.run.cursor(), |key| builder.push(key))?;
+    for_each_key(&mut oldest.run.cursor_once(), |key| builder.push(key))?;
     let mut part = builder.finish(oldest.span().hi());
     for placed in newer.iter().rev() {
         part = insert_run(&part, placed, &version.layout)?;

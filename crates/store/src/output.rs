@@ -12,7 +12,8 @@ use crate::layout::TableRecord;
 use crate::options::{GuardKind, Options};
 use crate::storage::Storage;
 use crate::sync::{Arc, AtomicU64, Ordering};
-use crate::table::{Table, TableOptions, TableSummary, TableWriter};
+use crate::table::Table;
+use crate::table_writer::{TableOptions, TableSummary, TableWriter};
 
 /// Where tables live and how they are written.
 pub(crate) struct Shelf {
@@ -30,7 +31,7 @@ impl Shelf {
         options: &Options,
         next_file: u64,
     ) -> Self {
-        let cache = Arc::new(BlockCache::new(options.block_cache_bytes));
+        let cache = Arc::new(BlockCache::new(options.block_cache_bytes as u64));
         let next_file = AtomicU64::new(next_file);
         Shelf { storage, dir: dir.to_path_buf(), cache, options: options.clone(), next_file }
     }

@@ -9,12 +9,12 @@
 use trommel_filters::Query;
 
 use crate::core::Core;
+use crate::cursor::Reads;
 use crate::entry::{Kind, Sequence};
 use crate::environment::PausePoint;
 use crate::error::Result;
 use crate::memtable::Found;
 use crate::stats::{QueryKind, QueryStats};
-use crate::table::Reads;
 use crate::value::Value;
 use crate::version::Version;
 

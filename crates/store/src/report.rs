@@ -1,5 +1,7 @@
 //! `stats`: counters and the newest version, as plain data.
 
+use trommel_filters::PartSize;
+
 use crate::core::Core;
 use crate::stats::{GuardStats, LevelStats, QueryStats, RunStats, Stats};
 use crate::version::{PlacedRun, Version};
@@ -19,7 +21,7 @@ pub(crate) fn stats(core: &Core) -> Stats {
         memtables: 1 + version.sealed.len() as u64,
         memtable_bytes: memtable_bytes as u64,
         fence_bytes: fences.sum::<usize>() as u64,
-        cache_bytes: core.shelf.cache.used_bytes() as u64,
+        cache_bytes: core.shelf.cache.size_bytes(),
         writes: 0,
         bytes_written_user: 0,
         bytes_flushed: 0,
@@ -40,12 +42,10 @@ pub(crate) fn stats(core: &Core) -> Stats {
 fn guard_stats(core: &Core, version: &Version) -> GuardStats {
     let entries: u64 = version.runs.iter().map(PlacedRun::entries).sum();
     let part = version.guard.part().map(|part| part.size());
-    let per_table: usize = version.tables().map(|table| table.table.filter_bytes()).sum();
+    let per_table = version.tables().map(|table| table.table.filter_bytes() as u64).sum::<u64>();
     let global = part.as_ref().map_or(0, |size| size.base_bytes + size.overlay_bytes);
-    let memory_bytes = (per_table + global) as u64;
-    let of_part = |pick: fn(&trommel_filters::PartSize) -> usize| {
-        part.as_ref().map_or(0, |size| pick(size) as u64)
-    };
+    let memory_bytes = per_table + global;
+    let of_part = |pick: fn(&PartSize) -> u64| part.as_ref().map_or(0, pick);
     GuardStats {
         kind: core.shelf.options.guard,
         bits_per_key: if entries == 0 { 0.0 } else { memory_bytes as f64 * 8.0 / entries as f64 },

@@ -44,7 +44,7 @@ pub(crate) fn verify(core: &Core) -> Result<VerifyReport> {
 fn check_table(version: &Version, table: &RunTable) -> Result<()> {
     table.table.verify()?;
     let mut denied: Option<Vec<u8>> = None;
-    for_each_key(&mut Arc::clone(&table.table).cursor(false), |key| {
+    for_each_key(&mut Arc::clone(&table.table).cursor(), |key| {
         let answer = version.guard.ask(&Query::Point(key));
         if denied.is_none() && !answer.may_hold(table) {
             denied = Some(key.to_vec());

@@ -1,0 +1,334 @@
+//! A table: one immutable file of sorted entries, open for reading.
+//! ```text
+//! get(key) -> fences -> block number -> cache --hit--> block -> entry
+//!                                          \--miss--> disk -> checked --^
+//! ```
+//! Invariant: what is in memory (index, properties, filter) was checked when the table was opened, a
+//! block whenever it is read from the disk. A damaged byte is an error that names file and place.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use trommel_filters::{AlignedBytes, BlockedBloom, Corrupt, FilterKind};
+
+use crate::block::{Block, unseal};
+use crate::cache::BlockCache;
+use crate::cursor::Reads;
+use crate::entry::Sequence;
+use crate::error::{Error, Result};
+use crate::memtable::Found;
+use crate::storage::{ReadAt, Storage};
+use crate::table_cursor::TableCursor;
+use crate::table_format::{
+    Index, Properties, Section, TAG_INDEX, TAG_PROPERTIES, TAIL_SIZE, VERSION, decode_sections,
+    decode_tail, filter_tag,
+};
+use crate::value::Value;
+
+/// The filter of a table.
+pub(crate) type TableFilter = BlockedBloom<AlignedBytes>;
+
+/// What to do with a table's filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FilterUse {
+    /// Read and check it. Damage is an error.
+    Load,
+    /// Leave it alone.
+    Skip,
+}
+
+/// A table that is open.
+pub(crate) struct Table {
+    opened: Opened,
+    file: u64,
+    cache: Arc<BlockCache>,
+    size: u64,
+    sections: Vec<Section>,
+    index: Index,
+    properties: Properties,
+    filter: Option<TableFilter>,
+}
+
+/// A file and its name, for errors.
+struct Opened {
+    path: PathBuf,
+    bytes: Arc<dyn ReadAt>,
+}
+
+impl Opened {
+    fn fill(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        self.bytes.read_at(offset, buffer).map_err(|error| match error.kind() {
+            std::io::ErrorKind::UnexpectedEof => self.corrupt(offset, "the file ends too early"),
+            _ => Error::io(&self.path)(error),
+        })
+    }
+
+    fn read(&self, offset: u64, len: u64) -> Result<Vec<u8>> {
+        let too_long = |_| self.corrupt(offset, "a length beyond memory");
+        let mut buffer = vec![0; usize::try_from(len).map_err(too_long)?];
+        self.fill(offset, &mut buffer)?;
+        Ok(buffer)
+    }
+
+    fn corrupt(&self, offset: u64, what: impl Into<String>) -> Error {
+        Error::corrupt(&self.path, offset, what)
+    }
+
+    /// The place of damage within bytes that were read from `offset` on.
+    fn damage(&self, offset: u64) -> impl FnOnce(Corrupt) -> Error {
+        move |Corrupt { at, what }| self.corrupt(offset + at as u64, what)
+    }
+
+    fn checked(&self, section: &Section, bytes: &[u8]) -> Result<()> {
+        if crc32c::crc32c(bytes) == section.checksum {
+            return Ok(());
+        }
+        let what = format!("the checksum of section {} does not match", section.tag);
+        Err(self.corrupt(section.offset, what))
+    }
+
+    fn section(&self, section: &Section) -> Result<Vec<u8>> {
+        let bytes = self.read(section.offset, section.len)?;
+        self.checked(section, &bytes)?;
+        Ok(bytes)
+    }
+
+    /// Reads and checks the file's end: where the sections are.
+    fn sections(&self, size: u64) -> Result<Vec<Section>> {
+        let no_tail = || self.corrupt(0, "a file too short for a table");
+        let tail_at = size.checked_sub(TAIL_SIZE as u64).ok_or_else(no_tail)?;
+        let tail = self.read(tail_at, TAIL_SIZE as u64)?;
+        let tail = decode_tail(&tail).map_err(self.damage(tail_at))?;
+        if tail.version != VERSION {
+            let path = self.path.clone();
+            return Err(Error::Version { path, found: tail.version, known: VERSION });
+        }
+        let no_list = || self.corrupt(tail_at, "a section list longer than the file");
+        let list_at = tail_at.checked_sub(u64::from(tail.list_len)).ok_or_else(no_list)?;
+        let list = self.read(list_at, u64::from(tail.list_len))?;
+        let sections = decode_sections(&list, tail, list_at).map_err(self.damage(list_at))?;
+        for Section { tag, optional, offset, .. } in &sections {
+            let known = [TAG_INDEX, TAG_PROPERTIES].contains(tag);
+            if !known && !optional {
+                let what = format!("section {tag}, which is not known, must not be skipped");
+                return Err(self.corrupt(*offset, what));
+            }
+        }
+        Ok(sections)
+    }
+}
+
+impl Table {
+    /// Opens a table with its filter, if it has one.
+    pub(crate) fn open(
+        storage: &dyn Storage,
+        path: impl Into<PathBuf>,
+        file: u64,
+        cache: Arc<BlockCache>,
+    ) -> Result<Arc<Table>> {
+        Self::open_with(storage, path, file, cache, FilterUse::Load)
+    }
+
+    /// Opens a table: reads and checks all but its blocks.
+    pub(crate) fn open_with(
+        storage: &dyn Storage,
+        path: impl Into<PathBuf>,
+        file: u64,
+        cache: Arc<BlockCache>,
+        filter: FilterUse,
+    ) -> Result<Arc<Table>> {
+        let path = path.into();
+        let bytes = storage.open(&path).map_err(Error::io(&path))?;
+        let size = bytes.size().map_err(Error::io(&path))?;
+        let opened = Opened { path, bytes };
+        let sections = opened.sections(size)?;
+        let at = find(&sections, TAG_INDEX).ok_or_else(|| opened.corrupt(0, "no index"))?;
+        let index = Index::decode(&opened.section(at)?).map_err(opened.damage(at.offset))?;
+        let data_end_max = sections.iter().map(|section| section.offset).min();
+        if data_end_max.is_none_or(|end| index.data_end() > end) {
+            return Err(opened.corrupt(at.offset, "blocks that reach into the sections"));
+        }
+        let missing = || opened.corrupt(0, "no properties");
+        let at = find(&sections, TAG_PROPERTIES).ok_or_else(missing)?;
+        let properties = opened.section(at)?;
+        let properties = Properties::decode(&properties).map_err(opened.damage(at.offset))?;
+        if properties.entries != index.entry_count() {
+            return Err(opened.corrupt(at.offset, "index and properties count different entries"));
+        }
+        let filter = match filter {
+            FilterUse::Load => load_filter(&opened, &sections)?,
+            FilterUse::Skip => None,
+        };
+        Ok(Arc::new(Table { opened, file, cache, size, sections, index, properties, filter }))
+    }
+
+    /// The file's number.
+    pub(crate) fn file(&self) -> u64 {
+        self.file
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.opened.path
+    }
+
+    pub(crate) fn first_key(&self) -> &[u8] {
+        &self.properties.first_key
+    }
+
+    pub(crate) fn last_key(&self) -> &[u8] {
+        &self.properties.last_key
+    }
+
+    pub(crate) fn entry_count(&self) -> u64 {
+        self.properties.entries
+    }
+
+    pub(crate) fn block_count(&self) -> usize {
+        self.index.block_count()
+    }
+
+    /// The file's size.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.size
+    }
+
+    /// What the table knows of its entries.
+    pub(crate) fn properties(&self) -> &Properties {
+        &self.properties
+    }
+
+    /// None: the table has no filter, or it was not asked for; every answer is "maybe".
+    #[inline]
+    pub(crate) fn filter(&self) -> Option<&TableFilter> {
+        self.filter.as_ref()
+    }
+
+    /// The memory that fences and block places take.
+    pub(crate) fn fence_bytes(&self) -> usize {
+        self.index.heap_bytes()
+    }
+
+    /// The memory that the filter takes.
+    pub(crate) fn filter_bytes(&self) -> usize {
+        self.filter.as_ref().map_or(0, BlockedBloom::size_bytes)
+    }
+
+    /// The newest entry of `key` with a sequence number of at most `at`. Asks no filter.
+    #[inline]
+    pub(crate) fn get(&self, key: &[u8], at: Sequence, reads: &mut Reads) -> Result<Option<Found>> {
+        if key < self.first_key() || key > self.last_key() {
+            return Ok(None);
+        }
+        let mut number = self.index.fences.find(key);
+        loop {
+            let block = self.block(number, true, reads)?;
+            if let Some((sequence, kind, range)) = block.get(key, at) {
+                let value = Value::in_block(block, range);
+                return Ok(Some(Found { sequence, kind, value }));
+            }
+            number += 1;
+            if !self.index.fences.continues(number, key) {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// About how many entries are before `key`: exact but for half of the key's block.
+    pub(crate) fn approximate_rank(&self, key: &[u8]) -> u64 {
+        if key <= self.first_key() {
+            return 0;
+        }
+        if key > self.last_key() {
+            return self.entry_count();
+        }
+        let (before, inside) = self.index.entries(self.first_block_of(key));
+        before + inside / 2
+    }
+
+    /// A cursor at no entry. The blocks that it reads are kept in the cache.
+    pub(crate) fn cursor(self: &Arc<Self>) -> TableCursor {
+        TableCursor::new(Arc::clone(self))
+    }
+
+    /// The first block that may hold `key`; all entries of earlier ones are before it.
+    #[inline]
+    pub(crate) fn first_block_of(&self, key: &[u8]) -> usize {
+        self.index.fences.find(key)
+    }
+
+    /// A block, from the cache or from the disk. Requires: there is such a block.
+    #[inline]
+    pub(crate) fn block(
+        &self,
+        number: usize,
+        fill_cache: bool,
+        reads: &mut Reads,
+    ) -> Result<Arc<Block>> {
+        let (offset, _) = self.index.block(number);
+        reads.blocks += 1;
+        if let Some(block) = self.cache.get(self.file, offset) {
+            return Ok(block);
+        }
+        let block = Arc::new(self.block_on_disk(number, reads)?);
+        if fill_cache {
+            self.cache.insert(self.file, offset, Arc::clone(&block));
+        }
+        Ok(block)
+    }
+
+    /// A block, read anew and checked. Requires: there is such a block.
+    #[cold]
+    fn block_on_disk(&self, number: usize, reads: &mut Reads) -> Result<Block> {
+        let (offset, len) = self.index.block(number);
+        let bytes = self.opened.read(offset, len)?;
+        reads.disk_reads += 1;
+        reads.bytes += len;
+        let block = unseal(bytes).map_err(|Corrupt { what, .. }| {
+            self.opened.corrupt(offset, format!("data block {number}: {what}"))
+        })?;
+        if block.entry_count() as u64 != self.index.entries(number).1 {
+            let what = format!("data block {number}: not as many entries as the index says");
+            return Err(self.opened.corrupt(offset, what));
+        }
+        Ok(block)
+    }
+
+    /// Reads the whole file anew and checks every checksum, the order of entries, the index, the
+    /// counts, and that the filter knows every key.
+    pub(crate) fn verify(&self) -> Result<()> {
+        for section in &self.sections {
+            self.opened.section(section)?;
+        }
+        let mut check = Check::default();
+        for number in 0..self.block_count() {
+            let block = Arc::new(self.block_on_disk(number, &mut Reads::default())?);
+            let (offset, _) = self.index.block(number);
+            let wrong = |what| self.opened.corrupt(offset, format!("data block {number}: {what}"));
+            check.block(self, number, block).map_err(wrong)?;
+        }
+        check.end(self).map_err(|what| self.opened.corrupt(0, what))
+    }
+}
+
+fn find(sections: &[Section], tag: u16) -> Option<&Section> {
+    sections.iter().find(|section| section.tag == tag)
+}
+
+fn load_filter(opened: &Opened, sections: &[Section]) -> Result<Option<TableFilter>> {
+    let Some(at) = find(sections, filter_tag(FilterKind::BlockedBloom)) else {
+        return Ok(None);
+    };
+    // Its length was checked against the file's.
+    let mut bytes = AlignedBytes::zeroed(at.len as usize);
+    opened.fill(at.offset, &mut bytes)?;
+    opened.checked(at, &bytes)?;
+    BlockedBloom::read(bytes).map(Some).map_err(opened.damage(at.offset))
+}
+
+#[path = "table_check.rs"]
+mod check;
+use check::Check;
+
+#[cfg(test)]
+#[path = "table_tests.rs"]
+mod tests;

@@ -1,0 +1,88 @@
+//! Whether a table's entries are what its index and its properties say.
+//! ```text
+//! block by block:  order, bounds, separators, filter       end:  counts against properties
+//! ```
+//! Invariant: it looks at every entry once, in the order of the file.
+
+use std::sync::Arc;
+
+use super::Table;
+use crate::block::Block;
+use crate::block_cursor::BlockCursor;
+use crate::entry::{Entry, Kind, Sequence, order};
+use crate::table_format::Properties;
+
+/// What was seen so far.
+#[derive(Default)]
+pub(super) struct Check {
+    seen: Option<Properties>,
+    last_sequence: Sequence,
+}
+
+type Wrong = &'static str;
+
+fn require(holds: bool, what: Wrong) -> Result<(), Wrong> {
+    if holds { Ok(()) } else { Err(what) }
+}
+
+impl Check {
+    pub(super) fn block(
+        &mut self,
+        table: &Table,
+        number: usize,
+        block: Arc<Block>,
+    ) -> Result<(), Wrong> {
+        let mut cursor = BlockCursor::new(block);
+        cursor.seek_first();
+        let mut first_in_block = true;
+        while let Some(entry) = cursor.entry() {
+            if first_in_block {
+                self.block_start(table, number, entry.key)?;
+            }
+            self.entry(table, number, &entry)?;
+            first_in_block = false;
+            cursor.next();
+        }
+        Ok(())
+    }
+
+    /// A key is looked for in the block where it begins, and in those that it continues in.
+    fn block_start(&self, table: &Table, number: usize, key: &[u8]) -> Result<(), Wrong> {
+        let same_key = self.seen.as_ref().is_some_and(|seen| seen.last_key == key);
+        let continues = table.index.fences.continues(number, key);
+        require(continues == same_key, "the index is wrong about a key over several blocks")
+    }
+
+    fn entry(&mut self, table: &Table, number: usize, entry: &Entry<'_>) -> Result<(), Wrong> {
+        let &Entry { key, sequence, kind, value } = entry;
+        let seen = self.seen.get_or_insert_with(|| Properties {
+            entries: 0,
+            deletes: 0,
+            raw_bytes: 0,
+            sequences: (sequence, sequence),
+            first_key: key.to_vec(),
+            last_key: key.to_vec(),
+        });
+        let last = (seen.last_key.as_slice(), self.last_sequence);
+        let in_order = seen.entries == 0 || order(last, (key, sequence)).is_lt();
+        require(in_order, "entries that are out of order")?;
+        let found_at = table.first_block_of(key);
+        let continues = found_at < number && table.index.fences.continues(number, key);
+        require(found_at == number || continues, "a key on the wrong side of a separator")?;
+        let known = table.filter.as_ref().is_none_or(|filter| filter.may_contain(key));
+        require(known, "a key that the table's filter does not know")?;
+        seen.entries += 1;
+        seen.deletes += u64::from(kind == Kind::Delete);
+        seen.raw_bytes += (key.len() + value.len()) as u64;
+        seen.sequences = (seen.sequences.0.min(sequence), seen.sequences.1.max(sequence));
+        seen.last_key.clear();
+        seen.last_key.extend_from_slice(key);
+        self.last_sequence = sequence;
+        Ok(())
+    }
+
+    pub(super) fn end(&self, table: &Table) -> Result<(), Wrong> {
+        let same = self.seen.as_ref() == Some(&table.properties);
+        require(same, "the entries are not those that the properties tell of")
+    }
+}

@@ -1,0 +1,357 @@
+//! What a table's file holds beside its data blocks, as bytes.
+//! ```text
+//! file       data blocks | filter | index | properties | section list | tail
+//! list       count u16 | (tag u16, flags u8, offset u64, length u64, checksum u32) ...
+//! tail       list length u32 | list checksum u32 | version u32 | tail checksum u32 | magic u64
+//! index      block count | (length, entry count, flags, shared, separator's end) ...
+//! properties entries | deletes | raw bytes | least, greatest sequence | first key | last key
+//! ```
+//! Invariant: the tail has its size, its checksum and its magic in every version, so that another
+//! version is told from damage. A section that is not known is skipped if it says that it may be.
+
+use trommel_filters::{Corrupt, FilterKind, Reader, Writer};
+
+use crate::block::common_prefix;
+use crate::entry::Sequence;
+use crate::fences::Fences;
+
+type Result<T> = std::result::Result<T, Corrupt>;
+
+/// The version of the format that is written, and the only one that is read.
+pub(crate) const VERSION: u32 = 1;
+const MAGIC: u64 = u64::from_le_bytes(*b"TRMLTBL\0");
+
+pub(crate) const TAG_INDEX: u16 = 1;
+pub(crate) const TAG_PROPERTIES: u16 = 2;
+/// A filter's section has its kind's tag on top of this.
+const TAG_FILTERS: u16 = 0x100;
+
+/// The tag of the section of a filter.
+pub(crate) fn filter_tag(kind: FilterKind) -> u16 {
+    TAG_FILTERS + kind.tag()
+}
+
+const LIST_LEN_AT: usize = 0;
+const LIST_CHECKSUM_AT: usize = LIST_LEN_AT + size_of::<u32>();
+const VERSION_AT: usize = LIST_CHECKSUM_AT + size_of::<u32>();
+const TAIL_CHECKSUM_AT: usize = VERSION_AT + size_of::<u32>();
+const MAGIC_AT: usize = TAIL_CHECKSUM_AT + size_of::<u32>();
+pub(crate) const TAIL_SIZE: usize = MAGIC_AT + size_of::<u64>();
+const _: () = assert!(TAIL_SIZE == 24);
+
+const FLAG_OPTIONAL: u8 = 1;
+
+/// Part of the file, with its checksum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Section {
+    pub(crate) tag: u16,
+    /// Who does not know the tag may skip it.
+    pub(crate) optional: bool,
+    pub(crate) offset: u64,
+    pub(crate) len: u64,
+    pub(crate) checksum: u32,
+}
+
+/// The list of sections and the tail.
+pub(crate) fn encode_footer(sections: &[Section]) -> Vec<u8> {
+    let mut out = Writer::new();
+    out.u16(sections.len() as u16);
+    for section in sections {
+        out.u16(section.tag);
+        out.u8(if section.optional { FLAG_OPTIONAL } else { 0 });
+        out.u64(section.offset);
+        out.u64(section.len);
+        out.u32(section.checksum);
+    }
+    let (list_len, list_checksum) = (out.len() as u32, crc32c::crc32c(out.as_slice()));
+    let tail_start = out.len();
+    out.u32(list_len);
+    out.u32(list_checksum);
+    out.u32(VERSION);
+    out.u32(crc32c::crc32c(&out.as_slice()[tail_start..]));
+    out.u64(MAGIC);
+    out.finish()
+}
+
+/// The fixed end of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tail {
+    pub(crate) list_len: u32,
+    pub(crate) list_checksum: u32,
+    pub(crate) version: u32,
+}
+
+pub(crate) fn decode_tail(bytes: &[u8]) -> Result<Tail> {
+    let mut input = Reader::new(bytes);
+    let (list_len, list_checksum) = (input.u32()?, input.u32()?);
+    let (version, checksum) = (input.u32()?, input.u32()?);
+    if input.u64()? != MAGIC {
+        return Err(Corrupt { at: MAGIC_AT, what: "the magic number of a table" });
+    }
+    input.end()?;
+    if checksum != crc32c::crc32c(&bytes[..TAIL_CHECKSUM_AT]) {
+        return Err(Corrupt { at: TAIL_CHECKSUM_AT, what: "the tail's checksum does not match" });
+    }
+    Ok(Tail { list_len, list_checksum, version })
+}
+
+/// The sections, which all lie before `end`.
+pub(crate) fn decode_sections(bytes: &[u8], tail: Tail, end: u64) -> Result<Vec<Section>> {
+    if crc32c::crc32c(bytes) != tail.list_checksum {
+        return Err(Corrupt { at: 0, what: "the section list's checksum does not match" });
+    }
+    let mut input = Reader::new(bytes);
+    let count = input.u16()?;
+    let sections = (0..count).map(|_| {
+        let at = input.at();
+        let (tag, flags) = (input.u16()?, input.u8()?);
+        let (offset, len, checksum) = (input.u64()?, input.u64()?, input.u32()?);
+        if offset.checked_add(len).is_none_or(|section_end| section_end > end) {
+            return Err(Corrupt { at, what: "a section beyond the sections' end" });
+        }
+        Ok(Section { tag, optional: flags & FLAG_OPTIONAL != 0, offset, len, checksum })
+    });
+    let sections = sections.collect::<Result<_>>()?;
+    input.end()?;
+    Ok(sections)
+}
+
+/// What a table knows of its entries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Properties {
+    pub(crate) entries: u64,
+    pub(crate) deletes: u64,
+    /// Bytes of keys and values.
+    pub(crate) raw_bytes: u64,
+    /// The least and the greatest.
+    pub(crate) sequences: (Sequence, Sequence),
+    pub(crate) first_key: Vec<u8>,
+    pub(crate) last_key: Vec<u8>,
+}
+
+impl Properties {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Writer::new();
+        let (least, greatest) = self.sequences;
+        for number in [self.entries, self.deletes, self.raw_bytes, least.0, greatest.0] {
+            out.varint(number);
+        }
+        out.string(&self.first_key);
+        out.string(&self.last_key);
+        out.finish()
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Properties> {
+        let mut input = Reader::new(bytes);
+        let (entries, deletes, raw_bytes) = (input.varint()?, input.varint()?, input.varint()?);
+        let sequences = (Sequence(input.varint()?), Sequence(input.varint()?));
+        let (first_key, last_key) = (input.string()?.to_vec(), input.string()?.to_vec());
+        input.end()?;
+        if entries == 0 || deletes > entries || sequences.0 > sequences.1 || first_key > last_key {
+            return Err(Corrupt { at: 0, what: "properties that no table has" });
+        }
+        Ok(Properties { entries, deletes, raw_bytes, sequences, first_key, last_key })
+    }
+}
+
+const FLAG_CONTINUED: u8 = 1;
+
+/// Collects a table's blocks.
+#[derive(Debug, Default)]
+pub(crate) struct IndexBuilder {
+    out: Writer,
+    block_count: u64,
+    last_separator: Vec<u8>,
+}
+
+impl IndexBuilder {
+    /// The next block: `separator` is empty for the first; `continued`: its first key is the last
+    /// one of the block before, and the separator.
+    pub(crate) fn add(&mut self, len: u64, entries: u64, separator: &[u8], continued: bool) {
+        self.out.varint(len);
+        self.out.varint(entries);
+        self.out.u8(if continued { FLAG_CONTINUED } else { 0 });
+        let shared = common_prefix(&self.last_separator, separator);
+        self.out.varint(shared as u64);
+        self.out.string(&separator[shared..]);
+        self.last_separator.clear();
+        self.last_separator.extend_from_slice(separator);
+        self.block_count += 1;
+    }
+
+    pub(crate) fn finish(self) -> Vec<u8> {
+        let mut out = Writer::new();
+        out.varint(self.block_count);
+        out.bytes(self.out.as_slice());
+        out.finish()
+    }
+
+    pub(crate) fn size_bytes(&self) -> usize {
+        self.out.len()
+    }
+}
+
+/// Where a table's blocks are.
+#[derive(Debug)]
+pub(crate) struct Index {
+    pub(crate) fences: Fences,
+    /// Where each block begins, and where the last one ends.
+    offsets: Vec<u64>,
+    /// Entries before each block, and all.
+    ranks: Vec<u64>,
+}
+
+impl Index {
+    /// Requires of the bytes: one block at least, ascending separators.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Index> {
+        let mut input = Reader::new(bytes);
+        let block_count = input.len()?;
+        // A block takes five bytes at least: a count beyond that is a lie, and buys no memory.
+        if block_count == 0 || block_count > input.left() / 5 || block_count > u32::MAX as usize {
+            return Err(input.corrupt("a block count that cannot be"));
+        }
+        let (mut offsets, mut ranks) = (vec![0], vec![0]);
+        (offsets.reserve_exact(block_count), ranks.reserve_exact(block_count));
+        let (mut separators, mut ends) = (Vec::new(), Vec::with_capacity(block_count));
+        let mut continued = Vec::new();
+        for block in 0..block_count {
+            add_to(&mut offsets, &mut input)?;
+            add_to(&mut ranks, &mut input)?;
+            if input.u8()? & FLAG_CONTINUED != 0 {
+                continued.push(block as u32);
+            }
+            let shared = input.len()?;
+            let start = ends.last().copied().unwrap_or(0);
+            let before = ends.len().checked_sub(2).map_or(0, |at| ends[at]);
+            if shared > start - before {
+                return Err(input.corrupt("a separator that shares more than there is"));
+            }
+            separators.extend_from_within(before..before + shared);
+            separators.extend_from_slice(input.string()?);
+            ends.push(separators.len());
+        }
+        input.end()?;
+        let views: Vec<_> = ends.windows(2).map(|pair| &separators[pair[0]..pair[1]]).collect();
+        let wrong = Corrupt { at: 0, what: "separators in order" };
+        if ends[0] != 0 || continued.first() == Some(&0) {
+            return Err(wrong);
+        }
+        continued.shrink_to_fit();
+        let fences = Fences::new(&views, continued).ok_or(wrong)?;
+        Ok(Index { fences, offsets, ranks })
+    }
+
+    pub(crate) fn block_count(&self) -> usize {
+        self.ranks.len() - 1
+    }
+
+    pub(crate) fn entry_count(&self) -> u64 {
+        self.ranks[self.block_count()]
+    }
+
+    /// Where the data blocks end.
+    pub(crate) fn data_end(&self) -> u64 {
+        self.offsets[self.block_count()]
+    }
+
+    /// Where a block begins, and its length. Requires: there is such a block.
+    #[inline]
+    pub(crate) fn block(&self, block: usize) -> (u64, u64) {
+        (self.offsets[block], self.offsets[block + 1] - self.offsets[block])
+    }
+
+    /// Entries before a block, and in it. Requires: there is such a block.
+    pub(crate) fn entries(&self, block: usize) -> (u64, u64) {
+        (self.ranks[block], self.ranks[block + 1] - self.ranks[block])
+    }
+
+    /// The memory it takes.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let numbers = self.offsets.capacity() + self.ranks.capacity();
+        self.fences.heap_bytes() + numbers * size_of::<u64>()
+    }
+}
+
+/// Appends the last sum plus the next number, which is not zero.
+fn add_to(sums: &mut Vec<u64>, input: &mut Reader<'_>) -> Result<()> {
+    let wrong = input.corrupt("a block's length or entry count that cannot be");
+    let number = input.varint()?;
+    let last = sums.last().copied().unwrap_or(0);
+    let sum = last.checked_add(number).filter(|_| number > 0).ok_or(wrong)?;
+    sums.push(sum);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_footer_is_as_the_format_says() {
+        let sections = [Section { tag: 0x101, optional: true, offset: 3, len: 4, checksum: 5 }];
+        let bytes = encode_footer(&sections);
+        let list = [1, 0, 1, 1, 1, 3, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0];
+        assert_eq!(bytes[..25], list);
+        assert_eq!(bytes[25..29], [25, 0, 0, 0]);
+        assert_eq!(bytes[33..37], [1, 0, 0, 0]);
+        assert_eq!(bytes[41..], *b"TRMLTBL\0");
+        let tail = decode_tail(&bytes[25..]).unwrap();
+        assert_eq!(tail.version, VERSION);
+        assert_eq!(decode_sections(&bytes[..25], tail, 7).unwrap(), sections);
+        assert!(decode_sections(&bytes[..25], tail, 6).is_err(), "beyond the end");
+        for bit in 0..TAIL_SIZE * 8 {
+            let mut bytes = bytes[25..].to_vec();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(decode_tail(&bytes).is_err(), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn the_index_is_as_the_format_says() {
+        let mut builder = IndexBuilder::default();
+        builder.add(100, 3, b"", false);
+        builder.add(200, 4, b"drum", false);
+        builder.add(300, 5, b"drums", true);
+        assert_eq!(builder.size_bytes(), 5 + 10 + 7);
+        let bytes = builder.finish();
+        let expected = [
+            3, 100, 3, 0, 0, 0, // block 0
+            0xc8, 1, 4, 0, 0, 4, b'd', b'r', b'u', b'm', // block 1
+            0xac, 2, 5, 1, 4, 1, b's', // block 2
+        ];
+        assert_eq!(bytes, expected);
+        let index = Index::decode(&bytes).unwrap();
+        assert_eq!((index.block_count(), index.entry_count(), index.data_end()), (3, 12, 600));
+        assert_eq!((index.block(2), index.entries(2)), ((300, 300), (7, 5)));
+        assert_eq!((index.fences.find(b"drum"), index.fences.find(b"drumz")), (1, 2));
+        assert!(index.fences.continues(2, b"drums"));
+        for len in 0..bytes.len() {
+            assert!(Index::decode(&bytes[..len]).is_err(), "cut at {len}");
+        }
+        assert!(Index::decode(&[0]).is_err());
+        assert!(Index::decode(&[1, 0, 1, 0, 0, 0]).is_err(), "a block of no bytes");
+        assert!(Index::decode(&[1, 9, 0, 0, 0, 0]).is_err(), "a block of no entries");
+        assert!(Index::decode(&[1, 9, 1, 1, 0, 0]).is_err(), "the first block continues none");
+        assert!(Index::decode(&[1, 9, 1, 0, 0, 1, b'x']).is_err(), "a separator before all");
+        let huge =
+            [2, 9, 1, 0, 0, 0, 9, 1, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 0];
+        assert!(Index::decode(&huge).is_err(), "a shared length of nearly 2^63");
+    }
+
+    #[test]
+    fn properties_are_as_the_format_says() {
+        let properties = Properties {
+            entries: 300,
+            deletes: 2,
+            raw_bytes: 5,
+            sequences: (Sequence(7), Sequence(9)),
+            first_key: b"a".to_vec(),
+            last_key: b"bc".to_vec(),
+        };
+        let bytes = properties.encode();
+        assert_eq!(bytes, [0xac, 2, 2, 5, 7, 9, 1, b'a', 2, b'b', b'c']);
+        assert_eq!(Properties::decode(&bytes).unwrap(), properties);
+        assert!((0..bytes.len()).all(|len| Properties::decode(&bytes[..len]).is_err()));
+        assert!(Properties::decode(&[1, 2, 0, 0, 0, 0, 0]).is_err(), "more deletes than entries");
+    }
+}

@@ -56,6 +56,9 @@ impl<'a> BitWriter<'a> {
         debug_assert!(len <= 64 && (len == 64 || value >> len == 0), "{value} in {len} bits");
         let free = 64 - self.used;
         if len < free {
+            if len == 0 {
+                return; // a shift by a whole word
+            }
             self.word |= value << (free - len);
             self.used += len;
             return;

@@ -61,7 +61,11 @@ pub(crate) fn merge_all(layout: &Layout) -> MergeJob {
 /// The level of the last run after a merge into it: the least that is not yet full, where a level l
 /// holds T^(l+1) flushes of the size that the merged inner runs had. Rounded, because entries that
 /// replace each other make a level a little smaller than its flushes.
-pub(crate) fn last_level(inner: &[&RunRecord], output_entries: u64, size_ratio: u32) -> Option<usize> {
+pub(crate) fn last_level(
+    inner: &[&RunRecord],
+    output_entries: u64,
+    size_ratio: u32,
+) -> Option<usize> {
     let flushes: u64 = inner.iter().map(|run| run.flush_count()).sum();
     let entries: u64 = inner.iter().map(|run| run.entries()).sum();
     if flushes == 0 || entries == 0 {
@@ -103,7 +107,8 @@ mod tests {
     }
 
     fn merge(layout: &Layout, job: &MergeJob, file: u64, size_ratio: u32) -> Layout {
-        let inputs: Vec<_> = layout.runs.iter().filter(|run| job.inputs.contains(&run.id)).collect();
+        let inputs: Vec<_> =
+            layout.runs.iter().filter(|run| job.inputs.contains(&run.id)).collect();
         let lo = inputs.iter().map(|run| run.span().lo().0).min().expect("inputs");
         let hi = inputs.iter().map(|run| run.span().hi().0).max().expect("inputs");
         let inner = &inputs[..inputs.len() - 1];

@@ -58,7 +58,12 @@ impl Core {
     }
 
     /// Puts a new memtable in place of the active one.
-    pub(crate) fn seal(&self, installer: &mut Installer, active: Active, last: crate::entry::Sequence) {
+    pub(crate) fn seal(
+        &self,
+        installer: &mut Installer,
+        active: Active,
+        last: crate::entry::Sequence,
+    ) {
         let now = self.current.hold();
         let flush = installer.next_flush;
         installer.next_flush = flush.next();

@@ -162,9 +162,10 @@ impl Db {
         let version = self.core.current.pin();
         let range = query.range();
         let after_upper = range.upper().map(|upper| [upper, &[0]].concat());
-        let asked = version.runs.iter().flat_map(|placed| {
-            placed.run.overlapping(range.lower(), after_upper.as_deref())
-        });
+        let asked = version
+            .runs
+            .iter()
+            .flat_map(|placed| placed.run.overlapping(range.lower(), after_upper.as_deref()));
         version.guard.lines(query, asked)
     }
 
@@ -268,7 +269,8 @@ fn may_contain_range(core: &Core, bounds: &Bounds) -> Result<bool> {
         }
     }
     let answer = version.guard.ask(&Query::Range(range));
-    let mut overlapping = version.runs.iter().flat_map(|run| run.run.overlapping(&bounds.lower, end));
+    let mut overlapping =
+        version.runs.iter().flat_map(|run| run.run.overlapping(&bounds.lower, end));
     Ok(!answer.is_nowhere() && overlapping.any(|table| answer.may_hold(table)))
 }
 

@@ -137,7 +137,11 @@ impl Layout {
             run.tables.retain(|table| !files.contains(&table.file));
         }
         let after: usize = self.runs.iter().map(|run| run.tables.len()).sum();
-        if before - after == files.len() { Ok(place) } else { Err("removes a table that is not there") }
+        if before - after == files.len() {
+            Ok(place)
+        } else {
+            Err("removes a table that is not there")
+        }
     }
 
     /// Puts a table into its run; a run that is not there yet is made at `place`.
@@ -152,7 +156,8 @@ impl Layout {
                 run.level = table.level;
             }
             None => {
-                let run = RunRecord { id: table.run, level: table.level, tables: vec![table.clone()] };
+                let run =
+                    RunRecord { id: table.run, level: table.level, tables: vec![table.clone()] };
                 self.runs.insert(place, run);
             }
         }
@@ -226,7 +231,8 @@ pub(crate) mod tests {
         let added = (0..4).map(|n| table(n, n, 0, n, n + 1)).collect();
         let four = Layout::default().apply(&Edit { added, ..Edit::default() }).expect("fits");
         assert_eq!(ids(&four), [3, 2, 1, 0]);
-        let merge = Edit { removed: vec![1, 2], added: vec![table(9, 9, 1, 1, 3)], ..Edit::default() };
+        let merge =
+            Edit { removed: vec![1, 2], added: vec![table(9, 9, 1, 1, 3)], ..Edit::default() };
         let merged = four.apply(&merge).expect("fits");
         assert_eq!(ids(&merged), [3, 9, 0]);
         assert_eq!(merged, Layout::default().apply(&merged.as_edit()).expect("fits"));
@@ -244,7 +250,8 @@ pub(crate) mod tests {
 
     #[test]
     fn a_flush_is_an_interval_of_sequence_numbers() {
-        let record = |flush, first| FlushRecord { flush: FlushNumber(flush), first: Sequence(first) };
+        let record =
+            |flush, first| FlushRecord { flush: FlushNumber(flush), first: Sequence(first) };
         let flushes = [record(4, 10), record(5, 20)];
         assert_eq!(flush_of(&flushes, Sequence(9)), None);
         assert_eq!(flush_of(&flushes, Sequence(10)), Some(FlushNumber(4)));

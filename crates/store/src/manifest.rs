@@ -208,7 +208,10 @@ mod tests {
     fn full_edit() -> Edit {
         Edit {
             removed: vec![3, 300],
-            added: vec![table(7, 7, 2, 0, 9), TableRecord { part: Some(0), ..table(8, 8, 0, 9, 10) }],
+            added: vec![
+                table(7, 7, 2, 0, 9),
+                TableRecord { part: Some(0), ..table(8, 8, 0, 9, 10) },
+            ],
             flushes: vec![FlushRecord { flush: FlushNumber(9), first: Sequence(1000) }],
             forget_below: Some(FlushNumber(8)),
             live_wal: Some(12),

@@ -65,7 +65,8 @@ impl MergeCursor {
             if left >= self.heap.len() {
                 return;
             }
-            let least = if right < self.heap.len() && self.before(right, left) { right } else { left };
+            let least =
+                if right < self.heap.len() && self.before(right, left) { right } else { left };
             if !self.before(least, place) {
                 return;
             }

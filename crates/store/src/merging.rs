@@ -226,7 +226,8 @@ pub(crate) fn insert_run(part: &Part, placed: &PlacedRun, layout: &Layout) -> Re
     let mut cursor = placed.run.cursor_once();
     let table = &placed.run.tables()[0].table;
     let lists = keys_by_flush(&mut cursor, |sequence| {
-        let unknown = || Error::corrupt(table.path(), 0, "an entry of a flush that is not on record");
+        let unknown =
+            || Error::corrupt(table.path(), 0, "an entry of a flush that is not on record");
         layout.flush_of(sequence).ok_or_else(unknown)
     })?;
     let insert = |part: Part, (flush, keys): (FlushNumber, KeyList)| {
@@ -236,7 +237,10 @@ pub(crate) fn insert_run(part: &Part, placed: &PlacedRun, layout: &Layout) -> Re
 }
 
 /// The guard of a tree, read from its runs: the oldest is the base, the others go on top.
-pub(crate) fn rebuild_guard(core_options: &crate::options::Options, version: &Version) -> Result<Guard> {
+pub(crate) fn rebuild_guard(
+    core_options: &crate::options::Options,
+    version: &Version,
+) -> Result<Guard> {
     let Guard::Global(_) = &version.guard else {
         return Ok(version.guard.clone());
     };

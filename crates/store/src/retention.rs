@@ -47,12 +47,8 @@ mod tests {
     fn kept(snapshots: &[u64], bottom: bool, entries: &[(u64, Kind)]) -> Vec<u64> {
         let snapshots = snapshots.iter().map(|&number| Sequence(number)).collect();
         let mut retention = Retention::new(snapshots, bottom);
-        let entry = |&(number, kind)| Entry {
-            key: b"k",
-            sequence: Sequence(number),
-            kind,
-            value: b"",
-        };
+        let entry =
+            |&(number, kind)| Entry { key: b"k", sequence: Sequence(number), kind, value: b"" };
         let entries = entries.iter().map(entry);
         entries.filter(|entry| retention.keeps(entry)).map(|entry| entry.sequence.0).collect()
     }

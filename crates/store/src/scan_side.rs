@@ -109,7 +109,8 @@ impl Side {
             Guard::Global(_) if !bounded => Answer::All,
             guard => guard.ask(&Query::Range(range)),
         };
-        self.probes = u64::from(self.runs_reached && matches!(self.version.guard, Guard::Global(_)));
+        self.probes =
+            u64::from(self.runs_reached && matches!(self.version.guard, Guard::Global(_)));
         if answer.is_nowhere() {
             return Ok(());
         }
@@ -256,7 +257,8 @@ impl Side {
         let entry = |place: usize| self.sources[self.heap[place]].cursor.entry();
         let (Some(one), Some(other)) = (entry(one), entry(other)) else { return false };
         let order = one.order(&other);
-        order == if self.direction == Direction::Forward { Ordering::Less } else { Ordering::Greater }
+        order
+            == if self.direction == Direction::Forward { Ordering::Less } else { Ordering::Greater }
     }
 
     fn sift_up(&mut self, mut place: usize) {
@@ -273,7 +275,8 @@ impl Side {
             if left >= self.heap.len() {
                 return;
             }
-            let least = if right < self.heap.len() && self.before(right, left) { right } else { left };
+            let least =
+                if right < self.heap.len() && self.before(right, left) { right } else { left };
             if !self.before(least, place) {
                 return;
             }

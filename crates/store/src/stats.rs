@@ -343,8 +343,11 @@ impl Stats {
     /// All of it in the text format that Prometheus reads.
     pub fn prometheus(&self) -> String {
         let mut text = String::new();
-        let kinds =
-            [("point", self.point), ("open_seek", self.open_seek), ("closed_seek", self.closed_seek)];
+        let kinds = [
+            ("point", self.point),
+            ("open_seek", self.open_seek),
+            ("closed_seek", self.closed_seek),
+        ];
         for (place, name) in QueryStats::NAMES.into_iter().enumerate() {
             metric(&mut text, &format!("query_{name}_total"), "counter");
             for (kind, stats) in kinds {

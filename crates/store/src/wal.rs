@@ -18,8 +18,8 @@ use trommel_filters::{Corrupt, Reader, Writer};
 use crate::cursor::Cursor;
 use crate::entry::{Entry, KEY_BYTES_MAX, Kind, Sequence, VALUE_BYTES_MAX};
 use crate::error::{Error, Result};
-use crate::record::{self, RecordWriter, Tail};
 use crate::memtable::Memtable;
+use crate::record::{self, RecordWriter, Tail};
 use crate::storage::Storage;
 use crate::sync::Arc;
 
@@ -168,9 +168,10 @@ pub(crate) fn predecessor(
     let mut found = None;
     read_log(storage, &dir.join(wal_name(number)), number, &mut |offset, payload, path| {
         if offset == HEADER_SIZE as u64 {
-            found = Some(decode_predecessor(payload).map_err(|wrong| {
-                Error::corrupt(path, offset, format!("log record, {wrong}"))
-            })?);
+            found =
+                Some(decode_predecessor(payload).map_err(|wrong| {
+                    Error::corrupt(path, offset, format!("log record, {wrong}"))
+                })?);
         }
         Ok(())
     })?;

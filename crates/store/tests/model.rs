@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
 use trommel::{
     Background, Batch, Db, Environment, GuardKind, Memory, Options, Scan, Snapshot, Sync,
 };

@@ -107,7 +107,7 @@ fn rule_1_a_failed_flush_keeps_its_number_and_holds_later_ones_back() {
             assert_eq!(stage.value("k"), value("new"), "while flushes fail");
         }
         assert!(failures >= 2, "flushes failed {failures} times");
-        stage.disk.fail_at(u64::MAX, Fault::Io);
+        stage.disk.fail_at(1 << 40, Fault::Io);
         stage.db.flush().expect("the disk is well again");
         assert_eq!(stage.value("k"), value("new"));
         let spans = spans(&stage.db);
@@ -144,7 +144,10 @@ fn rule_2_a_get_pins_before_it_takes_its_sequence_number() {
         });
         let found = stage.value("k");
         stage.assert_ran(1);
-        assert!(found == value("old") || found == value("new"), "{guard}: the key is lost: {found:?}");
+        assert!(
+            found == value("old") || found == value("new"),
+            "{guard}: the key is lost: {found:?}"
+        );
     }
 }
 
@@ -300,11 +303,14 @@ fn readers_writers_and_background_threads_agree() {
                 let (db, done) = (&db, &done);
                 scope.spawn(move || read_while_written(db, done, reader));
             }
-            let writers: Vec<_> =
-                (0..2u32).map(|writer| scope.spawn({
-                    let db = &db;
-                    move || write_counters(db, writer)
-                })).collect();
+            let writers: Vec<_> = (0..2u32)
+                .map(|writer| {
+                    scope.spawn({
+                        let db = &db;
+                        move || write_counters(db, writer)
+                    })
+                })
+                .collect();
             writers.into_iter().for_each(|writer| writer.join().expect("no panic"));
             done.store(true, Ordering::SeqCst);
         });

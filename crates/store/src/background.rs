@@ -151,6 +151,9 @@ impl Core {
             if let Some(cause) = &work.flush.failure {
                 return Err(Error::Stopped { cause: cause.clone() });
             }
+            if work.stopping {
+                return Err(Error::Stopped { cause: "the store is being closed".into() });
+            }
             work = wait(&self.work_changed, work);
         }
         drop(work);

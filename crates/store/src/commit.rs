@@ -134,7 +134,13 @@ impl Commit {
         }
     }
 
-    /// Syncs the log if something in it is not synced.
+    /// Makes all writes so far durable: in the log, or if that has failed, in tables.
+    pub(crate) fn make_durable(&self, core: &Core) -> Result<()> {
+        let mut writer = lock(&self.writer);
+        if writer.wal_failed { writer.leave_failed_log(core) } else { writer.sync(core) }
+    }
+
+    /// Syncs the log as it is.
     pub(crate) fn sync(&self, core: &Core) -> Result<()> {
         lock(&self.writer).sync(core)
     }
@@ -231,6 +237,9 @@ impl Writer {
     }
 
     fn seal(&mut self, core: &Core) -> Result<()> {
+        if self.wal_failed {
+            return self.leave_failed_log(core);
+        }
         if core.current.pin().active.memtable.is_empty() {
             return Ok(());
         }

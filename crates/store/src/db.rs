@@ -100,7 +100,7 @@ impl Db {
 
     /// Makes all writes so far durable.
     pub fn sync(&self) -> Result<()> {
-        self.core.commit.sync(&self.core)
+        self.core.commit.make_durable(&self.core)
     }
 
     /// The keys of a range and their values, as of now. Forward as an iterator, backward with `rev()`.

@@ -1,13 +1,14 @@
 //! A block: some sorted entries, the unit that is read, checked and cached.
 //! ```text
-//! entry    shared | unshared | value length | sequence << 3 | kind | key's end | value
-//! block    entry ... | restarts: u32 ... | restart count u32
-//!          ^restart: a whole key, shared = 0
+//! block    restart count u32 | heads' length u32 | restarts | heads | values
+//! restart  place in the heads u32, place in the values u32
+//! head     shared | unshared | value length | sequence << 3 | kind | key's end
 //! on disk  block, raw or LZ4 (its raw length first) | compression u8 | checksum u32
 //! ```
 //! Invariant: a `Block` was walked once from end to end, so that every length in it leads to bytes of
 //! the block: nothing that reads one can fail. `shared` is the whole common prefix with the key
-//! before, save at restarts; a search relies on that and never puts a key together.
+//! before, save at restarts, which have whole keys; a search relies on that and never puts a key
+//! together. Values lie apart, so that a search reads few cache lines, one after the other.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -15,6 +16,7 @@ use std::ops::Range;
 use trommel_filters::{Corrupt, Reader, Writer};
 
 use crate::entry::{Entry, Kind, Sequence, order};
+use crate::keys::common_prefix;
 
 /// Entries from one restart to the next.
 const RESTART_INTERVAL: usize = 16;
@@ -22,33 +24,22 @@ const KIND_BITS: u32 = 3;
 /// The largest sequence number that a block can hold.
 pub(crate) const SEQUENCE_MAX: Sequence = Sequence(u64::MAX >> KIND_BITS);
 
-/// How many bytes `a` and `b` have in common from the start.
-#[inline]
-pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
-    let len = a.len().min(b.len());
-    let mut at = 0;
-    while at + 8 <= len {
-        let word =
-            |bytes: &[u8]| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
-        let difference = word(a) ^ word(b);
-        if difference != 0 {
-            return at + difference.trailing_zeros() as usize / 8;
-        }
-        at += 8;
-    }
-    while at < len && a[at] == b[at] {
-        at += 1;
-    }
-    at
-}
-
 /// Entries are added in order, then taken out as a block.
 #[derive(Default)]
 pub(crate) struct BlockBuilder {
-    out: Writer,
-    restarts: Vec<u32>,
+    restarts: Writer,
+    heads: Writer,
+    values: Writer,
     last_key: Vec<u8>,
     entry_count: usize,
+}
+
+const RESTARTS_AT: usize = 2 * size_of::<u32>();
+const RESTART_SIZE: usize = 2 * size_of::<u32>();
+
+/// A block ends at its target, which its last entry may pass by the bounds of a key and a value.
+fn place_in_block(place: usize) -> u32 {
+    u32::try_from(place).expect("a block is far smaller than 4 GiB")
 }
 
 impl BlockBuilder {
@@ -62,16 +53,17 @@ impl BlockBuilder {
         let restart = self.entry_count.is_multiple_of(RESTART_INTERVAL);
         let shared = if restart { 0 } else { common_prefix(&self.last_key, entry.key) };
         if restart {
-            self.restarts.push(u32::try_from(self.out.len()).expect("a block ends at its target"));
+            self.restarts.u32(place_in_block(self.heads.len()));
+            self.restarts.u32(place_in_block(self.values.len()));
         }
-        self.out.varint(shared as u64);
-        self.out.varint((entry.key.len() - shared) as u64);
-        self.out.varint(entry.value.len() as u64);
-        self.out.varint(entry.sequence.0 << KIND_BITS | entry.kind as u64);
-        self.out.bytes(&entry.key[shared..]);
-        self.out.bytes(entry.value);
-        self.last_key.clear();
-        self.last_key.extend_from_slice(entry.key);
+        self.heads.varint(shared as u64);
+        self.heads.varint((entry.key.len() - shared) as u64);
+        self.heads.varint(entry.value.len() as u64);
+        self.heads.varint(entry.sequence.0 << KIND_BITS | entry.kind as u64);
+        self.heads.bytes(&entry.key[shared..]);
+        self.values.bytes(entry.value);
+        self.last_key.truncate(shared);
+        self.last_key.extend_from_slice(&entry.key[shared..]);
         self.entry_count += 1;
     }
 
@@ -90,18 +82,23 @@ impl BlockBuilder {
 
     /// The block's size if it ended here.
     pub(crate) fn size_bytes(&self) -> usize {
-        self.out.len() + (self.restarts.len() + 1) * size_of::<u32>()
+        RESTARTS_AT + self.restarts.len() + self.heads.len() + self.values.len()
     }
 
     /// The block, and an empty builder again. Requires: an entry was added.
     pub(crate) fn finish(&mut self) -> Vec<u8> {
         assert!(!self.is_empty(), "a block without entries");
-        self.restarts.iter().for_each(|&restart| self.out.u32(restart));
-        self.out.u32(self.restarts.len() as u32);
-        self.restarts.clear();
+        let mut block = Vec::with_capacity(self.size_bytes());
+        let restart_count = place_in_block(self.restarts.len() / RESTART_SIZE);
+        block.extend_from_slice(&restart_count.to_le_bytes());
+        block.extend_from_slice(&place_in_block(self.heads.len()).to_le_bytes());
+        for part in [&mut self.restarts, &mut self.heads, &mut self.values] {
+            block.extend_from_slice(part.as_slice());
+            part.clear();
+        }
         self.last_key.clear();
         self.entry_count = 0;
-        std::mem::take(&mut self.out).finish()
+        block
     }
 }
 
@@ -170,10 +167,19 @@ fn decompress(packed: &[u8]) -> Result<Vec<u8>, Corrupt> {
 #[derive(Debug)]
 pub(crate) struct Block {
     bytes: Vec<u8>,
-    /// Where the entries end and the restarts begin.
-    restarts_at: usize,
     restart_count: usize,
+    /// Where the restarts end and the heads begin.
+    heads_at: usize,
+    /// Where the heads end and the values begin.
+    values_at: usize,
     entry_count: usize,
+}
+
+/// Where an entry's head and its value are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) head: usize,
+    pub(crate) value: usize,
 }
 
 /// An entry without its key's shared start: places in the block.
@@ -182,25 +188,24 @@ pub(crate) struct Parsed {
     pub(crate) shared: usize,
     pub(crate) key_at: usize,
     pub(crate) value_at: usize,
-    pub(crate) end: usize,
+    /// Where the next entry is: behind this one's key, and behind its value.
+    pub(crate) next: Place,
     pub(crate) sequence: Sequence,
     pub(crate) kind: Kind,
 }
 
-/// Four numbers, the lengths, the kind. None: the bytes are no entry.
+/// Four numbers, the lengths, the kind. None: the bytes are no head.
 #[inline]
-fn parse(bytes: &[u8], at: usize) -> Option<Parsed> {
-    let mut place = at;
-    let shared = varint(bytes, &mut place)?;
-    let unshared = varint(bytes, &mut place)?;
-    let value_len = varint(bytes, &mut place)?;
-    let tag = varint(bytes, &mut place)?;
-    let value_at = place.checked_add(usize::try_from(unshared).ok()?)?;
-    let end = value_at.checked_add(usize::try_from(value_len).ok()?)?;
-    let kind = kind_of(tag)?;
-    let sequence = Sequence(tag >> KIND_BITS);
-    let shared = usize::try_from(shared).ok()?;
-    (end <= bytes.len()).then_some(Parsed { shared, key_at: place, value_at, end, sequence, kind })
+fn parse(bytes: &[u8], at: Place) -> Option<Parsed> {
+    let mut key_at = at.head;
+    let shared = usize::try_from(varint(bytes, &mut key_at)?).ok()?;
+    let unshared = usize::try_from(varint(bytes, &mut key_at)?).ok()?;
+    let value_len = usize::try_from(varint(bytes, &mut key_at)?).ok()?;
+    let tag = varint(bytes, &mut key_at)?;
+    let next =
+        Place { head: key_at.checked_add(unshared)?, value: at.value.checked_add(value_len)? };
+    let (sequence, kind) = (Sequence(tag >> KIND_BITS), kind_of(tag)?);
+    Some(Parsed { shared, key_at, value_at: at.value, next, sequence, kind })
 }
 
 #[inline]
@@ -235,25 +240,32 @@ impl Block {
     /// Walks the block once, checking every length and restart.
     pub(crate) fn new(bytes: Vec<u8>) -> Result<Block, Corrupt> {
         let wrong = |at, what| Corrupt { at, what };
-        let count_at = bytes.len().checked_sub(4).ok_or(wrong(0, "a block's restart count"))?;
-        let restart_count = Reader::new(&bytes[count_at..]).u32()? as usize;
-        let restarts_at = restart_count.checked_mul(4).and_then(|size| count_at.checked_sub(size));
-        let restarts_at = restarts_at.ok_or(wrong(count_at, "a block's restarts"))?;
-        let mut block = Block { bytes, restarts_at, restart_count, entry_count: 0 };
-        let (mut at, mut key_len, mut restarts_seen) = (0, 0, 0);
-        while at < restarts_at {
-            let entry = parse(&block.bytes[..restarts_at], at).ok_or(wrong(at, "an entry"))?;
+        let mut start = Reader::new(&bytes);
+        let (restart_count, heads_len) = (start.u32()? as usize, start.u32()? as usize);
+        let heads_at = start.at() + start.bytes(restart_count.saturating_mul(RESTART_SIZE))?.len();
+        let values_at = heads_at + start.bytes(heads_len)?.len();
+        let mut block = Block { bytes, restart_count, heads_at, values_at, entry_count: 0 };
+        let (mut at, mut key_len, mut restarts_seen) = (block.first(), 0, 0);
+        while at.head < values_at {
+            let entry = parse(&block.bytes[..values_at], at).ok_or(wrong(at.head, "an entry"))?;
+            if entry.next.head > values_at || entry.next.value > block.bytes.len() {
+                return Err(wrong(at.head, "an entry that ends within the block"));
+            }
             let restart = restarts_seen < restart_count && block.restart(restarts_seen) == at;
             restarts_seen += usize::from(restart);
             if entry.shared > if restart { 0 } else { key_len } {
-                return Err(wrong(at, "a key that shares more than there is"));
+                return Err(wrong(at.head, "a key that shares more than there is"));
             }
-            key_len = entry.shared + entry.value_at - entry.key_at;
-            at = entry.end;
+            key_len = entry.shared + entry.next.head - entry.key_at;
+            at = entry.next;
             block.entry_count += 1;
         }
-        if restarts_seen != restart_count || restart_count == 0 || block.restart(0) != 0 {
-            return Err(wrong(restarts_at, "restarts that are entries"));
+        if at.value != block.bytes.len() {
+            return Err(wrong(at.value, "values that no entry has"));
+        }
+        if restarts_seen != restart_count || restart_count == 0 || block.restart(0) != block.first()
+        {
+            return Err(wrong(RESTARTS_AT, "restarts that are entries"));
         }
         Ok(block)
     }
@@ -264,9 +276,9 @@ impl Block {
         let mut place = self.restart_not_after(key, at);
         // How much of `key` the entry before begins with; that entry is before (key, at).
         let mut matched = 0;
-        while place < self.restarts_at {
+        while place.head < self.values_at {
             let entry = self.parsed(place);
-            place = entry.end;
+            place = entry.next;
             if entry.shared > matched {
                 continue;
             }
@@ -276,11 +288,11 @@ impl Block {
                 }
                 matched = 0;
             }
-            let (rest, end) = (&key[matched..], &self.bytes[entry.key_at..entry.value_at]);
+            let (rest, end) = (&key[matched..], &self.bytes[entry.key_at..entry.next.head]);
             let common = common_prefix(rest, end);
             match rest.get(common).cmp(&end.get(common)) {
                 Ordering::Equal if entry.sequence <= at => {
-                    return Some((entry.sequence, entry.kind, entry.value_at..entry.end));
+                    return Some((entry.sequence, entry.kind, entry.value_at..entry.next.value));
                 }
                 Ordering::Less => return None,
                 Ordering::Equal | Ordering::Greater => matched += common,
@@ -290,41 +302,45 @@ impl Block {
     }
 
     /// The place of the last restart whose entry is not after (key, at); else of the first.
-    fn restart_not_after(&self, key: &[u8], at: Sequence) -> usize {
+    fn restart_not_after(&self, key: &[u8], at: Sequence) -> Place {
         let (mut low, mut high) = (0, self.restart_count);
         while high - low > 1 {
             let middle = low.midpoint(high);
             let entry = self.parsed(self.restart(middle));
-            let found = (&self.bytes[entry.key_at..entry.value_at], entry.sequence);
+            let found = (&self.bytes[entry.key_at..entry.next.head], entry.sequence);
             if order(found, (key, at)) == Ordering::Greater { high = middle } else { low = middle }
         }
         self.restart(low)
     }
 
     /// The place of the last restart whose key is before `key`; else of the first.
-    pub(crate) fn restart_before_key(&self, key: &[u8]) -> usize {
+    pub(crate) fn restart_before_key(&self, key: &[u8]) -> Place {
         self.restart_not_after(key, Sequence::MAX)
     }
 
     /// The place of the last restart before `place`; else of the first.
-    pub(crate) fn restart_before_place(&self, place: usize) -> usize {
+    pub(crate) fn restart_before_place(&self, place: Place) -> Place {
         let (mut low, mut high) = (0, self.restart_count);
         while high - low > 1 {
             let middle = low.midpoint(high);
-            if self.restart(middle) < place { low = middle } else { high = middle }
+            if self.restart(middle).head < place.head { low = middle } else { high = middle }
         }
         self.restart(low)
     }
 
-    fn restart(&self, index: usize) -> usize {
-        let at = self.restarts_at + index * 4;
-        let word = self.bytes[at..at + 4].try_into().expect("four bytes");
-        u32::from_le_bytes(word) as usize
+    /// Requires: there is such a restart.
+    fn restart(&self, index: usize) -> Place {
+        let word = |at: usize| {
+            let word = self.bytes[at..at + 4].try_into().expect("four bytes");
+            u32::from_le_bytes(word) as usize
+        };
+        let at = RESTARTS_AT + index * RESTART_SIZE;
+        Place { head: self.heads_at + word(at), value: self.values_at + word(at + 4) }
     }
 
-    /// The entry at `place`. Requires: an entry starts there.
+    /// The entry at `place`. Requires: an entry is there.
     #[inline]
-    pub(crate) fn parsed(&self, place: usize) -> Parsed {
+    pub(crate) fn parsed(&self, place: Place) -> Parsed {
         parse(&self.bytes, place).expect("every entry was parsed when the block was made")
     }
 
@@ -334,9 +350,14 @@ impl Block {
         &self.bytes[range]
     }
 
-    /// Where the entries end.
-    pub(crate) fn entries_end(&self) -> usize {
-        self.restarts_at
+    /// Where the first entry is.
+    pub(crate) fn first(&self) -> Place {
+        Place { head: self.heads_at, value: self.values_at }
+    }
+
+    /// Behind the last entry.
+    pub(crate) fn end(&self) -> Place {
+        Place { head: self.values_at, value: self.bytes.len() }
     }
 
     /// How many entries there are: one at least.

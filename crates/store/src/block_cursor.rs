@@ -8,26 +8,26 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::block::{Block, Parsed};
+use crate::block::{Block, Parsed, Place};
 use crate::entry::Entry;
 
 /// A place in a block: at an entry, or past either end.
 pub(crate) struct BlockCursor {
     block: Arc<Block>,
     key: Vec<u8>,
-    at: usize,
+    at: Place,
     parsed: Option<Parsed>,
 }
 
 impl BlockCursor {
     /// Past the end of `block`.
     pub(crate) fn new(block: Arc<Block>) -> Self {
-        BlockCursor { at: block.entries_end(), block, key: Vec::new(), parsed: None }
+        BlockCursor { at: block.end(), block, key: Vec::new(), parsed: None }
     }
 
     /// Moves to another block, past its end, keeping the memory.
     pub(crate) fn reset(&mut self, block: Arc<Block>) {
-        (self.at, self.parsed) = (block.entries_end(), None);
+        (self.at, self.parsed) = (block.end(), None);
         self.block = block;
     }
 
@@ -46,44 +46,44 @@ impl BlockCursor {
     }
 
     pub(crate) fn seek_first(&mut self) {
-        self.jump(0);
+        self.jump(self.block.first());
     }
 
     pub(crate) fn seek_last(&mut self) {
-        (self.at, self.parsed) = (self.block.entries_end(), None);
+        (self.at, self.parsed) = (self.block.end(), None);
         self.prev();
     }
 
     /// To the entry after. At the last one: past the end.
     pub(crate) fn next(&mut self) {
         if let Some(parsed) = self.parsed {
-            self.step_to(parsed.end);
+            self.step_to(parsed.next);
         }
     }
 
     /// To the entry before, from an entry or from past the end. At the first one: past the start.
     pub(crate) fn prev(&mut self) {
         let here = self.at;
-        if here == 0 {
+        if here == self.block.first() {
             self.parsed = None;
             return;
         }
         self.jump(self.block.restart_before_place(here));
-        while self.parsed.is_some_and(|parsed| parsed.end < here) {
+        while self.parsed.is_some_and(|parsed| parsed.next.head < here.head) {
             self.next();
         }
     }
 
     /// The entry. None: past either end.
     pub(crate) fn entry(&self) -> Option<Entry<'_>> {
-        let Parsed { sequence, kind, value_at, end, .. } = self.parsed?;
-        let value = self.block.bytes(value_at..end);
+        let Parsed { sequence, kind, value_at, next, .. } = self.parsed?;
+        let value = self.block.bytes(value_at..next.value);
         Some(Entry { key: &self.key, sequence, kind, value })
     }
 
     /// Where in the block the entry's value is. None: past either end.
     pub(crate) fn value_range(&self) -> Option<Range<usize>> {
-        self.parsed.map(|parsed| parsed.value_at..parsed.end)
+        self.parsed.map(|parsed| parsed.value_at..parsed.next.value)
     }
 
     pub(crate) fn block(&self) -> &Arc<Block> {
@@ -91,18 +91,18 @@ impl BlockCursor {
     }
 
     /// Requires: a restart is at `restart`.
-    fn jump(&mut self, restart: usize) {
+    fn jump(&mut self, restart: Place) {
         self.key.clear();
         self.step_to(restart);
     }
 
     /// Requires: `at` is where the present entry ends, or a restart and no key.
-    fn step_to(&mut self, at: usize) {
+    fn step_to(&mut self, at: Place) {
         self.at = at;
-        self.parsed = (at < self.block.entries_end()).then(|| self.block.parsed(at));
-        if let Some(Parsed { shared, key_at, value_at, .. }) = self.parsed {
+        self.parsed = (at.head < self.block.end().head).then(|| self.block.parsed(at));
+        if let Some(Parsed { shared, key_at, next, .. }) = self.parsed {
             self.key.truncate(shared);
-            self.key.extend_from_slice(self.block.bytes(key_at..value_at));
+            self.key.extend_from_slice(self.block.bytes(key_at..next.head));
         }
     }
 }

@@ -11,7 +11,7 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use crate::block::common_prefix;
+use crate::keys::{common_prefix, key_head};
 
 const HEAD_BYTES: usize = size_of::<u64>();
 /// The length that stands for every separator with a tail.
@@ -40,19 +40,6 @@ pub(crate) struct Fences {
     continued: Vec<u32>,
 }
 
-/// Zeros follow a key that is shorter than the head.
-#[inline]
-fn head_of(rest: &[u8]) -> u64 {
-    match rest.first_chunk::<HEAD_BYTES>() {
-        Some(head) => u64::from_be_bytes(*head),
-        None => {
-            let mut head = [0; HEAD_BYTES];
-            head[..rest.len()].copy_from_slice(rest);
-            u64::from_be_bytes(head)
-        }
-    }
-}
-
 #[inline]
 fn short_len(rest: &[u8]) -> u8 {
     rest.len().min(LONG as usize) as u8
@@ -75,7 +62,7 @@ impl Fences {
         let last = separators.last().copied().unwrap_or_default();
         let prefix = &first[..common_prefix(first, last)];
         let rests = || separators.iter().map(|separator| &separator[prefix.len()..]);
-        let heads: Vec<u64> = rests().map(head_of).collect();
+        let heads: Vec<u64> = rests().map(key_head).collect();
         let (mut tails, mut tail_ends) = (Vec::new(), Vec::new());
         if rests().any(|rest| rest.len() > HEAD_BYTES) {
             tail_ends.reserve_exact(heads.len());
@@ -113,9 +100,9 @@ impl Fences {
     pub(crate) fn continues(&self, block: usize, key: &[u8]) -> bool {
         !self.continued.is_empty()
             && self.continued.binary_search(&(block as u32)).is_ok()
-            && key
-                .strip_prefix(&*self.prefix)
-                .is_some_and(|rest| self.compare(block - 1, head_of(rest), rest) == Ordering::Equal)
+            && key.strip_prefix(&*self.prefix).is_some_and(|rest| {
+                self.compare(block - 1, key_head(rest), rest) == Ordering::Equal
+            })
     }
 
     /// How many separators are at or before `key`.
@@ -124,7 +111,7 @@ impl Fences {
         let Some(rest) = key.strip_prefix(&*self.prefix) else {
             return if key < &*self.prefix { 0 } else { self.heads.len() };
         };
-        let head = head_of(rest);
+        let head = key_head(rest);
         let low = self.first_not_below(head);
         if self.heads.get(low) != Some(&head) {
             return low;

@@ -15,12 +15,12 @@ use crate::cursor::Cursor;
 use crate::environment::PausePoint;
 use crate::error::Result;
 use crate::guard::{Guard, Parts, grf_options};
-use crate::keys::for_each_key;
 use crate::layout::{Edit, FlushRecord};
 use crate::memtable::Memtable;
 use crate::output::{RunOutput, RunWriter, RunWriterState};
 use crate::retention::Retention;
 use crate::sync::Arc;
+use crate::user_keys::for_each_key;
 use crate::version::{Sealed, Version};
 
 /// A flush on its way.

@@ -1,88 +1,66 @@
-//! The distinct user keys of runs and memtables, for building guards.
+//! Keys, compared many bytes at a time.
+//! ```text
+//! key_head        "drum"            -> 0x6472756d_00000000
+//! common_prefix   "drum", "drone"   -> 2
+//! ```
+//! Invariant: heads order keys as far as they go: a less head is a less key, equal heads say nothing.
 
-use std::collections::BTreeMap;
-
-use trommel_filters::FlushNumber;
-
-use crate::cursor::Cursor;
-use crate::entry::Sequence;
-use crate::error::Result;
-
-/// Byte strings behind each other in one allocation.
-#[derive(Default)]
-pub(crate) struct KeyList {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
-}
-
-impl KeyList {
-    pub(crate) fn push(&mut self, key: &[u8]) {
-        self.bytes.extend_from_slice(key);
-        self.ends.push(self.bytes.len());
-    }
-
-    pub(crate) fn last(&self) -> Option<&[u8]> {
-        self.len().checked_sub(1).map(|place| self.get(place))
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    pub(crate) fn clear(&mut self) {
-        self.bytes.clear();
-        self.ends.clear();
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        (0..self.len()).map(|place| self.get(place))
-    }
-
-    fn get(&self, place: usize) -> &[u8] {
-        let start = if place == 0 { 0 } else { self.ends[place - 1] };
-        &self.bytes[start..self.ends[place]]
-    }
-}
-
-/// Calls `f` with each entry's key and sequence number, from the first entry on.
-pub(crate) fn for_each_entry(
-    cursor: &mut dyn Cursor,
-    mut f: impl FnMut(&[u8], Sequence) -> Result<()>,
-) -> Result<()> {
-    cursor.seek_first()?;
-    while let Some(entry) = cursor.entry() {
-        f(entry.key, entry.sequence)?;
-        cursor.next()?;
-    }
-    Ok(())
-}
-
-/// Calls `f` with each user key once, ascending.
-pub(crate) fn for_each_key(cursor: &mut dyn Cursor, mut f: impl FnMut(&[u8])) -> Result<()> {
-    let mut last: Option<Vec<u8>> = None;
-    for_each_entry(cursor, |key, _| {
-        match &mut last {
-            Some(last) if last == key => return Ok(()),
-            Some(last) => key.clone_into(last),
-            None => last = Some(key.to_vec()),
+/// The first eight bytes as a number; zeros follow a key that is shorter.
+#[inline]
+pub(crate) fn key_head(key: &[u8]) -> u64 {
+    match key.first_chunk::<8>() {
+        Some(head) => u64::from_be_bytes(*head),
+        None => {
+            let mut head = [0; 8];
+            head[..key.len()].copy_from_slice(key);
+            u64::from_be_bytes(head)
         }
-        f(key);
-        Ok(())
-    })
+    }
 }
 
-/// The keys of each flush, ascending and distinct, flushes in number order.
-pub(crate) fn keys_by_flush(
-    cursor: &mut dyn Cursor,
-    flush_of: impl Fn(Sequence) -> Result<FlushNumber>,
-) -> Result<BTreeMap<FlushNumber, KeyList>> {
-    let mut lists: BTreeMap<FlushNumber, KeyList> = BTreeMap::new();
-    for_each_entry(cursor, |key, sequence| {
-        let list = lists.entry(flush_of(sequence)?).or_default();
-        if list.last() != Some(key) {
-            list.push(key);
+/// How many bytes `a` and `b` have in common from the start.
+#[inline]
+pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    let len = a.len().min(b.len());
+    let mut at = 0;
+    while at + 8 <= len {
+        let word =
+            |bytes: &[u8]| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+        let difference = word(a) ^ word(b);
+        if difference != 0 {
+            return at + difference.trailing_zeros() as usize / 8;
         }
-        Ok(())
-    })?;
-    Ok(lists)
+        at += 8;
+    }
+    while at < len && a[at] == b[at] {
+        at += 1;
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn heads_never_contradict_keys(
+            a in proptest::collection::vec(0u8..2, 0..12),
+            b in proptest::collection::vec(0u8..2, 0..12),
+        ) {
+            let heads = key_head(&a).cmp(&key_head(&b));
+            proptest::prop_assert!(heads.is_eq() || heads == a.cmp(&b));
+        }
+
+        #[test]
+        fn a_common_prefix_is_as_long_as_can_be(
+            a in proptest::collection::vec(0u8..2, 0..40),
+            b in proptest::collection::vec(0u8..2, 0..40),
+            same in 0usize..40,
+        ) {
+            let b = [&a[..same.min(a.len())], &b].concat();
+            let expected = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
+            proptest::prop_assert_eq!(common_prefix(&a, &b), expected);
+        }
+    }
 }

@@ -48,6 +48,7 @@ mod table;
 mod table_cursor;
 mod table_format;
 mod table_writer;
+mod user_keys;
 mod value;
 mod verify;
 mod version;

@@ -19,11 +19,11 @@ use crate::entry::Sequence;
 use crate::environment::PausePoint;
 use crate::error::{Error, Result};
 use crate::guard::{Guard, Parts, grf_options};
-use crate::keys::{KeyList, for_each_key, keys_by_flush};
 use crate::layout::{Edit, Layout, RunRecord, flush_of};
 use crate::merge::MergeCursor;
 use crate::output::{RunOutput, RunWriter, RunWriterState};
 use crate::retention::Retention;
+use crate::user_keys::{KeyList, for_each_key, keys_by_flush};
 use crate::version::{PlacedRun, Version};
 
 /// Entries that one step of a merge reads.
@@ -58,11 +58,10 @@ impl MergeTask {
         let retention = Retention::new(core.snapshots.copy(), bottom);
         core.env.pauses.at(PausePoint::MergeStarted);
         let cursors = inputs.iter().map(|placed| {
-            let cursor: Box<dyn Cursor + Send> = Box::new(placed.run.cursor_once());
+            let cursor: Box<dyn Cursor + Send> = Box::new(placed.run.cursor().fill_cache(false));
             cursor
         });
-        let mut cursor = MergeCursor::new(cursors.collect());
-        cursor.seek_first()?;
+        let cursor = MergeCursor::new(cursors.collect())?;
         let global = matches!(version.guard, Guard::Global(_));
         let base = (bottom && global).then(|| BaseBuilder::new(core));
         Ok(MergeTask { job, inputs, cursor, retention, writer: RunWriterState::default(), base })
@@ -223,7 +222,7 @@ fn carry_over(
 
 /// The part with a run's keys in it, each with its own flush as its code.
 pub(crate) fn insert_run(part: &Part, placed: &PlacedRun, layout: &Layout) -> Result<Part> {
-    let mut cursor = placed.run.cursor_once();
+    let mut cursor = placed.run.cursor().fill_cache(false);
     let table = &placed.run.tables()[0].table;
     let lists = keys_by_flush(&mut cursor, |sequence| {
         let unknown =
@@ -248,7 +247,7 @@ pub(crate) fn rebuild_guard(
         return Ok(version.guard.clone());
     };
     let mut builder = PartBuilder::new(&grf_options(core_options));
-    for_each_key(&mut oldest.run.cursor_once(), |key| builder.push(key))?;
+    for_each_key(&mut oldest.run.cursor().fill_cache(false), |key| builder.push(key))?;
     let mut part = builder.finish(oldest.span().hi());
     for placed in newer.iter().rev() {
         part = insert_run(&part, placed, &version.layout)?;

@@ -1,26 +1,30 @@
-//! A run: disjoint tables in key order, as one.
+//! A run: disjoint tables in key order, read as one.
 //! ```text
-//! run   [a .. f] [g .. m] [p .. z]      a key lies in one table or between two
+//! run      [a .. f] [h .. k] [m .. z]
+//! find(g)  none: no table covers it
 //! ```
-//! Invariant: tables are in key order and do not overlap; a user key's entries lie in one table.
+//! Invariant: there is a table, and each ends before the next begins.
+
+use std::sync::Arc;
 
 use trommel_filters::Span;
 
 use crate::cursor::{Cursor, Reads};
 use crate::entry::Entry;
 use crate::error::Result;
-use crate::sync::Arc;
 use crate::table::Table;
 use crate::table_cursor::TableCursor;
 use crate::value::Value;
 
-/// A table, and the flushes that its entries come from.
+/// A table, and the flush numbers of its entries.
+#[derive(Clone)]
 pub(crate) struct RunTable {
     pub(crate) table: Arc<Table>,
     pub(crate) span: Span,
 }
 
 /// Disjoint tables in key order.
+#[derive(Clone)]
 pub(crate) struct Run {
     tables: Vec<RunTable>,
     span: Span,
@@ -29,12 +33,13 @@ pub(crate) struct Run {
 impl Run {
     /// None if there are no tables, or if two of them overlap or are out of order.
     pub(crate) fn new(tables: Vec<RunTable>) -> Option<Run> {
-        let in_order = |pair: &[RunTable]| pair[0].table.last_key() < pair[1].table.first_key();
+        let apart = |pair: &[RunTable]| pair[0].table.last_key() < pair[1].table.first_key();
+        let disjoint = tables.windows(2).all(apart);
         let span = tables.iter().map(|table| table.span).reduce(Span::hull)?;
-        tables.windows(2).all(in_order).then_some(Run { tables, span })
+        disjoint.then_some(Run { tables, span })
     }
 
-    /// Covers the spans of its tables.
+    /// The least span that covers its tables' spans.
     pub(crate) fn span(&self) -> Span {
         self.span
     }
@@ -44,82 +49,87 @@ impl Run {
         &self.tables
     }
 
-    /// The table that has `key` between its first and last key. None: the run does not have it.
+    /// The one table whose bounds `key` is within. None: the run does not hold the key.
     #[inline]
     pub(crate) fn find(&self, key: &[u8]) -> Option<&RunTable> {
-        self.tables.get(self.first_ending_at(key)).filter(|found| found.table.first_key() <= key)
+        let found = self.tables.get(self.first_ending_at_or_after(key))?;
+        (found.table.first_key() <= key).then_some(found)
     }
 
     /// The tables with keys in [lower, end), as far as their first and last keys tell.
     pub(crate) fn overlapping(&self, lower: &[u8], end: Option<&[u8]>) -> &[RunTable] {
-        let first = self.first_ending_at(lower);
+        let first = self.first_ending_at_or_after(lower);
         let after = end.map_or(self.tables.len(), |end| {
             self.tables.partition_point(|table| table.table.first_key() < end)
         });
         &self.tables[first..after.max(first)]
     }
 
-    /// The place of the first table that ends at or after `key`.
-    #[inline]
-    fn first_ending_at(&self, key: &[u8]) -> usize {
-        self.tables.partition_point(|table| table.table.last_key() < key)
-    }
-
-    /// A cursor for queries: what it reads is kept in the cache.
+    /// A cursor at no entry. It reads nothing of tables that it does not come to.
     pub(crate) fn cursor(self: &Arc<Self>) -> RunCursor {
-        RunCursor {
-            run: Arc::clone(self),
-            fill_cache: true,
-            place: 0,
-            table: None,
-            reads: Reads::default(),
-        }
+        let (run, reads) = (Arc::clone(self), Reads::default());
+        RunCursor { run, number: 0, place: None, fill_cache: true, reads }
     }
 
-    /// A cursor for one pass over everything: what it reads is not kept in the cache.
-    pub(crate) fn cursor_once(self: &Arc<Self>) -> RunCursor {
-        RunCursor { fill_cache: false, ..self.cursor() }
+    /// The size of its files.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.tables.iter().map(|table| table.table.bytes()).sum()
+    }
+
+    pub(crate) fn entry_count(&self) -> u64 {
+        self.tables.iter().map(|table| table.table.entry_count()).sum()
+    }
+
+    fn first_ending_at_or_after(&self, key: &[u8]) -> usize {
+        self.tables.partition_point(|table| table.table.last_key() < key)
     }
 }
 
-/// Walks over a run. Opens a table's cursor when it comes to the table.
+/// A cursor over a run, which it keeps alive.
 pub(crate) struct RunCursor {
     run: Arc<Run>,
+    number: usize,
+    /// The cursor of table `number`. None: past either end, or nothing was read yet.
+    place: Option<TableCursor>,
     fill_cache: bool,
-    /// Of the table that `table` walks over.
-    place: usize,
-    table: Option<TableCursor>,
-    /// Of tables that were left.
+    /// What cursors of tables that were left have read.
     reads: Reads,
 }
 
 impl RunCursor {
-    fn enter(&mut self, place: usize) -> &mut TableCursor {
-        if self.place != place || self.table.is_none() {
-            self.leave();
-            let cursor = self.run.tables[place].table.cursor().fill_cache(self.fill_cache);
-            self.place = place;
-            self.table = Some(cursor);
-        }
-        self.table.as_mut().expect("entered above")
+    /// Whether the blocks that it reads are kept in the cache: not if each is read but once.
+    #[must_use]
+    pub(crate) fn fill_cache(mut self, fill_cache: bool) -> Self {
+        self.fill_cache = fill_cache;
+        self
     }
 
-    /// To no entry.
+    /// Past either end.
     fn leave(&mut self) {
-        if let Some(mut table) = self.table.take() {
-            self.reads += table.reads();
+        if let Some(mut place) = self.place.take() {
+            self.reads += place.reads();
         }
+    }
+
+    /// The cursor of table `number`, wherever in it. Requires: there is such a table.
+    fn enter(&mut self, number: usize) -> &mut TableCursor {
+        if self.number != number {
+            self.leave();
+        }
+        self.number = number;
+        let (table, fill_cache) = (&self.run.tables[number].table, self.fill_cache);
+        self.place.get_or_insert_with(|| table.cursor().fill_cache(fill_cache))
     }
 }
 
 impl Cursor for RunCursor {
     fn seek(&mut self, key: &[u8]) -> Result<()> {
-        let place = self.run.first_ending_at(key);
-        if place == self.run.tables.len() {
+        let number = self.run.first_ending_at_or_after(key);
+        if number == self.run.tables.len() {
             self.leave();
             return Ok(());
         }
-        self.enter(place).seek(key)
+        self.enter(number).seek(key)
     }
 
     fn seek_first(&mut self) -> Result<()> {
@@ -129,7 +139,7 @@ impl Cursor for RunCursor {
     fn seek_before(&mut self, key: &[u8]) -> Result<()> {
         let after = self.run.tables.partition_point(|table| table.table.first_key() < key);
         match after.checked_sub(1) {
-            Some(place) => self.enter(place).seek_before(key),
+            Some(number) => self.enter(number).seek_before(key),
             None => {
                 self.leave();
                 Ok(())
@@ -142,36 +152,129 @@ impl Cursor for RunCursor {
     }
 
     fn next(&mut self) -> Result<()> {
-        let place = self.place;
-        self.enter(place).next()?;
-        if self.entry().is_none() && place + 1 < self.run.tables.len() {
-            return self.enter(place + 1).seek_first();
+        let Some(place) = &mut self.place else { return Ok(()) };
+        place.next()?;
+        let past_the_end = place.entry().is_none();
+        if past_the_end && self.number + 1 < self.run.tables.len() {
+            return self.enter(self.number + 1).seek_first();
         }
         Ok(())
     }
 
     fn prev(&mut self) -> Result<()> {
-        let place = self.place;
-        self.enter(place).prev()?;
-        if self.entry().is_none() && place > 0 {
-            return self.enter(place - 1).seek_last();
+        let Some(place) = &mut self.place else { return Ok(()) };
+        place.prev()?;
+        let past_the_start = place.entry().is_none();
+        if past_the_start && self.number > 0 {
+            return self.enter(self.number - 1).seek_last();
         }
         Ok(())
     }
 
+    #[inline]
     fn entry(&self) -> Option<Entry<'_>> {
-        self.table.as_ref().and_then(TableCursor::entry)
+        self.place.as_ref()?.entry()
     }
 
     fn value(&self) -> Value {
-        self.table.as_ref().expect("at an entry").value()
+        self.place.as_ref().map(Cursor::value).unwrap_or_default()
     }
 
     fn reads(&mut self) -> Reads {
         let mut reads = std::mem::take(&mut self.reads);
-        if let Some(table) = &mut self.table {
-            reads += table.reads();
+        if let Some(place) = &mut self.place {
+            reads += place.reads();
         }
         reads
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cursor::checks::{Owned, any_entries, any_moves, follows, sorted};
+    use crate::entry::Sequence;
+    use crate::table::tests::{Shelf, options};
+    use proptest::prelude::*;
+    use trommel_filters::FlushNumber;
+
+    /// Tables of about `count` entries each; a key's versions stay together.
+    fn run_of(shelf: &Shelf, list: &[Owned], count: usize) -> Arc<Run> {
+        let mut tables = Vec::new();
+        let mut rest = list;
+        while !rest.is_empty() {
+            let mut len = count.clamp(1, rest.len());
+            while len < rest.len() && rest[len].0 == rest[len - 1].0 {
+                len += 1;
+            }
+            let span = Span::of_flush(FlushNumber(tables.len() as u64));
+            tables.push(RunTable { table: shelf.table(&rest[..len], &options()), span });
+            rest = &rest[len..];
+        }
+        Arc::new(Run::new(tables).expect("in order"))
+    }
+
+    proptest! {
+        #[test]
+        fn a_run_is_a_sorted_list(
+            list in any_entries(150), moves in any_moves(), count in 1usize..60,
+        ) {
+            let list = sorted(list);
+            let run = run_of(&Shelf::new(1 << 20), &list, count);
+            follows(&mut run.cursor().fill_cache(false), &list, &moves);
+            prop_assert_eq!(run.entry_count(), list.len() as u64);
+            for (key, sequence, ..) in &list {
+                let found = run.find(key).expect("a table covers each of its keys");
+                let found = found.table.get(key, Sequence(*sequence), &mut Reads::default());
+                prop_assert_eq!(found.unwrap().map(|found| found.sequence.0), Some(*sequence));
+            }
+        }
+    }
+
+    #[test]
+    fn keys_between_tables_are_in_none() {
+        let shelf = Shelf::new(0);
+        let list: Vec<Owned> = [b"b", b"d"].map(|key| Shelf::put(key, 1, b"")).to_vec();
+        let run = run_of(&shelf, &list, 1);
+        assert_eq!(run.tables().len(), 2);
+        assert_eq!((run.span().lo(), run.span().hi()), (FlushNumber(0), FlushNumber(2)));
+        assert!(run.find(b"b").is_some() && run.find(b"d").is_some());
+        assert!([b"a", b"c", b"e"].iter().all(|key| run.find(*key).is_none()));
+        assert!(run.bytes() > 100);
+    }
+
+    #[test]
+    fn tables_that_overlap_or_are_out_of_order_are_no_run() {
+        let shelf = Shelf::new(0);
+        let table = |keys: &[&[u8]]| {
+            let list: Vec<Owned> = keys.iter().map(|key| Shelf::put(key, 1, b"")).collect();
+            let span = Span::of_flush(FlushNumber(1));
+            RunTable { table: shelf.table(&list, &options()), span }
+        };
+        let (early, late, wide) = (table(&[b"a"]), table(&[b"b"]), table(&[b"a", b"c"]));
+        assert!(Run::new(vec![]).is_none());
+        assert!(Run::new(vec![early.clone(), late.clone()]).is_some());
+        assert!(Run::new(vec![late.clone(), early.clone()]).is_none());
+        assert!(Run::new(vec![wide, late]).is_none());
+        assert!(Run::new(vec![early.clone(), early]).is_none());
+    }
+
+    #[test]
+    fn a_cursor_reads_only_what_it_comes_to() {
+        let list: Vec<Owned> =
+            (0..90u8).map(|number| Shelf::put(&[number], 1, &[number; 50])).collect();
+        let run = run_of(&Shelf::new(0), &list, 30);
+        let mut cursor = run.cursor();
+        assert_eq!(cursor.reads(), Reads::default());
+        cursor.seek(&[40]).unwrap();
+        let reads = cursor.reads();
+        assert_eq!((reads.blocks, reads.disk_reads), (1, 1));
+        (0..30).for_each(|_| cursor.next().unwrap());
+        assert_eq!(cursor.entry().unwrap().key, [70]);
+        let blocks: usize = run.tables().iter().map(|table| table.table.block_count()).sum();
+        assert!((1..blocks as u64).contains(&cursor.reads().blocks));
+        cursor.seek(&[200]).unwrap();
+        assert_eq!(cursor.entry(), None);
+        assert_eq!(cursor.reads(), Reads::default());
     }
 }

@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering as Memory};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::entry::{Entry, Kind, Sequence, order};
+use crate::keys::key_head;
 
 const HEIGHT_MAX: usize = 12;
 /// One node in this many is taller by one.
@@ -37,19 +38,6 @@ struct Node {
 }
 
 type Link = AtomicPtr<Node>;
-
-/// The first eight bytes, continued with zeros. Orders keys as far as it goes.
-#[inline]
-fn head_of(key: &[u8]) -> u64 {
-    match key.first_chunk::<8>() {
-        Some(head) => u64::from_be_bytes(*head),
-        None => {
-            let mut head = [0; 8];
-            head[..key.len()].copy_from_slice(key);
-            u64::from_be_bytes(head)
-        }
-    }
-}
 
 /// Memory for nodes, in chunks.
 struct Arena {
@@ -207,7 +195,7 @@ impl SkipList {
         at: Sequence,
         mut passed: impl FnMut(usize, *mut Node),
     ) -> (*mut Node, *mut Node) {
-        let head = head_of(key);
+        let head = key_head(key);
         let (mut before, mut after) = (ptr::null_mut(), ptr::null_mut());
         for level in (0..self.height.load(Memory::Relaxed)).rev() {
             loop {
@@ -284,7 +272,7 @@ fn new_node(arena: &mut Arena, entry: &Entry<'_>, height: usize) -> (*mut Node, 
     let size = (key_at + entry.key.len() + entry.value.len()).next_multiple_of(ALIGN);
     let start = arena.take(size);
     let node = Node {
-        head: head_of(entry.key),
+        head: key_head(entry.key),
         sequence: entry.sequence.0,
         key_len: u32::try_from(entry.key.len()).expect("keys have a bound"),
         value_len: u32::try_from(entry.value.len()).expect("values have a bound"),

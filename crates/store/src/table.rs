@@ -331,4 +331,4 @@ use check::Check;
 
 #[cfg(test)]
 #[path = "table_tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -11,9 +11,9 @@
 
 use trommel_filters::{Corrupt, FilterKind, Reader, Writer};
 
-use crate::block::common_prefix;
 use crate::entry::Sequence;
 use crate::fences::Fences;
+use crate::keys::common_prefix;
 
 type Result<T> = std::result::Result<T, Corrupt>;
 

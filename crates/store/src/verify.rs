@@ -4,9 +4,8 @@ use trommel_filters::Query;
 
 use crate::core::Core;
 use crate::error::{Error, Result};
-use crate::keys::for_each_key;
 use crate::run::RunTable;
-use crate::sync::Arc;
+use crate::user_keys::for_each_key;
 use crate::version::Version;
 
 /// What was checked, and what is wrong.
@@ -44,7 +43,7 @@ pub(crate) fn verify(core: &Core) -> Result<VerifyReport> {
 fn check_table(version: &Version, table: &RunTable) -> Result<()> {
     table.table.verify()?;
     let mut denied: Option<Vec<u8>> = None;
-    for_each_key(&mut Arc::clone(&table.table).cursor(), |key| {
+    for_each_key(&mut table.table.cursor().fill_cache(false), |key| {
         let answer = version.guard.ask(&Query::Point(key));
         if denied.is_none() && !answer.may_hold(table) {
             denied = Some(key.to_vec());

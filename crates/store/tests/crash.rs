@@ -110,7 +110,10 @@ fn one_failed_operation_loses_nothing_that_was_acknowledged() {
             let db = open(&disk, &options(Sync::Always)).expect("opens after the fault");
             let found = batches_found(&db);
             // The batch that failed may be there, as a whole.
-            assert!((acknowledged..=acknowledged + 1).contains(&found), "{fault:?} at {n}: {found}");
+            assert!(
+                (acknowledged..=acknowledged + 1).contains(&found),
+                "{fault:?} at {n}: {found}"
+            );
             drop(db);
             if !met {
                 break;

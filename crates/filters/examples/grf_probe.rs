@@ -231,10 +231,10 @@ fn report_queries(part: &Part, queries: &[u64], width: u64) {
     );
 }
 
-/// Time of one query when the next one depends on its answer. The fastest of seven passes.
+/// Time of one query when the next one depends on its answer. The fastest of 25 passes.
 fn lone_ns(part: &Part, queries: &[u64], width: u64) -> f64 {
     let mut codes = Codes::new();
-    let passes: Vec<f64> = (0..7)
+    let passes: Vec<f64> = (0..25)
         .map(|_| {
             let start = Instant::now();
             let mut dependence = 0u64;

@@ -71,16 +71,25 @@ impl<'a> BitWriter<'a> {
     }
 
     /// Appends `len` bits of padded bytes, from bit `at` on.
-    pub(crate) fn copy(&mut self, bytes: &[u8], mut at: usize, mut len: usize) {
-        const STEP: usize = 56;
-        while len > STEP {
-            self.push(read(bytes, at, STEP), STEP);
-            (at, len) = (at + STEP, len - STEP);
+    pub(crate) fn copy(&mut self, bytes: &[u8], at: usize, len: usize) {
+        let (words, used, shift) = (len / 64, self.used, at % 8);
+        let start = self.out.len();
+        self.out.resize(start + 8 * words, 0);
+        let targets = self.out[start..].chunks_exact_mut(8);
+        for (target, source) in targets.zip(bytes[at / 8..].windows(9).step_by(8)) {
+            let value = word(source, 0) << shift | u64::from(source[8]) >> (8 - shift);
+            target.copy_from_slice(&(self.word | value >> used).to_be_bytes());
+            self.word = value << 1 << (63 - used); // also where `used` is zero
         }
-        self.push(read(bytes, at, len), len);
+        let (mut at, mut rest) = (at + 64 * words, len % 64);
+        if rest > LEN_MAX {
+            self.push(read(bytes, at, 32), 32);
+            (at, rest) = (at + 32, rest - 32);
+        }
+        self.push(read(bytes, at, rest), rest);
     }
 
-    /// Fills the last byte with zeros. Gives how many bits were written before.
+    /// Fills the last byte with zeros.
     pub(crate) fn finish(self) {
         let len = self.used.div_ceil(8);
         self.out.extend_from_slice(&self.word.to_be_bytes()[..len]);

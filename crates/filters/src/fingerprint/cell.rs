@@ -14,7 +14,7 @@
 //! disjoint but for cuts at the block's edges; a key lies in its cell.
 
 use crate::bits::key_bits::{bits_at, common_bits};
-use crate::bits::packed::{load, top};
+use crate::bits::packed::{load, top, word};
 use crate::filter::Trace;
 use std::cmp::Ordering;
 
@@ -126,8 +126,9 @@ impl<'a> Block<'a> {
 
     #[inline]
     fn cells(&self) -> Cells<'_> {
-        let escapes_at = self.escapes_at;
-        Cells { block: self, place: 0, start: 0, at: self.bits_at, escapes_at }
+        let (at, escapes_at) = (self.bits_at, self.escapes_at);
+        let lone_run = if self.count == 1 { self.base } else { 0 };
+        Cells { block: self, place: 0, start: 0, at, nibbles: 0, escapes_at, lone_run }
     }
 
     /// The order of a cell's bits and of the key's in their place, and at which bit they differ.
@@ -309,21 +310,29 @@ enum Seek {
     End,
 }
 
-/// The cells of a block, in order.
+/// The cells of a block, in order. Without turns that cannot be foreseen, but for escapes.
 struct Cells<'a> {
     block: &'a Block<'a>,
     place: usize,
     start: usize,
     at: usize,
+    /// The next nibbles, the first one lowest.
+    nibbles: u64,
     escapes_at: usize,
+    /// The run of a block's only cell; else 0.
+    lone_run: usize,
 }
 
 impl Cells<'_> {
     /// Where the cell at `place` starts. Requires: asked for in order, once each.
-    #[inline]
+    #[inline(always)]
     fn start_at(&mut self, place: usize) -> usize {
-        let pair = usize::from(self.block.bytes[self.block.nibbles_at + (place - 1) / 2]);
-        let nibble = if place % 2 == 1 { pair & 15 } else { pair >> 4 };
+        const NIBBLES: usize = 16;
+        if place % NIBBLES == 1 {
+            self.nibbles = word(self.block.bytes, self.block.nibbles_at + place / 2).swap_bytes();
+        }
+        let nibble = self.nibbles as usize & 15;
+        self.nibbles >>= 4;
         if nibble == ESCAPE { self.escape() } else { self.block.base + nibble }
     }
 
@@ -345,20 +354,15 @@ impl Cells<'_> {
 impl Iterator for Cells<'_> {
     type Item = Cell;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Cell> {
         if self.place == self.block.count {
             return None;
         }
         self.place += 1;
         let next = if self.place < self.block.count { self.start_at(self.place) } else { 0 };
-        let (run, gap) = if next > self.start {
-            (next - self.start - 1, 1)
-        } else if self.block.count == 1 {
-            (self.block.base, 0)
-        } else {
-            (0, 0)
-        };
+        let run = next.saturating_sub(self.start + 1) + self.lone_run;
+        let gap = usize::from(next > self.start);
         let cell = Cell { start: self.start, run, gap, at: self.at };
         self.start = next;
         self.at += run + self.block.spare;

@@ -1,10 +1,12 @@
 //! The base of a part: the keys of its last level, as static cells.
 //! ```text
 //! directory   -> group
-//! group (8-byte aligned):  u32: prefix bits (20), blocks - 1 (4), bytes of a head - 1 (4)
+//! group (8-byte aligned):  u32: prefix bits (20), blocks - 1 (4), bytes of a head - 1 (3), wide (1), slack of block 0 (4)
 //!                          heads of blocks 1..: the first bits of their first keys after the prefix
-//!                          offsets of blocks 1..: u16, from block 0
+//!                          of blocks 1..: slack (4), offset from block 0 (12; if wide: 20)
 //!                          block 0, block 1, ...
+//! slack of a block         how many bits its keys' views need less than the space up to the next block's head:
+//!                          fractions are not spent on the empty space between clusters
 //! place of a key = (list, bucket, fraction)     list 0: below the first key; list g + 1: group g; last: above
 //!                                               bucket: block of the group; fraction: where in the block
 //! ```
@@ -21,6 +23,16 @@ use crate::shape::FlushNumber;
 pub(super) const BLOCKS_MAX: usize = 16;
 /// Bytes of a group's header before the heads.
 pub(super) const HEADER_BYTES: usize = 4;
+/// The header's flag: offsets have [`WIDE_BITS`] bits.
+pub(super) const WIDE: u32 = 1 << 27;
+/// Bits of an offset.
+pub(super) const NARROW_BITS: usize = 12;
+/// Bits of an offset in a group of long blocks.
+pub(super) const WIDE_BITS: usize = 20;
+/// The greatest slack that is told.
+pub(super) const SLACK_MAX: u32 = 15;
+/// Where block 0's slack is in the header.
+pub(super) const SLACK_SHIFT: u32 = 28;
 /// Groups start at multiples of this.
 pub(super) const GROUP_ALIGN: usize = 8;
 /// Fraction bits of entries below the first key and above the last one.
@@ -64,8 +76,8 @@ pub(crate) struct Frame {
 
 impl Frame {
     #[inline]
-    fn new(head: u64, end: u64, fraction_bits: usize) -> Frame {
-        let width_bits = 64 - end.saturating_sub(head).leading_zeros();
+    fn new(head: u64, end: u64, slack: u32, fraction_bits: usize) -> Frame {
+        let width_bits = space_bits(head, end).saturating_sub(slack);
         Frame { head, shift: width_bits.saturating_sub(fraction_bits as u32) }
     }
 
@@ -75,6 +87,12 @@ impl Frame {
     }
 }
 
+/// Bits that tell the views from `head` to `end` apart.
+#[inline]
+pub(super) fn space_bits(head: u64, end: u64) -> u32 {
+    64 - end.saturating_sub(head).leading_zeros()
+}
+
 /// A group's header and what follows it.
 #[derive(Clone, Copy)]
 struct Group<'a> {
@@ -82,20 +100,28 @@ struct Group<'a> {
     prefix_bits: usize,
     blocks: usize,
     head_bytes: usize,
+    offset_bytes: usize,
+    first_slack: u32,
 }
 
 impl<'a> Group<'a> {
     #[inline]
     fn new(bytes: &'a [u8]) -> Self {
-        let header = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) as usize;
-        let (blocks, head_bytes) = ((header >> 20 & 15) + 1, (header >> 24) + 1);
-        Group { bytes, prefix_bits: header & 0xf_ffff, blocks, head_bytes }
+        let header = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+        Group {
+            bytes,
+            prefix_bits: header as usize & 0xf_ffff,
+            blocks: (header >> 20 & 15) as usize + 1,
+            head_bytes: (header >> 24 & 7) as usize + 1,
+            offset_bytes: if header & WIDE == 0 { 2 } else { 3 },
+            first_slack: header >> SLACK_SHIFT,
+        }
     }
 
     /// Bytes of the header, heads and offsets.
     #[inline]
     fn header_bytes(&self) -> usize {
-        HEADER_BYTES + (self.blocks - 1) * (self.head_bytes + 2)
+        HEADER_BYTES + (self.blocks - 1) * (self.head_bytes + self.offset_bytes)
     }
 
     /// The view at which a block begins. Requires: not the first one, which begins at the separator.
@@ -108,23 +134,22 @@ impl<'a> Group<'a> {
     /// The last block that begins at or before `view`.
     #[inline]
     fn block_of(&self, view: u64) -> usize {
-        let (mut from, mut len) = (1, self.blocks - 1);
-        while len > 0 {
-            let half = len / 2;
-            let at_most = self.head(from + half) <= view;
-            from = if at_most { from + half + 1 } else { from };
-            len = if at_most { len - half - 1 } else { half };
-        }
-        from - 1
+        // Without turns: fifteen loads in a row are faster than four that wait for each other.
+        (1..self.blocks).map(|block| usize::from(self.head(block) <= view)).sum()
     }
 
+    /// Where a block begins, and its slack.
     #[inline]
-    fn block_at(&self, block: usize) -> usize {
+    fn block_at(&self, block: usize) -> (usize, u32) {
         if block == 0 {
-            return self.header_bytes();
+            return (self.header_bytes(), self.first_slack);
         }
-        let at = HEADER_BYTES + (self.blocks - 1) * self.head_bytes + (block - 1) * 2;
-        self.header_bytes() + usize::from(u16::from_le_bytes([self.bytes[at], self.bytes[at + 1]]))
+        let at =
+            HEADER_BYTES + (self.blocks - 1) * self.head_bytes + (block - 1) * self.offset_bytes;
+        let number = word(self.bytes, at) >> (64 - 8 * self.offset_bytes);
+        let offset_bits = 8 * self.offset_bytes - 4;
+        let offset = number & ((1 << offset_bits) - 1);
+        (self.header_bytes() + offset as usize, (number >> offset_bits) as u32)
     }
 }
 
@@ -150,7 +175,7 @@ impl Base {
     }
 
     #[inline]
-    fn frame_of(&self, group_index: usize, group: &Group<'_>, block: usize) -> Frame {
+    fn frame_of(&self, group_index: usize, group: &Group<'_>, block: usize, slack: u32) -> Frame {
         let prefix_bits = group.prefix_bits;
         let head = if block == 0 {
             self.directory.separator_view(group_index, prefix_bits)
@@ -162,7 +187,7 @@ impl Base {
         } else {
             group.head(block + 1)
         };
-        Frame::new(head, end, self.fraction_bits)
+        Frame::new(head, end, slack, self.fraction_bits)
     }
 
     /// Where `key` falls.
@@ -186,8 +211,10 @@ impl Base {
         // A key of the group that has not its prefix is above all keys that have it.
         let view = if inside { tail.view() } else { u64::MAX };
         let block = group.block_of(view);
-        let fraction = self.frame_of(index, &group, block).fraction(view, self.fraction_bits);
-        let block_at = self.directory.offset(index) * GROUP_ALIGN + group.block_at(block);
+        let (block_at, slack) = group.block_at(block);
+        let frame = self.frame_of(index, &group, block, slack);
+        let fraction = frame.fraction(view, self.fraction_bits);
+        let block_at = self.directory.offset(index) * GROUP_ALIGN + block_at;
         Spot { list: index + 1, bucket: block, fraction, view, inside, block_at, tail }
     }
 
@@ -264,7 +291,7 @@ impl Base {
     ) {
         if !self.is_edge(list) {
             let at = self.directory.offset(list - 1) * GROUP_ALIGN
-                + self.group(list - 1).block_at(bucket);
+                + self.group(list - 1).block_at(bucket).0;
             self.block(at).for_each_bounds(visit);
         }
     }
@@ -278,7 +305,9 @@ impl Base {
         if self.is_edge(list) {
             return (fraction, fraction);
         }
-        let Frame { head, shift } = self.frame_of(list - 1, &self.group(list - 1), bucket);
+        let group = self.group(list - 1);
+        let (_, slack) = group.block_at(bucket);
+        let Frame { head, shift } = self.frame_of(list - 1, &group, bucket, slack);
         let last = fraction == (1 << self.fraction_bits) - 1;
         let low = head.saturating_add(fraction << shift);
         let high = if last { u64::MAX } else { low.saturating_add((1 << shift) - 1) };
@@ -324,12 +353,16 @@ mod tests {
         for (head, end) in
             [(0, 0), (5, 5), (0, u64::MAX), (1 << 63, u64::MAX), (100, 100 + (1 << 20))]
         {
-            let frame = Frame::new(head, end, 12);
+            let frame = Frame::new(head, end, 0, 12);
             assert_eq!(frame.fraction(head, 12), 0);
             assert_eq!(frame.fraction(0, 12), 0);
             let last = frame.fraction(end, 12);
             assert!(end - head < 1 << 11 || last >= 1 << 11, "{head} {end}: {last}");
             assert_eq!((end - head) >> frame.shift, last);
+            let tight = Frame::new(head, end, 9, 12);
+            let views = (0..=40).map(|step| head + (end - head) / 40 * step);
+            let fractions: Vec<u64> = views.map(|view| tight.fraction(view, 12)).collect();
+            assert!(fractions.is_sorted() && fractions.iter().all(|&fraction| fraction < 1 << 12));
         }
     }
 }

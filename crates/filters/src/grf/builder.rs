@@ -8,7 +8,9 @@
 //! The spare bits follow the budget while keys arrive, instead of being cut back at the end: that needs no second
 //! pass and no second copy, and is as even, as the bits that a key costs without them hardly vary.
 
-use super::base::{BLOCKS_MAX, Base, GROUP_ALIGN};
+use super::base::{
+    BLOCKS_MAX, Base, GROUP_ALIGN, NARROW_BITS, SLACK_MAX, SLACK_SHIFT, WIDE, WIDE_BITS, space_bits,
+};
 use super::directory::DirectoryBuilder;
 use super::{GrfOptions, Part};
 use crate::bits::key_bits::bits_at;
@@ -18,8 +20,10 @@ use crate::fingerprint::encode::{BlockPlan, encode_block};
 use crate::fingerprint::keys::KeyBuffer;
 use crate::shape::FlushNumber;
 
-/// Ends of a block among which the cheapest is taken.
-const BLOCK_CUT_CHOICES: usize = CELLS_MAX / 8;
+/// A block ends early where the next key shares much less: it may lack so many keys per bit.
+const BLOCK_KEYS_PER_BIT: usize = 4;
+/// A block that ends early has at least so many keys.
+const BLOCK_KEYS_MIN: usize = 8;
 /// Ends of a group among which the cheapest is taken.
 const GROUP_CUT_CHOICES: usize = BLOCKS_MAX / 4;
 /// A group ends early when it has so many bytes of keys.
@@ -116,8 +120,9 @@ impl PartBuilder {
     fn cut_block(&mut self) {
         let most = self.cut() + CELLS_MAX;
         let commons = self.keys.commons();
-        let ends = most + 1 - BLOCK_CUT_CHOICES..=most;
-        let cheapest = ends.rev().min_by_key(|&end| commons[end]);
+        let ends = self.cut() + BLOCK_KEYS_MIN..=most;
+        let cheapest =
+            ends.rev().min_by_key(|&end| commons[end] + (most - end) / BLOCK_KEYS_PER_BIT);
         self.cuts.push(cheapest.expect("there are choices"));
     }
 
@@ -143,14 +148,19 @@ impl PartBuilder {
         let (offsets, spares) = self.encode_blocks(blocks, prefix_bits);
         let blocks = offsets.len();
         let head_bytes = head_bits.div_ceil(8).max(1);
-        let header = prefix_bits | (blocks - 1) << 20 | (head_bytes - 1) << 24;
-        self.arena.extend_from_slice(&(header as u32).to_le_bytes());
+        let wide = offsets.last().is_some_and(|&last| last >= 1 << NARROW_BITS);
+        let slack = self.slack(0, prefix_bits);
+        let flag = if wide { WIDE } else { 0 };
+        let header = (prefix_bits | (blocks - 1) << 20 | (head_bytes - 1) << 24) as u32;
+        self.arena.extend_from_slice(&(header | flag | slack << SLACK_SHIFT).to_le_bytes());
         for &cut in &self.cuts[..blocks - 1] {
             let head = bits_at(self.keys.get(cut), prefix_bits);
             self.arena.extend_from_slice(&head.to_be_bytes()[..head_bytes]);
         }
-        for offset in &offsets[1..] {
-            self.arena.extend_from_slice(&offset.to_le_bytes());
+        let (bits, bytes) = if wide { (WIDE_BITS, 3) } else { (NARROW_BITS, 2) };
+        for (block, &offset) in offsets.iter().enumerate().skip(1) {
+            let number = self.slack(block, prefix_bits) << bits | offset;
+            self.arena.extend_from_slice(&number.to_be_bytes()[4 - bytes..]);
         }
         self.arena.append(&mut self.scratch);
         self.arena.resize(self.arena.len().next_multiple_of(GROUP_ALIGN), 0);
@@ -174,13 +184,31 @@ impl PartBuilder {
         (prefix_bits, heads.max().unwrap_or(0))
     }
 
+    /// The bits that the block's keys need less than the space up to the next block. The next group's separator is
+    /// not known yet: it is at least the bits of its first key up to the one that differs.
+    fn slack(&self, block: usize, prefix_bits: usize) -> u32 {
+        let start = if block == 0 { 0 } else { self.cuts[block - 1] };
+        let end = self.cuts[block];
+        let view = |place: usize| bits_at(self.keys.get(place), prefix_bits);
+        if end == self.keys.len() {
+            return 0; // the last key of all ends the space
+        }
+        let differs = self.keys.commons()[end].checked_sub(prefix_bits);
+        let next = differs
+            .map_or(u64::MAX, |at| view(end) & !u64::MAX.checked_shr(at as u32 + 1).unwrap_or(0));
+        let head = view(start);
+        space_bits(head, next).saturating_sub(space_bits(head, view(end - 1))).min(SLACK_MAX)
+    }
+
     /// Writes at most `blocks` blocks to the scratch buffer, as long as their offsets are small. Gives their
     /// offsets, and the sum of all keys' spare bits.
-    fn encode_blocks(&mut self, blocks: usize, prefix_bits: usize) -> (Vec<u16>, usize) {
+    fn encode_blocks(&mut self, blocks: usize, prefix_bits: usize) -> (Vec<u32>, usize) {
         let (mut offsets, mut spares, mut start) = (Vec::with_capacity(blocks), 0, 0);
         for &end in &self.cuts[..blocks] {
-            let Ok(offset) = u16::try_from(self.scratch.len()) else { break };
-            offsets.push(offset);
+            if self.scratch.len() >= 1 << WIDE_BITS {
+                break;
+            }
+            offsets.push(self.scratch.len() as u32);
             let commons = self.keys.commons();
             let around = commons[start].max(commons.get(end).copied().unwrap_or(0));
             let plan = BlockPlan {

@@ -214,17 +214,18 @@ impl Coding {
 }
 
 impl Merger {
-    /// The chunk `old` with an entry of `flush` at each of `places` (sorted). `buckets` has the buckets of each list.
+    /// The chunk `old` with an entry of `flush` at each of `places` (sorted). `first_buckets` has the first bucket
+    /// of each list, and the number of all.
     pub(super) fn merge(
         &mut self,
         old: Option<&Chunk<'_>>,
-        buckets: &[usize],
+        first_buckets: &[usize],
         fraction_bits: usize,
         places: &[Place],
         flush: FlushNumber,
     ) -> Arc<[u8]> {
         let coding = Coding::new(old, flush);
-        self.start(old, buckets);
+        self.start(old, first_buckets[first_buckets.len() - 1]);
         self.entries.clear();
         let mut out = BitWriter::new(&mut self.entries);
         let (mut done, mut last) = (0, None);
@@ -239,62 +240,72 @@ impl Merger {
                 copy_entries(old, &coding, done..until, &mut out);
             }
             out.push(entry, fraction_bits + coding.code_bits);
-            let first: usize = buckets[..usize::from(place.list)].iter().sum();
-            self.ends[first + usize::from(place.bucket)] += 1;
+            let list = usize::from(place.list);
+            let buckets = first_buckets[list] + usize::from(place.bucket)..first_buckets[list + 1];
+            self.ends[buckets].iter_mut().for_each(|end| *end += 1);
             (done, last) = (until, Some(place));
         }
         if let Some(old) = old {
             copy_entries(old, &coding, done..old.len(), &mut out);
         }
         out.finish();
-        self.assemble(&coding, buckets)
+        self.assemble(&coding, first_buckets)
     }
 
-    /// Counts the old entries of each bucket.
-    fn start(&mut self, old: Option<&Chunk<'_>>, buckets: &[usize]) {
+    /// Starts with the old ends of all buckets.
+    fn start(&mut self, old: Option<&Chunk<'_>>, buckets: usize) {
         self.ends.clear();
-        for (list, &count) in buckets.iter().enumerate() {
-            for bucket in 0..count {
-                let (start, end) = old.map_or((0, 0), |old| old.bucket(list, bucket));
-                self.ends.push((end - start) as u32);
+        let Some(old) = old else { return self.ends.resize(buckets, 0) };
+        let ends = &old.bytes[old.ends_at()..][..buckets * old.end_bytes];
+        match old.end_bytes {
+            1 => self.ends.extend(ends.iter().map(|&end| u32::from(end))),
+            2 => self.ends.extend(
+                ends.chunks_exact(2).map(|end| u32::from(u16::from_le_bytes([end[0], end[1]]))),
+            ),
+            _ => {
+                let words = ends.chunks_exact(4);
+                self.ends
+                    .extend(words.map(|end| u32::from_le_bytes([end[0], end[1], end[2], end[3]])));
             }
         }
     }
 
     /// Puts the tables before the entries.
-    fn assemble(&mut self, coding: &Coding, buckets: &[usize]) -> Arc<[u8]> {
+    fn assemble(&mut self, coding: &Coding, first_buckets: &[usize]) -> Arc<[u8]> {
+        let lists = first_buckets.len() - 1;
         let out = &mut self.bytes;
         out.clear();
         out.extend_from_slice(&coding.origin.to_le_bytes());
-        out.extend_from_slice(&[coding.code_bits as u8, 0, buckets.len() as u8, 0]);
-        let (mut first, mut most, mut next) = (0u32, 0u32, 0usize);
-        for &count in buckets {
+        out.extend_from_slice(&[coding.code_bits as u8, 0, lists as u8, 0]);
+        let (mut first, mut most) = (0u32, 0u32);
+        for &after in &first_buckets[1..] {
             out.extend_from_slice(&first.to_le_bytes());
-            let mut end = 0;
-            for counted in &mut self.ends[next..next + count] {
-                end += *counted;
-                *counted = end;
-            }
-            (first, most, next) = (first + end, most.max(end), next + count);
+            let count = self.ends[after - 1];
+            (first, most) = (first + count, most.max(count));
         }
         out.extend_from_slice(&first.to_le_bytes());
-        let mut first_bucket = 0;
-        for &count in buckets {
-            out.push(u8::try_from(first_bucket).expect("at most 16 lists of at most 16 buckets"));
-            first_bucket += count;
-        }
-        let end_bytes = match most {
-            0..0x100 => 1,
-            0x100..0x1_0000 => 2,
-            _ => 4,
-        };
-        out[END_BYTES_AT] = end_bytes as u8;
-        for end in &self.ends {
-            out.extend_from_slice(&end.to_le_bytes()[..end_bytes]);
+        let bucket =
+            |&bucket: &usize| u8::try_from(bucket).expect("at most 16 lists of at most 16 buckets");
+        out.extend(first_buckets[..lists].iter().map(bucket));
+        let (ends, end_bytes) = (self.ends.iter(), end_bytes(most));
+        out[END_BYTES_AT] = end_bytes;
+        match end_bytes {
+            1 => out.extend(ends.map(|&end| end as u8)),
+            2 => out.extend(ends.flat_map(|&end| (end as u16).to_le_bytes())),
+            _ => out.extend(ends.flat_map(|&end| end.to_le_bytes())),
         }
         out.extend_from_slice(&self.entries);
         out.extend_from_slice(&[0; PADDING]);
         Arc::from(out.as_slice())
+    }
+}
+
+/// Bytes that hold every end up to `most`.
+fn end_bytes(most: u32) -> u8 {
+    match most {
+        0..0x100 => 1,
+        0x100..0x1_0000 => 2,
+        _ => 4,
     }
 }
 

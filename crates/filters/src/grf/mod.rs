@@ -41,7 +41,7 @@ impl Default for GrfOptions {
 
 impl GrfOptions {
     /// Bits of an overlay entry beside its fraction: code, share of its bucket's end and of its chunk.
-    const ENTRY_BITS: f64 = 9.0;
+    const ENTRY_BITS: f64 = 9.3;
 
     /// Bits that an overlay entry spends on its place within its bucket.
     fn fraction_bits(&self) -> usize {

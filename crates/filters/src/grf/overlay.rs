@@ -178,12 +178,14 @@ impl OverlayInserter {
         let edge = self.chunk == 0 || self.chunk + 1 == self.root.len();
         let fraction_bits = if edge { EDGE_BITS } else { base.fraction_bits };
         let lists = lists_of(self.chunk, base.list_count());
-        let mut buckets = [0; CHUNK_LISTS];
-        lists.clone().zip(&mut buckets).for_each(|(list, count)| *count = base.bucket_count(list));
+        let mut first_buckets = [0; CHUNK_LISTS + 1];
+        for (place, list) in lists.clone().enumerate() {
+            first_buckets[place + 1] = first_buckets[place] + base.bucket_count(list);
+        }
         let old = self.root[self.chunk].as_deref().map(|bytes| Chunk::new(bytes, fraction_bits));
-        let buckets = &buckets[..lists.len()];
+        let first_buckets = &first_buckets[..=lists.len()];
         let merged =
-            self.merger.merge(old.as_ref(), buckets, fraction_bits, &self.places, self.flush);
+            self.merger.merge(old.as_ref(), first_buckets, fraction_bits, &self.places, self.flush);
         self.root[self.chunk] = Some(merged);
         self.places.clear();
     }

@@ -12,6 +12,7 @@
 
 use std::cmp::Ordering;
 use std::ops::Range;
+use std::sync::Arc;
 
 use trommel_filters::{Corrupt, Reader, Writer};
 
@@ -163,16 +164,17 @@ fn decompress(packed: &[u8]) -> Result<Vec<u8>, Corrupt> {
     }
 }
 
-/// A block in memory.
-#[derive(Debug)]
+/// A block in memory. A clone is another handle on the same bytes; what a search needs beside them
+/// is in the handle, so that it costs no memory access of its own.
+#[derive(Clone, Debug)]
 pub(crate) struct Block {
-    bytes: Vec<u8>,
-    restart_count: usize,
+    bytes: Arc<[u8]>,
+    restart_count: u32,
     /// Where the restarts end and the heads begin.
-    heads_at: usize,
+    heads_at: u32,
     /// Where the heads end and the values begin.
-    values_at: usize,
-    entry_count: usize,
+    values_at: u32,
+    entry_count: u32,
 }
 
 /// Where an entry's head and its value are.
@@ -240,19 +242,26 @@ impl Block {
     /// Walks the block once, checking every length and restart.
     pub(crate) fn new(bytes: Vec<u8>) -> Result<Block, Corrupt> {
         let wrong = |at, what| Corrupt { at, what };
+        if u32::try_from(bytes.len()).is_err() {
+            return Err(wrong(0, "a block of less than 4 GiB"));
+        }
         let mut start = Reader::new(&bytes);
-        let (restart_count, heads_len) = (start.u32()? as usize, start.u32()? as usize);
-        let heads_at = start.at() + start.bytes(restart_count.saturating_mul(RESTART_SIZE))?.len();
-        let values_at = heads_at + start.bytes(heads_len)?.len();
+        let (restart_count, heads_len) = (start.u32()?, start.u32()?);
+        start.bytes((restart_count as usize).saturating_mul(RESTART_SIZE))?;
+        let heads_at = start.at() as u32;
+        start.bytes(heads_len as usize)?;
+        let values_at = start.at() as u32;
+        let bytes = bytes.into();
         let mut block = Block { bytes, restart_count, heads_at, values_at, entry_count: 0 };
         let (mut at, mut key_len, mut restarts_seen) = (block.first(), 0, 0);
-        while at.head < values_at {
-            let entry = parse(&block.bytes[..values_at], at).ok_or(wrong(at.head, "an entry"))?;
-            if entry.next.head > values_at || entry.next.value > block.bytes.len() {
+        let heads = &block.bytes[..values_at as usize];
+        while at.head < heads.len() {
+            let entry = parse(heads, at).ok_or(wrong(at.head, "an entry"))?;
+            if entry.next.head > heads.len() || entry.next.value > block.bytes.len() {
                 return Err(wrong(at.head, "an entry that ends within the block"));
             }
             let restart = restarts_seen < restart_count && block.restart(restarts_seen) == at;
-            restarts_seen += usize::from(restart);
+            restarts_seen += u32::from(restart);
             if entry.shared > if restart { 0 } else { key_len } {
                 return Err(wrong(at.head, "a key that shares more than there is"));
             }
@@ -260,7 +269,7 @@ impl Block {
             at = entry.next;
             block.entry_count += 1;
         }
-        if at.value != block.bytes.len() {
+        if at != block.end() {
             return Err(wrong(at.value, "values that no entry has"));
         }
         if restarts_seen != restart_count || restart_count == 0 || block.restart(0) != block.first()
@@ -276,7 +285,7 @@ impl Block {
         let mut place = self.restart_not_after(key, at);
         // How much of `key` the entry before begins with; that entry is before (key, at).
         let mut matched = 0;
-        while place.head < self.values_at {
+        while place.head < self.values_at as usize {
             let entry = self.parsed(place);
             place = entry.next;
             if entry.shared > matched {
@@ -329,13 +338,14 @@ impl Block {
     }
 
     /// Requires: there is such a restart.
-    fn restart(&self, index: usize) -> Place {
+    fn restart(&self, index: u32) -> Place {
         let word = |at: usize| {
             let word = self.bytes[at..at + 4].try_into().expect("four bytes");
             u32::from_le_bytes(word) as usize
         };
-        let at = RESTARTS_AT + index * RESTART_SIZE;
-        Place { head: self.heads_at + word(at), value: self.values_at + word(at + 4) }
+        let at = RESTARTS_AT + index as usize * RESTART_SIZE;
+        let first = self.first();
+        Place { head: first.head + word(at), value: first.value + word(at + 4) }
     }
 
     /// The entry at `place`. Requires: an entry is there.
@@ -352,22 +362,22 @@ impl Block {
 
     /// Where the first entry is.
     pub(crate) fn first(&self) -> Place {
-        Place { head: self.heads_at, value: self.values_at }
+        Place { head: self.heads_at as usize, value: self.values_at as usize }
     }
 
     /// Behind the last entry.
     pub(crate) fn end(&self) -> Place {
-        Place { head: self.values_at, value: self.bytes.len() }
+        Place { head: self.values_at as usize, value: self.bytes.len() }
     }
 
     /// How many entries there are: one at least.
     pub(crate) fn entry_count(&self) -> usize {
-        self.entry_count
+        self.entry_count as usize
     }
 
     /// The memory it takes.
     pub(crate) fn size_bytes(&self) -> usize {
-        self.bytes.capacity() + size_of::<Block>()
+        self.bytes.len() + size_of::<Block>()
     }
 }
 

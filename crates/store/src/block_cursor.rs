@@ -6,14 +6,13 @@
 //! Invariant: `key` is the whole key of the entry at `at`; at the block's end there is no entry.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use crate::block::{Block, Parsed, Place};
 use crate::entry::Entry;
 
 /// A place in a block: at an entry, or past either end.
 pub(crate) struct BlockCursor {
-    block: Arc<Block>,
+    block: Block,
     key: Vec<u8>,
     at: Place,
     parsed: Option<Parsed>,
@@ -21,12 +20,12 @@ pub(crate) struct BlockCursor {
 
 impl BlockCursor {
     /// Past the end of `block`.
-    pub(crate) fn new(block: Arc<Block>) -> Self {
+    pub(crate) fn new(block: Block) -> Self {
         BlockCursor { at: block.end(), block, key: Vec::new(), parsed: None }
     }
 
     /// Moves to another block, past its end, keeping the memory.
-    pub(crate) fn reset(&mut self, block: Arc<Block>) {
+    pub(crate) fn reset(&mut self, block: Block) {
         (self.at, self.parsed) = (block.end(), None);
         self.block = block;
     }
@@ -86,7 +85,7 @@ impl BlockCursor {
         self.parsed.map(|parsed| parsed.value_at..parsed.next.value)
     }
 
-    pub(crate) fn block(&self) -> &Arc<Block> {
+    pub(crate) fn block(&self) -> &Block {
         &self.block
     }
 

@@ -1,11 +1,9 @@
 //! The block cache: blocks that were read lately, under one budget of bytes.
 //! ```text
-//! (file, offset) -> Arc<Block>
+//! (file, offset) -> Block
 //! ```
 //! Invariant: a file number is never reused, so an entry never goes stale; entries of removed files
 //! age out.
-
-use std::sync::Arc;
 
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
@@ -17,8 +15,8 @@ type Place = (u64, u64);
 #[derive(Clone)]
 struct BlockBytes;
 
-impl Weighter<Place, Arc<Block>> for BlockBytes {
-    fn weight(&self, _: &Place, block: &Arc<Block>) -> u64 {
+impl Weighter<Place, Block> for BlockBytes {
+    fn weight(&self, _: &Place, block: &Block) -> u64 {
         block.size_bytes() as u64
     }
 }
@@ -26,7 +24,7 @@ impl Weighter<Place, Arc<Block>> for BlockBytes {
 /// Blocks in memory, shared by all tables.
 pub(crate) struct BlockCache {
     /// None: nothing is kept.
-    blocks: Option<Cache<Place, Arc<Block>, BlockBytes>>,
+    blocks: Option<Cache<Place, Block, BlockBytes>>,
 }
 
 impl BlockCache {
@@ -44,11 +42,11 @@ impl BlockCache {
 
     /// The block at this offset of this file. None: it is not here.
     #[inline]
-    pub(crate) fn get(&self, file: u64, offset: u64) -> Option<Arc<Block>> {
+    pub(crate) fn get(&self, file: u64, offset: u64) -> Option<Block> {
         self.blocks.as_ref()?.get(&(file, offset))
     }
 
-    pub(crate) fn insert(&self, file: u64, offset: u64, block: Arc<Block>) {
+    pub(crate) fn insert(&self, file: u64, offset: u64, block: Block) {
         if let Some(blocks) = &self.blocks {
             blocks.insert((file, offset), block);
         }
@@ -66,10 +64,10 @@ mod tests {
     use crate::block::BlockBuilder;
     use crate::entry::{Entry, Kind, Sequence};
 
-    fn block(value: &[u8]) -> Arc<Block> {
+    fn block(value: &[u8]) -> Block {
         let mut builder = BlockBuilder::new();
         builder.add(&Entry { key: b"k", sequence: Sequence(1), kind: Kind::Put, value });
-        Arc::new(Block::new(builder.finish()).unwrap())
+        Block::new(builder.finish()).unwrap()
     }
 
     #[test]

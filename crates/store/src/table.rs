@@ -263,15 +263,15 @@ impl Table {
         number: usize,
         fill_cache: bool,
         reads: &mut Reads,
-    ) -> Result<Arc<Block>> {
+    ) -> Result<Block> {
         let (offset, _) = self.index.block(number);
         reads.blocks += 1;
         if let Some(block) = self.cache.get(self.file, offset) {
             return Ok(block);
         }
-        let block = Arc::new(self.block_on_disk(number, reads)?);
+        let block = self.block_on_disk(number, reads)?;
         if fill_cache {
-            self.cache.insert(self.file, offset, Arc::clone(&block));
+            self.cache.insert(self.file, offset, block.clone());
         }
         Ok(block)
     }
@@ -301,7 +301,7 @@ impl Table {
         }
         let mut check = Check::default();
         for number in 0..self.block_count() {
-            let block = Arc::new(self.block_on_disk(number, &mut Reads::default())?);
+            let block = self.block_on_disk(number, &mut Reads::default())?;
             let (offset, _) = self.index.block(number);
             let wrong = |what| self.opened.corrupt(offset, format!("data block {number}: {what}"));
             check.block(self, number, block).map_err(wrong)?;

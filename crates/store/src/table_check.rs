@@ -4,8 +4,6 @@
 //! ```
 //! Invariant: it looks at every entry once, in the order of the file.
 
-use std::sync::Arc;
-
 use super::Table;
 use crate::block::Block;
 use crate::block_cursor::BlockCursor;
@@ -30,7 +28,7 @@ impl Check {
         &mut self,
         table: &Table,
         number: usize,
-        block: Arc<Block>,
+        block: Block,
     ) -> Result<(), Wrong> {
         let mut cursor = BlockCursor::new(block);
         cursor.seek_first();

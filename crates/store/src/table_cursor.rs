@@ -118,7 +118,7 @@ impl Cursor for TableCursor {
     fn value(&self) -> Value {
         let place = self.place.as_ref();
         let value = place.and_then(|place| Some((place.block(), place.value_range()?)));
-        value.map(|(block, range)| Value::in_block(Arc::clone(block), range)).unwrap_or_default()
+        value.map(|(block, range)| Value::in_block(block.clone(), range)).unwrap_or_default()
     }
 
     fn reads(&mut self) -> Reads {

@@ -1,13 +1,12 @@
 //! A value as it is handed out: a handle on the memory where it already lies.
 //! ```text
-//! Value -> Arc<Block> + range        read from a table; the block may leave the cache meanwhile
+//! Value -> Block + range             read from a table; the block may leave the cache meanwhile
 //!       -> Arc<SkipList> + place     written lately; the memtable may be flushed meanwhile
 //! ```
 //! Invariant: the bytes are never copied, and never change while the handle lives.
 
 use std::fmt;
 use std::ops::{Deref, Range};
-use std::sync::Arc;
 
 use crate::block::Block;
 use crate::skiplist::HeldBytes;
@@ -23,7 +22,7 @@ pub struct Value {
 enum Place {
     #[default]
     Empty,
-    Block(Arc<Block>, Range<usize>),
+    Block(Block, Range<usize>),
     Memtable(HeldBytes),
 }
 
@@ -35,7 +34,7 @@ impl Value {
 
     /// Requires: the block has these bytes.
     #[inline]
-    pub(crate) fn in_block(block: Arc<Block>, range: Range<usize>) -> Self {
+    pub(crate) fn in_block(block: Block, range: Range<usize>) -> Self {
         Value { place: Place::Block(block, range) }
     }
 
@@ -114,13 +113,14 @@ mod tests {
     use crate::block::BlockBuilder;
     use crate::entry::{Entry, Kind, Sequence};
     use crate::skiplist::SkipList;
+    use std::sync::Arc;
 
     #[test]
     fn values_of_any_place_are_their_bytes() {
         let entry = Entry { key: b"k", sequence: Sequence(1), kind: Kind::Put, value: b"drum" };
         let mut builder = BlockBuilder::new();
         builder.add(&entry);
-        let block = Arc::new(Block::new(builder.finish()).unwrap());
+        let block = Block::new(builder.finish()).unwrap();
         let (_, _, range) = block.get(b"k", Sequence::MAX).unwrap();
         let in_block = Value::in_block(block, range);
         let list = Arc::new(SkipList::new(0));

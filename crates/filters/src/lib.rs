@@ -6,6 +6,8 @@
 mod bits;
 mod bloom;
 mod filter;
+mod fingerprint;
+mod grf;
 mod hash;
 mod query;
 mod shape;
@@ -16,6 +18,7 @@ pub use bloom::{BlockedBloom, BlockedBloomBuilder};
 pub use filter::{
     FilterKind, GlobalFilter, LineCounter, PointFilter, RangeFilter, Trace, Untraced,
 };
+pub use grf::{Cursor, CursorBack, GrfOptions, Inserter, Part, PartBuilder, PartSize};
 pub use hash::{HashUse, hash_key};
 pub use query::{KeyRange, Query};
 pub use shape::{Codes, FlushNumber, RunIndex, Shape, Span};

@@ -14,13 +14,13 @@ use crate::value::Value;
 
 /// What was read from tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reads {
+pub(crate) struct Reads {
     /// Data blocks asked for, those in the cache included.
-    pub blocks: u64,
+    pub(crate) blocks: u64,
     /// Data blocks read from the disk.
-    pub disk_reads: u64,
+    pub(crate) disk_reads: u64,
     /// Bytes read from the disk.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
 }
 
 impl AddAssign for Reads {

@@ -13,17 +13,17 @@ pub const VALUE_BYTES_MAX: usize = 1 << 30;
 
 /// One per write. A snapshot is a sequence number that merges must respect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Sequence(pub u64);
+pub(crate) struct Sequence(pub(crate) u64);
 
 impl Sequence {
     /// Above every sequence number that is ever given.
-    pub const MAX: Sequence = Sequence(u64::MAX);
+    pub(crate) const MAX: Sequence = Sequence(u64::MAX);
 }
 
 /// What an entry does to its key. The numbers are on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// The key has this value.
     Put = 0,
     /// The key is gone.
@@ -36,7 +36,7 @@ pub enum Kind {
 
 impl Kind {
     /// None: no kind has this number.
-    pub fn from_number(number: u8) -> Option<Kind> {
+    pub(crate) fn from_number(number: u8) -> Option<Kind> {
         [Kind::Put, Kind::Delete, Kind::DeleteRange, Kind::PutWithExpiry]
             .into_iter()
             .find(|kind| *kind as u8 == number)
@@ -45,27 +45,27 @@ impl Kind {
 
 /// An entry that is read in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry<'a> {
+pub(crate) struct Entry<'a> {
     /// The user's key.
-    pub key: &'a [u8],
+    pub(crate) key: &'a [u8],
     /// When it was written.
-    pub sequence: Sequence,
+    pub(crate) sequence: Sequence,
     /// What it does.
-    pub kind: Kind,
+    pub(crate) kind: Kind,
     /// The value; empty for a deletion.
-    pub value: &'a [u8],
+    pub(crate) value: &'a [u8],
 }
 
 impl Entry<'_> {
     /// Its place among the entries.
-    pub fn order(&self, other: &Entry<'_>) -> Ordering {
+    pub(crate) fn order(&self, other: &Entry<'_>) -> Ordering {
         order((self.key, self.sequence), (other.key, other.sequence))
     }
 }
 
 /// Keys up; of one key, the newest first.
 #[inline]
-pub fn order(a: (&[u8], Sequence), b: (&[u8], Sequence)) -> Ordering {
+pub(crate) fn order(a: (&[u8], Sequence), b: (&[u8], Sequence)) -> Ordering {
     a.0.cmp(b.0).then(b.1.cmp(&a.1))
 }
 

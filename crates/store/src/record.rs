@@ -147,6 +147,11 @@ pub(crate) fn read_records(
     Ok(Tail::Clean)
 }
 
+/// The bytes of a record with a payload of this length.
+pub(crate) fn record_size(payload_len: usize) -> u64 {
+    (HEAD_SIZE + payload_len) as u64
+}
+
 /// The file's first bytes, at most `len`: what a caller looks at to tell versions apart.
 pub(crate) fn read_header(storage: &dyn Storage, path: &Path, len: usize) -> Result<Vec<u8>> {
     read_start(storage, path, len as u64)

@@ -56,6 +56,15 @@ impl Run {
         (found.table.first_key() <= key).then_some(found)
     }
 
+    /// The tables with keys in [lower, end), as far as their first and last keys tell.
+    pub(crate) fn overlapping(&self, lower: &[u8], end: Option<&[u8]>) -> &[RunTable] {
+        let first = self.first_ending_at_or_after(lower);
+        let after = end.map_or(self.tables.len(), |end| {
+            self.tables.partition_point(|table| table.table.first_key() < end)
+        });
+        &self.tables[first..after.max(first)]
+    }
+
     /// A cursor at no entry. It reads nothing of tables that it does not come to.
     pub(crate) fn cursor(self: &Arc<Self>) -> RunCursor {
         let (run, reads) = (Arc::clone(self), Reads::default());

@@ -1,25 +1,33 @@
 //! The log: what was written since the memtable was last flushed.
 //! ```text
-//! 000007.wal   header | record | record | ...
+//! 000007.wal   header | predecessor record | record | record | ...
 //! header       "TRMLWAL\0" | version u32
+//! predecessor  number of the log before | how many of its bytes count
 //! payload      first sequence | count | entry ...      (one group of batches, landed together)
 //! entry        kind u8 | key | value                   (a deletion has no value)
 //! ```
 //! Invariant: entries have the sequence numbers first, first + 1, …; a group is there as a whole or
-//! not at all. Numbers are varints, keys and values follow their lengths.
+//! not at all. Numbers are varints, keys and values follow their lengths. A log is followed by
+//! another only when all of it is durable or in tables, and the next one says how long it is: so a
+//! log that is cut short is told from one with a torn tail, and what a failed write has left is ignored.
 
 use std::path::{Path, PathBuf};
 
 use trommel_filters::{Corrupt, Reader, Writer};
 
+use crate::cursor::Cursor;
 use crate::entry::{Entry, KEY_BYTES_MAX, Kind, Sequence, VALUE_BYTES_MAX};
 use crate::error::{Error, Result};
+use crate::memtable::Memtable;
 use crate::record::{self, RecordWriter, Tail};
 use crate::storage::Storage;
+use crate::sync::Arc;
 
 const MAGIC: [u8; 8] = *b"TRMLWAL\0";
 const VERSION: u32 = 1;
 const HEADER_SIZE: usize = MAGIC.len() + size_of::<u32>();
+/// Memory that is kept between groups; what a larger one took is given back.
+const PAYLOAD_KEPT_BYTES: usize = 1 << 20;
 
 fn header() -> [u8; HEADER_SIZE] {
     let mut header = [0; HEADER_SIZE];
@@ -29,27 +37,110 @@ fn header() -> [u8; HEADER_SIZE] {
 }
 
 /// The name of the log with this file number.
-pub(crate) fn file_name(number: u64) -> String {
+pub(crate) fn wal_name(number: u64) -> String {
     format!("{number:06}.wal")
+}
+
+/// The log before this one, and how many of its bytes count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Predecessor {
+    pub(crate) wal: u64,
+    /// 0: nothing of it counts any more.
+    pub(crate) valid_bytes: u64,
 }
 
 /// The log that is being written.
 pub(crate) struct Wal {
     records: RecordWriter,
     number: u64,
+    /// Where the last whole record ends.
+    valid_bytes: u64,
+    payload: Writer,
 }
 
 impl Wal {
-    /// Makes an empty log. Its name is durable after the folder's sync.
-    pub(crate) fn create(storage: &dyn Storage, dir: &Path, number: u64) -> Result<Wal> {
-        let path = dir.join(file_name(number));
-        let records = RecordWriter::create(storage, path, number, &header())?;
-        Ok(Wal { records, number })
+    /// Makes an empty log whose name is durable.
+    pub(crate) fn create(
+        storage: &dyn Storage,
+        dir: &Path,
+        number: u64,
+        before: Predecessor,
+    ) -> Result<Wal> {
+        let wal = Wal::begin(storage, dir.join(wal_name(number)), number, before)?;
+        storage.sync_dir(dir).map_err(Error::io(dir))?;
+        Ok(wal)
     }
 
-    /// Adds a group of batches, as [`encode_batch`] wrote it.
-    pub(crate) fn append(&mut self, payload: &[u8]) -> Result<()> {
-        self.records.append(payload)
+    /// Makes a log with the entries of a memtable. It gets its name when all of it is durable.
+    pub(crate) fn create_from(
+        storage: &dyn Storage,
+        dir: &Path,
+        number: u64,
+        before: Predecessor,
+        memtable: &Arc<Memtable>,
+    ) -> Result<Wal> {
+        let new = dir.join(format!("{}.new", wal_name(number)));
+        let mut wal = Wal::begin(storage, new.clone(), number, before)?;
+        wal.copy_entries(memtable)?;
+        wal.sync()?;
+        let path = dir.join(wal_name(number));
+        storage.rename(&new, &path).map_err(Error::io(&path))?;
+        storage.sync_dir(dir).map_err(Error::io(dir))?;
+        Ok(wal)
+    }
+
+    fn begin(
+        storage: &dyn Storage,
+        path: PathBuf,
+        number: u64,
+        before: Predecessor,
+    ) -> Result<Wal> {
+        let records = RecordWriter::create(storage, path, number, &header())?;
+        let mut wal = Wal { records, number, valid_bytes: 0, payload: Writer::new() };
+        wal.payload.varint(before.wal);
+        wal.payload.varint(before.valid_bytes);
+        wal.append_payload()?;
+        Ok(wal)
+    }
+
+    /// Adds a group of batches: kind, key and value of each entry, `count` in all. After an error the
+    /// log takes no more, and what it has left in the file does not count.
+    pub(crate) fn append<'e>(
+        &mut self,
+        first: Sequence,
+        count: usize,
+        entries: impl Iterator<Item = (Kind, &'e [u8], &'e [u8])>,
+    ) -> Result<()> {
+        self.payload.clear();
+        encode_batch(&mut self.payload, first, count, entries);
+        self.append_payload()
+    }
+
+    fn append_payload(&mut self) -> Result<()> {
+        let appended = self.records.append(self.payload.as_slice());
+        if self.payload.len() > PAYLOAD_KEPT_BYTES {
+            self.payload = Writer::new();
+        }
+        appended?;
+        self.valid_bytes = self.records.len();
+        Ok(())
+    }
+
+    /// Writes entries in the order of their sequence numbers, those that follow each other together.
+    fn copy_entries(&mut self, memtable: &Arc<Memtable>) -> Result<()> {
+        let mut entries = Vec::new();
+        let mut cursor = memtable.cursor();
+        cursor.seek_first()?;
+        while let Some(entry) = cursor.entry() {
+            entries.push((entry.sequence, entry.kind, entry.key.to_vec(), cursor.value()));
+            cursor.next()?;
+        }
+        entries.sort_unstable_by_key(|(sequence, ..)| *sequence);
+        for group in entries.chunk_by(|one, next| one.0.0 + 1 == next.0.0) {
+            let writes = group.iter().map(|(_, kind, key, value)| (*kind, &key[..], &value[..]));
+            self.append(group[0].0, group.len(), writes)?;
+        }
+        Ok(())
     }
 
     /// Makes every group so far durable.
@@ -62,30 +153,77 @@ impl Wal {
         self.number
     }
 
-    /// The log's length in bytes.
-    pub(crate) fn len(&self) -> u64 {
-        self.records.len()
-    }
-
-    /// The log's file.
-    pub(crate) fn path(&self) -> PathBuf {
-        self.records.path().to_path_buf()
+    /// How many of the log's bytes count: whole records that were appended without an error.
+    pub(crate) fn valid_bytes(&self) -> u64 {
+        self.valid_bytes
     }
 }
 
-/// Reads every group of a log in order, with its offset.
+/// What the log says of the one before it. None: the log was torn before it could say so.
+pub(crate) fn predecessor(
+    storage: &dyn Storage,
+    dir: &Path,
+    number: u64,
+) -> Result<Option<Predecessor>> {
+    let mut found = None;
+    read_log(storage, &dir.join(wal_name(number)), number, &mut |offset, payload, path| {
+        if offset == HEADER_SIZE as u64 {
+            found =
+                Some(decode_predecessor(payload).map_err(|wrong| {
+                    Error::corrupt(path, offset, format!("log record, {wrong}"))
+                })?);
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// Reads every group of a log in order. `valid_bytes` is what the next log says of this one: so many
+/// bytes must be there, and no more count. Without it a torn tail is normal.
 pub(crate) fn replay(
     storage: &dyn Storage,
-    path: &Path,
+    dir: &Path,
     number: u64,
-    f: &mut dyn FnMut(u64, WalBatch<'_>) -> Result<()>,
-) -> Result<Tail> {
-    check_version(path, &record::read_header(storage, path, HEADER_SIZE)?)?;
-    record::read_records(storage, path, number, &header(), &mut |offset, payload| {
+    valid_bytes: Option<u64>,
+    f: &mut dyn FnMut(WalBatch<'_>) -> Result<()>,
+) -> Result<()> {
+    let path = dir.join(wal_name(number));
+    let mut end = 0;
+    read_log(storage, &path, number, &mut |offset, payload, path| {
+        if valid_bytes.is_some_and(|valid| offset >= valid) {
+            return Ok(());
+        }
+        end = offset + record::record_size(payload.len());
+        if offset == HEADER_SIZE as u64 {
+            return Ok(());
+        }
         let batch = WalBatch::decode(payload)
             .map_err(|wrong| Error::corrupt(path, offset, format!("log record, {wrong}")))?;
-        f(offset, batch)
+        f(batch)
+    })?;
+    match valid_bytes {
+        Some(valid) if end < valid => {
+            let what = format!("the log ends here, but the next one says it has {valid} bytes");
+            Err(Error::corrupt(path, end, what))
+        }
+        _ => Ok(()),
+    }
+}
+
+type OnRecord<'f> = dyn FnMut(u64, &[u8], &Path) -> Result<()> + 'f;
+
+fn read_log(storage: &dyn Storage, path: &Path, number: u64, f: &mut OnRecord<'_>) -> Result<Tail> {
+    check_version(path, &record::read_header(storage, path, HEADER_SIZE)?)?;
+    record::read_records(storage, path, number, &header(), &mut |offset, payload| {
+        f(offset, payload, path)
     })
+}
+
+fn decode_predecessor(payload: &[u8]) -> std::result::Result<Predecessor, Corrupt> {
+    let mut input = Reader::new(payload);
+    let before = Predecessor { wal: input.varint()?, valid_bytes: input.varint()? };
+    input.end()?;
+    Ok(before)
 }
 
 /// A whole header of another version is told apart from damage; the rest is the record reader's.
@@ -144,13 +282,14 @@ fn decode_entry<'a>(
 
 /// Writes a group of batches: kind, key and value of each entry, the value of a deletion empty.
 /// Requires: keys and values within their bounds.
-pub(crate) fn encode_batch<'e>(
+fn encode_batch<'e>(
     out: &mut Writer,
     first: Sequence,
-    entries: impl ExactSizeIterator<Item = (Kind, &'e [u8], &'e [u8])>,
+    count: usize,
+    entries: impl Iterator<Item = (Kind, &'e [u8], &'e [u8])>,
 ) {
     out.varint(first.0);
-    out.varint(entries.len() as u64);
+    out.varint(count as u64);
     for (kind, key, value) in entries {
         out.u8(kind as u8);
         out.string(key);
@@ -170,7 +309,7 @@ mod tests {
 
     fn encoded(first: u64, entries: &[Written<'_>]) -> Vec<u8> {
         let mut out = Writer::new();
-        encode_batch(&mut out, Sequence(first), entries.iter().copied());
+        encode_batch(&mut out, Sequence(first), entries.len(), entries.iter().copied());
         out.finish()
     }
 
@@ -181,22 +320,33 @@ mod tests {
         (Kind::DeleteRange, b"a", b"b"),
     ];
 
-    fn replayed(disk: &Memory, path: &Path, number: u64) -> (Vec<(u64, usize)>, Result<Tail>) {
+    const DIR: &str = "db";
+    const NONE: Predecessor = Predecessor { wal: 0, valid_bytes: 0 };
+    /// Header and predecessor record: where the first group begins.
+    const GROUPS_AT: u64 = HEADER_SIZE as u64 + 16 + 2;
+
+    type Groups = Vec<(u64, usize)>;
+
+    fn replayed(disk: &Memory, number: u64, valid: Option<u64>) -> (Groups, Result<()>) {
         let mut groups = Vec::new();
-        let tail = replay(disk, path, number, &mut |_, batch| {
+        let result = replay(disk, Path::new(DIR), number, valid, &mut |batch| {
             groups.push((batch.first.0, batch.entries.len()));
             Ok(())
         });
-        (groups, tail)
+        (groups, result)
     }
 
-    fn log_of(disk: &Memory, groups: &[Vec<u8>]) -> PathBuf {
-        disk.create_dir(Path::new("db")).unwrap();
-        let mut wal = Wal::create(disk, Path::new("db"), 7).unwrap();
-        groups.iter().for_each(|group| wal.append(group).unwrap());
-        wal.sync().unwrap();
-        assert_eq!((wal.number(), wal.path()), (7, PathBuf::from("db/000007.wal")));
-        wal.path()
+    fn log_path(number: u64) -> PathBuf {
+        Path::new(DIR).join(wal_name(number))
+    }
+
+    fn log_of(disk: &Memory, number: u64, firsts: &[u64]) -> Wal {
+        disk.create_dir(Path::new(DIR)).unwrap();
+        let mut wal = Wal::create(disk, Path::new(DIR), number, NONE).unwrap();
+        for &first in firsts {
+            wal.append(Sequence(first), MIXED.len(), MIXED.iter().copied()).unwrap();
+        }
+        wal
     }
 
     #[test]
@@ -257,59 +407,81 @@ mod tests {
     #[test]
     fn a_log_is_replayed() {
         let disk = Memory::new();
-        let path = log_of(&disk, &[encoded(1, &MIXED), encoded(5, &MIXED[..1])]);
-        let (groups, tail) = replayed(&disk, &path, 7);
-        assert_eq!((groups, tail.unwrap()), (vec![(1, 4), (5, 1)], Tail::Clean));
+        let wal = log_of(&disk, 7, &[1, 5]);
+        let (groups, result) = replayed(&disk, 7, None);
+        result.unwrap();
+        assert_eq!(groups, [(1, 4), (5, 4)]);
+        assert_eq!(disk.file(log_path(7)).unwrap().len() as u64, wal.valid_bytes());
+        assert_eq!(predecessor(&disk, Path::new(DIR), 7).unwrap(), Some(NONE));
     }
 
     #[test]
     fn a_crash_loses_a_suffix_and_never_half_a_group() {
         for seed in 0..300 {
             let disk = Memory::new();
-            let path = log_of(&disk, &[encoded(1, &MIXED)]);
-            disk.sync_dir(Path::new("db")).unwrap();
-            let mut wal = Wal::create(&disk, Path::new("db"), 8).unwrap();
-            disk.sync_dir(Path::new("db")).unwrap();
+            log_of(&disk, 7, &[1]).sync().unwrap();
+            let mut wal = log_of(&disk, 8, &[]);
             if seed % 2 == 0 {
                 wal.sync().unwrap();
             }
-            (0..5).for_each(|group| wal.append(&encoded(group * 4, &MIXED)).unwrap());
+            for group in 0..5 {
+                wal.append(Sequence(group * 4), MIXED.len(), MIXED.iter().copied()).unwrap();
+            }
             let after = disk.crash(seed);
-            assert_eq!(replayed(&after, &path, 7).0.len(), 1);
-            let (groups, tail) = replayed(&after, &wal.path(), 8);
-            tail.expect("a torn tail is silent");
-            let expected: Vec<_> = (0..groups.len() as u64).map(|group| (group * 4, 4)).collect();
+            assert_eq!(replayed(&after, 7, None).0.len(), 1);
+            let (groups, result) = replayed(&after, 8, None);
+            result.expect("a torn tail is silent");
+            let expected: Groups = (0..groups.len() as u64).map(|group| (group * 4, 4)).collect();
             assert_eq!(groups, expected);
         }
     }
 
     #[test]
-    fn damage_and_other_versions_are_told_apart() {
+    fn a_log_that_another_follows_has_all_its_bytes_and_no_more_count() {
         let disk = Memory::new();
-        let path = log_of(&disk, &[encoded(1, &MIXED), encoded(5, &MIXED)]);
-        disk.flip_bit(&path, 40, 0);
-        match replayed(&disk, &path, 7).1 {
-            Err(Error::Corrupt { path: named, offset: 12, .. }) => assert_eq!(named, path),
-            other => panic!("{other:?}"),
-        }
-        let mut bytes = disk.file(&path).unwrap();
-        bytes[8] = 2;
-        disk.put_file(&path, bytes);
-        let result = replayed(&disk, &path, 7).1;
-        assert!(matches!(result, Err(Error::Version { found: 2, known: 1, .. })), "{result:?}");
-        disk.put_file(&path, b"another kind of file".as_slice());
-        assert!(matches!(replayed(&disk, &path, 7).1, Err(Error::Corrupt { .. })));
-        disk.put_file(&path, b"TRML".as_slice());
-        assert_eq!(replayed(&disk, &path, 7).1.unwrap(), Tail::Torn { at: 0 });
-        let missing = replayed(&disk, Path::new("db/none.wal"), 7).1;
-        assert!(matches!(missing, Err(Error::Io { .. })));
+        let first_group_ends = log_of(&disk, 7, &[1]).valid_bytes();
+        let wal = log_of(&disk, 7, &[1, 5]);
+        assert_eq!(replayed(&disk, 7, Some(first_group_ends)).0, [(1, 4)]);
+        assert_eq!(replayed(&disk, 7, Some(wal.valid_bytes())).0, [(1, 4), (5, 4)]);
+        disk.truncate(log_path(7), first_group_ends);
+        let (_, result) = replayed(&disk, 7, Some(wal.valid_bytes()));
+        assert!(matches!(result, Err(Error::Corrupt { .. })), "{result:?}");
     }
 
     #[test]
-    fn a_whole_record_that_is_no_batch_is_damage() {
+    fn damage_and_other_versions_are_told_apart() {
         let disk = Memory::new();
-        let path = log_of(&disk, &[vec![1, 1, 9, 0]]);
-        let result = replayed(&disk, &path, 7).1;
-        assert!(matches!(result, Err(Error::Corrupt { offset: 12, .. })), "{result:?}");
+        log_of(&disk, 7, &[1, 5]);
+        disk.flip_bit(log_path(7), GROUPS_AT + 20, 0);
+        match replayed(&disk, 7, None).1 {
+            Err(Error::Corrupt { path, offset: GROUPS_AT, .. }) => assert_eq!(path, log_path(7)),
+            other => panic!("{other:?}"),
+        }
+        let mut bytes = disk.file(log_path(7)).unwrap();
+        bytes[8] = 2;
+        disk.put_file(log_path(7), bytes);
+        let result = replayed(&disk, 7, None).1;
+        assert!(matches!(result, Err(Error::Version { found: 2, known: 1, .. })), "{result:?}");
+        disk.put_file(log_path(7), b"another kind of file".as_slice());
+        assert!(matches!(replayed(&disk, 7, None).1, Err(Error::Corrupt { .. })));
+        disk.put_file(log_path(7), b"TRML".as_slice());
+        assert_eq!(replayed(&disk, 7, None).0, []);
+        assert_eq!(predecessor(&disk, Path::new(DIR), 7).unwrap(), None);
+        assert!(matches!(replayed(&disk, 9, None).1, Err(Error::Io { .. })));
+    }
+
+    #[test]
+    fn a_memtable_is_written_back_in_the_order_of_writing() {
+        let disk = Memory::new();
+        disk.create_dir(Path::new(DIR)).unwrap();
+        let memtable = Arc::new(Memtable::new(1 << 16));
+        for (number, key) in [(3, "c"), (4, "a"), (9, "b"), (10, "a")] {
+            memtable.insert(key.as_bytes(), Sequence(number), Kind::Put, b"v");
+        }
+        let before = Predecessor { wal: 6, valid_bytes: 0 };
+        Wal::create_from(&disk, Path::new(DIR), 7, before, &memtable).unwrap();
+        let disk = disk.crash_hard();
+        assert_eq!(replayed(&disk, 7, None).0, [(3, 2), (9, 2)]);
+        assert_eq!(predecessor(&disk, Path::new(DIR), 7).unwrap(), Some(before));
     }
 }

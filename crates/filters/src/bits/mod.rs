@@ -1,9 +1,13 @@
 //! Bits and bytes as the filters lay them out.
 //! ```text
 //! aligned    bytes that begin on a cache line
+//! key_bits   a key as a bit string that goes on with zeros for ever
+//! packed     bits behind each other in a byte string
 //! ```
-//! Invariant: nothing here knows of keys or filters.
+//! Invariant: nothing here knows of filters.
 
 mod aligned;
+pub(crate) mod key_bits;
+pub(crate) mod packed;
 
 pub use aligned::AlignedBytes;

@@ -1,0 +1,266 @@
+//! Measures the global range filter alone: bits per key, false positive rate, nanoseconds.
+//! ```text
+//! cargo run --release -p trommel-filters --example grf_probe -- --keys 5000000 --bits 12 --flushes 99
+//! ```
+//! Nine of ten keys are in the base, the others in equal flushes. "clustered": keys in 1000 clusters whose densities
+//! differ by a factor of a million. Queries are drawn as the keys are. Times depend on the machine: compare them with
+//! `line`, a dependent random read of one cache line in an array of the filter's size.
+
+use std::time::Instant;
+use trommel_filters::{
+    Codes, FlushNumber, GrfOptions, KeyRange, LineCounter, Part, PartBuilder, Query, Span,
+};
+
+/// A generator: splitmix64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    /// In [0, 1).
+    fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
+        radius * (std::f64::consts::TAU * self.unit()).cos()
+    }
+}
+
+const KEY_BITS: u32 = 50;
+
+/// Where keys and queries come from.
+enum Source {
+    Uniform,
+    /// Centre and scale of each cluster, and the sums of the weights so far.
+    Clusters(Vec<(u64, f64)>, Vec<f64>),
+}
+
+impl Source {
+    fn clusters() -> Source {
+        let mut random = Random(7);
+        let (mut clusters, mut sums, mut sum) = (Vec::new(), Vec::new(), 0.0);
+        for _ in 0..1000 {
+            let centre = random.next() >> (64 - KEY_BITS);
+            clusters.push((centre, 2f64.powf(18.0 + 20.0 * random.unit())));
+            sum -= (1.0 - random.unit()).ln();
+            sums.push(sum);
+        }
+        Source::Clusters(clusters, sums)
+    }
+
+    fn draw(&self, random: &mut Random) -> u64 {
+        match self {
+            Source::Uniform => random.next() >> (64 - KEY_BITS),
+            Source::Clusters(clusters, sums) => {
+                let weight = random.unit() * sums[sums.len() - 1];
+                let (centre, scale) = clusters[sums.partition_point(|&sum| sum <= weight)];
+                centre + (scale * random.normal().exp()) as u64
+            }
+        }
+    }
+}
+
+struct Arguments {
+    keys: usize,
+    bits: f64,
+    flushes: usize,
+    queries: usize,
+}
+
+fn arguments() -> Arguments {
+    let mut arguments = Arguments { keys: 1_000_000, bits: 12.0, flushes: 99, queries: 200_000 };
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        let value = words.next().and_then(|value| value.parse::<f64>().ok());
+        match (word.as_str(), value) {
+            ("--keys", Some(value)) => arguments.keys = value as usize,
+            ("--bits", Some(value)) => arguments.bits = value,
+            ("--flushes", Some(value)) => arguments.flushes = value as usize,
+            ("--queries", Some(value)) => arguments.queries = value as usize,
+            _ => {
+                eprintln!("usage: grf_probe [--keys N] [--bits B] [--flushes N] [--queries N]");
+                std::process::exit(2);
+            }
+        }
+    }
+    arguments
+}
+
+fn main() {
+    let arguments = arguments();
+    for (name, source) in [("uniform", Source::Uniform), ("clustered", Source::clusters())] {
+        measure(name, &source, &arguments);
+    }
+}
+
+fn measure(name: &str, source: &Source, arguments: &Arguments) {
+    let mut random = Random(42);
+    let mut keys: Vec<u64> = (0..arguments.keys).map(|_| source.draw(&mut random)).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let (mut base, mut flushes) = (Vec::new(), vec![Vec::new(); arguments.flushes.max(1)]);
+    for &key in &keys {
+        let draw = random.next() % 10;
+        let count = flushes.len() as u64;
+        let list =
+            if draw == 0 { &mut flushes[(random.next() % count) as usize] } else { &mut base };
+        list.push(key);
+    }
+    let options = GrfOptions { bits_per_key: arguments.bits, size_ratio: 10 };
+    let (part, build_ns) = build(&options, &base);
+    let (part, insert_ns) = insert(part, &flushes);
+    report_size(name, &part, keys.len(), build_ns, insert_ns);
+    count_lost(&part, &base, &flushes);
+    let line_ns = line_ns(part.size());
+    println!("  line {line_ns:.0} ns");
+    for width in [0, 64, 1_000_000] {
+        let queries = misses(source, &keys, width, arguments.queries, &mut random);
+        report_queries(&part, &queries, width);
+    }
+    let hits: Vec<u64> =
+        (0..arguments.queries).map(|_| keys[random.next() as usize % keys.len()]).collect();
+    let ns = lone_ns(&part, &hits, 0);
+    println!("  point hit: {ns:.0} ns");
+}
+
+fn build(options: &GrfOptions, keys: &[u64]) -> (Part, f64) {
+    let start = Instant::now();
+    let mut builder = PartBuilder::new(options);
+    keys.iter().for_each(|key| builder.push(&key.to_be_bytes()));
+    let part = builder.finish(FlushNumber(1000));
+    (part, start.elapsed().as_nanos() as f64 / keys.len().max(1) as f64)
+}
+
+fn insert(mut part: Part, flushes: &[Vec<u64>]) -> (Part, f64) {
+    let start = Instant::now();
+    for (number, keys) in (1000..).zip(flushes) {
+        let mut inserter = part.inserter(FlushNumber(number));
+        keys.iter().for_each(|key| inserter.push(&key.to_be_bytes()));
+        part = inserter.finish();
+    }
+    let count: usize = flushes.iter().map(Vec::len).sum();
+    (part, start.elapsed().as_nanos() as f64 / count.max(1) as f64)
+}
+
+fn report_size(name: &str, part: &Part, keys: usize, build_ns: f64, insert_ns: f64) {
+    let size = part.size();
+    let per = |bytes: u64, count: u64| 8.0 * bytes as f64 / count.max(1) as f64;
+    println!(
+        "{name}: {keys} keys, {:.2} bits per key (base {:.2}, overlay entry {:.2}); build {build_ns:.0} ns, insert \
+         {insert_ns:.0} ns per key",
+        per(size.base_bytes + size.overlay_bytes, keys as u64),
+        per(size.base_bytes, size.base_entries),
+        per(size.overlay_bytes, size.overlay_entries),
+    );
+}
+
+fn ask(part: &Part, key: u64, width: u64, codes: &mut Codes) {
+    codes.clear();
+    let (low, high) = (key.to_be_bytes(), key.saturating_add(width).to_be_bytes());
+    if width == 0 {
+        return part.candidates(&Query::Point(&low), codes);
+    }
+    let range = KeyRange::new(&low, Some(&high)).expect("not upside down");
+    part.candidates(&Query::Range(range), codes);
+}
+
+fn count_lost(part: &Part, base: &[u64], flushes: &[Vec<u64>]) {
+    let mut codes = Codes::new();
+    let mut lost = 0;
+    let numbered =
+        (1000..).zip(flushes).flat_map(|(number, keys)| keys.iter().map(move |key| (key, number)));
+    for (&key, number) in base.iter().map(|key| (key, 0)).chain(numbered) {
+        for width in [0, 64] {
+            ask(part, key, width, &mut codes);
+            lost += usize::from(!codes.may_meet(Span::of_flush(FlushNumber(number))));
+        }
+    }
+    println!("  false negatives: {lost}");
+}
+
+/// Empty queries, drawn as the keys are.
+fn misses(
+    source: &Source,
+    keys: &[u64],
+    width: u64,
+    count: usize,
+    random: &mut Random,
+) -> Vec<u64> {
+    let mut found = Vec::with_capacity(count);
+    while found.len() < count {
+        let key = source.draw(random);
+        let next = keys.partition_point(|&other| other < key);
+        if keys.get(next).is_none_or(|&other| other > key.saturating_add(width)) {
+            found.push(key);
+        }
+    }
+    found
+}
+
+fn report_queries(part: &Part, queries: &[u64], width: u64) {
+    let mut codes = Codes::new();
+    let (mut positives, mut base_positives, mut needless) = (0, 0, 0);
+    for &key in queries {
+        ask(part, key, width, &mut codes);
+        positives += usize::from(!codes.is_empty());
+        base_positives += usize::from(codes.may_meet(Span::of_flush(FlushNumber(0))));
+        needless += if codes.is_all() { 100 } else { codes.as_slice().len() };
+    }
+    let mut counter = LineCounter::default();
+    let mut lines = 0;
+    for &key in queries.iter().take(10_000) {
+        let bytes = key.to_be_bytes();
+        part.candidates_traced(&Query::Point(&bytes), &mut codes, &mut counter);
+        lines += counter.take();
+    }
+    let count = queries.len() as f64;
+    println!(
+        "  width {width}: {:.2} % false positives ({:.2} % base), {:.4} runs needlessly; {:.0} ns alone, {:.1} lines",
+        100.0 * positives as f64 / count,
+        100.0 * base_positives as f64 / count,
+        needless as f64 / count,
+        lone_ns(part, queries, width),
+        lines as f64 / queries.len().min(10_000) as f64,
+    );
+}
+
+/// Time of one query when the next one depends on its answer. The fastest of 25 passes.
+fn lone_ns(part: &Part, queries: &[u64], width: u64) -> f64 {
+    let mut codes = Codes::new();
+    let passes: Vec<f64> = (0..25)
+        .map(|_| {
+            let start = Instant::now();
+            let mut dependence = 0u64;
+            for &key in queries {
+                ask(part, key ^ dependence, width, &mut codes);
+                // Zero, but the processor cannot know.
+                dependence = std::hint::black_box(codes.as_slice().len() as u64) >> 32;
+            }
+            start.elapsed().as_nanos() as f64 / queries.len() as f64
+        })
+        .collect();
+    passes.into_iter().fold(f64::INFINITY, f64::min)
+}
+
+/// A dependent random read of one cache line in an array of the filter's size.
+fn line_ns(size: trommel_filters::PartSize) -> f64 {
+    const LINE_WORDS: usize = 8;
+    let lines = ((size.base_bytes + size.overlay_bytes) as usize / 64).max(1);
+    let mut words = vec![0u64; lines * LINE_WORDS];
+    let mut random = Random(3);
+    words.iter_mut().for_each(|word| *word = random.next());
+    let (mut at, steps) = (0usize, 1_000_000);
+    let start = Instant::now();
+    for step in 0..steps {
+        at = (words[at % lines * LINE_WORDS] as usize).wrapping_add(step * 0x9e37_79b9);
+    }
+    std::hint::black_box(at);
+    start.elapsed().as_nanos() as f64 / steps as f64
+}

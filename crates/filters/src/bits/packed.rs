@@ -1,0 +1,135 @@
+//! Numbers of a few bits, one after the other, high bits first.
+//! ```text
+//! push(5, 3) push(1, 2) push(255, 8)   ->   101 01 111|11111 000   (bytes)
+//! ```
+//! Invariant: a number written at a bit position is read back from it. Readers load eight bytes at once, so
+//! packed bytes are followed by [`PADDING`] bytes that nobody interprets.
+
+/// Bytes that must follow packed bits.
+pub(crate) const PADDING: usize = 16;
+
+/// The most bits that can be pushed or read at once.
+pub(crate) const LEN_MAX: usize = 57;
+
+/// Eight bytes from `at` on, the first byte on top. Requires: they exist.
+#[inline]
+pub(crate) fn word(bytes: &[u8], at: usize) -> u64 {
+    let chunk = bytes[at..].first_chunk::<8>().expect("packed bytes are padded");
+    u64::from_be_bytes(*chunk)
+}
+
+/// At least [`LEN_MAX`] bits from bit `at` on, the first on top.
+#[inline]
+pub(crate) fn load(bytes: &[u8], at: usize) -> u64 {
+    word(bytes, at / 8) << (at % 8)
+}
+
+/// The top `len` bits of `word`, as a number. Requires: `len` <= 64.
+#[inline]
+pub(crate) fn top(word: u64, len: usize) -> u64 {
+    if len == 0 { 0 } else { word >> (64 - len) }
+}
+
+/// The number of `len` bits at bit `at`. Requires: `len` <= [`LEN_MAX`].
+#[inline]
+pub(crate) fn read(bytes: &[u8], at: usize, len: usize) -> u64 {
+    debug_assert!(len <= LEN_MAX, "{len} bits");
+    top(load(bytes, at), len)
+}
+
+/// Appends packed numbers to bytes.
+pub(crate) struct BitWriter<'a> {
+    out: &'a mut Vec<u8>,
+    word: u64,
+    used: usize,
+}
+
+impl<'a> BitWriter<'a> {
+    /// Starts at the end of `out`.
+    pub(crate) fn new(out: &'a mut Vec<u8>) -> Self {
+        BitWriter { out, word: 0, used: 0 }
+    }
+
+    /// Appends the `len` low bits of `value`, which has no others. Requires: `len` <= 64.
+    #[inline]
+    pub(crate) fn push(&mut self, value: u64, len: usize) {
+        debug_assert!(len <= 64 && (len == 64 || value >> len == 0), "{value} in {len} bits");
+        let free = 64 - self.used;
+        if len < free {
+            if len == 0 {
+                return; // a shift by a whole word
+            }
+            self.word |= value << (free - len);
+            self.used += len;
+            return;
+        }
+        let over = len - free;
+        self.word |= value >> over;
+        self.out.extend_from_slice(&self.word.to_be_bytes());
+        self.word = if over == 0 { 0 } else { value << (64 - over) };
+        self.used = over;
+    }
+
+    /// Appends `len` bits of padded bytes, from bit `at` on.
+    pub(crate) fn copy(&mut self, bytes: &[u8], at: usize, len: usize) {
+        let (words, used, shift) = (len / 64, self.used, at % 8);
+        let start = self.out.len();
+        self.out.resize(start + 8 * words, 0);
+        let targets = self.out[start..].chunks_exact_mut(8);
+        for (target, source) in targets.zip(bytes[at / 8..].windows(9).step_by(8)) {
+            let value = word(source, 0) << shift | u64::from(source[8]) >> (8 - shift);
+            target.copy_from_slice(&(self.word | value >> used).to_be_bytes());
+            self.word = value << 1 << (63 - used); // also where `used` is zero
+        }
+        let (mut at, mut rest) = (at + 64 * words, len % 64);
+        if rest > LEN_MAX {
+            self.push(read(bytes, at, 32), 32);
+            (at, rest) = (at + 32, rest - 32);
+        }
+        self.push(read(bytes, at, rest), rest);
+    }
+
+    /// Fills the last byte with zeros.
+    pub(crate) fn finish(self) {
+        let len = self.used.div_ceil(8);
+        self.out.extend_from_slice(&self.word.to_be_bytes()[..len]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_pushed_is_read() {
+        let lens = [0, 1, 7, 57, 3, 56, 12, 0, 33, 57, 57, 8];
+        let value = |i: usize| top(0x9e37_79b9_7f4a_7c15u64.wrapping_mul(i as u64 + 1), lens[i]);
+        let mut bytes = vec![0xab];
+        let mut out = BitWriter::new(&mut bytes);
+        (0..lens.len()).for_each(|i| out.push(value(i), lens[i]));
+        out.finish();
+        assert_eq!(bytes.len(), 1 + lens.iter().sum::<usize>().div_ceil(8));
+        bytes.extend([0; PADDING]);
+        let mut at = 8;
+        for (i, len) in lens.into_iter().enumerate() {
+            assert_eq!(read(&bytes, at, len), value(i));
+            at += len;
+        }
+    }
+
+    #[test]
+    fn copies_keep_every_bit() {
+        let source: Vec<u8> = (0..100u8).map(|i| i.wrapping_mul(93)).chain([0; PADDING]).collect();
+        for (lead, at, len) in [(3, 5, 700), (0, 0, 8), (7, 1, 0), (1, 13, 57), (60, 9, 56)] {
+            let mut bytes = Vec::new();
+            let mut out = BitWriter::new(&mut bytes);
+            (0..lead).for_each(|_| out.push(0, 1));
+            out.copy(&source, at, len);
+            out.finish();
+            bytes.extend([0; PADDING]);
+            for i in 0..len {
+                assert_eq!(read(&bytes, lead + i, 1), read(&source, at + i, 1));
+            }
+        }
+    }
+}

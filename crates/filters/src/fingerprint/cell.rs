@@ -1,0 +1,371 @@
+//! Cell fingerprints: a key's shortest prefix, in bits, that tells it from both neighbours, and some spare bits.
+//! ```text
+//! group prefix   cell (start = bits shared with the cell before, and the one that differs)
+//! 10110          0 0 [spare]             start 0
+//! 10110            1 0 1 0 [spare]       start 2: shares one bit, then differs: a 1 that is not stored
+//! 10110                  1 [spare]       start 5: the 0 of the cell before at bit 4 is not stored either
+//! 10110          1 [spare]               start 1
+//!
+//! block: header (u16: count, spare bits, escapes?, base) [long base: 3 bytes] [escape bytes: u8]
+//!        a nibble per start but the first: start - base, or 15: the start is a varint among the escapes
+//!        [escapes]  the cells' bits from their start on, without known zeros
+//! ```
+//! All starts count from the end of the group's prefix. Invariant: cells of a block are in key order, and
+//! disjoint but for cuts at the block's edges; a key lies in its cell.
+
+use crate::bits::key_bits::{bits_at, common_bits};
+use crate::bits::packed::{load, top, word};
+use crate::filter::Trace;
+use std::cmp::Ordering;
+
+/// Cells that a block can have.
+pub(crate) const CELLS_MAX: usize = 64;
+/// Spare bits that a cell can have.
+pub(crate) const SPARE_MAX: usize = 15;
+/// The nibble of a start that is written among the escapes.
+pub(super) const ESCAPE: usize = 15;
+/// The base in a header whose base follows it.
+pub(super) const BASE_LONG: usize = 31;
+/// The header's flag: there are escapes.
+pub(super) const HAS_ESCAPES: u16 = 1 << 10;
+
+pub(super) fn header_count(count: usize) -> u16 {
+    (count - 1) as u16
+}
+
+pub(super) fn header_spare(spare: usize) -> u16 {
+    (spare as u16) << 6
+}
+
+pub(super) fn header_base(base: usize) -> u16 {
+    (base as u16) << 11
+}
+
+/// A key's bits from its group's prefix on.
+#[derive(Clone, Copy)]
+pub(crate) struct Tail<'a> {
+    key: &'a [u8],
+    start: usize,
+    view: u64,
+    short: bool,
+}
+
+impl<'a> Tail<'a> {
+    /// The bits of `key` from bit `start` on.
+    #[inline]
+    pub(crate) fn new(key: &'a [u8], start: usize) -> Self {
+        Tail { key, start, view: bits_at(key, start), short: key.len() * 8 <= start + 64 }
+    }
+
+    /// The first 64 bits.
+    #[inline]
+    pub(crate) fn view(&self) -> u64 {
+        self.view
+    }
+
+    /// 64 bits from bit `at` on.
+    #[inline]
+    fn bits(&self, at: usize) -> u64 {
+        match (self.short, at < 64) {
+            (true, true) => self.view << at,
+            (true, false) => 0,
+            _ => bits_at(self.key, self.start + at),
+        }
+    }
+
+    /// How many leading bits the two share. Requires: of one group.
+    fn common(&self, other: &Tail<'_>) -> usize {
+        common_bits(self.key, other.key).map_or(usize::MAX, |bits| bits.saturating_sub(self.start))
+    }
+}
+
+/// One cell, not yet read: where it starts and where its bits are.
+#[derive(Clone, Copy)]
+struct Cell {
+    start: usize,
+    run: usize,
+    gap: usize,
+    at: usize,
+}
+
+/// A block to be read.
+pub(crate) struct Block<'a> {
+    bytes: &'a [u8],
+    count: usize,
+    spare: usize,
+    base: usize,
+    nibbles_at: usize,
+    escapes_at: usize,
+    bits_at: usize,
+}
+
+impl<'a> Block<'a> {
+    /// Reads the header. Requires: `bytes` begin with a block and go on for some padding.
+    #[inline]
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        let header = usize::from(u16::from_le_bytes([bytes[0], bytes[1]]));
+        let (count, spare) = ((header & 63) + 1, header >> 6 & 15);
+        let (mut base, mut at) = (header >> 11, 2);
+        if base == BASE_LONG {
+            base = usize::from(bytes[2]) | usize::from(bytes[3]) << 8 | usize::from(bytes[4]) << 16;
+            at += 3;
+        }
+        let mut escape_bytes = 0;
+        if header & usize::from(HAS_ESCAPES) != 0 {
+            escape_bytes = usize::from(bytes[at]);
+            at += 1;
+        }
+        let escapes_at = at + count / 2;
+        let bits_at = (escapes_at + escape_bytes) * 8;
+        Block { bytes, count, spare, base, nibbles_at: at, escapes_at, bits_at }
+    }
+
+    fn address(&self) -> usize {
+        self.bytes.as_ptr() as usize
+    }
+
+    #[inline]
+    fn cells(&self) -> Cells<'_> {
+        let (at, escapes_at) = (self.bits_at, self.escapes_at);
+        let lone_run = if self.count == 1 { self.base } else { 0 };
+        Cells { block: self, place: 0, start: 0, at, nibbles: 0, escapes_at, lone_run }
+    }
+
+    /// The order of a cell's bits and of the key's in their place, and at which bit they differ.
+    #[inline]
+    fn compare<T: Trace>(&self, cell: &Cell, tail: &Tail<'_>, trace: &mut T) -> (Ordering, usize) {
+        let (stored, len) = (cell.run + self.spare, cell.run + cell.gap + self.spare);
+        trace.touch(self.address() + cell.at / 8, stored / 8 + 1);
+        if len > 56 {
+            return self.compare_long(cell, tail);
+        }
+        let bits = self.short_bits(cell);
+        let asked = top(tail.bits(cell.start), len);
+        let difference = bits ^ asked;
+        if difference == 0 {
+            return (Ordering::Equal, cell.start + len);
+        }
+        let place = len - (64 - difference.leading_zeros() as usize);
+        (bits.cmp(&asked), cell.start + place)
+    }
+
+    /// The bits of a cell from its start on, the known zero put back. Requires: at most 56 of them.
+    #[inline]
+    fn short_bits(&self, cell: &Cell) -> u64 {
+        let stored = top(load(self.bytes, cell.at), cell.run + self.spare);
+        if cell.gap == 0 {
+            return stored;
+        }
+        let low = (1 << self.spare) - 1;
+        (stored & !low) << 1 | stored & low
+    }
+
+    #[cold]
+    fn compare_long(&self, cell: &Cell, tail: &Tail<'_>) -> (Ordering, usize) {
+        let zero_at = cell.start + cell.run;
+        if let Some(found) = first_difference(self.bytes, cell.at, tail, cell.start, cell.run) {
+            return found;
+        }
+        if cell.gap == 1 && tail.bits(zero_at) >> 63 == 1 {
+            return (Ordering::Less, zero_at);
+        }
+        let rest = zero_at + cell.gap;
+        let found = first_difference(self.bytes, cell.at + cell.run, tail, rest, self.spare);
+        found.unwrap_or((Ordering::Equal, rest + self.spare))
+    }
+
+    /// Where a key falls among the cells.
+    #[inline]
+    fn seek<T: Trace>(&self, low: &Tail<'_>, trace: &mut T) -> Seek {
+        trace.touch(self.address(), self.bits_at / 8);
+        // The key's bits that match the last cell that was compared, and the one that differs.
+        let mut matched = 0;
+        for cell in self.cells() {
+            if cell.start > matched {
+                continue; // shares the bit in which the cell before is below the key
+            }
+            if cell.start < matched {
+                return Seek::Before(cell);
+            }
+            match self.compare(&cell, low, trace) {
+                (Ordering::Less, place) => matched = place + 1,
+                (Ordering::Equal, _) => return Seek::In,
+                (Ordering::Greater, _) => return Seek::Before(cell),
+            }
+        }
+        Seek::End
+    }
+
+    /// Whether a cell may hold the key. False: no key of the block equals it.
+    #[inline]
+    pub(crate) fn may_contain<T: Trace>(&self, key: &Tail<'_>, trace: &mut T) -> bool {
+        matches!(self.seek(key, trace), Seek::In)
+    }
+
+    /// Whether a cell may hold a key from `low` on. False: the block has none.
+    pub(crate) fn may_reach<T: Trace>(&self, low: &Tail<'_>, trace: &mut T) -> bool {
+        !matches!(self.seek(low, trace), Seek::End)
+    }
+
+    /// Whether a cell may hold a key up to `high`. False: the block has none.
+    pub(crate) fn may_start<T: Trace>(&self, high: &Tail<'_>, trace: &mut T) -> bool {
+        let first = self.cells().next().expect("a block has a cell");
+        trace.touch(self.address(), self.bits_at / 8);
+        self.compare(&first, high, trace).0 != Ordering::Greater
+    }
+
+    /// Whether a cell may hold a key from `low` to `high`. False: the block has none.
+    pub(crate) fn may_overlap<T: Trace>(
+        &self,
+        low: &Tail<'_>,
+        high: &Tail<'_>,
+        trace: &mut T,
+    ) -> bool {
+        match self.seek(low, trace) {
+            Seek::In => true,
+            Seek::End => false,
+            Seek::Before(cell) => self.starts_before(&cell, low, high, trace),
+        }
+    }
+
+    /// Whether `cell`, the first one above `low`, starts at or before `high`.
+    fn starts_before<T: Trace>(
+        &self,
+        cell: &Cell,
+        low: &Tail<'_>,
+        high: &Tail<'_>,
+        trace: &mut T,
+    ) -> bool {
+        if cell.start > 0 {
+            // The cell shares the bits before `turn` with `low` and has a one there.
+            let turn = cell.start - 1;
+            if low.common(high) < turn {
+                return true;
+            }
+            if high.bits(turn) >> 63 == 0 {
+                return false;
+            }
+        }
+        self.compare(cell, high, trace).0 != Ordering::Greater
+    }
+
+    /// Per cell, in order, the least and the greatest view that a key of it can have.
+    pub(crate) fn for_each_bounds(&self, mut visit: impl FnMut(u64, u64)) {
+        let mut view = 0u64;
+        for cell in self.cells() {
+            if cell.start > 0 && cell.start <= 64 {
+                let one = 1 << (64 - cell.start);
+                view = view & !(one - 1) | one;
+            }
+            let end = cell.start + cell.run + cell.gap + self.spare;
+            view = self.fill_view(view, &cell);
+            let free = u64::MAX.checked_shr(end as u32).unwrap_or(0);
+            visit(view & !free, view | free);
+        }
+    }
+
+    /// Puts the cell's bits into the view of the bits before its start.
+    fn fill_view(&self, view: u64, cell: &Cell) -> u64 {
+        let rest = (cell.at + cell.run, cell.start + cell.run + cell.gap, self.spare);
+        let mut filled = if cell.start == 0 { 0 } else { view };
+        for (mut from, mut to, mut len) in [(cell.at, cell.start, cell.run), rest] {
+            while len > 0 && to < 64 {
+                let step = len.min(56);
+                filled |= (top(load(self.bytes, from), step) << (64 - step)) >> to;
+                (from, to, len) = (from + step, to + step, len - step);
+            }
+        }
+        filled
+    }
+}
+
+/// The first bit in which stored bits differ from a key's: their order and its place in the key.
+fn first_difference(
+    bytes: &[u8],
+    mut from: usize,
+    tail: &Tail<'_>,
+    mut to: usize,
+    mut len: usize,
+) -> Option<(Ordering, usize)> {
+    while len > 0 {
+        let step = len.min(56);
+        let (stored, asked) = (top(load(bytes, from), step), top(tail.bits(to), step));
+        let difference = stored ^ asked;
+        if difference != 0 {
+            let place = step - (64 - difference.leading_zeros() as usize);
+            return Some((stored.cmp(&asked), to + place));
+        }
+        (from, to, len) = (from + step, to + step, len - step);
+    }
+    None
+}
+
+/// Where a key falls.
+enum Seek {
+    /// In a cell.
+    In,
+    /// Before this cell, after the ones before it.
+    Before(Cell),
+    /// After all cells.
+    End,
+}
+
+/// The cells of a block, in order. Without turns that cannot be foreseen, but for escapes.
+struct Cells<'a> {
+    block: &'a Block<'a>,
+    place: usize,
+    start: usize,
+    at: usize,
+    /// The next nibbles, the first one lowest.
+    nibbles: u64,
+    escapes_at: usize,
+    /// The run of a block's only cell; else 0.
+    lone_run: usize,
+}
+
+impl Cells<'_> {
+    /// Where the cell at `place` starts. Requires: asked for in order, once each.
+    #[inline(always)]
+    fn start_at(&mut self, place: usize) -> usize {
+        const NIBBLES: usize = 16;
+        if place % NIBBLES == 1 {
+            self.nibbles = word(self.block.bytes, self.block.nibbles_at + place / 2).swap_bytes();
+        }
+        let nibble = self.nibbles as usize & 15;
+        self.nibbles >>= 4;
+        if nibble == ESCAPE { self.escape() } else { self.block.base + nibble }
+    }
+
+    #[cold]
+    fn escape(&mut self) -> usize {
+        let (mut value, mut shift) = (0, 0);
+        loop {
+            let byte = usize::from(self.block.bytes[self.escapes_at]);
+            self.escapes_at += 1;
+            value |= (byte & 0x7f) << shift;
+            shift += 7;
+            if byte & 0x80 == 0 {
+                return value;
+            }
+        }
+    }
+}
+
+impl Iterator for Cells<'_> {
+    type Item = Cell;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Cell> {
+        if self.place == self.block.count {
+            return None;
+        }
+        self.place += 1;
+        let next = if self.place < self.block.count { self.start_at(self.place) } else { 0 };
+        let run = next.saturating_sub(self.start + 1) + self.lone_run;
+        let gap = usize::from(next > self.start);
+        let cell = Cell { start: self.start, run, gap, at: self.at };
+        self.start = next;
+        self.at += run + self.block.spare;
+        Some(cell)
+    }
+}

@@ -1,0 +1,5 @@
+//! How a sorted run of keys becomes short, ordered fingerprints. A leaf that knows no filter.
+
+pub(crate) mod cell;
+pub(crate) mod encode;
+pub(crate) mod keys;

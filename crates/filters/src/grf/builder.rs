@@ -1,0 +1,277 @@
+//! Builds the base of a part from sorted keys, streaming.
+//! ```text
+//! keys --> buffer --cut at the least common prefix of the last few--> blocks --up to 16--> group --> arena
+//!                                                     Pace: spare bits of the next block <-- bits spent so far
+//! ```
+//! Invariant: a block's head is a prefix of its first key that is above the last key of the block before.
+//!
+//! The spare bits follow the budget while keys arrive, instead of being cut back at the end: that needs no second
+//! pass and no second copy, and is as even, as the bits that a key costs without them hardly vary.
+
+use super::base::{
+    BLOCKS_MAX, Base, GROUP_ALIGN, NARROW_BITS, SLACK_MAX, SLACK_SHIFT, WIDE, WIDE_BITS, space_bits,
+};
+use super::directory::DirectoryBuilder;
+use super::{GrfOptions, Part};
+use crate::bits::key_bits::bits_at;
+use crate::bits::packed::PADDING;
+use crate::fingerprint::cell::{CELLS_MAX, SPARE_MAX};
+use crate::fingerprint::encode::{BlockPlan, encode_block};
+use crate::fingerprint::keys::KeyBuffer;
+use crate::shape::FlushNumber;
+
+/// A block ends early where the next key shares much less: it may lack so many keys per bit.
+const BLOCK_KEYS_PER_BIT: usize = 4;
+/// A block that ends early has at least so many keys.
+const BLOCK_KEYS_MIN: usize = 8;
+/// Ends of a group among which the cheapest is taken.
+const GROUP_CUT_CHOICES: usize = BLOCKS_MAX / 4;
+/// A group ends early when it has so many bytes of keys.
+const BUFFER_BYTES_MAX: usize = 1 << 20;
+/// The cell of a block's only key is at least so long: one key can afford it.
+const LONE_BITS_MIN: usize = 16;
+const HEAD_BITS_MAX: usize = 64;
+
+/// Builds a part from the sorted keys of a last level.
+pub struct PartBuilder {
+    options: GrfOptions,
+    keys: KeyBuffer,
+    /// Ends of the blocks that were cut from the buffered keys.
+    cuts: Vec<usize>,
+    first: Vec<u8>,
+    entries: u64,
+    arena: Vec<u8>,
+    scratch: Vec<u8>,
+    directory: DirectoryBuilder,
+    pace: Pace,
+    bytes_peak: usize,
+}
+
+impl PartBuilder {
+    /// Starts without keys.
+    pub fn new(options: &GrfOptions) -> Self {
+        PartBuilder {
+            options: *options,
+            keys: KeyBuffer::default(),
+            cuts: Vec::with_capacity(BLOCKS_MAX),
+            first: Vec::new(),
+            entries: 0,
+            arena: Vec::new(),
+            scratch: Vec::new(),
+            directory: DirectoryBuilder::default(),
+            pace: Pace::new(options.base_bits_per_key()),
+            bytes_peak: 0,
+        }
+    }
+
+    /// Adds the next key. Requires: above all keys before, and of at most 64 KiB.
+    pub fn push(&mut self, key: &[u8]) {
+        let kept = self.keys.push(key);
+        if self.entries == 0 {
+            self.first.extend_from_slice(key);
+        }
+        self.entries += 1;
+        if kept && self.keys.len() - self.cut() > CELLS_MAX {
+            self.cut_block();
+            if self.cuts.len() == BLOCKS_MAX || self.keys.size_bytes() > BUFFER_BYTES_MAX {
+                self.write_group(self.cheapest_group());
+            }
+        }
+    }
+
+    /// The part of the keys pushed, with an empty overlay. The flush numbers of the keys lie in [0, `base_end`).
+    pub fn finish(mut self, base_end: FlushNumber) -> Part {
+        assert!(base_end.0 > 0 || self.entries == 0, "keys of no flush");
+        let last = self.keys.last().unwrap_or_default().to_vec();
+        if self.keys.len() > self.cut() {
+            self.cuts.push(self.keys.len());
+        }
+        while !self.cuts.is_empty() {
+            self.write_group(self.cuts.len());
+        }
+        if self.entries > 0 {
+            self.arena.extend_from_slice(&[0; PADDING]);
+        }
+        let base = Base {
+            arena: self.arena.into_boxed_slice(),
+            directory: self.directory.finish(&self.first, &last),
+            end: base_end,
+            entries: self.entries,
+            fraction_bits: self.options.fraction_bits(),
+        };
+        Part::of_base(self.options, base)
+    }
+
+    /// The most heap bytes that building has taken so far.
+    pub fn peak_bytes(&self) -> usize {
+        self.bytes_peak.max(self.heap_bytes())
+    }
+
+    fn heap_bytes(&self) -> usize {
+        let buffers = self.first.capacity() + self.scratch.capacity();
+        self.arena.capacity() + self.keys.heap_bytes() + self.directory.heap_bytes() + buffers
+    }
+
+    /// The end of the last block that was cut.
+    fn cut(&self) -> usize {
+        self.cuts.last().copied().unwrap_or(0)
+    }
+
+    fn cut_block(&mut self) {
+        let most = self.cut() + CELLS_MAX;
+        let commons = self.keys.commons();
+        let ends = self.cut() + BLOCK_KEYS_MIN..=most;
+        let cheapest =
+            ends.rev().min_by_key(|&end| commons[end] + (most - end) / BLOCK_KEYS_PER_BIT);
+        self.cuts.push(cheapest.expect("there are choices"));
+    }
+
+    /// The number of blocks after which the next group shares least with this one.
+    fn cheapest_group(&self) -> usize {
+        let most = self.cuts.len();
+        let commons = self.keys.commons();
+        let counts = most.saturating_sub(GROUP_CUT_CHOICES).max(1)..=most;
+        let cheapest = counts.rev().min_by_key(|&count| commons[self.cuts[count - 1]]);
+        cheapest.expect("there are choices")
+    }
+
+    /// Writes a group of at most `blocks_most` blocks.
+    fn write_group(&mut self, blocks_most: usize) {
+        let mut blocks = blocks_most;
+        let (mut prefix_bits, mut head_bits) = self.group_bits(blocks);
+        while head_bits > HEAD_BITS_MAX {
+            blocks -= 1;
+            (prefix_bits, head_bits) = self.group_bits(blocks);
+        }
+        let start = self.arena.len();
+        let offset = u32::try_from(start / GROUP_ALIGN).expect("an arena of less than 32 GiB");
+        let (offsets, spares) = self.encode_blocks(blocks, prefix_bits);
+        let blocks = offsets.len();
+        let head_bytes = head_bits.div_ceil(8).max(1);
+        let wide = offsets.last().is_some_and(|&last| last >= 1 << NARROW_BITS);
+        let slack = self.slack(0, prefix_bits);
+        let flag = if wide { WIDE } else { 0 };
+        let header = (prefix_bits | (blocks - 1) << 20 | (head_bytes - 1) << 24) as u32;
+        self.arena.extend_from_slice(&(header | flag | slack << SLACK_SHIFT).to_le_bytes());
+        for &cut in &self.cuts[..blocks - 1] {
+            let head = bits_at(self.keys.get(cut), prefix_bits);
+            self.arena.extend_from_slice(&head.to_be_bytes()[..head_bytes]);
+        }
+        let (bits, bytes) = if wide { (WIDE_BITS, 3) } else { (NARROW_BITS, 2) };
+        for (block, &offset) in offsets.iter().enumerate().skip(1) {
+            let number = self.slack(block, prefix_bits) << bits | offset;
+            self.arena.extend_from_slice(&number.to_be_bytes()[4 - bytes..]);
+        }
+        self.arena.append(&mut self.scratch);
+        self.arena.resize(self.arena.len().next_multiple_of(GROUP_ALIGN), 0);
+        let separator_bits = prefix_bits.max(self.keys.commons()[0] + 1);
+        let first = self.keys.get(0);
+        let separator = &first[..first.len().min(separator_bits.div_ceil(8))];
+        self.directory.push(separator, prefix_bits, offset);
+        self.pace.spent(self.cuts[blocks - 1], self.arena.len() - start, spares);
+        self.bytes_peak = self.peak_bytes();
+        self.drop_blocks(blocks);
+    }
+
+    /// The bits that all keys of the first `blocks` blocks share, and the bits that their heads need.
+    fn group_bits(&self, blocks: usize) -> (usize, usize) {
+        let commons = self.keys.commons();
+        let end = self.cuts[blocks - 1];
+        let after = commons.get(end).copied().unwrap_or(0);
+        let alone = commons[0].max(after);
+        let prefix_bits = commons[1..end].iter().copied().min().unwrap_or(alone);
+        let heads = self.cuts[..blocks - 1].iter().map(|&cut| commons[cut] + 1 - prefix_bits);
+        (prefix_bits, heads.max().unwrap_or(0))
+    }
+
+    /// The bits that the block's keys need less than the space up to the next block. The next group's separator is
+    /// not known yet: it is at least the bits of its first key up to the one that differs.
+    fn slack(&self, block: usize, prefix_bits: usize) -> u32 {
+        let start = if block == 0 { 0 } else { self.cuts[block - 1] };
+        let end = self.cuts[block];
+        let view = |place: usize| bits_at(self.keys.get(place), prefix_bits);
+        if end == self.keys.len() {
+            return 0; // the last key of all ends the space
+        }
+        let differs = self.keys.commons()[end].checked_sub(prefix_bits);
+        let next = differs
+            .map_or(u64::MAX, |at| view(end) & !u64::MAX.checked_shr(at as u32 + 1).unwrap_or(0));
+        let head = view(start);
+        space_bits(head, next).saturating_sub(space_bits(head, view(end - 1))).min(SLACK_MAX)
+    }
+
+    /// Writes at most `blocks` blocks to the scratch buffer, as long as their offsets are small. Gives their
+    /// offsets, and the sum of all keys' spare bits.
+    fn encode_blocks(&mut self, blocks: usize, prefix_bits: usize) -> (Vec<u32>, usize) {
+        let (mut offsets, mut spares, mut start) = (Vec::with_capacity(blocks), 0, 0);
+        for &end in &self.cuts[..blocks] {
+            if self.scratch.len() >= 1 << WIDE_BITS {
+                break;
+            }
+            offsets.push(self.scratch.len() as u32);
+            let commons = self.keys.commons();
+            let around = commons[start].max(commons.get(end).copied().unwrap_or(0));
+            let plan = BlockPlan {
+                keys: &self.keys,
+                range: start..end,
+                prefix_bits,
+                spare_bits: self.pace.next(),
+                lone_bits: (around + 1).saturating_sub(prefix_bits).max(LONE_BITS_MIN),
+            };
+            spares += plan.spare_bits * plan.range.len();
+            encode_block(&plan, &mut self.scratch);
+            start = end;
+        }
+        (offsets, spares)
+    }
+
+    fn drop_blocks(&mut self, blocks: usize) {
+        let dropped = self.cuts[blocks - 1];
+        self.keys.drop_front(dropped);
+        self.cuts.drain(..blocks);
+        self.cuts.iter_mut().for_each(|cut| *cut -= dropped);
+    }
+}
+
+/// Chooses the spare bits of each block so that the bits of all blocks meet the budget.
+struct Pace {
+    budget: f64,
+    /// Recent bits per key without spare bits.
+    overhead: f64,
+    /// Bits that the budget has granted and no block has taken.
+    credit: f64,
+    /// What rounding has left out of the spare bits so far.
+    rounded: f64,
+}
+
+impl Pace {
+    /// Keys over which a debt is paid back.
+    const HORIZON: f64 = 16384.0;
+    /// The weight of one group in the recent overhead.
+    const WEIGHT: f64 = 1.0 / 16.0;
+    /// Bits per key without spare bits, before anything is known.
+    const OVERHEAD: f64 = 6.3;
+    /// Bytes of a group in the directory: separator, offset, two radix slots.
+    const DIRECTORY_BYTES: usize = 8 + 4 + 2 * 4;
+
+    fn new(budget: f64) -> Self {
+        Pace { budget, overhead: Self::OVERHEAD, credit: 0.0, rounded: 0.0 }
+    }
+
+    fn next(&mut self) -> usize {
+        let wanted = self.budget - self.overhead + self.credit / Self::HORIZON;
+        let exact = wanted.clamp(0.0, SPARE_MAX as f64) + self.rounded;
+        let spare = exact.floor().clamp(0.0, SPARE_MAX as f64);
+        self.rounded = exact - spare;
+        spare as usize
+    }
+
+    /// A group of `keys` keys took `bytes` bytes of the arena, `spares` bits of which were spare bits.
+    fn spent(&mut self, keys: usize, bytes: usize, spares: usize) {
+        let bits = 8.0 * (bytes + Self::DIRECTORY_BYTES) as f64;
+        self.credit += self.budget * keys as f64 - bits;
+        let overhead = (bits - spares as f64) / keys as f64;
+        let weight = Self::WEIGHT * (keys as f64 / (BLOCKS_MAX * CELLS_MAX) as f64);
+        self.overhead += weight * (overhead - self.overhead);
+    }
+}

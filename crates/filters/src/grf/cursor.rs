@@ -1,0 +1,128 @@
+//! Goes through a part's entries in key order, forward or backward, each with a bound on its keys.
+//! ```text
+//! bucket by bucket:  cells of the base and entries of the overlay -> [least view .. greatest view] code, sorted
+//! forward            next entry if its least view is at most the view of the key in hand, or its bucket before
+//! backward           the same with greatest views, mirrored
+//! ```
+//! Invariant: for each key of the part within the cursor's range, its code is given at or before the key itself.
+
+use super::Part;
+use crate::filter::Untraced;
+use crate::shape::Span;
+
+/// An entry with the views that its keys can have.
+#[derive(Clone, Copy)]
+struct Bounded {
+    low: u64,
+    high: u64,
+    code: Span,
+}
+
+/// A key's bucket and its view in that bucket's list.
+type Position = ((usize, usize), u64);
+
+fn position(part: &Part, key: &[u8]) -> Position {
+    let spot = part.base().locate(key, &mut Untraced);
+    (spot.bucket_key(), spot.view)
+}
+
+/// Decodes the entries of one bucket. A base cell that follows another one gives the same code.
+fn load_bucket(part: &Part, bucket: (usize, usize), entries: &mut Vec<Bounded>) {
+    entries.clear();
+    if let Some(code) = part.base_code() {
+        part.base().for_each_bounds(bucket, |low, high| entries.push(Bounded { low, high, code }));
+    }
+    part.overlay().for_each(part.base(), bucket, |fraction, code| {
+        let (low, high) = part.base().fraction_bounds(bucket, fraction);
+        entries.push(Bounded { low, high, code });
+    });
+}
+
+/// The codes of the entries from some key on, in key order.
+pub struct Cursor {
+    part: Part,
+    bucket: (usize, usize),
+    entries: Vec<Bounded>,
+    next: usize,
+}
+
+impl Cursor {
+    pub(super) fn new(part: Part, from: &[u8]) -> Self {
+        let (bucket, view) = position(&part, from);
+        let mut cursor = Cursor { part, bucket, entries: Vec::new(), next: 0 };
+        cursor.load(bucket);
+        cursor.entries.retain(|entry| entry.high >= view);
+        cursor
+    }
+
+    fn load(&mut self, bucket: (usize, usize)) {
+        (self.bucket, self.next) = (bucket, 0);
+        load_bucket(&self.part, bucket, &mut self.entries);
+        self.entries.sort_unstable_by_key(|entry| entry.low);
+    }
+
+    /// The code of the next entry, if a key of it may be at most `key` (None: no bound). None: no entry that is
+    /// left has a key from the cursor's start up to `key`; a later call with a greater key goes on.
+    pub fn next_at_most(&mut self, key: Option<&[u8]>) -> Option<Span> {
+        let limit = key.map(|key| position(&self.part, key));
+        loop {
+            if let Some(entry) = self.entries.get(self.next) {
+                let within = limit.is_none_or(|(bucket, view)| {
+                    self.bucket < bucket || self.bucket == bucket && entry.low <= view
+                });
+                self.next += usize::from(within);
+                return within.then_some(entry.code);
+            }
+            let after = self.part.base().bucket_after(self.bucket)?;
+            if limit.is_some_and(|(bucket, _)| bucket < after) {
+                return None;
+            }
+            self.load(after);
+        }
+    }
+}
+
+/// The codes of the entries up to some key, in reverse key order.
+pub struct CursorBack {
+    part: Part,
+    bucket: (usize, usize),
+    entries: Vec<Bounded>,
+    next: usize,
+}
+
+impl CursorBack {
+    pub(super) fn new(part: Part, from: Option<&[u8]>) -> Self {
+        let end = ((part.base().list_count() - 1, 0), u64::MAX);
+        let (bucket, view) = from.map_or(end, |from| position(&part, from));
+        let mut cursor = CursorBack { part, bucket, entries: Vec::new(), next: 0 };
+        cursor.load(bucket);
+        cursor.entries.retain(|entry| entry.low <= view);
+        cursor
+    }
+
+    fn load(&mut self, bucket: (usize, usize)) {
+        (self.bucket, self.next) = (bucket, 0);
+        load_bucket(&self.part, bucket, &mut self.entries);
+        self.entries.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.high));
+    }
+
+    /// The code of the next entry, if a key of it may be at least `key` (None: no bound). None: no entry that is
+    /// left has a key from `key` up to the cursor's start; a later call with a smaller key goes on.
+    pub fn next_at_least(&mut self, key: Option<&[u8]>) -> Option<Span> {
+        let limit = key.map(|key| position(&self.part, key));
+        loop {
+            if let Some(entry) = self.entries.get(self.next) {
+                let within = limit.is_none_or(|(bucket, view)| {
+                    self.bucket > bucket || self.bucket == bucket && entry.high >= view
+                });
+                self.next += usize::from(within);
+                return within.then_some(entry.code);
+            }
+            let before = self.part.base().bucket_before(self.bucket)?;
+            if limit.is_some_and(|(bucket, _)| bucket > before) {
+                return None;
+            }
+            self.load(before);
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! Finds the group of a key: the last one whose separator is not above the key.
+//! ```text
+//! prefix        bytes that all keys of the base share
+//! separators    per group, the 8 bytes after them of its first key, as numbers
+//! rests         per group, further bytes of the separator, where 8 do not tell it from the group before
+//! radix         number of the view's high bits -> first group from there on
+//! ```
+//! Invariant: a separator is above the last key of the group before and not above the first key of its own, both
+//! as bit strings; it is at least as long as the prefix that its group's keys share.
+
+use crate::bits::key_bits::{bits_at, compare, word_at};
+use crate::filter::Trace;
+use std::cmp::Ordering;
+
+/// Where a key lies among the groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Among {
+    /// Before the first separator.
+    Below,
+    /// At or after this group's separator, before the next one's.
+    Group(usize),
+    /// After the last key.
+    Above,
+}
+
+/// The separators of all groups.
+#[derive(Default)]
+pub(crate) struct Directory {
+    prefix: Box<[u8]>,
+    separators: Box<[u64]>,
+    offsets: Box<[u32]>,
+    rests: Option<Rests>,
+    radix: Box<[u32]>,
+    radix_shift: u32,
+    last: Box<[u8]>,
+}
+
+/// The separators' bytes after the first eight.
+struct Rests {
+    ends: Box<[u32]>,
+    bytes: Box<[u8]>,
+}
+
+impl Rests {
+    fn get(&self, group: usize) -> &[u8] {
+        let start = if group == 0 { 0 } else { self.ends[group - 1] };
+        &self.bytes[start as usize..self.ends[group] as usize]
+    }
+}
+
+/// Groups as they are built.
+#[derive(Default)]
+pub(crate) struct DirectoryBuilder {
+    separators: Vec<u8>,
+    ends: Vec<usize>,
+    offsets: Vec<u32>,
+    prefix_bits_min: usize,
+}
+
+impl DirectoryBuilder {
+    /// Adds a group whose keys share `prefix_bits` and whose block data start at `offset`, in units of 8 bytes.
+    pub(crate) fn push(&mut self, separator: &[u8], prefix_bits: usize, offset: u32) {
+        let first = self.ends.is_empty();
+        self.prefix_bits_min =
+            if first { prefix_bits } else { self.prefix_bits_min.min(prefix_bits) };
+        self.separators.extend_from_slice(separator);
+        self.ends.push(self.separators.len());
+        self.offsets.push(offset);
+    }
+
+    /// Heap bytes in use.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.separators.capacity() + 8 * self.ends.capacity() + 4 * self.offsets.capacity()
+    }
+
+    /// The directory of the groups pushed; `first` and `last` are the first and the last key of all.
+    pub(crate) fn finish(self, first: &[u8], last: &[u8]) -> Directory {
+        let shared = first.iter().zip(last).take_while(|(a, b)| a == b).count();
+        let skip = shared.min(self.prefix_bits_min / 8);
+        let (mut words, mut ends, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
+        let mut start = 0;
+        for &end in &self.ends {
+            let separator = &self.separators[start..end];
+            words.push(word_at(separator, skip));
+            bytes.extend_from_slice(separator.get(skip + 8..).unwrap_or(&[]));
+            ends.push(u32::try_from(bytes.len()).expect("separators of less than 4 GiB"));
+            start = end;
+        }
+        let rests = (!bytes.is_empty())
+            .then(|| Rests { ends: ends.into_boxed_slice(), bytes: bytes.into_boxed_slice() });
+        let (radix, radix_shift) = radix_table(&words);
+        Directory {
+            prefix: first[..skip].into(),
+            separators: words.into_boxed_slice(),
+            offsets: self.offsets.into_boxed_slice(),
+            rests,
+            radix,
+            radix_shift,
+            last: last.into(),
+        }
+    }
+}
+
+/// Two slots a group: the first group whose separator is in the slot or after it, and an end.
+fn radix_table(separators: &[u64]) -> (Box<[u32]>, u32) {
+    let (Some(least), Some(most)) = (separators.first(), separators.last()) else {
+        return (Box::default(), 0);
+    };
+    let slots_wanted = 2 * separators.len() as u64;
+    let width = most - least;
+    let shift = (0..64).find(|shift| width >> shift < slots_wanted).unwrap_or(63);
+    let slots = (width >> shift) as usize + 1;
+    let mut radix = Vec::with_capacity(slots + 1);
+    for (group, separator) in separators.iter().enumerate() {
+        let slot = ((separator - least) >> shift) as usize;
+        while radix.len() <= slot {
+            radix.push(group as u32);
+        }
+    }
+    radix.push(separators.len() as u32);
+    (radix.into_boxed_slice(), shift as u32)
+}
+
+impl Directory {
+    /// The number of groups.
+    pub(crate) fn len(&self) -> usize {
+        self.separators.len()
+    }
+
+    /// Where the group's data start, in units of 8 bytes.
+    #[inline]
+    pub(crate) fn offset(&self, group: usize) -> usize {
+        self.offsets[group] as usize
+    }
+
+    /// The allocations' sizes.
+    pub(crate) fn allocations(&self) -> [usize; 7] {
+        let (rest_ends, rest_bytes) =
+            self.rests.as_ref().map_or((0, 0), |rests| (4 * rests.ends.len(), rests.bytes.len()));
+        let words = 8 * self.separators.len();
+        let (offsets, radix) = (4 * self.offsets.len(), 4 * self.radix.len());
+        [self.prefix.len(), words, offsets, rest_ends, rest_bytes, radix, self.last.len()]
+    }
+
+    /// Where `key` lies. A base without groups is all above.
+    #[inline]
+    pub(crate) fn find<T: Trace>(&self, key: &[u8], trace: &mut T) -> Among {
+        if self.separators.is_empty() {
+            return Among::Above;
+        }
+        let skip = self.prefix.len();
+        if !key.starts_with(&self.prefix) {
+            match compare(&key[..key.len().min(skip)], &self.prefix) {
+                Ordering::Less => return Among::Below,
+                Ordering::Greater => return Among::Above,
+                Ordering::Equal => {} // short of zero bytes that the prefix ends in
+            }
+        }
+        let Some(group) = self.last_at_most(key, trace) else { return Among::Below };
+        let above = group + 1 == self.len() && compare(key, &self.last) == Ordering::Greater;
+        if above { Among::Above } else { Among::Group(group) }
+    }
+
+    /// The last group whose separator is not above `key`, which has the prefix.
+    #[inline]
+    fn last_at_most<T: Trace>(&self, key: &[u8], trace: &mut T) -> Option<usize> {
+        let view = word_at(key, self.prefix.len());
+        let least = self.separators[0];
+        if view < least {
+            return None;
+        }
+        let slot = ((view - least) >> self.radix_shift).min(self.radix.len() as u64) as usize;
+        let (mut from, end) = match self.radix.get(slot..slot + 2) {
+            Some(pair) => (pair[0] as usize, pair[1] as usize),
+            None => (self.len(), self.len()),
+        };
+        trace.touch(self.radix.as_ptr() as usize + 4 * slot.min(self.radix.len() - 1), 8);
+        let mut len = end - from;
+        while len > 0 {
+            let half = len / 2;
+            trace.touch(self.separators.as_ptr() as usize + 8 * (from + half), 8);
+            let at_most = self.separators[from + half] <= view;
+            from = if at_most { from + half + 1 } else { from };
+            len = if at_most { len - half - 1 } else { half };
+        }
+        match &self.rests {
+            None => from.checked_sub(1),
+            Some(rests) => self.among_ties(rests, key, view, from),
+        }
+    }
+
+    /// Corrects `after`, the number of separators whose word is at most `view`, by the bytes after the word.
+    fn among_ties(&self, rests: &Rests, key: &[u8], view: u64, after: usize) -> Option<usize> {
+        let ties_from = self.separators[..after].partition_point(|&word| word < view);
+        let rest = key.get(self.prefix.len() + 8..).unwrap_or(&[]);
+        let (mut from, mut end) = (ties_from, after);
+        while from < end {
+            let middle = (from + end) / 2;
+            let at_most = compare(rests.get(middle), rest) != Ordering::Greater;
+            (from, end) = if at_most { (middle + 1, end) } else { (from, middle) };
+        }
+        from.checked_sub(1)
+    }
+
+    fn rest(&self, group: usize) -> &[u8] {
+        self.rests.as_ref().map_or(&[], |rests| rests.get(group))
+    }
+
+    /// Whether `key`, which lies in `group`, has the first `prefix_bits` bits of its separator.
+    #[inline]
+    pub(crate) fn shares_prefix(&self, group: usize, key: &[u8], prefix_bits: usize) -> bool {
+        let skip = self.prefix.len();
+        let other = word_at(key, skip);
+        same_bits(self.separators[group], other, prefix_bits - 8 * skip)
+            && (prefix_bits <= 8 * skip + 64
+                || same_string_bits(
+                    self.rest(group),
+                    key.get(skip + 8..).unwrap_or(&[]),
+                    prefix_bits - 8 * skip - 64,
+                ))
+    }
+
+    /// 64 bits of the group's separator from bit `prefix_bits` on.
+    #[inline]
+    pub(crate) fn separator_view(&self, group: usize, prefix_bits: usize) -> u64 {
+        let at = prefix_bits - 8 * self.prefix.len();
+        if at >= 64 {
+            return bits_at(self.rest(group), at - 64);
+        }
+        let high = self.separators[group] << at;
+        match (&self.rests, at) {
+            (Some(rests), 1..) => high | word_at(rests.get(group), 0) >> (64 - at),
+            _ => high,
+        }
+    }
+
+    /// Where the group ends, as 64 bits from bit `prefix_bits` of its keys on: no key of it has a greater view.
+    #[inline]
+    pub(crate) fn end_view(&self, group: usize, prefix_bits: usize) -> u64 {
+        let skip = self.prefix.len();
+        if group + 1 == self.len() {
+            return bits_at(&self.last, prefix_bits);
+        }
+        let next = group + 1;
+        let shares =
+            same_bits(self.separators[group], self.separators[next], prefix_bits - 8 * skip)
+                && (prefix_bits <= 8 * skip + 64
+                    || same_string_bits(
+                        self.rest(group),
+                        self.rest(next),
+                        prefix_bits - 8 * skip - 64,
+                    ));
+        if shares { self.separator_view(next, prefix_bits) } else { u64::MAX }
+    }
+
+    /// How far `key` lies above the last key, as 64-bit numbers from a byte a little before the keys differ.
+    pub(crate) fn distance_above(&self, key: &[u8]) -> u64 {
+        let at = self.edge_at();
+        match compare(&key[..key.len().min(at)], &self.prefix[..at]) {
+            Ordering::Greater => u64::MAX,
+            _ => word_at(key, at).saturating_sub(word_at(&self.last, at)),
+        }
+    }
+
+    /// How far `key` lies below the first separator, in the same numbers.
+    pub(crate) fn distance_below(&self, key: &[u8]) -> u64 {
+        let at = self.edge_at();
+        match compare(&key[..key.len().min(at)], &self.prefix[..at]) {
+            Ordering::Less => u64::MAX,
+            _ => self.first_word(at).saturating_sub(word_at(key, at)),
+        }
+    }
+
+    /// Numbers at the edges begin some bytes before the shared prefix ends, so that growing keys stay distinct.
+    fn edge_at(&self) -> usize {
+        const BYTES_BEFORE: usize = 3;
+        self.prefix.len().saturating_sub(BYTES_BEFORE)
+    }
+
+    /// The word of the first separator at byte `at` of the prefix.
+    fn first_word(&self, at: usize) -> u64 {
+        let skipped = 8 * (self.prefix.len() - at);
+        let first = self.separators.first().copied().unwrap_or(0);
+        word_at(&self.prefix, at) | first >> skipped
+    }
+}
+
+/// Whether the first `bits` of two words are the same.
+#[inline]
+fn same_bits(a: u64, b: u64, bits: usize) -> bool {
+    let difference = a ^ b;
+    difference == 0 || difference.leading_zeros() as usize >= bits
+}
+
+/// Whether the first `bits` of two bit strings are the same.
+fn same_string_bits(a: &[u8], b: &[u8], bits: usize) -> bool {
+    crate::bits::key_bits::common_bits(a, b).is_none_or(|common| common >= bits)
+}

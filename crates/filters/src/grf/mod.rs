@@ -1,0 +1,210 @@
+//! The Global Range Filter: one filter for all runs of a part of the tree.
+//! ```text
+//! key --locate--> (group, block, fraction) --+--> base: cells of the last level      -> [0, base end)
+//!                                            +--> overlay: places and flush numbers  -> [n, n + 1) ...
+//! ```
+//! A part is a value: an insert makes a new part that shares what it did not touch. Invariant: for every key that was
+//! pushed, the answer to a query that covers it has a code that contains its flush number.
+
+mod base;
+mod builder;
+mod chunk;
+mod cursor;
+mod directory;
+mod overlay;
+
+pub use builder::PartBuilder;
+pub use cursor::{Cursor, CursorBack};
+
+use crate::filter::{GlobalFilter, Trace, Untraced};
+use crate::query::Query;
+use crate::shape::{Codes, FlushNumber, Span};
+use base::Base;
+use overlay::{ARC_BYTES, Overlay, OverlayInserter};
+use std::sync::Arc;
+
+/// The knobs of a global range filter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GrfOptions {
+    /// Filter memory in bits per key of the whole tree, everything included, when the last level is full and
+    /// the next merge into it is due. More: fewer needless reads.
+    pub bits_per_key: f64,
+    /// How many times larger a level is than the one above: says how much of the tree lies above the last level.
+    pub size_ratio: u32,
+}
+
+impl Default for GrfOptions {
+    fn default() -> Self {
+        GrfOptions { bits_per_key: 12.0, size_ratio: 10 }
+    }
+}
+
+impl GrfOptions {
+    /// Bits of an overlay entry beside its fraction: code, share of its bucket's end and of its chunk.
+    const ENTRY_BITS: f64 = 9.3;
+
+    /// Bits that an overlay entry spends on its place within its bucket.
+    fn fraction_bits(&self) -> usize {
+        self.bits_per_key.clamp(6.0, 16.0) as usize
+    }
+
+    /// What is left for a base key after the overlay's share, which is 1 / `size_ratio` of the keys.
+    fn base_bits_per_key(&self) -> f64 {
+        let ratio = f64::from(self.size_ratio.max(2));
+        let entry_bits = self.fraction_bits() as f64 + Self::ENTRY_BITS;
+        (self.bits_per_key * ratio - entry_bits) / (ratio - 1.0)
+    }
+}
+
+/// What a part takes, measured: every heap byte, what the allocator adds included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PartSize {
+    /// Heap bytes of the base.
+    pub base_bytes: u64,
+    /// Heap bytes of the overlay.
+    pub overlay_bytes: u64,
+    /// Keys of the base.
+    pub base_entries: u64,
+    /// Entries of the overlay; equal places with equal codes are one.
+    pub overlay_entries: u64,
+}
+
+/// A key range's filter: its last level and what was flushed since.
+#[derive(Clone)]
+pub struct Part {
+    options: GrfOptions,
+    base: Arc<Base>,
+    overlay: Overlay,
+}
+
+impl Part {
+    /// A part without keys.
+    pub fn empty(options: &GrfOptions) -> Part {
+        PartBuilder::new(options).finish(FlushNumber(0))
+    }
+
+    fn of_base(options: GrfOptions, base: Base) -> Part {
+        let overlay = Overlay::empty(&base);
+        Part { options, base: Arc::new(base), overlay }
+    }
+
+    fn base(&self) -> &Base {
+        &self.base
+    }
+
+    fn overlay(&self) -> &Overlay {
+        &self.overlay
+    }
+
+    /// The code of every base key; None if there are none.
+    fn base_code(&self) -> Option<Span> {
+        Span::new(FlushNumber(0), self.base.end)
+    }
+
+    /// The knobs it was built with.
+    pub fn options(&self) -> &GrfOptions {
+        &self.options
+    }
+
+    /// The end of the base's flush numbers: its keys' code is [0, `base_end`).
+    pub fn base_end(&self) -> FlushNumber {
+        self.base.end
+    }
+
+    /// Starts to add the keys of one flush. This part stays as it is.
+    pub fn inserter(&self, flush: FlushNumber) -> Inserter {
+        let overlay = OverlayInserter::new(&self.overlay, flush);
+        Inserter { part: self.clone(), overlay, last: None }
+    }
+
+    /// Adds the codes of all entries that match. Nothing added: no run holds anything for `query`.
+    pub fn candidates(&self, query: &Query<'_>, codes: &mut Codes) {
+        self.candidates_traced(query, codes, &mut Untraced);
+    }
+
+    /// As [`Part::candidates`], and tells `trace` which memory it reads.
+    pub fn candidates_traced<T: Trace>(&self, query: &Query<'_>, codes: &mut Codes, trace: &mut T) {
+        match query {
+            Query::Point(key) => {
+                let spot = self.base.locate(key, trace);
+                if self.base.may_contain(&spot, trace) {
+                    self.base_code().into_iter().for_each(|code| codes.push(code));
+                }
+                self.overlay.collect(&self.base, &spot, Some(&spot), codes, trace);
+            }
+            Query::Range(range) => {
+                let low = self.base.locate(range.lower(), trace);
+                let high = range.upper().map(|key| self.base.locate(key, trace));
+                if self.base.may_overlap(&low, high.as_ref(), trace) {
+                    self.base_code().into_iter().for_each(|code| codes.push(code));
+                }
+                self.overlay.collect(&self.base, &low, high.as_ref(), codes, trace);
+            }
+        }
+    }
+
+    /// The entries that may have keys from `from` on, in key order.
+    pub fn cursor(&self, from: &[u8]) -> Cursor {
+        Cursor::new(self.clone(), from)
+    }
+
+    /// The entries that may have keys up to `from` (None: up to the end), in reverse key order.
+    pub fn cursor_back(&self, from: Option<&[u8]>) -> CursorBack {
+        CursorBack::new(self.clone(), from)
+    }
+
+    /// The memory it takes.
+    pub fn size(&self) -> PartSize {
+        let base_parts = [ARC_BYTES + size_of::<Base>(), self.base.arena.len()];
+        let directory = self.base.directory.allocations();
+        let base_bytes = base_parts.into_iter().chain(directory).map(allocated_bytes).sum();
+        let mut overlay_bytes = 0;
+        let overlay_entries =
+            self.overlay.measure(&self.base, |bytes| overlay_bytes += allocated_bytes(bytes));
+        PartSize { base_bytes, overlay_bytes, base_entries: self.base.entries, overlay_entries }
+    }
+}
+
+impl GlobalFilter for Part {
+    fn candidates(&self, query: &Query<'_>, codes: &mut Codes) {
+        self.candidates_traced(query, codes, &mut Untraced);
+    }
+}
+
+/// What an allocation of `bytes` takes: a size word before it, rounded to the allocator's grain.
+fn allocated_bytes(bytes: usize) -> u64 {
+    const SIZE_WORD: usize = 8;
+    const GRAIN: usize = 16;
+    const LEAST: usize = 32;
+    let taken = (bytes + SIZE_WORD).next_multiple_of(GRAIN).max(LEAST);
+    if bytes == 0 { 0 } else { taken as u64 }
+}
+
+/// Adds the keys of one flush to a part.
+pub struct Inserter {
+    part: Part,
+    overlay: OverlayInserter,
+    last: Option<Vec<u8>>,
+}
+
+impl Inserter {
+    /// Adds the next key. Requires: above all keys before.
+    pub fn push(&mut self, key: &[u8]) {
+        match &mut self.last {
+            Some(last) => {
+                assert!(last.as_slice() < key, "keys out of order: {last:?}, {key:?}");
+                last.clear();
+                last.extend_from_slice(key);
+            }
+            None => self.last = Some(key.to_vec()),
+        }
+        let spot = self.part.base.locate(key, &mut Untraced);
+        self.overlay.push(&self.part.base, &spot);
+    }
+
+    /// The part with the keys pushed. What the flush did not touch is shared with the old part.
+    pub fn finish(self) -> Part {
+        let overlay = self.overlay.finish(&self.part.base);
+        Part { overlay, ..self.part }
+    }
+}

@@ -1,0 +1,198 @@
+//! The overlay of a part: what was flushed since its base was built, as places in the base and flush numbers.
+//! ```text
+//! lists     below | group 0, group 1, ... group 15 | group 16 ...          | above
+//! chunks    [   ]   [                            ]   [             ] [     ]  [   ]
+//! root      one pointer per chunk; a flush makes a new root, which shares the chunks it does not touch
+//! ```
+//! Invariant: an overlay never changes; places are monotone in keys (see `base.rs`), so that the entries of all keys
+//! in a range lie between the places of its ends.
+
+use super::base::{BLOCKS_MAX, Base, EDGE_BITS, Spot};
+use super::chunk::{Chunk, Merger, Place};
+use crate::filter::Trace;
+use crate::shape::{Codes, FlushNumber, Span};
+use std::sync::Arc;
+
+/// Groups whose lists share a chunk.
+const CHUNK_LISTS: usize = 16;
+const _: () =
+    assert!((CHUNK_LISTS - 1) * BLOCKS_MAX <= u8::MAX as usize, "first buckets are bytes");
+
+/// Entries that one answer looks at before it says "all".
+const ENTRIES_ASKED_MAX: usize = 256;
+/// Chunks that one answer looks at before it says "all".
+const CHUNKS_ASKED_MAX: usize = 8;
+
+/// The chunks of all lists.
+#[derive(Clone)]
+pub(super) struct Overlay {
+    root: Arc<[Option<Arc<[u8]>>]>,
+}
+
+/// The chunk of a list, and its place there.
+#[inline]
+fn chunk_of(list: usize, list_count: usize) -> (usize, usize) {
+    let last = list_count - 1;
+    if list == 0 {
+        (0, 0)
+    } else if list < last {
+        (1 + (list - 1) / CHUNK_LISTS, (list - 1) % CHUNK_LISTS)
+    } else {
+        (1 + (last - 1).div_ceil(CHUNK_LISTS), 0)
+    }
+}
+
+/// The lists of a chunk.
+fn lists_of(chunk: usize, list_count: usize) -> std::ops::Range<usize> {
+    let last = list_count - 1;
+    if chunk == 0 {
+        return 0..1;
+    }
+    let first = 1 + (chunk - 1) * CHUNK_LISTS;
+    if first >= last { last..last + 1 } else { first..(first + CHUNK_LISTS).min(last) }
+}
+
+impl Overlay {
+    /// Without entries.
+    pub(super) fn empty(base: &Base) -> Self {
+        let (last, _) = chunk_of(base.list_count() - 1, base.list_count());
+        Overlay { root: vec![None; last + 1].into() }
+    }
+
+    #[inline]
+    fn chunk(&self, index: usize, base: &Base) -> Option<Chunk<'_>> {
+        let bytes = self.root[index].as_deref()?;
+        Some(Chunk::new(bytes, self.fraction_bits(index, base)))
+    }
+
+    #[inline]
+    fn fraction_bits(&self, chunk: usize, base: &Base) -> usize {
+        if chunk == 0 || chunk + 1 == self.root.len() { EDGE_BITS } else { base.fraction_bits }
+    }
+
+    /// The sizes of all allocations, and the number of entries.
+    pub(super) fn measure(&self, base: &Base, mut allocation: impl FnMut(usize)) -> u64 {
+        allocation(ARC_BYTES + size_of_val(&*self.root));
+        let mut entries = 0;
+        for index in 0..self.root.len() {
+            if let Some(chunk) = self.chunk(index, base) {
+                allocation(ARC_BYTES + self.root[index].as_deref().map_or(0, <[u8]>::len));
+                entries += chunk.len() as u64;
+            }
+        }
+        entries
+    }
+
+    /// Adds the codes of all entries from the place of `low` to that of `high`; no `high`: to the end.
+    #[inline]
+    pub(super) fn collect<T: Trace>(
+        &self,
+        base: &Base,
+        low: &Spot<'_>,
+        high: Option<&Spot<'_>>,
+        codes: &mut Codes,
+        trace: &mut T,
+    ) {
+        let lists = base.list_count();
+        let (first, first_list) = chunk_of(low.list, lists);
+        let (last, last_list) =
+            high.map_or((self.root.len() - 1, 0), |high| chunk_of(high.list, lists));
+        let mut asked = 0;
+        for index in first..=last {
+            trace.touch(&raw const self.root[index] as usize, size_of::<Option<Arc<[u8]>>>());
+            let Some(chunk) = self.chunk(index, base) else { continue };
+            let start =
+                if index == first { chunk.rank(place(low, first_list), false, trace) } else { 0 };
+            let end = match high {
+                Some(high) if index == last => chunk.rank(place(high, last_list), true, trace),
+                _ => chunk.len(),
+            };
+            asked += end.saturating_sub(start);
+            if asked > ENTRIES_ASKED_MAX || index - first > CHUNKS_ASKED_MAX {
+                codes.push_all();
+            }
+            if codes.is_all() {
+                return;
+            }
+            chunk.visit(start..end, trace, |_, span| codes.push(span));
+        }
+    }
+
+    /// The fraction and the code of the entries of a bucket, in order.
+    pub(super) fn for_each(
+        &self,
+        base: &Base,
+        (list, bucket): (usize, usize),
+        mut visit: impl FnMut(u64, Span),
+    ) {
+        let (index, list) = chunk_of(list, base.list_count());
+        if let Some(chunk) = self.chunk(index, base) {
+            let (start, end) = chunk.bucket(list, bucket);
+            chunk.visit(start..end, &mut crate::filter::Untraced, &mut visit);
+        }
+    }
+}
+
+/// The two counts before what an `Arc` holds.
+pub(super) const ARC_BYTES: usize = 2 * size_of::<usize>();
+
+#[inline]
+fn place(spot: &Spot<'_>, list: usize) -> Place {
+    Place { list: list as u8, bucket: spot.bucket as u8, fraction: spot.fraction }
+}
+
+/// Collects the places of one flush's keys, chunk by chunk.
+pub(super) struct OverlayInserter {
+    root: Vec<Option<Arc<[u8]>>>,
+    chunk: usize,
+    places: Vec<Place>,
+    merger: Merger,
+    flush: FlushNumber,
+}
+
+impl OverlayInserter {
+    /// Starts with the entries of `overlay`.
+    pub(super) fn new(overlay: &Overlay, flush: FlushNumber) -> Self {
+        let root = overlay.root.to_vec();
+        OverlayInserter { root, chunk: 0, places: Vec::new(), merger: Merger::default(), flush }
+    }
+
+    /// Adds an entry. Requires: not before the entries added before.
+    #[inline]
+    pub(super) fn push(&mut self, base: &Base, spot: &Spot<'_>) {
+        let (chunk, list) = chunk_of(spot.list, base.list_count());
+        if chunk != self.chunk {
+            assert!(chunk > self.chunk, "chunk {chunk} after {}", self.chunk);
+            self.merge(base);
+            self.chunk = chunk;
+        }
+        let place = place(spot, list);
+        debug_assert!(self.places.last().is_none_or(|last| *last <= place), "places out of order");
+        self.places.push(place);
+    }
+
+    fn merge(&mut self, base: &Base) {
+        if self.places.is_empty() {
+            return;
+        }
+        let edge = self.chunk == 0 || self.chunk + 1 == self.root.len();
+        let fraction_bits = if edge { EDGE_BITS } else { base.fraction_bits };
+        let lists = lists_of(self.chunk, base.list_count());
+        let mut first_buckets = [0; CHUNK_LISTS + 1];
+        for (place, list) in lists.clone().enumerate() {
+            first_buckets[place + 1] = first_buckets[place] + base.bucket_count(list);
+        }
+        let old = self.root[self.chunk].as_deref().map(|bytes| Chunk::new(bytes, fraction_bits));
+        let first_buckets = &first_buckets[..=lists.len()];
+        let merged =
+            self.merger.merge(old.as_ref(), first_buckets, fraction_bits, &self.places, self.flush);
+        self.root[self.chunk] = Some(merged);
+        self.places.clear();
+    }
+
+    /// The overlay with all entries.
+    pub(super) fn finish(mut self, base: &Base) -> Overlay {
+        self.merge(base);
+        Overlay { root: self.root.into() }
+    }
+}

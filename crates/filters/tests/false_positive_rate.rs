@@ -1,0 +1,105 @@
+//! How often a filter says "maybe" where nothing is, at a size that is measured too. Seeds are fixed; bounds are
+//! generous: `examples/grf_probe.rs` prints the figures of larger sets.
+
+use trommel_filters::{Codes, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query};
+
+const KEYS: usize = 200_000;
+const FLUSHES: usize = 20;
+const QUERIES: usize = 20_000;
+
+/// A generator: splitmix64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+fn uniform(random: &mut Random) -> u64 {
+    random.next() >> 14
+}
+
+/// Forty clusters whose widths differ by a factor of a million.
+fn clustered(random: &mut Random) -> u64 {
+    let cluster = random.next() % 40;
+    let centre = Random(cluster).next() >> 14;
+    let width = f64::from(1u32 << (11 + cluster / 2));
+    centre + (width * 4000.0 * random.unit().powi(3)) as u64
+}
+
+/// Nine of ten keys in the base, the others in equal flushes.
+fn part_of(keys: &[u64], options: &GrfOptions) -> Part {
+    let mut builder = PartBuilder::new(options);
+    let (base, flushed): (Vec<_>, Vec<_>) =
+        keys.iter().enumerate().partition(|(place, _)| place % 10 != 3);
+    base.iter().for_each(|(_, key)| builder.push(&key.to_be_bytes()));
+    let mut part = builder.finish(FlushNumber(7));
+    for flush in 0..FLUSHES {
+        let mut inserter = part.inserter(FlushNumber(7 + flush as u64));
+        flushed
+            .iter()
+            .skip(flush)
+            .step_by(FLUSHES)
+            .for_each(|(_, key)| inserter.push(&key.to_be_bytes()));
+        part = inserter.finish();
+    }
+    part
+}
+
+/// The share of empty ranges of a width (0: points), drawn as the keys are, for which the part says "maybe".
+fn rate(part: &Part, keys: &[u64], draw: fn(&mut Random) -> u64, width: u64) -> f64 {
+    let mut random = Random(99);
+    let (mut asked, mut positives) = (0, 0);
+    while asked < QUERIES {
+        let key = draw(&mut random);
+        let next = keys.partition_point(|&other| other < key);
+        if keys.get(next).is_some_and(|&other| other <= key + width) {
+            continue;
+        }
+        let (low, high) = (key.to_be_bytes(), (key + width).to_be_bytes());
+        let range = KeyRange::new(&low, Some(&high)).expect("not upside down");
+        let query = if width == 0 { Query::Point(&low) } else { Query::Range(range) };
+        let mut codes = Codes::new();
+        part.candidates(&query, &mut codes);
+        asked += 1;
+        positives += usize::from(!codes.is_empty());
+    }
+    f64::from(positives as u32) / asked as f64
+}
+
+fn assert_rates(draw: fn(&mut Random) -> u64, bits_per_key: f64, most: f64) {
+    let mut random = Random(1);
+    let mut keys: Vec<u64> = (0..KEYS).map(|_| draw(&mut random)).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let part = part_of(&keys, &GrfOptions { bits_per_key, size_ratio: 10 });
+    let size = part.size();
+    let bits = 8.0 * (size.base_bytes + size.overlay_bytes) as f64 / keys.len() as f64;
+    assert!(bits <= bits_per_key * 1.01, "{bits} bits per key, {size:?}");
+    assert!(bits >= bits_per_key * 0.9, "{bits} bits per key were left unused, {size:?}");
+    for width in [0, 64, 4096] {
+        let rate = rate(&part, &keys, draw, width);
+        assert!(rate <= most, "{rate} of empty queries of width {width}, {bits} bits per key");
+        assert!(rate > 0.0, "too good: do the queries reach the filter?");
+    }
+}
+
+#[test]
+fn uniform_keys() {
+    assert_rates(uniform, 12.0, 0.04);
+    assert_rates(uniform, 14.0, 0.012);
+}
+
+#[test]
+fn clustered_keys() {
+    assert_rates(clustered, 12.0, 0.055);
+    assert_rates(clustered, 14.0, 0.03);
+}

@@ -1,0 +1,558 @@
+//! The laws of the global range filter, against a twin too plain to be wrong.
+//! ```text
+//! Tree   base keys, flushes  ->  Part      the filter
+//!                            ->  Twin      key -> numbers of the flushes that have it
+//! ```
+//! The law: whatever the twin finds for a query, a code of the filter's answer contains its flush number; and a cursor
+//! gives such a code at or before the key. "No" is proof, "maybe" proves nothing.
+
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use trommel_filters::{
+    Codes, FlushNumber, GrfOptions, KeyRange, LineCounter, Part, PartBuilder, Query, Span,
+};
+
+type Key = Vec<u8>;
+type Twin = BTreeMap<Key, BTreeSet<u64>>;
+
+/// The flush number of all base keys, and the base's end.
+const BASE_FLUSH: u64 = 3;
+const BASE_END: FlushNumber = FlushNumber(4);
+
+fn options(bits_per_key: f64) -> GrfOptions {
+    GrfOptions { bits_per_key, size_ratio: 10 }
+}
+
+fn sorted(keys: impl IntoIterator<Item = Key>) -> Vec<Key> {
+    keys.into_iter().collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+fn base_of(options: &GrfOptions, keys: &[Key]) -> Part {
+    let mut builder = PartBuilder::new(options);
+    keys.iter().for_each(|key| builder.push(key));
+    builder.finish(if keys.is_empty() { FlushNumber(0) } else { BASE_END })
+}
+
+fn insert(part: &Part, flush: u64, keys: &[Key]) -> Part {
+    let mut inserter = part.inserter(FlushNumber(flush));
+    keys.iter().for_each(|key| inserter.push(key));
+    inserter.finish()
+}
+
+/// A part and its twin. Flush i of `flushes` has the number BASE_END + i.
+fn tree(bits_per_key: f64, base: &[Key], flushes: &[Vec<Key>]) -> (Part, Twin) {
+    let mut part = base_of(&options(bits_per_key), base);
+    let mut twin = Twin::new();
+    for key in base {
+        twin.entry(key.clone()).or_default().insert(BASE_FLUSH);
+    }
+    for (number, keys) in (BASE_END.0..).zip(flushes) {
+        part = insert(&part, number, keys);
+        for key in keys {
+            twin.entry(key.clone()).or_default().insert(number);
+        }
+    }
+    (part, twin)
+}
+
+fn answer(part: &Part, query: &Query<'_>) -> Codes {
+    let mut codes = Codes::new();
+    part.candidates(query, &mut codes);
+    codes
+}
+
+fn assert_point(part: &Part, twin: &Twin, key: &[u8]) {
+    let codes = answer(part, &Query::Point(key));
+    for &flush in twin.get(key).into_iter().flatten() {
+        let found = codes.may_meet(Span::of_flush(FlushNumber(flush)));
+        assert!(found, "lost flush {flush} of {key:?}: {codes:?}");
+    }
+}
+
+fn assert_range(part: &Part, twin: &Twin, lower: &[u8], upper: Option<&[u8]>) {
+    let Some(range) = KeyRange::new(lower, upper) else { return };
+    let codes = answer(part, &Query::Range(range));
+    let bound = upper.map_or(std::ops::Bound::Unbounded, std::ops::Bound::Included);
+    let inside = twin.range::<[u8], _>((std::ops::Bound::Included(lower), bound));
+    for (key, &flush) in
+        inside.flat_map(|(key, flushes)| flushes.iter().map(move |flush| (key, flush)))
+    {
+        let found = codes.may_meet(Span::of_flush(FlushNumber(flush)));
+        assert!(found, "lost flush {flush} of {key:?} in {lower:?}..={upper:?}: {codes:?}");
+    }
+}
+
+fn assert_delivered(delivered: &BTreeSet<Span>, key: &[u8], flushes: &BTreeSet<u64>) {
+    for &flush in flushes {
+        let met = delivered.iter().any(|code| code.meets(Span::of_flush(FlushNumber(flush))));
+        assert!(met, "no code of flush {flush} at or before {key:?}: {delivered:?}");
+    }
+}
+
+/// Walks all keys from `from` on; at each the codes of its flushes are there.
+fn assert_forward(part: &Part, twin: &Twin, from: &[u8]) {
+    let mut cursor = part.cursor(from);
+    let mut delivered = BTreeSet::new();
+    for (key, flushes) in twin.range(from.to_vec()..) {
+        while let Some(code) = cursor.next_at_most(Some(key)) {
+            delivered.insert(code);
+        }
+        assert_delivered(&delivered, key, flushes);
+    }
+    // Without a bound it comes to an end.
+    while cursor.next_at_most(None).is_some() {}
+    assert_eq!(cursor.next_at_most(None), None);
+}
+
+fn assert_backward(part: &Part, twin: &Twin, from: Option<&[u8]>) {
+    let mut cursor = part.cursor_back(from);
+    let mut delivered = BTreeSet::new();
+    let bound = from.map_or(std::ops::Bound::Unbounded, std::ops::Bound::Included);
+    for (key, flushes) in twin.range::<[u8], _>((std::ops::Bound::Unbounded, bound)).rev() {
+        while let Some(code) = cursor.next_at_least(Some(key)) {
+            delivered.insert(code);
+        }
+        assert_delivered(&delivered, key, flushes);
+    }
+    while cursor.next_at_least(None).is_some() {}
+    assert_eq!(cursor.next_at_least(None), None);
+}
+
+/// A key just above and one just below.
+fn neighbours(key: &[u8]) -> [Key; 4] {
+    let longer = [key, &[0]].concat();
+    let far = [key, &[0xff, 0xff]].concat();
+    let mut up = key.to_vec();
+    let mut down = key.to_vec();
+    if let Some(last) = up.last_mut() {
+        *last = last.saturating_add(1);
+    }
+    match down.last().copied() {
+        Some(0) => down.truncate(down.len() - 1),
+        Some(last) => *down.last_mut().expect("not empty") = last - 1,
+        None => {}
+    }
+    [longer, far, up, down]
+}
+
+/// A few keys of the twin, with their neighbours and the ends of the key space.
+fn probes(twin: &Twin, most: usize) -> Vec<Key> {
+    let step = (twin.len() / most).max(1);
+    let keys = twin.keys().step_by(step);
+    let near = keys.flat_map(|key| neighbours(key).into_iter().chain([key.clone()]));
+    sorted(near.chain([vec![], vec![0], vec![0xff; 9]]))
+}
+
+/// Every law, for a part and its twin.
+fn assert_laws(part: &Part, twin: &Twin) {
+    twin.keys().for_each(|key| assert_point(part, twin, key));
+    let keys: Vec<&Key> = twin.keys().collect();
+    for (place, key) in keys.iter().enumerate() {
+        for apart in [1, 2, 70] {
+            let upper = keys.get(place + apart).map(|key| key.as_slice());
+            assert_range(part, twin, key, upper);
+        }
+        let [longer, _, _, down] = neighbours(key);
+        assert_range(part, twin, &down, Some(&longer));
+    }
+    let probes = probes(twin, 12);
+    for (place, lower) in probes.iter().enumerate() {
+        assert_point(part, twin, lower);
+        for upper in &probes[place..] {
+            assert_range(part, twin, lower, Some(upper));
+        }
+        assert_range(part, twin, lower, None);
+    }
+    for from in probes.iter().step_by(probes.len() / 6 + 1) {
+        assert_forward(part, twin, from);
+        assert_backward(part, twin, Some(from));
+    }
+    assert_forward(part, twin, &[]);
+    assert_backward(part, twin, None);
+}
+
+fn assert_tree(base: &[Key], flushes: &[Vec<Key>]) {
+    for bits_per_key in [6.0, 12.0, 24.0] {
+        let (part, twin) = tree(bits_per_key, base, flushes);
+        assert_laws(&part, &twin);
+    }
+}
+
+/// A generator: xorshift64*.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+}
+
+fn number_key(number: u64) -> Key {
+    number.to_be_bytes().to_vec()
+}
+
+fn numbers(count: usize, mut draw: impl FnMut() -> u64) -> Vec<Key> {
+    sorted((0..count).map(|_| number_key(draw())))
+}
+
+/// Deals keys out: nine of ten to the base, the others to some flushes.
+fn deal(keys: &[Key], flush_count: u64, seed: u64) -> (Vec<Key>, Vec<Vec<Key>>) {
+    let mut random = Random(seed);
+    let (mut base, mut flushes) = (Vec::new(), vec![Vec::new(); flush_count as usize]);
+    for key in keys {
+        match random.below(10) {
+            0 => flushes[random.below(flush_count) as usize].push(key.clone()),
+            _ => base.push(key.clone()),
+        }
+    }
+    (base, flushes)
+}
+
+fn assert_dealt(keys: &[Key]) {
+    let (base, flushes) = deal(keys, 12, 5);
+    assert_tree(&base, &flushes);
+    assert_tree(keys, &[]);
+    assert_tree(&[], &flushes);
+}
+
+#[test]
+fn an_empty_part_holds_nothing() {
+    let part = Part::empty(&options(12.0));
+    assert!(answer(&part, &Query::Point(b"drum")).is_empty());
+    assert!(answer(&part, &Query::Range(KeyRange::all())).is_empty());
+    assert_eq!(part.cursor(b"").next_at_most(None), None);
+    assert_eq!(part.cursor_back(None).next_at_least(None), None);
+    assert_eq!(part.base_end(), FlushNumber(0));
+    assert_eq!((part.size().base_entries, part.size().overlay_entries), (0, 0));
+}
+
+#[test]
+fn one_key_is_found_wherever_it_is() {
+    for key in [&b""[..], b"\0", b"a", b"drumdrumdrum", &[0xff; 8], &[0xff; 40]] {
+        let keys = vec![key.to_vec()];
+        assert_tree(&keys, &[]);
+        assert_tree(&[], std::slice::from_ref(&keys));
+        assert_tree(&keys, &[keys.clone(), keys.clone()]);
+    }
+}
+
+#[test]
+fn keys_that_are_prefixes_of_each_other() {
+    let keys = [
+        "a",
+        "a\0",
+        "a\0\0",
+        "a\0b",
+        "ab",
+        "b",
+        "",
+        "\0",
+        "\0\0",
+        "abc",
+        "ab\0\0\0\0\0\0\0\0\0\0c",
+    ];
+    let keys = sorted(keys.iter().map(|key| key.as_bytes().to_vec()));
+    assert_dealt(&keys);
+    assert_tree(&keys, std::slice::from_ref(&keys));
+}
+
+#[test]
+fn uniform_numbers() {
+    let mut random = Random(1);
+    assert_dealt(&numbers(6000, || random.next() >> 14));
+}
+
+#[test]
+fn dense_numbers() {
+    assert_dealt(&sorted((0..5000).map(number_key)));
+    assert_dealt(&sorted((0..5000u64).map(|id| number_key(u64::MAX - id))));
+    assert_dealt(&sorted((0..2500u64).map(|id| (id as u32).to_be_bytes().to_vec())));
+}
+
+#[test]
+fn tight_clusters_far_apart() {
+    let mut random = Random(2);
+    let centres: Vec<u64> = (0..40).map(|_| random.next()).collect();
+    assert_dealt(&numbers(6000, || {
+        let width = 1 << random.below(30);
+        centres[random.below(40) as usize].wrapping_add(random.below(width))
+    }));
+}
+
+#[test]
+fn runs_of_zeros_and_ones() {
+    let zeros = (0..90).map(|len| vec![0; len]);
+    let ones = (0..90).map(|len| vec![0xff; len]);
+    let mixed = (0..90).map(|len| [vec![0xff; len], vec![0; 90 - len], vec![1]].concat());
+    assert_dealt(&sorted(zeros.chain(ones).chain(mixed)));
+}
+
+#[test]
+fn words_with_long_common_prefixes() {
+    let mut random = Random(3);
+    let word = |random: &mut Random| {
+        let path: String =
+            (0..random.below(6)).map(|_| format!("/node{}", random.below(4))).collect();
+        format!("https://example.org{path}/{}", random.below(500)).into_bytes()
+    };
+    assert_dealt(&sorted((0..4000).map(|_| word(&mut random))));
+    let mut keys = sorted((0..3000).map(|_| word(&mut random)));
+    keys.insert(0, b"ftp://a".to_vec());
+    assert_dealt(&keys);
+}
+
+#[test]
+fn groups_that_tie_in_their_first_eight_bytes() {
+    let mut random = Random(4);
+    let tenants = [&b"tenant-0"[..], b"tenant-1", b"tenant-1tenant-1", b"tenant-2"];
+    let key = |random: &mut Random| {
+        [tenants[random.below(4) as usize], &(random.next() >> 40).to_be_bytes()].concat()
+    };
+    assert_dealt(&sorted((0..8000).map(|_| key(&mut random))));
+}
+
+#[test]
+fn keys_up_to_64_kib() {
+    let long = |len: usize, last: u8| [vec![b'x'; len], vec![last]].concat();
+    let lens = [0, 1, 7, 8, 9, 100, 4000, 20_000, 65_000, 65_535];
+    let keys = sorted(lens.iter().flat_map(|&len| [long(len, 0), long(len, 1), long(len, 0xff)]));
+    let (base, flushes) = deal(&keys, 3, 6);
+    let (part, twin) = tree(12.0, &base, &flushes);
+    assert_laws(&part, &twin);
+    let (part, twin) = tree(12.0, &keys, &[]);
+    assert_laws(&part, &twin);
+}
+
+#[test]
+fn many_long_keys_that_share_much() {
+    let mut random = Random(8);
+    let stem: Key = (0..3000).map(|_| random.next() as u8).collect();
+    let keys = sorted((0..700).map(|_| {
+        let len = random.below(3000) as usize;
+        [&stem[..len], &random.next().to_be_bytes()[..random.below(9) as usize]].concat()
+    }));
+    let (base, flushes) = deal(&keys, 5, 6);
+    let (part, twin) = tree(12.0, &base, &flushes);
+    assert_laws(&part, &twin);
+}
+
+#[test]
+fn keys_appended_above_and_below_the_base() {
+    let base: Vec<Key> = (10_000..12_000).map(number_key).collect();
+    let above: Vec<Vec<Key>> =
+        (0..6).map(|i| (12_000 + i * 300..12_300 + i * 300).map(number_key).collect()).collect();
+    let below: Vec<Vec<Key>> =
+        (0..6).map(|i| (9_700 - i * 300..10_000 - i * 300).map(number_key).collect()).collect();
+    assert_tree(&base, &above);
+    assert_tree(&base, &below);
+    assert_tree(&base, &[above.concat(), sorted(below.concat())]);
+    let far: Vec<Key> = (40..64).map(|bit| number_key(1 << bit)).collect();
+    assert_tree(&base, &[far, vec![vec![], vec![0xff; 20]]]);
+}
+
+#[test]
+fn appended_ids_are_told_apart() {
+    let base: Vec<Key> = (10_000..12_000).map(number_key).collect();
+    let appended: Vec<Key> = (12_000..14_000).filter(|id| id % 2 == 0).map(number_key).collect();
+    let (part, _) = tree(12.0, &base, &[appended]);
+    for id in (12_000..14_000).filter(|id| id % 2 == 1) {
+        assert!(answer(&part, &Query::Point(&number_key(id))).is_empty(), "{id}");
+    }
+}
+
+// Pitfalls that a prototype met.
+
+#[test]
+fn a_range_from_after_the_last_cell_of_a_block_into_the_gap_before_the_next() {
+    let mut random = Random(9);
+    let keys = numbers(3000, || random.next());
+    let (base, flushes) = deal(&keys, 4, 11);
+    let (part, twin) = tree(12.0, &base, &flushes);
+    for pair in base.windows(2) {
+        let [_, _, from, _] = neighbours(&pair[0]);
+        let [_, _, _, to] = neighbours(&pair[1]);
+        assert_range(&part, &twin, &from, Some(&to));
+    }
+}
+
+#[test]
+fn keys_past_their_groups_common_prefix() {
+    // Two dense groups far apart; the flushes fill the space between them.
+    let dense = |from: u64| (from..from + 2000).map(number_key);
+    let base: Vec<Key> = dense(1 << 40).chain(dense(1 << 50)).collect();
+    let between: Vec<Key> = (0..2000).map(|i| number_key((1 << 40) + (i << 39))).collect();
+    assert_tree(&base, &[sorted(between)]);
+}
+
+#[test]
+fn the_last_cell_of_the_last_block_has_an_end() {
+    let base: Vec<Key> = (0..130).map(|i| number_key(i << 20)).collect();
+    let above: Vec<Key> = (129..400).map(|i| number_key((i << 20) + 5)).collect();
+    assert_tree(&base, &[above]);
+}
+
+#[test]
+fn shifts_by_a_whole_word_and_skips_beyond_one() {
+    // Neighbours that share all but the last bit, and neighbours that share nothing.
+    let far = |i: u64| number_key(i << 57);
+    let pair = |i: u64| number_key((i << 57) | 1);
+    assert_tree(&sorted((0..128).flat_map(|i| [far(i), pair(i)])), &[]);
+    let deep = |len: usize| [vec![0x55; len], vec![0xaa; 3]].concat();
+    assert_tree(&sorted((0..100).map(|len| deep(len * 11))), &[]);
+}
+
+#[test]
+fn a_key_flushed_twice_has_both_codes_and_one_flush_has_one_entry() {
+    let keys: Vec<Key> = (0..100).map(|i| number_key(i * 1000)).collect();
+    let (part, twin) = tree(12.0, &[], &[keys.clone(), keys.clone()]);
+    assert_laws(&part, &twin);
+    assert_eq!(part.size().overlay_entries, 200);
+    assert_eq!(insert(&part, BASE_END.0, &keys).size().overlay_entries, 200, "inserted again");
+}
+
+#[test]
+fn zero_extended_duplicates_are_one_cell_and_counted() {
+    let keys = sorted([&b"a"[..], b"a\0", b"a\0\0"].map(<[u8]>::to_vec));
+    let (part, twin) = tree(12.0, &keys, &[]);
+    assert_laws(&part, &twin);
+    assert_eq!(part.size().base_entries, 3);
+    assert!(answer(&part, &Query::Point(b"b")).is_empty());
+}
+
+// Codes, sharing, and wide answers.
+
+#[test]
+fn an_old_part_answers_as_before() {
+    let mut random = Random(12);
+    let base = numbers(5000, || random.next());
+    let part = base_of(&options(12.0), &base);
+    let size = part.size();
+    let asked = numbers(2000, || random.next());
+    let spans = |part: &Part| -> Vec<Vec<Span>> {
+        asked.iter().map(|key| answer(part, &Query::Point(key)).as_slice().to_vec()).collect()
+    };
+    let before = spans(&part);
+    let newer = insert(&part, 9, &asked);
+    assert_eq!(spans(&part), before);
+    assert_eq!(part.size(), size);
+    let entries = newer.size().overlay_entries;
+    assert!((1900..=2000).contains(&entries), "{entries}: a few keys may share a place");
+    assert_ne!(spans(&newer), before);
+}
+
+#[test]
+fn flush_numbers_far_apart_and_out_of_order_are_kept() {
+    let keys: Vec<Key> = (0..300).map(|i| number_key(i << 30)).collect();
+    let numbers = [1 << 40, 7, 1 << 60, 8, u64::MAX - 1, 9, (1 << 24) + 6, (1 << 24) + 7, 5];
+    let base: Vec<Key> = (0..200).map(|i| number_key(i << 31)).collect();
+    for base in [&[][..], &base] {
+        let mut part = base_of(&options(12.0), base);
+        let mut twin: Twin = base.iter().map(|key| (key.clone(), [BASE_FLUSH].into())).collect();
+        for (place, number) in numbers.into_iter().enumerate() {
+            let some: Vec<Key> = keys.iter().skip(place).step_by(5).cloned().collect();
+            part = insert(&part, number, &some);
+            for key in some {
+                twin.entry(key).or_default().insert(number);
+            }
+        }
+        assert_laws(&part, &twin);
+    }
+}
+
+#[test]
+fn a_list_may_grow_without_bound() {
+    let base: Vec<Key> = (0..100).map(|i| number_key(i << 50)).collect();
+    let flushes: Vec<Vec<Key>> = (0..30)
+        .map(|i| (0..3000).map(|j| number_key((3 << 50) + (j * 30 + i) * 7)).collect())
+        .collect();
+    let (part, twin) = tree(12.0, &base, &flushes);
+    twin.keys().step_by(7).for_each(|key| assert_point(&part, &twin, key));
+    assert_forward(&part, &twin, &number_key(3 << 50));
+    assert_backward(&part, &twin, None);
+}
+
+#[test]
+fn a_wide_range_is_answered_with_all() {
+    let mut random = Random(13);
+    let (base, flushes) = deal(&numbers(20_000, || random.next()), 30, 4);
+    let (part, _) = tree(12.0, &base, &flushes);
+    assert!(answer(&part, &Query::Range(KeyRange::all())).is_all());
+}
+
+#[test]
+fn a_trace_sees_the_lines_of_a_probe() {
+    let mut random = Random(14);
+    let (base, flushes) = deal(&numbers(50_000, || random.next()), 10, 4);
+    let (part, _) = tree(12.0, &base, &flushes);
+    let mut lines = LineCounter::default();
+    let (mut total, asked) = (0, 500);
+    for key in numbers(asked, || random.next()) {
+        let (mut traced, query) = (Codes::new(), Query::Point(&key));
+        part.candidates_traced(&query, &mut traced, &mut lines);
+        assert_eq!(traced.as_slice(), answer(&part, &query).as_slice());
+        total += lines.take();
+    }
+    let mean = total as f64 / asked as f64;
+    assert!((4.0..20.0).contains(&mean), "{mean} lines a probe");
+}
+
+#[test]
+fn the_builder_tells_its_peak() {
+    let mut builder = PartBuilder::new(&options(12.0));
+    (0..100_000u64).for_each(|i| builder.push(&number_key(i * i)));
+    let peak = builder.peak_bytes() as u64;
+    let size = builder.finish(BASE_END).size();
+    assert!(peak >= size.base_bytes / 2, "{peak} {size:?}");
+}
+
+#[test]
+#[should_panic(expected = "out of order")]
+fn flushed_keys_out_of_order_are_our_mistake() {
+    let mut inserter = Part::empty(&options(12.0)).inserter(FlushNumber(1));
+    inserter.push(b"b");
+    inserter.push(b"b");
+}
+
+fn small_alphabet() -> impl Strategy<Value = Key> {
+    let byte = prop_oneof![Just(0u8), Just(1), Just(0x7f), Just(0x80), Just(0xff)];
+    prop::collection::vec(byte, 0..12)
+}
+
+fn near_numbers() -> impl Strategy<Value = Key> {
+    (0u64..4, 0u64..300).prop_map(|(high, low)| number_key(high << 40 | low))
+}
+
+fn check_random(base: Vec<Key>, flushes: Vec<Vec<Key>>, bits_per_key: f64) {
+    let flushes: Vec<Vec<Key>> = flushes.into_iter().map(sorted).collect();
+    let (part, twin) = tree(bits_per_key, &sorted(base), &flushes);
+    assert_laws(&part, &twin);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn keys_of_few_letters(
+        base in prop::collection::vec(small_alphabet(), 0..300),
+        flushes in prop::collection::vec(prop::collection::vec(small_alphabet(), 0..60), 0..5),
+        bits_per_key in 5.0..20.0,
+    ) {
+        check_random(base, flushes, bits_per_key);
+    }
+
+    #[test]
+    fn numbers_close_together(
+        base in prop::collection::vec(near_numbers(), 0..400),
+        flushes in prop::collection::vec(prop::collection::vec(near_numbers(), 0..60), 0..5),
+        bits_per_key in 5.0..20.0,
+    ) {
+        check_random(base, flushes, bits_per_key);
+    }
+}

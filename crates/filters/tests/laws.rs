@@ -1,0 +1,296 @@
+//! The laws of every filter that is kept as bytes, against a twin too plain to be wrong.
+//! ```text
+//! keys (sorted, with repeats) ─┬─> filter ──> maybe or no ─┐
+//!                              └─> BTreeSet ─> yes or no ──┴─> "no" only where the twin says no
+//!
+//! image damaged in    what must happen
+//! its length          an error
+//! its structure       an error (whoever reads the image checks the counts and tags)
+//! its payload         no panic; the answers are wrong, so whoever stores an image keeps a checksum
+//! ```
+//! Invariant: a law names no filter. A new filter adds one line to `FILTERS`.
+
+use std::collections::BTreeSet;
+use std::hint::black_box;
+use std::ops::Bound::{Included, Unbounded};
+
+use proptest::prelude::*;
+use trommel_filters::{BlockedBloom, BlockedBloomBuilder, Corrupt, KeyRange, PointFilter};
+
+type Key = Vec<u8>;
+
+/// A filter of one run, as the laws see it. A filter for single keys says "maybe" to every wider range.
+trait Answers {
+    fn may_contain(&self, key: &[u8]) -> bool;
+    fn may_overlap(&self, range: &KeyRange<'_>) -> bool;
+}
+
+/// A filter for single keys, asked for ranges too.
+struct Points<F>(F);
+
+impl<F: PointFilter> Answers for Points<F> {
+    fn may_contain(&self, key: &[u8]) -> bool {
+        self.0.may_contain(key)
+    }
+
+    fn may_overlap(&self, range: &KeyRange<'_>) -> bool {
+        range.upper() != Some(range.lower()) || self.0.may_contain(range.lower())
+    }
+}
+
+/// One kind of filter: how its image is made and read.
+struct Maker {
+    name: &'static str,
+    /// The image of the filter of sorted keys, repeats allowed.
+    build: fn(&[Key]) -> Vec<u8>,
+    read: fn(Vec<u8>) -> Result<Box<dyn Answers>, Corrupt>,
+    /// How many bytes at the end of an image are structure: any flipped bit there is an error.
+    structure_bytes: usize,
+}
+
+/// Every filter there is, at several sizes: the more bits, the more of its code is used.
+const FILTERS: [Maker; 3] = [
+    Maker { name: "blocked-bloom, 1 bit", build: bloom::<1>, read: read_bloom, structure_bytes: 8 },
+    Maker {
+        name: "blocked-bloom, 10 bits",
+        build: bloom::<10>,
+        read: read_bloom,
+        structure_bytes: 8,
+    },
+    Maker {
+        name: "blocked-bloom, 40 bits",
+        build: bloom::<40>,
+        read: read_bloom,
+        structure_bytes: 8,
+    },
+];
+
+fn bloom<const BITS_PER_KEY: u8>(keys: &[Key]) -> Vec<u8> {
+    let mut builder = BlockedBloomBuilder::new();
+    keys.iter().for_each(|key| builder.add(key));
+    builder.finish(f64::from(BITS_PER_KEY))
+}
+
+fn read_bloom(image: Vec<u8>) -> Result<Box<dyn Answers>, Corrupt> {
+    Ok(Box::new(Points(BlockedBloom::read(image)?)))
+}
+
+/// A fixed, evenly spread sequence (SplitMix64), so that every run asks the same.
+fn spread(n: u64) -> u64 {
+    let mixed = (n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+fn numbers(numbers: impl Iterator<Item = u64>) -> Vec<Key> {
+    numbers.map(|number| number.to_be_bytes().to_vec()).collect()
+}
+
+/// Keys that have hurt filters, by name. Unsorted; some repeat.
+fn families() -> Vec<(&'static str, Vec<Key>)> {
+    let runs_of = |byte: u8| (0..200).map(move |len| vec![byte; len]);
+    let text = b"a sieve that turns, one drum, many sizes of grain";
+    let long = |kib: u64| {
+        let words = (0..kib * 128).flat_map(move |n| spread(kib << 32 | n).to_le_bytes());
+        words.collect::<Key>()
+    };
+    let mut long_keys: Vec<Key> = [1, 2, 7, 33, 64].map(long).to_vec();
+    long_keys.extend(long_keys.clone().into_iter().map(|mut key| {
+        key.pop();
+        key
+    }));
+    vec![
+        ("no key", vec![]),
+        ("one key", vec![b"drum".to_vec()]),
+        ("the empty key", vec![vec![]]),
+        ("the empty key and its successor", vec![vec![], vec![0]]),
+        ("runs of 0x00 and 0xff", runs_of(0).chain(runs_of(0xff)).collect()),
+        ("prefixes of each other", (0..text.len()).map(|len| text[..len].to_vec()).collect()),
+        ("repeats", numbers((0..3000).map(|n| n / 7))),
+        ("dense ids", numbers(1_000_000..1_005_000)),
+        ("clusters", numbers((0..5000).map(|n| (spread(n % 50) & !0xf_ffff) | spread(n) % 2000))),
+        ("uniform", numbers((0..5000).map(spread))),
+        ("the ends of the key space", numbers([0, 1, u64::MAX - 1, u64::MAX].into_iter())),
+        ("keys of 1 to 64 KiB", long_keys),
+    ]
+}
+
+fn sorted(mut keys: Vec<Key>) -> Vec<Key> {
+    keys.sort();
+    keys
+}
+
+fn read(maker: &Maker, image: &[u8]) -> Box<dyn Answers> {
+    (maker.read)(image.to_vec()).unwrap_or_else(|error| panic!("{}: {error}", maker.name))
+}
+
+/// Keys in, between and around the stored ones: each key, its neighbours, prefixes and extensions.
+fn probes(keys: &BTreeSet<Key>) -> Vec<Key> {
+    let step = keys.len().div_ceil(400).max(1);
+    let mut probes: Vec<Key> = vec![vec![], vec![0], vec![0xff; 9], vec![0x7f; 8]];
+    for key in keys.iter().step_by(step) {
+        probes.push(key.clone());
+        probes.push([key, &[0][..]].concat());
+        probes.push(key[..key.len() / 2].to_vec());
+        if let Some((last, head)) = key.split_last() {
+            probes.push([head, &[last.wrapping_add(1)]].concat());
+            probes.push([head, &[last.wrapping_sub(1), 0xff]].concat());
+        }
+    }
+    probes
+}
+
+/// Closed ranges from each probe: to itself, to near and far ones, to the end of the key space.
+fn ranges(probes: &[Key]) -> Vec<(&[u8], Option<&[u8]>)> {
+    let far = probes.len() / 2;
+    let pairs = probes.iter().enumerate().flat_map(|(at, lower)| {
+        let uppers = [at, at + 1, at + 7, at + far].map(|other| &probes[other % probes.len()]);
+        let bounded = uppers.map(|upper| (lower.min(upper), Some(&lower.max(upper)[..])));
+        bounded.map(|(lower, upper)| (&lower[..], upper)).into_iter().chain([(&lower[..], None)])
+    });
+    pairs.collect()
+}
+
+fn no_key_is_lost(maker: &Maker, filter: &dyn Answers, keys: &BTreeSet<Key>) {
+    for key in keys {
+        assert!(filter.may_contain(key), "{} lost {}", maker.name, key.escape_ascii());
+    }
+}
+
+fn no_means_absent(maker: &Maker, filter: &dyn Answers, keys: &BTreeSet<Key>) {
+    let probes = probes(keys);
+    for key in &probes {
+        let lost = keys.contains(key) && !filter.may_contain(key);
+        assert!(!lost, "{} lost {}", maker.name, key.escape_ascii());
+    }
+    for (lower, upper) in ranges(&probes) {
+        let range = KeyRange::new(lower, upper).expect("the lesser bound first");
+        let mut from_lower = keys.range::<[u8], _>((Included(lower), Unbounded));
+        let present = from_lower.next().is_some_and(|key| range.covers(key));
+        assert!(filter.may_overlap(&range) || !present, "{} lost a key in {range:?}", maker.name);
+    }
+}
+
+fn the_laws_hold(maker: &Maker, keys: Vec<Key>) {
+    let keys = sorted(keys);
+    let image = (maker.build)(&keys);
+    let filter = read(maker, &image);
+    let twin: BTreeSet<Key> = keys.iter().cloned().collect();
+    no_key_is_lost(maker, &*filter, &twin);
+    no_means_absent(maker, &*filter, &twin);
+    let distinct: Vec<Key> = twin.into_iter().collect();
+    assert_eq!(image, (maker.build)(&distinct), "{}: a repeated key changes the image", maker.name);
+}
+
+#[test]
+fn no_family_of_keys_loses_one() {
+    for maker in &FILTERS {
+        families().into_iter().for_each(|(_, keys)| the_laws_hold(maker, keys));
+    }
+}
+
+#[test]
+fn a_filter_of_no_keys_says_no() {
+    for maker in &FILTERS {
+        let filter = read(maker, &(maker.build)(&[]));
+        let all = probes(&BTreeSet::from([b"drum".to_vec()]));
+        assert!(all.iter().all(|key| !filter.may_contain(key)), "{}", maker.name);
+    }
+}
+
+#[test]
+fn a_filter_earns_its_bits() {
+    let keys = sorted(numbers((0..5000).map(spread)));
+    let absent = numbers((5000..10_000).map(spread));
+    for maker in &FILTERS {
+        let filter = read(maker, &(maker.build)(&keys));
+        let refuted = absent.iter().filter(|key| !filter.may_contain(key)).count();
+        assert!(refuted > absent.len() / 4, "{} refuted {refuted}", maker.name);
+    }
+}
+
+/// decode(encode(f)) = f, seen from outside: what is read twice answers alike, and answers as when built
+/// from the same keys again.
+#[test]
+fn what_is_read_answers_alike() {
+    for maker in &FILTERS {
+        for (family, keys) in families() {
+            let keys = sorted(keys);
+            let image = (maker.build)(&keys);
+            assert_eq!(image, (maker.build)(&keys), "{}, {family}: two images", maker.name);
+            let (first, second) = (read(maker, &image), read(maker, &image));
+            for probe in probes(&keys.into_iter().collect()) {
+                assert_eq!(first.may_contain(&probe), second.may_contain(&probe), "{}", maker.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_truncated_or_extended_image_is_an_error() {
+    for maker in &FILTERS {
+        for (family, keys) in families() {
+            let image = (maker.build)(&sorted(keys));
+            for len in (0..image.len()).filter(|len| image.len() < 3000 || len % 61 < 3) {
+                let error = (maker.read)(image[..len].to_vec()).err();
+                let at =
+                    error.unwrap_or_else(|| panic!("{}, {family}: cut to {len}", maker.name)).at;
+                assert!(at <= len, "{}: an error at {at}, beyond {len} bytes", maker.name);
+            }
+            for extra in [1, 8, 56, 64] {
+                let longer = [&image[..], &vec![0; extra][..]].concat();
+                assert!((maker.read)(longer).is_err(), "{}, {family}: {extra} more", maker.name);
+            }
+            let doubled = [&image[..], &image[..]].concat();
+            assert!((maker.read)(doubled).is_err(), "{}, {family}: twice", maker.name);
+        }
+    }
+}
+
+#[test]
+fn a_flipped_bit_is_an_error_in_the_structure_and_no_panic_elsewhere() {
+    for maker in &FILTERS {
+        let keys = sorted(numbers((0..300).map(spread)));
+        let image = (maker.build)(&keys);
+        let structure_at = image.len() - maker.structure_bytes;
+        for bit in 0..image.len() * 8 {
+            let mut damaged = image.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            let result = (maker.read)(damaged);
+            assert!(result.is_err() || bit / 8 < structure_at, "{}: bit {bit} flipped", maker.name);
+            if let Ok(filter) = result {
+                keys.iter().for_each(|key| {
+                    black_box(filter.may_contain(key));
+                });
+            }
+        }
+    }
+}
+
+/// Few letters, so that keys are prefixes and neighbours of each other all the time.
+fn crowded_keys() -> impl Strategy<Value = Vec<Key>> {
+    let letter = prop_oneof![Just(0u8), Just(1), Just(b'a'), Just(0xfe), Just(0xff)];
+    prop::collection::vec(prop::collection::vec(letter, 0..12), 0..300)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+
+    #[test]
+    fn crowded_keys_are_not_lost(keys in crowded_keys()) {
+        FILTERS.iter().for_each(|maker| the_laws_hold(maker, keys.clone()));
+    }
+
+    #[test]
+    fn any_bytes_read_as_a_filter_or_an_error(
+        image in prop::collection::vec(any::<u8>(), 0..400),
+        key in prop::collection::vec(any::<u8>(), 0..20),
+    ) {
+        for maker in &FILTERS {
+            if let Ok(filter) = (maker.read)(image.clone()) {
+                black_box(filter.may_contain(&key));
+            }
+        }
+    }
+}

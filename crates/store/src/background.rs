@@ -1,0 +1,289 @@
+//! Who flushes and merges, and when: the same jobs by threads or step by step.
+//! ```text
+//! next_job -> FlushTask | MergeTask -> run_step ... run_step -> installed
+//! ```
+//! Invariants: one flush and one merge run at a time, and a flush never waits for a merge. A failed
+//! flush keeps its number and holds later ones back until it is tried again (ordering rule 1).
+
+use std::time::Duration;
+
+use crate::compaction::{MergeJob, merge_all, pick};
+use crate::core::Core;
+use crate::error::{Error, Result};
+use crate::flush::FlushTask;
+use crate::merging::MergeTask;
+use crate::options::{Background, Sync};
+use crate::sync::{Arc, Ordering, lock, wait, wait_for};
+
+/// Time after which failed work is tried again; doubled with each failure.
+const RETRY_FIRST: Duration = Duration::from_millis(50);
+const RETRY_LONGEST: Duration = Duration::from_secs(10);
+
+/// What is being done, and what went wrong.
+#[derive(Default)]
+pub(crate) struct Work {
+    /// Tasks between two steps. A task that someone is working on is not here, but marked busy.
+    flush: Lane<FlushTask>,
+    merge: Lane<MergeTask>,
+    /// Someone asked for everything to be merged into one run.
+    merge_everything: bool,
+    stopping: bool,
+}
+
+/// One kind of work: at most one task of it at a time.
+struct Lane<T> {
+    task: Option<T>,
+    busy: bool,
+    /// The last failure, until a task succeeds.
+    failure: Option<String>,
+}
+
+impl<T> Default for Lane<T> {
+    fn default() -> Self {
+        Lane { task: None, busy: false, failure: None }
+    }
+}
+
+/// The two kinds of work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Flush,
+    Merge,
+}
+
+impl Core {
+    /// Runs one step of a flush if one is due, else one of a merge. False: nothing is due.
+    pub(crate) fn step(&self) -> Result<bool> {
+        Ok(self.run_step(Kind::Flush)? || self.run_step(Kind::Merge)?)
+    }
+
+    /// One step of a flush. False: none is due.
+    pub(crate) fn flush_step(&self) -> Result<bool> {
+        self.run_step(Kind::Flush)
+    }
+
+    /// One step of one kind of work. False: there is none, or someone else is at it.
+    fn run_step(&self, kind: Kind) -> Result<bool> {
+        let done = match kind {
+            Kind::Flush => {
+                let Some(mut task) = self.take_flush() else { return Ok(false) };
+                let done = task.step(self);
+                lock(&self.work).flush.put_back(task, &done);
+                if matches!(done, Ok(true)) {
+                    self.counters.flushes.fetch_add(1, Ordering::Relaxed);
+                }
+                done
+            }
+            Kind::Merge => {
+                let Some(mut task) = self.take_merge()? else { return Ok(false) };
+                let done = task.step(self);
+                lock(&self.work).merge.put_back(task, &done);
+                if matches!(done, Ok(true)) {
+                    self.counters.merges.fetch_add(1, Ordering::Relaxed);
+                }
+                done
+            }
+        };
+        self.work_changed.notify_all();
+        done.map(|_| true)
+    }
+
+    fn take_flush(&self) -> Option<FlushTask> {
+        let mut work = lock(&self.work);
+        if work.flush.busy {
+            return None;
+        }
+        let oldest = || self.current.pin().sealed.last().map(Arc::clone).map(FlushTask::new);
+        let task = work.flush.task.take().or_else(oldest)?;
+        work.flush.busy = true;
+        Some(task)
+    }
+
+    fn take_merge(&self) -> Result<Option<MergeTask>> {
+        let mut work = lock(&self.work);
+        if work.merge.busy {
+            return Ok(None);
+        }
+        if let Some(task) = work.merge.task.take() {
+            work.merge.busy = true;
+            return Ok(Some(task));
+        }
+        let Some(job) = self.next_merge(&work) else { return Ok(None) };
+        work.merge_everything = false;
+        work.merge.busy = true;
+        drop(work);
+        MergeTask::new(self, job).map(Some).inspect_err(|error| {
+            let mut work = lock(&self.work);
+            (work.merge.busy, work.merge.failure) = (false, Some(error.to_string()));
+        })
+    }
+
+    fn next_merge(&self, work: &Work) -> Option<MergeJob> {
+        let layout = Arc::clone(&self.current.pin().layout);
+        if work.merge_everything {
+            return Some(merge_all(&layout));
+        }
+        pick(&layout, self.shelf.options.size_ratio)
+    }
+
+    fn is_due(&self, kind: Kind, work: &Work) -> bool {
+        match kind {
+            Kind::Flush => work.flush.task.is_some() || !self.current.pin().sealed.is_empty(),
+            Kind::Merge => work.merge.task.is_some() || self.next_merge(work).is_some(),
+        }
+    }
+
+    /// Tells the threads that there may be work.
+    pub(crate) fn work_appeared(&self) {
+        drop(lock(&self.work));
+        self.work_changed.notify_all();
+    }
+
+    /// Waits until fewer than `limit` sealed memtables are left, or flushing has failed.
+    pub(crate) fn wait_for_flushes(&self, limit: usize) -> Result<()> {
+        let crowded = || self.current.pin().sealed.len() >= limit;
+        if !crowded() {
+            return Ok(());
+        }
+        let start = self.env.clock.now();
+        let mut work = lock(&self.work);
+        while crowded() {
+            if let Some(cause) = &work.flush.failure {
+                return Err(Error::Stopped { cause: cause.clone() });
+            }
+            if work.stopping {
+                return Err(Error::Stopped { cause: "the store is being closed".into() });
+            }
+            work = wait(&self.work_changed, work);
+        }
+        drop(work);
+        self.counters.stalled(self.env.clock.now().saturating_sub(start));
+        Ok(())
+    }
+
+    /// Has all sealed memtables flushed: by the threads, or here.
+    pub(crate) fn flush_sealed(&self) -> Result<()> {
+        match self.shelf.options.background {
+            Background::Stepped => {
+                while self.run_step(Kind::Flush)? {}
+                Ok(())
+            }
+            Background::Threads(_) => {
+                lock(&self.work).flush.failure = None;
+                self.work_changed.notify_all();
+                self.wait_for_flushes(1)
+            }
+        }
+    }
+
+    /// Has all due work done: by the threads, or here.
+    pub(crate) fn settle(&self) -> Result<()> {
+        match self.shelf.options.background {
+            Background::Stepped => {
+                while self.step()? {}
+                Ok(())
+            }
+            Background::Threads(_) => self.wait_until_idle(),
+        }
+    }
+
+    fn wait_until_idle(&self) -> Result<()> {
+        let mut work = lock(&self.work);
+        loop {
+            if let Some(cause) = work.flush.failure.as_ref().or(work.merge.failure.as_ref()) {
+                return Err(Error::Stopped { cause: cause.clone() });
+            }
+            let busy = work.flush.busy || work.merge.busy;
+            if !busy && !self.is_due(Kind::Flush, &work) && !self.is_due(Kind::Merge, &work) {
+                return Ok(());
+            }
+            work = wait(&self.work_changed, work);
+        }
+    }
+
+    /// Has everything merged into one run.
+    pub(crate) fn merge_everything(&self) -> Result<()> {
+        if self.current.pin().runs.is_empty() {
+            return Ok(());
+        }
+        let mut work = lock(&self.work);
+        (work.merge_everything, work.merge.failure) = (true, None);
+        drop(work);
+        self.work_changed.notify_all();
+        self.settle()
+    }
+
+    /// What stops flushes or merges, if something does.
+    pub(crate) fn failure(&self) -> Option<String> {
+        let work = lock(&self.work);
+        work.flush.failure.clone().or_else(|| work.merge.failure.clone())
+    }
+
+    /// Tells the threads to end after their present step.
+    pub(crate) fn stop(&self) {
+        lock(&self.work).stopping = true;
+        self.work_changed.notify_all();
+    }
+
+    /// A background thread's life.
+    fn work_loop(&self, kind: Kind) {
+        let mut retry = RETRY_FIRST;
+        loop {
+            match self.run_step(kind) {
+                Ok(true) => retry = RETRY_FIRST,
+                Ok(false) => self.sleep_until_due(kind),
+                Err(_) => {
+                    let work = lock(&self.work);
+                    if !work.stopping {
+                        drop(wait_for(&self.work_changed, work, retry));
+                    }
+                    retry = (retry * 2).min(RETRY_LONGEST);
+                }
+            }
+            if lock(&self.work).stopping {
+                return;
+            }
+        }
+    }
+
+    fn sleep_until_due(&self, kind: Kind) {
+        let mut work = lock(&self.work);
+        while !work.stopping && !self.is_due(kind, &work) {
+            match self.shelf.options.sync {
+                Sync::Interval(time) if kind == Kind::Flush => {
+                    drop(wait_for(&self.work_changed, work, time));
+                    self.commit.sync_if_free(self);
+                    work = lock(&self.work);
+                }
+                _ => work = wait(&self.work_changed, work),
+            }
+        }
+    }
+}
+
+impl<T> Lane<T> {
+    /// After a step: a task that is not done goes on, one that failed begins anew.
+    fn put_back(&mut self, task: T, done: &Result<bool>) {
+        self.busy = false;
+        match done {
+            Ok(true) => self.failure = None,
+            Ok(false) => self.task = Some(task),
+            Err(error) => self.failure = Some(error.to_string()),
+        }
+    }
+}
+
+/// Starts the threads that the options ask for.
+pub(crate) fn start_threads(core: &Arc<Core>) -> Result<Vec<std::thread::JoinHandle<()>>> {
+    let Background::Threads(count) = core.shelf.options.background else {
+        return Ok(Vec::new());
+    };
+    let kinds = std::iter::once(Kind::Flush).chain(std::iter::repeat_n(Kind::Merge, count));
+    let start = |kind: Kind| {
+        let core = Arc::clone(core);
+        let name = format!("trommel-{kind:?}").to_lowercase();
+        let thread = std::thread::Builder::new().name(name);
+        thread.spawn(move || core.work_loop(kind)).map_err(Error::io("a background thread"))
+    };
+    kinds.map(start).collect()
+}

@@ -1,0 +1,318 @@
+//! Group commit: writers that wait together share one log record and one sync.
+//! ```text
+//! writer A --.
+//! writer B ---+-> queue --> the first becomes leader: log, sync, memtable, publish --> all wake
+//! writer C --'
+//! ```
+//! Invariants (ordering rule 1): one leader at a time; a group lies in one memtable and becomes
+//! visible as a whole, after all of it is in the memtable; a memtable is sealed between groups only.
+
+use std::time::Duration;
+
+use crate::batch::Batch;
+use crate::core::Core;
+use crate::entry::Sequence;
+use crate::environment::PausePoint;
+use crate::error::{Error, Result};
+use crate::memtable::Memtable;
+use crate::options::{Background, Sync};
+use crate::sync::{Arc, Condvar, Mutex, lock, wait};
+use crate::version::Active;
+use crate::wal::{Predecessor, Wal};
+
+/// Sealed memtables that may wait for their flush before writers wait for it.
+const SEALED_MAX: usize = 4;
+/// Bytes of one group at most, unless one batch alone is larger.
+const GROUP_BYTES_MAX: usize = 1 << 20;
+/// A slowed writer's rate, in bytes per second, when slowing begins.
+const SLOW_RATE: f64 = 64e6;
+
+/// The queue of writers, and what only the leader touches.
+pub(crate) struct Commit {
+    queue: Mutex<Queue>,
+    /// Signalled when a leader has finished.
+    turn: Condvar,
+    writer: Mutex<Writer>,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: Vec<Arc<Waiting>>,
+    leading: bool,
+}
+
+/// A batch in the queue, and its result once a leader has written it.
+struct Waiting {
+    batch: Batch,
+    sync: bool,
+    result: Mutex<Option<Result<()>>>,
+}
+
+/// The log and the next sequence number.
+pub(crate) struct Writer {
+    wal: Wal,
+    /// After a failed append or sync the log's end is unknown: no more is written to it.
+    wal_failed: bool,
+    next: Sequence,
+    synced_at: Duration,
+    unsynced: bool,
+    /// Time that a slowed writer owes.
+    debt: f64,
+}
+
+impl Commit {
+    pub(crate) fn new(wal: Wal, next: Sequence) -> Self {
+        let writer = Writer {
+            wal,
+            wal_failed: false,
+            next,
+            synced_at: Duration::ZERO,
+            unsynced: false,
+            debt: 0.0,
+        };
+        Commit { queue: Mutex::default(), turn: Condvar::new(), writer: Mutex::new(writer) }
+    }
+
+    /// Writes a batch. When it returns, readers see it; with `sync`, it survives any crash.
+    pub(crate) fn write(&self, core: &Core, batch: Batch, sync: bool) -> Result<()> {
+        let mut queue = lock(&self.queue);
+        if !queue.leading && queue.waiting.is_empty() {
+            queue.leading = true;
+            drop(queue);
+            let result = lock(&self.writer).commit(core, &[&batch], sync);
+            self.hand_over();
+            return result;
+        }
+        let own = Arc::new(Waiting { batch, sync, result: Mutex::new(None) });
+        queue.waiting.push(Arc::clone(&own));
+        loop {
+            if let Some(result) = lock(&own.result).take() {
+                return result;
+            }
+            if queue.leading {
+                queue = wait(&self.turn, queue);
+                continue;
+            }
+            queue.leading = true;
+            let group = take_group(&mut queue.waiting);
+            drop(queue);
+            self.lead(core, &group);
+            self.hand_over();
+            queue = lock(&self.queue);
+        }
+    }
+
+    fn lead(&self, core: &Core, group: &[Arc<Waiting>]) {
+        let batches: Vec<&Batch> = group.iter().map(|waiting| &waiting.batch).collect();
+        let sync = group.iter().any(|waiting| waiting.sync);
+        let result = lock(&self.writer).commit(core, &batches, sync);
+        for waiting in group {
+            let shared = match &result {
+                Ok(()) => Ok(()),
+                Err(error) => Err(error.for_another()),
+            };
+            *lock(&waiting.result) = Some(shared);
+        }
+    }
+
+    fn hand_over(&self) {
+        lock(&self.queue).leading = false;
+        self.turn.notify_all();
+    }
+
+    /// Seals the active memtable if it has entries.
+    pub(crate) fn seal(&self, core: &Core) -> Result<()> {
+        lock(&self.writer).seal(core)
+    }
+
+    /// Syncs the log from a background thread. A writer that is at work does it itself; and who waits
+    /// for a flush must not be waited for by the thread that flushes.
+    pub(crate) fn sync_if_free(&self, core: &Core) {
+        if let Ok(mut writer) = self.writer.try_lock() {
+            // A failure stays noted in the writer: the next write meets it.
+            let _ = writer.sync(core);
+        }
+    }
+
+    /// Makes all writes so far durable: in the log, or if that has failed, in tables.
+    pub(crate) fn make_durable(&self, core: &Core) -> Result<()> {
+        let mut writer = lock(&self.writer);
+        if writer.wal_failed { writer.leave_failed_log(core) } else { writer.sync(core) }
+    }
+
+    /// Syncs the log as it is.
+    pub(crate) fn sync(&self, core: &Core) -> Result<()> {
+        lock(&self.writer).sync(core)
+    }
+}
+
+/// The front of the queue, up to a group's size. Requires: someone waits.
+fn take_group(waiting: &mut Vec<Arc<Waiting>>) -> Vec<Arc<Waiting>> {
+    let mut bytes = 0;
+    let fits = waiting.iter().take_while(|waiting| {
+        let first = bytes == 0;
+        bytes += waiting.batch.size_bytes() + 1;
+        first || bytes <= GROUP_BYTES_MAX
+    });
+    let count = fits.count();
+    waiting.drain(..count).collect()
+}
+
+impl Writer {
+    fn commit(&mut self, core: &Core, batches: &[&Batch], sync: bool) -> Result<()> {
+        let count: usize = batches.iter().map(|batch| batch.len()).sum();
+        if count == 0 {
+            return if sync { self.sync(core) } else { Ok(()) };
+        }
+        self.make_room(core, batches.iter().map(|batch| batch.size_bytes()).sum())?;
+        let first = self.next;
+        let writes = || batches.iter().flat_map(|batch| batch.writes());
+        // Spent even if logging fails: the log may hold them.
+        self.next = Sequence(first.0 + count as u64);
+        let appended = self.wal.append(first, count, writes());
+        self.note_failure(appended)?;
+        self.unsynced = true;
+        if sync || self.interval_is_over(core) {
+            self.sync(core)?;
+        }
+        let memtable = Arc::clone(&core.current.pin().active.memtable);
+        for ((kind, key, value), sequence) in writes().zip(first.0..) {
+            memtable.insert(key, Sequence(sequence), kind, value);
+        }
+        core.env.pauses.at(PausePoint::WritesInserted);
+        core.snapshots.publish(Sequence(first.0 + count as u64 - 1));
+        let bytes = batches.iter().map(|batch| batch.size_bytes()).sum::<usize>();
+        core.counters.wrote(count as u64, bytes as u64);
+        Ok(())
+    }
+
+    fn note_failure<T>(&mut self, result: Result<T>) -> Result<T> {
+        self.wal_failed |= result.is_err();
+        result
+    }
+
+    fn sync(&mut self, core: &Core) -> Result<()> {
+        if self.unsynced {
+            let synced = self.wal.sync();
+            self.note_failure(synced)?;
+            self.unsynced = false;
+        }
+        self.synced_at = core.env.clock.now();
+        Ok(())
+    }
+
+    fn interval_is_over(&self, core: &Core) -> bool {
+        match core.shelf.options.sync {
+            Sync::Always => true,
+            Sync::Interval(time) => core.env.clock.now() >= self.synced_at + time,
+            Sync::Never => false,
+        }
+    }
+
+    /// Seals a full memtable, and holds writers back while flushes or merges lag behind.
+    fn make_room(&mut self, core: &Core, bytes: usize) -> Result<()> {
+        if self.wal_failed {
+            self.leave_failed_log(core)?;
+        }
+        let full = core.current.pin().active.memtable.size_bytes();
+        if full >= core.shelf.options.write_buffer_bytes {
+            if matches!(core.shelf.options.background, Background::Threads(_)) {
+                core.wait_for_flushes(SEALED_MAX)?;
+            }
+            self.seal(core)?;
+        }
+        self.slow_down(core, bytes);
+        Ok(())
+    }
+
+    /// Moves from a log whose end is unknown to a new one. Entries of the old one must be in tables
+    /// first: a crash could otherwise lose some of them and keep later ones.
+    fn leave_failed_log(&mut self, core: &Core) -> Result<()> {
+        if core.current.pin().active.memtable.is_empty() {
+            self.replace_log(core)?;
+        } else {
+            self.seal_onto_new_log(core)?;
+        }
+        core.flush_sealed()
+    }
+
+    fn seal(&mut self, core: &Core) -> Result<()> {
+        if self.wal_failed {
+            return self.leave_failed_log(core);
+        }
+        if core.current.pin().active.memtable.is_empty() {
+            return Ok(());
+        }
+        // Later logs may be synced while this one's entries are in memory only.
+        self.sync(core)?;
+        self.seal_onto_new_log(core)
+    }
+
+    fn seal_onto_new_log(&mut self, core: &Core) -> Result<()> {
+        let (wal, active) = self.new_log(core)?;
+        let mut installer = core.installer();
+        core.seal(&mut installer, active, Sequence(self.next.0 - 1));
+        drop(installer);
+        self.wal = wal;
+        (self.wal_failed, self.unsynced) = (false, false);
+        core.work_appeared();
+        Ok(())
+    }
+
+    /// Requires: the active memtable is empty.
+    fn replace_log(&mut self, core: &Core) -> Result<()> {
+        let (wal, active) = self.new_log(core)?;
+        let _installer = core.installer();
+        let mut next = (*core.current.hold()).clone();
+        next.active = active;
+        core.current.store(Arc::new(next));
+        self.wal = wal;
+        (self.wal_failed, self.unsynced) = (false, false);
+        Ok(())
+    }
+
+    fn new_log(&self, core: &Core) -> Result<(Wal, Active)> {
+        let shelf = &core.shelf;
+        let number = shelf.new_file();
+        let before = Predecessor { wal: self.wal.number(), valid_bytes: self.wal.valid_bytes() };
+        let wal = Wal::create(&*shelf.storage, &shelf.dir, number, before)?;
+        let memtable = Arc::new(Memtable::new(shelf.options.write_buffer_bytes));
+        Ok((wal, Active { memtable, wal: number, first: self.next }))
+    }
+
+    /// Slows a writer down while more runs wait in level 0 than merges should leave there. The rate
+    /// falls from level T to level 2T runs to a hundredth; it never stops altogether.
+    fn slow_down(&mut self, core: &Core, bytes: usize) {
+        if core.shelf.options.background == Background::Stepped {
+            return;
+        }
+        let ratio = core.shelf.options.size_ratio as usize;
+        let waiting = core.current.pin().layout.runs_in(0);
+        let limit = 2 * ratio + SEALED_MAX;
+        if waiting <= limit {
+            return;
+        }
+        let excess = ((waiting - limit) as f64 / limit as f64).min(1.0);
+        self.debt += bytes as f64 / (SLOW_RATE * 100f64.powf(-excess));
+        if self.debt >= 1e-3 {
+            let pause = Duration::from_secs_f64(self.debt.min(0.1));
+            std::thread::sleep(pause);
+            core.counters.stalled(pause);
+            self.debt = 0.0;
+        }
+    }
+}
+
+impl Error {
+    /// The same failure, told to another writer of the group.
+    fn for_another(&self) -> Error {
+        match self {
+            Error::Io { path, source } => {
+                let source = std::io::Error::new(source.kind(), source.to_string());
+                Error::Io { path: path.clone(), source }
+            }
+            Error::Stopped { cause } => Error::Stopped { cause: cause.clone() },
+            other => Error::Stopped { cause: other.to_string() },
+        }
+    }
+}

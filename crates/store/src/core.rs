@@ -1,0 +1,142 @@
+//! What all parts of an open store share, and the one short step that installs a change.
+//! ```text
+//! readers     current.pin()                        no lock
+//! writers     commit (one leader at a time)  -> memtable, log
+//! background  flush, merge                   -> installer: manifest, then the new version
+//! ```
+//! Invariant: the version changes only while the installer's lock is held, and always from the
+//! newest version, not from the one a job began with.
+
+use std::collections::HashMap;
+
+use crate::background::Work;
+use crate::commit::Commit;
+use crate::environment::Environment;
+use crate::error::{Error, Result};
+use crate::guard::Guard;
+use crate::layout::{Edit, RunRecord};
+use crate::manifest::Manifest;
+use crate::output::Shelf;
+use crate::snapshots::Snapshots;
+use crate::stats::Counters;
+use crate::sync::{Arc, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, Switch, Weak, lock};
+use crate::table::Table;
+use crate::version::{Active, Sealed, Version};
+
+/// An open store.
+pub(crate) struct Core {
+    pub(crate) shelf: Shelf,
+    pub(crate) env: Environment,
+    pub(crate) current: Switch<Version>,
+    /// The round of the current version, for a quick look.
+    pub(crate) round: AtomicU64,
+    pub(crate) snapshots: Arc<Snapshots>,
+    pub(crate) commit: Commit,
+    pub(crate) installer: Mutex<Installer>,
+    pub(crate) work: Mutex<Work>,
+    /// Signalled when work appears, ends or fails.
+    pub(crate) work_changed: Condvar,
+    pub(crate) counters: Counters,
+    /// Filters that were damaged when the store was opened, and are not used.
+    pub(crate) damaged_filters: Vec<String>,
+    /// How long reading the guard from the runs took at open.
+    pub(crate) guard_open_seconds: f64,
+    /// Held while the store is open.
+    pub(crate) _lock: Box<dyn Send + Sync>,
+}
+
+impl Core {
+    pub(crate) fn installer(&self) -> MutexGuard<'_, Installer> {
+        lock(&self.installer)
+    }
+
+    /// The record of a run of the newest version. Requires: the run is in it.
+    pub(crate) fn run_record(&self, id: u64) -> RunRecord {
+        let layout = Arc::clone(&self.current.pin().layout);
+        let found = layout.runs.iter().find(|run| run.id == id);
+        found.expect("a run in use by a job stays").clone()
+    }
+
+    /// Puts a new memtable in place of the active one.
+    pub(crate) fn seal(
+        &self,
+        installer: &mut Installer,
+        active: Active,
+        last: crate::entry::Sequence,
+    ) {
+        let now = self.current.hold();
+        let flush = installer.next_flush;
+        installer.next_flush = flush.next();
+        let old = &now.active;
+        let sealed = Sealed {
+            memtable: Arc::clone(&old.memtable),
+            wal: old.wal,
+            first: old.first,
+            last,
+            flush,
+        };
+        self.current.store(Arc::new(now.seal(Arc::new(sealed), active)));
+    }
+}
+
+/// The right to change the version.
+pub(crate) struct Installer {
+    pub(crate) manifest: Manifest,
+    /// Taken when a memtable is sealed, in the order of sequence numbers (ordering rule 1).
+    pub(crate) next_flush: trommel_filters::FlushNumber,
+    /// Tables that left the newest version. Their files go when the last reader lets go of them.
+    leaving: Vec<(u64, Weak<Table>)>,
+    /// Logs whose entries are all in tables.
+    dead_wals: Vec<u64>,
+}
+
+impl Installer {
+    pub(crate) fn new(manifest: Manifest, next_flush: trommel_filters::FlushNumber) -> Self {
+        Installer { manifest, next_flush, leaving: Vec::new(), dead_wals: Vec::new() }
+    }
+
+    /// Applies `edit` to the newest version: first on disk, then for readers.
+    pub(crate) fn install(
+        &mut self,
+        core: &Core,
+        edit: &Edit,
+        opened: &HashMap<u64, Arc<Table>>,
+        guard: Guard,
+    ) -> Result<()> {
+        let now = core.current.hold();
+        let misfit = |wrong| Error::corrupt(&core.shelf.dir, 0, format!("edit: {wrong}"));
+        let layout = now.layout.apply(edit).map_err(misfit)?;
+        self.manifest.append(edit, &layout)?;
+        let leaving = now.tables().filter(|table| edit.removed.contains(&table.table.file()));
+        let leaving = leaving.map(|table| (table.table.file(), Arc::downgrade(&table.table)));
+        self.leaving.extend(leaving.collect::<Vec<_>>());
+        if let Some(live) = edit.live_wal {
+            self.dead_wals.extend(now.layout.live_wal..live);
+        }
+        let next = now.apply(edit, layout, opened, guard);
+        drop(now);
+        let round = next.round;
+        core.current.store(Arc::new(next));
+        core.round.store(round, Ordering::Release);
+        self.sweep(core);
+        Ok(())
+    }
+
+    /// Removes files that nobody refers to any more. What cannot be removed is tried again later.
+    pub(crate) fn sweep(&mut self, core: &Core) {
+        let storage = &core.shelf.storage;
+        let gone = |path: std::path::PathBuf| match storage.remove(&path) {
+            Ok(()) => true,
+            Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+        };
+        self.dead_wals.retain(|&wal| !gone(core.shelf.dir.join(crate::wal::wal_name(wal))));
+        self.leaving.retain(|(file, table)| {
+            table.strong_count() > 0 || !gone(core.shelf.table_path(*file))
+        });
+    }
+
+    /// How many tables have left the newest version and are still read.
+    pub(crate) fn leaving_count(&self) -> usize {
+        self.leaving.len()
+    }
+}

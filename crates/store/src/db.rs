@@ -1,0 +1,283 @@
+//! The store as its users see it.
+
+use std::ops::RangeBounds;
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
+
+use trommel_filters::Query;
+
+use crate::batch::Batch;
+use crate::core::Core;
+use crate::cursor::Cursor;
+use crate::environment::Environment;
+use crate::error::Result;
+use crate::options::{Options, Sync};
+use crate::read;
+use crate::recovery;
+use crate::scan::{Bounds, Scan};
+use crate::snapshots::Registered;
+use crate::stats::Stats;
+use crate::sync::Arc;
+use crate::value::Value;
+use crate::verify::VerifyReport;
+
+/// An open store. Share it between threads by reference or in an [`Arc`]: every method takes `&self`.
+///
+/// ```
+/// # fn main() -> trommel::Result<()> {
+/// # let dir = tempfile::tempdir().expect("a temporary folder");
+/// # let path = dir.path().join("store");
+/// let db = trommel::Db::open(&path, trommel::Options::default())?;
+/// db.put("drum", "turns")?;
+/// assert_eq!(db.get("drum")?.as_deref(), Some(&b"turns"[..]));
+/// assert!(db.range("a".."c").next().is_none());
+/// # Ok(())
+/// # }
+/// ```
+pub struct Db {
+    core: Arc<Core>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Db {
+    /// Opens the store in a folder, and makes one if there is none and the options allow it.
+    ///
+    /// # Errors
+    /// `Locked` if it is open elsewhere, `NotAStore` if the folder holds something else, `Version` if
+    /// another version of Trommel wrote it, `Corrupt` with file and offset if a file is damaged.
+    pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Db> {
+        Db::open_with(path, options, Environment::default())
+    }
+
+    /// As [`open`](Db::open), with storage, clock and pauses from outside.
+    pub fn open_with(
+        path: impl AsRef<Path>,
+        options: Options,
+        environment: Environment,
+    ) -> Result<Db> {
+        let core = Arc::new(recovery::open(path.as_ref(), &options, environment)?);
+        // Full memtables of the last session. If the disk is full they stay in memory and in their logs.
+        let _ = core.flush_recovered();
+        let threads = crate::background::start_threads(&core)?;
+        Ok(Db { core, threads })
+    }
+
+    /// The value of a key; None if it has none.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
+        read::get(&self.core, key.as_ref())
+    }
+
+    /// Sets the value of a key.
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        let mut batch = Batch::new();
+        batch.put(key, value);
+        self.write(batch)
+    }
+
+    /// Removes a key. No error if it is not there.
+    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        let mut batch = Batch::new();
+        batch.delete(key);
+        self.write(batch)
+    }
+
+    /// Applies a batch: readers see all of it or nothing, and so does a recovery.
+    ///
+    /// # Errors
+    /// `KeyTooLong`, `ValueTooLong`: nothing was written. `Io`: the batch is not visible now; after a
+    /// crash it is there as a whole or not at all. `Stopped`: flushing has failed too often to go on.
+    pub fn write(&self, batch: Batch) -> Result<()> {
+        let sync = self.core.shelf.options.sync == Sync::Always;
+        batch.check()?;
+        self.core.commit.write(&self.core, batch, sync)
+    }
+
+    /// As [`write`](Db::write), and on disk when it returns, whatever the options say.
+    pub fn write_synced(&self, batch: Batch) -> Result<()> {
+        batch.check()?;
+        self.core.commit.write(&self.core, batch, true)
+    }
+
+    /// Makes all writes so far durable.
+    pub fn sync(&self) -> Result<()> {
+        self.core.commit.make_durable(&self.core)
+    }
+
+    /// The keys of a range and their values, as of now. Forward as an iterator, backward with `rev()`.
+    pub fn range<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<K>) -> Scan {
+        Scan::new(&self.core, self.core.snapshots.register(), Bounds::of(&bounds))
+    }
+
+    /// The store as it is now, to be read while writes go on. Merges keep what it sees.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot { registered: self.core.snapshots.register(), core: Arc::clone(&self.core) }
+    }
+
+    /// About how many keys a range has: from block indexes on disk (off by at most a block at each end
+    /// of each run) and by counting in memory. Old values and deletions that are not merged yet count.
+    pub fn count<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<K>) -> Result<u64> {
+        count(&self.core, &Bounds::of(&bounds))
+    }
+
+    /// False: no key lies in the range (a proof). True: there may be one. Reads no block of a table.
+    pub fn may_contain_range<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<K>) -> Result<bool> {
+        may_contain_range(&self.core, &Bounds::of(&bounds))
+    }
+
+    /// Writes everything in memory to a run on disk.
+    pub fn flush(&self) -> Result<()> {
+        self.core.commit.seal(&self.core)?;
+        self.core.flush_sealed()
+    }
+
+    /// Merges everything into one run of the last level.
+    pub fn compact(&self) -> Result<()> {
+        self.flush()?;
+        self.core.settle()?;
+        self.core.merge_everything()
+    }
+
+    /// In stepped mode: does one step of background work. False: there is nothing to do.
+    pub fn step(&self) -> Result<bool> {
+        self.core.step()
+    }
+
+    /// Returns when no flush or merge is due: waits for the threads, or does the steps.
+    pub fn settle(&self) -> Result<()> {
+        self.core.settle()
+    }
+
+    /// Reads every byte of every table and log and checks it, and every key against the guard.
+    pub fn verify(&self) -> Result<VerifyReport> {
+        crate::verify::verify(&self.core)
+    }
+
+    /// What the store has done and what it holds.
+    pub fn stats(&self) -> Stats {
+        crate::report::stats(&self.core)
+    }
+
+    /// Cache lines of filter memory that answering a query touches. Slow: for measurements.
+    pub fn trace_guard(&self, query: &Query<'_>) -> usize {
+        let version = self.core.current.pin();
+        let range = query.range();
+        let after_upper = range.upper().map(|upper| [upper, &[0]].concat());
+        let asked = version
+            .runs
+            .iter()
+            .flat_map(|placed| placed.run.overlapping(range.lower(), after_upper.as_deref()));
+        version.guard.lines(query, asked)
+    }
+
+    /// The store's folder.
+    pub fn path(&self) -> PathBuf {
+        self.core.shelf.dir.clone()
+    }
+
+    /// Closes the store. Dropping it does the same, but cannot tell what went wrong.
+    pub fn close(mut self) -> Result<()> {
+        self.stop_threads();
+        self.core.commit.sync(&self.core)
+    }
+
+    fn stop_threads(&mut self) {
+        self.core.stop();
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has said so itself.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Db {
+    fn drop(&mut self) {
+        self.stop_threads();
+        let _ = self.core.commit.sync(&self.core);
+        self.core.installer().sweep(&self.core);
+    }
+}
+
+impl std::fmt::Debug for Db {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Db").field("path", &self.core.shelf.dir).finish_non_exhaustive()
+    }
+}
+
+/// The store as it was at one moment.
+pub struct Snapshot {
+    core: Arc<Core>,
+    registered: Registered,
+}
+
+impl Snapshot {
+    /// The value that a key had; None if it had none.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
+        let version = self.core.current.pin();
+        read::get_at(&self.core, &version, key.as_ref(), self.registered.sequence())
+    }
+
+    /// The keys of a range and their values at that moment.
+    pub fn range<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<K>) -> Scan {
+        Scan::new(&self.core, self.registered.clone(), Bounds::of(&bounds))
+    }
+
+    /// The sequence number of the last write that it sees.
+    pub fn sequence(&self) -> u64 {
+        self.registered.sequence().0
+    }
+}
+
+impl std::fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Snapshot").field(&self.sequence()).finish()
+    }
+}
+
+fn count(core: &Core, bounds: &Bounds) -> Result<u64> {
+    if bounds.closed().is_none() {
+        return Ok(0);
+    }
+    let version = core.current.hold();
+    let end = bounds.end.as_deref();
+    let mut total = 0;
+    for table in version.runs.iter().flat_map(|run| run.run.overlapping(&bounds.lower, end)) {
+        let upper = end.map_or(table.table.entry_count(), |end| table.table.approximate_rank(end));
+        total += upper.saturating_sub(table.table.approximate_rank(&bounds.lower));
+    }
+    let sealed = version.sealed.iter().map(|sealed| &sealed.memtable);
+    for memtable in std::iter::once(&version.active.memtable).chain(sealed) {
+        let mut cursor = memtable.cursor();
+        cursor.seek(&bounds.lower)?;
+        while cursor.entry().is_some_and(|entry| end.is_none_or(|end| entry.key < end)) {
+            total += 1;
+            cursor.next()?;
+        }
+    }
+    Ok(total)
+}
+
+fn may_contain_range(core: &Core, bounds: &Bounds) -> Result<bool> {
+    let Some(range) = bounds.closed() else { return Ok(false) };
+    let version = core.current.hold();
+    let end = bounds.end.as_deref();
+    let sealed = version.sealed.iter().map(|sealed| &sealed.memtable);
+    for memtable in std::iter::once(&version.active.memtable).chain(sealed) {
+        let mut cursor = memtable.cursor();
+        cursor.seek(&bounds.lower)?;
+        if cursor.entry().is_some_and(|entry| end.is_none_or(|end| entry.key < end)) {
+            return Ok(true);
+        }
+    }
+    let answer = version.guard.ask(&Query::Range(range));
+    let mut overlapping =
+        version.runs.iter().flat_map(|run| run.run.overlapping(&bounds.lower, end));
+    Ok(!answer.is_nowhere() && overlapping.any(|table| answer.may_hold(table)))
+}
+
+impl Core {
+    /// Flushes the memtables that were full when the store was closed.
+    fn flush_recovered(&self) -> Result<()> {
+        while self.flush_step()? {}
+        Ok(())
+    }
+}

@@ -1,0 +1,132 @@
+//! A flush: one sealed memtable becomes one run.
+//! ```text
+//! write the table -> prepare the guard for the newest version -> install, if it is still the newest part
+//!                         ^-------------- prepare again ----------------'  else
+//! ```
+//! Invariants: flushes are installed in number order (ordering rule 1). The table is written and
+//! the guard prepared outside every lock; installing is a short step (rule 3).
+
+use std::time::Instant;
+
+use trommel_filters::{FlushNumber, Part, PartBuilder, Span};
+
+use crate::core::Core;
+use crate::cursor::Cursor;
+use crate::environment::PausePoint;
+use crate::error::Result;
+use crate::guard::{Guard, Parts, grf_options};
+use crate::layout::{Edit, FlushRecord};
+use crate::memtable::Memtable;
+use crate::output::{RunOutput, RunWriter, RunWriterState};
+use crate::retention::Retention;
+use crate::sync::Arc;
+use crate::user_keys::for_each_key;
+use crate::version::{Sealed, Version};
+
+/// A flush on its way.
+pub(crate) struct FlushTask {
+    sealed: Arc<Sealed>,
+    written: Option<RunOutput>,
+}
+
+impl FlushTask {
+    pub(crate) fn new(sealed: Arc<Sealed>) -> Self {
+        FlushTask { sealed, written: None }
+    }
+
+    /// One step: writes the table, or installs it. True: the flush is done.
+    pub(crate) fn step(&mut self, core: &Core) -> Result<bool> {
+        match self.written.take() {
+            None => {
+                self.written = Some(write_run(core, &self.sealed.memtable)?);
+                Ok(false)
+            }
+            Some(output) => {
+                install(core, &self.sealed, output)?;
+                Ok(true)
+            }
+        }
+    }
+}
+
+fn write_run(core: &Core, memtable: &Arc<Memtable>) -> Result<RunOutput> {
+    let mut retention = Retention::new(core.snapshots.copy(), false);
+    let mut writer = RunWriter::new(&core.shelf, RunWriterState::default());
+    let mut cursor = memtable.cursor();
+    cursor.seek_first()?;
+    while let Some(entry) = cursor.entry() {
+        if retention.keeps(&entry) {
+            writer.add(&entry)?;
+        }
+        cursor.next()?;
+    }
+    let output = writer.finish()?;
+    core.counters.flushed(output.bytes(), output.filter_seconds());
+    Ok(output)
+}
+
+fn install(core: &Core, sealed: &Sealed, output: RunOutput) -> Result<()> {
+    loop {
+        let prepared_for = core.current.hold();
+        let guard = prepare_guard(core, &prepared_for, sealed)?;
+        core.env.pauses.at(PausePoint::FlushPrepared);
+        let mut installer = core.installer();
+        let now = core.current.hold();
+        if !same_part(&now, &prepared_for) || now.runs.is_empty() != prepared_for.runs.is_empty() {
+            continue;
+        }
+        let edit = edit(core, &now, sealed, &output);
+        return installer.install(core, &edit, &output.opened, guard);
+    }
+}
+
+/// Whether a guard that was prepared for one version fits another.
+fn same_part(one: &Version, other: &Version) -> bool {
+    match (one.guard.part(), other.guard.part()) {
+        (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+        _ => true,
+    }
+}
+
+fn edit(core: &Core, now: &Version, sealed: &Sealed, output: &RunOutput) -> Edit {
+    let span = flush_span(now, sealed.flush);
+    let run = output.tables.first().map_or(0, |(file, _)| *file);
+    let next_wal = now.sealed.iter().rev().map(|s| s.wal).find(|&wal| wal > sealed.wal);
+    Edit {
+        added: output.records(run, 0, |_| span),
+        flushes: vec![FlushRecord { flush: sealed.flush, first: sealed.first }],
+        live_wal: Some(next_wal.unwrap_or(now.active.wal)),
+        next_file: Some(core.shelf.next_file()),
+        next_flush: Some(now.layout.next_flush.max(sealed.flush.next())),
+        last_sequence: Some(now.layout.last_sequence.max(sealed.last)),
+        ..Edit::default()
+    }
+}
+
+/// The span of a flushed run. The oldest run begins at 0 by definition.
+fn flush_span(now: &Version, flush: FlushNumber) -> Span {
+    if now.runs.is_empty() {
+        return Span::new(FlushNumber(0), flush.next()).expect("0 is below every end");
+    }
+    Span::of_flush(flush)
+}
+
+/// The guard of `version` with the flushed keys in it. The first run of a tree is its base.
+fn prepare_guard(core: &Core, version: &Version, sealed: &Sealed) -> Result<Guard> {
+    let Some(part) = version.guard.part() else {
+        return Ok(version.guard.clone());
+    };
+    let start = Instant::now();
+    let mut cursor = sealed.memtable.cursor();
+    let next: Part = if version.runs.is_empty() {
+        let mut builder = PartBuilder::new(&grf_options(&core.shelf.options));
+        for_each_key(&mut cursor, |key| builder.push(key))?;
+        builder.finish(sealed.flush.next())
+    } else {
+        let mut inserter = part.inserter(sealed.flush);
+        for_each_key(&mut cursor, |key| inserter.push(key))?;
+        inserter.finish()
+    };
+    core.counters.guard_worked(start.elapsed());
+    Ok(Guard::Global(Parts::of_one(next)))
+}

@@ -1,0 +1,165 @@
+//! The question: which runs may hold this key or this key range? Asked once per query, before a
+//! file is opened.
+//! ```text
+//! Open      everybody may
+//! PerTable  each table's own filter answers, for points
+//! Global    one filter answers with codes; a table may hold it if its span meets a code
+//! ```
+//! Invariant: a table that is left out surely holds no entry for the query. The guard lives inside
+//! the version that it describes.
+
+use trommel_filters::{
+    Codes, FlushNumber, GrfOptions, HashUse, LineCounter, Part, Query, Trace, Untraced, hash_key,
+};
+
+use crate::options::{GuardKind, Options};
+use crate::run::RunTable;
+use crate::sync::Arc;
+
+/// Who answers for a version.
+#[derive(Clone)]
+pub(crate) enum Guard {
+    Open,
+    PerTable,
+    Global(Parts),
+}
+
+/// The parts of a global filter: each answers from its lower key up to the next one's.
+/// One part until merges are partitioned.
+#[derive(Clone)]
+pub(crate) struct Parts {
+    parts: Arc<[(Vec<u8>, Arc<Part>)]>,
+}
+
+impl Parts {
+    pub(crate) fn of_one(part: Part) -> Self {
+        Parts { parts: Arc::new([(Vec::new(), Arc::new(part))]) }
+    }
+
+    /// The part that covers all keys. Requires: merges are not partitioned.
+    pub(crate) fn whole(&self) -> &Arc<Part> {
+        assert_eq!(self.parts.len(), 1, "full merges keep one part");
+        &self.parts[0].1
+    }
+
+    fn collect<T: Trace>(&self, query: &Query<'_>, codes: &mut Codes, trace: &mut T) {
+        let range = query.range();
+        let first = self.parts.partition_point(|(lower, _)| lower.as_slice() <= range.lower());
+        for (lower, part) in &self.parts[first.saturating_sub(1)..] {
+            if range.upper().is_some_and(|upper| upper < lower.as_slice()) {
+                break;
+            }
+            part.candidates_traced(query, codes, trace);
+        }
+    }
+}
+
+/// What the guard said about one query.
+pub(crate) enum Answer {
+    /// Nothing is known: every table may hold it.
+    All,
+    /// Ask each table's own filter with this hash.
+    Hash(u64),
+    /// Tables whose span meets a code may hold it.
+    Codes(Codes),
+}
+
+impl Guard {
+    pub(crate) fn empty(options: &Options) -> Guard {
+        match options.guard {
+            GuardKind::Open => Guard::Open,
+            GuardKind::BlockedBloom => Guard::PerTable,
+            GuardKind::Grf => Guard::Global(Parts::of_one(Part::empty(&grf_options(options)))),
+        }
+    }
+
+    /// Asks once. Probes of a global filter are counted by the caller, one per call.
+    #[inline]
+    pub(crate) fn ask(&self, query: &Query<'_>) -> Answer {
+        match self {
+            Guard::Open => Answer::All,
+            Guard::PerTable => match query {
+                Query::Point(key) => Answer::Hash(hash_key(key, HashUse::BlockedBloom)),
+                Query::Range(_) => Answer::All,
+            },
+            Guard::Global(parts) => {
+                let mut codes = Codes::new();
+                parts.collect(query, &mut codes, &mut Untraced);
+                Answer::Codes(codes)
+            }
+        }
+    }
+
+    /// The part that a flush adds to and a last-level merge replaces, if there is one.
+    pub(crate) fn part(&self) -> Option<&Arc<Part>> {
+        match self {
+            Guard::Open | Guard::PerTable => None,
+            Guard::Global(parts) => Some(parts.whole()),
+        }
+    }
+
+    /// Cache lines of filter memory that are touched to answer `query` over `tables`.
+    pub(crate) fn lines<'a>(
+        &self,
+        query: &Query<'_>,
+        tables: impl Iterator<Item = &'a RunTable>,
+    ) -> usize {
+        let mut counter = LineCounter::default();
+        match (self, query) {
+            (Guard::Open, _) | (Guard::PerTable, Query::Range(_)) => {}
+            (Guard::PerTable, Query::Point(key)) => {
+                let filters = tables.filter_map(|table| table.table.filter());
+                filters.for_each(|filter| {
+                    filter.may_contain_traced(key, &mut counter);
+                });
+            }
+            (Guard::Global(parts), _) => parts.collect(query, &mut Codes::new(), &mut counter),
+        }
+        counter.take()
+    }
+}
+
+impl Answer {
+    /// False: the table surely has no entry for the query.
+    #[inline]
+    pub(crate) fn may_hold(&self, candidate: &RunTable) -> bool {
+        match self {
+            Answer::All => true,
+            Answer::Hash(hash) => {
+                candidate.table.filter().is_none_or(|filter| filter.may_contain_hash(*hash))
+            }
+            Answer::Codes(codes) => codes.may_meet(candidate.span),
+        }
+    }
+
+    /// True: no table holds anything for the query, none need be looked at.
+    #[inline]
+    pub(crate) fn is_nowhere(&self) -> bool {
+        matches!(self, Answer::Codes(codes) if codes.is_empty())
+    }
+
+    /// How many filter probes the answer has cost or costs for `asked` tables.
+    pub(crate) fn probes(&self, asked: u64) -> u64 {
+        match self {
+            Answer::All => 0,
+            Answer::Hash(_) => asked,
+            Answer::Codes(_) => 1,
+        }
+    }
+}
+
+/// The options of the global filter in a store with these options.
+pub(crate) fn grf_options(options: &Options) -> GrfOptions {
+    GrfOptions { bits_per_key: options.bits_per_key, size_ratio: options.size_ratio }
+}
+
+/// Adds the keys of one flush, ascending and distinct, to a part.
+pub(crate) fn insert_flush<'k>(
+    part: &Part,
+    flush: FlushNumber,
+    keys: impl Iterator<Item = &'k [u8]>,
+) -> Part {
+    let mut inserter = part.inserter(flush);
+    keys.for_each(|key| inserter.push(key));
+    inserter.finish()
+}

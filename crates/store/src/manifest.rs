@@ -1,0 +1,250 @@
+//! The manifest: edits on disk, one record each. Byte tables: `docs/format.md`.
+//! ```text
+//! MANIFEST   header | the whole layout as one edit | edit | edit | ...
+//! ```
+//! Invariants: an edit is on disk, synced, before a version shows it. After a failed append the
+//! file's end is unknown, so the next edit goes into a new file that takes the old one's name.
+
+use std::path::{Path, PathBuf};
+
+use trommel_filters::{Corrupt, FlushNumber, Reader, Span, Writer};
+
+use crate::entry::Sequence;
+use crate::error::{Error, Result};
+use crate::layout::{Edit, FlushRecord, Layout, TableRecord};
+use crate::record::{RecordWriter, read_records};
+use crate::storage::Storage;
+use crate::sync::Arc;
+
+/// The version of all files of a store. A store of another version is refused.
+pub(crate) const FORMAT_VERSION: u32 = 1;
+/// The file that makes a folder a store.
+pub(crate) const MANIFEST_NAME: &str = "MANIFEST";
+pub(crate) const MANIFEST_NEW_NAME: &str = "MANIFEST.new";
+const MAGIC: &[u8; 8] = b"TROMMELM";
+const HEADER_BYTES: usize = MAGIC.len() + size_of::<u32>();
+const SALT: u64 = 0;
+
+const TAG_REMOVED: u8 = 1;
+const TAG_ADDED: u8 = 2;
+const TAG_FLUSH: u8 = 3;
+const TAG_FORGET_BELOW: u8 = 4;
+const TAG_LIVE_WAL: u8 = 5;
+const TAG_NEXT_FILE: u8 = 6;
+const TAG_NEXT_FLUSH: u8 = 7;
+const TAG_LAST_SEQUENCE: u8 = 8;
+
+fn header() -> [u8; HEADER_BYTES] {
+    let mut header = [0; HEADER_BYTES];
+    header[..MAGIC.len()].copy_from_slice(MAGIC);
+    header[MAGIC.len()..].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+    header
+}
+
+/// The open manifest of a store.
+pub(crate) struct Manifest {
+    storage: Arc<dyn Storage>,
+    dir: PathBuf,
+    /// None after a failure: the next edit begins a new file.
+    writer: Option<RecordWriter>,
+}
+
+impl Manifest {
+    /// Reads the layout. None: the folder has no manifest.
+    pub(crate) fn read(storage: &dyn Storage, dir: &Path) -> Result<Option<Layout>> {
+        let path = dir.join(MANIFEST_NAME);
+        match storage.open(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Error::io(path)(error)),
+            Ok(file) => check_header(&*file, &path)?,
+        }
+        let mut layout = Layout::default();
+        let mut edits = 0;
+        read_records(storage, &path, SALT, &header(), &mut |offset, payload| {
+            let edit = decode(payload)
+                .map_err(|wrong| Error::corrupt(&path, offset, format!("edit, {wrong}")))?;
+            layout = layout.apply(&edit).map_err(|wrong| Error::corrupt(&path, offset, wrong))?;
+            edits += 1;
+            Ok(())
+        })?;
+        if edits == 0 {
+            let what = "the first edit is missing; it is written before the file gets its name";
+            return Err(Error::corrupt(path, HEADER_BYTES as u64, what));
+        }
+        Ok(Some(layout))
+    }
+
+    /// Begins a new manifest with the whole layout.
+    pub(crate) fn create(storage: &Arc<dyn Storage>, dir: &Path, layout: &Layout) -> Result<Self> {
+        let storage = Arc::clone(storage);
+        let mut manifest = Manifest { storage, dir: dir.to_path_buf(), writer: None };
+        manifest.rewrite(layout)?;
+        Ok(manifest)
+    }
+
+    /// Makes `edit` durable. `after` is the layout with the edit applied. After an error the edit may
+    /// or may not be found by the next open: keep all files that it names, and try again.
+    pub(crate) fn append(&mut self, edit: &Edit, after: &Layout) -> Result<()> {
+        let Some(mut writer) = self.writer.take() else {
+            return self.rewrite(after);
+        };
+        writer.append(&encode(edit))?;
+        writer.sync()?;
+        self.writer = Some(writer);
+        Ok(())
+    }
+
+    fn rewrite(&mut self, layout: &Layout) -> Result<()> {
+        let new = self.dir.join(MANIFEST_NEW_NAME);
+        let mut writer = RecordWriter::create(&*self.storage, new.clone(), SALT, &header())?;
+        writer.append(&encode(&layout.as_edit()))?;
+        writer.sync()?;
+        let path = self.dir.join(MANIFEST_NAME);
+        self.storage.rename(&new, &path).map_err(Error::io(&path))?;
+        self.storage.sync_dir(&self.dir).map_err(Error::io(&self.dir))?;
+        self.writer = Some(writer);
+        Ok(())
+    }
+}
+
+fn check_header(file: &dyn crate::storage::ReadAt, path: &Path) -> Result<()> {
+    let mut found = [0; HEADER_BYTES];
+    let too_short = file.size().map_err(Error::io(path))? < HEADER_BYTES as u64;
+    if !too_short {
+        file.read_at(0, &mut found).map_err(Error::io(path))?;
+    }
+    if too_short || found[..MAGIC.len()] != MAGIC[..] {
+        return Err(Error::corrupt(path, 0, "this is no manifest of a Trommel store"));
+    }
+    let version = u32::from_le_bytes(found[MAGIC.len()..].try_into().expect("four bytes"));
+    if version != FORMAT_VERSION {
+        let (path, known) = (path.to_path_buf(), FORMAT_VERSION);
+        return Err(Error::Version { path, found: version, known });
+    }
+    Ok(())
+}
+
+fn encode(edit: &Edit) -> Vec<u8> {
+    let mut out = Writer::new();
+    let mut number = |tag: u8, value: Option<u64>| {
+        if let Some(value) = value {
+            out.u8(tag);
+            out.varint(value);
+        }
+    };
+    edit.removed.iter().for_each(|&file| number(TAG_REMOVED, Some(file)));
+    number(TAG_FORGET_BELOW, edit.forget_below.map(|flush| flush.0));
+    number(TAG_LIVE_WAL, edit.live_wal);
+    number(TAG_NEXT_FILE, edit.next_file);
+    number(TAG_NEXT_FLUSH, edit.next_flush.map(|flush| flush.0));
+    number(TAG_LAST_SEQUENCE, edit.last_sequence.map(|sequence| sequence.0));
+    for record in &edit.flushes {
+        out.u8(TAG_FLUSH);
+        out.varint(record.flush.0);
+        out.varint(record.first.0);
+    }
+    for table in &edit.added {
+        out.u8(TAG_ADDED);
+        encode_table(table, &mut out);
+    }
+    out.finish()
+}
+
+fn encode_table(table: &TableRecord, out: &mut Writer) {
+    let span = [table.span.lo().0, table.span.hi().0];
+    let numbers = [table.file, table.run, table.level as u64, span[0], span[1]];
+    numbers.into_iter().for_each(|number| out.varint(number));
+    // 0: no part; else the part's number plus one.
+    out.varint(table.part.map_or(0, |part| part + 1));
+    out.varint(table.entries);
+    out.varint(table.bytes);
+    out.string(&table.from);
+    out.string(&table.to);
+}
+
+fn decode(bytes: &[u8]) -> std::result::Result<Edit, Corrupt> {
+    let mut input = Reader::new(bytes);
+    let mut edit = Edit::default();
+    while input.left() > 0 {
+        match input.u8()? {
+            TAG_REMOVED => edit.removed.push(input.varint()?),
+            TAG_ADDED => edit.added.push(decode_table(&mut input)?),
+            TAG_FLUSH => {
+                let flush = FlushNumber(input.varint()?);
+                edit.flushes.push(FlushRecord { flush, first: Sequence(input.varint()?) });
+            }
+            TAG_FORGET_BELOW => edit.forget_below = Some(FlushNumber(input.varint()?)),
+            TAG_LIVE_WAL => edit.live_wal = Some(input.varint()?),
+            TAG_NEXT_FILE => edit.next_file = Some(input.varint()?),
+            TAG_NEXT_FLUSH => edit.next_flush = Some(FlushNumber(input.varint()?)),
+            TAG_LAST_SEQUENCE => edit.last_sequence = Some(Sequence(input.varint()?)),
+            _ => return Err(input.corrupt("a tag of an edit")),
+        }
+    }
+    Ok(edit)
+}
+
+fn decode_table(input: &mut Reader<'_>) -> std::result::Result<TableRecord, Corrupt> {
+    let file = input.varint()?;
+    let run = input.varint()?;
+    let level = input.varint()?;
+    if level > 64 {
+        return Err(input.corrupt("a level of at most 64"));
+    }
+    let (lo, hi) = (FlushNumber(input.varint()?), FlushNumber(input.varint()?));
+    let span = Span::new(lo, hi).ok_or_else(|| input.corrupt("a span that is not empty"))?;
+    let part = input.varint()?.checked_sub(1);
+    let (entries, bytes) = (input.varint()?, input.varint()?);
+    let (from, to) = (input.string()?.to_vec(), input.string()?.to_vec());
+    let level = level as usize;
+    Ok(TableRecord { file, run, level, from, to, span, part, entries, bytes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::tests::table;
+
+    fn full_edit() -> Edit {
+        Edit {
+            removed: vec![3, 300],
+            added: vec![
+                table(7, 7, 2, 0, 9),
+                TableRecord { part: Some(0), ..table(8, 8, 0, 9, 10) },
+            ],
+            flushes: vec![FlushRecord { flush: FlushNumber(9), first: Sequence(1000) }],
+            forget_below: Some(FlushNumber(8)),
+            live_wal: Some(12),
+            next_file: Some(13),
+            next_flush: Some(FlushNumber(10)),
+            last_sequence: Some(Sequence(u64::MAX >> 8)),
+        }
+    }
+
+    #[test]
+    fn an_edit_is_read_as_it_was_written() {
+        let edit = full_edit();
+        let bytes = encode(&edit);
+        assert_eq!(decode(&bytes).expect("decodes"), edit);
+        for len in 0..bytes.len() {
+            // A prefix either fails or is another edit, but never panics.
+            assert_ne!(decode(&bytes[..len]).ok(), Some(edit.clone()));
+        }
+    }
+
+    #[test]
+    fn golden_bytes_of_an_edit() {
+        let edit = Edit {
+            removed: vec![3],
+            added: vec![table(7, 6, 1, 2, 4)],
+            next_file: Some(300),
+            ..Edit::default()
+        };
+        let expected = [
+            1, 3, // removed
+            6, 0xac, 2, // next file
+            2, 7, 6, 1, 2, 4, 0, 2, 100, 1, b'a', 1, b'z', // added
+        ];
+        assert_eq!(encode(&edit), expected);
+    }
+}

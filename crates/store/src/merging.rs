@@ -1,0 +1,256 @@
+//! A merge: a stretch of runs becomes one run, step by step.
+//! ```text
+//! inner merge   read, keep, write -> install; the guard stays as it is
+//! last level    read, keep, write, and build the part's base on the way
+//!               -> carry over the runs that were not inputs -> install
+//! ```
+//! Invariants: an inner merge writes nothing into the guard. A merge into the last level rebuilds
+//! it; flushes that are installed meanwhile are carried over, in rounds outside the lock, the last
+//! one under it (ordering rule 3).
+
+use std::time::Instant;
+
+use trommel_filters::{FlushNumber, Part, PartBuilder, Span};
+
+use crate::compaction::{MergeJob, Target, last_level};
+use crate::core::Core;
+use crate::cursor::Cursor;
+use crate::entry::Sequence;
+use crate::environment::PausePoint;
+use crate::error::{Error, Result};
+use crate::guard::{Guard, Parts, grf_options};
+use crate::layout::{Edit, Layout, RunRecord, flush_of};
+use crate::merge::MergeCursor;
+use crate::output::{RunOutput, RunWriter, RunWriterState};
+use crate::retention::Retention;
+use crate::user_keys::{KeyList, for_each_key, keys_by_flush};
+use crate::version::{PlacedRun, Version};
+
+/// Entries that one step of a merge reads.
+const STEP_ENTRIES: usize = 4096;
+/// Rounds of carrying over that are tried outside the lock.
+const ROUNDS_OUTSIDE: usize = 3;
+
+/// A merge on its way.
+pub(crate) struct MergeTask {
+    job: MergeJob,
+    inputs: Vec<PlacedRun>,
+    cursor: MergeCursor,
+    retention: Retention,
+    writer: RunWriterState,
+    base: Option<BaseBuilder>,
+}
+
+/// Builds the base of a part from the keys that outlive the merge.
+struct BaseBuilder {
+    builder: PartBuilder,
+    /// Keys wait here, so that the clock is asked once for many of them.
+    waiting: KeyList,
+    last: Option<Vec<u8>>,
+}
+
+impl MergeTask {
+    pub(crate) fn new(core: &Core, job: MergeJob) -> Result<Self> {
+        let version = core.current.hold();
+        let inputs = version.runs_of(&job.inputs);
+        assert_eq!(inputs.len(), job.inputs.len(), "a merge's inputs stay until it is installed");
+        let bottom = job.target == Target::Last;
+        let retention = Retention::new(core.snapshots.copy(), bottom);
+        core.env.pauses.at(PausePoint::MergeStarted);
+        let cursors = inputs.iter().map(|placed| {
+            let cursor: Box<dyn Cursor + Send> = Box::new(placed.run.cursor().fill_cache(false));
+            cursor
+        });
+        let cursor = MergeCursor::new(cursors.collect())?;
+        let global = matches!(version.guard, Guard::Global(_));
+        let base = (bottom && global).then(|| BaseBuilder::new(core));
+        Ok(MergeTask { job, inputs, cursor, retention, writer: RunWriterState::default(), base })
+    }
+
+    /// The runs that are merged.
+    pub(crate) fn inputs(&self) -> &[u64] {
+        &self.job.inputs
+    }
+
+    /// One step: some entries, or at the end installing. True: the merge is done.
+    pub(crate) fn step(&mut self, core: &Core) -> Result<bool> {
+        let mut writer = RunWriter::new(&core.shelf, std::mem::take(&mut self.writer));
+        for _ in 0..STEP_ENTRIES {
+            let Some(entry) = self.cursor.entry() else {
+                let output = writer.finish()?;
+                core.counters.merged(output.bytes(), output.filter_seconds());
+                self.install(core, &output)?;
+                return Ok(true);
+            };
+            if self.retention.keeps(&entry) {
+                writer.add(&entry)?;
+                if let Some(base) = &mut self.base {
+                    base.push(entry.key, core);
+                }
+            }
+            self.cursor.next()?;
+        }
+        self.writer = writer.pause();
+        Ok(false)
+    }
+
+    fn install(&mut self, core: &Core, output: &RunOutput) -> Result<()> {
+        match self.job.target {
+            Target::Inner(level) => {
+                core.env.pauses.at(PausePoint::MergePrepared);
+                let mut installer = core.installer();
+                let now = core.current.hold();
+                let edit = self.edit(core, &now, output, level);
+                installer.install(core, &edit, &output.opened, now.guard.clone())
+            }
+            Target::Last => self.install_last(core, output),
+        }
+    }
+
+    /// Rebuilds the guard, and installs it when no run is missing in it.
+    fn install_last(&mut self, core: &Core, output: &RunOutput) -> Result<()> {
+        let (oldest, inner) = self.inputs.split_last().expect("a merge has inputs");
+        let records = inner.iter().map(|placed| core.run_record(placed.id));
+        let inner: Vec<RunRecord> = records.collect();
+        let inner: Vec<&RunRecord> = inner.iter().collect();
+        let ratio = core.shelf.options.size_ratio;
+        let level = last_level(&inner, output.entries(), ratio).unwrap_or(oldest.level);
+        let mut part = self.base.take().map(|base| base.finish(core, self.base_end(core, output)));
+        let mut carried = self.job.inputs.clone();
+        for _ in 0..ROUNDS_OUTSIDE {
+            let now = core.current.hold();
+            carry_over(core, &now, &mut carried, &mut part)?;
+        }
+        core.env.pauses.at(PausePoint::MergePrepared);
+        let mut installer = core.installer();
+        let now = core.current.hold();
+        carry_over(core, &now, &mut carried, &mut part)?;
+        let edit = self.edit(core, &now, output, level);
+        let guard = part.map_or(now.guard.clone(), |part| Guard::Global(Parts::of_one(part)));
+        installer.install(core, &edit, &output.opened, guard)
+    }
+
+    /// B of the design: the largest end of the output's spans.
+    fn base_end(&self, core: &Core, output: &RunOutput) -> FlushNumber {
+        let layout = &core.current.hold().layout;
+        let ends = output.tables.iter().map(|(_, t)| self.span(layout, t.sequences).hi());
+        ends.max().unwrap_or(FlushNumber(0))
+    }
+
+    /// The span of surviving entries with these sequence numbers.
+    fn span(&self, layout: &Layout, (least, greatest): (Sequence, Sequence)) -> Span {
+        let spans = self.inputs.iter().map(PlacedRun::span);
+        let hull = spans.reduce(Span::hull).expect("a merge has inputs");
+        let lo = flush_of(&layout.flushes, least).unwrap_or(hull.lo()).max(hull.lo());
+        let lo = if self.job.target == Target::Last { FlushNumber(0) } else { lo };
+        // An entry older than every recorded flush came from the oldest run.
+        let oldest_end = self.inputs.last().map_or(hull.hi(), |placed| placed.span().hi());
+        let hi = flush_of(&layout.flushes, greatest).map_or(oldest_end, FlushNumber::next);
+        Span::new(lo, hi.min(hull.hi())).expect("an entry's flush lies in its run's span")
+    }
+
+    fn edit(&self, core: &Core, now: &Version, output: &RunOutput, level: usize) -> Edit {
+        let inputs = self.inputs.iter().flat_map(|placed| placed.run.tables());
+        let run = output.tables.first().map_or(0, |(file, _)| *file);
+        let newer = now.runs.iter().take_while(|placed| !self.job.inputs.contains(&placed.id));
+        let least_newer = newer.map(|placed| placed.span().lo()).min();
+        let last = self.job.target == Target::Last;
+        Edit {
+            removed: inputs.map(|table| table.table.file()).collect(),
+            added: output.records(run, level, |sequences| self.span(&now.layout, sequences)),
+            forget_below: last.then(|| least_newer.unwrap_or(now.layout.next_flush)),
+            next_file: Some(core.shelf.next_file()),
+            ..Edit::default()
+        }
+    }
+}
+
+impl BaseBuilder {
+    fn new(core: &Core) -> Self {
+        let builder = PartBuilder::new(&grf_options(&core.shelf.options));
+        BaseBuilder { builder, waiting: KeyList::default(), last: None }
+    }
+
+    fn push(&mut self, key: &[u8], core: &Core) {
+        match &mut self.last {
+            Some(last) if last == key => return,
+            Some(last) => key.clone_into(last),
+            None => self.last = Some(key.to_vec()),
+        }
+        self.waiting.push(key);
+        if self.waiting.len() == STEP_ENTRIES {
+            self.flush(core);
+        }
+    }
+
+    fn flush(&mut self, core: &Core) {
+        let start = Instant::now();
+        self.waiting.iter().for_each(|key| self.builder.push(key));
+        self.waiting.clear();
+        core.counters.guard_worked(start.elapsed());
+    }
+
+    fn finish(mut self, core: &Core, base_end: FlushNumber) -> Part {
+        self.flush(core);
+        core.counters.rebuilt(self.builder.peak_bytes());
+        let start = Instant::now();
+        let part = self.builder.finish(base_end);
+        core.counters.guard_worked(start.elapsed());
+        part
+    }
+}
+
+/// Inserts the keys of all runs of `now` that are not in `carried` yet, from old to new.
+fn carry_over(
+    core: &Core,
+    now: &Version,
+    carried: &mut Vec<u64>,
+    part: &mut Option<Part>,
+) -> Result<()> {
+    let Some(part) = part else {
+        return Ok(());
+    };
+    let missing = now.runs.iter().rev().filter(|placed| !carried.contains(&placed.id));
+    for placed in missing.collect::<Vec<_>>() {
+        let start = Instant::now();
+        *part = insert_run(part, placed, &now.layout)?;
+        core.counters.guard_worked(start.elapsed());
+        carried.push(placed.id);
+    }
+    Ok(())
+}
+
+/// The part with a run's keys in it, each with its own flush as its code.
+pub(crate) fn insert_run(part: &Part, placed: &PlacedRun, layout: &Layout) -> Result<Part> {
+    let mut cursor = placed.run.cursor().fill_cache(false);
+    let table = &placed.run.tables()[0].table;
+    let lists = keys_by_flush(&mut cursor, |sequence| {
+        let unknown =
+            || Error::corrupt(table.path(), 0, "an entry of a flush that is not on record");
+        layout.flush_of(sequence).ok_or_else(unknown)
+    })?;
+    let insert = |part: Part, (flush, keys): (FlushNumber, KeyList)| {
+        crate::guard::insert_flush(&part, flush, keys.iter())
+    };
+    Ok(lists.into_iter().fold(part.clone(), insert))
+}
+
+/// The guard of a tree, read from its runs: the oldest is the base, the others go on top.
+pub(crate) fn rebuild_guard(
+    core_options: &crate::options::Options,
+    version: &Version,
+) -> Result<Guard> {
+    let Guard::Global(_) = &version.guard else {
+        return Ok(version.guard.clone());
+    };
+    let Some((oldest, newer)) = version.runs.split_last() else {
+        return Ok(version.guard.clone());
+    };
+    let mut builder = PartBuilder::new(&grf_options(core_options));
+    for_each_key(&mut oldest.run.cursor().fill_cache(false), |key| builder.push(key))?;
+    let mut part = builder.finish(oldest.span().hi());
+    for placed in newer.iter().rev() {
+        part = insert_run(&part, placed, &version.layout)?;
+    }
+    Ok(Guard::Global(Parts::of_one(part)))
+}

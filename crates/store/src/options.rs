@@ -1,0 +1,159 @@
+//! Options: plain data, one `check`.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+
+/// How a store is laid out and what it may use. Nothing here is fixed for ever: a store can be
+/// opened with other options at any time, and moves there as it flushes and merges.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// T: how many runs of a level merge into one of the next. 2 to 255.
+    /// More: cheaper writes, more runs (which a guard makes cheap to have).
+    pub size_ratio: u32,
+    /// Bytes of new entries that are kept in memory before they become a run on disk.
+    /// More: fewer, larger runs; more memory (up to five times this, under load) and longer recovery.
+    pub write_buffer_bytes: usize,
+    /// Who answers which runs may hold a key or a range.
+    pub guard: GuardKind,
+    /// Memory of the guard, in bits per key. More: fewer needless reads.
+    pub bits_per_key: f64,
+    /// Bytes of entries in one block, the unit of reading. More: less memory for fence pointers,
+    /// better compression, more bytes per read.
+    pub block_bytes: usize,
+    /// Whether blocks are compressed with LZ4 (each only where that makes it smaller).
+    pub compression: bool,
+    /// Memory for blocks that were read. 0: none is kept.
+    pub block_cache_bytes: usize,
+    /// Bytes after which a run goes on in another file.
+    pub table_bytes: u64,
+    /// When a write is safe on disk.
+    pub sync: Sync,
+    /// Who flushes and merges.
+    pub background: Background,
+    /// Whether `open` makes a store where there is none.
+    pub create_if_missing: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            size_ratio: 10,
+            write_buffer_bytes: 64 << 20,
+            guard: GuardKind::Grf,
+            bits_per_key: 12.0,
+            block_bytes: 4096,
+            compression: true,
+            block_cache_bytes: 32 << 20,
+            table_bytes: 64 << 20,
+            sync: Sync::Interval(Duration::from_secs(1)),
+            background: Background::Threads(1),
+            create_if_missing: true,
+        }
+    }
+}
+
+impl Options {
+    /// An error that names the first option that makes no sense.
+    pub fn check(&self) -> Result<()> {
+        let bits = self.bits_per_key;
+        let rules = [
+            ("size_ratio", (2..=255).contains(&self.size_ratio), "must be 2 to 255"),
+            ("write_buffer_bytes", self.write_buffer_bytes >= 1024, "must be at least 1024"),
+            ("bits_per_key", bits.is_finite() && (1.0..=64.0).contains(&bits), "must be 1 to 64"),
+            ("block_bytes", (256..=1 << 20).contains(&self.block_bytes), "must be 256 to 1048576"),
+            ("table_bytes", self.table_bytes >= 4096, "must be at least 4096"),
+            ("background", self.background != Background::Threads(0), "needs a thread, or Stepped"),
+        ];
+        match rules.into_iter().find(|(_, holds, _)| !holds) {
+            Some((option, _, problem)) => Err(Error::Option { option, problem: problem.into() }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Who answers the question: which runs may hold this key or this key range?
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum GuardKind {
+    /// `none`: nobody. Every run is searched; fence pointers alone help. The baseline.
+    Open,
+    /// `blocked-bloom`: one Bloom filter per table, one cache line per probe. Points only.
+    BlockedBloom,
+    /// `grf`: the Global Range Filter, one filter for the whole tree, points and ranges.
+    Grf,
+}
+
+impl GuardKind {
+    /// Every guard there is.
+    pub const ALL: [GuardKind; 3] = [GuardKind::Open, GuardKind::BlockedBloom, GuardKind::Grf];
+
+    /// The name that people write.
+    pub fn name(self) -> &'static str {
+        match self {
+            GuardKind::Open => "none",
+            GuardKind::BlockedBloom => "blocked-bloom",
+            GuardKind::Grf => "grf",
+        }
+    }
+}
+
+impl fmt::Display for GuardKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for GuardKind {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
+            let known = Self::ALL.map(GuardKind::name).join(", ");
+            let problem = format!("there is no guard '{name}'; there are: {known}");
+            Error::Option { option: "guard", problem }
+        })
+    }
+}
+
+/// When a write is safe on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sync {
+    /// Before it returns: it survives any crash. Writers that wait together share one sync.
+    Always,
+    /// At the latest this long afterwards. A crash loses at most the last writes, never one in the middle.
+    Interval(Duration),
+    /// When its memtable becomes full. A crash loses at most the last writes, never one in the middle.
+    Never,
+}
+
+/// Who flushes and merges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Background {
+    /// One thread that flushes, and this many that merge.
+    Threads(usize),
+    /// Nobody, until someone calls [`Db::step`](crate::Db::step): for tests and measurements that
+    /// must be the same every time. Full memtables wait in memory until then.
+    Stepped,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_make_sense_and_nonsense_is_named() {
+        Options::default().check().expect("defaults");
+        let nonsense = Options { bits_per_key: f64::NAN, ..Options::default() };
+        let message = nonsense.check().expect_err("not a number").to_string();
+        assert!(message.contains("bits_per_key"), "{message}");
+    }
+
+    #[test]
+    fn an_unknown_guard_lists_the_known_ones() {
+        assert_eq!("grf".parse::<GuardKind>().expect("known"), GuardKind::Grf);
+        let message = "bloom".parse::<GuardKind>().expect_err("unknown").to_string();
+        assert!(message.contains("none, blocked-bloom, grf"), "{message}");
+    }
+}

@@ -1,0 +1,184 @@
+//! The tables that a flush or a merge writes: one run, cut into files between user keys.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use trommel_filters::Span;
+
+use crate::cache::BlockCache;
+use crate::entry::{Entry, Sequence};
+use crate::error::Result;
+use crate::layout::TableRecord;
+use crate::options::{GuardKind, Options};
+use crate::storage::Storage;
+use crate::sync::{Arc, AtomicU64, Ordering};
+use crate::table::Table;
+use crate::table_writer::{TableOptions, TableSummary, TableWriter};
+
+/// Where tables live and how they are written.
+pub(crate) struct Shelf {
+    pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) dir: PathBuf,
+    pub(crate) cache: Arc<BlockCache>,
+    pub(crate) options: Options,
+    next_file: AtomicU64,
+}
+
+impl Shelf {
+    pub(crate) fn new(
+        storage: Arc<dyn Storage>,
+        dir: &Path,
+        options: &Options,
+        next_file: u64,
+    ) -> Self {
+        let cache = Arc::new(BlockCache::new(options.block_cache_bytes as u64));
+        let next_file = AtomicU64::new(next_file);
+        Shelf { storage, dir: dir.to_path_buf(), cache, options: options.clone(), next_file }
+    }
+
+    /// A number that no file has.
+    pub(crate) fn new_file(&self) -> u64 {
+        self.next_file.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The least number that no file has.
+    pub(crate) fn next_file(&self) -> u64 {
+        self.next_file.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn table_path(&self, file: u64) -> PathBuf {
+        self.dir.join(table_name(file))
+    }
+
+    pub(crate) fn open_table(&self, file: u64) -> Result<Arc<Table>> {
+        Table::open(&*self.storage, &self.table_path(file), file, Arc::clone(&self.cache))
+    }
+
+    fn table_options(&self) -> TableOptions {
+        let filter = matches!(self.options.guard, GuardKind::BlockedBloom);
+        TableOptions {
+            block_bytes: self.options.block_bytes,
+            compression: self.options.compression,
+            filter_bits_per_key: filter.then_some(self.options.bits_per_key),
+        }
+    }
+}
+
+/// The name of a table's file.
+pub(crate) fn table_name(file: u64) -> String {
+    format!("{file:06}.table")
+}
+
+/// Writes the entries of one run, in order, into as many tables as they need.
+pub(crate) struct RunWriter<'a> {
+    shelf: &'a Shelf,
+    state: RunWriterState,
+}
+
+/// The part of a [`RunWriter`] that lives on between the steps of a merge.
+#[derive(Default)]
+pub(crate) struct RunWriterState {
+    open: Option<(u64, TableWriter)>,
+    done: Vec<(u64, TableSummary)>,
+    last_key: Vec<u8>,
+}
+
+/// The tables of a finished run, synced and opened.
+pub(crate) struct RunOutput {
+    pub(crate) tables: Vec<(u64, TableSummary)>,
+    pub(crate) opened: HashMap<u64, Arc<Table>>,
+}
+
+impl<'a> RunWriter<'a> {
+    pub(crate) fn new(shelf: &'a Shelf, state: RunWriterState) -> Self {
+        RunWriter { shelf, state }
+    }
+
+    /// Puts the writer aside until the next step.
+    pub(crate) fn pause(self) -> RunWriterState {
+        self.state
+    }
+
+    /// Adds an entry. A user key's entries never cross a table.
+    pub(crate) fn add(&mut self, entry: &Entry<'_>) -> Result<()> {
+        let state = &mut self.state;
+        let full = |writer: &TableWriter| writer.size_bytes() >= self.shelf.options.table_bytes;
+        if state.open.as_ref().is_some_and(|(_, writer)| full(writer))
+            && state.last_key != entry.key
+        {
+            finish_table(state)?;
+        }
+        if state.open.is_none() {
+            let file = self.shelf.new_file();
+            let (path, options) = (self.shelf.table_path(file), self.shelf.table_options());
+            state.open = Some((file, TableWriter::create(&*self.shelf.storage, path, &options)?));
+        }
+        let (_, writer) = state.open.as_mut().expect("opened above");
+        writer.add(entry)?;
+        if state.last_key != entry.key {
+            state.last_key.clear();
+            state.last_key.extend_from_slice(entry.key);
+        }
+        Ok(())
+    }
+
+    /// Syncs the tables and their names, and opens them.
+    pub(crate) fn finish(mut self) -> Result<RunOutput> {
+        finish_table(&mut self.state)?;
+        let tables = self.state.done;
+        if !tables.is_empty() {
+            let dir = &self.shelf.dir;
+            self.shelf.storage.sync_dir(dir).map_err(crate::error::Error::io(dir))?;
+        }
+        let open = |(file, _): &(u64, TableSummary)| Ok((*file, self.shelf.open_table(*file)?));
+        let opened = tables.iter().map(open).collect::<Result<_>>()?;
+        Ok(RunOutput { tables, opened })
+    }
+}
+
+fn finish_table(state: &mut RunWriterState) -> Result<()> {
+    if let Some((file, writer)) = state.open.take() {
+        state.done.push((file, writer.finish()?));
+    }
+    Ok(())
+}
+
+impl RunOutput {
+    /// The tables as the manifest knows them. `span` tells the flushes of a table from the
+    /// sequence numbers of its entries.
+    pub(crate) fn records(
+        &self,
+        run: u64,
+        level: usize,
+        span: impl Fn((Sequence, Sequence)) -> Span,
+    ) -> Vec<TableRecord> {
+        let record = |(file, summary): &(u64, TableSummary)| {
+            let mut to = summary.last_key.clone();
+            to.push(0);
+            TableRecord {
+                file: *file,
+                run,
+                level,
+                from: summary.first_key.clone(),
+                to,
+                span: span(summary.sequences),
+                part: None,
+                entries: summary.entries,
+                bytes: summary.bytes,
+            }
+        };
+        self.tables.iter().map(record).collect()
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.tables.iter().map(|(_, summary)| summary.bytes).sum()
+    }
+
+    pub(crate) fn entries(&self) -> u64 {
+        self.tables.iter().map(|(_, summary)| summary.entries).sum()
+    }
+
+    pub(crate) fn filter_seconds(&self) -> f64 {
+        self.tables.iter().map(|(_, summary)| summary.filter_seconds).sum()
+    }
+}

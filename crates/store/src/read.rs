@@ -1,0 +1,101 @@
+//! A get: memtables, then the guard, then the candidate runs from new to old.
+//! ```text
+//! pin version -> take sequence number -> memtables -> guard, once -> fence pointers -> block
+//! ```
+//! Invariant (ordering rule 2): the version is pinned before the sequence number is taken. A merge
+//! that dropped an entry counted the then visible number, so whoever pins a version with its output
+//! takes a number that is not smaller.
+
+use trommel_filters::Query;
+
+use crate::core::Core;
+use crate::cursor::Reads;
+use crate::entry::{Kind, Sequence};
+use crate::environment::PausePoint;
+use crate::error::Result;
+use crate::memtable::Found;
+use crate::stats::{QueryKind, QueryStats};
+use crate::value::Value;
+use crate::version::Version;
+
+/// The value of a key as of now.
+pub(crate) fn get(core: &Core, key: &[u8]) -> Result<Option<Value>> {
+    let version = core.current.pin();
+    core.env.pauses.at(PausePoint::GetPinned);
+    let at = core.snapshots.visible();
+    get_at(core, &version, key, at)
+}
+
+/// The value of a key at a registered sequence number, or at one taken after `version` was pinned.
+pub(crate) fn get_at(
+    core: &Core,
+    version: &Version,
+    key: &[u8],
+    at: Sequence,
+) -> Result<Option<Value>> {
+    let mut costs = QueryStats { queries: 1, ..QueryStats::default() };
+    let found = match get_in_memory(version, key, at) {
+        Some(found) => Ok(Some(found)),
+        None => get_in_runs(version, key, at, &mut costs),
+    };
+    core.counters.queried(QueryKind::Point, &costs);
+    Ok(found?.and_then(Found::into_put))
+}
+
+fn get_in_memory(version: &Version, key: &[u8], at: Sequence) -> Option<Found> {
+    let active = &version.active.memtable;
+    let in_active = if active.is_empty() { None } else { active.get(key, at) };
+    in_active.or_else(|| version.sealed.iter().find_map(|sealed| sealed.memtable.get(key, at)))
+}
+
+fn get_in_runs(
+    version: &Version,
+    key: &[u8],
+    at: Sequence,
+    costs: &mut QueryStats,
+) -> Result<Option<Found>> {
+    let answer = version.guard.ask(&Query::Point(key));
+    costs.reached_runs = 1;
+    let mut reads = Reads::default();
+    let (mut looked_at, mut asked, mut searched) = (version.runs.len() as u64, 0, 0);
+    let mut found = Ok(None);
+    if !answer.is_nowhere() {
+        for (newer, placed) in (0..).zip(&version.runs) {
+            let Some(table) = placed.run.find(key) else { continue };
+            asked += 1;
+            if !answer.may_hold(table) {
+                continue;
+            }
+            searched += 1;
+            found = table.table.get(key, at, &mut reads);
+            if !matches!(found, Ok(None)) {
+                looked_at = newer + 1;
+                break;
+            }
+        }
+    }
+    let hit = u64::from(matches!(found, Ok(Some(_))));
+    costs.guard_probes = answer.probes(asked);
+    costs.true_positives = hit;
+    costs.false_positives = searched - hit;
+    costs.true_negatives = looked_at - searched;
+    count_reads(costs, &reads);
+    found
+}
+
+/// Adds what was read to a query's costs.
+pub(crate) fn count_reads(costs: &mut QueryStats, reads: &Reads) {
+    costs.blocks_read += reads.blocks;
+    costs.disk_reads += reads.disk_reads;
+    costs.bytes_read += reads.bytes;
+}
+
+impl Found {
+    /// The value, unless the entry is a deletion.
+    fn into_put(self) -> Option<Value> {
+        match self.kind {
+            Kind::Put | Kind::PutWithExpiry => Some(self.value),
+            Kind::Delete | Kind::DeleteRange => None,
+        }
+    }
+}

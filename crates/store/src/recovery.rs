@@ -1,0 +1,295 @@
+//! Opening a store: from files to a version.
+//! ```text
+//! MANIFEST --> layout --> tables --> guard (read from the runs)
+//! logs     --> sealed memtables (flushed at once) and the active one (written to a new log)
+//! ```
+//! Invariant: nothing is removed before what replaces it is durable. A store that cannot write any
+//! more, for want of space, can still be opened and read.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::time::Instant;
+
+use trommel_filters::FlushNumber;
+
+use crate::commit::Commit;
+use crate::core::{Core, Installer};
+use crate::entry::Sequence;
+use crate::environment::Environment;
+use crate::error::{Error, Result};
+use crate::guard::Guard;
+use crate::layout::Layout;
+use crate::manifest::{MANIFEST_NAME, MANIFEST_NEW_NAME, Manifest};
+use crate::memtable::Memtable;
+use crate::merging::rebuild_guard;
+use crate::options::Options;
+use crate::output::{Shelf, table_name};
+use crate::snapshots::Snapshots;
+use crate::stats::Counters;
+use crate::storage::Storage;
+use crate::sync::{Arc, AtomicU64, Condvar, Mutex, Switch};
+use crate::table::{FilterUse, Table};
+use crate::version::{Active, PlacedRun, Sealed, Version};
+use crate::wal::{self, Predecessor, Wal, wal_name};
+
+const LOCK_NAME: &str = "LOCK";
+
+/// Opens or makes a store, without its threads.
+pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Core> {
+    options.check()?;
+    let storage = &*env.storage;
+    let lock = take_folder(storage, dir, options.create_if_missing)?;
+    let layout = Manifest::read(storage, dir)?.unwrap_or_default();
+    let names = storage.list(dir).map_err(Error::io(dir))?;
+    let next_file = names.iter().filter_map(|name| file_number(name)).map(|number| number + 1);
+    let next_file = next_file.max().unwrap_or(0).max(layout.next_file).max(1);
+    let shelf = Shelf::new(Arc::clone(&env.storage), dir, options, next_file);
+    remove_orphans(storage, dir, &names, &layout);
+
+    let (tables, damaged_filters) = open_tables(&shelf, &layout)?;
+    let logs = replay_logs(storage, dir, &names, &layout, options)?;
+    let last = logs.iter().map(|log| log.last).max().unwrap_or_default();
+    let last = last.max(layout.last_sequence);
+    let layout = Layout { next_file: shelf.next_file(), ..layout };
+    let manifest = Manifest::create(&env.storage, dir, &layout)?;
+    let (wal, active) = new_log(&shelf, logs.last(), last)?;
+    let next_flush = layout.next_flush;
+    let (sealed, next_flush) = seal_logs(&logs, next_flush);
+
+    let version = Version {
+        active,
+        sealed,
+        runs: Vec::new(),
+        layout: Arc::new(layout),
+        guard: Guard::empty(options),
+        round: 0,
+    };
+    let runs = version.reopen_runs(&version.layout, &tables);
+    let version = Version { runs, ..version };
+    let start = Instant::now();
+    let guard = rebuild_guard(options, &version)?;
+    let version = Version { guard, ..version };
+    let core = Core {
+        shelf,
+        env,
+        guard_open_seconds: start.elapsed().as_secs_f64(),
+        current: Switch::new(Arc::new(version)),
+        round: AtomicU64::new(0),
+        snapshots: Arc::new(Snapshots::new(last)),
+        commit: Commit::new(wal, Sequence(last.0 + 1)),
+        installer: Mutex::new(Installer::new(manifest, next_flush)),
+        work: Mutex::default(),
+        work_changed: Condvar::new(),
+        counters: Counters::default(),
+        damaged_filters,
+        _lock: lock,
+    };
+    Ok(core)
+}
+
+/// Makes sure that the folder is a store or may become one, and takes it.
+fn take_folder(storage: &dyn Storage, dir: &Path, create: bool) -> Result<Box<dyn Send + Sync>> {
+    let missing = || Error::Missing { path: dir.to_path_buf() };
+    if !storage.dir_exists(dir) {
+        if !create {
+            return Err(missing());
+        }
+        storage.create_dir(dir).map_err(Error::io(dir))?;
+    }
+    let names = storage.list(dir).map_err(Error::io(dir))?;
+    if !names.iter().any(|name| name == MANIFEST_NAME) {
+        // A crash while a store was being made leaves no more than these.
+        let beginnings = [LOCK_NAME, MANIFEST_NEW_NAME];
+        if names.iter().any(|name| !beginnings.contains(&name.as_str())) {
+            return Err(Error::NotAStore { path: dir.to_path_buf() });
+        }
+        if !create {
+            return Err(missing());
+        }
+    }
+    storage.lock(&dir.join(LOCK_NAME)).map_err(|source| match source.kind() {
+        std::io::ErrorKind::WouldBlock => Error::Locked { path: dir.to_path_buf() },
+        _ => Error::io(dir.join(LOCK_NAME))(source),
+    })
+}
+
+/// The number in the name of a table or log.
+fn file_number(name: &str) -> Option<u64> {
+    let (number, kind) = name.split_once('.')?;
+    matches!(kind, "table" | "wal" | "wal.new").then_some(())?;
+    number.parse().ok()
+}
+
+/// Removes what a crash or a reader of the last session has left: it is in no layout.
+fn remove_orphans(storage: &dyn Storage, dir: &Path, names: &[String], layout: &Layout) {
+    let tables = layout.runs.iter().flat_map(|run| &run.tables);
+    let live: HashSet<String> = tables.map(|table| table_name(table.file)).collect();
+    for name in names {
+        let dead_log = |number| name == &wal_name(number) && number < layout.live_wal;
+        let dead = file_number(name).is_some_and(|number| {
+            dead_log(number)
+                || name.ends_with(".wal.new")
+                || (name == &table_name(number) && !live.contains(name))
+        });
+        if dead {
+            // If it stays, the next open tries again.
+            let _ = storage.remove(&dir.join(name));
+        }
+    }
+}
+
+type OpenTables = (HashMap<u64, Arc<Table>>, Vec<String>);
+
+/// Opens every table. One whose filter is damaged is used without it.
+fn open_tables(shelf: &Shelf, layout: &Layout) -> Result<OpenTables> {
+    let mut opened = HashMap::new();
+    let mut damaged = Vec::new();
+    for record in layout.runs.iter().flat_map(|run| &run.tables) {
+        let open = |filter| {
+            let (path, cache) = (shelf.table_path(record.file), Arc::clone(&shelf.cache));
+            Table::open_with(&*shelf.storage, &path, record.file, cache, filter)
+        };
+        let table = match open(FilterUse::Load) {
+            Ok(table) => table,
+            Err(error @ Error::Corrupt { .. }) => {
+                let without = open(FilterUse::Skip).map_err(|_| ());
+                let Ok(table) = without else { return Err(error) };
+                damaged.push(error.to_string());
+                table
+            }
+            Err(error) => return Err(error),
+        };
+        check_bounds(&table, record)?;
+        opened.insert(record.file, table);
+    }
+    Ok((opened, damaged))
+}
+
+fn check_bounds(table: &Table, record: &crate::layout::TableRecord) -> Result<()> {
+    let (from, to) = (&record.from[..], record.to.strip_suffix(&[0]).unwrap_or(&record.to));
+    let same = table.first_key() == from
+        && table.last_key() == to
+        && table.entry_count() == record.entries;
+    let what = "its keys are not those that the manifest names: another store's table?";
+    if same { Ok(()) } else { Err(Error::corrupt(table.path(), 0, what)) }
+}
+
+/// A log that was read back.
+struct Log {
+    number: u64,
+    memtable: Arc<Memtable>,
+    first: Sequence,
+    last: Sequence,
+}
+
+/// Reads the live logs, oldest first. Each but the last must have all the bytes that the next one
+/// says it has; the last may have a torn tail.
+fn replay_logs(
+    storage: &dyn Storage,
+    dir: &Path,
+    names: &[String],
+    layout: &Layout,
+    options: &Options,
+) -> Result<Vec<Log>> {
+    let numbers = names.iter().filter_map(|name| {
+        let number = file_number(name)?;
+        (*name == wal_name(number) && number >= layout.live_wal).then_some(number)
+    });
+    let mut numbers: Vec<u64> = numbers.collect();
+    numbers.sort_unstable();
+    let mut before = Vec::new();
+    for &number in &numbers {
+        before.push(wal::predecessor(storage, dir, number)?);
+    }
+    let mut logs = Vec::new();
+    for (place, &number) in numbers.iter().enumerate() {
+        let next = before[place + 1..].iter().flatten().next();
+        let valid = next.filter(|next| next.wal == number).map(|next| next.valid_bytes);
+        check_no_gap(dir, &numbers, number, before[place], layout)?;
+        if valid == Some(0) {
+            continue;
+        }
+        logs.push(replay_log(storage, dir, number, valid, options)?);
+    }
+    Ok(logs)
+}
+
+/// A log that this one follows, and that is neither there nor in tables, is missing.
+fn check_no_gap(
+    dir: &Path,
+    numbers: &[u64],
+    number: u64,
+    before: Option<Predecessor>,
+    layout: &Layout,
+) -> Result<()> {
+    let missing = before.filter(|before| {
+        before.wal >= layout.live_wal && before.valid_bytes > 0 && !numbers.contains(&before.wal)
+    });
+    match missing {
+        None => Ok(()),
+        Some(missing) => {
+            let what = format!("it follows {}, which is missing", wal_name(missing.wal));
+            Err(Error::corrupt(dir.join(wal_name(number)), 0, what))
+        }
+    }
+}
+
+fn replay_log(
+    storage: &dyn Storage,
+    dir: &Path,
+    number: u64,
+    valid: Option<u64>,
+    options: &Options,
+) -> Result<Log> {
+    let memtable = Arc::new(Memtable::new(options.write_buffer_bytes));
+    let mut log = Log { number, memtable, first: Sequence::MAX, last: Sequence(0) };
+    wal::replay(storage, dir, number, valid, &mut |batch| {
+        for entry in &batch.entries {
+            log.memtable.insert(entry.key, entry.sequence, entry.kind, entry.value);
+            log.first = log.first.min(entry.sequence);
+            log.last = log.last.max(entry.sequence);
+        }
+        Ok(())
+    })?;
+    Ok(log)
+}
+
+/// A new log with the entries of the last one, and the memtable that it rebuilds. It gets its name
+/// when all of it is durable, and says of the old log that nothing in it counts any more.
+fn new_log(shelf: &Shelf, old: Option<&Log>, last: Sequence) -> Result<(Wal, Active)> {
+    let storage = &*shelf.storage;
+    let number = shelf.new_file();
+    let before = Predecessor { wal: old.map_or(0, |old| old.number), valid_bytes: 0 };
+    match old.filter(|old| !old.memtable.is_empty()) {
+        Some(Log { memtable, first, .. }) => {
+            let wal = Wal::create_from(storage, &shelf.dir, number, before, memtable)?;
+            let memtable = Arc::clone(memtable);
+            Ok((wal, Active { memtable, wal: number, first: *first }))
+        }
+        None => {
+            let wal = Wal::create(storage, &shelf.dir, number, before)?;
+            let memtable = Arc::new(Memtable::new(shelf.options.write_buffer_bytes));
+            Ok((wal, Active { memtable, wal: number, first: Sequence(last.0 + 1) }))
+        }
+    }
+}
+
+/// The memtables of all logs but the last, newest first, with their flush numbers.
+fn seal_logs(logs: &[Log], mut next: FlushNumber) -> (Vec<Arc<Sealed>>, FlushNumber) {
+    let older = logs.split_last().map_or(&[][..], |(_, older)| older);
+    let mut sealed = Vec::new();
+    for log in older.iter().filter(|log| !log.memtable.is_empty()) {
+        let memtable = Arc::clone(&log.memtable);
+        let (wal, first, last) = (log.number, log.first, log.last);
+        sealed.insert(0, Arc::new(Sealed { memtable, wal, first, last, flush: next }));
+        next = next.next();
+    }
+    (sealed, next)
+}
+
+impl PlacedRun {
+    /// Entries of the run, from its tables.
+    pub(crate) fn entries(&self) -> u64 {
+        self.run.tables().iter().map(|table| table.table.entry_count()).sum()
+    }
+}

@@ -1,0 +1,81 @@
+//! `stats`: counters and the newest version, as plain data.
+
+use trommel_filters::PartSize;
+
+use crate::core::Core;
+use crate::stats::{GuardStats, LevelStats, QueryStats, RunStats, Stats};
+use crate::version::{PlacedRun, Version};
+
+pub(crate) fn stats(core: &Core) -> Stats {
+    let version = core.current.hold();
+    let sealed = version.sealed.iter().map(|sealed| sealed.memtable.size_bytes());
+    let memtable_bytes = version.active.memtable.size_bytes() + sealed.sum::<usize>();
+    let fences = version.tables().map(|table| table.table.fence_bytes());
+    let none = QueryStats::default();
+    let mut stats = Stats {
+        point: none,
+        open_seek: none,
+        closed_seek: none,
+        guard: guard_stats(core, &version),
+        levels: levels(&version),
+        memtables: 1 + version.sealed.len() as u64,
+        memtable_bytes: memtable_bytes as u64,
+        fence_bytes: fences.sum::<usize>() as u64,
+        cache_bytes: core.shelf.cache.size_bytes(),
+        writes: 0,
+        bytes_written_user: 0,
+        bytes_flushed: 0,
+        bytes_merged: 0,
+        flushes: 0,
+        merges: 0,
+        stalls: 0,
+        stall_seconds: 0.0,
+        sequence: core.snapshots.visible().0,
+        oldest_pin: core.snapshots.oldest().map(|sequence| sequence.0),
+        leaving_tables: core.installer().leaving_count() as u64,
+        failure: core.failure(),
+    };
+    core.counters.fill(&mut stats);
+    stats
+}
+
+fn guard_stats(core: &Core, version: &Version) -> GuardStats {
+    let entries: u64 = version.runs.iter().map(PlacedRun::entries).sum();
+    let part = version.guard.part().map(|part| part.size());
+    let per_table = version.tables().map(|table| table.table.filter_bytes() as u64).sum::<u64>();
+    let global = part.as_ref().map_or(0, |size| size.base_bytes + size.overlay_bytes);
+    let memory_bytes = per_table + global;
+    let of_part = |pick: fn(&PartSize) -> u64| part.as_ref().map_or(0, pick);
+    GuardStats {
+        kind: core.shelf.options.guard,
+        bits_per_key: if entries == 0 { 0.0 } else { memory_bytes as f64 * 8.0 / entries as f64 },
+        memory_bytes,
+        base_bytes: of_part(|size| size.base_bytes),
+        overlay_bytes: of_part(|size| size.overlay_bytes),
+        base_entries: of_part(|size| size.base_entries),
+        overlay_entries: of_part(|size| size.overlay_entries),
+        built_at_open: part.is_some(),
+        open_seconds: core.guard_open_seconds,
+        seconds: 0.0,
+        rebuild_peak_bytes: 0,
+        damaged: core.damaged_filters.clone(),
+    }
+}
+
+fn levels(version: &Version) -> Vec<LevelStats> {
+    let level = |level: usize| {
+        let runs = version.runs.iter().filter(|placed| placed.level == level);
+        LevelStats { level, runs: runs.map(run_stats).collect() }
+    };
+    (0..version.layout.level_count()).map(level).collect()
+}
+
+fn run_stats(placed: &PlacedRun) -> RunStats {
+    let tables = placed.run.tables();
+    RunStats {
+        tables: tables.len() as u64,
+        entries: placed.entries(),
+        bytes: tables.iter().map(|table| table.table.bytes()).sum(),
+        span: (placed.span().lo().0, placed.span().hi().0),
+    }
+}

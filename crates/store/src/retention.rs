@@ -1,0 +1,71 @@
+//! Which entries of a key outlive a merge.
+//! ```text
+//! snapshots      10          20          visible 30
+//! stripes   0 |  10] 1  |  20]  2  |  30]
+//! key k     put 7, put 9   put 15      delete 22, put 28     keeps 9, 15, 28
+//! ```
+//! Invariant (ordering rule 2): whoever reads at a registered number, or at the visible one or
+//! later, sees the same before and after the merge.
+
+use crate::entry::{Entry, Kind, Sequence};
+
+/// Decides entry by entry, in the order of entries.
+pub(crate) struct Retention {
+    /// Ascending; the last is the number that was visible when the merge began.
+    snapshots: Vec<Sequence>,
+    /// Whether nothing older than the inputs exists, so that a deletion need not be kept.
+    bottom: bool,
+    key: Vec<u8>,
+    /// The stripe of the entry of `key` that was kept or dropped last.
+    stripe: Option<usize>,
+}
+
+impl Retention {
+    pub(crate) fn new(snapshots: Vec<Sequence>, bottom: bool) -> Self {
+        Retention { snapshots, bottom, key: Vec::new(), stripe: None }
+    }
+
+    /// Whether the entry must be kept. Requires: entries come in their order.
+    pub(crate) fn keeps(&mut self, entry: &Entry<'_>) -> bool {
+        if self.stripe.is_none() || self.key != entry.key {
+            self.key.clear();
+            self.key.extend_from_slice(entry.key);
+            self.stripe = None;
+        }
+        let stripe = self.snapshots.partition_point(|snapshot| *snapshot < entry.sequence);
+        let newest_of_stripe = self.stripe != Some(stripe);
+        self.stripe = Some(stripe);
+        let needless_deletion = self.bottom && stripe == 0 && entry.kind == Kind::Delete;
+        newest_of_stripe && !needless_deletion
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(snapshots: &[u64], bottom: bool, entries: &[(u64, Kind)]) -> Vec<u64> {
+        let snapshots = snapshots.iter().map(|&number| Sequence(number)).collect();
+        let mut retention = Retention::new(snapshots, bottom);
+        let entry =
+            |&(number, kind)| Entry { key: b"k", sequence: Sequence(number), kind, value: b"" };
+        let entries = entries.iter().map(entry);
+        entries.filter(|entry| retention.keeps(entry)).map(|entry| entry.sequence.0).collect()
+    }
+
+    #[test]
+    fn every_snapshot_keeps_what_it_sees() {
+        let entries =
+            [28, 22, 15, 9, 7].map(|n| (n, if n == 22 { Kind::Delete } else { Kind::Put }));
+        assert_eq!(kept(&[10, 20, 30], true, &entries), [28, 15, 9]);
+        assert_eq!(kept(&[30], true, &entries), [28]);
+    }
+
+    #[test]
+    fn a_deletion_goes_only_at_the_bottom_and_only_when_no_one_older_reads() {
+        let entries = [(22, Kind::Delete), (9, Kind::Put)];
+        assert_eq!(kept(&[30], true, &entries), [0u64; 0]);
+        assert_eq!(kept(&[30], false, &entries), [22]);
+        assert_eq!(kept(&[10, 30], true, &entries), [22, 9]);
+    }
+}

@@ -1,0 +1,303 @@
+//! One direction of a scan: the cursors of memtables and runs as one, opened only when needed.
+//! ```text
+//! guard cursor   next entry may be at or before the smallest key in hand -> position its runs
+//! heap           memtable, run, run                                     <- positioned sources
+//! waiting        run, run, run, ...                                     <- not touched yet
+//! ```
+//! Invariant: before a key is given out, every run that may hold a key at or before it is
+//! positioned; ties too, because a newer run may hold a newer entry of the same key.
+
+use std::cmp::Ordering;
+
+use trommel_filters::{Cursor as GuardCursor, CursorBack as GuardCursorBack, Query, Span};
+
+use crate::cursor::Cursor;
+use crate::entry::{Kind, Sequence};
+use crate::error::Result;
+use crate::guard::{Answer, Guard};
+use crate::read::count_reads;
+use crate::scan::{Bounds, KeyValue};
+use crate::stats::QueryStats;
+use crate::sync::Arc;
+use crate::value::Value;
+use crate::version::Version;
+
+/// Which way a scan goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Forward,
+    Backward,
+}
+
+/// One direction of a scan over one version.
+pub(crate) struct Side {
+    version: Arc<Version>,
+    at: Sequence,
+    direction: Direction,
+    sources: Vec<Source>,
+    /// Places in `sources` of those that have an entry, as a binary heap: the next one on top.
+    heap: Vec<usize>,
+    /// Places in the version's runs of those that are not positioned yet.
+    waiting: Vec<usize>,
+    guard: Lazy,
+    probes: u64,
+    runs_reached: bool,
+}
+
+struct Source {
+    cursor: Box<dyn Cursor + Send>,
+    is_run: bool,
+    /// Whether an entry of it was looked at.
+    useful: bool,
+}
+
+/// Tells when a waiting run must be positioned.
+enum Lazy {
+    /// Nothing waits.
+    Done,
+    Forward(Box<GuardCursor>),
+    Backward(Box<GuardCursorBack>),
+}
+
+impl Side {
+    pub(crate) fn new(
+        version: Arc<Version>,
+        at: Sequence,
+        direction: Direction,
+        bounds: &Bounds,
+    ) -> Result<Self> {
+        let runs_reached = !version.runs.is_empty();
+        let mut side = Side {
+            version,
+            at,
+            direction,
+            sources: Vec::new(),
+            heap: Vec::new(),
+            waiting: Vec::new(),
+            guard: Lazy::Done,
+            probes: 0,
+            runs_reached,
+        };
+        side.position_memtables(bounds)?;
+        side.ask_guard(bounds)?;
+        Ok(side)
+    }
+
+    pub(crate) fn round(&self) -> u64 {
+        self.version.round
+    }
+
+    fn position_memtables(&mut self, bounds: &Bounds) -> Result<()> {
+        let version = Arc::clone(&self.version);
+        let sealed = version.sealed.iter().map(|sealed| &sealed.memtable);
+        for memtable in std::iter::once(&version.active.memtable).chain(sealed) {
+            if !memtable.is_empty() {
+                self.add_source(Box::new(memtable.cursor()), false, bounds)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Positions the runs that the guard names for a bounded range; for others it asks as it goes.
+    fn ask_guard(&mut self, bounds: &Bounds) -> Result<()> {
+        let Some(range) = bounds.closed() else { return Ok(()) };
+        let bounded = match self.direction {
+            Direction::Forward => bounds.end.is_some(),
+            Direction::Backward => bounds.end.is_some() && !bounds.lower.is_empty(),
+        };
+        let answer = match &self.version.guard {
+            Guard::Global(_) if !bounded => Answer::All,
+            guard => guard.ask(&Query::Range(range)),
+        };
+        self.probes =
+            u64::from(self.runs_reached && matches!(self.version.guard, Guard::Global(_)));
+        if answer.is_nowhere() {
+            return Ok(());
+        }
+        let version = Arc::clone(&self.version);
+        let unlisted = match &answer {
+            Answer::Codes(codes) => codes.is_all(),
+            Answer::All | Answer::Hash(_) => true,
+        };
+        if let (true, Some(part)) = (unlisted, version.guard.part()) {
+            self.waiting = (0..version.runs.len()).collect();
+            self.guard = match self.direction {
+                Direction::Forward => Lazy::Forward(Box::new(part.cursor(&bounds.lower))),
+                Direction::Backward => Lazy::Backward(Box::new(part.cursor_back(range.upper()))),
+            };
+            return Ok(());
+        }
+        for placed in &version.runs {
+            let overlapping = placed.run.overlapping(range.lower(), bounds.end.as_deref());
+            if overlapping.iter().any(|table| answer.may_hold(table)) {
+                self.add_source(Box::new(placed.run.cursor()), true, bounds)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add_source(
+        &mut self,
+        mut cursor: Box<dyn Cursor + Send>,
+        is_run: bool,
+        bounds: &Bounds,
+    ) -> Result<()> {
+        match (self.direction, &bounds.end) {
+            (Direction::Forward, _) => cursor.seek(&bounds.lower)?,
+            (Direction::Backward, Some(end)) => cursor.seek_before(end)?,
+            (Direction::Backward, None) => cursor.seek_last()?,
+        }
+        let has_entry = cursor.entry().is_some();
+        self.sources.push(Source { cursor, is_run, useful: false });
+        if has_entry {
+            self.heap.push(self.sources.len() - 1);
+            self.sift_up(self.heap.len() - 1);
+        }
+        Ok(())
+    }
+
+    /// The next key within the bounds that is not deleted, with its value.
+    pub(crate) fn step(&mut self, bounds: &Bounds) -> Result<Option<KeyValue>> {
+        let mut bounds = std::borrow::Cow::Borrowed(bounds);
+        loop {
+            self.position_waiting(&bounds)?;
+            let Some(key) = self.top_key() else { return Ok(None) };
+            let outside = match self.direction {
+                Direction::Forward => bounds.end.as_deref().is_some_and(|end| key >= end),
+                Direction::Backward => key < bounds.lower.as_slice(),
+            };
+            if outside {
+                return Ok(None);
+            }
+            let key = key.to_vec();
+            match self.newest_visible(&key)? {
+                Some((Kind::Put | Kind::PutWithExpiry, value)) => return Ok(Some((key, value))),
+                // A deleted key: runs that are positioned later begin behind it.
+                _ if !matches!(self.guard, Lazy::Done) => match self.direction {
+                    Direction::Forward => bounds.to_mut().lower = [&key[..], &[0]].concat(),
+                    Direction::Backward => bounds.to_mut().end = Some(key),
+                },
+                _ => {}
+            }
+        }
+    }
+
+    fn top_key(&self) -> Option<&[u8]> {
+        let &top = self.heap.first()?;
+        self.sources[top].cursor.entry().map(|entry| entry.key)
+    }
+
+    /// Positions every waiting run whose next entry may come at or before the key in hand.
+    fn position_waiting(&mut self, bounds: &Bounds) -> Result<()> {
+        loop {
+            let in_hand = self.heap.first().and_then(|&top| self.sources[top].cursor.entry());
+            let in_hand = in_hand.map(|entry| entry.key);
+            let code = match &mut self.guard {
+                Lazy::Done => return Ok(()),
+                Lazy::Forward(cursor) => cursor.next_at_most(in_hand.or(bounds.end.as_deref())),
+                Lazy::Backward(cursor) => {
+                    let lower = Some(bounds.lower.as_slice()).filter(|lower| !lower.is_empty());
+                    cursor.next_at_least(in_hand.or(lower))
+                }
+            };
+            let Some(code) = code else { return Ok(()) };
+            self.position_runs_of(code, bounds)?;
+            if self.waiting.is_empty() {
+                self.guard = Lazy::Done;
+            }
+        }
+    }
+
+    fn position_runs_of(&mut self, code: Span, bounds: &Bounds) -> Result<()> {
+        let version = Arc::clone(&self.version);
+        let mut place = 0;
+        while place < self.waiting.len() {
+            let run = &version.runs[self.waiting[place]].run;
+            if run.span().meets(code) {
+                self.waiting.remove(place);
+                self.add_source(Box::new(run.cursor()), true, bounds)?;
+            } else {
+                place += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// The newest entry of `key` that the scan sees; all its entries are passed.
+    fn newest_visible(&mut self, key: &[u8]) -> Result<Option<(Kind, Value)>> {
+        let mut newest: Option<(Sequence, Kind, Value)> = None;
+        while let Some(&top) = self.heap.first() {
+            let source = &mut self.sources[top];
+            let Some(entry) = source.cursor.entry().filter(|entry| entry.key == key) else { break };
+            source.useful = true;
+            let newer = newest.as_ref().is_none_or(|(sequence, ..)| entry.sequence > *sequence);
+            if entry.sequence <= self.at && newer {
+                newest = Some((entry.sequence, entry.kind, source.cursor.value()));
+            }
+            self.advance_top()?;
+        }
+        Ok(newest.map(|(_, kind, value)| (kind, value)))
+    }
+
+    fn advance_top(&mut self) -> Result<()> {
+        let source = &mut self.sources[self.heap[0]];
+        match self.direction {
+            Direction::Forward => source.cursor.next()?,
+            Direction::Backward => source.cursor.prev()?,
+        }
+        if source.cursor.entry().is_none() {
+            self.heap.swap_remove(0);
+        }
+        self.sift_down();
+        Ok(())
+    }
+
+    /// Whether the source at one place of the heap comes before the one at another.
+    fn before(&self, one: usize, other: usize) -> bool {
+        let entry = |place: usize| self.sources[self.heap[place]].cursor.entry();
+        let (Some(one), Some(other)) = (entry(one), entry(other)) else { return false };
+        let order = one.order(&other);
+        order
+            == if self.direction == Direction::Forward { Ordering::Less } else { Ordering::Greater }
+    }
+
+    fn sift_up(&mut self, mut place: usize) {
+        while place > 0 && self.before(place, (place - 1) / 2) {
+            self.heap.swap(place, (place - 1) / 2);
+            place = (place - 1) / 2;
+        }
+    }
+
+    fn sift_down(&mut self) {
+        let mut place = 0;
+        loop {
+            let (left, right) = (2 * place + 1, 2 * place + 2);
+            if left >= self.heap.len() {
+                return;
+            }
+            let least =
+                if right < self.heap.len() && self.before(right, left) { right } else { left };
+            if !self.before(least, place) {
+                return;
+            }
+            self.heap.swap(place, least);
+            place = least;
+        }
+    }
+
+    /// Adds what this side has cost to a scan's costs.
+    pub(crate) fn add_costs(mut self, costs: &mut QueryStats) {
+        costs.reached_runs |= u64::from(self.runs_reached);
+        costs.guard_probes += self.probes;
+        let mut positioned = 0;
+        for source in &mut self.sources {
+            count_reads(costs, &source.cursor.reads());
+            if source.is_run {
+                positioned += 1;
+                costs.true_positives += u64::from(source.useful);
+                costs.false_positives += u64::from(!source.useful);
+            }
+        }
+        costs.true_negatives += self.version.runs.len() as u64 - positioned;
+    }
+}

@@ -1,0 +1,129 @@
+//! A version: memtables, tables, shape and guard as one immutable value. Change is an edit.
+//! ```text
+//! writes -> active memtable -> sealed memtables -> runs, newest first      + the guard of the runs
+//!           one                newest first        level 0 ... last level
+//! ```
+//! Invariant (ordering rule 3): all of it changes together, in one store of a new version. A reader
+//! that pins a version sees memtables, tables and guard that belong together.
+
+use std::collections::HashMap;
+
+use trommel_filters::{FlushNumber, Span};
+
+use crate::entry::Sequence;
+use crate::guard::Guard;
+use crate::layout::{Edit, Layout};
+use crate::memtable::Memtable;
+use crate::run::{Run, RunTable};
+use crate::sync::Arc;
+use crate::table::Table;
+
+/// The memtable that takes writes.
+#[derive(Clone)]
+pub(crate) struct Active {
+    pub(crate) memtable: Arc<Memtable>,
+    /// The log that rebuilds it.
+    pub(crate) wal: u64,
+    /// No entry of it has a smaller sequence number.
+    pub(crate) first: Sequence,
+}
+
+/// A full memtable with its flush number, on its way to disk.
+pub(crate) struct Sealed {
+    pub(crate) memtable: Arc<Memtable>,
+    pub(crate) wal: u64,
+    pub(crate) first: Sequence,
+    pub(crate) last: Sequence,
+    pub(crate) flush: FlushNumber,
+}
+
+/// A run and its label.
+#[derive(Clone)]
+pub(crate) struct PlacedRun {
+    pub(crate) id: u64,
+    pub(crate) level: usize,
+    pub(crate) run: Arc<Run>,
+}
+
+impl PlacedRun {
+    pub(crate) fn span(&self) -> Span {
+        self.run.span()
+    }
+}
+
+/// What readers pin.
+#[derive(Clone)]
+pub(crate) struct Version {
+    pub(crate) active: Active,
+    /// Newest first.
+    pub(crate) sealed: Vec<Arc<Sealed>>,
+    /// Newest first: the layout's runs, opened.
+    pub(crate) runs: Vec<PlacedRun>,
+    pub(crate) layout: Arc<Layout>,
+    pub(crate) guard: Guard,
+    /// Merges installed so far: a scan that pinned an older round moves on to let go of its tables.
+    pub(crate) round: u64,
+}
+
+impl Version {
+    /// The version with the active memtable sealed and a new one in its place.
+    #[must_use]
+    pub(crate) fn seal(&self, sealed: Arc<Sealed>, active: Active) -> Version {
+        let mut next = self.clone();
+        next.sealed.insert(0, sealed);
+        next.active = active;
+        next
+    }
+
+    /// The version after `edit`, which made `layout` out of this one's. `opened` has the tables that
+    /// the edit adds, `guard` describes the new runs.
+    #[must_use]
+    pub(crate) fn apply(
+        &self,
+        edit: &Edit,
+        layout: Layout,
+        opened: &HashMap<u64, Arc<Table>>,
+        guard: Guard,
+    ) -> Version {
+        let flushed = |sealed: &Sealed| edit.flushes.iter().any(|r| r.flush == sealed.flush);
+        Version {
+            active: self.active.clone(),
+            sealed: self.sealed.iter().filter(|sealed| !flushed(sealed)).cloned().collect(),
+            runs: self.reopen_runs(&layout, opened),
+            layout: Arc::new(layout),
+            guard,
+            round: self.round + u64::from(!edit.removed.is_empty()),
+        }
+    }
+
+    /// The layout's runs. Those that are unchanged are taken over.
+    pub(crate) fn reopen_runs(
+        &self,
+        layout: &Layout,
+        opened: &HashMap<u64, Arc<Table>>,
+    ) -> Vec<PlacedRun> {
+        let old = self.runs.iter().flat_map(|placed| placed.run.tables());
+        let mut tables: HashMap<u64, &Arc<Table>> =
+            old.map(|table| (table.table.file(), &table.table)).collect();
+        tables.extend(opened.iter().map(|(&file, table)| (file, table)));
+        let open_run = |record: &crate::layout::RunRecord| {
+            let run_tables = record.tables.iter().map(|table| {
+                let opened = tables.get(&table.file).expect("every table of a layout is open");
+                RunTable { table: Arc::clone(opened), span: table.span }
+            });
+            let run = Run::new(run_tables.collect()).expect("a layout's runs are in order");
+            PlacedRun { id: record.id, level: record.level, run: Arc::new(run) }
+        };
+        layout.runs.iter().map(open_run).collect()
+    }
+
+    /// The runs with these ids, newest first.
+    pub(crate) fn runs_of(&self, ids: &[u64]) -> Vec<PlacedRun> {
+        self.runs.iter().filter(|placed| ids.contains(&placed.id)).cloned().collect()
+    }
+
+    /// Every table, newest run first.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &RunTable> {
+        self.runs.iter().flat_map(|placed| placed.run.tables())
+    }
+}

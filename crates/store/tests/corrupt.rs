@@ -1,0 +1,222 @@
+//! Damaged files: an error that names file and place, or the right answer. Never a wrong answer, never
+//! a panic, and what is intact stays.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use trommel::{Background, Db, Environment, Error, GuardKind, Memory, Options, Storage, Sync};
+
+const DIR: &str = "db";
+
+fn options(guard: GuardKind) -> Options {
+    Options {
+        guard,
+        size_ratio: 3,
+        block_bytes: 256,
+        block_cache_bytes: 0,
+        sync: Sync::Always,
+        background: Background::Stepped,
+        ..Options::default()
+    }
+}
+
+fn open(disk: &Memory, guard: GuardKind) -> trommel::Result<Db> {
+    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    Db::open_with(Path::new(DIR), options(guard), environment)
+}
+
+type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// A store with two runs and a log.
+fn small_store(guard: GuardKind) -> (Memory, Contents) {
+    let disk = Memory::new();
+    let db = open(&disk, guard).expect("opens");
+    let mut contents = Contents::new();
+    let mut put = |number: u32, value: &str| {
+        let key = format!("key {number:03}");
+        db.put(&key, value).expect("puts");
+        contents.insert(key.into_bytes(), value.as_bytes().to_vec());
+    };
+    (0..40).for_each(|number| put(number, "in the last level"));
+    db.compact().expect("compacts");
+    (20..30).for_each(|number| put(number, "newer"));
+    db.flush().expect("flushes");
+    (35..45).for_each(|number| put(number, "in the log"));
+    drop(db);
+    (disk, contents)
+}
+
+fn files(disk: &Memory, ending: &str) -> Vec<PathBuf> {
+    let names = disk.list(Path::new(DIR)).expect("lists");
+    let wanted = names.into_iter().filter(|name| name.ends_with(ending));
+    wanted.map(|name| Path::new(DIR).join(name)).collect()
+}
+
+/// Every key and the whole range: right, or an error that names a file.
+fn check_all(db: &Db, contents: &Contents) -> usize {
+    let mut errors = 0;
+    let mut is_named = |error: &Error| {
+        let text = error.to_string();
+        assert!(text.contains(DIR), "no file is named: {text}");
+        errors += 1;
+    };
+    for (key, value) in contents {
+        match db.get(key) {
+            Ok(found) => assert_eq!(found.as_deref(), Some(&value[..]), "a wrong answer"),
+            Err(error) => is_named(&error),
+        }
+    }
+    let mut expected = contents.iter();
+    for entry in db.range::<&[u8]>(..) {
+        match entry {
+            Ok((key, value)) => {
+                let next = expected.next().map(|(key, value)| (&key[..], &value[..]));
+                assert_eq!(Some((&key[..], &value[..])), next, "a wrong answer");
+            }
+            Err(error) => is_named(&error),
+        }
+    }
+    errors
+}
+
+#[test]
+fn every_flipped_byte_of_a_table_is_noticed_or_harmless() {
+    for guard in GuardKind::ALL {
+        let (pristine, contents) = small_store(guard);
+        for path in files(&pristine, ".table") {
+            let len = pristine.file(&path).expect("is there").len() as u64;
+            for byte in 0..len {
+                let disk = copy(&pristine);
+                disk.flip_bit(&path, byte, (byte % 8) as u32);
+                match open(&disk, guard) {
+                    Err(error) => assert!(error.to_string().contains(".table"), "{error}"),
+                    Ok(db) => {
+                        let errors = check_all(&db, &contents);
+                        let report = db.verify().expect("verify itself goes through");
+                        let noticed = errors > 0 || !report.damage.is_empty();
+                        assert!(noticed, "{guard}: byte {byte} of {} unnoticed", path.display());
+                        assert!(report.damage.iter().all(|text| text.contains(".table")));
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_cut_of_a_table_is_noticed() {
+    let (pristine, _) = small_store(GuardKind::BlockedBloom);
+    let path = files(&pristine, ".table").remove(0);
+    let len = pristine.file(&path).expect("is there").len() as u64;
+    for cut in 0..len {
+        let disk = copy(&pristine);
+        disk.truncate(&path, cut);
+        let error = open(&disk, GuardKind::BlockedBloom).expect_err("a table is cut short");
+        assert!(error.to_string().contains(".table"), "{error}");
+    }
+}
+
+#[test]
+fn every_flipped_byte_of_a_manifest_is_noticed_or_the_tail_is_torn() {
+    let (pristine, contents) = small_store(GuardKind::Grf);
+    let path = Path::new(DIR).join("MANIFEST");
+    let len = pristine.file(&path).expect("is there").len() as u64;
+    for byte in 0..len {
+        let disk = copy(&pristine);
+        disk.flip_bit(&path, byte, (byte % 8) as u32);
+        match open(&disk, GuardKind::Grf) {
+            Err(error) => {
+                let text = error.to_string();
+                assert!(text.contains("MANIFEST") || text.contains(".wal"), "{text}");
+            }
+            // The last edit looks torn: the tree before it, whose files may be gone by now.
+            Ok(db) => drop(check_all_or_less(&db, &contents)),
+        }
+    }
+}
+
+/// An older state of the store: each key has one of the values it has had.
+fn check_all_or_less(db: &Db, contents: &Contents) {
+    for (key, value) in contents {
+        if let Some(found) = db.get(key).expect("gets") {
+            assert!(found[..] == value[..] || found[..] == *b"in the last level");
+        }
+    }
+}
+
+#[test]
+fn every_flipped_byte_of_a_log_is_damage_or_a_torn_tail() {
+    let (pristine, contents) = small_store(GuardKind::Grf);
+    let path = files(&pristine, ".wal").pop().expect("has a log");
+    let bytes = pristine.file(&path).expect("is there");
+    let mut refused = 0;
+    for byte in 0..bytes.len() as u64 {
+        let disk = copy(&pristine);
+        disk.flip_bit(&path, byte, (byte % 8) as u32);
+        match open(&disk, GuardKind::Grf) {
+            Err(error) => {
+                let text = error.to_string();
+                assert!(text.contains(".wal"), "{text}");
+                refused += 1;
+            }
+            Ok(db) => {
+                // Only the last record can look torn; all before it must be there.
+                let missing = contents.iter().filter(|(key, value)| {
+                    db.get(key).expect("gets").as_deref() != Some(&value[..])
+                });
+                assert!(missing.count() <= 1, "byte {byte}");
+            }
+        }
+    }
+    assert!(refused * 10 > bytes.len() * 7, "{refused} of {} refused", bytes.len());
+}
+
+#[test]
+fn every_cut_of_a_log_loses_a_suffix_silently() {
+    let (pristine, contents) = small_store(GuardKind::Grf);
+    let path = files(&pristine, ".wal").pop().expect("has a log");
+    let len = pristine.file(&path).expect("is there").len() as u64;
+    for cut in 0..len {
+        let disk = copy(&pristine);
+        disk.truncate(&path, cut);
+        let db = open(&disk, GuardKind::Grf).expect("a torn tail is normal");
+        let there = |number: u32| {
+            let key = format!("key {number:03}").into_bytes();
+            db.get(&key).expect("gets").as_deref() == contents.get(&key).map(|value| &value[..])
+        };
+        let found: Vec<bool> = (35..45).map(there).collect();
+        assert!(found.windows(2).all(|pair| pair[0] >= pair[1]), "not a suffix: {found:?}");
+        assert!((0..35).all(there));
+    }
+}
+
+#[test]
+fn a_missing_table_is_named() {
+    let (disk, _) = small_store(GuardKind::Grf);
+    let path = files(&disk, ".table").remove(0);
+    disk.remove(&path).expect("removes");
+    let error = open(&disk, GuardKind::Grf).expect_err("a table is missing");
+    assert!(error.to_string().contains(&path.display().to_string()), "{error}");
+}
+
+#[test]
+fn another_format_version_is_refused() {
+    let (disk, _) = small_store(GuardKind::Grf);
+    let path = Path::new(DIR).join("MANIFEST");
+    let mut bytes = disk.file(&path).expect("is there");
+    bytes[8] = 200;
+    disk.put_file(&path, bytes);
+    let error = open(&disk, GuardKind::Grf).expect_err("version 200");
+    assert!(matches!(error, Error::Version { found: 200, known: 1, .. }), "{error}");
+}
+
+fn copy(disk: &Memory) -> Memory {
+    let twin = Memory::new();
+    twin.create_dir(Path::new(DIR)).expect("makes the folder");
+    for name in disk.list(Path::new(DIR)).expect("lists") {
+        let path = Path::new(DIR).join(name);
+        twin.put_file(&path, disk.file(&path).expect("is there"));
+    }
+    twin
+}

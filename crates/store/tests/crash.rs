@@ -1,0 +1,221 @@
+//! Crashes on the simulated disk: what was acknowledged with sync survives, and what is lost without
+//! it is a suffix of the writes, never one in the middle, never half a batch.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use trommel::{
+    Background, Batch, Db, Environment, Error, Fault, GuardKind, Memory, Options, Storage, Sync,
+};
+
+const DIR: &str = "db";
+
+fn options(sync: Sync) -> Options {
+    Options {
+        size_ratio: 3,
+        write_buffer_bytes: 2048,
+        block_bytes: 256,
+        sync,
+        background: Background::Stepped,
+        ..Options::default()
+    }
+}
+
+fn open(disk: &Memory, options: &Options) -> trommel::Result<Db> {
+    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    Db::open_with(Path::new(DIR), options.clone(), environment)
+}
+
+/// Writes batch after batch: each sets two keys to its number, and a third that names it.
+fn write_batches(db: &Db, from: u32, count: u32) -> trommel::Result<()> {
+    for number in from..from + count {
+        let mut batch = Batch::new();
+        batch.put("left", number.to_be_bytes()).put("right", number.to_be_bytes());
+        batch.put(format!("batch {number:05}"), vec![b'.'; number as usize % 90]);
+        db.write(batch)?;
+        if number % 7 == 0 {
+            db.step()?;
+        }
+    }
+    Ok(())
+}
+
+/// How many batches are there. Panics if they are not a prefix of those written, or one is in half.
+fn batches_found(db: &Db) -> u32 {
+    let number = |key: &str| {
+        let value = db.get(key).expect("gets")?;
+        Some(u32::from_be_bytes(value[..].try_into().expect("four bytes")))
+    };
+    let (left, right) = (number("left"), number("right"));
+    assert_eq!(left, right, "half a batch");
+    let count = left.map_or(0, |last| last + 1);
+    let found: Vec<_> = db.range("batch ".."batch~").map(|e| e.expect("reads").0).collect();
+    let expected: Vec<_> = (0..count).map(|n| format!("batch {n:05}").into_bytes()).collect();
+    assert_eq!(found, expected, "a write in the middle is missing");
+    count
+}
+
+#[test]
+fn synced_writes_survive_any_crash() {
+    for seed in 0..60 {
+        let mut disk = Memory::new();
+        let mut written = 0;
+        for generation in 0..5 {
+            let db = open(&disk, &options(Sync::Always)).expect("opens");
+            assert_eq!(batches_found(&db), written, "seed {seed}, generation {generation}");
+            let count = (seed as u32 * 13 + generation * 29) % 70;
+            write_batches(&db, written, count).expect("writes");
+            written += count;
+            // The power goes while the store is open.
+            disk = disk.crash(seed * 10 + u64::from(generation));
+            drop(db);
+        }
+    }
+}
+
+#[test]
+fn a_crash_without_sync_loses_a_suffix() {
+    let mut lost = 0;
+    for seed in 0..120 {
+        let disk = Memory::new();
+        let db = open(&disk, &options(Sync::Never)).expect("opens");
+        write_batches(&db, 0, 100).expect("writes");
+        let disk = disk.crash(seed);
+        drop(db);
+        let db = open(&disk, &options(Sync::Never)).expect("opens");
+        let found = batches_found(&db);
+        assert!(found <= 100);
+        lost += 100 - found;
+        // What was recovered stays, and writing goes on behind it.
+        write_batches(&db, found, 10).expect("writes");
+        drop(db);
+        let db = open(&disk, &options(Sync::Never)).expect("opens");
+        assert_eq!(batches_found(&db), found + 10, "seed {seed}");
+    }
+    assert!(lost > 0, "the test never lost anything: it does not test loss");
+}
+
+#[test]
+fn one_failed_operation_loses_nothing_that_was_acknowledged() {
+    // Let the n-th operation fail, for every n until the history runs through without meeting it.
+    for fault in [Fault::Io, Fault::NoSpace] {
+        for n in 0.. {
+            let disk = Memory::new();
+            disk.create_dir(Path::new(DIR)).expect("makes the folder");
+            disk.fail_at(n, fault);
+            let acknowledged = history_with_a_fault(&disk);
+            let met = disk.operations() > n;
+            let disk = disk.crash(n);
+            let db = open(&disk, &options(Sync::Always)).expect("opens after the fault");
+            let found = batches_found(&db);
+            // The batch that failed may be there, as a whole.
+            assert!(
+                (acknowledged..=acknowledged + 1).contains(&found),
+                "{fault:?} at {n}: {found}"
+            );
+            drop(db);
+            if !met {
+                break;
+            }
+        }
+    }
+}
+
+/// Opens and writes until something fails once; goes on if it can. Gives how many batches were acknowledged.
+fn history_with_a_fault(disk: &Memory) -> u32 {
+    let Ok(db) = open(disk, &options(Sync::Always)) else { return 0 };
+    let mut acknowledged = 0;
+    while acknowledged < 60 {
+        if write_batches(&db, acknowledged, 1).is_err() {
+            // The same batch again: the fault is over. If it was in already, it is in twice, as one.
+            let read = db.get("left").expect("reads go on after a fault");
+            let seen = read.map_or(0, |v| u32::from_be_bytes(v[..].try_into().expect("four")) + 1);
+            assert!(seen == acknowledged || seen == acknowledged + 1);
+            write_batches(&db, acknowledged, 1).expect("writing goes on after a fault");
+        }
+        acknowledged += 1;
+    }
+    db.settle().or_else(|_| db.settle()).expect("background work goes on after a fault");
+    disk.fail_at(1 << 40, Fault::Io);
+    assert_eq!(batches_found(&db), acknowledged);
+    acknowledged
+}
+
+#[test]
+fn a_full_disk_stops_writes_and_not_reads() {
+    let disk = Memory::new();
+    let db = open(&disk, &options(Sync::Always)).expect("opens");
+    write_batches(&db, 0, 50).expect("writes");
+    disk.no_space(true);
+    for _ in 0..3 {
+        let refused = db.put("more", vec![b'x'; 4096]);
+        assert!(matches!(refused, Err(Error::Io { .. } | Error::Stopped { .. })), "{refused:?}");
+        assert_eq!(batches_found(&db), 50);
+    }
+    disk.no_space(false);
+    write_batches(&db, 50, 50).expect("space has come back");
+    drop(db);
+    let db = open(&disk.crash_hard(), &options(Sync::Always)).expect("opens");
+    assert_eq!(batches_found(&db), 100);
+}
+
+#[test]
+fn a_store_on_a_full_disk_can_be_opened_and_read() {
+    let disk = Memory::new();
+    let db = open(&disk, &options(Sync::Always)).expect("opens");
+    write_batches(&db, 0, 80).expect("writes");
+    drop(db);
+    disk.no_space(true);
+    match open(&disk, &options(Sync::Always)) {
+        Ok(db) => assert_eq!(batches_found(&db), 80),
+        Err(error) => assert!(matches!(error, Error::Io { .. }), "{error}"),
+    }
+    disk.no_space(false);
+    let db = open(&disk, &options(Sync::Always)).expect("opens");
+    assert_eq!(batches_found(&db), 80);
+}
+
+#[test]
+fn files_that_no_layout_names_are_removed() {
+    let disk = Memory::new();
+    let db = open(&disk, &options(Sync::Always)).expect("opens");
+    write_batches(&db, 0, 80).expect("writes");
+    drop(db);
+    disk.put_file(Path::new(DIR).join("999999.table"), b"left by a crash".as_slice());
+    drop(open(&disk, &options(Sync::Always)).expect("opens"));
+    assert_eq!(disk.file(Path::new(DIR).join("999999.table")), None);
+}
+
+#[test]
+fn a_store_is_open_once_and_other_folders_are_refused() {
+    let disk = Memory::new();
+    let db = open(&disk, &options(Sync::Always)).expect("opens");
+    assert!(matches!(open(&disk, &options(Sync::Always)), Err(Error::Locked { .. })));
+    drop(db);
+    drop(open(&disk, &options(Sync::Always)).expect("opens when the other is closed"));
+    let elsewhere = Memory::new();
+    elsewhere.create_dir(Path::new(DIR)).expect("makes the folder");
+    let missing = Options { create_if_missing: false, ..options(Sync::Always) };
+    assert!(matches!(open(&elsewhere, &missing), Err(Error::Missing { .. })));
+    elsewhere.put_file(Path::new(DIR).join("letter.txt"), b"dear".as_slice());
+    assert!(matches!(open(&elsewhere, &options(Sync::Always)), Err(Error::NotAStore { .. })));
+    assert_eq!(elsewhere.list(Path::new(DIR)).expect("lists"), ["letter.txt"]);
+}
+
+#[test]
+fn guards_agree_after_a_crash() {
+    for guard in GuardKind::ALL {
+        let disk = Memory::new();
+        let with_guard = Options { guard, ..options(Sync::Always) };
+        let db = open(&disk, &with_guard).expect("opens");
+        write_batches(&db, 0, 150).expect("writes");
+        let disk = disk.crash(7);
+        drop(db);
+        let db = open(&disk, &with_guard).expect("opens");
+        assert_eq!(batches_found(&db), 150);
+        let all: BTreeMap<_, _> = db.range::<&str>(..).map(|e| e.expect("reads")).collect();
+        assert_eq!(all.len(), 152);
+        assert_eq!(db.verify().expect("verifies").damage, [""; 0]);
+    }
+}

@@ -1,0 +1,292 @@
+//! The store against a `BTreeMap`: the same history under every guard gives the same answers, with
+//! snapshots and scans held open over many flushes, merges, rounds and reopenings.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use trommel::{
+    Background, Batch, Db, Environment, GuardKind, Memory, Options, Scan, Snapshot, Sync,
+};
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+#[derive(Clone, Debug)]
+enum Op {
+    Put(Vec<u8>, u8),
+    Delete(Vec<u8>),
+    Batch(Vec<(Vec<u8>, Option<u8>)>),
+    Get(Vec<u8>),
+    Range(Vec<u8>, Vec<u8>, bool),
+    TakeSnapshot,
+    ReadSnapshot(Vec<u8>),
+    DropSnapshot,
+    OpenScan(Vec<u8>, Option<Vec<u8>>),
+    MoveScan(bool),
+    DropScan,
+    Flush,
+    Steps(u8),
+    Settle,
+    Compact,
+    Reopen(usize),
+    Crash,
+}
+
+/// Keys that are prefixes of each other, with zeros and ones at their ends, and eight-byte numbers.
+fn key() -> impl Strategy<Value = Vec<u8>> {
+    let alphabet = prop_oneof![Just(0u8), Just(1), Just(b'a'), Just(b'b'), Just(0xff)];
+    let number = (0u64..40).prop_map(|n| (n * n * n * 0x0101_0101).to_be_bytes().to_vec());
+    prop_oneof![vec(alphabet, 0..4), number]
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        12 => (key(), any::<u8>()).prop_map(|(key, value)| Op::Put(key, value)),
+        4 => key().prop_map(Op::Delete),
+        2 => vec((key(), any::<Option<u8>>()), 1..8).prop_map(Op::Batch),
+        6 => key().prop_map(Op::Get),
+        4 => (key(), key(), any::<bool>()).prop_map(|(from, to, back)| Op::Range(from, to, back)),
+        1 => Just(Op::TakeSnapshot),
+        2 => key().prop_map(Op::ReadSnapshot),
+        1 => Just(Op::DropSnapshot),
+        1 => (key(), any::<bool>(), key())
+            .prop_map(|(from, bounded, to)| Op::OpenScan(from, bounded.then_some(to))),
+        4 => any::<bool>().prop_map(Op::MoveScan),
+        1 => Just(Op::DropScan),
+        5 => Just(Op::Flush),
+        4 => (1u8..6).prop_map(Op::Steps),
+        2 => Just(Op::Settle),
+        1 => Just(Op::Compact),
+        1 => (0..GuardKind::ALL.len()).prop_map(Op::Reopen),
+        1 => Just(Op::Crash),
+    ]
+}
+
+/// A scan and what it must still give.
+struct HeldScan {
+    scan: Scan,
+    expected: std::collections::VecDeque<(Vec<u8>, Vec<u8>)>,
+}
+
+struct World {
+    disk: Memory,
+    options: Options,
+    db: Option<Db>,
+    model: Model,
+    snapshots: Vec<(Snapshot, Model)>,
+    scans: Vec<HeldScan>,
+}
+
+fn value_of(byte: u8) -> Vec<u8> {
+    vec![byte; usize::from(byte % 32)]
+}
+
+fn open(disk: &Memory, options: &Options) -> Db {
+    let storage = Arc::new(disk.clone());
+    let environment = Environment { storage, ..Environment::default() };
+    Db::open_with(Path::new("db"), options.clone(), environment).expect("opens")
+}
+
+fn in_order(from: Vec<u8>, to: Vec<u8>) -> (Vec<u8>, Vec<u8>) {
+    if from <= to { (from, to) } else { (to, from) }
+}
+
+impl World {
+    fn new(guard: GuardKind, size_ratio: u32) -> Self {
+        let disk = Memory::new();
+        let options = Options {
+            guard,
+            size_ratio,
+            write_buffer_bytes: 1 << 16,
+            block_bytes: 256,
+            table_bytes: 4096,
+            block_cache_bytes: 1 << 14,
+            sync: Sync::Always,
+            background: Background::Stepped,
+            ..Options::default()
+        };
+        let db = Some(open(&disk, &options));
+        let (model, snapshots, scans) = Default::default();
+        World { disk, options, db, model, snapshots, scans }
+    }
+
+    fn db(&self) -> &Db {
+        self.db.as_ref().expect("open between operations")
+    }
+
+    fn reopen(&mut self) {
+        self.snapshots.clear();
+        self.scans.clear();
+        self.db = None;
+        self.db = Some(open(&self.disk, &self.options));
+    }
+
+    /// Applies the operation; what it answered, for comparison between guards.
+    fn apply(&mut self, op: &Op) -> Vec<u8> {
+        let mut answer = Vec::new();
+        match op.clone() {
+            Op::Put(key, byte) => {
+                self.db().put(&key, value_of(byte)).expect("puts");
+                self.model.insert(key, value_of(byte));
+            }
+            Op::Delete(key) => {
+                self.db().delete(&key).expect("deletes");
+                self.model.remove(&key);
+            }
+            Op::Batch(writes) => self.write_batch(writes),
+            Op::Get(key) => {
+                let found = self.db().get(&key).expect("gets").map(|value| value.to_vec());
+                assert_eq!(found, self.model.get(&key).cloned(), "get {key:?}");
+                answer.extend(found.unwrap_or_default());
+            }
+            Op::Range(from, to, back) => answer.extend(self.check_range(from, to, back)),
+            Op::TakeSnapshot => {
+                let snapshot = self.db().snapshot();
+                self.snapshots.push((snapshot, self.model.clone()));
+            }
+            Op::ReadSnapshot(key) => self.read_snapshots(&key),
+            Op::DropSnapshot => drop(self.snapshots.pop()),
+            Op::OpenScan(from, to) => self.open_scan(from, to),
+            Op::MoveScan(back) => self.scans.iter_mut().for_each(|held| held.step(back)),
+            Op::DropScan => drop((!self.scans.is_empty()).then(|| self.scans.remove(0))),
+            Op::Flush => self.db().flush().expect("flushes"),
+            Op::Steps(count) => {
+                for _ in 0..count {
+                    self.db().step().expect("steps");
+                }
+            }
+            Op::Settle => self.db().settle().expect("settles"),
+            Op::Compact => self.db().compact().expect("compacts"),
+            Op::Reopen(_) => self.reopen(),
+            Op::Crash => {
+                // Every write was synced: nothing may be missing.
+                self.disk = self.disk.crash_hard();
+                self.reopen();
+            }
+        }
+        answer
+    }
+
+    fn write_batch(&mut self, writes: Vec<(Vec<u8>, Option<u8>)>) {
+        let mut batch = Batch::new();
+        for (key, byte) in writes {
+            match byte {
+                Some(byte) => {
+                    batch.put(&key, value_of(byte));
+                    self.model.insert(key, value_of(byte));
+                }
+                None => {
+                    batch.delete(&key);
+                    self.model.remove(&key);
+                }
+            }
+        }
+        self.db().write(batch).expect("writes");
+    }
+
+    fn check_range(&self, from: Vec<u8>, to: Vec<u8>, back: bool) -> Vec<u8> {
+        let (from, to) = in_order(from, to);
+        let scan = self.db().range(from.clone()..=to.clone());
+        let entry = |entry: trommel::Result<trommel::KeyValue>| {
+            let (key, value) = entry.expect("reads");
+            (key, value.to_vec())
+        };
+        let mut found: Vec<_> =
+            if back { scan.rev().map(entry).collect() } else { scan.map(entry).collect() };
+        if back {
+            found.reverse();
+        }
+        let expected = self.model.range(from.clone()..=to.clone());
+        let expected: Vec<_> = expected.map(|(k, v)| (k.clone(), v.clone())).collect();
+        assert_eq!(found, expected, "range {from:?} to {to:?}, backward: {back}");
+        let maybe = self.db().may_contain_range(from..=to).expect("asks");
+        assert!(maybe || expected.is_empty(), "a range with keys is said to be empty");
+        found.concat_bytes()
+    }
+
+    fn read_snapshots(&self, key: &[u8]) {
+        for (snapshot, model) in &self.snapshots {
+            let found = snapshot.get(key).expect("gets").map(|value| value.to_vec());
+            assert_eq!(found, model.get(key).cloned(), "snapshot get {key:?}");
+            let all: Vec<_> = snapshot.range::<&[u8]>(..).map(|e| e.expect("reads").0).collect();
+            assert_eq!(all, model.keys().cloned().collect::<Vec<_>>());
+        }
+    }
+
+    fn open_scan(&mut self, from: Vec<u8>, to: Option<Vec<u8>>) {
+        let (scan, expected): (_, Vec<_>) = match to {
+            Some(to) => {
+                let (from, to) = in_order(from, to);
+                let expected = self.model.range(from.clone()..to.clone());
+                (self.db().range(from.clone()..to.clone()), expected.collect())
+            }
+            None => (self.db().range(from.clone()..), self.model.range(from..).collect()),
+        };
+        let expected = expected.into_iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+        self.scans.push(HeldScan { scan, expected });
+    }
+}
+
+impl HeldScan {
+    fn step(&mut self, back: bool) {
+        let (found, expected) = if back {
+            (self.scan.next_back(), self.expected.pop_back())
+        } else {
+            (self.scan.next(), self.expected.pop_front())
+        };
+        let found = found.map(|entry| entry.expect("reads")).map(|(k, v)| (k, v.to_vec()));
+        assert_eq!(found, expected, "a held scan, backward: {back}");
+    }
+}
+
+trait ConcatBytes {
+    fn concat_bytes(&self) -> Vec<u8>;
+}
+
+impl ConcatBytes for Vec<(Vec<u8>, Vec<u8>)> {
+    fn concat_bytes(&self) -> Vec<u8> {
+        self.iter().flat_map(|(key, value)| key.iter().chain(value)).copied().collect()
+    }
+}
+
+fn run(ops: &[Op], size_ratio: u32) {
+    let mut worlds = GuardKind::ALL.map(|guard| World::new(guard, size_ratio));
+    for op in ops {
+        if let Op::Reopen(shift) = op {
+            // The worlds trade guards: what one wrote the next must read.
+            for (place, world) in worlds.iter_mut().enumerate() {
+                world.options.guard = GuardKind::ALL[(place + shift) % GuardKind::ALL.len()];
+            }
+        }
+        let answers = worlds.each_mut().map(|world| world.apply(op));
+        assert!(answers.iter().all(|answer| *answer == answers[0]), "guards differ at {op:?}");
+    }
+    for world in &worlds {
+        let report = world.db().verify().expect("verifies");
+        assert_eq!(report.damage, [""; 0]);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 192, max_shrink_iters: 4000, ..Default::default() })]
+
+    #[test]
+    fn every_guard_answers_like_a_map(ops in vec(op(), 1..160), size_ratio in 2u32..5) {
+        run(&ops, size_ratio);
+    }
+}
+
+/// A long history in which rounds end many times: more flushes than proptest's short ones reach.
+#[test]
+fn many_rounds_with_scans_held_open() {
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    for size_ratio in [2, 3] {
+        let ops = vec(op(), 3000).new_tree(&mut runner).expect("generates").current();
+        let calm = |op: &Op| !matches!(op, Op::Reopen(_) | Op::Crash);
+        let ops: Vec<Op> = ops.into_iter().filter(calm).collect();
+        run(&ops, size_ratio);
+    }
+}

@@ -1,1 +1,32 @@
-//! Workloads and measurement.
+//! Workloads and measurement for Trommel. A library that measures and never prints: it tells its
+//! progress to whoever listens, and gives its results as plain data.
+//! ```text
+//! keys -> queries -> a tree of known shape per guard -> rounds that take turns -> medians
+//! ```
+
+mod dist;
+mod error;
+mod keys;
+mod keyset;
+mod natural_earth;
+mod probe;
+mod progress;
+mod queries;
+mod read;
+mod report;
+mod rng;
+mod rounds;
+mod tree;
+
+pub use dist::{Dist, FileFormat};
+pub use error::{LabError, Result};
+pub use keys::{KeyList, SortedKeys, key_after, key_before};
+pub use keyset::KeySet;
+pub use natural_earth::{morton, natural_earth};
+pub use probe::{ProbePlan, bench_probe};
+pub use progress::{Progress, Silent};
+pub use queries::{Kind, Queries};
+pub use read::{Measured, ReadPlan, bench_read};
+pub use report::{KindReport, LevelRuns, LoadReport, ProbeNs, ProbeRates, ProbeReport, ReadReport};
+pub use rng::Rng;
+pub use tree::TreePlan;

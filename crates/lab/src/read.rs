@@ -1,0 +1,379 @@
+//! `bench read`: one store per guard, the same keys, the same questions, rounds that take turns.
+//! ```text
+//! load per guard -> check every answer -> timed rounds -> p99 pass -> tracing pass -> report
+//! ```
+//! Invariant: counts are taken over the timed rounds alone, and every answer was checked before.
+
+use std::collections::HashSet;
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use trommel::{Db, GuardKind, QueryStats, Stats};
+
+use crate::dist::{Dist, FileFormat};
+use crate::error::{LabError, Result};
+use crate::keys::SortedKeys;
+use crate::keyset::KeySet;
+use crate::progress::Progress;
+use crate::queries::{Kind, Queries};
+use crate::report::{KindReport, LevelRuns, LoadReport, ReadReport};
+use crate::rng::{Rng, scramble};
+use crate::rounds::{ROUNDS, medians_ns, p99};
+use crate::tree::{Loaded, TreePlan, fill_value, load};
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub struct ReadPlan {
+    /// The guards to compare.
+    pub guards: Vec<GuardKind>,
+    /// Where the keys come from.
+    pub dist: Dist,
+    /// How a file of keys is written.
+    pub file_format: FileFormat,
+    /// How many keys; None: 1,000,000, or all of a file.
+    pub keys: Option<usize>,
+    /// The shape of the trees.
+    pub tree: TreePlan,
+    /// Questions of each kind per round.
+    pub queries: usize,
+    /// How many neighbouring keys a range takes in.
+    pub range_width: u64,
+    /// How often each store is loaded, in turns; the last one is measured.
+    pub loads: usize,
+    /// Where the stores are made: a folder for each guard in it.
+    pub folder: PathBuf,
+}
+
+/// What was measured of one guard, and the statistics of its store at the end.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// The measurements.
+    pub report: ReadReport,
+    /// The store's own statistics.
+    pub stats: Stats,
+}
+
+/// Queries that are traced per kind: tracing is slow, and a mean needs no more.
+const TRACED_MAX: usize = 10_000;
+
+struct Side {
+    guard: GuardKind,
+    db: Db,
+    load: LoadReport,
+    false_negatives: u64,
+    kinds: Vec<KindReport>,
+}
+
+/// Measures. The stores stay in `plan.folder`.
+pub fn bench_read(plan: &ReadPlan, progress: &mut dyn Progress) -> Result<Vec<Measured>> {
+    if plan.guards.is_empty() || plan.queries == 0 || plan.loads == 0 {
+        return Err(LabError::Plan("a guard, a query and a load are the least to measure".into()));
+    }
+    if plan.guards.iter().collect::<HashSet<_>>().len() < plan.guards.len() {
+        return Err(LabError::Plan("the same guard twice: each has one store".into()));
+    }
+    let seed = plan.tree.seed;
+    progress.stage("drawing keys and queries", 1);
+    let keys = KeySet::new(&plan.dist, plan.file_format, plan.keys, seed)?;
+    plan.tree.check(keys.stored().len())?;
+    let mut rng = Rng::new(scramble(seed ^ 1));
+    let draw = |kind| Queries::draw(kind, &keys, plan.queries, plan.range_width, &mut rng);
+    let queries = Kind::ALL.into_iter().map(draw).collect::<Result<Vec<_>>>()?;
+    progress.advance(1);
+    let mut sides = load_sides(plan, keys.stored(), progress)?;
+    check_answers(&mut sides, &queries, keys.stored(), plan.tree.value_bytes, progress)?;
+    measure_times(&mut sides, &queries, progress)?;
+    for side in &mut sides {
+        for (queries, report) in queries.iter().zip(&mut side.kinds) {
+            report.ns_p99 = time_each(&side.db, queries)?;
+            report.guard_lines_per_op = lines_per_op(&side.db, queries, keys.stored());
+        }
+    }
+    Ok(sides.into_iter().map(|side| measured(side, plan, keys.stored().len())).collect())
+}
+
+/// Loads every guard's store `plan.loads` times, in turns. The last store of each guard stays open.
+fn load_sides(
+    plan: &ReadPlan,
+    keys: &SortedKeys,
+    progress: &mut dyn Progress,
+) -> Result<Vec<Side>> {
+    let mut open: Vec<Option<Db>> = plan.guards.iter().map(|_| None).collect();
+    let mut reports: Vec<Vec<LoadReport>> = vec![Vec::new(); plan.guards.len()];
+    for _ in 0..plan.loads {
+        for (place, guard) in plan.guards.iter().enumerate() {
+            let folder = plan.folder.join(guard.name());
+            if let Some(db) = open[place].take() {
+                db.close()?;
+                remove_folder(&folder)?;
+            }
+            let loaded = fresh_load(&folder, plan, *guard, keys, progress)?;
+            open[place] = Some(loaded.db);
+            reports[place].push(loaded.report);
+        }
+    }
+    let sides = plan.guards.iter().zip(open.into_iter().flatten()).zip(reports);
+    Ok(sides.map(|((guard, db), reports)| side(*guard, db, reports)).collect())
+}
+
+fn side(guard: GuardKind, db: Db, reports: Vec<LoadReport>) -> Side {
+    Side { guard, db, load: median_load(reports), false_negatives: 0, kinds: Vec::new() }
+}
+
+/// The report with the median time. Requires: there is one.
+fn median_load(mut reports: Vec<LoadReport>) -> LoadReport {
+    let seconds_of_all = reports.iter().map(|report| report.seconds).collect();
+    reports.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    let middle = reports.swap_remove(reports.len() / 2);
+    LoadReport { seconds_of_all, ..middle }
+}
+
+fn fresh_load(
+    folder: &Path,
+    plan: &ReadPlan,
+    guard: GuardKind,
+    keys: &SortedKeys,
+    progress: &mut dyn Progress,
+) -> Result<Loaded> {
+    let is_used = std::fs::read_dir(folder).is_ok_and(|mut files| files.next().is_some());
+    if is_used {
+        let problem = "the folder is not empty: bench makes its stores anew".to_string();
+        return Err(LabError::Folder { path: folder.to_path_buf(), problem });
+    }
+    std::fs::create_dir_all(folder).map_err(|error| folder_error(folder, &error))?;
+    load(folder, &plan.tree, guard, keys, progress)
+}
+
+fn remove_folder(folder: &Path) -> Result<()> {
+    std::fs::remove_dir_all(folder).map_err(|error| folder_error(folder, &error))
+}
+
+fn folder_error(folder: &Path, error: &std::io::Error) -> LabError {
+    LabError::Folder { path: folder.to_path_buf(), problem: error.to_string() }
+}
+
+/// Reads every store whole, and asks every question once; also warms the caches.
+fn check_answers(
+    sides: &mut [Side],
+    queries: &[Queries],
+    keys: &SortedKeys,
+    value_bytes: usize,
+    progress: &mut dyn Progress,
+) -> Result<()> {
+    progress.stage("checking answers", (sides.len() * (queries.len() + 1)) as u64);
+    for side in sides {
+        side.false_negatives += count_wrong_entries(&side.db, keys, value_bytes)?;
+        progress.advance(1);
+        for queries in queries {
+            side.false_negatives += queries.count_wrong(&side.db, keys, value_bytes)?;
+            progress.advance(1);
+        }
+    }
+    Ok(())
+}
+
+/// Reads the store from the first key to the last and counts what is not as it was written.
+fn count_wrong_entries(db: &Db, keys: &SortedKeys, value_bytes: usize) -> Result<u64> {
+    let mut expected_value = Vec::new();
+    let mut expected = keys.iter();
+    let mut wrong = 0;
+    for entry in db.range::<&[u8]>(..) {
+        let (key, value) = entry?;
+        match expected.next() {
+            Some(expected_key) if expected_key == key => {
+                fill_value(&mut expected_value, expected_key, value_bytes);
+                wrong += u64::from(*value != expected_value[..]);
+            }
+            _ => wrong += 1,
+        }
+    }
+    Ok(wrong + expected.count() as u64)
+}
+
+fn measure_times(
+    sides: &mut [Side],
+    queries: &[Queries],
+    progress: &mut dyn Progress,
+) -> Result<()> {
+    progress.stage("measuring", (sides.len() * queries.len() * ROUNDS) as u64);
+    for queries in queries {
+        let before: Vec<_> = sides.iter().map(|side| all_kinds(&side.db.stats())).collect();
+        let medians = medians_ns(sides.len(), |side| {
+            for place in 0..queries.len() {
+                black_box(queries.ask(&sides[side].db, place)?);
+            }
+            progress.advance(1);
+            Ok::<_, LabError>(queries.len() as u64)
+        })?;
+        for ((side, before), ns_per_op) in sides.iter_mut().zip(&before).zip(medians) {
+            let after = all_kinds(&side.db.stats());
+            side.kinds.push(kind_report(queries.len(), ns_per_op, before, &after));
+        }
+    }
+    Ok(())
+}
+
+/// The counters that a report needs, summed over the kinds of query that the store tells apart.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counters {
+    blocks_read: u64,
+    disk_reads: u64,
+    guard_probes: u64,
+    false_positives: u64,
+}
+
+fn all_kinds(stats: &Stats) -> Counters {
+    let add = |sum: Counters, kind: &QueryStats| Counters {
+        blocks_read: sum.blocks_read + kind.blocks_read,
+        disk_reads: sum.disk_reads + kind.disk_reads,
+        guard_probes: sum.guard_probes + kind.guard_probes,
+        false_positives: sum.false_positives + kind.false_positives,
+    };
+    [&stats.point, &stats.open_seek, &stats.closed_seek].into_iter().fold(Counters::default(), add)
+}
+
+fn kind_report(ops: usize, ns_per_op: f64, before: &Counters, after: &Counters) -> KindReport {
+    let per_op = |before: u64, after: u64| (after - before) as f64 / (ops * ROUNDS) as f64;
+    KindReport {
+        ops: ops as u64,
+        ns_per_op,
+        blocks_read_per_op: per_op(before.blocks_read, after.blocks_read),
+        disk_reads_per_op: per_op(before.disk_reads, after.disk_reads),
+        guard_probes_per_op: per_op(before.guard_probes, after.guard_probes),
+        false_positive_rate: per_op(before.false_positives, after.false_positives),
+        ..KindReport::default()
+    }
+}
+
+/// The 99th percentile of the times of single questions.
+fn time_each(db: &Db, queries: &Queries) -> Result<f64> {
+    let mut times = Vec::with_capacity(queries.len());
+    for place in 0..queries.len() {
+        let start = Instant::now();
+        black_box(queries.ask(db, place)?);
+        times.push(start.elapsed().as_nanos() as u64);
+    }
+    Ok(p99(&mut times))
+}
+
+fn lines_per_op(db: &Db, queries: &Queries, stored: &SortedKeys) -> f64 {
+    let count = queries.len().min(TRACED_MAX);
+    let lines = (0..count).map(|place| db.trace_guard(&queries.query(place, stored)));
+    lines.sum::<usize>() as f64 / count.max(1) as f64
+}
+
+fn measured(side: Side, plan: &ReadPlan, key_count: usize) -> Measured {
+    let stats = side.db.stats();
+    let levels: Vec<LevelRuns> = stats
+        .levels
+        .iter()
+        .map(|level| LevelRuns { level: level.level as u64, runs: level.runs.len() as u64 })
+        .collect();
+    let [point_miss, point_hit, empty_range, range_hit, seek, seek_next_50] =
+        <[KindReport; 6]>::try_from(side.kinds).expect("one report for each kind");
+    let report = ReadReport {
+        guard: side.guard.name(),
+        keys: key_count as u64,
+        runs: levels.iter().map(|level| level.runs).sum(),
+        runs_planned: plan.tree.run_count(),
+        levels,
+        guard_bits_per_key: stats.guard.memory_bytes as f64 * 8.0 / key_count as f64,
+        bits_per_key: plan.tree.bits_per_key,
+        guard_rebuild_peak_bytes: stats.guard.rebuild_peak_bytes as u64,
+        dist: plan.dist.to_string(),
+        seed: plan.tree.seed,
+        range_width: plan.range_width,
+        value_bytes: plan.tree.value_bytes as u64,
+        size_ratio: u64::from(plan.tree.size_ratio),
+        load: side.load,
+        false_negatives: side.false_negatives,
+        point_miss,
+        point_hit,
+        empty_range,
+        range_hit,
+        seek,
+        seek_next_50,
+    };
+    Measured { report, stats }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::progress::Silent;
+
+    fn plan(folder: &Path) -> ReadPlan {
+        ReadPlan {
+            guards: GuardKind::ALL.to_vec(),
+            dist: Dist::Clustered,
+            file_format: FileFormat::Lines,
+            keys: Some(4000),
+            tree: TreePlan {
+                size_ratio: 4,
+                levels: 3,
+                fill: 3,
+                value_bytes: 20,
+                bits_per_key: 12.0,
+                block_cache_bytes: None,
+                seed: 1,
+            },
+            queries: 200,
+            range_width: 64,
+            loads: 2,
+            folder: folder.to_path_buf(),
+        }
+    }
+
+    #[test]
+    fn every_guard_answers_rightly_over_the_planned_tree() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let measured = bench_read(&plan(folder.path()), &mut Silent).expect("measured");
+        assert_eq!(measured.len(), GuardKind::ALL.len());
+        for Measured { report, .. } in &measured {
+            assert_eq!(report.false_negatives, 0, "{}", report.guard);
+            assert_eq!(report.runs, report.runs_planned, "{}", report.guard);
+            assert_eq!(report.load.seconds_of_all.len(), 2);
+            assert!(report.kinds().iter().all(|(_, kind)| kind.ops == 200 && kind.ns_p99 > 0.0));
+        }
+        let grf = &measured[2].report;
+        for kind in [&grf.point_miss, &grf.point_hit, &grf.empty_range, &grf.seek] {
+            assert_eq!(kind.guard_probes_per_op, 1.0);
+        }
+        assert_eq!(measured[0].report.guard_bits_per_key, 0.0);
+    }
+
+    #[test]
+    fn the_names_in_reports_are_an_interface() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let plan = ReadPlan { guards: vec![GuardKind::Open], loads: 1, ..plan(folder.path()) };
+        let measured = bench_read(&plan, &mut Silent).expect("measured");
+        let json = serde_json::to_value(&measured[0].report).expect("plain data");
+        let names = "guard keys runs levels guard_bits_per_key load false_negatives";
+        assert!(names.split(' ').all(|name| json.get(name).is_some()), "{json}");
+        for name in ["seconds", "ops_per_s", "write_amplification", "guard_seconds"] {
+            assert!(json["load"][name].is_number(), "{name}");
+        }
+        let fields = "ops ns_per_op ns_p99 blocks_read_per_op disk_reads_per_op guard_probes_per_op \
+                      guard_lines_per_op false_positive_rate";
+        for kind in ["point_miss", "point_hit", "empty_range", "seek", "seek_next_50"] {
+            assert!(fields.split_whitespace().all(|name| json[kind][name].is_number()), "{kind}");
+        }
+        assert!(json["levels"][0]["level"].is_number() && json["levels"][0]["runs"].is_number());
+    }
+
+    #[test]
+    fn plans_without_sense_and_used_folders_are_errors() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let bad = |change: fn(&mut ReadPlan)| {
+            let mut plan = plan(folder.path());
+            change(&mut plan);
+            bench_read(&plan, &mut Silent).expect_err("no sense").to_string()
+        };
+        assert!(bad(|plan| plan.guards.clear()).contains("guard"));
+        assert!(bad(|plan| plan.guards.push(GuardKind::Grf)).contains("twice"));
+        assert!(bad(|plan| plan.tree.fill = 9).contains("--fill"));
+        std::fs::create_dir_all(folder.path().join("none/x")).expect("made");
+        assert!(bad(|_| ()).contains("not empty"));
+    }
+}

@@ -1,0 +1,164 @@
+//! Results as plain data. The field names are an interface: what reads them keeps working.
+
+use serde::Serialize;
+
+/// What `bench read` measured for one guard.
+#[derive(Clone, Debug, Serialize)]
+pub struct ReadReport {
+    /// The guard.
+    pub guard: &'static str,
+    /// How many keys the store holds.
+    pub keys: u64,
+    /// How many sorted runs the tree has.
+    pub runs: u64,
+    /// How many it should have by the plan; it has fewer or more only if the store merges otherwise.
+    pub runs_planned: u64,
+    /// The runs of each level, newest level first.
+    pub levels: Vec<LevelRuns>,
+    /// The guard's memory in bits per key, everything included.
+    pub guard_bits_per_key: f64,
+    /// Bits per key that were asked for.
+    pub bits_per_key: f64,
+    /// The most memory that one rebuild of the guard took, in bytes.
+    pub guard_rebuild_peak_bytes: u64,
+    /// Where the keys come from.
+    pub dist: String,
+    /// The seed of keys and queries.
+    pub seed: u64,
+    /// How many neighbouring keys a range takes in.
+    pub range_width: u64,
+    /// Bytes of a value.
+    pub value_bytes: u64,
+    /// T.
+    pub size_ratio: u64,
+    /// How loading went.
+    pub load: LoadReport,
+    /// Stored keys that the store did not find, and every other wrong answer. Must be 0.
+    pub false_negatives: u64,
+    /// A key that is not stored.
+    pub point_miss: KindReport,
+    /// A stored key.
+    pub point_hit: KindReport,
+    /// A range without a stored key: the closed range is asked for its first key.
+    pub empty_range: KindReport,
+    /// A range around a stored key: the closed range is asked for its first key.
+    pub range_hit: KindReport,
+    /// The first key from a key on.
+    pub seek: KindReport,
+    /// The first key from a key on, and the fifty behind it.
+    pub seek_next_50: KindReport,
+}
+
+impl ReadReport {
+    /// The kinds by name, in the order of the fields.
+    pub fn kinds(&self) -> [(&'static str, &KindReport); 6] {
+        [
+            ("point_miss", &self.point_miss),
+            ("point_hit", &self.point_hit),
+            ("empty_range", &self.empty_range),
+            ("range_hit", &self.range_hit),
+            ("seek", &self.seek),
+            ("seek_next_50", &self.seek_next_50),
+        ]
+    }
+}
+
+/// How many runs a level has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LevelRuns {
+    /// The level; 0 is the newest.
+    pub level: u64,
+    /// Its runs.
+    pub runs: u64,
+}
+
+/// How loading went. Of several loads, the one with the median time.
+#[derive(Clone, Debug, Serialize)]
+pub struct LoadReport {
+    /// How long it took, flushes and merges included.
+    pub seconds: f64,
+    /// Keys per second.
+    pub ops_per_s: f64,
+    /// Bytes written by flushes and merges per byte that the user wrote.
+    pub write_amplification: f64,
+    /// The part of the time that went into the guard.
+    pub guard_seconds: f64,
+    /// The times of all loads, in the order they were made.
+    pub seconds_of_all: Vec<f64>,
+}
+
+/// What one kind of question cost.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct KindReport {
+    /// Questions per round.
+    pub ops: u64,
+    /// Time per question: the median of the rounds.
+    pub ns_per_op: f64,
+    /// 99 of 100 questions took less, in a pass that reads the clock around each of them (and so
+    /// includes one reading of the clock).
+    pub ns_p99: f64,
+    /// Data blocks asked for, those in the cache included.
+    pub blocks_read_per_op: f64,
+    /// Data blocks that came from the disk.
+    pub disk_reads_per_op: f64,
+    /// Filter probes; a range or a cursor counts once per filter.
+    pub guard_probes_per_op: f64,
+    /// Cache lines of filter memory touched. An open seek is traced up to the last key it reads.
+    pub guard_lines_per_op: f64,
+    /// Runs searched needlessly; summed over the runs, so it can exceed 1.
+    pub false_positive_rate: f64,
+}
+
+/// What `bench probe` measured for one guard: the filter alone, no store.
+#[derive(Clone, Debug, Serialize)]
+pub struct ProbeReport {
+    /// The guard.
+    pub guard: &'static str,
+    /// How many keys it holds.
+    pub keys: u64,
+    /// Where the keys come from.
+    pub dist: String,
+    /// The seed of keys and queries.
+    pub seed: u64,
+    /// Bits per key that were asked for.
+    pub bits_per_key: f64,
+    /// Bits per key that it takes, everything included.
+    pub guard_bits_per_key: f64,
+    /// Time to build the static part, per key of it.
+    pub build_ns_per_key: f64,
+    /// Time to add the keys of one flush, per key. For per-table guards: to build that table's filter.
+    pub insert_ns_per_key: f64,
+    /// Keys per flush.
+    pub flush_keys: u64,
+    /// Time of one probe. For per-table guards: of the one filter that holds all keys.
+    pub probe_ns: ProbeNs,
+    /// For per-table guards: time to probe the tables of a tree of 19 runs, newest first, until one
+    /// says "maybe".
+    pub probe_all_ns: Option<ProbeNs>,
+    /// A dependent random read of one cache line in memory of the filter's size, in the same run.
+    pub line_ns: f64,
+    /// Share of misses for which the filter says "maybe".
+    pub false_positive_rate: ProbeRates,
+    /// Stored keys, and ranges around them, that the filter denies. Must be 0.
+    pub false_negatives: u64,
+}
+
+/// Times by kind of question, in nanoseconds. None: the filter has no answer for that kind.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ProbeNs {
+    /// A key that it does not hold.
+    pub point_miss: Option<f64>,
+    /// A key that it holds.
+    pub point_hit: Option<f64>,
+    /// A range without a key.
+    pub empty_range: Option<f64>,
+}
+
+/// Rates by kind of question. None: the filter has no answer for that kind.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ProbeRates {
+    /// A key that it does not hold.
+    pub point_miss: Option<f64>,
+    /// A range without a key.
+    pub empty_range: Option<f64>,
+}

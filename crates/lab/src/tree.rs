@@ -1,0 +1,216 @@
+//! Loads a store so that its tree has a known shape: just before a merge into the last level.
+//! ```text
+//! T = 10, L = 3, Z = 9: 999 flushes
+//! level 0   9 runs of   1 flush
+//! level 1   9 runs of  10 flushes
+//! level 2   1 run  of 900 flushes       about Z / (Z + 1) of the keys
+//! ```
+//! Invariant: a flush happens where the plan says and nowhere else; the same seed gives the same tree.
+
+use std::path::Path;
+use std::time::Instant;
+
+use trommel::{Background, Db, GuardKind, Options, Sync};
+
+use crate::error::{LabError, Result};
+use crate::keys::SortedKeys;
+use crate::progress::Progress;
+use crate::report::LoadReport;
+use crate::rng::{Rng, scramble};
+
+/// The shape of a tree, and what it holds.
+#[derive(Clone, Debug)]
+pub struct TreePlan {
+    /// T.
+    pub size_ratio: u32,
+    /// L: how many levels, at least 1.
+    pub levels: u32,
+    /// Z: how full the last level is, 1 to T - 1.
+    pub fill: u32,
+    /// Bytes of a value.
+    pub value_bytes: usize,
+    /// Memory of the guard.
+    pub bits_per_key: f64,
+    /// Memory for blocks; None: more than the data takes.
+    pub block_cache_bytes: Option<usize>,
+    /// Seed of the order in which keys are written.
+    pub seed: u64,
+}
+
+/// Memory of an entry beside its key and value, generously.
+const ENTRY_OVERHEAD: usize = 160;
+const LEVELS_MAX: u32 = 12;
+const WRITE_BUFFER_LEAST: usize = 64 << 20;
+
+impl TreePlan {
+    /// An error that names the option that makes no sense.
+    pub fn check(&self, key_count: usize) -> Result<()> {
+        let wrong = |problem: String| Err(LabError::Plan(problem));
+        if !(2..=255).contains(&self.size_ratio) {
+            return wrong(format!("--size-ratio {}: must be 2 to 255", self.size_ratio));
+        }
+        if !(1..=LEVELS_MAX).contains(&self.levels) {
+            return wrong(format!("--levels {}: must be 1 to {LEVELS_MAX}", self.levels));
+        }
+        if self.fill < 1 || self.fill >= self.size_ratio {
+            let most = self.size_ratio - 1;
+            return wrong(format!(
+                "--fill {}: must be 1 to {most}, the size ratio less one",
+                self.fill
+            ));
+        }
+        match self.flush_count() {
+            Some(flushes) if flushes <= key_count as u64 => Ok(()),
+            Some(flushes) => wrong(format!("{key_count} keys are too few for {flushes} flushes")),
+            None => wrong("so many levels of that size ratio need too many flushes".into()),
+        }
+    }
+
+    /// How many flushes make the shape. None: more than can be counted.
+    pub fn flush_count(&self) -> Option<u64> {
+        let upper = u64::from(self.size_ratio).checked_pow(self.levels - 1)?;
+        Some(upper.checked_mul(u64::from(self.fill) + 1)? - 1)
+    }
+
+    /// How many runs the shape has.
+    pub fn run_count(&self) -> u64 {
+        u64::from(self.levels - 1) * u64::from(self.size_ratio - 1) + 1
+    }
+
+    fn options(&self, guard: GuardKind, keys: &SortedKeys, flushes: u64) -> Options {
+        let entry_bytes = self.value_bytes + keys.size_bytes() / keys.len() + ENTRY_OVERHEAD;
+        let flush_bytes = (keys.len() / flushes as usize + 1) * entry_bytes;
+        Options {
+            size_ratio: self.size_ratio,
+            write_buffer_bytes: (2 * flush_bytes).max(WRITE_BUFFER_LEAST),
+            guard,
+            bits_per_key: self.bits_per_key,
+            block_cache_bytes: self.block_cache_bytes.unwrap_or(2 * keys.len() * entry_bytes),
+            sync: Sync::Never,
+            background: Background::Stepped,
+            ..Options::default()
+        }
+    }
+}
+
+/// A loaded store, and how long loading took.
+pub(crate) struct Loaded {
+    pub(crate) db: Db,
+    pub(crate) report: LoadReport,
+}
+
+/// Loads `keys` in random order into a new store. Requires: the plan was checked.
+pub(crate) fn load(
+    folder: &Path,
+    plan: &TreePlan,
+    guard: GuardKind,
+    keys: &SortedKeys,
+    progress: &mut dyn Progress,
+) -> Result<Loaded> {
+    let flushes = plan.flush_count().ok_or_else(|| LabError::Plan("too many flushes".into()))?;
+    let order = random_order(keys.len(), plan.seed);
+    let db = Db::open(folder, plan.options(guard, keys, flushes))?;
+    progress.stage(&format!("loading, {guard}"), keys.len() as u64);
+    let mut value = Vec::new();
+    let start = Instant::now();
+    let mut written = 0;
+    for flush in 1..=flushes {
+        let end = (u128::from(flush) * keys.len() as u128 / u128::from(flushes)) as usize;
+        for &place in &order[written..end] {
+            let key = keys.get(place as usize);
+            fill_value(&mut value, key, plan.value_bytes);
+            db.put(key, &value)?;
+        }
+        db.flush()?;
+        db.settle()?;
+        progress.advance((end - written) as u64);
+        written = end;
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    let stats = db.stats();
+    let report = LoadReport {
+        seconds,
+        ops_per_s: keys.len() as f64 / seconds,
+        write_amplification: stats.write_amplification(),
+        guard_seconds: stats.guard.seconds,
+        seconds_of_all: vec![seconds],
+    };
+    Ok(Loaded { db, report })
+}
+
+fn random_order(count: usize, seed: u64) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..count as u32).collect();
+    Rng::new(scramble(seed)).shuffle(&mut order);
+    order
+}
+
+/// The value that belongs to a key: the first half of it random, the second half the same again,
+/// so that a block shrinks to about half, as much real data does.
+pub(crate) fn fill_value(value: &mut Vec<u8>, key: &[u8], value_bytes: usize) {
+    value.clear();
+    let seed =
+        key.iter().fold(0u64, |seed, byte| seed.wrapping_mul(0x100_0000_01b3) ^ u64::from(*byte));
+    let mut word = scramble(seed ^ key.len() as u64);
+    let half = value_bytes.div_ceil(2);
+    while value.len() < half {
+        value.extend_from_slice(&word.to_le_bytes());
+        word = scramble(word);
+    }
+    value.truncate(half);
+    value.extend_from_within(..value_bytes - half);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(size_ratio: u32, levels: u32, fill: u32) -> TreePlan {
+        let (value_bytes, bits_per_key) = (100, 12.0);
+        TreePlan {
+            size_ratio,
+            levels,
+            fill,
+            value_bytes,
+            bits_per_key,
+            block_cache_bytes: None,
+            seed: 1,
+        }
+    }
+
+    #[test]
+    fn the_shape_of_the_issue_has_999_flushes_and_19_runs() {
+        assert_eq!((plan(10, 3, 9).flush_count(), plan(10, 3, 9).run_count()), (Some(999), 19));
+        assert_eq!((plan(10, 1, 9).flush_count(), plan(10, 1, 9).run_count()), (Some(9), 1));
+        assert_eq!(
+            (plan(10, 3, 1).flush_count(), plan(4, 2, 3).flush_count()),
+            (Some(199), Some(15))
+        );
+    }
+
+    #[test]
+    fn plans_that_make_no_sense_are_named() {
+        plan(10, 3, 9).check(999).expect("one key per flush");
+        for (plan, keys, word) in [
+            (plan(1, 3, 1), 10, "--size-ratio"),
+            (plan(10, 0, 9), 10, "--levels"),
+            (plan(10, 3, 10), 10_000, "--fill"),
+            (plan(10, 3, 0), 10_000, "--fill"),
+            (plan(10, 3, 9), 998, "too few"),
+            (plan(255, 12, 9), 10_000, "too many flushes"),
+        ] {
+            let message = plan.check(keys).expect_err(word).to_string();
+            assert!(message.contains(word), "{message}");
+        }
+    }
+
+    #[test]
+    fn values_belong_to_their_keys() {
+        let (mut value, mut other) = (Vec::new(), Vec::new());
+        for len in [0, 1, 7, 100, 101] {
+            fill_value(&mut value, b"key", len);
+            assert_eq!(value.len(), len);
+            fill_value(&mut other, b"kez", len);
+            assert!(len == 0 || value != other);
+        }
+    }
+}

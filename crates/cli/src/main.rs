@@ -1,1 +1,60 @@
-fn main() {}
+//! The command `trommel`: loads, reads, shows and measures stores. All printing lives here.
+//! ```text
+//! arguments -> command -> standard output (one JSON object with --json)   exit status
+//!                      -> standard error: progress, messages              0 fine   1 not found, check failed
+//!                                                                         2 usage  3 corrupt, I/O error
+//! ```
+//! Invariant: with `--json` standard output holds one JSON value and nothing else.
+
+mod args;
+mod bench;
+mod demo;
+mod failure;
+mod input;
+mod inspect;
+mod keytext;
+mod load;
+mod point;
+mod progress;
+mod scan;
+mod stats;
+mod table;
+mod verify;
+
+use std::io::{BufWriter, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Arguments, BenchCommand, Command};
+use crate::failure::{Outcome, Status};
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    let outcome = run(&arguments, &mut out);
+    let flushed = out.flush().map_err(failure::Failure::from);
+    match outcome.and_then(|status| flushed.map(|()| status)) {
+        Ok(Status::Fine) => ExitCode::SUCCESS,
+        Ok(Status::No) => ExitCode::from(1),
+        Err(failure) => failure.tell(),
+    }
+}
+
+fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
+    let json = arguments.json;
+    match &arguments.command {
+        Command::Load(load) => load::run(load, json, out),
+        Command::Get(get) => point::get(get, json, out),
+        Command::Put(put) => point::put(put, json, out),
+        Command::Delete(delete) => point::delete(delete, json, out),
+        Command::Scan(scan) => scan::scan(scan, json, out),
+        Command::Count(count) => scan::count(count, json, out),
+        Command::Stats(stats) => stats::run(stats, json, out),
+        Command::Inspect(inspect) => inspect::run(inspect, json, out),
+        Command::Verify(verify) => verify::run(verify, json, out),
+        Command::Bench(BenchCommand::Read(read)) => bench::read(read, json, out),
+        Command::Bench(BenchCommand::Probe(probe)) => bench::probe(probe, json, out),
+        Command::Demo(demo) => demo::run(demo, json, out),
+    }
+}

@@ -1,0 +1,334 @@
+//! The arguments, as they are typed.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use trommel::{Db, GuardKind, Options, Sync};
+use trommel_lab::{Dist, FileFormat};
+
+/// A key-value store (LSM-tree) that asks one small filter, once, before it opens a file.
+///
+/// Exit status: 0 fine, 1 not found or check failed, 2 wrong arguments, 3 corrupt data or I/O error.
+#[derive(Debug, Parser)]
+#[command(name = "trommel", version)]
+pub(crate) struct Arguments {
+    /// Print one JSON object (an array for several guards) on standard output, and nothing else there.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Write the keys of a file, or of standard input, into a store.
+    Load(LoadArgs),
+    /// Print the value of a key. Exit status 1 if there is none.
+    Get(KeyArgs),
+    /// Set the value of a key.
+    Put(PutArgs),
+    /// Remove a key. No error if it is not there.
+    Delete(KeyArgs),
+    /// Print keys and values in order, a tab between them.
+    Scan(ScanArgs),
+    /// Estimate how many keys a range has, from block indexes alone.
+    Count(RangeArgs),
+    /// Print the statistics of a store.
+    Stats(StatsArgs),
+    /// Show the tree as a picture: levels, runs, spans, guard memory.
+    Inspect(StoreArgs),
+    /// Read everything and check it. Exit status 3 if anything is damaged.
+    Verify(StoreArgs),
+    /// Measure.
+    #[command(subcommand)]
+    Bench(BenchCommand),
+    /// Compare the guards on real keys, in a temporary folder: one table, then the tree as a picture.
+    Demo(DemoArgs),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchCommand {
+    /// Load a tree of known shape per guard, then measure reads, single-threaded, in rounds that take turns.
+    Read(BenchReadArgs),
+    /// Measure the filters alone, without a store.
+    Probe(BenchProbeArgs),
+}
+
+/// Which store, and how it is opened.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct StoreArgs {
+    /// The store's folder.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) db: PathBuf,
+    /// Who answers which runs may hold a key: none, blocked-bloom, grf. [default: grf; none for get, put, delete,
+    /// scan and count, since grf is built anew at each opening, which a single question does not repay]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) guard: Option<GuardKind>,
+    /// Memory of the guard, in bits per key.
+    #[arg(long, value_name = "BITS", default_value_t = Options::default().bits_per_key)]
+    pub(crate) bits_per_key: f64,
+    /// T: how many runs of a level merge into one of the next.
+    #[arg(long, value_name = "T", default_value_t = Options::default().size_ratio)]
+    pub(crate) size_ratio: u32,
+    /// Memory for new entries before they become a run on disk, like 64MiB.
+    #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "64MiB")]
+    pub(crate) write_buffer: usize,
+    /// Memory for blocks that were read.
+    #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "32MiB")]
+    pub(crate) block_cache: usize,
+    /// When a write is safe on disk: always (before it returns), never (when its run is written), or so many seconds later.
+    #[arg(long, value_name = "WHEN", value_parser = sync, default_value = "1")]
+    pub(crate) sync: Sync,
+}
+
+impl StoreArgs {
+    /// The options that were asked for; `guard_default` if no guard was named.
+    fn options(&self, guard_default: GuardKind) -> Options {
+        Options {
+            guard: self.guard.unwrap_or(guard_default),
+            bits_per_key: self.bits_per_key,
+            size_ratio: self.size_ratio,
+            write_buffer_bytes: self.write_buffer,
+            block_cache_bytes: self.block_cache,
+            sync: self.sync,
+            ..Options::default()
+        }
+    }
+
+    /// Opens the store, or makes it if there is none.
+    pub(crate) fn open_or_create(&self, guard_default: GuardKind) -> trommel::Result<Db> {
+        Db::open(&self.db, self.options(guard_default))
+    }
+
+    /// Opens the store; an error if there is none.
+    pub(crate) fn open(&self, guard_default: GuardKind) -> trommel::Result<Db> {
+        let options = Options { create_if_missing: false, ..self.options(guard_default) };
+        Db::open(&self.db, options)
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LoadArgs {
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+    /// The file; `-` is standard input.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// How the file is written.
+    #[arg(long, value_enum, default_value_t = TextFormat::Lines)]
+    pub(crate) format: TextFormat,
+    /// The column of the keys, counted from 1 (tsv, csv).
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) key_column: u32,
+    /// The column of the values; without it values are empty.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) value_column: Option<u32>,
+    /// Skip the first line (tsv, csv).
+    #[arg(long)]
+    pub(crate) header: bool,
+    /// Keys are written in hexadecimal.
+    #[arg(long)]
+    pub(crate) hex: bool,
+}
+
+/// How a file of entries is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TextFormat {
+    /// One key per line.
+    Lines,
+    /// Columns with tabs between them.
+    Tsv,
+    /// Columns with commas between them; fields may be quoted (RFC 4180).
+    Csv,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KeyArgs {
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+    /// The key.
+    pub(crate) key: String,
+    /// Keys and values are read and printed in hexadecimal.
+    #[arg(long)]
+    pub(crate) hex: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PutArgs {
+    #[command(flatten)]
+    pub(crate) key: KeyArgs,
+    /// The value.
+    pub(crate) value: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RangeArgs {
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+    /// The first key, included.
+    #[arg(long, value_name = "KEY")]
+    pub(crate) from: Option<String>,
+    /// The last key, included.
+    #[arg(long, value_name = "KEY")]
+    pub(crate) to: Option<String>,
+    /// Keys and values are read and printed in hexadecimal.
+    #[arg(long)]
+    pub(crate) hex: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ScanArgs {
+    #[command(flatten)]
+    pub(crate) range: RangeArgs,
+    /// At most so many entries.
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
+    /// From the last key to the first.
+    #[arg(long)]
+    pub(crate) reverse: bool,
+    /// Keys alone, without values.
+    #[arg(long)]
+    pub(crate) keys_only: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatsArgs {
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+    /// Print them as Prometheus text.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) prometheus: bool,
+}
+
+/// Which keys and questions are measured.
+#[derive(Debug, Args)]
+pub(crate) struct WorkloadArgs {
+    /// The guards to compare, with commas between them.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "grf")]
+    pub(crate) guard: Vec<GuardKind>,
+    /// Memory of the guard, in bits per key.
+    #[arg(long, value_name = "BITS", default_value_t = 12.0)]
+    pub(crate) bits_per_key: f64,
+    /// How many keys. [default: 1000000, or all of a file]
+    #[arg(long, value_name = "N")]
+    pub(crate) keys: Option<usize>,
+    /// Where keys come from: uniform, normal, lognormal, clustered, natural-earth, or file:PATH. Of the last two, every
+    /// eighth key is held out, and misses are drawn from those.
+    #[arg(long, value_name = "NAME", default_value = "uniform")]
+    pub(crate) dist: Dist,
+    /// How a file of keys is written: lines, u64le.
+    #[arg(long, value_name = "NAME", default_value = "lines")]
+    pub(crate) file_format: FileFormat,
+    /// T: how many runs of a level merge into one of the next.
+    #[arg(long, value_name = "T", default_value_t = 10)]
+    pub(crate) size_ratio: u32,
+    /// Questions of each kind per round.
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    pub(crate) queries: usize,
+    /// How many neighbouring keys a range takes in.
+    #[arg(long, value_name = "W", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) range_width: u64,
+    /// Seed of keys and questions.
+    #[arg(long, value_name = "S", default_value_t = 42)]
+    pub(crate) seed: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchReadArgs {
+    #[command(flatten)]
+    pub(crate) workload: WorkloadArgs,
+    /// L: how many levels the tree has; 1 gives one run.
+    #[arg(long, value_name = "L", default_value_t = 3)]
+    pub(crate) levels: u32,
+    /// Z: how full the last level is, 1 to T - 1. [default: T - 1]
+    #[arg(long, value_name = "Z")]
+    pub(crate) fill: Option<u32>,
+    /// Bytes of a value.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub(crate) value_bytes: usize,
+    /// Memory for blocks. [default: more than the data takes]
+    #[arg(long, value_name = "BYTES", value_parser = byte_count)]
+    pub(crate) block_cache: Option<usize>,
+    /// How often each store is loaded, in turns; the median time counts.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) loads: usize,
+    /// Where to make the stores, a folder for each guard; they stay there. [default: a temporary folder]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) db: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchProbeArgs {
+    #[command(flatten)]
+    pub(crate) workload: WorkloadArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Use only so many of the keys. [default: all]
+    #[arg(long, value_name = "N")]
+    pub(crate) keys: Option<usize>,
+    /// Questions of each kind per round.
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    pub(crate) queries: usize,
+}
+
+/// Reads a number of bytes like 4096, 64KiB, 32MiB or 1GiB.
+fn byte_count(text: &str) -> Result<usize, String> {
+    let digits = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kib" => 10,
+        "m" | "mib" => 20,
+        "g" | "gib" => 30,
+        _ => return Err(format!("unknown unit '{unit}'; there are: KiB, MiB, GiB")),
+    };
+    let number: usize = number.parse().map_err(|_| "a number like 4096 or 64MiB".to_string())?;
+    number.checked_mul(1 << shift).ok_or_else(|| "more bytes than there can be".to_string())
+}
+
+/// Reads `always`, `never`, or a number of seconds.
+fn sync(text: &str) -> Result<Sync, String> {
+    match text {
+        "always" => Ok(Sync::Always),
+        "never" => Ok(Sync::Never),
+        seconds => {
+            let seconds: f64 = seconds.parse().unwrap_or(f64::NAN);
+            let interval = Duration::try_from_secs_f64(seconds).map_err(|_| ());
+            interval
+                .map(Sync::Interval)
+                .map_err(|()| "there are: always, never, or seconds like 0.5".into())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn byte_counts_have_units() {
+        assert_eq!(byte_count("4096"), Ok(4096));
+        assert_eq!((byte_count("64MiB"), byte_count("2k")), (Ok(64 << 20), Ok(2048)));
+        for wrong in ["", "MiB", "1TB", "-1", "99999999999999999999", "9999999999999GiB"] {
+            assert!(byte_count(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn sync_is_a_word_or_seconds() {
+        assert_eq!(sync("always"), Ok(Sync::Always));
+        assert_eq!(sync("0.5"), Ok(Sync::Interval(Duration::from_millis(500))));
+        for wrong in ["sometimes", "-1", "NaN", "1e400", ""] {
+            assert!(sync(wrong).is_err(), "{wrong}");
+        }
+    }
+}

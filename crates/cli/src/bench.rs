@@ -1,0 +1,191 @@
+//! `bench read` and `bench probe`: measure, then print.
+
+use std::io::Write;
+
+use serde::Serialize;
+use trommel_lab::{
+    Measured, ProbePlan, ProbeReport, ReadPlan, ReadReport, TreePlan, bench_probe, bench_read,
+};
+
+use crate::args::{BenchProbeArgs, BenchReadArgs};
+use crate::failure::{Failure, Outcome, Status};
+use crate::progress::StageBar;
+use crate::table::{TextTable, nanoseconds, whole};
+
+pub(crate) fn read(arguments: &BenchReadArgs, json: bool, out: &mut dyn Write) -> Outcome {
+    let temporary = match &arguments.db {
+        Some(_) => None,
+        None => Some(temporary_folder()?),
+    };
+    let folder = match (&arguments.db, &temporary) {
+        (Some(folder), _) => folder.clone(),
+        (None, Some(folder)) => folder.path().to_path_buf(),
+        (None, None) => unreachable!("without --db there is a temporary folder"),
+    };
+    let workload = &arguments.workload;
+    let plan = ReadPlan {
+        guards: workload.guard.clone(),
+        dist: workload.dist.clone(),
+        file_format: workload.file_format,
+        keys: workload.keys,
+        tree: TreePlan {
+            size_ratio: workload.size_ratio,
+            levels: arguments.levels,
+            fill: arguments.fill.unwrap_or(workload.size_ratio.saturating_sub(1)),
+            value_bytes: arguments.value_bytes,
+            bits_per_key: workload.bits_per_key,
+            block_cache_bytes: arguments.block_cache,
+            seed: workload.seed,
+        },
+        queries: workload.queries,
+        range_width: workload.range_width,
+        loads: arguments.loads,
+        folder,
+    };
+    let measured = bench_read(&plan, &mut StageBar::default())?;
+    let reports: Vec<ReadReport> =
+        measured.into_iter().map(|Measured { report, .. }| report).collect();
+    if json {
+        print_json(out, &reports)?;
+    } else {
+        reports.iter().try_for_each(|report| out.write_all(read_text(report).as_bytes()))?;
+    }
+    Ok(verdict(&reports))
+}
+
+/// A folder that is removed when the value is dropped, after an error too.
+pub(crate) fn temporary_folder() -> Result<tempfile::TempDir, Failure> {
+    let folder = tempfile::Builder::new().prefix("trommel-").tempdir();
+    folder.map_err(|error| Failure::Data(format!("a temporary folder: {error}")))
+}
+
+/// "No" if an answer was wrong. Says so, and says if a tree has not the planned shape.
+pub(crate) fn verdict(reports: &[ReadReport]) -> Status {
+    let mut status = Status::Fine;
+    for report in reports {
+        if report.false_negatives > 0 {
+            eprintln!("trommel: {}: {} wrong answers", report.guard, report.false_negatives);
+            status = Status::No;
+        }
+        if report.runs != report.runs_planned {
+            let (runs, planned) = (report.runs, report.runs_planned);
+            eprintln!("trommel: {}: the tree has {runs} runs, not {planned}", report.guard);
+        }
+    }
+    status
+}
+
+/// One object, or an array of several.
+fn print_json<T: Serialize>(out: &mut dyn Write, reports: &[T]) -> Result<(), Failure> {
+    match reports {
+        [report] => serde_json::to_writer(&mut *out, report)?,
+        reports => serde_json::to_writer(&mut *out, reports)?,
+    }
+    writeln!(out)?;
+    Ok(())
+}
+
+fn read_text(report: &ReadReport) -> String {
+    let levels: Vec<String> = report.levels.iter().map(|level| level.runs.to_string()).collect();
+    let (load, rebuild) = (&report.load, report.guard_rebuild_peak_bytes);
+    let heading = format!(
+        "{}: {} keys ({}), {} runs ({}), {:.2} bits per key in the guard, rebuild peak {}\n  \
+         loaded in {:.2} s ({:.2} s in the guard), write amplification {:.2}; wrong answers: {}\n",
+        report.guard,
+        whole(report.keys),
+        report.dist,
+        report.runs,
+        levels.join("/"),
+        report.guard_bits_per_key,
+        crate::table::bytes(rebuild),
+        load.seconds,
+        load.guard_seconds,
+        load.write_amplification,
+        report.false_negatives,
+    );
+    let mut table = TextTable::new(
+        1,
+        &[
+            "question",
+            "time",
+            "p99",
+            "blocks",
+            "disk reads",
+            "probes",
+            "filter lines",
+            "needless runs",
+        ],
+    );
+    for (name, kind) in report.kinds() {
+        let mut cells =
+            vec![name.to_string(), nanoseconds(kind.ns_per_op), nanoseconds(kind.ns_p99)];
+        let counts = [
+            kind.blocks_read_per_op,
+            kind.disk_reads_per_op,
+            kind.guard_probes_per_op,
+            kind.guard_lines_per_op,
+            kind.false_positive_rate,
+        ];
+        cells.extend(counts.map(|count| format!("{count:.4}")));
+        table.row(cells);
+    }
+    format!("{heading}{}", table.render())
+}
+
+pub(crate) fn probe(arguments: &BenchProbeArgs, json: bool, out: &mut dyn Write) -> Outcome {
+    let workload = &arguments.workload;
+    let plan = ProbePlan {
+        guards: workload.guard.clone(),
+        dist: workload.dist.clone(),
+        file_format: workload.file_format,
+        keys: workload.keys,
+        bits_per_key: workload.bits_per_key,
+        size_ratio: workload.size_ratio,
+        queries: workload.queries,
+        range_width: workload.range_width,
+        seed: workload.seed,
+    };
+    let reports = bench_probe(&plan, &mut StageBar::default())?;
+    if json {
+        print_json(out, &reports)?;
+    } else {
+        out.write_all(probe_text(&reports).as_bytes())?;
+    }
+    let denied: u64 = reports.iter().map(|report| report.false_negatives).sum();
+    if denied > 0 {
+        eprintln!("trommel: {denied} stored keys or ranges were denied");
+        return Ok(Status::No);
+    }
+    Ok(Status::Fine)
+}
+
+fn probe_text(reports: &[ProbeReport]) -> String {
+    let mut table = TextTable::new(1, &probe_heading(reports));
+    let mut row = |name: &str, cell: &dyn Fn(&ProbeReport) -> String| {
+        table.row(std::iter::once(name.to_string()).chain(reports.iter().map(cell)).collect());
+    };
+    let time = |ns: Option<f64>| ns.map_or("-".to_string(), nanoseconds);
+    let rate =
+        |rate: Option<f64>| rate.map_or("-".to_string(), |rate| format!("{:.3} %", 100.0 * rate));
+    row("bits per key", &|report| format!("{:.2}", report.guard_bits_per_key));
+    row("build, per key", &|report| time(Some(report.build_ns_per_key)));
+    row("insert, per key", &|report| time(Some(report.insert_ns_per_key)));
+    row("probe: point, miss", &|report| time(report.probe_ns.point_miss));
+    row("probe: point, hit", &|report| time(report.probe_ns.point_hit));
+    row("probe: empty range", &|report| time(report.probe_ns.empty_range));
+    row("all tables: point, miss", &|report| {
+        time(report.probe_all_ns.as_ref().and_then(|all| all.point_miss))
+    });
+    row("all tables: point, hit", &|report| {
+        time(report.probe_all_ns.as_ref().and_then(|all| all.point_hit))
+    });
+    row("read of one cache line", &|report| time(Some(report.line_ns)));
+    row("false positives: point", &|report| rate(report.false_positive_rate.point_miss));
+    row("false positives: range", &|report| rate(report.false_positive_rate.empty_range));
+    row("false negatives", &|report| whole(report.false_negatives));
+    table.render()
+}
+
+fn probe_heading(reports: &[ProbeReport]) -> Vec<&'static str> {
+    std::iter::once("").chain(reports.iter().map(|report| report.guard)).collect()
+}

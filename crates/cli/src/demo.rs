@@ -1,0 +1,117 @@
+//! `demo`: the guards side by side on real keys, in one table; then the tree as a picture.
+
+use std::io::Write;
+
+use serde_json::json;
+use trommel::GuardKind;
+use trommel_lab::{Dist, FileFormat, Measured, ReadPlan, ReadReport, TreePlan, bench_read};
+
+use crate::args::DemoArgs;
+use crate::bench::{temporary_folder, verdict};
+use crate::failure::Outcome;
+use crate::inspect::picture;
+use crate::progress::StageBar;
+use crate::stats::{guard_json, levels_json};
+use crate::table::{TextTable, bytes, nanoseconds, whole};
+
+const BITS_PER_KEY: f64 = 12.0;
+const SIZE_RATIO: u32 = 10;
+const RANGE_WIDTH: u64 = 64;
+const VALUE_BYTES: usize = 100;
+/// The questions that are shown, and how they are called.
+const QUESTIONS: [(&str, &str); 4] = [
+    ("point_miss", "a key that is not there"),
+    ("point_hit", "a key that is there"),
+    ("empty_range", "a range with nothing in it"),
+    ("range_hit", "a range with a key in it"),
+];
+
+pub(crate) fn run(arguments: &DemoArgs, json: bool, out: &mut dyn Write) -> Outcome {
+    let folder = temporary_folder()?;
+    let plan = ReadPlan {
+        guards: GuardKind::ALL.to_vec(),
+        dist: Dist::NaturalEarth,
+        file_format: FileFormat::Lines,
+        keys: arguments.keys,
+        tree: TreePlan {
+            size_ratio: SIZE_RATIO,
+            levels: 3,
+            fill: SIZE_RATIO - 1,
+            value_bytes: VALUE_BYTES,
+            bits_per_key: BITS_PER_KEY,
+            block_cache_bytes: None,
+            seed: 42,
+        },
+        queries: arguments.queries,
+        range_width: RANGE_WIDTH,
+        loads: 1,
+        folder: folder.path().to_path_buf(),
+    };
+    let measured = bench_read(&plan, &mut StageBar::default())?;
+    let reports: Vec<ReadReport> =
+        measured.iter().map(|measured| measured.report.clone()).collect();
+    let tree = measured.iter().find(|measured| measured.stats.guard.kind == GuardKind::Grf);
+    if json {
+        let tree = tree.map(|Measured { stats, .. }| {
+            json!({ "levels": levels_json(stats), "guard": guard_json(stats) })
+        });
+        writeln!(out, "{}", json!({ "guards": reports, "tree": tree }))?;
+    } else {
+        out.write_all(introduction(&reports).as_bytes())?;
+        out.write_all(questions_table(&reports).as_bytes())?;
+        if let Some(Measured { stats, .. }) = tree {
+            write!(out, "\nThe tree that grf guards:\n\n{}", picture(stats))?;
+        }
+    }
+    Ok(verdict(&reports))
+}
+
+fn introduction(reports: &[ReadReport]) -> String {
+    let (keys, runs) = reports.first().map_or((0, 0), |report| (report.keys, report.runs));
+    let memory = |report: &ReadReport| {
+        let size = (report.guard_bits_per_key * report.keys as f64 / 8.0) as u64;
+        format!(
+            "  {:<14} {:>9}  {:>5.2} bits per key",
+            report.guard,
+            bytes(size),
+            report.guard_bits_per_key
+        )
+    };
+    let memories: Vec<String> = reports.iter().map(memory).collect();
+    format!(
+        "{} real keys: vertices of coasts and borders (Natural Earth), as Morton codes.\n\
+         Each guard has its own store: {runs} sorted runs, everything in memory. Misses are vertices\n\
+         that were held out; a range takes in {RANGE_WIDTH} neighbouring codes. Wrong answers: {}.\n\n\
+         Memory of the guard:\n{}\n\n",
+        whole(keys),
+        reports.iter().map(|report| report.false_negatives).sum::<u64>(),
+        memories.join("\n"),
+    )
+}
+
+/// Per question and guard: what one query costs.
+fn questions_table(reports: &[ReadReport]) -> String {
+    let heading = [
+        "one query asks for",
+        "guard",
+        "blocks read",
+        "filter probes",
+        "runs searched needlessly",
+        "time",
+    ];
+    let mut table = TextTable::new(2, &heading);
+    for (name, question) in QUESTIONS {
+        for (place, report) in reports.iter().enumerate() {
+            let kinds = report.kinds();
+            let Some((_, kind)) = kinds.iter().find(|(kind, _)| *kind == name) else { continue };
+            let counts =
+                [kind.blocks_read_per_op, kind.guard_probes_per_op, kind.false_positive_rate];
+            let mut row =
+                vec![if place == 0 { question } else { "" }.to_string(), report.guard.into()];
+            row.extend(counts.map(|count| format!("{count:.3}")));
+            row.push(nanoseconds(kind.ns_per_op));
+            table.row(row);
+        }
+    }
+    table.render()
+}

@@ -1,0 +1,305 @@
+//! Reads entries from text, as a stream: lines, tab-separated or comma-separated columns.
+//! ```text
+//! lines   key                       one line, one entry
+//! tsv     a <tab> key <tab> value   one line, one entry
+//! csv     a,"key ""b""",value       a quoted field may go on in the next line
+//! ```
+//! Invariant: memory holds one entry. Every error names the line where its entry begins.
+
+use std::io::BufRead;
+
+use trommel::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+
+use crate::args::TextFormat;
+use crate::keytext::from_hex;
+
+/// How to find keys and values in a text. Columns count from 0.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layout {
+    pub(crate) format: TextFormat,
+    pub(crate) key_column: usize,
+    pub(crate) value_column: Option<usize>,
+    pub(crate) hex: bool,
+}
+
+/// A key and its value.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub(crate) key: Vec<u8>,
+    pub(crate) value: Vec<u8>,
+}
+
+/// What is wrong, and in which line.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct BadLine {
+    pub(crate) line: u64,
+    pub(crate) problem: String,
+}
+
+/// The entries of a text, one after the other.
+pub(crate) struct Records<R> {
+    input: R,
+    layout: Layout,
+    line: u64,
+    text: Vec<u8>,
+    /// How the line that was read last ended.
+    line_end: &'static [u8],
+    bytes_read: u64,
+    empty_lines: u64,
+}
+
+/// The longest line that can hold a key and a value, whatever else is in it.
+const LINE_BYTES_MAX: usize = 2 * VALUE_BYTES_MAX + 4 * KEY_BYTES_MAX;
+
+impl<R: BufRead> Records<R> {
+    pub(crate) fn new(input: R, layout: Layout) -> Self {
+        Records {
+            input,
+            layout,
+            line: 0,
+            text: Vec::new(),
+            line_end: b"",
+            bytes_read: 0,
+            empty_lines: 0,
+        }
+    }
+
+    /// How many bytes were read so far.
+    pub(crate) fn bytes_read(&self) -> u64 {
+        self.bytes_read
+    }
+
+    /// How many empty lines were passed over so far.
+    pub(crate) fn empty_lines(&self) -> u64 {
+        self.empty_lines
+    }
+
+    /// Passes over a line, if there is one.
+    pub(crate) fn skip_line(&mut self) -> Result<(), BadLine> {
+        self.text.clear();
+        self.add_line(self.line + 1).map(|_| ())
+    }
+
+    /// The next entry. None: the text has ended.
+    pub(crate) fn next(&mut self) -> Result<Option<Record>, BadLine> {
+        loop {
+            self.text.clear();
+            let first_line = self.line + 1;
+            if !self.add_line(first_line)? {
+                return Ok(None);
+            }
+            if self.text.is_empty() {
+                self.empty_lines += 1;
+                continue;
+            }
+            self.add_quoted_lines(first_line)?;
+            let record = self.parse().map_err(|problem| BadLine { line: first_line, problem })?;
+            return Ok(Some(record));
+        }
+    }
+
+    /// Adds the next line to the text, without its end. False: there is none.
+    fn add_line(&mut self, first_line: u64) -> Result<bool, BadLine> {
+        let bad = |problem: String| BadLine { line: first_line, problem };
+        let most = self.line_bytes_max();
+        let allowed = (most + 2).saturating_sub(self.text.len()) as u64;
+        let mut limited = std::io::Read::take(&mut self.input, allowed);
+        let read =
+            limited.read_until(b'\n', &mut self.text).map_err(|error| bad(error.to_string()))?;
+        self.bytes_read += read as u64;
+        self.line += u64::from(read > 0);
+        let ends: [&[u8]; 3] = [b"\r\n", b"\n", b""];
+        let text_end = ends.into_iter().find(|end| read > 0 && self.text.ends_with(end));
+        self.line_end = text_end.unwrap_or(b"");
+        self.text.truncate(self.text.len() - self.line_end.len());
+        if self.text.len() > most {
+            return Err(bad(format!(
+                "more than {most} bytes: a key has at most {KEY_BYTES_MAX}, a value {VALUE_BYTES_MAX}"
+            )));
+        }
+        if self.text.contains(&0) {
+            return Err(bad("a zero byte: this is a binary file, no text".into()));
+        }
+        Ok(read > 0)
+    }
+
+    fn line_bytes_max(&self) -> usize {
+        match self.layout.format {
+            TextFormat::Lines if self.layout.hex => 2 * KEY_BYTES_MAX,
+            TextFormat::Lines => KEY_BYTES_MAX,
+            TextFormat::Tsv | TextFormat::Csv => LINE_BYTES_MAX,
+        }
+    }
+
+    /// While a quote is open, the next line belongs to the same entry.
+    fn add_quoted_lines(&mut self, first_line: u64) -> Result<(), BadLine> {
+        if self.layout.format != TextFormat::Csv {
+            return Ok(());
+        }
+        let mut quotes = count_quotes(&self.text);
+        while quotes % 2 == 1 {
+            self.text.extend_from_slice(self.line_end);
+            let before = self.text.len();
+            if !self.add_line(first_line)? {
+                return Err(BadLine {
+                    line: first_line,
+                    problem: "a quote that is never closed".into(),
+                });
+            }
+            quotes += count_quotes(&self.text[before..]);
+        }
+        Ok(())
+    }
+
+    fn parse(&self) -> Result<Record, String> {
+        let fields = match self.layout.format {
+            TextFormat::Lines => vec![self.text.clone()],
+            TextFormat::Tsv => self.text.split(|byte| *byte == b'\t').map(<[u8]>::to_vec).collect(),
+            TextFormat::Csv => csv_fields(&self.text)?,
+        };
+        let count = fields.len();
+        let field = |what: &str, column: usize| {
+            let problem =
+                || format!("no column {} for the {what}: the line has {count}", column + 1);
+            fields.get(column).ok_or_else(problem)
+        };
+        let key = field("key", self.layout.key_column)?;
+        let key = if self.layout.hex {
+            from_hex(key).ok_or("the key is not hexadecimal: pairs of 0-9, a-f")?
+        } else {
+            key.clone()
+        };
+        let value = self.layout.value_column.map(|column| field("value", column)).transpose()?;
+        let record = Record { key, value: value.cloned().unwrap_or_default() };
+        check_length("key", record.key.len(), KEY_BYTES_MAX)?;
+        check_length("value", record.value.len(), VALUE_BYTES_MAX)?;
+        Ok(record)
+    }
+}
+
+fn check_length(what: &str, len: usize, max: usize) -> Result<(), String> {
+    if len > max { Err(format!("a {what} of {len} bytes: at most {max}")) } else { Ok(()) }
+}
+
+fn count_quotes(text: &[u8]) -> usize {
+    text.iter().filter(|byte| **byte == b'"').count()
+}
+
+/// The fields of one entry. Quotes in it are closed.
+fn csv_fields(text: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+    let mut fields = Vec::new();
+    let mut rest = text;
+    loop {
+        let (field, after) = if rest.first() == Some(&b'"') {
+            quoted_field(&rest[1..])?
+        } else {
+            let end = rest.iter().position(|byte| *byte == b',').unwrap_or(rest.len());
+            (rest[..end].to_vec(), &rest[end..])
+        };
+        fields.push(field);
+        match after.split_first() {
+            None => return Ok(fields),
+            Some((b',', next)) => rest = next,
+            Some(_) => {
+                return Err(format!("column {}: text after the closing quote", fields.len()));
+            }
+        }
+    }
+}
+
+/// A field behind its opening quote, and what follows its closing quote.
+fn quoted_field(text: &[u8]) -> Result<(Vec<u8>, &[u8]), String> {
+    let mut field = Vec::new();
+    let mut rest = text;
+    while let Some(quote) = rest.iter().position(|byte| *byte == b'"') {
+        field.extend_from_slice(&rest[..quote]);
+        rest = &rest[quote + 1..];
+        if rest.first() != Some(&b'"') {
+            return Ok((field, rest));
+        }
+        field.push(b'"');
+        rest = &rest[1..];
+    }
+    Err("a quote that is never closed".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Pair = (Vec<u8>, Vec<u8>);
+
+    fn layout(format: TextFormat, key_column: usize, value_column: Option<usize>) -> Layout {
+        Layout { format, key_column, value_column, hex: false }
+    }
+
+    fn all(text: &[u8], layout: Layout) -> Result<Vec<Pair>, BadLine> {
+        let mut records = Records::new(text, layout);
+        let mut all = Vec::new();
+        while let Some(record) = records.next()? {
+            all.push((record.key, record.value));
+        }
+        assert_eq!(records.bytes_read(), text.len() as u64);
+        Ok(all)
+    }
+
+    fn pairs(list: &[(&str, &str)]) -> Vec<Pair> {
+        list.iter()
+            .map(|(key, value)| (key.as_bytes().to_vec(), value.as_bytes().to_vec()))
+            .collect()
+    }
+
+    #[test]
+    fn lines_are_keys() {
+        let read = all(b"b\r\n\na b\tc\n\xff", layout(TextFormat::Lines, 0, None)).expect("lines");
+        let mut expected = pairs(&[("b", ""), ("a b\tc", "")]);
+        expected.push((vec![0xff], vec![]));
+        assert_eq!(read, expected);
+    }
+
+    #[test]
+    fn columns_are_chosen() {
+        let tsv = all(b"1\tx\ty\n2\t\tz", layout(TextFormat::Tsv, 2, Some(1))).expect("tsv");
+        assert_eq!(tsv, pairs(&[("y", "x"), ("z", "")]));
+        let csv = b"1,\"a,b\"\n\"q \"\"r\"\"\",\"two\r\n\nlines\"\n,\n";
+        let csv = all(csv, layout(TextFormat::Csv, 0, Some(1))).expect("csv");
+        assert_eq!(csv, pairs(&[("1", "a,b"), ("q \"r\"", "two\r\n\nlines"), ("", "")]));
+    }
+
+    #[test]
+    fn bad_lines_are_named() {
+        let cases: [(&[u8], Layout, u64, &str); 6] = [
+            (b"a\nb\0\n", layout(TextFormat::Lines, 0, None), 2, "zero byte"),
+            (b"a\tb\n\nc\n", layout(TextFormat::Tsv, 1, None), 3, "no column 2"),
+            (b"a\tb\nc\n", layout(TextFormat::Tsv, 0, Some(1)), 2, "for the value"),
+            (b"a\n\"b\nc\n", layout(TextFormat::Csv, 0, None), 2, "never closed"),
+            (b"\"a\"b,\"\"\n", layout(TextFormat::Csv, 0, None), 1, "after the closing"),
+            (b"zz\n", Layout { hex: true, ..layout(TextFormat::Lines, 0, None) }, 1, "hexadecimal"),
+        ];
+        for (text, layout, line, word) in cases {
+            let bad = all(text, layout).expect_err(word);
+            assert!(bad.line == line && bad.problem.contains(word), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn values_have_a_longest_length() {
+        assert_eq!(check_length("value", VALUE_BYTES_MAX, VALUE_BYTES_MAX), Ok(()));
+        let problem = check_length("value", VALUE_BYTES_MAX + 1, VALUE_BYTES_MAX);
+        assert!(problem.expect_err("too long").contains("value of 1073741825 bytes"));
+    }
+
+    #[test]
+    fn keys_have_at_most_64_kib() {
+        let longest = vec![b'k'; KEY_BYTES_MAX];
+        for end in [&b""[..], b"\n", b"\r\n"] {
+            let text = [&longest, end].concat();
+            assert_eq!(all(&text, layout(TextFormat::Lines, 0, None)).expect("fits").len(), 1);
+        }
+        let longer = [&b"a\n"[..], &longest, b"k\nb\n"].concat();
+        let bad = all(&longer, layout(TextFormat::Lines, 0, None)).expect_err("too long");
+        assert!(bad.line == 2 && bad.problem.contains("at most 65536"), "{bad:?}");
+        let bad = all(&longer, layout(TextFormat::Tsv, 0, None)).expect_err("too long");
+        assert!(bad.line == 2 && bad.problem.contains("key of 65537 bytes"), "{bad:?}");
+    }
+}

@@ -1,0 +1,150 @@
+//! `inspect`: the tree as a picture.
+//! ```text
+//! level 0    9 runs
+//!   [998, 999)  ####                  413 keys   26.1 KiB
+//! level 2    1 run
+//!   [0, 900)    ##############    371,700 keys   22.9 MiB
+//! guard grf     605.4 KiB, 12.0 bits per key: one question for all 19 runs
+//! ```
+//! Invariant: a bar's length grows with the logarithm of its run's bytes.
+
+use std::fmt::Write as _;
+use std::io::Write;
+
+use serde_json::json;
+use trommel::{GuardKind, LevelStats, RunStats, Stats};
+
+use crate::args::StoreArgs;
+use crate::failure::{Outcome, Status};
+use crate::stats::{guard_json, levels_json};
+use crate::table::{bytes, whole};
+
+pub(crate) fn run(arguments: &StoreArgs, json: bool, out: &mut dyn Write) -> Outcome {
+    let db = arguments.open(GuardKind::Grf)?;
+    let stats = db.stats();
+    if json {
+        writeln!(out, "{}", json!({ "levels": levels_json(&stats), "guard": guard_json(&stats) }))?;
+    } else {
+        out.write_all(picture(&stats).as_bytes())?;
+    }
+    Ok(Status::Fine)
+}
+
+const BAR_COLUMNS: usize = 40;
+
+/// The tree as lines of text.
+pub(crate) fn picture(stats: &Stats) -> String {
+    let runs = || stats.levels.iter().flat_map(|level| &level.runs);
+    let mut text = String::new();
+    let columns = Columns {
+        span: runs().map(|run| span(run).len()).max().unwrap_or(0),
+        keys: runs().map(|run| whole(run.entries).len()).max().unwrap_or(0),
+        bytes: runs().map(|run| bytes(run.bytes).len()).max().unwrap_or(0),
+        bytes_most: runs().map(|run| run.bytes).max().unwrap_or(0),
+    };
+    line(
+        &mut text,
+        format_args!("newest first; a span [from, to) counts flushes; bars are logarithmic"),
+    );
+    if stats.memtable_bytes > 0 {
+        line(
+            &mut text,
+            format_args!("memory     {} not yet in a run", bytes(stats.memtable_bytes)),
+        );
+    }
+    for level in &stats.levels {
+        draw_level(&mut text, level, &columns);
+    }
+    draw_guard(&mut text, stats, runs().count());
+    text
+}
+
+/// How wide the columns are, and what the longest bar stands for.
+struct Columns {
+    span: usize,
+    keys: usize,
+    bytes: usize,
+    bytes_most: u64,
+}
+
+fn line(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+    writeln!(text, "{arguments}").expect("a string takes everything");
+}
+
+fn span(run: &RunStats) -> String {
+    format!("[{}, {})", run.span.0, run.span.1)
+}
+
+fn draw_level(text: &mut String, level: &LevelStats, columns: &Columns) {
+    let runs = match level.runs.len() {
+        1 => "1 run".to_string(),
+        count => format!("{count} runs"),
+    };
+    line(text, format_args!("level {:<4} {runs}", level.level));
+    for run in &level.runs {
+        let bar = bar(run.bytes, columns.bytes_most);
+        let (keys, size) = (whole(run.entries), bytes(run.bytes));
+        let files = if run.tables == 1 { "file" } else { "files" };
+        line(
+            text,
+            format_args!(
+                "  {:<span$}  {bar:<BAR_COLUMNS$}  {keys:>keys_columns$} keys  {size:>bytes_columns$}  {} {files}",
+                self::span(run),
+                run.tables,
+                span = columns.span,
+                keys_columns = columns.keys,
+                bytes_columns = columns.bytes,
+            ),
+        );
+    }
+}
+
+/// A bar in eighths of a column, from one kibibyte up.
+fn bar(bytes: u64, bytes_most: u64) -> String {
+    const EIGHTHS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
+    let size = |bytes: u64| (bytes as f64 / 1024.0 + 1.0).log2();
+    let share = size(bytes) / size(bytes_most).max(f64::MIN_POSITIVE);
+    let eighths = ((share * (BAR_COLUMNS * 8) as f64) as usize).clamp(1, BAR_COLUMNS * 8);
+    let mut bar = "█".repeat(eighths / 8);
+    if !eighths.is_multiple_of(8) {
+        bar.push(EIGHTHS[eighths % 8 - 1]);
+    }
+    bar
+}
+
+fn draw_guard(text: &mut String, stats: &Stats, runs: usize) {
+    let guard = &stats.guard;
+    let memory = format!("{}, {:.2} bits per key", bytes(guard.memory_bytes), guard.bits_per_key);
+    match guard.kind {
+        GuardKind::Open => line(text, format_args!("guard none: every run is searched")),
+        GuardKind::BlockedBloom => {
+            let question = format!("points ask up to {runs} filters, ranges none");
+            line(text, format_args!("guard {}: {memory}: {question}", guard.kind));
+        }
+        GuardKind::Grf => {
+            let (base, overlay) = (bytes(guard.base_bytes), bytes(guard.overlay_bytes));
+            let question = format!("one question for all {runs} runs");
+            line(
+                text,
+                format_args!("guard grf: {memory} (base {base}, overlay {overlay}): {question}"),
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_grow_with_the_logarithm() {
+        let most = 1 << 30;
+        let lengths: Vec<usize> = [0, 1 << 10, 1 << 20, most]
+            .iter()
+            .map(|size| bar(*size, most).chars().count())
+            .collect();
+        assert!(lengths.is_sorted() && lengths[0] == 1 && lengths[3] == BAR_COLUMNS, "{lengths:?}");
+        assert!((19..=22).contains(&lengths[2]), "{lengths:?}");
+        assert_eq!(bar(0, 0).chars().count(), 1);
+    }
+}

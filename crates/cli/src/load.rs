@@ -1,0 +1,157 @@
+//! `load`: a file of keys, or standard input, into a store.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, IsTerminal, Write};
+use std::path::Path;
+use std::time::Instant;
+
+use indicatif::ProgressBar;
+use serde_json::json;
+use trommel::{Batch, Db, GuardKind};
+
+use crate::args::{LoadArgs, TextFormat};
+use crate::failure::{Failure, Outcome, Status};
+use crate::input::{Layout, Records};
+use crate::progress::byte_bar;
+use crate::table::whole;
+
+/// Entries that are written together: fewer locks, and still little memory.
+const BATCH_ENTRIES: usize = 512;
+const BATCH_BYTES: usize = 1 << 20;
+
+pub(crate) fn run(arguments: &LoadArgs, json: bool, out: &mut dyn Write) -> Outcome {
+    let layout = layout(arguments)?;
+    let (input, size) = open_input(&arguments.file)?;
+    let db = arguments.store.open_or_create(GuardKind::Grf)?;
+    let bar = byte_bar(size);
+    let start = Instant::now();
+    let mut load = Load {
+        db: &db,
+        records: Records::new(input, layout),
+        batch: Batch::new(),
+        loaded: 0,
+        file: &arguments.file,
+    };
+    let result = load.run(arguments.header, &bar);
+    bar.finish_and_clear();
+    let (loaded, empty_lines) = (load.loaded, load.records.empty_lines());
+    result?;
+    if loaded == 0 {
+        db.close()?;
+        return Err(Failure::Data(format!("{} holds no keys", arguments.file.display())));
+    }
+    db.flush()?;
+    db.close()?;
+    let seconds = start.elapsed().as_secs_f64();
+    let rate = loaded as f64 / seconds;
+    if json {
+        let report = json!({
+            "loaded": loaded, "empty_lines": empty_lines, "seconds": seconds, "keys_per_second": rate,
+        });
+        writeln!(out, "{report}")?;
+    } else {
+        write!(
+            out,
+            "{} keys loaded in {seconds:.1} s, {} per second",
+            whole(loaded),
+            whole(rate as u64)
+        )?;
+        match empty_lines {
+            0 => writeln!(out)?,
+            lines => writeln!(out, "; {} empty lines passed over", whole(lines))?,
+        }
+    }
+    Ok(Status::Fine)
+}
+
+fn layout(arguments: &LoadArgs) -> Result<Layout, Failure> {
+    let columns = arguments.key_column > 1 || arguments.value_column.is_some() || arguments.header;
+    if arguments.format == TextFormat::Lines && columns {
+        let problem = "--key-column, --value-column and --header need --format tsv or csv";
+        return Err(Failure::Usage(problem.into()));
+    }
+    Ok(Layout {
+        format: arguments.format,
+        key_column: arguments.key_column as usize - 1,
+        value_column: arguments.value_column.map(|column| column as usize - 1),
+        hex: arguments.hex,
+    })
+}
+
+type Input = Box<dyn BufRead>;
+
+/// The input and, if known, its size.
+fn open_input(path: &Path) -> Result<(Input, Option<u64>), Failure> {
+    if path == Path::new("-") {
+        if std::io::stdin().is_terminal() {
+            eprintln!("trommel: reading keys from the terminal; end with Ctrl-D");
+        }
+        return Ok((Box::new(BufReader::with_capacity(1 << 16, std::io::stdin())), None));
+    }
+    let unreadable = |error: std::io::Error| Failure::Data(format!("{}: {error}", path.display()));
+    let file = File::open(path).map_err(unreadable)?;
+    let about = file.metadata().map_err(unreadable)?;
+    if about.is_dir() {
+        return Err(Failure::Data(format!("{} is a folder, not a file of keys", path.display())));
+    }
+    if about.is_file() && about.len() == 0 {
+        return Err(Failure::Data(format!("{} is empty", path.display())));
+    }
+    let size = about.is_file().then_some(about.len());
+    Ok((Box::new(BufReader::with_capacity(1 << 18, file)), size))
+}
+
+struct Load<'a> {
+    db: &'a Db,
+    records: Records<Input>,
+    batch: Batch,
+    loaded: u64,
+    file: &'a Path,
+}
+
+impl Load<'_> {
+    /// Loads all entries. On a bad line, those before it are loaded and the message says so.
+    fn run(&mut self, header: bool, bar: &ProgressBar) -> Result<(), Failure> {
+        if header {
+            self.records.skip_line().map_err(|bad| self.failure(&bad))?;
+        }
+        loop {
+            match self.records.next() {
+                Ok(Some(record)) => {
+                    self.batch.put(&record.key, &record.value);
+                    if self.batch.len() >= BATCH_ENTRIES || self.batch.size_bytes() >= BATCH_BYTES {
+                        self.write()?;
+                        bar.set_position(self.records.bytes_read());
+                        bar.set_message(format!("{} keys", whole(self.loaded)));
+                    }
+                }
+                Ok(None) => return self.write(),
+                Err(bad) => {
+                    self.write()?;
+                    return Err(self.failure(&bad));
+                }
+            }
+        }
+    }
+
+    fn write(&mut self) -> Result<(), Failure> {
+        let batch = std::mem::take(&mut self.batch);
+        let count = batch.len() as u64;
+        self.db.write(batch).map_err(|error| {
+            let loaded = whole(self.loaded);
+            Failure::Data(format!("{error} ({loaded} keys loaded before it stay)"))
+        })?;
+        self.loaded += count;
+        Ok(())
+    }
+
+    fn failure(&self, bad: &crate::input::BadLine) -> Failure {
+        let file =
+            if self.file == Path::new("-") { Path::new("standard input") } else { self.file };
+        let (line, problem, loaded) = (bad.line, &bad.problem, whole(self.loaded));
+        let file = file.display();
+        Failure::Data(format!(
+            "{file}, line {line}: {problem} ({loaded} keys loaded before it stay)"
+        ))
+    }
+}

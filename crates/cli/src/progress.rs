@@ -1,0 +1,57 @@
+//! Progress of long work, on standard error, if that is a terminal.
+
+use indicatif::{ProgressBar, ProgressStyle};
+use trommel_lab::Progress;
+
+/// A bar for each stage of a measurement. Draws nothing if standard error is no terminal.
+#[derive(Default)]
+pub(crate) struct StageBar {
+    bar: Option<ProgressBar>,
+}
+
+impl Progress for StageBar {
+    fn stage(&mut self, name: &str, steps: u64) {
+        self.finish();
+        let bar = ProgressBar::new(steps)
+            .with_style(style("{msg:32} [{bar:30}] {percent:>3} %  {elapsed}"));
+        bar.set_message(name.to_string());
+        self.bar = Some(bar);
+    }
+
+    fn advance(&mut self, steps: u64) {
+        if let Some(bar) = &self.bar {
+            bar.inc(steps);
+        }
+    }
+}
+
+impl StageBar {
+    fn finish(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Drop for StageBar {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+/// A bar over the bytes of a file, or a count of bytes if nobody knows how many there will be.
+pub(crate) fn byte_bar(total: Option<u64>) -> ProgressBar {
+    match total {
+        Some(total) => {
+            let template =
+                "loading [{bar:30}] {bytes}/{total_bytes}  {bytes_per_sec}  {msg}  {eta} left";
+            ProgressBar::new(total).with_style(style(template))
+        }
+        None => ProgressBar::new_spinner()
+            .with_style(style("loading {bytes}  {bytes_per_sec}  {msg}  {elapsed}")),
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).expect("the templates in this file are well formed")
+}

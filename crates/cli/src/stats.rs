@@ -1,0 +1,137 @@
+//! `stats`: what a store counted, as a table, as JSON, or as Prometheus text.
+
+use std::io::Write;
+
+use serde_json::{Value, json};
+use trommel::{GuardKind, QueryStats, Stats};
+
+use crate::args::StatsArgs;
+use crate::failure::{Outcome, Status};
+use crate::table::{TextTable, bytes, whole};
+
+pub(crate) fn run(arguments: &StatsArgs, json: bool, out: &mut dyn Write) -> Outcome {
+    let db = arguments.store.open(GuardKind::Grf)?;
+    let stats = db.stats();
+    if arguments.prometheus {
+        out.write_all(stats.prometheus().as_bytes())?;
+    } else if json {
+        writeln!(out, "{}", as_json(&stats))?;
+    } else {
+        out.write_all(as_text(&stats).as_bytes())?;
+    }
+    Ok(Status::Fine)
+}
+
+fn query_json(stats: &QueryStats) -> Value {
+    json!({
+        "queries": stats.queries,
+        "guard_probes": stats.guard_probes,
+        "true_positives": stats.true_positives,
+        "false_positives": stats.false_positives,
+        "true_negatives": stats.true_negatives,
+        "blocks_read": stats.blocks_read,
+        "blocks_saved": stats.blocks_saved,
+        "disk_reads": stats.disk_reads,
+        "cache_hits": stats.cache_hits,
+        "bytes_read": stats.bytes_read,
+    })
+}
+
+/// The levels as JSON, newest first.
+pub(crate) fn levels_json(stats: &Stats) -> Value {
+    let levels = stats.levels.iter().map(|level| {
+        let runs = level.runs.iter().map(|run| {
+            json!({
+                "tables": run.tables, "entries": run.entries, "bytes": run.bytes,
+                "span": [run.span.0, run.span.1],
+            })
+        });
+        json!({ "level": level.level, "runs": runs.collect::<Vec<_>>() })
+    });
+    levels.collect()
+}
+
+/// The guard as JSON.
+pub(crate) fn guard_json(stats: &Stats) -> Value {
+    let guard = &stats.guard;
+    json!({
+        "kind": guard.kind.name(),
+        "bits_per_key": guard.bits_per_key,
+        "memory_bytes": guard.memory_bytes,
+        "base_bytes": guard.base_bytes,
+        "overlay_bytes": guard.overlay_bytes,
+        "entries": guard.entries,
+        "built_at_open": guard.built_at_open,
+        "seconds": guard.seconds,
+        "rebuild_peak_bytes": guard.rebuild_peak_bytes,
+    })
+}
+
+fn as_json(stats: &Stats) -> Value {
+    json!({
+        "point": query_json(&stats.point),
+        "open_seek": query_json(&stats.open_seek),
+        "closed_seek": query_json(&stats.closed_seek),
+        "guard": guard_json(stats),
+        "levels": levels_json(stats),
+        "memtables": stats.memtables,
+        "memtable_bytes": stats.memtable_bytes,
+        "fence_bytes": stats.fence_bytes,
+        "cache_bytes": stats.cache_bytes,
+        "wal_bytes": stats.wal_bytes,
+        "writes": stats.writes,
+        "bytes_written_user": stats.bytes_written_user,
+        "bytes_flushed": stats.bytes_flushed,
+        "bytes_merged": stats.bytes_merged,
+        "write_amplification": stats.write_amplification(),
+        "flushes": stats.flushes,
+        "merges": stats.merges,
+        "stalls": stats.stalls,
+        "stall_seconds": stats.stall_seconds,
+    })
+}
+
+fn as_text(stats: &Stats) -> String {
+    let guard = &stats.guard;
+    let runs = stats.levels.iter().flat_map(|level| &level.runs);
+    let (entries, size) = runs.fold((0, 0), |sum, run| (sum.0 + run.entries, sum.1 + run.bytes));
+    let mut table = TextTable::new(1, &["", ""]);
+    let mut row = |name: &str, value: String| table.row(vec![name.into(), value]);
+    let runs = stats.levels.iter().map(|level| level.runs.len() as u64);
+    row("entries on disk", whole(entries));
+    row("bytes on disk", bytes(size));
+    row("levels", whole(stats.levels.len() as u64));
+    row("runs", whole(runs.sum()));
+    row("entries in memory", bytes(stats.memtable_bytes));
+    row("write-ahead log", bytes(stats.wal_bytes));
+    row("guard", guard.kind.to_string());
+    row("guard memory", bytes(guard.memory_bytes));
+    row("guard bits per key", format!("{:.2}", guard.bits_per_key));
+    row("guard built at open", if guard.built_at_open { "yes" } else { "no" }.into());
+    row("time in the guard", format!("{:.2} s", guard.seconds));
+    row("fence pointers", bytes(stats.fence_bytes));
+    row("block cache", bytes(stats.cache_bytes));
+    row("flushes since open", whole(stats.flushes));
+    row("merges since open", whole(stats.merges));
+    row("write stalls", format!("{} ({:.2} s)", whole(stats.stalls), stats.stall_seconds));
+    let mut queries = TextTable::new(
+        1,
+        &["queries since open", "count", "probes", "blocks read", "disk reads", "needless runs"],
+    );
+    let kinds = [
+        ("point", &stats.point),
+        ("open seek", &stats.open_seek),
+        ("closed seek", &stats.closed_seek),
+    ];
+    for (name, kind) in kinds {
+        let counts = [
+            kind.queries,
+            kind.guard_probes,
+            kind.blocks_read,
+            kind.disk_reads,
+            kind.false_positives,
+        ];
+        queries.row(std::iter::once(name.to_string()).chain(counts.map(whole)).collect());
+    }
+    format!("{}\n{}", table.render_body(), queries.render())
+}

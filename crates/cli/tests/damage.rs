@@ -1,0 +1,88 @@
+//! Stores that are damaged, in use, or of another version: a message that names the file, exit status 3.
+
+mod common;
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use common::{Workplace, flip_bit};
+
+/// A store with one table, and nothing left in its log.
+fn loaded(arguments: &str) -> Workplace {
+    let place = Workplace::new();
+    let lines: String = (0..5000).map(|number| format!("key{number:05}\n")).collect();
+    place.file("keys", lines);
+    place.run(&format!("load --db s {arguments} keys")).with_status(0);
+    place
+}
+
+#[test]
+fn a_sound_store_verifies() {
+    let place = loaded("");
+    let report = place.run("verify --db s --json").json(0);
+    assert_eq!((&report["ok"], &report["entries"]), (&true.into(), &5000.into()));
+    assert!(place.run("verify --db s").with_status(0).starts_with("fine: "));
+}
+
+#[test]
+fn every_damaged_part_of_a_table_is_found() {
+    for guard in ["none", "blocked-bloom"] {
+        let place = loaded(&format!("--guard {guard}"));
+        let table = place.largest_file("s", ".table");
+        let sound = std::fs::read(&table).expect("read");
+        let name = table.file_name().expect("a name").to_string_lossy().into_owned();
+        let step = sound.len() / 40;
+        for byte in (0..40).map(|place| place * step).chain([sound.len() - 1]) {
+            flip_bit(&table, byte);
+            place.run("verify --db s").fails(3, &[&name]);
+            std::fs::write(&table, &sound).expect("mended");
+        }
+        std::fs::write(&table, &sound[..sound.len() / 2]).expect("cut");
+        place.run("verify --db s").fails(3, &[&name]);
+        let report = place.run("verify --db s --json").json(3);
+        assert_eq!(report["ok"], false);
+        std::fs::remove_file(&table).expect("removed");
+        place.run("verify --db s").fails(3, &[&name]);
+        std::fs::write(&table, &sound).expect("mended");
+        place.run("verify --db s").with_status(0);
+    }
+}
+
+#[test]
+fn a_torn_log_is_normal_and_a_damaged_one_is_not() {
+    let place = Workplace::new();
+    for number in 0..20 {
+        place.run(&format!("put --db s key{number} value{number}")).with_status(0);
+    }
+    let log = place.largest_file("s", ".wal");
+    let sound = std::fs::read(&log).expect("read");
+    assert!(sound.len() > 100, "the log holds the writes");
+}
+
+#[test]
+fn a_store_of_another_version_is_left_alone() {
+    let place = loaded("");
+    let manifest = place.path("s/MANIFEST");
+    assert!(manifest.exists());
+}
+
+#[test]
+fn a_store_that_is_open_elsewhere_is_not_opened_twice() {
+    let place = loaded("");
+    let mut first = place.command("load --db s -").spawn().expect("started");
+    let mut input = first.stdin.take().expect("a pipe");
+    input.write_all(b"another key\n").expect("written");
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let second = place.run("get --db s key00001");
+        if second.status == 3 {
+            second.fails(3, &["open elsewhere"]);
+            break;
+        }
+        assert!(Instant::now() < deadline, "two processes have the store open");
+    }
+    drop(input);
+    assert!(first.wait().expect("ended").success());
+    place.run("get --db s key00001").with_status(0);
+    place.run("stats --db s").with_status(0);
+}

@@ -1,0 +1,148 @@
+//! What users type, and the exit status they get: 0 fine, 1 not found, 2 usage, 3 corrupt or I/O error.
+
+mod common;
+
+use common::Workplace;
+
+#[test]
+fn wrong_arguments_are_usage_errors_that_list_what_is_known() {
+    let place = Workplace::new();
+    place.run("--help").with_status(0);
+    place.run("--version").with_status(0);
+    place.run("").fails(2, &["Usage"]);
+    place.run("frobnicate").fails(2, &["frobnicate"]);
+    place.run("get --db x").fails(2, &["KEY"]);
+    place.run("get --db x --frob key").fails(2, &["--frob"]);
+    let guards = ["none", "blocked-bloom", "grf"];
+    place.run("get --db x --guard bloom key").fails(2, &guards);
+    place.run("bench read --guard grf,bloom").fails(2, &guards);
+    place.run("bench read --dist zipf").fails(2, &["uniform", "clustered", "file:PATH"]);
+    place.run("bench read --file-format csv").fails(2, &["lines", "u64le"]);
+    place.run("load --db x --format xml keys").fails(2, &["lines", "tsv", "csv"]);
+    place.run("load --db x --key-column 0 --format tsv keys").fails(2, &["key-column"]);
+    place.run("load --db x --key-column 2 keys").fails(2, &["--format tsv"]);
+    place.run("put --db x --sync sometimes key value").fails(2, &["always", "never"]);
+    place.run("put --db x --write-buffer 1TB key value").fails(2, &["KiB, MiB, GiB"]);
+    place.run("put --db x --size-ratio 1 key value").fails(2, &["size_ratio"]);
+    place.run("put --db x --hex key value").fails(2, &["hexadecimal"]);
+    place.run("scan --db x --from b --to a").fails(2, &["--from is after --to"]);
+    place.run("bench read --fill 10 --keys 2000").fails(2, &["--fill"]);
+    place.run("bench read --keys 100").fails(2, &["too few"]);
+    place.run("bench probe --guard none").fails(2, &["blocked-bloom, grf"]);
+    assert!(!place.path("x").exists(), "a wrong argument made a store");
+}
+
+#[test]
+fn keys_are_written_found_and_removed() {
+    let place = Workplace::new();
+    place.run("put --db s apple red").with_status(0);
+    place.run("put --db s pear green").with_status(0);
+    assert_eq!(place.run("get --db s apple").with_status(0), "red\n");
+    place.run("get --db s plum").fails(1, &["not found"]);
+    assert_eq!(place.run("get --db s --json plum").json(1)["found"], false);
+    assert_eq!(place.run("get --db s --json pear").json(0)["value"], "green");
+    assert_eq!(place.run("get --db s --hex 70656172").with_status(0), "677265656e\n");
+    place.run("delete --db s apple").with_status(0);
+    place.run("delete --db s apple").with_status(0);
+    place.run("get --db s apple").fails(1, &["not found"]);
+    assert_eq!(place.run("scan --db s").with_status(0), "pear\tgreen\n");
+}
+
+#[test]
+fn keys_that_are_no_text_are_escaped() {
+    let place = Workplace::new();
+    place.run("put --db s --hex ff0061 09").with_status(0);
+    assert_eq!(place.run("scan --db s").with_status(0), "\\xff\\x00a\t\\t\n");
+    assert_eq!(place.run("scan --db s --hex --keys-only").with_status(0), "ff0061\n");
+    assert_eq!(place.run("scan --db s --json").json(0)["entries"][0]["key"], "\\xff\\x00a");
+}
+
+#[test]
+fn files_are_loaded_and_scanned() {
+    let place = Workplace::new();
+    let lines: String = (0..3000).map(|number| format!("key{number:04}\n")).collect();
+    place.file("keys", &lines);
+    assert!(place.run("load --db s keys").with_status(0).starts_with("3,000 keys loaded"));
+    let loaded = place.run_with_input("load --db s --json -", b"one more\n\nkey0000\n").json(0);
+    assert_eq!((&loaded["loaded"], &loaded["empty_lines"]), (&2.into(), &1.into()));
+    let scan =
+        |arguments: &str| place.run(&format!("scan --db s --keys-only {arguments}")).with_status(0);
+    assert_eq!(scan("").lines().count(), 3001);
+    assert_eq!(scan("--from key0010 --to key0012"), "key0010\nkey0011\nkey0012\n");
+    assert_eq!(scan("--reverse --limit 2"), "one more\nkey2999\n");
+    assert_eq!(scan("--from key0005 --to key0009 --reverse --limit 1"), "key0009\n");
+    assert_eq!(scan("--from z"), "");
+    let whole = place.run("scan --db s --json").json(0);
+    assert_eq!(
+        (whole["entries"].as_array().map(Vec::len), &whole["count"]),
+        (Some(3001), &3001.into())
+    );
+    let count = place.run("count --db s --json").json(0)["approximate_count"].as_u64();
+    assert!(count.is_some_and(|count| (2500..=3500).contains(&count)), "{count:?}");
+    place.run("count --db s --from key1000 --to key1999").with_status(0);
+}
+
+#[test]
+fn columns_of_tables_are_loaded() {
+    let place = Workplace::new();
+    place.file("t.tsv", "id\tname\n1\tapple\n2\tpear\n");
+    place
+        .run("load --db t --format tsv --header --key-column 2 --value-column 1 t.tsv")
+        .with_status(0);
+    assert_eq!(place.run("scan --db t").with_status(0), "apple\t1\npear\t2\n");
+    place.file("c.csv", "\"a,b\",1\nc,\"2\n3\"\n");
+    place.run("load --db c --format csv --value-column 2 c.csv").with_status(0);
+    assert_eq!(place.run("scan --db c").with_status(0), "a,b\t1\nc\t2\\n3\n");
+    place.file("h", "ff00\nFE\n");
+    place.run("load --db h --hex h").with_status(0);
+    assert_eq!(place.run("scan --db h --hex --keys-only").with_status(0), "fe\nff00\n");
+}
+
+#[test]
+fn bad_input_names_file_and_line_and_keeps_what_was_loaded() {
+    let place = Workplace::new();
+    place.run("load --db s nowhere").fails(3, &["nowhere"]);
+    place.file("empty", "");
+    place.run("load --db s empty").fails(3, &["empty is empty"]);
+    place.run_with_input("load --db s -", b"").fails(3, &["no keys"]);
+    place.run("load --db s .").fails(3, &["folder"]);
+    place.file("binary", b"a\nb\n\x00\x01\n");
+    place.run("load --db s binary").fails(3, &["binary, line 3", "zero byte", "2 keys loaded"]);
+    assert_eq!(place.run("scan --db s --keys-only").with_status(0), "a\nb\n");
+    place.file("short.tsv", "k1\tv\nk2\n");
+    place
+        .run("load --db s --format tsv --value-column 2 short.tsv")
+        .fails(3, &["short.tsv, line 2", "no column 2", "1 keys loaded"]);
+    place.run("get --db s k1").with_status(0);
+    place.file("long", [&b"c\n"[..], &[b'x'; 65_537]].concat());
+    place.run("load --db s long").fails(3, &["long, line 2", "65536", "1 keys loaded"]);
+    place.run("bench read --dist file:nowhere").fails(3, &["nowhere"]);
+    place.run("bench read --dist file:empty").fails(3, &["empty"]);
+}
+
+#[test]
+fn folders_that_hold_no_store_are_told_apart() {
+    let place = Workplace::new();
+    std::fs::create_dir(place.path("other")).expect("made");
+    place.file("other/file", "something");
+    for command in
+        ["get --db D key", "scan --db D", "count --db D", "stats --db D", "inspect --db D"]
+    {
+        place.run(&command.replace('D', "missing")).fails(3, &["missing", "no store"]);
+        place.run(&command.replace('D', "other")).fails(3, &["other", "not a Trommel store"]);
+    }
+    place.run("verify --db missing").fails(3, &["no store"]);
+    place.run("delete --db missing key").fails(3, &["no store"]);
+    place.run("put --db other key value").fails(3, &["not a Trommel store"]);
+    place.run("load --db other/file keys").fails(3, &["keys"]);
+    assert!(!place.path("missing").exists(), "a question made a store");
+}
+
+#[test]
+fn too_long_keys_are_usage_errors() {
+    let place = Workplace::new();
+    let key = "k".repeat(65_537);
+    place.run(&format!("put --db s {key} value")).fails(2, &["65537"]);
+    place.run("put --db s key value").with_status(0);
+    place.run(&format!("get --db s {}", "k".repeat(65_536))).fails(1, &["not found"]);
+}

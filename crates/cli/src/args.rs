@@ -253,6 +253,9 @@ pub(crate) struct BenchReadArgs {
     /// How often each store is loaded, in turns; the median time counts.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) loads: usize,
+    /// Do not wait until the disk has what flushes and merges wrote: loading then measures the store, not the disk.
+    #[arg(long)]
+    pub(crate) no_sync: bool,
     /// Where to make the stores, a folder for each guard; they stay there. [default: a temporary folder]
     #[arg(long, value_name = "DIR")]
     pub(crate) db: Option<PathBuf>,
@@ -270,7 +273,7 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "N")]
     pub(crate) keys: Option<usize>,
     /// Questions of each kind per round.
-    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub(crate) queries: usize,
 }
 

@@ -36,6 +36,7 @@ pub(crate) fn read(arguments: &BenchReadArgs, json: bool, out: &mut dyn Write) -
             bits_per_key: workload.bits_per_key,
             block_cache_bytes: arguments.block_cache,
             seed: workload.seed,
+            synced: !arguments.no_sync,
         },
         queries: workload.queries,
         range_width: workload.range_width,

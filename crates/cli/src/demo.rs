@@ -41,6 +41,7 @@ pub(crate) fn run(arguments: &DemoArgs, json: bool, out: &mut dyn Write) -> Outc
             bits_per_key: BITS_PER_KEY,
             block_cache_bytes: None,
             seed: 42,
+            synced: false,
         },
         queries: arguments.queries,
         range_width: RANGE_WIDTH,

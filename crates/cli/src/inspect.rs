@@ -46,12 +46,9 @@ pub(crate) fn picture(stats: &Stats) -> String {
         &mut text,
         format_args!("newest first; a span [from, to) counts flushes; bars are logarithmic"),
     );
-    if stats.memtable_bytes > 0 {
-        line(
-            &mut text,
-            format_args!("memory     {} not yet in a run", bytes(stats.memtable_bytes)),
-        );
-    }
+    let memtables = if stats.memtables == 1 { "memtable" } else { "memtables" };
+    let memory = bytes(stats.memtable_bytes);
+    line(&mut text, format_args!("memory     {} {memtables}, {memory}", stats.memtables));
     for level in &stats.levels {
         draw_level(&mut text, level, &columns);
     }

@@ -25,14 +25,15 @@ pub(crate) fn run(arguments: &StatsArgs, json: bool, out: &mut dyn Write) -> Out
 fn query_json(stats: &QueryStats) -> Value {
     json!({
         "queries": stats.queries,
+        "reached_runs": stats.reached_runs,
         "guard_probes": stats.guard_probes,
         "true_positives": stats.true_positives,
         "false_positives": stats.false_positives,
         "true_negatives": stats.true_negatives,
         "blocks_read": stats.blocks_read,
-        "blocks_saved": stats.blocks_saved,
+        "blocks_saved": stats.blocks_saved(),
         "disk_reads": stats.disk_reads,
-        "cache_hits": stats.cache_hits,
+        "cache_hits": stats.cache_hits(),
         "bytes_read": stats.bytes_read,
     })
 }
@@ -60,10 +61,13 @@ pub(crate) fn guard_json(stats: &Stats) -> Value {
         "memory_bytes": guard.memory_bytes,
         "base_bytes": guard.base_bytes,
         "overlay_bytes": guard.overlay_bytes,
-        "entries": guard.entries,
+        "base_entries": guard.base_entries,
+        "overlay_entries": guard.overlay_entries,
         "built_at_open": guard.built_at_open,
+        "open_seconds": guard.open_seconds,
         "seconds": guard.seconds,
         "rebuild_peak_bytes": guard.rebuild_peak_bytes,
+        "damaged": guard.damaged,
     })
 }
 
@@ -78,7 +82,6 @@ fn as_json(stats: &Stats) -> Value {
         "memtable_bytes": stats.memtable_bytes,
         "fence_bytes": stats.fence_bytes,
         "cache_bytes": stats.cache_bytes,
-        "wal_bytes": stats.wal_bytes,
         "writes": stats.writes,
         "bytes_written_user": stats.bytes_written_user,
         "bytes_flushed": stats.bytes_flushed,
@@ -88,32 +91,41 @@ fn as_json(stats: &Stats) -> Value {
         "merges": stats.merges,
         "stalls": stats.stalls,
         "stall_seconds": stats.stall_seconds,
+        "sequence": stats.sequence,
+        "oldest_pin": stats.oldest_pin,
+        "leaving_tables": stats.leaving_tables,
+        "failure": stats.failure,
     })
 }
 
 fn as_text(stats: &Stats) -> String {
     let guard = &stats.guard;
-    let runs = stats.levels.iter().flat_map(|level| &level.runs);
-    let (entries, size) = runs.fold((0, 0), |sum, run| (sum.0 + run.entries, sum.1 + run.bytes));
     let mut table = TextTable::new(1, &["", ""]);
     let mut row = |name: &str, value: String| table.row(vec![name.into(), value]);
-    let runs = stats.levels.iter().map(|level| level.runs.len() as u64);
-    row("entries on disk", whole(entries));
-    row("bytes on disk", bytes(size));
+    row("entries on disk", whole(stats.entries()));
+    row("bytes on disk", bytes(stats.table_bytes()));
     row("levels", whole(stats.levels.len() as u64));
-    row("runs", whole(runs.sum()));
-    row("entries in memory", bytes(stats.memtable_bytes));
-    row("write-ahead log", bytes(stats.wal_bytes));
+    row("runs", whole(stats.run_count() as u64));
+    row("memtables", bytes(stats.memtable_bytes));
     row("guard", guard.kind.to_string());
     row("guard memory", bytes(guard.memory_bytes));
     row("guard bits per key", format!("{:.2}", guard.bits_per_key));
-    row("guard built at open", if guard.built_at_open { "yes" } else { "no" }.into());
+    if guard.built_at_open {
+        row("guard built at open in", format!("{:.2} s", guard.open_seconds));
+    }
+    if !guard.damaged.is_empty() {
+        row("damaged filters, not used", whole(guard.damaged.len() as u64));
+    }
     row("time in the guard", format!("{:.2} s", guard.seconds));
     row("fence pointers", bytes(stats.fence_bytes));
     row("block cache", bytes(stats.cache_bytes));
     row("flushes since open", whole(stats.flushes));
     row("merges since open", whole(stats.merges));
+    row("oldest pin", stats.oldest_pin.map_or("none".into(), whole));
     row("write stalls", format!("{} ({:.2} s)", whole(stats.stalls), stats.stall_seconds));
+    if let Some(failure) = &stats.failure {
+        row("stopped", failure.clone());
+    }
     let mut queries = TextTable::new(
         1,
         &["queries since open", "count", "probes", "blocks read", "disk reads", "needless runs"],

@@ -7,31 +7,35 @@ use trommel::GuardKind;
 
 use crate::args::StoreArgs;
 use crate::failure::{Failure, Outcome, Status};
-use crate::table::whole;
+use crate::table::{bytes, whole};
 
 pub(crate) fn run(arguments: &StoreArgs, json: bool, out: &mut dyn Write) -> Outcome {
     let checked = arguments.open(GuardKind::Grf).and_then(|db| db.verify());
-    match checked {
-        Ok(report) if json => {
-            let (tables, blocks, entries) = (report.tables, report.blocks, report.entries);
-            let report =
-                json!({ "ok": true, "tables": tables, "blocks": blocks, "entries": entries });
-            writeln!(out, "{report}")?;
-        }
-        Ok(report) => {
-            let counts = [report.tables, report.blocks, report.entries].map(whole);
-            writeln!(
-                out,
-                "fine: {} tables, {} blocks, {} entries",
-                counts[0], counts[1], counts[2]
-            )?;
-        }
+    let report = match checked {
+        Ok(report) => report,
         Err(error) => {
             if json {
-                writeln!(out, "{}", json!({ "ok": false, "error": error.to_string() }))?;
+                writeln!(out, "{}", json!({ "ok": false, "damage": [error.to_string()] }))?;
             }
-            return Err(Failure::from(error));
+            return Err(error.into());
         }
+    };
+    let (tables, entries, size) = (report.tables, report.entries, report.bytes);
+    let sound = report.damage.is_empty();
+    if json {
+        let damage = &report.damage;
+        let report = json!({
+            "ok": sound, "tables": tables, "entries": entries, "bytes": size, "damage": damage,
+        });
+        writeln!(out, "{report}")?;
+    } else if sound {
+        writeln!(
+            out,
+            "fine: {} tables, {} entries, {}",
+            whole(tables),
+            whole(entries),
+            bytes(size)
+        )?;
     }
-    Ok(Status::Fine)
+    if sound { Ok(Status::Fine) } else { Err(Failure::Data(report.damage.join("\ntrommel: "))) }
 }

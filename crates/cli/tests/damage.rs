@@ -5,7 +5,7 @@ mod common;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use common::{Workplace, flip_bit};
+use common::{Ended, Workplace, flip_bit};
 
 /// A store with one table, and nothing left in its log.
 fn loaded(arguments: &str) -> Workplace {
@@ -51,19 +51,55 @@ fn every_damaged_part_of_a_table_is_found() {
 #[test]
 fn a_torn_log_is_normal_and_a_damaged_one_is_not() {
     let place = Workplace::new();
-    for number in 0..20 {
+    for number in 0..6 {
         place.run(&format!("put --db s key{number} value{number}")).with_status(0);
     }
     let log = place.largest_file("s", ".wal");
+    let name = log.file_name().expect("a name").to_string_lossy().into_owned();
     let sound = std::fs::read(&log).expect("read");
-    assert!(sound.len() > 100, "the log holds the writes");
+    flip_bit(&log, sound.len() / 2);
+    place.run("scan --db s").fails(3, &[&name, "damaged"]);
+    place.run("put --db s key value").fails(3, &[&name, "damaged"]);
+    std::fs::write(&log, &sound[..sound.len() - 3]).expect("torn");
+    let scanned = place.run("scan --db s --keys-only").with_status(0);
+    assert!(scanned.starts_with("key0\nkey1\nkey2\nkey3\nkey4\n"), "{scanned}");
 }
 
 #[test]
 fn a_store_of_another_version_is_left_alone() {
     let place = loaded("");
     let manifest = place.path("s/MANIFEST");
-    assert!(manifest.exists());
+    // The version stands behind a magic of eight bytes.
+    flip_bit(&manifest, 8);
+    let before = std::fs::read(&manifest).expect("read");
+    let load = "load --db s keys";
+    for command in ["verify --db s", "get --db s key00001", "put --db s key value", load] {
+        place.run(command).fails(3, &["MANIFEST", "format version 17", "reads version 1"]);
+    }
+    assert_eq!(std::fs::read(&manifest).expect("read"), before);
+    flip_bit(&manifest, 8);
+    place.run("get --db s key00001").with_status(0);
+}
+
+#[test]
+fn a_damaged_manifest_is_named() {
+    let place = loaded("");
+    flip_bit(&place.path("s/MANIFEST"), 14);
+    place.run("verify --db s").fails(3, &["MANIFEST", "damaged"]);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn output_that_cannot_be_written_is_an_error_and_a_closed_pipe_is_none() {
+    let place = loaded("");
+    let full = std::fs::File::options().write(true).open("/dev/full").expect("a full device");
+    let child = place.command("scan --db s").stdout(full).spawn().expect("started");
+    let ended = Ended::from(child.wait_with_output().expect("ended"));
+    ended.fails(3, &["standard output"]);
+    let mut child = place.command("scan --db s").spawn().expect("started");
+    drop(child.stdout.take());
+    let ended = Ended::from(child.wait_with_output().expect("ended"));
+    assert_eq!((ended.status, ended.err.as_str()), (0, ""));
 }
 
 #[test]

@@ -93,8 +93,8 @@ fn columns_of_tables_are_loaded() {
     place.file("c.csv", "\"a,b\",1\nc,\"2\n3\"\n");
     place.run("load --db c --format csv --value-column 2 c.csv").with_status(0);
     assert_eq!(place.run("scan --db c").with_status(0), "a,b\t1\nc\t2\\n3\n");
-    place.file("h", "ff00\nFE\n");
-    place.run("load --db h --hex h").with_status(0);
+    place.file("hex", "ff00\nFE\n");
+    place.run("load --db h --hex hex").with_status(0);
     assert_eq!(place.run("scan --db h --hex --keys-only").with_status(0), "fe\nff00\n");
 }
 

@@ -17,6 +17,7 @@ mod report;
 mod rng;
 mod rounds;
 mod tree;
+mod unsynced;
 
 pub use dist::{Dist, FileFormat};
 pub use error::{LabError, Result};

@@ -63,7 +63,7 @@ struct Built {
     filter: Filter,
     build_ns_per_key: f64,
     insert_ns_per_key: f64,
-    size_bytes: usize,
+    size_bytes: u64,
 }
 
 enum Filter {
@@ -195,7 +195,7 @@ fn build_blooms(plan: &ProbePlan, keys: &SortedKeys) -> Result<Built> {
     }
     let insert_ns_per_key = per_key(start, keys.len());
     let tables = tables_of_a_tree(plan, keys, &mut rng)?;
-    let size_bytes = tables.iter().map(BlockedBloom::size_bytes).sum();
+    let size_bytes = tables.iter().map(|table| table.size_bytes() as u64).sum();
     let (guard, filter) = (GuardKind::BlockedBloom, Filter::PerTable { whole, tables });
     Ok(Built { guard, filter, build_ns_per_key, insert_ns_per_key, size_bytes })
 }
@@ -326,8 +326,8 @@ const LINE_STEPS: usize = 200_000;
 
 /// A walk through memory of `size_bytes`, one line after the other in random order, each read
 /// depending on the one before.
-fn line_ns(size_bytes: usize) -> f64 {
-    let lines = (size_bytes / LINE_BYTES).max(1);
+fn line_ns(size_bytes: u64) -> f64 {
+    let lines = (size_bytes as usize / LINE_BYTES).max(1);
     let words_per_line = LINE_BYTES / size_of::<u64>();
     let mut order: Vec<u32> = (0..lines as u32).collect();
     Rng::new(lines as u64).shuffle(&mut order);
@@ -357,7 +357,7 @@ mod tests {
     fn plan() -> ProbePlan {
         ProbePlan {
             guards: vec![GuardKind::BlockedBloom, GuardKind::Grf],
-            dist: Dist::Clustered,
+            dist: Dist::Uniform,
             file_format: FileFormat::Lines,
             keys: Some(70_000),
             bits_per_key: 12.0,

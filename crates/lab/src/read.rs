@@ -214,34 +214,29 @@ fn measure_times(
     Ok(())
 }
 
-/// The counters that a report needs, summed over the kinds of query that the store tells apart.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counters {
-    blocks_read: u64,
-    disk_reads: u64,
-    guard_probes: u64,
-    false_positives: u64,
+/// What queries have cost so far, summed over the kinds that the store tells apart: between two
+/// readings only one kind is asked.
+fn all_kinds(stats: &Stats) -> [QueryStats; 3] {
+    [stats.point, stats.open_seek, stats.closed_seek]
 }
 
-fn all_kinds(stats: &Stats) -> Counters {
-    let add = |sum: Counters, kind: &QueryStats| Counters {
-        blocks_read: sum.blocks_read + kind.blocks_read,
-        disk_reads: sum.disk_reads + kind.disk_reads,
-        guard_probes: sum.guard_probes + kind.guard_probes,
-        false_positives: sum.false_positives + kind.false_positives,
-    };
-    [&stats.point, &stats.open_seek, &stats.closed_seek].into_iter().fold(Counters::default(), add)
-}
-
-fn kind_report(ops: usize, ns_per_op: f64, before: &Counters, after: &Counters) -> KindReport {
-    let per_op = |before: u64, after: u64| (after - before) as f64 / (ops * ROUNDS) as f64;
+fn kind_report(
+    ops: usize,
+    ns_per_op: f64,
+    before: &[QueryStats; 3],
+    after: &[QueryStats; 3],
+) -> KindReport {
+    let costs: Vec<_> =
+        after.iter().zip(before).map(|(after, before)| after.since(before)).collect();
+    let sum = |count: fn(&QueryStats) -> u64| costs.iter().map(count).sum::<u64>() as f64;
+    let asked = (ops * ROUNDS) as f64;
     KindReport {
         ops: ops as u64,
         ns_per_op,
-        blocks_read_per_op: per_op(before.blocks_read, after.blocks_read),
-        disk_reads_per_op: per_op(before.disk_reads, after.disk_reads),
-        guard_probes_per_op: per_op(before.guard_probes, after.guard_probes),
-        false_positive_rate: per_op(before.false_positives, after.false_positives),
+        blocks_read_per_op: sum(|cost| cost.blocks_read) / asked,
+        disk_reads_per_op: sum(|cost| cost.disk_reads) / asked,
+        guard_probes_per_op: sum(|cost| cost.guard_probes) / sum(|cost| cost.reached_runs).max(1.0),
+        false_positive_rate: sum(|cost| cost.false_positives) / asked,
         ..KindReport::default()
     }
 }
@@ -280,7 +275,7 @@ fn measured(side: Side, plan: &ReadPlan, key_count: usize) -> Measured {
         levels,
         guard_bits_per_key: stats.guard.memory_bytes as f64 * 8.0 / key_count as f64,
         bits_per_key: plan.tree.bits_per_key,
-        guard_rebuild_peak_bytes: stats.guard.rebuild_peak_bytes as u64,
+        guard_rebuild_peak_bytes: stats.guard.rebuild_peak_bytes,
         dist: plan.dist.to_string(),
         seed: plan.tree.seed,
         range_width: plan.range_width,
@@ -317,6 +312,7 @@ mod tests {
                 bits_per_key: 12.0,
                 block_cache_bytes: None,
                 seed: 1,
+                synced: false,
             },
             queries: 200,
             range_width: 64,

@@ -101,7 +101,7 @@ pub struct KindReport {
     pub blocks_read_per_op: f64,
     /// Data blocks that came from the disk.
     pub disk_reads_per_op: f64,
-    /// Filter probes; a range or a cursor counts once per filter.
+    /// Filter probes per question that no memtable answered; a range or a cursor counts once per filter.
     pub guard_probes_per_op: f64,
     /// Cache lines of filter memory touched. An open seek is traced up to the last key it reads.
     pub guard_lines_per_op: f64,

@@ -8,15 +8,17 @@
 //! Invariant: a flush happens where the plan says and nowhere else; the same seed gives the same tree.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
-use trommel::{Background, Db, GuardKind, Options, Sync};
+use trommel::{Background, Db, Environment, GuardKind, Options, Sync};
 
 use crate::error::{LabError, Result};
 use crate::keys::SortedKeys;
 use crate::progress::Progress;
 use crate::report::LoadReport;
 use crate::rng::{Rng, scramble};
+use crate::unsynced::Unsynced;
 
 /// The shape of a tree, and what it holds.
 #[derive(Clone, Debug)]
@@ -35,6 +37,8 @@ pub struct TreePlan {
     pub block_cache_bytes: Option<usize>,
     /// Seed of the order in which keys are written.
     pub seed: u64,
+    /// Whether flushes and merges wait until the disk has what they wrote.
+    pub synced: bool,
 }
 
 /// Memory of an entry beside its key and value, generously.
@@ -109,7 +113,7 @@ pub(crate) fn load(
 ) -> Result<Loaded> {
     let flushes = plan.flush_count().ok_or_else(|| LabError::Plan("too many flushes".into()))?;
     let order = random_order(keys.len(), plan.seed);
-    let db = Db::open(folder, plan.options(guard, keys, flushes))?;
+    let db = open(folder, plan, plan.options(guard, keys, flushes))?;
     progress.stage(&format!("loading, {guard}"), keys.len() as u64);
     let mut value = Vec::new();
     let start = Instant::now();
@@ -136,6 +140,14 @@ pub(crate) fn load(
         seconds_of_all: vec![seconds],
     };
     Ok(Loaded { db, report })
+}
+
+fn open(folder: &Path, plan: &TreePlan, options: Options) -> trommel::Result<Db> {
+    if plan.synced {
+        return Db::open(folder, options);
+    }
+    let environment = Environment { storage: Arc::new(Unsynced), ..Environment::default() };
+    Db::open_with(folder, options, environment)
 }
 
 fn random_order(count: usize, seed: u64) -> Vec<u32> {
@@ -165,15 +177,15 @@ mod tests {
     use super::*;
 
     fn plan(size_ratio: u32, levels: u32, fill: u32) -> TreePlan {
-        let (value_bytes, bits_per_key) = (100, 12.0);
         TreePlan {
             size_ratio,
             levels,
             fill,
-            value_bytes,
-            bits_per_key,
+            value_bytes: 100,
+            bits_per_key: 12.0,
             block_cache_bytes: None,
             seed: 1,
+            synced: false,
         }
     }
 

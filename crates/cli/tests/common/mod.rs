@@ -7,38 +7,38 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// A temporary folder to work in.
-pub struct Workplace {
+pub(crate) struct Workplace {
     folder: tempfile::TempDir,
 }
 
 /// How a command ended, and what it said.
-pub struct Ended {
-    pub status: i32,
-    pub out: String,
-    pub err: String,
+pub(crate) struct Ended {
+    pub(crate) status: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
 }
 
 impl Workplace {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Workplace { folder: tempfile::tempdir().expect("a temporary folder") }
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
     /// Writes a file.
-    pub fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+    pub(crate) fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
         std::fs::write(self.path(name), bytes).expect("written");
         self.path(name)
     }
 
     /// Runs `trommel` with arguments that are split at spaces, in the temporary folder.
-    pub fn run(&self, arguments: &str) -> Ended {
+    pub(crate) fn run(&self, arguments: &str) -> Ended {
         self.run_with_input(arguments, b"")
     }
 
-    pub fn run_with_input(&self, arguments: &str, input: &[u8]) -> Ended {
+    pub(crate) fn run_with_input(&self, arguments: &str, input: &[u8]) -> Ended {
         let mut child = self.command(arguments).spawn().expect("started");
         let mut stdin = child.stdin.take().expect("a pipe");
         let input = input.to_vec();
@@ -49,7 +49,7 @@ impl Workplace {
         Ended::from(output)
     }
 
-    pub fn command(&self, arguments: &str) -> Command {
+    pub(crate) fn command(&self, arguments: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_trommel"));
         command.args(arguments.split_whitespace()).current_dir(self.folder.path());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -57,7 +57,7 @@ impl Workplace {
     }
 
     /// The largest file of a store whose name ends so.
-    pub fn largest_file(&self, store: &str, ending: &str) -> PathBuf {
+    pub(crate) fn largest_file(&self, store: &str, ending: &str) -> PathBuf {
         let files = std::fs::read_dir(self.path(store)).expect("a folder");
         let files = files.map(|file| file.expect("a file").path());
         let size = |path: &PathBuf| path.metadata().map_or(0, |about| about.len());
@@ -79,14 +79,14 @@ impl From<Output> for Ended {
 impl Ended {
     /// Asserts the exit status; gives standard output.
     #[track_caller]
-    pub fn with_status(self, status: i32) -> String {
+    pub(crate) fn with_status(self, status: i32) -> String {
         assert_eq!(self.status, status, "out: {}\nerr: {}", self.out, self.err);
         self.out
     }
 
     /// Asserts the exit status, and that standard error has all the words and standard output nothing.
     #[track_caller]
-    pub fn fails(self, status: i32, words: &[&str]) {
+    pub(crate) fn fails(self, status: i32, words: &[&str]) {
         assert_eq!(self.status, status, "out: {}\nerr: {}", self.out, self.err);
         let missing: Vec<_> = words.iter().filter(|word| !self.err.contains(**word)).collect();
         assert!(missing.is_empty(), "{missing:?} are not in: {}", self.err);
@@ -96,14 +96,14 @@ impl Ended {
 
     /// Asserts that standard output is one JSON value; gives it.
     #[track_caller]
-    pub fn json(self, status: i32) -> serde_json::Value {
+    pub(crate) fn json(self, status: i32) -> serde_json::Value {
         assert_eq!(self.status, status, "out: {}\nerr: {}", self.out, self.err);
         serde_json::from_str(&self.out).expect("one JSON value and nothing else")
     }
 }
 
 /// Flips one bit of a file.
-pub fn flip_bit(path: &Path, byte: usize) {
+pub(crate) fn flip_bit(path: &Path, byte: usize) {
     let mut bytes = std::fs::read(path).expect("read");
     bytes[byte] ^= 0x10;
     std::fs::write(path, bytes).expect("written");

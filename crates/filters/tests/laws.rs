@@ -38,12 +38,14 @@ impl<F: PointFilter> Answers for Points<F> {
     }
 }
 
+type Decoded = Result<Box<dyn Answers>, Corrupt>;
+
 /// One kind of filter: how its image is made and read.
 struct Maker {
     name: &'static str,
     /// The image of the filter of sorted keys, repeats allowed.
     build: fn(&[Key]) -> Vec<u8>,
-    read: fn(Vec<u8>) -> Result<Box<dyn Answers>, Corrupt>,
+    read: fn(Vec<u8>) -> Decoded,
     /// How many bytes at the end of an image are structure: any flipped bit there is an error.
     structure_bytes: usize,
 }
@@ -71,7 +73,7 @@ fn bloom<const BITS_PER_KEY: u8>(keys: &[Key]) -> Vec<u8> {
     builder.finish(f64::from(BITS_PER_KEY))
 }
 
-fn read_bloom(image: Vec<u8>) -> Result<Box<dyn Answers>, Corrupt> {
+fn read_bloom(image: Vec<u8>) -> Decoded {
     Ok(Box::new(Points(BlockedBloom::read(image)?)))
 }
 
@@ -92,7 +94,7 @@ fn families() -> Vec<(&'static str, Vec<Key>)> {
     let runs_of = |byte: u8| (0..200).map(move |len| vec![byte; len]);
     let text = b"a sieve that turns, one drum, many sizes of grain";
     let long = |kib: u64| {
-        let words = (0..kib * 128).flat_map(move |n| spread(kib << 32 | n).to_le_bytes());
+        let words = (0..kib * 128).flat_map(move |n| spread((kib << 32) | n).to_le_bytes());
         words.collect::<Key>()
     };
     let mut long_keys: Vec<Key> = [1, 2, 7, 33, 64].map(long).to_vec();
@@ -109,7 +111,7 @@ fn families() -> Vec<(&'static str, Vec<Key>)> {
         ("prefixes of each other", (0..text.len()).map(|len| text[..len].to_vec()).collect()),
         ("repeats", numbers((0..3000).map(|n| n / 7))),
         ("dense ids", numbers(1_000_000..1_005_000)),
-        ("clusters", numbers((0..5000).map(|n| (spread(n % 50) & !0xf_ffff) | spread(n) % 2000))),
+        ("clusters", numbers((0..5000).map(|n| (spread(n % 50) & !0xf_ffff) | (spread(n) % 2000)))),
         ("uniform", numbers((0..5000).map(spread))),
         ("the ends of the key space", numbers([0, 1, u64::MAX - 1, u64::MAX].into_iter())),
         ("keys of 1 to 64 KiB", long_keys),

@@ -363,6 +363,22 @@ mod tests {
     }
 
     #[test]
+    fn each_place_is_looked_at() {
+        for (n, probes) in (0..200u64).flat_map(|n| (1..=PROBES_MAX).map(move |probes| (n, probes)))
+        {
+            let hash = hash_key(&n.to_le_bytes(), HashUse::BlockedBloom);
+            let mut line = [0; LINE_BYTES];
+            set_bits(&mut line, hash, probes);
+            assert!(all_bits_set(&line, hash, probes), "{hash:x}, {probes} probes");
+            for place in places(hash, probes) {
+                let mut lacking = [0xff; LINE_BYTES];
+                lacking[place / 8] &= !(1 << (place % 8));
+                assert!(!all_bits_set(&lacking, hash, probes), "{hash:x}, place {place}");
+            }
+        }
+    }
+
+    #[test]
     fn memory_is_what_was_asked_for() {
         for (keys, bits_per_key) in [(1, 0.5), (1000, 10.0), (5000, 9.3), (100_000, 0.7)] {
             let size = bytes_of(0..keys, bits_per_key).len() - TRAILER_BYTES;

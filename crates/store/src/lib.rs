@@ -67,3 +67,8 @@ pub use stats::{GuardStats, LevelStats, QueryStats, RunStats, Stats};
 pub use storage::{Append, ReadAt, Storage};
 pub use value::Value;
 pub use verify::VerifyReport;
+
+/// The README's example compiles and runs as it stands.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

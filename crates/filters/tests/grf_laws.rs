@@ -384,11 +384,19 @@ fn a_range_from_after_the_last_cell_of_a_block_into_the_gap_before_the_next() {
 
 #[test]
 fn keys_past_their_groups_common_prefix() {
-    // Two dense groups far apart; the flushes fill the space between them.
-    let dense = |from: u64| (from..from + 2000).map(number_key);
-    let base: Vec<Key> = dense(1 << 40).chain(dense(1 << 50)).collect();
-    let between: Vec<Key> = (0..2000).map(|i| number_key((1 << 40) + (i << 39))).collect();
-    assert_tree(&base, &[sorted(between)]);
+    // Two dense stretches far apart, of a length at which a group ends with the first one; a flush fills the space
+    // between them: its keys lie in that group and have not its prefix.
+    for len in [760, 820, 880, 940] {
+        let dense = |from: u64| (from..from + len).map(number_key);
+        let base: Vec<Key> = dense(1 << 40).chain(dense(1 << 50)).collect();
+        let between: Vec<Key> = (1..500).map(|i| number_key((1 << 40) + (i << 41))).collect();
+        let (part, twin) = tree(12.0, &base, &[between.clone()]);
+        for low in &base[len as usize - 300..len as usize] {
+            assert_range(&part, &twin, low, Some(&between[0]));
+            assert_range(&part, &twin, low, Some(&between[250]));
+        }
+        assert_laws(&part, &twin);
+    }
 }
 
 #[test]

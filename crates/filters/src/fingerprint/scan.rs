@@ -93,7 +93,7 @@ mod tests {
     fn eight_at_once_are_as_one_by_one() {
         let mut nibbles = [0u8; NIBBLE_BYTES];
         for (place, byte) in nibbles.iter_mut().enumerate() {
-            *byte = (place * 71 % 15 | (place * 37 + 5) % 15 << 4) as u8;
+            *byte = ((place * 71 % 15) | (((place * 37 + 5) % 15) << 4)) as u8;
         }
         let nibble = |place: usize| usize::from(nibbles[place / 2] >> (4 * (place % 2)) & 15);
         for (count, spare) in [(2, 0), (3, 15), (17, 4), (63, 5), (64, 15)] {

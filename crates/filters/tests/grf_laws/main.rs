@@ -180,7 +180,7 @@ fn keys_past_their_groups_common_prefix() {
         let dense = |from: u64| (from..from + len).map(number_key);
         let base: Vec<Key> = dense(1 << 40).chain(dense(1 << 50)).collect();
         let between: Vec<Key> = (1..500).map(|i| number_key((1 << 40) + (i << 41))).collect();
-        let (part, twin) = tree(12.0, &base, &[between.clone()]);
+        let (part, twin) = tree(12.0, &base, std::slice::from_ref(&between));
         for low in &base[len as usize - 300..len as usize] {
             assert_range(&part, &twin, low, Some(&between[0]));
             assert_range(&part, &twin, low, Some(&between[250]));

@@ -5,8 +5,8 @@
 //! Invariant: a number written at a bit position is read back from it. Readers load eight bytes at once, so
 //! packed bytes are followed by [`PADDING`] bytes that nobody interprets.
 
-/// Bytes that must follow packed bits.
-pub(crate) const PADDING: usize = 16;
+/// Bytes that must follow packed bits: as many as any reader loads at once.
+pub(crate) const PADDING: usize = 32;
 
 /// The most bits that can be pushed or read at once.
 pub(crate) const LEN_MAX: usize = 57;

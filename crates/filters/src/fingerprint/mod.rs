@@ -3,3 +3,4 @@
 pub(crate) mod cell;
 pub(crate) mod encode;
 pub(crate) mod keys;
+mod scan;

@@ -10,7 +10,7 @@
 //! entry's code, read as a span, contains its flush number. A flush copies the entries of a chunk it touches, bit by
 //! bit, and puts its own between them.
 
-use crate::bits::packed::{BitWriter, PADDING, read};
+use crate::bits::packed::{BitWriter, read};
 use crate::filter::Trace;
 use crate::shape::{FlushNumber, Span};
 use std::sync::Arc;
@@ -18,6 +18,8 @@ use std::sync::Arc;
 /// The most bits of a code; with an edge's fraction an entry is still read at once.
 const CODE_BITS_MAX: usize = 24;
 const CODE_MAX: u64 = (1 << CODE_BITS_MAX) - 1;
+/// Bytes after the entries, for whole words to be read and copied.
+const PADDING: usize = 9;
 const ORIGIN_AT: usize = 0;
 const CODE_BITS_AT: usize = 8;
 const END_BYTES_AT: usize = 9;

@@ -1,0 +1,218 @@
+//! The twin, and the laws in one place; `main.rs` has the trees that they are asked of.
+//! ```text
+//! tree(bits, base, flushes) -> (part, twin)      assert_laws(part, twin)
+//! ```
+//! Invariant: nothing here knows how the filter works.
+
+use std::collections::{BTreeMap, BTreeSet};
+use trommel_filters::{Codes, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query, Span};
+
+pub(crate) type Key = Vec<u8>;
+pub(crate) type Twin = BTreeMap<Key, BTreeSet<u64>>;
+
+/// The flush number of all base keys, and the base's end.
+pub(crate) const BASE_FLUSH: u64 = 3;
+pub(crate) const BASE_END: FlushNumber = FlushNumber(4);
+
+pub(crate) fn options(bits_per_key: f64) -> GrfOptions {
+    GrfOptions { bits_per_key, size_ratio: 10 }
+}
+
+pub(crate) fn sorted(keys: impl IntoIterator<Item = Key>) -> Vec<Key> {
+    keys.into_iter().collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+pub(crate) fn base_of(options: &GrfOptions, keys: &[Key]) -> Part {
+    let mut builder = PartBuilder::new(options);
+    keys.iter().for_each(|key| builder.push(key));
+    builder.finish(if keys.is_empty() { FlushNumber(0) } else { BASE_END })
+}
+
+pub(crate) fn insert(part: &Part, flush: u64, keys: &[Key]) -> Part {
+    let mut inserter = part.inserter(FlushNumber(flush));
+    keys.iter().for_each(|key| inserter.push(key));
+    inserter.finish()
+}
+
+/// A part and its twin. Flush i of `flushes` has the number BASE_END + i.
+pub(crate) fn tree(bits_per_key: f64, base: &[Key], flushes: &[Vec<Key>]) -> (Part, Twin) {
+    let mut part = base_of(&options(bits_per_key), base);
+    let mut twin = Twin::new();
+    for key in base {
+        twin.entry(key.clone()).or_default().insert(BASE_FLUSH);
+    }
+    for (number, keys) in (BASE_END.0..).zip(flushes) {
+        part = insert(&part, number, keys);
+        for key in keys {
+            twin.entry(key.clone()).or_default().insert(number);
+        }
+    }
+    (part, twin)
+}
+
+pub(crate) fn answer(part: &Part, query: &Query<'_>) -> Codes {
+    let mut codes = Codes::new();
+    part.candidates(query, &mut codes);
+    codes
+}
+
+pub(crate) fn assert_point(part: &Part, twin: &Twin, key: &[u8]) {
+    let codes = answer(part, &Query::Point(key));
+    for &flush in twin.get(key).into_iter().flatten() {
+        let found = codes.may_meet(Span::of_flush(FlushNumber(flush)));
+        assert!(found, "lost flush {flush} of {key:?}: {codes:?}");
+    }
+}
+
+pub(crate) fn assert_range(part: &Part, twin: &Twin, lower: &[u8], upper: Option<&[u8]>) {
+    let Some(range) = KeyRange::new(lower, upper) else { return };
+    let codes = answer(part, &Query::Range(range));
+    let bound = upper.map_or(std::ops::Bound::Unbounded, std::ops::Bound::Included);
+    let inside = twin.range::<[u8], _>((std::ops::Bound::Included(lower), bound));
+    for (key, &flush) in
+        inside.flat_map(|(key, flushes)| flushes.iter().map(move |flush| (key, flush)))
+    {
+        let found = codes.may_meet(Span::of_flush(FlushNumber(flush)));
+        assert!(found, "lost flush {flush} of {key:?} in {lower:?}..={upper:?}: {codes:?}");
+    }
+}
+
+pub(crate) fn assert_delivered(delivered: &BTreeSet<Span>, key: &[u8], flushes: &BTreeSet<u64>) {
+    for &flush in flushes {
+        let met = delivered.iter().any(|code| code.meets(Span::of_flush(FlushNumber(flush))));
+        assert!(met, "no code of flush {flush} at or before {key:?}: {delivered:?}");
+    }
+}
+
+/// Walks all keys from `from` on; at each the codes of its flushes are there.
+pub(crate) fn assert_forward(part: &Part, twin: &Twin, from: &[u8]) {
+    let mut cursor = part.cursor(from);
+    let mut delivered = BTreeSet::new();
+    for (key, flushes) in twin.range(from.to_vec()..) {
+        while let Some(code) = cursor.next_at_most(Some(key)) {
+            delivered.insert(code);
+        }
+        assert_delivered(&delivered, key, flushes);
+    }
+    // Without a bound it comes to an end.
+    while cursor.next_at_most(None).is_some() {}
+    assert_eq!(cursor.next_at_most(None), None);
+}
+
+pub(crate) fn assert_backward(part: &Part, twin: &Twin, from: Option<&[u8]>) {
+    let mut cursor = part.cursor_back(from);
+    let mut delivered = BTreeSet::new();
+    let bound = from.map_or(std::ops::Bound::Unbounded, std::ops::Bound::Included);
+    for (key, flushes) in twin.range::<[u8], _>((std::ops::Bound::Unbounded, bound)).rev() {
+        while let Some(code) = cursor.next_at_least(Some(key)) {
+            delivered.insert(code);
+        }
+        assert_delivered(&delivered, key, flushes);
+    }
+    while cursor.next_at_least(None).is_some() {}
+    assert_eq!(cursor.next_at_least(None), None);
+}
+
+/// A key just above and one just below.
+pub(crate) fn neighbours(key: &[u8]) -> [Key; 4] {
+    let longer = [key, &[0]].concat();
+    let far = [key, &[0xff, 0xff]].concat();
+    let mut up = key.to_vec();
+    let mut down = key.to_vec();
+    if let Some(last) = up.last_mut() {
+        *last = last.saturating_add(1);
+    }
+    match down.last().copied() {
+        Some(0) => down.truncate(down.len() - 1),
+        Some(last) => *down.last_mut().expect("not empty") = last - 1,
+        None => {}
+    }
+    [longer, far, up, down]
+}
+
+/// A few keys of the twin, with their neighbours and the ends of the key space.
+pub(crate) fn probes(twin: &Twin, most: usize) -> Vec<Key> {
+    let step = (twin.len() / most).max(1);
+    let keys = twin.keys().step_by(step);
+    let near = keys.flat_map(|key| neighbours(key).into_iter().chain([key.clone()]));
+    sorted(near.chain([vec![], vec![0], vec![0xff; 9]]))
+}
+
+/// Every law, for a part and its twin.
+pub(crate) fn assert_laws(part: &Part, twin: &Twin) {
+    twin.keys().for_each(|key| assert_point(part, twin, key));
+    let keys: Vec<&Key> = twin.keys().collect();
+    for (place, key) in keys.iter().enumerate() {
+        for apart in [1, 2, 70] {
+            let upper = keys.get(place + apart).map(|key| key.as_slice());
+            assert_range(part, twin, key, upper);
+        }
+        let [longer, _, _, down] = neighbours(key);
+        assert_range(part, twin, &down, Some(&longer));
+    }
+    let probes = probes(twin, 12);
+    for (place, lower) in probes.iter().enumerate() {
+        assert_point(part, twin, lower);
+        for upper in &probes[place..] {
+            assert_range(part, twin, lower, Some(upper));
+        }
+        assert_range(part, twin, lower, None);
+    }
+    for from in probes.iter().step_by(probes.len() / 6 + 1) {
+        assert_forward(part, twin, from);
+        assert_backward(part, twin, Some(from));
+    }
+    assert_forward(part, twin, &[]);
+    assert_backward(part, twin, None);
+}
+
+pub(crate) fn assert_tree(base: &[Key], flushes: &[Vec<Key>]) {
+    for bits_per_key in [6.0, 12.0, 24.0] {
+        let (part, twin) = tree(bits_per_key, base, flushes);
+        assert_laws(&part, &twin);
+    }
+}
+
+/// A generator: xorshift64*.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+}
+
+pub(crate) fn number_key(number: u64) -> Key {
+    number.to_be_bytes().to_vec()
+}
+
+pub(crate) fn numbers(count: usize, mut draw: impl FnMut() -> u64) -> Vec<Key> {
+    sorted((0..count).map(|_| number_key(draw())))
+}
+
+/// Deals keys out: nine of ten to the base, the others to some flushes.
+pub(crate) fn deal(keys: &[Key], flush_count: u64, seed: u64) -> (Vec<Key>, Vec<Vec<Key>>) {
+    let mut random = Random(seed);
+    let (mut base, mut flushes) = (Vec::new(), vec![Vec::new(); flush_count as usize]);
+    for key in keys {
+        match random.below(10) {
+            0 => flushes[random.below(flush_count) as usize].push(key.clone()),
+            _ => base.push(key.clone()),
+        }
+    }
+    (base, flushes)
+}
+
+pub(crate) fn assert_dealt(keys: &[Key]) {
+    let (base, flushes) = deal(keys, 12, 5);
+    assert_tree(&base, &flushes);
+    assert_tree(keys, &[]);
+    assert_tree(&[], &flushes);
+}

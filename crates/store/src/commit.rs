@@ -48,9 +48,20 @@ struct Waiting {
     result: Mutex<Option<Result<()>>>,
 }
 
+/// The log of the active memtable.
+pub(crate) enum Log {
+    Open(Wal),
+    /// It was read when the store was opened, and nothing was written since: a store that is only
+    /// read writes nothing. The first write makes the file anew, with the same entries.
+    Recovered {
+        number: u64,
+        before: Predecessor,
+    },
+}
+
 /// The log and the next sequence number.
-pub(crate) struct Writer {
-    wal: Wal,
+struct Writer {
+    log: Log,
     /// After a failed append or sync the log's end is unknown: no more is written to it.
     wal_failed: bool,
     next: Sequence,
@@ -61,9 +72,9 @@ pub(crate) struct Writer {
 }
 
 impl Commit {
-    pub(crate) fn new(wal: Wal, next: Sequence) -> Self {
+    pub(crate) fn new(log: Log, next: Sequence) -> Self {
         let writer = Writer {
-            wal,
+            log,
             wal_failed: false,
             next,
             synced_at: Duration::ZERO,
@@ -137,7 +148,13 @@ impl Commit {
     /// Makes all writes so far durable: in the log, or if that has failed, in tables.
     pub(crate) fn make_durable(&self, core: &Core) -> Result<()> {
         let mut writer = lock(&self.writer);
-        if writer.wal_failed { writer.leave_failed_log(core) } else { writer.sync(core) }
+        if writer.wal_failed {
+            return writer.leave_failed_log(core);
+        }
+        if !core.current.pin().active.memtable.is_empty() {
+            writer.open_log(core)?;
+        }
+        writer.sync(core)
     }
 
     /// Syncs the log as it is.
@@ -169,7 +186,7 @@ impl Writer {
         let writes = || batches.iter().flat_map(|batch| batch.writes());
         // Spent even if logging fails: the log may hold them.
         self.next = Sequence(first.0 + count as u64);
-        let appended = self.wal.append(first, count, writes());
+        let appended = self.open_log(core)?.append(first, count, writes());
         self.note_failure(appended)?;
         self.unsynced = true;
         if sync || self.interval_is_over(core) {
@@ -186,6 +203,19 @@ impl Writer {
         Ok(())
     }
 
+    /// The log, ready to be written.
+    fn open_log(&mut self, core: &Core) -> Result<&mut Wal> {
+        if let Log::Recovered { number, before } = self.log {
+            let (storage, dir) = (&*core.shelf.storage, &core.shelf.dir);
+            let memtable = Arc::clone(&core.current.pin().active.memtable);
+            self.log = Log::Open(Wal::create_from(storage, dir, number, before, &memtable)?);
+        }
+        match &mut self.log {
+            Log::Open(wal) => Ok(wal),
+            Log::Recovered { .. } => unreachable!("opened above"),
+        }
+    }
+
     fn note_failure<T>(&mut self, result: Result<T>) -> Result<T> {
         self.wal_failed |= result.is_err();
         result
@@ -193,7 +223,7 @@ impl Writer {
 
     fn sync(&mut self, core: &Core) -> Result<()> {
         if self.unsynced {
-            let synced = self.wal.sync();
+            let synced = self.open_log(core)?.sync();
             self.note_failure(synced)?;
             self.unsynced = false;
         }
@@ -243,6 +273,7 @@ impl Writer {
         if core.current.pin().active.memtable.is_empty() {
             return Ok(());
         }
+        self.open_log(core)?;
         // Later logs may be synced while this one's entries are in memory only.
         self.sync(core)?;
         self.seal_onto_new_log(core)
@@ -253,7 +284,7 @@ impl Writer {
         let mut installer = core.installer();
         core.seal(&mut installer, active, Sequence(self.next.0 - 1));
         drop(installer);
-        self.wal = wal;
+        self.log = Log::Open(wal);
         (self.wal_failed, self.unsynced) = (false, false);
         core.work_appeared();
         Ok(())
@@ -266,15 +297,16 @@ impl Writer {
         let mut next = (*core.current.hold()).clone();
         next.active = active;
         core.current.store(Arc::new(next));
-        self.wal = wal;
+        self.log = Log::Open(wal);
         (self.wal_failed, self.unsynced) = (false, false);
         Ok(())
     }
 
-    fn new_log(&self, core: &Core) -> Result<(Wal, Active)> {
+    fn new_log(&mut self, core: &Core) -> Result<(Wal, Active)> {
         let shelf = &core.shelf;
         let number = shelf.new_file();
-        let before = Predecessor { wal: self.wal.number(), valid_bytes: self.wal.valid_bytes() };
+        let old = self.open_log(core)?;
+        let before = Predecessor { wal: old.number(), valid_bytes: old.valid_bytes() };
         let wal = Wal::create(&*shelf.storage, &shelf.dir, number, before)?;
         let memtable = Arc::new(Memtable::new(shelf.options.write_buffer_bytes));
         Ok((wal, Active { memtable, wal: number, first: self.next }))

@@ -45,7 +45,7 @@ fn header() -> [u8; HEADER_BYTES] {
 pub(crate) struct Manifest {
     storage: Arc<dyn Storage>,
     dir: PathBuf,
-    /// None after a failure: the next edit begins a new file.
+    /// None at first and after a failure: the next edit begins a new file.
     writer: Option<RecordWriter>,
 }
 
@@ -74,10 +74,15 @@ impl Manifest {
         Ok(Some(layout))
     }
 
+    /// The manifest that was read. The first edit begins a new file: nothing is added to one that may
+    /// have a torn end.
+    pub(crate) fn open(storage: &Arc<dyn Storage>, dir: &Path) -> Self {
+        Manifest { storage: Arc::clone(storage), dir: dir.to_path_buf(), writer: None }
+    }
+
     /// Begins a new manifest with the whole layout.
     pub(crate) fn create(storage: &Arc<dyn Storage>, dir: &Path, layout: &Layout) -> Result<Self> {
-        let storage = Arc::clone(storage);
-        let mut manifest = Manifest { storage, dir: dir.to_path_buf(), writer: None };
+        let mut manifest = Manifest::open(storage, dir);
         manifest.rewrite(layout)?;
         Ok(manifest)
     }

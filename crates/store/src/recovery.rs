@@ -1,10 +1,10 @@
 //! Opening a store: from files to a version.
 //! ```text
 //! MANIFEST --> layout --> tables --> guard (read from the runs)
-//! logs     --> sealed memtables (flushed at once) and the active one (written to a new log)
+//! logs     --> sealed memtables (flushed at once) and the active one
 //! ```
-//! Invariant: nothing is removed before what replaces it is durable. A store that cannot write any
-//! more, for want of space, can still be opened and read.
+//! Invariant: nothing is removed before what replaces it is durable. Opening a store that was closed
+//! in peace writes nothing: it works on a full disk too.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use trommel_filters::FlushNumber;
 
-use crate::commit::Commit;
+use crate::commit::{Commit, Log};
 use crate::core::{Core, Installer};
 use crate::entry::Sequence;
 use crate::environment::Environment;
@@ -30,7 +30,7 @@ use crate::storage::Storage;
 use crate::sync::{Arc, AtomicU64, Condvar, Mutex, Switch};
 use crate::table::{FilterUse, Table};
 use crate::version::{Active, PlacedRun, Sealed, Version};
-use crate::wal::{self, Predecessor, Wal, wal_name};
+use crate::wal::{self, Predecessor, wal_name};
 
 const LOCK_NAME: &str = "LOCK";
 
@@ -39,7 +39,12 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Co
     options.check()?;
     let storage = &*env.storage;
     let lock = take_folder(storage, dir, options.create_if_missing)?;
-    let layout = Manifest::read(storage, dir)?.unwrap_or_default();
+    let found = Manifest::read(storage, dir)?;
+    let manifest = match &found {
+        Some(_) => Manifest::open(&env.storage, dir),
+        None => Manifest::create(&env.storage, dir, &Layout::default())?,
+    };
+    let layout = found.unwrap_or_default();
     let names = storage.list(dir).map_err(Error::io(dir))?;
     let next_file = names.iter().filter_map(|name| file_number(name)).map(|number| number + 1);
     let next_file = next_file.max().unwrap_or(0).max(layout.next_file).max(1);
@@ -47,14 +52,14 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Co
     remove_orphans(storage, dir, &names, &layout);
 
     let (tables, damaged_filters) = open_tables(&shelf, &layout)?;
-    let logs = replay_logs(storage, dir, &names, &layout, options)?;
+    let mut logs = replay_logs(storage, dir, &names, &layout, options)?;
     let last = logs.iter().map(|log| log.last).max().unwrap_or_default();
     let last = last.max(layout.last_sequence);
-    let layout = Layout { next_file: shelf.next_file(), ..layout };
-    let manifest = Manifest::create(&env.storage, dir, &layout)?;
-    let (wal, active) = new_log(&shelf, logs.last(), last)?;
-    let next_flush = layout.next_flush;
-    let (sealed, next_flush) = seal_logs(&logs, next_flush);
+    let newest = logs.pop().unwrap_or_else(|| Replayed::nothing(shelf.new_file(), options));
+    let first = newest.first.min(Sequence(last.0 + 1));
+    let active = Active { memtable: newest.memtable, wal: newest.number, first };
+    let log = Log::Recovered { number: newest.number, before: newest.before };
+    let (sealed, next_flush) = seal_logs(&logs, layout.next_flush);
 
     let version = Version {
         active,
@@ -76,7 +81,7 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Co
         current: Switch::new(Arc::new(version)),
         round: AtomicU64::new(0),
         snapshots: Arc::new(Snapshots::new(last)),
-        commit: Commit::new(wal, Sequence(last.0 + 1)),
+        commit: Commit::new(log, Sequence(last.0 + 1)),
         installer: Mutex::new(Installer::new(manifest, next_flush)),
         work: Mutex::default(),
         work_changed: Condvar::new(),
@@ -175,11 +180,20 @@ fn check_bounds(table: &Table, record: &crate::layout::TableRecord) -> Result<()
 }
 
 /// A log that was read back.
-struct Log {
+struct Replayed {
     number: u64,
+    before: Predecessor,
     memtable: Arc<Memtable>,
     first: Sequence,
     last: Sequence,
+}
+
+impl Replayed {
+    fn nothing(number: u64, options: &Options) -> Self {
+        let memtable = Arc::new(Memtable::new(options.write_buffer_bytes));
+        let before = Predecessor { wal: 0, valid_bytes: 0 };
+        Replayed { number, before, memtable, first: Sequence::MAX, last: Sequence(0) }
+    }
 }
 
 /// Reads the live logs, oldest first. Each but the last must have all the bytes that the next one
@@ -190,26 +204,25 @@ fn replay_logs(
     names: &[String],
     layout: &Layout,
     options: &Options,
-) -> Result<Vec<Log>> {
+) -> Result<Vec<Replayed>> {
     let numbers = names.iter().filter_map(|name| {
         let number = file_number(name)?;
         (*name == wal_name(number) && number >= layout.live_wal).then_some(number)
     });
     let mut numbers: Vec<u64> = numbers.collect();
     numbers.sort_unstable();
-    let mut before = Vec::new();
+    // A log that was torn before it could name its predecessor has nothing that was acknowledged.
+    let mut logs: Vec<Replayed> = Vec::new();
     for &number in &numbers {
-        before.push(wal::predecessor(storage, dir, number)?);
-    }
-    let mut logs = Vec::new();
-    for (place, &number) in numbers.iter().enumerate() {
-        let next = before[place + 1..].iter().flatten().next();
-        let valid = next.filter(|next| next.wal == number).map(|next| next.valid_bytes);
-        check_no_gap(dir, &numbers, number, before[place], layout)?;
-        if valid == Some(0) {
-            continue;
+        if let Some(before) = wal::predecessor(storage, dir, number)? {
+            check_no_gap(dir, &numbers, number, before, layout)?;
+            logs.push(Replayed { before, ..Replayed::nothing(number, options) });
         }
-        logs.push(replay_log(storage, dir, number, valid, options)?);
+    }
+    for place in 0..logs.len() {
+        let next = logs.get(place + 1).map(|next| next.before);
+        let valid = next.filter(|next| next.wal == logs[place].number);
+        replay_log(storage, dir, &mut logs[place], valid.map(|next| next.valid_bytes))?;
     }
     Ok(logs)
 }
@@ -219,66 +232,37 @@ fn check_no_gap(
     dir: &Path,
     numbers: &[u64],
     number: u64,
-    before: Option<Predecessor>,
+    before: Predecessor,
     layout: &Layout,
 ) -> Result<()> {
-    let missing = before.filter(|before| {
-        before.wal >= layout.live_wal && before.valid_bytes > 0 && !numbers.contains(&before.wal)
-    });
-    match missing {
-        None => Ok(()),
-        Some(missing) => {
-            let what = format!("it follows {}, which is missing", wal_name(missing.wal));
-            Err(Error::corrupt(dir.join(wal_name(number)), 0, what))
-        }
+    let is_live = before.wal >= layout.live_wal && before.valid_bytes > 0;
+    if !is_live || numbers.contains(&before.wal) {
+        return Ok(());
     }
+    let what = format!("it follows {}, which is missing", wal_name(before.wal));
+    Err(Error::corrupt(dir.join(wal_name(number)), 0, what))
 }
 
 fn replay_log(
     storage: &dyn Storage,
     dir: &Path,
-    number: u64,
+    log: &mut Replayed,
     valid: Option<u64>,
-    options: &Options,
-) -> Result<Log> {
-    let memtable = Arc::new(Memtable::new(options.write_buffer_bytes));
-    let mut log = Log { number, memtable, first: Sequence::MAX, last: Sequence(0) };
-    wal::replay(storage, dir, number, valid, &mut |batch| {
+) -> Result<()> {
+    wal::replay(storage, dir, log.number, valid, &mut |batch| {
         for entry in &batch.entries {
             log.memtable.insert(entry.key, entry.sequence, entry.kind, entry.value);
             log.first = log.first.min(entry.sequence);
             log.last = log.last.max(entry.sequence);
         }
         Ok(())
-    })?;
-    Ok(log)
+    })
 }
 
-/// A new log with the entries of the last one, and the memtable that it rebuilds. It gets its name
-/// when all of it is durable, and says of the old log that nothing in it counts any more.
-fn new_log(shelf: &Shelf, old: Option<&Log>, last: Sequence) -> Result<(Wal, Active)> {
-    let storage = &*shelf.storage;
-    let number = shelf.new_file();
-    let before = Predecessor { wal: old.map_or(0, |old| old.number), valid_bytes: 0 };
-    match old.filter(|old| !old.memtable.is_empty()) {
-        Some(Log { memtable, first, .. }) => {
-            let wal = Wal::create_from(storage, &shelf.dir, number, before, memtable)?;
-            let memtable = Arc::clone(memtable);
-            Ok((wal, Active { memtable, wal: number, first: *first }))
-        }
-        None => {
-            let wal = Wal::create(storage, &shelf.dir, number, before)?;
-            let memtable = Arc::new(Memtable::new(shelf.options.write_buffer_bytes));
-            Ok((wal, Active { memtable, wal: number, first: Sequence(last.0 + 1) }))
-        }
-    }
-}
-
-/// The memtables of all logs but the last, newest first, with their flush numbers.
-fn seal_logs(logs: &[Log], mut next: FlushNumber) -> (Vec<Arc<Sealed>>, FlushNumber) {
-    let older = logs.split_last().map_or(&[][..], |(_, older)| older);
+/// The memtables of older logs, newest first, with their flush numbers.
+fn seal_logs(logs: &[Replayed], mut next: FlushNumber) -> (Vec<Arc<Sealed>>, FlushNumber) {
     let mut sealed = Vec::new();
-    for log in older.iter().filter(|log| !log.memtable.is_empty()) {
+    for log in logs.iter().filter(|log| !log.memtable.is_empty()) {
         let memtable = Arc::clone(&log.memtable);
         let (wal, first, last) = (log.number, log.first, log.last);
         sealed.insert(0, Arc::new(Sealed { memtable, wal, first, last, flush: next }));

@@ -8,7 +8,9 @@
 //! Invariants: per key the runs are one list by age (ordering rule 1), levels are labels; a merge
 //! takes a contiguous stretch of the list and its output takes that place. No I/O here.
 
-use trommel_filters::{FlushNumber, Shape, Span};
+#[cfg(test)]
+use trommel_filters::Shape;
+use trommel_filters::{FlushNumber, Span};
 
 use crate::entry::Sequence;
 
@@ -180,6 +182,7 @@ impl Layout {
     }
 
     /// The runs per level, each with its span.
+    #[cfg(test)]
     pub(crate) fn shape(&self) -> Shape {
         let mut levels = vec![Vec::new(); self.level_count()];
         for run in &self.runs {

@@ -3,7 +3,6 @@
 //! runs may hold this key, or this key range?*
 //!
 //! Misses and empty ranges are answered from memory, hits read one block. Begin with [`Db::open`].
-#![expect(dead_code, reason = "the parts are landing one by one")]
 
 mod background;
 mod batch;

@@ -20,6 +20,7 @@ use crate::value::Value;
 /// An entry that was looked up.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
+    #[cfg_attr(not(test), expect(dead_code, reason = "tests check which version was found"))]
     pub(crate) sequence: Sequence,
     pub(crate) kind: Kind,
     pub(crate) value: Value,
@@ -58,7 +59,7 @@ impl Memtable {
     }
 
     /// False: no entry of `key` is there. True: there may be one.
-    #[inline]
+    #[cfg(test)]
     pub(crate) fn may_contain(&self, key: &[u8]) -> bool {
         self.bloom.may_contain(key)
     }

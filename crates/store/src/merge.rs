@@ -12,6 +12,7 @@ use crate::cursor::{Cursor, Reads};
 use crate::entry::Entry;
 use crate::error::Result;
 use crate::keys::key_head;
+#[cfg(test)]
 use crate::value::Value;
 
 /// A cursor that is merged with others.
@@ -61,6 +62,7 @@ impl MergeCursor {
     }
 
     /// A handle on the entry's value; empty past the end.
+    #[cfg(test)]
     pub(crate) fn value(&self) -> Value {
         self.heap.first().map(|source| source.cursor.value()).unwrap_or_default()
     }
@@ -82,6 +84,7 @@ impl MergeCursor {
     }
 
     /// What was read since the last call.
+    #[cfg(test)]
     pub(crate) fn reads(&mut self) -> Reads {
         let mut reads = std::mem::take(&mut self.reads);
         self.heap.iter_mut().for_each(|source| reads += source.cursor.reads());

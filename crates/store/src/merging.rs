@@ -67,11 +67,6 @@ impl MergeTask {
         Ok(MergeTask { job, inputs, cursor, retention, writer: RunWriterState::default(), base })
     }
 
-    /// The runs that are merged.
-    pub(crate) fn inputs(&self) -> &[u64] {
-        &self.job.inputs
-    }
-
     /// One step: some entries, or at the end installing. True: the merge is done.
     pub(crate) fn step(&mut self, core: &Core) -> Result<bool> {
         let mut writer = RunWriter::new(&core.shelf, std::mem::take(&mut self.writer));

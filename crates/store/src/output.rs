@@ -51,7 +51,7 @@ impl Shelf {
     }
 
     pub(crate) fn open_table(&self, file: u64) -> Result<Arc<Table>> {
-        Table::open(&*self.storage, &self.table_path(file), file, Arc::clone(&self.cache))
+        Table::open(&*self.storage, self.table_path(file), file, Arc::clone(&self.cache))
     }
 
     fn table_options(&self) -> TableOptions {

@@ -73,11 +73,6 @@ impl RecordWriter {
         self.len
     }
 
-    /// The file that is written.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
     fn unless_failed(
         &mut self,
         operation: impl FnOnce(&mut dyn Append, &[u8]) -> std::io::Result<()>,

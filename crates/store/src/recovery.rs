@@ -29,7 +29,7 @@ use crate::stats::Counters;
 use crate::storage::Storage;
 use crate::sync::{Arc, AtomicU64, Condvar, Mutex, Switch};
 use crate::table::{FilterUse, Table};
-use crate::version::{Active, PlacedRun, Sealed, Version};
+use crate::version::{Active, Sealed, Version};
 use crate::wal::{self, Predecessor, wal_name};
 
 const LOCK_NAME: &str = "LOCK";
@@ -269,11 +269,4 @@ fn seal_logs(logs: &[Replayed], mut next: FlushNumber) -> (Vec<Arc<Sealed>>, Flu
         next = next.next();
     }
     (sealed, next)
-}
-
-impl PlacedRun {
-    /// Entries of the run, from its tables.
-    pub(crate) fn entries(&self) -> u64 {
-        self.run.tables().iter().map(|table| table.table.entry_count()).sum()
-    }
 }

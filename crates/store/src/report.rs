@@ -40,7 +40,7 @@ pub(crate) fn stats(core: &Core) -> Stats {
 }
 
 fn guard_stats(core: &Core, version: &Version) -> GuardStats {
-    let entries: u64 = version.runs.iter().map(PlacedRun::entries).sum();
+    let entries: u64 = version.runs.iter().map(|placed| placed.run.entry_count()).sum();
     let part = version.guard.part().map(|part| part.size());
     let per_table = version.tables().map(|table| table.table.filter_bytes() as u64).sum::<u64>();
     let global = part.as_ref().map_or(0, |size| size.base_bytes + size.overlay_bytes);
@@ -74,8 +74,8 @@ fn run_stats(placed: &PlacedRun) -> RunStats {
     let tables = placed.run.tables();
     RunStats {
         tables: tables.len() as u64,
-        entries: placed.entries(),
-        bytes: tables.iter().map(|table| table.table.bytes()).sum(),
+        entries: placed.run.entry_count(),
+        bytes: placed.run.bytes(),
         span: (placed.span().lo().0, placed.span().hi().0),
     }
 }

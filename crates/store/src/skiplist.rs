@@ -181,7 +181,7 @@ impl SkipList {
         let held = HeldBytes {
             start: found.value.as_ptr(),
             len: found.value.len(),
-            list: Arc::clone(self),
+            _list: Arc::clone(self),
         };
         Some((found.sequence, found.kind, held))
     }
@@ -296,7 +296,8 @@ fn new_node(arena: &mut Arena, entry: &Entry<'_>, height: usize) -> (*mut Node, 
 /// A value in a list, which it keeps alive.
 #[derive(Clone)]
 pub(crate) struct HeldBytes {
-    list: Arc<SkipList>,
+    /// Held for its memory alone.
+    _list: Arc<SkipList>,
     start: *const u8,
     len: usize,
 }
@@ -382,7 +383,7 @@ impl ListCursor {
     pub(crate) fn value(&self) -> Option<HeldBytes> {
         let value = self.entry()?.value;
         let (start, len) = (value.as_ptr(), value.len());
-        Some(HeldBytes { list: Arc::clone(&self.list), start, len })
+        Some(HeldBytes { _list: Arc::clone(&self.list), start, len })
     }
 }
 

@@ -193,6 +193,7 @@ impl Table {
     }
 
     /// What the table knows of its entries.
+    #[cfg(test)]
     pub(crate) fn properties(&self) -> &Properties {
         &self.properties
     }

@@ -37,6 +37,7 @@ pub(crate) struct TableSummary {
     pub(crate) first_key: Vec<u8>,
     pub(crate) last_key: Vec<u8>,
     pub(crate) entries: u64,
+    #[cfg_attr(not(test), expect(dead_code, reason = "tests check what was counted"))]
     pub(crate) deletes: u64,
     /// The file's size.
     pub(crate) bytes: u64,

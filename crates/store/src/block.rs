@@ -10,9 +10,9 @@
 //! before, save at restarts, which have whole keys; a search relies on that and never puts a key
 //! together. Values lie apart, so that a search reads few cache lines, one after the other.
 
+use crate::sync::Arc;
 use std::cmp::Ordering;
 use std::ops::Range;
-use std::sync::Arc;
 
 use trommel_filters::{Corrupt, Reader, Writer};
 

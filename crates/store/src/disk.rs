@@ -7,11 +7,11 @@
 //! Invariant: the one file of the store that names `std::fs`. Nothing is buffered here: what an
 //! append was given is in the kernel when it returns.
 
+use crate::sync::Arc;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::Arc;
 
 use crate::storage::{Append, ReadAt, Storage};
 

@@ -6,10 +6,10 @@
 //! Invariant: the same calls and the same seed give the same disk. Folders are durable at once;
 //! a rename is one change: after a crash it has happened as a whole or not at all.
 
+use crate::sync::{Arc, Mutex, MutexGuard, lock as lock_mutex};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::storage::{Append, ReadAt, Storage};
 
@@ -86,10 +86,6 @@ impl Random {
     }
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Memory {
     /// An empty disk.
     pub fn new() -> Self {
@@ -127,7 +123,7 @@ impl Memory {
     /// A file's bytes. None: there is no such file.
     pub fn file(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
         let file = self.state().names.get(path.as_ref()).cloned()?;
-        let bytes = locked(&file).bytes.clone();
+        let bytes = lock_mutex(&file).bytes.clone();
         Some(bytes)
     }
 
@@ -157,13 +153,13 @@ impl Memory {
     fn damage(&self, path: &Path, damage: impl FnOnce(&mut Content)) {
         let file = self.state().names.get(path).cloned();
         let file = file.unwrap_or_else(|| panic!("{}: no such file to damage", path.display()));
-        let mut content = locked(&file);
+        let mut content = lock_mutex(&file);
         damage(&mut content);
         content.synced_len = content.synced_len.min(content.bytes.len());
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        locked(&self.state)
+        lock_mutex(&self.state)
     }
 
     fn after_crash(&self, mut fate: Fate) -> Memory {
@@ -208,7 +204,7 @@ fn copy_files(
 ) -> BTreeMap<PathBuf, File> {
     let mut copies: BTreeMap<*const Mutex<Content>, File> = BTreeMap::new();
     let mut copied = |file: File| {
-        let copy = || Arc::new(Mutex::new(copy(&locked(&file))));
+        let copy = || Arc::new(Mutex::new(copy(&lock_mutex(&file))));
         Arc::clone(copies.entry(Arc::as_ptr(&file)).or_insert_with(copy))
     };
     names.into_iter().map(|(path, file)| (path, copied(file))).collect()
@@ -413,13 +409,13 @@ impl Append for Growing {
             Ok(()) => bytes.len(),
             Err(_) => Random(state.operations).below(bytes.len() + 1),
         };
-        locked(&self.file).bytes.extend_from_slice(&bytes[..written]);
+        lock_mutex(&self.file).bytes.extend_from_slice(&bytes[..written]);
         result
     }
 
     fn sync(&mut self) -> io::Result<()> {
         self.disk.state().step_writing()?;
-        let mut content = locked(&self.file);
+        let mut content = lock_mutex(&self.file);
         content.synced_len = content.bytes.len();
         Ok(())
     }
@@ -433,12 +429,12 @@ struct Opened {
 impl ReadAt for Opened {
     fn size(&self) -> io::Result<u64> {
         self.disk.state().step()?;
-        Ok(locked(&self.file).bytes.len() as u64)
+        Ok(lock_mutex(&self.file).bytes.len() as u64)
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.disk.state().step()?;
-        let content = locked(&self.file);
+        let content = lock_mutex(&self.file);
         let start = usize::try_from(offset).map_err(|_| io::ErrorKind::UnexpectedEof)?;
         let end = start.checked_add(buffer.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
         let bytes = content.bytes.get(start..end).ok_or(io::ErrorKind::UnexpectedEof)?;

@@ -6,8 +6,7 @@
 //! Invariant: an entry's Bloom bits are set before it is linked, and it is linked before its sequence
 //! number is published: a reader of that number finds both.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Arc, AtomicU64, Ordering};
 
 use trommel_filters::{HashUse, hash_key};
 

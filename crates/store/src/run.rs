@@ -5,7 +5,7 @@
 //! ```
 //! Invariant: there is a table, and each ends before the next begins.
 
-use std::sync::Arc;
+use crate::sync::Arc;
 
 use trommel_filters::Span;
 

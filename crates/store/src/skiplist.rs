@@ -9,11 +9,10 @@
 //! as long as the list: what a handle borrows it keeps alive by holding the list.
 #![expect(unsafe_code, reason = "nodes of varying length that threads read without a lock")]
 
+use crate::sync::{Arc, AtomicPtr, AtomicUsize, Mutex, Ordering as Memory, lock};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cmp::Ordering;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering as Memory};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::entry::{Entry, Kind, Sequence, order};
 use crate::keys::key_head;
@@ -109,7 +108,7 @@ unsafe impl Sync for SkipList {}
 
 impl Drop for SkipList {
     fn drop(&mut self) {
-        let arena = self.arena.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let arena = self.arena.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
         for (chunk, layout) in arena.chunks.drain(..) {
             // SAFETY: the chunk came from alloc() with this layout; nodes have nothing to drop, and
             // no handle is left, as each holds the list.
@@ -140,7 +139,7 @@ impl SkipList {
 
     /// Adds an entry. Requires: no entry with this key and sequence number is there.
     pub(crate) fn insert(&self, entry: &Entry<'_>) {
-        let mut arena = self.arena.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut arena = lock(&self.arena);
         // The nodes before, level by level. Null: the list's own tower.
         let mut splice = [ptr::null_mut(); HEIGHT_MAX];
         let keep = |level: usize, node| splice[level] = node;

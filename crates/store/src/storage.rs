@@ -5,9 +5,9 @@
 //! ```
 //! Invariant: nothing else in the store names `std::fs`.
 
+use crate::sync::Arc;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 
 /// A place where files live.
 pub trait Storage: Send + Sync {

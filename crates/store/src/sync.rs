@@ -6,7 +6,7 @@
 //! ```
 //! Invariant: pinning takes no lock and writes no shared count.
 
-pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
+pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 
 use arc_swap::{ArcSwap, Guard};

@@ -6,8 +6,8 @@
 //! Invariant: what is in memory (index, properties, filter) was checked when the table was opened, a
 //! block whenever it is read from the disk. A damaged byte is an error that names file and place.
 
+use crate::sync::Arc;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use trommel_filters::{AlignedBytes, BlockedBloom, Corrupt, FilterKind};
 

@@ -4,7 +4,7 @@
 //! ```
 //! Invariant: it holds the one block it is in; `number` is that block's.
 
-use std::sync::Arc;
+use crate::sync::Arc;
 
 use crate::block_cursor::BlockCursor;
 use crate::cursor::{Cursor, Reads};

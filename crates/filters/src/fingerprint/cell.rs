@@ -202,33 +202,33 @@ impl<'a> Block<'a> {
     fn find_by_lanes<T: Trace>(&self, key: &Tail<'_>, trace: &mut T) -> Found {
         let nibbles = self.bytes[self.nibbles_at..].first_chunk::<NIBBLE_BYTES>();
         let scan = Scan::new(nibbles.expect("blocks are padded"), self.count, self.spare);
-        let second = self.base + scan.start(0).expect("there is a second cell");
+        let second = self.base + scan.first();
         let first = Cell { start: 0, run: second - 1, gap: 1, at: self.bits_at };
         let mut matched = match self.step(first, 0, key, trace) {
             Ok(further) => further,
             Err(fall) => return Found { before: 0, fall },
         };
         let mut at = self.bits_at + first.run + self.spare;
-        for word in 0..(self.count - 1).div_ceil(LANES) {
+        for at_word in 0..(self.count - 1).div_ceil(LANES) {
+            let word = scan.word(at_word);
             let mut open = u64::MAX;
             while matched >= self.base {
-                let found = scan.at_most(word, matched - self.base) & open;
+                let found = word.at_most(matched - self.base) & open;
                 if found == 0 {
                     break;
                 }
                 let lane = found.trailing_zeros() as usize / 8;
-                let place = word * LANES + lane;
-                let start = self.base + scan.start(place).expect("only cells are found");
-                let next = scan.start(place + 1).map_or(0, |next| self.base + next);
+                let start = self.base + word.start(lane);
+                let next = word.next(lane).map_or(0, |next| self.base + next);
                 let (run, gap) = (next.saturating_sub(start + 1), usize::from(next > start));
-                let cell = Cell { start, run, gap, at: at + scan.bits_before(word, lane) };
+                let cell = Cell { start, run, gap, at: at + word.bits_before(lane) };
                 match self.step(cell, matched, key, trace) {
                     Ok(further) => matched = further,
-                    Err(fall) => return Found { before: place + 1, fall },
+                    Err(fall) => return Found { before: at_word * LANES + lane + 1, fall },
                 }
                 open = u64::MAX << (8 * lane) << 8;
             }
-            at += scan.bits(word);
+            at += word.bits();
         }
         self.after_all(matched)
     }

@@ -1,9 +1,11 @@
 //! Measures the global range filter alone: bits per key, false positive rate, nanoseconds.
 //! ```text
 //! cargo run --release -p trommel-filters --example grf_probe -- --keys 5000000 --bits 12 --flushes 99
+//! cargo run --release -p trommel-filters --example grf_probe -- --file keys.u64le
 //! ```
 //! Nine of ten keys are in the base, the others in equal flushes. "clustered": keys in 1000 clusters whose densities
-//! differ by a factor of a million. Queries are drawn as the keys are. Times depend on the machine: compare them with
+//! differ by a factor of a million. Queries are drawn as the keys are; of a file's keys (ascending, 8 bytes each, least
+//! byte first) every eighth is held out, and queries are drawn from those. Times depend on the machine: compare them with
 //! `line`, a dependent random read of one cache line in an array of the filter's size.
 
 use std::time::Instant;
@@ -40,7 +42,12 @@ enum Source {
     Uniform,
     /// Centre and scale of each cluster, and the sums of the weights so far.
     Clusters(Vec<(u64, f64)>, Vec<f64>),
+    /// Keys that were held out.
+    Held(Vec<u64>),
 }
+
+/// Of a file's keys, every so many are held out.
+const HELD_OUT: usize = 8;
 
 impl Source {
     fn clusters() -> Source {
@@ -63,7 +70,19 @@ impl Source {
                 let (centre, scale) = clusters[sums.partition_point(|&sum| sum <= weight)];
                 centre + (scale * random.normal().exp()) as u64
             }
+            Source::Held(held) => held[random.next() as usize % held.len()],
         }
+    }
+
+    /// The keys of a file, without those held out, and the source that draws from the latter.
+    fn of_file(path: &str) -> std::io::Result<(Vec<u64>, Source)> {
+        let bytes = std::fs::read(path)?;
+        let number = |chunk: &[u8]| chunk.iter().rev().fold(0, |sum, &b| sum << 8 | u64::from(b));
+        let all: Vec<u64> = bytes.chunks_exact(8).map(number).collect();
+        assert!(all.len() >= HELD_OUT, "{path}: {} keys", all.len());
+        let held = all.iter().copied().skip(HELD_OUT / 2).step_by(HELD_OUT).collect();
+        let kept = all.iter().enumerate().filter(|(at, _)| at % HELD_OUT != HELD_OUT / 2);
+        Ok((kept.map(|(_, &key)| key).collect(), Source::Held(held)))
     }
 }
 
@@ -72,20 +91,29 @@ struct Arguments {
     bits: f64,
     flushes: usize,
     queries: usize,
+    file: Option<String>,
 }
 
 fn arguments() -> Arguments {
-    let mut arguments = Arguments { keys: 1_000_000, bits: 12.0, flushes: 99, queries: 200_000 };
+    let mut arguments =
+        Arguments { keys: 1_000_000, bits: 12.0, flushes: 99, queries: 200_000, file: None };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
-        let value = words.next().and_then(|value| value.parse::<f64>().ok());
+        let next = words.next();
+        if word == "--file" && next.is_some() {
+            arguments.file = next;
+            continue;
+        }
+        let value = next.and_then(|value| value.parse::<f64>().ok());
         match (word.as_str(), value) {
             ("--keys", Some(value)) => arguments.keys = value as usize,
             ("--bits", Some(value)) => arguments.bits = value,
             ("--flushes", Some(value)) => arguments.flushes = value as usize,
             ("--queries", Some(value)) => arguments.queries = value as usize,
             _ => {
-                eprintln!("usage: grf_probe [--keys N] [--bits B] [--flushes N] [--queries N]");
+                eprintln!(
+                    "usage: grf_probe [--keys N | --file PATH] [--bits B] [--flushes N] [--queries N]"
+                );
                 std::process::exit(2);
             }
         }
@@ -95,14 +123,22 @@ fn arguments() -> Arguments {
 
 fn main() {
     let arguments = arguments();
+    if let Some(path) = &arguments.file {
+        match Source::of_file(path) {
+            Ok((keys, source)) => measure(path, &source, keys, &arguments),
+            Err(error) => eprintln!("{path}: {error}"),
+        }
+        return;
+    }
     for (name, source) in [("uniform", Source::Uniform), ("clustered", Source::clusters())] {
-        measure(name, &source, &arguments);
+        let mut random = Random(41);
+        let keys = (0..arguments.keys).map(|_| source.draw(&mut random)).collect();
+        measure(name, &source, keys, &arguments);
     }
 }
 
-fn measure(name: &str, source: &Source, arguments: &Arguments) {
+fn measure(name: &str, source: &Source, mut keys: Vec<u64>, arguments: &Arguments) {
     let mut random = Random(42);
-    let mut keys: Vec<u64> = (0..arguments.keys).map(|_| source.draw(&mut random)).collect();
     keys.sort_unstable();
     keys.dedup();
     let (mut base, mut flushes) = (Vec::new(), vec![Vec::new(); arguments.flushes.max(1)]);
@@ -122,7 +158,9 @@ fn measure(name: &str, source: &Source, arguments: &Arguments) {
     println!("  line {line_ns:.0} ns");
     for width in [0, 64, 1_000_000] {
         let queries = misses(source, &keys, width, arguments.queries, &mut random);
-        report_queries(&part, &queries, width);
+        if !queries.is_empty() {
+            report_queries(&part, &queries, width);
+        }
     }
     let hits: Vec<u64> =
         (0..arguments.queries).map(|_| keys[random.next() as usize % keys.len()]).collect();
@@ -185,7 +223,7 @@ fn count_lost(part: &Part, base: &[u64], flushes: &[Vec<u64>]) {
     println!("  false negatives: {lost}");
 }
 
-/// Empty queries, drawn as the keys are.
+/// Empty queries, drawn as the keys are; fewer than `count` if hardly any are empty.
 fn misses(
     source: &Source,
     keys: &[u64],
@@ -194,7 +232,10 @@ fn misses(
     random: &mut Random,
 ) -> Vec<u64> {
     let mut found = Vec::with_capacity(count);
-    while found.len() < count {
+    for _ in 0..50 * count {
+        if found.len() == count {
+            break;
+        }
         let key = source.draw(random);
         let next = keys.partition_point(|&other| other < key);
         if keys.get(next).is_none_or(|&other| other > key.saturating_add(width)) {

@@ -35,6 +35,13 @@ fn clustered(random: &mut Random) -> u64 {
     centre + (width * 4000.0 * random.unit().powi(3)) as u64
 }
 
+/// So many clusters that each has a few keys only: a block spans some, and all keys crowd near others.
+fn crowded(random: &mut Random) -> u64 {
+    let cluster = random.next() % 4000;
+    let centre = Random(cluster).next() >> 14;
+    centre + (f64::from(1u32 << (11 + cluster % 20)) * random.unit().powi(3)) as u64
+}
+
 /// Nine of ten keys in the base, the others in equal flushes.
 fn part_of(keys: &[u64], options: &GrfOptions) -> Part {
     let mut builder = PartBuilder::new(options);
@@ -102,4 +109,10 @@ fn uniform_keys() {
 fn clustered_keys() {
     assert_rates(clustered, 12.0, 0.055);
     assert_rates(clustered, 14.0, 0.03);
+}
+
+#[test]
+fn keys_that_crowd_within_a_block() {
+    assert_rates(crowded, 12.0, 0.09);
+    assert_rates(crowded, 14.0, 0.03);
 }

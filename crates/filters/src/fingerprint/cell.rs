@@ -14,7 +14,7 @@
 //! disjoint but for cuts at the block's edges; a key lies in its cell.
 
 use super::scan::{LANES, NIBBLE_BYTES, Scan};
-use crate::bits::key_bits::{bits_at, common_bits};
+use crate::bits::key_bits::bits_at;
 use crate::bits::packed::{load, top, word};
 use crate::filter::Trace;
 use std::cmp::Ordering;
@@ -66,17 +66,12 @@ impl<'a> Tail<'a> {
 
     /// 64 bits from bit `at` on.
     #[inline]
-    fn bits(&self, at: usize) -> u64 {
+    pub(crate) fn bits(&self, at: usize) -> u64 {
         match (self.short, at < 64) {
             (true, true) => self.view << at,
             (true, false) => 0,
             _ => bits_at(self.key, self.start + at),
         }
-    }
-
-    /// How many leading bits the two share. Requires: of one group.
-    fn common(&self, other: &Tail<'_>) -> usize {
-        common_bits(self.key, other.key).map_or(usize::MAX, |bits| bits.saturating_sub(self.start))
     }
 }
 
@@ -177,65 +172,69 @@ impl<'a> Block<'a> {
 
     /// Where a key falls among the cells.
     #[inline]
-    fn seek<T: Trace>(&self, low: &Tail<'_>, trace: &mut T) -> Seek {
+    pub(crate) fn find<T: Trace>(&self, key: &Tail<'_>, trace: &mut T) -> Found {
         trace.touch(self.address(), self.bits_at / 8);
         let escapes = self.bits_at != self.escapes_at * 8;
         if self.count == 1 || escapes {
-            self.seek_each(low, trace)
+            self.find_one_by_one(key, trace)
         } else {
-            self.seek_lanes(low, trace)
+            self.find_by_lanes(key, trace)
         }
     }
 
-    /// [`Block::seek`], cell by cell.
-    fn seek_each<T: Trace>(&self, low: &Tail<'_>, trace: &mut T) -> Seek {
+    /// [`Block::find`], cell by cell.
+    fn find_one_by_one<T: Trace>(&self, key: &Tail<'_>, trace: &mut T) -> Found {
         // The key's bits that match the last cell that was compared, and the one that differs.
         let mut matched = 0;
-        for cell in self.cells() {
+        for (before, cell) in self.cells().enumerate() {
             if cell.start > matched {
                 continue; // shares the bit in which the cell before is below the key
             }
-            match self.step(cell, matched, low, trace) {
+            match self.step(cell, matched, key, trace) {
                 Ok(further) => matched = further,
-                Err(found) => return found,
+                Err(fall) => return Found { before, fall },
             }
         }
-        Seek::End
+        self.after_all(matched)
     }
 
-    /// [`Block::seek`], eight cells at once. Requires: no escapes, and not a lone cell.
-    fn seek_lanes<T: Trace>(&self, low: &Tail<'_>, trace: &mut T) -> Seek {
+    /// [`Block::find`], eight cells at once. Requires: no escapes, and not a lone cell.
+    fn find_by_lanes<T: Trace>(&self, key: &Tail<'_>, trace: &mut T) -> Found {
         let nibbles = self.bytes[self.nibbles_at..].first_chunk::<NIBBLE_BYTES>();
         let scan = Scan::new(nibbles.expect("blocks are padded"), self.count, self.spare);
-        let second = self.base + scan.start(0).expect("there is a second cell");
+        let second = self.base + scan.first();
         let first = Cell { start: 0, run: second - 1, gap: 1, at: self.bits_at };
-        let mut matched = match self.step(first, 0, low, trace) {
+        let mut matched = match self.step(first, 0, key, trace) {
             Ok(further) => further,
-            Err(found) => return found,
+            Err(fall) => return Found { before: 0, fall },
         };
         let mut at = self.bits_at + first.run + self.spare;
-        for word in 0..(self.count - 1).div_ceil(LANES) {
+        for at_word in 0..(self.count - 1).div_ceil(LANES) {
+            let word = scan.word(at_word);
             let mut open = u64::MAX;
             while matched >= self.base {
-                let found = scan.at_most(word, matched - self.base) & open;
+                let found = word.at_most(matched - self.base) & open;
                 if found == 0 {
                     break;
                 }
                 let lane = found.trailing_zeros() as usize / 8;
-                let place = word * LANES + lane;
-                let start = self.base + scan.start(place).expect("only cells are found");
-                let next = scan.start(place + 1).map_or(0, |next| self.base + next);
+                let start = self.base + word.start(lane);
+                let next = word.next(lane).map_or(0, |next| self.base + next);
                 let (run, gap) = (next.saturating_sub(start + 1), usize::from(next > start));
-                let cell = Cell { start, run, gap, at: at + scan.bits_before(word, lane) };
-                match self.step(cell, matched, low, trace) {
+                let cell = Cell { start, run, gap, at: at + word.bits_before(lane) };
+                match self.step(cell, matched, key, trace) {
                     Ok(further) => matched = further,
-                    Err(found) => return found,
+                    Err(fall) => return Found { before: at_word * LANES + lane + 1, fall },
                 }
                 open = u64::MAX << (8 * lane) << 8;
             }
-            at += scan.bits(word);
+            at += word.bits();
         }
-        Seek::End
+        self.after_all(matched)
+    }
+
+    fn after_all(&self, matched: usize) -> Found {
+        Found { before: self.count, fall: Fall::AfterAll { shared: matched - 1 } }
     }
 
     /// Compares a cell that starts at most at `matched`. Gives the new `matched` if the key is above it.
@@ -244,70 +243,23 @@ impl<'a> Block<'a> {
         &self,
         cell: Cell,
         matched: usize,
-        low: &Tail<'_>,
+        key: &Tail<'_>,
         trace: &mut T,
-    ) -> Result<usize, Seek> {
+    ) -> Result<usize, Fall> {
         if cell.start < matched {
-            return Err(Seek::Before(cell));
+            return Err(Fall::NearBefore { split: cell.start, shared: matched - 1 });
         }
-        match self.compare(&cell, low, trace) {
+        match self.compare(&cell, key, trace) {
             (Ordering::Less, place) => Ok(place + 1),
-            (Ordering::Equal, _) => Err(Seek::In),
-            (Ordering::Greater, _) => Err(Seek::Before(cell)),
+            (Ordering::Equal, _) => Err(Fall::In),
+            (Ordering::Greater, shared) => Err(Fall::NearAfter { split: cell.start, shared }),
         }
     }
 
-    /// Whether a cell may hold the key. False: no key of the block equals it.
+    /// The number of cells.
     #[inline]
-    pub(crate) fn may_contain<T: Trace>(&self, key: &Tail<'_>, trace: &mut T) -> bool {
-        matches!(self.seek(key, trace), Seek::In)
-    }
-
-    /// Whether a cell may hold a key from `low` on. False: the block has none.
-    pub(crate) fn may_reach<T: Trace>(&self, low: &Tail<'_>, trace: &mut T) -> bool {
-        !matches!(self.seek(low, trace), Seek::End)
-    }
-
-    /// Whether a cell may hold a key up to `high`. False: the block has none.
-    pub(crate) fn may_start<T: Trace>(&self, high: &Tail<'_>, trace: &mut T) -> bool {
-        let first = self.cells().next().expect("a block has a cell");
-        trace.touch(self.address(), self.bits_at / 8);
-        self.compare(&first, high, trace).0 != Ordering::Greater
-    }
-
-    /// Whether a cell may hold a key from `low` to `high`. False: the block has none.
-    pub(crate) fn may_overlap<T: Trace>(
-        &self,
-        low: &Tail<'_>,
-        high: &Tail<'_>,
-        trace: &mut T,
-    ) -> bool {
-        match self.seek(low, trace) {
-            Seek::In => true,
-            Seek::End => false,
-            Seek::Before(cell) => self.starts_before(&cell, low, high, trace),
-        }
-    }
-
-    /// Whether `cell`, the first one above `low`, starts at or before `high`.
-    fn starts_before<T: Trace>(
-        &self,
-        cell: &Cell,
-        low: &Tail<'_>,
-        high: &Tail<'_>,
-        trace: &mut T,
-    ) -> bool {
-        if cell.start > 0 {
-            // The cell shares the bits before `turn` with `low` and has a one there.
-            let turn = cell.start - 1;
-            if low.common(high) < turn {
-                return true;
-            }
-            if high.bits(turn) >> 63 == 0 {
-                return false;
-            }
-        }
-        self.compare(cell, high, trace).0 != Ordering::Greater
+    pub(crate) fn count(&self) -> usize {
+        self.count
     }
 
     /// Per cell, in order, the least and the greatest view that a key of it can have.
@@ -361,14 +313,34 @@ fn first_difference(
     None
 }
 
-/// Where a key falls.
-enum Seek {
+/// Where a key falls among a block's cells.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    /// The cells whose keys are all below the key.
+    pub(crate) before: usize,
+    pub(crate) fall: Fall,
+}
+
+impl Found {
+    /// Whether the key lies in a cell. False: no key of the block equals it.
+    #[inline]
+    pub(crate) fn is_in(&self) -> bool {
+        matches!(self.fall, Fall::In)
+    }
+}
+
+/// In a cell, or between two: then `split` is the first bit after the one in which these two differ, and `shared`
+/// counts the bits that the key shares with the nearer one, of which it shares at least `split`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fall {
     /// In a cell.
     In,
-    /// Before this cell, after the ones before it.
-    Before(Cell),
-    /// After all cells.
-    End,
+    /// After a cell that it shares more with than with the next one.
+    NearBefore { split: usize, shared: usize },
+    /// Before a cell that it shares more with than with the one before.
+    NearAfter { split: usize, shared: usize },
+    /// After the last cell.
+    AfterAll { shared: usize },
 }
 
 /// The cells of a block, in order. Without turns that cannot be foreseen, but for escapes.

@@ -1,10 +1,10 @@
-//! The starts of a block's cells, spread to bytes, and eight of them compared at once.
+//! The starts of a block's cells, eight at a time, spread to the bytes of a word, and compared at once.
 //! ```text
 //! nibbles    7 3 9 ...          starts, less the block's base, of the cells after the first
 //! starts     07 03 09 ... 7f    a byte each; past the last cell NONE
 //! lens       s  5+s s ...       bits stored for each
 //! ```
-//! Plain loops over arrays of fixed length, which the compiler turns into vector code. Invariant: for cells before the
+//! Words are made when a search comes to them: most searches end before the last one. Invariant: for cells before the
 //! last one, `lens` is what `Cells` in `cell.rs` computes one by one.
 
 use super::cell::CELLS_MAX;
@@ -13,70 +13,102 @@ use super::cell::CELLS_MAX;
 pub(super) const NIBBLE_BYTES: usize = CELLS_MAX / 2;
 /// Cells in a word.
 pub(super) const LANES: usize = 8;
+/// Bytes that hold the nibbles of a word.
+const WORD_BYTES: usize = LANES / 2;
 /// Greater than every start.
-const NONE: u8 = 0x7f;
+const NONE: u64 = 0x7f;
 const ONES: u64 = 0x0101_0101_0101_0101;
 const TOPS: u64 = ONES << 7;
 
 /// The cells of a block after the first one.
-pub(super) struct Scan {
-    starts: [u8; CELLS_MAX],
-    lens: [u8; CELLS_MAX],
+pub(super) struct Scan<'a> {
+    nibbles: &'a [u8; NIBBLE_BYTES],
+    /// How many they are.
+    count: usize,
+    spare: usize,
 }
 
-impl Scan {
-    /// Spreads the nibbles of `count` cells with `spare` spare bits. Requires: no escapes among them.
+/// Eight of them.
+pub(super) struct Word {
+    starts: u64,
+    /// The start of the cell after each.
+    nexts: u64,
+    /// The bits stored for each.
+    lens: u64,
+}
+
+impl<'a> Scan<'a> {
+    /// Reads the nibbles of a block of `count` cells with `spare` spare bits. Requires: no escapes among them.
     #[inline]
-    pub(super) fn new(nibbles: &[u8; NIBBLE_BYTES], count: usize, spare: usize) -> Scan {
-        let mut starts = [0; CELLS_MAX];
-        for (pair, &byte) in starts.chunks_exact_mut(2).zip(nibbles) {
-            (pair[0], pair[1]) = (byte & 15, byte >> 4);
-        }
-        let count = count as u8;
-        for (place, start) in starts.iter_mut().enumerate() {
-            *start = if place as u8 + 1 < count { *start } else { NONE };
-        }
-        let mut lens = [0; CELLS_MAX];
-        for place in 0..CELLS_MAX - 1 {
-            let rise = starts[place + 1].saturating_sub(starts[place]);
-            lens[place] = rise.saturating_sub(1) + spare as u8;
-        }
-        Scan { starts, lens }
+    pub(super) fn new(nibbles: &'a [u8; NIBBLE_BYTES], count: usize, spare: usize) -> Self {
+        Scan { nibbles, count: count - 1, spare }
     }
 
-    /// The start of a cell (0: the second of the block), less the block's base; None after the last cell.
+    /// The start of the first of the cells, less the block's base. Requires: there is one.
     #[inline]
-    pub(super) fn start(&self, place: usize) -> Option<usize> {
-        let start = self.starts[place];
-        (start != NONE).then_some(usize::from(start))
+    pub(super) fn first(&self) -> usize {
+        usize::from(self.nibbles[0] & 15)
     }
 
-    /// The top bits of the bytes of the cells that start at most at `limit`, from 8 `word` on.
+    /// The cells from 8 `word` on. Requires: there is one.
     #[inline]
-    pub(super) fn at_most(&self, word: usize, limit: usize) -> u64 {
-        let starts = lanes(&self.starts, word);
+    pub(super) fn word(&self, word: usize) -> Word {
+        let at = word * WORD_BYTES;
+        let nibbles = self.nibbles[at..].first_chunk::<WORD_BYTES>().expect("words of the array");
+        let left = self.count - word * LANES;
+        let past = if left < LANES { u64::MAX << (8 * left) } else { 0 };
+        let starts = spread(u32::from_le_bytes(*nibbles)) & !past | past & (NONE * ONES);
+        let after = if left > LANES { u64::from(self.nibbles[at + WORD_BYTES] & 15) } else { NONE };
+        let nexts = starts >> 8 | after << 56;
+        // One less than the rise, with the top bit set, if there is a rise; else without.
+        let rises = (nexts | TOPS) - starts - ONES;
+        let risen = (rises & TOPS) - ((rises & TOPS) >> 7);
+        Word { starts, nexts, lens: (rises & risen) + self.spare as u64 * ONES }
+    }
+}
+
+impl Word {
+    /// The start of a cell, less the block's base. Requires: there is the cell.
+    #[inline]
+    pub(super) fn start(&self, lane: usize) -> usize {
+        (self.starts >> (8 * lane)) as usize & 0x7f
+    }
+
+    /// The start of the cell after it; None after the last cell.
+    #[inline]
+    pub(super) fn next(&self, lane: usize) -> Option<usize> {
+        let next = self.nexts >> (8 * lane) & 0x7f;
+        (next != NONE).then_some(next as usize)
+    }
+
+    /// The top bits of the bytes of the cells that start at most at `limit`.
+    #[inline]
+    pub(super) fn at_most(&self, limit: usize) -> u64 {
         let limit = limit.min(15) as u64 | 0x80;
-        (limit * ONES).wrapping_sub(starts) & TOPS
+        (limit * ONES).wrapping_sub(self.starts) & TOPS
     }
 
-    /// The bits stored for the first `lanes` cells from 8 `word` on. Requires: the last cell is not among them.
+    /// The bits stored for the first `lanes` cells. Requires: the last cell is not among them.
     #[inline]
-    pub(super) fn bits_before(&self, word: usize, lanes_before: usize) -> usize {
-        let below = (1u64 << (8 * lanes_before)).wrapping_sub(1);
-        sum(lanes(&self.lens, word) & below)
+    pub(super) fn bits_before(&self, lanes: usize) -> usize {
+        let below = (1u64 << (8 * lanes)).wrapping_sub(1);
+        sum(self.lens & below)
     }
 
-    /// The bits stored for the eight cells from 8 `word` on; meaningless if the last cell is among them.
+    /// The bits stored for all; meaningless if the last cell is among them.
     #[inline]
-    pub(super) fn bits(&self, word: usize) -> usize {
-        sum(lanes(&self.lens, word))
+    pub(super) fn bits(&self) -> usize {
+        sum(self.lens)
     }
 }
 
+/// Eight nibbles, the lowest first, as bytes.
 #[inline]
-fn lanes(bytes: &[u8; CELLS_MAX], word: usize) -> u64 {
-    let lanes = bytes[LANES * word..].first_chunk::<LANES>().expect("words of the array");
-    u64::from_le_bytes(*lanes)
+fn spread(nibbles: u32) -> u64 {
+    let halves = u64::from(nibbles);
+    let quarters = (halves | halves << 16) & 0x0000_ffff_0000_ffff;
+    let bytes = (quarters | quarters << 8) & 0x00ff_00ff_00ff_00ff;
+    (bytes | bytes << 4) & 0x0f0f_0f0f_0f0f_0f0f
 }
 
 /// The sum of the eight bytes, if it is below 256: lengths without escapes are at most 28.
@@ -98,20 +130,30 @@ mod tests {
         let nibble = |place: usize| usize::from(nibbles[place / 2] >> (4 * (place % 2)) & 15);
         for (count, spare) in [(2, 0), (3, 15), (17, 4), (63, 5), (64, 15)] {
             let scan = Scan::new(&nibbles, count, spare);
+            assert_eq!(scan.first(), nibble(0));
             for place in 0..count - 1 {
-                assert_eq!(scan.start(place), Some(nibble(place)));
-                let (word, lane) = (place / LANES, place % LANES);
+                let (at, lane) = (place / LANES, place % LANES);
+                let word = scan.word(at);
+                assert_eq!(word.start(lane), nibble(place));
+                assert_eq!(word.next(lane), (place + 2 < count).then(|| nibble(place + 1)));
                 for limit in 0..20 {
-                    let found = scan.at_most(word, limit) >> (8 * lane + 7) & 1 == 1;
+                    let found = word.at_most(limit) >> (8 * lane + 7) & 1 == 1;
                     assert_eq!(found, nibble(place) <= limit);
                 }
                 let len = |at: usize| nibble(at + 1).saturating_sub(nibble(at) + 1) + spare;
-                let before: usize = (word * LANES..place).map(len).sum();
-                assert_eq!(scan.bits_before(word, lane), before, "{count} {spare} {place}");
+                let before: usize = (at * LANES..place).map(len).sum();
+                assert_eq!(word.bits_before(lane), before, "{count} {spare} {place}");
+                if (at + 1) * LANES < count - 1 {
+                    assert_eq!(word.bits(), (at * LANES..(at + 1) * LANES).map(len).sum());
+                }
             }
-            assert_eq!(scan.start(count - 1), None);
-            let past = scan.at_most((count - 1) / LANES, 15) >> (8 * ((count - 1) % LANES));
-            assert_eq!(past, 0, "nothing starts after the last cell");
+            let last = scan.word((count - 2) / LANES);
+            let past = (count - 2) % LANES + 1;
+            assert_eq!(
+                last.at_most(15) >> (8 * past - 1) >> 1,
+                0,
+                "none starts past the last cell"
+            );
         }
     }
 }

@@ -1,19 +1,18 @@
 //! The base of a part: the keys of its last level, as static cells.
 //! ```text
 //! directory   -> group
-//! group (8-byte aligned):  u32: prefix bits (20), blocks - 1 (4), bytes of a head - 1 (3), wide (1), slack of block 0 (4)
+//! group (8-byte aligned):  u32: prefix bits (20), blocks - 1 (4), bytes of a head - 1 (3), wide (1), 0 (4)
 //!                          heads of blocks 1..: the first bits of their first keys after the prefix
-//!                          of blocks 1..: slack (4), offset from block 0 (12; if wide: 20)
+//!                          offsets of blocks 1.. from block 0: two bytes; if wide: three
 //!                          block 0, block 1, ...
-//! slack of a block         how many bits its keys' views need less than the space up to the next block's head:
-//!                          fractions are not spent on the empty space between clusters
 //! place of a key = (list, bucket, fraction)     list 0: below the first key; list g + 1: group g; last: above
-//!                                               bucket: block of the group; fraction: where in the block
+//!                                               bucket: block of the group; fraction: where in the block (fraction.rs)
 //! ```
 //! Invariant: the place is monotone in the key. Whatever is asked with places of the two ends of a range finds
 //! every key between them.
 
 use super::directory::{Among, Directory};
+use super::fraction::{Bounds, Limits, fraction};
 use crate::bits::packed::word;
 use crate::filter::Trace;
 use crate::fingerprint::cell::{Block, Tail};
@@ -23,16 +22,12 @@ use crate::shape::FlushNumber;
 pub(super) const BLOCKS_MAX: usize = 16;
 /// Bytes of a group's header before the heads.
 pub(super) const HEADER_BYTES: usize = 4;
-/// The header's flag: offsets have [`WIDE_BITS`] bits.
+/// The header's flag: offsets have [`WIDE_BYTES`] bytes.
 pub(super) const WIDE: u32 = 1 << 27;
-/// Bits of an offset.
-pub(super) const NARROW_BITS: usize = 12;
-/// Bits of an offset in a group of long blocks.
-pub(super) const WIDE_BITS: usize = 20;
-/// The greatest slack that is told.
-pub(super) const SLACK_MAX: u32 = 15;
-/// Where block 0's slack is in the header.
-pub(super) const SLACK_SHIFT: u32 = 28;
+/// Bytes of an offset.
+pub(super) const NARROW_BYTES: usize = 2;
+/// Bytes of an offset in a group of long blocks.
+pub(super) const WIDE_BYTES: usize = 3;
 /// Groups start at multiples of this.
 pub(super) const GROUP_ALIGN: usize = 8;
 /// Fraction bits of entries below the first key and above the last one.
@@ -48,49 +43,60 @@ pub(crate) struct Base {
     pub(super) fraction_bits: usize,
 }
 
-/// Where a key falls, and what is known about it there.
-pub(crate) struct Spot<'a> {
+/// The bucket of a key, and what is needed to find its place there.
+pub(crate) struct Site<'a> {
     pub(crate) list: usize,
     pub(crate) bucket: usize,
-    pub(crate) fraction: u64,
     /// The key's coordinate within its list: its first 64 bits after the group's prefix, or its fraction at the edges.
     pub(crate) view: u64,
-    inside: bool,
+    within: Within,
     block_at: usize,
+    limits: Limits,
     tail: Tail<'a>,
 }
 
-impl Spot<'_> {
+/// How a key relates to the cells of its bucket.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Within {
+    /// There are none: it lies below the first key or above the last one.
+    Edge,
+    /// It has the prefix that they share.
+    Block,
+    /// It is above all that have it.
+    AfterPrefix,
+}
+
+impl Site<'_> {
     /// The order of buckets.
     pub(crate) fn bucket_key(&self) -> (usize, usize) {
         (self.list, self.bucket)
     }
 }
 
-/// What turns a key's view into a fraction of its bucket.
+/// The place of a key.
 #[derive(Clone, Copy)]
-pub(crate) struct Frame {
-    pub(crate) head: u64,
-    pub(crate) shift: u32,
+pub(crate) struct Spot {
+    pub(crate) list: usize,
+    pub(crate) bucket: usize,
+    pub(crate) fraction: u64,
+    /// The bucket's cells whose keys are all below the key.
+    before: usize,
+    /// Those and, if it lies in one, its own.
+    through: usize,
+    /// All cells of the bucket.
+    count: usize,
 }
 
-impl Frame {
-    #[inline]
-    fn new(head: u64, end: u64, slack: u32, fraction_bits: usize) -> Frame {
-        let width_bits = space_bits(head, end).saturating_sub(slack);
-        Frame { head, shift: width_bits.saturating_sub(fraction_bits as u32) }
+impl Spot {
+    fn bucket_key(&self) -> (usize, usize) {
+        (self.list, self.bucket)
     }
 
+    /// Whether the base may hold the key. False: it does not.
     #[inline]
-    fn fraction(self, view: u64, fraction_bits: usize) -> u64 {
-        (view.saturating_sub(self.head) >> self.shift).min((1 << fraction_bits) - 1)
+    pub(crate) fn may_be_base(&self) -> bool {
+        self.before < self.through
     }
-}
-
-/// Bits that tell the views from `head` to `end` apart.
-#[inline]
-pub(super) fn space_bits(head: u64, end: u64) -> u32 {
-    64 - end.saturating_sub(head).leading_zeros()
 }
 
 /// A group's header and what follows it.
@@ -101,7 +107,6 @@ struct Group<'a> {
     blocks: usize,
     head_bytes: usize,
     offset_bytes: usize,
-    first_slack: u32,
 }
 
 impl<'a> Group<'a> {
@@ -113,8 +118,7 @@ impl<'a> Group<'a> {
             prefix_bits: header as usize & 0xf_ffff,
             blocks: (header >> 20 & 15) as usize + 1,
             head_bytes: (header >> 24 & 7) as usize + 1,
-            offset_bytes: if header & WIDE == 0 { 2 } else { 3 },
-            first_slack: header >> SLACK_SHIFT,
+            offset_bytes: if header & WIDE == 0 { NARROW_BYTES } else { WIDE_BYTES },
         }
     }
 
@@ -138,18 +142,21 @@ impl<'a> Group<'a> {
         (1..self.blocks).map(|block| usize::from(self.head(block) <= view)).sum()
     }
 
-    /// Where a block begins, and its slack.
+    /// Where a block begins.
     #[inline]
-    fn block_at(&self, block: usize) -> (usize, u32) {
+    fn block_at(&self, block: usize) -> usize {
         if block == 0 {
-            return (self.header_bytes(), self.first_slack);
+            return self.header_bytes();
         }
         let at =
             HEADER_BYTES + (self.blocks - 1) * self.head_bytes + (block - 1) * self.offset_bytes;
-        let number = word(self.bytes, at) >> (64 - 8 * self.offset_bytes);
-        let offset_bits = 8 * self.offset_bytes - 4;
-        let offset = number & ((1 << offset_bits) - 1);
-        (self.header_bytes() + offset as usize, (number >> offset_bits) as u32)
+        self.header_bytes() + (word(self.bytes, at) >> (64 - 8 * self.offset_bytes)) as usize
+    }
+
+    /// The bits that tell a block's first key from the keys of the block before.
+    #[inline]
+    fn head_bits(&self, block: usize) -> usize {
+        if block == 0 { 0 } else { 8 * self.head_bytes }
     }
 }
 
@@ -175,47 +182,66 @@ impl Base {
     }
 
     #[inline]
-    fn frame_of(&self, group_index: usize, group: &Group<'_>, block: usize, slack: u32) -> Frame {
-        let prefix_bits = group.prefix_bits;
-        let head = if block == 0 {
-            self.directory.separator_view(group_index, prefix_bits)
-        } else {
-            group.head(block)
-        };
+    fn limits(&self, group_index: usize, group: &Group<'_>, block: usize) -> Limits {
         let end = if block + 1 == group.blocks {
-            self.directory.end_view(group_index, prefix_bits)
+            self.directory.end_view(group_index, group.prefix_bits)
         } else {
             group.head(block + 1)
         };
-        Frame::new(head, end, slack, self.fraction_bits)
+        Limits { head_bits: group.head_bits(block), end }
     }
 
-    /// Where `key` falls.
+    /// The bucket of `key`.
     #[inline]
-    pub(crate) fn locate<'a, T: Trace>(&self, key: &'a [u8], trace: &mut T) -> Spot<'a> {
+    pub(crate) fn locate<'a, T: Trace>(&self, key: &'a [u8], trace: &mut T) -> Site<'a> {
         let index = match self.directory.find(key, trace) {
             Among::Group(index) => index,
             Among::Below => {
                 let distance = edge_fraction(self.directory.distance_below(key));
-                return edge_spot(key, 0, (1 << EDGE_BITS) - 1 - distance);
+                return edge_site(key, 0, (1 << EDGE_BITS) - 1 - distance);
             }
             Among::Above => {
                 let distance = edge_fraction(self.directory.distance_above(key));
-                return edge_spot(key, self.directory.len() + 1, distance);
+                return edge_site(key, self.directory.len() + 1, distance);
             }
         };
         let group = self.group(index);
         trace.touch(group.bytes.as_ptr() as usize, group.header_bytes());
         let inside = self.directory.shares_prefix(index, key, group.prefix_bits);
+        let within = if inside { Within::Block } else { Within::AfterPrefix };
         let tail = Tail::new(key, group.prefix_bits);
         // A key of the group that has not its prefix is above all keys that have it.
         let view = if inside { tail.view() } else { u64::MAX };
-        let block = group.block_of(view);
-        let (block_at, slack) = group.block_at(block);
-        let frame = self.frame_of(index, &group, block, slack);
-        let fraction = frame.fraction(view, self.fraction_bits);
-        let block_at = self.directory.offset(index) * GROUP_ALIGN + block_at;
-        Spot { list: index + 1, bucket: block, fraction, view, inside, block_at, tail }
+        let bucket = group.block_of(view);
+        let limits = self.limits(index, &group, bucket);
+        let block_at = self.directory.offset(index) * GROUP_ALIGN + group.block_at(bucket);
+        Site { list: index + 1, bucket, view, within, block_at, limits, tail }
+    }
+
+    /// The place of a key whose bucket is known.
+    #[inline]
+    pub(crate) fn place<T: Trace>(&self, site: &Site<'_>, trace: &mut T) -> Spot {
+        let (list, bucket) = site.bucket_key();
+        let fixed = |fraction, cells| Spot {
+            list,
+            bucket,
+            fraction,
+            before: cells,
+            through: cells,
+            count: cells,
+        };
+        let block = match site.within {
+            Within::Edge => return fixed(site.view, 0),
+            Within::Block => self.block(site.block_at),
+            Within::AfterPrefix => {
+                let count = self.block(site.block_at).count();
+                return fixed((1 << self.fraction_bits) - 1, count);
+            }
+        };
+        let (found, count) = (block.find(&site.tail, trace), block.count());
+        let fraction = fraction(&found, &site.tail, count, &site.limits, self.fraction_bits);
+        let through = found.before + usize::from(found.is_in());
+        Spot { list, bucket, fraction, before: found.before, through, count }
     }
 
     #[inline]
@@ -223,47 +249,22 @@ impl Base {
         Block::new(&self.arena[at..])
     }
 
-    /// Whether the base may hold the key of `spot`. False: it does not.
-    #[inline]
-    pub(crate) fn may_contain<T: Trace>(&self, spot: &Spot<'_>, trace: &mut T) -> bool {
-        spot.inside && self.block(spot.block_at).may_contain(&spot.tail, trace)
-    }
-
     /// Whether the base may hold a key from that of `low` to that of `high`; no `high`: to the end.
     /// False: it holds none.
-    pub(crate) fn may_overlap<T: Trace>(
-        &self,
-        low: &Spot<'_>,
-        high: Option<&Spot<'_>>,
-        trace: &mut T,
-    ) -> bool {
-        let above = self.directory.len() + 1;
-        let high = high.filter(|high| high.list < above);
-        if low.list == above || high.is_some_and(|high| high.list == 0) {
-            return false;
-        }
+    pub(crate) fn may_overlap(&self, low: &Spot, high: Option<&Spot>) -> bool {
         if let Some(high) = high
             && high.bucket_key() == low.bucket_key()
         {
-            return match (low.inside, high.inside) {
-                (false, _) => false,
-                (true, false) => self.block(low.block_at).may_reach(&low.tail, trace),
-                (true, true) => self.block(low.block_at).may_overlap(&low.tail, &high.tail, trace),
-            };
+            return low.before < high.through;
         }
-        let from = self.bucket_after(low.bucket_key());
-        match high {
-            Some(high) if from == Some(high.bucket_key()) => {
-                let starts = !high.inside || self.block(high.block_at).may_start(&high.tail, trace);
-                starts || self.may_reach(low, trace)
-            }
-            _ => from.is_some_and(|(list, _)| list < above) || self.may_reach(low, trace),
+        if low.before < low.count || high.is_some_and(|high| high.through > 0) {
+            return true;
         }
-    }
-
-    /// Whether the block of `low` may hold a key from that of `low` on.
-    fn may_reach<T: Trace>(&self, low: &Spot<'_>, trace: &mut T) -> bool {
-        low.inside && self.block(low.block_at).may_reach(&low.tail, trace)
+        // Every block between the two has a cell.
+        let between = self.bucket_after(low.bucket_key());
+        between.is_some_and(|bucket| {
+            !self.is_edge(bucket.0) && high.is_none_or(|high| bucket < high.bucket_key())
+        })
     }
 
     /// The next bucket in key order.
@@ -283,41 +284,32 @@ impl Base {
         }
     }
 
-    /// Per cell of a bucket, in order, the least and the greatest view of its keys.
-    pub(crate) fn for_each_bounds(
-        &self,
-        (list, bucket): (usize, usize),
-        visit: impl FnMut(u64, u64),
-    ) {
+    /// Adds, per cell of a bucket, in order, the least and the greatest view of its keys.
+    pub(crate) fn cell_bounds(&self, (list, bucket): (usize, usize), cells: &mut Vec<(u64, u64)>) {
         if !self.is_edge(list) {
             let at = self.directory.offset(list - 1) * GROUP_ALIGN
-                + self.group(list - 1).block_at(bucket).0;
-            self.block(at).for_each_bounds(visit);
+                + self.group(list - 1).block_at(bucket);
+            self.block(at).for_each_bounds(|low, high| cells.push((low, high)));
         }
     }
 
-    /// The least and the greatest view of keys with this fraction of a bucket.
-    pub(crate) fn fraction_bounds(
+    /// What tells the views of the keys that have a fraction of a bucket; None at the edges: a fraction is a view.
+    pub(super) fn fraction_bounds<'a>(
         &self,
         (list, bucket): (usize, usize),
-        fraction: u64,
-    ) -> (u64, u64) {
+        cells: &'a [(u64, u64)],
+    ) -> Option<Bounds<'a>> {
         if self.is_edge(list) {
-            return (fraction, fraction);
+            return None;
         }
-        let group = self.group(list - 1);
-        let (_, slack) = group.block_at(bucket);
-        let Frame { head, shift } = self.frame_of(list - 1, &group, bucket, slack);
-        let last = fraction == (1 << self.fraction_bits) - 1;
-        let low = head.saturating_add(fraction << shift);
-        let high = if last { u64::MAX } else { low.saturating_add((1 << shift) - 1) };
-        (if fraction == 0 { 0 } else { low }, high)
+        let limits = self.limits(list - 1, &self.group(list - 1), bucket);
+        Some(Bounds { cells, limits, bits: self.fraction_bits })
     }
 }
 
-fn edge_spot(key: &[u8], list: usize, fraction: u64) -> Spot<'_> {
-    let tail = Tail::new(key, 0);
-    Spot { list, bucket: 0, fraction, view: fraction, inside: false, block_at: 0, tail }
+fn edge_site(key: &[u8], list: usize, fraction: u64) -> Site<'_> {
+    let (limits, tail) = (Limits { head_bits: 0, end: 0 }, Tail::new(key, 0));
+    Site { list, bucket: 0, view: fraction, within: Within::Edge, block_at: 0, limits, tail }
 }
 
 /// A distance as a floating-point number of [`EDGE_BITS`] bits: near the edge exact, farther away relative.
@@ -346,23 +338,5 @@ mod tests {
             distances.iter().map(|&distance| edge_fraction(distance)).collect();
         assert!(fractions.is_sorted());
         assert!(fractions.iter().all(|&fraction| fraction < 1 << EDGE_BITS));
-    }
-
-    #[test]
-    fn frames_are_monotone_and_use_their_bits() {
-        for (head, end) in
-            [(0, 0), (5, 5), (0, u64::MAX), (1 << 63, u64::MAX), (100, 100 + (1 << 20))]
-        {
-            let frame = Frame::new(head, end, 0, 12);
-            assert_eq!(frame.fraction(head, 12), 0);
-            assert_eq!(frame.fraction(0, 12), 0);
-            let last = frame.fraction(end, 12);
-            assert!(end - head < 1 << 11 || last >= 1 << 11, "{head} {end}: {last}");
-            assert_eq!((end - head) >> frame.shift, last);
-            let tight = Frame::new(head, end, 9, 12);
-            let views = (0..=40).map(|step| head + (end - head) / 40 * step);
-            let fractions: Vec<u64> = views.map(|view| tight.fraction(view, 12)).collect();
-            assert!(fractions.is_sorted() && fractions.iter().all(|&fraction| fraction < 1 << 12));
-        }
     }
 }

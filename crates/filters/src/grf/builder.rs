@@ -8,9 +8,7 @@
 //! The spare bits follow the budget while keys arrive, instead of being cut back at the end: that needs no second
 //! pass and no second copy, and is as even, as the bits that a key costs without them hardly vary.
 
-use super::base::{
-    BLOCKS_MAX, Base, GROUP_ALIGN, NARROW_BITS, SLACK_MAX, SLACK_SHIFT, WIDE, WIDE_BITS, space_bits,
-};
+use super::base::{BLOCKS_MAX, Base, GROUP_ALIGN, NARROW_BYTES, WIDE, WIDE_BYTES};
 use super::directory::DirectoryBuilder;
 use super::{GrfOptions, Part};
 use crate::bits::key_bits::bits_at;
@@ -148,19 +146,17 @@ impl PartBuilder {
         let (offsets, spares) = self.encode_blocks(blocks, prefix_bits);
         let blocks = offsets.len();
         let head_bytes = head_bits.div_ceil(8).max(1);
-        let wide = offsets.last().is_some_and(|&last| last >= 1 << NARROW_BITS);
-        let slack = self.slack(0, prefix_bits);
+        let wide = offsets.last().is_some_and(|&last| last >= 1 << (8 * NARROW_BYTES));
         let flag = if wide { WIDE } else { 0 };
         let header = (prefix_bits | (blocks - 1) << 20 | (head_bytes - 1) << 24) as u32;
-        self.arena.extend_from_slice(&(header | flag | slack << SLACK_SHIFT).to_le_bytes());
+        self.arena.extend_from_slice(&(header | flag).to_le_bytes());
         for &cut in &self.cuts[..blocks - 1] {
             let head = bits_at(self.keys.get(cut), prefix_bits);
             self.arena.extend_from_slice(&head.to_be_bytes()[..head_bytes]);
         }
-        let (bits, bytes) = if wide { (WIDE_BITS, 3) } else { (NARROW_BITS, 2) };
-        for (block, &offset) in offsets.iter().enumerate().skip(1) {
-            let number = self.slack(block, prefix_bits) << bits | offset;
-            self.arena.extend_from_slice(&number.to_be_bytes()[4 - bytes..]);
+        let bytes = if wide { WIDE_BYTES } else { NARROW_BYTES };
+        for offset in &offsets[1..] {
+            self.arena.extend_from_slice(&offset.to_be_bytes()[4 - bytes..]);
         }
         self.arena.append(&mut self.scratch);
         self.arena.resize(self.arena.len().next_multiple_of(GROUP_ALIGN), 0);
@@ -184,28 +180,12 @@ impl PartBuilder {
         (prefix_bits, heads.max().unwrap_or(0))
     }
 
-    /// The bits that the block's keys need less than the space up to the next block. The next group's separator is
-    /// not known yet: it is at least the bits of its first key up to the one that differs.
-    fn slack(&self, block: usize, prefix_bits: usize) -> u32 {
-        let start = if block == 0 { 0 } else { self.cuts[block - 1] };
-        let end = self.cuts[block];
-        let view = |place: usize| bits_at(self.keys.get(place), prefix_bits);
-        if end == self.keys.len() {
-            return 0; // the last key of all ends the space
-        }
-        let differs = self.keys.commons()[end].checked_sub(prefix_bits);
-        let next = differs
-            .map_or(u64::MAX, |at| view(end) & !u64::MAX.checked_shr(at as u32 + 1).unwrap_or(0));
-        let head = view(start);
-        space_bits(head, next).saturating_sub(space_bits(head, view(end - 1))).min(SLACK_MAX)
-    }
-
     /// Writes at most `blocks` blocks to the scratch buffer, as long as their offsets are small. Gives their
     /// offsets, and the sum of all keys' spare bits.
     fn encode_blocks(&mut self, blocks: usize, prefix_bits: usize) -> (Vec<u32>, usize) {
         let (mut offsets, mut spares, mut start) = (Vec::with_capacity(blocks), 0, 0);
         for &end in &self.cuts[..blocks] {
-            if self.scratch.len() >= 1 << WIDE_BITS {
+            if self.scratch.len() >= 1 << (8 * WIDE_BYTES) {
                 break;
             }
             offsets.push(self.scratch.len() as u32);

@@ -22,18 +22,22 @@ struct Bounded {
 type Position = ((usize, usize), u64);
 
 fn position(part: &Part, key: &[u8]) -> Position {
-    let spot = part.base().locate(key, &mut Untraced);
-    (spot.bucket_key(), spot.view)
+    let site = part.base().locate(key, &mut Untraced);
+    (site.bucket_key(), site.view)
 }
 
 /// Decodes the entries of one bucket. A base cell that follows another one gives the same code.
 fn load_bucket(part: &Part, bucket: (usize, usize), entries: &mut Vec<Bounded>) {
     entries.clear();
+    let mut cells = Vec::new();
+    part.base().cell_bounds(bucket, &mut cells);
     if let Some(code) = part.base_code() {
-        part.base().for_each_bounds(bucket, |low, high| entries.push(Bounded { low, high, code }));
+        entries.extend(cells.iter().map(|&(low, high)| Bounded { low, high, code }));
     }
+    let bounds = part.base().fraction_bounds(bucket, &cells);
     part.overlay().for_each(part.base(), bucket, |fraction, code| {
-        let (low, high) = part.base().fraction_bounds(bucket, fraction);
+        let (low, high) =
+            bounds.as_ref().map_or((fraction, fraction), |bounds| bounds.of(fraction));
         entries.push(Bounded { low, high, code });
     });
 }

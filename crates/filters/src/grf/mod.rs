@@ -11,6 +11,7 @@ mod builder;
 mod chunk;
 mod cursor;
 mod directory;
+mod fraction;
 mod overlay;
 
 pub use builder::PartBuilder;
@@ -19,7 +20,7 @@ pub use cursor::{Cursor, CursorBack};
 use crate::filter::{GlobalFilter, Trace, Untraced};
 use crate::query::Query;
 use crate::shape::{Codes, FlushNumber, Span};
-use base::Base;
+use base::{Base, Spot};
 use overlay::{ARC_BYTES, Overlay, OverlayInserter};
 use std::sync::Arc;
 
@@ -126,21 +127,26 @@ impl Part {
     pub fn candidates_traced<T: Trace>(&self, query: &Query<'_>, codes: &mut Codes, trace: &mut T) {
         match query {
             Query::Point(key) => {
-                let spot = self.base.locate(key, trace);
-                if self.base.may_contain(&spot, trace) {
+                let spot = self.spot(key, trace);
+                if spot.may_be_base() {
                     self.base_code().into_iter().for_each(|code| codes.push(code));
                 }
                 self.overlay.collect(&self.base, &spot, Some(&spot), codes, trace);
             }
             Query::Range(range) => {
-                let low = self.base.locate(range.lower(), trace);
-                let high = range.upper().map(|key| self.base.locate(key, trace));
-                if self.base.may_overlap(&low, high.as_ref(), trace) {
+                let low = self.spot(range.lower(), trace);
+                let high = range.upper().map(|key| self.spot(key, trace));
+                if self.base.may_overlap(&low, high.as_ref()) {
                     self.base_code().into_iter().for_each(|code| codes.push(code));
                 }
                 self.overlay.collect(&self.base, &low, high.as_ref(), codes, trace);
             }
         }
+    }
+
+    #[inline]
+    fn spot<T: Trace>(&self, key: &[u8], trace: &mut T) -> Spot {
+        self.base.place(&self.base.locate(key, trace), trace)
     }
 
     /// The entries that may have keys from `from` on, in key order.
@@ -198,7 +204,7 @@ impl Inserter {
             }
             None => self.last = Some(key.to_vec()),
         }
-        let spot = self.part.base.locate(key, &mut Untraced);
+        let spot = self.part.spot(key, &mut Untraced);
         self.overlay.push(&self.part.base, &spot);
     }
 

@@ -88,8 +88,8 @@ impl Overlay {
     pub(super) fn collect<T: Trace>(
         &self,
         base: &Base,
-        low: &Spot<'_>,
-        high: Option<&Spot<'_>>,
+        low: &Spot,
+        high: Option<&Spot>,
         codes: &mut Codes,
         trace: &mut T,
     ) {
@@ -137,7 +137,7 @@ impl Overlay {
 pub(super) const ARC_BYTES: usize = 2 * size_of::<usize>();
 
 #[inline]
-fn place(spot: &Spot<'_>, list: usize) -> Place {
+fn place(spot: &Spot, list: usize) -> Place {
     Place { list: list as u8, bucket: spot.bucket as u8, fraction: spot.fraction }
 }
 
@@ -159,7 +159,7 @@ impl OverlayInserter {
 
     /// Adds an entry. Requires: not before the entries added before.
     #[inline]
-    pub(super) fn push(&mut self, base: &Base, spot: &Spot<'_>) {
+    pub(super) fn push(&mut self, base: &Base, spot: &Spot) {
         let (chunk, list) = chunk_of(spot.list, base.list_count());
         if chunk != self.chunk {
             assert!(chunk > self.chunk, "chunk {chunk} after {}", self.chunk);

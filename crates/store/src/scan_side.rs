@@ -9,7 +9,9 @@
 
 use std::cmp::Ordering;
 
-use trommel_filters::{Cursor as GuardCursor, CursorBack as GuardCursorBack, Query, Span};
+use trommel_filters::{
+    Cursor as GuardCursor, CursorBack as GuardCursorBack, FlushNumber, Query, Span,
+};
 
 use crate::cursor::Cursor;
 use crate::entry::{Kind, Sequence};
@@ -202,8 +204,12 @@ impl Side {
             };
             let Some(code) = code else { return Ok(()) };
             self.position_runs_of(code, bounds)?;
-            if self.waiting.is_empty() {
-                self.guard = Lazy::Done;
+            match &mut self.guard {
+                _ if self.waiting.is_empty() => self.guard = Lazy::Done,
+                // Most entries are of the last level: once its run is positioned they tell nothing new.
+                Lazy::Forward(cursor) if code.lo() == FlushNumber(0) => cursor.mute(code),
+                Lazy::Backward(cursor) if code.lo() == FlushNumber(0) => cursor.mute(code),
+                _ => {}
             }
         }
     }

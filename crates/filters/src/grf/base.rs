@@ -267,6 +267,20 @@ impl Base {
         })
     }
 
+    /// The view of `key` in a bucket. None: it may lie in another one, and must be looked for.
+    pub(crate) fn view_within(&self, (list, bucket): (usize, usize), key: &[u8]) -> Option<u64> {
+        if self.is_edge(list) {
+            return None;
+        }
+        let group = self.group(list - 1);
+        if !self.directory.shares_prefix(list - 1, key, group.prefix_bits) {
+            return None;
+        }
+        let view = Tail::new(key, group.prefix_bits).view();
+        let begun = bucket > 0 && group.head(bucket) <= view;
+        (begun && view < self.limits(list - 1, &group, bucket).end).then_some(view)
+    }
+
     /// The next bucket in key order.
     pub(crate) fn bucket_after(&self, (list, bucket): (usize, usize)) -> Option<(usize, usize)> {
         if bucket + 1 < self.bucket_count(list) {

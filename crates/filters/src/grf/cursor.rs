@@ -21,13 +21,27 @@ struct Bounded {
 /// A key's bucket and its view in that bucket's list.
 type Position = ((usize, usize), u64);
 
+/// The position of a key that probably lies in the bucket where a cursor is.
+fn position_near(part: &Part, bucket: (usize, usize), key: &[u8]) -> Position {
+    match part.base().view_within(bucket, key) {
+        Some(view) => (bucket, view),
+        None => position(part, key),
+    }
+}
+
 fn position(part: &Part, key: &[u8]) -> Position {
     let site = part.base().locate(key, &mut Untraced);
     (site.bucket_key(), site.view)
 }
 
 /// Decodes the entries of one bucket. A base cell that follows another one gives the same code.
-fn load_bucket(part: &Part, bucket: (usize, usize), entries: &mut Vec<Bounded>) {
+/// Leaves out those with the code `muted`.
+fn load_bucket(
+    part: &Part,
+    bucket: (usize, usize),
+    muted: Option<Span>,
+    entries: &mut Vec<Bounded>,
+) {
     entries.clear();
     let mut cells = Vec::new();
     part.base().cell_bounds(bucket, &mut cells);
@@ -40,6 +54,7 @@ fn load_bucket(part: &Part, bucket: (usize, usize), entries: &mut Vec<Bounded>) 
             bounds.as_ref().map_or((fraction, fraction), |bounds| bounds.of(fraction));
         entries.push(Bounded { low, high, code });
     });
+    entries.retain(|entry| Some(entry.code) != muted);
 }
 
 /// The codes of the entries from some key on, in key order.
@@ -48,12 +63,13 @@ pub struct Cursor {
     bucket: (usize, usize),
     entries: Vec<Bounded>,
     next: usize,
+    muted: Option<Span>,
 }
 
 impl Cursor {
     pub(super) fn new(part: Part, from: &[u8]) -> Self {
         let (bucket, view) = position(&part, from);
-        let mut cursor = Cursor { part, bucket, entries: Vec::new(), next: 0 };
+        let mut cursor = Cursor { part, bucket, entries: Vec::new(), next: 0, muted: None };
         cursor.load(bucket);
         cursor.entries.retain(|entry| entry.high >= view);
         cursor
@@ -61,14 +77,22 @@ impl Cursor {
 
     fn load(&mut self, bucket: (usize, usize)) {
         (self.bucket, self.next) = (bucket, 0);
-        load_bucket(&self.part, bucket, &mut self.entries);
+        load_bucket(&self.part, bucket, self.muted, &mut self.entries);
         self.entries.sort_unstable_by_key(|entry| entry.low);
+    }
+
+    /// Gives `code` no more: what it stands for is known. One code at a time.
+    pub fn mute(&mut self, code: Span) {
+        self.muted = Some(code);
+        let rest = self.entries.split_off(self.next);
+        self.entries = rest.into_iter().filter(|entry| entry.code != code).collect();
+        self.next = 0;
     }
 
     /// The code of the next entry, if a key of it may be at most `key` (None: no bound). None: no entry that is
     /// left has a key from the cursor's start up to `key`; a later call with a greater key goes on.
     pub fn next_at_most(&mut self, key: Option<&[u8]>) -> Option<Span> {
-        let limit = key.map(|key| position(&self.part, key));
+        let limit = key.map(|key| position_near(&self.part, self.bucket, key));
         loop {
             if let Some(entry) = self.entries.get(self.next) {
                 let within = limit.is_none_or(|(bucket, view)| {
@@ -92,13 +116,14 @@ pub struct CursorBack {
     bucket: (usize, usize),
     entries: Vec<Bounded>,
     next: usize,
+    muted: Option<Span>,
 }
 
 impl CursorBack {
     pub(super) fn new(part: Part, from: Option<&[u8]>) -> Self {
         let end = ((part.base().list_count() - 1, 0), u64::MAX);
         let (bucket, view) = from.map_or(end, |from| position(&part, from));
-        let mut cursor = CursorBack { part, bucket, entries: Vec::new(), next: 0 };
+        let mut cursor = CursorBack { part, bucket, entries: Vec::new(), next: 0, muted: None };
         cursor.load(bucket);
         cursor.entries.retain(|entry| entry.low <= view);
         cursor
@@ -106,14 +131,22 @@ impl CursorBack {
 
     fn load(&mut self, bucket: (usize, usize)) {
         (self.bucket, self.next) = (bucket, 0);
-        load_bucket(&self.part, bucket, &mut self.entries);
+        load_bucket(&self.part, bucket, self.muted, &mut self.entries);
         self.entries.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.high));
+    }
+
+    /// Gives `code` no more: what it stands for is known. One code at a time.
+    pub fn mute(&mut self, code: Span) {
+        self.muted = Some(code);
+        let rest = self.entries.split_off(self.next);
+        self.entries = rest.into_iter().filter(|entry| entry.code != code).collect();
+        self.next = 0;
     }
 
     /// The code of the next entry, if a key of it may be at least `key` (None: no bound). None: no entry that is
     /// left has a key from `key` up to the cursor's start; a later call with a smaller key goes on.
     pub fn next_at_least(&mut self, key: Option<&[u8]>) -> Option<Span> {
-        let limit = key.map(|key| position(&self.part, key));
+        let limit = key.map(|key| position_near(&self.part, self.bucket, key));
         loop {
             if let Some(entry) = self.entries.get(self.next) {
                 let within = limit.is_none_or(|(bucket, view)| {

@@ -215,7 +215,7 @@ fn replay_logs(
     let mut logs: Vec<Replayed> = Vec::new();
     for &number in &numbers {
         if let Some(before) = wal::predecessor(storage, dir, number)? {
-            check_no_gap(dir, &numbers, number, before, layout)?;
+            check_no_gap(dir, &logs, number, before, layout)?;
             logs.push(Replayed { before, ..Replayed::nothing(number, options) });
         }
     }
@@ -227,19 +227,19 @@ fn replay_logs(
     Ok(logs)
 }
 
-/// A log that this one follows, and that is neither there nor in tables, is missing.
+/// A log that this one follows, and that is neither read nor in tables, is missing or damaged.
 fn check_no_gap(
     dir: &Path,
-    numbers: &[u64],
+    logs: &[Replayed],
     number: u64,
     before: Predecessor,
     layout: &Layout,
 ) -> Result<()> {
     let is_live = before.wal >= layout.live_wal && before.valid_bytes > 0;
-    if !is_live || numbers.contains(&before.wal) {
+    if !is_live || logs.iter().any(|log| log.number == before.wal) {
         return Ok(());
     }
-    let what = format!("it follows {}, which is missing", wal_name(before.wal));
+    let what = format!("it follows {}, which is missing or cut short", wal_name(before.wal));
     Err(Error::corrupt(dir.join(wal_name(number)), 0, what))
 }
 

@@ -1,0 +1,144 @@
+//! Faults that follow each other, with crashes behind them: what was acknowledged stays, whatever went
+//! wrong before and after, and what went wrong for a while does not stay wrong.
+//! ```text
+//! write ok | fault | write ok or not | fault | write ok or not | crash | open: every acknowledged write
+//! ```
+//! Invariant: a batch that gave an error is there as a whole or not at all; no error unmakes another.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use trommel::{Background, Batch, Db, Environment, Fault, Memory, Options, Sync};
+
+const DIR: &str = "db";
+
+fn options(sync: Sync) -> Options {
+    Options {
+        size_ratio: 2,
+        write_buffer_bytes: 1024,
+        block_bytes: 256,
+        sync,
+        background: Background::Stepped,
+        ..Options::default()
+    }
+}
+
+fn open(disk: &Memory, options: &Options) -> trommel::Result<Db> {
+    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    Db::open_with(Path::new(DIR), options.clone(), environment)
+}
+
+fn key_of(number: u32) -> String {
+    format!("batch {number:03}")
+}
+
+/// Writes batches, flushes now and then, and goes on after errors. At the first error the `second`-th
+/// operation from there is made to fail too. From then on `check` sees what was acknowledged so far.
+fn history(
+    disk: &Memory,
+    db: &Db,
+    batches: std::ops::Range<u32>,
+    second: u64,
+    check: &mut dyn FnMut(&[u32]),
+) -> Vec<u32> {
+    let mut acknowledged = Vec::new();
+    let mut failed = false;
+    for number in batches {
+        let mut batch = Batch::new();
+        batch.put("left", number.to_be_bytes()).put("right", number.to_be_bytes());
+        batch.put(key_of(number), vec![b'.'; 60]);
+        let written = db.write(batch);
+        acknowledged.extend(written.is_ok().then_some(number));
+        let flushed = if number % 5 == 3 { db.flush() } else { Ok(()) };
+        let stepped = if number % 4 == 2 { db.step() } else { Ok(true) };
+        if !failed && (written.is_err() || flushed.is_err() || stepped.is_err()) {
+            failed = true;
+            disk.fail_at(second, Fault::Io);
+        }
+        if failed {
+            check(&acknowledged);
+        }
+    }
+    acknowledged
+}
+
+/// Which batches are there. Panics if one is there in half.
+fn found(db: &Db) -> Vec<u32> {
+    let value = |key: &str| db.get(key).expect("gets").map(|value| value.to_vec());
+    assert_eq!(value("left"), value("right"), "half a batch");
+    (0..100).filter(|&number| db.get(key_of(number)).expect("gets").is_some()).collect()
+}
+
+/// Opens the disk after a crash. Panics if it does not open.
+fn open_crashed(disk: &Memory, options: &Options, case: &str) -> Db {
+    open(disk, options).unwrap_or_else(|error| panic!("{case}: {error}"))
+}
+
+#[test]
+fn two_faults_and_a_crash_lose_nothing_that_was_acknowledged() {
+    let options = options(Sync::Always);
+    for first in 0..60 {
+        for second in 0..7 {
+            let disk = Memory::new();
+            let db = open(&disk, &options).expect("opens");
+            disk.fail_at(first, Fault::Io);
+            let mut seed = first * 7 + second;
+            history(&disk, &db, 0..16, second, &mut |acknowledged| {
+                seed += 1000;
+                let case = format!("faults {first} and {second}, crash {seed}");
+                for disk in [disk.crash_hard(), disk.crash(seed)] {
+                    let db = open_crashed(&disk, &options, &case);
+                    let found = found(&db);
+                    let lost = acknowledged.iter().find(|number| !found.contains(number));
+                    assert_eq!(lost, None, "{case}: an acknowledged write is lost");
+                    db.put("more", "x").expect("writing goes on");
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn two_faults_and_a_crash_without_sync_lose_a_suffix() {
+    let options = options(Sync::Never);
+    for first in 0..40 {
+        for second in 0..7 {
+            let disk = Memory::new();
+            let db = open(&disk, &options).expect("opens");
+            disk.fail_at(first, Fault::Io);
+            let mut seed = first * 7 + second;
+            history(&disk, &db, 0..16, second, &mut |acknowledged| {
+                seed += 1000;
+                let case = format!("faults {first} and {second}, crash {seed}");
+                let db = open_crashed(&disk.crash(seed), &options, &case);
+                let found = found(&db);
+                let there = |number: &&u32| found.contains(*number);
+                let kept = acknowledged.iter().take_while(there).count();
+                let later = acknowledged[kept..].iter().find(there);
+                assert_eq!(later, None, "{case}: a write in the middle is lost");
+            });
+        }
+    }
+}
+
+#[test]
+fn a_log_goes_on_only_where_no_other_follows_it() {
+    for n in 0..12 {
+        let disk = Memory::new();
+        let big = Options { write_buffer_bytes: 1 << 20, ..options(Sync::Always) };
+        let db = open(&disk, &big).expect("opens");
+        db.put("before", "1").expect("puts");
+        disk.fail_at(n, Fault::Io);
+        let flushed = db.flush().is_ok();
+        disk.fail_at(1 << 40, Fault::Io);
+        // The next log may be there already, and say how long this one is.
+        db.put("after", "2").expect("puts");
+        drop(db);
+        for disk in [disk.crash_hard(), disk] {
+            let db = open(&disk, &big).expect("opens");
+            for key in ["before", "after"] {
+                assert!(db.get(key).expect("gets").is_some(), "{key} lost, {n}, {flushed}");
+            }
+        }
+    }
+}

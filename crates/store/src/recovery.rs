@@ -49,8 +49,6 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Co
     let next_file = names.iter().filter_map(|name| file_number(name)).map(|number| number + 1);
     let next_file = next_file.max().unwrap_or(0).max(layout.next_file).max(1);
     let shelf = Shelf::new(Arc::clone(&env.storage), dir, options, next_file);
-    remove_orphans(storage, dir, &names, &layout);
-
     let (tables, damaged_filters) = open_tables(&shelf, &layout)?;
     let mut logs = replay_logs(storage, dir, &names, &layout, options)?;
     let last = logs.iter().map(|log| log.last).max().unwrap_or_default();
@@ -74,6 +72,9 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Co
     let start = Instant::now();
     let guard = rebuild_guard(options, &version)?;
     let version = Version { guard, ..version };
+    // Not earlier: a manifest that has lost an edit to damage makes a table look like an orphan, and
+    // then something above is missing.
+    remove_orphans(storage, dir, &names, &version.layout);
     let core = Core {
         shelf,
         env,

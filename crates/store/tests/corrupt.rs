@@ -244,3 +244,18 @@ fn a_log_that_is_cut_to_nothing_is_missed_by_the_one_that_follows_it() {
         }
     }
 }
+
+#[test]
+fn a_store_that_does_not_open_keeps_its_files() {
+    let (pristine, _) = small_store(GuardKind::Grf);
+    let path = Path::new(DIR).join("MANIFEST");
+    let len = pristine.file(&path).expect("is there").len() as u64;
+    // The last edit looks torn: its table is in no layout, but neither are its entries elsewhere.
+    let disk = copy(&pristine);
+    disk.flip_bit(&path, len - 1, 0);
+    let before = disk.list(Path::new(DIR)).expect("lists");
+    let error = open(&disk, GuardKind::Grf).expect_err("the log before the log is missing");
+    assert!(error.to_string().contains(".wal"), "{error}");
+    let after = disk.list(Path::new(DIR)).expect("lists");
+    assert_eq!(before, after, "files are gone");
+}

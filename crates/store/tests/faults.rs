@@ -6,9 +6,13 @@
 //! Invariant: a batch that gave an error is there as a whole or not at all; no error unmakes another.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
-use trommel::{Background, Batch, Db, Environment, Fault, Memory, Options, Sync};
+use trommel::{
+    Background, Batch, Db, Environment, Fault, Memory, Options, PausePoint, Pauses, Storage, Sync,
+};
 
 const DIR: &str = "db";
 
@@ -141,4 +145,126 @@ fn a_log_goes_on_only_where_no_other_follows_it() {
             }
         }
     }
+}
+
+type Home = Arc<OnceLock<std::sync::Weak<Db>>>;
+
+/// A store whose threads come to `hook`, which is given the store.
+fn open_hooked(
+    disk: &Memory,
+    options: Options,
+    hook: impl Fn(&Db, PausePoint) + Send + std::marker::Sync + 'static,
+) -> Arc<Db> {
+    let home = Home::default();
+    let found = Arc::clone(&home);
+    let pauses = Pauses::new(move |point| {
+        if let Some(db) = found.get().and_then(std::sync::Weak::upgrade) {
+            hook(&db, point);
+        }
+    });
+    let storage = Arc::new(disk.clone());
+    let environment = Environment { storage, pauses, ..Environment::default() };
+    let db = Db::open_with(Path::new(DIR), options, environment).expect("opens");
+    let db = Arc::new(db);
+    home.set(Arc::downgrade(&db)).expect("set once");
+    db
+}
+
+fn threaded() -> Options {
+    Options { background: Background::Threads(1), ..options(Sync::Never) }
+}
+
+#[test]
+fn everything_may_be_gone_when_everything_is_to_be_merged() {
+    let disk = Memory::new();
+    let asked = AtomicBool::new(false);
+    let db = open_hooked(&disk, options(Sync::Never), move |db, point| {
+        if point == PausePoint::MergePrepared && !asked.swap(true, Ordering::SeqCst) {
+            db.compact().expect("someone else is at it");
+        }
+    });
+    db.put("a", "1").expect("puts");
+    db.flush().expect("flushes");
+    db.delete("a").expect("deletes");
+    db.compact().expect("compacts");
+    db.settle().expect("there is nothing left to merge");
+    assert_eq!(db.range::<&str>(..).count(), 0);
+    db.put("b", "2").expect("puts");
+    db.compact().expect("compacts");
+    assert_eq!(db.get("b").expect("gets").as_deref(), Some(&b"2"[..]));
+}
+
+#[test]
+fn a_merge_that_failed_once_can_be_asked_for_again() {
+    for n in 0..14 {
+        let disk = Memory::new();
+        let db = open(&disk, &threaded()).expect("opens");
+        db.put("a", "1").expect("puts");
+        db.compact().expect("compacts");
+        disk.fail_at(n, Fault::Io);
+        let first = db.compact();
+        disk.fail_at(1 << 40, Fault::Io);
+        db.compact().unwrap_or_else(|error| panic!("fault {n}, {first:?}, then {error}"));
+        db.settle().expect("all is well again");
+        assert_eq!(db.stats().failure, None, "fault {n}");
+    }
+}
+
+#[test]
+fn a_flush_waits_for_what_was_written_before_it_only() {
+    const ENOUGH: usize = 300;
+    let disk = Memory::new();
+    let flushes = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&flushes);
+    // Each flush finds another full memtable behind it.
+    let db = open_hooked(&disk, threaded(), move |db, point| {
+        if point == PausePoint::FlushPrepared && count.fetch_add(1, Ordering::SeqCst) < ENOUGH {
+            db.put("more", vec![b'.'; 2000]).expect("puts");
+        }
+    });
+    for key in ["a", "b"] {
+        db.put(key, vec![b'.'; 2000]).expect("puts");
+    }
+    db.flush().expect("flushes");
+    let seen = flushes.load(Ordering::SeqCst);
+    assert!(seen < ENOUGH, "it waited for {seen} flushes");
+}
+
+#[test]
+fn two_lanes_that_fail_do_not_wake_each_other() {
+    let disk = Memory::new();
+    let (full, hand) = (Arc::new(AtomicBool::new(false)), disk.clone());
+    let (armed, is_full) = (AtomicBool::new(false), Arc::clone(&full));
+    let db = open_hooked(&disk, threaded(), move |db, point| {
+        if point == PausePoint::MergePrepared && !armed.swap(true, Ordering::SeqCst) {
+            for _ in 0..2 {
+                db.put("more", vec![b'.'; 2000]).expect("puts");
+            }
+            while !is_full.load(Ordering::SeqCst) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        let once = armed.load(Ordering::SeqCst) && !is_full.load(Ordering::SeqCst);
+        if point == PausePoint::FlushPrepared && once {
+            hand.no_space(true);
+            is_full.store(true, Ordering::SeqCst);
+        }
+    });
+    for key in ["a", "b"] {
+        db.put(key, "1").expect("puts");
+        db.flush().expect("flushes");
+    }
+    while !full.load(Ordering::SeqCst) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let before = disk.operations();
+    std::thread::sleep(Duration::from_millis(600));
+    let tried = disk.operations() - before;
+    assert!(tried < 400, "{tried} operations on a full disk in half a second");
+    disk.no_space(false);
+    db.settle().expect("space has come back");
+    let tables = disk.list(Path::new(DIR)).expect("lists");
+    let tables = tables.iter().filter(|name| name.ends_with(".table")).count();
+    assert!(tables < 10, "{tables} tables are left of failed flushes and merges");
+    assert_eq!(db.verify().expect("verifies").damage, [""; 0]);
 }

@@ -18,7 +18,7 @@ use crate::entry::Sequence;
 use crate::environment::Environment;
 use crate::error::{Error, Result};
 use crate::guard::Guard;
-use crate::layout::Layout;
+use crate::layout::{Layout, NUMBER_MAX};
 use crate::manifest::{MANIFEST_NAME, MANIFEST_NEW_NAME, Manifest};
 use crate::memtable::Memtable;
 use crate::merging::rebuild_guard;
@@ -123,7 +123,7 @@ fn take_folder(storage: &dyn Storage, dir: &Path, create: bool) -> Result<Box<dy
 fn file_number(name: &str) -> Option<u64> {
     let (number, kind) = name.split_once('.')?;
     matches!(kind, "table" | "wal" | "wal.new").then_some(())?;
-    number.parse().ok()
+    number.parse().ok().filter(|&number| number <= NUMBER_MAX)
 }
 
 /// Removes what a crash or a reader of the last session has left: it is in no layout.
@@ -172,9 +172,8 @@ fn open_tables(shelf: &Shelf, layout: &Layout) -> Result<OpenTables> {
 }
 
 fn check_bounds(table: &Table, record: &crate::layout::TableRecord) -> Result<()> {
-    let (from, to) = (&record.from[..], record.to.strip_suffix(&[0]).unwrap_or(&record.to));
-    let same = table.first_key() == from
-        && table.last_key() == to
+    let same = table.first_key() == record.from
+        && record.to.strip_suffix(&[0]) == Some(table.last_key())
         && table.entry_count() == record.entries;
     let what = "its keys are not those that the manifest names: another store's table?";
     if same { Ok(()) } else { Err(Error::corrupt(table.path(), 0, what)) }
@@ -251,6 +250,10 @@ fn replay_log(
     valid: Option<u64>,
 ) -> Result<()> {
     wal::replay(storage, dir, log.number, valid, &mut |batch| {
+        if batch.first <= log.last {
+            let what = "a group of writes that is older than the one before it";
+            return Err(Error::corrupt(dir.join(wal_name(log.number)), 0, what));
+        }
         for entry in &batch.entries {
             log.memtable.insert(entry.key, entry.sequence, entry.kind, entry.value);
             log.first = log.first.min(entry.sequence);
@@ -270,4 +273,36 @@ fn seal_logs(logs: &[Replayed], mut next: FlushNumber) -> (Vec<Arc<Sealed>>, Flu
         next = next.next();
     }
     (sealed, next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entry::Kind;
+    use crate::memory::Memory;
+    use crate::wal::Wal;
+
+    #[test]
+    fn a_log_that_repeats_itself_is_damaged() {
+        let (disk, dir) = (Memory::new(), Path::new("db"));
+        let options = Options::default();
+        disk.create_dir(dir).expect("makes the folder");
+        let none = Predecessor { wal: 0, valid_bytes: 0 };
+        let mut log = Wal::create(&disk, dir, 7, none).expect("creates");
+        for (first, goes_on) in [(5, true), (6, true), (6, false)] {
+            let entry = (Kind::Put, &b"key"[..], &b"value"[..]);
+            log.append(Sequence(first), 1, std::iter::once(entry)).expect("appends");
+            let names = disk.list(dir).expect("lists");
+            let read = replay_logs(&disk, dir, &names, &Layout::default(), &options);
+            assert_eq!(read.is_ok(), goes_on, "after {first}");
+        }
+    }
+
+    #[test]
+    fn numbers_of_files_are_small() {
+        assert_eq!(file_number("000012.table"), Some(12));
+        assert_eq!(file_number("000012.wal.new"), Some(12));
+        assert_eq!(file_number(&format!("{}.table", u64::MAX)), None);
+        assert_eq!(file_number("12.txt"), None);
+    }
 }

@@ -18,6 +18,7 @@ use trommel_filters::{Corrupt, Reader, Writer};
 use crate::cursor::Cursor;
 use crate::entry::{Entry, KEY_BYTES_MAX, Kind, Sequence, VALUE_BYTES_MAX};
 use crate::error::{Error, Result};
+use crate::layout::NUMBER_MAX;
 use crate::memtable::Memtable;
 use crate::record::{self, RecordWriter, Tail};
 use crate::storage::Storage;
@@ -259,7 +260,7 @@ impl<'a> WalBatch<'a> {
         let first = input.varint()?;
         let count = input.varint()?;
         // An entry takes two bytes at least: a count beyond that is a lie, and buys no memory.
-        if count > input.left() as u64 / 2 || first.checked_add(count).is_none() {
+        if count > input.left() as u64 / 2 || first > NUMBER_MAX {
             return Err(input.corrupt("more entries than there can be"));
         }
         let mut entries = Vec::with_capacity(count as usize);

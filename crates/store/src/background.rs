@@ -68,7 +68,8 @@ impl Core {
             Kind::Flush => {
                 let Some(mut task) = self.take_flush() else { return Ok(false) };
                 let done = task.step(self);
-                lock(&self.work).flush.put_back(task, &done);
+                // What it has written is not lost by a failure.
+                lock(&self.work).flush.put_back(Some(task), &done);
                 if matches!(done, Ok(true)) {
                     self.counters.flushes.fetch_add(1, Ordering::Relaxed);
                 }
@@ -77,7 +78,8 @@ impl Core {
             Kind::Merge => {
                 let Some(mut task) = self.take_merge()? else { return Ok(false) };
                 let done = task.step(self);
-                lock(&self.work).merge.put_back(task, &done);
+                let unfinished = matches!(done, Ok(false)).then_some(task);
+                lock(&self.work).merge.put_back(unfinished, &done);
                 if matches!(done, Ok(true)) {
                     self.counters.merges.fetch_add(1, Ordering::Relaxed);
                 }
@@ -300,13 +302,13 @@ impl Work {
 }
 
 impl<T> Lane<T> {
-    /// After a step: a task that is not done goes on, one that failed begins anew.
-    fn put_back(&mut self, task: T, done: &Result<bool>) {
+    /// After a step: a task that is not done goes on, if there is one.
+    fn put_back(&mut self, task: Option<T>, done: &Result<bool>) {
         self.busy = false;
         match done {
             Ok(true) => self.failure = None,
-            Ok(false) => self.task = Some(task),
-            Err(error) => self.failure = Some(error.to_string()),
+            Ok(false) => self.task = task,
+            Err(error) => (self.task, self.failure) = (task, Some(error.to_string())),
         }
     }
 }

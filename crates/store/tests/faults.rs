@@ -268,3 +268,23 @@ fn two_lanes_that_fail_do_not_wake_each_other() {
     assert!(tables < 10, "{tables} tables are left of failed flushes and merges");
     assert_eq!(db.verify().expect("verifies").damage, [""; 0]);
 }
+
+#[test]
+fn a_flush_that_cannot_be_installed_writes_its_table_once() {
+    let disk = Memory::new();
+    let hand = disk.clone();
+    let db = open_hooked(&disk, options(Sync::Never), move |_, point| {
+        if point == PausePoint::FlushPrepared {
+            hand.no_space(true);
+        }
+    });
+    db.put("a", "1").expect("puts");
+    for _ in 0..5 {
+        db.flush().expect_err("the manifest does not fit");
+        disk.no_space(false);
+        let names = disk.list(Path::new(DIR)).expect("lists");
+        let tables = names.iter().filter(|name| name.ends_with(".table")).count();
+        assert_eq!(tables, 1, "{names:?}");
+    }
+    assert_eq!(db.get("a").expect("gets").as_deref(), Some(&b"1"[..]));
+}

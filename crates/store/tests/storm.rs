@@ -45,7 +45,9 @@ fn key(writer: usize, number: u32) -> Vec<u8> {
         1 => key.extend(number.to_be_bytes()),
         _ => {
             key.push(0xff);
-            key.extend(std::iter::repeat_n(b'k', 700 * number as usize));
+            // The last one is as long as a key may be.
+            let len = if number == 11 { 64 << 10 } else { 700 * number as usize };
+            key.resize(len.max(key.len()), b'k');
         }
     }
     key

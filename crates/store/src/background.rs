@@ -5,7 +5,7 @@
 //! Invariants: one flush and one merge run at a time, and a flush never waits for a merge. A failed
 //! flush keeps its number and holds later ones back until it is tried again (ordering rule 1).
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::compaction::{MergeJob, merge_all, pick};
 use crate::core::Core;
@@ -68,7 +68,8 @@ impl Core {
             Kind::Flush => {
                 let Some(mut task) = self.take_flush() else { return Ok(false) };
                 let done = task.step(self);
-                lock(&self.work).flush.put_back(task, &done);
+                // What it has written is not lost by a failure.
+                lock(&self.work).flush.put_back(Some(task), &done);
                 if matches!(done, Ok(true)) {
                     self.counters.flushes.fetch_add(1, Ordering::Relaxed);
                 }
@@ -77,7 +78,8 @@ impl Core {
             Kind::Merge => {
                 let Some(mut task) = self.take_merge()? else { return Ok(false) };
                 let done = task.step(self);
-                lock(&self.work).merge.put_back(task, &done);
+                let unfinished = matches!(done, Ok(false)).then_some(task);
+                lock(&self.work).merge.put_back(unfinished, &done);
                 if matches!(done, Ok(true)) {
                     self.counters.merges.fetch_add(1, Ordering::Relaxed);
                 }
@@ -115,12 +117,14 @@ impl Core {
         MergeTask::new(self, job).map(Some).inspect_err(|error| {
             let mut work = lock(&self.work);
             (work.merge.busy, work.merge.failure) = (false, Some(error.to_string()));
+            self.work_changed.notify_all();
         })
     }
 
     fn next_merge(&self, work: &Work) -> Option<MergeJob> {
         let layout = Arc::clone(&self.current.pin().layout);
-        if work.merge_everything {
+        // Everything may have been deleted since someone asked.
+        if work.merge_everything && !layout.runs.is_empty() {
             return Some(merge_all(&layout));
         }
         pick(&layout, self.shelf.options.size_ratio)
@@ -146,8 +150,15 @@ impl Core {
             return Ok(());
         }
         let start = self.env.clock.now();
+        self.wait_while(crowded)?;
+        self.counters.stalled(self.env.clock.now().saturating_sub(start));
+        Ok(())
+    }
+
+    /// Waits while flushes have not done enough. An error if they have failed.
+    fn wait_while(&self, unflushed: impl Fn() -> bool) -> Result<()> {
         let mut work = lock(&self.work);
-        while crowded() {
+        while unflushed() {
             if let Some(cause) = &work.flush.failure {
                 return Err(Error::Stopped { cause: cause.clone() });
             }
@@ -156,12 +167,10 @@ impl Core {
             }
             work = wait(&self.work_changed, work);
         }
-        drop(work);
-        self.counters.stalled(self.env.clock.now().saturating_sub(start));
         Ok(())
     }
 
-    /// Has all sealed memtables flushed: by the threads, or here.
+    /// Has the memtables flushed that are sealed by now: by the threads, or here.
     pub(crate) fn flush_sealed(&self) -> Result<()> {
         match self.shelf.options.background {
             Background::Stepped => {
@@ -169,9 +178,12 @@ impl Core {
                 Ok(())
             }
             Background::Threads(_) => {
+                // Others may be sealed all the time: it waits for these only.
+                let newest = self.current.pin().sealed.first().map(|sealed| sealed.flush);
                 lock(&self.work).flush.failure = None;
                 self.work_changed.notify_all();
-                self.wait_for_flushes(1)
+                let oldest = || self.current.pin().sealed.last().map(|sealed| sealed.flush);
+                self.wait_while(|| oldest().is_some() && oldest() <= newest)
             }
         }
     }
@@ -183,7 +195,14 @@ impl Core {
                 while self.step()? {}
                 Ok(())
             }
-            Background::Threads(_) => self.wait_until_idle(),
+            Background::Threads(_) => {
+                // What failed before is tried again, and may succeed now.
+                let mut work = lock(&self.work);
+                (work.flush.failure, work.merge.failure) = (None, None);
+                drop(work);
+                self.work_changed.notify_all();
+                self.wait_until_idle()
+            }
         }
     }
 
@@ -210,7 +229,11 @@ impl Core {
         (work.merge_everything, work.merge.failure) = (true, None);
         drop(work);
         self.work_changed.notify_all();
-        self.settle()
+        match self.shelf.options.background {
+            Background::Stepped => self.settle(),
+            // Not `settle`: it would forget that this merge has failed.
+            Background::Threads(_) => self.wait_until_idle(),
+        }
     }
 
     /// What stops flushes or merges, if something does.
@@ -233,16 +256,24 @@ impl Core {
                 Ok(true) => retry = RETRY_FIRST,
                 Ok(false) => self.sleep_until_due(kind),
                 Err(_) => {
-                    let work = lock(&self.work);
-                    if !work.stopping {
-                        drop(wait_for(&self.work_changed, work, retry));
-                    }
+                    self.sleep_after_failure(kind, retry);
                     retry = (retry * 2).min(RETRY_LONGEST);
                 }
             }
             if lock(&self.work).stopping {
                 return;
             }
+        }
+    }
+
+    /// Sleeps for a time, or until someone has forgiven the failure to have it tried again. Other
+    /// work that comes and goes does not count: two failing lanes would wake each other for ever.
+    fn sleep_after_failure(&self, kind: Kind, time: Duration) {
+        let start = Instant::now();
+        let mut work = lock(&self.work);
+        while !work.stopping && work.has_failed(kind) {
+            let Some(left) = time.checked_sub(start.elapsed()) else { return };
+            work = wait_for(&self.work_changed, work, left);
         }
     }
 
@@ -261,14 +292,23 @@ impl Core {
     }
 }
 
+impl Work {
+    fn has_failed(&self, kind: Kind) -> bool {
+        match kind {
+            Kind::Flush => self.flush.failure.is_some(),
+            Kind::Merge => self.merge.failure.is_some(),
+        }
+    }
+}
+
 impl<T> Lane<T> {
-    /// After a step: a task that is not done goes on, one that failed begins anew.
-    fn put_back(&mut self, task: T, done: &Result<bool>) {
+    /// After a step: a task that is not done goes on, if there is one.
+    fn put_back(&mut self, task: Option<T>, done: &Result<bool>) {
         self.busy = false;
         match done {
             Ok(true) => self.failure = None,
-            Ok(false) => self.task = Some(task),
-            Err(error) => self.failure = Some(error.to_string()),
+            Ok(false) => self.task = task,
+            Err(error) => (self.task, self.failure) = (task, Some(error.to_string())),
         }
     }
 }

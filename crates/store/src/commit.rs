@@ -64,6 +64,9 @@ struct Writer {
     log: Log,
     /// After a failed append or sync the log's end is unknown: no more is written to it.
     wal_failed: bool,
+    /// Entries of a log that failed are in memory only. The next log takes none before they are in
+    /// tables: a crash could otherwise lose them and keep later ones.
+    owes_flush: bool,
     next: Sequence,
     synced_at: Duration,
     unsynced: bool,
@@ -76,6 +79,7 @@ impl Commit {
         let writer = Writer {
             log,
             wal_failed: false,
+            owes_flush: false,
             next,
             synced_at: Duration::ZERO,
             unsynced: false,
@@ -148,7 +152,7 @@ impl Commit {
     /// Makes all writes so far durable: in the log, or if that has failed, in tables.
     pub(crate) fn make_durable(&self, core: &Core) -> Result<()> {
         let mut writer = lock(&self.writer);
-        if writer.wal_failed {
+        if writer.wal_failed || writer.owes_flush {
             return writer.leave_failed_log(core);
         }
         if !core.current.pin().active.memtable.is_empty() {
@@ -241,7 +245,7 @@ impl Writer {
 
     /// Seals a full memtable, and holds writers back while flushes or merges lag behind.
     fn make_room(&mut self, core: &Core, bytes: usize) -> Result<()> {
-        if self.wal_failed {
+        if self.wal_failed || self.owes_flush {
             self.leave_failed_log(core)?;
         }
         let full = core.current.pin().active.memtable.size_bytes();
@@ -255,15 +259,21 @@ impl Writer {
         Ok(())
     }
 
-    /// Moves from a log whose end is unknown to a new one. Entries of the old one must be in tables
-    /// first: a crash could otherwise lose some of them and keep later ones.
+    /// Moves from a log whose end is unknown to a new one, and has the old one's entries flushed. After
+    /// an error the next write tries again what is left to do.
     fn leave_failed_log(&mut self, core: &Core) -> Result<()> {
-        if core.current.pin().active.memtable.is_empty() {
-            self.replace_log(core)?;
-        } else {
-            self.seal_onto_new_log(core)?;
+        if self.wal_failed {
+            let is_empty = core.current.pin().active.memtable.is_empty();
+            self.owes_flush |= !is_empty;
+            if is_empty { self.replace_log(core)? } else { self.seal_onto_new_log(core)? }
         }
-        core.flush_sealed()
+        core.flush_sealed()?;
+        if self.owes_flush && !core.current.pin().sealed.is_empty() {
+            let cause = "a flush that must come before the next write is under way elsewhere";
+            return Err(Error::Stopped { cause: cause.into() });
+        }
+        self.owes_flush = false;
+        Ok(())
     }
 
     fn seal(&mut self, core: &Core) -> Result<()> {
@@ -307,7 +317,9 @@ impl Writer {
         let number = shelf.new_file();
         let old = self.open_log(core)?;
         let before = Predecessor { wal: old.number(), valid_bytes: old.valid_bytes() };
-        let wal = Wal::create(&*shelf.storage, &shelf.dir, number, before)?;
+        let created = Wal::create(&*shelf.storage, &shelf.dir, number, before);
+        // The new log may be there all the same, and it says how long the old one is: that must stay so.
+        let wal = self.note_failure(created)?;
         let memtable = Arc::new(Memtable::new(shelf.options.write_buffer_bytes));
         Ok((wal, Active { memtable, wal: number, first: self.next }))
     }

@@ -42,8 +42,12 @@ impl FlushTask {
                 Ok(false)
             }
             Some(output) => {
-                install(core, &self.sealed, output)?;
-                Ok(true)
+                let installed = install(core, &self.sealed, &output);
+                if installed.is_err() {
+                    // The table is good, and the manifest may name it: it is not written again.
+                    self.written = Some(output);
+                }
+                installed.map(|()| true)
             }
         }
     }
@@ -65,7 +69,7 @@ fn write_run(core: &Core, memtable: &Arc<Memtable>) -> Result<RunOutput> {
     Ok(output)
 }
 
-fn install(core: &Core, sealed: &Sealed, output: RunOutput) -> Result<()> {
+fn install(core: &Core, sealed: &Sealed, output: &RunOutput) -> Result<()> {
     loop {
         let prepared_for = core.current.hold();
         let guard = prepare_guard(core, &prepared_for, sealed)?;
@@ -75,7 +79,7 @@ fn install(core: &Core, sealed: &Sealed, output: RunOutput) -> Result<()> {
         if !same_part(&now, &prepared_for) || now.runs.is_empty() != prepared_for.runs.is_empty() {
             continue;
         }
-        let edit = edit(core, &now, sealed, &output);
+        let edit = edit(core, &now, sealed, output);
         return installer.install(core, &edit, &output.opened, guard);
     }
 }

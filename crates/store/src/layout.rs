@@ -14,6 +14,10 @@ use trommel_filters::{FlushNumber, Span};
 
 use crate::entry::Sequence;
 
+/// The largest number of a file, flush or write that is believed: far beyond all that a store can
+/// reach, and far below what its encodings hold.
+pub(crate) const NUMBER_MAX: u64 = 1 << 60;
+
 /// One table as the manifest knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TableRecord {
@@ -127,6 +131,33 @@ impl Layout {
         next.next_flush = edit.next_flush.unwrap_or(next.next_flush);
         next.last_sequence = edit.last_sequence.unwrap_or(next.last_sequence);
         Ok(next)
+    }
+
+    /// What a layout from disk must obey, or its store could not go on: numbers that leave room for
+    /// more of their kind, and newer runs above older ones.
+    pub(crate) fn check(&self) -> Result<(), &'static str> {
+        let numbers = [self.next_file, self.next_flush.0, self.last_sequence.0, self.live_wal];
+        if numbers.into_iter().any(|number| number > NUMBER_MAX) {
+            return Err("a number beyond all that a store gives");
+        }
+        if self.live_wal > self.next_file {
+            return Err("a log that was never made");
+        }
+        let tables = || self.runs.iter().flat_map(|run| &run.tables);
+        if tables().any(|table| table.file >= self.next_file) {
+            return Err("a table that was never made");
+        }
+        if tables().any(|table| table.span.hi() > self.next_flush) {
+            return Err("a flush that never was");
+        }
+        if self.flushes.iter().any(|record| record.flush >= self.next_flush) {
+            return Err("a record of a flush that never was");
+        }
+        let out_of_order = |pair: &[RunRecord]| pair[0].level > pair[1].level;
+        if self.runs.windows(2).any(out_of_order) {
+            return Err("a newer run below an older one");
+        }
+        Ok(())
     }
 
     /// Takes tables out; gives the place of the newest run that lost one, which new runs take.

@@ -71,6 +71,7 @@ impl Manifest {
             let what = "the first edit is missing; it is written before the file gets its name";
             return Err(Error::corrupt(path, HEADER_BYTES as u64, what));
         }
+        layout.check().map_err(|wrong| Error::corrupt(&path, HEADER_BYTES as u64, wrong))?;
         Ok(Some(layout))
     }
 
@@ -251,5 +252,43 @@ mod tests {
             2, 7, 6, 1, 2, 4, 0, 2, 100, 1, b'a', 1, b'z', // added
         ];
         assert_eq!(encode(&edit), expected);
+    }
+
+    /// What reading a manifest with these edits gives.
+    fn read_back(edits: &[Edit]) -> Result<Option<Layout>> {
+        let (disk, dir) = (crate::memory::Memory::new(), Path::new("db"));
+        disk.create_dir(dir).expect("makes the folder");
+        let path = dir.join(MANIFEST_NAME);
+        let mut writer = RecordWriter::create(&disk, path, SALT, &header()).expect("creates");
+        edits.iter().for_each(|edit| writer.append(&encode(edit)).expect("appends"));
+        Manifest::read(&disk, dir)
+    }
+
+    #[test]
+    fn absurd_edits_are_damage_and_no_panic() {
+        let base = Edit {
+            added: vec![table(7, 7, 1, 0, 9)],
+            next_file: Some(20),
+            next_flush: Some(FlushNumber(9)),
+            ..Edit::default()
+        };
+        assert!(read_back(std::slice::from_ref(&base)).is_ok());
+        let absurd = [
+            Edit { next_file: Some(u64::MAX), ..Edit::default() },
+            Edit { next_file: Some(7), ..Edit::default() },
+            Edit { next_flush: Some(FlushNumber(u64::MAX)), ..Edit::default() },
+            Edit { next_flush: Some(FlushNumber(8)), ..Edit::default() },
+            Edit { last_sequence: Some(Sequence(u64::MAX)), ..Edit::default() },
+            Edit { live_wal: Some(21), ..Edit::default() },
+            Edit { added: vec![table(8, 8, 2, 9, u64::MAX)], ..Edit::default() },
+            // A newer run in a lower level than an older one, and tables of a run that overlap.
+            Edit { added: vec![table(8, 8, 2, 8, 9)], ..Edit::default() },
+            Edit { added: vec![table(8, 7, 1, 0, 9)], ..Edit::default() },
+            Edit { removed: vec![99], ..Edit::default() },
+        ];
+        for edit in absurd {
+            let read = read_back(&[base.clone(), edit.clone()]);
+            assert!(matches!(read, Err(Error::Corrupt { .. })), "{edit:?}: {read:?}");
+        }
     }
 }

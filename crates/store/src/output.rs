@@ -80,6 +80,8 @@ pub(crate) struct RunWriter<'a> {
 pub(crate) struct RunWriterState {
     open: Option<(u64, TableWriter)>,
     done: Vec<(u64, TableSummary)>,
+    /// All files that were begun.
+    files: Vec<u64>,
     last_key: Vec<u8>,
 }
 
@@ -95,8 +97,8 @@ impl<'a> RunWriter<'a> {
     }
 
     /// Puts the writer aside until the next step.
-    pub(crate) fn pause(self) -> RunWriterState {
-        self.state
+    pub(crate) fn pause(mut self) -> RunWriterState {
+        std::mem::take(&mut self.state)
     }
 
     /// Adds an entry. A user key's entries never cross a table.
@@ -110,6 +112,7 @@ impl<'a> RunWriter<'a> {
         }
         if state.open.is_none() {
             let file = self.shelf.new_file();
+            state.files.push(file);
             let (path, options) = (self.shelf.table_path(file), self.shelf.table_options());
             state.open = Some((file, TableWriter::create(&*self.shelf.storage, path, &options)?));
         }
@@ -125,14 +128,25 @@ impl<'a> RunWriter<'a> {
     /// Syncs the tables and their names, and opens them.
     pub(crate) fn finish(mut self) -> Result<RunOutput> {
         finish_table(&mut self.state)?;
-        let tables = self.state.done;
+        let tables = std::mem::take(&mut self.state.done);
         if !tables.is_empty() {
             let dir = &self.shelf.dir;
             self.shelf.storage.sync_dir(dir).map_err(crate::error::Error::io(dir))?;
         }
         let open = |(file, _): &(u64, TableSummary)| Ok((*file, self.shelf.open_table(*file)?));
         let opened = tables.iter().map(open).collect::<Result<_>>()?;
+        self.state.files.clear();
         Ok(RunOutput { tables, opened })
+    }
+}
+
+impl Drop for RunWriter<'_> {
+    /// A run that failed half-way leaves no files: retries on a full disk would make it fuller.
+    fn drop(&mut self) {
+        for &file in &self.state.files {
+            // What stays is removed when the store is opened.
+            let _ = self.shelf.storage.remove(&self.shelf.table_path(file));
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use crate::entry::Sequence;
 use crate::environment::Environment;
 use crate::error::{Error, Result};
 use crate::guard::Guard;
-use crate::layout::Layout;
+use crate::layout::{Layout, NUMBER_MAX};
 use crate::manifest::{MANIFEST_NAME, MANIFEST_NEW_NAME, Manifest};
 use crate::memtable::Memtable;
 use crate::merging::rebuild_guard;
@@ -49,8 +49,6 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Co
     let next_file = names.iter().filter_map(|name| file_number(name)).map(|number| number + 1);
     let next_file = next_file.max().unwrap_or(0).max(layout.next_file).max(1);
     let shelf = Shelf::new(Arc::clone(&env.storage), dir, options, next_file);
-    remove_orphans(storage, dir, &names, &layout);
-
     let (tables, damaged_filters) = open_tables(&shelf, &layout)?;
     let mut logs = replay_logs(storage, dir, &names, &layout, options)?;
     let last = logs.iter().map(|log| log.last).max().unwrap_or_default();
@@ -74,6 +72,9 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Co
     let start = Instant::now();
     let guard = rebuild_guard(options, &version)?;
     let version = Version { guard, ..version };
+    // Not earlier: a manifest that has lost an edit to damage makes a table look like an orphan, and
+    // then something above is missing.
+    remove_orphans(storage, dir, &names, &version.layout);
     let core = Core {
         shelf,
         env,
@@ -122,7 +123,7 @@ fn take_folder(storage: &dyn Storage, dir: &Path, create: bool) -> Result<Box<dy
 fn file_number(name: &str) -> Option<u64> {
     let (number, kind) = name.split_once('.')?;
     matches!(kind, "table" | "wal" | "wal.new").then_some(())?;
-    number.parse().ok()
+    number.parse().ok().filter(|&number| number <= NUMBER_MAX)
 }
 
 /// Removes what a crash or a reader of the last session has left: it is in no layout.
@@ -171,9 +172,8 @@ fn open_tables(shelf: &Shelf, layout: &Layout) -> Result<OpenTables> {
 }
 
 fn check_bounds(table: &Table, record: &crate::layout::TableRecord) -> Result<()> {
-    let (from, to) = (&record.from[..], record.to.strip_suffix(&[0]).unwrap_or(&record.to));
-    let same = table.first_key() == from
-        && table.last_key() == to
+    let same = table.first_key() == record.from
+        && record.to.strip_suffix(&[0]) == Some(table.last_key())
         && table.entry_count() == record.entries;
     let what = "its keys are not those that the manifest names: another store's table?";
     if same { Ok(()) } else { Err(Error::corrupt(table.path(), 0, what)) }
@@ -215,7 +215,7 @@ fn replay_logs(
     let mut logs: Vec<Replayed> = Vec::new();
     for &number in &numbers {
         if let Some(before) = wal::predecessor(storage, dir, number)? {
-            check_no_gap(dir, &numbers, number, before, layout)?;
+            check_no_gap(dir, &logs, number, before, layout)?;
             logs.push(Replayed { before, ..Replayed::nothing(number, options) });
         }
     }
@@ -227,19 +227,19 @@ fn replay_logs(
     Ok(logs)
 }
 
-/// A log that this one follows, and that is neither there nor in tables, is missing.
+/// A log that this one follows, and that is neither read nor in tables, is missing or damaged.
 fn check_no_gap(
     dir: &Path,
-    numbers: &[u64],
+    logs: &[Replayed],
     number: u64,
     before: Predecessor,
     layout: &Layout,
 ) -> Result<()> {
     let is_live = before.wal >= layout.live_wal && before.valid_bytes > 0;
-    if !is_live || numbers.contains(&before.wal) {
+    if !is_live || logs.iter().any(|log| log.number == before.wal) {
         return Ok(());
     }
-    let what = format!("it follows {}, which is missing", wal_name(before.wal));
+    let what = format!("it follows {}, which is missing or cut short", wal_name(before.wal));
     Err(Error::corrupt(dir.join(wal_name(number)), 0, what))
 }
 
@@ -250,6 +250,10 @@ fn replay_log(
     valid: Option<u64>,
 ) -> Result<()> {
     wal::replay(storage, dir, log.number, valid, &mut |batch| {
+        if batch.first <= log.last {
+            let what = "a group of writes that is older than the one before it";
+            return Err(Error::corrupt(dir.join(wal_name(log.number)), 0, what));
+        }
         for entry in &batch.entries {
             log.memtable.insert(entry.key, entry.sequence, entry.kind, entry.value);
             log.first = log.first.min(entry.sequence);
@@ -269,4 +273,36 @@ fn seal_logs(logs: &[Replayed], mut next: FlushNumber) -> (Vec<Arc<Sealed>>, Flu
         next = next.next();
     }
     (sealed, next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entry::Kind;
+    use crate::memory::Memory;
+    use crate::wal::Wal;
+
+    #[test]
+    fn a_log_that_repeats_itself_is_damaged() {
+        let (disk, dir) = (Memory::new(), Path::new("db"));
+        let options = Options::default();
+        disk.create_dir(dir).expect("makes the folder");
+        let none = Predecessor { wal: 0, valid_bytes: 0 };
+        let mut log = Wal::create(&disk, dir, 7, none).expect("creates");
+        for (first, goes_on) in [(5, true), (6, true), (6, false)] {
+            let entry = (Kind::Put, &b"key"[..], &b"value"[..]);
+            log.append(Sequence(first), 1, std::iter::once(entry)).expect("appends");
+            let names = disk.list(dir).expect("lists");
+            let read = replay_logs(&disk, dir, &names, &Layout::default(), &options);
+            assert_eq!(read.is_ok(), goes_on, "after {first}");
+        }
+    }
+
+    #[test]
+    fn numbers_of_files_are_small() {
+        assert_eq!(file_number("000012.table"), Some(12));
+        assert_eq!(file_number("000012.wal.new"), Some(12));
+        assert_eq!(file_number(&format!("{}.table", u64::MAX)), None);
+        assert_eq!(file_number("12.txt"), None);
+    }
 }

@@ -18,6 +18,7 @@ use trommel_filters::{Corrupt, Reader, Writer};
 use crate::cursor::Cursor;
 use crate::entry::{Entry, KEY_BYTES_MAX, Kind, Sequence, VALUE_BYTES_MAX};
 use crate::error::{Error, Result};
+use crate::layout::NUMBER_MAX;
 use crate::memtable::Memtable;
 use crate::record::{self, RecordWriter, Tail};
 use crate::storage::Storage;
@@ -53,7 +54,7 @@ pub(crate) struct Predecessor {
 pub(crate) struct Wal {
     records: RecordWriter,
     number: u64,
-    /// Where the last whole record ends.
+    /// Where the last record ends that is surely durable.
     valid_bytes: u64,
     payload: Writer,
 }
@@ -66,9 +67,14 @@ impl Wal {
         number: u64,
         before: Predecessor,
     ) -> Result<Wal> {
-        let wal = Wal::begin(storage, dir.join(wal_name(number)), number, before)?;
-        storage.sync_dir(dir).map_err(Error::io(dir))?;
-        Ok(wal)
+        let path = dir.join(wal_name(number));
+        let made = Wal::begin(storage, path.clone(), number, before)
+            .and_then(|wal| storage.sync_dir(dir).map_err(Error::io(dir)).map(|()| wal));
+        if made.is_err() {
+            // If it stays, it is an empty log; and the one before it takes no more.
+            let _ = storage.remove(&path);
+        }
+        made
     }
 
     /// Makes a log with the entries of a memtable. It gets its name when all of it is durable.
@@ -121,9 +127,7 @@ impl Wal {
         if self.payload.len() > PAYLOAD_KEPT_BYTES {
             self.payload = Writer::new();
         }
-        appended?;
-        self.valid_bytes = self.records.len();
-        Ok(())
+        appended
     }
 
     /// Writes entries in the order of their sequence numbers, those that follow each other together.
@@ -145,7 +149,9 @@ impl Wal {
 
     /// Makes every group so far durable.
     pub(crate) fn sync(&mut self) -> Result<()> {
-        self.records.sync()
+        self.records.sync()?;
+        self.valid_bytes = self.records.len();
+        Ok(())
     }
 
     /// The log's file number.
@@ -153,7 +159,8 @@ impl Wal {
         self.number
     }
 
-    /// How many of the log's bytes count: whole records that were appended without an error.
+    /// How many of the log's bytes count, once another follows it: those that were synced. What else
+    /// it has, the next log takes no entries before it is in tables.
     pub(crate) fn valid_bytes(&self) -> u64 {
         self.valid_bytes
     }
@@ -253,7 +260,7 @@ impl<'a> WalBatch<'a> {
         let first = input.varint()?;
         let count = input.varint()?;
         // An entry takes two bytes at least: a count beyond that is a lie, and buys no memory.
-        if count > input.left() as u64 / 2 || first.checked_add(count).is_none() {
+        if count > input.left() as u64 / 2 || first > NUMBER_MAX {
             return Err(input.corrupt("more entries than there can be"));
         }
         let mut entries = Vec::with_capacity(count as usize);
@@ -407,10 +414,12 @@ mod tests {
     #[test]
     fn a_log_is_replayed() {
         let disk = Memory::new();
-        let wal = log_of(&disk, 7, &[1, 5]);
+        let mut wal = log_of(&disk, 7, &[1, 5]);
         let (groups, result) = replayed(&disk, 7, None);
         result.unwrap();
         assert_eq!(groups, [(1, 4), (5, 4)]);
+        assert_eq!(wal.valid_bytes(), 0, "nothing is durable yet");
+        wal.sync().unwrap();
         assert_eq!(disk.file(log_path(7)).unwrap().len() as u64, wal.valid_bytes());
         assert_eq!(predecessor(&disk, Path::new(DIR), 7).unwrap(), Some(NONE));
     }
@@ -439,8 +448,10 @@ mod tests {
     #[test]
     fn a_log_that_another_follows_has_all_its_bytes_and_no_more_count() {
         let disk = Memory::new();
-        let first_group_ends = log_of(&disk, 7, &[1]).valid_bytes();
-        let wal = log_of(&disk, 7, &[1, 5]);
+        log_of(&disk, 7, &[1]);
+        let first_group_ends = disk.file(log_path(7)).unwrap().len() as u64;
+        let mut wal = log_of(&disk, 7, &[1, 5]);
+        wal.sync().unwrap();
         assert_eq!(replayed(&disk, 7, Some(first_group_ends)).0, [(1, 4)]);
         assert_eq!(replayed(&disk, 7, Some(wal.valid_bytes())).0, [(1, 4), (5, 4)]);
         disk.truncate(log_path(7), first_group_ends);

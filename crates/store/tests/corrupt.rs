@@ -220,3 +220,42 @@ fn copy(disk: &Memory) -> Memory {
     }
     twin
 }
+
+#[test]
+fn a_log_that_is_cut_to_nothing_is_missed_by_the_one_that_follows_it() {
+    let disk = Memory::new();
+    let small = Options { write_buffer_bytes: 1024, ..options(GuardKind::Grf) };
+    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let db = Db::open_with(Path::new(DIR), small, environment).expect("opens");
+    // In stepped mode full memtables wait, each with its log.
+    for number in 0..60 {
+        db.put(format!("key {number}"), vec![b'.'; 50]).expect("puts");
+    }
+    drop(db);
+    let logs = files(&disk, ".wal");
+    assert!(logs.len() > 2, "{logs:?}");
+    for path in &logs[..logs.len() - 1] {
+        let len = disk.file(path).expect("is there").len() as u64;
+        for cut in [0, 5, 12, 20, 30, len / 2, len - 1] {
+            let disk = copy(&disk);
+            disk.truncate(path, cut);
+            let error = open(&disk, GuardKind::Grf).expect_err("a log is cut short");
+            assert!(error.to_string().contains(".wal"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_store_that_does_not_open_keeps_its_files() {
+    let (pristine, _) = small_store(GuardKind::Grf);
+    let path = Path::new(DIR).join("MANIFEST");
+    let len = pristine.file(&path).expect("is there").len() as u64;
+    // The last edit looks torn: its table is in no layout, but neither are its entries elsewhere.
+    let disk = copy(&pristine);
+    disk.flip_bit(&path, len - 1, 0);
+    let before = disk.list(Path::new(DIR)).expect("lists");
+    let error = open(&disk, GuardKind::Grf).expect_err("the log before the log is missing");
+    assert!(error.to_string().contains(".wal"), "{error}");
+    let after = disk.list(Path::new(DIR)).expect("lists");
+    assert_eq!(before, after, "files are gone");
+}

@@ -33,6 +33,9 @@ enum Op {
     Compact,
     Reopen(usize),
     Crash,
+    /// One key, many times: its versions fill several blocks, and snapshots hold some of them.
+    Repeat(Vec<u8>, u8),
+    DeleteAll,
 }
 
 /// Keys that are prefixes of each other, with zeros and ones at their ends, and eight-byte numbers.
@@ -62,6 +65,8 @@ fn op() -> impl Strategy<Value = Op> {
         1 => Just(Op::Compact),
         1 => (0..GuardKind::ALL.len()).prop_map(Op::Reopen),
         1 => Just(Op::Crash),
+        1 => (key(), 1u8..80).prop_map(|(key, times)| Op::Repeat(key, times)),
+        1 => Just(Op::DeleteAll),
     ]
 }
 
@@ -137,6 +142,18 @@ impl World {
                 self.model.remove(&key);
             }
             Op::Batch(writes) => self.write_batch(writes),
+            Op::Repeat(key, times) => {
+                for byte in 0..times {
+                    self.write_batch(vec![(key.clone(), Some(byte))]);
+                    if byte % 16 == 7 && self.snapshots.len() < 12 {
+                        self.snapshots.push((self.db().snapshot(), self.model.clone()));
+                    }
+                }
+            }
+            Op::DeleteAll => {
+                let keys = self.model.keys().map(|key| (key.clone(), None));
+                self.write_batch(keys.collect());
+            }
             Op::Get(key) => {
                 let found = self.db().get(&key).expect("gets").map(|value| value.to_vec());
                 assert_eq!(found, self.model.get(&key).cloned(), "get {key:?}");
@@ -259,6 +276,9 @@ fn run(ops: &[Op], size_ratio: u32) {
             // The worlds trade guards: what one wrote the next must read.
             for (place, world) in worlds.iter_mut().enumerate() {
                 world.options.guard = GuardKind::ALL[(place + shift) % GuardKind::ALL.len()];
+                world.options.size_ratio = 2 + (world.options.size_ratio + *shift as u32) % 4;
+                world.options.write_buffer_bytes = [1 << 10, 1 << 16, 1 << 12][*shift];
+                world.options.table_bytes = [4096, 1 << 20, 8192][*shift];
             }
         }
         let answers = worlds.each_mut().map(|world| world.apply(op));

@@ -1,0 +1,292 @@
+//! Faults that follow each other, with crashes behind them: what was acknowledged stays, whatever went
+//! wrong before and after, and what went wrong for a while does not stay wrong.
+//! ```text
+//! write ok | fault | write ok or not | fault | write ok or not | crash | open: every acknowledged write
+//! ```
+//! Invariant: a batch that gave an error is there as a whole or not at all; no error unmakes another.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use trommel::{
+    Background, Batch, Db, Environment, Fault, Memory, Options, PausePoint, Pauses, Storage, Sync,
+};
+
+const DIR: &str = "db";
+
+fn options(sync: Sync) -> Options {
+    Options {
+        size_ratio: 2,
+        write_buffer_bytes: 1024,
+        block_bytes: 256,
+        sync,
+        background: Background::Stepped,
+        ..Options::default()
+    }
+}
+
+fn open(disk: &Memory, options: &Options) -> trommel::Result<Db> {
+    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    Db::open_with(Path::new(DIR), options.clone(), environment)
+}
+
+fn key_of(number: u32) -> String {
+    format!("batch {number:03}")
+}
+
+/// Writes batches, flushes now and then, and goes on after errors. At the first error the `second`-th
+/// operation from there is made to fail too. From then on `check` sees what was acknowledged so far.
+fn history(
+    disk: &Memory,
+    db: &Db,
+    batches: std::ops::Range<u32>,
+    second: u64,
+    check: &mut dyn FnMut(&[u32]),
+) -> Vec<u32> {
+    let mut acknowledged = Vec::new();
+    let mut failed = false;
+    for number in batches {
+        let mut batch = Batch::new();
+        batch.put("left", number.to_be_bytes()).put("right", number.to_be_bytes());
+        batch.put(key_of(number), vec![b'.'; 60]);
+        let written = db.write(batch);
+        acknowledged.extend(written.is_ok().then_some(number));
+        let flushed = if number % 5 == 3 { db.flush() } else { Ok(()) };
+        let stepped = if number % 4 == 2 { db.step() } else { Ok(true) };
+        if !failed && (written.is_err() || flushed.is_err() || stepped.is_err()) {
+            failed = true;
+            disk.fail_at(second, Fault::Io);
+        }
+        if failed {
+            check(&acknowledged);
+        }
+    }
+    acknowledged
+}
+
+/// Which batches are there. Panics if one is there in half.
+fn found(db: &Db) -> Vec<u32> {
+    let value = |key: &str| db.get(key).expect("gets").map(|value| value.to_vec());
+    assert_eq!(value("left"), value("right"), "half a batch");
+    (0..100).filter(|&number| db.get(key_of(number)).expect("gets").is_some()).collect()
+}
+
+/// Opens the disk after a crash. Panics if it does not open.
+fn open_crashed(disk: &Memory, options: &Options, case: &str) -> Db {
+    open(disk, options).unwrap_or_else(|error| panic!("{case}: {error}"))
+}
+
+#[test]
+fn two_faults_and_a_crash_lose_nothing_that_was_acknowledged() {
+    let options = options(Sync::Always);
+    for first in 0..60 {
+        for second in 0..7 {
+            let disk = Memory::new();
+            let db = open(&disk, &options).expect("opens");
+            disk.fail_at(first, Fault::Io);
+            let mut seed = first * 7 + second;
+            history(&disk, &db, 0..16, second, &mut |acknowledged| {
+                seed += 1000;
+                let case = format!("faults {first} and {second}, crash {seed}");
+                for disk in [disk.crash_hard(), disk.crash(seed)] {
+                    let db = open_crashed(&disk, &options, &case);
+                    let found = found(&db);
+                    let lost = acknowledged.iter().find(|number| !found.contains(number));
+                    assert_eq!(lost, None, "{case}: an acknowledged write is lost");
+                    db.put("more", "x").expect("writing goes on");
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn two_faults_and_a_crash_without_sync_lose_a_suffix() {
+    let options = options(Sync::Never);
+    for first in 0..40 {
+        for second in 0..7 {
+            let disk = Memory::new();
+            let db = open(&disk, &options).expect("opens");
+            disk.fail_at(first, Fault::Io);
+            let mut seed = first * 7 + second;
+            history(&disk, &db, 0..16, second, &mut |acknowledged| {
+                seed += 1000;
+                let case = format!("faults {first} and {second}, crash {seed}");
+                let db = open_crashed(&disk.crash(seed), &options, &case);
+                let found = found(&db);
+                let there = |number: &&u32| found.contains(*number);
+                let kept = acknowledged.iter().take_while(there).count();
+                let later = acknowledged[kept..].iter().find(there);
+                assert_eq!(later, None, "{case}: a write in the middle is lost");
+            });
+        }
+    }
+}
+
+#[test]
+fn a_log_goes_on_only_where_no_other_follows_it() {
+    for n in 0..12 {
+        let disk = Memory::new();
+        let big = Options { write_buffer_bytes: 1 << 20, ..options(Sync::Always) };
+        let db = open(&disk, &big).expect("opens");
+        db.put("before", "1").expect("puts");
+        disk.fail_at(n, Fault::Io);
+        let flushed = db.flush().is_ok();
+        disk.fail_at(1 << 40, Fault::Io);
+        // The next log may be there already, and say how long this one is.
+        db.put("after", "2").expect("puts");
+        drop(db);
+        for disk in [disk.crash_hard(), disk] {
+            let db = open(&disk, &big).expect("opens");
+            for key in ["before", "after"] {
+                assert!(db.get(key).expect("gets").is_some(), "{key} lost, {n}, {flushed}");
+            }
+        }
+    }
+}
+
+type Home = Arc<OnceLock<std::sync::Weak<Db>>>;
+
+/// A store whose threads come to `hook`, which is given the store.
+fn open_hooked(
+    disk: &Memory,
+    options: Options,
+    hook: impl Fn(&Db, PausePoint) + Send + std::marker::Sync + 'static,
+) -> Arc<Db> {
+    let home = Home::default();
+    let found = Arc::clone(&home);
+    let pauses = Pauses::new(move |point| {
+        if let Some(db) = found.get().and_then(std::sync::Weak::upgrade) {
+            hook(&db, point);
+        }
+    });
+    let storage = Arc::new(disk.clone());
+    let environment = Environment { storage, pauses, ..Environment::default() };
+    let db = Db::open_with(Path::new(DIR), options, environment).expect("opens");
+    let db = Arc::new(db);
+    home.set(Arc::downgrade(&db)).expect("set once");
+    db
+}
+
+fn threaded() -> Options {
+    Options { background: Background::Threads(1), ..options(Sync::Never) }
+}
+
+#[test]
+fn everything_may_be_gone_when_everything_is_to_be_merged() {
+    let disk = Memory::new();
+    let asked = AtomicBool::new(false);
+    let db = open_hooked(&disk, options(Sync::Never), move |db, point| {
+        if point == PausePoint::MergePrepared && !asked.swap(true, Ordering::SeqCst) {
+            db.compact().expect("someone else is at it");
+        }
+    });
+    db.put("a", "1").expect("puts");
+    db.flush().expect("flushes");
+    db.delete("a").expect("deletes");
+    db.compact().expect("compacts");
+    db.settle().expect("there is nothing left to merge");
+    assert_eq!(db.range::<&str>(..).count(), 0);
+    db.put("b", "2").expect("puts");
+    db.compact().expect("compacts");
+    assert_eq!(db.get("b").expect("gets").as_deref(), Some(&b"2"[..]));
+}
+
+#[test]
+fn a_merge_that_failed_once_can_be_asked_for_again() {
+    for n in 0..14 {
+        let disk = Memory::new();
+        let db = open(&disk, &threaded()).expect("opens");
+        db.put("a", "1").expect("puts");
+        db.compact().expect("compacts");
+        disk.fail_at(n, Fault::Io);
+        let first = db.compact();
+        disk.fail_at(1 << 40, Fault::Io);
+        db.compact().unwrap_or_else(|error| panic!("fault {n}, {first:?}, then {error}"));
+        db.settle().expect("all is well again");
+        assert_eq!(db.stats().failure, None, "fault {n}");
+    }
+}
+
+#[test]
+fn a_flush_waits_for_what_was_written_before_it_only() {
+    const ENOUGH: usize = 40;
+    let disk = Memory::new();
+    let flushes = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&flushes);
+    // Each flush finds another full memtable behind it.
+    let db = open_hooked(&disk, threaded(), move |db, point| {
+        if point == PausePoint::FlushPrepared && count.fetch_add(1, Ordering::SeqCst) < ENOUGH {
+            db.put("more", vec![b'.'; 2000]).expect("puts");
+        }
+    });
+    for key in ["a", "b"] {
+        db.put(key, vec![b'.'; 2000]).expect("puts");
+    }
+    db.flush().expect("flushes");
+    let seen = flushes.swap(ENOUGH, Ordering::SeqCst);
+    // The threads hold the store while they are in the hook: it must not end on one of them.
+    db.settle().expect("settles");
+    assert!(seen < ENOUGH, "it waited for {seen} flushes");
+}
+
+#[test]
+fn two_lanes_that_fail_do_not_wake_each_other() {
+    let disk = Memory::new();
+    let (full, hand) = (Arc::new(AtomicBool::new(false)), disk.clone());
+    let (armed, is_full) = (AtomicBool::new(false), Arc::clone(&full));
+    let db = open_hooked(&disk, threaded(), move |db, point| {
+        if point == PausePoint::MergePrepared && !armed.swap(true, Ordering::SeqCst) {
+            for _ in 0..2 {
+                db.put("more", vec![b'.'; 2000]).expect("puts");
+            }
+            while !is_full.load(Ordering::SeqCst) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        let once = armed.load(Ordering::SeqCst) && !is_full.load(Ordering::SeqCst);
+        if point == PausePoint::FlushPrepared && once {
+            hand.no_space(true);
+            is_full.store(true, Ordering::SeqCst);
+        }
+    });
+    for key in ["a", "b"] {
+        db.put(key, "1").expect("puts");
+        db.flush().expect("flushes");
+    }
+    while !full.load(Ordering::SeqCst) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let before = disk.operations();
+    std::thread::sleep(Duration::from_millis(600));
+    let tried = disk.operations() - before;
+    assert!(tried < 400, "{tried} operations on a full disk in half a second");
+    disk.no_space(false);
+    db.settle().expect("space has come back");
+    let tables = disk.list(Path::new(DIR)).expect("lists");
+    let tables = tables.iter().filter(|name| name.ends_with(".table")).count();
+    assert!(tables < 10, "{tables} tables are left of failed flushes and merges");
+    assert_eq!(db.verify().expect("verifies").damage, [""; 0]);
+}
+
+#[test]
+fn a_flush_that_cannot_be_installed_writes_its_table_once() {
+    let disk = Memory::new();
+    let hand = disk.clone();
+    let db = open_hooked(&disk, options(Sync::Never), move |_, point| {
+        if point == PausePoint::FlushPrepared {
+            hand.no_space(true);
+        }
+    });
+    db.put("a", "1").expect("puts");
+    for _ in 0..5 {
+        db.flush().expect_err("the manifest does not fit");
+        disk.no_space(false);
+        let names = disk.list(Path::new(DIR)).expect("lists");
+        let tables = names.iter().filter(|name| name.ends_with(".table")).count();
+        assert_eq!(tables, 1, "{names:?}");
+    }
+    assert_eq!(db.get("a").expect("gets").as_deref(), Some(&b"1"[..]));
+}

@@ -61,7 +61,8 @@ def real_vertices():
     """(longitude, latitude) of every vertex; each polygon has its longitudes, then its latitudes."""
     with tempfile.TemporaryDirectory() as folder:
         pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder]
-        subprocess.run([*pip, *WHEEL, PACKAGE], check=True)
+        if subprocess.run([*pip, *WHEEL, PACKAGE]).returncode != 0:
+            sys.exit(f"pip cannot fetch {PACKAGE}; --stand-in writes generated keys instead")
         (wheel,) = pathlib.Path(folder).glob("*.whl")
         with zipfile.ZipFile(wheel) as archive:
             numbers = read_i32(archive.read("timezonefinder/poly_data.bin"))
@@ -93,8 +94,10 @@ def stand_in_vertices(count):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--stand-in", action="store_true", help="generated keys instead of real ones")
-    parser.add_argument("output", type=pathlib.Path)
+    parser.add_argument("output", type=pathlib.Path, help="the file to write")
     arguments = parser.parse_args()
+    if not arguments.output.parent.is_dir() or arguments.output.is_dir():
+        sys.exit(f"{arguments.output} cannot be written: its folder is missing, or it is one")
     vertices = stand_in_vertices(STAND_IN_KEYS) if arguments.stand_in else real_vertices()
     codes = {morton((x + 2**31) >> 2, (y + 2**31) >> 2) for x, y in vertices}
     keys = array.array("Q", sorted(codes))
@@ -103,7 +106,10 @@ def main():
     if sys.byteorder == "big":
         keys.byteswap()
     data = keys.tobytes()
-    arguments.output.write_bytes(data)
+    try:
+        arguments.output.write_bytes(data)
+    except OSError as error:
+        sys.exit(f"{arguments.output} cannot be written: {error}")
     print(f"{arguments.output}: {len(keys)} keys, sha256 {hashlib.sha256(data).hexdigest()}")
 
 

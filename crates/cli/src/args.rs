@@ -63,10 +63,10 @@ pub(crate) struct StoreArgs {
     pub(crate) db: PathBuf,
     /// Who answers which runs may hold a key: none, blocked-bloom, grf. [default: grf; none for get, put, delete,
     /// scan and count, since grf is built anew at each opening, which a single question does not repay]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = guard)]
     pub(crate) guard: Option<GuardKind>,
     /// Memory of the guard, in bits per key.
-    #[arg(long, value_name = "BITS", default_value_t = Options::default().bits_per_key)]
+    #[arg(long, value_name = "BITS", allow_negative_numbers = true, default_value_t = Options::default().bits_per_key)]
     pub(crate) bits_per_key: f64,
     /// T: how many runs of a level merge into one of the next.
     #[arg(long, value_name = "T", default_value_t = Options::default().size_ratio)]
@@ -205,10 +205,10 @@ pub(crate) struct StatsArgs {
 #[derive(Debug, Args)]
 pub(crate) struct WorkloadArgs {
     /// The guards to compare, with commas between them.
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "grf")]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = guard, default_value = "grf")]
     pub(crate) guard: Vec<GuardKind>,
     /// Memory of the guard, in bits per key.
-    #[arg(long, value_name = "BITS", default_value_t = 12.0)]
+    #[arg(long, value_name = "BITS", allow_negative_numbers = true, default_value_t = 12.0)]
     pub(crate) bits_per_key: f64,
     /// How many keys. [default: 1000000, or all of a file]
     #[arg(long, value_name = "N")]
@@ -275,6 +275,14 @@ pub(crate) struct DemoArgs {
     /// Questions of each kind per round.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub(crate) queries: usize,
+}
+
+/// Reads the name of a guard.
+fn guard(name: &str) -> Result<GuardKind, String> {
+    name.parse().map_err(|error| match error {
+        trommel::Error::Option { problem, .. } => problem,
+        other => other.to_string(),
+    })
 }
 
 /// Reads a number of bytes like 4096, 64KiB, 32MiB or 1GiB.

@@ -20,10 +20,10 @@ const RANGE_WIDTH: u64 = 64;
 const VALUE_BYTES: usize = 100;
 /// The questions that are shown, and how they are called.
 const QUESTIONS: [(&str, &str); 4] = [
-    ("point_miss", "a key that is not there"),
-    ("point_hit", "a key that is there"),
-    ("empty_range", "a range with nothing in it"),
-    ("range_hit", "a range with a key in it"),
+    ("point_miss", "missing key"),
+    ("point_hit", "stored key"),
+    ("empty_range", "empty range"),
+    ("range_hit", "range with keys"),
 ];
 
 pub(crate) fn run(arguments: &DemoArgs, json: bool, out: &mut dyn Write) -> Outcome {
@@ -69,37 +69,21 @@ pub(crate) fn run(arguments: &DemoArgs, json: bool, out: &mut dyn Write) -> Outc
 
 fn introduction(reports: &[ReadReport]) -> String {
     let (keys, runs) = reports.first().map_or((0, 0), |report| (report.keys, report.runs));
-    let memory = |report: &ReadReport| {
-        let size = (report.guard_bits_per_key * report.keys as f64 / 8.0) as u64;
-        format!(
-            "  {:<14} {:>9}  {:>5.2} bits per key",
-            report.guard,
-            bytes(size),
-            report.guard_bits_per_key
-        )
-    };
-    let memories: Vec<String> = reports.iter().map(memory).collect();
+    let wrong = reports.iter().map(|report| report.false_negatives).sum::<u64>();
     format!(
-        "{} real keys: vertices of coasts and borders (Natural Earth), as Morton codes.\n\
-         Each guard has its own store: {runs} sorted runs, everything in memory. Misses are vertices\n\
-         that were held out; a range takes in {RANGE_WIDTH} neighbouring codes. Wrong answers: {}.\n\n\
-         Memory of the guard:\n{}\n\n",
+        "{} real keys: vertices of coasts and borders (Natural Earth), as Morton\n\
+         codes. Each guard has its own store of {runs} sorted runs, all in memory. Missing\n\
+         keys are vertices that were held out; a range takes in {RANGE_WIDTH} neighbouring codes.\n\
+         What one query costs: data blocks read, filter probes, runs searched needlessly,\n\
+         time; and the memory of the guard. Wrong answers: {}.\n\n",
         whole(keys),
-        reports.iter().map(|report| report.false_negatives).sum::<u64>(),
-        memories.join("\n"),
+        whole(wrong),
     )
 }
 
 /// Per question and guard: what one query costs.
 fn questions_table(reports: &[ReadReport]) -> String {
-    let heading = [
-        "one query asks for",
-        "guard",
-        "blocks read",
-        "filter probes",
-        "runs searched needlessly",
-        "time",
-    ];
+    let heading = ["one query", "guard", "blocks", "probes", "needless", "time", "memory"];
     let mut table = TextTable::new(2, &heading);
     for (name, question) in QUESTIONS {
         for (place, report) in reports.iter().enumerate() {
@@ -111,6 +95,7 @@ fn questions_table(reports: &[ReadReport]) -> String {
                 vec![if place == 0 { question } else { "" }.to_string(), report.guard.into()];
             row.extend(counts.map(|count| format!("{count:.3}")));
             row.push(nanoseconds(kind.ns_per_op));
+            row.push(bytes((report.guard_bits_per_key * report.keys as f64 / 8.0) as u64));
             table.row(row);
         }
     }

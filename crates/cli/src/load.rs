@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Display, Path};
 use std::time::Instant;
 
 use indicatif::ProgressBar;
@@ -13,7 +13,7 @@ use crate::args::{LoadArgs, TextFormat};
 use crate::failure::{Failure, Outcome, Status};
 use crate::input::{Layout, Records};
 use crate::progress::byte_bar;
-use crate::table::whole;
+use crate::table::{counted, whole};
 
 /// Entries that are written together: fewer locks, and still little memory.
 const BATCH_ENTRIES: usize = 512;
@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &LoadArgs, json: bool, out: &mut dyn Write) -> Outc
     result?;
     if loaded == 0 {
         db.close()?;
-        return Err(Failure::Data(format!("{} holds no keys", arguments.file.display())));
+        return Err(Failure::Data(format!("{} holds no keys", shown(&arguments.file))));
     }
     db.flush()?;
     db.close()?;
@@ -52,13 +52,13 @@ pub(crate) fn run(arguments: &LoadArgs, json: bool, out: &mut dyn Write) -> Outc
     } else {
         write!(
             out,
-            "{} keys loaded in {seconds:.1} s, {} per second",
-            whole(loaded),
+            "{} loaded in {seconds:.1} s, {} per second",
+            counted(loaded, "key"),
             whole(rate as u64)
         )?;
         match empty_lines {
             0 => writeln!(out)?,
-            lines => writeln!(out, "; {} empty lines passed over", whole(lines))?,
+            lines => writeln!(out, "; {} passed over", counted(lines, "empty line"))?,
         }
     }
     Ok(Status::Fine)
@@ -78,6 +78,12 @@ fn layout(arguments: &LoadArgs) -> Result<Layout, Failure> {
     })
 }
 
+/// How messages call the input.
+fn shown(file: &Path) -> Display<'_> {
+    let is_input = file == Path::new("-");
+    if is_input { Path::new("standard input").display() } else { file.display() }
+}
+
 type Input = Box<dyn BufRead>;
 
 /// The input and, if known, its size.
@@ -94,11 +100,13 @@ fn open_input(path: &Path) -> Result<(Input, Option<u64>), Failure> {
     if about.is_dir() {
         return Err(Failure::Data(format!("{} is a folder, not a file of keys", path.display())));
     }
-    if about.is_file() && about.len() == 0 {
+    let mut input = BufReader::with_capacity(1 << 18, file);
+    // The length would say the same of some files that have text, such as those of /proc.
+    if input.fill_buf().map_err(unreadable)?.is_empty() {
         return Err(Failure::Data(format!("{} is empty", path.display())));
     }
-    let size = about.is_file().then_some(about.len());
-    Ok((Box::new(BufReader::with_capacity(1 << 18, file)), size))
+    let size = (about.is_file() && about.len() > 0).then_some(about.len());
+    Ok((Box::new(input), size))
 }
 
 struct Load<'a> {
@@ -138,20 +146,18 @@ impl Load<'_> {
         let batch = std::mem::take(&mut self.batch);
         let count = batch.len() as u64;
         self.db.write(batch).map_err(|error| {
-            let loaded = whole(self.loaded);
-            Failure::Data(format!("{error} ({loaded} keys loaded before it stay)"))
+            let loaded = counted(self.loaded, "key");
+            Failure::Data(format!("{error} ({loaded} loaded before it, and kept)"))
         })?;
         self.loaded += count;
         Ok(())
     }
 
     fn failure(&self, bad: &crate::input::BadLine) -> Failure {
-        let file =
-            if self.file == Path::new("-") { Path::new("standard input") } else { self.file };
-        let (line, problem, loaded) = (bad.line, &bad.problem, whole(self.loaded));
-        let file = file.display();
+        let (file, loaded) = (shown(self.file), counted(self.loaded, "key"));
+        let (line, problem) = (bad.line, &bad.problem);
         Failure::Data(format!(
-            "{file}, line {line}: {problem} ({loaded} keys loaded before it stay)"
+            "{file}, line {line}: {problem} ({loaded} loaded before it, and kept)"
         ))
     }
 }

@@ -19,6 +19,7 @@ mod progress;
 mod scan;
 mod stats;
 mod table;
+mod usage;
 mod verify;
 
 use std::io::{BufWriter, Write};
@@ -30,7 +31,10 @@ use crate::args::{Arguments, BenchCommand, Command};
 use crate::failure::{Outcome, Status};
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return usage::tell(&error, std::env::args_os().skip(1)),
+    };
     let mut out = BufWriter::new(std::io::stdout().lock());
     let outcome = run(&arguments, &mut out);
     let flushed = out.flush().map_err(failure::Failure::from);

@@ -39,12 +39,11 @@ impl Drop for StageBar {
     }
 }
 
-/// A bar over the bytes of a file, or a count of bytes if nobody knows how many there will be.
+/// A bar over the bytes of a file, short enough for 80 columns, or a count of bytes if nobody knows how many there will be.
 pub(crate) fn byte_bar(total: Option<u64>) -> ProgressBar {
     match total {
         Some(total) => {
-            let template =
-                "loading [{bar:30}] {bytes}/{total_bytes}  {bytes_per_sec}  {msg}  {eta} left";
+            let template = "loading [{bar:16}] {bytes}/{total_bytes}  {msg}  {eta} left";
             ProgressBar::new(total).with_style(style(template))
         }
         None => ProgressBar::new_spinner()

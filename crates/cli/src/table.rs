@@ -69,6 +69,12 @@ pub(crate) fn whole(number: u64) -> String {
     text
 }
 
+/// How many there are of something, as in "1 key", "2 keys".
+pub(crate) fn counted(count: u64, noun: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{} {noun}{ending}", whole(count))
+}
+
 /// Bytes in the unit that fits.
 pub(crate) fn bytes(count: u64) -> String {
     let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
@@ -110,5 +116,10 @@ mod tests {
         );
         assert_eq!((nanoseconds(12.4), nanoseconds(1500.0)), ("12 ns".into(), "1.50 µs".into()));
         assert_eq!(nanoseconds(2.5e6), "2.50 ms");
+        assert_eq!(
+            (counted(1, "key"), counted(2000, "key")),
+            ("1 key".into(), "2,000 keys".into())
+        );
+        assert_eq!(counted(0, "run"), "0 runs");
     }
 }

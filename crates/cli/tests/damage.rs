@@ -49,6 +49,43 @@ fn every_damaged_part_of_a_table_is_found() {
 }
 
 #[test]
+fn verify_finds_more_than_the_damage_that_hinders_the_guard() {
+    let place = loaded("");
+    for round in 0..2 {
+        let lines: String = (0..10).map(|number| format!("new{round}{number}\n")).collect();
+        place.file("more", lines);
+        place.run("load --db s more").with_status(0);
+    }
+    let folder = std::fs::read_dir(place.path("s")).expect("a folder");
+    let files = folder.map(|file| file.expect("a file").path());
+    let tables: Vec<_> = files.filter(|path| path.to_string_lossy().ends_with(".table")).collect();
+    assert!(tables.len() > 1, "one table is too few for this test");
+    tables.iter().for_each(|table| flip_bit(table, 20));
+    let report = place.run("verify --db s --json").json(3);
+    let damage = report["damage"].to_string();
+    for table in &tables {
+        let name = table.file_name().expect("a name").to_string_lossy();
+        assert!(damage.contains(&*name), "{name} is not in {damage}");
+    }
+    place.run("verify --db s --guard grf").fails(3, &["damaged at byte"]);
+}
+
+#[test]
+fn a_damaged_filter_is_told_and_not_used() {
+    let place = loaded("--guard blocked-bloom");
+    let table = place.largest_file("s", ".table");
+    // The filter is the largest of the sections, which stand at the end.
+    let byte = table.metadata().expect("there").len() as usize - 2000;
+    flip_bit(&table, byte);
+    let stats = place.run("stats --db s --guard blocked-bloom").with_status(0);
+    assert!(stats.contains("damaged filters, not used"), "{stats}");
+    let picture = place.run("inspect --db s --guard blocked-bloom").with_status(0);
+    assert!(picture.contains("1 damaged filter, not used"), "{picture}");
+    place.run("get --db s --guard blocked-bloom key00001").with_status(0);
+    place.run("verify --db s").fails(3, &[".table is damaged at byte"]);
+}
+
+#[test]
 fn a_torn_log_is_normal_and_a_damaged_one_is_not() {
     let place = Workplace::new();
     for number in 0..6 {

@@ -10,12 +10,15 @@ fn wrong_arguments_are_usage_errors_that_list_what_is_known() {
     place.run("--help").with_status(0);
     place.run("--version").with_status(0);
     place.run("").fails(2, &["Usage"]);
-    place.run("frobnicate").fails(2, &["frobnicate"]);
+    place.run("frobnicate").fails(2, &["frobnicate", "load, get, put, delete, scan, count"]);
+    place.run("bench frobnicate").fails(2, &["frobnicate", "read, probe"]);
     place.run("get --db x").fails(2, &["KEY"]);
-    place.run("get --db x --frob key").fails(2, &["--frob"]);
+    place.run("get --db x --frob key").fails(2, &["--frob", "--db, ", "--guard, ", "--hex"]);
+    place.run("bench read --frob").fails(2, &["--frob", "--json, ", "--levels, ", "--fill, "]);
     let guards = ["none", "blocked-bloom", "grf"];
     place.run("get --db x --guard bloom key").fails(2, &guards);
     place.run("bench read --guard grf,bloom").fails(2, &guards);
+    place.run("bench read --bits-per-key -1").fails(2, &["bits_per_key", "1 to 64"]);
     place.run("bench read --dist zipf").fails(2, &["uniform", "clustered", "file:PATH"]);
     place.run("bench read --file-format csv").fails(2, &["lines", "u64le"]);
     place.run("load --db x --format xml keys").fails(2, &["lines", "tsv", "csv"]);
@@ -28,6 +31,7 @@ fn wrong_arguments_are_usage_errors_that_list_what_is_known() {
     place.run("scan --db x --from b --to a").fails(2, &["--from is after --to"]);
     place.run("bench read --fill 10 --keys 2000").fails(2, &["--fill"]);
     place.run("bench read --keys 100").fails(2, &["too few"]);
+    place.run("bench read --keys 100000000000000").fails(2, &["more than memory holds"]);
     place.run("bench probe --guard none").fails(2, &["blocked-bloom, grf"]);
     assert!(!place.path("x").exists(), "a wrong argument made a store");
 }
@@ -104,7 +108,7 @@ fn bad_input_names_file_and_line_and_keeps_what_was_loaded() {
     place.run("load --db s nowhere").fails(3, &["nowhere"]);
     place.file("empty", "");
     place.run("load --db s empty").fails(3, &["empty is empty"]);
-    place.run_with_input("load --db s -", b"").fails(3, &["no keys"]);
+    place.run_with_input("load --db s -", b"").fails(3, &["standard input holds no keys"]);
     place.run("load --db s .").fails(3, &["folder"]);
     place.file("binary", b"a\nb\n\x00\x01\n");
     place.run("load --db s binary").fails(3, &["binary, line 3", "zero byte", "2 keys loaded"]);
@@ -112,10 +116,10 @@ fn bad_input_names_file_and_line_and_keeps_what_was_loaded() {
     place.file("short.tsv", "k1\tv\nk2\n");
     place
         .run("load --db s --format tsv --value-column 2 short.tsv")
-        .fails(3, &["short.tsv, line 2", "no column 2", "1 keys loaded"]);
+        .fails(3, &["short.tsv, line 2", "no column 2", "1 key loaded"]);
     place.run("get --db s k1").with_status(0);
     place.file("long", [&b"c\n"[..], &[b'x'; 65_537]].concat());
-    place.run("load --db s long").fails(3, &["long, line 2", "65536", "1 keys loaded"]);
+    place.run("load --db s long").fails(3, &["long, line 2", "65536", "1 key loaded"]);
     place.run("bench read --dist file:nowhere").fails(3, &["nowhere"]);
     place.run("bench read --dist file:empty").fails(3, &["empty"]);
 }

@@ -41,9 +41,13 @@ fn the_tree_is_a_picture() {
 fn the_demo_compares_the_guards() {
     let place = Workplace::new();
     let text = place.run("demo --keys 3000 --queries 200").with_status(0);
-    for word in ["none", "blocked-bloom", "grf", "blocks read", "level 2", "Wrong answers: 0"] {
+    for word in
+        ["none", "blocked-bloom", "grf", "blocks", "needless", "level 2", "Wrong answers: 0"]
+    {
         assert!(text.contains(word), "{word} is not in:\n{text}");
     }
+    let widest = text.lines().map(|line| line.chars().count()).max();
+    assert!(widest.is_some_and(|columns| columns <= 80), "{widest:?} columns:\n{text}");
     let json = place.run("demo --keys 3000 --queries 200 --json").json(0);
     let guards = json["guards"].as_array().expect("guards");
     assert_eq!(guards.len(), 3);

@@ -82,8 +82,16 @@ impl KeySet {
 
 /// `count` distinct draws.
 fn drawn(sampler: &Sampler, count: usize, rng: &mut Rng) -> Result<SortedKeys> {
-    let mut numbers: Vec<u64> = (0..count).map(|_| sampler.draw(rng)).collect();
-    let mut known: HashSet<u64> = HashSet::with_capacity(count);
+    let mut numbers: Vec<u64> = Vec::new();
+    let mut known: HashSet<u64> = HashSet::new();
+    // Keys are counted in 32 bits; of those that could be counted, memory may hold fewer.
+    let reserved = count <= u32::MAX as usize
+        && numbers.try_reserve_exact(count).is_ok()
+        && known.try_reserve(count).is_ok();
+    if !reserved {
+        return Err(LabError::Plan(format!("{count} keys are more than memory holds")));
+    }
+    numbers.extend((0..count).map(|_| sampler.draw(rng)));
     numbers.retain(|number| known.insert(*number));
     let mut draws = 0;
     while numbers.len() < count {

@@ -122,10 +122,12 @@ fn draw_guard(text: &mut String, stats: &Stats, runs: usize) {
         }
     }
     if !guard.damaged.is_empty() {
-        let filters = counted(guard.damaged.len() as u64, "damaged filter");
+        let filters = whole(guard.damaged.len() as u64);
         line(
             text,
-            format_args!("           {filters}, not used: their tables are always searched"),
+            format_args!(
+                "           damaged filters, not used: {filters}; their tables are always searched"
+            ),
         );
     }
 }

@@ -78,6 +78,14 @@ fn layout(arguments: &LoadArgs) -> Result<Layout, Failure> {
     })
 }
 
+/// What became of the keys before a failure.
+fn kept(loaded: u64) -> String {
+    match loaded {
+        0 => "no key was loaded before it".into(),
+        loaded => format!("{} loaded before it, and kept", counted(loaded, "key")),
+    }
+}
+
 /// How messages call the input.
 fn shown(file: &Path) -> Display<'_> {
     let is_input = file == Path::new("-");
@@ -145,19 +153,16 @@ impl Load<'_> {
     fn write(&mut self) -> Result<(), Failure> {
         let batch = std::mem::take(&mut self.batch);
         let count = batch.len() as u64;
-        self.db.write(batch).map_err(|error| {
-            let loaded = counted(self.loaded, "key");
-            Failure::Data(format!("{error} ({loaded} loaded before it, and kept)"))
-        })?;
+        self.db
+            .write(batch)
+            .map_err(|error| Failure::Data(format!("{error} ({})", kept(self.loaded))))?;
         self.loaded += count;
         Ok(())
     }
 
     fn failure(&self, bad: &crate::input::BadLine) -> Failure {
-        let (file, loaded) = (shown(self.file), counted(self.loaded, "key"));
+        let (file, kept) = (shown(self.file), kept(self.loaded));
         let (line, problem) = (bad.line, &bad.problem);
-        Failure::Data(format!(
-            "{file}, line {line}: {problem} ({loaded} loaded before it, and kept)"
-        ))
+        Failure::Data(format!("{file}, line {line}: {problem} ({kept})"))
     }
 }

@@ -120,6 +120,8 @@ fn bad_input_names_file_and_line_and_keeps_what_was_loaded() {
     place.run("get --db s k1").with_status(0);
     place.file("long", [&b"c\n"[..], &[b'x'; 65_537]].concat());
     place.run("load --db s long").fails(3, &["long, line 2", "65536", "1 key loaded"]);
+    place.file("first", b"\x00");
+    place.run("load --db s first").fails(3, &["line 1", "no key was loaded before it"]);
     place.run("bench read --dist file:nowhere").fails(3, &["nowhere"]);
     place.run("bench read --dist file:empty").fails(3, &["empty"]);
 }

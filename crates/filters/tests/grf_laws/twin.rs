@@ -84,13 +84,21 @@ pub(crate) fn assert_delivered(delivered: &BTreeSet<Span>, key: &[u8], flushes: 
     }
 }
 
-/// Walks all keys from `from` on; at each the codes of its flushes are there.
+/// Walks all keys from `from` on; at each the codes of its flushes are there. So they are if the base's
+/// code is muted once it was given.
 pub(crate) fn assert_forward(part: &Part, twin: &Twin, from: &[u8]) {
+    [false, true].into_iter().for_each(|mute| walk_forward(part, twin, from, mute));
+}
+
+fn walk_forward(part: &Part, twin: &Twin, from: &[u8], mute: bool) {
     let mut cursor = part.cursor(from);
     let mut delivered = BTreeSet::new();
     for (key, flushes) in twin.range(from.to_vec()..) {
         while let Some(code) = cursor.next_at_most(Some(key)) {
             delivered.insert(code);
+            if mute && code.lo() == FlushNumber(0) {
+                cursor.mute(code);
+            }
         }
         assert_delivered(&delivered, key, flushes);
     }
@@ -100,12 +108,19 @@ pub(crate) fn assert_forward(part: &Part, twin: &Twin, from: &[u8]) {
 }
 
 pub(crate) fn assert_backward(part: &Part, twin: &Twin, from: Option<&[u8]>) {
+    [false, true].into_iter().for_each(|mute| walk_backward(part, twin, from, mute));
+}
+
+fn walk_backward(part: &Part, twin: &Twin, from: Option<&[u8]>, mute: bool) {
     let mut cursor = part.cursor_back(from);
     let mut delivered = BTreeSet::new();
     let bound = from.map_or(std::ops::Bound::Unbounded, std::ops::Bound::Included);
     for (key, flushes) in twin.range::<[u8], _>((std::ops::Bound::Unbounded, bound)).rev() {
         while let Some(code) = cursor.next_at_least(Some(key)) {
             delivered.insert(code);
+            if mute && code.lo() == FlushNumber(0) {
+                cursor.mute(code);
+            }
         }
         assert_delivered(&delivered, key, flushes);
     }

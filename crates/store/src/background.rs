@@ -28,6 +28,16 @@ pub(crate) struct Work {
     /// Someone asked for everything to be merged into one run.
     merge_everything: bool,
     stopping: bool,
+    /// A background thread has ended in a panic: what it did is not done any more.
+    panicked: Option<String>,
+}
+
+impl Work {
+    /// The first thing that is known to stop work.
+    fn failure(&self) -> Option<&String> {
+        let lanes = self.flush.failure.as_ref().or(self.merge.failure.as_ref());
+        self.panicked.as_ref().or(lanes)
+    }
 }
 
 /// One kind of work: at most one task of it at a time.
@@ -159,7 +169,7 @@ impl Core {
     fn wait_while(&self, unflushed: impl Fn() -> bool) -> Result<()> {
         let mut work = lock(&self.work);
         while unflushed() {
-            if let Some(cause) = &work.flush.failure {
+            if let Some(cause) = work.flush.failure.as_ref().or(work.panicked.as_ref()) {
                 return Err(Error::Stopped { cause: cause.clone() });
             }
             if work.stopping {
@@ -209,7 +219,7 @@ impl Core {
     fn wait_until_idle(&self) -> Result<()> {
         let mut work = lock(&self.work);
         loop {
-            if let Some(cause) = work.flush.failure.as_ref().or(work.merge.failure.as_ref()) {
+            if let Some(cause) = work.failure() {
                 return Err(Error::Stopped { cause: cause.clone() });
             }
             let busy = work.flush.busy || work.merge.busy;
@@ -238,8 +248,7 @@ impl Core {
 
     /// What stops flushes or merges, if something does.
     pub(crate) fn failure(&self) -> Option<String> {
-        let work = lock(&self.work);
-        work.flush.failure.clone().or_else(|| work.merge.failure.clone())
+        lock(&self.work).failure().cloned()
     }
 
     /// Tells the threads to end after their present step.
@@ -250,6 +259,7 @@ impl Core {
 
     /// A background thread's life.
     fn work_loop(&self, kind: Kind) {
+        let _alarm = Alarm(self, kind);
         let mut retry = RETRY_FIRST;
         loop {
             match self.run_step(kind) {
@@ -298,6 +308,21 @@ impl Work {
             Kind::Flush => self.flush.failure.is_some(),
             Kind::Merge => self.merge.failure.is_some(),
         }
+    }
+}
+
+/// Says so when a background thread panics, so that nobody waits for it for ever.
+struct Alarm<'c>(&'c Core, Kind);
+
+impl Drop for Alarm<'_> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        let Alarm(core, kind) = self;
+        let failure = Some(format!("the {kind:?} thread has panicked; open the store again"));
+        lock(&core.work).panicked = failure;
+        core.work_changed.notify_all();
     }
 }
 

@@ -290,3 +290,25 @@ fn a_flush_that_cannot_be_installed_writes_its_table_once() {
     }
     assert_eq!(db.get("a").expect("gets").as_deref(), Some(&b"1"[..]));
 }
+
+#[test]
+fn a_background_thread_that_panics_leaves_nobody_waiting() {
+    let disk = Memory::new();
+    let pauses = Pauses::new(|point| {
+        assert!(point != PausePoint::FlushPrepared, "this panic is the test's own");
+    });
+    let storage = Arc::new(disk.clone());
+    let environment = Environment { storage, pauses, ..Environment::default() };
+    let threaded = Options { background: Background::Threads(1), ..options(Sync::Always) };
+    let db = Db::open_with(Path::new(DIR), threaded, environment).expect("opens");
+    db.put("k", "1").expect("puts");
+    for _ in 0..2 {
+        let error = db.flush().expect_err("nobody flushes any more");
+        assert!(error.to_string().contains("panicked"), "{error}");
+    }
+    assert!(db.stats().failure.is_some());
+    assert_eq!(db.get("k").expect("gets").as_deref(), Some(&b"1"[..]));
+    drop(db);
+    let db = open(&disk, &options(Sync::Always)).expect("opens again");
+    assert_eq!(db.get("k").expect("gets").as_deref(), Some(&b"1"[..]));
+}

@@ -97,6 +97,11 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Co
 fn take_folder(storage: &dyn Storage, dir: &Path, create: bool) -> Result<Box<dyn Send + Sync>> {
     let missing = || Error::Missing { path: dir.to_path_buf() };
     if !storage.dir_exists(dir) {
+        if storage.open(dir).is_ok() {
+            let what = "a store is a folder, and this is a file";
+            let source = std::io::Error::new(std::io::ErrorKind::NotADirectory, what);
+            return Err(Error::io(dir)(source));
+        }
         if !create {
             return Err(missing());
         }

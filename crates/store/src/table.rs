@@ -21,7 +21,7 @@ use crate::storage::{ReadAt, Storage};
 use crate::table_cursor::TableCursor;
 use crate::table_format::{
     Index, Properties, Section, TAG_INDEX, TAG_PROPERTIES, TAIL_SIZE, VERSION, decode_sections,
-    decode_tail, filter_tag,
+    decode_tail, filter_tag, is_filter_tag, section_name,
 };
 use crate::value::Value;
 
@@ -83,7 +83,7 @@ impl Opened {
         if crc32c::crc32c(bytes) == section.checksum {
             return Ok(());
         }
-        let what = format!("the checksum of section {} does not match", section.tag);
+        let what = format!("the checksum of the {} does not match", section_name(section.tag));
         Err(self.corrupt(section.offset, what))
     }
 
@@ -297,7 +297,10 @@ impl Table {
     /// Reads the whole file anew and checks every checksum, the order of entries, the index, the
     /// counts, and that the filter knows every key.
     pub(crate) fn verify(&self) -> Result<()> {
-        for section in &self.sections {
+        // A filter comes last: damage to it must not hide damage to entries.
+        let is_filter = |section: &&Section| is_filter_tag(section.tag);
+        let (filters, others): (Vec<_>, Vec<_>) = self.sections.iter().partition(is_filter);
+        for section in others {
             self.opened.section(section)?;
         }
         let mut check = Check::default();
@@ -307,7 +310,8 @@ impl Table {
             let wrong = |what| self.opened.corrupt(offset, format!("data block {number}: {what}"));
             check.block(self, number, block).map_err(wrong)?;
         }
-        check.end(self).map_err(|what| self.opened.corrupt(0, what))
+        check.end(self).map_err(|what| self.opened.corrupt(0, what))?;
+        filters.into_iter().try_for_each(|section| self.opened.section(section).map(drop))
     }
 }
 

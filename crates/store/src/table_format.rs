@@ -31,6 +31,21 @@ pub(crate) fn filter_tag(kind: FilterKind) -> u16 {
     TAG_FILTERS + kind.tag()
 }
 
+/// Whether a section of this tag is a filter.
+pub(crate) fn is_filter_tag(tag: u16) -> bool {
+    tag >= TAG_FILTERS
+}
+
+/// What people call a section.
+pub(crate) fn section_name(tag: u16) -> &'static str {
+    match tag {
+        TAG_INDEX => "index",
+        TAG_PROPERTIES => "properties",
+        _ if is_filter_tag(tag) => "filter",
+        _ => "section of an unknown kind",
+    }
+}
+
 const LIST_LEN_AT: usize = 0;
 const LIST_CHECKSUM_AT: usize = LIST_LEN_AT + size_of::<u32>();
 const VERSION_AT: usize = LIST_CHECKSUM_AT + size_of::<u32>();

@@ -22,6 +22,15 @@ pub struct VerifyReport {
     pub damage: Vec<String>,
 }
 
+impl VerifyReport {
+    /// What is known already is not told twice.
+    fn add(&mut self, damage: String) {
+        if !self.damage.contains(&damage) {
+            self.damage.push(damage);
+        }
+    }
+}
+
 pub(crate) fn verify(core: &Core) -> Result<VerifyReport> {
     let version = core.current.hold();
     let mut report = VerifyReport { damage: core.damaged_filters.clone(), ..Default::default() };
@@ -32,7 +41,7 @@ pub(crate) fn verify(core: &Core) -> Result<VerifyReport> {
             report.bytes += table.table.bytes();
             match check_table(&version, table) {
                 Ok(()) => {}
-                Err(error @ Error::Corrupt { .. }) => report.damage.push(error.to_string()),
+                Err(error @ Error::Corrupt { .. }) => report.add(error.to_string()),
                 Err(other) => return Err(other),
             }
         }

@@ -105,6 +105,29 @@ fn every_flipped_byte_of_a_table_is_noticed_or_harmless() {
 }
 
 #[test]
+fn a_damaged_filter_is_told_once_and_hides_no_other_damage() {
+    let (pristine, _) = small_store(GuardKind::BlockedBloom);
+    let path = files(&pristine, ".table").remove(0);
+    let len = pristine.file(&path).expect("is there").len() as u64;
+    let damages_the_filter = |byte: &u64| {
+        let disk = copy(&pristine);
+        disk.flip_bit(&path, *byte, 0);
+        let opened = open(&disk, GuardKind::BlockedBloom);
+        opened.is_ok_and(|db| !db.stats().guard.damaged.is_empty())
+    };
+    let in_filter = (0..len).rev().find(damages_the_filter).expect("the table has a filter");
+    let disk = copy(&pristine);
+    disk.flip_bit(&path, in_filter, 0);
+    let verify = |disk: &Memory| {
+        let db = open(disk, GuardKind::BlockedBloom).expect("opens without the filter");
+        db.verify().expect("verifies").damage
+    };
+    assert_eq!(verify(&disk).len(), 1, "{:?}", verify(&disk));
+    disk.flip_bit(&path, 10, 0);
+    assert_eq!(verify(&disk).len(), 2, "{:?}", verify(&disk));
+}
+
+#[test]
 fn every_cut_of_a_table_is_noticed() {
     let (pristine, _) = small_store(GuardKind::BlockedBloom);
     let path = files(&pristine, ".table").remove(0);

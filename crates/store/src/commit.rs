@@ -324,8 +324,8 @@ impl Writer {
         Ok((wal, Active { memtable, wal: number, first: self.next }))
     }
 
-    /// Slows a writer down while more runs wait in level 0 than merges should leave there. The rate
-    /// falls from level T to level 2T runs to a hundredth; it never stops altogether.
+    /// Slows a writer down while more runs wait in level 0 than merges should leave there: the more of
+    /// them, the slower, down to a hundredth of the rate at twice the limit. It never stops altogether.
     fn slow_down(&mut self, core: &Core, bytes: usize) {
         if core.shelf.options.background == Background::Stepped {
             return;

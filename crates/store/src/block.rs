@@ -10,7 +10,6 @@
 //! before, save at restarts, which have whole keys; a search relies on that and never puts a key
 //! together. Values lie apart, so that a search reads few cache lines, one after the other.
 
-use crate::sync::Arc;
 use std::cmp::Ordering;
 use std::ops::Range;
 
@@ -18,6 +17,7 @@ use trommel_filters::{Corrupt, Reader, Writer};
 
 use crate::entry::{Entry, Kind, Sequence, order};
 use crate::keys::common_prefix;
+use crate::sync::{AtomicBool, Ordering as Memory, Shared};
 
 /// Entries from one restart to the next.
 const RESTART_INTERVAL: usize = 16;
@@ -132,7 +132,7 @@ pub(crate) fn seal(raw: &[u8], compress: bool, out: &mut Vec<u8>) {
 }
 
 /// Checks the bytes of a block on disk and decodes them.
-pub(crate) fn unseal(mut bytes: Vec<u8>) -> Result<Block, Corrupt> {
+pub(crate) fn unseal(bytes: &[u8]) -> Result<Block, Corrupt> {
     let wrong = |what| Corrupt { at: 0, what };
     let body_len = bytes.len().checked_sub(TRAILER_SIZE).ok_or(wrong("a whole block"))?;
     let checked_len = body_len + 1;
@@ -140,11 +140,10 @@ pub(crate) fn unseal(mut bytes: Vec<u8>) -> Result<Block, Corrupt> {
     if trailer.u32()? != crc32c::crc32c(&bytes[..checked_len]) {
         return Err(wrong("the block's checksum does not match"));
     }
-    let tag = bytes[body_len];
-    bytes.truncate(body_len);
-    match tag {
-        RAW => Block::new(bytes),
-        LZ4 => Block::new(decompress(&bytes)?),
+    let body = &bytes[..body_len];
+    match bytes[body_len] {
+        RAW => Block::new(body),
+        LZ4 => Block::new(&decompress(body)?),
         _ => Err(wrong("a compression that is not known")),
     }
 }
@@ -164,11 +163,27 @@ fn decompress(packed: &[u8]) -> Result<Vec<u8>, Corrupt> {
     }
 }
 
-/// A block in memory. A clone is another handle on the same bytes; what a search needs beside them
-/// is in the handle, so that it costs no memory access of its own.
+/// A block in memory. A clone is another handle on the same bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
-    bytes: Arc<[u8]>,
+    memory: BlockMemory,
+}
+
+/// A block's parts, its mark and its bytes in one piece, so that they lie on few cache lines.
+pub(crate) type BlockMemory = Shared<BlockHeader>;
+
+/// What stands before a block's bytes.
+#[derive(Debug)]
+pub(crate) struct BlockHeader {
+    parts: Parts,
+    /// Someone found the block in the cache. On the cache line of the reference count, which
+    /// whoever holds the block writes anyway.
+    touched: AtomicBool,
+}
+
+/// Where the parts of a block are.
+#[derive(Clone, Copy, Debug)]
+struct Parts {
     restart_count: u32,
     /// Where the restarts end and the heads begin.
     heads_at: u32,
@@ -238,54 +253,77 @@ fn varint(bytes: &[u8], at: &mut usize) -> Option<u64> {
     None
 }
 
-impl Block {
-    /// Walks the block once, checking every length and restart.
-    pub(crate) fn new(bytes: Vec<u8>) -> Result<Block, Corrupt> {
-        let wrong = |at, what| Corrupt { at, what };
+/// The bytes of a block, with its parts at hand: what is searched.
+#[derive(Clone, Copy)]
+struct View<'a> {
+    bytes: &'a [u8],
+    parts: Parts,
+}
+
+impl<'a> View<'a> {
+    /// The parts as the block's start tells them; the entries were not walked, and count as none.
+    fn split(bytes: &'a [u8]) -> Result<Self, Corrupt> {
         if u32::try_from(bytes.len()).is_err() {
-            return Err(wrong(0, "a block of less than 4 GiB"));
+            return Err(Corrupt { at: 0, what: "a block of less than 4 GiB" });
         }
-        let mut start = Reader::new(&bytes);
+        let mut start = Reader::new(bytes);
         let (restart_count, heads_len) = (start.u32()?, start.u32()?);
         start.bytes((restart_count as usize).saturating_mul(RESTART_SIZE))?;
         let heads_at = start.at() as u32;
         start.bytes(heads_len as usize)?;
         let values_at = start.at() as u32;
-        let bytes = bytes.into();
-        let mut block = Block { bytes, restart_count, heads_at, values_at, entry_count: 0 };
-        let (mut at, mut key_len, mut restarts_seen) = (block.first(), 0, 0);
-        let heads = &block.bytes[..values_at as usize];
+        let parts = Parts { restart_count, heads_at, values_at, entry_count: 0 };
+        Ok(View { bytes, parts })
+    }
+
+    /// Checks every length and restart, and counts the entries.
+    fn walk(self) -> Result<u32, Corrupt> {
+        let wrong = |at, what| Corrupt { at, what };
+        let restart_count = self.parts.restart_count;
+        let heads = &self.bytes[..self.parts.values_at as usize];
+        let (mut at, mut key_len, mut restarts_seen) = (self.first(), 0, 0);
+        let mut entry_count = 0;
         while at.head < heads.len() {
             let entry = parse(heads, at).ok_or(wrong(at.head, "an entry"))?;
-            if entry.next.head > heads.len() || entry.next.value > block.bytes.len() {
+            if entry.next.head > heads.len() || entry.next.value > self.bytes.len() {
                 return Err(wrong(at.head, "an entry that ends within the block"));
             }
-            let restart = restarts_seen < restart_count && block.restart(restarts_seen) == at;
+            let restart = restarts_seen < restart_count && self.restart(restarts_seen) == at;
             restarts_seen += u32::from(restart);
             if entry.shared > if restart { 0 } else { key_len } {
                 return Err(wrong(at.head, "a key that shares more than there is"));
             }
             key_len = entry.shared + entry.next.head - entry.key_at;
             at = entry.next;
-            block.entry_count += 1;
+            entry_count += 1;
         }
-        if at != block.end() {
+        if at != self.end() {
             return Err(wrong(at.value, "values that no entry has"));
         }
-        if restarts_seen != restart_count || restart_count == 0 || block.restart(0) != block.first()
-        {
+        if restarts_seen != restart_count || restart_count == 0 || self.restart(0) != self.first() {
             return Err(wrong(RESTARTS_AT, "restarts that are entries"));
         }
-        Ok(block)
+        Ok(entry_count)
     }
 
-    /// The newest entry of `key` with a sequence number of at most `at`. None: not in this block.
+    /// Asks for all heads at once: a search would wait for one cache line after the other.
     #[inline]
-    pub(crate) fn get(&self, key: &[u8], at: Sequence) -> Option<(Sequence, Kind, Range<usize>)> {
+    fn load_heads(self) {
+        const LINE_BYTES: usize = 64;
+        const LINES_MAX: usize = 16;
+        let heads = &self.bytes[self.parts.heads_at as usize..self.parts.values_at as usize];
+        let lines = heads.iter().step_by(LINE_BYTES).take(LINES_MAX);
+        std::hint::black_box(lines.fold(0, |all, byte| all ^ byte));
+    }
+
+    /// See [`Block::get`].
+    #[inline]
+    fn get(self, key: &[u8], at: Sequence) -> Option<(Sequence, Kind, Range<usize>)> {
+        self.load_heads();
         let mut place = self.restart_not_after(key, at);
         // How much of `key` the entry before begins with; that entry is before (key, at).
         let mut matched = 0;
-        while place.head < self.values_at as usize {
+        while place.head < self.parts.values_at as usize {
             let entry = self.parsed(place);
             place = entry.next;
             if entry.shared > matched {
@@ -311,8 +349,8 @@ impl Block {
     }
 
     /// The place of the last restart whose entry is not after (key, at); else of the first.
-    fn restart_not_after(&self, key: &[u8], at: Sequence) -> Place {
-        let (mut low, mut high) = (0, self.restart_count);
+    fn restart_not_after(self, key: &[u8], at: Sequence) -> Place {
+        let (mut low, mut high) = (0, self.parts.restart_count);
         while high - low > 1 {
             let middle = low.midpoint(high);
             let entry = self.parsed(self.restart(middle));
@@ -322,14 +360,9 @@ impl Block {
         self.restart(low)
     }
 
-    /// The place of the last restart whose key is before `key`; else of the first.
-    pub(crate) fn restart_before_key(&self, key: &[u8]) -> Place {
-        self.restart_not_after(key, Sequence::MAX)
-    }
-
-    /// The place of the last restart before `place`; else of the first.
-    pub(crate) fn restart_before_place(&self, place: Place) -> Place {
-        let (mut low, mut high) = (0, self.restart_count);
+    /// See [`Block::restart_before_place`].
+    fn restart_before_place(self, place: Place) -> Place {
+        let (mut low, mut high) = (0, self.parts.restart_count);
         while high - low > 1 {
             let middle = low.midpoint(high);
             if self.restart(middle).head < place.head { low = middle } else { high = middle }
@@ -338,7 +371,7 @@ impl Block {
     }
 
     /// Requires: there is such a restart.
-    fn restart(&self, index: u32) -> Place {
+    fn restart(self, index: u32) -> Place {
         let word = |at: usize| {
             let word = self.bytes[at..at + 4].try_into().expect("four bytes");
             u32::from_le_bytes(word) as usize
@@ -350,34 +383,114 @@ impl Block {
 
     /// The entry at `place`. Requires: an entry is there.
     #[inline]
-    pub(crate) fn parsed(&self, place: Place) -> Parsed {
-        parse(&self.bytes, place).expect("every entry was parsed when the block was made")
+    fn parsed(self, place: Place) -> Parsed {
+        parse(self.bytes, place).expect("every entry was parsed when the block was made")
+    }
+
+    fn first(self) -> Place {
+        Place { head: self.parts.heads_at as usize, value: self.parts.values_at as usize }
+    }
+
+    fn end(self) -> Place {
+        Place { head: self.parts.values_at as usize, value: self.bytes.len() }
+    }
+}
+
+impl Block {
+    /// Walks the block once, checking every length and restart.
+    pub(crate) fn new(bytes: &[u8]) -> Result<Block, Corrupt> {
+        let view = View::split(bytes)?;
+        let parts = Parts { entry_count: view.walk()?, ..view.parts };
+        let header = BlockHeader { parts, touched: AtomicBool::new(false) };
+        Ok(Block { memory: Shared::from_header_and_slice(header, bytes) })
+    }
+
+    #[inline]
+    fn view(&self) -> View<'_> {
+        View { bytes: &self.memory.slice, parts: self.memory.header.header.parts }
+    }
+
+    /// The newest entry of `key` with a sequence number of at most `at`. None: not in this block.
+    #[inline]
+    pub(crate) fn get(&self, key: &[u8], at: Sequence) -> Option<(Sequence, Kind, Range<usize>)> {
+        self.view().get(key, at)
+    }
+
+    /// The place of the last restart whose key is before `key`; else of the first.
+    pub(crate) fn restart_before_key(&self, key: &[u8]) -> Place {
+        let view = self.view();
+        view.load_heads();
+        view.restart_not_after(key, Sequence::MAX)
+    }
+
+    /// The place of the last restart before `place`; else of the first.
+    pub(crate) fn restart_before_place(&self, place: Place) -> Place {
+        self.view().restart_before_place(place)
+    }
+
+    /// The entry at `place`, and the end of its key that it does not share. None: the block ends
+    /// there. Requires: an entry is there, or the block's end.
+    #[inline]
+    pub(crate) fn entry_at(&self, place: Place) -> Option<(Parsed, &[u8])> {
+        let view = self.view();
+        if place.head >= view.parts.values_at as usize {
+            return None;
+        }
+        let entry = view.parsed(place);
+        Some((entry, &view.bytes[entry.key_at..entry.next.head]))
     }
 
     /// Bytes of the block, as its entries name them.
     #[inline]
     pub(crate) fn bytes(&self, range: Range<usize>) -> &[u8] {
-        &self.bytes[range]
+        &self.memory.slice[range]
     }
 
     /// Where the first entry is.
     pub(crate) fn first(&self) -> Place {
-        Place { head: self.heads_at as usize, value: self.values_at as usize }
+        self.view().first()
     }
 
     /// Behind the last entry.
     pub(crate) fn end(&self) -> Place {
-        Place { head: self.values_at as usize, value: self.bytes.len() }
+        self.view().end()
     }
 
     /// How many entries there are: one at least.
     pub(crate) fn entry_count(&self) -> usize {
-        self.entry_count as usize
+        self.view().parts.entry_count as usize
     }
 
     /// The memory it takes.
     pub(crate) fn size_bytes(&self) -> usize {
-        self.bytes.len() + size_of::<Block>()
+        // The reference count, the header, the length, the bytes.
+        size_of::<usize>() + size_of_val(&self.memory.header) + self.memory.slice.len()
+    }
+
+    /// Marks the block as asked for. A mark that is there already is not written again.
+    #[inline]
+    pub(crate) fn touch(&self) {
+        let touched = &self.memory.header.header.touched;
+        if !touched.load(Memory::Relaxed) {
+            touched.store(true, Memory::Relaxed);
+        }
+    }
+
+    /// Takes the mark away. False: there was none.
+    pub(crate) fn take_touch(&self) -> bool {
+        self.memory.header.header.touched.swap(false, Memory::Relaxed)
+    }
+
+    /// The block's memory, for a slot.
+    pub(crate) fn into_memory(self) -> BlockMemory {
+        self.memory
+    }
+}
+
+impl From<BlockMemory> for Block {
+    #[inline]
+    fn from(memory: BlockMemory) -> Self {
+        Block { memory }
     }
 }
 

@@ -98,10 +98,11 @@ impl BlockCursor {
     /// Requires: `at` is where the present entry ends, or a restart and no key.
     fn step_to(&mut self, at: Place) {
         self.at = at;
-        self.parsed = (at.head < self.block.end().head).then(|| self.block.parsed(at));
-        if let Some(Parsed { shared, key_at, next, .. }) = self.parsed {
-            self.key.truncate(shared);
-            self.key.extend_from_slice(self.block.bytes(key_at..next.head));
+        let found = self.block.entry_at(at);
+        self.parsed = found.map(|(parsed, _)| parsed);
+        if let Some((parsed, key_end)) = found {
+            self.key.truncate(parsed.shared);
+            self.key.extend_from_slice(key_end);
         }
     }
 }

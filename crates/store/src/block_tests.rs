@@ -65,7 +65,7 @@ fn large_numbers_fit() {
         (long.clone(), SEQUENCE_MAX.0, Kind::Put, vec![1; 300_000]),
         (long.clone(), 0, Kind::PutWithExpiry, vec![]),
     ];
-    let block = Block::new(build(&list)).unwrap();
+    let block = Block::new(&build(&list)).unwrap();
     let found = block.get(&long, Sequence::MAX).unwrap();
     assert_eq!((found.0, found.2.len()), (SEQUENCE_MAX, 300_000));
     assert_eq!(block.get(&long, Sequence(5)).unwrap().1, Kind::PutWithExpiry);
@@ -80,15 +80,15 @@ fn compressible_blocks_are_compressed() {
     seal(&raw, false, &mut plain);
     assert!(packed.len() < raw.len() / 2 && plain.len() == raw.len() + 5);
     for sealed in [packed, plain] {
-        let block = unseal(sealed.clone()).unwrap();
-        assert_eq!((&*block.bytes, block.entry_count()), (raw.as_slice(), 40));
+        let block = unseal(&sealed).unwrap();
+        assert_eq!((&block.memory.slice, block.entry_count()), (raw.as_slice(), 40));
         for len in 0..sealed.len() {
-            assert!(unseal(sealed[..len].to_vec()).is_err(), "cut at {len}");
+            assert!(unseal(&sealed[..len]).is_err(), "cut at {len}");
         }
         for at in 0..sealed.len() * 8 {
             let mut bytes = sealed.clone();
             bytes[at / 8] ^= 1 << (at % 8);
-            assert!(unseal(bytes).is_err(), "bit {at}");
+            assert!(unseal(&bytes).is_err(), "bit {at}");
         }
     }
 }
@@ -96,7 +96,7 @@ fn compressible_blocks_are_compressed() {
 proptest! {
     #[test]
     fn get_finds_the_newest_entry_that_is_visible(list in entries()) {
-        let block = Block::new(build(&list)).unwrap();
+        let block = Block::new(&build(&list)).unwrap();
         prop_assert_eq!(block.entry_count(), list.len());
         let mut keys: Vec<Vec<u8>> = list.iter().map(|owned| owned.0.clone()).collect();
         keys.extend(list.iter().map(|owned| [&owned.0[..], &[0]].concat()));
@@ -116,7 +116,7 @@ proptest! {
 
     #[test]
     fn cursors_go_where_the_list_goes(list in entries(), moves in prop::collection::vec((0u8..6, any::<prop::sample::Index>()), 1..60)) {
-        let block = Block::new(build(&list)).unwrap();
+        let block = Block::new(&build(&list)).unwrap();
         let mut cursor = BlockCursor::new(block);
         let mut place: Option<usize> = None;
         for (action, index) in moves {
@@ -149,7 +149,7 @@ proptest! {
             let at = index.index(bytes.len());
             bytes[at] = value;
         }
-        if let Ok(block) = Block::new(bytes) {
+        if let Ok(block) = Block::new(&bytes) {
             list.iter().for_each(|owned| {
                 block.get(&owned.0, Sequence(owned.1));
             });

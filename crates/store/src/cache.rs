@@ -1,93 +1,152 @@
-//! The block cache: blocks that were read lately, under one budget of bytes.
+//! The block cache: blocks that were read lately, under one budget of bytes. There is no table to
+//! look up: each open table has a slot for each of its blocks.
 //! ```text
-//! (file, offset) -> Block
+//! a table's slots   [block 0] [empty] [block 2] [empty] [block 4]     a hit is the load of a slot
+//!                        ^                 ^                 ^
+//! ring, one for all   place   place      place     ...     place  <-- new blocks come to the back
+//!                       ^ the hand: out with it; to the back, if it was touched meanwhile
 //! ```
-//! Invariant: a file number is never reused, so an entry never goes stale; entries of removed files
-//! age out.
+//! Invariant: slots change under the ring's lock alone. There each full slot has one place in the
+//! ring, and `used` is what full slots hold: at most the budget.
 
-use quick_cache::Weighter;
-use quick_cache::sync::Cache;
+use std::collections::VecDeque;
 
-use crate::block::Block;
+use crate::block::{Block, BlockHeader};
+use crate::sync::{Arc, Mutex, Slot, lock};
 
-type Place = (u64, u64);
+type Slots = Arc<[Slot<BlockHeader>]>;
 
-#[derive(Clone)]
-struct BlockBytes;
+/// What the slots of all tables share: one budget, one hand that goes round.
+pub(crate) struct BlockCache {
+    bytes_max: u64,
+    ring: Mutex<Ring>,
+}
 
-impl Weighter<Place, Block> for BlockBytes {
-    fn weight(&self, _: &Place, block: &Block) -> u64 {
-        block.size_bytes() as u64
+#[derive(Default)]
+struct Ring {
+    places: VecDeque<Place>,
+    /// Places whose table was closed, and whose slots are empty therefore.
+    dead_count: usize,
+    used: u64,
+}
+
+/// A slot that was filled.
+struct Place {
+    slots: Slots,
+    number: usize,
+}
+
+impl Place {
+    fn slot(&self) -> &Slot<BlockHeader> {
+        &self.slots[self.number]
     }
 }
 
-/// Blocks in memory, shared by all tables.
-pub(crate) struct BlockCache {
-    /// None: nothing is kept.
-    blocks: Option<Cache<Place, Block, BlockBytes>>,
+/// What keeping a block costs.
+fn cost(block: &Block) -> u64 {
+    (block.size_bytes() + size_of::<Place>()) as u64
+}
+
+impl Ring {
+    /// Lets go of blocks until they use at most `bytes`. A block that was touched since the hand
+    /// came by is spared, though not for ever: readers touch blocks while the hand goes round.
+    fn shrink_to(&mut self, bytes: u64) {
+        let mut spared_left = self.places.len();
+        while self.used > bytes
+            && let Some(place) = self.places.pop_front()
+        {
+            let Some(block) = place.slot().hold().map(Block::from) else {
+                self.dead_count -= 1;
+                continue;
+            };
+            if spared_left > 0 && block.take_touch() {
+                spared_left -= 1;
+                self.places.push_back(place);
+            } else {
+                place.slot().replace(None);
+                self.used -= cost(&block);
+            }
+        }
+    }
+
+    /// Forgets dead places once they outnumber the living, so that it costs little per place.
+    fn forget_dead(&mut self) {
+        if self.dead_count > self.places.len() - self.dead_count {
+            self.places.retain(|place| !place.slot().is_empty());
+            self.dead_count = 0;
+        }
+    }
 }
 
 impl BlockCache {
-    /// A guess of a block's size, to guess how many there will be.
-    const BLOCK_BYTES: u64 = 4 << 10;
-    /// The guess beyond which memory is not set aside at once.
-    const BLOCKS_EXPECTED_MAX: u64 = 1 << 18;
-
     /// A cache of at most so many bytes; of none: no cache.
-    pub(crate) fn new(bytes: u64) -> Self {
-        let expected = (bytes / Self::BLOCK_BYTES).clamp(1, Self::BLOCKS_EXPECTED_MAX);
-        let blocks = || Cache::with_weighter(expected as usize, bytes, BlockBytes);
-        BlockCache { blocks: (bytes > 0).then(blocks) }
-    }
-
-    /// The block at this offset of this file. None: it is not here.
-    #[inline]
-    pub(crate) fn get(&self, file: u64, offset: u64) -> Option<Block> {
-        self.blocks.as_ref()?.get(&(file, offset))
-    }
-
-    pub(crate) fn insert(&self, file: u64, offset: u64, block: Block) {
-        if let Some(blocks) = &self.blocks {
-            blocks.insert((file, offset), block);
-        }
+    pub(crate) fn new(bytes_max: u64) -> Self {
+        BlockCache { bytes_max, ring: Mutex::default() }
     }
 
     /// The bytes that are kept now.
     pub(crate) fn size_bytes(&self) -> u64 {
-        self.blocks.as_ref().map_or(0, Cache::weight)
+        lock(&self.ring).used
+    }
+}
+
+/// The slots of one table. What is in them goes when they go.
+pub(crate) struct BlockSlots {
+    cache: Arc<BlockCache>,
+    /// As many as there are blocks; without a budget, none.
+    slots: Slots,
+}
+
+impl BlockSlots {
+    /// Empty slots for so many blocks.
+    pub(crate) fn new(cache: Arc<BlockCache>, block_count: usize) -> Self {
+        let slot_count = if cache.bytes_max > 0 { block_count } else { 0 };
+        let slots = (0..slot_count).map(|_| Slot::empty()).collect();
+        BlockSlots { cache, slots }
+    }
+
+    /// The block of this number. None: it is not here.
+    #[inline]
+    pub(crate) fn get(&self, number: usize) -> Option<Block> {
+        let block = Block::from(self.slots.get(number)?.hold()?);
+        block.touch();
+        Some(block)
+    }
+
+    /// Keeps a block, unless it is here already or greater than the whole budget. It begins
+    /// untouched, so that blocks which are read but once go before those that are read again.
+    pub(crate) fn insert(&self, number: usize, block: &Block) {
+        let Some(slot) = self.slots.get(number) else { return };
+        let Some(room) = self.cache.bytes_max.checked_sub(cost(block)) else { return };
+        let mut ring = lock(&self.cache.ring);
+        if slot.is_empty() {
+            ring.shrink_to(room);
+            ring.places.push_back(Place { slots: Arc::clone(&self.slots), number });
+            ring.used += cost(block);
+            slot.replace(Some(block.clone().into_memory()));
+        }
+    }
+
+    /// The memory of the slots themselves.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        size_of_val(&*self.slots)
+    }
+}
+
+impl Drop for BlockSlots {
+    fn drop(&mut self) {
+        if self.slots.is_empty() {
+            return;
+        }
+        let mut ring = lock(&self.cache.ring);
+        for block in self.slots.iter().filter_map(|slot| slot.replace(None)).map(Block::from) {
+            ring.used -= cost(&block);
+            ring.dead_count += 1;
+        }
+        ring.forget_dead();
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::block::BlockBuilder;
-    use crate::entry::{Entry, Kind, Sequence};
-
-    fn block(value: &[u8]) -> Block {
-        let mut builder = BlockBuilder::new();
-        builder.add(&Entry { key: b"k", sequence: Sequence(1), kind: Kind::Put, value });
-        Block::new(builder.finish()).unwrap()
-    }
-
-    #[test]
-    fn blocks_are_kept_within_the_budget() {
-        let cache = BlockCache::new(1 << 20);
-        cache.insert(1, 0, block(b"a"));
-        assert!(
-            cache.get(1, 0).is_some() && cache.get(1, 1).is_none() && cache.get(2, 0).is_none()
-        );
-        for offset in 0..2_000 {
-            cache.insert(3, offset, block(&[7; 1_000]));
-        }
-        assert!((1..=1 << 20).contains(&cache.size_bytes()), "{}", cache.size_bytes());
-        assert!((0..2_000).any(|offset| cache.get(3, offset).is_some()));
-    }
-
-    #[test]
-    fn no_budget_is_no_cache() {
-        let cache = BlockCache::new(0);
-        cache.insert(1, 0, block(b"a"));
-        assert!(cache.get(1, 0).is_none() && cache.size_bytes() == 0);
-    }
-}
+#[path = "cache_tests.rs"]
+mod tests;

@@ -288,7 +288,7 @@ pub struct Stats {
     pub memtables: u64,
     /// Their memory, in bytes.
     pub memtable_bytes: u64,
-    /// Memory of fence pointers, in bytes.
+    /// Memory of fence pointers and of the places for cached blocks, in bytes.
     pub fence_bytes: u64,
     /// Memory of cached blocks, in bytes.
     pub cache_bytes: u64,

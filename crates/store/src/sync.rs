@@ -1,15 +1,47 @@
 //! The sync seam: every lock and atomic of the store comes from here, so that a model checker can
-//! take their place; and the switch that readers pin a version with.
+//! take their place; the switch that readers pin a version with; and the slots of cached blocks.
 //! ```text
 //! reader   pin() ----> a version that stays as it is while it is held
 //! writer   store(new)  later pins see the new one
+//! slot     hold() ---> what is in it, or nothing; replace(..) changes it
 //! ```
-//! Invariant: pinning takes no lock and writes no shared count.
+//! Invariant: pinning takes no lock and writes no shared count; holding takes no lock.
 
-pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 
-use arc_swap::{ArcSwap, Guard};
+use arc_swap::{ArcSwap, ArcSwapAny, Guard};
+use triomphe::ThinArc;
+
+/// A header and bytes in one piece of memory with their reference count; a handle is one pointer.
+pub(crate) type Shared<H> = ThinArc<H, u8>;
+
+/// A place for one shared piece of memory. It takes the room of a pointer.
+pub(crate) struct Slot<H>(ArcSwapAny<Option<Shared<H>>>);
+
+const _: () = assert!(size_of::<Slot<u64>>() == size_of::<usize>());
+
+impl<H> Slot<H> {
+    pub(crate) fn empty() -> Self {
+        Slot(ArcSwapAny::new(None))
+    }
+
+    /// What is in it, to keep. Takes no lock.
+    #[inline]
+    pub(crate) fn hold(&self) -> Option<Shared<H>> {
+        self.0.load_full()
+    }
+
+    /// Whether nothing is in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.load().is_none()
+    }
+
+    /// Puts something else in it. What was there lives on with those who hold it.
+    pub(crate) fn replace(&self, new: Option<Shared<H>>) -> Option<Shared<H>> {
+        self.0.swap(new)
+    }
+}
 
 /// One shared value that is replaced as a whole.
 pub(crate) struct Switch<T>(ArcSwap<T>);

@@ -1,7 +1,7 @@
 //! A table: one immutable file of sorted entries, open for reading.
 //! ```text
-//! get(key) -> fences -> block number -> cache --hit--> block -> entry
-//!                                          \--miss--> disk -> checked --^
+//! get(key) -> fences -> block number -> its slot --full---> block -> entry
+//!                                             \--empty--> disk -> checked --^
 //! ```
 //! Invariant: what is in memory (index, properties, filter) was checked when the table was opened, a
 //! block whenever it is read from the disk. A damaged byte is an error that names file and place.
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use trommel_filters::{AlignedBytes, BlockedBloom, Corrupt, FilterKind};
 
 use crate::block::{Block, unseal};
-use crate::cache::BlockCache;
+use crate::cache::{BlockCache, BlockSlots};
 use crate::cursor::Reads;
 use crate::entry::Sequence;
 use crate::error::{Error, Result};
@@ -41,12 +41,12 @@ pub(crate) enum FilterUse {
 pub(crate) struct Table {
     opened: Opened,
     file: u64,
-    cache: Arc<BlockCache>,
     size: u64,
     sections: Vec<Section>,
     index: Index,
     properties: Properties,
     filter: Option<TableFilter>,
+    blocks: BlockSlots,
 }
 
 /// A file and its name, for errors.
@@ -159,7 +159,8 @@ impl Table {
             FilterUse::Load => load_filter(&opened, &sections)?,
             FilterUse::Skip => None,
         };
-        Ok(Arc::new(Table { opened, file, cache, size, sections, index, properties, filter }))
+        let blocks = BlockSlots::new(cache, index.block_count());
+        Ok(Arc::new(Table { opened, file, size, sections, index, properties, filter, blocks }))
     }
 
     /// The file's number.
@@ -204,9 +205,9 @@ impl Table {
         self.filter.as_ref()
     }
 
-    /// The memory that fences and block places take.
+    /// The memory that fences, block places and the cache's slots take.
     pub(crate) fn fence_bytes(&self) -> usize {
-        self.index.heap_bytes()
+        self.index.heap_bytes() + self.blocks.heap_bytes()
     }
 
     /// The memory that the filter takes.
@@ -214,12 +215,10 @@ impl Table {
         self.filter.as_ref().map_or(0, BlockedBloom::size_bytes)
     }
 
-    /// The newest entry of `key` with a sequence number of at most `at`. Asks no filter.
+    /// The newest entry of `key` with a sequence number of at most `at`. Asks no filter, and reads a
+    /// block even for a key beyond the bounds: those are for the run to compare.
     #[inline]
     pub(crate) fn get(&self, key: &[u8], at: Sequence, reads: &mut Reads) -> Result<Option<Found>> {
-        if key < self.first_key() || key > self.last_key() {
-            return Ok(None);
-        }
         let mut number = self.index.fences.find(key);
         loop {
             let block = self.block(number, true, reads)?;
@@ -265,14 +264,13 @@ impl Table {
         fill_cache: bool,
         reads: &mut Reads,
     ) -> Result<Block> {
-        let (offset, _) = self.index.block(number);
         reads.blocks += 1;
-        if let Some(block) = self.cache.get(self.file, offset) {
+        if let Some(block) = self.blocks.get(number) {
             return Ok(block);
         }
         let block = self.block_on_disk(number, reads)?;
         if fill_cache {
-            self.cache.insert(self.file, offset, block.clone());
+            self.blocks.insert(number, &block);
         }
         Ok(block)
     }
@@ -284,7 +282,7 @@ impl Table {
         let bytes = self.opened.read(offset, len)?;
         reads.disk_reads += 1;
         reads.bytes += len;
-        let block = unseal(bytes).map_err(|Corrupt { what, .. }| {
+        let block = unseal(&bytes).map_err(|Corrupt { what, .. }| {
             self.opened.corrupt(offset, format!("data block {number}: {what}"))
         })?;
         if block.entry_count() as u64 != self.index.entries(number).1 {

@@ -185,8 +185,6 @@ fn reads_are_counted_and_cached_blocks_are_not_read_again() {
     assert!(reads.bytes > 50);
     table.get(&key, Sequence::MAX, &mut reads).unwrap().expect("it is there");
     assert_eq!((reads.blocks, reads.disk_reads), (2, 1));
-    table.get(&[0xff], Sequence::MAX, &mut reads).unwrap();
-    assert_eq!(reads.blocks, 2, "a key beyond the bounds needs no block");
     let mut cursor = table.cursor().fill_cache(false);
     cursor.seek_first().unwrap();
     while cursor.entry().is_some() {
@@ -199,6 +197,24 @@ fn reads_are_counted_and_cached_blocks_are_not_read_again() {
     let mut again = Reads::default();
     table.get(&0u64.to_be_bytes(), Sequence::MAX, &mut again).unwrap();
     assert_eq!(again.disk_reads, 1, "the cursor left nothing in the cache");
+}
+
+#[test]
+fn a_table_that_is_closed_leaves_nothing_in_the_cache_but_values_live_on() {
+    let shelf = Shelf::new(1 << 20);
+    let (file, _) = shelf.write(&numbers(1_000), &options());
+    let (one, other) = (shelf.open(file).unwrap(), shelf.open(file).unwrap());
+    let key = 300u64.to_be_bytes();
+    let found = one.get(&key, Sequence::MAX, &mut Reads::default()).unwrap().expect("it is there");
+    let one_block = shelf.cache.size_bytes();
+    assert!(one_block > 256);
+    assert_eq!(one.fence_bytes(), one.index.heap_bytes() + 8 * one.block_count());
+    get(&other, &key, u64::MAX).expect("it is there");
+    assert_eq!(shelf.cache.size_bytes(), 2 * one_block, "each open table has its own slots");
+    drop(one);
+    assert_eq!(shelf.cache.size_bytes(), one_block);
+    drop(other);
+    assert_eq!((shelf.cache.size_bytes(), &*found.value), (0, &[100; 30][..]));
 }
 
 #[test]

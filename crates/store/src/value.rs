@@ -22,9 +22,13 @@ pub struct Value {
 enum Place {
     #[default]
     Empty,
-    Block(Block, Range<usize>),
+    /// Where it begins in the block, and where it ends: a block is shorter than 4 GiB.
+    Block(Block, u32, u32),
     Memtable(HeldBytes),
 }
+
+// A get hands it through some functions on its way out.
+const _: () = assert!(size_of::<Value>() <= 4 * size_of::<usize>());
 
 impl Value {
     /// No bytes.
@@ -35,7 +39,7 @@ impl Value {
     /// Requires: the block has these bytes.
     #[inline]
     pub(crate) fn in_block(block: Block, range: Range<usize>) -> Self {
-        Value { place: Place::Block(block, range) }
+        Value { place: Place::Block(block, range.start as u32, range.end as u32) }
     }
 
     #[inline]
@@ -51,7 +55,7 @@ impl Deref for Value {
     fn deref(&self) -> &[u8] {
         match &self.place {
             Place::Empty => &[],
-            Place::Block(block, range) => block.bytes(range.clone()),
+            Place::Block(block, start, end) => block.bytes(*start as usize..*end as usize),
             Place::Memtable(held) => held.as_slice(),
         }
     }
@@ -120,7 +124,7 @@ mod tests {
         let entry = Entry { key: b"k", sequence: Sequence(1), kind: Kind::Put, value: b"drum" };
         let mut builder = BlockBuilder::new();
         builder.add(&entry);
-        let block = Block::new(builder.finish()).unwrap();
+        let block = Block::new(&builder.finish()).unwrap();
         let (_, _, range) = block.get(b"k", Sequence::MAX).unwrap();
         let in_block = Value::in_block(block, range);
         let list = Arc::new(SkipList::new(0));

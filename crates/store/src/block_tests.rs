@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::block_cursor::BlockCursor;
+use crate::entry::order;
 use proptest::prelude::*;
 
 type Owned = (Vec<u8>, u64, Kind, Vec<u8>);

@@ -148,7 +148,7 @@ impl<'a> View<'a> {
         std::hint::black_box(lines.fold(0, |all, byte| all ^ byte));
     }
 
-    /// See [`Block::get`].
+    /// See `Block::get`.
     #[inline]
     pub(super) fn get(self, key: &[u8], at: Sequence) -> Option<(Sequence, Kind, Range<usize>)> {
         self.load_heads();
@@ -192,7 +192,7 @@ impl<'a> View<'a> {
         self.restart(low)
     }
 
-    /// See [`Block::restart_before_place`].
+    /// See `Block::restart_before_place`.
     pub(super) fn restart_before_place(self, place: Place) -> Place {
         let (mut low, mut high) = (0, self.parts.restart_count);
         while high - low > 1 {

@@ -10,7 +10,8 @@
 
 use std::time::Instant;
 use trommel_filters::{
-    Codes, FlushNumber, GrfOptions, KeyRange, LineCounter, Part, PartBuilder, Query, Span,
+    Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, LineCounter, Part, PartBuilder, Query,
+    Span,
 };
 
 /// A generator: splitmix64.
@@ -92,16 +93,31 @@ struct Arguments {
     flushes: usize,
     queries: usize,
     file: Option<String>,
+    fingerprints: Fingerprints,
 }
 
 fn arguments() -> Arguments {
-    let mut arguments =
-        Arguments { keys: 1_000_000, bits: 12.0, flushes: 99, queries: 200_000, file: None };
+    let mut arguments = Arguments {
+        keys: 1_000_000,
+        bits: 12.0,
+        flushes: 99,
+        queries: 200_000,
+        file: None,
+        fingerprints: Fingerprints::Auto,
+    };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let next = words.next();
         if word == "--file" && next.is_some() {
             arguments.file = next;
+            continue;
+        }
+        if word == "--fingerprints"
+            && let Some(kind) = Fingerprints::ALL
+                .into_iter()
+                .find(|kind| next.as_deref() == Some(format!("{kind:?}").to_lowercase().as_str()))
+        {
+            arguments.fingerprints = kind;
             continue;
         }
         let value = next.and_then(|value| value.parse::<f64>().ok());
@@ -112,7 +128,8 @@ fn arguments() -> Arguments {
             ("--queries", Some(value)) => arguments.queries = value as usize,
             _ => {
                 eprintln!(
-                    "usage: grf_probe [--keys N | --file PATH] [--bits B] [--flushes N] [--queries N]"
+                    "usage: grf_probe [--keys N | --file PATH] [--bits B] [--flushes N] [--queries N] \
+                     [--fingerprints auto|spline|gap|cell]"
                 );
                 std::process::exit(2);
             }
@@ -149,7 +166,11 @@ fn measure(name: &str, source: &Source, mut keys: Vec<u64>, arguments: &Argument
             if draw == 0 { &mut flushes[(random.next() % count) as usize] } else { &mut base };
         list.push(key);
     }
-    let options = GrfOptions { bits_per_key: arguments.bits, size_ratio: 10 };
+    let options = GrfOptions {
+        bits_per_key: arguments.bits,
+        fingerprints: arguments.fingerprints,
+        ..GrfOptions::default()
+    };
     let (part, build_ns) = build(&options, &base);
     let (part, insert_ns) = insert(part, &flushes);
     report_size(name, &part, keys.len(), build_ns, insert_ns);

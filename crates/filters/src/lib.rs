@@ -18,7 +18,9 @@ pub use bloom::{BlockedBloom, BlockedBloomBuilder};
 pub use filter::{
     FilterKind, GlobalFilter, LineCounter, PointFilter, RangeFilter, Trace, Untraced,
 };
-pub use grf::{Cursor, CursorBack, GrfOptions, Inserter, Part, PartBuilder, PartSize};
+pub use grf::{
+    Cursor, CursorBack, Fingerprints, GrfOptions, Inserter, Part, PartBuilder, PartSize,
+};
 pub use hash::{HashUse, hash_key};
 pub use query::{KeyRange, Query};
 pub use shape::{Codes, FlushNumber, RunIndex, Shape, Span};

@@ -87,7 +87,7 @@ fn assert_rates(draw: fn(&mut Random) -> u64, bits_per_key: f64, most: f64) {
     let mut keys: Vec<u64> = (0..KEYS).map(|_| draw(&mut random)).collect();
     keys.sort_unstable();
     keys.dedup();
-    let part = part_of(&keys, &GrfOptions { bits_per_key, size_ratio: 10 });
+    let part = part_of(&keys, &GrfOptions { bits_per_key, ..GrfOptions::default() });
     let size = part.size();
     let bits = 8.0 * (size.base_bytes + size.overlay_bytes) as f64 / keys.len() as f64;
     assert!(bits <= bits_per_key * 1.01, "{bits} bits per key, {size:?}");

@@ -3,11 +3,13 @@
 //! aligned    bytes that begin on a cache line
 //! key_bits   a key as a bit string that goes on with zeros for ever
 //! packed     bits behind each other in a byte string
+//! select     where the n-th zero is
 //! ```
 //! Invariant: nothing here knows of filters.
 
 mod aligned;
 pub(crate) mod key_bits;
 pub(crate) mod packed;
+pub(crate) mod select;
 
 pub use aligned::AlignedBytes;

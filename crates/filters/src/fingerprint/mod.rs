@@ -2,5 +2,7 @@
 
 pub(crate) mod cell;
 pub(crate) mod encode;
+pub(crate) mod gap;
 pub(crate) mod keys;
 mod scan;
+pub(crate) mod spline;

@@ -1,35 +1,24 @@
-//! The base of a part: the keys of its last level, as static cells.
+//! The base of a part: the keys of its last level, as static fingerprints.
 //! ```text
-//! directory   -> group
-//! group (8-byte aligned):  u32: prefix bits (20), blocks - 1 (4), bytes of a head - 1 (3), wide (1), 0 (4)
-//!                          heads of blocks 1..: the first bits of their first keys after the prefix
-//!                          offsets of blocks 1.. from block 0: two bytes; if wide: three
-//!                          block 0, block 1, ...
+//! directory -> group -> block
 //! place of a key = (list, bucket, fraction)     list 0: below the first key; list g + 1: group g; last: above
-//!                                               bucket: block of the group; fraction: where in the block (fraction.rs)
+//!                                               bucket: block of the group
+//!                                               fraction: where in the block (fraction.rs, extent.rs, line.rs)
 //! ```
 //! Invariant: the place is monotone in the key. Whatever is asked with places of the two ends of a range finds
 //! every key between them.
 
 use super::directory::{Among, Directory};
+use super::extent::{Extent, first_view, last_view, number};
 use super::fraction::{Bounds, Limits, fraction};
-use crate::bits::packed::word;
+use super::group::{GROUP_ALIGN, Group, Kind};
+use super::line::Line;
 use crate::filter::Trace;
 use crate::fingerprint::cell::{Block, Tail};
+use crate::fingerprint::gap::GapBlock;
+use crate::fingerprint::spline::{SplineBlock, block_count as spline_count};
 use crate::shape::FlushNumber;
 
-/// Blocks that a group can have.
-pub(super) const BLOCKS_MAX: usize = 16;
-/// Bytes of a group's header before the heads.
-pub(super) const HEADER_BYTES: usize = 4;
-/// The header's flag: offsets have [`WIDE_BYTES`] bytes.
-pub(super) const WIDE: u32 = 1 << 27;
-/// Bytes of an offset.
-pub(super) const NARROW_BYTES: usize = 2;
-/// Bytes of an offset in a group of long blocks.
-pub(super) const WIDE_BYTES: usize = 3;
-/// Groups start at multiples of this.
-pub(super) const GROUP_ALIGN: usize = 8;
 /// Fraction bits of entries below the first key and above the last one.
 pub(super) const EDGE_BITS: usize = 32;
 
@@ -49,21 +38,21 @@ pub(crate) struct Site<'a> {
     pub(crate) bucket: usize,
     /// The key's coordinate within its list: its first 64 bits after the group's prefix, or its fraction at the edges.
     pub(crate) view: u64,
-    within: Within,
-    block_at: usize,
-    limits: Limits,
-    tail: Tail<'a>,
+    within: Within<'a>,
 }
 
-/// How a key relates to the cells of its bucket.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Within {
+/// How a key relates to the fingerprints of its bucket.
+enum Within<'a> {
     /// There are none: it lies below the first key or above the last one.
     Edge,
-    /// It has the prefix that they share.
-    Block,
-    /// It is above all that have it.
-    AfterPrefix,
+    /// It is above all keys of the group, which share a prefix that it lacks.
+    AfterPrefix { bytes: &'a [u8], kind: Kind },
+    /// Among cells.
+    Cells { bytes: &'a [u8], tail: Tail<'a>, limits: Limits },
+    /// Among numbers as fine as their gaps.
+    Gaps { bytes: &'a [u8], extent: Extent },
+    /// Among positions on a line; without one: beyond the last one.
+    Positions { bytes: &'a [u8], line: Line, fine: Option<u64> },
 }
 
 impl Site<'_> {
@@ -99,67 +88,6 @@ impl Spot {
     }
 }
 
-/// A group's header and what follows it.
-#[derive(Clone, Copy)]
-struct Group<'a> {
-    bytes: &'a [u8],
-    prefix_bits: usize,
-    blocks: usize,
-    head_bytes: usize,
-    offset_bytes: usize,
-}
-
-impl<'a> Group<'a> {
-    #[inline]
-    fn new(bytes: &'a [u8]) -> Self {
-        let header = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
-        Group {
-            bytes,
-            prefix_bits: header as usize & 0xf_ffff,
-            blocks: (header >> 20 & 15) as usize + 1,
-            head_bytes: (header >> 24 & 7) as usize + 1,
-            offset_bytes: if header & WIDE == 0 { NARROW_BYTES } else { WIDE_BYTES },
-        }
-    }
-
-    /// Bytes of the header, heads and offsets.
-    #[inline]
-    fn header_bytes(&self) -> usize {
-        HEADER_BYTES + (self.blocks - 1) * (self.head_bytes + self.offset_bytes)
-    }
-
-    /// The view at which a block begins. Requires: not the first one, which begins at the separator.
-    #[inline]
-    fn head(&self, block: usize) -> u64 {
-        let shift = 64 - 8 * self.head_bytes;
-        word(self.bytes, HEADER_BYTES + (block - 1) * self.head_bytes) >> shift << shift
-    }
-
-    /// The last block that begins at or before `view`.
-    #[inline]
-    fn block_of(&self, view: u64) -> usize {
-        // Without turns: fifteen loads in a row are faster than four that wait for each other.
-        (1..self.blocks).map(|block| usize::from(self.head(block) <= view)).sum()
-    }
-
-    /// Where a block begins.
-    #[inline]
-    fn block_at(&self, block: usize) -> usize {
-        if block == 0 {
-            return self.header_bytes();
-        }
-        let at =
-            HEADER_BYTES + (self.blocks - 1) * self.head_bytes + (block - 1) * self.offset_bytes;
-        self.header_bytes() + (word(self.bytes, at) >> (64 - 8 * self.offset_bytes)) as usize
-    }
-
-    /// The bits that tell a block's first key from the keys of the block before.
-    #[inline]
-    fn head_bits(&self, block: usize) -> usize {
-        if block == 0 { 0 } else { 8 * self.head_bytes }
-    }
-}
-
 impl Base {
     /// The lists of the overlay: below, one for each group, above.
     pub(crate) fn list_count(&self) -> usize {
@@ -181,72 +109,126 @@ impl Base {
         Group::new(&self.arena[self.directory.offset(group) * GROUP_ALIGN..])
     }
 
+    /// What lies around the cells of a block.
     #[inline]
-    fn limits(&self, group_index: usize, group: &Group<'_>, block: usize) -> Limits {
-        let end = if block + 1 == group.blocks {
-            self.directory.end_view(group_index, group.prefix_bits)
+    fn limits(&self, index: usize, group: &Group<'_>, block: usize) -> Limits {
+        Limits { head_bits: group.head_bits(block), end: self.end_of(index, group, block) }
+    }
+
+    /// No key of the block has a greater view.
+    #[inline]
+    fn end_of(&self, index: usize, group: &Group<'_>, block: usize) -> u64 {
+        if block + 1 == group.blocks {
+            self.directory.end_view(index, group.prefix_bits)
         } else {
             group.head(block + 1)
+        }
+    }
+
+    /// The numbers among which the keys of a gap block are.
+    #[inline]
+    fn extent(&self, index: usize, group: &Group<'_>, block: usize) -> Extent {
+        let start = if block == 0 {
+            self.directory.separator_view(index, group.prefix_bits)
+        } else {
+            group.head(block)
         };
-        Limits { head_bits: group.head_bits(block), end }
+        Extent { start: number(start), end: number(self.end_of(index, group, block)) }
+    }
+
+    /// How views become positions in a block of a spline group.
+    #[inline]
+    fn line(&self, index: usize, group: &Group<'_>, block: usize) -> Line {
+        let low = self.directory.separator_view(index, group.prefix_bits);
+        let end = self.directory.end_view(index, group.prefix_bits);
+        Line { model: group.model(), blocks: group.blocks, block, low, end }
     }
 
     /// The bucket of `key`.
     #[inline]
-    pub(crate) fn locate<'a, T: Trace>(&self, key: &'a [u8], trace: &mut T) -> Site<'a> {
+    pub(crate) fn locate<'a, T: Trace>(&'a self, key: &'a [u8], trace: &mut T) -> Site<'a> {
         let index = match self.directory.find(key, trace) {
             Among::Group(index) => index,
             Among::Below => {
                 let distance = edge_fraction(self.directory.distance_below(key));
-                return edge_site(key, 0, (1 << EDGE_BITS) - 1 - distance);
+                return edge_site(0, (1 << EDGE_BITS) - 1 - distance);
             }
             Among::Above => {
                 let distance = edge_fraction(self.directory.distance_above(key));
-                return edge_site(key, self.directory.len() + 1, distance);
+                return edge_site(self.directory.len() + 1, distance);
             }
         };
         let group = self.group(index);
         trace.touch(group.bytes.as_ptr() as usize, group.header_bytes());
-        let inside = self.directory.shares_prefix(index, key, group.prefix_bits);
-        let within = if inside { Within::Block } else { Within::AfterPrefix };
+        let (list, kind) = (index + 1, group.kind);
+        if !self.directory.shares_prefix(index, key, group.prefix_bits) {
+            // A key of the group that has not its prefix is above all keys that have it.
+            let bucket = group.blocks - 1;
+            let within = Within::AfterPrefix { bytes: group.block(bucket), kind };
+            return Site { list, bucket, view: u64::MAX, within };
+        }
         let tail = Tail::new(key, group.prefix_bits);
-        // A key of the group that has not its prefix is above all keys that have it.
-        let view = if inside { tail.view() } else { u64::MAX };
+        let view = tail.view();
+        if kind == Kind::Spline {
+            let mut line = self.line(index, &group, 0);
+            let fine = line.fine_position(view);
+            line.block = fine.map_or(group.blocks - 1, |fine| line.block_of(fine));
+            let bytes = group.block(line.block);
+            let bucket = line.block;
+            return Site { list, bucket, view, within: Within::Positions { bytes, line, fine } };
+        }
         let bucket = group.block_of(view);
-        let limits = self.limits(index, &group, bucket);
-        let block_at = self.directory.offset(index) * GROUP_ALIGN + group.block_at(bucket);
-        Site { list: index + 1, bucket, view, within, block_at, limits, tail }
+        let bytes = group.block(bucket);
+        let within = match kind {
+            Kind::Cell => Within::Cells { bytes, tail, limits: self.limits(index, &group, bucket) },
+            _ => Within::Gaps { bytes, extent: self.extent(index, &group, bucket) },
+        };
+        Site { list, bucket, view, within }
     }
 
     /// The place of a key whose bucket is known.
     #[inline]
     pub(crate) fn place<T: Trace>(&self, site: &Site<'_>, trace: &mut T) -> Spot {
         let (list, bucket) = site.bucket_key();
-        let fixed = |fraction, cells| Spot {
+        let bits = self.fraction_bits;
+        let spot = |fraction, (before, through), count| Spot {
             list,
             bucket,
             fraction,
-            before: cells,
-            through: cells,
-            count: cells,
+            before,
+            through,
+            count,
         };
-        let block = match site.within {
-            Within::Edge => return fixed(site.view, 0),
-            Within::Block => self.block(site.block_at),
-            Within::AfterPrefix => {
-                let count = self.block(site.block_at).count();
-                return fixed((1 << self.fraction_bits) - 1, count);
+        match &site.within {
+            Within::Edge => spot(site.view, (0, 0), 0),
+            Within::AfterPrefix { bytes, kind } => {
+                let count = block_count(bytes, *kind);
+                spot((1 << bits) - 1, (count, count), count)
             }
-        };
-        let (found, count) = (block.find(&site.tail, trace), block.count());
-        let fraction = fraction(&found, &site.tail, count, &site.limits, self.fraction_bits);
-        let through = found.before + usize::from(found.is_in());
-        Spot { list, bucket, fraction, before: found.before, through, count }
-    }
-
-    #[inline]
-    fn block(&self, at: usize) -> Block<'_> {
-        Block::new(&self.arena[at..])
+            Within::Cells { bytes, tail, limits } => {
+                let block = Block::new(bytes);
+                let (found, count) = (block.find(tail, trace), block.count());
+                let through = found.before + usize::from(found.is_in());
+                let fraction = fraction(&found, tail, count, limits, bits);
+                spot(fraction, (found.before, through), count)
+            }
+            Within::Gaps { bytes, extent } => {
+                let block = GapBlock::new(bytes);
+                let number = number(site.view);
+                let fall = block.find(number, extent.start, trace);
+                let fraction = extent.fraction(&fall, number, block.count(), bits);
+                spot(fraction, fall.ranks(), block.count())
+            }
+            Within::Positions { bytes, line, fine } => {
+                let block = SplineBlock::new(bytes, &line.model);
+                let count = block.count();
+                let ranks = match fine {
+                    Some(fine) => block.find(line.position(*fine), trace),
+                    None => (count, count),
+                };
+                spot(line.fraction(*fine, site.view, bits), ranks, count)
+            }
+        }
     }
 
     /// Whether the base may hold a key from that of `low` to that of `high`; no `high`: to the end.
@@ -260,11 +242,25 @@ impl Base {
         if low.before < low.count || high.is_some_and(|high| high.through > 0) {
             return true;
         }
-        // Every block between the two has a cell.
-        let between = self.bucket_after(low.bucket_key());
-        between.is_some_and(|bucket| {
-            !self.is_edge(bucket.0) && high.is_none_or(|high| bucket < high.bucket_key())
-        })
+        let mut between = self.bucket_after(low.bucket_key());
+        while let Some(bucket) = between
+            && high.is_none_or(|high| bucket < high.bucket_key())
+        {
+            if self.key_count(bucket) > 0 {
+                return true;
+            }
+            between = self.bucket_after(bucket);
+        }
+        false
+    }
+
+    /// The keys of a bucket.
+    fn key_count(&self, (list, bucket): (usize, usize)) -> usize {
+        if self.is_edge(list) {
+            return 0;
+        }
+        let group = self.group(list - 1);
+        block_count(group.block(bucket), group.kind)
     }
 
     /// The view of `key` in a bucket. None: it may lie in another one, and must be looked for.
@@ -272,13 +268,17 @@ impl Base {
         if self.is_edge(list) {
             return None;
         }
-        let group = self.group(list - 1);
-        if !self.directory.shares_prefix(list - 1, key, group.prefix_bits) {
+        let (index, group) = (list - 1, self.group(list - 1));
+        if !self.directory.shares_prefix(index, key, group.prefix_bits) {
             return None;
         }
         let view = Tail::new(key, group.prefix_bits).view();
-        let begun = bucket > 0 && group.head(bucket) <= view;
-        (begun && view < self.limits(list - 1, &group, bucket).end).then_some(view)
+        let (start, end) = match group.kind {
+            _ if bucket == 0 => return None,
+            Kind::Spline => self.line(index, &group, bucket).views(),
+            Kind::Cell | Kind::Gap => (group.head(bucket), self.end_of(index, &group, bucket)),
+        };
+        (start <= view && view < end).then_some(view)
     }
 
     /// The next bucket in key order.
@@ -298,12 +298,25 @@ impl Base {
         }
     }
 
-    /// Adds, per cell of a bucket, in order, the least and the greatest view of its keys.
+    /// Adds, per key of a bucket, in order, the least and the greatest view that it can have.
     pub(crate) fn cell_bounds(&self, (list, bucket): (usize, usize), cells: &mut Vec<(u64, u64)>) {
-        if !self.is_edge(list) {
-            let at = self.directory.offset(list - 1) * GROUP_ALIGN
-                + self.group(list - 1).block_at(bucket);
-            self.block(at).for_each_bounds(|low, high| cells.push((low, high)));
+        if self.is_edge(list) {
+            return;
+        }
+        let (index, group) = (list - 1, self.group(list - 1));
+        let bytes = group.block(bucket);
+        match group.kind {
+            Kind::Cell => Block::new(bytes).for_each_bounds(|low, high| cells.push((low, high))),
+            Kind::Gap => {
+                let start = self.extent(index, &group, bucket).start;
+                let add = |low, high| cells.push((first_view(low), last_view(high)));
+                GapBlock::new(bytes).for_each_bounds(start, add);
+            }
+            Kind::Spline => {
+                let line = self.line(index, &group, bucket);
+                SplineBlock::new(bytes, &line.model)
+                    .for_each_position(|position| cells.push(line.position_views(position)));
+            }
         }
     }
 
@@ -312,18 +325,50 @@ impl Base {
         &self,
         (list, bucket): (usize, usize),
         cells: &'a [(u64, u64)],
-    ) -> Option<Bounds<'a>> {
+    ) -> Option<FractionBounds<'a>> {
         if self.is_edge(list) {
             return None;
         }
-        let limits = self.limits(list - 1, &self.group(list - 1), bucket);
-        Some(Bounds { cells, limits, bits: self.fraction_bits })
+        let (index, group, bits) = (list - 1, self.group(list - 1), self.fraction_bits);
+        Some(match group.kind {
+            Kind::Cell => {
+                let limits = self.limits(index, &group, bucket);
+                FractionBounds::Cells(Bounds { cells, limits, bits })
+            }
+            Kind::Gap => FractionBounds::Gaps(self.extent(index, &group, bucket), cells, bits),
+            Kind::Spline => FractionBounds::Line(self.line(index, &group, bucket), bits),
+        })
     }
 }
 
-fn edge_site(key: &[u8], list: usize, fraction: u64) -> Site<'_> {
-    let (limits, tail) = (Limits { head_bits: 0, end: 0 }, Tail::new(key, 0));
-    Site { list, bucket: 0, view: fraction, within: Within::Edge, block_at: 0, limits, tail }
+/// Tells the views of the keys that have a fraction of a bucket.
+pub(super) enum FractionBounds<'a> {
+    Cells(Bounds<'a>),
+    Gaps(Extent, &'a [(u64, u64)], usize),
+    Line(Line, usize),
+}
+
+impl FractionBounds<'_> {
+    /// The least and the greatest view of keys with this fraction; the true ones may lie between them.
+    pub(super) fn of(&self, fraction: u64) -> (u64, u64) {
+        match self {
+            FractionBounds::Cells(bounds) => bounds.of(fraction),
+            FractionBounds::Gaps(extent, cells, bits) => extent.views(fraction, cells, *bits),
+            FractionBounds::Line(line, bits) => line.fraction_views(fraction, *bits),
+        }
+    }
+}
+
+fn block_count(bytes: &[u8], kind: Kind) -> usize {
+    match kind {
+        Kind::Cell => Block::new(bytes).count(),
+        Kind::Gap => GapBlock::new(bytes).count(),
+        Kind::Spline => spline_count(bytes),
+    }
+}
+
+fn edge_site<'a>(list: usize, fraction: u64) -> Site<'a> {
+    Site { list, bucket: 0, view: fraction, within: Within::Edge }
 }
 
 /// A distance as a floating-point number of [`EDGE_BITS`] bits: near the edge exact, farther away relative.

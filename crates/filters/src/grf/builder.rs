@@ -1,20 +1,18 @@
 //! Builds the base of a part from sorted keys, streaming.
 //! ```text
 //! keys --> buffer --cut at the least common prefix of the last few--> blocks --up to 16--> group --> arena
-//!                                                     Pace: spare bits of the next block <-- bits spent so far
+//!                                                          Pace: bits of the next group <-- bits spent so far
 //! ```
-//! Invariant: a block's head is a prefix of its first key that is above the last key of the block before.
-//!
-//! The spare bits follow the budget while keys arrive, instead of being cut back at the end: that needs no second
-//! pass and no second copy, and is as even, as the bits that a key costs without them hardly vary.
+//! Invariant: all keys of a group share its prefix; its separator is above the last key of the group before.
 
-use super::base::{BLOCKS_MAX, Base, GROUP_ALIGN, NARROW_BYTES, WIDE, WIDE_BYTES};
+use super::base::Base;
 use super::directory::DirectoryBuilder;
+use super::group::{BLOCKS_MAX, GROUP_ALIGN};
+use super::group_writer::{GroupPlan, GroupWriter};
 use super::{GrfOptions, Part};
 use crate::bits::key_bits::bits_at;
 use crate::bits::packed::PADDING;
-use crate::fingerprint::cell::{CELLS_MAX, SPARE_MAX};
-use crate::fingerprint::encode::{BlockPlan, encode_block};
+use crate::fingerprint::cell::CELLS_MAX;
 use crate::fingerprint::keys::KeyBuffer;
 use crate::shape::FlushNumber;
 
@@ -26,8 +24,6 @@ const BLOCK_KEYS_MIN: usize = 8;
 const GROUP_CUT_CHOICES: usize = BLOCKS_MAX / 4;
 /// A group ends early when it has so many bytes of keys.
 const BUFFER_BYTES_MAX: usize = 1 << 20;
-/// The cell of a block's only key is at least so long: one key can afford it.
-const LONE_BITS_MIN: usize = 16;
 const HEAD_BITS_MAX: usize = 64;
 
 /// Builds a part from the sorted keys of a last level.
@@ -39,7 +35,7 @@ pub struct PartBuilder {
     first: Vec<u8>,
     entries: u64,
     arena: Vec<u8>,
-    scratch: Vec<u8>,
+    writer: GroupWriter,
     directory: DirectoryBuilder,
     pace: Pace,
     bytes_peak: usize,
@@ -55,7 +51,7 @@ impl PartBuilder {
             first: Vec::new(),
             entries: 0,
             arena: Vec::new(),
-            scratch: Vec::new(),
+            writer: GroupWriter::default(),
             directory: DirectoryBuilder::default(),
             pace: Pace::new(options.base_bits_per_key()),
             bytes_peak: 0,
@@ -106,7 +102,7 @@ impl PartBuilder {
     }
 
     fn heap_bytes(&self) -> usize {
-        let buffers = self.first.capacity() + self.scratch.capacity();
+        let buffers = self.first.capacity() + self.writer.heap_bytes();
         self.arena.capacity() + self.keys.heap_bytes() + self.directory.heap_bytes() + buffers
     }
 
@@ -143,28 +139,22 @@ impl PartBuilder {
         }
         let start = self.arena.len();
         let offset = u32::try_from(start / GROUP_ALIGN).expect("an arena of less than 32 GiB");
-        let (offsets, spares) = self.encode_blocks(blocks, prefix_bits);
-        let blocks = offsets.len();
-        let head_bytes = head_bits.div_ceil(8).max(1);
-        let wide = offsets.last().is_some_and(|&last| last >= 1 << (8 * NARROW_BYTES));
-        let flag = if wide { WIDE } else { 0 };
-        let header = (prefix_bits | (blocks - 1) << 20 | (head_bytes - 1) << 24) as u32;
-        self.arena.extend_from_slice(&(header | flag).to_le_bytes());
-        for &cut in &self.cuts[..blocks - 1] {
-            let head = bits_at(self.keys.get(cut), prefix_bits);
-            self.arena.extend_from_slice(&head.to_be_bytes()[..head_bytes]);
-        }
-        let bytes = if wide { WIDE_BYTES } else { NARROW_BYTES };
-        for offset in &offsets[1..] {
-            self.arena.extend_from_slice(&offset.to_be_bytes()[4 - bytes..]);
-        }
-        self.arena.append(&mut self.scratch);
-        self.arena.resize(self.arena.len().next_multiple_of(GROUP_ALIGN), 0);
         let separator_bits = prefix_bits.max(self.keys.commons()[0] + 1);
         let first = self.keys.get(0);
-        let separator = &first[..first.len().min(separator_bits.div_ceil(8))];
-        self.directory.push(separator, prefix_bits, offset);
-        self.pace.spent(self.cuts[blocks - 1], self.arena.len() - start, spares);
+        let separator = first[..first.len().min(separator_bits.div_ceil(8))].to_vec();
+        let plan = GroupPlan {
+            keys: &self.keys,
+            cuts: &self.cuts[..blocks],
+            prefix_bits,
+            head_bytes: head_bits.div_ceil(8).max(1),
+            low: bits_at(&separator, prefix_bits),
+            fingerprints: self.options.fingerprints,
+            bits: self.pace.grant(self.cuts[blocks - 1]),
+        };
+        let blocks = plan.write(&mut self.writer, &mut self.arena);
+        self.arena.resize(self.arena.len().next_multiple_of(GROUP_ALIGN), 0);
+        self.directory.push(&separator, prefix_bits, offset);
+        self.pace.spent(self.cuts[blocks - 1], self.arena.len() - start);
         self.bytes_peak = self.peak_bytes();
         self.drop_blocks(blocks);
     }
@@ -180,31 +170,6 @@ impl PartBuilder {
         (prefix_bits, heads.max().unwrap_or(0))
     }
 
-    /// Writes at most `blocks` blocks to the scratch buffer, as long as their offsets are small. Gives their
-    /// offsets, and the sum of all keys' spare bits.
-    fn encode_blocks(&mut self, blocks: usize, prefix_bits: usize) -> (Vec<u32>, usize) {
-        let (mut offsets, mut spares, mut start) = (Vec::with_capacity(blocks), 0, 0);
-        for &end in &self.cuts[..blocks] {
-            if self.scratch.len() >= 1 << (8 * WIDE_BYTES) {
-                break;
-            }
-            offsets.push(self.scratch.len() as u32);
-            let commons = self.keys.commons();
-            let around = commons[start].max(commons.get(end).copied().unwrap_or(0));
-            let plan = BlockPlan {
-                keys: &self.keys,
-                range: start..end,
-                prefix_bits,
-                spare_bits: self.pace.next(),
-                lone_bits: (around + 1).saturating_sub(prefix_bits).max(LONE_BITS_MIN),
-            };
-            spares += plan.spare_bits * plan.range.len();
-            encode_block(&plan, &mut self.scratch);
-            start = end;
-        }
-        (offsets, spares)
-    }
-
     fn drop_blocks(&mut self, blocks: usize) {
         let dropped = self.cuts[blocks - 1];
         self.keys.drop_front(dropped);
@@ -213,45 +178,32 @@ impl PartBuilder {
     }
 }
 
-/// Chooses the spare bits of each block so that the bits of all blocks meet the budget.
+/// Grants bits to groups so that all of them together meet the budget.
 struct Pace {
     budget: f64,
-    /// Recent bits per key without spare bits.
-    overhead: f64,
-    /// Bits that the budget has granted and no block has taken.
+    /// Bits that the budget has granted and no group has taken.
     credit: f64,
-    /// What rounding has left out of the spare bits so far.
-    rounded: f64,
 }
 
 impl Pace {
     /// Keys over which a debt is paid back.
-    const HORIZON: f64 = 16384.0;
-    /// The weight of one group in the recent overhead.
-    const WEIGHT: f64 = 1.0 / 16.0;
-    /// Bits per key without spare bits, before anything is known.
-    const OVERHEAD: f64 = 6.3;
+    const HORIZON: f64 = 8192.0;
     /// Bytes of a group in the directory: separator, offset, two radix slots.
     const DIRECTORY_BYTES: usize = 8 + 4 + 2 * 4;
 
     fn new(budget: f64) -> Self {
-        Pace { budget, overhead: Self::OVERHEAD, credit: 0.0, rounded: 0.0 }
+        Pace { budget, credit: 0.0 }
     }
 
-    fn next(&mut self) -> usize {
-        let wanted = self.budget - self.overhead + self.credit / Self::HORIZON;
-        let exact = wanted.clamp(0.0, SPARE_MAX as f64) + self.rounded;
-        let spare = exact.floor().clamp(0.0, SPARE_MAX as f64);
-        self.rounded = exact - spare;
-        spare as usize
+    /// The bits that the next group of `keys` keys may take in the arena.
+    fn grant(&self, keys: usize) -> f64 {
+        let keys = keys as f64;
+        let paid_back = self.credit * (keys / Self::HORIZON).min(1.0);
+        self.budget * keys + paid_back - 8.0 * Self::DIRECTORY_BYTES as f64
     }
 
-    /// A group of `keys` keys took `bytes` bytes of the arena, `spares` bits of which were spare bits.
-    fn spent(&mut self, keys: usize, bytes: usize, spares: usize) {
-        let bits = 8.0 * (bytes + Self::DIRECTORY_BYTES) as f64;
-        self.credit += self.budget * keys as f64 - bits;
-        let overhead = (bits - spares as f64) / keys as f64;
-        let weight = Self::WEIGHT * (keys as f64 / (BLOCKS_MAX * CELLS_MAX) as f64);
-        self.overhead += weight * (overhead - self.overhead);
+    /// A group of `keys` keys took `bytes` bytes of the arena.
+    fn spent(&mut self, keys: usize, bytes: usize) {
+        self.credit += self.budget * keys as f64 - 8.0 * (bytes + Self::DIRECTORY_BYTES) as f64;
     }
 }

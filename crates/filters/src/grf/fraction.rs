@@ -204,7 +204,7 @@ fn continued(view: u64, shared: usize, bit: u64, rest: u64, piece: usize, ones: 
 #[cfg(test)]
 mod tests {
     use crate::filter::Untraced;
-    use crate::grf::{GrfOptions, Part, PartBuilder};
+    use crate::grf::{Fingerprints, GrfOptions, Part, PartBuilder};
     use crate::shape::FlushNumber;
 
     fn mixed(number: u64) -> u64 {
@@ -212,16 +212,18 @@ mod tests {
         (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb)
     }
 
-    fn part(keys: &[Vec<u8>], bits_per_key: f64) -> Part {
-        let mut builder = PartBuilder::new(&GrfOptions { bits_per_key, size_ratio: 10 });
+    fn part(keys: &[Vec<u8>], bits_per_key: f64, fingerprints: Fingerprints) -> Part {
+        let mut builder =
+            PartBuilder::new(&GrfOptions { bits_per_key, fingerprints, ..GrfOptions::default() });
         keys.iter().for_each(|key| builder.push(key));
         builder.finish(FlushNumber(1))
     }
 
     /// Places of ascending keys ascend, and each key's view is within the bounds of its place.
     fn assert_monotone_and_bounded(base: &[Vec<u8>], asked: &[Vec<u8>]) {
-        for bits_per_key in [5.0, 12.0, 16.0] {
-            let part = part(base, bits_per_key);
+        let bits = [5.0, 12.0, 16.0].into_iter();
+        for (bits, kind) in bits.flat_map(|bits| Fingerprints::ALL.map(|kind| (bits, kind))) {
+            let part = part(base, bits, kind);
             let mut last = None;
             for key in asked {
                 let site = part.base().locate(key, &mut Untraced);
@@ -234,7 +236,11 @@ mod tests {
                 if let Some(bounds) = part.base().fraction_bounds(site.bucket_key(), &cells) {
                     let (low, high) = bounds.of(spot.fraction);
                     let view = site.view;
-                    assert!(low <= view && view <= high, "{key:?}: {low:x} {view:x} {high:x}");
+                    assert!(
+                        low <= view && view <= high,
+                        "{kind:?} {key:?} {}: {low:x} {view:x} {high:x}",
+                        spot.fraction
+                    );
                 }
             }
         }

@@ -8,11 +8,17 @@
 //! pushed, the answer to a query that covers it has a code that contains its flush number.
 
 mod base;
+mod between;
 mod builder;
 mod chunk;
 mod cursor;
 mod directory;
+mod extent;
 mod fraction;
+mod group;
+mod group_writer;
+mod judge;
+mod line;
 mod overlay;
 
 pub use builder::PartBuilder;
@@ -25,6 +31,26 @@ use base::{Base, Spot};
 use overlay::{ARC_BYTES, Overlay, OverlayInserter};
 use std::sync::Arc;
 
+/// How a key of the base becomes a fingerprint (DESIGN section 3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fingerprints {
+    /// Per group of some hundred keys, whichever promises the fewest needless reads for its bits.
+    #[default]
+    Auto,
+    /// Positions on a line, as in the GRF paper: best where keys are spread smoothly.
+    Spline,
+    /// Numbers as fine as the gaps around them: good whatever the distribution.
+    Gap,
+    /// Prefixes that tell a key from its neighbours: plain, and the oracle of the others.
+    Cell,
+}
+
+impl Fingerprints {
+    /// Every kind there is.
+    pub const ALL: [Fingerprints; 4] =
+        [Fingerprints::Auto, Fingerprints::Spline, Fingerprints::Gap, Fingerprints::Cell];
+}
+
 /// The knobs of a global range filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GrfOptions {
@@ -33,11 +59,13 @@ pub struct GrfOptions {
     pub bits_per_key: f64,
     /// How many times larger a level is than the one above: says how much of the tree lies above the last level.
     pub size_ratio: u32,
+    /// How keys of the base become fingerprints.
+    pub fingerprints: Fingerprints,
 }
 
 impl Default for GrfOptions {
     fn default() -> Self {
-        GrfOptions { bits_per_key: 12.0, size_ratio: 10 }
+        GrfOptions { bits_per_key: 12.0, size_ratio: 10, fingerprints: Fingerprints::Auto }
     }
 }
 

@@ -7,8 +7,9 @@
 //! Invariant: an overlay never changes; places are monotone in keys (see `base.rs`), so that the entries of all keys
 //! in a range lie between the places of its ends.
 
-use super::base::{BLOCKS_MAX, Base, EDGE_BITS, Spot};
+use super::base::{Base, EDGE_BITS, Spot};
 use super::chunk::{Chunk, Merger, Place};
+use super::group::BLOCKS_MAX;
 use crate::filter::Trace;
 use crate::shape::{Codes, FlushNumber, Span};
 use std::sync::Arc;

@@ -5,7 +5,9 @@
 //! Invariant: nothing here knows how the filter works.
 
 use std::collections::{BTreeMap, BTreeSet};
-use trommel_filters::{Codes, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query, Span};
+use trommel_filters::{
+    Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query, Span,
+};
 
 pub(crate) type Key = Vec<u8>;
 pub(crate) type Twin = BTreeMap<Key, BTreeSet<u64>>;
@@ -15,7 +17,7 @@ pub(crate) const BASE_FLUSH: u64 = 3;
 pub(crate) const BASE_END: FlushNumber = FlushNumber(4);
 
 pub(crate) fn options(bits_per_key: f64) -> GrfOptions {
-    GrfOptions { bits_per_key, size_ratio: 10 }
+    GrfOptions { bits_per_key, ..GrfOptions::default() }
 }
 
 pub(crate) fn sorted(keys: impl IntoIterator<Item = Key>) -> Vec<Key> {
@@ -36,7 +38,20 @@ pub(crate) fn insert(part: &Part, flush: u64, keys: &[Key]) -> Part {
 
 /// A part and its twin. Flush i of `flushes` has the number BASE_END + i.
 pub(crate) fn tree(bits_per_key: f64, base: &[Key], flushes: &[Vec<Key>]) -> (Part, Twin) {
-    let mut part = base_of(&options(bits_per_key), base);
+    tree_with(&options(bits_per_key), base, flushes)
+}
+
+/// [`tree`], whatever the fingerprints: the laws hold for all.
+pub(crate) fn assert_all_kinds(bits_per_key: f64, base: &[Key], flushes: &[Vec<Key>]) {
+    for fingerprints in Fingerprints::ALL {
+        let options = GrfOptions { fingerprints, ..options(bits_per_key) };
+        let (part, twin) = tree_with(&options, base, flushes);
+        assert_laws(&part, &twin);
+    }
+}
+
+fn tree_with(options: &GrfOptions, base: &[Key], flushes: &[Vec<Key>]) -> (Part, Twin) {
+    let mut part = base_of(options, base);
     let mut twin = Twin::new();
     for key in base {
         twin.entry(key.clone()).or_default().insert(BASE_FLUSH);
@@ -183,8 +198,7 @@ pub(crate) fn assert_laws(part: &Part, twin: &Twin) {
 
 pub(crate) fn assert_tree(base: &[Key], flushes: &[Vec<Key>]) {
     for bits_per_key in [6.0, 12.0, 24.0] {
-        let (part, twin) = tree(bits_per_key, base, flushes);
-        assert_laws(&part, &twin);
+        assert_all_kinds(bits_per_key, base, flushes);
     }
 }
 

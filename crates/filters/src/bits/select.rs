@@ -1,0 +1,86 @@
+//! Finds the n-th zero bit, lowest bit first.
+//! ```text
+//! words        ...1101 0011
+//! zero 0 is bit 2, zero 1 is bit 3, zero 2 is bit 5
+//! ```
+//! Invariant: every machine finds the same bit.
+
+const ONES: u64 = 0x0101_0101_0101_0101;
+const TOPS: u64 = ONES << 7;
+
+/// The place of the one bit with `rank` ones below it. Requires: there is one.
+#[inline]
+pub(crate) fn select_one(word: u64, rank: u32) -> u32 {
+    let pairs = word - (word >> 1 & 0x5555_5555_5555_5555);
+    let nibbles = (pairs & 0x3333_3333_3333_3333) + (pairs >> 2 & 0x3333_3333_3333_3333);
+    let bytes = (nibbles + (nibbles >> 4)) & 0x0f0f_0f0f_0f0f_0f0f;
+    // Per byte, the ones up to its end; a top bit for each byte that ends at or before `rank` ones.
+    let sums = bytes.wrapping_mul(ONES);
+    let passed = ((u64::from(rank) * ONES | TOPS) - (sums & !TOPS)) & TOPS;
+    let byte = passed.count_ones() * 8;
+    let mut left = rank - (sums << 8 >> byte) as u32 % 256;
+    let mut rest = word >> byte & 0xff;
+    while left > 0 {
+        rest &= rest - 1;
+        left -= 1;
+    }
+    byte + rest.trailing_zeros()
+}
+
+/// The place of the zero bit with `rank` zeros below it, in little-endian words from byte `at` on.
+/// Requires: there is one, and eight bytes can be read wherever it is.
+#[inline]
+pub(crate) fn select_zero(bytes: &[u8], mut at: usize, mut rank: u32) -> usize {
+    let start = at;
+    loop {
+        let zeros = !little_word(bytes, at);
+        let count = zeros.count_ones();
+        if rank < count {
+            return (at - start) * 8 + select_one(zeros, rank) as usize;
+        }
+        (at, rank) = (at + 8, rank - count);
+    }
+}
+
+/// Eight bytes from `at` on, the first byte lowest. Requires: they exist.
+#[inline]
+pub(crate) fn little_word(bytes: &[u8], at: usize) -> u64 {
+    let chunk = bytes[at..].first_chunk::<8>().expect("bits are padded");
+    u64::from_le_bytes(*chunk)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bit_found_has_so_many_below_it() {
+        let mut word = 0x9e37_79b9_7f4a_7c15u64;
+        for round in 0..2000 {
+            word = word.wrapping_mul(0xbf58_476d_1ce4_e5b9).rotate_left(23) ^ round;
+            let word = match round % 4 {
+                0 => word,
+                1 => word & word << 7 & word >> 3,
+                2 => word | word << 5 | word >> 9,
+                _ => u64::MAX << (round % 64),
+            };
+            let mut places = (0..64).filter(|bit| word >> bit & 1 == 1);
+            for rank in 0..word.count_ones() {
+                assert_eq!(Some(select_one(word, rank)), places.next(), "{word:x} {rank}");
+            }
+        }
+    }
+
+    #[test]
+    fn zeros_are_found_in_any_word() {
+        let mut bytes = vec![0xff; 40];
+        for bit in [70usize, 71, 130, 199] {
+            bytes[bit / 8] &= !(1 << (bit % 8));
+        }
+        bytes.extend([0; 8]);
+        for (rank, bit) in [70, 71, 130, 199, 320].into_iter().enumerate() {
+            assert_eq!(select_zero(&bytes, 0, rank as u32), bit);
+            assert_eq!(select_zero(&bytes, 8, rank as u32), bit - 64);
+        }
+    }
+}

@@ -1,0 +1,408 @@
+//! Gap fingerprints: a key is kept as finely as its nearer neighbour asks for, without a trie's boundaries.
+//! ```text
+//! keys          v0         v1  v2                        v3        as numbers
+//! exponents   e0        e1   e2            e3                 e4   floor(log2(distance from the cell before))
+//! cell i      [S_i, S_i + 2^r_i)  with  r_i = min(e_i, e_i+1) - s,  S_i = S_i-1 + D_i * 2^r_i <= v_i
+//!
+//! block: header u16: keys - 1 (6), spare bits s (4), base (6)
+//!        a nibble per key and one for the key after: 0 the same cell; 1..14 exponent - base + 1; 15 it is among the bits
+//!        per cell: [the next exponent: 6 bits] the bits of D below its highest one, which the exponent tells
+//! ```
+//! Distances are measured from the start of the cell before, not from its key: so D_i has exactly the bits that e_i
+//! promises, and starts need no common grid. Invariant: a key lies in its cell; cells ascend and are disjoint.
+
+use crate::bits::packed::{BitWriter, load, read, word};
+use crate::filter::Trace;
+
+/// Keys that a block can have.
+pub(crate) const KEYS_MAX: usize = 64;
+/// Spare bits that a cell can have.
+pub(crate) const SPARE_MAX: usize = 15;
+/// Bytes before the nibbles.
+const HEADER_BYTES: usize = 2;
+/// The nibble of a key that lies in the cell before.
+const SAME: usize = 0;
+/// The nibble of an exponent that is among the bits.
+const ESCAPE: usize = 15;
+const EXPONENT_BITS: usize = 6;
+/// Exponents that nibbles tell apart.
+const NIBBLE_EXPONENTS: usize = 14;
+/// The most bits of a D that are read at once.
+const READ_MAX: usize = 56;
+
+/// What a block is made of. Numbers have at most 63 bits.
+pub(crate) struct GapPlan<'a> {
+    /// The keys as numbers, ascending; equal ones share a cell.
+    pub(crate) numbers: &'a [u64],
+    /// Where the block begins: not above its first key.
+    pub(crate) anchor: u64,
+    /// The key after the block, if one is known.
+    pub(crate) next: Option<u64>,
+    /// A cell is at most 2^-spare as wide as the gaps around it.
+    pub(crate) spare: usize,
+}
+
+/// The exponent of the distance between two neighbours; None if there is none.
+#[inline]
+pub(crate) fn exponent(before: u64, number: u64) -> Option<u32> {
+    number.wrapping_sub(before).checked_ilog2()
+}
+
+/// A cell to be written: its exponent, and the bits of its D.
+#[derive(Clone, Copy, Default)]
+struct Code {
+    exponent: u32,
+    bits: u64,
+    len: usize,
+}
+
+/// Appends the block to `out`.
+pub(crate) fn encode_gaps(plan: &GapPlan<'_>, out: &mut Vec<u8>) {
+    let count = plan.numbers.len();
+    assert!((1..=KEYS_MAX).contains(&count), "{count} keys in a block");
+    assert!(plan.spare <= SPARE_MAX, "{} spare bits", plan.spare);
+    let mut codes = [Code::default(); KEYS_MAX + 1];
+    // Per key, whether it begins a cell; the cells lie at the front of `codes`, the next block's exponent behind.
+    let mut begins = [true; KEYS_MAX + 1];
+    let mut start = plan.anchor.wrapping_sub(1);
+    let mut number = plan.numbers[0];
+    codes[0].exponent = exponent(start, number).expect("a key not below its block");
+    let mut cell = 0;
+    for (place, &next) in plan.numbers.iter().enumerate().skip(1) {
+        let Some(apart) = exponent(number, next) else {
+            begins[place] = false;
+            continue;
+        };
+        let (mut width, mut at) = settle(start, number, codes[cell].exponent, apart, plan.spare);
+        let mut after = apart;
+        if exponent(at, next) != Some(apart) {
+            after += 1;
+            (width, at) = settle(start, number, codes[cell].exponent, after, plan.spare);
+        }
+        finish_code(&mut codes[cell], at.wrapping_sub(start), width);
+        cell += 1;
+        codes[cell].exponent = after;
+        (start, number) = (at, next);
+    }
+    let last = codes[cell].exponent;
+    let after = plan.next.and_then(|next| exponent(number, next)).unwrap_or(last);
+    let (width, at) = settle(start, number, last, after, plan.spare);
+    finish_code(&mut codes[cell], at.wrapping_sub(start), width);
+    codes[cell + 1].exponent = after;
+    write_block(plan, &codes[..cell + 2], &begins[..=count], out);
+}
+
+/// The width (as a power of two) and the start of the cell of `number`, whose exponents are these.
+#[inline]
+fn settle(start: u64, number: u64, exponent: u32, after: u32, spare: usize) -> (u32, u64) {
+    let width = exponent.min(after).saturating_sub(spare as u32);
+    (width, start.wrapping_add(number.wrapping_sub(start) >> width << width))
+}
+
+#[inline]
+fn finish_code(code: &mut Code, distance: u64, width: u32) {
+    code.len = (code.exponent - width) as usize;
+    let multiple = distance >> width;
+    debug_assert_eq!(multiple.checked_ilog2(), Some(code.len as u32), "the highest bit is known");
+    code.bits = multiple ^ 1 << code.len;
+}
+
+/// Writes the cells, of which the last one is the next block's exponent alone.
+fn write_block(plan: &GapPlan<'_>, codes: &[Code], begins: &[bool], out: &mut Vec<u8>) {
+    let base = best_base(codes);
+    let escaped = |code: &Code| {
+        let exponent = code.exponent as usize;
+        exponent < base || exponent >= base + NIBBLE_EXPONENTS
+    };
+    let header = (plan.numbers.len() - 1) | plan.spare << 6 | base << 10;
+    out.extend_from_slice(&(header as u16).to_le_bytes());
+    let (mut cells, mut nibbles) = (codes.iter(), [0u8; KEYS_MAX / 2 + 1]);
+    for (place, _) in begins.iter().enumerate().filter(|(_, begins)| **begins) {
+        let code = cells.next().expect("a cell for each key that begins one");
+        let nibble = if escaped(code) { ESCAPE } else { code.exponent as usize - base + 1 } as u8;
+        nibbles[place / 2] |= nibble << (4 * (place % 2));
+    }
+    out.extend_from_slice(&nibbles[..begins.len().div_ceil(2)]);
+    let mut bits = BitWriter::new(out);
+    let write_exponent = |bits: &mut BitWriter<'_>, code: &Code| {
+        if escaped(code) {
+            bits.push(u64::from(code.exponent), EXPONENT_BITS);
+        }
+    };
+    write_exponent(&mut bits, &codes[0]);
+    for pair in codes.windows(2) {
+        write_exponent(&mut bits, &pair[1]);
+        bits.push(pair[0].bits, pair[0].len);
+    }
+    bits.finish();
+}
+
+/// The least exponent that nibbles tell, so that as few as possible are among the bits.
+fn best_base(codes: &[Code]) -> usize {
+    let exponents = codes.iter().map(|code| code.exponent as usize);
+    let (mut least, mut most) = (usize::MAX, 0);
+    for exponent in exponents.clone() {
+        (least, most) = (least.min(exponent), most.max(exponent));
+    }
+    if most - least < NIBBLE_EXPONENTS {
+        return least;
+    }
+    let mut counts = [0usize; 64 + NIBBLE_EXPONENTS];
+    exponents.for_each(|exponent| counts[exponent] += 1);
+    let held = |base: &usize| counts[*base..*base + NIBBLE_EXPONENTS].iter().sum::<usize>();
+    (least..=most).rev().max_by_key(held).unwrap_or(least)
+}
+
+/// Where a number falls among a block's keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fall {
+    /// In a cell: the keys before it, and those before its end.
+    In { before: usize, through: usize },
+    /// Between two: the keys below, the end of the last one's cell, the start of the next one's.
+    Between { before: usize, end: u64, next: Option<u64> },
+}
+
+impl Fall {
+    /// The keys whose cells end before the number, and those whose cells begin at or before it.
+    #[inline]
+    pub(crate) fn ranks(&self) -> (usize, usize) {
+        match *self {
+            Fall::In { before, through } => (before, through),
+            Fall::Between { before, .. } => (before, before),
+        }
+    }
+}
+
+/// A block to be read.
+pub(crate) struct GapBlock<'a> {
+    bytes: &'a [u8],
+    count: usize,
+    spare: u32,
+    base: u32,
+    bits_at: usize,
+}
+
+impl<'a> GapBlock<'a> {
+    /// Reads the header. Requires: `bytes` begin with a block and go on for some padding.
+    #[inline]
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        let header = u32::from(u16::from_le_bytes([bytes[0], bytes[1]]));
+        let count = (header & 63) as usize + 1;
+        let bits_at = 8 * (HEADER_BYTES + (count + 2) / 2);
+        GapBlock { bytes, count, spare: header >> 6 & 15, base: header >> 10, bits_at }
+    }
+
+    /// The number of keys.
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Where `number` falls. Requires: it is not below `anchor`, with which the block was encoded.
+    #[inline]
+    pub(crate) fn find<T: Trace>(&self, number: u64, anchor: u64, trace: &mut T) -> Fall {
+        let mut cells = Cells::new(self, anchor);
+        let (mut before, mut end) = (0, anchor);
+        let fall = loop {
+            let Some(cell) = cells.next() else {
+                break Fall::Between { before: self.count, end, next: None };
+            };
+            if cell.start > number {
+                break Fall::Between { before, end, next: Some(cell.start) };
+            }
+            end = cell.start + (1 << cell.width);
+            if number < end {
+                break Fall::In { before, through: cell.through };
+            }
+            before = cell.through;
+        };
+        trace.touch(self.bytes.as_ptr() as usize, cells.at / 8 + 1);
+        fall
+    }
+
+    /// Per key, in order, the least and the greatest number of its cell.
+    pub(crate) fn for_each_bounds(&self, anchor: u64, mut visit: impl FnMut(u64, u64)) {
+        let mut done = 0;
+        for cell in Cells::new(self, anchor) {
+            let last = cell.start + ((1 << cell.width) - 1);
+            (done..cell.through).for_each(|_| visit(cell.start, last));
+            done = cell.through;
+        }
+    }
+}
+
+/// A cell, and the number of the keys up to its end.
+struct Cell {
+    start: u64,
+    width: u32,
+    through: usize,
+}
+
+/// The cells of a block, in order.
+struct Cells<'a> {
+    bytes: &'a [u8],
+    count: usize,
+    spare: u32,
+    base: u32,
+    /// The key whose nibble comes next.
+    place: usize,
+    /// The next nibbles, the first one lowest.
+    nibbles: u64,
+    /// The exponent of the cell that comes next.
+    exponent: u32,
+    start: u64,
+    at: usize,
+}
+
+impl<'a> Cells<'a> {
+    #[inline(always)]
+    fn new(block: &GapBlock<'a>, anchor: u64) -> Self {
+        let GapBlock { bytes, count, spare, base, bits_at } = *block;
+        let start = anchor.wrapping_sub(1);
+        let (nibbles, exponent) = (0, 0);
+        let mut cells =
+            Cells { bytes, count, spare, base, place: 0, nibbles, exponent, start, at: bits_at };
+        cells.exponent = cells.next_exponent();
+        cells
+    }
+
+    /// The exponent of the next key that begins a cell, or of the key after the block. Requires: there is one.
+    #[inline(always)]
+    fn next_exponent(&mut self) -> u32 {
+        const NIBBLES: usize = 16;
+        loop {
+            if self.place.is_multiple_of(NIBBLES) {
+                self.nibbles = word(self.bytes, HEADER_BYTES + self.place / 2).swap_bytes();
+            }
+            let nibble = self.nibbles as usize & 15;
+            self.nibbles >>= 4;
+            self.place += 1;
+            match nibble {
+                SAME if self.place <= self.count => {}
+                ESCAPE => return self.escape(),
+                _ => return self.base + (nibble as u32).wrapping_sub(1),
+            }
+        }
+    }
+
+    #[cold]
+    fn escape(&mut self) -> u32 {
+        let exponent = read(self.bytes, self.at, EXPONENT_BITS) as u32;
+        self.at += EXPONENT_BITS;
+        exponent
+    }
+
+    #[inline(always)]
+    fn bits(&mut self, len: usize) -> u64 {
+        let at = self.at;
+        self.at += len;
+        if len > READ_MAX {
+            return read(self.bytes, at, 32) << (len - 32) | read(self.bytes, at + 32, len - 32);
+        }
+        load(self.bytes, at) >> 1 >> (63 - len)
+    }
+}
+
+impl Iterator for Cells<'_> {
+    type Item = Cell;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Cell> {
+        if self.place > self.count {
+            return None;
+        }
+        let exponent = self.exponent;
+        let after = self.next_exponent();
+        let width = exponent.min(after).saturating_sub(self.spare);
+        let len = (exponent - width) as usize;
+        let multiple = 1 << len | self.bits(len);
+        self.start = self.start.wrapping_add(multiple << width);
+        self.exponent = after;
+        Some(Cell { start: self.start, width, through: self.place - 1 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bits::packed::PADDING;
+    use crate::filter::Untraced;
+
+    fn mixed(number: u64) -> u64 {
+        let mixed = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb)
+    }
+
+    fn encoded(numbers: &[u64], anchor: u64, next: Option<u64>, spare: usize) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        encode_gaps(&GapPlan { numbers, anchor, next, spare }, &mut bytes);
+        bytes.extend([0; PADDING]);
+        bytes
+    }
+
+    /// Every key lies in a cell that has its place; cells ascend, are disjoint, and as narrow as promised.
+    fn assert_block(numbers: &[u64], anchor: u64, next: Option<u64>, spare: usize) {
+        let bytes = encoded(numbers, anchor, next, spare);
+        let block = GapBlock::new(&bytes);
+        assert_eq!(block.count(), numbers.len());
+        let mut bounds = Vec::new();
+        block.for_each_bounds(anchor, |low, high| bounds.push((low, high)));
+        for (place, (&number, &(low, high))) in numbers.iter().zip(&bounds).enumerate() {
+            assert!((low..=high).contains(&number), "{place}: {number} in {low}..={high}");
+            if place > 0 {
+                let before = bounds[place - 1];
+                assert!(before == (low, high) && numbers[place - 1] == number || before.1 < low);
+                let apart = number - numbers[place - 1];
+                assert!(apart == 0 || high - low < (2 * apart >> spare).max(1), "{place}: wide");
+            }
+            let fall = block.find(number, anchor, &mut Untraced);
+            let before = numbers.partition_point(|&other| other < number);
+            let through = numbers.partition_point(|&other| other <= number);
+            assert_eq!(fall, Fall::In { before, through });
+        }
+        for asked in (0..200).map(|i| anchor + mixed(i) % (numbers[numbers.len() - 1] - anchor + 9))
+        {
+            let before = bounds.partition_point(|&(_, high)| high < asked);
+            let through = bounds.partition_point(|&(low, _)| low <= asked);
+            let expected = if before < through {
+                Fall::In { before, through }
+            } else {
+                let end = before.checked_sub(1).map_or(anchor, |last| bounds[last].1 + 1);
+                Fall::Between { before, end, next: bounds.get(before).map(|cell| cell.0) }
+            };
+            assert_eq!(block.find(asked, anchor, &mut Untraced), expected, "{asked}");
+        }
+    }
+
+    #[test]
+    fn keys_of_every_distribution_lie_in_their_cells() {
+        for seed in 0..400u64 {
+            let count = 1 + (mixed(seed) % KEYS_MAX as u64) as usize;
+            let shift = 1 + mixed(seed ^ 99) % 60;
+            let skew = mixed(seed ^ 7) % 50;
+            let number = |i: u64| mixed(seed << 8 | i) >> shift >> (mixed(i ^ seed) % (skew + 1));
+            let mut numbers: Vec<u64> = (0..count as u64).map(number).collect();
+            numbers.sort_unstable();
+            let next = (seed % 3 > 0).then(|| numbers[count - 1].saturating_add(mixed(seed) >> 40));
+            let anchor = numbers[0] - mixed(seed ^ 3) % (numbers[0] + 1) / (1 + seed % 5);
+            for spare in [0, 1, 4, 15] {
+                assert_block(&numbers, anchor, next, spare);
+            }
+        }
+    }
+
+    #[test]
+    fn the_edges_of_the_numbers() {
+        let most = (1 << 63) - 1;
+        for spare in [0, 5, 15] {
+            assert_block(&[most], 0, None, spare);
+            assert_block(&[0], 0, Some(most), spare);
+            assert_block(&[0, most], 0, None, spare);
+            assert_block(&[0, 1, 2, 3, most - 1, most], 0, None, spare);
+            assert_block(&[7; KEYS_MAX], 7, Some(8), spare);
+            let powers: Vec<u64> = (0..63).map(|bit| 1 << bit).collect();
+            assert_block(&powers, 1, None, spare);
+            let deep: Vec<u64> = (0..63).rev().map(|bit| most - (1 << bit) + 1).collect();
+            assert_block(&deep, 0, Some(most), spare);
+        }
+    }
+}

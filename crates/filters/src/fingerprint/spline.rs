@@ -1,0 +1,279 @@
+//! Spline fingerprints: a model maps keys to positions, and positions are kept rounded.
+//! ```text
+//! key's number --line through the group's ends--> position  = quotient . remainder (r bits)
+//! block: so many quotients
+//!        keys u16 | per quotient a one for each key in it, then a zero | remainders, in order
+//! ```
+//! The paper's fingerprint (SNARF's, GRF section 4): cheap where keys are spread smoothly, about r + 2 bits for
+//! a rate of 2^-r. The line is drawn in whole numbers, the same at build and at probe. Invariant: positions are monotone
+//! in keys; a key's position is among those of its block.
+
+use crate::bits::packed::{BitWriter, read};
+use crate::bits::select::{little_word, select_zero};
+use crate::filter::Trace;
+use std::ops::Range;
+
+/// Bytes of a model in its group's header.
+pub(crate) const MODEL_BYTES: usize = 12;
+/// Bits of a position that blocks do not keep; the overlay does.
+pub(crate) const FINE_BITS: u32 = 8;
+/// Bits by which factors are greater than positions per number.
+const FACTOR_BITS: u32 = 36;
+/// Numbers are measured in units that leave them so many bits.
+const NUMBER_BITS: u32 = 32;
+/// Bytes before a block's quotients.
+const COUNT_BYTES: usize = 2;
+/// A group has fewer positions.
+pub(crate) const POSITIONS_END: u64 = 1 << (64 - FACTOR_BITS);
+/// The most bits of a remainder.
+pub(crate) const REMAINDER_MAX: u32 = 20;
+
+/// A line from numbers to positions, and how positions are laid out in blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Model {
+    shift: u32,
+    factor: u64,
+    /// Bits of a remainder.
+    pub(crate) remainder_bits: u32,
+    /// Quotients of a block.
+    quotients: u32,
+}
+
+impl Model {
+    /// The line on which numbers from 0 to `most` take all positions of `blocks` blocks.
+    pub(crate) fn new(most: u64, blocks: usize, quotients: u32, remainder_bits: u32) -> Model {
+        let shift = (64 - most.leading_zeros()).saturating_sub(NUMBER_BITS);
+        let positions = (blocks as u64 * u64::from(quotients)) << remainder_bits;
+        assert!(
+            positions < POSITIONS_END && u16::try_from(quotients).is_ok(),
+            "{positions} positions"
+        );
+        let factor = ((positions << FACTOR_BITS) - 1) / ((most >> shift) + 1);
+        Model { shift, factor, remainder_bits, quotients }
+    }
+
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&[self.shift as u8, self.remainder_bits as u8]);
+        out.extend_from_slice(&(self.quotients as u16).to_le_bytes());
+        out.extend_from_slice(&self.factor.to_le_bytes());
+    }
+
+    /// Reads what `write` has written. Requires: there are as many bytes.
+    #[inline]
+    pub(crate) fn read(bytes: &[u8]) -> Model {
+        let factor = bytes[4..].first_chunk::<8>().expect("a model's bytes");
+        Model {
+            shift: u32::from(bytes[0]),
+            remainder_bits: u32::from(bytes[1]),
+            quotients: u32::from(u16::from_le_bytes([bytes[2], bytes[3]])),
+            factor: u64::from_le_bytes(*factor),
+        }
+    }
+
+    /// Positions of a block.
+    #[inline]
+    pub(crate) fn block_positions(&self) -> u64 {
+        u64::from(self.quotients) << self.remainder_bits
+    }
+
+    /// The position of a number, [`FINE_BITS`] finer than blocks keep it. None: beyond all positions of `blocks` blocks.
+    #[inline]
+    pub(crate) fn fine_position(&self, number: u64, blocks: usize) -> Option<u64> {
+        let number = number >> self.shift;
+        if number >> NUMBER_BITS != 0 {
+            return None;
+        }
+        let product = u128::from(number) * u128::from(self.factor);
+        let fine = (product >> (FACTOR_BITS - FINE_BITS)) as u64;
+        (fine >> FINE_BITS < blocks as u64 * self.block_positions()).then_some(fine)
+    }
+
+    /// The least number whose fine position is at least this; the greatest number there is if there is none.
+    pub(crate) fn first_number(&self, fine: u64) -> u64 {
+        let first =
+            (u128::from(fine) << (FACTOR_BITS - FINE_BITS)).div_ceil(u128::from(self.factor));
+        match u64::try_from(first) {
+            Ok(first) if first <= u64::MAX >> self.shift => first << self.shift,
+            _ => u64::MAX,
+        }
+    }
+}
+
+/// Appends a block of the keys with these positions, counted from the block's first one, ascending.
+pub(crate) fn encode_positions(model: &Model, positions: &[u32], out: &mut Vec<u8>) {
+    let count = u16::try_from(positions.len()).expect("a group has fewer keys");
+    out.extend_from_slice(&count.to_le_bytes());
+    let unary_at = out.len();
+    let unary_bits = model.quotients as usize + positions.len();
+    out.resize(unary_at + unary_bits.div_ceil(8), 0);
+    for (place, position) in positions.iter().enumerate() {
+        let bit = (position >> model.remainder_bits) as usize + place;
+        assert!(bit < unary_bits, "a position of another block");
+        out[unary_at + bit / 8] |= 1 << (bit % 8);
+    }
+    let mut bits = BitWriter::new(out);
+    let mask = (1 << model.remainder_bits) - 1;
+    for position in positions {
+        bits.push(u64::from(position & mask), model.remainder_bits as usize);
+    }
+    bits.finish();
+}
+
+/// The number of keys of a block, whatever its model.
+#[inline]
+pub(crate) fn block_count(bytes: &[u8]) -> usize {
+    usize::from(u16::from_le_bytes([bytes[0], bytes[1]]))
+}
+
+/// A block to be read.
+pub(crate) struct SplineBlock<'a> {
+    bytes: &'a [u8],
+    count: usize,
+    model: &'a Model,
+}
+
+impl<'a> SplineBlock<'a> {
+    /// Requires: `bytes` begin with a block of this model and go on for some padding.
+    #[inline]
+    pub(crate) fn new(bytes: &'a [u8], model: &'a Model) -> Self {
+        SplineBlock { bytes, count: block_count(bytes), model }
+    }
+
+    /// The number of keys.
+    #[inline]
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    #[inline]
+    fn remainder(&self, place: usize) -> u64 {
+        let unary_bytes = (self.model.quotients as usize + self.count).div_ceil(8);
+        let bits = self.model.remainder_bits as usize;
+        read(self.bytes, 8 * (COUNT_BYTES + unary_bytes) + place * bits, bits)
+    }
+
+    /// The keys with positions below `position`, counted from the block's first one, and those up to it.
+    #[inline]
+    pub(crate) fn find<T: Trace>(&self, position: u64, trace: &mut T) -> (usize, usize) {
+        let quotient = (position >> self.model.remainder_bits) as usize;
+        let remainder = position & ((1 << self.model.remainder_bits) - 1);
+        let keys = self.keys_of(quotient);
+        trace.touch(self.bytes.as_ptr() as usize, COUNT_BYTES + (quotient + keys.end) / 8);
+        let mut before = keys.start;
+        while before < keys.end && self.remainder(before) < remainder {
+            before += 1;
+        }
+        let mut through = before;
+        while through < keys.end && self.remainder(through) == remainder {
+            through += 1;
+        }
+        let bits = self.model.remainder_bits as usize;
+        let unary_bytes = (self.model.quotients as usize + self.count).div_ceil(8);
+        let at = COUNT_BYTES + unary_bytes + keys.start * bits / 8;
+        trace.touch(self.bytes.as_ptr() as usize + at, keys.len() * bits / 8);
+        (before, through)
+    }
+
+    /// The keys of a quotient.
+    #[inline]
+    fn keys_of(&self, quotient: usize) -> Range<usize> {
+        let Some(before) = quotient.checked_sub(1) else {
+            return 0..self.ones(0);
+        };
+        let zero = select_zero(self.bytes, COUNT_BYTES, before as u32);
+        let start = zero - before;
+        start..start + self.ones(zero + 1)
+    }
+
+    /// The ones from a bit on.
+    #[inline]
+    fn ones(&self, bit: usize) -> usize {
+        let word = little_word(self.bytes, COUNT_BYTES + bit / 8) >> (bit % 8);
+        let ones = (!word).trailing_zeros() as usize;
+        if ones < 57 { ones } else { self.many_ones(bit) }
+    }
+
+    #[cold]
+    fn many_ones(&self, bit: usize) -> usize {
+        let set = |bit: usize| self.bytes[COUNT_BYTES + bit / 8] >> (bit % 8) & 1 == 1;
+        (bit..).take_while(|&bit| set(bit)).count()
+    }
+
+    /// Per key, in order, its position, counted from the block's first one.
+    pub(crate) fn for_each_position(&self, mut visit: impl FnMut(u64)) {
+        let mut place = 0;
+        for bit in 0..self.model.quotients as usize + self.count {
+            if self.bytes[COUNT_BYTES + bit / 8] >> (bit % 8) & 1 == 1 {
+                let quotient = (bit - place) as u64;
+                visit(quotient << self.model.remainder_bits | self.remainder(place));
+                place += 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bits::packed::PADDING;
+    use crate::filter::Untraced;
+
+    fn mixed(number: u64) -> u64 {
+        let mixed = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb)
+    }
+
+    #[test]
+    fn positions_are_monotone_and_invertible() {
+        for bits in [1u32, 5, 20, 31, 32, 33, 50, 63, 64] {
+            let most = u64::MAX >> (64 - bits);
+            for (blocks, quotients, remainder_bits) in
+                [(1, 1, 0), (3, 80, 7), (16, 90, 9), (1, 7, 20)]
+            {
+                let model = Model::new(most, blocks, quotients, remainder_bits);
+                let mut bytes = Vec::new();
+                model.write(&mut bytes);
+                assert_eq!((bytes.len(), Model::read(&bytes)), (MODEL_BYTES, model));
+                let positions = blocks as u64 * model.block_positions();
+                let last = model.fine_position(most, blocks).expect("all numbers have positions");
+                assert!(last >> FINE_BITS < positions);
+                let mut numbers: Vec<u64> = (0..2000).map(|i| mixed(i) >> (64 - bits)).collect();
+                numbers.extend([0, most, most / 2]);
+                numbers.sort_unstable();
+                let fine = |number: &u64| model.fine_position(*number, blocks).expect("has one");
+                assert!(numbers.iter().map(fine).is_sorted());
+                for number in numbers {
+                    let fine = fine(&number);
+                    assert!(model.first_number(fine) <= number, "{number}");
+                    assert!(number == most || number < model.first_number(fine + 1).max(1));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn keys_are_found_at_their_positions() {
+        for (seed, count) in [0, 1, 2, 60, 64, 250, 1024].into_iter().enumerate() {
+            for (quotients, remainder_bits) in [(1, 9), (90, 7), (64, 0), (300, 3), (3, 10)] {
+                let model = Model::new(u64::MAX, 2, quotients, remainder_bits);
+                let most = model.block_positions();
+                let skewed = |i: u64| (mixed(i ^ (seed as u64) << 20) % most) >> (i % 4);
+                let mut positions: Vec<u32> = (0..count).map(|i| skewed(i) as u32).collect();
+                positions.sort_unstable();
+                let mut bytes = Vec::new();
+                encode_positions(&model, &positions, &mut bytes);
+                bytes.extend([0; PADDING]);
+                let block = SplineBlock::new(&bytes, &model);
+                assert_eq!(block.count(), positions.len());
+                let mut read = Vec::new();
+                block.for_each_position(|position| read.push(position as u32));
+                assert_eq!(read, positions);
+                for asked in (0..most.min(3000)).chain(positions.iter().map(|&p| u64::from(p))) {
+                    let before = positions.partition_point(|&p| u64::from(p) < asked);
+                    let through = positions.partition_point(|&p| u64::from(p) <= asked);
+                    assert_eq!(block.find(asked, &mut Untraced), (before, through), "{asked}");
+                }
+            }
+        }
+    }
+}

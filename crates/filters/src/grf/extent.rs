@@ -1,0 +1,86 @@
+//! The places of keys in a block of gap fingerprints.
+//! ```text
+//! start        [c0]        [c1]   [c2]                end
+//!   <-- gap 0 -->  <- gap 1 ->  <2>  <----- gap 3 ---->        all alike in the fraction, however wide
+//! fraction = (gap + offset in the gap) / number of gaps
+//! ```
+//! Invariant: fractions are monotone in keys.
+
+use super::between::{OFFSET_BITS, greatest, least, offset};
+use crate::fingerprint::gap::Fall;
+
+const LAST_OFFSET: u64 = (1 << OFFSET_BITS) - 1;
+
+/// A view as a number of 63 bits: gap fingerprints do without the last bit.
+#[inline]
+pub(super) fn number(view: u64) -> u64 {
+    view >> 1
+}
+
+/// The least view that is this number.
+pub(super) fn first_view(number: u64) -> u64 {
+    number << 1
+}
+
+/// The greatest view that is this number. Cells may reach beyond all numbers.
+pub(super) fn last_view(number: u64) -> u64 {
+    number.min(u64::MAX >> 1) << 1 | 1
+}
+
+/// The numbers among which the keys of a block are, both ends included.
+#[derive(Clone, Copy)]
+pub(super) struct Extent {
+    pub(super) start: u64,
+    pub(super) end: u64,
+}
+
+impl Extent {
+    /// The fraction, of `bits` bits, of a number in a block of `count` keys.
+    #[inline]
+    pub(super) fn fraction(&self, fall: &Fall, number: u64, count: usize, bits: usize) -> u64 {
+        let place = match *fall {
+            Fall::In { through, .. } => (through as u64) << OFFSET_BITS,
+            Fall::Between { before, end, next } => {
+                let high = next.unwrap_or(self.end + 1).max(number + 1);
+                ((before as u64) << OFFSET_BITS) + offset(number, end, high)
+            }
+        };
+        // Both factors are small: a division of 32 bits.
+        u64::from((place << bits >> OFFSET_BITS) as u32 / (count as u32 + 1))
+    }
+
+    /// The least and the greatest view of keys with this fraction, among keys with these views.
+    pub(super) fn views(&self, fraction: u64, cells: &[(u64, u64)], bits: usize) -> (u64, u64) {
+        let gaps = (cells.len() as u64 + 1) << OFFSET_BITS;
+        let first = (fraction * gaps).div_ceil(1 << bits);
+        let after = ((fraction + 1) * gaps).div_ceil(1 << bits);
+        let low = if first == 0 { 0 } else { first_view(self.least(first, cells)) };
+        let high =
+            if after >= gaps { u64::MAX } else { last_view(self.greatest(after - 1, cells)) };
+        (low, high)
+    }
+
+    /// The gap of a place, from the end of one cell to the start of the next, and the offset in it.
+    fn gap(&self, place: u64, cells: &[(u64, u64)]) -> (u64, u64, u64) {
+        let (gap, offset) = ((place >> OFFSET_BITS) as usize, place & LAST_OFFSET);
+        let low = gap.checked_sub(1).map_or(self.start, |before| number(cells[before].1) + 1);
+        let high = cells.get(gap).map_or(self.end + 1, |cell| number(cell.0));
+        (low, high, offset)
+    }
+
+    /// No key from this place on is below.
+    fn least(&self, place: u64, cells: &[(u64, u64)]) -> u64 {
+        let (low, high, offset) = self.gap(place, cells);
+        match ((place >> OFFSET_BITS) as usize).checked_sub(1) {
+            Some(before) if offset == 0 => number(cells[before].0), // next to the cell, or in it
+            _ if low < high => least(offset, low, high),
+            _ => low.min(high),
+        }
+    }
+
+    /// No key up to this place is above.
+    fn greatest(&self, place: u64, cells: &[(u64, u64)]) -> u64 {
+        let (low, high, offset) = self.gap(place, cells);
+        if low < high { greatest(offset, low, high) } else { low.max(high) }
+    }
+}

@@ -1,0 +1,170 @@
+//! A group of the base: neighbouring blocks of one kind of fingerprints, behind one header.
+//! ```text
+//! u32: prefix bits (20), blocks - 1 (4), bytes of a head - 1 (3), wide (1), kind (2), 0 (2)
+//! spline           its model
+//! cell, gap        heads of blocks 1..: the first bits of their first keys after the prefix
+//! offsets of blocks 1.. from block 0: two bytes; if wide: three
+//! block 0, block 1, ...
+//! ```
+//! A group begins at a multiple of 8 bytes. Invariant: a block's head is a prefix of its first key that is above the last
+//! key of the block before.
+
+use crate::bits::packed::word;
+use crate::fingerprint::spline::{MODEL_BYTES, Model};
+
+/// Blocks that a group can have.
+pub(super) const BLOCKS_MAX: usize = 16;
+/// Bytes before the model or the heads.
+const HEADER_BYTES: usize = 4;
+const WIDE: u32 = 1 << 27;
+const NARROW_BYTES: usize = 2;
+const WIDE_BYTES: usize = 3;
+/// Groups start at multiples of this.
+pub(super) const GROUP_ALIGN: usize = 8;
+/// The last block of a group begins before this.
+pub(super) const OFFSETS_END: usize = 1 << (8 * WIDE_BYTES);
+
+/// What the blocks of a group keep of its keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Prefixes that tell a key from its neighbours.
+    Cell,
+    /// Numbers as fine as the gaps around them.
+    Gap,
+    /// Positions on a line.
+    Spline,
+}
+
+impl Kind {
+    fn tag(self) -> u32 {
+        match self {
+            Kind::Cell => 0,
+            Kind::Gap => 1,
+            Kind::Spline => 2,
+        }
+    }
+
+    #[inline]
+    fn from_tag(tag: u32) -> Kind {
+        match tag & 3 {
+            0 => Kind::Cell,
+            1 => Kind::Gap,
+            _ => Kind::Spline,
+        }
+    }
+}
+
+/// What stands before the offsets.
+pub(super) enum Lead<'a> {
+    /// The views at which blocks 1.. begin, of which `bytes` bytes are kept.
+    Heads { views: &'a [u64], bytes: usize },
+    /// The line on which all blocks lie.
+    Model(&'a Model),
+}
+
+/// Appends a group's header. `offsets` has that of block 0 too, which is 0.
+pub(super) fn write_header(
+    kind: Kind,
+    prefix_bits: usize,
+    lead: &Lead<'_>,
+    offsets: &[u32],
+    out: &mut Vec<u8>,
+) {
+    let wide = offsets.last().is_some_and(|&last| last >= 1 << (8 * NARROW_BYTES));
+    let head_bytes = match lead {
+        Lead::Heads { bytes, .. } => *bytes,
+        Lead::Model(_) => 1,
+    };
+    let counts = (offsets.len() - 1) << 20 | (head_bytes - 1) << 24;
+    let flag = if wide { WIDE } else { 0 };
+    let header = (prefix_bits | counts) as u32 | flag | kind.tag() << 28;
+    out.extend_from_slice(&header.to_le_bytes());
+    match lead {
+        Lead::Heads { views, bytes } => {
+            views.iter().for_each(|view| out.extend_from_slice(&view.to_be_bytes()[..*bytes]));
+        }
+        Lead::Model(model) => model.write(out),
+    }
+    let bytes = if wide { WIDE_BYTES } else { NARROW_BYTES };
+    for offset in &offsets[1..] {
+        out.extend_from_slice(&offset.to_be_bytes()[4 - bytes..]);
+    }
+}
+
+/// A group's header and what follows it.
+#[derive(Clone, Copy)]
+pub(super) struct Group<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) prefix_bits: usize,
+    pub(super) blocks: usize,
+    pub(super) kind: Kind,
+    head_bytes: usize,
+    offset_bytes: usize,
+}
+
+impl<'a> Group<'a> {
+    #[inline]
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        let header = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+        Group {
+            bytes,
+            prefix_bits: header as usize & 0xf_ffff,
+            blocks: (header >> 20 & 15) as usize + 1,
+            kind: Kind::from_tag(header >> 28),
+            head_bytes: (header >> 24 & 7) as usize + 1,
+            offset_bytes: if header & WIDE == 0 { NARROW_BYTES } else { WIDE_BYTES },
+        }
+    }
+
+    /// The line of a spline group.
+    #[inline]
+    pub(super) fn model(&self) -> Model {
+        Model::read(&self.bytes[HEADER_BYTES..])
+    }
+
+    #[inline]
+    fn offsets_at(&self) -> usize {
+        let lead = match self.kind {
+            Kind::Spline => MODEL_BYTES,
+            Kind::Cell | Kind::Gap => (self.blocks - 1) * self.head_bytes,
+        };
+        HEADER_BYTES + lead
+    }
+
+    /// Bytes before block 0.
+    #[inline]
+    pub(super) fn header_bytes(&self) -> usize {
+        self.offsets_at() + (self.blocks - 1) * self.offset_bytes
+    }
+
+    /// The view at which a block begins. Requires: not the first one, which begins at the separator; not a spline.
+    #[inline]
+    pub(super) fn head(&self, block: usize) -> u64 {
+        let shift = 64 - 8 * self.head_bytes;
+        word(self.bytes, HEADER_BYTES + (block - 1) * self.head_bytes) >> shift << shift
+    }
+
+    /// The last block that begins at or before `view`. Requires: not a spline.
+    #[inline]
+    pub(super) fn block_of(&self, view: u64) -> usize {
+        // Without turns: fifteen loads in a row are faster than four that wait for each other.
+        (1..self.blocks).map(|block| usize::from(self.head(block) <= view)).sum()
+    }
+
+    /// The bytes from a block on.
+    #[inline]
+    pub(super) fn block(&self, block: usize) -> &'a [u8] {
+        let mut at = self.header_bytes();
+        if block > 0 {
+            let offset = word(self.bytes, self.offsets_at() + (block - 1) * self.offset_bytes);
+            at += (offset >> (64 - 8 * self.offset_bytes)) as usize;
+        }
+        &self.bytes[at..]
+    }
+
+    /// The bits that tell a block's first key from the keys of the block before.
+    #[inline]
+    pub(super) fn head_bits(&self, block: usize) -> usize {
+        if block == 0 { 0 } else { 8 * self.head_bytes }
+    }
+}

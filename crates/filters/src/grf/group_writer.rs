@@ -1,0 +1,230 @@
+//! Writes one group of the base: chooses its kind of fingerprints, and lays out its blocks.
+//! ```text
+//! bits granted - what a kind spends beside its resolution  =  what it may spend on resolution -> its rate
+//! ```
+//! Invariant: whatever is chosen, every key lies in its fingerprint.
+
+use super::Fingerprints;
+use super::extent::number;
+use super::group::{BLOCKS_MAX, Kind, Lead, OFFSETS_END, write_header};
+use super::judge::{Split, Survey, spline_rate};
+use crate::bits::key_bits::bits_at;
+use crate::fingerprint::cell::SPARE_MAX;
+use crate::fingerprint::encode::{BlockPlan, encode_block};
+use crate::fingerprint::gap::{GapPlan, encode_gaps};
+use crate::fingerprint::keys::KeyBuffer;
+use crate::fingerprint::spline::{FINE_BITS, MODEL_BYTES, Model, encode_positions};
+
+/// The cell of a block's only key is at least so long: one key can afford it.
+const LONE_BITS_MIN: usize = 16;
+/// A group of so few keys may spend a little more.
+const KEYS_FEW: usize = 64;
+const SPARE_OF_FEW: f64 = 8.0;
+/// Bits of a group beside its blocks: its header and what rounding up adds.
+const GROUP_BITS: usize = 8 * 4 + 28;
+/// Bits of a block of cells or gaps: its offset, its header, a nibble, and what rounding up adds.
+const BLOCK_BITS: usize = 16 + 16 + 4 + 4;
+/// Bits of a spline block: its offset, its count, and what rounding up adds.
+const SPLINE_BLOCK_BITS: usize = 16 + 16 + 4 + 4;
+/// The rate of cells without spare bits, about.
+const CELL_RATE: f64 = 1.2;
+
+/// The keys of a group, and what it may cost.
+pub(super) struct GroupPlan<'a> {
+    pub(super) keys: &'a KeyBuffer,
+    /// Where each block ends, if blocks are cut by keys.
+    pub(super) cuts: &'a [usize],
+    /// Bits that all keys share.
+    pub(super) prefix_bits: usize,
+    /// Bytes that tell the first keys of blocks from the keys before them.
+    pub(super) head_bytes: usize,
+    /// The separator's view: not above the first key's.
+    pub(super) low: u64,
+    pub(super) fingerprints: Fingerprints,
+    /// The bits that the group may take.
+    pub(super) bits: f64,
+}
+
+/// Keeps its buffers from group to group, and what rounding has left out.
+#[derive(Default)]
+pub(super) struct GroupWriter {
+    blocks: Vec<u8>,
+    offsets: Vec<u32>,
+    /// The keys' views after the group's prefix, and the same as numbers.
+    views: Vec<u64>,
+    numbers: Vec<u64>,
+    positions: Vec<u32>,
+    rounded: f64,
+}
+
+/// What a group is made of.
+enum Choice {
+    Cells { spare: f64 },
+    Gaps { spare: f64 },
+    Spline(Split),
+}
+
+impl GroupWriter {
+    pub(super) fn heap_bytes(&self) -> usize {
+        let words = self.views.capacity() + self.numbers.capacity();
+        let halves = self.offsets.capacity() + self.positions.capacity();
+        self.blocks.capacity() + 8 * words + 4 * halves
+    }
+
+    /// The spare bits of the next block, so that those of all blocks have the mean `wanted`.
+    fn round(&mut self, wanted: f64) -> usize {
+        let exact = wanted.clamp(0.0, SPARE_MAX as f64) + self.rounded;
+        let spare = exact.floor().clamp(0.0, SPARE_MAX as f64);
+        self.rounded = exact - spare;
+        spare as usize
+    }
+}
+
+impl GroupPlan<'_> {
+    fn key_count(&self) -> usize {
+        self.cuts[self.cuts.len() - 1]
+    }
+
+    /// Appends the group to `out`. Gives how many of the blocks it has: fewer than planned if keys are huge.
+    pub(super) fn write(&self, writer: &mut GroupWriter, out: &mut Vec<u8>) -> usize {
+        let keys = 0..self.key_count();
+        writer.views.clear();
+        writer.views.extend(keys.map(|place| bits_at(self.keys.get(place), self.prefix_bits)));
+        writer.numbers.clear();
+        writer.numbers.extend(writer.views.iter().map(|&view| number(view)));
+        writer.blocks.clear();
+        writer.offsets.clear();
+        let choice = self.choose(writer);
+        let (kind, model) = match choice {
+            Choice::Cells { spare } => (Kind::Cell, self.write_cells(spare, writer)),
+            Choice::Gaps { spare } => (Kind::Gap, self.write_gaps(spare, writer)),
+            Choice::Spline(split) => (Kind::Spline, Some(self.write_spline(split, writer))),
+        };
+        let blocks = if model.is_some() { self.cuts.len() } else { writer.offsets.len() };
+        let mut heads = [0; BLOCKS_MAX];
+        for (head, &cut) in heads.iter_mut().zip(&self.cuts[..blocks - 1]) {
+            *head = writer.views[cut];
+        }
+        let lead = match &model {
+            Some(model) => Lead::Model(model),
+            None => Lead::Heads { views: &heads[..blocks - 1], bytes: self.head_bytes },
+        };
+        write_header(kind, self.prefix_bits, &lead, &writer.offsets, out);
+        out.append(&mut writer.blocks);
+        blocks
+    }
+
+    fn choose(&self, writer: &GroupWriter) -> Choice {
+        let keys = self.key_count();
+        let survey = Survey::new(&writer.numbers);
+        let heads = GROUP_BITS + self.cuts.len() * (BLOCK_BITS + 8 * self.head_bytes) + 4 * keys;
+        let spare = |uneven: usize| {
+            let spare = (self.bits - (heads + uneven) as f64) / keys as f64;
+            if keys < KEYS_FEW { spare.max(SPARE_OF_FEW) } else { spare }
+        };
+        let (gaps, cells) = (spare(survey.uneven_bits), || spare(self.uneven_cell_bits()));
+        let blocks = self.spline_blocks();
+        let fixed = GROUP_BITS + 8 * MODEL_BYTES + blocks * SPLINE_BLOCK_BITS;
+        let split = Split::new(keys, blocks, (self.bits - fixed as f64) / keys as f64);
+        match self.fingerprints {
+            Fingerprints::Cell => return Choice::Cells { spare: cells() },
+            Fingerprints::Gap => return Choice::Gaps { spare: gaps },
+            Fingerprints::Spline => return Choice::Spline(split),
+            Fingerprints::Auto => {}
+        }
+        let width =
+            (writer.views[keys - 1] - self.low) as f64 / 2.0 / split.positions(blocks) as f64;
+        let gap_rate = if gaps < 0.0 { f64::INFINITY } else { survey.gap_rate(gaps) };
+        let spline_rate = spline_rate(&writer.numbers, width);
+        if survey.has_ties {
+            let cells = cells();
+            if cells >= 0.0 && CELL_RATE * (-cells).exp2() < gap_rate.min(spline_rate) {
+                return Choice::Cells { spare: cells };
+            }
+        }
+        if spline_rate <= gap_rate { Choice::Spline(split) } else { Choice::Gaps { spare: gaps } }
+    }
+
+    /// Bits that cells spend where a key shares more with the next one than with the one before.
+    fn uneven_cell_bits(&self) -> usize {
+        let commons = &self.keys.commons()[..self.key_count()];
+        let rises = commons.windows(2).skip(1).map(|pair| pair[1].saturating_sub(pair[0] + 1));
+        rises.sum()
+    }
+
+    fn write_cells(&self, spare: f64, writer: &mut GroupWriter) -> Option<Model> {
+        let mut start = 0;
+        for &end in self.cuts {
+            if writer.blocks.len() >= OFFSETS_END {
+                break;
+            }
+            writer.offsets.push(writer.blocks.len() as u32);
+            let commons = self.keys.commons();
+            let around = commons[start].max(commons.get(end).copied().unwrap_or(0));
+            let plan = BlockPlan {
+                keys: self.keys,
+                range: start..end,
+                prefix_bits: self.prefix_bits,
+                spare_bits: writer.round(spare),
+                lone_bits: (around + 1).saturating_sub(self.prefix_bits).max(LONE_BITS_MIN),
+            };
+            encode_block(&plan, &mut writer.blocks);
+            start = end;
+        }
+        None
+    }
+
+    fn write_gaps(&self, spare: f64, writer: &mut GroupWriter) -> Option<Model> {
+        let mut start = 0;
+        for &end in self.cuts {
+            writer.offsets.push(writer.blocks.len() as u32);
+            let spare = writer.round(spare);
+            let anchor = if start == 0 { self.low } else { self.head(writer.views[start]) };
+            let plan = GapPlan {
+                numbers: &writer.numbers[start..end],
+                anchor: number(anchor),
+                next: writer.numbers.get(end).copied(),
+                spare,
+            };
+            encode_gaps(&plan, &mut writer.blocks);
+            start = end;
+        }
+        None
+    }
+
+    /// A view as far as heads keep it.
+    fn head(&self, view: u64) -> u64 {
+        let shift = 64 - 8 * self.head_bytes;
+        view >> shift << shift
+    }
+
+    /// As many blocks as keys fill.
+    fn spline_blocks(&self) -> usize {
+        self.cuts.len()
+    }
+
+    fn write_spline(&self, split: Split, writer: &mut GroupWriter) -> Model {
+        let (blocks, last) = (self.spline_blocks(), self.key_count() - 1);
+        let most = writer.views[last] - self.low;
+        let model = Model::new(most, blocks, split.quotients, split.remainder_bits);
+        let GroupWriter { views, positions, offsets, blocks: out, .. } = writer;
+        let mut finish_block = |positions: &mut Vec<u32>| {
+            offsets.push(out.len() as u32);
+            encode_positions(&model, positions, out);
+            positions.clear();
+        };
+        let (mut block, mut first) = (0, 0);
+        for &view in views.iter() {
+            let fine =
+                model.fine_position(view - self.low, blocks).expect("not above the last key");
+            let position = fine >> FINE_BITS;
+            while position >= first + model.block_positions() {
+                finish_block(positions);
+                (block, first) = (block + 1, first + model.block_positions());
+            }
+            positions.push((position - first) as u32);
+        }
+        (block..blocks).for_each(|_| finish_block(positions));
+        model
+    }
+}

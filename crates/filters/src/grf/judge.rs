@@ -1,0 +1,111 @@
+//! Judges what fingerprints would cost and promise for the keys of one group.
+//! ```text
+//! rate       the share of a window of some gaps that fingerprints cover, all windows alike
+//!   spline   a position is as wide everywhere
+//!   gap      a cell is as wide as the nearer gap says
+//! ```
+//! Empty queries are taken to fall as keys do: evenly within a window, and in each window as often. Alike in each gap
+//! would be too pessimistic of the spline, whose positions fill narrow gaps: few queries fall into these.
+//! Invariant: judging changes what a filter costs and how often it errs, never its truth.
+
+use crate::fingerprint::gap::exponent;
+use crate::fingerprint::spline::{POSITIONS_END, REMAINDER_MAX};
+
+/// Gaps of a window.
+const WINDOW_GAPS: usize = 8;
+/// Quotients for each key, at least.
+const QUOTIENTS_MIN: f64 = 0.3;
+
+/// What the gaps between the keys of a group say. Keys are 63-bit numbers.
+pub(super) struct Survey {
+    /// Some keys look alike.
+    pub(super) has_ties: bool,
+    /// Bits that gap fingerprints spend where a gap is wider than the next one.
+    pub(super) uneven_bits: usize,
+    /// The rate of gap fingerprints without spare bits.
+    gap_rate: f64,
+}
+
+impl Survey {
+    /// Requires: ascending numbers.
+    pub(super) fn new(numbers: &[u64]) -> Survey {
+        let mut survey = Survey { has_ties: false, uneven_bits: 0, gap_rate: 0.0 };
+        let (mut before, mut windows) = (0, 0.0);
+        for window in windows_of(numbers) {
+            let mut covered = 0.0;
+            for pair in window.windows(2) {
+                let Some(apart) = exponent(pair[0], pair[1]) else {
+                    survey.has_ties = true;
+                    continue;
+                };
+                survey.uneven_bits += u32::saturating_sub(before, apart) as usize;
+                // A cell is as wide as the lesser gap beside it says; half of it lies in either.
+                covered += power(before.min(apart));
+                before = apart;
+            }
+            windows += 1.0;
+            survey.gap_rate += (covered / width(window)).min(1.0);
+        }
+        survey.gap_rate /= f64::max(windows, 1.0);
+        survey
+    }
+
+    /// The rate of gap fingerprints with so many spare bits.
+    pub(super) fn gap_rate(&self, spare: f64) -> f64 {
+        self.gap_rate * (-spare).exp2()
+    }
+}
+
+/// The rate of spline fingerprints whose positions are so wide.
+pub(super) fn spline_rate(numbers: &[u64], position_width: f64) -> f64 {
+    let (mut rate, mut windows) = (0.0, 0.0);
+    for window in windows_of(numbers) {
+        let covered = |pair: &[u64]| ((pair[1] - pair[0]) as f64).min(position_width);
+        rate += window.windows(2).map(covered).sum::<f64>() / width(window);
+        windows += 1.0;
+    }
+    rate / f64::max(windows, 1.0)
+}
+
+/// Stretches of some neighbouring keys, each of which begins where the one before ends.
+fn windows_of(numbers: &[u64]) -> impl Iterator<Item = &[u64]> {
+    (0..numbers.len().saturating_sub(1))
+        .step_by(WINDOW_GAPS)
+        .map(|from| &numbers[from..numbers.len().min(from + WINDOW_GAPS + 1)])
+}
+
+/// How far the ends of a window are apart.
+fn width(window: &[u64]) -> f64 {
+    ((window[window.len() - 1] - window[0]) as f64).max(1.0)
+}
+
+fn power(exponent: u32) -> f64 {
+    f64::from_bits((1023 + u64::from(exponent)) << 52)
+}
+
+/// How positions are kept: bits of a remainder, and quotients of a block.
+#[derive(Clone, Copy)]
+pub(super) struct Split {
+    pub(super) remainder_bits: u32,
+    pub(super) quotients: u32,
+}
+
+impl Split {
+    /// The split of `keys` keys in `blocks` blocks that takes about so many bits for each key.
+    pub(super) fn new(keys: usize, blocks: usize, bits_per_key: f64) -> Split {
+        // A key costs its remainder, its one, and its share of the zeros: best with 1 to 2 of them.
+        let rest = bits_per_key - 1.0;
+        let mut remainder_bits = (rest - 1.0).clamp(0.0, f64::from(REMAINDER_MAX)) as u32;
+        let per_key = (rest - f64::from(remainder_bits)).clamp(QUOTIENTS_MIN, 2.0);
+        let quotients = (per_key * keys as f64 / blocks as f64).clamp(1.0, 60_000.0) as u32;
+        while (blocks as u64 * u64::from(quotients)) << remainder_bits >= POSITIONS_END {
+            remainder_bits -= 1;
+        }
+        Split { remainder_bits, quotients }
+    }
+
+    /// All positions of `blocks` blocks.
+    pub(super) fn positions(&self, blocks: usize) -> u64 {
+        (blocks as u64 * u64::from(self.quotients)) << self.remainder_bits
+    }
+}

@@ -1,0 +1,121 @@
+//! The places of keys in a block of spline fingerprints.
+//! ```text
+//! group      low |----------------- the line -----------------| ... tail ... | end
+//! blocks         |   0   |   1   |   2   | ...  |   last      .............  |
+//! fraction       the position, finer;                 in the last block 15/16 of them, the rest for the tail
+//! ```
+//! The line ends at the group's last key; the tail reaches to the next group, and may be far longer. Invariant: fractions
+//! are monotone in keys.
+
+use super::between::{OFFSET_BITS, greatest, least, offset};
+use crate::fingerprint::spline::{FINE_BITS, Model};
+
+/// The tail's share of the last block's fractions, as a power of two.
+const TAIL_BITS: usize = 4;
+
+/// How views become positions in one block of a group.
+#[derive(Clone, Copy)]
+pub(super) struct Line {
+    pub(super) model: Model,
+    pub(super) blocks: usize,
+    pub(super) block: usize,
+    /// No key of the group has a smaller view, none a greater one.
+    pub(super) low: u64,
+    pub(super) end: u64,
+}
+
+impl Line {
+    /// None: in the tail.
+    #[inline]
+    pub(super) fn fine_position(&self, view: u64) -> Option<u64> {
+        self.model.fine_position(view.saturating_sub(self.low), self.blocks)
+    }
+
+    /// The block of a position.
+    #[inline]
+    pub(super) fn block_of(&self, fine: u64) -> usize {
+        // Both are small: a division of 32 bits.
+        ((fine >> FINE_BITS) as u32 / self.model.block_positions() as u32) as usize
+    }
+
+    /// The position as the block keeps it, counted from the block's first one.
+    #[inline]
+    pub(super) fn position(&self, fine: u64) -> u64 {
+        (fine >> FINE_BITS) - self.block as u64 * self.model.block_positions()
+    }
+
+    #[inline]
+    fn fine_start(&self) -> u64 {
+        (self.block as u64 * self.model.block_positions()) << FINE_BITS
+    }
+
+    /// The fractions that the block's positions share.
+    #[inline]
+    fn fractions(&self, bits: usize) -> u64 {
+        let last = self.block + 1 == self.blocks;
+        (1 << bits) - if last { 1 << (bits - TAIL_BITS) } else { 0 }
+    }
+
+    /// The fraction, of `bits` bits, of a key with this position and view.
+    #[inline]
+    pub(super) fn fraction(&self, fine: Option<u64>, view: u64, bits: usize) -> u64 {
+        match fine {
+            Some(fine) => {
+                let within = fine - self.fine_start();
+                within * self.fractions(bits) / (self.model.block_positions() << FINE_BITS)
+            }
+            None => {
+                let (low, high) = self.tail();
+                let offset = offset(view.clamp(low, high - 1), low, high);
+                self.fractions(bits) + (offset << (bits - TAIL_BITS) >> OFFSET_BITS)
+            }
+        }
+    }
+
+    /// Where the tail begins, and where it ends. Not empty.
+    fn tail(&self) -> (u64, u64) {
+        let positions = self.blocks as u64 * self.model.block_positions();
+        let first = self.model.first_number(positions << FINE_BITS);
+        let low = self.low.saturating_add(first).min(u64::MAX - 1);
+        (low, self.end.max(low).saturating_add(1))
+    }
+
+    /// The views from one fine position to another, which is not included.
+    fn views_between(&self, from: u64, to: u64) -> (u64, u64) {
+        let first = self.low.saturating_add(self.model.first_number(from));
+        let after = self.low.saturating_add(self.model.first_number(to));
+        (first, if after == u64::MAX { after } else { after.saturating_sub(1).max(first) })
+    }
+
+    /// Where the block begins, and a view from which on keys may lie elsewhere.
+    pub(super) fn views(&self) -> (u64, u64) {
+        let from = self.fine_start();
+        let to = from + (self.model.block_positions() << FINE_BITS);
+        let (first, last) = self.views_between(from, to);
+        (first, last.min(self.end))
+    }
+
+    /// The least and the greatest view of keys at a position of the block.
+    pub(super) fn position_views(&self, position: u64) -> (u64, u64) {
+        let from = self.fine_start() + (position << FINE_BITS);
+        self.views_between(from, from + (1 << FINE_BITS))
+    }
+
+    /// The least and the greatest view of keys with this fraction; the true ones may lie between them.
+    pub(super) fn fraction_views(&self, fraction: u64, bits: usize) -> (u64, u64) {
+        let fractions = self.fractions(bits);
+        if fraction < fractions {
+            let fine = self.model.block_positions() << FINE_BITS;
+            let from = self.fine_start() + (fraction * fine).div_ceil(fractions);
+            let to = self.fine_start() + ((fraction + 1) * fine).div_ceil(fractions);
+            let (low, high) = self.views_between(from, to.max(from + 1));
+            return (if fraction == 0 && self.block == 0 { 0 } else { low }, high);
+        }
+        let (low, high) = self.tail();
+        let within = (fraction - fractions) << OFFSET_BITS;
+        let first = within.div_ceil(1 << (bits - TAIL_BITS));
+        let after = (within + (1 << OFFSET_BITS)).div_ceil(1 << (bits - TAIL_BITS));
+        let end = if after >= 1 << OFFSET_BITS { u64::MAX } else { greatest(after - 1, low, high) };
+        (least(first, low, high), end)
+    }
+}

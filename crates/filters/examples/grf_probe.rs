@@ -93,6 +93,7 @@ struct Arguments {
     flushes: usize,
     queries: usize,
     file: Option<String>,
+    only: Option<String>,
     fingerprints: Fingerprints,
 }
 
@@ -103,6 +104,7 @@ fn arguments() -> Arguments {
         flushes: 99,
         queries: 200_000,
         file: None,
+        only: None,
         fingerprints: Fingerprints::Auto,
     };
     let mut words = std::env::args().skip(1);
@@ -110,6 +112,10 @@ fn arguments() -> Arguments {
         let next = words.next();
         if word == "--file" && next.is_some() {
             arguments.file = next;
+            continue;
+        }
+        if word == "--only" && next.is_some() {
+            arguments.only = next;
             continue;
         }
         if word == "--fingerprints"
@@ -129,7 +135,7 @@ fn arguments() -> Arguments {
             _ => {
                 eprintln!(
                     "usage: grf_probe [--keys N | --file PATH] [--bits B] [--flushes N] [--queries N] \
-                     [--fingerprints auto|spline|gap|cell]"
+                     [--only uniform|clustered] [--fingerprints auto|spline|gap|cell]"
                 );
                 std::process::exit(2);
             }
@@ -148,6 +154,9 @@ fn main() {
         return;
     }
     for (name, source) in [("uniform", Source::Uniform), ("clustered", Source::clusters())] {
+        if arguments.only.as_deref().is_some_and(|only| only != name) {
+            continue;
+        }
         let mut random = Random(41);
         let keys = (0..arguments.keys).map(|_| source.draw(&mut random)).collect();
         measure(name, &source, keys, &arguments);

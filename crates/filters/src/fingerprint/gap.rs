@@ -11,7 +11,8 @@
 //! Distances are measured from the start of the cell before, not from its key: so D_i has exactly the bits that e_i
 //! promises, and starts need no common grid. Invariant: a key lies in its cell; cells ascend and are disjoint.
 
-use crate::bits::packed::{BitWriter, load, read, word};
+use crate::bits::packed::{BitWriter, load, read};
+use crate::bits::select::little_word;
 use crate::filter::Trace;
 
 /// Keys that a block can have.
@@ -201,22 +202,22 @@ impl<'a> GapBlock<'a> {
     #[inline]
     pub(crate) fn find<T: Trace>(&self, number: u64, anchor: u64, trace: &mut T) -> Fall {
         let mut cells = Cells::new(self, anchor);
-        let (mut before, mut end) = (0, anchor);
-        let fall = loop {
-            let Some(cell) = cells.next() else {
-                break Fall::Between { before: self.count, end, next: None };
-            };
-            if cell.start > number {
-                break Fall::Between { before, end, next: Some(cell.start) };
+        // The last cell that begins at or before the number, and the keys before it and up to its end.
+        let (mut last, mut before) = (Cell { start: anchor, width: 0, through: 0 }, 0);
+        let next = loop {
+            match cells.next() {
+                Some(cell) if cell.start > number => break Some(cell.start),
+                Some(cell) => (before, last) = (last.through, cell),
+                None => break None,
             }
-            end = cell.start + (1 << cell.width);
-            if number < end {
-                break Fall::In { before, through: cell.through };
-            }
-            before = cell.through;
         };
         trace.touch(self.bytes.as_ptr() as usize, cells.at / 8 + 1);
-        fall
+        let through = last.through;
+        let end = last.start + (u64::from(through > 0) << last.width);
+        if number < end {
+            return Fall::In { before, through };
+        }
+        Fall::Between { before: through, end, next }
     }
 
     /// Per key, in order, the least and the greatest number of its cell.
@@ -242,7 +243,8 @@ struct Cells<'a> {
     bytes: &'a [u8],
     count: usize,
     spare: u32,
-    base: u32,
+    /// What a nibble is added to.
+    below_base: u32,
     /// The key whose nibble comes next.
     place: usize,
     /// The next nibbles, the first one lowest.
@@ -258,9 +260,10 @@ impl<'a> Cells<'a> {
     fn new(block: &GapBlock<'a>, anchor: u64) -> Self {
         let GapBlock { bytes, count, spare, base, bits_at } = *block;
         let start = anchor.wrapping_sub(1);
-        let (nibbles, exponent) = (0, 0);
+        let (below_base, nibbles, exponent) = (base.wrapping_sub(1), 0, 0);
+        let (place, at) = (0, bits_at);
         let mut cells =
-            Cells { bytes, count, spare, base, place: 0, nibbles, exponent, start, at: bits_at };
+            Cells { bytes, count, spare, below_base, place, nibbles, exponent, start, at };
         cells.exponent = cells.next_exponent();
         cells
     }
@@ -268,37 +271,56 @@ impl<'a> Cells<'a> {
     /// The exponent of the next key that begins a cell, or of the key after the block. Requires: there is one.
     #[inline(always)]
     fn next_exponent(&mut self) -> u32 {
-        const NIBBLES: usize = 16;
-        loop {
-            if self.place.is_multiple_of(NIBBLES) {
-                self.nibbles = word(self.bytes, HEADER_BYTES + self.place / 2).swap_bytes();
-            }
-            let nibble = self.nibbles as usize & 15;
-            self.nibbles >>= 4;
-            self.place += 1;
-            match nibble {
-                SAME if self.place <= self.count => {}
-                ESCAPE => return self.escape(),
-                _ => return self.base + (nibble as u32).wrapping_sub(1),
-            }
+        let nibble = self.next_nibble();
+        if nibble.wrapping_sub(1) < NIBBLE_EXPONENTS as u32 {
+            return self.below_base.wrapping_add(nibble);
         }
+        self.rare_exponent(nibble)
     }
 
+    #[inline(always)]
+    fn next_nibble(&mut self) -> u32 {
+        const NIBBLES: usize = 16;
+        if self.place.is_multiple_of(NIBBLES) {
+            self.nibbles = little_word(self.bytes, HEADER_BYTES + self.place / 2);
+        }
+        let nibble = self.nibbles as u32 & 15;
+        self.nibbles >>= 4;
+        self.place += 1;
+        nibble
+    }
+
+    /// [`Cells::next_exponent`], where a key lies in the cell before, or the exponent is among the bits.
     #[cold]
-    fn escape(&mut self) -> u32 {
+    #[inline(never)]
+    fn rare_exponent(&mut self, mut nibble: u32) -> u32 {
+        while nibble == SAME as u32 && self.place <= self.count {
+            nibble = self.next_nibble();
+        }
+        if nibble != ESCAPE as u32 {
+            return self.below_base.wrapping_add(nibble);
+        }
         let exponent = read(self.bytes, self.at, EXPONENT_BITS) as u32;
         self.at += EXPONENT_BITS;
         exponent
     }
 
+    /// The bits of a D of `len` bits after its highest one, and that.
     #[inline(always)]
-    fn bits(&mut self, len: usize) -> u64 {
+    fn multiple(&mut self, len: usize) -> u64 {
+        const HIGHEST: u64 = 1 << 63;
         let at = self.at;
         self.at += len;
-        if len > READ_MAX {
-            return read(self.bytes, at, 32) << (len - 32) | read(self.bytes, at + 32, len - 32);
+        if len <= READ_MAX {
+            return (load(self.bytes, at) >> 1 | HIGHEST) >> (63 - len);
         }
-        load(self.bytes, at) >> 1 >> (63 - len)
+        self.long_multiple(at, len)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn long_multiple(&self, at: usize, len: usize) -> u64 {
+        1 << len | read(self.bytes, at, 32) << (len - 32) | read(self.bytes, at + 32, len - 32)
     }
 }
 
@@ -313,8 +335,7 @@ impl Iterator for Cells<'_> {
         let exponent = self.exponent;
         let after = self.next_exponent();
         let width = exponent.min(after).saturating_sub(self.spare);
-        let len = (exponent - width) as usize;
-        let multiple = 1 << len | self.bits(len);
+        let multiple = self.multiple((exponent - width) as usize);
         self.start = self.start.wrapping_add(multiple << width);
         self.exponent = after;
         Some(Cell { start: self.start, width, through: self.place - 1 })

@@ -56,6 +56,19 @@ enum Within<'a> {
 }
 
 impl Site<'_> {
+    /// Asks for the memory of the bucket's fingerprints, without waiting for it.
+    #[inline]
+    pub(crate) fn load_block(&self) {
+        const LINE_BYTES: usize = 64;
+        if let Within::Cells { bytes, .. }
+        | Within::Gaps { bytes, .. }
+        | Within::Positions { bytes, .. } = &self.within
+        {
+            // A block of fingerprints is about a line, and seldom begins with one.
+            std::hint::black_box(bytes[0] ^ bytes.get(LINE_BYTES).copied().unwrap_or(0));
+        }
+    }
+
     /// The order of buckets.
     pub(crate) fn bucket_key(&self) -> (usize, usize) {
         (self.list, self.bucket)
@@ -140,27 +153,40 @@ impl Base {
     #[inline]
     fn line(&self, index: usize, group: &Group<'_>, block: usize) -> Line {
         let low = self.directory.separator_view(index, group.prefix_bits);
-        let end = self.directory.end_view(index, group.prefix_bits);
-        Line { model: group.model(), blocks: group.blocks, block, low, end }
+        Line { model: group.model(), blocks: group.blocks, block, low }
+    }
+
+    /// The list of `key`.
+    #[inline]
+    pub(crate) fn list_of<T: Trace>(&self, key: &[u8], trace: &mut T) -> usize {
+        match self.directory.find(key, trace) {
+            Among::Group(index) => index + 1,
+            Among::Below => 0,
+            Among::Above => self.directory.len() + 1,
+        }
     }
 
     /// The bucket of `key`.
     #[inline]
     pub(crate) fn locate<'a, T: Trace>(&'a self, key: &'a [u8], trace: &mut T) -> Site<'a> {
-        let index = match self.directory.find(key, trace) {
-            Among::Group(index) => index,
-            Among::Below => {
-                let distance = edge_fraction(self.directory.distance_below(key));
-                return edge_site(0, (1 << EDGE_BITS) - 1 - distance);
-            }
-            Among::Above => {
-                let distance = edge_fraction(self.directory.distance_above(key));
-                return edge_site(self.directory.len() + 1, distance);
-            }
-        };
+        self.locate_in(self.list_of(key, trace), key, trace)
+    }
+
+    /// The bucket of `key`, whose list is known.
+    #[inline]
+    pub(crate) fn locate_in<'a, T: Trace>(
+        &'a self,
+        list: usize,
+        key: &'a [u8],
+        trace: &mut T,
+    ) -> Site<'a> {
+        if self.is_edge(list) {
+            return self.locate_at_edge(list, key);
+        }
+        let index = list - 1;
         let group = self.group(index);
         trace.touch(group.bytes.as_ptr() as usize, group.header_bytes());
-        let (list, kind) = (index + 1, group.kind);
+        let kind = group.kind;
         if !self.directory.shares_prefix(index, key, group.prefix_bits) {
             // A key of the group that has not its prefix is above all keys that have it.
             let bucket = group.blocks - 1;
@@ -184,6 +210,15 @@ impl Base {
             _ => Within::Gaps { bytes, extent: self.extent(index, &group, bucket) },
         };
         Site { list, bucket, view, within }
+    }
+
+    fn locate_at_edge<'a>(&self, list: usize, key: &[u8]) -> Site<'a> {
+        let fraction = if list == 0 {
+            (1 << EDGE_BITS) - 1 - edge_fraction(self.directory.distance_below(key))
+        } else {
+            edge_fraction(self.directory.distance_above(key))
+        };
+        Site { list, bucket: 0, view: fraction, within: Within::Edge }
     }
 
     /// The place of a key whose bucket is known.
@@ -222,11 +257,17 @@ impl Base {
             Within::Positions { bytes, line, fine } => {
                 let block = SplineBlock::new(bytes, &line.model);
                 let count = block.count();
-                let ranks = match fine {
-                    Some(fine) => block.find(line.position(*fine), trace),
-                    None => (count, count),
-                };
-                spot(line.fraction(*fine, site.view, bits), ranks, count)
+                match fine {
+                    Some(fine) => {
+                        let ranks = block.find(line.position(*fine), trace);
+                        spot(line.fraction(*fine, bits), ranks, count)
+                    }
+                    None => {
+                        let end =
+                            self.directory.end_view(list - 1, self.group(list - 1).prefix_bits);
+                        spot(line.tail_fraction(site.view, end, bits), (count, count), count)
+                    }
+                }
             }
         }
     }
@@ -275,7 +316,10 @@ impl Base {
         let view = Tail::new(key, group.prefix_bits).view();
         let (start, end) = match group.kind {
             _ if bucket == 0 => return None,
-            Kind::Spline => self.line(index, &group, bucket).views(),
+            Kind::Spline => {
+                let end = self.directory.end_view(index, group.prefix_bits);
+                self.line(index, &group, bucket).views(end)
+            }
             Kind::Cell | Kind::Gap => (group.head(bucket), self.end_of(index, &group, bucket)),
         };
         (start <= view && view < end).then_some(view)
@@ -336,7 +380,10 @@ impl Base {
                 FractionBounds::Cells(Bounds { cells, limits, bits })
             }
             Kind::Gap => FractionBounds::Gaps(self.extent(index, &group, bucket), cells, bits),
-            Kind::Spline => FractionBounds::Line(self.line(index, &group, bucket), bits),
+            Kind::Spline => {
+                let end = self.directory.end_view(index, group.prefix_bits);
+                FractionBounds::Line(self.line(index, &group, bucket), end, bits)
+            }
         })
     }
 }
@@ -345,7 +392,7 @@ impl Base {
 pub(super) enum FractionBounds<'a> {
     Cells(Bounds<'a>),
     Gaps(Extent, &'a [(u64, u64)], usize),
-    Line(Line, usize),
+    Line(Line, u64, usize),
 }
 
 impl FractionBounds<'_> {
@@ -354,7 +401,7 @@ impl FractionBounds<'_> {
         match self {
             FractionBounds::Cells(bounds) => bounds.of(fraction),
             FractionBounds::Gaps(extent, cells, bits) => extent.views(fraction, cells, *bits),
-            FractionBounds::Line(line, bits) => line.fraction_views(fraction, *bits),
+            FractionBounds::Line(line, end, bits) => line.fraction_views(fraction, *end, *bits),
         }
     }
 }
@@ -365,10 +412,6 @@ fn block_count(bytes: &[u8], kind: Kind) -> usize {
         Kind::Gap => GapBlock::new(bytes).count(),
         Kind::Spline => spline_count(bytes),
     }
-}
-
-fn edge_site<'a>(list: usize, fraction: u64) -> Site<'a> {
-    Site { list, bucket: 0, view: fraction, within: Within::Edge }
 }
 
 /// A distance as a floating-point number of [`EDGE_BITS`] bits: near the edge exact, farther away relative.

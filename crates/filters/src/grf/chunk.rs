@@ -2,18 +2,24 @@
 //! ```text
 //! origin u64 | code bits u8 | bytes of an end u8 | lists u8 | 0
 //! first entry of each list, and the number of entries: u32 each
-//! first bucket of each list: u8 each
-//! per bucket, where it ends, counted from its list's first entry: 1, 2 or 4 bytes each
+//! per list 16 buckets: where each ends, counted from its list's first entry: 1, 2 or 4 bytes each
 //! entries: (fraction, code) packed, sorted within their bucket, each once                      [padding]
 //! ```
 //! A code is a flush number less the origin; the greatest one stands for all numbers from there on. Invariant: an
 //! entry's code, read as a span, contains its flush number. A flush copies the entries of a chunk it touches, bit by
 //! bit, and puts its own between them.
 
+use super::group::BLOCKS_MAX;
 use crate::bits::packed::{BitWriter, read};
 use crate::filter::Trace;
 use crate::shape::{FlushNumber, Span};
+use std::ops::Range;
 use std::sync::Arc;
+
+/// Lists that a chunk can have.
+pub(super) const CHUNK_LISTS: usize = 16;
+/// Buckets for which each list has an end, whether it has them or not.
+const BUCKETS: usize = BLOCKS_MAX;
 
 /// The most bits of a code; with an edge's fraction an entry is still read at once.
 const CODE_BITS_MAX: usize = 24;
@@ -83,13 +89,8 @@ impl<'a> Chunk<'a> {
     }
 
     #[inline]
-    fn buckets_at(&self) -> usize {
-        FIRSTS_AT + 4 * (self.lists + 1)
-    }
-
-    #[inline]
     fn ends_at(&self) -> usize {
-        self.buckets_at() + self.lists
+        FIRSTS_AT + 4 * (self.lists + 1)
     }
 
     #[inline]
@@ -97,19 +98,34 @@ impl<'a> Chunk<'a> {
         self.fraction_bits + self.code_bits
     }
 
+    /// The first bit of the entries.
     #[inline]
     fn entries_at(&self) -> usize {
-        8 * (self.bytes.len() - PADDING) - (self.len() * self.entry_bits()).next_multiple_of(8)
+        8 * (self.ends_at() + self.lists * BUCKETS * self.end_bytes)
     }
 
     /// The entries of a bucket.
     #[inline]
-    pub(super) fn bucket(&self, list: usize, bucket: usize) -> (usize, usize) {
+    pub(super) fn bucket(&self, list: usize, bucket: usize) -> Range<usize> {
         let first = self.first_entry(list);
-        let at = self.ends_at()
-            + (usize::from(self.bytes[self.buckets_at() + list]) + bucket) * self.end_bytes;
+        let at = self.ends_at() + (list * BUCKETS + bucket) * self.end_bytes;
         let start = if bucket == 0 { 0 } else { self.number(at - self.end_bytes, self.end_bytes) };
-        (first + start, first + self.number(at, self.end_bytes))
+        first + start..first + self.number(at, self.end_bytes)
+    }
+
+    /// Asks for the memory of a list's tables, without waiting for it.
+    #[inline]
+    pub(super) fn load_tables(bytes: &[u8], list: usize) {
+        // As if ends had one byte each: they mostly have.
+        let at = (FIRSTS_AT + 4 * (CHUNK_LISTS + 1) + list * BUCKETS).min(bytes.len() - 1);
+        std::hint::black_box(bytes[0] ^ bytes[at]);
+    }
+
+    /// Asks for the memory of an entry, without waiting for it.
+    #[inline]
+    pub(super) fn load_entry(&self, place: usize) {
+        let at = (self.entries_at() + place * self.entry_bits()) / 8;
+        std::hint::black_box(self.bytes[at]);
     }
 
     #[inline]
@@ -118,14 +134,18 @@ impl<'a> Chunk<'a> {
         read(self.bytes, entries_at + place * bits, bits)
     }
 
-    /// The first entry that is not before the fraction; after it, if `after`.
+    /// The first entry of a bucket that is not before the fraction; after it, if `after`.
     #[inline]
-    pub(super) fn rank<T: Trace>(&self, place: Place, after: bool, trace: &mut T) -> usize {
-        let (mut from, end) = self.bucket(usize::from(place.list), usize::from(place.bucket));
-        let least = (place.fraction + u64::from(after)) << self.code_bits;
+    pub(super) fn rank<T: Trace>(
+        &self,
+        bucket: Range<usize>,
+        fraction: u64,
+        after: bool,
+        trace: &mut T,
+    ) -> usize {
+        let (mut from, mut len) = (bucket.start, bucket.len());
+        let least = (fraction + u64::from(after)) << self.code_bits;
         let entries_at = self.entries_at();
-        let mut len = end - from;
-        self.touch_tables(place, trace);
         while len > 0 {
             let half = len / 2;
             self.touch_entry(entries_at, from + half, trace);
@@ -136,12 +156,12 @@ impl<'a> Chunk<'a> {
         from
     }
 
-    fn touch_tables<T: Trace>(&self, place: Place, trace: &mut T) {
+    /// Tells `trace` what [`Chunk::bucket`] reads.
+    pub(super) fn touch_tables<T: Trace>(&self, list: usize, bucket: usize, trace: &mut T) {
         let start = self.bytes.as_ptr() as usize;
         trace.touch(start, FIRSTS_AT);
-        trace.touch(start + FIRSTS_AT + 4 * usize::from(place.list), 8);
-        trace.touch(start + self.buckets_at() + usize::from(place.list), 1);
-        trace.touch(start + self.ends_at(), 8);
+        trace.touch(start + FIRSTS_AT + 4 * list, 8);
+        trace.touch(start + self.ends_at() + (list * BUCKETS + bucket) * self.end_bytes, 2);
     }
 
     #[inline]
@@ -153,7 +173,7 @@ impl<'a> Chunk<'a> {
     #[inline]
     pub(super) fn visit<T: Trace>(
         &self,
-        range: std::ops::Range<usize>,
+        range: Range<usize>,
         trace: &mut T,
         mut visit: impl FnMut(u64, Span),
     ) {
@@ -216,18 +236,17 @@ impl Coding {
 }
 
 impl Merger {
-    /// The chunk `old` with an entry of `flush` at each of `places` (sorted). `first_buckets` has the first bucket
-    /// of each list, and the number of all.
+    /// The chunk `old`, or an empty one of so many lists, with an entry of `flush` at each of `places` (sorted).
     pub(super) fn merge(
         &mut self,
         old: Option<&Chunk<'_>>,
-        first_buckets: &[usize],
+        lists: usize,
         fraction_bits: usize,
         places: &[Place],
         flush: FlushNumber,
     ) -> Arc<[u8]> {
         let coding = Coding::new(old, flush);
-        self.start(old, first_buckets[first_buckets.len() - 1]);
+        self.start(old, lists * BUCKETS);
         self.entries.clear();
         let mut out = BitWriter::new(&mut self.entries);
         let (mut done, mut last) = (0, None);
@@ -242,8 +261,8 @@ impl Merger {
                 copy_entries(old, &coding, done..until, &mut out);
             }
             out.push(entry, fraction_bits + coding.code_bits);
-            let list = usize::from(place.list);
-            let buckets = first_buckets[list] + usize::from(place.bucket)..first_buckets[list + 1];
+            let list = usize::from(place.list) * BUCKETS;
+            let buckets = list + usize::from(place.bucket)..list + BUCKETS;
             self.ends[buckets].iter_mut().for_each(|end| *end += 1);
             (done, last) = (until, Some(place));
         }
@@ -251,7 +270,7 @@ impl Merger {
             copy_entries(old, &coding, done..old.len(), &mut out);
         }
         out.finish();
-        self.assemble(&coding, first_buckets)
+        self.assemble(&coding, lists)
     }
 
     /// Starts with the old ends of all buckets.
@@ -273,22 +292,18 @@ impl Merger {
     }
 
     /// Puts the tables before the entries.
-    fn assemble(&mut self, coding: &Coding, first_buckets: &[usize]) -> Arc<[u8]> {
-        let lists = first_buckets.len() - 1;
+    fn assemble(&mut self, coding: &Coding, lists: usize) -> Arc<[u8]> {
         let out = &mut self.bytes;
         out.clear();
         out.extend_from_slice(&coding.origin.to_le_bytes());
         out.extend_from_slice(&[coding.code_bits as u8, 0, lists as u8, 0]);
         let (mut first, mut most) = (0u32, 0u32);
-        for &after in &first_buckets[1..] {
+        for ends in self.ends.chunks_exact(BUCKETS) {
             out.extend_from_slice(&first.to_le_bytes());
-            let count = self.ends[after - 1];
+            let count = ends[BUCKETS - 1];
             (first, most) = (first + count, most.max(count));
         }
         out.extend_from_slice(&first.to_le_bytes());
-        let bucket =
-            |&bucket: &usize| u8::try_from(bucket).expect("at most 16 lists of at most 16 buckets");
-        out.extend(first_buckets[..lists].iter().map(bucket));
         let (ends, end_bytes) = (self.ends.iter(), end_bytes(most));
         out[END_BYTES_AT] = end_bytes;
         match end_bytes {
@@ -313,8 +328,9 @@ fn end_bytes(most: u32) -> u8 {
 
 /// Before which old entry a new one goes, and whether it is there already.
 fn insert_at(old: &Chunk<'_>, coding: &Coding, place: Place, entry: u64) -> (usize, bool) {
-    let (_, end) = old.bucket(usize::from(place.list), usize::from(place.bucket));
-    let mut at = old.rank(place, false, &mut crate::filter::Untraced);
+    let bucket = old.bucket(usize::from(place.list), usize::from(place.bucket));
+    let end = bucket.end;
+    let mut at = old.rank(bucket, place.fraction, false, &mut crate::filter::Untraced);
     let entries_at = old.entries_at();
     while at < end {
         let there = coding.recode(old, old.entry(entries_at, at));
@@ -326,12 +342,7 @@ fn insert_at(old: &Chunk<'_>, coding: &Coding, place: Place, entry: u64) -> (usi
     (at, false)
 }
 
-fn copy_entries(
-    old: &Chunk<'_>,
-    coding: &Coding,
-    range: std::ops::Range<usize>,
-    out: &mut BitWriter<'_>,
-) {
+fn copy_entries(old: &Chunk<'_>, coding: &Coding, range: Range<usize>, out: &mut BitWriter<'_>) {
     let (entries_at, bits) = (old.entries_at(), old.entry_bits());
     if coding.same {
         out.copy(old.bytes, entries_at + range.start * bits, range.len() * bits);

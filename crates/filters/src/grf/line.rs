@@ -19,9 +19,8 @@ pub(super) struct Line {
     pub(super) model: Model,
     pub(super) blocks: usize,
     pub(super) block: usize,
-    /// No key of the group has a smaller view, none a greater one.
+    /// No key of the group has a smaller view.
     pub(super) low: u64,
-    pub(super) end: u64,
 }
 
 impl Line {
@@ -56,28 +55,26 @@ impl Line {
         (1 << bits) - if last { 1 << (bits - TAIL_BITS) } else { 0 }
     }
 
-    /// The fraction, of `bits` bits, of a key with this position and view.
+    /// The fraction, of `bits` bits, of a key with this position.
     #[inline]
-    pub(super) fn fraction(&self, fine: Option<u64>, view: u64, bits: usize) -> u64 {
-        match fine {
-            Some(fine) => {
-                let within = fine - self.fine_start();
-                within * self.fractions(bits) / (self.model.block_positions() << FINE_BITS)
-            }
-            None => {
-                let (low, high) = self.tail();
-                let offset = offset(view.clamp(low, high - 1), low, high);
-                self.fractions(bits) + (offset << (bits - TAIL_BITS) >> OFFSET_BITS)
-            }
-        }
+    pub(super) fn fraction(&self, fine: u64, bits: usize) -> u64 {
+        let within = fine - self.fine_start();
+        within * self.fractions(bits) / (self.model.block_positions() << FINE_BITS)
+    }
+
+    /// The fraction of a key with this view, beyond all positions. No key of the group has a greater view than `end`.
+    pub(super) fn tail_fraction(&self, view: u64, end: u64, bits: usize) -> u64 {
+        let (low, high) = self.tail(end);
+        let offset = offset(view.clamp(low, high - 1), low, high);
+        self.fractions(bits) + (offset << (bits - TAIL_BITS) >> OFFSET_BITS)
     }
 
     /// Where the tail begins, and where it ends. Not empty.
-    fn tail(&self) -> (u64, u64) {
+    fn tail(&self, end: u64) -> (u64, u64) {
         let positions = self.blocks as u64 * self.model.block_positions();
         let first = self.model.first_number(positions << FINE_BITS);
         let low = self.low.saturating_add(first).min(u64::MAX - 1);
-        (low, self.end.max(low).saturating_add(1))
+        (low, end.max(low).saturating_add(1))
     }
 
     /// The views from one fine position to another, which is not included.
@@ -88,11 +85,11 @@ impl Line {
     }
 
     /// Where the block begins, and a view from which on keys may lie elsewhere.
-    pub(super) fn views(&self) -> (u64, u64) {
+    pub(super) fn views(&self, end: u64) -> (u64, u64) {
         let from = self.fine_start();
         let to = from + (self.model.block_positions() << FINE_BITS);
         let (first, last) = self.views_between(from, to);
-        (first, last.min(self.end))
+        (first, last.min(end))
     }
 
     /// The least and the greatest view of keys at a position of the block.
@@ -102,7 +99,7 @@ impl Line {
     }
 
     /// The least and the greatest view of keys with this fraction; the true ones may lie between them.
-    pub(super) fn fraction_views(&self, fraction: u64, bits: usize) -> (u64, u64) {
+    pub(super) fn fraction_views(&self, fraction: u64, end: u64, bits: usize) -> (u64, u64) {
         let fractions = self.fractions(bits);
         if fraction < fractions {
             let fine = self.model.block_positions() << FINE_BITS;
@@ -111,7 +108,7 @@ impl Line {
             let (low, high) = self.views_between(from, to.max(from + 1));
             return (if fraction == 0 && self.block == 0 { 0 } else { low }, high);
         }
-        let (low, high) = self.tail();
+        let (low, high) = self.tail(end);
         let within = (fraction - fractions) << OFFSET_BITS;
         let first = within.div_ceil(1 << (bits - TAIL_BITS));
         let after = (within + (1 << OFFSET_BITS)).div_ceil(1 << (bits - TAIL_BITS));

@@ -175,7 +175,13 @@ impl Part {
 
     #[inline]
     fn spot<T: Trace>(&self, key: &[u8], trace: &mut T) -> Spot {
-        self.base.place(&self.base.locate(key, trace), trace)
+        // Base and overlay are read side by side: the memory of both is asked for before either is waited for.
+        let list = self.base.list_of(key, trace);
+        self.overlay.load_tables(list, &self.base);
+        let site = self.base.locate_in(list, key, trace);
+        site.load_block();
+        self.overlay.load_entries(site.bucket_key(), &self.base);
+        self.base.place(&site, trace)
     }
 
     /// The entries that may have keys from `from` on, in key order.

@@ -8,16 +8,10 @@
 //! in a range lie between the places of its ends.
 
 use super::base::{Base, EDGE_BITS, Spot};
-use super::chunk::{Chunk, Merger, Place};
-use super::group::BLOCKS_MAX;
+use super::chunk::{CHUNK_LISTS, Chunk, Merger, Place};
 use crate::filter::Trace;
 use crate::shape::{Codes, FlushNumber, Span};
 use std::sync::Arc;
-
-/// Groups whose lists share a chunk.
-const CHUNK_LISTS: usize = 16;
-const _: () =
-    assert!((CHUNK_LISTS - 1) * BLOCKS_MAX <= u8::MAX as usize, "first buckets are bytes");
 
 /// Entries that one answer looks at before it says "all".
 const ENTRIES_ASKED_MAX: usize = 256;
@@ -103,9 +97,9 @@ impl Overlay {
             trace.touch(&raw const self.root[index] as usize, size_of::<Option<Arc<[u8]>>>());
             let Some(chunk) = self.chunk(index, base) else { continue };
             let start =
-                if index == first { chunk.rank(place(low, first_list), false, trace) } else { 0 };
+                if index == first { chunk_rank(&chunk, low, first_list, false, trace) } else { 0 };
             let end = match high {
-                Some(high) if index == last => chunk.rank(place(high, last_list), true, trace),
+                Some(high) if index == last => chunk_rank(&chunk, high, last_list, true, trace),
                 _ => chunk.len(),
             };
             asked += end.saturating_sub(start);
@@ -119,6 +113,24 @@ impl Overlay {
         }
     }
 
+    /// Asks for the memory of a list's tables, without waiting for it.
+    #[inline]
+    pub(super) fn load_tables(&self, list: usize, base: &Base) {
+        let (index, list) = chunk_of(list, base.list_count());
+        if let Some(bytes) = self.root[index].as_deref() {
+            Chunk::load_tables(bytes, list);
+        }
+    }
+
+    /// Asks for the memory of a bucket's entries, without waiting for it.
+    #[inline]
+    pub(super) fn load_entries(&self, (list, bucket): (usize, usize), base: &Base) {
+        let (index, list) = chunk_of(list, base.list_count());
+        if let Some(chunk) = self.chunk(index, base) {
+            chunk.load_entry(chunk.bucket(list, bucket).start);
+        }
+    }
+
     /// The fraction and the code of the entries of a bucket, in order.
     pub(super) fn for_each(
         &self,
@@ -128,10 +140,23 @@ impl Overlay {
     ) {
         let (index, list) = chunk_of(list, base.list_count());
         if let Some(chunk) = self.chunk(index, base) {
-            let (start, end) = chunk.bucket(list, bucket);
-            chunk.visit(start..end, &mut crate::filter::Untraced, &mut visit);
+            let entries = chunk.bucket(list, bucket);
+            chunk.visit(entries, &mut crate::filter::Untraced, &mut visit);
         }
     }
+}
+
+/// The first entry of a chunk that is not before a key's place; after it, if `after`.
+#[inline]
+fn chunk_rank<T: Trace>(
+    chunk: &Chunk<'_>,
+    spot: &Spot,
+    list: usize,
+    after: bool,
+    trace: &mut T,
+) -> usize {
+    chunk.touch_tables(list, spot.bucket, trace);
+    chunk.rank(chunk.bucket(list, spot.bucket), spot.fraction, after, trace)
 }
 
 /// The two counts before what an `Arc` holds.
@@ -178,15 +203,10 @@ impl OverlayInserter {
         }
         let edge = self.chunk == 0 || self.chunk + 1 == self.root.len();
         let fraction_bits = if edge { EDGE_BITS } else { base.fraction_bits };
-        let lists = lists_of(self.chunk, base.list_count());
-        let mut first_buckets = [0; CHUNK_LISTS + 1];
-        for (place, list) in lists.clone().enumerate() {
-            first_buckets[place + 1] = first_buckets[place] + base.bucket_count(list);
-        }
+        let lists = lists_of(self.chunk, base.list_count()).len();
         let old = self.root[self.chunk].as_deref().map(|bytes| Chunk::new(bytes, fraction_bits));
-        let first_buckets = &first_buckets[..=lists.len()];
         let merged =
-            self.merger.merge(old.as_ref(), first_buckets, fraction_bits, &self.places, self.flush);
+            self.merger.merge(old.as_ref(), lists, fraction_bits, &self.places, self.flush);
         self.root[self.chunk] = Some(merged);
         self.places.clear();
     }

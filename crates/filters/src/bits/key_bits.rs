@@ -9,16 +9,21 @@
 use std::cmp::Ordering;
 
 /// 64 bits of `key` from byte `at` on, the first bit on top.
-#[inline]
+#[inline(always)]
 pub(crate) fn word_at(key: &[u8], at: usize) -> u64 {
-    let rest = key.get(at..).unwrap_or(&[]);
-    match rest.first_chunk::<8>() {
-        Some(word) => u64::from_be_bytes(*word),
-        None => padded_word(rest),
+    if let Some(word) = key.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+        return u64::from_be_bytes(*word);
+    }
+    if at >= key.len() {
+        return 0;
+    }
+    match key.last_chunk::<8>() {
+        // The last eight bytes, without those before `at`.
+        Some(last) => u64::from_be_bytes(*last) << (8 * (8 - (key.len() - at))),
+        None => padded_word(&key[at..]),
     }
 }
 
-#[inline]
 fn padded_word(short: &[u8]) -> u64 {
     short
         .iter()
@@ -27,7 +32,7 @@ fn padded_word(short: &[u8]) -> u64 {
 }
 
 /// 64 bits of `key` from bit `at` on, the first bit on top.
-#[inline]
+#[inline(always)]
 pub(crate) fn bits_at(key: &[u8], at: usize) -> u64 {
     let (byte, shift) = (at / 8, at % 8);
     let next = key.get(byte + 8).copied().unwrap_or(0);
@@ -35,7 +40,7 @@ pub(crate) fn bits_at(key: &[u8], at: usize) -> u64 {
 }
 
 /// The number of leading bits that the two share; None if they are the same bit string.
-#[inline]
+#[inline(always)]
 pub(crate) fn common_bits(a: &[u8], b: &[u8]) -> Option<usize> {
     let longer = a.len().max(b.len());
     let mut at = 0;
@@ -50,7 +55,7 @@ pub(crate) fn common_bits(a: &[u8], b: &[u8]) -> Option<usize> {
 }
 
 /// The order of the two bit strings.
-#[inline]
+#[inline(always)]
 pub(crate) fn compare(a: &[u8], b: &[u8]) -> Ordering {
     let longer = a.len().max(b.len());
     let mut at = 0;

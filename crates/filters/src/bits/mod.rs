@@ -4,6 +4,7 @@
 //! key_bits   a key as a bit string that goes on with zeros for ever
 //! packed     bits behind each other in a byte string
 //! select     where the n-th zero is
+//! simd       instructions that not every processor has
 //! ```
 //! Invariant: nothing here knows of filters.
 
@@ -11,5 +12,6 @@ mod aligned;
 pub(crate) mod key_bits;
 pub(crate) mod packed;
 pub(crate) mod select;
+pub(crate) mod simd;
 
 pub use aligned::AlignedBytes;

@@ -6,32 +6,33 @@
 //! packed bytes are followed by [`PADDING`] bytes that nobody interprets.
 
 /// Bytes that must follow packed bits: as many as any reader loads at once.
+#[cfg(test)]
 pub(crate) const PADDING: usize = 32;
 
 /// The most bits that can be pushed or read at once.
 pub(crate) const LEN_MAX: usize = 57;
 
 /// Eight bytes from `at` on, the first byte on top. Requires: they exist.
-#[inline]
+#[inline(always)]
 pub(crate) fn word(bytes: &[u8], at: usize) -> u64 {
     let chunk = bytes[at..].first_chunk::<8>().expect("packed bytes are padded");
     u64::from_be_bytes(*chunk)
 }
 
 /// At least [`LEN_MAX`] bits from bit `at` on, the first on top.
-#[inline]
+#[inline(always)]
 pub(crate) fn load(bytes: &[u8], at: usize) -> u64 {
     word(bytes, at / 8) << (at % 8)
 }
 
 /// The top `len` bits of `word`, as a number. Requires: `len` <= 64.
-#[inline]
+#[inline(always)]
 pub(crate) fn top(word: u64, len: usize) -> u64 {
     if len == 0 { 0 } else { word >> (64 - len) }
 }
 
 /// The number of `len` bits at bit `at`. Requires: `len` <= [`LEN_MAX`].
-#[inline]
+#[inline(always)]
 pub(crate) fn read(bytes: &[u8], at: usize, len: usize) -> u64 {
     debug_assert!(len <= LEN_MAX, "{len} bits");
     top(load(bytes, at), len)
@@ -51,7 +52,7 @@ impl<'a> BitWriter<'a> {
     }
 
     /// Appends the `len` low bits of `value`, which has no others. Requires: `len` <= 64.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, value: u64, len: usize) {
         debug_assert!(len <= 64 && (len == 64 || value >> len == 0), "{value} in {len} bits");
         let free = 64 - self.used;

@@ -9,7 +9,7 @@ const ONES: u64 = 0x0101_0101_0101_0101;
 const TOPS: u64 = ONES << 7;
 
 /// The place of the one bit with `rank` ones below it. Requires: there is one.
-#[inline]
+#[inline(always)]
 pub(crate) fn select_one(word: u64, rank: u32) -> u32 {
     let pairs = word - (word >> 1 & 0x5555_5555_5555_5555);
     let nibbles = (pairs & 0x3333_3333_3333_3333) + (pairs >> 2 & 0x3333_3333_3333_3333);
@@ -29,7 +29,7 @@ pub(crate) fn select_one(word: u64, rank: u32) -> u32 {
 
 /// The place of the zero bit with `rank` zeros below it, in little-endian words from byte `at` on.
 /// Requires: there is one, and eight bytes can be read wherever it is.
-#[inline]
+#[inline(always)]
 pub(crate) fn select_zero(bytes: &[u8], mut at: usize, mut rank: u32) -> usize {
     let start = at;
     loop {
@@ -43,7 +43,7 @@ pub(crate) fn select_zero(bytes: &[u8], mut at: usize, mut rank: u32) -> usize {
 }
 
 /// Eight bytes from `at` on, the first byte lowest. Requires: they exist.
-#[inline]
+#[inline(always)]
 pub(crate) fn little_word(bytes: &[u8], at: usize) -> u64 {
     let chunk = bytes[at..].first_chunk::<8>().expect("bits are padded");
     u64::from_le_bytes(*chunk)

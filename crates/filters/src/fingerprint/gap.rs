@@ -11,8 +11,8 @@
 //! Distances are measured from the start of the cell before, not from its key: so D_i has exactly the bits that e_i
 //! promises, and starts need no common grid. Invariant: a key lies in its cell; cells ascend and are disjoint.
 
-use crate::bits::packed::{BitWriter, load, read};
-use crate::bits::select::little_word;
+use crate::bits::packed::BitWriter;
+use crate::bits::simd::{Work, fastest};
 use crate::filter::Trace;
 
 /// Keys that a block can have.
@@ -44,7 +44,7 @@ pub(crate) struct GapPlan<'a> {
 }
 
 /// The exponent of the distance between two neighbours; None if there is none.
-#[inline]
+#[inline(always)]
 pub(crate) fn exponent(before: u64, number: u64) -> Option<u32> {
     number.wrapping_sub(before).checked_ilog2()
 }
@@ -94,13 +94,13 @@ pub(crate) fn encode_gaps(plan: &GapPlan<'_>, out: &mut Vec<u8>) {
 }
 
 /// The width (as a power of two) and the start of the cell of `number`, whose exponents are these.
-#[inline]
+#[inline(always)]
 fn settle(start: u64, number: u64, exponent: u32, after: u32, spare: usize) -> (u32, u64) {
     let width = exponent.min(after).saturating_sub(spare as u32);
     (width, start.wrapping_add(number.wrapping_sub(start) >> width << width))
 }
 
-#[inline]
+#[inline(always)]
 fn finish_code(code: &mut Code, distance: u64, width: u32) {
     code.len = (code.exponent - width) as usize;
     let multiple = distance >> width;
@@ -157,195 +157,223 @@ fn best_base(codes: &[Code]) -> usize {
 /// Where a number falls among a block's keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fall {
-    /// In a cell: the keys before it, and those before its end.
-    In { before: usize, through: usize },
+    /// In a cell: the keys before it, those before its end, and that.
+    In { before: usize, through: usize, end: u64 },
     /// Between two: the keys below, the end of the last one's cell, the start of the next one's.
     Between { before: usize, end: u64, next: Option<u64> },
 }
 
 impl Fall {
+    /// Whether a number that is not below the one that was sought falls there too.
+    #[inline(always)]
+    pub(crate) fn reaches(&self, number: u64) -> bool {
+        match *self {
+            Fall::In { end, .. } => number < end,
+            Fall::Between { next, .. } => next.is_none_or(|next| number < next),
+        }
+    }
+
     /// The keys whose cells end before the number, and those whose cells begin at or before it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn ranks(&self) -> (usize, usize) {
         match *self {
-            Fall::In { before, through } => (before, through),
+            Fall::In { before, through, .. } => (before, through),
             Fall::Between { before, .. } => (before, before),
         }
     }
 }
 
+/// Bytes that can be read from a block's start on, wherever it ends: no block is longer.
+pub(crate) const WINDOW: usize = 1024 + size_of::<u64>();
+const _: () = assert!(
+    HEADER_BYTES + KEYS_MAX / 2 + 1 + KEYS_MAX * (EXPONENT_BITS + 64) / 8
+        < WINDOW - size_of::<u64>()
+);
+
 /// A block to be read.
+#[derive(Clone, Copy)]
 pub(crate) struct GapBlock<'a> {
-    bytes: &'a [u8],
+    window: &'a [u8; WINDOW],
     count: usize,
     spare: u32,
     base: u32,
-    bits_at: usize,
 }
 
 impl<'a> GapBlock<'a> {
-    /// Reads the header. Requires: `bytes` begin with a block and go on for some padding.
-    #[inline]
+    /// Reads the header. Requires: `bytes` begin with a block and go on for [`WINDOW`] bytes.
+    #[inline(always)]
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
-        let header = u32::from(u16::from_le_bytes([bytes[0], bytes[1]]));
+        let window = bytes.first_chunk::<WINDOW>().expect("blocks are padded");
+        let header = u32::from(u16::from_le_bytes([window[0], window[1]]));
         let count = (header & 63) as usize + 1;
-        let bits_at = 8 * (HEADER_BYTES + (count + 2) / 2);
-        GapBlock { bytes, count, spare: header >> 6 & 15, base: header >> 10, bits_at }
+        GapBlock { window, count, spare: header >> 6 & 15, base: header >> 10 }
     }
 
     /// The number of keys.
+    #[inline(always)]
     pub(crate) fn count(&self) -> usize {
         self.count
     }
 
     /// Where `number` falls. Requires: it is not below `anchor`, with which the block was encoded.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find<T: Trace>(&self, number: u64, anchor: u64, trace: &mut T) -> Fall {
-        let mut cells = Cells::new(self, anchor);
-        // The last cell that begins at or before the number, and the keys before it and up to its end.
-        let (mut last, mut before) = (Cell { start: anchor, width: 0, through: 0 }, 0);
-        let next = loop {
-            match cells.next() {
-                Some(cell) if cell.start > number => break Some(cell.start),
-                Some(cell) => (before, last) = (last.through, cell),
-                None => break None,
-            }
-        };
-        trace.touch(self.bytes.as_ptr() as usize, cells.at / 8 + 1);
-        let through = last.through;
-        let end = last.start + (u64::from(through > 0) << last.width);
-        if number < end {
-            return Fall::In { before, through };
-        }
-        Fall::Between { before: through, end, next }
+        let (fall, bits) = fastest(Find { block: *self, number, anchor });
+        trace.touch(self.window.as_ptr() as usize, bits / 8 + 1);
+        fall
     }
 
     /// Per key, in order, the least and the greatest number of its cell.
     pub(crate) fn for_each_bounds(&self, anchor: u64, mut visit: impl FnMut(u64, u64)) {
-        let mut done = 0;
-        for cell in Cells::new(self, anchor) {
-            let last = cell.start + ((1 << cell.width) - 1);
-            (done..cell.through).for_each(|_| visit(cell.start, last));
-            done = cell.through;
+        let (mut walk, mut start, mut done) = (Walk::new(self), anchor.wrapping_sub(1), 0);
+        while walk.place <= self.count {
+            let width;
+            (start, width, walk) = self.step(start, walk);
+            (done..walk.place - 1).for_each(|_| visit(start, start + ((1 << width) - 1)));
+            done = walk.place - 1;
         }
     }
-}
 
-/// A cell, and the number of the keys up to its end.
-struct Cell {
-    start: u64,
-    width: u32,
-    through: usize,
-}
-
-/// The cells of a block, in order.
-struct Cells<'a> {
-    bytes: &'a [u8],
-    count: usize,
-    spare: u32,
-    /// What a nibble is added to.
-    below_base: u32,
-    /// The key whose nibble comes next.
-    place: usize,
-    /// The next nibbles, the first one lowest.
-    nibbles: u64,
-    /// The exponent of the cell that comes next.
-    exponent: u32,
-    start: u64,
-    at: usize,
-}
-
-impl<'a> Cells<'a> {
+    /// From a cell's start to the next one's start and width. Requires: there is one.
     #[inline(always)]
-    fn new(block: &GapBlock<'a>, anchor: u64) -> Self {
-        let GapBlock { bytes, count, spare, base, bits_at } = *block;
-        let start = anchor.wrapping_sub(1);
-        let (below_base, nibbles, exponent) = (base.wrapping_sub(1), 0, 0);
-        let (place, at) = (0, bits_at);
-        let mut cells =
-            Cells { bytes, count, spare, below_base, place, nibbles, exponent, start, at };
-        cells.exponent = cells.next_exponent();
-        cells
+    fn step(&self, start: u64, walk: Walk) -> (u64, u32, Walk) {
+        const HIGHEST: u64 = 1 << 63;
+        let after = walk.read_exponent(self);
+        let width = walk.exponent.min(after.exponent).saturating_sub(self.spare);
+        let len = (walk.exponent - width) as usize;
+        let multiple = if len <= READ_MAX {
+            let bits = u64::from_be_bytes(self.eight(after.at / 8)) << (after.at % 8);
+            (bits >> 1 | HIGHEST) >> (63 - len)
+        } else {
+            self.long_multiple(after.at, len)
+        };
+        let start = start.wrapping_add(multiple << width);
+        (start, width, Walk { at: after.at + len, ..after })
     }
 
-    /// The exponent of the next key that begins a cell, or of the key after the block. Requires: there is one.
-    #[inline(always)]
-    fn next_exponent(&mut self) -> u32 {
-        let nibble = self.next_nibble();
-        if nibble.wrapping_sub(1) < NIBBLE_EXPONENTS as u32 {
-            return self.below_base.wrapping_add(nibble);
-        }
-        self.rare_exponent(nibble)
-    }
-
-    #[inline(always)]
-    fn next_nibble(&mut self) -> u32 {
-        const NIBBLES: usize = 16;
-        if self.place.is_multiple_of(NIBBLES) {
-            self.nibbles = little_word(self.bytes, HEADER_BYTES + self.place / 2);
-        }
-        let nibble = self.nibbles as u32 & 15;
-        self.nibbles >>= 4;
-        self.place += 1;
-        nibble
-    }
-
-    /// [`Cells::next_exponent`], where a key lies in the cell before, or the exponent is among the bits.
+    /// [`Walk::read_exponent`], where a key lies in the cell before, or the exponent is among the bits; packed.
     #[cold]
     #[inline(never)]
-    fn rare_exponent(&mut self, mut nibble: u32) -> u32 {
-        while nibble == SAME as u32 && self.place <= self.count {
-            nibble = self.next_nibble();
+    fn rare_exponent(&self, mut place: usize, mut at: usize) -> u64 {
+        while self.nibble(place) == SAME as u32 && place < self.count {
+            place += 1;
         }
-        if nibble != ESCAPE as u32 {
-            return self.below_base.wrapping_add(nibble);
+        let nibble = self.nibble(place);
+        let mut exponent = self.base.wrapping_add(nibble).wrapping_sub(1);
+        if nibble == ESCAPE as u32 {
+            exponent = self.bits(at, EXPONENT_BITS) as u32;
+            at += EXPONENT_BITS;
         }
-        let exponent = read(self.bytes, self.at, EXPONENT_BITS) as u32;
-        self.at += EXPONENT_BITS;
-        exponent
-    }
-
-    /// The bits of a D of `len` bits after its highest one, and that.
-    #[inline(always)]
-    fn multiple(&mut self, len: usize) -> u64 {
-        const HIGHEST: u64 = 1 << 63;
-        let at = self.at;
-        self.at += len;
-        if len <= READ_MAX {
-            return (load(self.bytes, at) >> 1 | HIGHEST) >> (63 - len);
-        }
-        self.long_multiple(at, len)
+        Walk { place: place + 1, exponent: exponent & 0xff, at }.pack()
     }
 
     #[cold]
     #[inline(never)]
     fn long_multiple(&self, at: usize, len: usize) -> u64 {
-        1 << len | read(self.bytes, at, 32) << (len - 32) | read(self.bytes, at + 32, len - 32)
+        1 << len | self.bits(at, 32) << (len - 32) | self.bits(at + 32, len - 32)
+    }
+
+    /// Eight bytes of the block.
+    #[inline(always)]
+    fn eight(&self, at: usize) -> [u8; 8] {
+        let at = at & (WINDOW - 9); // within the window; no block reaches beyond it
+        *self.window[at..].first_chunk::<8>().expect("eight bytes of the window")
+    }
+
+    /// The number of `len` bits at bit `at`. Requires: 1 to 56 of them.
+    #[inline(always)]
+    fn bits(&self, at: usize, len: usize) -> u64 {
+        u64::from_be_bytes(self.eight(at / 8)) << (at % 8) >> (64 - len)
+    }
+
+    #[inline(always)]
+    fn nibble(&self, place: usize) -> u32 {
+        let byte = self.window[(HEADER_BYTES + place / 2) & (WINDOW - 9)];
+        u32::from(byte >> (4 * (place % 2))) & 15
     }
 }
 
-impl Iterator for Cells<'_> {
-    type Item = Cell;
+/// Finds where a number falls. A piece of work of its own, so that the loop has all registers to itself.
+struct Find<'a> {
+    block: GapBlock<'a>,
+    number: u64,
+    anchor: u64,
+}
+
+impl Work for Find<'_> {
+    /// And the bits that were read.
+    type Output = (Fall, usize);
 
     #[inline(always)]
-    fn next(&mut self) -> Option<Cell> {
-        if self.place > self.count {
-            return None;
+    fn run(self) -> (Fall, usize) {
+        let Find { block, number, anchor } = self;
+        // The last cell that begins at or before the number, and the keys before it and up to its end.
+        let (mut last, mut last_width, mut before, mut through) = (anchor, 0, 0, 0);
+        let mut next = None;
+        let mut walk = Walk::new(&block);
+        let mut start = anchor.wrapping_sub(1);
+        while walk.place <= block.count {
+            let width;
+            (start, width, walk) = block.step(start, walk);
+            if start > number {
+                next = Some(start);
+                break;
+            }
+            (last, last_width) = (start, width);
+            (before, through) = (through, walk.place - 1);
         }
-        let exponent = self.exponent;
-        let after = self.next_exponent();
-        let width = exponent.min(after).saturating_sub(self.spare);
-        let multiple = self.multiple((exponent - width) as usize);
-        self.start = self.start.wrapping_add(multiple << width);
-        self.exponent = after;
-        Some(Cell { start: self.start, width, through: self.place - 1 })
+        let end = last + (u64::from(through > 0) << last_width);
+        if number < end {
+            return (Fall::In { before, through, end }, walk.at);
+        }
+        (Fall::Between { before: through, end, next }, walk.at)
+    }
+}
+
+/// How far a block has been read. A value, so that a search keeps it in registers.
+#[derive(Clone, Copy)]
+struct Walk {
+    /// The key whose nibble comes next.
+    place: usize,
+    /// The exponent of the cell that comes next.
+    exponent: u32,
+    /// Where its bits are.
+    at: usize,
+}
+
+impl Walk {
+    #[inline(always)]
+    fn new(block: &GapBlock<'_>) -> Walk {
+        let at = 8 * (HEADER_BYTES + (block.count + 2) / 2);
+        Walk { place: 0, exponent: 0, at }.read_exponent(block)
+    }
+
+    /// Goes on to the next key that begins a cell, or to the key after the block. Requires: there is one.
+    #[inline(always)]
+    fn read_exponent(self, block: &GapBlock<'_>) -> Walk {
+        let nibble = block.nibble(self.place);
+        let exponent = block.base.wrapping_add(nibble).wrapping_sub(1);
+        if nibble.wrapping_sub(1) < NIBBLE_EXPONENTS as u32 {
+            return Walk { place: self.place + 1, exponent, at: self.at };
+        }
+        Walk::unpack(block.rare_exponent(self.place, self.at))
+    }
+
+    /// In one word, so that a search that hardly ever needs it loses no registers to it.
+    fn pack(&self) -> u64 {
+        u64::from(self.exponent) | (self.place as u64) << 8 | (self.at as u64) << 32
+    }
+
+    #[inline(always)]
+    fn unpack(word: u64) -> Walk {
+        let (place, exponent) = ((word as u32 >> 8) as usize, word as u32 & 0xff);
+        Walk { place, exponent, at: (word >> 32) as usize }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bits::packed::PADDING;
     use crate::filter::Untraced;
 
     fn mixed(number: u64) -> u64 {
@@ -356,7 +384,7 @@ mod tests {
     fn encoded(numbers: &[u64], anchor: u64, next: Option<u64>, spare: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
         encode_gaps(&GapPlan { numbers, anchor, next, spare }, &mut bytes);
-        bytes.extend([0; PADDING]);
+        bytes.extend([0; WINDOW]);
         bytes
     }
 
@@ -378,14 +406,14 @@ mod tests {
             let fall = block.find(number, anchor, &mut Untraced);
             let before = numbers.partition_point(|&other| other < number);
             let through = numbers.partition_point(|&other| other <= number);
-            assert_eq!(fall, Fall::In { before, through });
+            assert_eq!(fall, Fall::In { before, through, end: high + 1 });
         }
         for asked in (0..200).map(|i| anchor + mixed(i) % (numbers[numbers.len() - 1] - anchor + 9))
         {
             let before = bounds.partition_point(|&(_, high)| high < asked);
             let through = bounds.partition_point(|&(low, _)| low <= asked);
             let expected = if before < through {
-                Fall::In { before, through }
+                Fall::In { before, through, end: bounds[before].1 + 1 }
             } else {
                 let end = before.checked_sub(1).map_or(anchor, |last| bounds[last].1 + 1);
                 Fall::Between { before, end, next: bounds.get(before).map(|cell| cell.0) }

@@ -59,7 +59,7 @@ impl Model {
     }
 
     /// Reads what `write` has written. Requires: there are as many bytes.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn read(bytes: &[u8]) -> Model {
         let factor = bytes[4..].first_chunk::<8>().expect("a model's bytes");
         Model {
@@ -71,13 +71,13 @@ impl Model {
     }
 
     /// Positions of a block.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn block_positions(&self) -> u64 {
         u64::from(self.quotients) << self.remainder_bits
     }
 
     /// The position of a number, [`FINE_BITS`] finer than blocks keep it. None: beyond all positions of `blocks` blocks.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn fine_position(&self, number: u64, blocks: usize) -> Option<u64> {
         let number = number >> self.shift;
         if number >> NUMBER_BITS != 0 {
@@ -120,7 +120,7 @@ pub(crate) fn encode_positions(model: &Model, positions: &[u32], out: &mut Vec<u
 }
 
 /// The number of keys of a block, whatever its model.
-#[inline]
+#[inline(always)]
 pub(crate) fn block_count(bytes: &[u8]) -> usize {
     usize::from(u16::from_le_bytes([bytes[0], bytes[1]]))
 }
@@ -134,18 +134,18 @@ pub(crate) struct SplineBlock<'a> {
 
 impl<'a> SplineBlock<'a> {
     /// Requires: `bytes` begin with a block of this model and go on for some padding.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn new(bytes: &'a [u8], model: &'a Model) -> Self {
         SplineBlock { bytes, count: block_count(bytes), model }
     }
 
     /// The number of keys.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn count(&self) -> usize {
         self.count
     }
 
-    #[inline]
+    #[inline(always)]
     fn remainder(&self, place: usize) -> u64 {
         let unary_bytes = (self.model.quotients as usize + self.count).div_ceil(8);
         let bits = self.model.remainder_bits as usize;
@@ -153,7 +153,7 @@ impl<'a> SplineBlock<'a> {
     }
 
     /// The keys with positions below `position`, counted from the block's first one, and those up to it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find<T: Trace>(&self, position: u64, trace: &mut T) -> (usize, usize) {
         let quotient = (position >> self.model.remainder_bits) as usize;
         let remainder = position & ((1 << self.model.remainder_bits) - 1);
@@ -175,7 +175,7 @@ impl<'a> SplineBlock<'a> {
     }
 
     /// The keys of a quotient.
-    #[inline]
+    #[inline(always)]
     fn keys_of(&self, quotient: usize) -> Range<usize> {
         let Some(before) = quotient.checked_sub(1) else {
             return 0..self.ones(0);
@@ -186,7 +186,7 @@ impl<'a> SplineBlock<'a> {
     }
 
     /// The ones from a bit on.
-    #[inline]
+    #[inline(always)]
     fn ones(&self, bit: usize) -> usize {
         let word = little_word(self.bytes, COUNT_BYTES + bit / 8) >> (bit % 8);
         let ones = (!word).trailing_zeros() as usize;

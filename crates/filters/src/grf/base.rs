@@ -15,7 +15,7 @@ use super::group::{GROUP_ALIGN, Group, Kind};
 use super::line::Line;
 use crate::filter::Trace;
 use crate::fingerprint::cell::{Block, Tail};
-use crate::fingerprint::gap::GapBlock;
+use crate::fingerprint::gap::{Fall, GapBlock};
 use crate::fingerprint::spline::{SplineBlock, block_count as spline_count};
 use crate::shape::FlushNumber;
 
@@ -57,7 +57,7 @@ enum Within<'a> {
 
 impl Site<'_> {
     /// Asks for the memory of the bucket's fingerprints, without waiting for it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn load_block(&self) {
         const LINE_BYTES: usize = 64;
         if let Within::Cells { bytes, .. }
@@ -87,15 +87,26 @@ pub(crate) struct Spot {
     through: usize,
     /// All cells of the bucket.
     count: usize,
+    /// Where a gap block's search ended: keys up to the next cell end there too.
+    fall: Option<Fall>,
+    /// The overlay's entries in the bucket, as places in their chunk; for those who ask the overlay.
+    pub(crate) entries: (u32, u32),
 }
 
 impl Spot {
-    fn bucket_key(&self) -> (usize, usize) {
+    /// The overlay's entries in the bucket.
+    #[inline(always)]
+    pub(crate) fn entries(&self) -> std::ops::Range<usize> {
+        self.entries.0 as usize..self.entries.1 as usize
+    }
+
+    #[inline(always)]
+    pub(super) fn bucket_key(&self) -> (usize, usize) {
         (self.list, self.bucket)
     }
 
     /// Whether the base may hold the key. False: it does not.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn may_be_base(&self) -> bool {
         self.before < self.through
     }
@@ -117,19 +128,19 @@ impl Base {
         list == 0 || list > self.directory.len()
     }
 
-    #[inline]
+    #[inline(always)]
     fn group(&self, group: usize) -> Group<'_> {
         Group::new(&self.arena[self.directory.offset(group) * GROUP_ALIGN..])
     }
 
     /// What lies around the cells of a block.
-    #[inline]
+    #[inline(always)]
     fn limits(&self, index: usize, group: &Group<'_>, block: usize) -> Limits {
         Limits { head_bits: group.head_bits(block), end: self.end_of(index, group, block) }
     }
 
     /// No key of the block has a greater view.
-    #[inline]
+    #[inline(always)]
     fn end_of(&self, index: usize, group: &Group<'_>, block: usize) -> u64 {
         if block + 1 == group.blocks {
             self.directory.end_view(index, group.prefix_bits)
@@ -139,7 +150,7 @@ impl Base {
     }
 
     /// The numbers among which the keys of a gap block are.
-    #[inline]
+    #[inline(always)]
     fn extent(&self, index: usize, group: &Group<'_>, block: usize) -> Extent {
         let start = if block == 0 {
             self.directory.separator_view(index, group.prefix_bits)
@@ -150,14 +161,14 @@ impl Base {
     }
 
     /// How views become positions in a block of a spline group.
-    #[inline]
+    #[inline(always)]
     fn line(&self, index: usize, group: &Group<'_>, block: usize) -> Line {
         let low = self.directory.separator_view(index, group.prefix_bits);
         Line { model: group.model(), blocks: group.blocks, block, low }
     }
 
     /// The list of `key`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn list_of<T: Trace>(&self, key: &[u8], trace: &mut T) -> usize {
         match self.directory.find(key, trace) {
             Among::Group(index) => index + 1,
@@ -167,13 +178,13 @@ impl Base {
     }
 
     /// The bucket of `key`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn locate<'a, T: Trace>(&'a self, key: &'a [u8], trace: &mut T) -> Site<'a> {
         self.locate_in(self.list_of(key, trace), key, trace)
     }
 
     /// The bucket of `key`, whose list is known.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn locate_in<'a, T: Trace>(
         &'a self,
         list: usize,
@@ -222,8 +233,20 @@ impl Base {
     }
 
     /// The place of a key whose bucket is known.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn place<T: Trace>(&self, site: &Site<'_>, trace: &mut T) -> Spot {
+        self.place_after(site, None, trace)
+    }
+
+    /// The place of a key whose bucket is known, and that is not below the key of `low`: where both lie in one gap
+    /// between cells, the block need not be searched again.
+    #[inline(always)]
+    pub(crate) fn place_after<T: Trace>(
+        &self,
+        site: &Site<'_>,
+        low: Option<&Spot>,
+        trace: &mut T,
+    ) -> Spot {
         let (list, bucket) = site.bucket_key();
         let bits = self.fraction_bits;
         let spot = |fraction, (before, through), count| Spot {
@@ -233,6 +256,8 @@ impl Base {
             before,
             through,
             count,
+            fall: None,
+            entries: (0, 0),
         };
         match &site.within {
             Within::Edge => spot(site.view, (0, 0), 0),
@@ -250,9 +275,13 @@ impl Base {
             Within::Gaps { bytes, extent } => {
                 let block = GapBlock::new(bytes);
                 let number = number(site.view);
-                let fall = block.find(number, extent.start, trace);
+                let known = low
+                    .filter(|low| low.bucket_key() == site.bucket_key())
+                    .and_then(|low| low.fall)
+                    .filter(|fall| fall.reaches(number));
+                let fall = known.unwrap_or_else(|| block.find(number, extent.start, trace));
                 let fraction = extent.fraction(&fall, number, block.count(), bits);
-                spot(fraction, fall.ranks(), block.count())
+                Spot { fall: Some(fall), ..spot(fraction, fall.ranks(), block.count()) }
             }
             Within::Positions { bytes, line, fine } => {
                 let block = SplineBlock::new(bytes, &line.model);

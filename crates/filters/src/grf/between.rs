@@ -14,7 +14,7 @@ const HALF: u64 = 1 << (OFFSET_BITS - 1);
 const LAST: u64 = 2 * HALF - 1;
 
 /// The offset of `number` from `low` (included) to `high` (excluded). Requires: it lies between them.
-#[inline]
+#[inline(always)]
 pub(super) fn offset(number: u64, low: u64, high: u64) -> u64 {
     debug_assert!(low <= number && number < high, "{low} <= {number} < {high}");
     let (above, below) = (number - low, high - 1 - number);
@@ -22,7 +22,7 @@ pub(super) fn offset(number: u64, low: u64, high: u64) -> u64 {
 }
 
 /// The offset of a distance of less than half the width.
-#[inline]
+#[inline(always)]
 fn near(distance: u64, width: u64) -> u64 {
     // Each step is monotone in the distance, rounded or not.
     let share = 2.0 * distance as f64 / width as f64;

@@ -11,8 +11,8 @@ use super::group::{BLOCKS_MAX, GROUP_ALIGN};
 use super::group_writer::{GroupPlan, GroupWriter};
 use super::{GrfOptions, Part};
 use crate::bits::key_bits::bits_at;
-use crate::bits::packed::PADDING;
 use crate::fingerprint::cell::CELLS_MAX;
+use crate::fingerprint::gap::WINDOW;
 use crate::fingerprint::keys::KeyBuffer;
 use crate::shape::FlushNumber;
 
@@ -84,7 +84,7 @@ impl PartBuilder {
             self.write_group(self.cuts.len());
         }
         if self.entries > 0 {
-            self.arena.extend_from_slice(&[0; PADDING]);
+            self.arena.extend_from_slice(&[0; WINDOW]);
         }
         let base = Base {
             arena: self.arena.into_boxed_slice(),

@@ -52,7 +52,7 @@ pub(super) struct Chunk<'a> {
 }
 
 impl<'a> Chunk<'a> {
-    #[inline]
+    #[inline(always)]
     pub(super) fn new(bytes: &'a [u8], fraction_bits: usize) -> Self {
         let origin = bytes[ORIGIN_AT..].first_chunk::<8>().expect("a chunk has a header");
         Chunk {
@@ -65,7 +65,7 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn number(&self, at: usize, len: usize) -> usize {
         match len {
             1 => usize::from(self.bytes[at]),
@@ -77,35 +77,35 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn first_entry(&self, list: usize) -> usize {
         self.number(FIRSTS_AT + 4 * list, 4)
     }
 
     /// The number of entries.
-    #[inline]
+    #[inline(always)]
     pub(super) fn len(&self) -> usize {
         self.first_entry(self.lists)
     }
 
-    #[inline]
+    #[inline(always)]
     fn ends_at(&self) -> usize {
         FIRSTS_AT + 4 * (self.lists + 1)
     }
 
-    #[inline]
+    #[inline(always)]
     fn entry_bits(&self) -> usize {
         self.fraction_bits + self.code_bits
     }
 
     /// The first bit of the entries.
-    #[inline]
+    #[inline(always)]
     fn entries_at(&self) -> usize {
         8 * (self.ends_at() + self.lists * BUCKETS * self.end_bytes)
     }
 
     /// The entries of a bucket.
-    #[inline]
+    #[inline(always)]
     pub(super) fn bucket(&self, list: usize, bucket: usize) -> Range<usize> {
         let first = self.first_entry(list);
         let at = self.ends_at() + (list * BUCKETS + bucket) * self.end_bytes;
@@ -114,7 +114,7 @@ impl<'a> Chunk<'a> {
     }
 
     /// Asks for the memory of a list's tables, without waiting for it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn load_tables(bytes: &[u8], list: usize) {
         // As if ends had one byte each: they mostly have.
         let at = (FIRSTS_AT + 4 * (CHUNK_LISTS + 1) + list * BUCKETS).min(bytes.len() - 1);
@@ -122,20 +122,20 @@ impl<'a> Chunk<'a> {
     }
 
     /// Asks for the memory of an entry, without waiting for it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn load_entry(&self, place: usize) {
         let at = (self.entries_at() + place * self.entry_bits()) / 8;
         std::hint::black_box(self.bytes[at]);
     }
 
-    #[inline]
+    #[inline(always)]
     fn entry(&self, entries_at: usize, place: usize) -> u64 {
         let bits = self.entry_bits();
         read(self.bytes, entries_at + place * bits, bits)
     }
 
     /// The first entry of a bucket that is not before the fraction; after it, if `after`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn rank<T: Trace>(
         &self,
         bucket: Range<usize>,
@@ -164,13 +164,36 @@ impl<'a> Chunk<'a> {
         trace.touch(start + self.ends_at() + (list * BUCKETS + bucket) * self.end_bytes, 2);
     }
 
-    #[inline]
+    #[inline(always)]
     fn touch_entry<T: Trace>(&self, entries_at: usize, place: usize, trace: &mut T) {
         trace.touch(self.bytes.as_ptr() as usize + (entries_at + place * self.entry_bits()) / 8, 8);
     }
 
+    /// The code's span of the entries of a bucket from one fraction to another, until `visit` has enough.
+    #[inline(always)]
+    pub(super) fn visit_between<T: Trace>(
+        &self,
+        bucket: Range<usize>,
+        (low, high): (u64, u64),
+        trace: &mut T,
+        mut visit: impl FnMut(Span) -> bool,
+    ) {
+        let end = bucket.end;
+        let mut place = self.rank(bucket, low, false, trace);
+        let entries_at = self.entries_at();
+        while place < end {
+            self.touch_entry(entries_at, place, trace);
+            let entry = self.entry(entries_at, place);
+            let code = entry & ((1 << self.code_bits) - 1);
+            if entry >> self.code_bits > high || !visit(self.span(code)) {
+                return;
+            }
+            place += 1;
+        }
+    }
+
     /// The fraction and the code's span of the entries in `range`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn visit<T: Trace>(
         &self,
         range: Range<usize>,
@@ -186,7 +209,7 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn span(&self, code: u64) -> Span {
         let flush = FlushNumber(self.origin + code);
         if code == CODE_MAX {

@@ -128,7 +128,7 @@ impl Directory {
     }
 
     /// Where the group's data start, in units of 8 bytes.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn offset(&self, group: usize) -> usize {
         self.offsets[group] as usize
     }
@@ -143,13 +143,13 @@ impl Directory {
     }
 
     /// Where `key` lies. A base without groups is all above.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find<T: Trace>(&self, key: &[u8], trace: &mut T) -> Among {
         if self.separators.is_empty() {
             return Among::Above;
         }
         let skip = self.prefix.len();
-        if !key.starts_with(&self.prefix) {
+        if skip > 0 && !key.starts_with(&self.prefix) {
             match compare(&key[..key.len().min(skip)], &self.prefix) {
                 Ordering::Less => return Among::Below,
                 Ordering::Greater => return Among::Above,
@@ -162,7 +162,7 @@ impl Directory {
     }
 
     /// The last group whose separator is not above `key`, which has the prefix.
-    #[inline]
+    #[inline(always)]
     fn last_at_most<T: Trace>(&self, key: &[u8], trace: &mut T) -> Option<usize> {
         let view = word_at(key, self.prefix.len());
         let least = self.separators[0];
@@ -207,7 +207,7 @@ impl Directory {
     }
 
     /// Whether `key`, which lies in `group`, has the first `prefix_bits` bits of its separator.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn shares_prefix(&self, group: usize, key: &[u8], prefix_bits: usize) -> bool {
         let skip = self.prefix.len();
         let other = word_at(key, skip);
@@ -221,7 +221,7 @@ impl Directory {
     }
 
     /// 64 bits of the group's separator from bit `prefix_bits` on.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn separator_view(&self, group: usize, prefix_bits: usize) -> u64 {
         let at = prefix_bits - 8 * self.prefix.len();
         if at >= 64 {
@@ -235,7 +235,7 @@ impl Directory {
     }
 
     /// Where the group ends, as 64 bits from bit `prefix_bits` of its keys on: no key of it has a greater view.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn end_view(&self, group: usize, prefix_bits: usize) -> u64 {
         let skip = self.prefix.len();
         if group + 1 == self.len() {
@@ -286,7 +286,7 @@ impl Directory {
 }
 
 /// Whether the first `bits` of two words are the same.
-#[inline]
+#[inline(always)]
 fn same_bits(a: u64, b: u64, bits: usize) -> bool {
     let difference = a ^ b;
     difference == 0 || difference.leading_zeros() as usize >= bits

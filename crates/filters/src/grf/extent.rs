@@ -12,7 +12,7 @@ use crate::fingerprint::gap::Fall;
 const LAST_OFFSET: u64 = (1 << OFFSET_BITS) - 1;
 
 /// A view as a number of 63 bits: gap fingerprints do without the last bit.
-#[inline]
+#[inline(always)]
 pub(super) fn number(view: u64) -> u64 {
     view >> 1
 }
@@ -36,7 +36,7 @@ pub(super) struct Extent {
 
 impl Extent {
     /// The fraction, of `bits` bits, of a number in a block of `count` keys.
-    #[inline]
+    #[inline(always)]
     pub(super) fn fraction(&self, fall: &Fall, number: u64, count: usize, bits: usize) -> u64 {
         let place = match *fall {
             Fall::In { through, .. } => (through as u64) << OFFSET_BITS,

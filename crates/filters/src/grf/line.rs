@@ -25,38 +25,38 @@ pub(super) struct Line {
 
 impl Line {
     /// None: in the tail.
-    #[inline]
+    #[inline(always)]
     pub(super) fn fine_position(&self, view: u64) -> Option<u64> {
         self.model.fine_position(view.saturating_sub(self.low), self.blocks)
     }
 
     /// The block of a position.
-    #[inline]
+    #[inline(always)]
     pub(super) fn block_of(&self, fine: u64) -> usize {
         // Both are small: a division of 32 bits.
         ((fine >> FINE_BITS) as u32 / self.model.block_positions() as u32) as usize
     }
 
     /// The position as the block keeps it, counted from the block's first one.
-    #[inline]
+    #[inline(always)]
     pub(super) fn position(&self, fine: u64) -> u64 {
         (fine >> FINE_BITS) - self.block as u64 * self.model.block_positions()
     }
 
-    #[inline]
+    #[inline(always)]
     fn fine_start(&self) -> u64 {
         (self.block as u64 * self.model.block_positions()) << FINE_BITS
     }
 
     /// The fractions that the block's positions share.
-    #[inline]
+    #[inline(always)]
     fn fractions(&self, bits: usize) -> u64 {
         let last = self.block + 1 == self.blocks;
         (1 << bits) - if last { 1 << (bits - TAIL_BITS) } else { 0 }
     }
 
     /// The fraction, of `bits` bits, of a key with this position.
-    #[inline]
+    #[inline(always)]
     pub(super) fn fraction(&self, fine: u64, bits: usize) -> u64 {
         let within = fine - self.fine_start();
         within * self.fractions(bits) / (self.model.block_positions() << FINE_BITS)

@@ -24,6 +24,7 @@ mod overlay;
 pub use builder::PartBuilder;
 pub use cursor::{Cursor, CursorBack};
 
+use crate::bits::simd::{Work, fastest};
 use crate::filter::{GlobalFilter, Trace, Untraced};
 use crate::query::Query;
 use crate::shape::{Codes, FlushNumber, Span};
@@ -164,7 +165,7 @@ impl Part {
             }
             Query::Range(range) => {
                 let low = self.spot(range.lower(), trace);
-                let high = range.upper().map(|key| self.spot(key, trace));
+                let high = range.upper().map(|key| self.spot_after(key, Some(&low), trace));
                 if self.base.may_overlap(&low, high.as_ref()) {
                     self.base_code().into_iter().for_each(|code| codes.push(code));
                 }
@@ -173,15 +174,14 @@ impl Part {
         }
     }
 
-    #[inline]
+    /// The place of a key.
     fn spot<T: Trace>(&self, key: &[u8], trace: &mut T) -> Spot {
-        // Base and overlay are read side by side: the memory of both is asked for before either is waited for.
-        let list = self.base.list_of(key, trace);
-        self.overlay.load_tables(list, &self.base);
-        let site = self.base.locate_in(list, key, trace);
-        site.load_block();
-        self.overlay.load_entries(site.bucket_key(), &self.base);
-        self.base.place(&site, trace)
+        self.spot_after(key, None, trace)
+    }
+
+    /// The place of a key that is not below the one of `low`.
+    fn spot_after<T: Trace>(&self, key: &[u8], low: Option<&Spot>, trace: &mut T) -> Spot {
+        fastest(FindSpot { part: self, key, low, trace })
     }
 
     /// The entries that may have keys from `from` on, in key order.
@@ -203,6 +203,48 @@ impl Part {
         let overlay_entries =
             self.overlay.measure(&self.base, |bytes| overlay_bytes += allocated_bytes(bytes));
         PartSize { base_bytes, overlay_bytes, base_entries: self.base.entries, overlay_entries }
+    }
+}
+
+/// Finds the place of a key in a part.
+struct FindSpot<'a, T> {
+    part: &'a Part,
+    key: &'a [u8],
+    low: Option<&'a Spot>,
+    trace: &'a mut T,
+}
+
+impl<T: Trace> Work for FindSpot<'_, T> {
+    type Output = Spot;
+
+    #[inline(always)]
+    fn run(self) -> Spot {
+        let FindSpot { part: Part { base, overlay, .. }, key, low, trace } = self;
+        // Base and overlay are read side by side: both are asked for before either is waited for.
+        let list = base.list_of(key, trace);
+        overlay.load_tables(list, base);
+        let site = base.locate_in(list, key, trace);
+        site.load_block();
+        let entries = overlay.bucket_entries(site.bucket_key(), base);
+        let mut spot = base.place_after(&site, low, trace);
+        spot.entries = (entries.start, entries.end);
+        spot
+    }
+}
+
+/// Finds the place of a key in a base.
+struct FindPlace<'a> {
+    base: &'a Base,
+    key: &'a [u8],
+}
+
+impl Work for FindPlace<'_> {
+    type Output = Spot;
+
+    #[inline(always)]
+    fn run(self) -> Spot {
+        let site = self.base.locate(self.key, &mut Untraced);
+        self.base.place(&site, &mut Untraced)
     }
 }
 
@@ -239,7 +281,7 @@ impl Inserter {
             }
             None => self.last = Some(key.to_vec()),
         }
-        let spot = self.part.spot(key, &mut Untraced);
+        let spot = fastest(FindPlace { base: &self.part.base, key });
         self.overlay.push(&self.part.base, &spot);
     }
 

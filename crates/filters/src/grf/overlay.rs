@@ -9,8 +9,10 @@
 
 use super::base::{Base, EDGE_BITS, Spot};
 use super::chunk::{CHUNK_LISTS, Chunk, Merger, Place};
+use crate::bits::simd::{Work, fastest};
 use crate::filter::Trace;
 use crate::shape::{Codes, FlushNumber, Span};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Entries that one answer looks at before it says "all".
@@ -25,7 +27,7 @@ pub(super) struct Overlay {
 }
 
 /// The chunk of a list, and its place there.
-#[inline]
+#[inline(always)]
 fn chunk_of(list: usize, list_count: usize) -> (usize, usize) {
     let last = list_count - 1;
     if list == 0 {
@@ -38,7 +40,7 @@ fn chunk_of(list: usize, list_count: usize) -> (usize, usize) {
 }
 
 /// The lists of a chunk.
-fn lists_of(chunk: usize, list_count: usize) -> std::ops::Range<usize> {
+fn lists_of(chunk: usize, list_count: usize) -> Range<usize> {
     let last = list_count - 1;
     if chunk == 0 {
         return 0..1;
@@ -54,13 +56,13 @@ impl Overlay {
         Overlay { root: vec![None; last + 1].into() }
     }
 
-    #[inline]
+    #[inline(always)]
     fn chunk(&self, index: usize, base: &Base) -> Option<Chunk<'_>> {
         let bytes = self.root[index].as_deref()?;
         Some(Chunk::new(bytes, self.fraction_bits(index, base)))
     }
 
-    #[inline]
+    #[inline(always)]
     fn fraction_bits(&self, chunk: usize, base: &Base) -> usize {
         if chunk == 0 || chunk + 1 == self.root.len() { EDGE_BITS } else { base.fraction_bits }
     }
@@ -79,7 +81,6 @@ impl Overlay {
     }
 
     /// Adds the codes of all entries from the place of `low` to that of `high`; no `high`: to the end.
-    #[inline]
     pub(super) fn collect<T: Trace>(
         &self,
         base: &Base,
@@ -88,33 +89,11 @@ impl Overlay {
         codes: &mut Codes,
         trace: &mut T,
     ) {
-        let lists = base.list_count();
-        let (first, first_list) = chunk_of(low.list, lists);
-        let (last, last_list) =
-            high.map_or((self.root.len() - 1, 0), |high| chunk_of(high.list, lists));
-        let mut asked = 0;
-        for index in first..=last {
-            trace.touch(&raw const self.root[index] as usize, size_of::<Option<Arc<[u8]>>>());
-            let Some(chunk) = self.chunk(index, base) else { continue };
-            let start =
-                if index == first { chunk_rank(&chunk, low, first_list, false, trace) } else { 0 };
-            let end = match high {
-                Some(high) if index == last => chunk_rank(&chunk, high, last_list, true, trace),
-                _ => chunk.len(),
-            };
-            asked += end.saturating_sub(start);
-            if asked > ENTRIES_ASKED_MAX || index - first > CHUNKS_ASKED_MAX {
-                codes.push_all();
-            }
-            if codes.is_all() {
-                return;
-            }
-            chunk.visit(start..end, trace, |_, span| codes.push(span));
-        }
+        fastest(Collect { overlay: self, base, low, high, codes, trace });
     }
 
     /// Asks for the memory of a list's tables, without waiting for it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn load_tables(&self, list: usize, base: &Base) {
         let (index, list) = chunk_of(list, base.list_count());
         if let Some(bytes) = self.root[index].as_deref() {
@@ -122,13 +101,23 @@ impl Overlay {
         }
     }
 
-    /// Asks for the memory of a bucket's entries, without waiting for it.
-    #[inline]
-    pub(super) fn load_entries(&self, (list, bucket): (usize, usize), base: &Base) {
+    /// The entries of a bucket within their chunk, whose memory is asked for without waiting for it.
+    #[inline(always)]
+    pub(super) fn bucket_entries(&self, (list, bucket): (usize, usize), base: &Base) -> Range<u32> {
         let (index, list) = chunk_of(list, base.list_count());
-        if let Some(chunk) = self.chunk(index, base) {
-            chunk.load_entry(chunk.bucket(list, bucket).start);
+        match self.chunk(index, base) {
+            Some(chunk) => {
+                let entries = chunk.bucket(list, bucket);
+                chunk.load_entry(entries.start);
+                entries.start as u32..entries.end as u32
+            }
+            None => 0..0,
         }
+    }
+
+    #[inline(always)]
+    fn touch_root<T: Trace>(&self, index: usize, trace: &mut T) {
+        trace.touch(&raw const self.root[index] as usize, size_of::<Option<Arc<[u8]>>>());
     }
 
     /// The fraction and the code of the entries of a bucket, in order.
@@ -146,23 +135,86 @@ impl Overlay {
     }
 }
 
-/// The first entry of a chunk that is not before a key's place; after it, if `after`.
-#[inline]
-fn chunk_rank<T: Trace>(
-    chunk: &Chunk<'_>,
-    spot: &Spot,
-    list: usize,
-    after: bool,
-    trace: &mut T,
-) -> usize {
-    chunk.touch_tables(list, spot.bucket, trace);
-    chunk.rank(chunk.bucket(list, spot.bucket), spot.fraction, after, trace)
+/// Adds the codes of all entries between two places.
+struct Collect<'a, T> {
+    overlay: &'a Overlay,
+    base: &'a Base,
+    low: &'a Spot,
+    high: Option<&'a Spot>,
+    codes: &'a mut Codes,
+    trace: &'a mut T,
+}
+
+impl<T: Trace> Work for Collect<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(mut self) {
+        match self.high {
+            Some(high) if high.bucket_key() == self.low.bucket_key() => self.within_bucket(high),
+            _ => self.over_buckets(),
+        }
+    }
+}
+
+impl<T: Trace> Collect<'_, T> {
+    /// Both ends lie in one bucket: the usual case.
+    #[inline(always)]
+    fn within_bucket(&mut self, high: &Spot) {
+        let (index, list) = chunk_of(self.low.list, self.base.list_count());
+        self.overlay.touch_root(index, self.trace);
+        let Some(chunk) = self.overlay.chunk(index, self.base) else { return };
+        chunk.touch_tables(list, self.low.bucket, self.trace);
+        let fractions = (self.low.fraction, high.fraction);
+        let mut asked = 0;
+        chunk.visit_between(self.low.entries(), fractions, self.trace, |span| {
+            self.codes.push(span);
+            asked += 1;
+            asked <= ENTRIES_ASKED_MAX
+        });
+        if asked > ENTRIES_ASKED_MAX {
+            self.codes.push_all();
+        }
+    }
+
+    fn over_buckets(&mut self) {
+        let (low, high, lists) = (self.low, self.high, self.base.list_count());
+        let (first, first_list) = chunk_of(low.list, lists);
+        let (last, last_list) =
+            high.map_or((self.overlay.root.len() - 1, 0), |high| chunk_of(high.list, lists));
+        let mut asked = 0;
+        for index in first..=last {
+            self.overlay.touch_root(index, self.trace);
+            let Some(chunk) = self.overlay.chunk(index, self.base) else { continue };
+            let start = if index == first {
+                chunk.touch_tables(first_list, low.bucket, self.trace);
+                chunk.rank(low.entries(), low.fraction, false, self.trace)
+            } else {
+                0
+            };
+            let end = match high {
+                Some(high) if index == last => {
+                    chunk.touch_tables(last_list, high.bucket, self.trace);
+                    chunk.rank(high.entries(), high.fraction, true, self.trace)
+                }
+                _ => chunk.len(),
+            };
+            asked += end.saturating_sub(start);
+            if asked > ENTRIES_ASKED_MAX || index - first > CHUNKS_ASKED_MAX {
+                self.codes.push_all();
+            }
+            if self.codes.is_all() {
+                return;
+            }
+            chunk.visit(start..end, self.trace, |_, span| self.codes.push(span));
+        }
+    }
 }
 
 /// The two counts before what an `Arc` holds.
 pub(super) const ARC_BYTES: usize = 2 * size_of::<usize>();
 
-#[inline]
+#[inline(always)]
 fn place(spot: &Spot, list: usize) -> Place {
     Place { list: list as u8, bucket: spot.bucket as u8, fraction: spot.fraction }
 }
@@ -184,7 +236,7 @@ impl OverlayInserter {
     }
 
     /// Adds an entry. Requires: not before the entries added before.
-    #[inline]
+    #[inline(always)]
     pub(super) fn push(&mut self, base: &Base, spot: &Spot) {
         let (chunk, list) = chunk_of(spot.list, base.list_count());
         if chunk != self.chunk {

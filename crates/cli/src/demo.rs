@@ -29,7 +29,7 @@ const QUESTIONS: [(&str, &str); 4] = [
 pub(crate) fn run(arguments: &DemoArgs, json: bool, out: &mut dyn Write) -> Outcome {
     let folder = temporary_folder()?;
     let plan = ReadPlan {
-        guards: GuardKind::ALL.to_vec(),
+        guards: vec![GuardKind::Open, GuardKind::BlockedBloom, GuardKind::Grf],
         dist: Dist::NaturalEarth,
         file_format: FileFormat::Lines,
         keys: arguments.keys,

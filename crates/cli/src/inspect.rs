@@ -115,7 +115,7 @@ fn draw_guard(text: &mut String, stats: &Stats, runs: usize) {
             line(text, format_args!("guard {}: {memory}", guard.kind));
             line(text, format_args!("           points ask up to {filters}, ranges none"));
         }
-        GuardKind::Grf => {
+        GuardKind::Grf | GuardKind::GrfSpline | GuardKind::GrfGap | GuardKind::GrfCell => {
             let (base, overlay) = (bytes(guard.base_bytes), bytes(guard.overlay_bytes));
             line(text, format_args!("guard grf: {memory} (base {base}, overlay {overlay})"));
             line(text, format_args!("           one question for all runs"));

@@ -140,7 +140,7 @@ fn build(guard: GuardKind, plan: &ProbePlan, keys: &SortedKeys) -> Result<Built>
     match guard {
         GuardKind::Open => unreachable!("the plan was checked"),
         GuardKind::BlockedBloom => build_blooms(plan, keys),
-        GuardKind::Grf => Ok(build_grf(plan, keys)),
+        guard => Ok(build_grf(plan, guard, keys)),
     }
 }
 
@@ -148,13 +148,15 @@ fn per_key(start: Instant, keys: usize) -> f64 {
     start.elapsed().as_nanos() as f64 / keys.max(1) as f64
 }
 
-fn build_grf(plan: &ProbePlan, keys: &SortedKeys) -> Built {
+fn build_grf(plan: &ProbePlan, guard: GuardKind, keys: &SortedKeys) -> Built {
     let mut rng = Rng::new(scramble(plan.seed ^ 2));
     let (base, newer) = keys.split(|_| rng.place(OVERLAY_SHARE) == 0);
     let flush_count = newer.len().div_ceil(FLUSH_KEYS);
     let mut flush_keys: Vec<Vec<&[u8]>> = vec![Vec::new(); flush_count];
     newer.iter().for_each(|key| flush_keys[rng.place(flush_count)].push(key));
-    let options = GrfOptions { bits_per_key: plan.bits_per_key, size_ratio: plan.size_ratio };
+    let fingerprints = guard.fingerprints().expect("the other guards have their own builders");
+    let ProbePlan { bits_per_key, size_ratio, .. } = *plan;
+    let options = GrfOptions { bits_per_key, size_ratio, fingerprints };
     let start = Instant::now();
     let mut builder = PartBuilder::new(&options);
     base.iter().for_each(|key| builder.push(key));
@@ -170,7 +172,7 @@ fn build_grf(plan: &ProbePlan, keys: &SortedKeys) -> Built {
     let size = part.size();
     let size_bytes = size.base_bytes + size.overlay_bytes;
     let filter = Filter::Global(part);
-    Built { guard: GuardKind::Grf, filter, build_ns_per_key, insert_ns_per_key, size_bytes }
+    Built { guard, filter, build_ns_per_key, insert_ns_per_key, size_bytes }
 }
 
 fn bloom<'k>(keys: impl Iterator<Item = &'k [u8]>, bits_per_key: f64) -> Result<Bloom> {

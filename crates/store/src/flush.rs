@@ -14,7 +14,7 @@ use crate::core::Core;
 use crate::cursor::Cursor;
 use crate::environment::PausePoint;
 use crate::error::Result;
-use crate::guard::{Guard, Parts, grf_options};
+use crate::guard::{Guard, Parts};
 use crate::layout::{Edit, FlushRecord};
 use crate::memtable::Memtable;
 use crate::output::{RunOutput, RunWriter, RunWriterState};
@@ -123,7 +123,7 @@ fn prepare_guard(core: &Core, version: &Version, sealed: &Sealed) -> Result<Guar
     let start = Instant::now();
     let mut cursor = sealed.memtable.cursor();
     let next: Part = if version.runs.is_empty() {
-        let mut builder = PartBuilder::new(&grf_options(&core.shelf.options));
+        let mut builder = PartBuilder::new(part.options());
         for_each_key(&mut cursor, |key| builder.push(key))?;
         builder.finish(sealed.flush.next())
     } else {

@@ -70,10 +70,10 @@ pub(crate) enum Answer {
 
 impl Guard {
     pub(crate) fn empty(options: &Options) -> Guard {
-        match options.guard {
-            GuardKind::Open => Guard::Open,
-            GuardKind::BlockedBloom => Guard::PerTable,
-            GuardKind::Grf => Guard::Global(Parts::of_one(Part::empty(&grf_options(options)))),
+        match (options.guard, grf_options(options)) {
+            (_, Some(grf)) => Guard::Global(Parts::of_one(Part::empty(&grf))),
+            (GuardKind::Open, None) => Guard::Open,
+            (_, None) => Guard::PerTable,
         }
     }
 
@@ -152,9 +152,11 @@ impl Answer {
     }
 }
 
-/// The options of the global filter in a store with these options.
-pub(crate) fn grf_options(options: &Options) -> GrfOptions {
-    GrfOptions { bits_per_key: options.bits_per_key, size_ratio: options.size_ratio }
+/// The options of the global filter in a store with these options; None: it has another guard.
+fn grf_options(options: &Options) -> Option<GrfOptions> {
+    let fingerprints = options.guard.fingerprints()?;
+    let Options { bits_per_key, size_ratio, .. } = *options;
+    Some(GrfOptions { bits_per_key, size_ratio, fingerprints })
 }
 
 /// Adds the keys of one flush, ascending and distinct, to a part.

@@ -18,7 +18,7 @@ use crate::cursor::Cursor;
 use crate::entry::Sequence;
 use crate::environment::PausePoint;
 use crate::error::{Error, Result};
-use crate::guard::{Guard, Parts, grf_options};
+use crate::guard::{Guard, Parts};
 use crate::layout::{Edit, Layout, RunRecord, flush_of};
 use crate::merge::MergeCursor;
 use crate::output::{RunOutput, RunWriter, RunWriterState};
@@ -62,8 +62,7 @@ impl MergeTask {
             cursor
         });
         let cursor = MergeCursor::new(cursors.collect())?;
-        let global = matches!(version.guard, Guard::Global(_));
-        let base = (bottom && global).then(|| BaseBuilder::new(core));
+        let base = version.guard.part().filter(|_| bottom).map(|part| BaseBuilder::new(part));
         Ok(MergeTask { job, inputs, cursor, retention, writer: RunWriterState::default(), base })
     }
 
@@ -161,8 +160,9 @@ impl MergeTask {
 }
 
 impl BaseBuilder {
-    fn new(core: &Core) -> Self {
-        let builder = PartBuilder::new(&grf_options(&core.shelf.options));
+    /// The base of the part that takes the place of `old`.
+    fn new(old: &Part) -> Self {
+        let builder = PartBuilder::new(old.options());
         BaseBuilder { builder, waiting: KeyList::default(), last: None }
     }
 
@@ -231,17 +231,14 @@ pub(crate) fn insert_run(part: &Part, placed: &PlacedRun, layout: &Layout) -> Re
 }
 
 /// The guard of a tree, read from its runs: the oldest is the base, the others go on top.
-pub(crate) fn rebuild_guard(
-    core_options: &crate::options::Options,
-    version: &Version,
-) -> Result<Guard> {
-    let Guard::Global(_) = &version.guard else {
+pub(crate) fn rebuild_guard(version: &Version) -> Result<Guard> {
+    let Guard::Global(parts) = &version.guard else {
         return Ok(version.guard.clone());
     };
     let Some((oldest, newer)) = version.runs.split_last() else {
         return Ok(version.guard.clone());
     };
-    let mut builder = PartBuilder::new(&grf_options(core_options));
+    let mut builder = PartBuilder::new(parts.whole().options());
     for_each_key(&mut oldest.run.cursor().fill_cache(false), |key| builder.push(key))?;
     let mut part = builder.finish(oldest.span().hi());
     for placed in newer.iter().rev() {

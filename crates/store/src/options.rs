@@ -4,6 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use trommel_filters::Fingerprints;
+
 use crate::error::{Error, Result};
 
 /// How a store is laid out and what it may use. Nothing here is fixed for ever: a store can be
@@ -83,11 +85,24 @@ pub enum GuardKind {
     BlockedBloom,
     /// `grf`: the Global Range Filter, one filter for the whole tree, points and ranges.
     Grf,
+    /// `grf-spline`: the same with the GRF paper's fingerprints alone.
+    GrfSpline,
+    /// `grf-gap`: the same with fingerprints as fine as the gaps between keys.
+    GrfGap,
+    /// `grf-cell`: the same with the plainest fingerprints, against which the others are tested.
+    GrfCell,
 }
 
 impl GuardKind {
     /// Every guard there is.
-    pub const ALL: [GuardKind; 3] = [GuardKind::Open, GuardKind::BlockedBloom, GuardKind::Grf];
+    pub const ALL: [GuardKind; 6] = [
+        GuardKind::Open,
+        GuardKind::BlockedBloom,
+        GuardKind::Grf,
+        GuardKind::GrfSpline,
+        GuardKind::GrfGap,
+        GuardKind::GrfCell,
+    ];
 
     /// The name that people write.
     pub fn name(self) -> &'static str {
@@ -95,6 +110,20 @@ impl GuardKind {
             GuardKind::Open => "none",
             GuardKind::BlockedBloom => "blocked-bloom",
             GuardKind::Grf => "grf",
+            GuardKind::GrfSpline => "grf-spline",
+            GuardKind::GrfGap => "grf-gap",
+            GuardKind::GrfCell => "grf-cell",
+        }
+    }
+
+    /// How the global range filter makes fingerprints; None: the guard is another one.
+    pub fn fingerprints(self) -> Option<Fingerprints> {
+        match self {
+            GuardKind::Open | GuardKind::BlockedBloom => None,
+            GuardKind::Grf => Some(Fingerprints::Auto),
+            GuardKind::GrfSpline => Some(Fingerprints::Spline),
+            GuardKind::GrfGap => Some(Fingerprints::Gap),
+            GuardKind::GrfCell => Some(Fingerprints::Cell),
         }
     }
 }

@@ -70,7 +70,7 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Co
     let runs = version.reopen_runs(&version.layout, &tables);
     let version = Version { runs, ..version };
     let start = Instant::now();
-    let guard = rebuild_guard(options, &version)?;
+    let guard = rebuild_guard(&version)?;
     let version = Version { guard, ..version };
     // Not earlier: a manifest that has lost an edit to damage makes a table look like an orphan, and
     // then something above is missing.

@@ -13,7 +13,7 @@ use super::extent::{Extent, first_view, last_view, number};
 use super::fraction::{Bounds, Limits, fraction};
 use super::group::{GROUP_ALIGN, Group, Kind};
 use super::line::Line;
-use crate::filter::Trace;
+use crate::filter::{Trace, Untraced};
 use crate::fingerprint::cell::{Block, Tail};
 use crate::fingerprint::gap::{Fall, GapBlock};
 use crate::fingerprint::spline::{SplineBlock, block_count as spline_count};
@@ -56,6 +56,14 @@ enum Within<'a> {
 }
 
 impl Site<'_> {
+    /// As [`Site::load_block`], where the overlay's place depends on the block.
+    #[inline(always)]
+    pub(crate) fn load_for_overlay(&self) {
+        if !matches!(self.within, Within::Positions { .. }) {
+            self.load_block();
+        }
+    }
+
     /// Asks for the memory of the bucket's fingerprints, without waiting for it.
     #[inline(always)]
     pub(crate) fn load_block(&self) {
@@ -91,6 +99,35 @@ pub(crate) struct Spot {
     fall: Option<Fall>,
     /// The overlay's entries in the bucket, as places in their chunk; for those who ask the overlay.
     pub(crate) entries: (u32, u32),
+}
+
+impl Base {
+    /// Asks for the memory of a list's group, without waiting for it.
+    #[inline(always)]
+    pub(crate) fn load_group(&self, list: usize) {
+        if !self.is_edge(list) {
+            std::hint::black_box(self.arena[self.directory.offset(list - 1) * GROUP_ALIGN]);
+        }
+    }
+
+    /// As [`Base::place`], for keys that only the overlay is asked about: the base's ranks may be wrong.
+    #[inline(always)]
+    pub(crate) fn place_for_overlay(&self, site: &Site<'_>) -> Spot {
+        match &site.within {
+            // A place on the line does not depend on the block.
+            Within::Positions { line, fine: Some(fine), .. } => Spot {
+                list: site.list,
+                bucket: site.bucket,
+                fraction: line.fraction(*fine, self.fraction_bits),
+                before: 0,
+                through: 0,
+                count: 0,
+                fall: None,
+                entries: (0, 0),
+            },
+            _ => self.place(site, &mut Untraced),
+        }
+    }
 }
 
 impl Spot {

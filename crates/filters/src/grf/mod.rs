@@ -17,19 +17,21 @@ mod extent;
 mod fraction;
 mod group;
 mod group_writer;
+mod inserter;
 mod judge;
 mod line;
 mod overlay;
 
 pub use builder::PartBuilder;
 pub use cursor::{Cursor, CursorBack};
+pub use inserter::Inserter;
 
 use crate::bits::simd::{Work, fastest};
 use crate::filter::{GlobalFilter, Trace, Untraced};
 use crate::query::Query;
 use crate::shape::{Codes, FlushNumber, Span};
 use base::{Base, Spot};
-use overlay::{ARC_BYTES, Overlay, OverlayInserter};
+use overlay::{ARC_BYTES, Overlay};
 use std::sync::Arc;
 
 /// How a key of the base becomes a fingerprint (DESIGN section 3).
@@ -144,8 +146,7 @@ impl Part {
 
     /// Starts to add the keys of one flush. This part stays as it is.
     pub fn inserter(&self, flush: FlushNumber) -> Inserter {
-        let overlay = OverlayInserter::new(&self.overlay, flush);
-        Inserter { part: self.clone(), overlay, last: None }
+        Inserter::new(self, flush)
     }
 
     /// Adds the codes of all entries that match. Nothing added: no run holds anything for `query`.
@@ -232,22 +233,6 @@ impl<T: Trace> Work for FindSpot<'_, T> {
     }
 }
 
-/// Finds the place of a key in a base.
-struct FindPlace<'a> {
-    base: &'a Base,
-    key: &'a [u8],
-}
-
-impl Work for FindPlace<'_> {
-    type Output = Spot;
-
-    #[inline(always)]
-    fn run(self) -> Spot {
-        let site = self.base.locate(self.key, &mut Untraced);
-        self.base.place(&site, &mut Untraced)
-    }
-}
-
 impl GlobalFilter for Part {
     fn candidates(&self, query: &Query<'_>, codes: &mut Codes) {
         self.candidates_traced(query, codes, &mut Untraced);
@@ -261,33 +246,4 @@ fn allocated_bytes(bytes: usize) -> u64 {
     const LEAST: usize = 32;
     let taken = (bytes + SIZE_WORD).next_multiple_of(GRAIN).max(LEAST);
     if bytes == 0 { 0 } else { taken as u64 }
-}
-
-/// Adds the keys of one flush to a part.
-pub struct Inserter {
-    part: Part,
-    overlay: OverlayInserter,
-    last: Option<Vec<u8>>,
-}
-
-impl Inserter {
-    /// Adds the next key. Requires: above all keys before.
-    pub fn push(&mut self, key: &[u8]) {
-        match &mut self.last {
-            Some(last) => {
-                assert!(last.as_slice() < key, "keys out of order: {last:?}, {key:?}");
-                last.clear();
-                last.extend_from_slice(key);
-            }
-            None => self.last = Some(key.to_vec()),
-        }
-        let spot = fastest(FindPlace { base: &self.part.base, key });
-        self.overlay.push(&self.part.base, &spot);
-    }
-
-    /// The part with the keys pushed. What the flush did not touch is shared with the old part.
-    pub fn finish(self) -> Part {
-        let overlay = self.overlay.finish(&self.part.base);
-        Part { overlay, ..self.part }
-    }
 }

@@ -9,6 +9,8 @@ pub enum HashUse {
     BlockedBloom,
     /// The Bloom filter of a memtable; never persisted.
     Memtable,
+    /// Hashed groups of a global range filter.
+    Grf,
 }
 
 impl HashUse {
@@ -16,6 +18,7 @@ impl HashUse {
         match self {
             HashUse::BlockedBloom => 0x7472_6f6d_6d65_6c01,
             HashUse::Memtable => 0x7472_6f6d_6d65_6c02,
+            HashUse::Grf => 0x7472_6f6d_6d65_6c03,
         }
     }
 }

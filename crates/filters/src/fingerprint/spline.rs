@@ -13,8 +13,10 @@ use crate::bits::select::{little_word, select_zero};
 use crate::filter::Trace;
 use std::ops::Range;
 
+/// Bytes of a layout in its group's header.
+pub(crate) const LAYOUT_BYTES: usize = 3;
 /// Bytes of a model in its group's header.
-pub(crate) const MODEL_BYTES: usize = 12;
+pub(crate) const MODEL_BYTES: usize = 1 + LAYOUT_BYTES + 8;
 /// Bits of a position that blocks do not keep; the overlay does.
 pub(crate) const FINE_BITS: u32 = 8;
 /// Bits by which factors are greater than positions per number.
@@ -28,52 +30,72 @@ pub(crate) const POSITIONS_END: u64 = 1 << (64 - FACTOR_BITS);
 /// The most bits of a remainder.
 pub(crate) const REMAINDER_MAX: u32 = 20;
 
-/// A line from numbers to positions, and how positions are laid out in blocks.
+/// How the positions of a block are laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    /// Bits of a remainder.
+    pub(crate) remainder_bits: u32,
+    /// Quotients of a block.
+    pub(crate) quotients: u32,
+}
+
+impl Layout {
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        let quotients = u16::try_from(self.quotients).expect("fewer quotients than that");
+        out.push(self.remainder_bits as u8);
+        out.extend_from_slice(&quotients.to_le_bytes());
+    }
+
+    /// Reads what `write` has written. Requires: there are as many bytes.
+    #[inline(always)]
+    pub(crate) fn read(bytes: &[u8]) -> Layout {
+        let quotients = u32::from(u16::from_le_bytes([bytes[1], bytes[2]]));
+        Layout { remainder_bits: u32::from(bytes[0]), quotients }
+    }
+
+    /// Positions of a block.
+    #[inline(always)]
+    pub(crate) fn positions(&self) -> u64 {
+        u64::from(self.quotients) << self.remainder_bits
+    }
+}
+
+/// A line from numbers to positions, over all blocks of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Model {
     shift: u32,
     factor: u64,
-    /// Bits of a remainder.
-    pub(crate) remainder_bits: u32,
-    /// Quotients of a block.
-    quotients: u32,
+    pub(crate) layout: Layout,
 }
 
 impl Model {
     /// The line on which numbers from 0 to `most` take all positions of `blocks` blocks.
-    pub(crate) fn new(most: u64, blocks: usize, quotients: u32, remainder_bits: u32) -> Model {
+    pub(crate) fn new(most: u64, blocks: usize, layout: Layout) -> Model {
         let shift = (64 - most.leading_zeros()).saturating_sub(NUMBER_BITS);
-        let positions = (blocks as u64 * u64::from(quotients)) << remainder_bits;
-        assert!(
-            positions < POSITIONS_END && u16::try_from(quotients).is_ok(),
-            "{positions} positions"
-        );
+        let positions = blocks as u64 * layout.positions();
+        assert!(positions < POSITIONS_END, "{positions} positions");
         let factor = ((positions << FACTOR_BITS) - 1) / ((most >> shift) + 1);
-        Model { shift, factor, remainder_bits, quotients }
+        Model { shift, factor, layout }
     }
 
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&[self.shift as u8, self.remainder_bits as u8]);
-        out.extend_from_slice(&(self.quotients as u16).to_le_bytes());
+        out.push(self.shift as u8);
+        self.layout.write(out);
         out.extend_from_slice(&self.factor.to_le_bytes());
     }
 
     /// Reads what `write` has written. Requires: there are as many bytes.
     #[inline(always)]
     pub(crate) fn read(bytes: &[u8]) -> Model {
-        let factor = bytes[4..].first_chunk::<8>().expect("a model's bytes");
-        Model {
-            shift: u32::from(bytes[0]),
-            remainder_bits: u32::from(bytes[1]),
-            quotients: u32::from(u16::from_le_bytes([bytes[2], bytes[3]])),
-            factor: u64::from_le_bytes(*factor),
-        }
+        let factor = bytes[1 + LAYOUT_BYTES..].first_chunk::<8>().expect("a model's bytes");
+        let layout = Layout::read(&bytes[1..]);
+        Model { shift: u32::from(bytes[0]), factor: u64::from_le_bytes(*factor), layout }
     }
 
     /// Positions of a block.
     #[inline(always)]
     pub(crate) fn block_positions(&self) -> u64 {
-        u64::from(self.quotients) << self.remainder_bits
+        self.layout.positions()
     }
 
     /// The position of a number, [`FINE_BITS`] finer than blocks keep it. None: beyond all positions of `blocks` blocks.
@@ -100,21 +122,21 @@ impl Model {
 }
 
 /// Appends a block of the keys with these positions, counted from the block's first one, ascending.
-pub(crate) fn encode_positions(model: &Model, positions: &[u32], out: &mut Vec<u8>) {
+pub(crate) fn encode_positions(layout: &Layout, positions: &[u32], out: &mut Vec<u8>) {
     let count = u16::try_from(positions.len()).expect("a group has fewer keys");
     out.extend_from_slice(&count.to_le_bytes());
     let unary_at = out.len();
-    let unary_bits = model.quotients as usize + positions.len();
+    let unary_bits = layout.quotients as usize + positions.len();
     out.resize(unary_at + unary_bits.div_ceil(8), 0);
     for (place, position) in positions.iter().enumerate() {
-        let bit = (position >> model.remainder_bits) as usize + place;
+        let bit = (position >> layout.remainder_bits) as usize + place;
         assert!(bit < unary_bits, "a position of another block");
         out[unary_at + bit / 8] |= 1 << (bit % 8);
     }
     let mut bits = BitWriter::new(out);
-    let mask = (1 << model.remainder_bits) - 1;
+    let mask = (1 << layout.remainder_bits) - 1;
     for position in positions {
-        bits.push(u64::from(position & mask), model.remainder_bits as usize);
+        bits.push(u64::from(position & mask), layout.remainder_bits as usize);
     }
     bits.finish();
 }
@@ -129,14 +151,14 @@ pub(crate) fn block_count(bytes: &[u8]) -> usize {
 pub(crate) struct SplineBlock<'a> {
     bytes: &'a [u8],
     count: usize,
-    model: &'a Model,
+    layout: Layout,
 }
 
 impl<'a> SplineBlock<'a> {
-    /// Requires: `bytes` begin with a block of this model and go on for some padding.
+    /// Requires: `bytes` begin with a block laid out like this and go on for some padding.
     #[inline(always)]
-    pub(crate) fn new(bytes: &'a [u8], model: &'a Model) -> Self {
-        SplineBlock { bytes, count: block_count(bytes), model }
+    pub(crate) fn new(bytes: &'a [u8], layout: Layout) -> Self {
+        SplineBlock { bytes, count: block_count(bytes), layout }
     }
 
     /// The number of keys.
@@ -147,16 +169,16 @@ impl<'a> SplineBlock<'a> {
 
     #[inline(always)]
     fn remainder(&self, place: usize) -> u64 {
-        let unary_bytes = (self.model.quotients as usize + self.count).div_ceil(8);
-        let bits = self.model.remainder_bits as usize;
+        let unary_bytes = (self.layout.quotients as usize + self.count).div_ceil(8);
+        let bits = self.layout.remainder_bits as usize;
         read(self.bytes, 8 * (COUNT_BYTES + unary_bytes) + place * bits, bits)
     }
 
     /// The keys with positions below `position`, counted from the block's first one, and those up to it.
     #[inline(always)]
     pub(crate) fn find<T: Trace>(&self, position: u64, trace: &mut T) -> (usize, usize) {
-        let quotient = (position >> self.model.remainder_bits) as usize;
-        let remainder = position & ((1 << self.model.remainder_bits) - 1);
+        let quotient = (position >> self.layout.remainder_bits) as usize;
+        let remainder = position & ((1 << self.layout.remainder_bits) - 1);
         let keys = self.keys_of(quotient);
         trace.touch(self.bytes.as_ptr() as usize, COUNT_BYTES + (quotient + keys.end) / 8);
         let mut before = keys.start;
@@ -167,8 +189,8 @@ impl<'a> SplineBlock<'a> {
         while through < keys.end && self.remainder(through) == remainder {
             through += 1;
         }
-        let bits = self.model.remainder_bits as usize;
-        let unary_bytes = (self.model.quotients as usize + self.count).div_ceil(8);
+        let bits = self.layout.remainder_bits as usize;
+        let unary_bytes = (self.layout.quotients as usize + self.count).div_ceil(8);
         let at = COUNT_BYTES + unary_bytes + keys.start * bits / 8;
         trace.touch(self.bytes.as_ptr() as usize + at, keys.len() * bits / 8);
         (before, through)
@@ -202,10 +224,10 @@ impl<'a> SplineBlock<'a> {
     /// Per key, in order, its position, counted from the block's first one.
     pub(crate) fn for_each_position(&self, mut visit: impl FnMut(u64)) {
         let mut place = 0;
-        for bit in 0..self.model.quotients as usize + self.count {
+        for bit in 0..self.layout.quotients as usize + self.count {
             if self.bytes[COUNT_BYTES + bit / 8] >> (bit % 8) & 1 == 1 {
                 let quotient = (bit - place) as u64;
-                visit(quotient << self.model.remainder_bits | self.remainder(place));
+                visit(quotient << self.layout.remainder_bits | self.remainder(place));
                 place += 1;
             }
         }
@@ -230,7 +252,8 @@ mod tests {
             for (blocks, quotients, remainder_bits) in
                 [(1, 1, 0), (3, 80, 7), (16, 90, 9), (1, 7, 20)]
             {
-                let model = Model::new(most, blocks, quotients, remainder_bits);
+                let layout = Layout { remainder_bits, quotients };
+                let model = Model::new(most, blocks, layout);
                 let mut bytes = Vec::new();
                 model.write(&mut bytes);
                 assert_eq!((bytes.len(), Model::read(&bytes)), (MODEL_BYTES, model));
@@ -255,15 +278,15 @@ mod tests {
     fn keys_are_found_at_their_positions() {
         for (seed, count) in [0, 1, 2, 60, 64, 250, 1024].into_iter().enumerate() {
             for (quotients, remainder_bits) in [(1, 9), (90, 7), (64, 0), (300, 3), (3, 10)] {
-                let model = Model::new(u64::MAX, 2, quotients, remainder_bits);
-                let most = model.block_positions();
+                let layout = Layout { remainder_bits, quotients };
+                let most = layout.positions();
                 let skewed = |i: u64| (mixed(i ^ (seed as u64) << 20) % most) >> (i % 4);
                 let mut positions: Vec<u32> = (0..count).map(|i| skewed(i) as u32).collect();
                 positions.sort_unstable();
                 let mut bytes = Vec::new();
-                encode_positions(&model, &positions, &mut bytes);
+                encode_positions(&layout, &positions, &mut bytes);
                 bytes.extend([0; PADDING]);
-                let block = SplineBlock::new(&bytes, &model);
+                let block = SplineBlock::new(&bytes, layout);
                 assert_eq!(block.count(), positions.len());
                 let mut read = Vec::new();
                 block.for_each_position(|position| read.push(position as u32));

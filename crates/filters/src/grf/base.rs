@@ -12,11 +12,12 @@ use super::directory::{Among, Directory};
 use super::extent::{Extent, first_view, last_view, number};
 use super::fraction::{Bounds, Limits, fraction};
 use super::group::{GROUP_ALIGN, Group, Kind};
+use super::group_writer::{hash_bit_string, hash_position};
 use super::line::Line;
 use crate::filter::{Trace, Untraced};
 use crate::fingerprint::cell::{Block, Tail};
 use crate::fingerprint::gap::{Fall, GapBlock};
-use crate::fingerprint::spline::{SplineBlock, block_count as spline_count};
+use crate::fingerprint::spline::{Layout, SplineBlock, block_count as spline_count};
 use crate::shape::FlushNumber;
 
 /// Fraction bits of entries below the first key and above the last one.
@@ -51,6 +52,8 @@ enum Within<'a> {
     Cells { bytes: &'a [u8], tail: Tail<'a>, limits: Limits },
     /// Among numbers as fine as their gaps.
     Gaps { bytes: &'a [u8], extent: Extent },
+    /// Among hashes.
+    Hashes { bytes: &'a [u8], layout: Layout, hash: u64 },
     /// Among positions on a line; without one: beyond the last one.
     Positions { bytes: &'a [u8], line: Line, fine: Option<u64> },
 }
@@ -59,7 +62,7 @@ impl Site<'_> {
     /// As [`Site::load_block`], where the overlay's place depends on the block.
     #[inline(always)]
     pub(crate) fn load_for_overlay(&self) {
-        if !matches!(self.within, Within::Positions { .. }) {
+        if !matches!(self.within, Within::Positions { .. } | Within::Hashes { .. }) {
             self.load_block();
         }
     }
@@ -70,6 +73,7 @@ impl Site<'_> {
         const LINE_BYTES: usize = 64;
         if let Within::Cells { bytes, .. }
         | Within::Gaps { bytes, .. }
+        | Within::Hashes { bytes, .. }
         | Within::Positions { bytes, .. } = &self.within
         {
             // A block of fingerprints is about a line, and seldom begins with one.
@@ -81,6 +85,33 @@ impl Site<'_> {
     pub(crate) fn bucket_key(&self) -> (usize, usize) {
         (self.list, self.bucket)
     }
+}
+
+/// What a place is asked for: hashed groups know the order of blocks alone, so the ends of a range take in whole blocks.
+#[derive(Clone, Copy)]
+pub(crate) enum Role<'a> {
+    /// One key.
+    Point,
+    /// The lower end of a range.
+    Low,
+    /// The upper end of a range that begins at this place.
+    High(&'a Spot),
+}
+
+impl<'a> Role<'a> {
+    fn low(self) -> Option<&'a Spot> {
+        match self {
+            Role::High(low) => Some(low),
+            Role::Point | Role::Low => None,
+        }
+    }
+}
+
+/// The fraction, of `bits` bits, of a key in a hashed group.
+#[inline(always)]
+fn hash_fraction(hash: u64, bits: usize) -> u64 {
+    // Not the high bits: the base's positions tell of these already.
+    hash << 32 >> (64 - bits)
 }
 
 /// The place of a key.
@@ -125,7 +156,18 @@ impl Base {
                 fall: None,
                 entries: (0, 0),
             },
-            _ => self.place(site, &mut Untraced),
+            // Nor does one by hash.
+            Within::Hashes { hash, .. } => Spot {
+                list: site.list,
+                bucket: site.bucket,
+                fraction: hash_fraction(*hash, self.fraction_bits),
+                before: 0,
+                through: 0,
+                count: 0,
+                fall: None,
+                entries: (0, 0),
+            },
+            _ => self.place(site, Role::Point, &mut Untraced),
         }
     }
 }
@@ -255,6 +297,10 @@ impl Base {
         let bytes = group.block(bucket);
         let within = match kind {
             Kind::Cell => Within::Cells { bytes, tail, limits: self.limits(index, &group, bucket) },
+            Kind::Hash => {
+                let hash = hash_bit_string(key);
+                Within::Hashes { bytes, layout: group.layout(), hash }
+            }
             _ => Within::Gaps { bytes, extent: self.extent(index, &group, bucket) },
         };
         Site { list, bucket, view, within }
@@ -271,19 +317,7 @@ impl Base {
 
     /// The place of a key whose bucket is known.
     #[inline(always)]
-    pub(crate) fn place<T: Trace>(&self, site: &Site<'_>, trace: &mut T) -> Spot {
-        self.place_after(site, None, trace)
-    }
-
-    /// The place of a key whose bucket is known, and that is not below the key of `low`: where both lie in one gap
-    /// between cells, the block need not be searched again.
-    #[inline(always)]
-    pub(crate) fn place_after<T: Trace>(
-        &self,
-        site: &Site<'_>,
-        low: Option<&Spot>,
-        trace: &mut T,
-    ) -> Spot {
+    pub(crate) fn place<T: Trace>(&self, site: &Site<'_>, role: Role<'_>, trace: &mut T) -> Spot {
         let (list, bucket) = site.bucket_key();
         let bits = self.fraction_bits;
         let spot = |fraction, (before, through), count| Spot {
@@ -312,7 +346,8 @@ impl Base {
             Within::Gaps { bytes, extent } => {
                 let block = GapBlock::new(bytes);
                 let number = number(site.view);
-                let known = low
+                let known = role
+                    .low()
                     .filter(|low| low.bucket_key() == site.bucket_key())
                     .and_then(|low| low.fall)
                     .filter(|fall| fall.reaches(number));
@@ -320,8 +355,20 @@ impl Base {
                 let fraction = extent.fraction(&fall, number, block.count(), bits);
                 Spot { fall: Some(fall), ..spot(fraction, fall.ranks(), block.count()) }
             }
+            Within::Hashes { bytes, layout, hash } => {
+                let block = SplineBlock::new(bytes, *layout);
+                let last = (1 << bits) - 1;
+                match role {
+                    Role::Point => {
+                        let ranks = block.find(hash_position(*hash, layout), trace);
+                        spot(hash_fraction(*hash, bits), ranks, block.count())
+                    }
+                    Role::Low => spot(0, (0, block.count()), block.count()),
+                    Role::High(_) => spot(last, (0, block.count()), block.count()),
+                }
+            }
             Within::Positions { bytes, line, fine } => {
-                let block = SplineBlock::new(bytes, &line.model);
+                let block = SplineBlock::new(bytes, line.model.layout);
                 let count = block.count();
                 match fine {
                     Some(fine) => {
@@ -386,7 +433,9 @@ impl Base {
                 let end = self.directory.end_view(index, group.prefix_bits);
                 self.line(index, &group, bucket).views(end)
             }
-            Kind::Cell | Kind::Gap => (group.head(bucket), self.end_of(index, &group, bucket)),
+            Kind::Cell | Kind::Gap | Kind::Hash => {
+                (group.head(bucket), self.end_of(index, &group, bucket))
+            }
         };
         (start <= view && view < end).then_some(view)
     }
@@ -422,12 +471,23 @@ impl Base {
                 let add = |low, high| cells.push((first_view(low), last_view(high)));
                 GapBlock::new(bytes).for_each_bounds(start, add);
             }
+            Kind::Hash => {
+                let views = self.block_views(index, &group, bucket);
+                cells.extend(std::iter::repeat_n(views, block_count(bytes, group.kind)));
+            }
             Kind::Spline => {
                 let line = self.line(index, &group, bucket);
-                SplineBlock::new(bytes, &line.model)
+                SplineBlock::new(bytes, line.model.layout)
                     .for_each_position(|position| cells.push(line.position_views(position)));
             }
         }
+    }
+
+    /// The least and the greatest view of keys in a block, those above all that share the prefix included.
+    fn block_views(&self, index: usize, group: &Group<'_>, block: usize) -> (u64, u64) {
+        let last = block + 1 == group.blocks;
+        let first = if block == 0 { 0 } else { group.head(block) };
+        (first, if last { u64::MAX } else { self.end_of(index, group, block) })
     }
 
     /// What tells the views of the keys that have a fraction of a bucket; None at the edges: a fraction is a view.
@@ -445,6 +505,7 @@ impl Base {
                 let limits = self.limits(index, &group, bucket);
                 FractionBounds::Cells(Bounds { cells, limits, bits })
             }
+            Kind::Hash => FractionBounds::Whole(self.block_views(index, &group, bucket)),
             Kind::Gap => FractionBounds::Gaps(self.extent(index, &group, bucket), cells, bits),
             Kind::Spline => {
                 let end = self.directory.end_view(index, group.prefix_bits);
@@ -459,6 +520,8 @@ pub(super) enum FractionBounds<'a> {
     Cells(Bounds<'a>),
     Gaps(Extent, &'a [(u64, u64)], usize),
     Line(Line, u64, usize),
+    /// Nothing does.
+    Whole((u64, u64)),
 }
 
 impl FractionBounds<'_> {
@@ -467,6 +530,7 @@ impl FractionBounds<'_> {
         match self {
             FractionBounds::Cells(bounds) => bounds.of(fraction),
             FractionBounds::Gaps(extent, cells, bits) => extent.views(fraction, cells, *bits),
+            FractionBounds::Whole(views) => *views,
             FractionBounds::Line(line, end, bits) => line.fraction_views(fraction, *end, *bits),
         }
     }
@@ -476,7 +540,7 @@ fn block_count(bytes: &[u8], kind: Kind) -> usize {
     match kind {
         Kind::Cell => Block::new(bytes).count(),
         Kind::Gap => GapBlock::new(bytes).count(),
-        Kind::Spline => spline_count(bytes),
+        Kind::Spline | Kind::Hash => spline_count(bytes),
     }
 }
 

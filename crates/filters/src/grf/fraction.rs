@@ -204,6 +204,7 @@ fn continued(view: u64, shared: usize, bit: u64, rest: u64, piece: usize, ones: 
 #[cfg(test)]
 mod tests {
     use crate::filter::Untraced;
+    use crate::grf::base::{Role, Spot};
     use crate::grf::{Fingerprints, GrfOptions, Part, PartBuilder};
     use crate::shape::FlushNumber;
 
@@ -224,13 +225,17 @@ mod tests {
         let bits = [5.0, 12.0, 16.0].into_iter();
         for (bits, kind) in bits.flat_map(|bits| Fingerprints::ALL.map(|kind| (bits, kind))) {
             let part = part(base, bits, kind);
-            let mut last = None;
+            let (mut last_low, mut last_high) = (None, None);
             for key in asked {
                 let site = part.base().locate(key, &mut Untraced);
-                let spot = part.base().place(&site, &mut Untraced);
-                let place = (site.bucket_key(), spot.fraction);
-                assert!(last.is_none_or(|last| last <= place), "{key:?}: {last:?}, {place:?}");
-                last = Some(place);
+                let spot_as = |role| part.base().place(&site, role, &mut Untraced);
+                let (spot, low) = (spot_as(Role::Point), spot_as(Role::Low));
+                let place = |spot: &Spot| (spot.bucket_key(), spot.fraction);
+                let (low, high) = (place(&low), place(&spot_as(Role::High(&low))));
+                assert!(low <= place(&spot) && place(&spot) <= high, "{kind:?} {key:?}");
+                assert!(last_low.is_none_or(|last| last <= low), "{key:?}: {last_low:?}, {low:?}");
+                assert!(last_high.is_none_or(|last| last <= high), "{key:?}: {last_high:?}");
+                (last_low, last_high) = (Some(low), Some(high));
                 let mut cells = Vec::new();
                 part.base().cell_bounds(site.bucket_key(), &mut cells);
                 if let Some(bounds) = part.base().fraction_bounds(site.bucket_key(), &cells) {

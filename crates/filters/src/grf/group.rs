@@ -2,7 +2,8 @@
 //! ```text
 //! u32: prefix bits (20), blocks - 1 (4), bytes of a head - 1 (3), wide (1), kind (2), 0 (2)
 //! spline           its model
-//! cell, gap        heads of blocks 1..: the first bits of their first keys after the prefix
+//! hash             how positions are laid out in blocks
+//! cell, gap, hash  heads of blocks 1..: the first bits of their first keys after the prefix
 //! offsets of blocks 1.. from block 0: two bytes; if wide: three
 //! block 0, block 1, ...
 //! ```
@@ -10,7 +11,7 @@
 //! key of the block before.
 
 use crate::bits::packed::word;
-use crate::fingerprint::spline::{MODEL_BYTES, Model};
+use crate::fingerprint::spline::{LAYOUT_BYTES, Layout, MODEL_BYTES, Model};
 
 /// Blocks that a group can have.
 pub(super) const BLOCKS_MAX: usize = 16;
@@ -33,6 +34,8 @@ pub(super) enum Kind {
     Gap,
     /// Positions on a line.
     Spline,
+    /// Positions by hash: points alone are told apart.
+    Hash,
 }
 
 impl Kind {
@@ -41,6 +44,7 @@ impl Kind {
             Kind::Cell => 0,
             Kind::Gap => 1,
             Kind::Spline => 2,
+            Kind::Hash => 3,
         }
     }
 
@@ -49,15 +53,16 @@ impl Kind {
         match tag & 3 {
             0 => Kind::Cell,
             1 => Kind::Gap,
-            _ => Kind::Spline,
+            2 => Kind::Spline,
+            _ => Kind::Hash,
         }
     }
 }
 
 /// What stands before the offsets.
 pub(super) enum Lead<'a> {
-    /// The views at which blocks 1.. begin, of which `bytes` bytes are kept.
-    Heads { views: &'a [u64], bytes: usize },
+    /// The views at which blocks 1.. begin, of which `bytes` bytes are kept; before them, how hashed blocks are laid out.
+    Heads { layout: Option<Layout>, views: &'a [u64], bytes: usize },
     /// The line on which all blocks lie.
     Model(&'a Model),
 }
@@ -80,7 +85,8 @@ pub(super) fn write_header(
     let header = (prefix_bits | counts) as u32 | flag | kind.tag() << 28;
     out.extend_from_slice(&header.to_le_bytes());
     match lead {
-        Lead::Heads { views, bytes } => {
+        Lead::Heads { layout, views, bytes } => {
+            layout.iter().for_each(|layout| layout.write(out));
             views.iter().for_each(|view| out.extend_from_slice(&view.to_be_bytes()[..*bytes]));
         }
         Lead::Model(model) => model.write(out),
@@ -122,13 +128,25 @@ impl<'a> Group<'a> {
         Model::read(&self.bytes[HEADER_BYTES..])
     }
 
+    /// How the blocks of a hashed group are laid out.
+    #[inline(always)]
+    pub(super) fn layout(&self) -> Layout {
+        Layout::read(&self.bytes[HEADER_BYTES..])
+    }
+
+    #[inline(always)]
+    fn heads_at(&self) -> usize {
+        HEADER_BYTES + if self.kind == Kind::Hash { LAYOUT_BYTES } else { 0 }
+    }
+
     #[inline(always)]
     fn offsets_at(&self) -> usize {
-        let lead = match self.kind {
-            Kind::Spline => MODEL_BYTES,
-            Kind::Cell | Kind::Gap => (self.blocks - 1) * self.head_bytes,
-        };
-        HEADER_BYTES + lead
+        match self.kind {
+            Kind::Spline => HEADER_BYTES + MODEL_BYTES,
+            Kind::Cell | Kind::Gap | Kind::Hash => {
+                self.heads_at() + (self.blocks - 1) * self.head_bytes
+            }
+        }
     }
 
     /// Bytes before block 0.
@@ -141,7 +159,7 @@ impl<'a> Group<'a> {
     #[inline(always)]
     pub(super) fn head(&self, block: usize) -> u64 {
         let shift = 64 - 8 * self.head_bytes;
-        word(self.bytes, HEADER_BYTES + (block - 1) * self.head_bytes) >> shift << shift
+        word(self.bytes, self.heads_at() + (block - 1) * self.head_bytes) >> shift << shift
     }
 
     /// The last block that begins at or before `view`. Requires: not a spline.

@@ -7,13 +7,16 @@
 use super::Fingerprints;
 use super::extent::number;
 use super::group::{BLOCKS_MAX, Kind, Lead, OFFSETS_END, write_header};
-use super::judge::{Split, Survey, spline_rate};
+use super::judge::{Survey, layout, spline_rate};
 use crate::bits::key_bits::bits_at;
 use crate::fingerprint::cell::SPARE_MAX;
 use crate::fingerprint::encode::{BlockPlan, encode_block};
 use crate::fingerprint::gap::{GapPlan, encode_gaps};
 use crate::fingerprint::keys::KeyBuffer;
-use crate::fingerprint::spline::{FINE_BITS, MODEL_BYTES, Model, encode_positions};
+use crate::fingerprint::spline::{
+    FINE_BITS, LAYOUT_BYTES, Layout, MODEL_BYTES, Model, encode_positions,
+};
+use crate::hash::{HashUse, hash_key};
 
 /// The cell of a block's only key is at least so long: one key can afford it.
 const LONE_BITS_MIN: usize = 16;
@@ -28,6 +31,8 @@ const BLOCK_BITS: usize = 16 + 16 + 4 + 4;
 const SPLINE_BLOCK_BITS: usize = 16 + 16 + 4 + 4;
 /// The rate of cells without spare bits, about.
 const CELL_RATE: f64 = 1.2;
+/// Where keys look alike and no fingerprint in key order promises less, points at least are told apart.
+const HASH_ABOVE: f64 = 0.15;
 
 /// The keys of a group, and what it may cost.
 pub(super) struct GroupPlan<'a> {
@@ -61,7 +66,8 @@ pub(super) struct GroupWriter {
 enum Choice {
     Cells { spare: f64 },
     Gaps { spare: f64 },
-    Spline(Split),
+    Spline(Layout),
+    Hashes(Layout),
 }
 
 impl GroupWriter {
@@ -94,20 +100,23 @@ impl GroupPlan<'_> {
         writer.numbers.extend(writer.views.iter().map(|&view| number(view)));
         writer.blocks.clear();
         writer.offsets.clear();
-        let choice = self.choose(writer);
-        let (kind, model) = match choice {
-            Choice::Cells { spare } => (Kind::Cell, self.write_cells(spare, writer)),
-            Choice::Gaps { spare } => (Kind::Gap, self.write_gaps(spare, writer)),
-            Choice::Spline(split) => (Kind::Spline, Some(self.write_spline(split, writer))),
+        let (mut layout, mut model) = (None, None);
+        let kind = match self.choose(writer) {
+            Choice::Cells { spare } => self.write_cells(spare, writer),
+            Choice::Gaps { spare } => self.write_gaps(spare, writer),
+            Choice::Spline(layout) => {
+                self.write_spline(*model.insert(self.model(layout, writer)), writer)
+            }
+            Choice::Hashes(hashes) => self.write_hashes(*layout.insert(hashes), writer),
         };
-        let blocks = if model.is_some() { self.cuts.len() } else { writer.offsets.len() };
+        let blocks = writer.offsets.len();
         let mut heads = [0; BLOCKS_MAX];
         for (head, &cut) in heads.iter_mut().zip(&self.cuts[..blocks - 1]) {
             *head = writer.views[cut];
         }
         let lead = match &model {
             Some(model) => Lead::Model(model),
-            None => Lead::Heads { views: &heads[..blocks - 1], bytes: self.head_bytes },
+            None => Lead::Heads { layout, views: &heads[..blocks - 1], bytes: self.head_bytes },
         };
         write_header(kind, self.prefix_bits, &lead, &writer.offsets, out);
         out.append(&mut writer.blocks);
@@ -123,26 +132,37 @@ impl GroupPlan<'_> {
             if keys < KEYS_FEW { spare.max(SPARE_OF_FEW) } else { spare }
         };
         let (gaps, cells) = (spare(survey.uneven_bits), || spare(self.uneven_cell_bits()));
-        let blocks = self.spline_blocks();
+        let blocks = self.cuts.len();
         let fixed = GROUP_BITS + 8 * MODEL_BYTES + blocks * SPLINE_BLOCK_BITS;
-        let split = Split::new(keys, blocks, (self.bits - fixed as f64) / keys as f64);
+        let line = layout(keys, blocks, (self.bits - fixed as f64) / keys as f64);
         match self.fingerprints {
             Fingerprints::Cell => return Choice::Cells { spare: cells() },
             Fingerprints::Gap => return Choice::Gaps { spare: gaps },
-            Fingerprints::Spline => return Choice::Spline(split),
+            Fingerprints::Spline => return Choice::Spline(line),
             Fingerprints::Auto => {}
         }
-        let width =
-            (writer.views[keys - 1] - self.low) as f64 / 2.0 / split.positions(blocks) as f64;
+        let positions = blocks as u64 * line.positions();
+        let width = (writer.views[keys - 1] - self.low) as f64 / 2.0 / positions as f64;
         let gap_rate = if gaps < 0.0 { f64::INFINITY } else { survey.gap_rate(gaps) };
-        let spline_rate = spline_rate(&writer.numbers, width);
-        if survey.has_ties {
-            let cells = cells();
-            if cells >= 0.0 && CELL_RATE * (-cells).exp2() < gap_rate.min(spline_rate) {
+        let spline_rate = survey.with_ties(spline_rate(&writer.numbers, width));
+        if survey.ties > 0.0 {
+            let (best, cells) = (gap_rate.min(spline_rate), cells());
+            let cell_rate = if cells < 0.0 { f64::INFINITY } else { CELL_RATE * (-cells).exp2() };
+            if cell_rate.min(best) > HASH_ABOVE {
+                return Choice::Hashes(self.hash_layout());
+            }
+            if cell_rate < best {
                 return Choice::Cells { spare: cells };
             }
         }
-        if spline_rate <= gap_rate { Choice::Spline(split) } else { Choice::Gaps { spare: gaps } }
+        if spline_rate <= gap_rate { Choice::Spline(line) } else { Choice::Gaps { spare: gaps } }
+    }
+
+    fn hash_layout(&self) -> Layout {
+        let (keys, blocks) = (self.key_count(), self.cuts.len());
+        let block_bits = SPLINE_BLOCK_BITS + 8 * self.head_bytes;
+        let fixed = GROUP_BITS + 8 * LAYOUT_BYTES + blocks * block_bits;
+        layout(keys, blocks, (self.bits - fixed as f64) / keys as f64)
     }
 
     /// Bits that cells spend where a key shares more with the next one than with the one before.
@@ -152,7 +172,7 @@ impl GroupPlan<'_> {
         rises.sum()
     }
 
-    fn write_cells(&self, spare: f64, writer: &mut GroupWriter) -> Option<Model> {
+    fn write_cells(&self, spare: f64, writer: &mut GroupWriter) -> Kind {
         let mut start = 0;
         for &end in self.cuts {
             if writer.blocks.len() >= OFFSETS_END {
@@ -171,10 +191,10 @@ impl GroupPlan<'_> {
             encode_block(&plan, &mut writer.blocks);
             start = end;
         }
-        None
+        Kind::Cell
     }
 
-    fn write_gaps(&self, spare: f64, writer: &mut GroupWriter) -> Option<Model> {
+    fn write_gaps(&self, spare: f64, writer: &mut GroupWriter) -> Kind {
         let mut start = 0;
         for &end in self.cuts {
             writer.offsets.push(writer.blocks.len() as u32);
@@ -189,7 +209,7 @@ impl GroupPlan<'_> {
             encode_gaps(&plan, &mut writer.blocks);
             start = end;
         }
-        None
+        Kind::Gap
     }
 
     /// A view as far as heads keep it.
@@ -198,22 +218,21 @@ impl GroupPlan<'_> {
         view >> shift << shift
     }
 
-    /// As many blocks as keys fill.
-    fn spline_blocks(&self) -> usize {
-        self.cuts.len()
+    /// The line from the separator to the last key.
+    fn model(&self, layout: Layout, writer: &GroupWriter) -> Model {
+        Model::new(writer.views[self.key_count() - 1] - self.low, self.cuts.len(), layout)
     }
 
-    fn write_spline(&self, split: Split, writer: &mut GroupWriter) -> Model {
-        let (blocks, last) = (self.spline_blocks(), self.key_count() - 1);
-        let most = writer.views[last] - self.low;
-        let model = Model::new(most, blocks, split.quotients, split.remainder_bits);
+    fn write_spline(&self, model: Model, writer: &mut GroupWriter) -> Kind {
+        let blocks = self.cuts.len();
         let GroupWriter { views, positions, offsets, blocks: out, .. } = writer;
         let mut finish_block = |positions: &mut Vec<u32>| {
             offsets.push(out.len() as u32);
-            encode_positions(&model, positions, out);
+            encode_positions(&model.layout, positions, out);
             positions.clear();
         };
         let (mut block, mut first) = (0, 0);
+        positions.clear();
         for &view in views.iter() {
             let fine =
                 model.fine_position(view - self.low, blocks).expect("not above the last key");
@@ -225,6 +244,35 @@ impl GroupPlan<'_> {
             positions.push((position - first) as u32);
         }
         (block..blocks).for_each(|_| finish_block(positions));
-        model
+        Kind::Spline
     }
+
+    fn write_hashes(&self, layout: Layout, writer: &mut GroupWriter) -> Kind {
+        let mut start = 0;
+        for &end in self.cuts {
+            writer.offsets.push(writer.blocks.len() as u32);
+            writer.positions.clear();
+            for place in start..end {
+                let hash = hash_bit_string(self.keys.get(place));
+                writer.positions.push(hash_position(hash, &layout) as u32);
+            }
+            writer.positions.sort_unstable();
+            encode_positions(&layout, &writer.positions, &mut writer.blocks);
+            start = end;
+        }
+        Kind::Hash
+    }
+}
+
+/// The hash of a key as a bit string: keys that differ in zeros at the end have one.
+#[inline(always)]
+pub(super) fn hash_bit_string(key: &[u8]) -> u64 {
+    let len = key.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+    hash_key(&key[..len], HashUse::Grf)
+}
+
+/// The position of a hash in its block.
+#[inline(always)]
+pub(super) fn hash_position(hash: u64, layout: &Layout) -> u64 {
+    (u128::from(hash) * u128::from(layout.positions()) >> 64) as u64
 }

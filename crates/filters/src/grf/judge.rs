@@ -9,17 +9,19 @@
 //! Invariant: judging changes what a filter costs and how often it errs, never its truth.
 
 use crate::fingerprint::gap::exponent;
-use crate::fingerprint::spline::{POSITIONS_END, REMAINDER_MAX};
+use crate::fingerprint::spline::{Layout, POSITIONS_END, REMAINDER_MAX};
 
 /// Gaps of a window.
 const WINDOW_GAPS: usize = 8;
 /// Quotients for each key, at least.
 const QUOTIENTS_MIN: f64 = 0.3;
+/// Quotients of a block, at most.
+const QUOTIENTS_MAX: f64 = 60_000.0;
 
 /// What the gaps between the keys of a group say. Keys are 63-bit numbers.
 pub(super) struct Survey {
-    /// Some keys look alike.
-    pub(super) has_ties: bool,
+    /// The share of keys that look like the one before.
+    pub(super) ties: f64,
     /// Bits that gap fingerprints spend where a gap is wider than the next one.
     pub(super) uneven_bits: usize,
     /// The rate of gap fingerprints without spare bits.
@@ -29,13 +31,13 @@ pub(super) struct Survey {
 impl Survey {
     /// Requires: ascending numbers.
     pub(super) fn new(numbers: &[u64]) -> Survey {
-        let mut survey = Survey { has_ties: false, uneven_bits: 0, gap_rate: 0.0 };
+        let mut survey = Survey { ties: 0.0, uneven_bits: 0, gap_rate: 0.0 };
         let (mut before, mut windows) = (0, 0.0);
         for window in windows_of(numbers) {
             let mut covered = 0.0;
             for pair in window.windows(2) {
                 let Some(apart) = exponent(pair[0], pair[1]) else {
-                    survey.has_ties = true;
+                    survey.ties += 1.0;
                     continue;
                 };
                 survey.uneven_bits += u32::saturating_sub(before, apart) as usize;
@@ -47,12 +49,19 @@ impl Survey {
             survey.gap_rate += (covered / width(window)).min(1.0);
         }
         survey.gap_rate /= f64::max(windows, 1.0);
+        survey.ties /= numbers.len() as f64;
         survey
     }
 
     /// The rate of gap fingerprints with so many spare bits.
     pub(super) fn gap_rate(&self, spare: f64) -> f64 {
-        self.gap_rate * (-spare).exp2()
+        self.with_ties(self.gap_rate * (-spare).exp2())
+    }
+
+    /// A rate of fingerprints that see no more of a key than its number: queries near keys that look alike look
+    /// like them.
+    pub(super) fn with_ties(&self, rate: f64) -> f64 {
+        self.ties + (1.0 - self.ties) * rate
     }
 }
 
@@ -83,29 +92,15 @@ fn power(exponent: u32) -> f64 {
     f64::from_bits((1023 + u64::from(exponent)) << 52)
 }
 
-/// How positions are kept: bits of a remainder, and quotients of a block.
-#[derive(Clone, Copy)]
-pub(super) struct Split {
-    pub(super) remainder_bits: u32,
-    pub(super) quotients: u32,
-}
-
-impl Split {
-    /// The split of `keys` keys in `blocks` blocks that takes about so many bits for each key.
-    pub(super) fn new(keys: usize, blocks: usize, bits_per_key: f64) -> Split {
-        // A key costs its remainder, its one, and its share of the zeros: best with 1 to 2 of them.
-        let rest = bits_per_key - 1.0;
-        let mut remainder_bits = (rest - 1.0).clamp(0.0, f64::from(REMAINDER_MAX)) as u32;
-        let per_key = (rest - f64::from(remainder_bits)).clamp(QUOTIENTS_MIN, 2.0);
-        let quotients = (per_key * keys as f64 / blocks as f64).clamp(1.0, 60_000.0) as u32;
-        while (blocks as u64 * u64::from(quotients)) << remainder_bits >= POSITIONS_END {
-            remainder_bits -= 1;
-        }
-        Split { remainder_bits, quotients }
+/// The layout of `keys` keys in `blocks` blocks that takes about so many bits for each key.
+pub(super) fn layout(keys: usize, blocks: usize, bits_per_key: f64) -> Layout {
+    // A key costs its remainder, its one, and its share of the zeros: best with 1 to 2 of them.
+    let rest = bits_per_key - 1.0;
+    let mut remainder_bits = (rest - 1.0).clamp(0.0, f64::from(REMAINDER_MAX)) as u32;
+    let per_key = (rest - f64::from(remainder_bits)).clamp(QUOTIENTS_MIN, 2.0);
+    let quotients = (per_key * keys as f64 / blocks as f64).clamp(1.0, QUOTIENTS_MAX) as u32;
+    while (blocks as u64 * u64::from(quotients)) << remainder_bits >= POSITIONS_END {
+        remainder_bits -= 1;
     }
-
-    /// All positions of `blocks` blocks.
-    pub(super) fn positions(&self, blocks: usize) -> u64 {
-        (blocks as u64 * u64::from(self.quotients)) << self.remainder_bits
-    }
+    Layout { remainder_bits, quotients }
 }

@@ -30,7 +30,7 @@ use crate::bits::simd::{Work, fastest};
 use crate::filter::{GlobalFilter, Trace, Untraced};
 use crate::query::Query;
 use crate::shape::{Codes, FlushNumber, Span};
-use base::{Base, Spot};
+use base::{Base, Role, Spot};
 use overlay::{ARC_BYTES, Overlay};
 use std::sync::Arc;
 
@@ -158,15 +158,15 @@ impl Part {
     pub fn candidates_traced<T: Trace>(&self, query: &Query<'_>, codes: &mut Codes, trace: &mut T) {
         match query {
             Query::Point(key) => {
-                let spot = self.spot(key, trace);
+                let spot = self.spot(key, Role::Point, trace);
                 if spot.may_be_base() {
                     self.base_code().into_iter().for_each(|code| codes.push(code));
                 }
                 self.overlay.collect(&self.base, &spot, Some(&spot), codes, trace);
             }
             Query::Range(range) => {
-                let low = self.spot(range.lower(), trace);
-                let high = range.upper().map(|key| self.spot_after(key, Some(&low), trace));
+                let low = self.spot(range.lower(), Role::Low, trace);
+                let high = range.upper().map(|key| self.spot(key, Role::High(&low), trace));
                 if self.base.may_overlap(&low, high.as_ref()) {
                     self.base_code().into_iter().for_each(|code| codes.push(code));
                 }
@@ -176,13 +176,8 @@ impl Part {
     }
 
     /// The place of a key.
-    fn spot<T: Trace>(&self, key: &[u8], trace: &mut T) -> Spot {
-        self.spot_after(key, None, trace)
-    }
-
-    /// The place of a key that is not below the one of `low`.
-    fn spot_after<T: Trace>(&self, key: &[u8], low: Option<&Spot>, trace: &mut T) -> Spot {
-        fastest(FindSpot { part: self, key, low, trace })
+    fn spot<T: Trace>(&self, key: &[u8], role: Role<'_>, trace: &mut T) -> Spot {
+        fastest(FindSpot { part: self, key, role, trace })
     }
 
     /// The entries that may have keys from `from` on, in key order.
@@ -211,7 +206,7 @@ impl Part {
 struct FindSpot<'a, T> {
     part: &'a Part,
     key: &'a [u8],
-    low: Option<&'a Spot>,
+    role: Role<'a>,
     trace: &'a mut T,
 }
 
@@ -220,14 +215,14 @@ impl<T: Trace> Work for FindSpot<'_, T> {
 
     #[inline(always)]
     fn run(self) -> Spot {
-        let FindSpot { part: Part { base, overlay, .. }, key, low, trace } = self;
+        let FindSpot { part: Part { base, overlay, .. }, key, role, trace } = self;
         // Base and overlay are read side by side: both are asked for before either is waited for.
         let list = base.list_of(key, trace);
         overlay.load_tables(list, base);
         let site = base.locate_in(list, key, trace);
         site.load_block();
         let entries = overlay.bucket_entries(site.bucket_key(), base);
-        let mut spot = base.place_after(&site, low, trace);
+        let mut spot = base.place(&site, role, trace);
         spot.entries = (entries.start, entries.end);
         spot
     }

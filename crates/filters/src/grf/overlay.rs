@@ -235,7 +235,7 @@ impl OverlayInserter {
         OverlayInserter { root, chunk: 0, places: Vec::new(), merger: Merger::default(), flush }
     }
 
-    /// Adds an entry. Requires: not before the entries added before.
+    /// Adds an entry. Requires: not in a chunk before that of the entries added before.
     #[inline(always)]
     pub(super) fn push(&mut self, base: &Base, spot: &Spot) {
         let (chunk, list) = chunk_of(spot.list, base.list_count());
@@ -245,13 +245,16 @@ impl OverlayInserter {
             self.chunk = chunk;
         }
         let place = place(spot, list);
-        debug_assert!(self.places.last().is_none_or(|last| *last <= place), "places out of order");
         self.places.push(place);
     }
 
     fn merge(&mut self, base: &Base) {
         if self.places.is_empty() {
             return;
+        }
+        // Hashed groups mix the order of keys.
+        if !self.places.is_sorted() {
+            self.places.sort_unstable();
         }
         let edge = self.chunk == 0 || self.chunk + 1 == self.root.len();
         let fraction_bits = if edge { EDGE_BITS } else { base.fraction_bits };

@@ -271,7 +271,7 @@ pub(crate) struct BenchProbeArgs {
     pub(crate) workload: WorkloadArgs,
 }
 
-const FPR_EXAMPLE: &str = "Example: a small table for uniform keys and for those of a file\n  \
+const FPR_EXAMPLE: &str = "Examples: small tables for two distributions; two kinds of fingerprints for the keys of a file\n  \
     trommel bench fpr --keys 100000 --bits-per-key 10,12 --dist uniform,ids\n  \
     trommel bench fpr --dist file:osm.u64le --file-format u64le --fingerprints auto,spline --fill 9";
 

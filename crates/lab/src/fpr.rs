@@ -361,7 +361,8 @@ mod tests {
             for rate in &filter.rates {
                 let (share, [low, high]) =
                     (rate.false_positive_rate.expect("asked"), rate.interval_95.expect("asked"));
-                assert!(low < share && share < high && high < 0.2, "{filter:?}");
+                let most = if filter.bits_per_key > 12.0 { 0.06 } else { 0.4 };
+                assert!(low <= share && share < high && high < most, "{filter:?}");
                 assert!(rate.needless_runs_per_op >= Some(share) && rate.queries == 4000);
             }
         }
@@ -387,6 +388,22 @@ mod tests {
         let none = (rates[1].queries, rates[1].false_positive_rate, rates[1].interval_95);
         assert_eq!(none, (0, None, None));
         assert!(report.filters.iter().all(|filter| filter.false_negatives == 0));
+    }
+
+    #[test]
+    fn a_filter_that_lacks_keys_is_found_out() {
+        let keys = KeySet::new(&Dist::Uniform, FileFormat::Lines, Some(5000), 1).expect("keys");
+        let (tree, options) = (Tree::deal(5000, 9, 1), GrfOptions::default());
+        let filter = Filter { stored: keys.stored(), tree: &tree, options };
+        let widths = [1, 32];
+        let all = 3 * HITS as u64;
+        assert_eq!(filter.lost(&filter.build(), &widths, 1), (all, 0));
+        assert_eq!(filter.lost(&Part::empty(&options), &widths, 1), (all, all));
+        // The same keys, dealt to other flushes: they are there, but many in the wrong run.
+        let tree = Tree::deal(5000, 9, 2);
+        let other = Filter { tree: &tree, ..filter };
+        let (_, lost) = other.lost(&filter.build(), &widths, 1);
+        assert!(lost > all / 20, "{lost} of {all}");
     }
 
     #[test]

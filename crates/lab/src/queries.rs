@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn misses_of_dense_ids_are_points_alone() {
         let keys = KeySet::new(&Dist::Ids, FileFormat::Lines, Some(20_000), 1).expect("keys");
-        let mut misses = |width| Queries::draw_misses(&keys, 500, width, &mut Rng::new(2));
+        let misses = |width| Queries::draw_misses(&keys, 500, width, &mut Rng::new(2));
         let (points, ranges) = (misses(1), misses(32));
         assert_eq!((points.len(), points.kind()), (500, Kind::PointMiss));
         let stored = keys.stored();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use trommel::{Db, GuardKind, Options, Sync};
-use trommel_lab::{Dist, FileFormat};
+use trommel_lab::{Dist, FileFormat, Fingerprints, fingerprints_named};
 
 /// A key-value store (LSM-tree) that asks one small filter, once, before it opens a file.
 ///
@@ -53,6 +53,10 @@ pub(crate) enum BenchCommand {
     Read(BenchReadArgs),
     /// Measure the filters alone, without a store.
     Probe(BenchProbeArgs),
+    /// Count how often a global range filter says "maybe" where nothing is, without a store: a table for each distribution,
+    /// bits per key and fillings of the last level down, widths of ranges across, each rate with its 95 % interval.
+    #[command(after_help = FPR_EXAMPLE)]
+    Fpr(BenchFprArgs),
 }
 
 /// Which store, and how it is opened.
@@ -213,8 +217,8 @@ pub(crate) struct WorkloadArgs {
     /// How many keys. [default: 1000000, or all of a file]
     #[arg(long, value_name = "N")]
     pub(crate) keys: Option<usize>,
-    /// Where keys come from: uniform, normal, lognormal, clustered, natural-earth, or file:PATH. Of the last two, every
-    /// eighth key is held out, and misses are drawn from those.
+    /// Where keys come from: uniform, normal, lognormal, clustered, ids (0, 1, 2, ... without one in eleven), natural-earth,
+    /// or file:PATH. Of the last two, every eighth key is held out. Misses are drawn from keys that are left out.
     #[arg(long, value_name = "NAME", default_value = "uniform")]
     pub(crate) dist: Dist,
     /// How a file of keys is written: lines, u64le.
@@ -267,6 +271,52 @@ pub(crate) struct BenchProbeArgs {
     pub(crate) workload: WorkloadArgs,
 }
 
+const FPR_EXAMPLE: &str = "Examples: small tables for two distributions; two kinds of fingerprints for the keys of a file\n  \
+    trommel bench fpr --keys 100000 --bits-per-key 10,12 --dist uniform,ids\n  \
+    trommel bench fpr --dist file:osm.u64le --file-format u64le --fingerprints auto,spline --fill 9";
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchFprArgs {
+    /// Where keys come from, with commas between them: uniform, normal, lognormal, clustered, ids, natural-earth, file:PATH.
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = "uniform,normal,lognormal,clustered,ids"
+    )]
+    pub(crate) dist: Vec<Dist>,
+    /// How a file of keys is written: lines, u64le.
+    #[arg(long, value_name = "NAME", default_value = "lines")]
+    pub(crate) file_format: FileFormat,
+    /// How many keys. [default: 5000000, or all of a file]
+    #[arg(long, value_name = "N")]
+    pub(crate) keys: Option<usize>,
+    /// How keys become fingerprints, with commas between them: auto, spline, gap, cell.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = fingerprints, default_value = "auto")]
+    pub(crate) fingerprints: Vec<Fingerprints>,
+    /// Memory of the filter, in bits per key, with commas between the numbers.
+    #[arg(
+        long,
+        value_name = "BITS",
+        value_delimiter = ',',
+        allow_negative_numbers = true,
+        default_value = "8,10,12,14"
+    )]
+    pub(crate) bits_per_key: Vec<f64>,
+    /// Z: how full the last level is, 1 to 9, with commas between the numbers.
+    #[arg(long, value_name = "Z", value_delimiter = ',', default_value = "9,1")]
+    pub(crate) fill: Vec<u32>,
+    /// How many neighbouring keys a range takes in, with commas between the numbers; 1: points.
+    #[arg(long, value_name = "W", value_delimiter = ',', default_value = "1,32,1024,1048576")]
+    pub(crate) range_width: Vec<u64>,
+    /// Questions for each width.
+    #[arg(long, value_name = "N", default_value_t = 200_000)]
+    pub(crate) queries: usize,
+    /// Seed of keys, flushes and questions.
+    #[arg(long, value_name = "S", default_value_t = 42)]
+    pub(crate) seed: u64,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
     /// Use only so many of the keys. [default: all]
@@ -283,6 +333,11 @@ fn guard(name: &str) -> Result<GuardKind, String> {
         trommel::Error::Option { problem, .. } => problem,
         other => other.to_string(),
     })
+}
+
+/// Reads the name of a kind of fingerprints.
+fn fingerprints(name: &str) -> Result<Fingerprints, String> {
+    fingerprints_named(name).map_err(|error| error.to_string())
 }
 
 /// Reads a number of bytes like 4096, 64KiB, 32MiB or 1GiB.

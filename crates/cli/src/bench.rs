@@ -77,7 +77,7 @@ pub(crate) fn verdict(reports: &[ReadReport]) -> Status {
 }
 
 /// One object, or an array of several.
-fn print_json<T: Serialize>(out: &mut dyn Write, reports: &[T]) -> Result<(), Failure> {
+pub(crate) fn print_json<T: Serialize>(out: &mut dyn Write, reports: &[T]) -> Result<(), Failure> {
     match reports {
         [report] => serde_json::to_writer(&mut *out, report)?,
         reports => serde_json::to_writer(&mut *out, reports)?,

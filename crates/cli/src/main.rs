@@ -10,6 +10,7 @@ mod args;
 mod bench;
 mod demo;
 mod failure;
+mod fpr;
 mod input;
 mod inspect;
 mod keytext;
@@ -59,6 +60,7 @@ fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
         Command::Verify(verify) => verify::run(verify, json, out),
         Command::Bench(BenchCommand::Read(read)) => bench::read(read, json, out),
         Command::Bench(BenchCommand::Probe(probe)) => bench::probe(probe, json, out),
+        Command::Bench(BenchCommand::Fpr(fpr)) => fpr::run(fpr, json, out),
         Command::Demo(demo) => demo::run(demo, json, out),
     }
 }

@@ -1,6 +1,6 @@
 //! Wrong arguments: what the parser says about them, and the names that are known where one was not.
 //! ```text
-//! trommel bench raed      ->  error: unrecognized subcommand 'raed' ...   Commands there are: read, probe, help
+//! trommel bench raed      ->  error: unrecognized subcommand 'raed' ...   Commands there are: read, probe, fpr, ...
 //! trommel get --gaurd x   ->  error: unexpected argument '--gaurd' ...    Options there are: --db, --guard, ...
 //! ```
 //! Invariant: help and version go to standard output with status 0, all else to standard error with status 2.

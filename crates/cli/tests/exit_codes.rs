@@ -32,6 +32,13 @@ fn wrong_arguments_are_usage_errors_that_list_what_is_known() {
     place.run("bench read --fill 10 --keys 2000").fails(2, &["--fill"]);
     place.run("bench read --keys 100").fails(2, &["too few"]);
     place.run("bench read --keys 100000000000000").fails(2, &["more than memory holds"]);
+    place.run("bench fpr --dist zipf").fails(2, &["ids", "file:PATH"]);
+    place.run("bench fpr --fingerprints snarf").fails(2, &["auto, spline, gap, cell"]);
+    place.run("bench fpr --keys 2000 --fill 10").fails(2, &["--fill 10", "1 to 9"]);
+    place.run("bench fpr --keys 2000 --bits-per-key -1").fails(2, &["--bits-per-key -1"]);
+    place.run("bench fpr --keys 2000 --range-width 0").fails(2, &["--range-width 0"]);
+    place.run("bench fpr --keys 100").fails(2, &["too few"]);
+    place.run("bench fpr --dist file:nowhere").fails(3, &["nowhere"]);
     place.run("bench probe --guard none").fails(2, &["blocked-bloom, grf"]);
     assert!(!place.path("x").exists(), "a wrong argument made a store");
 }

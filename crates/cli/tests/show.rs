@@ -105,3 +105,44 @@ fn bench_probe_measures_filters_alone() {
     assert!(json[1]["probe_ns"]["empty_range"].is_number());
     assert!(place.run(probe).with_status(0).contains("false negatives"));
 }
+
+#[test]
+fn bench_fpr_prints_a_table_for_each_distribution() {
+    let place = Workplace::new();
+    let fpr = "bench fpr --keys 3000 --queries 500 --dist uniform,ids --bits-per-key 12 --range-width 1,32";
+    let text = place.run(fpr).with_status(0);
+    let headings: Vec<&str> = text.lines().filter(|line| line.contains("3,000 keys")).collect();
+    assert!(
+        matches!(headings[..], [first, second] if first.starts_with("uniform: ")
+        && second.starts_with("ids: ") && second.contains("false negatives: 0 of")),
+        "{text}"
+    );
+    let rows: Vec<&str> = text.lines().filter(|line| line.contains("auto")).collect();
+    assert_eq!(rows.len(), 4, "{text}");
+    assert!(rows[0].matches(" ± ").count() == 2 && rows[3].matches(" ± ").count() == 1, "{text}");
+    let json = place.run(&format!("{fpr} --json")).json(0);
+    assert_eq!(json.as_array().map(Vec::len), Some(2));
+    for (filter, fill) in [(&json[0]["filters"][0], 9), (&json[0]["filters"][1], 1)] {
+        assert_eq!((&filter["fill"], &filter["false_negatives"]), (&fill.into(), &0.into()));
+        let rate = &filter["rates"][1];
+        assert_eq!((&rate["range_width"], &rate["queries"]), (&32.into(), &500.into()));
+        let ends = rate["interval_95"].as_array().expect("an interval");
+        let share = rate["false_positive_rate"].as_f64();
+        assert!(ends[0].as_f64() <= share && share < ends[1].as_f64(), "{rate}");
+    }
+    assert!(json[1]["filters"][0]["rates"][1]["false_positive_rate"].is_null());
+    assert_eq!(place.run(&format!("{fpr} --json")).json(0), json, "one seed, one history");
+}
+
+#[test]
+fn bench_fpr_takes_keys_of_a_file() {
+    let place = Workplace::new();
+    let numbers: Vec<u8> = (0..4000u64).flat_map(|key| (key * key).to_le_bytes()).collect();
+    place.file("squares", numbers);
+    let fpr = "bench fpr --dist file:squares --file-format u64le --fill 1 --fingerprints gap,cell";
+    let json = place.run(&format!("{fpr} --queries 300 --bits-per-key 14 --json")).json(0);
+    assert_eq!((&json["dist"], &json["keys"]), (&"file:squares".into(), &3500.into()));
+    let kinds = json["filters"].as_array().expect("filters").iter();
+    let kinds: Vec<_> = kinds.map(|filter| &filter["fingerprints"]).collect();
+    assert_eq!(kinds, ["gap", "cell"]);
+}

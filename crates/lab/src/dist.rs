@@ -4,6 +4,7 @@
 //! normal                  ...:::|||:::...               mean 100, deviation 20, scaled to 2^50
 //! lognormal    |||::......                              logarithm: mean 0, deviation 2, scaled to 2^50
 //! clustered    |  :|:    .|.   :        |:   .|         1000 clusters of very different density
+//! ids          ||||||||.||||||.|||                       0, 1, 2, ... without one in eleven
 //! ```
 //! Invariant: the clusters are the same for every seed; a seed changes the draws alone.
 
@@ -25,17 +26,20 @@ pub enum Dist {
     Lognormal,
     /// A thousand clusters; their widths span six orders of magnitude.
     Clustered,
+    /// Numbers from 0 on; one in eleven, at random, is not stored.
+    Ids,
     /// The keys that ship with Trommel: vertices of borders and coasts.
     NaturalEarth,
     /// The keys of a file; every eighth is held out.
     File(PathBuf),
 }
 
-const NAMED: [(&str, Dist); 5] = [
+const NAMED: [(&str, Dist); 6] = [
     ("uniform", Dist::Uniform),
     ("normal", Dist::Normal),
     ("lognormal", Dist::Lognormal),
     ("clustered", Dist::Clustered),
+    ("ids", Dist::Ids),
     ("natural-earth", Dist::NaturalEarth),
 ];
 
@@ -132,7 +136,7 @@ impl Sampler {
             Dist::Normal => Some(Sampler::Normal),
             Dist::Lognormal => Some(Sampler::Lognormal),
             Dist::Clustered => Some(Sampler::Clustered(Clusters::new())),
-            Dist::NaturalEarth | Dist::File(_) => None,
+            Dist::Ids | Dist::NaturalEarth | Dist::File(_) => None,
         }
     }
 
@@ -202,7 +206,7 @@ mod tests {
 
     #[test]
     fn names_are_read_back_and_unknown_ones_list_the_known() {
-        for name in ["uniform", "normal", "lognormal", "clustered", "natural-earth", "file:a/b"] {
+        for name in NAMED.map(|(name, _)| name).into_iter().chain(["file:a/b"]) {
             assert_eq!(name.parse::<Dist>().expect("known").to_string(), name);
         }
         for unknown in ["zipf", "file:", ""] {

@@ -2,6 +2,7 @@
 //! ```text
 //! a rule (uniform, ...)   draws -> stored            more draws     -> misses
 //! a set (file, shipped)   7 of 8 -> stored           held out, 1 of 8 -> misses
+//! ids                     10 of 11 -> stored         held out, 1 of 11 -> misses
 //! ```
 //! Invariant: held-out keys are never stored.
 
@@ -31,6 +32,8 @@ enum Source {
 const COUNT_DEFAULT: usize = 1_000_000;
 /// Every so many keys of a set one is held out.
 const HELD_OUT_EVERY: usize = 8;
+/// Of so many dense ids that are stored, there is one more that is not.
+const IDS_PER_MISSING: usize = 10;
 /// Draws per key before a rule counts as exhausted.
 const DRAWS_PER_KEY: usize = 100;
 
@@ -46,6 +49,9 @@ impl KeySet {
             let stored = drawn(&sampler, count.unwrap_or(COUNT_DEFAULT), &mut rng)?;
             return Ok(KeySet { stored, source: Source::Rule(sampler) });
         }
+        if *dist == Dist::Ids {
+            return dense_ids(count.unwrap_or(COUNT_DEFAULT), &mut rng);
+        }
         let whole = match dist {
             Dist::File(path) => read_file(path, format)?,
             _ => natural_earth(),
@@ -60,7 +66,7 @@ impl KeySet {
                 let problem = format!("{dist}: {count} keys asked for, it has {}", kept.len());
                 return Err(LabError::Plan(problem));
             }
-            Some(count) => chosen(&kept, count, &mut rng),
+            Some(count) => split_at_random(&kept, count, &mut rng).1,
             None => kept,
         };
         Ok(KeySet { stored, source: Source::HeldOut(held_out) })
@@ -82,15 +88,9 @@ impl KeySet {
 
 /// `count` distinct draws.
 fn drawn(sampler: &Sampler, count: usize, rng: &mut Rng) -> Result<SortedKeys> {
-    let mut numbers: Vec<u64> = Vec::new();
+    let mut numbers = room_for(count)?;
     let mut known: HashSet<u64> = HashSet::new();
-    // Keys are counted in 32 bits; of those that could be counted, memory may hold fewer.
-    let reserved = count <= u32::MAX as usize
-        && numbers.try_reserve_exact(count).is_ok()
-        && known.try_reserve(count).is_ok();
-    if !reserved {
-        return Err(LabError::Plan(format!("{count} keys are more than memory holds")));
-    }
+    known.try_reserve(count).map_err(|_| too_many(count))?;
     numbers.extend((0..count).map(|_| sampler.draw(rng)));
     numbers.retain(|number| known.insert(*number));
     let mut draws = 0;
@@ -107,17 +107,39 @@ fn drawn(sampler: &Sampler, count: usize, rng: &mut Rng) -> Result<SortedKeys> {
     Ok(SortedKeys::from_integers(numbers))
 }
 
-/// A random choice of `count` keys. Requires: there are as many.
-fn chosen(keys: &SortedKeys, count: usize, rng: &mut Rng) -> SortedKeys {
+/// An empty list with memory for `count` numbers.
+fn room_for(count: usize) -> Result<Vec<u64>> {
+    let mut numbers = Vec::new();
+    // Keys are counted in 32 bits; of those that could be counted, memory may hold fewer.
+    let reserved = count <= u32::MAX as usize && numbers.try_reserve_exact(count).is_ok();
+    reserved.then_some(numbers).ok_or_else(|| too_many(count))
+}
+
+fn too_many(count: usize) -> LabError {
+    LabError::Plan(format!("{count} keys are more than memory holds"))
+}
+
+/// The numbers from 0 on without some at random, which are held out; `count` are stored.
+fn dense_ids(count: usize, rng: &mut Rng) -> Result<KeySet> {
+    let missing = (count / IDS_PER_MISSING).max(1);
+    let ids = count.saturating_add(missing);
+    let mut numbers = room_for(ids)?;
+    numbers.extend(0..ids as u64);
+    let whole = SortedKeys::from_integers(numbers);
+    let (stored, held_out) = split_at_random(&whole, missing, rng);
+    Ok(KeySet { stored, source: Source::HeldOut(held_out) })
+}
+
+/// A random choice of `count` keys, behind the others. Requires: there are as many.
+fn split_at_random(keys: &SortedKeys, count: usize, rng: &mut Rng) -> (SortedKeys, SortedKeys) {
     let mut left = keys.len();
     let mut wanted = count;
-    let (_, chosen) = keys.split(|_| {
+    keys.split(|_| {
         let take = rng.place(left) < wanted;
         left -= 1;
         wanted -= usize::from(take);
         take
-    });
-    chosen
+    })
 }
 
 fn read_file(path: &Path, format: FileFormat) -> Result<SortedKeys> {
@@ -193,6 +215,19 @@ mod tests {
             KeySet::new(&Dist::NaturalEarth, FileFormat::Lines, Some(1000), 1).expect("keys");
         assert_eq!(fewer.stored().len(), 1000);
         assert!(KeySet::new(&Dist::NaturalEarth, FileFormat::Lines, Some(500_000), 1).is_err());
+    }
+
+    #[test]
+    fn dense_ids_lack_one_in_eleven() {
+        let keys = KeySet::new(&Dist::Ids, FileFormat::Lines, Some(1000), 1).expect("keys");
+        let stored = keys.stored();
+        let missing: Vec<[u8; 8]> =
+            (0..1100u64).map(u64::to_be_bytes).filter(|id| !stored.holds(id)).collect();
+        assert_eq!((stored.len(), missing.len()), (1000, 100));
+        let mut rng = Rng::new(5);
+        let drawn: HashSet<Vec<u8>> = (0..5000).map(|_| keys.draw(&mut rng)).collect();
+        assert!(drawn.len() == 100 && missing.iter().all(|id| drawn.contains(&id[..])));
+        assert!(KeySet::new(&Dist::Ids, FileFormat::Lines, Some(usize::MAX), 1).is_err());
     }
 
     #[test]

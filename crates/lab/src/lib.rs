@@ -6,6 +6,7 @@
 
 mod dist;
 mod error;
+mod fpr;
 mod keys;
 mod keyset;
 mod natural_earth;
@@ -18,9 +19,11 @@ mod rng;
 mod rounds;
 mod tree;
 mod unsynced;
+mod wilson;
 
 pub use dist::{Dist, FileFormat};
 pub use error::{LabError, Result};
+pub use fpr::{FprPlan, bench_fpr, fingerprints_name, fingerprints_named};
 pub use keys::{KeyList, SortedKeys, key_after, key_before};
 pub use keyset::KeySet;
 pub use natural_earth::{morton, natural_earth};
@@ -28,6 +31,8 @@ pub use probe::{ProbePlan, bench_probe};
 pub use progress::{Progress, Silent};
 pub use queries::{Kind, Queries};
 pub use read::{Measured, ReadPlan, bench_read};
+pub use report::{FprFilter, FprRate, FprReport};
 pub use report::{KindReport, LevelRuns, LoadReport, ProbeNs, ProbeRates, ProbeReport, ReadReport};
 pub use rng::Rng;
 pub use tree::TreePlan;
+pub use trommel_filters::Fingerprints;

@@ -39,6 +39,10 @@ pub enum Kind {
 const NEXT_COUNT: usize = 50;
 /// Draws per question before a range width counts as too wide.
 const DRAWS_PER_QUERY: usize = 1000;
+/// Draws without any miss before looking for some ends.
+const DRAWS_IN_VAIN_MAX: usize = 100_000;
+/// Draws per question, on average, before looking for more ends.
+const DRAWS_PER_QUERY_MEAN: usize = 50;
 
 impl Kind {
     /// Every kind there is.
@@ -96,6 +100,28 @@ impl Queries {
             queries.add(keys, width.max(1) - 1, rng)?;
         }
         Ok(queries)
+    }
+
+    /// At most `count` misses of a width (of width 1: points), drawn as the keys are: fewer, or none, where a
+    /// bounded number of draws finds no more.
+    pub(crate) fn draw_misses(keys: &KeySet, count: usize, width: u64, rng: &mut Rng) -> Self {
+        let reach = width.max(1) - 1;
+        let kind = if reach == 0 { Kind::PointMiss } else { Kind::EmptyRange };
+        let mut queries = Queries { kind, lowers: KeyList::new(), uppers: KeyList::new() };
+        for drawn in 0..count.saturating_mul(DRAWS_PER_QUERY_MEAN) {
+            if queries.len() == count || (queries.is_empty() && drawn == DRAWS_IN_VAIN_MAX) {
+                break;
+            }
+            let lower = keys.draw(rng);
+            let upper = key_after(&lower, reach);
+            if keys.stored().first_in(&lower, &upper).is_none() {
+                queries.lowers.push(&lower);
+                if kind == Kind::EmptyRange {
+                    queries.uppers.push(&upper);
+                }
+            }
+        }
+        queries
     }
 
     fn add(&mut self, keys: &KeySet, reach: u64, rng: &mut Rng) -> Result<()> {
@@ -264,6 +290,18 @@ mod tests {
         for kind in [Kind::PointHit, Kind::RangeHit] {
             assert!(answers(&drawn(kind)).iter().all(|found| *found), "{}", kind.name());
         }
+    }
+
+    #[test]
+    fn misses_of_dense_ids_are_points_alone() {
+        let keys = KeySet::new(&Dist::Ids, FileFormat::Lines, Some(20_000), 1).expect("keys");
+        let misses = |width| Queries::draw_misses(&keys, 500, width, &mut Rng::new(2));
+        let (points, ranges) = (misses(1), misses(32));
+        assert_eq!((points.len(), points.kind()), (500, Kind::PointMiss));
+        let stored = keys.stored();
+        assert!((0..500).all(|place| !stored.holds(points.lower(place))));
+        // At most the end of the ids has room for such a range.
+        assert!(ranges.len() < 50, "{} ranges", ranges.len());
     }
 
     #[test]

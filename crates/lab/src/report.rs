@@ -162,3 +162,64 @@ pub struct ProbeRates {
     /// A range without a key.
     pub empty_range: Option<f64>,
 }
+
+/// What `bench fpr` measured for one distribution.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FprReport {
+    /// Where the keys come from.
+    pub dist: String,
+    /// The seed of keys, flushes and questions.
+    pub seed: u64,
+    /// How many keys there are.
+    pub keys: u64,
+    /// T of the tree that the filters would guard.
+    pub size_ratio: u64,
+    /// The filters: by fingerprints, then bits, then filling.
+    pub filters: Vec<FprFilter>,
+}
+
+/// One filter of `bench fpr`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FprFilter {
+    /// How keys become fingerprints.
+    pub fingerprints: &'static str,
+    /// Bits per key that were asked for.
+    pub bits_per_key: f64,
+    /// Z: how full the last level is.
+    pub fill: u64,
+    /// Keys of the last level.
+    pub base_keys: u64,
+    /// Keys above it.
+    pub overlay_keys: u64,
+    /// Bits per key that the filter takes, everything included.
+    pub guard_bits_per_key: f64,
+    /// Of that the base: bits per key of the last level.
+    pub base_bits_per_key: f64,
+    /// Of that the overlay: bits per key above the last level.
+    pub overlay_bits_per_key: f64,
+    /// Stored keys, and ranges around them, that were asked for.
+    pub hits: u64,
+    /// Of those, how many answers leave out the run that has the key. Must be 0.
+    pub false_negatives: u64,
+    /// The rates, a width each.
+    pub rates: Vec<FprRate>,
+}
+
+/// How often a filter says "maybe" to questions of one width that no key answers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FprRate {
+    /// How many neighbouring keys a range takes in; 1: points.
+    pub range_width: u64,
+    /// Questions; 0 if the keys leave (nearly) no room for such a range.
+    pub queries: u64,
+    /// How many of them differ.
+    pub queries_distinct: u64,
+    /// Questions for which the filter says "maybe".
+    pub false_positives: u64,
+    /// Their share. None: there was no question.
+    pub false_positive_rate: Option<f64>,
+    /// Wilson's 95 % interval of the share.
+    pub interval_95: Option<[f64; 2]>,
+    /// Runs searched needlessly per question; can exceed the share.
+    pub needless_runs_per_op: Option<f64>,
+}

@@ -150,7 +150,8 @@ fn open(folder: &Path, plan: &TreePlan, options: Options) -> trommel::Result<Db>
     Db::open_with(folder, options, environment)
 }
 
-fn random_order(count: usize, seed: u64) -> Vec<u32> {
+/// The places of `count` things, in random order.
+pub(crate) fn random_order(count: usize, seed: u64) -> Vec<u32> {
     let mut order: Vec<u32> = (0..count as u32).collect();
     Rng::new(scramble(seed)).shuffle(&mut order);
     order

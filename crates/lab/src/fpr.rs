@@ -1,0 +1,442 @@
+//! `bench fpr`: how often a global range filter says "maybe" where nothing is.
+//! ```text
+//! T = 10, L = 3      level 2           level 1                  level 0
+//! runs               one               nine of ten flushes      nine of one flush
+//! flushes            0 .. B            B .. B + 90              B + 90 .. B + 99      B = 100 Z
+//! filter             base              overlay ------------------------------->
+//! ```
+//! Invariant: the filters of one distribution are asked the same questions about the same keys, and a seed gives the
+//! same counts again.
+
+use std::collections::HashSet;
+
+use trommel_filters::{
+    Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query, Shape, Span,
+};
+
+use crate::dist::{Dist, FileFormat};
+use crate::error::{LabError, Result};
+use crate::keys::{SortedKeys, key_after, key_before};
+use crate::keyset::KeySet;
+use crate::progress::Progress;
+use crate::queries::Queries;
+use crate::report::{FprFilter, FprRate, FprReport};
+use crate::rng::{Rng, scramble};
+use crate::tree::random_order;
+use crate::wilson;
+
+/// What to measure: each kind of fingerprints with each number of bits and each filling, for each width.
+#[derive(Clone, Debug)]
+pub struct FprPlan {
+    /// Where the keys come from.
+    pub dist: Dist,
+    /// How a file of keys is written.
+    pub file_format: FileFormat,
+    /// How many keys; None: 5,000,000, or all of a set.
+    pub keys: Option<usize>,
+    /// How keys become fingerprints.
+    pub fingerprints: Vec<Fingerprints>,
+    /// Memory of the filters, in bits per key.
+    pub bits_per_key: Vec<f64>,
+    /// Z: how full the last level is, 1 to 9.
+    pub fills: Vec<u32>,
+    /// How many neighbouring keys a range takes in; 1: points.
+    pub range_widths: Vec<u64>,
+    /// Questions for each width.
+    pub queries: usize,
+    /// The seed of keys, flushes and questions.
+    pub seed: u64,
+}
+
+const KEYS_DEFAULT: usize = 5_000_000;
+const SIZE_RATIO: u32 = 10;
+/// Runs of each inner level just before the merge into the last one.
+const INNER_RUNS: u64 = SIZE_RATIO as u64 - 1;
+/// Flushes in a run of level 1.
+const RUN_FLUSHES: u64 = SIZE_RATIO as u64;
+/// Flushes of one inner level's worth in the last level.
+const FILL_FLUSHES: u64 = RUN_FLUSHES * SIZE_RATIO as u64;
+/// Flushes that are in the inner levels.
+const OVERLAY_FLUSHES: u64 = INNER_RUNS * (RUN_FLUSHES + 1);
+/// Stored keys that are looked for in each filter.
+const HITS: usize = 50_000;
+/// A rate is told from at least so many distinct questions, or half of those asked for if that is fewer.
+const DISTINCT_MIN: usize = 100;
+
+/// The name of a kind of fingerprints.
+pub fn fingerprints_name(kind: Fingerprints) -> &'static str {
+    match kind {
+        Fingerprints::Auto => "auto",
+        Fingerprints::Spline => "spline",
+        Fingerprints::Gap => "gap",
+        Fingerprints::Cell => "cell",
+    }
+}
+
+/// The kind of fingerprints of that name; an error that lists the known ones.
+pub fn fingerprints_named(name: &str) -> Result<Fingerprints> {
+    let found = Fingerprints::ALL.into_iter().find(|kind| fingerprints_name(*kind) == name);
+    found.ok_or_else(|| {
+        let known = Fingerprints::ALL.map(fingerprints_name).join(", ");
+        LabError::Plan(format!("there are no fingerprints '{name}'; there are: {known}"))
+    })
+}
+
+/// Measures every filter of the plan.
+pub fn bench_fpr(plan: &FprPlan, progress: &mut dyn Progress) -> Result<FprReport> {
+    check(plan)?;
+    let filters = plan.fingerprints.len() * plan.bits_per_key.len() * plan.fills.len();
+    progress.stage(&format!("false positives, {}", plan.dist), 2 + filters as u64);
+    let is_set = matches!(plan.dist, Dist::File(_) | Dist::NaturalEarth);
+    let count = plan.keys.or((!is_set).then_some(KEYS_DEFAULT));
+    let keys = KeySet::new(&plan.dist, plan.file_format, count, plan.seed)?;
+    check_flushes(plan, keys.stored().len())?;
+    progress.advance(1);
+    let misses = plan.range_widths.iter().map(|width| Misses::draw(&keys, *width, plan));
+    let misses: Vec<Misses> = misses.collect();
+    let trees = plan.fills.iter().map(|fill| Tree::deal(keys.stored().len(), *fill, plan.seed));
+    let trees: Vec<Tree> = trees.collect();
+    progress.advance(1);
+    let mut report = FprReport {
+        dist: plan.dist.to_string(),
+        seed: plan.seed,
+        keys: keys.stored().len() as u64,
+        size_ratio: u64::from(SIZE_RATIO),
+        filters: Vec::with_capacity(filters),
+    };
+    for fingerprints in &plan.fingerprints {
+        for bits_per_key in &plan.bits_per_key {
+            for tree in &trees {
+                let options = GrfOptions {
+                    bits_per_key: *bits_per_key,
+                    size_ratio: SIZE_RATIO,
+                    fingerprints: *fingerprints,
+                };
+                let filter = Filter { stored: keys.stored(), tree, options };
+                report.filters.push(filter.measure(&misses, plan.seed));
+                progress.advance(1);
+            }
+        }
+    }
+    Ok(report)
+}
+
+fn check(plan: &FprPlan) -> Result<()> {
+    let wrong = |problem: String| Err(LabError::Plan(problem));
+    if plan.queries == 0 {
+        return wrong("--queries 0: a question is the least to measure".into());
+    }
+    if let Some(bits) = plan.bits_per_key.iter().find(|bits| !(1.0..=64.0).contains(*bits)) {
+        return wrong(format!("--bits-per-key {bits}: must be 1 to 64"));
+    }
+    if let Some(fill) = plan.fills.iter().find(|fill| !(1..SIZE_RATIO).contains(*fill)) {
+        return wrong(format!("--fill {fill}: must be 1 to {}", SIZE_RATIO - 1));
+    }
+    if plan.range_widths.contains(&0) {
+        return wrong("--range-width 0: must be 1 (points) or more".into());
+    }
+    let lists = [plan.fingerprints.len(), plan.fills.len(), plan.range_widths.len()];
+    if plan.bits_per_key.is_empty() || lists.contains(&0) {
+        return wrong("fingerprints, bits, a filling and a width: at least one of each".into());
+    }
+    Ok(())
+}
+
+/// An error if a flush would have no key.
+fn check_flushes(plan: &FprPlan, keys: usize) -> Result<()> {
+    let flushes = plan.fills.iter().map(|fill| flush_count(*fill)).max().unwrap_or(0);
+    if flushes > keys as u64 {
+        return Err(LabError::Plan(format!("{keys} keys are too few for {flushes} flushes")));
+    }
+    Ok(())
+}
+
+fn flush_count(fill: u32) -> u64 {
+    u64::from(fill) * FILL_FLUSHES + OVERLAY_FLUSHES
+}
+
+/// Questions of one width without an answer.
+struct Misses {
+    range_width: u64,
+    queries: Queries,
+    distinct: usize,
+}
+
+impl Misses {
+    /// No question is kept if there are too few to tell a rate from.
+    fn draw(keys: &KeySet, range_width: u64, plan: &FprPlan) -> Misses {
+        // A generator for each width, so that its questions do not depend on the others.
+        let mut rng = Rng::new(scramble(plan.seed ^ 1) ^ scramble(range_width));
+        let queries = Queries::draw_misses(keys, plan.queries, range_width, &mut rng);
+        let lowers: HashSet<&[u8]> = (0..queries.len()).map(|place| queries.lower(place)).collect();
+        let distinct = lowers.len();
+        if distinct < DISTINCT_MIN.min(plan.queries.div_ceil(2)) {
+            let queries = Queries::draw_misses(keys, 0, range_width, &mut rng);
+            return Misses { range_width, queries, distinct: 0 };
+        }
+        Misses { range_width, queries, distinct }
+    }
+}
+
+/// Which flush each key came with, and the runs that the flushes have become.
+struct Tree {
+    fill: u32,
+    base_end: u64,
+    /// By the place of the key.
+    flush_of: Vec<u16>,
+    /// The places of the keys of each flush from `base_end` on, ascending.
+    newer: Vec<Vec<u32>>,
+    shape: Shape,
+}
+
+impl Tree {
+    /// Deals the keys out to equal flushes, at random.
+    fn deal(key_count: usize, fill: u32, seed: u64) -> Tree {
+        let flushes = flush_count(fill);
+        let base_end = flushes - OVERLAY_FLUSHES;
+        let mut flush_of = vec![0u16; key_count];
+        for (turn, place) in random_order(key_count, seed ^ 2).into_iter().enumerate() {
+            flush_of[place as usize] = (turn as u64 * flushes / key_count as u64) as u16;
+        }
+        let mut newer = vec![Vec::new(); OVERLAY_FLUSHES as usize];
+        for (place, flush) in (0..).zip(&flush_of) {
+            if let Some(number) = u64::from(*flush).checked_sub(base_end) {
+                newer[number as usize].push(place);
+            }
+        }
+        Tree { fill, base_end, flush_of, newer, shape: shape(base_end) }
+    }
+
+    fn flush_of(&self, place: usize) -> FlushNumber {
+        FlushNumber(u64::from(self.flush_of[place]))
+    }
+}
+
+/// The runs just before a merge into the last level, each level's newest first.
+fn shape(base_end: u64) -> Shape {
+    let run = |from: u64, flushes: u64| {
+        let span = Span::new(FlushNumber(from), FlushNumber(from + flushes));
+        span.expect("a run has flushes")
+    };
+    let level_0_from = base_end + INNER_RUNS * RUN_FLUSHES;
+    let level_0 = (0..INNER_RUNS).rev().map(|place| run(level_0_from + place, 1));
+    let level_1 =
+        (0..INNER_RUNS).rev().map(|place| run(base_end + place * RUN_FLUSHES, RUN_FLUSHES));
+    Shape { levels: vec![level_0.collect(), level_1.collect(), vec![run(0, base_end)]] }
+}
+
+/// A filter to build and to ask.
+struct Filter<'a> {
+    stored: &'a SortedKeys,
+    tree: &'a Tree,
+    options: GrfOptions,
+}
+
+impl Filter<'_> {
+    fn measure(&self, misses: &[Misses], seed: u64) -> FprFilter {
+        let part = self.build();
+        let rates = misses.iter().map(|misses| self.rate(&part, misses)).collect();
+        let widths: Vec<u64> = misses.iter().map(|misses| misses.range_width).collect();
+        let (hits, false_negatives) = self.lost(&part, &widths, seed);
+        let (size, newer) = (part.size(), self.tree.newer.iter().map(Vec::len).sum::<usize>());
+        let base = self.stored.len() - newer;
+        let bits = |bytes: u64, keys: usize| bytes as f64 * 8.0 / keys as f64;
+        FprFilter {
+            fingerprints: fingerprints_name(self.options.fingerprints),
+            bits_per_key: self.options.bits_per_key,
+            fill: u64::from(self.tree.fill),
+            base_keys: base as u64,
+            overlay_keys: newer as u64,
+            guard_bits_per_key: bits(size.base_bytes + size.overlay_bytes, self.stored.len()),
+            base_bits_per_key: bits(size.base_bytes, base),
+            overlay_bits_per_key: bits(size.overlay_bytes, newer),
+            hits,
+            false_negatives,
+            rates,
+        }
+    }
+
+    fn build(&self) -> Part {
+        let Tree { base_end, flush_of, newer, .. } = self.tree;
+        let mut builder = PartBuilder::new(&self.options);
+        let in_base = |flush: u16| u64::from(flush) < *base_end;
+        let keys = self.stored.iter().zip(flush_of).filter(|(_, flush)| in_base(**flush));
+        keys.for_each(|(key, _)| builder.push(key));
+        let mut part = builder.finish(FlushNumber(*base_end));
+        for (flush, places) in (*base_end..).zip(newer) {
+            let mut inserter = part.inserter(FlushNumber(flush));
+            places.iter().for_each(|place| inserter.push(self.stored.get(*place as usize)));
+            part = inserter.finish();
+        }
+        part
+    }
+
+    fn rate(&self, part: &Part, misses: &Misses) -> FprRate {
+        let mut codes = Codes::new();
+        let (mut positives, mut needless) = (0, 0);
+        let count = misses.queries.len();
+        for place in 0..count {
+            codes.clear();
+            part.candidates(&misses.queries.query(place, self.stored), &mut codes);
+            positives += u64::from(!codes.is_empty());
+            needless += self.tree.shape.resolve(&codes).count();
+        }
+        let share = |number: f64| (count > 0).then(|| number / count as f64);
+        FprRate {
+            range_width: misses.range_width,
+            queries: count as u64,
+            queries_distinct: misses.distinct as u64,
+            false_positives: positives,
+            false_positive_rate: share(positives as f64),
+            interval_95: wilson::interval(positives, count as u64),
+            needless_runs_per_op: share(needless as f64),
+        }
+    }
+
+    /// Asks for stored keys as points, and for ranges of each width around them. Gives the number of questions, and
+    /// how many answers leave out the run that has the key.
+    fn lost(&self, part: &Part, widths: &[u64], seed: u64) -> (u64, u64) {
+        let mut rng = Rng::new(scramble(seed ^ 3));
+        let mut codes = Codes::new();
+        let (mut asked, mut lost) = (0, 0);
+        for _ in 0..HITS {
+            let place = rng.place(self.stored.len());
+            let (key, own) = (self.stored.get(place), Span::of_flush(self.tree.flush_of(place)));
+            let mut ask = |query: &Query<'_>| {
+                codes.clear();
+                part.candidates(query, &mut codes);
+                asked += 1;
+                lost += u64::from(!codes.may_meet(own));
+            };
+            ask(&Query::Point(key));
+            for width in widths {
+                let before = rng.below(*width);
+                let (low, high) = (key_before(key, before), key_after(key, width - 1 - before));
+                let range = KeyRange::new(&low, Some(&high)).expect("the key lies between them");
+                ask(&Query::Range(range));
+            }
+        }
+        (asked, lost)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::progress::Silent;
+
+    fn plan(dist: Dist) -> FprPlan {
+        FprPlan {
+            dist,
+            file_format: FileFormat::Lines,
+            keys: Some(20_000),
+            fingerprints: vec![Fingerprints::Auto],
+            bits_per_key: vec![10.0, 14.0],
+            fills: vec![9, 1],
+            range_widths: vec![1, 32],
+            queries: 4000,
+            seed: 1,
+        }
+    }
+
+    fn measured(plan: &FprPlan) -> FprReport {
+        bench_fpr(plan, &mut Silent).expect("measured")
+    }
+
+    #[test]
+    fn every_filter_is_measured_and_loses_nothing() {
+        let fingerprints = Fingerprints::ALL.to_vec();
+        let report = measured(&FprPlan { fingerprints, ..plan(Dist::Uniform) });
+        let named = |filter: &FprFilter| (filter.fingerprints, filter.bits_per_key, filter.fill);
+        let order: Vec<_> = report.filters.iter().map(named).collect();
+        assert_eq!(order.len(), 16);
+        assert_eq!(order[..3], [("auto", 10.0, 9), ("auto", 10.0, 1), ("auto", 14.0, 9)]);
+        assert_eq!(order[15], ("cell", 14.0, 1));
+        for filter in &report.filters {
+            assert_eq!((filter.hits, filter.false_negatives), (3 * HITS as u64, 0), "{filter:?}");
+            assert_eq!(filter.base_keys + filter.overlay_keys, 20_000);
+            let whole = filter.base_bits_per_key * filter.base_keys as f64
+                + filter.overlay_bits_per_key * filter.overlay_keys as f64;
+            assert!((whole / 20_000.0 - filter.guard_bits_per_key).abs() < 1e-6, "{filter:?}");
+            for rate in &filter.rates {
+                let (share, [low, high]) =
+                    (rate.false_positive_rate.expect("asked"), rate.interval_95.expect("asked"));
+                let most = if filter.bits_per_key > 12.0 { 0.06 } else { 0.4 };
+                assert!(low <= share && share < high && high < most, "{filter:?}");
+                assert!(rate.needless_runs_per_op >= Some(share) && rate.queries == 4000);
+            }
+        }
+        let rate = |place: usize| report.filters[place].rates[0].false_positive_rate;
+        assert!(rate(2) < rate(0), "more bits, fewer false positives: {report:?}");
+    }
+
+    #[test]
+    fn a_seed_gives_the_same_counts_again() {
+        let plan = plan(Dist::Clustered);
+        assert_eq!(measured(&plan), measured(&plan));
+        assert_ne!(measured(&plan).filters, measured(&FprPlan { seed: 2, ..plan.clone() }).filters);
+        let alone = measured(&FprPlan { range_widths: vec![32], ..plan.clone() });
+        let with_points = measured(&plan);
+        assert_eq!(alone.filters[0].rates[0], with_points.filters[0].rates[1]);
+    }
+
+    #[test]
+    fn dense_ids_have_misses_but_no_empty_ranges() {
+        let report = measured(&plan(Dist::Ids));
+        let rates = &report.filters[0].rates;
+        assert!(rates[0].queries == 4000 && rates[0].queries_distinct <= 2000);
+        let none = (rates[1].queries, rates[1].false_positive_rate, rates[1].interval_95);
+        assert_eq!(none, (0, None, None));
+        assert!(report.filters.iter().all(|filter| filter.false_negatives == 0));
+    }
+
+    #[test]
+    fn a_filter_that_lacks_keys_is_found_out() {
+        let keys = KeySet::new(&Dist::Uniform, FileFormat::Lines, Some(5000), 1).expect("keys");
+        let (tree, options) = (Tree::deal(5000, 9, 1), GrfOptions::default());
+        let filter = Filter { stored: keys.stored(), tree: &tree, options };
+        let widths = [1, 32];
+        let all = 3 * HITS as u64;
+        assert_eq!(filter.lost(&filter.build(), &widths, 1), (all, 0));
+        assert_eq!(filter.lost(&Part::empty(&options), &widths, 1), (all, all));
+        // The same keys, dealt to other flushes: they are there, but many in the wrong run.
+        let tree = Tree::deal(5000, 9, 2);
+        let other = Filter { tree: &tree, ..filter };
+        let (_, lost) = other.lost(&filter.build(), &widths, 1);
+        assert!(lost > all / 20, "{lost} of {all}");
+    }
+
+    #[test]
+    fn a_tree_has_the_runs_of_lazy_leveling() {
+        for (fill, keys, base_keys) in [(9, 99_900, 90_000), (1, 19_900, 10_000)] {
+            let tree = Tree::deal(keys, fill, 1);
+            assert_eq!(tree.shape.digits(), [9, 9, 1]);
+            assert!(tree.shape.runs().is_sorted_by(|newer, older| newer.lo() == older.hi()));
+            let ends = (tree.shape.levels[0][0].hi(), tree.shape.levels[2][0].lo());
+            assert_eq!(ends, (FlushNumber(flush_count(fill)), FlushNumber(0)));
+            assert!(tree.newer.iter().all(|places| places.len() == 100 && places.is_sorted()));
+            let in_base = |flush: &&u16| u64::from(**flush) < tree.base_end;
+            assert_eq!(tree.flush_of.iter().filter(in_base).count(), base_keys);
+        }
+    }
+
+    #[test]
+    fn plans_without_sense_are_errors() {
+        let plan = plan(Dist::Uniform);
+        for (plan, word) in [
+            (FprPlan { queries: 0, ..plan.clone() }, "--queries"),
+            (FprPlan { bits_per_key: vec![12.0, f64::NAN], ..plan.clone() }, "--bits-per-key"),
+            (FprPlan { bits_per_key: vec![], ..plan.clone() }, "at least"),
+            (FprPlan { fills: vec![10], ..plan.clone() }, "--fill 10"),
+            (FprPlan { range_widths: vec![0], ..plan.clone() }, "--range-width"),
+            (FprPlan { fingerprints: vec![], ..plan.clone() }, "at least"),
+            (FprPlan { keys: Some(998), ..plan.clone() }, "too few"),
+            (FprPlan { keys: Some(0), ..plan.clone() }, "0 keys"),
+        ] {
+            let message = bench_fpr(&plan, &mut Silent).expect_err(word).to_string();
+            assert!(message.contains(word), "{message}");
+        }
+        let message = fingerprints_named("snarf").expect_err("unknown").to_string();
+        assert!(message.contains("auto, spline, gap, cell"), "{message}");
+    }
+}

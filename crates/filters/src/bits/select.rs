@@ -11,12 +11,12 @@ const TOPS: u64 = ONES << 7;
 /// The place of the one bit with `rank` ones below it. Requires: there is one.
 #[inline(always)]
 pub(crate) fn select_one(word: u64, rank: u32) -> u32 {
-    let pairs = word - (word >> 1 & 0x5555_5555_5555_5555);
-    let nibbles = (pairs & 0x3333_3333_3333_3333) + (pairs >> 2 & 0x3333_3333_3333_3333);
+    let pairs = word - ((word >> 1) & 0x5555_5555_5555_5555);
+    let nibbles = (pairs & 0x3333_3333_3333_3333) + ((pairs >> 2) & 0x3333_3333_3333_3333);
     let bytes = (nibbles + (nibbles >> 4)) & 0x0f0f_0f0f_0f0f_0f0f;
     // Per byte, the ones up to its end; a top bit for each byte that ends at or before `rank` ones.
     let sums = bytes.wrapping_mul(ONES);
-    let passed = ((u64::from(rank) * ONES | TOPS) - (sums & !TOPS)) & TOPS;
+    let passed = (((u64::from(rank) * ONES) | TOPS) - (sums & !TOPS)) & TOPS;
     let byte = passed.count_ones() * 8;
     let mut left = rank - (sums << 8 >> byte) as u32 % 256;
     let mut rest = word >> byte & 0xff;

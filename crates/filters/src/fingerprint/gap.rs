@@ -401,7 +401,7 @@ mod tests {
                 let before = bounds[place - 1];
                 assert!(before == (low, high) && numbers[place - 1] == number || before.1 < low);
                 let apart = number - numbers[place - 1];
-                assert!(apart == 0 || high - low < (2 * apart >> spare).max(1), "{place}: wide");
+                assert!(apart == 0 || high - low < ((2 * apart) >> spare).max(1), "{place}: wide");
             }
             let fall = block.find(number, anchor, &mut Untraced);
             let before = numbers.partition_point(|&other| other < number);

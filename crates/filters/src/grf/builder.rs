@@ -154,7 +154,8 @@ impl PartBuilder {
         let blocks = plan.write(&mut self.writer, &mut self.arena);
         self.arena.resize(self.arena.len().next_multiple_of(GROUP_ALIGN), 0);
         self.directory.push(&separator, prefix_bits, offset);
-        self.pace.spent(self.cuts[blocks - 1], self.arena.len() - start);
+        let bytes = self.arena.len() - start;
+        self.pace.spent(self.cuts[blocks - 1], bytes, separator.len());
         self.bytes_peak = self.peak_bytes();
         self.drop_blocks(blocks);
     }
@@ -190,6 +191,8 @@ impl Pace {
     const HORIZON: f64 = 8192.0;
     /// Bytes of a group in the directory: separator, offset, two radix slots.
     const DIRECTORY_BYTES: usize = 8 + 4 + 2 * 4;
+    /// And the end of what a longer separator has beyond its word.
+    const REST_BYTES: usize = 4;
 
     fn new(budget: f64) -> Self {
         Pace { budget, credit: 0.0 }
@@ -202,8 +205,10 @@ impl Pace {
         self.budget * keys + paid_back - 8.0 * Self::DIRECTORY_BYTES as f64
     }
 
-    /// A group of `keys` keys took `bytes` bytes of the arena.
-    fn spent(&mut self, keys: usize, bytes: usize) {
-        self.credit += self.budget * keys as f64 - 8.0 * (bytes + Self::DIRECTORY_BYTES) as f64;
+    /// A group of `keys` keys took `bytes` bytes of the arena, and has a separator of `separator` bytes.
+    fn spent(&mut self, keys: usize, bytes: usize, separator: usize) {
+        let rest = if separator > 8 { separator - 8 + Self::REST_BYTES } else { 0 };
+        let bytes = bytes + Self::DIRECTORY_BYTES + rest;
+        self.credit += self.budget * keys as f64 - 8.0 * bytes as f64;
     }
 }

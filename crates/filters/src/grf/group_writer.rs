@@ -274,5 +274,5 @@ pub(super) fn hash_bit_string(key: &[u8]) -> u64 {
 /// The position of a hash in its block.
 #[inline(always)]
 pub(super) fn hash_position(hash: u64, layout: &Layout) -> u64 {
-    (u128::from(hash) * u128::from(layout.positions()) >> 64) as u64
+    ((u128::from(hash) * u128::from(layout.positions())) >> 64) as u64
 }

@@ -9,6 +9,7 @@
 
 mod base;
 mod between;
+mod bounds;
 mod builder;
 mod chunk;
 mod cursor;

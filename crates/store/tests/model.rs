@@ -277,8 +277,8 @@ fn run(ops: &[Op], size_ratio: u32) {
             for (place, world) in worlds.iter_mut().enumerate() {
                 world.options.guard = GuardKind::ALL[(place + shift) % GuardKind::ALL.len()];
                 world.options.size_ratio = 2 + (world.options.size_ratio + *shift as u32) % 4;
-                world.options.write_buffer_bytes = [1 << 10, 1 << 16, 1 << 12][*shift];
-                world.options.table_bytes = [4096, 1 << 20, 8192][*shift];
+                world.options.write_buffer_bytes = [1 << 10, 1 << 16, 1 << 12][*shift % 3];
+                world.options.table_bytes = [4096, 1 << 20, 8192][*shift % 3];
             }
         }
         let answers = worlds.each_mut().map(|world| world.apply(op));

@@ -19,7 +19,8 @@ pub use filter::{
     FilterKind, GlobalFilter, LineCounter, PointFilter, RangeFilter, Trace, Untraced,
 };
 pub use grf::{
-    Cursor, CursorBack, Fingerprints, GrfOptions, Inserter, Part, PartBuilder, PartSize,
+    CountBounds, Cursor, CursorBack, Fingerprints, GrfOptions, Inserter, Part, PartBuilder,
+    PartSize, RankBounds,
 };
 pub use hash::{HashUse, hash_key};
 pub use query::{KeyRange, Query};

@@ -8,6 +8,7 @@
 //! Invariant: the place is monotone in the key. Whatever is asked with places of the two ends of a range finds
 //! every key between them.
 
+use super::count::GroupStarts;
 use super::directory::{Among, Directory};
 use super::extent::{Extent, number};
 use super::fraction::{Limits, fraction};
@@ -28,6 +29,7 @@ pub(super) const EDGE_BITS: usize = 32;
 pub(crate) struct Base {
     pub(super) arena: Box<[u8]>,
     pub(super) directory: Directory,
+    pub(super) starts: GroupStarts,
     pub(super) end: FlushNumber,
     pub(super) entries: u64,
     pub(super) fraction_bits: usize,
@@ -182,6 +184,11 @@ impl Spot {
     #[inline(always)]
     pub(super) fn bucket_key(&self) -> (usize, usize) {
         (self.list, self.bucket)
+    }
+
+    /// The bucket's cells whose keys are all below the key, and those up to its own.
+    pub(super) fn ranks(&self) -> (usize, usize) {
+        (self.before, self.through)
     }
 
     /// Whether the base may hold the key. False: it does not.
@@ -409,7 +416,7 @@ impl Base {
     }
 
     /// The keys of a bucket.
-    fn key_count(&self, (list, bucket): (usize, usize)) -> usize {
+    pub(super) fn key_count(&self, (list, bucket): (usize, usize)) -> usize {
         if self.is_edge(list) {
             return 0;
         }

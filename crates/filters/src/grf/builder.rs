@@ -6,6 +6,7 @@
 //! Invariant: all keys of a group share its prefix; its separator is above the last key of the group before.
 
 use super::base::Base;
+use super::count::GroupStartsBuilder;
 use super::directory::DirectoryBuilder;
 use super::group::{BLOCKS_MAX, GROUP_ALIGN};
 use super::group_writer::{GroupPlan, GroupWriter};
@@ -32,11 +33,14 @@ pub struct PartBuilder {
     keys: KeyBuffer,
     /// Ends of the blocks that were cut from the buffered keys.
     cuts: Vec<usize>,
+    /// The places of buffered keys after which others came that only add zeros, and how many.
+    zeros: Vec<(usize, u64)>,
     first: Vec<u8>,
     entries: u64,
     arena: Vec<u8>,
     writer: GroupWriter,
     directory: DirectoryBuilder,
+    starts: GroupStartsBuilder,
     pace: Pace,
     bytes_peak: usize,
 }
@@ -48,11 +52,13 @@ impl PartBuilder {
             options: *options,
             keys: KeyBuffer::default(),
             cuts: Vec::with_capacity(BLOCKS_MAX),
+            zeros: Vec::new(),
             first: Vec::new(),
             entries: 0,
             arena: Vec::new(),
             writer: GroupWriter::default(),
             directory: DirectoryBuilder::default(),
+            starts: GroupStartsBuilder::default(),
             pace: Pace::new(options.base_bits_per_key()),
             bytes_peak: 0,
         }
@@ -65,6 +71,9 @@ impl PartBuilder {
             self.first.extend_from_slice(key);
         }
         self.entries += 1;
+        if !kept {
+            self.count_zeros();
+        }
         if kept && self.keys.len() - self.cut() > CELLS_MAX {
             self.cut_block();
             if self.cuts.len() == BLOCKS_MAX || self.keys.size_bytes() > BUFFER_BYTES_MAX {
@@ -89,6 +98,7 @@ impl PartBuilder {
         let base = Base {
             arena: self.arena.into_boxed_slice(),
             directory: self.directory.finish(&self.first, &last),
+            starts: self.starts.finish(),
             end: base_end,
             entries: self.entries,
             fraction_bits: self.options.fraction_bits(),
@@ -102,8 +112,19 @@ impl PartBuilder {
     }
 
     fn heap_bytes(&self) -> usize {
-        let buffers = self.first.capacity() + self.writer.heap_bytes();
-        self.arena.capacity() + self.keys.heap_bytes() + self.directory.heap_bytes() + buffers
+        let zeros = self.zeros.capacity() * size_of::<(usize, u64)>();
+        let buffers = self.first.capacity() + self.writer.heap_bytes() + zeros;
+        let directory = self.directory.heap_bytes() + self.starts.heap_bytes();
+        self.arena.capacity() + self.keys.heap_bytes() + directory + buffers
+    }
+
+    /// Counts a key that only adds zeros to the last one of the buffer.
+    fn count_zeros(&mut self) {
+        let place = self.keys.len() - 1;
+        match self.zeros.last_mut() {
+            Some((last, count)) if *last == place => *count += 1,
+            _ => self.zeros.push((place, 1)),
+        }
     }
 
     /// The end of the last block that was cut.
@@ -174,6 +195,10 @@ impl PartBuilder {
     fn drop_blocks(&mut self, blocks: usize) {
         let dropped = self.cuts[blocks - 1];
         self.keys.drop_front(dropped);
+        let with_zeros = self.zeros.partition_point(|&(place, _)| place < dropped);
+        let zeros: u64 = self.zeros.drain(..with_zeros).map(|(_, count)| count).sum();
+        self.zeros.iter_mut().for_each(|(place, _)| *place -= dropped);
+        self.starts.push(dropped as u64 + zeros);
         self.cuts.drain(..blocks);
         self.cuts.iter_mut().for_each(|cut| *cut -= dropped);
     }
@@ -189,8 +214,8 @@ struct Pace {
 impl Pace {
     /// Keys over which a debt is paid back.
     const HORIZON: f64 = 8192.0;
-    /// Bytes of a group in the directory: separator, offset, two radix slots.
-    const DIRECTORY_BYTES: usize = 8 + 4 + 2 * 4;
+    /// Bytes of a group in the directory: separator, offset, keys before it, two radix slots.
+    const DIRECTORY_BYTES: usize = 8 + 4 + 4 + 2 * 4;
     /// And the end of what a longer separator has beyond its word.
     const REST_BYTES: usize = 4;
 

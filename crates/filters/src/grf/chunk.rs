@@ -1,6 +1,6 @@
 //! A chunk of the overlay: the entries of some neighbouring lists, in one allocation that never changes.
 //! ```text
-//! origin u64 | code bits u8 | bytes of an end u8 | lists u8 | 0
+//! origin u64 | code bits u8 | bytes of an end u8 | lists u8 | 0 | keys that are one entry with another u32
 //! first entry of each list, and the number of entries: u32 each
 //! per list 16 buckets: where each ends, counted from its list's first entry: 1, 2 or 4 bytes each
 //! entries: (fraction, code) packed, sorted within their bucket, each once                      [padding]
@@ -30,7 +30,8 @@ const ORIGIN_AT: usize = 0;
 const CODE_BITS_AT: usize = 8;
 const END_BYTES_AT: usize = 9;
 const LISTS_AT: usize = 10;
-const FIRSTS_AT: usize = 12;
+const MERGED_AT: usize = 12;
+const FIRSTS_AT: usize = 16;
 
 /// Where an entry belongs within a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,6 +39,14 @@ pub(super) struct Place {
     pub(super) list: u8,
     pub(super) bucket: u8,
     pub(super) fraction: u64,
+}
+
+/// How many entries a chunk has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ChunkEntries {
+    pub(super) kept: u64,
+    /// Keys that are one entry with another key: their places and codes are equal.
+    pub(super) merged: u64,
 }
 
 /// A chunk to be read.
@@ -86,6 +95,10 @@ impl<'a> Chunk<'a> {
     #[inline(always)]
     pub(super) fn len(&self) -> usize {
         self.first_entry(self.lists)
+    }
+
+    pub(super) fn entries(&self) -> ChunkEntries {
+        ChunkEntries { kept: self.len() as u64, merged: self.number(MERGED_AT, 4) as u64 }
     }
 
     #[inline(always)]
@@ -293,7 +306,9 @@ impl Merger {
             copy_entries(old, &coding, done..old.len(), &mut out);
         }
         out.finish();
-        self.assemble(&coding, lists)
+        let before = old.map_or(ChunkEntries::default(), Chunk::entries);
+        let pushed = before.kept + before.merged + places.len() as u64;
+        self.assemble(&coding, lists, pushed)
     }
 
     /// Starts with the old ends of all buckets.
@@ -314,12 +329,13 @@ impl Merger {
         }
     }
 
-    /// Puts the tables before the entries.
-    fn assemble(&mut self, coding: &Coding, lists: usize) -> Arc<[u8]> {
+    /// Puts the tables before the entries, for which so many keys were pushed.
+    fn assemble(&mut self, coding: &Coding, lists: usize, pushed: u64) -> Arc<[u8]> {
         let out = &mut self.bytes;
         out.clear();
         out.extend_from_slice(&coding.origin.to_le_bytes());
         out.extend_from_slice(&[coding.code_bits as u8, 0, lists as u8, 0]);
+        out.extend_from_slice(&[0; FIRSTS_AT - MERGED_AT]);
         let (mut first, mut most) = (0u32, 0u32);
         for ends in self.ends.chunks_exact(BUCKETS) {
             out.extend_from_slice(&first.to_le_bytes());
@@ -327,6 +343,8 @@ impl Merger {
             (first, most) = (first + count, most.max(count));
         }
         out.extend_from_slice(&first.to_le_bytes());
+        let merged = u32::try_from(pushed - u64::from(first)).unwrap_or(u32::MAX);
+        out[MERGED_AT..FIRSTS_AT].copy_from_slice(&merged.to_le_bytes());
         let (ends, end_bytes) = (self.ends.iter(), end_bytes(most));
         out[END_BYTES_AT] = end_bytes;
         match end_bytes {

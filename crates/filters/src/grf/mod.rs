@@ -12,6 +12,7 @@ mod between;
 mod bounds;
 mod builder;
 mod chunk;
+mod count;
 mod cursor;
 mod directory;
 mod extent;
@@ -24,6 +25,7 @@ mod line;
 mod overlay;
 
 pub use builder::PartBuilder;
+pub use count::{CountBounds, RankBounds};
 pub use cursor::{Cursor, CursorBack};
 pub use inserter::Inserter;
 
@@ -195,7 +197,8 @@ impl Part {
     pub fn size(&self) -> PartSize {
         let base_parts = [ARC_BYTES + size_of::<Base>(), self.base.arena.len()];
         let directory = self.base.directory.allocations();
-        let base_bytes = base_parts.into_iter().chain(directory).map(allocated_bytes).sum();
+        let tables = directory.into_iter().chain(self.base.starts.allocations());
+        let base_bytes = base_parts.into_iter().chain(tables).map(allocated_bytes).sum();
         let mut overlay_bytes = 0;
         let overlay_entries =
             self.overlay.measure(&self.base, |bytes| overlay_bytes += allocated_bytes(bytes));

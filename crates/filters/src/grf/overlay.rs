@@ -8,9 +8,9 @@
 //! in a range lie between the places of its ends.
 
 use super::base::{Base, EDGE_BITS, Spot};
-use super::chunk::{CHUNK_LISTS, Chunk, Merger, Place};
+use super::chunk::{CHUNK_LISTS, Chunk, ChunkEntries, Merger, Place};
 use crate::bits::simd::{Work, fastest};
-use crate::filter::Trace;
+use crate::filter::{Trace, Untraced};
 use crate::shape::{Codes, FlushNumber, Span};
 use std::ops::Range;
 use std::sync::Arc;
@@ -80,6 +80,23 @@ impl Overlay {
         entries
     }
 
+    pub(super) fn chunk_count(&self) -> usize {
+        self.root.len()
+    }
+
+    /// The entries of a chunk.
+    pub(super) fn chunk_entries(&self, base: &Base, index: usize) -> ChunkEntries {
+        self.chunk(index, base).map_or(ChunkEntries::default(), |chunk| chunk.entries())
+    }
+
+    /// The chunk of a place, and which of its entries have that place.
+    pub(super) fn same_place(&self, base: &Base, spot: &Spot) -> (usize, Range<usize>) {
+        let (index, _) = chunk_of(spot.list, base.list_count());
+        let Some(chunk) = self.chunk(index, base) else { return (index, 0..0) };
+        let rank = |after| chunk.rank(spot.entries(), spot.fraction, after, &mut Untraced);
+        (index, rank(false)..rank(true))
+    }
+
     /// Adds the codes of all entries from the place of `low` to that of `high`; no `high`: to the end.
     pub(super) fn collect<T: Trace>(
         &self,
@@ -130,7 +147,7 @@ impl Overlay {
         let (index, list) = chunk_of(list, base.list_count());
         if let Some(chunk) = self.chunk(index, base) {
             let entries = chunk.bucket(list, bucket);
-            chunk.visit(entries, &mut crate::filter::Untraced, &mut visit);
+            chunk.visit(entries, &mut Untraced, &mut visit);
         }
     }
 }

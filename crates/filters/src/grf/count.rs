@@ -1,0 +1,250 @@
+//! Counts from ranks: how many entries a part has in a range, without looking at them.
+//! ```text
+//! base      starts[group] + keys of the blocks before + rank in the block      a key's cell: between two ranks
+//! overlay   entries of whole chunks        + rank of the place in its bucket   equal places: between two ranks
+//! count     rank at the upper end - rank at the lower end
+//! ```
+//! Invariant: the truth lies between `least` and `most`. The estimate takes half of what shares a place with an end of
+//! the range.
+
+use super::Part;
+use super::base::{Base, Spot};
+use super::overlay::Overlay;
+use crate::filter::Untraced;
+use crate::query::KeyRange;
+use std::ops::AddAssign;
+
+/// Between how many keys and how many lie below a key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RankBounds {
+    /// So many keys are surely below it.
+    pub least: u64,
+    /// All others are at or above it: no more keys than these are below it, or equal to it.
+    pub most: u64,
+}
+
+impl RankBounds {
+    fn exact(rank: u64) -> Self {
+        RankBounds { least: rank, most: rank }
+    }
+
+    /// The keys of which is not known on which side they are.
+    fn unsure(&self) -> u64 {
+        self.most - self.least
+    }
+}
+
+/// How many entries a range has: surely `least`, surely no more than `most`, and about `estimate`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CountBounds {
+    /// There are no fewer.
+    pub least: u64,
+    /// About so many: between the two others.
+    pub estimate: u64,
+    /// There are no more.
+    pub most: u64,
+}
+
+impl CountBounds {
+    /// A count that is known.
+    pub fn exact(count: u64) -> Self {
+        CountBounds { least: count, estimate: count, most: count }
+    }
+
+    /// The keys from one key up to another, both included, by their ranks. Requires: ranks ascend in keys.
+    pub fn between(low: RankBounds, high: RankBounds) -> Self {
+        let least = high.least.saturating_sub(low.most);
+        let most = high.most.saturating_sub(low.least);
+        let estimate = if low == high {
+            // Both ends in one place: half of what is there.
+            low.unsure().div_ceil(2)
+        } else {
+            // One key in the cell of an end is most likely that end itself, which the range includes.
+            let before = low.least + low.unsure() / 2;
+            (high.least + high.unsure().div_ceil(2)).saturating_sub(before)
+        };
+        CountBounds { least, estimate: estimate.clamp(least, most), most }
+    }
+}
+
+impl AddAssign for CountBounds {
+    fn add_assign(&mut self, other: CountBounds) {
+        self.least += other.least;
+        self.estimate += other.estimate;
+        self.most += other.most;
+    }
+}
+
+/// How many keys come before each group: the low halves of the numbers, and where the high halves grow.
+#[derive(Default)]
+pub(super) struct GroupStarts {
+    low: Box<[u32]>,
+    /// For each multiple of 2^32, the first group with so many keys before it.
+    wraps: Box<[u32]>,
+}
+
+/// [`GroupStarts`] as they are built.
+#[derive(Default)]
+pub(super) struct GroupStartsBuilder {
+    low: Vec<u32>,
+    wraps: Vec<u32>,
+    keys: u64,
+}
+
+impl GroupStartsBuilder {
+    /// Adds a group of `keys` keys. Requires: fewer than 2^32.
+    pub(super) fn push(&mut self, keys: u64) {
+        assert!(keys >> u32::BITS == 0, "a group of {keys} keys");
+        if self.keys >> u32::BITS > self.wraps.len() as u64 {
+            self.wraps.push(self.low.len() as u32);
+        }
+        self.low.push(self.keys as u32);
+        self.keys += keys;
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        4 * (self.low.capacity() + self.wraps.capacity())
+    }
+
+    pub(super) fn finish(self) -> GroupStarts {
+        GroupStarts { low: self.low.into_boxed_slice(), wraps: self.wraps.into_boxed_slice() }
+    }
+}
+
+impl GroupStarts {
+    /// The keys before a group; None: there are fewer groups.
+    fn before(&self, group: usize) -> Option<u64> {
+        let low = self.low.get(group)?;
+        let high = self.wraps.partition_point(|&first| first as usize <= group);
+        Some((high as u64) << u32::BITS | u64::from(*low))
+    }
+
+    /// The allocations' sizes.
+    pub(super) fn allocations(&self) -> [usize; 2] {
+        [4 * self.low.len(), 4 * self.wraps.len()]
+    }
+}
+
+impl Base {
+    /// Between how many keys and how many lie below the key of a place.
+    fn rank_bounds(&self, spot: &Spot) -> RankBounds {
+        let (list, bucket) = spot.bucket_key();
+        let group = match list.checked_sub(1) {
+            None => return RankBounds::default(),
+            Some(_) if self.is_edge(list) => return RankBounds::exact(self.entries),
+            Some(group) => group,
+        };
+        let start = self.starts.before(group).unwrap_or(self.entries);
+        let end = self.starts.before(group + 1).unwrap_or(self.entries);
+        let (mut earlier, mut cells) = (0, 0);
+        for block in 0..self.bucket_count(list) {
+            earlier += if block < bucket { self.key_count((list, block)) as u64 } else { 0 };
+            cells += self.key_count((list, block)) as u64;
+        }
+        // Keys that only add zeros to the one before have no cell: they lie behind a cell, of which is not known.
+        let zeros = (end - start) - cells;
+        let (before, through) = spot.ranks();
+        let (before, through) = (earlier + before as u64, earlier + through as u64);
+        RankBounds {
+            least: start + before + if before == cells { zeros } else { 0 },
+            most: start + through + if through > 0 { zeros } else { 0 },
+        }
+    }
+
+    fn count(&self, low: &Spot, high: Option<&Spot>) -> CountBounds {
+        let end = RankBounds::exact(self.entries);
+        let high = high.map_or(end, |high| self.rank_bounds(high));
+        CountBounds::between(self.rank_bounds(low), high)
+    }
+}
+
+impl Overlay {
+    fn count(&self, base: &Base, low: &Spot, high: Option<&Spot>) -> CountBounds {
+        let (first, same_as_low) = self.same_place(base, low);
+        let (last, same_as_high) = match high {
+            Some(high) => self.same_place(base, high),
+            None => {
+                let last = self.chunk_count() - 1;
+                let len = self.chunk_entries(base, last).kept as usize;
+                (last, len..len)
+            }
+        };
+        let (mut between, mut merged, mut kept) = (0, 0, 0);
+        for index in first..=last {
+            let entries = self.chunk_entries(base, index);
+            between += if index < last { entries.kept } else { 0 };
+            (kept, merged) = (kept + entries.kept, merged + entries.merged);
+        }
+        let rank = |same: std::ops::Range<usize>, chunks: u64| RankBounds {
+            least: chunks + same.start as u64,
+            most: chunks + same.end as u64,
+        };
+        let mut count = CountBounds::between(rank(same_as_low, 0), rank(same_as_high, between));
+        // Any of the keys that became one entry with another may be in the range: most likely their share of them.
+        let share = u128::from(count.estimate) * u128::from(merged) / u128::from(kept.max(1));
+        count.estimate = count.estimate.saturating_add(share as u64);
+        count.most += merged;
+        count
+    }
+}
+
+impl Part {
+    /// Between how many keys of the base and how many lie below `key`. The bounds differ by the keys that share the
+    /// key's cell; where keys differ from others by zeros at their ends alone, by these keys of the group, too.
+    pub fn rank_bounds(&self, key: &[u8]) -> RankBounds {
+        self.base.rank_bounds(&self.spot(key, &mut Untraced))
+    }
+
+    /// How many entries of base and overlay a range has: a key of the base is one, and every flush that has a key
+    /// (or its deletion) adds one. So a key that is in the base and was flushed twice since is three.
+    ///
+    /// From the base `least` and `most` differ at most by the keys that share the cells of the range's two ends
+    /// (see [`Part::rank_bounds`]: without zeros at the ends of keys, mostly none or one at each end). From the
+    /// overlay they differ by the entries that share a place with an end, and by the keys of the chunks asked
+    /// that fell on the place of another key of their flush and are one entry with it. Takes time in proportion to the
+    /// chunks of the overlay between the two ends: about one for fifteen thousand keys.
+    pub fn approximate_count(&self, range: &KeyRange<'_>) -> CountBounds {
+        let low = self.spot(range.lower(), &mut Untraced);
+        let high = range.upper().map(|key| self.spot_after(key, Some(&low), &mut Untraced));
+        let mut count = self.base.count(&low, high.as_ref());
+        count += self.overlay.count(&self.base, &low, high.as_ref());
+        count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn starts_beyond_32_bits_are_kept() {
+        let mut builder = GroupStartsBuilder::default();
+        let keys = |group: u64| group % 7 * 400_000_000;
+        let (mut sum, mut expected) = (0, Vec::new());
+        for group in 0..100 {
+            expected.push(sum);
+            builder.push(keys(group));
+            sum += keys(group);
+        }
+        assert!(sum >> 36 > 0);
+        let starts = builder.finish();
+        let read: Vec<u64> = (0..100).filter_map(|group| starts.before(group)).collect();
+        assert_eq!(read, expected);
+        assert_eq!(starts.before(100), None);
+    }
+
+    #[test]
+    fn ends_in_cells_count_by_half() {
+        let rank = |least, most| RankBounds { least, most };
+        let count = |low, high| {
+            let count = CountBounds::between(low, high);
+            (count.least, count.estimate, count.most)
+        };
+        assert_eq!(count(rank(3, 3), rank(9, 9)), (6, 6, 6));
+        assert_eq!(count(rank(3, 4), rank(9, 10)), (5, 7, 7), "both ends are keys");
+        assert_eq!(count(rank(10, 20), rank(50, 60)), (30, 40, 50));
+        assert_eq!(count(rank(3, 3), rank(3, 3)), (0, 0, 0));
+        assert_eq!(count(rank(3, 4), rank(3, 4)), (0, 1, 1));
+        assert_eq!(count(rank(3, 13), rank(3, 13)), (0, 5, 10));
+    }
+}

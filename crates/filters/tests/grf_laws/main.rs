@@ -4,8 +4,9 @@
 //!                            ->  Twin      key -> numbers of the flushes that have it
 //! ```
 //! The law: whatever the twin finds for a query, a code of the filter's answer contains its flush number; and a cursor
-//! gives such a code at or before the key. "No" is proof, "maybe" proves nothing.
+//! gives such a code at or before the key. "No" is proof, "maybe" proves nothing. The law of counts is in `counts.rs`.
 
+mod counts;
 mod twin;
 
 use proptest::prelude::*;

@@ -4,6 +4,7 @@
 //! ```
 //! Invariant: nothing here knows how the filter works.
 
+use crate::counts::assert_counts;
 use std::collections::{BTreeMap, BTreeSet};
 use trommel_filters::{
     Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query, Span,
@@ -50,7 +51,7 @@ pub(crate) fn assert_all_kinds(bits_per_key: f64, base: &[Key], flushes: &[Vec<K
     }
 }
 
-fn tree_with(options: &GrfOptions, base: &[Key], flushes: &[Vec<Key>]) -> (Part, Twin) {
+pub(crate) fn tree_with(options: &GrfOptions, base: &[Key], flushes: &[Vec<Key>]) -> (Part, Twin) {
     let mut part = base_of(options, base);
     let mut twin = Twin::new();
     for key in base {
@@ -194,6 +195,7 @@ pub(crate) fn assert_laws(part: &Part, twin: &Twin) {
     }
     assert_forward(part, twin, &[]);
     assert_backward(part, twin, None);
+    assert_counts(part, twin);
 }
 
 pub(crate) fn assert_tree(base: &[Key], flushes: &[Vec<Key>]) {

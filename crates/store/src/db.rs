@@ -4,11 +4,11 @@ use std::ops::RangeBounds;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
-use trommel_filters::Query;
+use trommel_filters::{CountBounds, Query};
 
 use crate::batch::Batch;
 use crate::core::Core;
-use crate::cursor::Cursor;
+use crate::count;
 use crate::environment::Environment;
 use crate::error::Result;
 use crate::options::{Options, Sync};
@@ -113,15 +113,34 @@ impl Db {
         Snapshot { registered: self.core.snapshots.register(), core: Arc::clone(&self.core) }
     }
 
-    /// About how many keys a range has: from block indexes on disk (off by at most a block at each end
-    /// of each run) and by counting in memory. Old values and deletions that are not merged yet count.
+    /// About how many keys a range has: the estimate of [`approximate_count`](Db::approximate_count).
     pub fn count<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<K>) -> Result<u64> {
-        count(&self.core, &Bounds::of(&bounds))
+        Ok(self.approximate_count(bounds)?.estimate)
     }
 
-    /// False: no key lies in the range (a proof). True: there may be one. Reads no block of a table.
+    /// How many entries a range has: surely `least`, surely no more than `most`, and so no more keys than `most`
+    /// (a proof). Old values and deletions count until a merge into the last level drops them: what was never
+    /// written over or deleted is counted right, but for what the bounds leave open. Reads no block of a table.
+    ///
+    /// In memory every entry is counted. On disk the guard `grf` counts by ranks: the bounds are apart by the keys
+    /// that its filter cannot tell from the two ends of the range, mostly one or two, and a key counts once in the
+    /// last level and once for every flush since that had it ([`Part::approximate_count`] says more). With the
+    /// other guards the tables' block indexes count: the bounds are apart by up to a block at each end of each run.
+    /// With `grf` an excluded bound counts as an included one in `most` and in the estimate.
+    ///
+    /// [`Part::approximate_count`]: trommel_filters::Part::approximate_count
+    pub fn approximate_count<K: AsRef<[u8]>>(
+        &self,
+        bounds: impl RangeBounds<K>,
+    ) -> Result<CountBounds> {
+        count::approximate_count(&self.core, &Bounds::of(&bounds))
+    }
+
+    /// False: no key lies in the range (a proof). True: there may be one; a deletion that no merge has dropped
+    /// yet is enough. Memory is asked first, then the guard; guards that know no ranges (`none`,
+    /// `blocked-bloom`) answer by the first and last keys of tables. Reads no block of a table.
     pub fn may_contain_range<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<K>) -> Result<bool> {
-        may_contain_range(&self.core, &Bounds::of(&bounds))
+        count::may_contain_range(&self.core, &Bounds::of(&bounds))
     }
 
     /// Writes everything in memory to a run on disk.
@@ -231,47 +250,6 @@ impl std::fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Snapshot").field(&self.sequence()).finish()
     }
-}
-
-fn count(core: &Core, bounds: &Bounds) -> Result<u64> {
-    if bounds.closed().is_none() {
-        return Ok(0);
-    }
-    let version = core.current.hold();
-    let end = bounds.end.as_deref();
-    let mut total = 0;
-    for table in version.runs.iter().flat_map(|run| run.run.overlapping(&bounds.lower, end)) {
-        let upper = end.map_or(table.table.entry_count(), |end| table.table.approximate_rank(end));
-        total += upper.saturating_sub(table.table.approximate_rank(&bounds.lower));
-    }
-    let sealed = version.sealed.iter().map(|sealed| &sealed.memtable);
-    for memtable in std::iter::once(&version.active.memtable).chain(sealed) {
-        let mut cursor = memtable.cursor();
-        cursor.seek(&bounds.lower)?;
-        while cursor.entry().is_some_and(|entry| end.is_none_or(|end| entry.key < end)) {
-            total += 1;
-            cursor.next()?;
-        }
-    }
-    Ok(total)
-}
-
-fn may_contain_range(core: &Core, bounds: &Bounds) -> Result<bool> {
-    let Some(range) = bounds.closed() else { return Ok(false) };
-    let version = core.current.hold();
-    let end = bounds.end.as_deref();
-    let sealed = version.sealed.iter().map(|sealed| &sealed.memtable);
-    for memtable in std::iter::once(&version.active.memtable).chain(sealed) {
-        let mut cursor = memtable.cursor();
-        cursor.seek(&bounds.lower)?;
-        if cursor.entry().is_some_and(|entry| end.is_none_or(|end| entry.key < end)) {
-            return Ok(true);
-        }
-    }
-    let answer = version.guard.ask(&Query::Range(range));
-    let mut overlapping =
-        version.runs.iter().flat_map(|run| run.run.overlapping(&bounds.lower, end));
-    Ok(!answer.is_nowhere() && overlapping.any(|table| answer.may_hold(table)))
 }
 
 impl Core {

@@ -9,7 +9,8 @@
 //! the version that it describes.
 
 use trommel_filters::{
-    Codes, FlushNumber, GrfOptions, HashUse, LineCounter, Part, Query, Trace, Untraced, hash_key,
+    Codes, FlushNumber, GrfOptions, HashUse, KeyRange, LineCounter, Part, Query, Trace, Untraced,
+    hash_key,
 };
 
 use crate::options::{GuardKind, Options};
@@ -42,15 +43,20 @@ impl Parts {
         &self.parts[0].1
     }
 
+    /// The parts that cover some key of the range.
+    pub(crate) fn overlapping<'a>(
+        &'a self,
+        range: &'a KeyRange<'_>,
+    ) -> impl Iterator<Item = &'a Part> {
+        let first = self.parts.partition_point(|(lower, _)| lower.as_slice() <= range.lower());
+        let parts = self.parts[first.saturating_sub(1)..].iter();
+        let begins = |lower: &[u8]| range.upper().is_none_or(|upper| lower <= upper);
+        parts.take_while(move |(lower, _)| begins(lower)).map(|(_, part)| &**part)
+    }
+
     fn collect<T: Trace>(&self, query: &Query<'_>, codes: &mut Codes, trace: &mut T) {
         let range = query.range();
-        let first = self.parts.partition_point(|(lower, _)| lower.as_slice() <= range.lower());
-        for (lower, part) in &self.parts[first.saturating_sub(1)..] {
-            if range.upper().is_some_and(|upper| upper < lower.as_slice()) {
-                break;
-            }
-            part.candidates_traced(query, codes, trace);
-        }
+        self.overlapping(&range).for_each(|part| part.candidates_traced(query, codes, trace));
     }
 }
 

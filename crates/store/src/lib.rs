@@ -12,6 +12,7 @@ mod cache;
 mod commit;
 mod compaction;
 mod core;
+mod count;
 mod cursor;
 mod db;
 mod disk;
@@ -66,6 +67,8 @@ pub use stats::{GuardStats, LevelStats, QueryStats, RunStats, Stats};
 pub use storage::{Append, ReadAt, Storage};
 pub use value::Value;
 pub use verify::VerifyReport;
+
+pub use trommel_filters::CountBounds;
 
 /// The README's example compiles and runs as it stands.
 #[cfg(doctest)]

@@ -9,7 +9,7 @@
 use crate::sync::Arc;
 use std::path::{Path, PathBuf};
 
-use trommel_filters::{AlignedBytes, BlockedBloom, Corrupt, FilterKind};
+use trommel_filters::{AlignedBytes, BlockedBloom, Corrupt, FilterKind, RankBounds};
 
 use crate::block::{Block, unseal};
 use crate::cache::{BlockCache, BlockSlots};
@@ -233,16 +233,16 @@ impl Table {
         }
     }
 
-    /// About how many entries are before `key`: exact but for half of the key's block.
-    pub(crate) fn approximate_rank(&self, key: &[u8]) -> u64 {
+    /// Between how many entries and how many are before `key`: exact but for the key's block.
+    pub(crate) fn rank_bounds(&self, key: &[u8]) -> RankBounds {
         if key <= self.first_key() {
-            return 0;
+            return RankBounds::exact(0);
         }
         if key > self.last_key() {
-            return self.entry_count();
+            return RankBounds::exact(self.entry_count());
         }
         let (before, inside) = self.index.entries(self.first_block_of(key));
-        before + inside / 2
+        RankBounds { least: before, most: before + inside }
     }
 
     /// A cursor at no entry. The blocks that it reads are kept in the cache.

@@ -2,6 +2,7 @@
 //! snapshots and scans held open over many flushes, merges, rounds and reopenings.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -81,6 +82,8 @@ struct World {
     options: Options,
     db: Option<Db>,
     model: Model,
+    /// How often each key was written, deletions included.
+    writes: BTreeMap<Vec<u8>, u64>,
     snapshots: Vec<(Snapshot, Model)>,
     scans: Vec<HeldScan>,
 }
@@ -114,8 +117,8 @@ impl World {
             ..Options::default()
         };
         let db = Some(open(&disk, &options));
-        let (model, snapshots, scans) = Default::default();
-        World { disk, options, db, model, snapshots, scans }
+        let (model, writes, snapshots, scans) = Default::default();
+        World { disk, options, db, model, writes, snapshots, scans }
     }
 
     fn db(&self) -> &Db {
@@ -135,10 +138,12 @@ impl World {
         match op.clone() {
             Op::Put(key, byte) => {
                 self.db().put(&key, value_of(byte)).expect("puts");
+                self.note_write(&key);
                 self.model.insert(key, value_of(byte));
             }
             Op::Delete(key) => {
                 self.db().delete(&key).expect("deletes");
+                self.note_write(&key);
                 self.model.remove(&key);
             }
             Op::Batch(writes) => self.write_batch(writes),
@@ -187,9 +192,14 @@ impl World {
         answer
     }
 
+    fn note_write(&mut self, key: &[u8]) {
+        *self.writes.entry(key.to_vec()).or_default() += 1;
+    }
+
     fn write_batch(&mut self, writes: Vec<(Vec<u8>, Option<u8>)>) {
         let mut batch = Batch::new();
         for (key, byte) in writes {
+            self.note_write(&key);
             match byte {
                 Some(byte) => {
                     batch.put(&key, value_of(byte));
@@ -219,9 +229,29 @@ impl World {
         let expected = self.model.range(from.clone()..=to.clone());
         let expected: Vec<_> = expected.map(|(k, v)| (k.clone(), v.clone())).collect();
         assert_eq!(found, expected, "range {from:?} to {to:?}, backward: {back}");
-        let maybe = self.db().may_contain_range(from..=to).expect("asks");
-        assert!(maybe || expected.is_empty(), "a range with keys is said to be empty");
+        self.check_counts((Bound::Included(from.clone()), Bound::Included(to.clone())));
+        self.check_counts((Bound::Excluded(from.clone()), Bound::Excluded(to.clone())));
+        self.check_counts((Bound::Included(from), Bound::Unbounded));
+        self.check_counts((Bound::Unbounded, Bound::Excluded(to)));
         found.concat_bytes()
+    }
+
+    /// A range is empty only if it has no key. Every key in it is an entry, and every entry was written.
+    fn check_counts(&self, range: (Bound<Vec<u8>>, Bound<Vec<u8>>)) {
+        if let (Bound::Excluded(from), Bound::Excluded(to)) = &range
+            && from == to
+        {
+            return; // no range for a map
+        }
+        let keys = self.model.range(range.clone()).count() as u64;
+        let written: u64 = self.writes.range(range.clone()).map(|(_, count)| count).sum();
+        let maybe = self.db().may_contain_range(range.clone()).expect("asks");
+        assert!(maybe || keys == 0, "{range:?} with {keys} keys is said to be empty");
+        let bounds = self.db().approximate_count(range.clone()).expect("counts");
+        let right = keys <= bounds.most && bounds.least <= written;
+        assert!(right, "{bounds:?} for {keys} keys of {written} writes in {range:?}");
+        let count = self.db().count(range).expect("counts");
+        assert!(bounds.least <= count && count <= bounds.most, "{count} in {bounds:?}");
     }
 
     fn read_snapshots(&self, key: &[u8]) {

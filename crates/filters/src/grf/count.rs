@@ -24,8 +24,14 @@ pub struct RankBounds {
 }
 
 impl RankBounds {
-    fn exact(rank: u64) -> Self {
+    /// A rank that is known.
+    pub fn exact(rank: u64) -> Self {
         RankBounds { least: rank, most: rank }
+    }
+
+    /// The rank in the middle.
+    pub fn middle(&self) -> u64 {
+        self.least + self.unsure() / 2
     }
 
     /// The keys of which is not known on which side they are.
@@ -52,7 +58,7 @@ impl CountBounds {
     }
 
     /// The keys from one key up to another, both included, by their ranks. Requires: ranks ascend in keys.
-    pub fn between(low: RankBounds, high: RankBounds) -> Self {
+    fn between(low: RankBounds, high: RankBounds) -> Self {
         let least = high.least.saturating_sub(low.most);
         let most = high.most.saturating_sub(low.least);
         let estimate = if low == high {
@@ -60,8 +66,7 @@ impl CountBounds {
             low.unsure().div_ceil(2)
         } else {
             // One key in the cell of an end is most likely that end itself, which the range includes.
-            let before = low.least + low.unsure() / 2;
-            (high.least + high.unsure().div_ceil(2)).saturating_sub(before)
+            (high.least + high.unsure().div_ceil(2)).saturating_sub(low.middle())
         };
         CountBounds { least, estimate: estimate.clamp(least, most), most }
     }

@@ -1,0 +1,97 @@
+//! How much a range has: a count within bounds, or the proof that there is nothing.
+//! ```text
+//! memtables     entry by entry
+//! runs          Global: ranks in the filter      else: entries of the blocks between the ends, by the tables' indexes
+//! ```
+//! No block is read. Invariant: the keys of the range are no more than `most`; they are entries, every one of them.
+
+use trommel_filters::{CountBounds, KeyRange, Query, RankBounds};
+
+use crate::core::Core;
+use crate::cursor::Cursor;
+use crate::error::Result;
+use crate::guard::Guard;
+use crate::memtable::Memtable;
+use crate::run::RunTable;
+use crate::scan::Bounds;
+use crate::sync::Arc;
+use crate::version::Version;
+
+/// The entries of a range, as of now.
+pub(crate) fn approximate_count(core: &Core, bounds: &Bounds) -> Result<CountBounds> {
+    let Some(range) = bounds.closed() else { return Ok(CountBounds::default()) };
+    let version = core.current.hold();
+    let mut total = count_in_runs(&version, bounds, &range);
+    for memtable in memtables(&version) {
+        total += CountBounds::exact(count_in_memtable(memtable, bounds)?);
+    }
+    Ok(total)
+}
+
+fn count_in_runs(version: &Version, bounds: &Bounds, range: &KeyRange<'_>) -> CountBounds {
+    let mut total = CountBounds::default();
+    match &version.guard {
+        Guard::Global(parts) => parts.overlapping(range).for_each(|part| {
+            total += part.approximate_count(range);
+        }),
+        Guard::Open | Guard::PerTable => {
+            tables(version, bounds).for_each(|table| total += count_in_table(table, bounds));
+        }
+    }
+    total
+}
+
+/// Off by at most the blocks at the two ends.
+fn count_in_table(table: &RunTable, bounds: &Bounds) -> CountBounds {
+    let all = RankBounds::exact(table.table.entry_count());
+    let low = table.table.rank_bounds(&bounds.lower);
+    let high = bounds.end.as_ref().map_or(all, |end| table.table.rank_bounds(end));
+    CountBounds {
+        least: high.least.saturating_sub(low.most),
+        estimate: high.middle().saturating_sub(low.middle()),
+        most: high.most.saturating_sub(low.least),
+    }
+}
+
+fn count_in_memtable(memtable: &Arc<Memtable>, bounds: &Bounds) -> Result<u64> {
+    let mut cursor = memtable.cursor();
+    cursor.seek(&bounds.lower)?;
+    let mut count = 0;
+    while cursor.entry().is_some_and(|entry| is_before(entry.key, bounds)) {
+        count += 1;
+        cursor.next()?;
+    }
+    Ok(count)
+}
+
+/// False: no key lies in the range.
+pub(crate) fn may_contain_range(core: &Core, bounds: &Bounds) -> Result<bool> {
+    let Some(range) = bounds.closed() else { return Ok(false) };
+    let version = core.current.hold();
+    for memtable in memtables(&version) {
+        let mut cursor = memtable.cursor();
+        cursor.seek(&bounds.lower)?;
+        if cursor.entry().is_some_and(|entry| is_before(entry.key, bounds)) {
+            return Ok(true);
+        }
+    }
+    let answer = version.guard.ask(&Query::Range(range));
+    let mut asked = tables(&version, bounds);
+    Ok(!answer.is_nowhere() && asked.any(|table| answer.may_hold(table)))
+}
+
+fn memtables(version: &Version) -> impl Iterator<Item = &Arc<Memtable>> {
+    let sealed = version.sealed.iter().map(|sealed| &sealed.memtable);
+    std::iter::once(&version.active.memtable).chain(sealed)
+}
+
+/// The tables whose bounds meet the range.
+fn tables<'v>(version: &'v Version, bounds: &'v Bounds) -> impl Iterator<Item = &'v RunTable> {
+    let end = bounds.end.as_deref();
+    version.runs.iter().flat_map(move |placed| placed.run.overlapping(&bounds.lower, end))
+}
+
+/// Whether a key is before the end of the range.
+fn is_before(key: &[u8], bounds: &Bounds) -> bool {
+    bounds.end.as_deref().is_none_or(|end| key < end)
+}

@@ -156,16 +156,18 @@ impl Base {
         }
     }
 
-    fn count(&self, low: &Spot, high: Option<&Spot>) -> CountBounds {
+    /// The keys between two places; without one: from the start, or to the end.
+    fn count(&self, low: Option<&Spot>, high: Option<&Spot>) -> CountBounds {
+        let low = low.map_or(RankBounds::exact(0), |low| self.rank_bounds(low));
         let end = RankBounds::exact(self.entries);
-        let high = high.map_or(end, |high| self.rank_bounds(high));
-        CountBounds::between(self.rank_bounds(low), high)
+        CountBounds::between(low, high.map_or(end, |high| self.rank_bounds(high)))
     }
 }
 
 impl Overlay {
-    fn count(&self, base: &Base, low: &Spot, high: Option<&Spot>) -> CountBounds {
-        let (first, same_as_low) = self.same_place(base, low);
+    /// The entries between two places; without one: from the start, or to the end.
+    fn count(&self, base: &Base, low: Option<&Spot>, high: Option<&Spot>) -> CountBounds {
+        let (first, same_as_low) = low.map_or((0, 0..0), |low| self.same_place(base, low));
         let (last, same_as_high) = match high {
             Some(high) => self.same_place(base, high),
             None => {
@@ -209,10 +211,12 @@ impl Part {
     /// that fell on the place of another key of their flush and are one entry with it. Takes time in proportion to the
     /// chunks of the overlay between the two ends: about one for fifteen thousand keys.
     pub fn approximate_count(&self, range: &KeyRange<'_>) -> CountBounds {
-        let low = self.spot(range.lower(), &mut Untraced);
-        let high = range.upper().map(|key| self.spot_after(key, Some(&low), &mut Untraced));
-        let mut count = self.base.count(&low, high.as_ref());
-        count += self.overlay.count(&self.base, &low, high.as_ref());
+        // No key is below the empty one.
+        let bounded = Some(range.lower()).filter(|lower| !lower.is_empty());
+        let low = bounded.map(|key| self.spot(key, &mut Untraced));
+        let high = range.upper().map(|key| self.spot_after(key, low.as_ref(), &mut Untraced));
+        let mut count = self.base.count(low.as_ref(), high.as_ref());
+        count += self.overlay.count(&self.base, low.as_ref(), high.as_ref());
         count
     }
 }

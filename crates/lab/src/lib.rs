@@ -4,6 +4,7 @@
 //! keys -> queries -> a tree of known shape per guard -> rounds that take turns -> medians
 //! ```
 
+mod counts;
 mod dist;
 mod error;
 mod fpr;

@@ -11,13 +11,14 @@ use std::time::Instant;
 
 use trommel::{Db, GuardKind, QueryStats, Stats};
 
+use crate::counts::CountQueries;
 use crate::dist::{Dist, FileFormat};
 use crate::error::{LabError, Result};
 use crate::keys::SortedKeys;
 use crate::keyset::KeySet;
 use crate::progress::Progress;
 use crate::queries::{Kind, Queries};
-use crate::report::{KindReport, LevelRuns, LoadReport, ReadReport};
+use crate::report::{CountReport, KindReport, LevelRuns, LoadReport, ReadReport};
 use crate::rng::{Rng, scramble};
 use crate::rounds::{ROUNDS, medians_ns, p99};
 use crate::tree::{Loaded, TreePlan, fill_value, load};
@@ -63,6 +64,7 @@ struct Side {
     load: LoadReport,
     false_negatives: u64,
     kinds: Vec<KindReport>,
+    count: CountReport,
 }
 
 /// Measures. The stores stay in `plan.folder`.
@@ -80,10 +82,12 @@ pub fn bench_read(plan: &ReadPlan, progress: &mut dyn Progress) -> Result<Vec<Me
     let mut rng = Rng::new(scramble(seed ^ 1));
     let draw = |kind| Queries::draw(kind, &keys, plan.queries, plan.range_width, &mut rng);
     let queries = Kind::ALL.into_iter().map(draw).collect::<Result<Vec<_>>>()?;
+    let counts = CountQueries::draw(&keys, plan.queries, &mut rng);
     progress.advance(1);
     let mut sides = load_sides(plan, keys.stored(), progress)?;
     check_answers(&mut sides, &queries, keys.stored(), plan.tree.value_bytes, progress)?;
     measure_times(&mut sides, &queries, progress)?;
+    measure_counts(&mut sides, &counts)?;
     for side in &mut sides {
         for (queries, report) in queries.iter().zip(&mut side.kinds) {
             report.ns_p99 = time_each(&side.db, queries)?;
@@ -118,7 +122,8 @@ fn load_sides(
 }
 
 fn side(guard: GuardKind, db: Db, reports: Vec<LoadReport>) -> Side {
-    Side { guard, db, load: median_load(reports), false_negatives: 0, kinds: Vec::new() }
+    let (load, count) = (median_load(reports), CountReport::default());
+    Side { guard, db, load, false_negatives: 0, kinds: Vec::new(), count }
 }
 
 /// The report with the median time. Requires: there is one.
@@ -214,6 +219,20 @@ fn measure_times(
     Ok(())
 }
 
+/// Counts, and compares with the truth.
+fn measure_counts(sides: &mut [Side], counts: &CountQueries) -> Result<()> {
+    let medians = medians_ns(sides.len(), |side| {
+        counts.ask_all(&sides[side].db)?;
+        Ok::<_, LabError>(counts.len() as u64)
+    })?;
+    for (side, ns_per_op) in sides.iter_mut().zip(medians) {
+        let (report, wrong) = counts.judge(&side.db)?;
+        side.count = CountReport { ns_per_op, ..report };
+        side.false_negatives += wrong;
+    }
+    Ok(())
+}
+
 /// What queries have cost so far, summed over the kinds that the store tells apart: between two
 /// readings only one kind is asked.
 fn all_kinds(stats: &Stats) -> [QueryStats; 3] {
@@ -289,6 +308,7 @@ fn measured(side: Side, plan: &ReadPlan, key_count: usize) -> Measured {
         range_hit,
         seek,
         seek_next_50,
+        count: side.count,
     };
     Measured { report, stats }
 }
@@ -337,6 +357,8 @@ mod tests {
             assert_eq!(kind.guard_probes_per_op, 1.0);
         }
         assert_eq!(measured[0].report.guard_bits_per_key, 0.0);
+        assert!(grf.count.mean_relative_error < 0.01, "{:?}", grf.count);
+        assert!(measured.iter().all(|measured| measured.report.count.ns_per_op > 0.0));
     }
 
     #[test]
@@ -354,6 +376,9 @@ mod tests {
                       guard_lines_per_op false_positive_rate";
         for kind in ["point_miss", "point_hit", "empty_range", "seek", "seek_next_50"] {
             assert!(fields.split_whitespace().all(|name| json[kind][name].is_number()), "{kind}");
+        }
+        for name in ["ops", "ns_per_op", "mean_relative_error", "worst_relative_error"] {
+            assert!(json["count"][name].is_number(), "{name}");
         }
         assert!(json["levels"][0]["level"].is_number() && json["levels"][0]["runs"].is_number());
     }

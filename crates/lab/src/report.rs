@@ -47,6 +47,8 @@ pub struct ReadReport {
     pub seek: KindReport,
     /// The first key from a key on, and the fifty behind it.
     pub seek_next_50: KindReport,
+    /// How many keys a range of about a thousand has.
+    pub count: CountReport,
 }
 
 impl ReadReport {
@@ -107,6 +109,19 @@ pub struct KindReport {
     pub guard_lines_per_op: f64,
     /// Runs searched needlessly; summed over the runs, so it can exceed 1.
     pub false_positive_rate: f64,
+}
+
+/// What counting cost, and how far it was off.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct CountReport {
+    /// Ranges per round.
+    pub ops: u64,
+    /// Time per range: the median of the rounds.
+    pub ns_per_op: f64,
+    /// How far the estimate was off, as a share of the true count: the mean.
+    pub mean_relative_error: f64,
+    /// The same of the range where it was off most.
+    pub worst_relative_error: f64,
 }
 
 /// What `bench probe` measured for one guard: the filter alone, no store.

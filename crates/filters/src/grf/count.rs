@@ -83,9 +83,9 @@ impl AddAssign for CountBounds {
 /// How many keys come before each group: the low halves of the numbers, and where the high halves grow.
 #[derive(Default)]
 pub(super) struct GroupStarts {
-    low: Box<[u32]>,
+    pub(super) low: Box<[u32]>,
     /// For each multiple of 2^32, the first group with so many keys before it.
-    wraps: Box<[u32]>,
+    pub(super) wraps: Box<[u32]>,
 }
 
 /// [`GroupStarts`] as they are built.

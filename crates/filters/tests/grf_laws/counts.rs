@@ -42,6 +42,11 @@ impl<'a> Truth<'a> {
     }
 }
 
+fn assert_rank(part: &Part, truth: &Truth<'_>, key: &[u8]) {
+    let (bounds, rank) = (part.rank_bounds(key), truth.rank(key));
+    assert!(bounds.least <= rank && rank <= bounds.most, "{key:?}: {bounds:?}, but {rank}");
+}
+
 fn assert_count(part: &Part, truth: &Truth<'_>, lower: &[u8], upper: Option<&[u8]>) {
     let Some(range) = KeyRange::new(lower, upper) else { return };
     let (count, entries) = (part.approximate_count(&range), truth.count(&range));
@@ -56,8 +61,7 @@ fn assert_count(part: &Part, truth: &Truth<'_>, lower: &[u8], upper: Option<&[u8
 pub(crate) fn assert_counts(part: &Part, twin: &Twin) {
     let truth = Truth::new(twin);
     for key in probes(twin, 400) {
-        let (bounds, rank) = (part.rank_bounds(&key), truth.rank(&key));
-        assert!(bounds.least <= rank && rank <= bounds.most, "{key:?}: {bounds:?}, but {rank}");
+        assert_rank(part, &truth, &key);
     }
     let some = probes(twin, 12);
     for (place, lower) in some.iter().enumerate() {
@@ -87,6 +91,7 @@ fn counts_of_numbers_are_off_by_little() {
         let (mut wrong, mut asked) = (0, 0);
         for place in (0..truth.keys.len() - 1000).step_by(37) {
             let range = KeyRange::new(truth.keys[place], Some(truth.keys[place + 999]));
+            assert_count(&part, &truth, truth.keys[place], Some(truth.keys[place + 999]));
             let count = part.approximate_count(&range.expect("in order"));
             assert!(count.most - count.least <= 12, "{fingerprints:?}: {count:?}");
             (wrong, asked) = (wrong + count.estimate.abs_diff(1000), asked + 1);
@@ -129,6 +134,23 @@ fn keys_that_only_add_zeros_count_where_they_belong() {
             // At each end those that add zeros in its group, which has a thousand others at most, and a cell.
             assert!(count.most - count.least <= 2 * ((1024 / 7 + 1) * 4 + 1), "{count:?}");
             assert!(count.least <= entries && entries <= count.most, "{count:?}: {entries}");
+        }
+    }
+}
+
+#[test]
+fn keys_that_only_add_zeros_at_the_edge_of_a_group() {
+    let mut random = Random(22);
+    let plain = numbers(2000, || random.next());
+    for place in (700..1200).step_by(13) {
+        let zeros = (1..40).map(|zeros| [plain[place].clone(), vec![0; zeros]].concat());
+        let keys = sorted(zeros.chain(plain.iter().cloned()));
+        for fingerprints in Fingerprints::ALL {
+            let (part, twin) = tree_with(&options_of(fingerprints), &keys, &[]);
+            let truth = Truth::new(&twin);
+            keys.iter().for_each(|key| assert_rank(&part, &truth, key));
+            let last = part.rank_bounds(&keys[keys.len() - 1]);
+            assert!(last.most - last.least <= 1, "{last:?}: a group without zeros");
         }
     }
 }

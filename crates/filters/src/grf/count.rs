@@ -8,7 +8,8 @@
 //! the range.
 
 use super::Part;
-use super::base::{Base, Spot};
+use super::base::{Base, Role, Spot};
+use super::group::Kind;
 use super::overlay::Overlay;
 use crate::filter::Untraced;
 use crate::query::KeyRange;
@@ -131,7 +132,7 @@ impl GroupStarts {
 }
 
 impl Base {
-    /// Between how many keys and how many lie below the key of a place.
+    /// Between how many keys and how many lie below the key of a place, which is one of a range's ends.
     fn rank_bounds(&self, spot: &Spot) -> RankBounds {
         let (list, bucket) = spot.bucket_key();
         let group = match list.checked_sub(1) {
@@ -154,6 +155,11 @@ impl Base {
             least: start + before + if before == cells { zeros } else { 0 },
             most: start + through + if through > 0 { zeros } else { 0 },
         }
+    }
+
+    /// Whether a list's places do not tell the order of keys within a bucket.
+    pub(super) fn is_hashed(&self, list: usize) -> bool {
+        !self.is_edge(list) && self.group(list - 1).kind == Kind::Hash
     }
 
     /// The keys between two places; without one: from the start, or to the end.
@@ -199,22 +205,25 @@ impl Part {
     /// Between how many keys of the base and how many lie below `key`. The bounds differ by the keys that share the
     /// key's cell; where keys differ from others by zeros at their ends alone, by these keys of the group, too.
     pub fn rank_bounds(&self, key: &[u8]) -> RankBounds {
-        self.base.rank_bounds(&self.spot(key, &mut Untraced))
+        self.base.rank_bounds(&self.spot(key, Role::Low, &mut Untraced))
     }
 
     /// How many entries of base and overlay a range has: a key of the base is one, and every flush that has a key
     /// (or its deletion) adds one. So a key that is in the base and was flushed twice since is three.
     ///
     /// From the base `least` and `most` differ at most by the keys that share the cells of the range's two ends
-    /// (see [`Part::rank_bounds`]: without zeros at the ends of keys, mostly none or one at each end). From the
+    /// (see [`Part::rank_bounds`]: without zeros at the ends of keys, mostly none or one at each end; of groups that keep hashes, by the blocks of the ends). From the
     /// overlay they differ by the entries that share a place with an end, and by the keys of the chunks asked
     /// that fell on the place of another key of their flush and are one entry with it. Takes time in proportion to the
     /// chunks of the overlay between the two ends: about one for fifteen thousand keys.
     pub fn approximate_count(&self, range: &KeyRange<'_>) -> CountBounds {
         // No key is below the empty one.
         let bounded = Some(range.lower()).filter(|lower| !lower.is_empty());
-        let low = bounded.map(|key| self.spot(key, &mut Untraced));
-        let high = range.upper().map(|key| self.spot_after(key, low.as_ref(), &mut Untraced));
+        let low = bounded.map(|key| self.spot(key, Role::Low, &mut Untraced));
+        let high = range.upper().map(|key| {
+            let role = low.as_ref().map_or(Role::Low, Role::High);
+            self.spot(key, role, &mut Untraced)
+        });
         let mut count = self.base.count(low.as_ref(), high.as_ref());
         count += self.overlay.count(&self.base, low.as_ref(), high.as_ref());
         count

@@ -89,10 +89,13 @@ impl Overlay {
         self.chunk(index, base).map_or(ChunkEntries::default(), |chunk| chunk.entries())
     }
 
-    /// The chunk of a place, and which of its entries have that place.
+    /// The chunk of a place, and which of its entries have that place; where order is not known, the bucket's.
     pub(super) fn same_place(&self, base: &Base, spot: &Spot) -> (usize, Range<usize>) {
         let (index, _) = chunk_of(spot.list, base.list_count());
         let Some(chunk) = self.chunk(index, base) else { return (index, 0..0) };
+        if base.is_hashed(spot.list) {
+            return (index, spot.entries());
+        }
         let rank = |after| chunk.rank(spot.entries(), spot.fraction, after, &mut Untraced);
         (index, rank(false)..rank(true))
     }

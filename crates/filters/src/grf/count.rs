@@ -212,10 +212,11 @@ impl Part {
     /// (or its deletion) adds one. So a key that is in the base and was flushed twice since is three.
     ///
     /// From the base `least` and `most` differ at most by the keys that share the cells of the range's two ends
-    /// (see [`Part::rank_bounds`]: without zeros at the ends of keys, mostly none or one at each end; of groups that keep hashes, by the blocks of the ends). From the
-    /// overlay they differ by the entries that share a place with an end, and by the keys of the chunks asked
-    /// that fell on the place of another key of their flush and are one entry with it. Takes time in proportion to the
-    /// chunks of the overlay between the two ends: about one for fifteen thousand keys.
+    /// (see [`Part::rank_bounds`]: without zeros at the ends of keys, mostly none or one at each end; of groups that
+    /// keep hashes, by the blocks of the ends). From the overlay they differ by the entries that share a place with
+    /// an end, and by the keys of the chunks asked that fell on the place of another key of their flush and are
+    /// one entry with it. Takes time in proportion to the chunks of the overlay between the two ends: about one for
+    /// fifteen thousand keys.
     pub fn approximate_count(&self, range: &KeyRange<'_>) -> CountBounds {
         // No key is below the empty one.
         let bounded = Some(range.lower()).filter(|lower| !lower.is_empty());

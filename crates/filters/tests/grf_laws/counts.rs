@@ -119,7 +119,7 @@ fn all_keys_are_counted_exactly() {
 #[test]
 fn keys_that_only_add_zeros_count_where_they_belong() {
     // Every seventh key has four others that add zeros to it.
-    let zeros = |i: u64| if i % 7 == 0 { 0..5 } else { 0..1 };
+    let zeros = |i: u64| if i.is_multiple_of(7) { 0..5 } else { 0..1 };
     let long = |i: u64, zeros: usize| [number_key(i << 24), vec![0; zeros]].concat();
     let keys = sorted((0..9000).flat_map(|i| zeros(i).map(move |zeros| long(i, zeros))));
     for fingerprints in Fingerprints::ALL {

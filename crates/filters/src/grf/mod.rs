@@ -18,6 +18,7 @@ mod extent;
 mod fraction;
 mod group;
 mod group_writer;
+mod image;
 mod inserter;
 mod judge;
 mod line;

@@ -182,3 +182,97 @@ fn replay(mut part: Part, record: &ImageRecord, version: &Version) -> Result<(Pa
     }
     Ok((part, replayed))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environment::Environment;
+    use crate::manifest::Manifest;
+    use crate::memory::Memory;
+    use crate::options::{Background, Options};
+    use trommel_filters::{FlushNumber, PartBuilder};
+
+    fn open(disk: &Memory) -> Core {
+        let env = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+        let options = Options { background: Background::Stepped, ..Options::default() };
+        crate::recovery::open(Path::new("db"), &options, env).expect("opens")
+    }
+
+    /// A store with one run and its image.
+    fn store() -> (Memory, Layout) {
+        let disk = Memory::new();
+        let core = open(&disk);
+        let mut batch = crate::batch::Batch::new();
+        batch.put("drum", "turns").put("sieve", "sifts");
+        core.commit.write(&core, batch, true).expect("writes");
+        core.commit.seal(&core).expect("seals");
+        core.flush_sealed().expect("flushes");
+        write(&core).expect("writes an image");
+        drop(core);
+        let layout = Manifest::read(&disk, Path::new("db")).expect("reads").expect("is there");
+        (disk, layout)
+    }
+
+    /// How the filter is recovered if the manifest says this of its image.
+    fn recovery_with(disk: &Memory, layout: &Layout, image: ImageRecord) -> String {
+        let layout = Layout { image: Some(image), ..layout.clone() };
+        let storage: Arc<dyn Storage> = Arc::new(disk.clone());
+        Manifest::create(&storage, Path::new("db"), &layout).expect("writes");
+        open(disk).filter_recovery.to_string()
+    }
+
+    #[test]
+    fn an_image_of_other_tables_is_of_another_round() {
+        let (disk, layout) = store();
+        let image = layout.image.clone().expect("has an image");
+        assert_eq!(recovery_with(&disk, &layout, image.clone()), "image");
+        for tables in [vec![], vec![900], vec![image.tables[0], 900]] {
+            let other = ImageRecord { tables, ..image.clone() };
+            let recovery = recovery_with(&disk, &layout, other);
+            assert_eq!(recovery, "rebuilt: the image is of an older round");
+        }
+    }
+
+    #[test]
+    fn a_base_that_ends_before_its_run_is_of_another_round() {
+        let (disk, layout) = store();
+        let image = layout.image.clone().expect("has an image");
+        let old = read(&disk, Path::new("db"), &image).expect("reads");
+        let end = Part::read_image(&old).expect("an image").base_end();
+        for (end, expected) in
+            [(end, "image"), (FlushNumber(end.0 + 1), "rebuilt: the image is of an older round")]
+        {
+            let mut builder = PartBuilder::new(&GrfOptions::default());
+            [b"drum".as_slice(), b"sieve"].into_iter().for_each(|key| builder.push(key));
+            let mut bytes = Vec::new();
+            builder.finish(end).write_image(&mut bytes);
+            let (checksum, len) = (crc32c::crc32c(&bytes), bytes.len() as u64);
+            disk.put_file(image_path(Path::new("db"), image.file), bytes);
+            let image = ImageRecord { checksum, bytes: len, ..image.clone() };
+            assert_eq!(recovery_with(&disk, &layout, image), expected);
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_image_are_damage() {
+        let (disk, layout) = store();
+        let image = layout.image.clone().expect("has an image");
+        let rubbish = b"no image, but with the right checksum";
+        disk.put_file(image_path(Path::new("db"), image.file), rubbish.as_slice());
+        let (checksum, bytes) = (crc32c::crc32c(rubbish), rubbish.len() as u64);
+        let image = ImageRecord { checksum, bytes, ..image };
+        assert_eq!(recovery_with(&disk, &layout, image), "rebuilt: the image is damaged");
+        assert_eq!(open(&disk).damaged_filters.len(), 1);
+    }
+
+    #[test]
+    fn an_image_that_comes_too_late_is_not_named() {
+        let (disk, layout) = store();
+        let core = open(&disk);
+        let late = ImageRecord { file: 77, tables: vec![900], ..layout.image.clone().expect("is") };
+        disk.put_file(image_path(Path::new("db"), 77), b"late".as_slice());
+        core.installer().install_image(&core, late).expect("nothing is wrong");
+        assert_eq!(core.current.pin().layout.image, layout.image);
+        assert_eq!(disk.file(image_path(Path::new("db"), 77)), None);
+    }
+}

@@ -50,8 +50,8 @@ pub(crate) fn write(core: &Core) -> Result<()> {
     part.write_image(&mut bytes);
     record.file = core.shelf.new_file();
     (record.bytes, record.checksum) = (bytes.len() as u64, crc32c::crc32c(&bytes));
-    write_file(&core.shelf, record.file, &bytes)?;
     core.counters.guard_worked(start.elapsed());
+    write_file(&core.shelf, record.file, &bytes)?;
     core.env.pauses.at(PausePoint::ImageWritten);
     core.installer().install_image(core, record)
 }

@@ -66,7 +66,7 @@ pub(crate) struct StoreArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) db: PathBuf,
     /// Who answers which runs may hold a key: none, blocked-bloom, grf. [default: grf; none for get, put, delete,
-    /// scan and count, since grf is built anew at each opening, which a single question does not repay]
+    /// scan and count, since a single question does not repay reading the filter]
     #[arg(long, value_name = "NAME", value_parser = guard)]
     pub(crate) guard: Option<GuardKind>,
     /// Memory of the guard, in bits per key.

@@ -122,13 +122,13 @@ fn draw_guard(text: &mut String, stats: &Stats, runs: usize) {
         }
     }
     if !guard.damaged.is_empty() {
-        let filters = whole(guard.damaged.len() as u64);
-        line(
-            text,
-            format_args!(
-                "           damaged filters, not used: {filters}; their tables are always searched"
-            ),
-        );
+        let what = if guard.kind.fingerprints().is_some() {
+            "its image is damaged: it was read from the runs".to_string()
+        } else {
+            let filters = whole(guard.damaged.len() as u64);
+            format!("damaged filters, not used: {filters}; their tables are always searched")
+        };
+        line(text, format_args!("           {what}"));
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use serde_json::{Value, json};
-use trommel::{GuardKind, QueryStats, Stats};
+use trommel::{FilterRecovery, GuardKind, QueryStats, Stats};
 
 use crate::args::StatsArgs;
 use crate::failure::{Outcome, Status};
@@ -77,6 +77,7 @@ fn as_json(stats: &Stats) -> Value {
         "open_seek": query_json(&stats.open_seek),
         "closed_seek": query_json(&stats.closed_seek),
         "guard": guard_json(stats),
+        "filter_recovery": stats.filter_recovery.to_string(),
         "levels": levels_json(stats),
         "memtables": stats.memtables,
         "memtable_bytes": stats.memtable_bytes,
@@ -110,8 +111,9 @@ fn as_text(stats: &Stats) -> String {
     row("guard", guard.kind.to_string());
     row("guard memory", bytes(guard.memory_bytes));
     row("guard bits per key", format!("{:.2}", guard.bits_per_key));
-    if guard.built_at_open {
-        row("guard built at open in", format!("{:.2} s", guard.open_seconds));
+    if stats.filter_recovery != FilterRecovery::Nothing {
+        let (came_from, seconds) = (&stats.filter_recovery, guard.open_seconds);
+        row("filter at open", format!("{came_from} ({seconds:.2} s)"));
     }
     if !guard.damaged.is_empty() {
         row("damaged filters, not used", whole(guard.damaged.len() as u64));

@@ -86,6 +86,28 @@ fn a_damaged_filter_is_told_and_not_used() {
 }
 
 #[test]
+fn a_damaged_image_of_the_filter_is_told_and_the_store_goes_on() {
+    let place = loaded("");
+    let image = place.largest_file("s", ".filter");
+    let name = image.file_name().expect("a name").to_string_lossy().into_owned();
+    flip_bit(&image, 200);
+    place.run("get --db s key00001").with_status(0);
+    let stats = place.run("stats --db s").with_status(0);
+    assert!(stats.contains("rebuilt: the image is damaged"), "{stats}");
+    let json = place.run("stats --db s --json").json(0);
+    assert_eq!(json["guard"]["built_at_open"], true);
+    assert!(json["guard"]["damaged"][0].to_string().contains(&name), "{json}");
+    let picture = place.run("inspect --db s").with_status(0);
+    assert!(picture.contains("its image is damaged"), "{picture}");
+    for guard in ["grf", "none"] {
+        place.run(&format!("verify --db s --guard {guard}")).fails(3, &[&name, "damaged at byte"]);
+    }
+    // What changes the tree writes a new image.
+    place.run("load --db s keys").with_status(0);
+    place.run("verify --db s").with_status(0);
+}
+
+#[test]
 fn a_torn_log_is_normal_and_a_damaged_one_is_not() {
     let place = Workplace::new();
     for number in 0..6 {
@@ -111,7 +133,7 @@ fn a_store_of_another_version_is_left_alone() {
     let before = std::fs::read(&manifest).expect("read");
     let load = "load --db s keys";
     for command in ["verify --db s", "get --db s key00001", "put --db s key value", load] {
-        place.run(command).fails(3, &["MANIFEST", "format version 17", "reads version 1"]);
+        place.run(command).fails(3, &["MANIFEST", "format version 18", "reads version 2"]);
     }
     assert_eq!(std::fs::read(&manifest).expect("read"), before);
     flip_bit(&manifest, 8);

@@ -18,8 +18,14 @@ fn statistics_have_three_forms() {
     let json = place.run("stats --db s --json").json(0);
     assert_eq!(json["guard"]["kind"], "grf");
     assert!(json["point"]["queries"].is_u64() && json["levels"][0]["runs"].is_array());
-    assert_eq!(json["guard"]["built_at_open"], true);
+    assert_eq!(
+        (&json["guard"]["built_at_open"], &json["filter_recovery"]),
+        (&false.into(), &"image".into())
+    );
+    let json = place.run("stats --db s --guard none --json").json(0);
+    assert_eq!(json["filter_recovery"], "none");
     let text = place.run("stats --db s").with_status(0);
+    assert!(text.contains("filter at open") && text.contains("image ("), "{text}");
     assert!(text.contains("guard memory") && text.contains("needless runs"), "{text}");
     let prometheus = place.run("stats --db s --prometheus").with_status(0);
     assert!(prometheus.lines().any(|line| line.starts_with("trommel_")), "{prometheus}");

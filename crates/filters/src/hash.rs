@@ -23,6 +23,14 @@ impl HashUse {
     }
 }
 
+/// The seed of checksums.
+const CHECKSUM_SEED: u64 = 0x7472_6f6d_6d65_6c03;
+
+/// The checksum of a filter's image (XXH3, 64 bits).
+pub(crate) fn checksum(bytes: &[u8]) -> u64 {
+    xxh3_64_with_seed(bytes, CHECKSUM_SEED)
+}
+
 /// The hash of a key for one use (XXH3, 64 bits).
 #[inline]
 pub fn hash_key(key: &[u8], hash_use: HashUse) -> u64 {

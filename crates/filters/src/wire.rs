@@ -183,6 +183,11 @@ impl Writer {
         self.bytes(bytes);
     }
 
+    /// Makes room for so many more bytes.
+    pub fn reserve(&mut self, more: usize) {
+        self.bytes.reserve_exact(more);
+    }
+
     /// What was written.
     pub fn finish(self) -> Vec<u8> {
         self.bytes

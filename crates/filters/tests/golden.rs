@@ -5,7 +5,10 @@
 //! Invariant: if a test here fails, filters that were written before no longer read. Then the encoding
 //! needs a new version, not the test new bytes.
 
-use trommel_filters::{BlockedBloom, BlockedBloomBuilder, HashUse, hash_key};
+use trommel_filters::{
+    BlockedBloom, BlockedBloomBuilder, Codes, Fingerprints, FlushNumber, GrfOptions, HashUse, Part,
+    PartBuilder, Query, Span, hash_key,
+};
 
 const KEYS: [&[u8]; 6] = [b"", b"\0", b"drum", b"sieve", b"trommel", &[0xff; 20]];
 
@@ -73,4 +76,70 @@ fn blocked_bloom_of_two_lines() {
         "0200000001000196",
     );
     check_blocked_bloom(&keys, 10.0, golden, 7);
+}
+
+/// A part of a few keys, two of them in a later flush.
+fn small_part(fingerprints: Fingerprints) -> Part {
+    let options = GrfOptions { fingerprints, ..GrfOptions::default() };
+    let mut builder = PartBuilder::new(&options);
+    KEYS.iter().for_each(|key| builder.push(key));
+    let part = builder.finish(FlushNumber(5));
+    let mut inserter = part.inserter(FlushNumber(6));
+    [b"drum".as_slice(), b"sift"].into_iter().for_each(|key| inserter.push(key));
+    inserter.finish()
+}
+
+/// Zeros behind the groups of a base, written as two dots below.
+const PADDING: usize = 1032;
+
+/// The bytes of a part's image are the golden ones, which read as that part.
+fn check_image(fingerprints: Fingerprints, golden: &str) {
+    let mut image = Vec::new();
+    small_part(fingerprints).write_image(&mut image);
+    assert_eq!(hex(&image), golden.replace("..", &"00".repeat(PADDING)), "{fingerprints:?}");
+    let part = Part::read_image(&image).expect("golden bytes");
+    let flushes = |key: &[u8]| {
+        let mut codes = Codes::new();
+        part.candidates(&Query::Point(key), &mut codes);
+        [0, 4, 5, 6].map(|flush| codes.may_meet(Span::of_flush(FlushNumber(flush))))
+    };
+    KEYS.iter().for_each(|key| assert_eq!(flushes(key)[..3], [true, true, false], "{key:?}"));
+    assert!(flushes(b"drum")[3] && flushes(b"sift")[3]);
+}
+
+#[test]
+fn image_of_gap_fingerprints() {
+    let golden = concat!(
+        "54524d4c475246000100000000000000000028400a0000000205000000000000",
+        "0006000000000000000c0014ffffffffffffffffffffffffffffffffffffffff",
+        "010000000000000000000000000098080000001004c6df7aee02476f909170..",
+        "0003003006000000000000000001010000000000020000000202020202020202",
+        "0202020202020202555800000000000000000000003d0290856460ace7",
+    );
+    check_image(Fingerprints::Gap, golden);
+}
+
+#[test]
+fn image_of_cell_fingerprints() {
+    let golden = concat!(
+        "54524d4c475246000100000000000000000028400a0000000305000000000000",
+        "0006000000000000000c0014ffffffffffffffffffffffffffffffffffffffff",
+        "0100000000000000000000000000980800000000040a31050051db439fe0..00",
+        "0003003006000000000000000001010000000000020000000202020202020202",
+        "020202020202020255580000000000000000000000662f19f4aebc8a43",
+    );
+    check_image(Fingerprints::Cell, golden);
+}
+
+#[test]
+fn image_of_spline_fingerprints() {
+    let golden = concat!(
+        "54524d4c475246000100000000000000000028400a0000000105000000000000",
+        "0006000000000000000c0014ffffffffffffffffffffffffffffffffffffffff",
+        "0100000000000000000000000000a00800000020200001000f00000000000000",
+        "05001f..00000000000300300600000000000000000101000000000002000000",
+        "02020202020202020202020202020202582654000000000000000000001a38f4",
+        "bf2d149753",
+    );
+    check_image(Fingerprints::Spline, golden);
 }

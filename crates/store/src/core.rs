@@ -14,11 +14,12 @@ use crate::commit::Commit;
 use crate::environment::Environment;
 use crate::error::{Error, Result};
 use crate::guard::Guard;
-use crate::layout::{Edit, RunRecord};
+use crate::image::image_path;
+use crate::layout::{Edit, ImageRecord, RunRecord};
 use crate::manifest::Manifest;
 use crate::output::Shelf;
 use crate::snapshots::Snapshots;
-use crate::stats::Counters;
+use crate::stats::{Counters, FilterRecovery};
 use crate::sync::{Arc, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, Switch, Weak, lock};
 use crate::table::Table;
 use crate::version::{Active, Sealed, Version};
@@ -39,7 +40,9 @@ pub(crate) struct Core {
     pub(crate) counters: Counters,
     /// Filters that were damaged when the store was opened, and are not used.
     pub(crate) damaged_filters: Vec<String>,
-    /// How long reading the guard from the runs took at open.
+    /// Where the global filter came from at open.
+    pub(crate) filter_recovery: FilterRecovery,
+    /// How long that took.
     pub(crate) guard_open_seconds: f64,
     /// Held while the store is open.
     pub(crate) _lock: Box<dyn Send + Sync>,
@@ -88,11 +91,27 @@ pub(crate) struct Installer {
     leaving: Vec<(u64, Weak<Table>)>,
     /// Logs whose entries are all in tables.
     dead_wals: Vec<u64>,
+    /// Images of the filter that the manifest no longer names.
+    dead_images: Vec<u64>,
+    /// Images that it may or may not name: the edit failed. After the next edit it does not.
+    doubtful_images: Vec<u64>,
+    /// The tree has changed since the store was opened.
+    pub(crate) has_changed: bool,
 }
 
 impl Installer {
     pub(crate) fn new(manifest: Manifest, next_flush: trommel_filters::FlushNumber) -> Self {
-        Installer { manifest, next_flush, leaving: Vec::new(), dead_wals: Vec::new() }
+        let (leaving, dead_wals) = (Vec::new(), Vec::new());
+        let (dead_images, doubtful_images, has_changed) = (Vec::new(), Vec::new(), false);
+        Installer {
+            manifest,
+            next_flush,
+            leaving,
+            dead_wals,
+            dead_images,
+            doubtful_images,
+            has_changed,
+        }
     }
 
     /// Applies `edit` to the newest version: first on disk, then for readers.
@@ -110,6 +129,10 @@ impl Installer {
         let leaving = now.tables().filter(|table| edit.removed.contains(&table.table.file()));
         let leaving = leaving.map(|table| (table.table.file(), Arc::downgrade(&table.table)));
         self.leaving.extend(leaving.collect::<Vec<_>>());
+        self.dead_images.append(&mut self.doubtful_images);
+        let old_image = now.layout.image.iter().filter(|_| now.layout.image != layout.image);
+        self.dead_images.extend(old_image.map(|image| image.file));
+        self.has_changed = true;
         if let Some(live) = edit.live_wal {
             self.dead_wals.extend(now.layout.live_wal..live);
         }
@@ -122,6 +145,20 @@ impl Installer {
         Ok(())
     }
 
+    /// Has the manifest name an image, if its base is still that of the newest version.
+    pub(crate) fn install_image(&mut self, core: &Core, image: ImageRecord) -> Result<()> {
+        let (now, file) = (core.current.hold(), image.file);
+        if now.layout.runs.last().is_none_or(|oldest| oldest.files() != image.tables) {
+            self.dead_images.push(file);
+            self.sweep(core);
+            return Ok(());
+        }
+        let next_file = Some(core.shelf.next_file());
+        let edit = Edit { image: Some(image), next_file, ..Edit::default() };
+        let installed = self.install(core, &edit, &HashMap::new(), now.guard.clone());
+        installed.inspect_err(|_| self.doubtful_images.push(file))
+    }
+
     /// Removes files that nobody refers to any more. What cannot be removed is tried again later.
     pub(crate) fn sweep(&mut self, core: &Core) {
         let storage = &core.shelf.storage;
@@ -130,6 +167,7 @@ impl Installer {
             Err(error) => error.kind() == std::io::ErrorKind::NotFound,
         };
         self.dead_wals.retain(|&wal| !gone(core.shelf.dir.join(crate::wal::wal_name(wal))));
+        self.dead_images.retain(|&image| !gone(image_path(&core.shelf.dir, image)));
         self.leaving.retain(|(file, table)| {
             table.strong_count() > 0 || !gone(core.shelf.table_path(*file))
         });

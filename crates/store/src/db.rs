@@ -212,6 +212,7 @@ impl Drop for Db {
     fn drop(&mut self) {
         self.stop_threads();
         let _ = self.core.commit.sync(&self.core);
+        self.core.write_image_at_close();
         self.core.installer().sweep(&self.core);
     }
 }
@@ -253,6 +254,14 @@ impl std::fmt::Debug for Snapshot {
 }
 
 impl Core {
+    /// Leaves an image of the filter for the next open. A session that has not changed the tree writes nothing.
+    fn write_image_at_close(&self) {
+        if self.installer().has_changed {
+            // Without an image the filter is read from the runs.
+            let _ = crate::image::write(self);
+        }
+    }
+
     /// Flushes the memtables that were full when the store was closed.
     fn flush_recovered(&self) -> Result<()> {
         while self.flush_step()? {}

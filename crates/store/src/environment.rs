@@ -82,6 +82,8 @@ pub enum PausePoint {
     MergeStarted,
     /// A merge has written its tables and prepared the guard, and not yet installed them.
     MergePrepared,
+    /// An image of the filter is on disk, and no edit names it yet.
+    ImageWritten,
 }
 
 type PauseHook = dyn Fn(PausePoint) + Send + Sync;

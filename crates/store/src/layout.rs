@@ -60,6 +60,11 @@ impl RunRecord {
         span.hi().0 - span.lo().0
     }
 
+    /// The numbers of its files, in key order.
+    pub(crate) fn files(&self) -> Vec<u64> {
+        self.tables.iter().map(|table| table.file).collect()
+    }
+
     fn in_order(&self) -> bool {
         self.tables.iter().all(|table| table.from < table.to)
             && self.tables.windows(2).all(|pair| pair[0].to <= pair[1].from)
@@ -71,6 +76,26 @@ impl RunRecord {
 pub(crate) struct FlushRecord {
     pub(crate) flush: FlushNumber,
     pub(crate) first: Sequence,
+}
+
+/// The filter's image, as the manifest knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ImageRecord {
+    pub(crate) file: u64,
+    pub(crate) bytes: u64,
+    /// CRC-32C of them.
+    pub(crate) checksum: u32,
+    /// Every flush below this one that was installed is in the image.
+    pub(crate) watermark: FlushNumber,
+    /// The tables that its base stands for: those of the oldest run, in key order.
+    pub(crate) tables: Vec<u64>,
+}
+
+impl ImageRecord {
+    /// Whether it says all that `other` says.
+    pub(crate) fn is_as_new_as(&self, other: &ImageRecord) -> bool {
+        self.watermark == other.watermark && self.tables == other.tables
+    }
 }
 
 /// A change of the tree. Applied to the newest layout, not to the one its job began with.
@@ -92,6 +117,8 @@ pub(crate) struct Edit {
     pub(crate) next_flush: Option<FlushNumber>,
     /// The newest sequence number in the tables.
     pub(crate) last_sequence: Option<Sequence>,
+    /// The filter's image that takes the place of the one before.
+    pub(crate) image: Option<ImageRecord>,
 }
 
 /// The tree as plain data.
@@ -105,6 +132,8 @@ pub(crate) struct Layout {
     pub(crate) next_file: u64,
     pub(crate) next_flush: FlushNumber,
     pub(crate) last_sequence: Sequence,
+    /// The filter's image; it goes with the first table of its base.
+    pub(crate) image: Option<ImageRecord>,
 }
 
 impl Layout {
@@ -130,6 +159,11 @@ impl Layout {
         next.next_file = edit.next_file.unwrap_or(next.next_file);
         next.next_flush = edit.next_flush.unwrap_or(next.next_flush);
         next.last_sequence = edit.last_sequence.unwrap_or(next.last_sequence);
+        let is_gone = |file: &u64| edit.removed.contains(file);
+        next.image.take_if(|image| image.tables.iter().any(is_gone));
+        if let Some(image) = &edit.image {
+            next.image = Some(image.clone());
+        }
         Ok(next)
     }
 
@@ -152,6 +186,11 @@ impl Layout {
         }
         if self.flushes.iter().any(|record| record.flush >= self.next_flush) {
             return Err("a record of a flush that never was");
+        }
+        let never_was =
+            |image: &ImageRecord| image.file >= self.next_file || image.watermark > self.next_flush;
+        if self.image.as_ref().is_some_and(never_was) {
+            return Err("an image that was never made");
         }
         let out_of_order = |pair: &[RunRecord]| pair[0].level > pair[1].level;
         if self.runs.windows(2).any(out_of_order) {
@@ -235,6 +274,7 @@ impl Layout {
             next_file: Some(self.next_file),
             next_flush: Some(self.next_flush),
             last_sequence: Some(self.last_sequence),
+            image: self.image.clone(),
             ..Edit::default()
         }
     }
@@ -270,6 +310,28 @@ pub(crate) mod tests {
         let merged = four.apply(&merge).expect("fits");
         assert_eq!(ids(&merged), [3, 9, 0]);
         assert_eq!(merged, Layout::default().apply(&merged.as_edit()).expect("fits"));
+    }
+
+    #[test]
+    fn an_image_stays_until_its_base_is_merged() {
+        let added = (0..3).map(|n| table(n, n, 0, n, n + 1)).collect();
+        let record = |file, watermark| {
+            let (bytes, checksum, tables) = (100, 7, vec![0]);
+            let watermark = FlushNumber(watermark);
+            Some(ImageRecord { file, bytes, checksum, watermark, tables })
+        };
+        let edit = Edit { added, image: record(3, 3), ..Edit::default() };
+        let three = Layout::default().apply(&edit).expect("fits");
+        assert_eq!(three.image, record(3, 3));
+        let newer = Edit { image: record(4, 3), ..Edit::default() };
+        let three = three.apply(&newer).expect("fits");
+        let inner =
+            Edit { removed: vec![1, 2], added: vec![table(9, 9, 0, 1, 3)], ..Edit::default() };
+        let two = three.apply(&inner).expect("fits");
+        assert_eq!(two.image, record(4, 3));
+        let last =
+            Edit { removed: vec![0, 9], added: vec![table(10, 10, 1, 0, 3)], ..Edit::default() };
+        assert_eq!(two.apply(&last).expect("fits").image, None);
     }
 
     #[test]

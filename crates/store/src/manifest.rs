@@ -11,13 +11,13 @@ use trommel_filters::{Corrupt, FlushNumber, Reader, Span, Writer};
 
 use crate::entry::Sequence;
 use crate::error::{Error, Result};
-use crate::layout::{Edit, FlushRecord, Layout, TableRecord};
+use crate::layout::{Edit, FlushRecord, ImageRecord, Layout, TableRecord};
 use crate::record::{RecordWriter, read_records};
 use crate::storage::Storage;
 use crate::sync::Arc;
 
 /// The version of all files of a store. A store of another version is refused.
-pub(crate) const FORMAT_VERSION: u32 = 1;
+pub(crate) const FORMAT_VERSION: u32 = 2;
 /// The file that makes a folder a store.
 pub(crate) const MANIFEST_NAME: &str = "MANIFEST";
 pub(crate) const MANIFEST_NEW_NAME: &str = "MANIFEST.new";
@@ -33,6 +33,7 @@ const TAG_LIVE_WAL: u8 = 5;
 const TAG_NEXT_FILE: u8 = 6;
 const TAG_NEXT_FLUSH: u8 = 7;
 const TAG_LAST_SEQUENCE: u8 = 8;
+const TAG_IMAGE: u8 = 9;
 
 fn header() -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
@@ -153,7 +154,18 @@ fn encode(edit: &Edit) -> Vec<u8> {
         out.u8(TAG_ADDED);
         encode_table(table, &mut out);
     }
+    if let Some(image) = &edit.image {
+        out.u8(TAG_IMAGE);
+        encode_image(image, &mut out);
+    }
     out.finish()
+}
+
+fn encode_image(image: &ImageRecord, out: &mut Writer) {
+    let numbers = [image.file, image.bytes, u64::from(image.checksum), image.watermark.0];
+    numbers.into_iter().for_each(|number| out.varint(number));
+    out.varint(image.tables.len() as u64);
+    image.tables.iter().for_each(|&table| out.varint(table));
 }
 
 fn encode_table(table: &TableRecord, out: &mut Writer) {
@@ -184,6 +196,7 @@ fn decode(bytes: &[u8]) -> std::result::Result<Edit, Corrupt> {
             TAG_NEXT_FILE => edit.next_file = Some(input.varint()?),
             TAG_NEXT_FLUSH => edit.next_flush = Some(FlushNumber(input.varint()?)),
             TAG_LAST_SEQUENCE => edit.last_sequence = Some(Sequence(input.varint()?)),
+            TAG_IMAGE => edit.image = Some(decode_image(&mut input)?),
             _ => return Err(input.corrupt("a tag of an edit")),
         }
     }
@@ -206,10 +219,25 @@ fn decode_table(input: &mut Reader<'_>) -> std::result::Result<TableRecord, Corr
     Ok(TableRecord { file, run, level, from, to, span, part, entries, bytes })
 }
 
+fn decode_image(input: &mut Reader<'_>) -> std::result::Result<ImageRecord, Corrupt> {
+    let (file, bytes) = (input.varint()?, input.varint()?);
+    let checksum = u32::try_from(input.varint()?);
+    let checksum = checksum.map_err(|_| input.corrupt("a checksum of 32 bits"))?;
+    let watermark = FlushNumber(input.varint()?);
+    let tables =
+        (0..input.varint()?).map(|_| input.varint()).collect::<std::result::Result<_, _>>()?;
+    Ok(ImageRecord { file, bytes, checksum, watermark, tables })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::layout::tests::table;
+
+    fn image(file: u64, watermark: u64) -> ImageRecord {
+        let (checksum, watermark) = (u32::MAX, FlushNumber(watermark));
+        ImageRecord { file, bytes: 300, checksum, watermark, tables: vec![7, 8] }
+    }
 
     fn full_edit() -> Edit {
         Edit {
@@ -224,6 +252,7 @@ mod tests {
             next_file: Some(13),
             next_flush: Some(FlushNumber(10)),
             last_sequence: Some(Sequence(u64::MAX >> 8)),
+            image: Some(image(11, 10)),
         }
     }
 
@@ -244,12 +273,14 @@ mod tests {
             removed: vec![3],
             added: vec![table(7, 6, 1, 2, 4)],
             next_file: Some(300),
+            image: Some(image(11, 4)),
             ..Edit::default()
         };
         let expected = [
             1, 3, // removed
             6, 0xac, 2, // next file
             2, 7, 6, 1, 2, 4, 0, 2, 100, 1, b'a', 1, b'z', // added
+            9, 11, 0xac, 2, 0xff, 0xff, 0xff, 0xff, 0x0f, 4, 2, 7, 8, // image
         ];
         assert_eq!(encode(&edit), expected);
     }
@@ -285,6 +316,8 @@ mod tests {
             Edit { added: vec![table(8, 8, 2, 8, 9)], ..Edit::default() },
             Edit { added: vec![table(8, 7, 1, 0, 9)], ..Edit::default() },
             Edit { removed: vec![99], ..Edit::default() },
+            Edit { image: Some(image(20, 9)), ..Edit::default() },
+            Edit { image: Some(image(11, 10)), ..Edit::default() },
         ];
         for edit in absurd {
             let read = read_back(&[base.clone(), edit.clone()]);

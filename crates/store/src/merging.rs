@@ -8,6 +8,7 @@
 //! it; flushes that are installed meanwhile are carried over, in rounds outside the lock, the last
 //! one under it (ordering rule 3).
 
+use std::path::Path;
 use std::time::Instant;
 
 use trommel_filters::{FlushNumber, Part, PartBuilder, Span};
@@ -121,7 +122,11 @@ impl MergeTask {
         carry_over(core, &now, &mut carried, &mut part)?;
         let edit = self.edit(core, &now, output, level);
         let guard = part.map_or(now.guard.clone(), |part| Guard::Global(Parts::of_one(part)));
-        installer.install(core, &edit, &output.opened, guard)
+        installer.install(core, &edit, &output.opened, guard)?;
+        drop((installer, now));
+        // The merge is done. Without an image the filter is read from the runs at the next open.
+        let _ = crate::image::write(core);
+        Ok(())
     }
 
     /// B of the design: the largest end of the output's spans.
@@ -218,16 +223,26 @@ fn carry_over(
 /// The part with a run's keys in it, each with its own flush as its code.
 pub(crate) fn insert_run(part: &Part, placed: &PlacedRun, layout: &Layout) -> Result<Part> {
     let mut cursor = placed.run.cursor().fill_cache(false);
-    let table = &placed.run.tables()[0].table;
-    let lists = keys_by_flush(&mut cursor, |sequence| {
-        let unknown =
-            || Error::corrupt(table.path(), 0, "an entry of a flush that is not on record");
+    let path = placed.run.tables()[0].table.path();
+    insert_entries(part, &mut cursor, path, layout, FlushNumber(0))
+}
+
+/// The part with the keys of all entries whose flush is not below `from`, each with that flush as its code.
+pub(crate) fn insert_entries(
+    part: &Part,
+    cursor: &mut dyn Cursor,
+    path: &Path,
+    layout: &Layout,
+    from: FlushNumber,
+) -> Result<Part> {
+    let mut lists = keys_by_flush(cursor, |sequence| {
+        let unknown = || Error::corrupt(path, 0, "an entry of a flush that is not on record");
         layout.flush_of(sequence).ok_or_else(unknown)
     })?;
     let insert = |part: Part, (flush, keys): (FlushNumber, KeyList)| {
         crate::guard::insert_flush(&part, flush, keys.iter())
     };
-    Ok(lists.into_iter().fold(part.clone(), insert))
+    Ok(lists.split_off(&from).into_iter().fold(part.clone(), insert))
 }
 
 /// The guard of a tree, read from its runs: the oldest is the base, the others go on top.

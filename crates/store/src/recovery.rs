@@ -1,6 +1,6 @@
 //! Opening a store: from files to a version.
 //! ```text
-//! MANIFEST --> layout --> tables --> guard (read from the runs)
+//! MANIFEST --> layout --> tables --> guard (from its image and newer tables, or from the runs)
 //! logs     --> sealed memtables (flushed at once) and the active one
 //! ```
 //! Invariant: nothing is removed before what replaces it is durable. Opening a store that was closed
@@ -18,10 +18,10 @@ use crate::entry::Sequence;
 use crate::environment::Environment;
 use crate::error::{Error, Result};
 use crate::guard::Guard;
+use crate::image::{self, image_name};
 use crate::layout::{Layout, NUMBER_MAX};
 use crate::manifest::{MANIFEST_NAME, MANIFEST_NEW_NAME, Manifest};
 use crate::memtable::Memtable;
-use crate::merging::rebuild_guard;
 use crate::options::Options;
 use crate::output::{Shelf, table_name};
 use crate::snapshots::Snapshots;
@@ -49,7 +49,7 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Co
     let next_file = names.iter().filter_map(|name| file_number(name)).map(|number| number + 1);
     let next_file = next_file.max().unwrap_or(0).max(layout.next_file).max(1);
     let shelf = Shelf::new(Arc::clone(&env.storage), dir, options, next_file);
-    let (tables, damaged_filters) = open_tables(&shelf, &layout)?;
+    let (tables, mut damaged_filters) = open_tables(&shelf, &layout)?;
     let mut logs = replay_logs(storage, dir, &names, &layout, options)?;
     let last = logs.iter().map(|log| log.last).max().unwrap_or_default();
     let last = last.max(layout.last_sequence);
@@ -70,14 +70,16 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Co
     let runs = version.reopen_runs(&version.layout, &tables);
     let version = Version { runs, ..version };
     let start = Instant::now();
-    let guard = rebuild_guard(&version)?;
-    let version = Version { guard, ..version };
+    let recovered = image::recover(&shelf, &version)?;
+    damaged_filters.extend(recovered.damage);
+    let version = Version { guard: recovered.guard, ..version };
     // Not earlier: a manifest that has lost an edit to damage makes a table look like an orphan, and
     // then something above is missing.
     remove_orphans(storage, dir, &names, &version.layout);
     let core = Core {
         shelf,
         env,
+        filter_recovery: recovered.recovery,
         guard_open_seconds: start.elapsed().as_secs_f64(),
         current: Switch::new(Arc::new(version)),
         round: AtomicU64::new(0),
@@ -124,10 +126,10 @@ fn take_folder(storage: &dyn Storage, dir: &Path, create: bool) -> Result<Box<dy
     })
 }
 
-/// The number in the name of a table or log.
+/// The number in the name of a table, log or image.
 fn file_number(name: &str) -> Option<u64> {
     let (number, kind) = name.split_once('.')?;
-    matches!(kind, "table" | "wal" | "wal.new").then_some(())?;
+    matches!(kind, "table" | "wal" | "wal.new" | "filter").then_some(())?;
     number.parse().ok().filter(|&number| number <= NUMBER_MAX)
 }
 
@@ -135,12 +137,14 @@ fn file_number(name: &str) -> Option<u64> {
 fn remove_orphans(storage: &dyn Storage, dir: &Path, names: &[String], layout: &Layout) {
     let tables = layout.runs.iter().flat_map(|run| &run.tables);
     let live: HashSet<String> = tables.map(|table| table_name(table.file)).collect();
+    let image = layout.image.as_ref().map(|image| image.file);
     for name in names {
         let dead_log = |number| name == &wal_name(number) && number < layout.live_wal;
         let dead = file_number(name).is_some_and(|number| {
             dead_log(number)
                 || name.ends_with(".wal.new")
                 || (name == &table_name(number) && !live.contains(name))
+                || (name == &image_name(number) && image != Some(number))
         });
         if dead {
             // If it stays, the next open tries again.

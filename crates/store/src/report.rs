@@ -3,7 +3,7 @@
 use trommel_filters::PartSize;
 
 use crate::core::Core;
-use crate::stats::{GuardStats, LevelStats, QueryStats, RunStats, Stats};
+use crate::stats::{FilterRecovery, GuardStats, LevelStats, QueryStats, RunStats, Stats};
 use crate::version::{PlacedRun, Version};
 
 pub(crate) fn stats(core: &Core) -> Stats {
@@ -17,6 +17,7 @@ pub(crate) fn stats(core: &Core) -> Stats {
         open_seek: none,
         closed_seek: none,
         guard: guard_stats(core, &version),
+        filter_recovery: core.filter_recovery.clone(),
         levels: levels(&version),
         memtables: 1 + version.sealed.len() as u64,
         memtable_bytes: memtable_bytes as u64,
@@ -54,7 +55,7 @@ fn guard_stats(core: &Core, version: &Version) -> GuardStats {
         overlay_bytes: of_part(|size| size.overlay_bytes),
         base_entries: of_part(|size| size.base_entries),
         overlay_entries: of_part(|size| size.overlay_entries),
-        built_at_open: part.is_some(),
+        built_at_open: matches!(core.filter_recovery, FilterRecovery::Rebuilt { .. }),
         open_seconds: core.guard_open_seconds,
         seconds: 0.0,
         rebuild_peak_bytes: 0,

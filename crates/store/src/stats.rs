@@ -5,7 +5,7 @@
 //! ```
 //! Invariant: counters only grow. What is not a counter is read from the newest version.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::time::Duration;
 
 use crate::options::GuardKind;
@@ -216,6 +216,40 @@ impl Counters {
     }
 }
 
+/// Where a global filter came from when the store was opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FilterRecovery {
+    /// There was none to recover: another guard, or no runs.
+    Nothing,
+    /// From its image, and from tables that are newer than that.
+    Image {
+        /// How many tables were read for it.
+        replayed_tables: u64,
+    },
+    /// From all runs.
+    Rebuilt {
+        /// What was wrong with the image.
+        why: String,
+    },
+}
+
+impl fmt::Display for FilterRecovery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FilterRecovery::Nothing => f.write_str("none"),
+            FilterRecovery::Image { replayed_tables: 0 } => f.write_str("image"),
+            FilterRecovery::Image { replayed_tables: 1 } => {
+                f.write_str("image and 1 replayed table")
+            }
+            FilterRecovery::Image { replayed_tables } => {
+                write!(f, "image and {replayed_tables} replayed tables")
+            }
+            FilterRecovery::Rebuilt { why } => write!(f, "rebuilt: {why}"),
+        }
+    }
+}
+
 /// What the guard is and costs.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -234,15 +268,16 @@ pub struct GuardStats {
     pub base_entries: u64,
     /// Of a global filter: entries flushed since.
     pub overlay_entries: u64,
-    /// Whether the guard was read from the runs when the store was opened (it has no image on disk yet).
+    /// Whether a global filter was read from the runs when the store was opened, for want of a fitting image.
     pub built_at_open: bool,
-    /// How long that took, in seconds.
+    /// How long making the guard took when the store was opened, in seconds.
     pub open_seconds: f64,
     /// Time spent building and updating filters, in seconds.
     pub seconds: f64,
     /// The most memory that building a part has taken, in bytes, beside the part it replaces.
     pub rebuild_peak_bytes: u64,
-    /// Filters that did not decode when the store was opened, with file and place; they are not used.
+    /// Filters and images of filters that did not decode when the store was opened, with file and place; they are
+    /// not used.
     pub damaged: Vec<String>,
 }
 
@@ -282,6 +317,8 @@ pub struct Stats {
     pub closed_seek: QueryStats,
     /// The guard.
     pub guard: GuardStats,
+    /// Where the global filter came from when the store was opened.
+    pub filter_recovery: FilterRecovery,
     /// The tree, newest level first.
     pub levels: Vec<LevelStats>,
     /// Memtables, the active one included.

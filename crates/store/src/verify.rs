@@ -1,9 +1,10 @@
-//! Reads everything and checks it: checksums, order, bounds, and every key against the guard.
+//! Reads everything and checks it: checksums, order, bounds, the filter's image, and every key against the guard.
 
 use trommel_filters::Query;
 
 use crate::core::Core;
 use crate::error::{Error, Result};
+use crate::image;
 use crate::run::RunTable;
 use crate::user_keys::for_each_key;
 use crate::version::Version;
@@ -46,7 +47,23 @@ pub(crate) fn verify(core: &Core) -> Result<VerifyReport> {
             }
         }
     }
-    Ok(report)
+    match check_image(core, &version) {
+        Ok(()) => Ok(report),
+        Err(error @ Error::Corrupt { .. }) => {
+            report.add(error.to_string());
+            Ok(report)
+        }
+        Err(other) => Err(other),
+    }
+}
+
+/// Whether the bytes of the filter's image are those that were written.
+fn check_image(core: &Core, version: &Version) -> Result<()> {
+    let Some(record) = &version.layout.image else { return Ok(()) };
+    let read = image::read(&*core.shelf.storage, &core.shelf.dir, record);
+    // A newer one may have taken its place meanwhile.
+    let is_named = core.current.pin().layout.image.as_ref() == Some(record);
+    if is_named { read.map(|_| ()) } else { Ok(()) }
 }
 
 fn check_table(version: &Version, table: &RunTable) -> Result<()> {

@@ -10,7 +10,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use trommel::{
-    Background, Batch, Db, Environment, GuardKind, Memory, Options, Scan, Snapshot, Sync,
+    Background, Batch, Db, Environment, FilterRecovery, GuardKind, Memory, Options, Scan, Snapshot,
+    Sync,
 };
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -32,7 +33,10 @@ enum Op {
     Steps(u8),
     Settle,
     Compact,
+    /// With other options.
     Reopen(usize),
+    /// With the same ones: images of filters can be used.
+    Close,
     Crash,
     /// One key, many times: its versions fill several blocks, and snapshots hold some of them.
     Repeat(Vec<u8>, u8),
@@ -65,6 +69,7 @@ fn op() -> impl Strategy<Value = Op> {
         2 => Just(Op::Settle),
         1 => Just(Op::Compact),
         1 => (0..GuardKind::ALL.len()).prop_map(Op::Reopen),
+        2 => Just(Op::Close),
         1 => Just(Op::Crash),
         1 => (key(), 1u8..80).prop_map(|(key, times)| Op::Repeat(key, times)),
         1 => Just(Op::DeleteAll),
@@ -86,6 +91,7 @@ struct World {
     writes: BTreeMap<Vec<u8>, u64>,
     snapshots: Vec<(Snapshot, Model)>,
     scans: Vec<HeldScan>,
+    images_used: u32,
 }
 
 fn value_of(byte: u8) -> Vec<u8> {
@@ -117,8 +123,8 @@ impl World {
             ..Options::default()
         };
         let db = Some(open(&disk, &options));
-        let (model, writes, snapshots, scans) = Default::default();
-        World { disk, options, db, model, writes, snapshots, scans }
+        let (model, writes, snapshots, scans, images_used) = Default::default();
+        World { disk, options, db, model, writes, snapshots, scans, images_used }
     }
 
     fn db(&self) -> &Db {
@@ -129,7 +135,10 @@ impl World {
         self.snapshots.clear();
         self.scans.clear();
         self.db = None;
-        self.db = Some(open(&self.disk, &self.options));
+        let db = open(&self.disk, &self.options);
+        let recovery = db.stats().filter_recovery;
+        self.images_used += u32::from(matches!(recovery, FilterRecovery::Image { .. }));
+        self.db = Some(db);
     }
 
     /// Applies the operation; what it answered, for comparison between guards.
@@ -182,7 +191,7 @@ impl World {
             }
             Op::Settle => self.db().settle().expect("settles"),
             Op::Compact => self.db().compact().expect("compacts"),
-            Op::Reopen(_) => self.reopen(),
+            Op::Reopen(_) | Op::Close => self.reopen(),
             Op::Crash => {
                 // Every write was synced: nothing may be missing.
                 self.disk = self.disk.crash_hard();
@@ -299,7 +308,8 @@ impl ConcatBytes for Vec<(Vec<u8>, Vec<u8>)> {
     }
 }
 
-fn run(ops: &[Op], size_ratio: u32) {
+/// Gives how often a filter came from its image.
+fn run(ops: &[Op], size_ratio: u32) -> u32 {
     let mut worlds = GuardKind::ALL.map(|guard| World::new(guard, size_ratio));
     for op in ops {
         if let Op::Reopen(shift) = op {
@@ -318,6 +328,7 @@ fn run(ops: &[Op], size_ratio: u32) {
         let report = world.db().verify().expect("verifies");
         assert_eq!(report.damage, [""; 0]);
     }
+    worlds.iter().map(|world| world.images_used).sum()
 }
 
 proptest! {
@@ -339,4 +350,19 @@ fn many_rounds_with_scans_held_open() {
         let ops: Vec<Op> = ops.into_iter().filter(calm).collect();
         run(&ops, size_ratio);
     }
+}
+
+/// Closed and crashed all the time, the filter comes from images, which know all or need newer tables.
+#[test]
+fn images_of_filters_answer_like_a_map() {
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let reopened = prop_oneof![
+        12 => op().prop_filter("the options stay", |op| !matches!(op, Op::Reopen(_))),
+        1 => Just(Op::Close),
+        1 => Just(Op::Crash),
+        2 => Just(Op::Flush),
+    ];
+    let ops = vec(reopened, 1500).new_tree(&mut runner).expect("generates").current();
+    let images_used = run(&ops, 3);
+    assert!(images_used > 100, "{images_used} images used: too few for this test");
 }

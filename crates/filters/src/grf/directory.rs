@@ -26,19 +26,19 @@ pub(crate) enum Among {
 /// The separators of all groups.
 #[derive(Default)]
 pub(crate) struct Directory {
-    prefix: Box<[u8]>,
-    separators: Box<[u64]>,
-    offsets: Box<[u32]>,
-    rests: Option<Rests>,
-    radix: Box<[u32]>,
-    radix_shift: u32,
-    last: Box<[u8]>,
+    pub(super) prefix: Box<[u8]>,
+    pub(super) separators: Box<[u64]>,
+    pub(super) offsets: Box<[u32]>,
+    pub(super) rests: Option<Rests>,
+    pub(super) radix: Box<[u32]>,
+    pub(super) radix_shift: u32,
+    pub(super) last: Box<[u8]>,
 }
 
 /// The separators' bytes after the first eight.
-struct Rests {
-    ends: Box<[u32]>,
-    bytes: Box<[u8]>,
+pub(super) struct Rests {
+    pub(super) ends: Box<[u32]>,
+    pub(super) bytes: Box<[u8]>,
 }
 
 impl Rests {
@@ -102,7 +102,7 @@ impl DirectoryBuilder {
 }
 
 /// Two slots a group: the first group whose separator is in the slot or after it, and an end.
-fn radix_table(separators: &[u64]) -> (Box<[u32]>, u32) {
+pub(super) fn radix_table(separators: &[u64]) -> (Box<[u32]>, u32) {
     let (Some(least), Some(most)) = (separators.first(), separators.last()) else {
         return (Box::default(), 0);
     };

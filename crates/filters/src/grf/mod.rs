@@ -19,6 +19,7 @@ mod extent;
 mod fraction;
 mod group;
 mod group_writer;
+mod image;
 mod inserter;
 mod judge;
 mod line;

@@ -23,7 +23,7 @@ const CHUNKS_ASKED_MAX: usize = 8;
 /// The chunks of all lists.
 #[derive(Clone)]
 pub(super) struct Overlay {
-    root: Arc<[Option<Arc<[u8]>>]>,
+    pub(super) root: Arc<[Option<Arc<[u8]>>]>,
 }
 
 /// The chunk of a list, and its place there.

@@ -1,0 +1,203 @@
+//! A part as bytes, to be read back when the store is opened.
+//! ```text
+//! magic | version | options | end, entries, fraction bits | directory | arena | overlay's chunks | checksum
+//! ```
+//! The radix table is made anew: it follows from the separators. Invariant: bytes of another length or with a
+//! flipped bit are an error, never a part. (Who forges the checksum as well may get a part that panics: an image
+//! guards against accidents.)
+
+use super::base::Base;
+use super::directory::{Directory, Rests, radix_table};
+use super::group::GROUP_ALIGN;
+use super::overlay::Overlay;
+use super::{Fingerprints, GrfOptions, Part};
+use crate::hash::checksum;
+use crate::shape::FlushNumber;
+use crate::wire::{Corrupt, Reader, Writer};
+use std::sync::Arc;
+
+const MAGIC: &[u8; 8] = b"TRMLGRF\0";
+const VERSION: u32 = 1;
+const CHECKSUM_BYTES: usize = size_of::<u64>();
+/// Bytes of magic, version, options and counts, and of the lengths that stand once; more or less.
+const FIXED_BYTES: usize = 96;
+/// Bytes that the length of a chunk takes at most, nearly always.
+const CHUNK_LENGTH_BYTES: usize = 3;
+
+impl Fingerprints {
+    fn tag(self) -> u8 {
+        match self {
+            Fingerprints::Auto => 0,
+            Fingerprints::Spline => 1,
+            Fingerprints::Gap => 2,
+            Fingerprints::Cell => 3,
+        }
+    }
+}
+
+impl Part {
+    /// Appends the part's image: all that [`Part::read_image`] needs to make it again.
+    pub fn write_image(&self, out: &mut Vec<u8>) {
+        let before = out.len();
+        let mut image = Writer::new();
+        image.reserve(self.image_bytes());
+        image.bytes(MAGIC);
+        image.u32(VERSION);
+        write_options(&self.options, &mut image);
+        write_base(&self.base, &mut image);
+        write_overlay(&self.overlay, &mut image);
+        image.u64(checksum(image.as_slice()));
+        if before == 0 {
+            *out = image.finish();
+        } else {
+            out.extend_from_slice(image.as_slice());
+        }
+    }
+
+    /// About how many bytes the image takes.
+    fn image_bytes(&self) -> usize {
+        let chunks = self.overlay.root.iter().flatten().map(|chunk| chunk.len()).sum::<usize>();
+        let lengths = self.overlay.root.len() * CHUNK_LENGTH_BYTES;
+        let directory: usize = self.base.directory.allocations().into_iter().sum();
+        FIXED_BYTES + directory + self.base.arena.len() + chunks + lengths
+    }
+
+    /// The part that `bytes` are the image of. An error: they are no image, another version's, or damaged.
+    pub fn read_image(bytes: &[u8]) -> Result<Part, Corrupt> {
+        let mut input = Reader::new(checked(bytes)?);
+        input.bytes(MAGIC.len() + size_of::<u32>())?;
+        let options = read_options(&mut input)?;
+        let base = read_base(&mut input)?;
+        let overlay = read_overlay(&base, &mut input)?;
+        input.end()?;
+        Ok(Part { options, base: Arc::new(base), overlay })
+    }
+}
+
+/// The image without its checksum, if that is right and the version is known.
+fn checked(bytes: &[u8]) -> Result<&[u8], Corrupt> {
+    let mut input = Reader::new(bytes);
+    if input.bytes(MAGIC.len()).ok() != Some(MAGIC) {
+        return Err(Corrupt { at: 0, what: "the beginning of a filter's image" });
+    }
+    if input.u32()? != VERSION {
+        return Err(Corrupt { at: MAGIC.len(), what: "a version of images that is known" });
+    }
+    let Some(end) = bytes.len().checked_sub(CHECKSUM_BYTES) else {
+        return Err(input.corrupt("a whole image"));
+    };
+    let (body, expected) = bytes.split_at(end);
+    if checksum(body).to_le_bytes() != expected {
+        return Err(Corrupt { at: end, what: "the checksum of an image" });
+    }
+    Ok(body)
+}
+
+fn write_options(options: &GrfOptions, out: &mut Writer) {
+    out.u64(options.bits_per_key.to_bits());
+    out.u32(options.size_ratio);
+    out.u8(options.fingerprints.tag());
+}
+
+fn read_options(input: &mut Reader<'_>) -> Result<GrfOptions, Corrupt> {
+    let bits_per_key = f64::from_bits(input.u64()?);
+    let size_ratio = input.u32()?;
+    let tag = input.u8()?;
+    let known = Fingerprints::ALL.into_iter().find(|kind| kind.tag() == tag);
+    let fingerprints = known.ok_or_else(|| input.corrupt("fingerprints that are known"))?;
+    Ok(GrfOptions { bits_per_key, size_ratio, fingerprints })
+}
+
+fn write_base(base: &Base, out: &mut Writer) {
+    out.u64(base.end.0);
+    out.u64(base.entries);
+    out.u8(u8::try_from(base.fraction_bits).expect("fractions are of some ten bits"));
+    write_directory(&base.directory, out);
+    out.string(&base.arena);
+}
+
+fn read_base(input: &mut Reader<'_>) -> Result<Base, Corrupt> {
+    let end = FlushNumber(input.u64()?);
+    let entries = input.u64()?;
+    let fraction_bits = usize::from(input.u8()?);
+    let directory = read_directory(input)?;
+    let arena: Box<[u8]> = input.string()?.into();
+    let last = directory.offsets.last().map_or(0, |&offset| offset as usize);
+    if directory.len() > 0 && last * GROUP_ALIGN >= arena.len() {
+        return Err(input.corrupt("an arena with all groups"));
+    }
+    Ok(Base { arena, directory, end, entries, fraction_bits })
+}
+
+fn write_directory(directory: &Directory, out: &mut Writer) {
+    out.string(&directory.prefix);
+    out.string(&directory.last);
+    out.varint(directory.separators.len() as u64);
+    directory.separators.iter().for_each(|&separator| out.u64(separator));
+    directory.offsets.iter().for_each(|&offset| out.u32(offset));
+    out.u8(u8::from(directory.rests.is_some()));
+    if let Some(rests) = &directory.rests {
+        rests.ends.iter().for_each(|&end| out.u32(end));
+        out.string(&rests.bytes);
+    }
+}
+
+fn read_directory(input: &mut Reader<'_>) -> Result<Directory, Corrupt> {
+    let prefix = input.string()?.into();
+    let last = input.string()?.into();
+    let groups = input.len()?;
+    let separators = read_words(input, groups)?;
+    let offsets = read_numbers(input, groups)?;
+    if !separators.is_sorted() || !offsets.is_sorted() {
+        return Err(input.corrupt("groups in order"));
+    }
+    let rests = match input.u8()? {
+        0 => None,
+        _ => Some(read_rests(input, groups)?),
+    };
+    let (radix, radix_shift) = radix_table(&separators);
+    Ok(Directory { prefix, separators, offsets, rests, radix, radix_shift, last })
+}
+
+fn read_rests(input: &mut Reader<'_>, groups: usize) -> Result<Rests, Corrupt> {
+    let ends = read_numbers(input, groups)?;
+    let bytes: Box<[u8]> = input.string()?.into();
+    let all = ends.last().map_or(0, |&end| end as usize);
+    if !ends.is_sorted() || all != bytes.len() {
+        return Err(input.corrupt("the ends of all separators"));
+    }
+    Ok(Rests { ends, bytes })
+}
+
+/// The next `count` numbers of eight bytes each.
+fn read_words(input: &mut Reader<'_>, count: usize) -> Result<Box<[u64]>, Corrupt> {
+    let bytes = input.bytes(count.saturating_mul(size_of::<u64>()))?;
+    let (words, _) = bytes.as_chunks();
+    Ok(words.iter().map(|word| u64::from_le_bytes(*word)).collect())
+}
+
+/// The next `count` numbers of four bytes each.
+fn read_numbers(input: &mut Reader<'_>, count: usize) -> Result<Box<[u32]>, Corrupt> {
+    let bytes = input.bytes(count.saturating_mul(size_of::<u32>()))?;
+    let (numbers, _) = bytes.as_chunks();
+    Ok(numbers.iter().map(|number| u32::from_le_bytes(*number)).collect())
+}
+
+/// Chunks are written as they are; one without entries has no bytes.
+fn write_overlay(overlay: &Overlay, out: &mut Writer) {
+    out.varint(overlay.root.len() as u64);
+    overlay.root.iter().for_each(|chunk| out.string(chunk.as_deref().unwrap_or(&[])));
+}
+
+fn read_overlay(base: &Base, input: &mut Reader<'_>) -> Result<Overlay, Corrupt> {
+    let count = input.len()?;
+    if count != Overlay::empty(base).root.len() {
+        return Err(input.corrupt("a chunk for every few groups"));
+    }
+    let mut root = Vec::with_capacity(count);
+    for _ in 0..count {
+        let chunk = input.string()?;
+        root.push((!chunk.is_empty()).then(|| Arc::from(chunk)));
+    }
+    Ok(Overlay { root: root.into() })
+}

@@ -1,0 +1,143 @@
+//! The image of a part: what is read back is the part, and damage is an error.
+//! ```text
+//! keys, flushes -> Part -> image -> Part    the same answers, the same image, the same inserts
+//! ```
+//! Invariant: bytes that were flipped, cut or added never read as a part, and never panic.
+
+use trommel_filters::{
+    Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query,
+};
+
+type Key = Vec<u8>;
+
+/// Spread numbers: multiples of the golden ratio's bits.
+fn number(place: u64) -> Key {
+    place.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes().to_vec()
+}
+
+/// Text with long shared beginnings, so that separators have more than eight bytes.
+fn path(place: u64) -> Key {
+    format!("shelf/{:02}/a drum that turns/{:05}.txt", place % 7, place * 37).into_bytes()
+}
+
+fn sorted(mut keys: Vec<Key>) -> Vec<Key> {
+    keys.sort_unstable();
+    keys.dedup();
+    keys
+}
+
+fn insert(part: &Part, flush: u64, keys: &[Key]) -> Part {
+    let mut inserter = part.inserter(FlushNumber(flush));
+    keys.iter().for_each(|key| inserter.push(key));
+    inserter.finish()
+}
+
+/// A part of `base` keys and three flushes of a fourteenth as many each, beyond both ends too.
+fn part_of(fingerprints: Fingerprints, base: u64, key: fn(u64) -> Key) -> Part {
+    let options = GrfOptions { fingerprints, ..GrfOptions::default() };
+    let mut builder = PartBuilder::new(&options);
+    sorted((0..base).map(key).collect()).iter().for_each(|key| builder.push(key));
+    let mut part = builder.finish(FlushNumber(if base == 0 { 0 } else { 7 }));
+    for flush in 0..3 {
+        let few = (0..base / 14 + 2).map(|place| key(base + 2 * place + flush));
+        let keys = few.chain([vec![], vec![0xff; 12], vec![b'z'; flush as usize]]);
+        part = insert(&part, 7 + 300 * flush, &sorted(keys.collect()));
+    }
+    part
+}
+
+fn image_of(part: &Part) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    part.write_image(&mut bytes);
+    bytes
+}
+
+fn answer(part: &Part, query: &Query<'_>) -> (bool, Vec<trommel_filters::Span>) {
+    let mut codes = Codes::new();
+    part.candidates(query, &mut codes);
+    (codes.is_all(), codes.as_slice().to_vec())
+}
+
+fn assert_same_answers(one: &Part, other: &Part, probes: &[Key]) {
+    for pair in probes.windows(2) {
+        let point = Query::Point(&pair[0]);
+        assert_eq!(answer(one, &point), answer(other, &point), "{:?}", pair[0]);
+        let range = Query::Range(KeyRange::new(&pair[0], Some(&pair[1])).expect("in order"));
+        assert_eq!(answer(one, &range), answer(other, &range), "{pair:?}");
+    }
+    let everything = Query::Range(KeyRange::all());
+    assert_eq!(answer(one, &everything), answer(other, &everything));
+}
+
+fn assert_survives(part: &Part, probes: &[Key]) {
+    let image = image_of(part);
+    let read = Part::read_image(&image).expect("reads");
+    assert_eq!(image_of(&read), image);
+    assert_eq!((read.options(), read.base_end()), (part.options(), part.base_end()));
+    assert_eq!(read.size(), part.size());
+    assert_same_answers(part, &read, probes);
+    // It goes on as the old one does.
+    let (old, new) = (insert(part, 5000, probes), insert(&read, 5000, probes));
+    assert_eq!(image_of(&old), image_of(&new));
+    assert_same_answers(&old, &new, probes);
+    let walk = |part: &Part| {
+        let mut cursor = part.cursor(&[]);
+        std::iter::from_fn(|| cursor.next_at_most(None)).take(10_000).collect::<Vec<_>>()
+    };
+    assert_eq!(walk(part), walk(&read));
+}
+
+#[test]
+fn a_part_that_is_read_back_answers_the_same() {
+    for fingerprints in Fingerprints::ALL {
+        for (count, key) in
+            [(0, number as fn(u64) -> Key), (1, number), (9000, number), (9000, path)]
+        {
+            let part = part_of(fingerprints, count, key);
+            let probes = sorted((0..2 * count + 100).step_by(3).map(key).collect());
+            assert_survives(&part, &probes);
+        }
+    }
+}
+
+#[test]
+fn an_empty_part_is_read_back() {
+    let part = Part::empty(&GrfOptions::default());
+    let read = Part::read_image(&image_of(&part)).expect("reads");
+    assert!(answer(&read, &Query::Range(KeyRange::all())).1.is_empty());
+    assert_survives(&part, &sorted(vec![number(1), number(2)]));
+}
+
+#[test]
+fn an_image_is_appended() {
+    let part = part_of(Fingerprints::Auto, 100, number);
+    let mut bytes = b"before".to_vec();
+    part.write_image(&mut bytes);
+    assert_eq!(bytes, [b"before", image_of(&part).as_slice()].concat());
+}
+
+#[test]
+fn every_flipped_byte_is_an_error() {
+    for key in [number as fn(u64) -> Key, path] {
+        let image = image_of(&part_of(Fingerprints::Auto, 600, key));
+        for at in 0..image.len() {
+            for flip in [1, 0x80, 0xff] {
+                let mut damaged = image.clone();
+                damaged[at] ^= flip;
+                assert!(Part::read_image(&damaged).is_err(), "byte {at} of {}", image.len());
+            }
+        }
+    }
+}
+
+#[test]
+fn every_other_length_is_an_error() {
+    let image = image_of(&part_of(Fingerprints::Auto, 600, path));
+    for len in 0..image.len() {
+        assert!(Part::read_image(&image[..len]).is_err(), "cut to {len} of {}", image.len());
+    }
+    for more in 1..20 {
+        let longer = [&image[..], &vec![0; more]].concat();
+        assert!(Part::read_image(&longer).is_err(), "{more} bytes more");
+    }
+}

@@ -7,10 +7,12 @@
 //! guards against accidents.)
 
 use super::base::Base;
+use super::count::GroupStarts;
 use super::directory::{Directory, Rests, radix_table};
 use super::group::GROUP_ALIGN;
 use super::overlay::Overlay;
 use super::{Fingerprints, GrfOptions, Part};
+use crate::fingerprint::gap::WINDOW;
 use crate::hash::checksum;
 use crate::shape::FlushNumber;
 use crate::wire::{Corrupt, Reader, Writer};
@@ -58,7 +60,8 @@ impl Part {
     fn image_bytes(&self) -> usize {
         let chunks = self.overlay.root.iter().flatten().map(|chunk| chunk.len()).sum::<usize>();
         let lengths = self.overlay.root.len() * CHUNK_LENGTH_BYTES;
-        let directory: usize = self.base.directory.allocations().into_iter().sum();
+        let tables = self.base.directory.allocations().into_iter();
+        let directory: usize = tables.chain(self.base.starts.allocations()).sum();
         FIXED_BYTES + directory + self.base.arena.len() + chunks + lengths
     }
 
@@ -113,7 +116,10 @@ fn write_base(base: &Base, out: &mut Writer) {
     out.u64(base.entries);
     out.u8(u8::try_from(base.fraction_bits).expect("fractions are of some ten bits"));
     write_directory(&base.directory, out);
-    out.string(&base.arena);
+    base.starts.low.iter().for_each(|&start| out.u32(start));
+    out.varint(base.starts.wraps.len() as u64);
+    base.starts.wraps.iter().for_each(|&group| out.u32(group));
+    out.string(&base.arena[..base.arena.len().saturating_sub(WINDOW)]);
 }
 
 fn read_base(input: &mut Reader<'_>) -> Result<Base, Corrupt> {
@@ -121,12 +127,19 @@ fn read_base(input: &mut Reader<'_>) -> Result<Base, Corrupt> {
     let entries = input.u64()?;
     let fraction_bits = usize::from(input.u8()?);
     let directory = read_directory(input)?;
-    let arena: Box<[u8]> = input.string()?.into();
+    let low = read_numbers(input, directory.len())?;
+    let wraps = input.len()?;
+    let starts = GroupStarts { low, wraps: read_numbers(input, wraps)? };
+    let mut arena = input.string()?.to_vec();
+    if !arena.is_empty() {
+        arena.resize(arena.len() + WINDOW, 0);
+    }
+    let arena = arena.into_boxed_slice();
     let last = directory.offsets.last().map_or(0, |&offset| offset as usize);
     if directory.len() > 0 && last * GROUP_ALIGN >= arena.len() {
         return Err(input.corrupt("an arena with all groups"));
     }
-    Ok(Base { arena, directory, end, entries, fraction_bits })
+    Ok(Base { arena, directory, starts, end, entries, fraction_bits })
 }
 
 fn write_directory(directory: &Directory, out: &mut Writer) {

@@ -50,7 +50,7 @@ pub(crate) fn assert_all_kinds(bits_per_key: f64, base: &[Key], flushes: &[Vec<K
     }
 }
 
-fn tree_with(options: &GrfOptions, base: &[Key], flushes: &[Vec<Key>]) -> (Part, Twin) {
+pub(crate) fn tree_with(options: &GrfOptions, base: &[Key], flushes: &[Vec<Key>]) -> (Part, Twin) {
     let mut part = base_of(options, base);
     let mut twin = Twin::new();
     for key in base {

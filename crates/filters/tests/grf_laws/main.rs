@@ -218,6 +218,25 @@ fn the_last_fraction_of_a_block_of_few_keys_has_bounds() {
 }
 
 #[test]
+fn the_tail_of_a_line_begins_where_numbers_have_no_positions() {
+    // A line over numbers that take all of their 32 bits; flushed keys just behind it, before the next group.
+    let (first, last) = (0x7f << 56, 0x80ff_ffff_ffff_ffff);
+    for len in (760..1000).step_by(9) {
+        let line = (0..len).map(|i| number_key(first + (last - first) / len * i));
+        let next = (0..len).map(|i| number_key((0xc0 << 56) + (i << 40)));
+        let base: Vec<Key> = line.chain([number_key(last)]).chain(next).collect();
+        let behind: Vec<Key> = (1..200).map(|i| number_key(last + (i << 22))).collect();
+        for bits in [1.0, 6.0, 12.0] {
+            let options = GrfOptions { fingerprints: Fingerprints::Spline, ..options(bits) };
+            let (part, twin) = tree_with(&options, &base, std::slice::from_ref(&behind));
+            for key in behind.iter().step_by(20) {
+                assert_forward(&part, &twin, key);
+            }
+        }
+    }
+}
+
+#[test]
 fn the_last_cell_of_the_last_block_has_an_end() {
     let base: Vec<Key> = (0..130).map(|i| number_key(i << 20)).collect();
     let above: Vec<Key> = (129..400).map(|i| number_key((i << 20) + 5)).collect();

@@ -119,6 +119,13 @@ impl Model {
             _ => u64::MAX,
         }
     }
+
+    /// The least number without a position: beyond all of `blocks` blocks, or of more bits than the line is drawn for.
+    pub(crate) fn first_beyond(&self, blocks: usize) -> u64 {
+        let positions = blocks as u64 * self.block_positions();
+        let undrawn = 1u64.checked_shl(NUMBER_BITS + self.shift).unwrap_or(u64::MAX);
+        self.first_number(positions << FINE_BITS).min(undrawn)
+    }
 }
 
 /// Appends a block of the keys with these positions, counted from the block's first one, ascending.

@@ -21,7 +21,8 @@ impl Base {
             return None;
         }
         let (index, group) = (list - 1, self.group(list - 1));
-        if !self.directory.shares_prefix(index, key, group.prefix_bits) {
+        let (directory, bits) = (&self.directory, group.prefix_bits);
+        if !directory.has_prefix(key) || !directory.shares_prefix(index, key, bits) {
             return None;
         }
         let view = Tail::new(key, group.prefix_bits).view();

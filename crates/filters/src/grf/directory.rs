@@ -206,6 +206,12 @@ impl Directory {
         self.rests.as_ref().map_or(&[], |rests| rests.get(group))
     }
 
+    /// Whether `key` begins with the bytes that all keys of the base share.
+    #[inline(always)]
+    pub(crate) fn has_prefix(&self, key: &[u8]) -> bool {
+        key.starts_with(&self.prefix)
+    }
+
     /// Whether `key`, which lies in `group`, has the first `prefix_bits` bits of its separator.
     #[inline(always)]
     pub(crate) fn shares_prefix(&self, group: usize, key: &[u8], prefix_bits: usize) -> bool {

@@ -52,7 +52,8 @@ impl Extent {
     /// The least and the greatest view of keys with this fraction, among keys with these views.
     pub(super) fn views(&self, fraction: u64, cells: &[(u64, u64)], bits: usize) -> (u64, u64) {
         let gaps = (cells.len() as u64 + 1) << OFFSET_BITS;
-        let first = (fraction * gaps).div_ceil(1 << bits);
+        // Keys after the group's prefix have the last fraction, which may be beyond all places.
+        let first = (fraction * gaps).div_ceil(1 << bits).min(gaps - 1);
         let after = ((fraction + 1) * gaps).div_ceil(1 << bits);
         let low = if first == 0 { 0 } else { first_view(self.least(first, cells)) };
         let high =

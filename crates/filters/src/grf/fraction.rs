@@ -132,7 +132,8 @@ impl Bounds<'_> {
     /// The least and the greatest view of keys with this fraction; the true ones may lie between them.
     pub(super) fn of(&self, fraction: u64) -> (u64, u64) {
         let gaps = (self.cells.len() as u64 + 1) << OFFSET_BITS;
-        let first = (fraction * gaps).div_ceil(1 << self.bits);
+        // Keys after the group's prefix have the last fraction, which may be beyond all places.
+        let first = (fraction * gaps).div_ceil(1 << self.bits).min(gaps - 1);
         let after = ((fraction + 1) * gaps).div_ceil(1 << self.bits);
         let low = if fraction == 0 { 0 } else { self.view(first, false) };
         (low, if after >= gaps { u64::MAX } else { self.view(after - 1, true) })

@@ -71,8 +71,7 @@ impl Line {
 
     /// Where the tail begins, and where it ends. Not empty.
     fn tail(&self, end: u64) -> (u64, u64) {
-        let positions = self.blocks as u64 * self.model.block_positions();
-        let first = self.model.first_number(positions << FINE_BITS);
+        let first = self.model.first_beyond(self.blocks);
         let low = self.low.saturating_add(first).min(u64::MAX - 1);
         (low, end.max(low).saturating_add(1))
     }

@@ -10,7 +10,10 @@ mod counts;
 mod twin;
 
 use proptest::prelude::*;
-use trommel_filters::{Codes, FlushNumber, KeyRange, LineCounter, Part, PartBuilder, Query, Span};
+use trommel_filters::{
+    Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, LineCounter, Part, PartBuilder, Query,
+    Span,
+};
 use twin::*;
 
 #[test]
@@ -185,6 +188,52 @@ fn keys_past_their_groups_common_prefix() {
             assert_range(&part, &twin, low, Some(&between[250]));
         }
         assert_all_kinds(12.0, &base, between_alone);
+    }
+}
+
+#[test]
+fn a_cursor_within_the_base_goes_on_to_keys_without_its_prefix() {
+    // All base keys share a first byte; after it, the flushed keys look like keys of the last block.
+    let base: Vec<Key> = (0..400).map(|i| number_key(1 << 56 | i << 46)).collect();
+    let without = |first: u64| number_key(first << 56 | 395 << 46);
+    assert_tree(&base, &[vec![without(2)]]);
+    assert_tree(&base, &[vec![without(0)]]);
+    assert_tree(&base, &[vec![without(0), without(2), without(0xff)]]);
+}
+
+#[test]
+fn the_last_fraction_of_a_block_of_few_keys_has_bounds() {
+    // A key that lacks its group's prefix has the last fraction of the last block: with many bits and few keys that
+    // is beyond all places between the block's keys.
+    for len in (760..900).step_by(3) {
+        let dense = |from: u64| (from..from + len).map(number_key);
+        let base: Vec<Key> = dense(1 << 40).chain(dense(1 << 50)).collect();
+        let between = vec![number_key(1 << 45)];
+        for fingerprints in Fingerprints::ALL {
+            let options = GrfOptions { fingerprints, ..options(24.0) };
+            let (part, twin) = tree_with(&options, &base, std::slice::from_ref(&between));
+            assert_forward(&part, &twin, &base[len as usize - 1]);
+            assert_backward(&part, &twin, Some(&base[len as usize]));
+        }
+    }
+}
+
+#[test]
+fn the_tail_of_a_line_begins_where_numbers_have_no_positions() {
+    // A line over numbers that take all of their 32 bits; flushed keys just behind it, before the next group.
+    let (first, last) = (0x7f << 56, 0x80ff_ffff_ffff_ffff);
+    for len in (760..1000).step_by(9) {
+        let line = (0..len).map(|i| number_key(first + (last - first) / len * i));
+        let next = (0..len).map(|i| number_key((0xc0 << 56) + (i << 40)));
+        let base: Vec<Key> = line.chain([number_key(last)]).chain(next).collect();
+        let behind: Vec<Key> = (1..200).map(|i| number_key(last + (i << 22))).collect();
+        for bits in [1.0, 6.0, 12.0] {
+            let options = GrfOptions { fingerprints: Fingerprints::Spline, ..options(bits) };
+            let (part, twin) = tree_with(&options, &base, std::slice::from_ref(&behind));
+            for key in behind.iter().step_by(20) {
+                assert_forward(&part, &twin, key);
+            }
+        }
     }
 }
 

@@ -113,6 +113,24 @@ fn groups_that_tie_in_their_first_eight_bytes() {
 }
 
 #[test]
+fn keys_that_look_alike_are_told_apart_by_hash() {
+    // Ten keys begin with the same random word each: no bits that a fingerprint in key order keeps tell them apart.
+    let mut random = Random(17);
+    let stems: Vec<u64> = (0..600).map(|_| random.next()).collect();
+    let key = |stem: u64, rest: u64| [stem.to_be_bytes(), rest.to_be_bytes()].concat();
+    let draw =
+        |random: &mut Random| sorted((0..6000).map(|i| key(stems[i % stems.len()], random.next())));
+    let keys = draw(&mut random);
+    let (base, flushes) = deal(&keys, 12, 5);
+    assert_all_kinds(12.0, &base, &flushes);
+    let (part, _) = tree(12.0, &base, &flushes);
+    let missing = draw(&mut random);
+    let told = |key: &&Key| !answer(&part, &Query::Point(key)).is_empty();
+    let wrongly = missing.iter().filter(told).count();
+    assert!(wrongly < missing.len() / 25, "{wrongly} of {}", missing.len());
+}
+
+#[test]
 fn keys_up_to_64_kib() {
     let long = |len: usize, last: u8| [vec![b'x'; len], vec![last]].concat();
     let lens = [0, 1, 7, 8, 9, 100, 4000, 20_000, 65_000, 65_535];

@@ -5,8 +5,8 @@
 //!                                               bucket: block of the group
 //!                                               fraction: where in the block (fraction.rs, extent.rs, line.rs)
 //! ```
-//! Invariant: the place is monotone in the key. Whatever is asked with places of the two ends of a range finds
-//! every key between them.
+//! Invariant: places taken as the ends of a range are monotone in keys, and the place of a single key lies between them. So
+//! whatever is asked with the places of the two ends of a range finds every key between them.
 
 use super::count::GroupStarts;
 use super::directory::{Among, Directory};
@@ -146,35 +146,31 @@ impl Base {
     /// As [`Base::place`], for keys that only the overlay is asked about: the base's ranks may be wrong.
     #[inline(always)]
     pub(crate) fn place_for_overlay(&self, site: &Site<'_>) -> Spot {
+        let bits = self.fraction_bits;
         match &site.within {
-            // A place on the line does not depend on the block.
-            Within::Positions { line, fine: Some(fine), .. } => Spot {
-                list: site.list,
-                bucket: site.bucket,
-                fraction: line.fraction(*fine, self.fraction_bits),
-                before: 0,
-                through: 0,
-                count: 0,
-                fall: None,
-                entries: (0, 0),
-            },
-            // Nor does one by hash.
-            Within::Hashes { hash, .. } => Spot {
-                list: site.list,
-                bucket: site.bucket,
-                fraction: hash_fraction(*hash, self.fraction_bits),
-                before: 0,
-                through: 0,
-                count: 0,
-                fall: None,
-                entries: (0, 0),
-            },
+            // A place on the line does not depend on the block, nor does one by hash.
+            Within::Positions { line, fine: Some(fine), .. } => {
+                Spot::new(site, line.fraction(*fine, bits), (0, 0), 0)
+            }
+            Within::Hashes { hash, .. } => Spot::new(site, hash_fraction(*hash, bits), (0, 0), 0),
             _ => self.place(site, Role::Point, &mut Untraced),
         }
     }
 }
 
 impl Spot {
+    /// The place of a key in its bucket of `count` keys; the first of `ranks` below it, the second through it.
+    #[inline(always)]
+    fn new(
+        site: &Site<'_>,
+        fraction: u64,
+        (before, through): (usize, usize),
+        count: usize,
+    ) -> Self {
+        let (list, bucket) = site.bucket_key();
+        Spot { list, bucket, fraction, before, through, count, fall: None, entries: (0, 0) }
+    }
+
     /// The overlay's entries in the bucket.
     #[inline(always)]
     pub(crate) fn entries(&self) -> std::ops::Range<usize> {
@@ -325,18 +321,8 @@ impl Base {
     /// The place of a key whose bucket is known.
     #[inline(always)]
     pub(crate) fn place<T: Trace>(&self, site: &Site<'_>, role: Role<'_>, trace: &mut T) -> Spot {
-        let (list, bucket) = site.bucket_key();
         let bits = self.fraction_bits;
-        let spot = |fraction, (before, through), count| Spot {
-            list,
-            bucket,
-            fraction,
-            before,
-            through,
-            count,
-            fall: None,
-            entries: (0, 0),
-        };
+        let spot = |fraction, ranks, count| Spot::new(site, fraction, ranks, count);
         match &site.within {
             Within::Edge => spot(site.view, (0, 0), 0),
             Within::AfterPrefix { bytes, kind } => {
@@ -383,8 +369,9 @@ impl Base {
                         spot(line.fraction(*fine, bits), ranks, count)
                     }
                     None => {
-                        let end =
-                            self.directory.end_view(list - 1, self.group(list - 1).prefix_bits);
+                        let end = self
+                            .directory
+                            .end_view(site.list - 1, self.group(site.list - 1).prefix_bits);
                         spot(line.tail_fraction(site.view, end, bits), (count, count), count)
                     }
                 }

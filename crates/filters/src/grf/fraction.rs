@@ -1,4 +1,4 @@
-//! Where in a block a key falls, as a fraction of the block that is fine where keys are.
+//! Where in a block of cells a key falls, as a fraction of the block that is fine where keys are.
 //! ```text
 //! cells         . . [c0] . . . . . . . . . . . . . . . . [c1] . . [c2] . . .
 //! gaps          <0-><--------------- gap 1 --------------><- gap 2 -><- 3 ->     all alike in the number, however wide

@@ -1,7 +1,7 @@
 //! The Global Range Filter: one filter for all runs of a part of the tree.
 //! ```text
 //! key --locate--> (group, block)
-//!     --place---> cell, fraction ------------+--> base: cells of the last level      -> [0, base end)
+//!     --place---> fingerprint, fraction -----+--> base: the keys of the last level   -> [0, base end)
 //!                                            +--> overlay: places and flush numbers  -> [n, n + 1) ...
 //! ```
 //! A part is a value: an insert makes a new part that shares what it did not touch. Invariant: for every key that was

@@ -4,7 +4,7 @@
 //! chunks    [   ]   [                            ]   [             ] [     ]  [   ]
 //! root      one pointer per chunk; a flush makes a new root, which shares the chunks it does not touch
 //! ```
-//! Invariant: an overlay never changes; places are monotone in keys (see `base.rs`), so that the entries of all keys
+//! Invariant: an overlay never changes; places of the ends of ranges are monotone in keys (see `base.rs`), so that the entries of all keys
 //! in a range lie between the places of its ends.
 
 use super::base::{Base, EDGE_BITS, Spot};

@@ -11,7 +11,7 @@
 use std::time::Instant;
 use trommel_filters::{
     Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, LineCounter, Part, PartBuilder, Query,
-    Span,
+    Shape, Span,
 };
 
 /// A generator: splitmix64.
@@ -209,7 +209,10 @@ fn build(options: &GrfOptions, keys: &[u64]) -> (Part, f64) {
 fn insert(mut part: Part, flushes: &[Vec<u64>]) -> (Part, f64) {
     let start = Instant::now();
     for (number, keys) in (1000..).zip(flushes) {
-        let mut inserter = part.inserter(FlushNumber(number));
+        let mut inserter = part.inserter(
+            FlushNumber(number),
+            &Shape::of_round(part.base_end(), FlushNumber(number), 10),
+        );
         keys.iter().for_each(|key| inserter.push(&key.to_be_bytes()));
         part = inserter.finish();
     }

@@ -150,6 +150,26 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// The shape of a lazily levelled tree with all merges done: a last level of the flushes below `base_end`, and those
+    /// up to `next` (not included) above it. A merge is a carry: level l has as many runs as the l-th digit
+    /// of the number of newer flushes says, written in base `size_ratio` (GRF paper, section 4.2).
+    pub fn of_round(base_end: FlushNumber, next: FlushNumber, size_ratio: u32) -> Shape {
+        let ratio = u64::from(size_ratio.max(2));
+        let (mut levels, mut end, mut worth) = (Vec::new(), next.0, 1);
+        let mut above = next.0.saturating_sub(base_end.0);
+        while above > 0 {
+            let runs = (0..above % ratio).map(|place| {
+                let hi = end - place * worth;
+                Span { lo: FlushNumber(hi - worth), hi: FlushNumber(hi) }
+            });
+            levels.push(runs.collect());
+            end -= above % ratio * worth;
+            (above, worth) = (above / ratio, worth.saturating_mul(ratio));
+        }
+        levels.extend(Span::new(FlushNumber(0), base_end).map(|last| vec![last]));
+        Shape { levels }
+    }
+
     /// Every run's span, newest first over all levels.
     pub fn runs(&self) -> impl Iterator<Item = Span> + '_ {
         self.levels.iter().flatten().copied()
@@ -181,6 +201,17 @@ mod tests {
         assert!(!span(0, 3).meets(span(3, 5)));
         assert_eq!(span(0, 1).hull(span(4, 5)), span(0, 5));
         assert_eq!(Span::new(FlushNumber(3), FlushNumber(3)), None);
+    }
+
+    #[test]
+    fn a_merge_is_a_carry() {
+        let shape = Shape::of_round(FlushNumber(64), FlushNumber(64 + 0o123), 8);
+        assert_eq!(shape.digits(), [3, 2, 1, 1]);
+        let ends: Vec<_> = shape.runs().map(|run| (run.lo().0, run.hi().0)).collect();
+        let newest = [(146, 147), (145, 146), (144, 145), (136, 144), (128, 136)];
+        assert_eq!(ends, [&newest[..], &[(64, 128), (0, 64)]].concat());
+        assert_eq!(Shape::of_round(FlushNumber(5), FlushNumber(5), 8).digits(), [1]);
+        assert_eq!(Shape::of_round(FlushNumber(0), FlushNumber(2), 8).digits(), [2]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! How often a filter says "maybe" where nothing is, at a size that is measured too. Seeds are fixed; bounds are
 //! generous: `examples/grf_probe.rs` prints the figures of larger sets.
 
-use trommel_filters::{Codes, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query};
+use trommel_filters::{Codes, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query, Shape};
 
 const KEYS: usize = 200_000;
 const FLUSHES: usize = 20;
@@ -50,7 +50,10 @@ fn part_of(keys: &[u64], options: &GrfOptions) -> Part {
     base.iter().for_each(|(_, key)| builder.push(&key.to_be_bytes()));
     let mut part = builder.finish(FlushNumber(7));
     for flush in 0..FLUSHES {
-        let mut inserter = part.inserter(FlushNumber(7 + flush as u64));
+        let mut inserter = part.inserter(
+            FlushNumber(7 + flush as u64),
+            &Shape::of_round(part.base_end(), FlushNumber(7 + flush as u64), 10),
+        );
         flushed
             .iter()
             .skip(flush)

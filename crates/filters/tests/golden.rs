@@ -7,7 +7,7 @@
 
 use trommel_filters::{
     BlockedBloom, BlockedBloomBuilder, Codes, Fingerprints, FlushNumber, GrfOptions, HashUse, Part,
-    PartBuilder, Query, Span, hash_key,
+    PartBuilder, Query, Shape, Span, hash_key,
 };
 
 const KEYS: [&[u8]; 6] = [b"", b"\0", b"drum", b"sieve", b"trommel", &[0xff; 20]];
@@ -84,7 +84,7 @@ fn small_part(fingerprints: Fingerprints) -> Part {
     let mut builder = PartBuilder::new(&options);
     KEYS.iter().for_each(|key| builder.push(key));
     let part = builder.finish(FlushNumber(5));
-    let mut inserter = part.inserter(FlushNumber(6));
+    let mut inserter = part.inserter(FlushNumber(6), &Shape::default());
     [b"drum".as_slice(), b"sift"].into_iter().for_each(|key| inserter.push(key));
     inserter.finish()
 }

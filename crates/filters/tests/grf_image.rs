@@ -5,7 +5,7 @@
 //! Invariant: bytes that were flipped, cut or added never read as a part, and never panic.
 
 use trommel_filters::{
-    Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query,
+    Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query, Shape,
 };
 
 type Key = Vec<u8>;
@@ -27,7 +27,8 @@ fn sorted(mut keys: Vec<Key>) -> Vec<Key> {
 }
 
 fn insert(part: &Part, flush: u64, keys: &[Key]) -> Part {
-    let mut inserter = part.inserter(FlushNumber(flush));
+    let mut inserter =
+        part.inserter(FlushNumber(flush), &Shape::of_round(part.base_end(), FlushNumber(flush), 3));
     keys.iter().for_each(|key| inserter.push(key));
     inserter.finish()
 }

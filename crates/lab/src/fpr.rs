@@ -264,7 +264,10 @@ impl Filter<'_> {
         keys.for_each(|(key, _)| builder.push(key));
         let mut part = builder.finish(FlushNumber(*base_end));
         for (flush, places) in (*base_end..).zip(newer) {
-            let mut inserter = part.inserter(FlushNumber(flush));
+            let mut inserter = part.inserter(
+                FlushNumber(flush),
+                &Shape::of_round(part.base_end(), FlushNumber(flush), options.size_ratio),
+            );
             places.iter().for_each(|place| inserter.push(self.stored.get(*place as usize)));
             part = inserter.finish();
         }

@@ -164,7 +164,10 @@ fn build_grf(plan: &ProbePlan, guard: GuardKind, keys: &SortedKeys) -> Built {
     let build_ns_per_key = per_key(start, base.len());
     let start = Instant::now();
     for (flush, keys) in (1..).zip(&flush_keys) {
-        let mut inserter = part.inserter(FlushNumber(flush));
+        let mut inserter = part.inserter(
+            FlushNumber(flush),
+            &Shape::of_round(part.base_end(), FlushNumber(flush), size_ratio),
+        );
         keys.iter().for_each(|key| inserter.push(key));
         part = inserter.finish();
     }

@@ -71,25 +71,6 @@ impl<'a> BitWriter<'a> {
         self.used = over;
     }
 
-    /// Appends `len` bits of padded bytes, from bit `at` on.
-    pub(crate) fn copy(&mut self, bytes: &[u8], at: usize, len: usize) {
-        let (words, used, shift) = (len / 64, self.used, at % 8);
-        let start = self.out.len();
-        self.out.resize(start + 8 * words, 0);
-        let targets = self.out[start..].chunks_exact_mut(8);
-        for (target, source) in targets.zip(bytes[at / 8..].windows(9).step_by(8)) {
-            let value = word(source, 0) << shift | u64::from(source[8]) >> (8 - shift);
-            target.copy_from_slice(&(self.word | value >> used).to_be_bytes());
-            self.word = value << 1 << (63 - used); // also where `used` is zero
-        }
-        let (mut at, mut rest) = (at + 64 * words, len % 64);
-        if rest > LEN_MAX {
-            self.push(read(bytes, at, 32), 32);
-            (at, rest) = (at + 32, rest - 32);
-        }
-        self.push(read(bytes, at, rest), rest);
-    }
-
     /// Fills the last byte with zeros.
     pub(crate) fn finish(self) {
         let len = self.used.div_ceil(8);
@@ -115,22 +96,6 @@ mod tests {
         for (i, len) in lens.into_iter().enumerate() {
             assert_eq!(read(&bytes, at, len), value(i));
             at += len;
-        }
-    }
-
-    #[test]
-    fn copies_keep_every_bit() {
-        let source: Vec<u8> = (0..100u8).map(|i| i.wrapping_mul(93)).chain([0; PADDING]).collect();
-        for (lead, at, len) in [(3, 5, 700), (0, 0, 8), (7, 1, 0), (1, 13, 57), (60, 9, 56)] {
-            let mut bytes = Vec::new();
-            let mut out = BitWriter::new(&mut bytes);
-            (0..lead).for_each(|_| out.push(0, 1));
-            out.copy(&source, at, len);
-            out.finish();
-            bytes.extend([0; PADDING]);
-            for i in 0..len {
-                assert_eq!(read(&bytes, lead + i, 1), read(&source, at + i, 1));
-            }
         }
     }
 }

@@ -15,13 +15,16 @@ use super::fraction::{Limits, fraction};
 use super::group::{GROUP_ALIGN, Group, Kind};
 use super::group_writer::{hash_bit_string, hash_position};
 use super::line::Line;
+use super::overlay::Slots;
 use crate::filter::{Trace, Untraced};
 use crate::fingerprint::cell::{Block, Tail};
 use crate::fingerprint::gap::{Fall, GapBlock};
 use crate::fingerprint::spline::{Layout, SplineBlock, block_count as spline_count};
 use crate::shape::FlushNumber;
 
-/// Fraction bits of entries below the first key and above the last one.
+/// Bits of a fraction as it is computed; the overlay keeps the first of them.
+pub(super) const FRACTION_BITS: usize = 22;
+/// Those of entries below the first key and above the last one.
 pub(super) const EDGE_BITS: usize = 32;
 
 /// The keys of the last level.
@@ -32,7 +35,6 @@ pub(crate) struct Base {
     pub(super) starts: GroupStarts,
     pub(super) end: FlushNumber,
     pub(super) entries: u64,
-    pub(super) fraction_bits: usize,
 }
 
 /// The bucket of a key, and what is needed to find its place there.
@@ -130,8 +132,8 @@ pub(crate) struct Spot {
     count: usize,
     /// Where a gap block's search ended: keys up to the next cell end there too.
     fall: Option<Fall>,
-    /// The overlay's entries in the bucket, as places in their chunk; for those who ask the overlay.
-    pub(crate) entries: (u32, u32),
+    /// Where the overlay's entries of the bucket are; for those who ask the overlay.
+    pub(crate) slots: Slots,
 }
 
 impl Base {
@@ -146,7 +148,7 @@ impl Base {
     /// As [`Base::place`], for keys that only the overlay is asked about: the base's ranks may be wrong.
     #[inline(always)]
     pub(crate) fn place_for_overlay(&self, site: &Site<'_>) -> Spot {
-        let bits = self.fraction_bits;
+        let bits = FRACTION_BITS;
         match &site.within {
             // A place on the line does not depend on the block, nor does one by hash.
             Within::Positions { line, fine: Some(fine), .. } => {
@@ -168,13 +170,7 @@ impl Spot {
         count: usize,
     ) -> Self {
         let (list, bucket) = site.bucket_key();
-        Spot { list, bucket, fraction, before, through, count, fall: None, entries: (0, 0) }
-    }
-
-    /// The overlay's entries in the bucket.
-    #[inline(always)]
-    pub(crate) fn entries(&self) -> std::ops::Range<usize> {
-        self.entries.0 as usize..self.entries.1 as usize
+        Spot { list, bucket, fraction, before, through, count, fall: None, slots: Slots::default() }
     }
 
     #[inline(always)]
@@ -321,7 +317,7 @@ impl Base {
     /// The place of a key whose bucket is known.
     #[inline(always)]
     pub(crate) fn place<T: Trace>(&self, site: &Site<'_>, role: Role<'_>, trace: &mut T) -> Spot {
-        let bits = self.fraction_bits;
+        let bits = FRACTION_BITS;
         let spot = |fraction, ranks, count| Spot::new(site, fraction, ranks, count);
         match &site.within {
             Within::Edge => spot(site.view, (0, 0), 0),

@@ -81,17 +81,17 @@ impl Base {
         if self.is_edge(list) {
             return None;
         }
-        let (index, group, bits) = (list - 1, self.group(list - 1), self.fraction_bits);
+        let (index, group) = (list - 1, self.group(list - 1));
         Some(match group.kind {
             Kind::Cell => {
                 let limits = self.limits(index, &group, bucket);
-                FractionBounds::Cells(Bounds { cells, limits, bits })
+                FractionBounds::Cells(Bounds { cells, limits })
             }
             Kind::Hash => FractionBounds::Whole(self.block_views(index, &group, bucket)),
-            Kind::Gap => FractionBounds::Gaps(self.extent(index, &group, bucket), cells, bits),
+            Kind::Gap => FractionBounds::Gaps(self.extent(index, &group, bucket), cells),
             Kind::Spline => {
                 let end = self.directory.end_view(index, group.prefix_bits);
-                FractionBounds::Line(self.line(index, &group, bucket), end, bits)
+                FractionBounds::Line(self.line(index, &group, bucket), end)
             }
         })
     }
@@ -100,20 +100,20 @@ impl Base {
 /// Tells the views of the keys that have a fraction of a bucket.
 pub(super) enum FractionBounds<'a> {
     Cells(Bounds<'a>),
-    Gaps(Extent, &'a [(u64, u64)], usize),
-    Line(Line, u64, usize),
+    Gaps(Extent, &'a [(u64, u64)]),
+    Line(Line, u64),
     /// Nothing does.
     Whole((u64, u64)),
 }
 
 impl FractionBounds<'_> {
-    /// The least and the greatest view of keys with this fraction; the true ones may lie between them.
-    pub(super) fn of(&self, fraction: u64) -> (u64, u64) {
+    /// The least and the greatest view of keys with this fraction of `bits` bits; the true ones may lie between them.
+    pub(super) fn of(&self, fraction: u64, bits: usize) -> (u64, u64) {
         match self {
-            FractionBounds::Cells(bounds) => bounds.of(fraction),
-            FractionBounds::Gaps(extent, cells, bits) => extent.views(fraction, cells, *bits),
+            FractionBounds::Cells(bounds) => bounds.of(fraction, bits),
+            FractionBounds::Gaps(extent, cells) => extent.views(fraction, cells, bits),
             FractionBounds::Whole(views) => *views,
-            FractionBounds::Line(line, end, bits) => line.fraction_views(fraction, *end, *bits),
+            FractionBounds::Line(line, end) => line.fraction_views(fraction, *end, bits),
         }
     }
 }

@@ -101,7 +101,6 @@ impl PartBuilder {
             starts: self.starts.finish(),
             end: base_end,
             entries: self.entries,
-            fraction_bits: self.options.fraction_bits(),
         };
         Part::of_base(self.options, base)
     }

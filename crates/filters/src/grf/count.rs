@@ -173,26 +173,24 @@ impl Base {
 impl Overlay {
     /// The entries between two places; without one: from the start, or to the end.
     fn count(&self, base: &Base, low: Option<&Spot>, high: Option<&Spot>) -> CountBounds {
-        let (first, same_as_low) = low.map_or((0, 0..0), |low| self.same_place(base, low));
-        let (last, same_as_high) = match high {
-            Some(high) => self.same_place(base, high),
+        let (first, before_low, through_low) = low.map_or((0, 0, 0), |low| self.ranks(base, low));
+        let (last, before_high, through_high) = match high {
+            Some(high) => self.ranks(base, high),
             None => {
                 let last = self.chunk_count() - 1;
-                let len = self.chunk_entries(base, last).kept as usize;
-                (last, len..len)
+                let all = self.chunk_entries(last).kept;
+                (last, all, all)
             }
         };
         let (mut between, mut merged, mut kept) = (0, 0, 0);
         for index in first..=last {
-            let entries = self.chunk_entries(base, index);
+            let entries = self.chunk_entries(index);
             between += if index < last { entries.kept } else { 0 };
             (kept, merged) = (kept + entries.kept, merged + entries.merged);
         }
-        let rank = |same: std::ops::Range<usize>, chunks: u64| RankBounds {
-            least: chunks + same.start as u64,
-            most: chunks + same.end as u64,
-        };
-        let mut count = CountBounds::between(rank(same_as_low, 0), rank(same_as_high, between));
+        let low = RankBounds { least: before_low, most: through_low };
+        let high = RankBounds { least: between + before_high, most: between + through_high };
+        let mut count = CountBounds::between(low, high);
         // Any of the keys that became one entry with another may be in the range: most likely their share of them.
         let share = u128::from(count.estimate) * u128::from(merged) / u128::from(kept.max(1));
         count.estimate = count.estimate.saturating_add(share as u64);

@@ -50,9 +50,10 @@ fn load_bucket(
     }
     let bounds = part.base().fraction_bounds(bucket, &cells);
     part.overlay().for_each(part.base(), bucket, |fraction, code| {
+        let bits = usize::from(code.bits);
         let (low, high) =
-            bounds.as_ref().map_or((fraction, fraction), |bounds| bounds.of(fraction));
-        entries.push(Bounded { low, high, code });
+            bounds.as_ref().map_or((fraction, fraction), |bounds| bounds.of(fraction, bits));
+        entries.push(Bounded { low, high, code: code.span });
     });
     entries.retain(|entry| Some(entry.code) != muted);
 }

@@ -125,16 +125,15 @@ pub(super) struct Bounds<'a> {
     /// The least and the greatest view of each cell.
     pub(super) cells: &'a [(u64, u64)],
     pub(super) limits: Limits,
-    pub(super) bits: usize,
 }
 
 impl Bounds<'_> {
-    /// The least and the greatest view of keys with this fraction; the true ones may lie between them.
-    pub(super) fn of(&self, fraction: u64) -> (u64, u64) {
+    /// The least and the greatest view of keys with this fraction of `bits` bits; the true ones may lie between them.
+    pub(super) fn of(&self, fraction: u64, bits: usize) -> (u64, u64) {
         let gaps = (self.cells.len() as u64 + 1) << OFFSET_BITS;
         // Keys after the group's prefix have the last fraction, which may be beyond all places.
-        let first = (fraction * gaps).div_ceil(1 << self.bits).min(gaps - 1);
-        let after = ((fraction + 1) * gaps).div_ceil(1 << self.bits);
+        let first = (fraction * gaps).div_ceil(1 << bits).min(gaps - 1);
+        let after = ((fraction + 1) * gaps).div_ceil(1 << bits);
         let low = if fraction == 0 { 0 } else { self.view(first, false) };
         (low, if after >= gaps { u64::MAX } else { self.view(after - 1, true) })
     }
@@ -205,7 +204,7 @@ fn continued(view: u64, shared: usize, bit: u64, rest: u64, piece: usize, ones: 
 #[cfg(test)]
 mod tests {
     use crate::filter::Untraced;
-    use crate::grf::base::{Role, Spot};
+    use crate::grf::base::{FRACTION_BITS, Role, Spot};
     use crate::grf::{Fingerprints, GrfOptions, Part, PartBuilder};
     use crate::shape::FlushNumber;
 
@@ -240,13 +239,14 @@ mod tests {
                 let mut cells = Vec::new();
                 part.base().cell_bounds(site.bucket_key(), &mut cells);
                 if let Some(bounds) = part.base().fraction_bounds(site.bucket_key(), &cells) {
-                    let (low, high) = bounds.of(spot.fraction);
-                    let view = site.view;
-                    assert!(
-                        low <= view && view <= high,
-                        "{kind:?} {key:?} {}: {low:x} {view:x} {high:x}",
-                        spot.fraction
-                    );
+                    for bits in [6, 12, 15, FRACTION_BITS] {
+                        let fraction = spot.fraction >> (FRACTION_BITS - bits);
+                        let ((low, high), view) = (bounds.of(fraction, bits), site.view);
+                        assert!(
+                            low <= view && view <= high,
+                            "{kind:?} {key:?} {fraction} of {bits} bits: {low:x} {view:x} {high:x}",
+                        );
+                    }
                 }
             }
         }

@@ -1,12 +1,13 @@
 //! A part as bytes, to be read back when the store is opened.
 //! ```text
-//! magic | version | options | end, entries, fraction bits | directory | arena | overlay's chunks | checksum
+//! magic | version | options | end, entries | directory | arena | overlay's chunks | checksum
 //! ```
 //! The radix table is made anew: it follows from the separators. Invariant: bytes of another length or with a
 //! flipped bit are an error, never a part. (Who forges the checksum as well may get a part that panics: an image
 //! guards against accidents.)
 
 use super::base::Base;
+use super::chunk::Chunk;
 use super::count::GroupStarts;
 use super::directory::{Directory, Rests, radix_table};
 use super::group::GROUP_ALIGN;
@@ -19,12 +20,12 @@ use crate::wire::{Corrupt, Reader, Writer};
 use std::sync::Arc;
 
 const MAGIC: &[u8; 8] = b"TRMLGRF\0";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const CHECKSUM_BYTES: usize = size_of::<u64>();
 /// Bytes of magic, version, options and counts, and of the lengths that stand once; more or less.
 const FIXED_BYTES: usize = 96;
-/// Bytes that the length of a chunk takes at most, nearly always.
-const CHUNK_LENGTH_BYTES: usize = 3;
+/// Bytes that the length of a tier takes at most, nearly always.
+const TIER_LENGTH_BYTES: usize = 3;
 
 impl Fingerprints {
     fn tag(self) -> u8 {
@@ -58,8 +59,9 @@ impl Part {
 
     /// About how many bytes the image takes.
     fn image_bytes(&self) -> usize {
-        let chunks = self.overlay.root.iter().flatten().map(|chunk| chunk.len()).sum::<usize>();
-        let lengths = self.overlay.root.len() * CHUNK_LENGTH_BYTES;
+        let mut chunks = 0;
+        self.overlay.measure(|bytes| chunks += bytes);
+        let lengths = 2 * self.overlay.root.len() * TIER_LENGTH_BYTES;
         let tables = self.base.directory.allocations().into_iter();
         let directory: usize = tables.chain(self.base.starts.allocations()).sum();
         FIXED_BYTES + directory + self.base.arena.len() + chunks + lengths
@@ -114,7 +116,6 @@ fn read_options(input: &mut Reader<'_>) -> Result<GrfOptions, Corrupt> {
 fn write_base(base: &Base, out: &mut Writer) {
     out.u64(base.end.0);
     out.u64(base.entries);
-    out.u8(u8::try_from(base.fraction_bits).expect("fractions are of some ten bits"));
     write_directory(&base.directory, out);
     base.starts.low.iter().for_each(|&start| out.u32(start));
     out.varint(base.starts.wraps.len() as u64);
@@ -125,7 +126,6 @@ fn write_base(base: &Base, out: &mut Writer) {
 fn read_base(input: &mut Reader<'_>) -> Result<Base, Corrupt> {
     let end = FlushNumber(input.u64()?);
     let entries = input.u64()?;
-    let fraction_bits = usize::from(input.u8()?);
     let directory = read_directory(input)?;
     let low = read_numbers(input, directory.len())?;
     let wraps = input.len()?;
@@ -139,7 +139,7 @@ fn read_base(input: &mut Reader<'_>) -> Result<Base, Corrupt> {
     if directory.len() > 0 && last * GROUP_ALIGN >= arena.len() {
         return Err(input.corrupt("an arena with all groups"));
     }
-    Ok(Base { arena, directory, starts, end, entries, fraction_bits })
+    Ok(Base { arena, directory, starts, end, entries })
 }
 
 fn write_directory(directory: &Directory, out: &mut Writer) {
@@ -196,10 +196,11 @@ fn read_numbers(input: &mut Reader<'_>, count: usize) -> Result<Box<[u32]>, Corr
     Ok(numbers.iter().map(|number| u32::from_le_bytes(*number)).collect())
 }
 
-/// Chunks are written as they are; one without entries has no bytes.
+/// Tiers are written as they are; one without entries has no bytes.
 fn write_overlay(overlay: &Overlay, out: &mut Writer) {
     out.varint(overlay.root.len() as u64);
-    overlay.root.iter().for_each(|chunk| out.string(chunk.as_deref().unwrap_or(&[])));
+    let tiers = overlay.root.iter().flat_map(|chunk| [&chunk.settled, &chunk.young]);
+    tiers.for_each(|tier| out.string(tier.as_deref().unwrap_or(&[])));
 }
 
 fn read_overlay(base: &Base, input: &mut Reader<'_>) -> Result<Overlay, Corrupt> {
@@ -207,10 +208,7 @@ fn read_overlay(base: &Base, input: &mut Reader<'_>) -> Result<Overlay, Corrupt>
     if count != Overlay::empty(base).root.len() {
         return Err(input.corrupt("a chunk for every few groups"));
     }
-    let mut root = Vec::with_capacity(count);
-    for _ in 0..count {
-        let chunk = input.string()?;
-        root.push((!chunk.is_empty()).then(|| Arc::from(chunk)));
-    }
-    Ok(Overlay { root: root.into() })
+    let mut tier = || input.string().map(|tier| (!tier.is_empty()).then(|| Arc::from(tier)));
+    let chunks = (0..count).map(|_| Ok(Chunk { settled: tier()?, young: tier()? }));
+    Ok(Overlay { root: chunks.collect::<Result<_, Corrupt>>()? })
 }

@@ -109,7 +109,8 @@ impl Line {
         }
         let (low, high) = self.tail(end);
         let within = (fraction - fractions) << OFFSET_BITS;
-        let first = within.div_ceil(1 << (bits - TAIL_BITS));
+        // Keys after the group's prefix have the last fraction, which may be beyond all offsets.
+        let first = within.div_ceil(1 << (bits - TAIL_BITS)).min((1 << OFFSET_BITS) - 1);
         let after = (within + (1 << OFFSET_BITS)).div_ceil(1 << (bits - TAIL_BITS));
         let end = if after >= 1 << OFFSET_BITS { u64::MAX } else { greatest(after - 1, low, high) };
         (least(first, low, high), end)

@@ -24,6 +24,8 @@ mod inserter;
 mod judge;
 mod line;
 mod overlay;
+mod runs;
+mod tier;
 
 pub use builder::PartBuilder;
 pub use count::{CountBounds, RankBounds};
@@ -33,7 +35,7 @@ pub use inserter::Inserter;
 use crate::bits::simd::{Work, fastest};
 use crate::filter::{GlobalFilter, Trace, Untraced};
 use crate::query::Query;
-use crate::shape::{Codes, FlushNumber, Span};
+use crate::shape::{Codes, FlushNumber, Shape, Span};
 use base::{Base, Role, Spot};
 use overlay::{ARC_BYTES, Overlay};
 use std::sync::Arc;
@@ -77,18 +79,18 @@ impl Default for GrfOptions {
 }
 
 impl GrfOptions {
-    /// Bits of an overlay entry beside its fraction: code, share of its bucket's end and of its chunk.
-    const ENTRY_BITS: f64 = 9.3;
+    /// Bits of an overlay entry beside its fraction: code, share of its tier's tables.
+    const ENTRY_BITS: f64 = 7.0;
 
-    /// Bits that an overlay entry spends on its place within its bucket.
-    fn fraction_bits(&self) -> usize {
-        self.bits_per_key.clamp(6.0, 16.0) as usize
+    /// Bits that a settled entry of the overlay spends on its place within its bucket.
+    fn settled_bits(&self) -> usize {
+        (self.bits_per_key + 1.0).clamp(6.0, 17.0) as usize
     }
 
     /// What is left for a base key after the overlay's share, which is 1 / `size_ratio` of the keys.
     fn base_bits_per_key(&self) -> f64 {
         let ratio = f64::from(self.size_ratio.max(2));
-        let entry_bits = self.fraction_bits() as f64 + Self::ENTRY_BITS;
+        let entry_bits = self.settled_bits() as f64 + Self::ENTRY_BITS;
         (self.bits_per_key * ratio - entry_bits) / (ratio - 1.0)
     }
 }
@@ -148,9 +150,20 @@ impl Part {
         self.base.end
     }
 
-    /// Starts to add the keys of one flush. This part stays as it is.
-    pub fn inserter(&self, flush: FlushNumber) -> Inserter {
-        Inserter::new(self, flush)
+    /// Starts to add the keys of one flush, for a version with the runs of `shape` (and that flush, where none of these
+    /// has it yet). This part stays as it is. Lists that are touched keep no more of any code than such a version
+    /// needs; a shape without runs keeps all. Requires: the new part is asked by that version and later ones alone.
+    pub fn inserter(&self, flush: FlushNumber, shape: &Shape) -> Inserter {
+        Inserter::new(self, Span::of_flush(flush), shape)
+    }
+
+    /// The part with no more of any code than a version with the runs of `shape` needs: garbage collection (GRF paper,
+    /// section 4.2), for lists that no flush touches for long. Takes time in proportion to the lists with something to
+    /// forget. Requires: as for [`Part::inserter`].
+    #[must_use]
+    pub fn settled(&self, shape: &Shape) -> Part {
+        let overlay = self.overlay.settle(&self.base, self.options.settled_bits(), shape);
+        Part { overlay, ..self.clone() }
     }
 
     /// Adds the codes of all entries that match. Nothing added: no run holds anything for `query`.
@@ -201,8 +214,7 @@ impl Part {
         let tables = directory.into_iter().chain(self.base.starts.allocations());
         let base_bytes = base_parts.into_iter().chain(tables).map(allocated_bytes).sum();
         let mut overlay_bytes = 0;
-        let overlay_entries =
-            self.overlay.measure(&self.base, |bytes| overlay_bytes += allocated_bytes(bytes));
+        let overlay_entries = self.overlay.measure(|bytes| overlay_bytes += allocated_bytes(bytes));
         PartSize { base_bytes, overlay_bytes, base_entries: self.base.entries, overlay_entries }
     }
 }
@@ -226,9 +238,9 @@ impl<T: Trace> Work for FindSpot<'_, T> {
         overlay.load_tables(list, base);
         let site = base.locate_in(list, key, trace);
         site.load_block();
-        let entries = overlay.bucket_entries(site.bucket_key(), base);
+        let slots = overlay.slots(site.bucket_key(), base);
         let mut spot = base.place(&site, role, trace);
-        spot.entries = (entries.start, entries.end);
+        spot.slots = slots;
         spot
     }
 }

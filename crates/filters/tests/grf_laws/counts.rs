@@ -6,7 +6,7 @@
 //! Invariant: nothing here knows how the filter works.
 
 use crate::twin::*;
-use trommel_filters::{CountBounds, Fingerprints, FlushNumber, GrfOptions, KeyRange, Part};
+use trommel_filters::{CountBounds, Fingerprints, FlushNumber, GrfOptions, KeyRange, Part, Shape};
 
 /// What the twin says about counts.
 struct Truth<'a> {
@@ -86,7 +86,8 @@ fn counts_of_numbers_are_off_by_little() {
     let mut random = Random(21);
     let (base, flushes) = deal(&numbers(30_000, || random.next()), 10, 3);
     for fingerprints in Fingerprints::ALL {
-        let (part, twin) = tree_with(&options_of(fingerprints), &base, &flushes);
+        let (part, twin) =
+            tree_with(&options_of(fingerprints), &base, &flushes, Schedule::LazyLeveling);
         let truth = Truth::new(&twin);
         let (mut wrong, mut asked) = (0, 0);
         for place in (0..truth.keys.len() - 1000).step_by(37) {
@@ -106,7 +107,8 @@ fn all_keys_are_counted_exactly() {
     let flush: Vec<Key> = (0..500).map(|i| number_key((i << 33) + 12_345_678)).collect();
     for fingerprints in Fingerprints::ALL {
         let options = options_of(fingerprints);
-        let (part, _) = tree_with(&options, &base, &[flush.clone(), flush.clone()]);
+        let (part, _) =
+            tree_with(&options, &base, &[flush.clone(), flush.clone()], Schedule::LazyLeveling);
         let all = part.approximate_count(&KeyRange::all());
         assert_eq!(all, CountBounds::exact(5000 + 2 * 500), "{fingerprints:?}");
         let nothing = KeyRange::new(&[0xff], None).map(|range| part.approximate_count(&range));
@@ -123,7 +125,7 @@ fn keys_that_only_add_zeros_count_where_they_belong() {
     let long = |i: u64, zeros: usize| [number_key(i << 24), vec![0; zeros]].concat();
     let keys = sorted((0..9000).flat_map(|i| zeros(i).map(move |zeros| long(i, zeros))));
     for fingerprints in Fingerprints::ALL {
-        let (part, twin) = tree_with(&options_of(fingerprints), &keys, &[]);
+        let (part, twin) = tree_with(&options_of(fingerprints), &keys, &[], Schedule::LazyLeveling);
         assert_eq!(part.size().base_entries, keys.len() as u64);
         assert_counts(&part, &twin);
         let truth = Truth::new(&twin);
@@ -146,7 +148,8 @@ fn keys_that_only_add_zeros_at_the_edge_of_a_group() {
         let zeros = (1..40).map(|zeros| [plain[place].clone(), vec![0; zeros]].concat());
         let keys = sorted(zeros.chain(plain.iter().cloned()));
         for fingerprints in Fingerprints::ALL {
-            let (part, twin) = tree_with(&options_of(fingerprints), &keys, &[]);
+            let (part, twin) =
+                tree_with(&options_of(fingerprints), &keys, &[], Schedule::LazyLeveling);
             let truth = Truth::new(&twin);
             keys.iter().for_each(|key| assert_rank(&part, &truth, key));
             let last = part.rank_bounds(&keys[keys.len() - 1]);
@@ -178,9 +181,9 @@ fn keys_that_share_a_place_with_others_of_their_flush_are_within_the_bounds() {
 fn an_insert_leaves_the_counts_of_the_old_part() {
     let keys: Vec<Key> = (0..2000).map(|i| number_key(i << 20)).collect();
     let old = base_of(&options(12.0), &keys);
-    let newer = insert(&old, BASE_END.0, &keys[..1000]);
+    let newer = insert(&old, BASE_END.0, &keys[..1000], &Shape::default());
     let count = |part: &Part| part.approximate_count(&KeyRange::all()).most;
     assert_eq!((count(&old), count(&newer)), (2000, 3000));
-    let emptied = old.inserter(FlushNumber(9)).finish();
+    let emptied = old.inserter(FlushNumber(9), &Shape::default()).finish();
     assert_eq!(count(&emptied), 2000);
 }

@@ -12,7 +12,7 @@ mod twin;
 use proptest::prelude::*;
 use trommel_filters::{
     Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, LineCounter, Part, PartBuilder, Query,
-    Span,
+    Shape, Span,
 };
 use twin::*;
 
@@ -229,7 +229,8 @@ fn the_last_fraction_of_a_block_of_few_keys_has_bounds() {
         let between = vec![number_key(1 << 45)];
         for fingerprints in Fingerprints::ALL {
             let options = GrfOptions { fingerprints, ..options(24.0) };
-            let (part, twin) = tree_with(&options, &base, std::slice::from_ref(&between));
+            let (part, twin) =
+                tree_with(&options, &base, std::slice::from_ref(&between), Schedule::LazyLeveling);
             assert_forward(&part, &twin, &base[len as usize - 1]);
             assert_backward(&part, &twin, Some(&base[len as usize]));
         }
@@ -247,7 +248,8 @@ fn the_tail_of_a_line_begins_where_numbers_have_no_positions() {
         let behind: Vec<Key> = (1..200).map(|i| number_key(last + (i << 22))).collect();
         for bits in [1.0, 6.0, 12.0] {
             let options = GrfOptions { fingerprints: Fingerprints::Spline, ..options(bits) };
-            let (part, twin) = tree_with(&options, &base, std::slice::from_ref(&behind));
+            let (part, twin) =
+                tree_with(&options, &base, std::slice::from_ref(&behind), Schedule::LazyLeveling);
             for key in behind.iter().step_by(20) {
                 assert_forward(&part, &twin, key);
             }
@@ -278,7 +280,11 @@ fn a_key_flushed_twice_has_both_codes_and_one_flush_has_one_entry() {
     assert_all_kinds(12.0, &[], &[keys.clone(), keys.clone()]);
     let (part, _) = tree(12.0, &[], &[keys.clone(), keys.clone()]);
     assert_eq!(part.size().overlay_entries, 200);
-    assert_eq!(insert(&part, BASE_END.0, &keys).size().overlay_entries, 200, "inserted again");
+    assert_eq!(
+        insert(&part, BASE_END.0, &keys, &Shape::default()).size().overlay_entries,
+        200,
+        "inserted again"
+    );
 }
 
 #[test]
@@ -303,7 +309,7 @@ fn an_old_part_answers_as_before() {
         asked.iter().map(|key| answer(part, &Query::Point(key)).as_slice().to_vec()).collect()
     };
     let before = spans(&part);
-    let newer = insert(&part, 9, &asked);
+    let newer = insert(&part, 9, &asked, &Shape::default());
     assert_eq!(spans(&part), before);
     assert_eq!(part.size(), size);
     let entries = newer.size().overlay_entries;
@@ -321,7 +327,7 @@ fn flush_numbers_far_apart_and_out_of_order_are_kept() {
         let mut twin: Twin = base.iter().map(|key| (key.clone(), [BASE_FLUSH].into())).collect();
         for (place, number) in numbers.into_iter().enumerate() {
             let some: Vec<Key> = keys.iter().skip(place).step_by(5).cloned().collect();
-            part = insert(&part, number, &some);
+            part = insert(&part, number, &some, &shape_before(number));
             for key in some {
                 twin.entry(key).or_default().insert(number);
             }
@@ -379,7 +385,7 @@ fn the_builder_tells_its_peak() {
 #[test]
 #[should_panic(expected = "out of order")]
 fn flushed_keys_out_of_order_are_our_mistake() {
-    let mut inserter = Part::empty(&options(12.0)).inserter(FlushNumber(1));
+    let mut inserter = Part::empty(&options(12.0)).inserter(FlushNumber(1), &Shape::default());
     inserter.push(b"b");
     inserter.push(b"b");
 }

@@ -7,7 +7,7 @@
 use crate::counts::assert_counts;
 use std::collections::{BTreeMap, BTreeSet};
 use trommel_filters::{
-    Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query, Span,
+    Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query, Shape, Span,
 };
 
 pub(crate) type Key = Vec<u8>;
@@ -31,34 +31,60 @@ pub(crate) fn base_of(options: &GrfOptions, keys: &[Key]) -> Part {
     builder.finish(if keys.is_empty() { FlushNumber(0) } else { BASE_END })
 }
 
-pub(crate) fn insert(part: &Part, flush: u64, keys: &[Key]) -> Part {
-    let mut inserter = part.inserter(FlushNumber(flush));
+/// Every third flush's merge is a carry.
+const SIZE_RATIO: u32 = 3;
+
+/// The runs of a tree with lazy leveling before flush `flush`.
+pub(crate) fn shape_before(flush: u64) -> Shape {
+    Shape::of_round(BASE_END, FlushNumber(flush), SIZE_RATIO)
+}
+
+pub(crate) fn insert(part: &Part, flush: u64, keys: &[Key], shape: &Shape) -> Part {
+    let mut inserter = part.inserter(FlushNumber(flush), shape);
     keys.iter().for_each(|key| inserter.push(key));
     inserter.finish()
 }
 
+/// What becomes of runs while flushes are inserted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Schedule {
+    NoMerges,
+    LazyLeveling,
+}
+
 /// A part and its twin. Flush i of `flushes` has the number BASE_END + i.
 pub(crate) fn tree(bits_per_key: f64, base: &[Key], flushes: &[Vec<Key>]) -> (Part, Twin) {
-    tree_with(&options(bits_per_key), base, flushes)
+    tree_with(&options(bits_per_key), base, flushes, Schedule::LazyLeveling)
 }
 
 /// [`tree`], whatever the fingerprints: the laws hold for all.
 pub(crate) fn assert_all_kinds(bits_per_key: f64, base: &[Key], flushes: &[Vec<Key>]) {
     for fingerprints in Fingerprints::ALL {
         let options = GrfOptions { fingerprints, ..options(bits_per_key) };
-        let (part, twin) = tree_with(&options, base, flushes);
-        assert_laws(&part, &twin);
+        for schedule in [Schedule::NoMerges, Schedule::LazyLeveling] {
+            let (part, twin) = tree_with(&options, base, flushes, schedule);
+            assert_laws(&part, &twin);
+        }
     }
 }
 
-pub(crate) fn tree_with(options: &GrfOptions, base: &[Key], flushes: &[Vec<Key>]) -> (Part, Twin) {
+pub(crate) fn tree_with(
+    options: &GrfOptions,
+    base: &[Key],
+    flushes: &[Vec<Key>],
+    schedule: Schedule,
+) -> (Part, Twin) {
     let mut part = base_of(options, base);
     let mut twin = Twin::new();
     for key in base {
         twin.entry(key.clone()).or_default().insert(BASE_FLUSH);
     }
     for (number, keys) in (BASE_END.0..).zip(flushes) {
-        part = insert(&part, number, keys);
+        let shape = match schedule {
+            Schedule::NoMerges => Shape::default(),
+            Schedule::LazyLeveling => shape_before(number),
+        };
+        part = insert(&part, number, keys, &shape);
         for key in keys {
             twin.entry(key.clone()).or_default().insert(number);
         }

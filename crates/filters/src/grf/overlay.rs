@@ -118,7 +118,7 @@ impl Overlay {
         let (index, list) = chunk_of(list, base.list_count());
         let chunk = &self.root[index];
         for bytes in [&chunk.settled, &chunk.young].into_iter().flatten() {
-            Tier::load_tables(bytes, list);
+            Tier::load_table(bytes, list);
         }
     }
 
@@ -218,7 +218,7 @@ impl<T: Trace> Collect<'_, T> {
         let mut asked = 0;
         for (tier, &slot) in self.overlay.root[index].tiers().iter().zip(&self.low.slots) {
             let Some(tier) = tier else { continue };
-            tier.touch_tables(list, self.low.bucket, self.trace);
+            tier.touch_table(list, self.low.bucket, self.trace);
             tier.visit_sought(range(slot), &sought, self.trace, |span| {
                 self.codes.push(span);
                 asked += 1;
@@ -241,7 +241,7 @@ impl<T: Trace> Collect<'_, T> {
             for (place, tier) in self.overlay.root[index].tiers().iter().enumerate() {
                 let Some(tier) = tier else { continue };
                 let start = if index == first {
-                    tier.touch_tables(first_list, low.bucket, self.trace);
+                    tier.touch_table(first_list, low.bucket, self.trace);
                     let sought = sought(self.base, low, low);
                     tier.from(range(low.slots[place]), &sought, self.trace)
                 } else {
@@ -249,7 +249,7 @@ impl<T: Trace> Collect<'_, T> {
                 };
                 let end = match high {
                     Some(high) if index == last => {
-                        tier.touch_tables(last_list, high.bucket, self.trace);
+                        tier.touch_table(last_list, high.bucket, self.trace);
                         let sought = sought(self.base, high, high);
                         tier.stretch(range(high.slots[place]), &sought, self.trace).end
                     }

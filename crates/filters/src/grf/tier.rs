@@ -1,15 +1,14 @@
 //! Entries of some neighbouring lists, sorted, in one allocation that never changes.
 //! ```text
-//! header   origin u64 | bits: fraction, its least, code, slot | lists | bytes: first, end, number | codes u16 | 0 u16 |
-//!          keys that are one entry with another key u32
-//! codes    of each the first flush, counted from the origin; flushes; bits of its entries' fractions u8
-//! firsts   the first entry of each list, and the number of entries
-//! ends     of each list where its slots end, but the last one, counted from the list's first entry
-//! entries  (bucket within its slot, fraction, code) packed, sorted                            [padding]
+//! layout   one word: where entries begin; bits of fraction, spare, code, slot; lists; wide
+//! tables   of each list: its first entry, and where its slots end, counted from there
+//! entries  (bucket within its slot, fraction, code) packed, sorted
+//! codes    of each: first flush, counted from the origin; number of flushes; bits of its entries' fractions
+//! footer   origin u64 | codes u16 | bytes of a number u8 | 0 u8 | keys that are one entry with another key u32
 //! ```
-//! A slot is some neighbouring buckets of a list: as few as pays for so many entries. A fraction of fewer bits than the
-//! others' has zeros behind, and stands for all fractions that begin as it does. Invariant: an entry's code, a
-//! span, contains its flush number.
+//! What a probe needs comes first, what a match needs last. A slot is some neighbouring buckets of a list: as few as pays for
+//! so many entries. A fraction of fewer bits than the others' has zeros behind, and stands for all fractions that
+//! begin as it does; at most `spare` bits are such zeros. Invariant: an entry's code, a span, contains its flush number.
 
 use super::group::BLOCKS_MAX;
 use crate::bits::packed::{BitWriter, read};
@@ -26,20 +25,68 @@ const BUCKET_BITS: usize = BUCKETS.ilog2() as usize;
 
 /// Codes that a tier can have.
 pub(super) const CODES_MAX: usize = 256;
-/// Bytes after the entries, for whole words to be read.
-const PADDING: usize = 8;
 
-const FRACTION_BITS_AT: usize = 8;
-const LEAST_BITS_AT: usize = 9;
-const CODE_BITS_AT: usize = 10;
-const SLOT_BITS_AT: usize = 11;
-const LISTS_AT: usize = 12;
-const FIRST_BYTES_AT: usize = 13;
-const END_BYTES_AT: usize = 14;
-const NUMBER_BYTES_AT: usize = 15;
-const CODES_AT: usize = 16;
-const MERGED_AT: usize = 20;
-const HEADER_BYTES: usize = 24;
+const LAYOUT_BYTES: usize = 8;
+const FOOTER_BYTES: usize = 16;
+
+/// How a tier is laid out, as one word.
+#[derive(Clone, Copy)]
+struct Layout {
+    /// Where entries begin, in bytes.
+    entries_at: usize,
+    fraction_bits: usize,
+    spare_bits: usize,
+    code_bits: usize,
+    slot_bits: usize,
+    lists: usize,
+    /// Tables have numbers of four bytes; else firsts two and ends one.
+    wide: bool,
+}
+
+impl Layout {
+    #[inline(always)]
+    fn of(word: u64) -> Self {
+        let field = |at: u32, bits: u32| (word >> at & ((1 << bits) - 1)) as usize;
+        Layout {
+            entries_at: field(0, 16),
+            fraction_bits: field(16, 6),
+            spare_bits: field(24, 6),
+            code_bits: field(32, 6),
+            slot_bits: field(40, 3),
+            lists: field(48, 6),
+            wide: field(56, 1) == 1,
+        }
+    }
+
+    fn word(&self) -> u64 {
+        let fields = [
+            (self.entries_at, 0),
+            (self.fraction_bits, 16),
+            (self.spare_bits, 24),
+            (self.code_bits, 32),
+            (self.slot_bits, 40),
+            (self.lists, 48),
+            (usize::from(self.wide), 56),
+        ];
+        fields.into_iter().fold(0, |word, (field, at)| word | (field as u64) << at)
+    }
+
+    #[inline(always)]
+    fn slots(&self) -> usize {
+        BUCKETS >> self.slot_bits
+    }
+
+    /// Bytes of a list's table.
+    #[inline(always)]
+    fn table_bytes(&self) -> usize {
+        if self.wide { 4 + 4 * self.slots() } else { 2 + self.slots() }
+    }
+
+    #[inline(always)]
+    fn entry_bits(&self) -> usize {
+        self.slot_bits + self.fraction_bits + self.code_bits
+    }
+}
 
 /// What entries of one code share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,122 +154,97 @@ pub(super) struct Sought {
 #[derive(Clone, Copy)]
 pub(super) struct Tier<'a> {
     bytes: &'a [u8],
-    fraction_bits: usize,
-    code_bits: usize,
-    slot_bits: usize,
-    ends_at: usize,
-    entries_at: usize,
+    layout: Layout,
 }
 
 impl<'a> Tier<'a> {
     #[inline(always)]
     pub(super) fn new(bytes: &'a [u8]) -> Self {
-        let header = bytes.first_chunk::<HEADER_BYTES>().expect("a tier has a header");
-        let byte = |at: usize| usize::from(header[at]);
-        let codes = usize::from(u16::from_le_bytes([header[CODES_AT], header[CODES_AT + 1]]));
-        let (slot_bits, lists) = (byte(SLOT_BITS_AT), byte(LISTS_AT));
-        let firsts_at = HEADER_BYTES + codes * (2 * byte(NUMBER_BYTES_AT) + 1);
-        let ends_at = firsts_at + (lists + 1) * byte(FIRST_BYTES_AT);
-        let ends = lists * ((BUCKETS >> slot_bits) - 1);
-        Tier {
-            bytes,
-            fraction_bits: byte(FRACTION_BITS_AT),
-            code_bits: byte(CODE_BITS_AT),
-            slot_bits,
-            ends_at,
-            entries_at: 8 * (ends_at + ends * byte(END_BYTES_AT)),
-        }
+        Tier { bytes, layout: Layout::of(number8(bytes, 0)) }
     }
 
     #[inline(always)]
-    fn lists(&self) -> usize {
-        usize::from(self.bytes[LISTS_AT])
+    fn footer(&self) -> &'a [u8] {
+        &self.bytes[self.bytes.len() - FOOTER_BYTES..]
     }
 
     /// The codes of entries, by their number.
     pub(super) fn codes(&self) -> impl Iterator<Item = Code> + '_ {
-        let codes = u16::from_le_bytes([self.bytes[CODES_AT], self.bytes[CODES_AT + 1]]);
-        (0..usize::from(codes)).map(|code| self.code(code))
+        (0..number2(self.footer(), 8)).map(|code| self.code(code))
     }
 
     #[inline(always)]
     fn code(&self, code: usize) -> Code {
-        let len = usize::from(self.bytes[NUMBER_BYTES_AT]);
-        let at = HEADER_BYTES + code * (2 * len + 1);
-        let origin = self.bytes.first_chunk::<8>().expect("a tier has a header");
-        let lo = u64::from_le_bytes(*origin) + number(self.bytes, at, len);
+        let footer = self.footer();
+        let (codes, len) = (number2(footer, 8), usize::from(footer[10]));
+        let at = self.bytes.len() - FOOTER_BYTES - (codes - code) * (2 * len + 1);
+        let lo = number8(footer, 0) + number(self.bytes, at, len);
         let hi = lo + number(self.bytes, at + len, len);
         let span = Span::new(FlushNumber(lo), FlushNumber(hi)).expect("a code is not empty");
         Code { span, bits: self.bytes[at + 2 * len] }
     }
 
-    #[inline(always)]
-    fn first_entry(&self, list: usize) -> usize {
-        let len = usize::from(self.bytes[FIRST_BYTES_AT]);
-        number(self.bytes, self.ends_at - (self.lists() + 1 - list) * len, len) as usize
-    }
-
     /// The number of entries.
     #[inline(always)]
     pub(super) fn len(&self) -> usize {
-        self.first_entry(self.lists())
+        self.slot(self.layout.lists - 1, BUCKETS - 1).end
     }
 
     /// The entries of a list.
     pub(super) fn list_len(&self, list: usize) -> usize {
-        self.first_entry(list + 1) - self.first_entry(list)
+        self.slot(list, BUCKETS - 1).end - self.slot(list, 0).start
     }
 
     /// The keys that are one entry with another key: their places and codes are equal.
     pub(super) fn merged(&self) -> u64 {
-        number(self.bytes, MERGED_AT, 4)
+        number(self.footer(), 12, 4)
     }
 
     /// The slot of a bucket, as a range of entries.
     #[inline(always)]
     pub(super) fn slot(&self, list: usize, bucket: usize) -> Range<usize> {
-        let (slots, slot) = (BUCKETS >> self.slot_bits, bucket >> self.slot_bits);
-        let first = self.first_entry(list);
-        let len = usize::from(self.bytes[END_BYTES_AT]);
-        let end = |slot: usize| {
-            number(self.bytes, self.ends_at + (list * (slots - 1) + slot) * len, len) as usize
+        let slot = bucket >> self.layout.slot_bits;
+        let table = LAYOUT_BYTES + list * self.layout.table_bytes();
+        let (first, before, end) = if self.layout.wide {
+            let end = table + 4 + 4 * slot;
+            let number = |at| number(self.bytes, at, 4) as usize;
+            (number(table), number(end - 4), number(end))
+        } else {
+            let end = table + 2 + slot;
+            let byte = |at: usize| usize::from(self.bytes[at]);
+            (number2(self.bytes, table), byte(end - 1), byte(end))
         };
-        let start = if slot == 0 { first } else { first + end(slot - 1) };
-        let end = if slot + 1 == slots { self.first_entry(list + 1) } else { first + end(slot) };
-        start..end
+        // Before the first end there is none, but the list's first entry.
+        first + if slot == 0 { 0 } else { before }..first + end
     }
 
-    /// Asks for the memory of a list's tables, without waiting for it.
+    /// Asks for the memory of a list's table, without waiting for it.
     #[inline(always)]
-    pub(super) fn load_tables(bytes: &[u8], list: usize) {
+    pub(super) fn load_table(bytes: &[u8], list: usize) {
         // As if lists had 16 ends of one byte each.
-        let at = (HEADER_BYTES + 3 * LISTS_MAX + list * BUCKETS).min(bytes.len() - 1);
+        let at = (LAYOUT_BYTES + list * (2 + BUCKETS)).min(bytes.len() - 1);
         std::hint::black_box(bytes[0] ^ bytes[at]);
     }
 
     /// Asks for the memory of an entry, without waiting for it.
     #[inline(always)]
     pub(super) fn load_entry(&self, place: usize) {
-        std::hint::black_box(self.bytes[(self.entries_at + place * self.entry_bits()) / 8]);
-    }
-
-    #[inline(always)]
-    fn entry_bits(&self) -> usize {
-        self.slot_bits + self.fraction_bits + self.code_bits
+        let at = self.layout.entries_at + place * self.layout.entry_bits() / 8;
+        std::hint::black_box(self.bytes[at]);
     }
 
     /// Bucket within its slot, fraction and code, as they are packed.
     #[inline(always)]
     fn entry(&self, place: usize) -> u64 {
-        let bits = self.entry_bits();
-        read(self.bytes, self.entries_at + place * bits, bits)
+        let bits = self.layout.entry_bits();
+        read(self.bytes, 8 * self.layout.entries_at + place * bits, bits)
     }
 
     /// Of a slot, the first entry whose place is not below the bucket's fraction.
     #[inline(always)]
     fn rank<T: Trace>(&self, slot: Range<usize>, place: u64, trace: &mut T) -> usize {
         let (mut from, mut len) = (slot.start, slot.len());
-        let least = place << self.code_bits;
+        let least = place << self.layout.code_bits;
         while len > 0 {
             let half = len / 2;
             self.touch_entry(from + half, trace);
@@ -236,14 +258,8 @@ impl<'a> Tier<'a> {
     /// The place, as entries have it, of a fraction of `long_bits` bits in a bucket.
     #[inline(always)]
     fn place(&self, bucket: usize, fraction: u64, long_bits: usize) -> u64 {
-        let within = (bucket & ((1 << self.slot_bits) - 1)) as u64;
-        within << self.fraction_bits | fraction >> (long_bits - self.fraction_bits)
-    }
-
-    /// The zeros that some entries have behind their fraction.
-    #[inline(always)]
-    fn spare_bits(&self) -> usize {
-        self.fraction_bits - usize::from(self.bytes[LEAST_BITS_AT])
+        let within = (bucket & ((1 << self.layout.slot_bits) - 1)) as u64;
+        within << self.layout.fraction_bits | fraction >> (long_bits - self.layout.fraction_bits)
     }
 
     /// Of a slot, the entries from the first one that may stand for the least place sought to the last one that may for the
@@ -269,7 +285,7 @@ impl<'a> Tier<'a> {
         trace: &mut T,
     ) -> usize {
         let low = self.place(sought.bucket, sought.low, sought.long_bits);
-        let spare = self.spare_bits();
+        let spare = self.layout.spare_bits;
         self.rank(slot, low >> spare << spare, trace)
     }
 
@@ -289,12 +305,12 @@ impl<'a> Tier<'a> {
         while at < end {
             self.touch_entry(at, trace);
             let entry = self.entry(at);
-            let place = entry >> self.code_bits;
+            let place = entry >> self.layout.code_bits;
             if place > high {
                 return;
             }
-            let code = self.code((entry & ((1 << self.code_bits) - 1)) as usize);
-            let last = place | ((1 << (self.fraction_bits - usize::from(code.bits))) - 1);
+            let code = self.code((entry & ((1 << self.layout.code_bits) - 1)) as usize);
+            let last = place | ((1 << (self.layout.fraction_bits - usize::from(code.bits))) - 1);
             if last >= low && !visit(code.span) {
                 return;
             }
@@ -312,7 +328,7 @@ impl<'a> Tier<'a> {
     ) {
         for at in range {
             self.touch_entry(at, trace);
-            let code = self.entry(at) & ((1 << self.code_bits) - 1);
+            let code = self.entry(at) & ((1 << self.layout.code_bits) - 1);
             visit(self.code(code as usize).span);
         }
     }
@@ -324,32 +340,32 @@ impl<'a> Tier<'a> {
         bucket: usize,
         mut visit: impl FnMut(u64, Code),
     ) {
-        let within = (bucket & ((1 << self.slot_bits) - 1)) as u64;
+        let within = (bucket & ((1 << self.layout.slot_bits) - 1)) as u64;
         for at in self.slot(list, bucket) {
             let entry = self.entry(at);
-            let code = self.code((entry & ((1 << self.code_bits) - 1)) as usize);
-            let place = entry >> self.code_bits;
-            if place >> self.fraction_bits == within {
-                let fraction = place & ((1 << self.fraction_bits) - 1);
-                visit(fraction >> (self.fraction_bits - usize::from(code.bits)), code);
+            let code = self.code((entry & ((1 << self.layout.code_bits) - 1)) as usize);
+            let place = entry >> self.layout.code_bits;
+            if place >> self.layout.fraction_bits == within {
+                let fraction = place & ((1 << self.layout.fraction_bits) - 1);
+                visit(fraction >> (self.layout.fraction_bits - usize::from(code.bits)), code);
             }
         }
     }
 
     /// All entries, with fractions of `long_bits` bits.
     pub(super) fn decode(&self, long_bits: usize, mut visit: impl FnMut(Entry)) {
-        let slots = BUCKETS >> self.slot_bits;
-        let longer = long_bits - self.fraction_bits;
-        for list in 0..self.lists() {
+        let slots = self.layout.slots();
+        let longer = long_bits - self.layout.fraction_bits;
+        for list in 0..self.layout.lists {
             for slot in 0..slots {
-                let bucket = list << BUCKET_BITS | slot << self.slot_bits;
-                for at in self.slot(list, slot << self.slot_bits) {
+                let bucket = list << BUCKET_BITS | slot << self.layout.slot_bits;
+                for at in self.slot(list, slot << self.layout.slot_bits) {
                     let entry = self.entry(at);
-                    let place = (bucket as u64) << self.fraction_bits
-                        | entry >> self.code_bits & self.place_mask();
-                    let bucket = place >> self.fraction_bits;
-                    let fraction = (place & ((1 << self.fraction_bits) - 1)) << longer;
-                    let code = entry & ((1 << self.code_bits) - 1);
+                    let place = (bucket as u64) << self.layout.fraction_bits
+                        | entry >> self.layout.code_bits & self.place_mask();
+                    let bucket = place >> self.layout.fraction_bits;
+                    let fraction = (place & ((1 << self.layout.fraction_bits) - 1)) << longer;
+                    let code = entry & ((1 << self.layout.code_bits) - 1);
                     visit(Entry(bucket << Entry::BUCKET_AT | fraction << Entry::CODE_BITS | code));
                 }
             }
@@ -358,45 +374,51 @@ impl<'a> Tier<'a> {
 
     #[inline(always)]
     fn place_mask(&self) -> u64 {
-        (1 << (self.slot_bits + self.fraction_bits)) - 1
+        (1 << (self.layout.slot_bits + self.layout.fraction_bits)) - 1
     }
 
     /// Tells `trace` what [`Tier::slot`] reads.
     #[inline(always)]
-    pub(super) fn touch_tables<T: Trace>(&self, list: usize, bucket: usize, trace: &mut T) {
+    pub(super) fn touch_table<T: Trace>(&self, list: usize, bucket: usize, trace: &mut T) {
         let start = self.bytes.as_ptr() as usize;
-        trace.touch(start, HEADER_BYTES);
-        let first_bytes = usize::from(self.bytes[FIRST_BYTES_AT]);
-        let first = self.ends_at - (self.lists() + 1 - list) * first_bytes;
-        trace.touch(start + first, 2 * first_bytes);
-        let ends = (BUCKETS >> self.slot_bits) - 1;
-        let end_bytes = usize::from(self.bytes[END_BYTES_AT]);
-        let end = self.ends_at + (list * ends + (bucket >> self.slot_bits)) * end_bytes;
-        trace.touch(start + end, end_bytes);
+        trace.touch(start, LAYOUT_BYTES);
+        let table = start + LAYOUT_BYTES + list * self.layout.table_bytes();
+        trace.touch(table, 2);
+        let end_bytes = if self.layout.wide { 4 } else { 1 };
+        trace.touch(table + 2 * end_bytes + (bucket >> self.layout.slot_bits) * end_bytes, 1);
     }
 
     #[inline(always)]
     fn touch_entry<T: Trace>(&self, place: usize, trace: &mut T) {
-        let bit = self.entries_at + place * self.entry_bits();
-        trace.touch(self.bytes.as_ptr() as usize + bit / 8, 8);
+        let at = self.layout.entries_at + place * self.layout.entry_bits() / 8;
+        trace.touch(self.bytes.as_ptr() as usize + at, 8);
     }
 }
 
-/// The number of `len` bytes at `at`.
+/// The number of two bytes at `at`.
+#[inline(always)]
+fn number2(bytes: &[u8], at: usize) -> usize {
+    let number = bytes[at..].first_chunk().expect("a tier holds its tables");
+    usize::from(u16::from_le_bytes(*number))
+}
+
+/// The number of eight bytes at `at`.
+#[inline(always)]
+fn number8(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(*bytes[at..].first_chunk().expect("a tier holds its tables"))
+}
+
+/// The number of `len` bytes at `at`: 1, 2, 4 or 8 of them.
 #[inline(always)]
 fn number(bytes: &[u8], at: usize, len: usize) -> u64 {
     match len {
-        0 => 0,
         1 => u64::from(bytes[at]),
-        2 => u64::from(u16::from_le_bytes([bytes[at], bytes[at + 1]])),
+        2 => number2(bytes, at) as u64,
         4 => {
-            let number = bytes[at..].first_chunk::<4>().expect("a tier holds its tables");
+            let number = bytes[at..].first_chunk().expect("a tier holds its tables");
             u64::from(u32::from_le_bytes(*number))
         }
-        _ => {
-            let number = bytes[at..].first_chunk::<8>().expect("a tier holds its tables");
-            u64::from_le_bytes(*number)
-        }
+        _ => number8(bytes, at),
     }
 }
 
@@ -430,72 +452,76 @@ impl TierWriter {
         self.counts.clear();
         self.counts.resize(lists * BUCKETS, 0);
         entries.iter().for_each(|entry| self.counts[entry.bucket()] += 1);
-        let list_len = |counts: &[u32]| counts.iter().map(|&count| u64::from(count)).sum();
-        let longest = self.counts.chunks_exact(BUCKETS).map(list_len).max().unwrap_or(0);
-        let end_bytes = number_bytes(longest);
-        let ends = |slot_bits: usize| lists * ((BUCKETS >> slot_bits) - 1) * end_bytes;
-        let slot_bits = (0..=BUCKET_BITS)
-            .min_by_key(|&bits| entries.len() * bits + 8 * ends(bits))
-            .expect("there are choices");
-        let code_bits = (usize::BITS - (codes.len() - 1).leading_zeros()) as usize;
-        let fraction_bits = codes.iter().map(|code| code.bits).max().unwrap_or(0);
-        let least_bits = codes.iter().map(|code| code.bits).min().unwrap_or(0);
+        let layout = self.layout(entries.len(), codes, lists);
         self.bytes.clear();
-        let origin = codes.iter().map(|code| code.span.lo().0).min().unwrap_or(0);
-        let first_bytes = number_bytes(entries.len() as u64);
-        let most = codes.iter().map(|code| code.span.hi().0 - origin).max().unwrap_or(0);
-        let number_bytes = number_bytes(most);
-        self.bytes.extend_from_slice(&origin.to_le_bytes());
-        let widths = [usize::from(fraction_bits), usize::from(least_bits), code_bits, slot_bits];
-        let tables = [lists, first_bytes, end_bytes, number_bytes];
-        self.bytes.extend(widths.into_iter().chain(tables).map(|width| width as u8));
-        self.bytes.extend_from_slice(&(codes.len() as u16).to_le_bytes());
-        self.bytes.extend_from_slice(&[0; 2]);
-        let merged = u32::try_from(merged).unwrap_or(u32::MAX);
-        self.bytes.extend_from_slice(&merged.to_le_bytes());
-        for code in codes {
-            let (lo, hi) = (code.span.lo().0, code.span.hi().0);
-            self.number(lo - origin, number_bytes);
-            self.number(hi - lo, number_bytes);
-            self.bytes.push(code.bits);
-        }
-        self.write_tables((first_bytes, end_bytes), slot_bits);
-        let cut = long_bits - usize::from(fraction_bits);
-        let slot_mask = (1 << slot_bits) - 1;
-        let bits = slot_bits + usize::from(fraction_bits) + code_bits;
+        self.bytes.extend_from_slice(&layout.word().to_le_bytes());
+        self.write_tables(&layout);
+        let cut = long_bits - layout.fraction_bits;
+        let slot_mask = (1 << layout.slot_bits) - 1;
         let mut out = BitWriter::new(&mut self.bytes);
         for entry in entries {
             let within = (entry.bucket() & slot_mask) as u64;
-            let place = within << fraction_bits | entry.fraction() >> cut;
-            out.push(place << code_bits | entry.code() as u64, bits);
+            let place = within << layout.fraction_bits | entry.fraction() >> cut;
+            out.push(place << layout.code_bits | entry.code() as u64, layout.entry_bits());
         }
         out.finish();
-        self.bytes.extend_from_slice(&[0; PADDING]);
+        self.write_codes(codes, merged);
         Arc::from(self.bytes.as_slice())
     }
 
-    /// The first entry of each list, and where the slots end.
-    fn write_tables(&mut self, (first_bytes, end_bytes): (usize, usize), slot_bits: usize) {
-        let counts = std::mem::take(&mut self.counts);
-        let mut first = 0;
-        for list in counts.chunks_exact(BUCKETS) {
-            self.number(first, first_bytes);
-            first += list.iter().map(|&count| u64::from(count)).sum::<u64>();
-        }
-        self.number(first, first_bytes);
-        for list in counts.chunks_exact(BUCKETS) {
-            let mut slots = list.chunks_exact(1 << slot_bits);
-            slots.next_back();
-            let mut end = 0;
-            for slot in slots {
-                end += slot.iter().map(|&count| u64::from(count)).sum::<u64>();
-                self.number(end, end_bytes);
-            }
-        }
-        self.counts = counts;
+    /// The smallest layout for so many entries, of which those in each bucket are counted.
+    fn layout(&self, entries: usize, codes: &[Code], lists: usize) -> Layout {
+        let list_len = |counts: &[u32]| counts.iter().map(|&count| count as usize).sum();
+        let longest = self.counts.chunks_exact(BUCKETS).map(list_len).max().unwrap_or(0);
+        let bits = || codes.iter().map(|code| usize::from(code.bits));
+        let (most, least) = (bits().max().unwrap_or(0), bits().min().unwrap_or(0));
+        let mut layout = Layout {
+            entries_at: 0,
+            fraction_bits: most,
+            spare_bits: most - least,
+            code_bits: (usize::BITS - (codes.len() - 1).leading_zeros()) as usize,
+            slot_bits: 0,
+            lists,
+            wide: longest > usize::from(u8::MAX) || entries > usize::from(u16::MAX),
+        };
+        let tables = |slot_bits| lists * Layout { slot_bits, ..layout }.table_bytes();
+        layout.slot_bits = (0..=BUCKET_BITS)
+            .min_by_key(|&slot_bits| entries * slot_bits + 8 * tables(slot_bits))
+            .expect("there are choices");
+        layout.entries_at = LAYOUT_BYTES + lists * layout.table_bytes();
+        layout
     }
 
-    fn number(&mut self, number: u64, len: usize) {
-        self.bytes.extend_from_slice(&number.to_le_bytes()[..len]);
+    /// The first entry of each list, and where its slots end.
+    fn write_tables(&mut self, layout: &Layout) {
+        let (first_bytes, end_bytes) = if layout.wide { (4, 4) } else { (2, 1) };
+        let mut first = 0u32;
+        for list in self.counts.chunks_exact(BUCKETS) {
+            self.bytes.extend_from_slice(&first.to_le_bytes()[..first_bytes]);
+            let mut end = 0u32;
+            for slot in list.chunks_exact(1 << layout.slot_bits) {
+                end += slot.iter().sum::<u32>();
+                self.bytes.extend_from_slice(&end.to_le_bytes()[..end_bytes]);
+            }
+            first += end;
+        }
+    }
+
+    /// Codes and footer.
+    fn write_codes(&mut self, codes: &[Code], merged: u64) {
+        let origin = codes.iter().map(|code| code.span.lo().0).min().unwrap_or(0);
+        let most = codes.iter().map(|code| code.span.hi().0 - origin).max().unwrap_or(0);
+        let len = number_bytes(most);
+        for code in codes {
+            let (lo, hi) = (code.span.lo().0, code.span.hi().0);
+            self.bytes.extend_from_slice(&(lo - origin).to_le_bytes()[..len]);
+            self.bytes.extend_from_slice(&(hi - lo).to_le_bytes()[..len]);
+            self.bytes.push(code.bits);
+        }
+        self.bytes.extend_from_slice(&origin.to_le_bytes());
+        self.bytes.extend_from_slice(&(codes.len() as u16).to_le_bytes());
+        self.bytes.extend_from_slice(&[len as u8, 0]);
+        let merged = u32::try_from(merged).unwrap_or(u32::MAX);
+        self.bytes.extend_from_slice(&merged.to_le_bytes());
     }
 }

@@ -3,14 +3,16 @@
 //! valgrind --tool=callgrind this-program       standard output: the processor, then "name times" per operation
 //!    `counted_work` returns --dump--> counts.1, counts.2, ...    in the same order
 //!                                       |
-//!                   ob=FILE, cost lines |--> instructions in this program, and elsewhere (libc)
+//!                                       v
+//!                                 Profile { own, elsewhere }
 //! ```
-//! What libc spends depends on its version and on the machine, so it is kept apart. Invariant: both sums together are
-//! the total that callgrind states.
+//! Invariant: as many profiles as operations, or an error.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+
+use crate::profile::{Profile, parse_names, parse_profile};
 
 /// What was counted, on which kind of processor.
 pub(crate) struct Counted {
@@ -25,45 +27,47 @@ pub(crate) struct Operation {
     pub(crate) elsewhere: f64,
 }
 
-/// Instructions by where they are.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Profile {
-    pub(crate) own: u64,
-    pub(crate) elsewhere: u64,
-}
-
 /// Callgrind's words for the function within which it counts, and after which it writes, however names are mangled.
 /// Both name the same one; of two options with equal words callgrind would drop one.
 const COUNTED: &str = "*counted_work*";
 const WRITTEN: &str = "*operations*counted_work*";
 
-/// Counts every operation once. `folder`: for callgrind's files.
+/// Counts every operation. `folder`: for callgrind's files, which are removed in the end.
 pub(crate) fn count(folder: &Path) -> Result<Counted, String> {
+    let folder = folder.join(format!("instructions-{}", std::process::id()));
     let at = |error| format!("{}: {error}", folder.display());
-    let folder = folder.join("instructions");
-    let _ = fs::remove_dir_all(&folder); // What an earlier run may have left.
     fs::create_dir_all(&folder).map_err(at)?;
-    let program = std::env::current_exe().and_then(fs::canonicalize).map_err(at)?;
-    let names = run(&program, &folder)?;
-    let (processor, names) = parse_names(&names)?;
+    let counted = count_in(&folder);
+    fs::remove_dir_all(&folder).map_err(at)?;
+    counted
+}
+
+fn count_in(folder: &Path) -> Result<Counted, String> {
+    let program = std::env::current_exe().and_then(fs::canonicalize);
+    let program = program.map_err(|error| format!("this program's own path: {error}"))?;
+    let (processor, names) = parse_names(&run(&program, folder)?)?;
+    let profile_path = |number: usize| folder.join(format!("counts.{number}"));
+    if profile_path(names.len() + 1).exists() {
+        return Err(format!("callgrind wrote more than {} profiles", names.len()));
+    }
     let operations = names.into_iter().zip(1..).map(|((name, times), number)| {
-        let text = fs::read_to_string(folder.join(format!("counts.{number}")));
-        let text = text.map_err(|error| format!("callgrind's file {number}: {error}"))?;
+        let text = fs::read_to_string(profile_path(number));
+        let text = text.map_err(|error| format!("callgrind's profile {number}: {error}"))?;
         let Profile { own, elsewhere } = parse_profile(&text, &program.to_string_lossy())?;
         let per = |instructions| instructions as f64 / times as f64;
         Ok(Operation { name, instructions: per(own), elsewhere: per(elsewhere) })
     });
-    let operations = operations.collect::<Result<_, String>>()?;
-    fs::remove_dir_all(&folder).map_err(at)?;
-    Ok(Counted { processor, operations })
+    Ok(Counted { processor, operations: operations.collect::<Result<_, String>>()? })
 }
 
 /// Runs `program` under callgrind, and gives its standard output.
 fn run(program: &Path, folder: &Path) -> Result<String, String> {
+    // A percent sign is special to callgrind.
+    let out = folder.join("counts").display().to_string().replace('%', "%%");
     let mut command = Command::new("valgrind");
     command.arg("--tool=callgrind").arg(format!("--toggle-collect={COUNTED}"));
     command.arg(format!("--dump-after={WRITTEN}"));
-    command.arg(format!("--callgrind-out-file={}", folder.join("counts").display()));
+    command.arg(format!("--callgrind-out-file={out}"));
     command.args(["--dump-line=no", "--compress-strings=no", "--compress-pos=no"]);
     let output = command.arg(program).output().map_err(|error| {
         format!(
@@ -75,46 +79,4 @@ fn run(program: &Path, folder: &Path) -> Result<String, String> {
         return Err(format!("valgrind: {}; it said:\n{said}", output.status));
     }
     String::from_utf8(output.stdout).map_err(|error| format!("names of operations: {error}"))
-}
-
-/// The processor, and each operation's name and how often it was done.
-pub(crate) fn parse_names(text: &str) -> Result<(String, Vec<(String, u64)>), String> {
-    let mut lines = text.lines();
-    let processor = lines.next().ok_or("the program named no processor")?.to_owned();
-    let operation = |line: &str| {
-        let (name, times) = line.split_once(' ')?;
-        let times = times.parse().ok().filter(|&times| times > 0)?;
-        Some((name.to_owned(), times))
-    };
-    let operations: Option<Vec<_>> = lines.map(operation).collect();
-    match operations {
-        Some(operations) if !operations.is_empty() => Ok((processor, operations)),
-        _ => Err(format!("these are no operations with counts: '{text}'")),
-    }
-}
-
-/// Sums the costs of a profile: `own` if their object file is `program`.
-pub(crate) fn parse_profile(text: &str, program: &str) -> Result<Profile, String> {
-    let mut profile = Profile { own: 0, elsewhere: 0 };
-    let (mut in_program, mut is_callee, mut total) = (false, false, None);
-    for line in text.lines() {
-        if let Some(object) = line.strip_prefix("ob=") {
-            in_program = object == program;
-        } else if line.starts_with("calls=") {
-            is_callee = true;
-        } else if let Some(sum) = line.strip_prefix("totals: ") {
-            total = sum.trim().parse().ok();
-        } else if line.starts_with(|first: char| first.is_ascii_digit()) {
-            // The line after "calls=" says what the callee needed; that is counted where it was spent.
-            if !std::mem::take(&mut is_callee) {
-                let cost = line.split(' ').nth(1).and_then(|cost| cost.parse::<u64>().ok());
-                let cost = cost.ok_or_else(|| format!("callgrind wrote '{line}'"))?;
-                *(if in_program { &mut profile.own } else { &mut profile.elsewhere }) += cost;
-            }
-        }
-    }
-    if profile.own == 0 || total != Some(profile.own + profile.elsewhere) {
-        return Err(format!("callgrind's profile does not add up: {profile:?}, total {total:?}"));
-    }
-    Ok(profile)
 }

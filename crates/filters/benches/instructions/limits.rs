@@ -97,23 +97,29 @@ impl Section {
     }
 }
 
+/// How far `count` is above `limit`, to a tenth of a percent.
+fn percent_above(count: f64, limit: f64) -> f64 {
+    let tenths = (1000.0 * (count / limit - 1.0)).round();
+    if tenths == 0.0 { 0.0 } else { tenths / 10.0 }
+}
+
 fn above(count: f64, limit: f64) -> String {
-    let percent = 100.0 * (count / limit - 1.0);
-    format!("{percent:.1} % above its limit of {limit:.1} ({:.0} % are allowed)", 100.0 * TOLERANCE)
+    let (percent, allowed) = (percent_above(count, limit), 100.0 * TOLERANCE);
+    format!("{percent:.1} % above its limit of {limit:.1} ({allowed:.0} % are allowed)")
 }
 
 fn table(limits: Option<&Section>, measured: &Section) -> String {
-    let mut table =
-        format!("{}, {}; instructions per operation:\n", measured.processor, measured.compiler);
-    for (name, count) in &measured.rows {
+    let Section { processor, compiler, rows } = measured;
+    let mut table = format!("instructions per operation ({processor}, {compiler}):\n");
+    for (name, count) in rows {
         let limit = limits.and_then(|limits| limits.count_of(name));
         let beside = limit.map_or("no limit".to_owned(), |limit| {
-            let percent = 100.0 * (count / limit - 1.0);
-            let gained = percent < -100.0 * TOLERANCE;
+            let percent = percent_above(*count, limit);
+            let gained = *count < limit * (1.0 - TOLERANCE);
             let advice = if gained { "   fewer: --write-limits keeps the gain" } else { "" };
-            format!("limit {limit:>10.1}{percent:>+8.1} %{advice}")
+            format!("limit {limit:>9.1}{percent:>+8.1} %{advice}")
         });
-        table.push_str(&format!("  {name:<34}{count:>10.1}   {beside}\n"));
+        table.push_str(&format!("  {name:<26}{count:>9.1}   {beside}\n"));
     }
     table
 }
@@ -125,10 +131,10 @@ impl fmt::Display for Limits {
             "# Instructions per operation. A change that needs more fails, beyond a tolerance."
         )?;
         writeln!(f, "# Each section: a kind of processor, and the compiler. Written by")?;
-        writeln!(f, "# cargo bench -p trommel-filters --bench instructions -- --write-limits")?;
+        writeln!(f, "# .ci/instructions --write-limits")?;
         for Section { processor, compiler, rows } in &self.0 {
             writeln!(f, "\n[{processor}, {compiler}]")?;
-            rows.iter().try_for_each(|(name, count)| writeln!(f, "{name:<34}{count:>10.1}"))?;
+            rows.iter().try_for_each(|(name, count)| writeln!(f, "{name:<26}{count:>9.1}"))?;
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Counts the instructions of building, inserting and probing, and compares them with committed limits.
 //! ```text
-//! cargo bench --bench instructions                  --write-limits
-//!      |                                                  ^
+//! .ci/instructions (cargo bench --bench instructions)   --write-limits
+//!      |                                                  |
 //!      v                                                  v
 //!  callgrind( this program, without --bench ) --counts--> limits.txt --> table; status 1 if one is over its limit
 //!             runs the operations, each within `counted_work`
@@ -12,6 +12,7 @@
 mod callgrind;
 mod limits;
 mod operations;
+mod profile;
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -77,7 +78,7 @@ fn measured() -> Result<Section, String> {
     let counted = callgrind::count(Path::new(env!("CARGO_TARGET_TMPDIR")))?;
     println!("outside of this program (allocator, copying; not limited), instructions:");
     for operation in &counted.operations {
-        println!("  {:<34}{:>10.1}", operation.name, operation.elsewhere);
+        println!("  {:<26}{:>9.1}", operation.name, operation.elsewhere);
     }
     let operations = counted.operations.into_iter();
     Ok(Section {
@@ -113,7 +114,7 @@ fn check(measured: &Section) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "{}\nIf that is meant: cargo bench -p trommel-filters --bench instructions -- --write-limits",
+        "{}\nIf that is meant: .ci/instructions --write-limits",
         verdict.problems.join("\n")
     ))
 }

@@ -8,7 +8,7 @@
 
 use std::fmt;
 
-/// How far above its limit a count may be: room for other versions of the linker and of libc's headers.
+/// How far above its limit a count may be: a change elsewhere can move what the compiler puts inline.
 const TOLERANCE: f64 = 0.03;
 
 /// Counts for one kind of processor, by one compiler.

@@ -6,7 +6,7 @@
 //!  callgrind( this program, without --bench ) --counts--> limits.txt --> table; status 1 if one is over its limit
 //!             runs the operations, each within `counted_work`
 //! ```
-//! Counts repeat where times do not, so that a busy machine can tell two percent more work. Invariant: every operation
+//! Counts repeat where times do not, so that a busy machine can tell a few percent more work. Invariant: every operation
 //! is counted and has a limit, or the run fails; nothing is skipped in silence.
 
 mod callgrind;

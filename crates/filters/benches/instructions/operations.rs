@@ -6,6 +6,7 @@
 //!                      v
 //!                 probe: point miss, point hit, empty range
 //! ```
+//! Left to choose, the filter takes `spline` fingerprints for these uniform keys, and `gap` for the clustered ones.
 //! Whole numbers alone make keys and queries, so that they are the same on every machine. Invariant: what an operation
 //! answers is checked, after it was counted.
 

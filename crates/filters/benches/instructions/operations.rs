@@ -1,0 +1,238 @@
+//! What is counted: building, inserting into and probing a global range filter, and probing a blocked Bloom filter.
+//! ```text
+//! keys --9 of 10--> build --> base      uniform: 50 random bits
+//!      --1 of 10--> insert, in flushes  clustered: a thousand clusters, densities a million apart
+//!                      |
+//!                      v
+//!                 probe: point miss, point hit, empty range
+//! ```
+//! Left to choose, the filter takes `spline` fingerprints for these uniform keys, and `gap` for the clustered ones.
+//! Whole numbers alone make keys and queries, so that they are the same on every machine. Invariant: what an operation
+//! answers is checked, after it was counted.
+
+use std::hint::black_box;
+
+use trommel_filters::{
+    AlignedBytes, BlockedBloom, BlockedBloomBuilder, Codes, FlushNumber, GrfOptions, KeyRange,
+    Part, PartBuilder, Query,
+};
+
+/// Enough for every path through the filter, few enough for seconds under callgrind.
+const KEYS: usize = 300_000;
+const FLUSHES: usize = 99;
+const QUERIES: usize = 20_000;
+/// Neighbouring keys in a range.
+const RANGE_KEYS: u64 = 64;
+const KEY_BITS: u32 = 50;
+const CLUSTERS: u64 = 1000;
+/// More needless answers than this: the queries are not what they are meant to be, or the filter is broken.
+const NEEDLESS_MAX: usize = QUERIES / 20;
+const BLOOM_BITS_PER_KEY: f64 = 12.0;
+/// The first flush after the base was built.
+const ORIGIN: u64 = 1000;
+
+type Key = [u8; 8];
+
+/// Runs every operation, and prints the processor and then each operation's name and how often it is done.
+pub(crate) fn run_all() {
+    println!("{}", processor());
+    for source in [Source::Uniform, Source::clusters()] {
+        run_grf(&source);
+    }
+    run_bloom();
+}
+
+/// Which of the code paths the processor takes: see `fastest` in the crate.
+fn processor() -> &'static str {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::is_x86_feature_detected as has;
+        let v3 = has!("bmi1") && has!("bmi2") && has!("popcnt") && has!("lzcnt") && has!("movbe");
+        if v3 && has!("avx2") {
+            return "x86_64-v3";
+        }
+    }
+    std::env::consts::ARCH
+}
+
+/// Callgrind counts from the call of this function to its return.
+#[inline(never)]
+fn counted_work(work: &mut dyn FnMut()) {
+    work();
+    black_box(()); // So that the call is none that replaces this function's frame.
+}
+
+/// Counts `work`, which does the operation so many times.
+fn count(name: &str, times: usize, mut work: impl FnMut()) {
+    counted_work(&mut work);
+    println!("{name} {times}");
+}
+
+/// A generator: splitmix64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+}
+
+/// Where keys and queries come from.
+enum Source {
+    Uniform,
+    /// Start and bits of each cluster.
+    Clusters(Vec<(u64, u32)>),
+}
+
+impl Source {
+    fn clusters() -> Source {
+        let mut random = Random(7);
+        let cluster = |_| (random.next() >> (64 - KEY_BITS), 18 + random.below(20) as u32);
+        Source::Clusters((0..CLUSTERS).map(cluster).collect())
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Source::Uniform => "uniform",
+            Source::Clusters(_) => "clustered",
+        }
+    }
+
+    fn draw(&self, random: &mut Random) -> u64 {
+        match self {
+            Source::Uniform => random.next() >> (64 - KEY_BITS),
+            Source::Clusters(clusters) => {
+                let (start, bits) = clusters[random.below(CLUSTERS) as usize];
+                // Denser towards the start.
+                let thinned = random.below(8);
+                start + (random.next() >> (64 - bits) >> thinned)
+            }
+        }
+    }
+
+    /// Keys in order, without doubles.
+    fn keys(&self, random: &mut Random) -> Vec<u64> {
+        let mut keys: Vec<u64> = (0..KEYS).map(|_| self.draw(random)).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        keys
+    }
+
+    /// The first keys of ranges of so many neighbours that hold none of `keys`.
+    fn misses(&self, keys: &[u64], width: u64, random: &mut Random) -> Vec<u64> {
+        let mut misses = Vec::with_capacity(QUERIES);
+        while misses.len() < QUERIES {
+            let low = self.draw(random);
+            let next = keys.partition_point(|&key| key < low);
+            if keys.get(next).is_none_or(|&key| key - low >= width) {
+                misses.push(low);
+            }
+        }
+        misses
+    }
+}
+
+fn hits(keys: &[u64], random: &mut Random) -> Vec<u64> {
+    (0..QUERIES).map(|_| keys[random.below(keys.len() as u64) as usize]).collect()
+}
+
+/// Nine of ten keys, and the others by flush.
+fn split(keys: &[u64], random: &mut Random) -> (Vec<Key>, Vec<Vec<Key>>) {
+    let (mut base, mut flushes) = (Vec::new(), vec![Vec::new(); FLUSHES]);
+    for key in keys.iter().map(|key| key.to_be_bytes()) {
+        match random.below(10) {
+            0 => flushes[random.below(FLUSHES as u64) as usize].push(key),
+            _ => base.push(key),
+        }
+    }
+    (base, flushes)
+}
+
+fn run_grf(source: &Source) {
+    let mut random = Random(41);
+    let keys = source.keys(&mut random);
+    let (base, flushes) = split(&keys, &mut random);
+    let name = |operation: &str| format!("grf-{}-{operation}", source.name());
+    let mut part = Part::empty(&GrfOptions::default());
+    count(&name("build"), base.len(), || part = build(&base));
+    let newer = flushes.iter().map(Vec::len).sum();
+    count(&name("insert"), newer, || part = insert(part.clone(), &flushes));
+
+    let misses = source.misses(&keys, 1, &mut random);
+    let mut maybe = 0;
+    count(&name("point-miss"), QUERIES, || maybe = maybe_points(&part, &misses));
+    assert!(maybe <= NEEDLESS_MAX, "{}: {maybe} points", source.name());
+    let hits = hits(&keys, &mut random);
+    count(&name("point-hit"), QUERIES, || maybe = maybe_points(&part, &hits));
+    assert_eq!(maybe, QUERIES, "{}: a stored key was denied", source.name());
+    let lows = source.misses(&keys, RANGE_KEYS, &mut random);
+    count(&name("empty-range"), QUERIES, || maybe = maybe_ranges(&part, &lows));
+    assert!(maybe <= NEEDLESS_MAX, "{}: {maybe} ranges", source.name());
+}
+
+fn build(keys: &[Key]) -> Part {
+    let mut builder = PartBuilder::new(&GrfOptions::default());
+    keys.iter().for_each(|key| builder.push(key));
+    builder.finish(FlushNumber(ORIGIN))
+}
+
+fn insert(mut part: Part, flushes: &[Vec<Key>]) -> Part {
+    for (number, keys) in (ORIGIN..).zip(flushes) {
+        let mut inserter = part.inserter(FlushNumber(number));
+        keys.iter().for_each(|key| inserter.push(key));
+        part = inserter.finish();
+    }
+    part
+}
+
+fn maybe_points(part: &Part, queries: &[u64]) -> usize {
+    let mut codes = Codes::new();
+    let may_hold = |key: &&u64| {
+        codes.clear();
+        part.candidates(&Query::Point(&key.to_be_bytes()), &mut codes);
+        !codes.is_empty()
+    };
+    queries.iter().filter(may_hold).count()
+}
+
+fn maybe_ranges(part: &Part, lows: &[u64]) -> usize {
+    let mut codes = Codes::new();
+    let may_hold = |low: &&u64| {
+        codes.clear();
+        let high = (**low + (RANGE_KEYS - 1)).to_be_bytes();
+        let low = low.to_be_bytes();
+        let range = KeyRange::new(&low, Some(&high)).expect("it begins before it ends");
+        part.candidates(&Query::Range(range), &mut codes);
+        !codes.is_empty()
+    };
+    lows.iter().filter(may_hold).count()
+}
+
+fn run_bloom() {
+    let (source, mut random) = (Source::Uniform, Random(41));
+    let keys = source.keys(&mut random);
+    let mut bytes = Vec::new();
+    count("blocked-bloom-build", keys.len(), || bytes = build_bloom(&keys));
+    let bloom = BlockedBloom::read(AlignedBytes::from_slice(&bytes)).expect("just built");
+    let may_hold = |key: &&u64| bloom.may_contain(&key.to_be_bytes());
+    let mut maybe = 0;
+    let misses = source.misses(&keys, 1, &mut random);
+    count("blocked-bloom-point-miss", QUERIES, || maybe = misses.iter().filter(may_hold).count());
+    assert!(maybe <= NEEDLESS_MAX, "blocked-bloom: {maybe} points");
+    let hits = hits(&keys, &mut random);
+    count("blocked-bloom-point-hit", QUERIES, || maybe = hits.iter().filter(may_hold).count());
+    assert_eq!(maybe, QUERIES, "blocked-bloom: a stored key was denied");
+}
+
+fn build_bloom(keys: &[u64]) -> Vec<u8> {
+    let mut builder = BlockedBloomBuilder::new();
+    keys.iter().for_each(|key| builder.add(&key.to_be_bytes()));
+    builder.finish(BLOOM_BITS_PER_KEY)
+}

@@ -14,7 +14,7 @@ use std::hint::black_box;
 
 use trommel_filters::{
     AlignedBytes, BlockedBloom, BlockedBloomBuilder, Codes, FlushNumber, GrfOptions, KeyRange,
-    Part, PartBuilder, Query,
+    Part, PartBuilder, Query, Shape,
 };
 
 /// Enough for every path through the filter, few enough for seconds under callgrind.
@@ -185,7 +185,10 @@ fn build(keys: &[Key]) -> Part {
 
 fn insert(mut part: Part, flushes: &[Vec<Key>]) -> Part {
     for (number, keys) in (ORIGIN..).zip(flushes) {
-        let mut inserter = part.inserter(FlushNumber(number));
+        let mut inserter = part.inserter(
+            FlushNumber(number),
+            &Shape::of_round(part.base_end(), FlushNumber(number), 10),
+        );
         keys.iter().for_each(|key| inserter.push(key));
         part = inserter.finish();
     }

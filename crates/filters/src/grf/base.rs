@@ -15,17 +15,13 @@ use super::fraction::{Limits, fraction};
 use super::group::{GROUP_ALIGN, Group, Kind};
 use super::group_writer::{hash_bit_string, hash_position};
 use super::line::Line;
-use super::overlay::Slots;
+use super::overlay::Slot;
+use super::place::{BUCKETS, FRACTION_BITS, PLACE_BITS, bucket_places, place};
 use crate::filter::{Trace, Untraced};
 use crate::fingerprint::cell::{Block, Tail};
 use crate::fingerprint::gap::{Fall, GapBlock};
 use crate::fingerprint::spline::{Layout, SplineBlock, block_count as spline_count};
 use crate::shape::FlushNumber;
-
-/// Bits of a fraction as it is computed; the overlay keeps the first of them.
-pub(super) const FRACTION_BITS: usize = 22;
-/// Those of entries below the first key and above the last one.
-pub(super) const EDGE_BITS: usize = 32;
 
 /// The keys of the last level.
 #[derive(Default)]
@@ -41,7 +37,7 @@ pub(crate) struct Base {
 pub(crate) struct Site<'a> {
     pub(crate) list: usize,
     pub(crate) bucket: usize,
-    /// The key's coordinate within its list: its first 64 bits after the group's prefix, or its fraction at the edges.
+    /// The key's coordinate within its list: its first 64 bits after the group's prefix, or its place at the edges.
     pub(crate) view: u64,
     within: Within<'a>,
 }
@@ -132,8 +128,8 @@ pub(crate) struct Spot {
     count: usize,
     /// Where a gap block's search ended: keys up to the next cell end there too.
     fall: Option<Fall>,
-    /// Where the overlay's entries of the bucket are; for those who ask the overlay.
-    pub(crate) slots: Slots,
+    /// Where the overlay's settled entries of the bucket are; for those who ask the overlay.
+    pub(crate) slot: Slot,
 }
 
 impl Base {
@@ -170,12 +166,23 @@ impl Spot {
         count: usize,
     ) -> Self {
         let (list, bucket) = site.bucket_key();
-        Spot { list, bucket, fraction, before, through, count, fall: None, slots: Slots::default() }
+        Spot { list, bucket, fraction, before, through, count, fall: None, slot: (0, 0) }
     }
 
     #[inline(always)]
     pub(super) fn bucket_key(&self) -> (usize, usize) {
         (self.list, self.bucket)
+    }
+
+    /// Where in its list it is.
+    #[inline(always)]
+    pub(super) fn place(&self) -> u32 {
+        place(self.bucket, self.fraction)
+    }
+
+    /// The first and the last place of its bucket.
+    pub(super) fn bucket_places(&self) -> (u32, u32) {
+        bucket_places(self.bucket)
     }
 
     /// The bucket's cells whose keys are all below the key, and those up to its own.
@@ -198,7 +205,7 @@ impl Base {
 
     /// The buckets of a list.
     pub(crate) fn bucket_count(&self, list: usize) -> usize {
-        if self.is_edge(list) { 1 } else { self.group(list - 1).blocks }
+        if self.is_edge(list) { BUCKETS } else { self.group(list - 1).blocks }
     }
 
     /// Whether the list has keys below the first one or above the last one.
@@ -306,12 +313,14 @@ impl Base {
     }
 
     fn locate_at_edge<'a>(&self, list: usize, key: &[u8]) -> Site<'a> {
-        let fraction = if list == 0 {
-            (1 << EDGE_BITS) - 1 - edge_fraction(self.directory.distance_below(key))
+        let view = if list == 0 {
+            (1 << PLACE_BITS) - 1 - edge_place(self.directory.distance_below(key))
         } else {
-            edge_fraction(self.directory.distance_above(key))
+            edge_place(self.directory.distance_above(key))
         };
-        Site { list, bucket: 0, view: fraction, within: Within::Edge }
+        // An edge has no blocks: the place itself says the bucket.
+        let bucket = (view >> FRACTION_BITS) as usize;
+        Site { list, bucket, view, within: Within::Edge }
     }
 
     /// The place of a key whose bucket is known.
@@ -320,7 +329,7 @@ impl Base {
         let bits = FRACTION_BITS;
         let spot = |fraction, ranks, count| Spot::new(site, fraction, ranks, count);
         match &site.within {
-            Within::Edge => spot(site.view, (0, 0), 0),
+            Within::Edge => spot(site.view & ((1 << FRACTION_BITS) - 1), (0, 0), 0),
             Within::AfterPrefix { bytes, kind } => {
                 let count = block_count(bytes, *kind);
                 spot((1 << bits) - 1, (count, count), count)
@@ -433,9 +442,9 @@ pub(super) fn block_count(bytes: &[u8], kind: Kind) -> usize {
     }
 }
 
-/// A distance as a floating-point number of [`EDGE_BITS`] bits: near the edge exact, farther away relative.
-fn edge_fraction(distance: u64) -> u64 {
-    const MANTISSA: u32 = EDGE_BITS as u32 - 6;
+/// A distance as a floating-point number of [`PLACE_BITS`] bits: near the edge exact, farther away relative.
+fn edge_place(distance: u64) -> u64 {
+    const MANTISSA: u32 = PLACE_BITS as u32 - 6;
     match distance.checked_ilog2() {
         Some(magnitude) if magnitude >= MANTISSA => {
             let shift = magnitude - MANTISSA;
@@ -450,14 +459,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn edge_fractions_are_monotone() {
+    fn places_at_the_edges_are_monotone() {
         let around =
             |bit: u32| [(1u64 << bit) - 1, 1 << bit, (1 << bit) + 1, (1 << bit) | 1 << bit >> 1];
         let mut distances: Vec<u64> = (0..64).flat_map(around).chain([u64::MAX]).collect();
         distances.sort_unstable();
-        let fractions: Vec<u64> =
-            distances.iter().map(|&distance| edge_fraction(distance)).collect();
-        assert!(fractions.is_sorted());
-        assert!(fractions.iter().all(|&fraction| fraction < 1 << EDGE_BITS));
+        let places: Vec<u64> = distances.iter().map(|&distance| edge_place(distance)).collect();
+        assert!(places.is_sorted());
+        assert!(places.iter().all(|&place| place < 1 << PLACE_BITS));
     }
 }

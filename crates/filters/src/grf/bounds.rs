@@ -72,7 +72,7 @@ impl Base {
         (first, if last { u64::MAX } else { self.end_of(index, group, block) })
     }
 
-    /// What tells the views of the keys that have a fraction of a bucket; None at the edges: a fraction is a view.
+    /// What tells the views of the keys that have a fraction of a bucket; None at the edges: a place is a view.
     pub(super) fn fraction_bounds<'a>(
         &self,
         (list, bucket): (usize, usize),

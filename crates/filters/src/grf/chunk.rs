@@ -5,24 +5,23 @@
 //!                v
 //!              settled  [0, 10) [10, 20) ... [50, 60)  short fractions; rewritten once for a run's worth of flushes
 //! ```
-//! Newer entries have longer fractions, as in the paper (section 4.3.2): the base knows least of them. Where entries
-//! crowd, all fractions are longer: a list that is not split under skew tells its keys apart all the same.
+//! Where entries crowd, fractions are longer: a list that is not split under skew tells its keys apart all the same.
 //! Invariant: an entry's fraction is a prefix of its key's, and its code contains its flush number.
 
+use super::place::{BUCKETS, FRACTION_BITS, LISTS_MAX, PLACE_BITS};
 use super::runs::Runs;
-use super::tier::{BUCKETS, CODES_MAX, Code, Entry, LISTS_MAX, Tier, TierWriter};
+use super::settled::{CODES_MAX, Code, Entry, Recoding, Settled, SettledWriter};
+use super::young::{YOUNG_FLUSHES, YOUNG_MAX, Young, YoungWriter};
+use crate::bits::simd::{Work, fastest};
 use crate::fingerprint::cell::CELLS_MAX;
-use crate::shape::Span;
+use crate::shape::{FlushNumber, Span};
 use std::sync::Arc;
 
-/// Bits that the fractions of young entries have more than those of settled ones.
-pub(super) const YOUNG_BITS: usize = 2;
-
-/// The tiers of a chunk. None: no entries.
+/// The entries of some neighbouring lists. None: no such entries.
 #[derive(Clone, Default)]
 pub(super) struct Chunk {
     pub(super) settled: Option<Arc<[u8]>>,
-    pub(super) young: Option<Arc<[u8]>>,
+    pub(super) young: Option<Arc<[u32]>>,
 }
 
 /// How many entries a chunk has.
@@ -34,114 +33,297 @@ pub(super) struct ChunkEntries {
 }
 
 impl Chunk {
-    /// Settled entries, then young ones.
     #[inline(always)]
-    pub(super) fn tiers(&self) -> [Option<Tier<'_>>; 2] {
-        [self.settled.as_deref().map(Tier::new), self.young.as_deref().map(Tier::new)]
+    pub(super) fn settled(&self) -> Option<Settled<'_>> {
+        self.settled.as_deref().map(Settled::new)
+    }
+
+    #[inline(always)]
+    pub(super) fn young(&self) -> Option<Young<'_>> {
+        self.young.as_deref().map(Young::new)
     }
 
     pub(super) fn entries(&self) -> ChunkEntries {
         let mut entries = ChunkEntries::default();
-        for tier in self.tiers().into_iter().flatten() {
-            entries.kept += tier.len() as u64;
-            entries.merged += tier.merged();
+        if let Some(settled) = self.settled() {
+            entries = ChunkEntries { kept: settled.len() as u64, merged: settled.merged() };
+        }
+        if let Some(young) = self.young() {
+            entries.kept += young.len() as u64;
+            entries.merged += young.merged();
         }
         entries
     }
 }
 
-/// How the fractions of a chunk are measured.
+/// What is known of a chunk's lists.
 #[derive(Clone, Copy)]
-pub(super) struct Fractions {
-    pub(super) lists: usize,
-    /// The bits in which fractions are handed in.
-    pub(super) long_bits: usize,
-    /// The bits that settled entries keep where they are few.
+pub(super) struct Lists {
+    pub(super) count: usize,
+    /// The bits that settled entries' fractions keep where entries are few.
     pub(super) settled_bits: usize,
 }
 
-impl Fractions {
-    /// The bits for new entries of lists of which the fullest has so many entries. As a key of the tree is as likely
-    /// asked for as any other, an entry among many deserves more of them: one for each doubling.
-    fn bits(&self, fullest: usize, more: usize) -> u8 {
-        let average = fullest / BUCKETS; // few lists have fewer
-        let crowding = (1 + average / CELLS_MAX).ilog2() as usize;
-        (self.settled_bits + more + crowding).min(self.long_bits) as u8
-    }
-}
-
-/// What a flush adds to a chunk: sorted entries without codes, and their code.
+/// What a flush adds to a chunk: spots (list, place), sorted, and their code.
 pub(super) struct NewEntries<'a> {
-    pub(super) places: &'a [Entry],
-    pub(super) code: Span,
+    pub(super) spots: &'a [u32],
+    pub(super) flush: FlushNumber,
 }
 
-/// Rewrites chunks; keeps its buffers.
-#[derive(Default)]
+/// Rewrites chunks for a version with some runs; keeps its buffers.
 pub(super) struct ChunkWriter {
-    writer: TierWriter,
-    settled: Draft,
-    young: Draft,
+    runs: Runs,
+    /// The origin of young entries that was seen last, and a bit for each number from it on whose flush was merged.
+    settling: (u64, u64),
+    young: YoungWriter,
+    draft: Draft,
 }
 
-/// A tier that is being put together.
+/// Settled entries that are being put together.
 #[derive(Default)]
 struct Draft {
     codes: Vec<Code>,
-    entries: Vec<Entry>,
+    old: Vec<Entry>,
+    new: Vec<Entry>,
     merged: u64,
+    writer: SettledWriter,
+}
+
+impl ChunkWriter {
+    pub(super) fn new(runs: Runs) -> Self {
+        let settling = (0, merged_from(0, &runs));
+        let (young, draft) = (YoungWriter::default(), Draft::default());
+        ChunkWriter { runs, settling, young, draft }
+    }
+
+    /// The chunk with `new` in it.
+    pub(super) fn add(&mut self, old: &Chunk, new: &NewEntries<'_>, lists: Lists) -> Chunk {
+        let settled = self.settle(old, new, lists);
+        let chunk = settled.as_ref().unwrap_or(old);
+        if self.can_be_young(chunk.young().as_ref(), new) {
+            let young = self.young.add(chunk.young().as_ref(), new.spots, new.flush);
+            return Chunk { settled: chunk.settled.clone(), young: Some(young) };
+        }
+        self.settle_all(chunk, new, lists)
+    }
+
+    /// The chunk with codes as wide as the runs allow, its entries settled that can be. None: there is nothing to change.
+    pub(super) fn collect_garbage(&mut self, old: &Chunk, lists: Lists) -> Option<Chunk> {
+        let nothing = NewEntries { spots: &[], flush: FlushNumber(0) };
+        self.settle(old, &nothing, lists)
+    }
+
+    /// As [`ChunkWriter::collect_garbage`]; `new` is to come, but is not added.
+    fn settle(&mut self, old: &Chunk, new: &NewEntries<'_>, lists: Lists) -> Option<Chunk> {
+        let young = old.young();
+        let ages = young.map_or(0, |young| self.settling(young.origin()));
+        let settles = young.filter(|young| young.has_any(ages));
+        let stale = old.settled().is_some_and(|settled| is_stale(&settled, &self.runs));
+        if settles.is_none() && !stale {
+            return None;
+        }
+        let bits = self.bits(old, new, lists);
+        let settled =
+            self.rewrite_settled(old, settles.map(|young| (young, ages)), &[], bits, lists);
+        let young = match settles {
+            Some(young) => self.young.keep(&young, !ages, 0),
+            None => old.young.clone(),
+        };
+        Some(Chunk { settled, young })
+    }
+
+    /// The chunk with `new` in it and without young entries: there would be too many, or of flushes too far apart.
+    fn settle_all(&mut self, old: &Chunk, new: &NewEntries<'_>, lists: Lists) -> Chunk {
+        let bits = self.bits(old, new, lists);
+        let span = self.runs.widened(Span::of_flush(new.flush));
+        if self.merged_or_older(new.flush, old.young().as_ref()) {
+            let places = [(new.spots, Code { span, bits })];
+            let settled = self.rewrite_settled(old, None, &places, bits, lists);
+            return Chunk { settled, young: old.young.clone() };
+        }
+        let young = old.young().map(|young| (young, !0));
+        let settled = self.rewrite_settled(old, young, &[], bits, lists);
+        let emptied = Chunk { settled, young: None };
+        if new.spots.len() <= YOUNG_MAX {
+            let young = Some(self.young.add(None, new.spots, new.flush));
+            return Chunk { young, ..emptied };
+        }
+        let places = [(new.spots, Code { span, bits })];
+        let settled = self.rewrite_settled(&emptied, None, &places, bits, lists);
+        Chunk { settled, young: None }
+    }
+
+    /// Whether entries of this flush settle at once: it was merged, or is older than all young entries.
+    fn merged_or_older(&self, flush: FlushNumber, young: Option<&Young<'_>>) -> bool {
+        let span = Span::of_flush(flush);
+        self.runs.widened(span) != span || young.is_some_and(|young| flush.0 < young.origin())
+    }
+
+    fn can_be_young(&self, young: Option<&Young<'_>>, new: &NewEntries<'_>) -> bool {
+        let flush = new.flush.0;
+        let known = young.map_or(0, Young::len);
+        let near = young.is_none_or(|young| flush - young.origin().min(flush) < YOUNG_FLUSHES);
+        !self.merged_or_older(new.flush, young) && near && known + new.spots.len() <= YOUNG_MAX
+    }
+
+    /// A bit for each number from the origin on whose flush was merged with others.
+    fn settling(&mut self, origin: u64) -> u64 {
+        if self.settling.0 != origin {
+            self.settling = (origin, merged_from(origin, &self.runs));
+        }
+        self.settling.1
+    }
+
+    /// The bits for the fractions of entries that settle. As a key of the tree is as likely asked for as any other, an entry
+    /// among many deserves more bits: one for each doubling.
+    fn bits(&self, old: &Chunk, new: &NewEntries<'_>, lists: Lists) -> u8 {
+        let mut counts = [0; LISTS_MAX];
+        new.spots.iter().for_each(|spot| counts[(spot >> PLACE_BITS) as usize] += 1);
+        for (list, count) in counts.iter_mut().enumerate().take(lists.count) {
+            *count += old.settled().map_or(0, |settled| settled.list_len(list));
+            *count += old.young().map_or(0, |young| young.list(list).len());
+        }
+        let fullest: usize = counts.into_iter().max().unwrap_or(0);
+        let average = fullest / BUCKETS; // few lists have fewer buckets
+        let crowding = (1 + average / CELLS_MAX).ilog2() as usize;
+        (lists.settled_bits + crowding).min(FRACTION_BITS) as u8
+    }
+
+    /// The settled entries with those young ones whose bit is set in `ages`, and with new ones.
+    fn rewrite_settled(
+        &mut self,
+        old: &Chunk,
+        young: Option<(Young<'_>, u64)>,
+        new: &[(&[u32], Code)],
+        bits: u8,
+        lists: Lists,
+    ) -> Option<Arc<[u8]>> {
+        let (runs, draft) = (&self.runs, &mut self.draft);
+        let lists = lists.count;
+        fastest(RewriteSettled { settled: old.settled(), young, new, bits, lists, runs, draft })
+    }
+}
+
+/// A bit for each number from `origin` on whose flush was merged with others.
+fn merged_from(origin: u64, runs: &Runs) -> u64 {
+    let is_merged = |age: &u64| {
+        let flush = Span::of_flush(FlushNumber(origin.saturating_add(*age)));
+        runs.widened(flush) != flush
+    };
+    (0..YOUNG_FLUSHES).filter(is_merged).fold(0, |ages, age| ages | 1 << age)
+}
+
+/// Whether codes can be widened.
+fn is_stale(settled: &Settled<'_>, runs: &Runs) -> bool {
+    settled.codes().any(|code| runs.widened(code.span) != code.span)
+}
+
+/// Puts settled entries together; see [`ChunkWriter::rewrite_settled`].
+struct RewriteSettled<'a> {
+    settled: Option<Settled<'a>>,
+    young: Option<(Young<'a>, u64)>,
+    new: &'a [(&'a [u32], Code)],
+    bits: u8,
+    lists: usize,
+    runs: &'a Runs,
+    draft: &'a mut Draft,
+}
+
+impl Work for RewriteSettled<'_> {
+    type Output = Option<Arc<[u8]>>;
+
+    #[inline(always)]
+    fn run(self) -> Self::Output {
+        let RewriteSettled { settled, young, new, bits, lists, runs, draft } = self;
+        draft.clear();
+        if let Some(settled) = settled {
+            draft.take_over(&settled, runs);
+        }
+        if let Some((young, ages)) = young {
+            draft.settle(&young, ages, bits, runs);
+        }
+        new.iter().for_each(|&(spots, code)| draft.add(spots, code));
+        draft.write(lists)
+    }
 }
 
 impl Draft {
     fn clear(&mut self) {
         self.codes.clear();
-        self.entries.clear();
+        self.old.clear();
+        self.new.clear();
         self.merged = 0;
     }
 
-    /// The number of a code, which is added if it is new.
-    fn code(&mut self, code: Code) -> usize {
-        self.codes.iter().position(|known| *known == code).unwrap_or_else(|| {
+    /// How entries get the code `code`, which is added if it is new.
+    fn recoding(&mut self, code: Code) -> Recoding {
+        let number = self.codes.iter().position(|known| *known == code).unwrap_or_else(|| {
             self.codes.push(code);
             self.codes.len() - 1
-        })
+        });
+        Recoding { cut: (FRACTION_BITS - usize::from(code.bits)) as u8, code: number as u16 }
+    }
+
+    /// Goes on with entries that have settled before, their codes as wide as the runs allow.
+    #[inline(always)]
+    fn take_over(&mut self, settled: &Settled<'_>, runs: &Runs) {
+        settled.decode(&mut self.old);
+        self.merged += settled.merged();
+        let (mut recodings, mut changed) = ([Recoding::default(); CODES_MAX], false);
+        for (number, code) in settled.codes().enumerate() {
+            recodings[number] = self.recoding(Code { span: runs.widened(code.span), ..code });
+            changed |= usize::from(recodings[number].code) != number;
+        }
+        if changed {
+            self.old.iter_mut().for_each(|entry| *entry = entry.recoded(recodings[entry.code()]));
+        }
+    }
+
+    /// Adds those young entries whose bit is set in `ages`, with fractions of at most `bits` bits.
+    #[inline(always)]
+    fn settle(&mut self, young: &Young<'_>, ages: u64, bits: u8, runs: &Runs) {
+        let mut recodings = [None; YOUNG_FLUSHES as usize];
+        for list in 0..LISTS_MAX {
+            let first = (list << PLACE_BITS) as u32;
+            for &word in young.words(young.list(list)) {
+                let age = Young::age_of(word);
+                if ages >> age & 1 == 0 {
+                    continue;
+                }
+                let recoding = recodings[age as usize].unwrap_or_else(|| {
+                    let span = runs.widened(young.code_of(word));
+                    self.recoding(Code { span, bits })
+                });
+                recodings[age as usize] = Some(recoding);
+                self.new.push(Entry::new(first | Young::place_of(word)).recoded(recoding));
+            }
+        }
+        self.merged += young.merged();
     }
 
     /// Adds entries of one code.
-    fn add(&mut self, places: &[Entry], code: Code, long_bits: usize) {
-        if places.is_empty() {
-            return;
+    #[inline(always)]
+    fn add(&mut self, spots: &[u32], code: Code) {
+        if !spots.is_empty() {
+            let recoding = self.recoding(code);
+            self.new.extend(spots.iter().map(|&spot| Entry::new(spot).recoded(recoding)));
         }
-        let cut = long_bits - usize::from(code.bits);
-        let number = self.code(code);
-        self.entries.extend(places.iter().map(|place| place.recoded(cut, number)));
     }
 
-    /// Adds a tier's entries, with codes as wide as the runs allow.
-    fn take_over(&mut self, tier: &Tier<'_>, runs: &Runs, long_bits: usize) {
-        let mut numbers = [0; CODES_MAX];
-        for (number, code) in numbers.iter_mut().zip(tier.codes()) {
-            *number = self.code(Code { span: runs.widened(code.span), ..code });
-        }
-        tier.decode(long_bits, |entry| {
-            self.entries.push(entry.recoded(0, numbers[entry.code()]));
-        });
-        self.merged += tier.merged();
-    }
-
-    /// The tier; None: no entries.
-    fn write(&mut self, writer: &mut TierWriter, fractions: &Fractions) -> Option<Arc<[u8]>> {
-        if self.entries.is_empty() {
+    /// The settled entries; None: there are none.
+    #[inline(always)]
+    fn write(&mut self, lists: usize) -> Option<Arc<[u8]>> {
+        if self.old.is_empty() && self.new.is_empty() {
             return None;
         }
         self.join_codes();
-        // Sorted stretches, one after the other, are what this sort is quick with.
-        self.entries.sort();
-        let before = self.entries.len();
-        self.entries.dedup();
-        let merged = self.merged + (before - self.entries.len()) as u64;
-        let measures = (fractions.lists, fractions.long_bits);
-        Some(writer.write(&self.entries, &self.codes, measures, merged))
+        // Codes that were widened and fractions that were cut can be out of order within a place.
+        [&mut self.old, &mut self.new].into_iter().for_each(|entries| {
+            if !entries.is_sorted() {
+                entries.sort_unstable();
+            }
+        });
+        Some(self.writer.write((&self.old, &self.new), &self.codes, lists, self.merged))
     }
 
     /// Joins the oldest codes where there are too many. Forgetting is always safe.
@@ -161,80 +343,10 @@ impl Draft {
         let kept = order[joined..].iter().map(|&code| self.codes[code]);
         let codes: Vec<Code> = std::iter::once(first).chain(kept).collect();
         let mut numbers = vec![0; order.len()];
-        (joined..order.len()).for_each(|place| numbers[order[place]] = place + 1 - joined);
-        self.entries.iter_mut().for_each(|entry| *entry = entry.recoded(0, numbers[entry.code()]));
+        (joined..order.len()).for_each(|place| numbers[order[place]] = (place + 1 - joined) as u16);
+        for entry in self.old.iter_mut().chain(&mut self.new) {
+            *entry = entry.recoded(Recoding { cut: 0, code: numbers[entry.code()] });
+        }
         self.codes = codes;
     }
-}
-
-impl ChunkWriter {
-    /// The chunk with `new` in it, as a version with these runs needs it.
-    pub(super) fn rewrite(
-        &mut self,
-        old: &Chunk,
-        new: &NewEntries<'_>,
-        runs: &Runs,
-        fractions: &Fractions,
-    ) -> Chunk {
-        let [settled, young] = old.tiers();
-        let long_bits = fractions.long_bits;
-        let fullest = fullest_list(&[settled, young], new.places, fractions.lists);
-        (self.settled.clear(), self.young.clear());
-        if let Some(young) = &young {
-            self.split_young(young, fractions.bits(fullest, 0), runs, long_bits);
-        }
-        let span = runs.widened(new.code);
-        let (target, more) = if span.lo().next() == span.hi() {
-            (&mut self.young, YOUNG_BITS)
-        } else {
-            (&mut self.settled, 0)
-        };
-        target.add(new.places, Code { span, bits: fractions.bits(fullest, more) }, long_bits);
-        let kept = self.settled.entries.is_empty() && !is_stale(settled.as_ref(), runs);
-        if let Some(settled) = settled.filter(|_| !kept) {
-            self.settled.take_over(&settled, runs, long_bits);
-        }
-        let mut write = |draft: &mut Draft| draft.write(&mut self.writer, fractions);
-        let young = write(&mut self.young);
-        let settled = if kept { old.settled.clone() } else { write(&mut self.settled) };
-        Chunk { settled, young }
-    }
-
-    /// Young entries whose runs were merged settle.
-    fn split_young(&mut self, young: &Tier<'_>, bits: u8, runs: &Runs, long_bits: usize) {
-        let mut targets = [(false, 0, 0); CODES_MAX];
-        for (target, code) in targets.iter_mut().zip(young.codes()) {
-            let span = runs.widened(code.span);
-            *target = if span == code.span {
-                (false, 0, self.young.code(code))
-            } else {
-                let code = Code { span, bits: code.bits.min(bits) };
-                (true, long_bits - usize::from(code.bits), self.settled.code(code))
-            };
-        }
-        young.decode(long_bits, |entry| {
-            let (settles, cut, code) = targets[entry.code()];
-            let draft = if settles { &mut self.settled } else { &mut self.young };
-            draft.entries.push(entry.recoded(cut, code));
-        });
-        let stays = self.settled.entries.is_empty();
-        if stays { &mut self.young } else { &mut self.settled }.merged = young.merged();
-        // Cut fractions can put codes out of order.
-        self.settled.entries.sort_unstable();
-    }
-}
-
-/// The entries of the fullest list, with those to come.
-fn fullest_list(tiers: &[Option<Tier<'_>>; 2], places: &[Entry], lists: usize) -> usize {
-    let mut counts = [0; LISTS_MAX];
-    places.iter().for_each(|place| counts[place.list()] += 1);
-    for tier in tiers.iter().flatten() {
-        (0..lists).for_each(|list| counts[list] += tier.list_len(list));
-    }
-    counts.into_iter().max().unwrap_or(0)
-}
-
-/// Whether a tier's codes can be widened.
-pub(super) fn is_stale(tier: Option<&Tier<'_>>, runs: &Runs) -> bool {
-    tier.is_some_and(|tier| tier.codes().any(|code| runs.widened(code.span) != code.span))
 }

@@ -7,6 +7,7 @@
 //! Invariant: for each key of the part within the cursor's range, its code is given at or before the key itself.
 
 use super::Part;
+use super::place::{FRACTION_BITS, place};
 use crate::filter::Untraced;
 use crate::shape::Span;
 
@@ -49,13 +50,20 @@ fn load_bucket(
         entries.extend(cells.iter().map(|&(low, high)| Bounded { low, high, code }));
     }
     let bounds = part.base().fraction_bounds(bucket, &cells);
-    part.overlay().for_each(part.base(), bucket, |fraction, code| {
-        let bits = usize::from(code.bits);
-        let (low, high) =
-            bounds.as_ref().map_or((fraction, fraction), |bounds| bounds.of(fraction, bits));
-        entries.push(Bounded { low, high, code: code.span });
+    part.overlay().for_each(part.base(), bucket, |fraction, bits, code| {
+        let (low, high) = match &bounds {
+            Some(bounds) => bounds.of(fraction, bits),
+            None => edge_views(bucket.1, fraction, bits),
+        };
+        entries.push(Bounded { low, high, code });
     });
     entries.retain(|entry| Some(entry.code) != muted);
+}
+
+/// The views of keys at an edge with a fraction of `bits` bits: there places are views.
+fn edge_views(bucket: usize, fraction: u64, bits: usize) -> (u64, u64) {
+    let low = u64::from(place(bucket, fraction << (FRACTION_BITS - bits)));
+    (low, low | ((1 << (FRACTION_BITS - bits)) - 1))
 }
 
 /// The codes of the entries from some key on, in key order.

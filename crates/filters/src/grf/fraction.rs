@@ -204,7 +204,8 @@ fn continued(view: u64, shared: usize, bit: u64, rest: u64, piece: usize, ones: 
 #[cfg(test)]
 mod tests {
     use crate::filter::Untraced;
-    use crate::grf::base::{FRACTION_BITS, Role, Spot};
+    use crate::grf::base::{Role, Spot};
+    use crate::grf::place::FRACTION_BITS;
     use crate::grf::{Fingerprints, GrfOptions, Part, PartBuilder};
     use crate::shape::FlushNumber;
 

@@ -12,6 +12,7 @@ use super::count::GroupStarts;
 use super::directory::{Directory, Rests, radix_table};
 use super::group::GROUP_ALIGN;
 use super::overlay::Overlay;
+use super::young::Young;
 use super::{Fingerprints, GrfOptions, Part};
 use crate::fingerprint::gap::WINDOW;
 use crate::hash::checksum;
@@ -24,8 +25,8 @@ const VERSION: u32 = 2;
 const CHECKSUM_BYTES: usize = size_of::<u64>();
 /// Bytes of magic, version, options and counts, and of the lengths that stand once; more or less.
 const FIXED_BYTES: usize = 96;
-/// Bytes that the length of a tier takes at most, nearly always.
-const TIER_LENGTH_BYTES: usize = 3;
+/// Bytes that the length of a chunk's entries takes at most, nearly always.
+const CHUNK_LENGTH_BYTES: usize = 3;
 
 impl Fingerprints {
     fn tag(self) -> u8 {
@@ -61,7 +62,7 @@ impl Part {
     fn image_bytes(&self) -> usize {
         let mut chunks = 0;
         self.overlay.measure(|bytes| chunks += bytes);
-        let lengths = 2 * self.overlay.root.len() * TIER_LENGTH_BYTES;
+        let lengths = 2 * self.overlay.root.len() * CHUNK_LENGTH_BYTES;
         let tables = self.base.directory.allocations().into_iter();
         let directory: usize = tables.chain(self.base.starts.allocations()).sum();
         FIXED_BYTES + directory + self.base.arena.len() + chunks + lengths
@@ -196,11 +197,15 @@ fn read_numbers(input: &mut Reader<'_>, count: usize) -> Result<Box<[u32]>, Corr
     Ok(numbers.iter().map(|number| u32::from_le_bytes(*number)).collect())
 }
 
-/// Tiers are written as they are; one without entries has no bytes.
+/// Chunks are written as they are; without entries there are no bytes.
 fn write_overlay(overlay: &Overlay, out: &mut Writer) {
     out.varint(overlay.root.len() as u64);
-    let tiers = overlay.root.iter().flat_map(|chunk| [&chunk.settled, &chunk.young]);
-    tiers.for_each(|tier| out.string(tier.as_deref().unwrap_or(&[])));
+    for chunk in overlay.root.iter() {
+        out.string(chunk.settled.as_deref().unwrap_or(&[]));
+        let young = chunk.young.as_deref().unwrap_or(&[]);
+        out.varint(young.len() as u64);
+        young.iter().for_each(|&word| out.u32(word));
+    }
 }
 
 fn read_overlay(base: &Base, input: &mut Reader<'_>) -> Result<Overlay, Corrupt> {
@@ -208,7 +213,16 @@ fn read_overlay(base: &Base, input: &mut Reader<'_>) -> Result<Overlay, Corrupt>
     if count != Overlay::empty(base).root.len() {
         return Err(input.corrupt("a chunk for every few groups"));
     }
-    let mut tier = || input.string().map(|tier| (!tier.is_empty()).then(|| Arc::from(tier)));
-    let chunks = (0..count).map(|_| Ok(Chunk { settled: tier()?, young: tier()? }));
-    Ok(Overlay { root: chunks.collect::<Result<_, Corrupt>>()? })
+    let mut chunk = || {
+        let settled = input.string()?;
+        let settled = (!settled.is_empty()).then(|| Arc::from(settled));
+        let words = input.len()?;
+        let young = read_numbers(input, words)?;
+        if words > 0 && !Young::is_one(&young) {
+            return Err(input.corrupt("young entries"));
+        }
+        Ok(Chunk { settled, young: (words > 0).then(|| young.into()) })
+    };
+    let root = (0..count).map(|_| chunk()).collect::<Result<_, Corrupt>>()?;
+    Ok(Overlay { root })
 }

@@ -10,7 +10,7 @@ use super::base::{Base, Site, Spot};
 use super::overlay::OverlayInserter;
 use crate::bits::simd::{Work, fastest};
 use crate::filter::Untraced;
-use crate::shape::{Shape, Span};
+use crate::shape::{FlushNumber, Shape};
 
 /// Keys of a batch.
 const BATCH: usize = 16;
@@ -42,10 +42,10 @@ impl Batch {
 }
 
 impl Inserter {
-    pub(super) fn new(part: &Part, code: Span, shape: &Shape) -> Inserter {
+    pub(super) fn new(part: &Part, flush: FlushNumber, shape: &Shape) -> Inserter {
         let settled_bits = part.options.settled_bits();
         Inserter {
-            overlay: OverlayInserter::new(&part.overlay, code, shape, settled_bits),
+            overlay: OverlayInserter::new(&part.overlay, flush, shape, settled_bits),
             part: part.clone(),
             batch: Batch::default(),
             spots: Vec::with_capacity(BATCH),

@@ -24,8 +24,10 @@ mod inserter;
 mod judge;
 mod line;
 mod overlay;
+mod place;
 mod runs;
-mod tier;
+mod settled;
+mod young;
 
 pub use builder::PartBuilder;
 pub use count::{CountBounds, RankBounds};
@@ -154,15 +156,16 @@ impl Part {
     /// has it yet). This part stays as it is. Lists that are touched keep no more of any code than such a version
     /// needs; a shape without runs keeps all. Requires: the new part is asked by that version and later ones alone.
     pub fn inserter(&self, flush: FlushNumber, shape: &Shape) -> Inserter {
-        Inserter::new(self, Span::of_flush(flush), shape)
+        Inserter::new(self, flush, shape)
     }
 
     /// The part with no more of any code than a version with the runs of `shape` needs: garbage collection (GRF paper,
     /// section 4.2), for lists that no flush touches for long. Takes time in proportion to the lists with something to
     /// forget. Requires: as for [`Part::inserter`].
     #[must_use]
-    pub fn settled(&self, shape: &Shape) -> Part {
-        let overlay = self.overlay.settle(&self.base, self.options.settled_bits(), shape);
+    pub fn collect_garbage(&self, shape: &Shape) -> Part {
+        let settled_bits = self.options.settled_bits();
+        let overlay = self.overlay.collect_garbage(&self.base, settled_bits, shape);
         Part { overlay, ..self.clone() }
     }
 
@@ -238,9 +241,9 @@ impl<T: Trace> Work for FindSpot<'_, T> {
         overlay.load_tables(list, base);
         let site = base.locate_in(list, key, trace);
         site.load_block();
-        let slots = overlay.slots(site.bucket_key(), base);
+        let slot = overlay.slot(site.bucket_key(), base);
         let mut spot = base.place(&site, role, trace);
-        spot.slots = slots;
+        spot.slot = slot;
         spot
     }
 }

@@ -7,13 +7,15 @@
 //! Invariant: an overlay never changes; places of the ends of ranges are monotone in keys (see `base.rs`), so that the
 //! entries of all keys in a range lie between the places of its ends.
 
-use super::base::{Base, EDGE_BITS, FRACTION_BITS, Spot};
-use super::chunk::{Chunk, ChunkEntries, ChunkWriter, Fractions, NewEntries, is_stale};
+use super::base::{Base, Spot};
+use super::chunk::{Chunk, ChunkEntries, ChunkWriter, Lists, NewEntries};
+use super::place::{FRACTION_BITS, LISTS_MAX, PLACE_BITS, bucket_places};
 use super::runs::Runs;
-use super::tier::{Code, Entry, LISTS_MAX, Sought, Tier};
+use super::settled::Settled;
+use super::young::Young;
 use crate::bits::simd::{Work, fastest};
 use crate::filter::{Trace, Untraced};
-use crate::shape::{Codes, Shape, Span};
+use crate::shape::{Codes, FlushNumber, Shape, Span};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -41,21 +43,20 @@ fn chunk_of(list: usize, list_count: usize) -> (usize, usize) {
     }
 }
 
-/// The lists of a chunk.
-fn lists_of(chunk: usize, list_count: usize) -> Range<usize> {
-    let last = list_count - 1;
-    if chunk == 0 {
-        return 0..1;
+/// The lists of a chunk. Those at the edges keep whole fractions: no blocks tell their keys apart.
+fn lists_of(chunk: usize, list_count: usize, settled_bits: usize) -> Lists {
+    let first = 1 + chunk.saturating_sub(1) * LISTS_MAX;
+    if chunk == 0 || first >= list_count - 1 {
+        return Lists { count: 1, settled_bits: FRACTION_BITS };
     }
-    let first = 1 + (chunk - 1) * LISTS_MAX;
-    if first >= last { last..last + 1 } else { first..(first + LISTS_MAX).min(last) }
+    Lists { count: LISTS_MAX.min(list_count - 1 - first), settled_bits }
 }
 
-/// The entries of a place's slots: settled ones, then young ones.
-pub(super) type Slots = [(u32, u32); 2];
+/// The settled entries in a place's slot.
+pub(super) type Slot = (u32, u32);
 
 #[inline(always)]
-fn range((start, end): (u32, u32)) -> Range<usize> {
+fn range((start, end): Slot) -> Range<usize> {
     start as usize..end as usize
 }
 
@@ -69,8 +70,13 @@ impl Overlay {
     /// The sizes of all allocations, and the number of entries.
     pub(super) fn measure(&self, mut allocation: impl FnMut(usize)) -> u64 {
         allocation(ARC_BYTES + size_of_val(&*self.root));
-        let tiers = self.root.iter().flat_map(|chunk| [&chunk.settled, &chunk.young]);
-        tiers.flatten().for_each(|tier| allocation(ARC_BYTES + tier.len()));
+        let mut allocated = |bytes: Option<usize>| {
+            bytes.into_iter().for_each(|bytes| allocation(ARC_BYTES + bytes))
+        };
+        for chunk in self.root.iter() {
+            allocated(chunk.settled.as_deref().map(<[u8]>::len));
+            allocated(chunk.young.as_deref().map(size_of_val));
+        }
         self.root.iter().map(|chunk| chunk.entries().kept).sum()
     }
 
@@ -86,16 +92,20 @@ impl Overlay {
     /// The chunk of a place, how many of its entries lie before the place, and how many before it or there; where order is
     /// not known, its whole slots count as there.
     pub(super) fn ranks(&self, base: &Base, spot: &Spot) -> (usize, u64, u64) {
-        let (index, _) = chunk_of(spot.list, base.list_count());
+        let (index, list) = chunk_of(spot.list, base.list_count());
         let (mut before, mut through) = (0, 0);
-        for (tier, &slot) in self.root[index].tiers().iter().zip(&spot.slots) {
-            let Some(tier) = tier else { continue };
-            let same = if base.is_hashed(spot.list) {
-                range(slot)
-            } else {
-                tier.stretch(range(slot), &sought(base, spot, spot), &mut Untraced)
-            };
+        let mut add = |same: Range<usize>| {
             (before, through) = (before + same.start as u64, through + same.end as u64);
+        };
+        let (hashed, chunk) = (base.is_hashed(spot.list), &self.root[index]);
+        let places = (spot.place(), spot.place());
+        if let Some(settled) = chunk.settled() {
+            let slot = range(spot.slot);
+            add(if hashed { slot } else { settled.between(slot, places, &mut Untraced) });
+        }
+        if let Some(young) = chunk.young() {
+            let bucket = young.between(young.list(list), spot.bucket_places());
+            add(if hashed { bucket } else { young.between(bucket, places) });
         }
         (index, before, through)
     }
@@ -117,21 +127,22 @@ impl Overlay {
     pub(super) fn load_tables(&self, list: usize, base: &Base) {
         let (index, list) = chunk_of(list, base.list_count());
         let chunk = &self.root[index];
-        for bytes in [&chunk.settled, &chunk.young].into_iter().flatten() {
-            Tier::load_table(bytes, list);
+        if let Some(bytes) = chunk.settled.as_deref() {
+            Settled::load_table(bytes, list);
+        }
+        if let Some(words) = chunk.young.as_deref() {
+            Young::load(words, list);
         }
     }
 
-    /// The slots of a bucket, whose memory is asked for without waiting for it.
+    /// The slot of a bucket, whose memory is asked for without waiting for it.
     #[inline(always)]
-    pub(super) fn slots(&self, (list, bucket): (usize, usize), base: &Base) -> Slots {
+    pub(super) fn slot(&self, (list, bucket): (usize, usize), base: &Base) -> Slot {
         let (index, list) = chunk_of(list, base.list_count());
-        self.root[index].tiers().map(|tier| {
-            tier.map_or((0, 0), |tier| {
-                let slot = tier.slot(list, bucket);
-                tier.load_entry(slot.start);
-                (slot.start as u32, slot.end as u32)
-            })
+        self.root[index].settled().map_or((0, 0), |settled| {
+            let slot = settled.slot(list, bucket);
+            settled.load_entry(slot.start);
+            (slot.start as u32, slot.end as u32)
         })
     }
 
@@ -140,50 +151,41 @@ impl Overlay {
         trace.touch(&raw const self.root[index] as usize, size_of::<Chunk>());
     }
 
-    /// The fraction and the code of the entries of a bucket.
+    /// The fraction, its bits and the code of the entries of a bucket.
     pub(super) fn for_each(
         &self,
         base: &Base,
         (list, bucket): (usize, usize),
-        mut visit: impl FnMut(u64, Code),
+        mut visit: impl FnMut(u64, usize, Span),
     ) {
         let (index, list) = chunk_of(list, base.list_count());
-        for tier in self.root[index].tiers().into_iter().flatten() {
-            tier.visit_bucket(list, bucket, &mut visit);
+        if let Some(settled) = self.root[index].settled() {
+            settled.visit_bucket(list, bucket, |fraction, code| {
+                visit(fraction, usize::from(code.bits), code.span);
+            });
+        }
+        if let Some(young) = self.root[index].young() {
+            young.visit(list, bucket_places(bucket), &mut Untraced, |fraction, code| {
+                visit(fraction, FRACTION_BITS, code);
+                true
+            });
         }
     }
 
-    /// The overlay with codes as wide as the runs of a version allow, and settled what can settle.
-    pub(super) fn settle(&self, base: &Base, settled_bits: usize, shape: &Shape) -> Overlay {
-        let (runs, mut writer) = (Runs::new(shape), ChunkWriter::default());
-        let nothing = NewEntries { places: &[], code: Span::of_flush(base.end) };
-        let rewrite = |(index, chunk): (usize, &Chunk)| {
-            if !chunk.tiers().iter().any(|tier| is_stale(tier.as_ref(), &runs)) {
-                return chunk.clone();
-            }
-            let fractions = self.fractions(index, base, settled_bits);
-            writer.rewrite(chunk, &nothing, &runs, &fractions)
+    /// The overlay with codes as wide as the runs of a version allow, its entries settled that can be.
+    pub(super) fn collect_garbage(
+        &self,
+        base: &Base,
+        settled_bits: usize,
+        shape: &Shape,
+    ) -> Overlay {
+        let mut writer = ChunkWriter::new(Runs::new(shape));
+        let collect = |(index, chunk): (usize, &Chunk)| {
+            let lists = lists_of(index, base.list_count(), settled_bits);
+            writer.collect_garbage(chunk, lists).unwrap_or_else(|| chunk.clone())
         };
-        Overlay { root: self.root.iter().enumerate().map(rewrite).collect() }
+        Overlay { root: self.root.iter().enumerate().map(collect).collect() }
     }
-
-    fn fractions(&self, index: usize, base: &Base, settled_bits: usize) -> Fractions {
-        fractions(index, self.root.len(), base, settled_bits)
-    }
-}
-
-fn fractions(index: usize, chunks: usize, base: &Base, settled_bits: usize) -> Fractions {
-    let lists = lists_of(index, base.list_count()).len();
-    let is_edge = index == 0 || index + 1 == chunks;
-    let long_bits = if is_edge { EDGE_BITS } else { FRACTION_BITS };
-    Fractions { lists, long_bits, settled_bits: if is_edge { EDGE_BITS } else { settled_bits } }
-}
-
-/// What lies in the bucket of both places, from one to the other.
-#[inline(always)]
-fn sought(base: &Base, low: &Spot, high: &Spot) -> Sought {
-    let long_bits = if base.is_edge(low.list) { EDGE_BITS } else { FRACTION_BITS };
-    Sought { bucket: low.bucket, low: low.fraction, high: high.fraction, long_bits }
 }
 
 /// Adds the codes of all entries between two places.
@@ -214,16 +216,19 @@ impl<T: Trace> Collect<'_, T> {
     fn within_bucket(&mut self, high: &Spot) {
         let (index, list) = chunk_of(self.low.list, self.base.list_count());
         self.overlay.touch_root(index, self.trace);
-        let sought = sought(self.base, self.low, high);
+        let (places, chunk) = ((self.low.place(), high.place()), &self.overlay.root[index]);
         let mut asked = 0;
-        for (tier, &slot) in self.overlay.root[index].tiers().iter().zip(&self.low.slots) {
-            let Some(tier) = tier else { continue };
-            tier.touch_table(list, self.low.bucket, self.trace);
-            tier.visit_sought(range(slot), &sought, self.trace, |span| {
-                self.codes.push(span);
-                asked += 1;
-                asked <= ENTRIES_ASKED_MAX
-            });
+        let mut push = |span| {
+            self.codes.push(span);
+            asked += 1;
+            asked <= ENTRIES_ASKED_MAX
+        };
+        if let Some(settled) = chunk.settled() {
+            settled.touch_table(list, self.low.bucket, self.trace);
+            settled.visit_between(range(self.low.slot), places, self.trace, &mut push);
+        }
+        if let Some(young) = chunk.young() {
+            young.visit(list, places, self.trace, |_, span| push(span));
         }
         if asked > ENTRIES_ASKED_MAX {
             self.codes.push_all();
@@ -231,42 +236,63 @@ impl<T: Trace> Collect<'_, T> {
     }
 
     fn over_buckets(&mut self) {
-        let (low, high, lists) = (self.low, self.high, self.base.list_count());
+        let (low, lists) = (self.low, self.base.list_count());
         let (first, first_list) = chunk_of(low.list, lists);
-        let (last, last_list) =
-            high.map_or((self.overlay.root.len() - 1, 0), |high| chunk_of(high.list, lists));
+        let high = self.high.map(|high| (high, chunk_of(high.list, lists)));
+        let last = high.map_or(self.overlay.root.len() - 1, |(_, (last, _))| last);
         let mut asked = 0;
         for index in first..=last {
             self.overlay.touch_root(index, self.trace);
-            for (place, tier) in self.overlay.root[index].tiers().iter().enumerate() {
-                let Some(tier) = tier else { continue };
-                let start = if index == first {
-                    tier.touch_table(first_list, low.bucket, self.trace);
-                    let sought = sought(self.base, low, low);
-                    tier.from(range(low.slots[place]), &sought, self.trace)
-                } else {
-                    0
-                };
-                let end = match high {
-                    Some(high) if index == last => {
-                        tier.touch_table(last_list, high.bucket, self.trace);
-                        let sought = sought(self.base, high, high);
-                        tier.stretch(range(high.slots[place]), &sought, self.trace).end
-                    }
-                    _ => tier.len(),
-                };
-                asked += end.saturating_sub(start);
-                if asked > ENTRIES_ASKED_MAX || index - first > CHUNKS_ASKED_MAX {
-                    self.codes.push_all();
-                }
-                if self.codes.is_all() {
-                    return;
-                }
-                tier.visit(start..end, self.trace, |span| self.codes.push(span));
+            let low = (index == first).then_some((low, first_list));
+            let high = high.filter(|_| index == last).map(|(high, (_, list))| (high, list));
+            let settled = self.settled_between(index, low, high);
+            let young = self.young_between(index, low, high);
+            asked += settled.len() + young.len();
+            if asked > ENTRIES_ASKED_MAX || index - first > CHUNKS_ASKED_MAX {
+                self.codes.push_all();
+            }
+            if self.codes.is_all() {
+                return;
+            }
+            let chunk = &self.overlay.root[index];
+            if let Some(entries) = chunk.settled() {
+                entries.visit(settled, self.trace, |span| self.codes.push(span));
+            }
+            if let Some(entries) = chunk.young() {
+                let words = entries.words(young).iter();
+                words.for_each(|&word| self.codes.push(entries.code_of(word)));
             }
         }
     }
+
+    /// The settled entries of a chunk between two places, each with its list.
+    fn settled_between(&mut self, index: usize, low: End<'_>, high: End<'_>) -> Range<usize> {
+        let Some(settled) = self.overlay.root[index].settled() else { return 0..0 };
+        let start = low.map_or(0, |(low, list)| {
+            settled.touch_table(list, low.bucket, self.trace);
+            settled.from(range(low.slot), low.place(), self.trace)
+        });
+        let end = high.map_or(settled.len(), |(high, list)| {
+            settled.touch_table(list, high.bucket, self.trace);
+            let places = (high.place(), high.place());
+            settled.between(range(high.slot), places, self.trace).end
+        });
+        start..end.max(start)
+    }
+
+    /// The young ones.
+    fn young_between(&self, index: usize, low: End<'_>, high: End<'_>) -> Range<usize> {
+        let Some(young) = self.overlay.root[index].young() else { return 0..0 };
+        let same = |(spot, list): (&Spot, usize)| {
+            young.between(young.list(list), (spot.place(), spot.place()))
+        };
+        let start = low.map_or(0, |low| same(low).start);
+        start..high.map_or(young.len(), |high| same(high).end).max(start)
+    }
 }
+
+/// An end of a range, and its list in a chunk; None: beyond the chunk.
+type End<'a> = Option<(&'a Spot, usize)>;
 
 /// The two counts before what an `Arc` holds.
 pub(super) const ARC_BYTES: usize = 2 * size_of::<usize>();
@@ -275,25 +301,23 @@ pub(super) const ARC_BYTES: usize = 2 * size_of::<usize>();
 pub(super) struct OverlayInserter {
     root: Vec<Chunk>,
     chunk: usize,
-    places: Vec<Entry>,
+    /// List and place of each key.
+    spots: Vec<u32>,
     writer: ChunkWriter,
-    code: Span,
-    runs: Runs,
+    flush: FlushNumber,
     settled_bits: usize,
 }
 
 impl OverlayInserter {
-    /// Starts with the entries of `overlay`; new ones have the code `code`.
-    pub(super) fn new(overlay: &Overlay, code: Span, shape: &Shape, settled_bits: usize) -> Self {
-        OverlayInserter {
-            root: overlay.root.to_vec(),
-            chunk: 0,
-            places: Vec::new(),
-            writer: ChunkWriter::default(),
-            code,
-            runs: Runs::new(shape),
-            settled_bits,
-        }
+    /// Starts with the entries of `overlay`.
+    pub(super) fn new(
+        overlay: &Overlay,
+        flush: FlushNumber,
+        shape: &Shape,
+        settled_bits: usize,
+    ) -> Self {
+        let (root, writer) = (overlay.root.to_vec(), ChunkWriter::new(Runs::new(shape)));
+        OverlayInserter { root, chunk: 0, spots: Vec::new(), writer, flush, settled_bits }
     }
 
     /// Adds an entry. Requires: not in a chunk before that of the entries added before.
@@ -302,30 +326,30 @@ impl OverlayInserter {
         let (chunk, list) = chunk_of(spot.list, base.list_count());
         if chunk != self.chunk {
             assert!(chunk > self.chunk, "chunk {chunk} after {}", self.chunk);
-            self.rewrite(base);
+            self.add(base);
             self.chunk = chunk;
         }
-        self.places.push(Entry::new(list, spot.bucket, spot.fraction, 0));
+        self.spots.push((list << PLACE_BITS) as u32 | spot.place());
     }
 
-    fn rewrite(&mut self, base: &Base) {
-        if self.places.is_empty() {
+    fn add(&mut self, base: &Base) {
+        if self.spots.is_empty() {
             return;
         }
         // Hashed groups mix the order of keys.
-        if !self.places.is_sorted() {
-            self.places.sort_unstable();
+        if !self.spots.is_sorted() {
+            self.spots.sort_unstable();
         }
-        let fractions = fractions(self.chunk, self.root.len(), base, self.settled_bits);
-        let new = NewEntries { places: &self.places, code: self.code };
+        let lists = lists_of(self.chunk, base.list_count(), self.settled_bits);
+        let new = NewEntries { spots: &self.spots, flush: self.flush };
         let chunk = &mut self.root[self.chunk];
-        *chunk = self.writer.rewrite(chunk, &new, &self.runs, &fractions);
-        self.places.clear();
+        *chunk = self.writer.add(chunk, &new, lists);
+        self.spots.clear();
     }
 
     /// The overlay with all entries.
     pub(super) fn finish(mut self, base: &Base) -> Overlay {
-        self.rewrite(base);
+        self.add(base);
         Overlay { root: self.root.into() }
     }
 }

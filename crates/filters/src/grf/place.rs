@@ -1,0 +1,30 @@
+//! Where in a chunk of the overlay an entry belongs.
+//! ```text
+//! place    bucket of the list (4 bits) | fraction (22 bits)
+//! spot     list of the chunk (4 bits) | place
+//! ```
+//! Invariant: within a list, places of the ends of ranges are monotone in keys.
+
+use super::group::BLOCKS_MAX;
+
+/// Lists of a chunk, at most.
+pub(super) const LISTS_MAX: usize = 16;
+/// Buckets of a list, at most.
+pub(super) const BUCKETS: usize = BLOCKS_MAX;
+pub(super) const BUCKET_BITS: usize = BUCKETS.ilog2() as usize;
+/// Bits of a fraction as it is computed; settled entries keep the first of them.
+pub(super) const FRACTION_BITS: usize = 22;
+pub(super) const PLACE_BITS: usize = BUCKET_BITS + FRACTION_BITS;
+
+/// The place of a fraction of a bucket.
+#[inline(always)]
+pub(super) fn place(bucket: usize, fraction: u64) -> u32 {
+    debug_assert!(bucket < BUCKETS && fraction >> FRACTION_BITS == 0);
+    (bucket << FRACTION_BITS) as u32 | fraction as u32
+}
+
+/// The first and the last place of a bucket.
+#[inline(always)]
+pub(super) fn bucket_places(bucket: usize) -> (u32, u32) {
+    (place(bucket, 0), place(bucket, (1 << FRACTION_BITS) - 1))
+}

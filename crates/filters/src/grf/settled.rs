@@ -1,0 +1,534 @@
+//! Settled entries of some neighbouring lists: those whose flushes were merged, packed.
+//! ```text
+//! layout   one word: where entries begin; bits of fraction, spare, code, slot; lists; wide
+//! tables   of each list: its first entry, and where its slots end, counted from there
+//! entries  (bucket within its slot, fraction, code) packed, sorted
+//! codes    of each: first flush, counted from the origin; number of flushes; bits of its entries' fractions
+//! footer   origin u64 | codes u16 | bytes of a number u8 | 0 u8 | keys that are one entry with another key u32
+//! ```
+//! What a probe needs comes first, what a match needs last. A slot is some neighbouring buckets of a list: as few as pays for
+//! so many entries. A fraction of fewer bits than the others' has zeros behind, and stands for all fractions that
+//! begin as it does; at most `spare` bits are such zeros. Invariant: an entry's code, a span, contains its flush number.
+
+use super::place::{BUCKET_BITS, BUCKETS, FRACTION_BITS, LISTS_MAX};
+use crate::bits::packed::{BitWriter, read};
+use crate::filter::Trace;
+use crate::shape::{FlushNumber, Span};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Codes that the settled entries of a chunk can have.
+pub(super) const CODES_MAX: usize = 256;
+
+const LAYOUT_BYTES: usize = 8;
+const FOOTER_BYTES: usize = 16;
+
+/// How a tier is laid out, as one word of fields.
+#[derive(Clone, Copy)]
+struct Layout(u64);
+
+impl Layout {
+    #[inline(always)]
+    fn field(self, at: u32) -> usize {
+        (self.0 >> at & 0xff) as usize
+    }
+
+    /// Where entries begin, in bytes.
+    #[inline(always)]
+    fn entries_at(self) -> usize {
+        (self.0 & 0xffff) as usize
+    }
+
+    #[inline(always)]
+    fn fraction_bits(self) -> usize {
+        self.field(16)
+    }
+
+    #[inline(always)]
+    fn spare_bits(self) -> usize {
+        self.field(24)
+    }
+
+    #[inline(always)]
+    fn code_bits(self) -> usize {
+        self.field(32)
+    }
+
+    #[inline(always)]
+    fn slot_bits(self) -> usize {
+        self.field(40)
+    }
+
+    #[inline(always)]
+    fn lists(self) -> usize {
+        self.field(48)
+    }
+
+    /// Tables have numbers of four bytes; else firsts two and ends one.
+    #[inline(always)]
+    fn is_wide(self) -> bool {
+        self.0 >> 56 != 0
+    }
+
+    #[inline(always)]
+    fn slots(self) -> usize {
+        BUCKETS >> self.slot_bits()
+    }
+
+    /// Bytes of a list's table.
+    #[inline(always)]
+    fn table_bytes(self) -> usize {
+        if self.is_wide() { 4 + 4 * self.slots() } else { 2 + self.slots() }
+    }
+
+    #[inline(always)]
+    fn entry_bits(self) -> usize {
+        self.slot_bits() + self.fraction_bits() + self.code_bits()
+    }
+
+    /// The smallest one for so many entries with these codes, of which those in each bucket are counted.
+    fn smallest(entries: usize, codes: &[Code], counts: &[u32]) -> Layout {
+        let list_len = |counts: &[u32]| counts.iter().map(|&count| count as usize).sum();
+        let longest = counts.chunks_exact(BUCKETS).map(list_len).max().unwrap_or(0);
+        let bits = || codes.iter().map(|code| u64::from(code.bits));
+        let (most, least) = (bits().max().unwrap_or(0), bits().min().unwrap_or(0));
+        let code_bits = u64::from(usize::BITS - (codes.len() - 1).leading_zeros());
+        let wide = longest > usize::from(u8::MAX) || entries > usize::from(u16::MAX);
+        let lists = counts.len() / BUCKETS;
+        let word = most << 16 | (most - least) << 24 | code_bits << 32 | (lists as u64) << 48;
+        let word = word | u64::from(wide) << 56;
+        let layouts = (0..=BUCKET_BITS).map(|slot_bits| Layout(word | (slot_bits as u64) << 40));
+        let tables = |layout: Layout| lists * layout.table_bytes();
+        let smallest =
+            layouts.min_by_key(|&layout| entries * layout.slot_bits() + 8 * tables(layout));
+        let layout = smallest.expect("there are choices");
+        Layout(layout.0 | (LAYOUT_BYTES + tables(layout)) as u64)
+    }
+}
+
+/// What entries of one code share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Code {
+    pub(super) span: Span,
+    /// The bits of their fractions.
+    pub(super) bits: u8,
+}
+
+/// An entry as one number, in the order of entries: list, place, code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Entry(u64);
+
+impl Entry {
+    const CODE_BITS: usize = 16;
+
+    /// An entry with code 0 at a spot: list, then place.
+    #[inline(always)]
+    pub(super) fn new(spot: u32) -> Self {
+        Entry(u64::from(spot) << Self::CODE_BITS)
+    }
+
+    /// The same with another code.
+    #[inline(always)]
+    pub(super) fn recoded(self, recoding: Recoding) -> Self {
+        let cut = Self::CODE_BITS + usize::from(recoding.cut);
+        Entry(self.0 >> cut << cut | u64::from(recoding.code))
+    }
+
+    /// The bucket, counted over all lists.
+    #[inline(always)]
+    fn bucket(self) -> usize {
+        (self.0 >> (Self::CODE_BITS + FRACTION_BITS)) as usize
+    }
+
+    #[inline(always)]
+    pub(super) fn code(self) -> usize {
+        self.0 as u16 as usize
+    }
+}
+
+/// What becomes of entries of one code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Recoding {
+    /// Their fractions do without so many low bits.
+    pub(super) cut: u8,
+    pub(super) code: u16,
+}
+
+/// Settled entries to be read.
+#[derive(Clone, Copy)]
+pub(super) struct Settled<'a> {
+    bytes: &'a [u8],
+    layout: Layout,
+}
+
+impl<'a> Settled<'a> {
+    #[inline(always)]
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Settled { bytes, layout: Layout(number8(bytes, 0)) }
+    }
+
+    #[inline(always)]
+    fn footer(&self) -> &'a [u8] {
+        &self.bytes[self.bytes.len() - FOOTER_BYTES..]
+    }
+
+    /// The codes of entries, by their number.
+    pub(super) fn codes(&self) -> impl Iterator<Item = Code> + '_ {
+        (0..number2(self.footer(), 8)).map(|code| self.code(code))
+    }
+
+    #[inline(always)]
+    fn code(&self, code: usize) -> Code {
+        let footer = self.footer();
+        let (codes, len) = (number2(footer, 8), usize::from(footer[10]));
+        let at = self.bytes.len() - FOOTER_BYTES - (codes - code) * (2 * len + 1);
+        let lo = number8(footer, 0) + number(self.bytes, at, len);
+        let hi = lo + number(self.bytes, at + len, len);
+        let span = Span::new(FlushNumber(lo), FlushNumber(hi)).expect("a code is not empty");
+        Code { span, bits: self.bytes[at + 2 * len] }
+    }
+
+    /// The number of entries.
+    #[inline(always)]
+    pub(super) fn len(&self) -> usize {
+        self.slot(self.layout.lists() - 1, BUCKETS - 1).end
+    }
+
+    /// The entries of a list.
+    pub(super) fn list_len(&self, list: usize) -> usize {
+        self.slot(list, BUCKETS - 1).end - self.slot(list, 0).start
+    }
+
+    /// The keys that are one entry with another key: their places and codes are equal.
+    pub(super) fn merged(&self) -> u64 {
+        number(self.footer(), 12, 4)
+    }
+
+    /// The slot of a bucket, as a range of entries.
+    #[inline(always)]
+    pub(super) fn slot(&self, list: usize, bucket: usize) -> Range<usize> {
+        let slot = bucket >> self.layout.slot_bits();
+        let table = LAYOUT_BYTES + list * self.layout.table_bytes();
+        let (first, before, end) = if self.layout.is_wide() {
+            let end = table + 4 + 4 * slot;
+            let number = |at| number(self.bytes, at, 4) as usize;
+            (number(table), number(end - 4), number(end))
+        } else {
+            let end = table + 2 + slot;
+            let byte = |at: usize| usize::from(self.bytes[at]);
+            (number2(self.bytes, table), byte(end - 1), byte(end))
+        };
+        // Before the first end there is none, but the list's first entry.
+        first + if slot == 0 { 0 } else { before }..first + end
+    }
+
+    /// Asks for the memory of a list's table, without waiting for it.
+    #[inline(always)]
+    pub(super) fn load_table(bytes: &[u8], list: usize) {
+        // As if lists had 16 ends of one byte each.
+        let at = (LAYOUT_BYTES + list * (2 + BUCKETS)).min(bytes.len() - 1);
+        std::hint::black_box(bytes[0] ^ bytes[at]);
+    }
+
+    /// Asks for the memory of an entry, without waiting for it.
+    #[inline(always)]
+    pub(super) fn load_entry(&self, place: usize) {
+        let at = self.layout.entries_at() + place * self.layout.entry_bits() / 8;
+        std::hint::black_box(self.bytes[at]);
+    }
+
+    /// Bucket within its slot, fraction and code, as they are packed.
+    #[inline(always)]
+    fn entry(&self, place: usize) -> u64 {
+        let bits = self.layout.entry_bits();
+        read(self.bytes, 8 * self.layout.entries_at() + place * bits, bits)
+    }
+
+    /// Of a slot, the first entry that is not below, as packed.
+    #[inline(always)]
+    fn rank<T: Trace>(&self, slot: Range<usize>, packed: u64, trace: &mut T) -> usize {
+        let (mut from, mut len) = (slot.start, slot.len());
+        let least = packed << self.layout.code_bits();
+        while len > 0 {
+            let half = len / 2;
+            self.touch_entry(from + half, trace);
+            let before = self.entry(from + half) < least;
+            from = if before { from + half + 1 } else { from };
+            len = if before { len - half - 1 } else { half };
+        }
+        from
+    }
+
+    /// A place as entries have it: within its slot, and without the bits that none has.
+    #[inline(always)]
+    fn packed(&self, place: u32) -> u64 {
+        let within = (1 << (self.layout.slot_bits() + FRACTION_BITS)) - 1;
+        (u64::from(place) & within) >> (FRACTION_BITS - self.layout.fraction_bits())
+    }
+
+    /// Of a slot, the entries from the first that may stand for the place `low` to the last that may for `high`. Some
+    /// between them may not.
+    #[inline(always)]
+    pub(super) fn between<T: Trace>(
+        &self,
+        slot: Range<usize>,
+        (low, high): (u32, u32),
+        trace: &mut T,
+    ) -> Range<usize> {
+        let from = self.from(slot.clone(), low, trace);
+        from..self.rank(slot, self.packed(high) + 1, trace).max(from)
+    }
+
+    /// Where [`Settled::between`] begins.
+    #[inline(always)]
+    pub(super) fn from<T: Trace>(&self, slot: Range<usize>, low: u32, trace: &mut T) -> usize {
+        let spare = self.layout.spare_bits();
+        self.rank(slot, self.packed(low) >> spare << spare, trace)
+    }
+
+    /// The codes of a slot's entries that stand for a place from one to another, both included, until `visit` has enough.
+    #[inline(always)]
+    pub(super) fn visit_between<T: Trace>(
+        &self,
+        slot: Range<usize>,
+        (low, high): (u32, u32),
+        trace: &mut T,
+        mut visit: impl FnMut(Span) -> bool,
+    ) {
+        let (end, code_bits) = (slot.end, self.layout.code_bits());
+        let mut at = self.from(slot, low, trace);
+        let (low, high) = (self.packed(low), self.packed(high));
+        while at < end {
+            self.touch_entry(at, trace);
+            let entry = self.entry(at);
+            let packed = entry >> code_bits;
+            if packed > high {
+                return;
+            }
+            let code = self.code((entry & ((1 << code_bits) - 1)) as usize);
+            let spare = self.layout.fraction_bits() - usize::from(code.bits);
+            if packed | ((1 << spare) - 1) >= low && !visit(code.span) {
+                return;
+            }
+            at += 1;
+        }
+    }
+
+    /// The spans of entries.
+    #[inline(always)]
+    pub(super) fn visit<T: Trace>(
+        &self,
+        range: Range<usize>,
+        trace: &mut T,
+        mut visit: impl FnMut(Span),
+    ) {
+        for at in range {
+            self.touch_entry(at, trace);
+            let code = self.entry(at) & ((1 << self.layout.code_bits()) - 1);
+            visit(self.code(code as usize).span);
+        }
+    }
+
+    /// Fraction and code of a bucket's entries. The fraction has the code's bits.
+    pub(super) fn visit_bucket(
+        &self,
+        list: usize,
+        bucket: usize,
+        mut visit: impl FnMut(u64, Code),
+    ) {
+        let layout = self.layout;
+        let within = (bucket & ((1 << layout.slot_bits()) - 1)) as u64;
+        for at in self.slot(list, bucket) {
+            let entry = self.entry(at);
+            let packed = entry >> layout.code_bits();
+            if packed >> layout.fraction_bits() == within {
+                let code = self.code((entry & ((1 << layout.code_bits()) - 1)) as usize);
+                let fraction = packed & ((1 << layout.fraction_bits()) - 1);
+                visit(fraction >> (layout.fraction_bits() - usize::from(code.bits)), code);
+            }
+        }
+    }
+
+    /// Adds all entries, in order.
+    #[inline(always)]
+    pub(super) fn decode(&self, out: &mut Vec<Entry>) {
+        let layout = self.layout;
+        let (bits, code_bits) = (layout.entry_bits(), layout.code_bits());
+        let longer = FRACTION_BITS - layout.fraction_bits();
+        let mut at = 8 * layout.entries_at();
+        let start = out.len();
+        out.resize(start + self.len(), Entry(0));
+        let mut rest = &mut out[start..];
+        for list in 0..layout.lists() {
+            for slot in 0..layout.slots() {
+                let first_bucket = slot << layout.slot_bits();
+                let bucket = ((list << BUCKET_BITS | first_bucket) as u64) << FRACTION_BITS;
+                let slot = self.slot(list, first_bucket);
+                let (targets, others) = rest.split_at_mut(slot.len());
+                rest = others;
+                for target in targets {
+                    let entry = read(self.bytes, at, bits);
+                    at += bits;
+                    let spot = bucket + (entry >> code_bits << longer);
+                    let code = entry & ((1 << code_bits) - 1);
+                    *target = Entry(spot << Entry::CODE_BITS | code);
+                }
+            }
+        }
+    }
+
+    /// Tells `trace` what [`Settled::slot`] reads.
+    #[inline(always)]
+    pub(super) fn touch_table<T: Trace>(&self, list: usize, bucket: usize, trace: &mut T) {
+        let start = self.bytes.as_ptr() as usize;
+        trace.touch(start, LAYOUT_BYTES);
+        let table = start + LAYOUT_BYTES + list * self.layout.table_bytes();
+        trace.touch(table, 2);
+        let end_bytes = if self.layout.is_wide() { 4 } else { 1 };
+        trace.touch(table + 2 * end_bytes + (bucket >> self.layout.slot_bits()) * end_bytes, 1);
+    }
+
+    #[inline(always)]
+    fn touch_entry<T: Trace>(&self, place: usize, trace: &mut T) {
+        let at = self.layout.entries_at() + place * self.layout.entry_bits() / 8;
+        trace.touch(self.bytes.as_ptr() as usize + at, 8);
+    }
+}
+
+/// The number of two bytes at `at`.
+#[inline(always)]
+fn number2(bytes: &[u8], at: usize) -> usize {
+    let number = bytes[at..].first_chunk().expect("a tier holds its tables");
+    usize::from(u16::from_le_bytes(*number))
+}
+
+/// The number of eight bytes at `at`.
+#[inline(always)]
+fn number8(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(*bytes[at..].first_chunk().expect("a tier holds its tables"))
+}
+
+/// The number of `len` bytes at `at`: 1, 2, 4 or 8 of them.
+#[inline(always)]
+fn number(bytes: &[u8], at: usize, len: usize) -> u64 {
+    match len {
+        1 => u64::from(bytes[at]),
+        2 => number2(bytes, at) as u64,
+        4 => {
+            let number = bytes[at..].first_chunk().expect("a tier holds its tables");
+            u64::from(u32::from_le_bytes(*number))
+        }
+        _ => number8(bytes, at),
+    }
+}
+
+/// The bytes that every number up to `most` fits in.
+fn number_bytes(most: u64) -> usize {
+    match most {
+        0..0x100 => 1,
+        0x100..0x1_0000 => 2,
+        0x1_0000..0x1_0000_0000 => 4,
+        _ => 8,
+    }
+}
+
+/// Writes settled entries; keeps its buffers.
+#[derive(Default)]
+pub(super) struct SettledWriter {
+    entries: Vec<Entry>,
+    /// The entries of each bucket.
+    counts: Vec<u32>,
+    bytes: Vec<u8>,
+}
+
+impl SettledWriter {
+    /// Two sorted lists of entries as one. `merged` keys were one entry with another before. Requires: an entry; at least
+    /// one code, at most [`CODES_MAX`].
+    #[inline(always)]
+    pub(super) fn write(
+        &mut self,
+        (one, other): (&[Entry], &[Entry]),
+        codes: &[Code],
+        lists: usize,
+        merged: u64,
+    ) -> Arc<[u8]> {
+        debug_assert!(lists <= LISTS_MAX && codes.len() <= CODES_MAX);
+        self.merge(one, other);
+        let merged = merged + (one.len() + other.len() - self.entries.len()) as u64;
+        self.counts.clear();
+        self.counts.resize(lists * BUCKETS, 0);
+        self.entries.iter().for_each(|entry| self.counts[entry.bucket()] += 1);
+        let layout = Layout::smallest(self.entries.len(), codes, &self.counts);
+        self.bytes.clear();
+        self.bytes.extend_from_slice(&layout.0.to_le_bytes());
+        self.write_tables(layout);
+        self.write_entries(layout);
+        self.write_codes(codes, merged);
+        Arc::from(self.bytes.as_slice())
+    }
+
+    /// Merges two sorted lists. What is in them twice is taken once.
+    #[inline(always)]
+    fn merge(&mut self, one: &[Entry], other: &[Entry]) {
+        self.entries.clear();
+        self.entries.reserve(one.len() + other.len());
+        let mut at = 0;
+        for &entry in other {
+            let from = at;
+            while at < one.len() && one[at] < entry {
+                at += 1;
+            }
+            self.entries.extend_from_slice(&one[from..at]);
+            self.entries.push(entry);
+        }
+        self.entries.extend_from_slice(&one[at..]);
+        self.entries.dedup();
+    }
+
+    #[inline(always)]
+    fn write_entries(&mut self, layout: Layout) {
+        let (bits, code_bits) = (layout.entry_bits(), layout.code_bits());
+        let within = (1u64 << (layout.slot_bits() + FRACTION_BITS)) - 1;
+        let cut = FRACTION_BITS - layout.fraction_bits();
+        self.bytes.reserve(bits * self.entries.len() / 8 + 8);
+        let mut out = BitWriter::new(&mut self.bytes);
+        for entry in &self.entries {
+            let packed = (entry.0 >> Entry::CODE_BITS & within) >> cut;
+            out.push(packed << code_bits | entry.code() as u64, bits);
+        }
+        out.finish();
+    }
+
+    /// The first entry of each list, and where its slots end.
+    fn write_tables(&mut self, layout: Layout) {
+        let (first_bytes, end_bytes) = if layout.is_wide() { (4, 4) } else { (2, 1) };
+        let mut first = 0u32;
+        for list in self.counts.chunks_exact(BUCKETS) {
+            self.bytes.extend_from_slice(&first.to_le_bytes()[..first_bytes]);
+            let mut end = 0u32;
+            for slot in list.chunks_exact(1 << layout.slot_bits()) {
+                end += slot.iter().sum::<u32>();
+                self.bytes.extend_from_slice(&end.to_le_bytes()[..end_bytes]);
+            }
+            first += end;
+        }
+    }
+
+    /// Codes and footer.
+    fn write_codes(&mut self, codes: &[Code], merged: u64) {
+        let origin = codes.iter().map(|code| code.span.lo().0).min().unwrap_or(0);
+        let most = codes.iter().map(|code| code.span.hi().0 - origin).max().unwrap_or(0);
+        let len = number_bytes(most);
+        for code in codes {
+            let (lo, hi) = (code.span.lo().0, code.span.hi().0);
+            self.bytes.extend_from_slice(&(lo - origin).to_le_bytes()[..len]);
+            self.bytes.extend_from_slice(&(hi - lo).to_le_bytes()[..len]);
+            self.bytes.push(code.bits);
+        }
+        self.bytes.extend_from_slice(&origin.to_le_bytes());
+        self.bytes.extend_from_slice(&(codes.len() as u16).to_le_bytes());
+        self.bytes.extend_from_slice(&[len as u8, 0]);
+        let merged = u32::try_from(merged).unwrap_or(u32::MAX);
+        self.bytes.extend_from_slice(&merged.to_le_bytes());
+    }
+}

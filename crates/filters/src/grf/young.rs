@@ -1,0 +1,225 @@
+//! Young entries of some neighbouring lists: those of the newest flushes, as words.
+//! ```text
+//! origin: two words | keys that are one entry with another key | first entry of each list, and the number of entries: u16
+//! entries, one word each: bucket 4 bits, fraction 22 bits, flush number less the origin 6 bits; sorted within a list
+//! ```
+//! Newer entries have longer fractions, as in the paper (section 4.3.2): the base knows least of them. Few entries are young, and
+//! each flush rewrites them all: so they are not packed. Invariant: an entry has its flush's own number.
+
+use super::place::{FRACTION_BITS, LISTS_MAX, PLACE_BITS};
+use crate::filter::Trace;
+use crate::shape::{FlushNumber, Span};
+use std::ops::Range;
+use std::sync::Arc;
+
+const CODE_BITS: usize = u32::BITS as usize - PLACE_BITS;
+/// Flush numbers that young entries of one chunk can have.
+pub(super) const YOUNG_FLUSHES: u64 = 1 << CODE_BITS;
+/// Entries that can be young.
+pub(super) const YOUNG_MAX: usize = u16::MAX as usize;
+
+const MERGED_AT: usize = 2;
+const FIRSTS_AT: usize = 3;
+const ENTRIES_AT: usize = FIRSTS_AT + (LISTS_MAX + 1).div_ceil(2);
+
+/// Young entries to be read.
+#[derive(Clone, Copy)]
+pub(super) struct Young<'a> {
+    words: &'a [u32],
+}
+
+impl<'a> Young<'a> {
+    #[inline(always)]
+    pub(super) fn new(words: &'a [u32]) -> Self {
+        Young { words }
+    }
+
+    /// Whether words can be young entries.
+    pub(super) fn is_one(words: &[u32]) -> bool {
+        words.len() > ENTRIES_AT && {
+            let young = Young::new(words);
+            (0..LISTS_MAX).all(|list| young.first(list) <= young.first(list + 1))
+                && ENTRIES_AT + young.len() == words.len()
+        }
+    }
+
+    /// No entry's flush is below this.
+    #[inline(always)]
+    pub(super) fn origin(&self) -> u64 {
+        u64::from(self.words[0]) | u64::from(self.words[1]) << 32
+    }
+
+    /// The keys that are one entry with another key of their flush: their places are equal.
+    pub(super) fn merged(&self) -> u64 {
+        u64::from(self.words[MERGED_AT])
+    }
+
+    #[inline(always)]
+    fn first(&self, list: usize) -> usize {
+        (self.words[FIRSTS_AT + list / 2] >> (16 * (list % 2)) & 0xffff) as usize
+    }
+
+    /// The number of entries.
+    #[inline(always)]
+    pub(super) fn len(&self) -> usize {
+        self.first(LISTS_MAX)
+    }
+
+    /// The entries of a list.
+    #[inline(always)]
+    pub(super) fn list(&self, list: usize) -> Range<usize> {
+        self.first(list)..self.first(list + 1)
+    }
+
+    #[inline(always)]
+    pub(super) fn words(&self, range: Range<usize>) -> &'a [u32] {
+        &self.words[ENTRIES_AT + range.start..ENTRIES_AT + range.end]
+    }
+
+    /// Asks for the memory of the tables and of an entry in the middle, without waiting for it.
+    #[inline(always)]
+    pub(super) fn load(words: &[u32], list: usize) {
+        // As if all lists had equally many.
+        let at = ENTRIES_AT + (words.len() - ENTRIES_AT) * list / LISTS_MAX;
+        std::hint::black_box(words[0] ^ words[at.min(words.len() - 1)]);
+    }
+
+    /// Of a list, or of a stretch of it, the entries from one place to another, both included.
+    #[inline(always)]
+    pub(super) fn between(&self, list: Range<usize>, (low, high): (u32, u32)) -> Range<usize> {
+        let words = self.words(list.clone());
+        let from = words.partition_point(|&word| word >> CODE_BITS < low);
+        let to = from + words[from..].partition_point(|&word| word >> CODE_BITS <= high);
+        list.start + from..list.start + to
+    }
+
+    /// Whether an entry's flush, less the origin, is a bit of `ages`.
+    pub(super) fn has_any(&self, ages: u64) -> bool {
+        ages != 0
+            && self.words(0..self.len()).iter().any(|&word| ages >> Self::age_of(word) & 1 == 1)
+    }
+
+    /// The place of an entry.
+    #[inline(always)]
+    pub(super) fn place_of(word: u32) -> u32 {
+        word >> CODE_BITS
+    }
+
+    /// An entry's flush number, less the origin.
+    #[inline(always)]
+    pub(super) fn age_of(word: u32) -> u32 {
+        word & ((1 << CODE_BITS) - 1)
+    }
+
+    #[inline(always)]
+    pub(super) fn code_of(&self, word: u32) -> Span {
+        Span::of_flush(FlushNumber(self.origin() + u64::from(Self::age_of(word))))
+    }
+
+    /// Fraction and code of a list's entries from one place to another, both included, until `visit` has enough.
+    #[inline(always)]
+    pub(super) fn visit<T: Trace>(
+        &self,
+        list: usize,
+        (low, high): (u32, u32),
+        trace: &mut T,
+        mut visit: impl FnMut(u64, Span) -> bool,
+    ) {
+        let start = self.words.as_ptr() as usize;
+        trace.touch(start, 4 * FIRSTS_AT);
+        trace.touch(start + 4 * FIRSTS_AT + 2 * list, 4);
+        let words = self.words(self.list(list));
+        trace.touch(words.as_ptr() as usize + 2 * words.len(), 4);
+        let from = words.partition_point(|&word| word >> CODE_BITS < low);
+        for &word in &words[from..] {
+            let place = Self::place_of(word);
+            let fraction = u64::from(place & ((1 << FRACTION_BITS) - 1));
+            if place > high || !visit(fraction, self.code_of(word)) {
+                return;
+            }
+        }
+    }
+}
+
+/// Writes young entries; keeps its buffer.
+#[derive(Default)]
+pub(super) struct YoungWriter {
+    words: Vec<u32>,
+}
+
+impl YoungWriter {
+    /// The young entries with one of `flush` at each of `places` (list and place, sorted). Requires: a flush of less than
+    /// [`YOUNG_FLUSHES`] above the origin, and no more than [`YOUNG_MAX`] entries.
+    pub(super) fn add(
+        &mut self,
+        old: Option<&Young<'_>>,
+        places: &[u32],
+        flush: FlushNumber,
+    ) -> Arc<[u32]> {
+        let origin = old.map_or(flush.0, Young::origin);
+        let age = (flush.0 - origin) as u32;
+        let known = old.map_or(0, Young::len);
+        let merged = old.map_or(0, Young::merged);
+        self.words.clear();
+        self.words.reserve(ENTRIES_AT + known + places.len());
+        self.words.resize(ENTRIES_AT, 0);
+        let mut rest = places;
+        for list in 0..LISTS_MAX {
+            let mine = rest.iter().take_while(|&&place| (place >> PLACE_BITS) as usize == list);
+            let (new, others) = rest.split_at(mine.count());
+            rest = others;
+            let old = old.map_or(&[][..], |old| old.words(old.list(list)));
+            self.merge(old, new, age);
+            self.set_first(list + 1);
+        }
+        let lost = known + places.len() - (self.words.len() - ENTRIES_AT);
+        self.seal(origin, merged + lost as u64)
+    }
+
+    /// Of some young entries those whose bit in `ages` is set. None: there are none.
+    pub(super) fn keep(&mut self, old: &Young<'_>, ages: u64, merged: u64) -> Option<Arc<[u32]>> {
+        let least = ages.trailing_zeros();
+        self.words.clear();
+        self.words.resize(ENTRIES_AT, 0);
+        for list in 0..LISTS_MAX {
+            let words = old.words(old.list(list)).iter();
+            let kept = words.filter(|&&word| ages >> Young::age_of(word) & 1 == 1);
+            self.words.extend(kept.map(|word| word - least));
+            self.set_first(list + 1);
+        }
+        let is_any = self.words.len() > ENTRIES_AT;
+        is_any.then(|| self.seal(old.origin() + u64::from(least), merged))
+    }
+
+    /// Adds a list's entries. What is in it twice is taken once.
+    #[inline]
+    fn merge(&mut self, old: &[u32], new: &[u32], age: u32) {
+        let mut at = 0;
+        let mut last = None;
+        for &place in new {
+            // What is above the place falls out.
+            let word = place << CODE_BITS | age;
+            let from = at;
+            while at < old.len() && old[at] < word {
+                at += 1;
+            }
+            self.words.extend_from_slice(&old[from..at]);
+            if last != Some(word) && old.get(at) != Some(&word) {
+                self.words.push(word);
+            }
+            last = Some(word);
+        }
+        self.words.extend_from_slice(&old[at..]);
+    }
+
+    fn set_first(&mut self, list: usize) {
+        let first = (self.words.len() - ENTRIES_AT) as u32;
+        self.words[FIRSTS_AT + list / 2] |= first << (16 * (list % 2));
+    }
+
+    fn seal(&mut self, origin: u64, merged: u64) -> Arc<[u32]> {
+        (self.words[0], self.words[1]) = (origin as u32, (origin >> 32) as u32);
+        self.words[MERGED_AT] = u32::try_from(merged).unwrap_or(u32::MAX);
+        Arc::from(self.words.as_slice())
+    }
+}

@@ -4,7 +4,7 @@
 use trommel_filters::{Codes, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query, Shape};
 
 const KEYS: usize = 200_000;
-const FLUSHES: usize = 20;
+const FLUSHES: usize = 99;
 const QUERIES: usize = 20_000;
 
 /// A generator: splitmix64.

@@ -31,6 +31,8 @@ pub(crate) struct Base {
     pub(super) starts: GroupStarts,
     pub(super) end: FlushNumber,
     pub(super) entries: u64,
+    /// Bits of the fractions of settled entries in the overlay.
+    pub(super) settled_bits: u8,
 }
 
 /// The bucket of a key, and what is needed to find its place there.

@@ -42,12 +42,22 @@ pub struct PartBuilder {
     directory: DirectoryBuilder,
     starts: GroupStartsBuilder,
     pace: Pace,
+    settled_bits: u8,
     bytes_peak: usize,
 }
 
 impl PartBuilder {
-    /// Starts without keys.
+    /// Starts without keys. Until the part is built anew, the overlay is expected to get 1 / `size_ratio` of all keys, as
+    /// above a full last level.
     pub fn new(options: &GrfOptions) -> Self {
+        Self::with_overlay_share(options, 1.0 / f64::from(options.size_ratio.max(2)))
+    }
+
+    /// As [`PartBuilder::new`], where the overlay is expected to get such a share of all keys (0 to 1): its entries take more
+    /// than keys of the base do, so the base leaves room for them where they are many. At no filling of the tree does the
+    /// filter take more than 1.25 times its budget, if they come to no more than half of the keys.
+    pub fn with_overlay_share(options: &GrfOptions, overlay_share: f64) -> Self {
+        let split = options.split(overlay_share);
         PartBuilder {
             options: *options,
             keys: KeyBuffer::default(),
@@ -59,7 +69,8 @@ impl PartBuilder {
             writer: GroupWriter::default(),
             directory: DirectoryBuilder::default(),
             starts: GroupStartsBuilder::default(),
-            pace: Pace::new(options.base_bits_per_key()),
+            pace: Pace::new(split.base_bits),
+            settled_bits: split.settled_bits,
             bytes_peak: 0,
         }
     }
@@ -101,6 +112,7 @@ impl PartBuilder {
             starts: self.starts.finish(),
             end: base_end,
             entries: self.entries,
+            settled_bits: self.settled_bits,
         };
         Part::of_base(self.options, base)
     }

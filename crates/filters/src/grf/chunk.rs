@@ -17,6 +17,12 @@ use crate::fingerprint::cell::CELLS_MAX;
 use crate::shape::{FlushNumber, Span};
 use std::sync::Arc;
 
+/// A young entry costs half as much again as a settled one: there are few for the keys of the base ...
+const YOUNG_PER_KEYS: usize = 64;
+/// ... or for the settled ones, which need not be rewritten as long as there is room.
+const YOUNG_PER_SETTLED: usize = 8;
+const YOUNG_MIN: usize = 32;
+
 /// The entries of some neighbouring lists. None: no such entries.
 #[derive(Clone, Default)]
 pub(super) struct Chunk {
@@ -60,6 +66,8 @@ impl Chunk {
 #[derive(Clone, Copy)]
 pub(super) struct Lists {
     pub(super) count: usize,
+    /// The keys of the base beside them.
+    pub(super) keys: usize,
     /// The bits that settled entries' fractions keep where entries are few.
     pub(super) settled_bits: usize,
 }
@@ -99,12 +107,16 @@ impl ChunkWriter {
     /// The chunk with `new` in it.
     pub(super) fn add(&mut self, old: &Chunk, new: &NewEntries<'_>, lists: Lists) -> Chunk {
         let settled = self.settle(old, new, lists);
-        let chunk = settled.as_ref().unwrap_or(old);
-        if self.can_be_young(chunk.young().as_ref(), new) {
-            let young = self.young.add(chunk.young().as_ref(), new.spots, new.flush);
-            return Chunk { settled: chunk.settled.clone(), young: Some(young) };
+        let old = settled.as_ref().unwrap_or(old);
+        if self.can_be_young(old, new, lists) {
+            let young = self.young.add(old.young().as_ref(), new.spots, new.flush);
+            return Chunk { settled: old.settled.clone(), young: Some(young) };
         }
-        self.settle_all(chunk, new, lists)
+        let span = self.runs.widened(Span::of_flush(new.flush));
+        let code = Code { span, bits: self.bits(old, new, lists) };
+        let young = old.young().map(|young| (young, !0));
+        let settled = self.rewrite_settled(old, young, (new.spots, code), lists);
+        Chunk { settled, young: None }
     }
 
     /// The chunk with codes as wide as the runs allow, its entries settled that can be. None: there is nothing to change.
@@ -122,9 +134,9 @@ impl ChunkWriter {
         if settles.is_none() && !stale {
             return None;
         }
-        let bits = self.bits(old, new, lists);
-        let settled =
-            self.rewrite_settled(old, settles.map(|young| (young, ages)), &[], bits, lists);
+        let code = Code { span: Span::of_flush(new.flush), bits: self.bits(old, new, lists) };
+        let ready = settles.map(|young| (young, ages));
+        let settled = self.rewrite_settled(old, ready, (&[], code), lists);
         let young = match settles {
             Some(young) => self.young.keep(&young, !ages, 0),
             None => old.young.clone(),
@@ -132,38 +144,17 @@ impl ChunkWriter {
         Some(Chunk { settled, young })
     }
 
-    /// The chunk with `new` in it and without young entries: there would be too many, or of flushes too far apart.
-    fn settle_all(&mut self, old: &Chunk, new: &NewEntries<'_>, lists: Lists) -> Chunk {
-        let bits = self.bits(old, new, lists);
-        let span = self.runs.widened(Span::of_flush(new.flush));
-        if self.merged_or_older(new.flush, old.young().as_ref()) {
-            let places = [(new.spots, Code { span, bits })];
-            let settled = self.rewrite_settled(old, None, &places, bits, lists);
-            return Chunk { settled, young: old.young.clone() };
-        }
-        let young = old.young().map(|young| (young, !0));
-        let settled = self.rewrite_settled(old, young, &[], bits, lists);
-        let emptied = Chunk { settled, young: None };
-        if new.spots.len() <= YOUNG_MAX {
-            let young = Some(self.young.add(None, new.spots, new.flush));
-            return Chunk { young, ..emptied };
-        }
-        let places = [(new.spots, Code { span, bits })];
-        let settled = self.rewrite_settled(&emptied, None, &places, bits, lists);
-        Chunk { settled, young: None }
-    }
-
-    /// Whether entries of this flush settle at once: it was merged, or is older than all young entries.
-    fn merged_or_older(&self, flush: FlushNumber, young: Option<&Young<'_>>) -> bool {
-        let span = Span::of_flush(flush);
-        self.runs.widened(span) != span || young.is_some_and(|young| flush.0 < young.origin())
-    }
-
-    fn can_be_young(&self, young: Option<&Young<'_>>, new: &NewEntries<'_>) -> bool {
-        let flush = new.flush.0;
-        let known = young.map_or(0, Young::len);
-        let near = young.is_none_or(|young| flush - young.origin().min(flush) < YOUNG_FLUSHES);
-        !self.merged_or_older(new.flush, young) && near && known + new.spots.len() <= YOUNG_MAX
+    /// Whether entries of a flush can be young: not if it was merged, if other young ones are of flushes too far away, or if
+    /// there would be so many that their words cost more than settling them one by one.
+    fn can_be_young(&self, old: &Chunk, new: &NewEntries<'_>, lists: Lists) -> bool {
+        let span = Span::of_flush(new.flush);
+        let settled = old.settled().map_or(0, |settled| settled.len());
+        let room = (lists.keys / YOUNG_PER_KEYS).max(settled / YOUNG_PER_SETTLED);
+        let room = room.clamp(YOUNG_MIN, YOUNG_MAX);
+        let (origin, known) =
+            old.young().map_or((new.flush.0, 0), |young| (young.origin(), young.len()));
+        let near = new.flush.0.checked_sub(origin).is_some_and(|age| age < YOUNG_FLUSHES);
+        near && known + new.spots.len() <= room && self.runs.widened(span) == span
     }
 
     /// A bit for each number from the origin on whose flush was merged with others.
@@ -189,18 +180,18 @@ impl ChunkWriter {
         (lists.settled_bits + crowding).min(FRACTION_BITS) as u8
     }
 
-    /// The settled entries with those young ones whose bit is set in `ages`, and with new ones.
+    /// The settled entries with those young ones whose bit is set in `ages`, and with new ones (whose code tells the bits
+    /// for young ones, too).
     fn rewrite_settled(
         &mut self,
         old: &Chunk,
         young: Option<(Young<'_>, u64)>,
-        new: &[(&[u32], Code)],
-        bits: u8,
+        new: (&[u32], Code),
         lists: Lists,
     ) -> Option<Arc<[u8]>> {
         let (runs, draft) = (&self.runs, &mut self.draft);
         let lists = lists.count;
-        fastest(RewriteSettled { settled: old.settled(), young, new, bits, lists, runs, draft })
+        fastest(RewriteSettled { settled: old.settled(), young, new, lists, runs, draft })
     }
 }
 
@@ -222,8 +213,7 @@ fn is_stale(settled: &Settled<'_>, runs: &Runs) -> bool {
 struct RewriteSettled<'a> {
     settled: Option<Settled<'a>>,
     young: Option<(Young<'a>, u64)>,
-    new: &'a [(&'a [u32], Code)],
-    bits: u8,
+    new: (&'a [u32], Code),
     lists: usize,
     runs: &'a Runs,
     draft: &'a mut Draft,
@@ -234,15 +224,15 @@ impl Work for RewriteSettled<'_> {
 
     #[inline(always)]
     fn run(self) -> Self::Output {
-        let RewriteSettled { settled, young, new, bits, lists, runs, draft } = self;
+        let RewriteSettled { settled, young, new: (spots, code), lists, runs, draft } = self;
         draft.clear();
         if let Some(settled) = settled {
             draft.take_over(&settled, runs);
         }
         if let Some((young, ages)) = young {
-            draft.settle(&young, ages, bits, runs);
+            draft.settle(&young, ages, code.bits, runs);
         }
-        new.iter().for_each(|&(spots, code)| draft.add(spots, code));
+        draft.add(spots, code);
         draft.write(lists)
     }
 }

@@ -1,6 +1,6 @@
 //! A part as bytes, to be read back when the store is opened.
 //! ```text
-//! magic | version | options | end, entries | directory | arena | overlay's chunks | checksum
+//! magic | version | options | end, entries, bits of fractions | directory | arena | overlay's chunks | checksum
 //! ```
 //! The radix table is made anew: it follows from the separators. Invariant: bytes of another length or with a
 //! flipped bit are an error, never a part. (Who forges the checksum as well may get a part that panics: an image
@@ -12,6 +12,7 @@ use super::count::GroupStarts;
 use super::directory::{Directory, Rests, radix_table};
 use super::group::GROUP_ALIGN;
 use super::overlay::Overlay;
+use super::place::FRACTION_BITS;
 use super::young::Young;
 use super::{Fingerprints, GrfOptions, Part};
 use crate::fingerprint::gap::WINDOW;
@@ -117,6 +118,7 @@ fn read_options(input: &mut Reader<'_>) -> Result<GrfOptions, Corrupt> {
 fn write_base(base: &Base, out: &mut Writer) {
     out.u64(base.end.0);
     out.u64(base.entries);
+    out.u8(base.settled_bits);
     write_directory(&base.directory, out);
     base.starts.low.iter().for_each(|&start| out.u32(start));
     out.varint(base.starts.wraps.len() as u64);
@@ -127,6 +129,10 @@ fn write_base(base: &Base, out: &mut Writer) {
 fn read_base(input: &mut Reader<'_>) -> Result<Base, Corrupt> {
     let end = FlushNumber(input.u64()?);
     let entries = input.u64()?;
+    let settled_bits = input.u8()?;
+    if usize::from(settled_bits) > FRACTION_BITS {
+        return Err(input.corrupt("fractions of so many bits"));
+    }
     let directory = read_directory(input)?;
     let low = read_numbers(input, directory.len())?;
     let wraps = input.len()?;
@@ -140,7 +146,7 @@ fn read_base(input: &mut Reader<'_>) -> Result<Base, Corrupt> {
     if directory.len() > 0 && last * GROUP_ALIGN >= arena.len() {
         return Err(input.corrupt("an arena with all groups"));
     }
-    Ok(Base { arena, directory, starts, end, entries })
+    Ok(Base { arena, directory, starts, end, entries, settled_bits })
 }
 
 fn write_directory(directory: &Directory, out: &mut Writer) {

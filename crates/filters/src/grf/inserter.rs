@@ -43,9 +43,8 @@ impl Batch {
 
 impl Inserter {
     pub(super) fn new(part: &Part, flush: FlushNumber, shape: &Shape) -> Inserter {
-        let settled_bits = part.options.settled_bits();
         Inserter {
-            overlay: OverlayInserter::new(&part.overlay, flush, shape, settled_bits),
+            overlay: OverlayInserter::new(&part.overlay, flush, shape),
             part: part.clone(),
             batch: Batch::default(),
             spots: Vec::with_capacity(BATCH),

@@ -80,20 +80,34 @@ impl Default for GrfOptions {
     }
 }
 
+/// How the budget of a part is spent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Split {
+    /// Bits for each key of the base.
+    base_bits: f64,
+    /// Bits of the fractions of settled entries in the overlay.
+    settled_bits: u8,
+}
+
 impl GrfOptions {
-    /// Bits of an overlay entry beside its fraction: code, share of its tier's tables.
-    const ENTRY_BITS: f64 = 7.0;
+    /// Bits that an entry's fraction has more than a key of the base takes. With these, another bit for the base and
+    /// another bit for the overlay would lower the false positive rate by as much: an entry stands for a fraction of a
+    /// block of 64 keys, and base keys spend 3 to 4 bits on order alone.
+    const FRACTION_BEYOND_BASE: f64 = 2.6;
+    /// Bits of an entry beside its fraction: code, share of its tables, words of young ones.
+    const ENTRY_BITS: f64 = 7.5;
+    /// The most that any filling of the tree may take, in times of the budget; a little is left for chance.
+    const FILLING_MAX: f64 = 1.22;
 
-    /// Bits that a settled entry of the overlay spends on its place within its bucket.
-    fn settled_bits(&self) -> usize {
-        (self.bits_per_key + 1.0).clamp(6.0, 17.0) as usize
-    }
-
-    /// What is left for a base key after the overlay's share, which is 1 / `size_ratio` of the keys.
-    fn base_bits_per_key(&self) -> f64 {
-        let ratio = f64::from(self.size_ratio.max(2));
-        let entry_bits = self.settled_bits() as f64 + Self::ENTRY_BITS;
-        (self.bits_per_key * ratio - entry_bits) / (ratio - 1.0)
+    /// What is left for a base key, if just before the base is built anew such a share of all keys is in the overlay.
+    fn split(&self, overlay_share: f64) -> Split {
+        let full_share = 1.0 / f64::from(self.size_ratio.max(2));
+        let beyond = Self::FRACTION_BEYOND_BASE + Self::ENTRY_BITS;
+        let when_full = self.bits_per_key - full_share * beyond;
+        let at_most = Self::FILLING_MAX * self.bits_per_key - overlay_share * beyond;
+        let base_bits = when_full.min(at_most);
+        let settled_bits = (base_bits + Self::FRACTION_BEYOND_BASE).clamp(6.0, 17.0) as u8;
+        Split { base_bits, settled_bits }
     }
 }
 
@@ -164,8 +178,7 @@ impl Part {
     /// forget. Requires: as for [`Part::inserter`].
     #[must_use]
     pub fn collect_garbage(&self, shape: &Shape) -> Part {
-        let settled_bits = self.options.settled_bits();
-        let overlay = self.overlay.collect_garbage(&self.base, settled_bits, shape);
+        let overlay = self.overlay.collect_garbage(&self.base, shape);
         Part { overlay, ..self.clone() }
     }
 

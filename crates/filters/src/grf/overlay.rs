@@ -44,12 +44,15 @@ fn chunk_of(list: usize, list_count: usize) -> (usize, usize) {
 }
 
 /// The lists of a chunk. Those at the edges keep whole fractions: no blocks tell their keys apart.
-fn lists_of(chunk: usize, list_count: usize, settled_bits: usize) -> Lists {
+fn lists_of(chunk: usize, base: &Base) -> Lists {
+    let edge = base.list_count() - 1;
     let first = 1 + chunk.saturating_sub(1) * LISTS_MAX;
-    if chunk == 0 || first >= list_count - 1 {
-        return Lists { count: 1, settled_bits: FRACTION_BITS };
+    if chunk == 0 || first >= edge {
+        return Lists { count: 1, keys: 0, settled_bits: FRACTION_BITS };
     }
-    Lists { count: LISTS_MAX.min(list_count - 1 - first), settled_bits }
+    let end = edge.min(first + LISTS_MAX);
+    let keys = base.keys_of_lists(first..end) as usize;
+    Lists { count: end - first, keys, settled_bits: usize::from(base.settled_bits) }
 }
 
 /// The settled entries in a place's slot.
@@ -173,15 +176,10 @@ impl Overlay {
     }
 
     /// The overlay with codes as wide as the runs of a version allow, its entries settled that can be.
-    pub(super) fn collect_garbage(
-        &self,
-        base: &Base,
-        settled_bits: usize,
-        shape: &Shape,
-    ) -> Overlay {
+    pub(super) fn collect_garbage(&self, base: &Base, shape: &Shape) -> Overlay {
         let mut writer = ChunkWriter::new(Runs::new(shape));
         let collect = |(index, chunk): (usize, &Chunk)| {
-            let lists = lists_of(index, base.list_count(), settled_bits);
+            let lists = lists_of(index, base);
             writer.collect_garbage(chunk, lists).unwrap_or_else(|| chunk.clone())
         };
         Overlay { root: self.root.iter().enumerate().map(collect).collect() }
@@ -305,19 +303,13 @@ pub(super) struct OverlayInserter {
     spots: Vec<u32>,
     writer: ChunkWriter,
     flush: FlushNumber,
-    settled_bits: usize,
 }
 
 impl OverlayInserter {
     /// Starts with the entries of `overlay`.
-    pub(super) fn new(
-        overlay: &Overlay,
-        flush: FlushNumber,
-        shape: &Shape,
-        settled_bits: usize,
-    ) -> Self {
+    pub(super) fn new(overlay: &Overlay, flush: FlushNumber, shape: &Shape) -> Self {
         let (root, writer) = (overlay.root.to_vec(), ChunkWriter::new(Runs::new(shape)));
-        OverlayInserter { root, chunk: 0, spots: Vec::new(), writer, flush, settled_bits }
+        OverlayInserter { root, chunk: 0, spots: Vec::new(), writer, flush }
     }
 
     /// Adds an entry. Requires: not in a chunk before that of the entries added before.
@@ -340,7 +332,7 @@ impl OverlayInserter {
         if !self.spots.is_sorted() {
             self.spots.sort_unstable();
         }
-        let lists = lists_of(self.chunk, base.list_count(), self.settled_bits);
+        let lists = lists_of(self.chunk, base);
         let new = NewEntries { spots: &self.spots, flush: self.flush };
         let chunk = &mut self.root[self.chunk];
         *chunk = self.writer.add(chunk, &new, lists);

@@ -78,15 +78,19 @@ fn blocked_bloom_of_two_lines() {
     check_blocked_bloom(&keys, 10.0, golden, 7);
 }
 
-/// A part of a few keys, two of them in a later flush.
+/// A part of a few keys; one more was flushed and merged since, another one flushed.
 fn small_part(fingerprints: Fingerprints) -> Part {
     let options = GrfOptions { fingerprints, ..GrfOptions::default() };
     let mut builder = PartBuilder::new(&options);
     KEYS.iter().for_each(|key| builder.push(key));
     let part = builder.finish(FlushNumber(5));
-    let mut inserter = part.inserter(FlushNumber(6), &Shape::default());
-    [b"drum".as_slice(), b"sift"].into_iter().for_each(|key| inserter.push(key));
-    inserter.finish()
+    let merged = Span::new(FlushNumber(5), FlushNumber(7)).expect("not empty");
+    let shape = Shape { levels: vec![vec![merged], vec![]] };
+    [(6, b"drum"), (7, b"sift")].into_iter().fold(part, |part, (flush, key)| {
+        let mut inserter = part.inserter(FlushNumber(flush), &shape);
+        inserter.push(key);
+        inserter.finish()
+    })
 }
 
 /// The bytes of a part's image are the golden ones, which read as that part.
@@ -98,21 +102,23 @@ fn check_image(fingerprints: Fingerprints, golden: &str) {
     let flushes = |key: &[u8]| {
         let mut codes = Codes::new();
         part.candidates(&Query::Point(key), &mut codes);
-        [0, 4, 5, 6].map(|flush| codes.may_meet(Span::of_flush(FlushNumber(flush))))
+        [0, 4, 8, 5, 6, 7].map(|flush| codes.may_meet(Span::of_flush(FlushNumber(flush))))
     };
     KEYS.iter().for_each(|key| assert_eq!(flushes(key)[..3], [true, true, false], "{key:?}"));
-    assert!(flushes(b"drum")[3] && flushes(b"sift")[3]);
+    assert_eq!(flushes(b"drum")[2..], [false, true, true, false], "the run's code");
+    assert_eq!(flushes(b"sift")[2..], [false, false, false, true]);
 }
 
 #[test]
 fn image_of_gap_fingerprints() {
     let golden = concat!(
-        "54524d4c475246000100000000000000000028400a0000000205000000000000",
-        "0006000000000000000c0014ffffffffffffffffffffffffffffffffffffffff",
+        "54524d4c475246000200000000000000000028400a0000000205000000000000",
+        "0006000000000000000d0014ffffffffffffffffffffffffffffffffffffffff",
         "01000000000000000000000000000000000000100000001004c6df7aee02476f",
-        "9091700003003406000000000000000001010000000000000000000200000002",
-        "0202020202020202020202020202025558000000000000000000000041592d5a",
-        "177eefaa",
+        "90917000030000210b000d000004010000000105550000020d05000000000000",
+        "0001000100000000000d07000000000000000000000000000100010001000100",
+        "0100010001000100010001000100010001000100010001000000000000080000",
+        "817da8e7c8641af8",
     );
     check_image(Fingerprints::Gap, golden);
 }
@@ -120,12 +126,13 @@ fn image_of_gap_fingerprints() {
 #[test]
 fn image_of_cell_fingerprints() {
     let golden = concat!(
-        "54524d4c475246000100000000000000000028400a0000000305000000000000",
-        "0006000000000000000c0014ffffffffffffffffffffffffffffffffffffffff",
+        "54524d4c475246000200000000000000000028400a0000000305000000000000",
+        "0006000000000000000d0014ffffffffffffffffffffffffffffffffffffffff",
         "010000000000000000000000000000000000001000000000040a31050051db43",
-        "9fe0000003003406000000000000000001010000000000000000000200000002",
-        "020202020202020202020202020202555800000000000000000000001d3ed85f",
-        "107a891e",
+        "9fe00000030000210b000d000004010000000105550000020d05000000000000",
+        "0001000100000000000d07000000000000000000000000000100010001000100",
+        "0100010001000100010001000100010001000100010001000000000000080000",
+        "e6346a10c7234f92",
     );
     check_image(Fingerprints::Cell, golden);
 }
@@ -133,12 +140,13 @@ fn image_of_cell_fingerprints() {
 #[test]
 fn image_of_spline_fingerprints() {
     let golden = concat!(
-        "54524d4c475246000100000000000000000028400a0000000105000000000000",
-        "0006000000000000000c0014ffffffffffffffffffffffffffffffffffffffff",
+        "54524d4c475246000200000000000000000028400a0000000105000000000000",
+        "0006000000000000000d0014ffffffffffffffffffffffffffffffffffffffff",
         "010000000000000000000000000000000000001800000020200001000f000000",
-        "0000000005001f00000000000300340600000000000000000101000000000000",
-        "0000000200000002020202020202020202020202020202582654000000000000",
-        "00000000a09d5fc132da2715",
+        "0000000005001f0000000000030000210b000d00000401000000010582000002",
+        "0d050000000000000001000100000000000d0700000000000000000000000000",
+        "0100010001000100010001000100010001000100010001000100010001000100",
+        "000000005406000043fcce7f7575d547",
     );
     check_image(Fingerprints::Spline, golden);
 }

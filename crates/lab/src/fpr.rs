@@ -11,7 +11,8 @@
 use std::collections::HashSet;
 
 use trommel_filters::{
-    Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query, Shape, Span,
+    Codes, Fingerprints, FlushNumber, GrfOptions, Inserter, KeyRange, Part, PartBuilder, Query,
+    Shape, Span,
 };
 
 use crate::dist::{Dist, FileFormat};
@@ -258,20 +259,23 @@ impl Filter<'_> {
 
     fn build(&self) -> Part {
         let Tree { base_end, flush_of, newer, .. } = self.tree;
-        let mut builder = PartBuilder::new(&self.options);
+        let newer_keys = newer.iter().map(Vec::len).sum::<usize>();
+        let share = newer_keys as f64 / self.stored.len() as f64;
+        let mut builder = PartBuilder::with_overlay_share(&self.options, share);
         let in_base = |flush: u16| u64::from(flush) < *base_end;
         let keys = self.stored.iter().zip(flush_of).filter(|(_, flush)| in_base(**flush));
         keys.for_each(|(key, _)| builder.push(key));
         let mut part = builder.finish(FlushNumber(*base_end));
         for (flush, places) in (*base_end..).zip(newer) {
-            let mut inserter = part.inserter(
-                FlushNumber(flush),
-                &Shape::of_round(part.base_end(), FlushNumber(flush), options.size_ratio),
-            );
+            let mut inserter = self.inserter(&part, FlushNumber(flush));
             places.iter().for_each(|place| inserter.push(self.stored.get(*place as usize)));
             part = inserter.finish();
         }
         part
+    }
+
+    fn inserter(&self, part: &Part, flush: FlushNumber) -> Inserter {
+        part.inserter(flush, &Shape::of_round(part.base_end(), flush, self.options.size_ratio))
     }
 
     fn rate(&self, part: &Part, misses: &Misses) -> FprRate {

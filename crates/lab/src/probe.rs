@@ -12,7 +12,7 @@ use std::time::Instant;
 use trommel::GuardKind;
 use trommel_filters::{
     AlignedBytes, BlockedBloom, BlockedBloomBuilder, Codes, FlushNumber, GrfOptions, Part,
-    PartBuilder, Query,
+    PartBuilder, Query, Shape,
 };
 
 use crate::dist::{Dist, FileFormat};
@@ -48,7 +48,6 @@ pub struct ProbePlan {
     pub seed: u64,
 }
 
-const FLUSH_KEYS: usize = 30_000;
 /// The base has all but one of so many keys.
 const OVERLAY_SHARE: usize = 10;
 const KINDS: [Kind; 3] = [Kind::PointMiss, Kind::PointHit, Kind::EmptyRange];
@@ -103,7 +102,7 @@ pub fn bench_probe(plan: &ProbePlan, progress: &mut dyn Progress) -> Result<Vec<
                 guard_bits_per_key: built.size_bytes as f64 * 8.0 / keys.stored().len() as f64,
                 build_ns_per_key: built.build_ns_per_key,
                 insert_ns_per_key: built.insert_ns_per_key,
-                flush_keys: FLUSH_KEYS as u64,
+                flush_keys: flush_keys(plan, keys.stored().len()) as u64,
                 probe_ns,
                 probe_all_ns,
                 line_ns: line_ns(built.size_bytes),
@@ -144,6 +143,13 @@ fn build(guard: GuardKind, plan: &ProbePlan, keys: &SortedKeys) -> Result<Built>
     }
 }
 
+/// The keys of a flush: those of the inner levels come in as many flushes as two of them hold.
+fn flush_keys(plan: &ProbePlan, keys: usize) -> usize {
+    const LEAST: usize = 100;
+    let ratio = plan.size_ratio as usize;
+    (keys / OVERLAY_SHARE).div_ceil(ratio * ratio - 1).max(LEAST)
+}
+
 fn per_key(start: Instant, keys: usize) -> f64 {
     start.elapsed().as_nanos() as f64 / keys.max(1) as f64
 }
@@ -151,9 +157,9 @@ fn per_key(start: Instant, keys: usize) -> f64 {
 fn build_grf(plan: &ProbePlan, guard: GuardKind, keys: &SortedKeys) -> Built {
     let mut rng = Rng::new(scramble(plan.seed ^ 2));
     let (base, newer) = keys.split(|_| rng.place(OVERLAY_SHARE) == 0);
-    let flush_count = newer.len().div_ceil(FLUSH_KEYS);
-    let mut flush_keys: Vec<Vec<&[u8]>> = vec![Vec::new(); flush_count];
-    newer.iter().for_each(|key| flush_keys[rng.place(flush_count)].push(key));
+    let flush_count = newer.len().div_ceil(flush_keys(plan, keys.len()));
+    let mut flushes: Vec<Vec<&[u8]>> = vec![Vec::new(); flush_count];
+    newer.iter().for_each(|key| flushes[rng.place(flush_count)].push(key));
     let fingerprints = guard.fingerprints().expect("the other guards have their own builders");
     let ProbePlan { bits_per_key, size_ratio, .. } = *plan;
     let options = GrfOptions { bits_per_key, size_ratio, fingerprints };
@@ -163,7 +169,7 @@ fn build_grf(plan: &ProbePlan, guard: GuardKind, keys: &SortedKeys) -> Built {
     let mut part = builder.finish(FlushNumber(1));
     let build_ns_per_key = per_key(start, base.len());
     let start = Instant::now();
-    for (flush, keys) in (1..).zip(&flush_keys) {
+    for (flush, keys) in (1..).zip(&flushes) {
         let mut inserter = part.inserter(
             FlushNumber(flush),
             &Shape::of_round(part.base_end(), FlushNumber(flush), size_ratio),
@@ -191,11 +197,11 @@ fn build_blooms(plan: &ProbePlan, keys: &SortedKeys) -> Result<Built> {
     let whole = bloom(keys.iter(), plan.bits_per_key)?;
     let build_ns_per_key = per_key(start, keys.len());
     let mut rng = Rng::new(scramble(plan.seed ^ 2));
-    let flush_count = keys.len().div_ceil(FLUSH_KEYS);
-    let mut flush_keys: Vec<Vec<&[u8]>> = vec![Vec::new(); flush_count];
-    keys.iter().for_each(|key| flush_keys[rng.place(flush_count)].push(key));
+    let flush_count = keys.len().div_ceil(flush_keys(plan, keys.len()));
+    let mut flushes: Vec<Vec<&[u8]>> = vec![Vec::new(); flush_count];
+    keys.iter().for_each(|key| flushes[rng.place(flush_count)].push(key));
     let start = Instant::now();
-    for keys in &flush_keys {
+    for keys in &flushes {
         black_box(bloom(keys.iter().copied(), plan.bits_per_key)?);
     }
     let insert_ns_per_key = per_key(start, keys.len());

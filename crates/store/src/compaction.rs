@@ -82,6 +82,21 @@ pub(crate) fn last_level(
     Some(level)
 }
 
+/// The share of all entries that the inner levels have just before the next merge into a last level of so many entries, if
+/// flushes stay as large as those of the `inner` runs. None: that is not known.
+pub(crate) fn overlay_share(
+    inner: &[&RunRecord],
+    last_entries: u64,
+    size_ratio: u32,
+) -> Option<f64> {
+    let level = last_level(inner, last_entries, size_ratio)?;
+    let flushes: u64 = inner.iter().map(|run| run.flush_count()).sum();
+    let entries: u64 = inner.iter().map(|run| run.entries()).sum();
+    let most_flushes = f64::from(size_ratio).powi(level as i32) - 1.0;
+    let most_entries = most_flushes * entries as f64 / flushes as f64;
+    Some(most_entries / (most_entries + last_entries as f64))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

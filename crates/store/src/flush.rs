@@ -85,7 +85,7 @@ fn install(core: &Core, sealed: &Sealed, output: &RunOutput) -> Result<()> {
 }
 
 /// Whether a guard that was prepared for one version fits another.
-fn same_part(one: &Version, other: &Version) -> bool {
+pub(crate) fn same_part(one: &Version, other: &Version) -> bool {
     match (one.guard.part(), other.guard.part()) {
         (Some(one), Some(other)) => Arc::ptr_eq(one, other),
         _ => true,
@@ -127,7 +127,7 @@ fn prepare_guard(core: &Core, version: &Version, sealed: &Sealed) -> Result<Guar
         for_each_key(&mut cursor, |key| builder.push(key))?;
         builder.finish(sealed.flush.next())
     } else {
-        let mut inserter = part.inserter(sealed.flush);
+        let mut inserter = part.inserter(sealed.flush, &version.layout.shape());
         for_each_key(&mut cursor, |key| inserter.push(key))?;
         inserter.finish()
     };

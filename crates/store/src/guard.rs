@@ -9,8 +9,7 @@
 //! the version that it describes.
 
 use trommel_filters::{
-    Codes, FlushNumber, GrfOptions, HashUse, KeyRange, LineCounter, Part, Query, Trace, Untraced,
-    hash_key,
+    Codes, GrfOptions, HashUse, KeyRange, LineCounter, Part, Query, Trace, Untraced, hash_key,
 };
 
 use crate::options::{GuardKind, Options};
@@ -163,15 +162,4 @@ fn grf_options(options: &Options) -> Option<GrfOptions> {
     let fingerprints = options.guard.fingerprints()?;
     let Options { bits_per_key, size_ratio, .. } = *options;
     Some(GrfOptions { bits_per_key, size_ratio, fingerprints })
-}
-
-/// Adds the keys of one flush, ascending and distinct, to a part.
-pub(crate) fn insert_flush<'k>(
-    part: &Part,
-    flush: FlushNumber,
-    keys: impl Iterator<Item = &'k [u8]>,
-) -> Part {
-    let mut inserter = part.inserter(flush);
-    keys.for_each(|key| inserter.push(key));
-    inserter.finish()
 }

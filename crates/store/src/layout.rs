@@ -8,9 +8,7 @@
 //! Invariants: per key the runs are one list by age (ordering rule 1), levels are labels; a merge
 //! takes a contiguous stretch of the list and its output takes that place. No I/O here.
 
-#[cfg(test)]
-use trommel_filters::Shape;
-use trommel_filters::{FlushNumber, Span};
+use trommel_filters::{FlushNumber, Shape, Span};
 
 use crate::entry::Sequence;
 
@@ -252,7 +250,6 @@ impl Layout {
     }
 
     /// The runs per level, each with its span.
-    #[cfg(test)]
     pub(crate) fn shape(&self) -> Shape {
         let mut levels = vec![Vec::new(); self.level_count()];
         for run in &self.runs {

@@ -1,10 +1,10 @@
 //! A merge: a stretch of runs becomes one run, step by step.
 //! ```text
-//! inner merge   read, keep, write -> install; the guard stays as it is
+//! inner merge   read, keep, write -> install; the guard stays as it is, but for garbage
 //! last level    read, keep, write, and build the part's base on the way
 //!               -> carry over the runs that were not inputs -> install
 //! ```
-//! Invariants: an inner merge writes nothing into the guard. A merge into the last level rebuilds
+//! Invariants: an inner merge adds nothing to the guard. A merge into the last level rebuilds
 //! it; flushes that are installed meanwhile are carried over, in rounds outside the lock, the last
 //! one under it (ordering rule 3).
 
@@ -13,12 +13,13 @@ use std::time::Instant;
 
 use trommel_filters::{FlushNumber, Part, PartBuilder, Span};
 
-use crate::compaction::{MergeJob, Target, last_level};
+use crate::compaction::{MergeJob, Target, last_level, overlay_share};
 use crate::core::Core;
 use crate::cursor::Cursor;
 use crate::entry::Sequence;
 use crate::environment::PausePoint;
 use crate::error::{Error, Result};
+use crate::flush::same_part;
 use crate::guard::{Guard, Parts};
 use crate::layout::{Edit, Layout, RunRecord, flush_of};
 use crate::merge::MergeCursor;
@@ -63,7 +64,16 @@ impl MergeTask {
             cursor
         });
         let cursor = MergeCursor::new(cursors.collect())?;
-        let base = version.guard.part().filter(|_| bottom).map(|part| BaseBuilder::new(part));
+        let base = version.guard.part().filter(|_| bottom).map(|part| {
+            let entries = |placed: &PlacedRun| core.run_record(placed.id).entries();
+            let (_, inner) = inputs.split_last().expect("a merge has inputs");
+            let inner: Vec<RunRecord> =
+                inner.iter().map(|placed| core.run_record(placed.id)).collect();
+            let ratio = core.shelf.options.size_ratio;
+            let last_entries = inputs.iter().map(entries).sum();
+            let share = overlay_share(&inner.iter().collect::<Vec<_>>(), last_entries, ratio);
+            BaseBuilder::new(part, share)
+        });
         Ok(MergeTask { job, inputs, cursor, retention, writer: RunWriterState::default(), base })
     }
 
@@ -91,15 +101,39 @@ impl MergeTask {
 
     fn install(&mut self, core: &Core, output: &RunOutput) -> Result<()> {
         match self.job.target {
-            Target::Inner(level) => {
-                core.env.pauses.at(PausePoint::MergePrepared);
-                let mut installer = core.installer();
-                let now = core.current.hold();
-                let edit = self.edit(core, &now, output, level);
-                installer.install(core, &edit, &output.opened, now.guard.clone())
-            }
+            Target::Inner(level) => self.install_inner(core, output, level),
             Target::Last => self.install_last(core, output),
         }
+    }
+
+    fn install_inner(&mut self, core: &Core, output: &RunOutput, level: usize) -> Result<()> {
+        let prepared_for = core.current.hold();
+        let tidied = self.tidied_guard(core, &prepared_for, output, level);
+        core.env.pauses.at(PausePoint::MergePrepared);
+        let mut installer = core.installer();
+        let now = core.current.hold();
+        let edit = self.edit(core, &now, output, level);
+        // A flush that came meanwhile has a part without garbage wherever it added something.
+        let guard = tidied.filter(|_| same_part(&now, &prepared_for));
+        let guard = guard.unwrap_or_else(|| now.guard.clone());
+        installer.install(core, &edit, &output.opened, guard)
+    }
+
+    /// After a merge into the level above the last, most entries need no more of their codes: the guard with their
+    /// garbage collected. None: nothing to collect it for.
+    fn tidied_guard(
+        &self,
+        core: &Core,
+        version: &Version,
+        output: &RunOutput,
+        level: usize,
+    ) -> Option<Guard> {
+        let part = version.guard.part().filter(|_| level + 2 == version.layout.level_count())?;
+        let merged = version.layout.apply(&self.edit(core, version, output, level)).ok()?;
+        let start = Instant::now();
+        let tidied = part.collect_garbage(&merged.shape());
+        core.counters.guard_worked(start.elapsed());
+        Some(Guard::Global(Parts::of_one(tidied)))
     }
 
     /// Rebuilds the guard, and installs it when no run is missing in it.
@@ -166,8 +200,8 @@ impl MergeTask {
 
 impl BaseBuilder {
     /// The base of the part that takes the place of `old`.
-    fn new(old: &Part) -> Self {
-        let builder = PartBuilder::new(old.options());
+    fn new(old: &Part, overlay_share: Option<f64>) -> Self {
+        let builder = part_builder(old, overlay_share);
         BaseBuilder { builder, waiting: KeyList::default(), last: None }
     }
 
@@ -197,6 +231,14 @@ impl BaseBuilder {
         let part = self.builder.finish(base_end);
         core.counters.guard_worked(start.elapsed());
         part
+    }
+}
+
+/// Builds what takes the place of a part.
+fn part_builder(old: &Part, overlay_share: Option<f64>) -> PartBuilder {
+    match overlay_share {
+        Some(share) => PartBuilder::with_overlay_share(old.options(), share),
+        None => PartBuilder::new(old.options()),
     }
 }
 
@@ -239,8 +281,11 @@ pub(crate) fn insert_entries(
         let unknown = || Error::corrupt(path, 0, "an entry of a flush that is not on record");
         layout.flush_of(sequence).ok_or_else(unknown)
     })?;
+    let shape = layout.shape();
     let insert = |part: Part, (flush, keys): (FlushNumber, KeyList)| {
-        crate::guard::insert_flush(&part, flush, keys.iter())
+        let mut inserter = part.inserter(flush, &shape);
+        keys.iter().for_each(|key| inserter.push(key));
+        inserter.finish()
     };
     Ok(lists.split_off(&from).into_iter().fold(part.clone(), insert))
 }
@@ -253,7 +298,12 @@ pub(crate) fn rebuild_guard(version: &Version) -> Result<Guard> {
     let Some((oldest, newer)) = version.runs.split_last() else {
         return Ok(version.guard.clone());
     };
-    let mut builder = PartBuilder::new(parts.whole().options());
+    let records = version.layout.runs.split_last();
+    let share = records.and_then(|(oldest, inner)| {
+        let inner: Vec<&RunRecord> = inner.iter().collect();
+        overlay_share(&inner, oldest.entries(), parts.whole().options().size_ratio)
+    });
+    let mut builder = part_builder(parts.whole(), share);
     for_each_key(&mut oldest.run.cursor().fill_cache(false), |key| builder.push(key))?;
     let mut part = builder.finish(oldest.span().hi());
     for placed in newer.iter().rev() {

@@ -61,7 +61,9 @@ fn counts_are_as_close_as_promised() {
         }
         assert!(wrong <= slack * 100 / 4, "{guard:?}: {wrong} in a hundred ranges");
         let all = db.approximate_count::<&[u8]>(..).expect("counts");
-        assert_eq!(all, CountBounds::exact(KEYS), "{guard:?}");
+        // Keys of one run whose places are equal are one entry.
+        assert!(all.least <= KEYS && KEYS <= all.most, "{guard:?}: {all:?}");
+        assert!(all.most - all.least <= slack && all.estimate.abs_diff(KEYS) <= slack / 4);
         assert_eq!(db.count(key(9)..key(9)).expect("counts"), 0);
     }
 }

@@ -418,6 +418,12 @@ impl Base {
         block_count(group.block(bucket), group.kind)
     }
 
+    /// The last bucket in key order.
+    pub(crate) fn last_bucket(&self) -> (usize, usize) {
+        let list = self.list_count() - 1;
+        (list, self.bucket_count(list) - 1)
+    }
+
     /// The next bucket in key order.
     pub(crate) fn bucket_after(&self, (list, bucket): (usize, usize)) -> Option<(usize, usize)> {
         if bucket + 1 < self.bucket_count(list) {

@@ -10,7 +10,8 @@
 
 use super::place::{BUCKETS, FRACTION_BITS, LISTS_MAX, PLACE_BITS};
 use super::runs::Runs;
-use super::settled::{CODES_MAX, Code, Entry, Recoding, Settled, SettledWriter};
+use super::settled::{CODES_MAX, Code, Entry, Recoding, Settled};
+use super::settled_writer::SettledWriter;
 use super::young::{YOUNG_FLUSHES, YOUNG_MAX, Young, YoungWriter};
 use crate::bits::simd::{Work, fastest};
 use crate::fingerprint::cell::CELLS_MAX;

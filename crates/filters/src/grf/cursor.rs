@@ -130,7 +130,7 @@ pub struct CursorBack {
 
 impl CursorBack {
     pub(super) fn new(part: Part, from: Option<&[u8]>) -> Self {
-        let end = ((part.base().list_count() - 1, 0), u64::MAX);
+        let end = (part.base().last_bucket(), u64::MAX);
         let (bucket, view) = from.map_or(end, |from| position(&part, from));
         let mut cursor = CursorBack { part, bucket, entries: Vec::new(), next: 0, muted: None };
         cursor.load(bucket);

@@ -27,6 +27,7 @@ mod overlay;
 mod place;
 mod runs;
 mod settled;
+mod settled_writer;
 mod young;
 
 pub use builder::PartBuilder;

@@ -10,22 +10,21 @@
 //! so many entries. A fraction of fewer bits than the others' has zeros behind, and stands for all fractions that
 //! begin as it does; at most `spare` bits are such zeros. Invariant: an entry's code, a span, contains its flush number.
 
-use super::place::{BUCKET_BITS, BUCKETS, FRACTION_BITS, LISTS_MAX};
-use crate::bits::packed::{BitWriter, read};
+use super::place::{BUCKET_BITS, BUCKETS, FRACTION_BITS};
+use crate::bits::packed::read;
 use crate::filter::Trace;
 use crate::shape::{FlushNumber, Span};
 use std::ops::Range;
-use std::sync::Arc;
 
 /// Codes that the settled entries of a chunk can have.
 pub(super) const CODES_MAX: usize = 256;
 
-const LAYOUT_BYTES: usize = 8;
+pub(super) const LAYOUT_BYTES: usize = 8;
 const FOOTER_BYTES: usize = 16;
 
 /// How a tier is laid out, as one word of fields.
 #[derive(Clone, Copy)]
-struct Layout(u64);
+pub(super) struct Layout(pub(super) u64);
 
 impl Layout {
     #[inline(always)]
@@ -40,7 +39,7 @@ impl Layout {
     }
 
     #[inline(always)]
-    fn fraction_bits(self) -> usize {
+    pub(super) fn fraction_bits(self) -> usize {
         self.field(16)
     }
 
@@ -50,12 +49,12 @@ impl Layout {
     }
 
     #[inline(always)]
-    fn code_bits(self) -> usize {
+    pub(super) fn code_bits(self) -> usize {
         self.field(32)
     }
 
     #[inline(always)]
-    fn slot_bits(self) -> usize {
+    pub(super) fn slot_bits(self) -> usize {
         self.field(40)
     }
 
@@ -66,7 +65,7 @@ impl Layout {
 
     /// Tables have numbers of four bytes; else firsts two and ends one.
     #[inline(always)]
-    fn is_wide(self) -> bool {
+    pub(super) fn is_wide(self) -> bool {
         self.0 >> 56 != 0
     }
 
@@ -77,32 +76,13 @@ impl Layout {
 
     /// Bytes of a list's table.
     #[inline(always)]
-    fn table_bytes(self) -> usize {
+    pub(super) fn table_bytes(self) -> usize {
         if self.is_wide() { 4 + 4 * self.slots() } else { 2 + self.slots() }
     }
 
     #[inline(always)]
-    fn entry_bits(self) -> usize {
+    pub(super) fn entry_bits(self) -> usize {
         self.slot_bits() + self.fraction_bits() + self.code_bits()
-    }
-
-    /// The smallest one for so many entries with these codes, of which those in each bucket are counted.
-    fn smallest(entries: usize, codes: &[Code], counts: &[u32]) -> Layout {
-        let list_len = |counts: &[u32]| counts.iter().map(|&count| count as usize).sum();
-        let longest = counts.chunks_exact(BUCKETS).map(list_len).max().unwrap_or(0);
-        let bits = || codes.iter().map(|code| u64::from(code.bits));
-        let (most, least) = (bits().max().unwrap_or(0), bits().min().unwrap_or(0));
-        let code_bits = u64::from(usize::BITS - (codes.len() - 1).leading_zeros());
-        let wide = longest > usize::from(u8::MAX) || entries > usize::from(u16::MAX);
-        let lists = counts.len() / BUCKETS;
-        let word = most << 16 | (most - least) << 24 | code_bits << 32 | (lists as u64) << 48;
-        let word = word | u64::from(wide) << 56;
-        let layouts = (0..=BUCKET_BITS).map(|slot_bits| Layout(word | (slot_bits as u64) << 40));
-        let tables = |layout: Layout| lists * layout.table_bytes();
-        let smallest =
-            layouts.min_by_key(|&layout| entries * layout.slot_bits() + 8 * tables(layout));
-        let layout = smallest.expect("there are choices");
-        Layout(layout.0 | (LAYOUT_BYTES + tables(layout)) as u64)
     }
 }
 
@@ -116,10 +96,10 @@ pub(super) struct Code {
 
 /// An entry as one number, in the order of entries: list, place, code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Entry(u64);
+pub(super) struct Entry(pub(super) u64);
 
 impl Entry {
-    const CODE_BITS: usize = 16;
+    pub(super) const CODE_BITS: usize = 16;
 
     /// An entry with code 0 at a spot: list, then place.
     #[inline(always)]
@@ -136,7 +116,7 @@ impl Entry {
 
     /// The bucket, counted over all lists.
     #[inline(always)]
-    fn bucket(self) -> usize {
+    pub(super) fn bucket(self) -> usize {
         (self.0 >> (Self::CODE_BITS + FRACTION_BITS)) as usize
     }
 
@@ -419,116 +399,5 @@ fn number(bytes: &[u8], at: usize, len: usize) -> u64 {
             u64::from(u32::from_le_bytes(*number))
         }
         _ => number8(bytes, at),
-    }
-}
-
-/// The bytes that every number up to `most` fits in.
-fn number_bytes(most: u64) -> usize {
-    match most {
-        0..0x100 => 1,
-        0x100..0x1_0000 => 2,
-        0x1_0000..0x1_0000_0000 => 4,
-        _ => 8,
-    }
-}
-
-/// Writes settled entries; keeps its buffers.
-#[derive(Default)]
-pub(super) struct SettledWriter {
-    entries: Vec<Entry>,
-    /// The entries of each bucket.
-    counts: Vec<u32>,
-    bytes: Vec<u8>,
-}
-
-impl SettledWriter {
-    /// Two sorted lists of entries as one. `merged` keys were one entry with another before. Requires: an entry; at least
-    /// one code, at most [`CODES_MAX`].
-    #[inline(always)]
-    pub(super) fn write(
-        &mut self,
-        (one, other): (&[Entry], &[Entry]),
-        codes: &[Code],
-        lists: usize,
-        merged: u64,
-    ) -> Arc<[u8]> {
-        debug_assert!(lists <= LISTS_MAX && codes.len() <= CODES_MAX);
-        self.merge(one, other);
-        let merged = merged + (one.len() + other.len() - self.entries.len()) as u64;
-        self.counts.clear();
-        self.counts.resize(lists * BUCKETS, 0);
-        self.entries.iter().for_each(|entry| self.counts[entry.bucket()] += 1);
-        let layout = Layout::smallest(self.entries.len(), codes, &self.counts);
-        self.bytes.clear();
-        self.bytes.extend_from_slice(&layout.0.to_le_bytes());
-        self.write_tables(layout);
-        self.write_entries(layout);
-        self.write_codes(codes, merged);
-        Arc::from(self.bytes.as_slice())
-    }
-
-    /// Merges two sorted lists. What is in them twice is taken once.
-    #[inline(always)]
-    fn merge(&mut self, one: &[Entry], other: &[Entry]) {
-        self.entries.clear();
-        self.entries.reserve(one.len() + other.len());
-        let mut at = 0;
-        for &entry in other {
-            let from = at;
-            while at < one.len() && one[at] < entry {
-                at += 1;
-            }
-            self.entries.extend_from_slice(&one[from..at]);
-            self.entries.push(entry);
-        }
-        self.entries.extend_from_slice(&one[at..]);
-        self.entries.dedup();
-    }
-
-    #[inline(always)]
-    fn write_entries(&mut self, layout: Layout) {
-        let (bits, code_bits) = (layout.entry_bits(), layout.code_bits());
-        let within = (1u64 << (layout.slot_bits() + FRACTION_BITS)) - 1;
-        let cut = FRACTION_BITS - layout.fraction_bits();
-        self.bytes.reserve(bits * self.entries.len() / 8 + 8);
-        let mut out = BitWriter::new(&mut self.bytes);
-        for entry in &self.entries {
-            let packed = (entry.0 >> Entry::CODE_BITS & within) >> cut;
-            out.push(packed << code_bits | entry.code() as u64, bits);
-        }
-        out.finish();
-    }
-
-    /// The first entry of each list, and where its slots end.
-    fn write_tables(&mut self, layout: Layout) {
-        let (first_bytes, end_bytes) = if layout.is_wide() { (4, 4) } else { (2, 1) };
-        let mut first = 0u32;
-        for list in self.counts.chunks_exact(BUCKETS) {
-            self.bytes.extend_from_slice(&first.to_le_bytes()[..first_bytes]);
-            let mut end = 0u32;
-            for slot in list.chunks_exact(1 << layout.slot_bits()) {
-                end += slot.iter().sum::<u32>();
-                self.bytes.extend_from_slice(&end.to_le_bytes()[..end_bytes]);
-            }
-            first += end;
-        }
-    }
-
-    /// Codes and footer.
-    fn write_codes(&mut self, codes: &[Code], merged: u64) {
-        let origin = codes.iter().map(|code| code.span.lo().0).min().unwrap_or(0);
-        let most = codes.iter().map(|code| code.span.hi().0 - origin).max().unwrap_or(0);
-        let len = number_bytes(most);
-        for code in codes {
-            let (lo, hi) = (code.span.lo().0, code.span.hi().0);
-            self.bytes.extend_from_slice(&(lo - origin).to_le_bytes()[..len]);
-            self.bytes.extend_from_slice(&(hi - lo).to_le_bytes()[..len]);
-            self.bytes.push(code.bits);
-        }
-        self.bytes.extend_from_slice(&origin.to_le_bytes());
-        self.bytes.extend_from_slice(&(codes.len() as u16).to_le_bytes());
-        self.bytes.extend_from_slice(&[len as u8, 0]);
-        let merged = u32::try_from(merged).unwrap_or(u32::MAX);
-        self.bytes.extend_from_slice(&merged.to_le_bytes());
     }
 }

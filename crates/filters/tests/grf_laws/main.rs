@@ -220,6 +220,18 @@ fn a_cursor_within_the_base_goes_on_to_keys_without_its_prefix() {
 }
 
 #[test]
+fn a_cursor_from_the_end_begins_beyond_the_farthest_keys() {
+    // Far above and far below the base, where keys lie in the last and the first bucket of an edge.
+    let base: Vec<Key> = (0..50).map(|i| number_key((1 << 40) + i)).collect();
+    let far = |i: u64| [number_key(i), number_key(u64::MAX - i), vec![0xff; 20], vec![]];
+    let flushes: Vec<Vec<Key>> = (0..3).map(|i| sorted(far(i))).collect();
+    assert_all_kinds(12.0, &base, &flushes);
+    let (part, twin) = tree(12.0, &base, &flushes);
+    assert_backward(&part, &twin, None);
+    assert_forward(&part, &twin, b"");
+}
+
+#[test]
 fn the_last_fraction_of_a_block_of_few_keys_has_bounds() {
     // A key that lacks its group's prefix has the last fraction of the last block: with many bits and few keys that
     // is beyond all places between the block's keys.

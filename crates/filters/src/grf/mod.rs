@@ -95,17 +95,19 @@ impl GrfOptions {
     /// another bit for the overlay would lower the false positive rate by as much: an entry stands for a fraction of a
     /// block of 64 keys, and base keys spend 3 to 4 bits on order alone.
     const FRACTION_BEYOND_BASE: f64 = 2.6;
-    /// Bits of an entry beside its fraction: code, share of its tables, words of young ones.
-    const ENTRY_BITS: f64 = 7.5;
+    /// Bits of an entry beside its fraction: code, share of its tables, words of young ones. Tables are shared by more
+    /// entries where the overlay has a greater share of all keys.
+    const ENTRY_BITS: f64 = 7.9;
+    const ENTRY_BITS_SHARED: f64 = 3.8;
     /// The most that any filling of the tree may take, in times of the budget; a little is left for chance.
-    const FILLING_MAX: f64 = 1.22;
+    const FILLING_MAX: f64 = 1.235;
 
     /// What is left for a base key, if just before the base is built anew such a share of all keys is in the overlay.
     fn split(&self, overlay_share: f64) -> Split {
-        let full_share = 1.0 / f64::from(self.size_ratio.max(2));
-        let beyond = Self::FRACTION_BEYOND_BASE + Self::ENTRY_BITS;
-        let when_full = self.bits_per_key - full_share * beyond;
-        let at_most = Self::FILLING_MAX * self.bits_per_key - overlay_share * beyond;
+        let entry_bits = |share: f64| Self::ENTRY_BITS - Self::ENTRY_BITS_SHARED * share;
+        let overlay = |share: f64| share * (Self::FRACTION_BEYOND_BASE + entry_bits(share));
+        let when_full = self.bits_per_key - overlay(1.0 / f64::from(self.size_ratio.max(2)));
+        let at_most = Self::FILLING_MAX * self.bits_per_key - overlay(overlay_share);
         let base_bits = when_full.min(at_most);
         let settled_bits = (base_bits + Self::FRACTION_BEYOND_BASE).clamp(6.0, 17.0) as u8;
         Split { base_bits, settled_bits }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{Background, CountBounds, Db, Environment, GuardKind, Memory, Options, Sync};
+use trommel::{Background, Db, Environment, GuardKind, Memory, Options, Sync};
 
 const KEYS: u64 = 20_000;
 const BLOCK_KEYS_MAX: u64 = 256 / 8;

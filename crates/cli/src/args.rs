@@ -72,6 +72,10 @@ pub(crate) struct StoreArgs {
     /// Memory of the guard, in bits per key.
     #[arg(long, value_name = "BITS", allow_negative_numbers = true, default_value_t = Options::default().bits_per_key)]
     pub(crate) bits_per_key: f64,
+    /// Of these, bits of a hash that only single keys are compared with: they help where keys that are asked for are
+    /// close to stored ones.
+    #[arg(long, value_name = "BITS", default_value_t = Options::default().point_bits)]
+    pub(crate) point_bits: u8,
     /// T: how many runs of a level merge into one of the next.
     #[arg(long, value_name = "T", default_value_t = Options::default().size_ratio)]
     pub(crate) size_ratio: u32,
@@ -92,6 +96,7 @@ impl StoreArgs {
         Options {
             guard: self.guard.unwrap_or(guard_default),
             bits_per_key: self.bits_per_key,
+            point_bits: self.point_bits,
             size_ratio: self.size_ratio,
             write_buffer_bytes: self.write_buffer,
             block_cache_bytes: self.block_cache,
@@ -303,6 +308,9 @@ pub(crate) struct BenchFprArgs {
         default_value = "8,10,12,14"
     )]
     pub(crate) bits_per_key: Vec<f64>,
+    /// How many of them are of a hash for single keys.
+    #[arg(long, value_name = "BITS", default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=16))]
+    pub(crate) point_bits: u8,
     /// Z: how full the last level is, 1 to 9, with commas between the numbers.
     #[arg(long, value_name = "Z", value_delimiter = ',', default_value = "9,1")]
     pub(crate) fill: Vec<u32>,

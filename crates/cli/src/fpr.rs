@@ -24,6 +24,7 @@ pub(crate) fn run(arguments: &BenchFprArgs, json: bool, out: &mut dyn Write) -> 
             keys: arguments.keys,
             fingerprints: arguments.fingerprints.clone(),
             bits_per_key: arguments.bits_per_key.clone(),
+            point_bits: arguments.point_bits,
             fills: arguments.fill.clone(),
             range_widths: arguments.range_width.clone(),
             queries: arguments.queries,

@@ -120,3 +120,28 @@ fn keys_that_crowd_within_a_block() {
     assert_rates(crowded, 12.0, 0.09);
     assert_rates(crowded, 14.0, 0.03);
 }
+
+#[test]
+fn point_bits_tell_points_close_to_keys_apart() {
+    let mut random = Random(5);
+    let mut keys: Vec<u64> = (0..KEYS).map(|_| random.next() >> 8 << 8).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    // Next to a key nothing that keeps order can say no.
+    let near = |part: &Part| {
+        let mut codes = Codes::new();
+        let maybe = keys.iter().step_by(10).filter(|&&key| {
+            codes.clear();
+            part.candidates(&Query::Point(&(key + 1).to_be_bytes()), &mut codes);
+            !codes.is_empty()
+        });
+        maybe.count() as f64 / (keys.len() / 10) as f64
+    };
+    let part = |point_bits| part_of(&keys, &GrfOptions { point_bits, ..GrfOptions::default() });
+    let (without, with) = (part(0), part(5));
+    assert!(near(&without) > 0.95, "{}", near(&without));
+    // One in 32 of the base's; every tenth is in the overlay, whose fractions are longer but have no hash.
+    assert!(near(&with) < 0.9 / 32.0 + 0.11, "{}", near(&with));
+    let bits = |part: &Part| (part.size().base_bytes + part.size().overlay_bytes) as f64;
+    assert!(bits(&with) < bits(&without) * 1.01, "hash bits are not extra");
+}

@@ -35,7 +35,7 @@ fn insert(part: &Part, flush: u64, keys: &[Key]) -> Part {
 
 /// A part of `base` keys and three flushes of a fourteenth as many each, beyond both ends too.
 fn part_of(fingerprints: Fingerprints, base: u64, key: fn(u64) -> Key) -> Part {
-    let options = GrfOptions { fingerprints, ..GrfOptions::default() };
+    let options = GrfOptions { fingerprints, point_bits: 2, ..GrfOptions::default() };
     let mut builder = PartBuilder::new(&options);
     sorted((0..base).map(key).collect()).iter().for_each(|key| builder.push(key));
     let mut part = builder.finish(FlushNumber(if base == 0 { 0 } else { 7 }));

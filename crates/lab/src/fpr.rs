@@ -39,6 +39,8 @@ pub struct FprPlan {
     pub fingerprints: Vec<Fingerprints>,
     /// Memory of the filters, in bits per key.
     pub bits_per_key: Vec<f64>,
+    /// How many of them are of a hash for single keys.
+    pub point_bits: u8,
     /// Z: how full the last level is, 1 to 9.
     pub fills: Vec<u32>,
     /// How many neighbouring keys a range takes in; 1: points.
@@ -112,6 +114,7 @@ pub fn bench_fpr(plan: &FprPlan, progress: &mut dyn Progress) -> Result<FprRepor
                     bits_per_key: *bits_per_key,
                     size_ratio: SIZE_RATIO,
                     fingerprints: *fingerprints,
+                    point_bits: plan.point_bits,
                 };
                 let filter = Filter { stored: keys.stored(), tree, options };
                 report.filters.push(filter.measure(&misses, plan.seed));
@@ -339,6 +342,7 @@ mod tests {
             keys: Some(20_000),
             fingerprints: vec![Fingerprints::Auto],
             bits_per_key: vec![10.0, 14.0],
+            point_bits: 0,
             fills: vec![9, 1],
             range_widths: vec![1, 32],
             queries: 4000,

@@ -162,7 +162,7 @@ fn build_grf(plan: &ProbePlan, guard: GuardKind, keys: &SortedKeys) -> Built {
     newer.iter().for_each(|key| flushes[rng.place(flush_count)].push(key));
     let fingerprints = guard.fingerprints().expect("the other guards have their own builders");
     let ProbePlan { bits_per_key, size_ratio, .. } = *plan;
-    let options = GrfOptions { bits_per_key, size_ratio, fingerprints };
+    let options = GrfOptions { bits_per_key, size_ratio, fingerprints, ..GrfOptions::default() };
     let start = Instant::now();
     let mut builder = PartBuilder::new(&options);
     base.iter().for_each(|key| builder.push(key));

@@ -160,6 +160,6 @@ impl Answer {
 /// The options of the global filter in a store with these options; None: it has another guard.
 fn grf_options(options: &Options) -> Option<GrfOptions> {
     let fingerprints = options.guard.fingerprints()?;
-    let Options { bits_per_key, size_ratio, .. } = *options;
-    Some(GrfOptions { bits_per_key, size_ratio, fingerprints })
+    let Options { bits_per_key, point_bits, size_ratio, .. } = *options;
+    Some(GrfOptions { bits_per_key, size_ratio, fingerprints, point_bits })
 }

@@ -22,6 +22,9 @@ pub struct Options {
     pub guard: GuardKind,
     /// Memory of the guard, in bits per key. More: fewer needless reads.
     pub bits_per_key: f64,
+    /// Of these, bits of a hash of each key, which `get` alone is helped by: where many keys that are asked for are close to
+    /// stored ones, a global range filter says "maybe" without them. Ranges pay for them. 0 to 16.
+    pub point_bits: u8,
     /// Bytes of entries in one block, the unit of reading. More: less memory for fence pointers,
     /// better compression, more bytes per read.
     pub block_bytes: usize,
@@ -46,6 +49,7 @@ impl Default for Options {
             write_buffer_bytes: 64 << 20,
             guard: GuardKind::Grf,
             bits_per_key: 12.0,
+            point_bits: 0,
             block_bytes: 4096,
             compression: true,
             block_cache_bytes: 32 << 20,
@@ -65,6 +69,7 @@ impl Options {
             ("size_ratio", (2..=255).contains(&self.size_ratio), "must be 2 to 255"),
             ("write_buffer_bytes", self.write_buffer_bytes >= 1024, "must be at least 1024"),
             ("bits_per_key", bits.is_finite() && (1.0..=64.0).contains(&bits), "must be 1 to 64"),
+            ("point_bits", self.point_bits <= 16, "must be 0 to 16"),
             ("block_bytes", (256..=1 << 20).contains(&self.block_bytes), "must be 256 to 1048576"),
             ("table_bytes", self.table_bytes >= 4096, "must be at least 4096"),
             ("background", self.background != Background::Threads(0), "needs a thread, or Stepped"),

@@ -33,6 +33,8 @@ pub(crate) struct Base {
     pub(super) entries: u64,
     /// Bits of the fractions of settled entries in the overlay.
     pub(super) settled_bits: u8,
+    /// Hash bits of each key.
+    pub(super) point_bits: usize,
 }
 
 /// The bucket of a key, and what is needed to find its place there.
@@ -192,9 +194,9 @@ impl Spot {
         (self.before, self.through)
     }
 
-    /// Whether the base may hold the key. False: it does not.
+    /// Whether the key is in a cell of the base.
     #[inline(always)]
-    pub(crate) fn may_be_base(&self) -> bool {
+    pub(super) fn may_be_base(&self) -> bool {
         self.before < self.through
     }
 }

@@ -10,6 +10,7 @@ use super::count::GroupStartsBuilder;
 use super::directory::DirectoryBuilder;
 use super::group::{BLOCKS_MAX, GROUP_ALIGN};
 use super::group_writer::{GroupPlan, GroupWriter};
+use super::point_bits::POINT_BITS_MAX;
 use super::{GrfOptions, Part};
 use crate::bits::key_bits::bits_at;
 use crate::fingerprint::cell::CELLS_MAX;
@@ -113,6 +114,7 @@ impl PartBuilder {
             end: base_end,
             entries: self.entries,
             settled_bits: self.settled_bits,
+            point_bits: point_bits(&self.options),
         };
         Part::of_base(self.options, base)
     }
@@ -181,10 +183,11 @@ impl PartBuilder {
             head_bytes: head_bits.div_ceil(8).max(1),
             low: bits_at(&separator, prefix_bits),
             fingerprints: self.options.fingerprints,
+            point_bits: point_bits(&self.options),
             bits: self.pace.grant(self.cuts[blocks - 1]),
         };
         let blocks = plan.write(&mut self.writer, &mut self.arena);
-        self.arena.resize(self.arena.len().next_multiple_of(GROUP_ALIGN), 0);
+        self.writer.finish_last_block(&mut self.arena);
         self.directory.push(&separator, prefix_bits, offset);
         let bytes = self.arena.len() - start;
         self.pace.spent(self.cuts[blocks - 1], bytes, separator.len());
@@ -213,6 +216,10 @@ impl PartBuilder {
         self.cuts.drain(..blocks);
         self.cuts.iter_mut().for_each(|cut| *cut -= dropped);
     }
+}
+
+fn point_bits(options: &GrfOptions) -> usize {
+    usize::from(options.point_bits).min(POINT_BITS_MAX)
 }
 
 /// Grants bits to groups so that all of them together meet the budget.

@@ -169,15 +169,21 @@ impl<'a> Group<'a> {
         (1..self.blocks).map(|block| usize::from(self.head(block) <= view)).sum()
     }
 
-    /// The bytes from a block on.
+    /// Where a block begins.
     #[inline(always)]
-    pub(super) fn block(&self, block: usize) -> &'a [u8] {
+    pub(super) fn block_at(&self, block: usize) -> usize {
         let mut at = self.header_bytes();
         if block > 0 {
             let offset = word(self.bytes, self.offsets_at() + (block - 1) * self.offset_bytes);
             at += (offset >> (64 - 8 * self.offset_bytes)) as usize;
         }
-        &self.bytes[at..]
+        at
+    }
+
+    /// The bytes from a block on.
+    #[inline(always)]
+    pub(super) fn block(&self, block: usize) -> &'a [u8] {
+        &self.bytes[self.block_at(block)..]
     }
 
     /// The bits that tell a block's first key from the keys of the block before.

@@ -6,8 +6,9 @@
 
 use super::Fingerprints;
 use super::extent::number;
-use super::group::{BLOCKS_MAX, Kind, Lead, OFFSETS_END, write_header};
+use super::group::{BLOCKS_MAX, GROUP_ALIGN, Kind, Lead, OFFSETS_END, write_header};
 use super::judge::{Survey, layout, spline_rate};
+use super::point_bits::write_point_bits;
 use crate::bits::key_bits::bits_at;
 use crate::fingerprint::cell::SPARE_MAX;
 use crate::fingerprint::encode::{BlockPlan, encode_block};
@@ -17,6 +18,7 @@ use crate::fingerprint::spline::{
     FINE_BITS, LAYOUT_BYTES, Layout, MODEL_BYTES, Model, encode_positions,
 };
 use crate::hash::{HashUse, hash_key};
+use std::ops::Range;
 
 /// The cell of a block's only key is at least so long: one key can afford it.
 const LONE_BITS_MIN: usize = 16;
@@ -46,6 +48,8 @@ pub(super) struct GroupPlan<'a> {
     /// The separator's view: not above the first key's.
     pub(super) low: u64,
     pub(super) fingerprints: Fingerprints,
+    /// Hash bits beside the fingerprint of each key.
+    pub(super) point_bits: usize,
     /// The bits that the group may take.
     pub(super) bits: f64,
 }
@@ -59,6 +63,8 @@ pub(super) struct GroupWriter {
     views: Vec<u64>,
     numbers: Vec<u64>,
     positions: Vec<u32>,
+    /// Hashes of the last block that was written.
+    hashes: Vec<u8>,
     rounded: f64,
 }
 
@@ -74,7 +80,20 @@ impl GroupWriter {
     pub(super) fn heap_bytes(&self) -> usize {
         let words = self.views.capacity() + self.numbers.capacity();
         let halves = self.offsets.capacity() + self.positions.capacity();
-        self.blocks.capacity() + 8 * words + 4 * halves
+        self.blocks.capacity() + self.hashes.capacity() + 8 * words + 4 * halves
+    }
+
+    /// Begins a block: behind the hashes of the one before.
+    fn begin_block(&mut self) {
+        self.blocks.append(&mut self.hashes);
+        self.offsets.push(self.blocks.len() as u32);
+    }
+
+    /// Fills `out` up, so that a group ends with the hashes of its last block and the next one can begin.
+    pub(super) fn finish_last_block(&mut self, out: &mut Vec<u8>) {
+        let len = (out.len() + self.hashes.len()).next_multiple_of(GROUP_ALIGN);
+        out.resize(len - self.hashes.len(), 0);
+        out.append(&mut self.hashes);
     }
 
     /// The spare bits of the next block, so that those of all blocks have the mean `wanted`.
@@ -100,6 +119,7 @@ impl GroupPlan<'_> {
         writer.numbers.extend(writer.views.iter().map(|&view| number(view)));
         writer.blocks.clear();
         writer.offsets.clear();
+        writer.hashes.clear();
         let (mut layout, mut model) = (None, None);
         let kind = match self.choose(writer) {
             Choice::Cells { spare } => self.write_cells(spare, writer),
@@ -127,14 +147,15 @@ impl GroupPlan<'_> {
         let keys = self.key_count();
         let survey = Survey::new(&writer.numbers);
         let heads = GROUP_BITS + self.cuts.len() * (BLOCK_BITS + 8 * self.head_bytes) + 4 * keys;
+        let bits = self.bits - (keys * self.point_bits) as f64;
         let spare = |uneven: usize| {
-            let spare = (self.bits - (heads + uneven) as f64) / keys as f64;
+            let spare = (bits - (heads + uneven) as f64) / keys as f64;
             if keys < KEYS_FEW { spare.max(SPARE_OF_FEW) } else { spare }
         };
         let (gaps, cells) = (spare(survey.uneven_bits), || spare(self.uneven_cell_bits()));
         let blocks = self.cuts.len();
         let fixed = GROUP_BITS + 8 * MODEL_BYTES + blocks * SPLINE_BLOCK_BITS;
-        let line = layout(keys, blocks, (self.bits - fixed as f64) / keys as f64);
+        let line = layout(keys, blocks, (bits - fixed as f64) / keys as f64);
         match self.fingerprints {
             Fingerprints::Cell => return Choice::Cells { spare: cells() },
             Fingerprints::Gap => return Choice::Gaps { spare: gaps },
@@ -178,7 +199,7 @@ impl GroupPlan<'_> {
             if writer.blocks.len() >= OFFSETS_END {
                 break;
             }
-            writer.offsets.push(writer.blocks.len() as u32);
+            writer.begin_block();
             let commons = self.keys.commons();
             let around = commons[start].max(commons.get(end).copied().unwrap_or(0));
             let plan = BlockPlan {
@@ -189,6 +210,7 @@ impl GroupPlan<'_> {
                 lone_bits: (around + 1).saturating_sub(self.prefix_bits).max(LONE_BITS_MIN),
             };
             encode_block(&plan, &mut writer.blocks);
+            self.write_hashes_of(start..end, writer);
             start = end;
         }
         Kind::Cell
@@ -197,7 +219,7 @@ impl GroupPlan<'_> {
     fn write_gaps(&self, spare: f64, writer: &mut GroupWriter) -> Kind {
         let mut start = 0;
         for &end in self.cuts {
-            writer.offsets.push(writer.blocks.len() as u32);
+            writer.begin_block();
             let spare = writer.round(spare);
             let anchor = if start == 0 { self.low } else { self.head(writer.views[start]) };
             let plan = GapPlan {
@@ -207,6 +229,7 @@ impl GroupPlan<'_> {
                 spare,
             };
             encode_gaps(&plan, &mut writer.blocks);
+            self.write_hashes_of(start..end, writer);
             start = end;
         }
         Kind::Gap
@@ -225,32 +248,38 @@ impl GroupPlan<'_> {
 
     fn write_spline(&self, model: Model, writer: &mut GroupWriter) -> Kind {
         let blocks = self.cuts.len();
-        let GroupWriter { views, positions, offsets, blocks: out, .. } = writer;
-        let mut finish_block = |positions: &mut Vec<u32>| {
-            offsets.push(out.len() as u32);
-            encode_positions(&model.layout, positions, out);
-            positions.clear();
+        let finish_block = |end: usize, writer: &mut GroupWriter| {
+            writer.begin_block();
+            encode_positions(&model.layout, &writer.positions, &mut writer.blocks);
+            self.write_hashes_of(end - writer.positions.len()..end, writer);
+            writer.positions.clear();
         };
         let (mut block, mut first) = (0, 0);
-        positions.clear();
-        for &view in views.iter() {
-            let fine =
-                model.fine_position(view - self.low, blocks).expect("not above the last key");
+        writer.positions.clear();
+        for place in 0..writer.views.len() {
+            let number = writer.views[place] - self.low;
+            let fine = model.fine_position(number, blocks).expect("not above the last key");
             let position = fine >> FINE_BITS;
             while position >= first + model.block_positions() {
-                finish_block(positions);
+                finish_block(place, writer);
                 (block, first) = (block + 1, first + model.block_positions());
             }
-            positions.push((position - first) as u32);
+            writer.positions.push((position - first) as u32);
         }
-        (block..blocks).for_each(|_| finish_block(positions));
+        (block..blocks).for_each(|_| finish_block(writer.views.len(), writer));
         Kind::Spline
+    }
+
+    /// The hash bits of a block's keys.
+    fn write_hashes_of(&self, places: Range<usize>, writer: &mut GroupWriter) {
+        let keys = places.map(|place| self.keys.get(place));
+        write_point_bits(keys, self.point_bits, &mut writer.hashes);
     }
 
     fn write_hashes(&self, layout: Layout, writer: &mut GroupWriter) -> Kind {
         let mut start = 0;
         for &end in self.cuts {
-            writer.offsets.push(writer.blocks.len() as u32);
+            writer.begin_block();
             writer.positions.clear();
             for place in start..end {
                 let hash = hash_bit_string(self.keys.get(place));

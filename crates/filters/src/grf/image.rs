@@ -13,6 +13,7 @@ use super::directory::{Directory, Rests, radix_table};
 use super::group::GROUP_ALIGN;
 use super::overlay::Overlay;
 use super::place::FRACTION_BITS;
+use super::point_bits::POINT_BITS_MAX;
 use super::young::Young;
 use super::{Fingerprints, GrfOptions, Part};
 use crate::fingerprint::gap::WINDOW;
@@ -74,7 +75,7 @@ impl Part {
         let mut input = Reader::new(checked(bytes)?);
         input.bytes(MAGIC.len() + size_of::<u32>())?;
         let options = read_options(&mut input)?;
-        let base = read_base(&mut input)?;
+        let base = read_base(usize::from(options.point_bits), &mut input)?;
         let overlay = read_overlay(&base, &mut input)?;
         input.end()?;
         Ok(Part { options, base: Arc::new(base), overlay })
@@ -104,6 +105,7 @@ fn write_options(options: &GrfOptions, out: &mut Writer) {
     out.u64(options.bits_per_key.to_bits());
     out.u32(options.size_ratio);
     out.u8(options.fingerprints.tag());
+    out.u8(options.point_bits);
 }
 
 fn read_options(input: &mut Reader<'_>) -> Result<GrfOptions, Corrupt> {
@@ -112,7 +114,11 @@ fn read_options(input: &mut Reader<'_>) -> Result<GrfOptions, Corrupt> {
     let tag = input.u8()?;
     let known = Fingerprints::ALL.into_iter().find(|kind| kind.tag() == tag);
     let fingerprints = known.ok_or_else(|| input.corrupt("fingerprints that are known"))?;
-    Ok(GrfOptions { bits_per_key, size_ratio, fingerprints })
+    let point_bits = input.u8()?;
+    if usize::from(point_bits) > POINT_BITS_MAX {
+        return Err(input.corrupt("so many hash bits"));
+    }
+    Ok(GrfOptions { bits_per_key, size_ratio, fingerprints, point_bits })
 }
 
 fn write_base(base: &Base, out: &mut Writer) {
@@ -126,7 +132,7 @@ fn write_base(base: &Base, out: &mut Writer) {
     out.string(&base.arena[..base.arena.len().saturating_sub(WINDOW)]);
 }
 
-fn read_base(input: &mut Reader<'_>) -> Result<Base, Corrupt> {
+fn read_base(point_bits: usize, input: &mut Reader<'_>) -> Result<Base, Corrupt> {
     let end = FlushNumber(input.u64()?);
     let entries = input.u64()?;
     let settled_bits = input.u8()?;
@@ -146,7 +152,7 @@ fn read_base(input: &mut Reader<'_>) -> Result<Base, Corrupt> {
     if directory.len() > 0 && last * GROUP_ALIGN >= arena.len() {
         return Err(input.corrupt("an arena with all groups"));
     }
-    Ok(Base { arena, directory, starts, end, entries, settled_bits })
+    Ok(Base { arena, directory, starts, end, entries, settled_bits, point_bits })
 }
 
 fn write_directory(directory: &Directory, out: &mut Writer) {

@@ -25,6 +25,7 @@ mod judge;
 mod line;
 mod overlay;
 mod place;
+mod point_bits;
 mod runs;
 mod settled;
 mod settled_writer;
@@ -73,11 +74,20 @@ pub struct GrfOptions {
     pub size_ratio: u32,
     /// How keys of the base become fingerprints.
     pub fingerprints: Fingerprints,
+    /// Of the bits of a key of the base, so many (at most 16) are of a hash, which single keys alone are compared with. They
+    /// rescue queries for keys that are close to stored ones, where all that keeps order says "maybe"; ranges pay for
+    /// them. 0: none.
+    pub point_bits: u8,
 }
 
 impl Default for GrfOptions {
     fn default() -> Self {
-        GrfOptions { bits_per_key: 12.0, size_ratio: 10, fingerprints: Fingerprints::Auto }
+        GrfOptions {
+            bits_per_key: 12.0,
+            size_ratio: 10,
+            fingerprints: Fingerprints::Auto,
+            point_bits: 0,
+        }
     }
 }
 
@@ -195,7 +205,7 @@ impl Part {
         match query {
             Query::Point(key) => {
                 let spot = self.spot(key, Role::Point, trace);
-                if spot.may_be_base() {
+                if self.base.may_hold(key, &spot) {
                     self.base_code().into_iter().for_each(|code| codes.push(code));
                 }
                 self.overlay.collect(&self.base, &spot, Some(&spot), codes, trace);

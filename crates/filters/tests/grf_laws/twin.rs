@@ -60,8 +60,8 @@ pub(crate) fn tree(bits_per_key: f64, base: &[Key], flushes: &[Vec<Key>]) -> (Pa
 /// [`tree`], whatever the fingerprints: the laws hold for all.
 pub(crate) fn assert_all_kinds(bits_per_key: f64, base: &[Key], flushes: &[Vec<Key>]) {
     for fingerprints in Fingerprints::ALL {
-        let options = GrfOptions { fingerprints, ..options(bits_per_key) };
-        for schedule in [Schedule::NoMerges, Schedule::LazyLeveling] {
+        for (schedule, point_bits) in [(Schedule::NoMerges, 3), (Schedule::LazyLeveling, 0)] {
+            let options = GrfOptions { fingerprints, point_bits, ..options(bits_per_key) };
             let (part, twin) = tree_with(&options, base, flushes, schedule);
             assert_laws(&part, &twin);
         }

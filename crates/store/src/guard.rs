@@ -9,7 +9,7 @@
 //! the version that it describes.
 
 use trommel_filters::{
-    Codes, GrfOptions, HashUse, KeyRange, LineCounter, Part, Query, Trace, Untraced, hash_key,
+    Codes, GrfOptions, HashUse, KeyRange, LineCounter, Part, Query, Span, Trace, Untraced, hash_key,
 };
 
 use crate::options::{GuardKind, Options};
@@ -138,6 +138,15 @@ impl Answer {
                 candidate.table.filter().is_none_or(|filter| filter.may_contain_hash(*hash))
             }
             Answer::Codes(codes) => codes.may_meet(candidate.span),
+        }
+    }
+
+    /// False: no table of a run with this span holds an entry for the query.
+    #[inline]
+    pub(crate) fn may_be_in(&self, run: Span) -> bool {
+        match self {
+            Answer::All | Answer::Hash(_) => true,
+            Answer::Codes(codes) => codes.may_meet(run),
         }
     }
 

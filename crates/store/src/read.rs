@@ -61,6 +61,9 @@ fn get_in_runs(
     let mut found = Ok(None);
     if !answer.is_nowhere() {
         for (newer, placed) in (0..).zip(&version.runs) {
+            if !answer.may_be_in(placed.span()) {
+                continue;
+            }
             let Some(table) = placed.run.find(key) else { continue };
             asked += 1;
             if !answer.may_hold(table) {

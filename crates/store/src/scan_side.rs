@@ -129,7 +129,7 @@ impl Side {
             };
             return Ok(());
         }
-        for placed in &version.runs {
+        for placed in version.runs.iter().filter(|placed| answer.may_be_in(placed.span())) {
             let overlapping = placed.run.overlapping(range.lower(), bounds.end.as_deref());
             if overlapping.iter().any(|table| answer.may_hold(table)) {
                 self.add_source(Box::new(placed.run.cursor()), true, bounds)?;

@@ -42,12 +42,14 @@ pub(crate) struct Sealed {
 pub(crate) struct PlacedRun {
     pub(crate) id: u64,
     pub(crate) level: usize,
+    /// The run's own, at hand: most queries look at nothing else of most runs.
+    span: Span,
     pub(crate) run: Arc<Run>,
 }
 
 impl PlacedRun {
     pub(crate) fn span(&self) -> Span {
-        self.run.span()
+        self.span
     }
 }
 
@@ -112,7 +114,7 @@ impl Version {
                 RunTable { table: Arc::clone(opened), span: table.span }
             });
             let run = Run::new(run_tables.collect()).expect("a layout's runs are in order");
-            PlacedRun { id: record.id, level: record.level, run: Arc::new(run) }
+            PlacedRun { id: record.id, level: record.level, span: run.span(), run: Arc::new(run) }
         };
         layout.runs.iter().map(open_run).collect()
     }

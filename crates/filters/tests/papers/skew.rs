@@ -101,9 +101,9 @@ fn expected_inside() -> f64 {
     (1..=9).map(|run| per_bucket / f64::from(1 << bits(run))).sum()
 }
 
-/// How much more there may be than is expected. Along a line places are used evenly, by chance a little more or less. `gap`
-/// and `cell` divide each gap between base keys into pieces that are finer near its ends; keys that are
-/// spread evenly in a gap crowd in its middle.
+/// How much more there may be than is expected. Along a line places are used evenly, but for chance. `gap` and `cell` give
+/// all gaps between base keys alike many places, though wide ones get most keys and most questions (with gaps as chance
+/// makes them, twice as many fall on one place), and in each gap more of them near its ends.
 const EXCESS_MAX: [(Fingerprints, f64); 3] =
     [(Fingerprints::Auto, 1.15), (Fingerprints::Gap, 2.6), (Fingerprints::Cell, 3.1)];
 

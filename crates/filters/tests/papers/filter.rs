@@ -204,6 +204,38 @@ fn a_part_answers_for_later_versions_as_the_oracle_does() {
     }
 }
 
+/// As [`shape`], but merges lag behind: the newest flushes, five or more, wait in level 0.
+fn shape_with_waiting_runs(flushes: usize) -> Shape {
+    let merged = flushes.saturating_sub(5) / RATIO as usize * RATIO as usize;
+    let mut late = shape(merged);
+    let number = |flush: usize| FlushNumber(BASE_END + flush as u64);
+    let waiting = (merged..flushes).rev().map(|flush| Span::of_flush(number(flush)));
+    late.levels.insert(0, waiting.collect());
+    late
+}
+
+#[test] // Section 5, generalization 1: flushes beside merges.
+fn an_entry_names_one_run_while_merges_lag_behind() {
+    for spread in Spread::ALL {
+        let bed = Bed::new(spread, 30_000, FLUSHES, MANY);
+        let mut part = bed.base_part(Fingerprints::Auto);
+        for (flush, keys) in bed.flushes.iter().enumerate() {
+            part = insert(&part, BASE_END + flush as u64, keys, &shape_with_waiting_runs(flush));
+        }
+        let now = shape_with_waiting_runs(FLUSHES);
+        let tidied = part.collect_garbage(&now);
+        for later in [now, shape(FLUSHES), shape_with_waiting_runs(FLUSHES + 9), shape(64)] {
+            for key in bed.flushed() {
+                let (query, truth) = (Query::Point(key), true_runs(&bed, key, &later));
+                for part in [&part, &tidied] {
+                    assert_one_run_per_entry(&answer(part, &query), &later);
+                    assert!(runs(part, &later, &query).is_superset(&truth), "{key:?}: {later:?}");
+                }
+            }
+        }
+    }
+}
+
 // Garbage collection by itself.
 
 #[test]

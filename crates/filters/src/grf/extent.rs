@@ -85,3 +85,29 @@ impl Extent {
         if low < high { greatest(offset, low, high) } else { low.max(high) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grf::place::FRACTION_BITS;
+
+    /// As settled entries are cut, and keys asked for are not.
+    #[test]
+    fn a_fraction_is_the_prefix_of_one_with_another_bit() {
+        let extent = Extent { start: 1000, end: u64::MAX >> 3 };
+        for step in 0..5000u64 {
+            let count = 1 + (step % 64) as usize;
+            let before = (step * 31) as usize % (count + 1);
+            let number = 1000 + step * (step << 36);
+            let next = (before < count).then_some(number + (1 << (step % 40)));
+            let between = Fall::Between { before, end: 1000 + step, next };
+            let inside = Fall::In { before, through: before.max(1), end: number + 1 };
+            for fall in [between, inside] {
+                let of_bits = |bits| extent.fraction(&fall, number, count, bits);
+                for bits in 1..FRACTION_BITS {
+                    assert_eq!(of_bits(bits + 1) >> 1, of_bits(bits), "{fall:?}, {bits} bits");
+                }
+            }
+        }
+    }
+}

@@ -203,11 +203,38 @@ fn continued(view: u64, shared: usize, bit: u64, rest: u64, piece: usize, ones: 
 
 #[cfg(test)]
 mod tests {
+    use super::{Limits, fraction};
     use crate::filter::Untraced;
+    use crate::fingerprint::cell::{Fall, Found, Tail};
     use crate::grf::base::{Role, Spot};
     use crate::grf::place::FRACTION_BITS;
     use crate::grf::{Fingerprints, GrfOptions, Part, PartBuilder};
     use crate::shape::FlushNumber;
+
+    /// Rounded down, and so each is the prefix of every longer one: settled entries are cut, keys asked for are not.
+    #[test]
+    fn a_fraction_is_the_prefix_of_one_with_another_bit() {
+        for number in 0..20_000 {
+            let (random, count) = (mixed(number + 1), 1 + (number % 64) as usize);
+            let key = mixed(random).to_be_bytes();
+            let tail = Tail::new(&key, 0);
+            let (split, shared) = ((random % 20) as usize, (random % 20 + random % 7) as usize);
+            let fall = match number % 4 {
+                0 => Fall::In,
+                1 => Fall::NearBefore { split, shared },
+                2 => Fall::NearAfter { split, shared },
+                _ => Fall::AfterAll { shared },
+            };
+            let before = random as usize % count + 1;
+            let last = if matches!(fall, Fall::AfterAll { .. }) { count } else { before - 1 };
+            let found = Found { before: last, fall };
+            let limits = Limits { head_bits: split, end: tail.view() | random };
+            let of_bits = |bits| fraction(&found, &tail, count, &limits, bits);
+            for bits in 1..FRACTION_BITS {
+                assert_eq!(of_bits(bits + 1) >> 1, of_bits(bits), "{found:?}, {bits} bits");
+            }
+        }
+    }
 
     fn mixed(number: u64) -> u64 {
         let mixed = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

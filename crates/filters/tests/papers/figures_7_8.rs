@@ -1,4 +1,4 @@
-//! Worked examples of the papers.
+//! GRF, Figures 7 and 8, by our codes: spans of flush numbers. `digits.rs` has them as the paper does.
 
 use trommel_filters::{Codes, FlushNumber, RunIndex, Shape, Span};
 

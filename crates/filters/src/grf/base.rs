@@ -33,6 +33,8 @@ pub(crate) struct Base {
     pub(super) entries: u64,
     /// Bits of the fractions of settled entries in the overlay.
     pub(super) settled_bits: u8,
+    /// Keys that the overlay is expected to get before the base is built anew.
+    pub(super) overlay_keys: u64,
     /// Hash bits of each key.
     pub(super) point_bits: usize,
 }

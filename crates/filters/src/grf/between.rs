@@ -2,13 +2,13 @@
 //! ```text
 //! low                              middle                              high
 //! |.:.:.: : : :  :   :    :     :    |    :     :    :   :  : : : :.:.:.|      offsets: the square root of the
-//! 0                                 2047  2048                        4095     distance to the nearer neighbour
+//! 0                                32767 32768                      65535     distance to the nearer neighbour
 //! ```
 //! Keys that are asked for and keys that are flushed crowd near the keys of the base, so near ones are told apart
 //! better. Invariant: offsets are monotone in numbers.
 
 /// Bits of an offset.
-pub(super) const OFFSET_BITS: u32 = 12;
+pub(super) const OFFSET_BITS: u32 = 16;
 /// Half of the offsets.
 const HALF: u64 = 1 << (OFFSET_BITS - 1);
 const LAST: u64 = 2 * HALF - 1;

@@ -44,6 +44,8 @@ pub struct PartBuilder {
     starts: GroupStartsBuilder,
     pace: Pace,
     settled_bits: u8,
+    /// Keys that the overlay is expected to get for each one of the base.
+    overlay_ratio: f64,
     bytes_peak: usize,
 }
 
@@ -72,6 +74,7 @@ impl PartBuilder {
             starts: GroupStartsBuilder::default(),
             pace: Pace::new(split.base_bits),
             settled_bits: split.settled_bits,
+            overlay_ratio: overlay_share / (1.0 - overlay_share).max(0.1),
             bytes_peak: 0,
         }
     }
@@ -114,6 +117,7 @@ impl PartBuilder {
             end: base_end,
             entries: self.entries,
             settled_bits: self.settled_bits,
+            overlay_keys: (self.entries as f64 * self.overlay_ratio) as u64,
             point_bits: point_bits(&self.options),
         };
         Part::of_base(self.options, base)

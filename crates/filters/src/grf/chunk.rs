@@ -82,6 +82,8 @@ pub(super) struct NewEntries<'a> {
 /// Rewrites chunks for a version with some runs; keeps its buffers.
 pub(super) struct ChunkWriter {
     runs: Runs,
+    /// How many times more entries the overlay is expected to get.
+    growth: f64,
     /// The origin of young entries that was seen last, and a bit for each number from it on whose flush was merged.
     settling: (u64, u64),
     young: YoungWriter,
@@ -99,10 +101,10 @@ struct Draft {
 }
 
 impl ChunkWriter {
-    pub(super) fn new(runs: Runs) -> Self {
+    pub(super) fn new(runs: Runs, growth: f64) -> Self {
         let settling = (0, merged_from(0, &runs));
         let (young, draft) = (YoungWriter::default(), Draft::default());
-        ChunkWriter { runs, settling, young, draft }
+        ChunkWriter { runs, growth, settling, young, draft }
     }
 
     /// The chunk with `new` in it.
@@ -166,18 +168,23 @@ impl ChunkWriter {
         self.settling.1
     }
 
-    /// The bits for the fractions of entries that settle. As a key of the tree is as likely asked for as any other, an entry
-    /// among many deserves more bits: one for each doubling.
+    /// The bits for the fractions of entries that settle: more where entries crowd. As a key of the tree is as likely asked
+    /// for as any other, an entry among many deserves one for each doubling.
     fn bits(&self, old: &Chunk, new: &NewEntries<'_>, lists: Lists) -> u8 {
-        let mut counts = [0; LISTS_MAX];
-        new.spots.iter().for_each(|spot| counts[(spot >> PLACE_BITS) as usize] += 1);
-        for (list, count) in counts.iter_mut().enumerate().take(lists.count) {
-            *count += old.settled().map_or(0, |settled| settled.list_len(list));
-            *count += old.young().map_or(0, |young| young.list(list).len());
+        let mut counts = [0u64; LISTS_MAX * BUCKETS];
+        new.spots.iter().for_each(|spot| counts[(spot >> FRACTION_BITS) as usize] += 1);
+        if let Some(settled) = old.settled() {
+            settled.count_buckets(&mut counts);
         }
-        let fullest: usize = counts.into_iter().max().unwrap_or(0);
-        let average = fullest / BUCKETS; // few lists have fewer buckets
-        let crowding = (1 + average / CELLS_MAX).ilog2() as usize;
+        if let Some(young) = old.young() {
+            young.count_buckets(&mut counts);
+        }
+        // The neighbours of an average entry, now and when all have come.
+        let all: u64 = counts.iter().sum();
+        let pairs: u64 = counts.iter().map(|count| count * count.saturating_sub(1)).sum();
+        let neighbours = (pairs as f64 / all.max(1) as f64 * self.growth) as usize;
+        let crowd = neighbours / (CELLS_MAX / 4);
+        let crowding = if neighbours >= 2 * CELLS_MAX { crowd.ilog2() as usize } else { 0 };
         (lists.settled_bits + crowding).min(FRACTION_BITS) as u8
     }
 

@@ -125,6 +125,7 @@ fn write_base(base: &Base, out: &mut Writer) {
     out.u64(base.end.0);
     out.u64(base.entries);
     out.u8(base.settled_bits);
+    out.u64(base.overlay_keys);
     write_directory(&base.directory, out);
     base.starts.low.iter().for_each(|&start| out.u32(start));
     out.varint(base.starts.wraps.len() as u64);
@@ -139,6 +140,7 @@ fn read_base(point_bits: usize, input: &mut Reader<'_>) -> Result<Base, Corrupt>
     if usize::from(settled_bits) > FRACTION_BITS {
         return Err(input.corrupt("fractions of so many bits"));
     }
+    let overlay_keys = input.u64()?;
     let directory = read_directory(input)?;
     let low = read_numbers(input, directory.len())?;
     let wraps = input.len()?;
@@ -152,7 +154,7 @@ fn read_base(point_bits: usize, input: &mut Reader<'_>) -> Result<Base, Corrupt>
     if directory.len() > 0 && last * GROUP_ALIGN >= arena.len() {
         return Err(input.corrupt("an arena with all groups"));
     }
-    Ok(Base { arena, directory, starts, end, entries, settled_bits, point_bits })
+    Ok(Base { arena, directory, starts, end, entries, settled_bits, overlay_keys, point_bits })
 }
 
 fn write_directory(directory: &Directory, out: &mut Writer) {
@@ -235,6 +237,7 @@ fn read_overlay(base: &Base, input: &mut Reader<'_>) -> Result<Overlay, Corrupt>
         }
         Ok(Chunk { settled, young: (words > 0).then(|| young.into()) })
     };
-    let root = (0..count).map(|_| chunk()).collect::<Result<_, Corrupt>>()?;
-    Ok(Overlay { root })
+    let root: Arc<[Chunk]> = (0..count).map(|_| chunk()).collect::<Result<_, Corrupt>>()?;
+    let keys = root.iter().map(Chunk::entries).map(|entries| entries.kept + entries.merged).sum();
+    Ok(Overlay { root, keys })
 }

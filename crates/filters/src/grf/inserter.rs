@@ -19,6 +19,8 @@ const BATCH: usize = 16;
 pub struct Inserter {
     part: Part,
     overlay: OverlayInserter,
+    flush: FlushNumber,
+    shape: Shape,
     batch: Batch,
     spots: Vec<Spot>,
     last: Vec<u8>,
@@ -44,7 +46,9 @@ impl Batch {
 impl Inserter {
     pub(super) fn new(part: &Part, flush: FlushNumber, shape: &Shape) -> Inserter {
         Inserter {
-            overlay: OverlayInserter::new(&part.overlay, flush, shape),
+            overlay: OverlayInserter::new(),
+            flush,
+            shape: shape.clone(),
             part: part.clone(),
             batch: Batch::default(),
             spots: Vec::with_capacity(BATCH),
@@ -78,7 +82,8 @@ impl Inserter {
     /// The part with the keys pushed. What the flush did not touch is shared with the old part.
     pub fn finish(mut self) -> Part {
         self.place_batch();
-        let overlay = self.overlay.finish(&self.part.base);
+        let Part { base, overlay, .. } = &self.part;
+        let overlay = self.overlay.finish(overlay, base, self.flush, &self.shape);
         Part { overlay, ..self.part }
     }
 }

@@ -28,6 +28,8 @@ const CHUNKS_ASKED_MAX: usize = 8;
 #[derive(Clone)]
 pub(super) struct Overlay {
     pub(super) root: Arc<[Chunk]>,
+    /// Keys that were inserted.
+    pub(super) keys: u64,
 }
 
 /// The chunk of a list, and its place there.
@@ -55,6 +57,11 @@ fn lists_of(chunk: usize, base: &Base) -> Lists {
     Lists { count: end - first, keys, settled_bits: usize::from(base.settled_bits) }
 }
 
+/// How many times more keys are expected when so many were inserted.
+fn growth(base: &Base, keys: u64) -> f64 {
+    (base.overlay_keys as f64 / keys.max(1) as f64).max(1.0)
+}
+
 /// The settled entries in a place's slot.
 pub(super) type Slot = (u32, u32);
 
@@ -67,7 +74,7 @@ impl Overlay {
     /// Without entries.
     pub(super) fn empty(base: &Base) -> Self {
         let (last, _) = chunk_of(base.list_count() - 1, base.list_count());
-        Overlay { root: vec![Chunk::default(); last + 1].into() }
+        Overlay { root: vec![Chunk::default(); last + 1].into(), keys: 0 }
     }
 
     /// The sizes of all allocations, and the number of entries.
@@ -177,12 +184,12 @@ impl Overlay {
 
     /// The overlay with codes as wide as the runs of a version allow, its entries settled that can be.
     pub(super) fn collect_garbage(&self, base: &Base, shape: &Shape) -> Overlay {
-        let mut writer = ChunkWriter::new(Runs::new(shape));
+        let mut writer = ChunkWriter::new(Runs::new(shape), growth(base, self.keys));
         let collect = |(index, chunk): (usize, &Chunk)| {
             let lists = lists_of(index, base);
             writer.collect_garbage(chunk, lists).unwrap_or_else(|| chunk.clone())
         };
-        Overlay { root: self.root.iter().enumerate().map(collect).collect() }
+        Overlay { root: self.root.iter().enumerate().map(collect).collect(), keys: self.keys }
     }
 }
 
@@ -295,53 +302,53 @@ type End<'a> = Option<(&'a Spot, usize)>;
 /// The two counts before what an `Arc` holds.
 pub(super) const ARC_BYTES: usize = 2 * size_of::<usize>();
 
-/// Collects the places of one flush's keys, chunk by chunk.
+/// Collects the places of one flush's keys, then adds them chunk by chunk.
 pub(super) struct OverlayInserter {
-    root: Vec<Chunk>,
-    chunk: usize,
     /// List and place of each key.
     spots: Vec<u32>,
-    writer: ChunkWriter,
-    flush: FlushNumber,
+    /// The chunks that get some, and where each one's begin.
+    chunks: Vec<(usize, usize)>,
 }
 
 impl OverlayInserter {
-    /// Starts with the entries of `overlay`.
-    pub(super) fn new(overlay: &Overlay, flush: FlushNumber, shape: &Shape) -> Self {
-        let (root, writer) = (overlay.root.to_vec(), ChunkWriter::new(Runs::new(shape)));
-        OverlayInserter { root, chunk: 0, spots: Vec::new(), writer, flush }
+    pub(super) fn new() -> Self {
+        OverlayInserter { spots: Vec::new(), chunks: Vec::new() }
     }
 
     /// Adds an entry. Requires: not in a chunk before that of the entries added before.
     #[inline(always)]
     pub(super) fn push(&mut self, base: &Base, spot: &Spot) {
         let (chunk, list) = chunk_of(spot.list, base.list_count());
-        if chunk != self.chunk {
-            assert!(chunk > self.chunk, "chunk {chunk} after {}", self.chunk);
-            self.add(base);
-            self.chunk = chunk;
+        match self.chunks.last() {
+            Some((last, _)) if *last == chunk => {}
+            Some((last, _)) if *last > chunk => panic!("chunk {chunk} after {last}"),
+            _ => self.chunks.push((chunk, self.spots.len())),
         }
         self.spots.push((list << PLACE_BITS) as u32 | spot.place());
     }
 
-    fn add(&mut self, base: &Base) {
-        if self.spots.is_empty() {
-            return;
+    /// `overlay` with all entries, which were flushed as number `flush`.
+    pub(super) fn finish(
+        mut self,
+        overlay: &Overlay,
+        base: &Base,
+        flush: FlushNumber,
+        shape: &Shape,
+    ) -> Overlay {
+        let keys = overlay.keys + self.spots.len() as u64;
+        let mut writer = ChunkWriter::new(Runs::new(shape), growth(base, keys));
+        let mut root = overlay.root.to_vec();
+        let mut end = self.spots.len();
+        for &(index, start) in self.chunks.iter().rev() {
+            let spots = &mut self.spots[start..end];
+            // Hashed groups mix the order of keys.
+            if !spots.is_sorted() {
+                spots.sort_unstable();
+            }
+            let new = NewEntries { spots, flush };
+            root[index] = writer.add(&root[index], &new, lists_of(index, base));
+            end = start;
         }
-        // Hashed groups mix the order of keys.
-        if !self.spots.is_sorted() {
-            self.spots.sort_unstable();
-        }
-        let lists = lists_of(self.chunk, base);
-        let new = NewEntries { spots: &self.spots, flush: self.flush };
-        let chunk = &mut self.root[self.chunk];
-        *chunk = self.writer.add(chunk, &new, lists);
-        self.spots.clear();
-    }
-
-    /// The overlay with all entries.
-    pub(super) fn finish(mut self, base: &Base) -> Overlay {
-        self.add(base);
-        Overlay { root: self.root.into() }
+        Overlay { root: root.into(), keys }
     }
 }

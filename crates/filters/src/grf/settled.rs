@@ -174,9 +174,15 @@ impl<'a> Settled<'a> {
         self.slot(self.layout.lists() - 1, BUCKETS - 1).end
     }
 
-    /// The entries of a list.
-    pub(super) fn list_len(&self, list: usize) -> usize {
-        self.slot(list, BUCKETS - 1).end - self.slot(list, 0).start
+    /// Adds the entries of each bucket, counted over all lists; of a slot of several, as if they were alike.
+    pub(super) fn count_buckets(&self, counts: &mut [u64]) {
+        let width = 1 << self.layout.slot_bits();
+        for (slot, counts) in counts[..self.layout.lists() * BUCKETS].chunks_mut(width).enumerate()
+        {
+            let (list, bucket) = (slot / self.layout.slots(), slot % self.layout.slots() * width);
+            let entries = self.slot(list, bucket).len() as u64;
+            counts.iter_mut().for_each(|count| *count += entries / width as u64);
+        }
     }
 
     /// The keys that are one entry with another key: their places and codes are equal.

@@ -6,7 +6,7 @@
 //! Newer entries have longer fractions, as in the paper (section 4.3.2): the base knows least of them. Few entries are young, and
 //! each flush rewrites them all: so they are not packed. Invariant: an entry has its flush's own number.
 
-use super::place::{FRACTION_BITS, LISTS_MAX, PLACE_BITS};
+use super::place::{BUCKETS, FRACTION_BITS, LISTS_MAX, PLACE_BITS};
 use crate::filter::Trace;
 use crate::shape::{FlushNumber, Span};
 use std::ops::Range;
@@ -97,6 +97,15 @@ impl<'a> Young<'a> {
     pub(super) fn has_any(&self, ages: u64) -> bool {
         ages != 0
             && self.words(0..self.len()).iter().any(|&word| ages >> Self::age_of(word) & 1 == 1)
+    }
+
+    /// Adds the entries of each bucket, counted over all lists.
+    pub(super) fn count_buckets(&self, counts: &mut [u64]) {
+        for (list, counts) in counts.chunks_mut(BUCKETS).enumerate() {
+            for &word in self.words(self.list(list)) {
+                counts[(Self::place_of(word) >> FRACTION_BITS) as usize] += 1;
+            }
+        }
     }
 
     /// The place of an entry.

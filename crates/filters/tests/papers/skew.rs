@@ -90,27 +90,28 @@ fn assert_nothing_is_lost(tree: &Tree) {
     }
 }
 
-/// The share of empty ranges inside the stretch for which "maybe" is expected, if places are used evenly. When the j-th of
-/// nine runs of ten flushes settles, the list has j times 2,000 entries: a list's 16 buckets are taken to share them, and for each
-/// doubling beyond 64 in each there is a bit more than the 13 of other entries. Keys of the stretch lie in three buckets
-/// or so, as 200 base keys do: 640 of each run in each of them. Young entries have so many bits that they do not count.
+/// The share of empty ranges inside the stretch for which "maybe" is expected, if places are used evenly. Keys of the stretch
+/// lie in three buckets or so, as 200 base keys do: 640 of each run of ten flushes in each of them. When the j-th of nine runs
+/// settles, an entry has j times as many neighbours, and gets a bit more than the 13 of other entries for each doubling beyond
+/// 16. Young entries have so many bits that they do not count.
 fn expected_inside() -> f64 {
     let per_run = FLUSHED_KEYS as f64 / 9.9;
     let per_bucket = per_run / (BASE_KEYS as f64 / 1000.0 / 64.0);
-    let bits = |run: u32| 13 + (1.0 + f64::from(run) * per_run / 16.0 / 64.0).log2() as i32;
+    let bits = |run: u32| 13 + (f64::from(run) * per_bucket / 16.0).log2() as i32;
     (1..=9).map(|run| per_bucket / f64::from(1 << bits(run))).sum()
 }
 
 /// How much more there may be than is expected. Along a line places are used evenly, but for chance. `gap` and `cell` give
 /// all gaps between base keys alike many places, though wide ones get most keys and most questions (with gaps as chance
-/// makes them, twice as many fall on one place), and in each gap more of them near its ends.
+/// makes them, twice as many fall on one place), and in each gap more of them near its ends; and `cell` tells only 2^12
+/// places in a gap apart, however many bits there are.
 const EXCESS_MAX: [(Fingerprints, f64); 3] =
-    [(Fingerprints::Auto, 1.15), (Fingerprints::Gap, 2.6), (Fingerprints::Cell, 3.1)];
+    [(Fingerprints::Auto, 1.15), (Fingerprints::Gap, 3.5), (Fingerprints::Cell, 15.0)];
 
 #[test]
 fn inserts_into_one_stretch_lose_nothing_and_are_told_apart() {
     let expected = expected_inside();
-    assert!((0.12..0.14).contains(&expected), "{expected}");
+    assert!((0.005..0.01).contains(&expected), "{expected}");
     for (fingerprints, excess) in EXCESS_MAX {
         let skewed = tree(fingerprints, STRETCH_AT, STRETCH);
         assert_nothing_is_lost(&skewed);
@@ -118,11 +119,11 @@ fn inserts_into_one_stretch_lose_nothing_and_are_told_apart() {
             let inside = rate(&skewed, STRETCH_AT, STRETCH, width);
             assert!(inside <= excess * expected, "{fingerprints:?} {width}: {inside}");
         }
-        // Elsewhere nothing is worse for it, and the overlay takes little more.
+        // Elsewhere nothing is worse for it; the overlay takes the longer fractions.
         let even = tree(fingerprints, 0, BASE_KEYS * GAP);
         let [everywhere, usual] = [&skewed, &even].map(|tree| rate(tree, 0, BASE_KEYS * GAP, 0));
         assert!(everywhere <= 1.1 * usual, "{fingerprints:?}: {everywhere}, but {usual}");
         let [bytes, usual] = [&skewed, &even].map(|tree| tree.part.size().overlay_bytes);
-        assert!(bytes as f64 <= 1.1 * usual as f64, "{fingerprints:?}: {bytes}, but {usual}");
+        assert!(bytes as f64 <= 1.3 * usual as f64, "{fingerprints:?}: {bytes}, but {usual}");
     }
 }

@@ -62,7 +62,7 @@ enum Within<'a> {
     Positions { bytes: &'a [u8], line: Line, fine: Option<u64> },
 }
 
-impl Site<'_> {
+impl<'a> Site<'a> {
     /// As [`Site::load_block`], where the overlay's place depends on the block.
     #[inline(always)]
     pub(crate) fn load_for_overlay(&self) {
@@ -82,6 +82,19 @@ impl Site<'_> {
         {
             // A block of fingerprints is about a line, and seldom begins with one.
             std::hint::black_box(bytes[0] ^ bytes.get(LINE_BYTES).copied().unwrap_or(0));
+        }
+    }
+
+    /// The bytes from the bucket's fingerprints on; none at the edges.
+    #[inline(always)]
+    pub(crate) fn block(&self) -> &'a [u8] {
+        match &self.within {
+            Within::Edge => &[],
+            Within::AfterPrefix { bytes, .. }
+            | Within::Cells { bytes, .. }
+            | Within::Gaps { bytes, .. }
+            | Within::Hashes { bytes, .. }
+            | Within::Positions { bytes, .. } => bytes,
         }
     }
 
@@ -137,6 +150,12 @@ pub(crate) struct Spot {
 }
 
 impl Base {
+    /// Asks for the memory where the search for a key's list begins, without waiting for it.
+    #[inline(always)]
+    pub(crate) fn load_radix(&self, key: &[u8]) {
+        self.directory.load_radix(key);
+    }
+
     /// Asks for the memory of a list's group, without waiting for it.
     #[inline(always)]
     pub(crate) fn load_group(&self, list: usize) {

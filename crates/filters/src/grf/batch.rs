@@ -46,6 +46,26 @@ struct Located<'a> {
     slot: Slot,
 }
 
+/// What is read once a key is located: from some place on, or all of it.
+#[derive(Clone, Copy, Default)]
+struct Needed<'a> {
+    block: &'a [u8],
+    entry: &'a [u8],
+    young: &'a [u32],
+}
+
+impl Needed<'_> {
+    /// Asks for it, without waiting.
+    #[inline(always)]
+    fn load(&self) {
+        // A block of fingerprints is about a line, and seldom begins with one.
+        black_box(self.block.first().copied());
+        black_box(self.block.get(LINE_BYTES).copied());
+        black_box(self.entry.first().copied());
+        black_box(self.young.get(self.young.len() / 2).copied());
+    }
+}
+
 impl Work for AnswerBatch<'_> {
     type Output = ();
 
@@ -83,22 +103,15 @@ impl<'a> AnswerBatch<'a> {
     #[inline(always)]
     fn locate(&self, lists: &[usize], located: &mut [Option<Located<'a>>; BATCH]) {
         let Part { base, overlay, .. } = self.part;
-        let mut blocks: [&[u8]; BATCH] = [&[]; BATCH];
-        for ((out, block), (key, &list)) in
-            located.iter_mut().zip(&mut blocks).zip(self.keys.iter().zip(lists))
-        {
+        let mut needed: [Needed<'_>; BATCH] = [Needed::default(); BATCH];
+        let asked = self.keys.iter().zip(lists).zip(located.iter_mut().zip(&mut needed));
+        for ((key, &list), (located, needed)) in asked {
             let site = base.locate_in(list, key, &mut Untraced);
-            *block = site.block();
-            *out = Some(Located { site, slot: (0, 0) });
+            let (slot, entry) = overlay.slot_and_entry(site.bucket_key(), base);
+            *needed = Needed { block: site.block(), entry, young: overlay.young_words(list, base) };
+            *located = Some(Located { site, slot });
         }
-        blocks.iter().for_each(|block| load(block));
-        let mut entries: [&[u8]; BATCH] = [&[]; BATCH];
-        for (known, entry) in located.iter_mut().flatten().zip(&mut entries) {
-            (known.slot, *entry) = overlay.slot_and_entry(known.site.bucket_key(), base);
-        }
-        entries.iter().for_each(|entry| {
-            black_box(entry.first().copied());
-        });
+        needed[..lists.len()].iter().for_each(Needed::load);
     }
 
     #[inline(always)]
@@ -115,11 +128,4 @@ impl<'a> AnswerBatch<'a> {
             (self.visit)(place, self.codes);
         }
     }
-}
-
-/// Asks for the first two lines of some memory, without waiting for them.
-#[inline(always)]
-fn load(bytes: &[u8]) {
-    black_box(bytes.first().copied());
-    black_box(bytes.get(LINE_BYTES).copied());
 }

@@ -170,6 +170,13 @@ impl Overlay {
         })
     }
 
+    /// The young entries of a list.
+    #[inline(always)]
+    pub(super) fn young_words(&self, list: usize, base: &Base) -> &[u32] {
+        let (index, list) = chunk_of(list, base.list_count());
+        self.root[index].young().map_or(&[], |young| young.words(young.list(list)))
+    }
+
     #[inline(always)]
     fn touch_root<T: Trace>(&self, index: usize, trace: &mut T) {
         trace.touch(&raw const self.root[index] as usize, size_of::<Chunk>());

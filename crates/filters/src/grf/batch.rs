@@ -117,11 +117,12 @@ impl<'a> AnswerBatch<'a> {
     #[inline(always)]
     fn collect(&mut self, located: &[Option<Located<'a>>; BATCH]) {
         let part = self.part;
-        for (place, Located { site, slot }) in located.iter().flatten().enumerate() {
+        let located = located.iter().flatten().zip(self.keys);
+        for (place, (Located { site, slot }, key)) in located.enumerate() {
             let mut spot = part.base.place(site, Role::Point, &mut Untraced);
             spot.slot = *slot;
             self.codes.clear();
-            if spot.may_be_base() {
+            if part.base.may_hold(key, &spot) {
                 part.base_code().into_iter().for_each(|code| self.codes.push(code));
             }
             part.overlay.collect_at(&part.base, &spot, self.codes);

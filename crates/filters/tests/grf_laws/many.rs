@@ -53,8 +53,8 @@ fn assert_batches(part: &Part, twin: &Twin, others: &[Key]) {
 fn assert_all_kinds_in_batches(keys: &[Key], others: &[Key]) {
     let (base, flushes) = deal(keys, 12, 5);
     for fingerprints in Fingerprints::ALL {
-        let options = GrfOptions { fingerprints, ..options(12.0) };
-        for schedule in [Schedule::NoMerges, Schedule::LazyLeveling] {
+        for (schedule, point_bits) in [(Schedule::NoMerges, 3), (Schedule::LazyLeveling, 0)] {
+            let options = GrfOptions { fingerprints, point_bits, ..options(12.0) };
             for (base, flushes) in [(&base, &flushes[..]), (&base, &[]), (&vec![], &flushes)] {
                 let (part, twin) = tree_with(&options, base, flushes, schedule);
                 assert_batches(&part, &twin, others);

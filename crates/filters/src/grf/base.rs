@@ -23,6 +23,8 @@ use crate::fingerprint::gap::{Fall, GapBlock};
 use crate::fingerprint::spline::{Layout, SplineBlock, block_count as spline_count};
 use crate::shape::FlushNumber;
 
+pub(super) const LINE_BYTES: usize = 64;
+
 /// The keys of the last level.
 #[derive(Default)]
 pub(crate) struct Base {
@@ -74,7 +76,6 @@ impl<'a> Site<'a> {
     /// Asks for the memory of the bucket's fingerprints, without waiting for it.
     #[inline(always)]
     pub(crate) fn load_block(&self) {
-        const LINE_BYTES: usize = 64;
         if let Within::Cells { bytes, .. }
         | Within::Gaps { bytes, .. }
         | Within::Hashes { bytes, .. }
@@ -150,12 +151,6 @@ pub(crate) struct Spot {
 }
 
 impl Base {
-    /// Asks for the memory where the search for a key's list begins, without waiting for it.
-    #[inline(always)]
-    pub(crate) fn load_radix(&self, key: &[u8]) {
-        self.directory.load_radix(key);
-    }
-
     /// Asks for the memory of a list's group, without waiting for it.
     #[inline(always)]
     pub(crate) fn load_group(&self, list: usize) {

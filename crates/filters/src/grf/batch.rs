@@ -9,7 +9,8 @@
 //! of a lone probe.
 
 use super::Part;
-use super::base::{Role, Site};
+use super::base::{Base, LINE_BYTES, Role, Site};
+use super::group::GROUP_ALIGN;
 use super::overlay::Slot;
 use crate::bits::simd::{Work, fastest};
 use crate::filter::Untraced;
@@ -18,7 +19,6 @@ use std::hint::black_box;
 
 /// Keys of a batch: their reads are about as many as a core has under way.
 const BATCH: usize = 16;
-const LINE_BYTES: usize = 64;
 
 impl Part {
     /// Calls `visit` with the place and the codes of each key, in order: those that [`Part::candidates`] gives for it
@@ -95,7 +95,7 @@ impl<'a> AnswerBatch<'a> {
     #[inline(always)]
     fn load_lists(&self, lists: &[usize]) {
         let Part { base, overlay, .. } = self.part;
-        lists.iter().for_each(|&list| base.load_group(list));
+        lists.iter().for_each(|&list| base.load_header(list));
         lists.iter().for_each(|&list| overlay.load_tables(list, base));
     }
 
@@ -127,6 +127,24 @@ impl<'a> AnswerBatch<'a> {
             }
             part.overlay.collect_at(&part.base, &spot, self.codes);
             (self.visit)(place, self.codes);
+        }
+    }
+}
+
+impl Base {
+    /// Asks for the memory where the search for a key's list begins, without waiting for it.
+    #[inline(always)]
+    fn load_radix(&self, key: &[u8]) {
+        self.directory.load_radix(key);
+    }
+
+    /// Asks for the memory of a list's group, without waiting for it: its header may lie on two lines.
+    #[inline(always)]
+    fn load_header(&self, list: usize) {
+        if !self.is_edge(list) {
+            let at = self.directory.offset(list - 1) * GROUP_ALIGN;
+            black_box(self.arena[at]);
+            black_box(self.arena.get(at + LINE_BYTES).copied());
         }
     }
 }

@@ -181,6 +181,12 @@ fn probe_text(reports: &[ProbeReport]) -> String {
     row("probe: point, miss", &|report| time(report.probe_ns.point_miss));
     row("probe: point, hit", &|report| time(report.probe_ns.point_hit));
     row("probe: empty range", &|report| time(report.probe_ns.empty_range));
+    row("batches of 16: point, miss", &|report| {
+        time(report.batch_ns.as_ref().and_then(|batch| batch.point_miss))
+    });
+    row("batches of 16: point, hit", &|report| {
+        time(report.batch_ns.as_ref().and_then(|batch| batch.point_hit))
+    });
     row("all tables: point, miss", &|report| {
         time(report.probe_all_ns.as_ref().and_then(|all| all.point_miss))
     });

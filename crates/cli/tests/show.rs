@@ -109,7 +109,9 @@ fn bench_probe_measures_filters_alone() {
     }
     assert!(json[0]["probe_all_ns"]["point_miss"].is_number());
     assert!(json[1]["probe_ns"]["empty_range"].is_number());
-    assert!(place.run(probe).with_status(0).contains("false negatives"));
+    assert!(json[0]["batch_ns"].is_null() && json[1]["batch_ns"]["point_hit"].is_number());
+    let text = place.run(probe).with_status(0);
+    assert!(text.contains("false negatives") && text.contains("batches of 16: point, miss"));
 }
 
 #[test]

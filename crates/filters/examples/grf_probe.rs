@@ -191,11 +191,14 @@ fn measure(name: &str, source: &Source, mut keys: Vec<u64>, arguments: &Argument
         if !queries.is_empty() {
             report_queries(&part, &queries, width);
         }
+        if width == 0 && !queries.is_empty() {
+            report_batches(&part, &queries);
+        }
     }
     let hits: Vec<u64> =
         (0..arguments.queries).map(|_| keys[random.next() as usize % keys.len()]).collect();
-    let ns = lone_ns(&part, &hits, 0);
-    println!("  point hit: {ns:.0} ns");
+    let (lone, batch) = (lone_ns(&part, &hits, 0), batch_ns(&part, &hits));
+    println!("  point hit: {lone:.0} ns alone, {batch:.0} ns in batches of {BATCH}");
 }
 
 fn build(options: &GrfOptions, keys: &[u64]) -> (Part, f64) {
@@ -321,6 +324,35 @@ fn lone_ns(part: &Part, queries: &[u64], width: u64) -> f64 {
         })
         .collect();
     passes.into_iter().fold(f64::INFINITY, f64::min)
+}
+
+/// Keys that are asked for at once.
+const BATCH: usize = 16;
+
+/// Time of one of a batch's point queries. The fastest of 25 passes.
+fn batch_ns(part: &Part, queries: &[u64]) -> f64 {
+    let passes = (0..25).map(|_| {
+        let start = Instant::now();
+        for batch in queries.chunks(BATCH) {
+            let mut keys = [[0; 8]; BATCH];
+            keys.iter_mut().zip(batch).for_each(|(key, query)| *key = query.to_be_bytes());
+            let slices = keys.each_ref().map(|key| &key[..]);
+            part.candidates_many(&slices[..batch.len()], |_, codes| {
+                std::hint::black_box(codes.is_empty());
+            });
+        }
+        start.elapsed().as_nanos() as f64 / queries.len() as f64
+    });
+    passes.fold(f64::INFINITY, f64::min)
+}
+
+/// Point queries, alone and in batches.
+fn report_batches(part: &Part, queries: &[u64]) {
+    let (lone, batch) = (lone_ns(part, queries, 0), batch_ns(part, queries));
+    println!(
+        "  point miss: {lone:.0} ns alone, {batch:.0} ns in batches of {BATCH}: {:.2} times the throughput",
+        lone / batch
+    );
 }
 
 /// A dependent random read of one cache line in an array of the filter's size.

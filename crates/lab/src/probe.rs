@@ -1,6 +1,6 @@
 //! `bench probe`: the filters alone, without a store.
 //! ```text
-//! grf            9 of 10 keys -> base         the others, in flushes -> overlay      1 probe
+//! grf            9 of 10 keys -> base         the others, in flushes -> overlay      1 probe, or a batch of 16 points
 //! blocked-bloom  all keys -> one filter       the tables of a tree -> 19 filters     1 or 19 probes
 //! ```
 //! Invariant: every filter sees the same keys, and the same questions in rounds that take turns; a
@@ -105,6 +105,7 @@ pub fn bench_probe(plan: &ProbePlan, progress: &mut dyn Progress) -> Result<Vec<
                 flush_keys: flush_keys(plan, keys.stored().len()) as u64,
                 probe_ns,
                 probe_all_ns,
+                batch_ns: batch_times(&built.filter, &queries),
                 line_ns: line_ns(built.size_bytes),
                 false_positive_rate: rates(&built.filter, &queries, keys.stored()),
                 false_negatives: false_negatives(&built.filter, keys.stored(), plan.range_width),
@@ -303,6 +304,31 @@ fn probe_all_times(built: &[Built], queries: &[Queries; 3]) -> Vec<Option<ProbeN
     built.iter().map(of).collect()
 }
 
+/// Keys that are asked for at once.
+const BATCH: usize = 16;
+
+/// Probes the points of each kind in batches; None for per-table filters.
+fn batch_times(filter: &Filter, queries: &[Queries; 3]) -> Option<ProbeNs> {
+    let Filter::Global(part) = filter else { return None };
+    let time = |queries: &Queries| {
+        let medians = medians_ns(1, |_| {
+            for start in (0..queries.len()).step_by(BATCH) {
+                let count = BATCH.min(queries.len() - start);
+                let mut keys: [&[u8]; BATCH] = [&[]; BATCH];
+                let places = start..start + count;
+                keys.iter_mut().zip(places).for_each(|(key, place)| *key = queries.lower(place));
+                part.candidates_many(&keys[..count], |_, codes| {
+                    black_box(codes.is_empty());
+                });
+            }
+            Ok::<_, std::convert::Infallible>(queries.len() as u64)
+        });
+        medians.unwrap_or_else(|never| match never {})[0]
+    };
+    let (point_miss, point_hit) = (Some(time(&queries[0])), Some(time(&queries[1])));
+    Some(ProbeNs { point_miss, point_hit, empty_range: None })
+}
+
 fn rates(filter: &Filter, queries: &[Queries; 3], stored: &SortedKeys) -> ProbeRates {
     let mut codes = Codes::new();
     let mut rate = |queries: &Queries| {
@@ -391,6 +417,10 @@ mod tests {
         }
         assert!(reports[0].probe_ns.empty_range.is_none() && reports[0].probe_all_ns.is_some());
         assert!(reports[1].probe_ns.empty_range.is_some() && reports[1].probe_all_ns.is_none());
+        assert!(reports[0].batch_ns.is_none());
+        let batch_ns = reports[1].batch_ns.as_ref().expect("a global filter");
+        assert!(batch_ns.point_miss.is_some_and(|ns| ns > 0.0));
+        assert!(batch_ns.point_hit.is_some_and(|ns| ns > 0.0) && batch_ns.empty_range.is_none());
     }
 
     #[test]

@@ -150,6 +150,8 @@ pub struct ProbeReport {
     /// For per-table guards: time to probe the tables of a tree of 19 runs, newest first, until one
     /// says "maybe".
     pub probe_all_ns: Option<ProbeNs>,
+    /// For global guards: time per key of point probes in batches of 16.
+    pub batch_ns: Option<ProbeNs>,
     /// A dependent random read of one cache line in memory of the filter's size, in the same run.
     pub line_ns: f64,
     /// Share of misses for which the filter says "maybe".

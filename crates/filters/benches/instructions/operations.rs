@@ -4,7 +4,7 @@
 //!      --1 of 10--> insert, in flushes  clustered: a thousand clusters, densities a million apart
 //!                      |
 //!                      v
-//!                 probe: point miss, point hit, empty range
+//!                 probe: point miss, point hit, empty range; of uniform keys, point misses in batches
 //! ```
 //! Left to choose, the filter takes `spline` fingerprints for these uniform keys, and `gap` for the clustered ones.
 //! Whole numbers alone make keys and queries, so that they are the same on every machine. Invariant: what an operation
@@ -23,6 +23,8 @@ const FLUSHES: usize = 99;
 const QUERIES: usize = 20_000;
 /// Neighbouring keys in a range.
 const RANGE_KEYS: u64 = 64;
+/// Keys that are asked for at once.
+const BATCH: usize = 16;
 const KEY_BITS: u32 = 50;
 const CLUSTERS: u64 = 1000;
 /// More needless answers than this: the queries are not what they are meant to be, or the filter is broken.
@@ -172,6 +174,10 @@ fn run_grf(source: &Source) {
     let hits = hits(&keys, &mut random);
     count(&name("point-hit"), QUERIES, || maybe = maybe_points(&part, &hits));
     assert_eq!(maybe, QUERIES, "{}: a stored key was denied", source.name());
+    if matches!(source, Source::Uniform) {
+        count(&name("point-batch"), QUERIES, || maybe = maybe_batches(&part, &misses));
+        assert!(maybe <= NEEDLESS_MAX, "{}: {maybe} points in batches", source.name());
+    }
     let lows = source.misses(&keys, RANGE_KEYS, &mut random);
     count(&name("empty-range"), QUERIES, || maybe = maybe_ranges(&part, &lows));
     assert!(maybe <= NEEDLESS_MAX, "{}: {maybe} ranges", source.name());
@@ -203,6 +209,19 @@ fn maybe_points(part: &Part, queries: &[u64]) -> usize {
         !codes.is_empty()
     };
     queries.iter().filter(may_hold).count()
+}
+
+fn maybe_batches(part: &Part, queries: &[u64]) -> usize {
+    let mut maybe = 0;
+    for batch in queries.chunks(BATCH) {
+        let mut keys = [Key::default(); BATCH];
+        keys.iter_mut().zip(batch).for_each(|(key, query)| *key = query.to_be_bytes());
+        let slices = keys.each_ref().map(|key| &key[..]);
+        part.candidates_many(&slices[..batch.len()], |_, codes| {
+            maybe += usize::from(!codes.is_empty());
+        });
+    }
+    maybe
 }
 
 fn maybe_ranges(part: &Part, lows: &[u64]) -> usize {

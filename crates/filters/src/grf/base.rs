@@ -23,6 +23,8 @@ use crate::fingerprint::gap::{Fall, GapBlock};
 use crate::fingerprint::spline::{Layout, SplineBlock, block_count as spline_count};
 use crate::shape::FlushNumber;
 
+pub(super) const LINE_BYTES: usize = 64;
+
 /// The keys of the last level.
 #[derive(Default)]
 pub(crate) struct Base {
@@ -64,7 +66,7 @@ enum Within<'a> {
     Positions { bytes: &'a [u8], line: Line, fine: Option<u64> },
 }
 
-impl Site<'_> {
+impl<'a> Site<'a> {
     /// As [`Site::load_block`], where the overlay's place depends on the block.
     #[inline(always)]
     pub(crate) fn load_for_overlay(&self) {
@@ -76,7 +78,6 @@ impl Site<'_> {
     /// Asks for the memory of the bucket's fingerprints, without waiting for it.
     #[inline(always)]
     pub(crate) fn load_block(&self) {
-        const LINE_BYTES: usize = 64;
         if let Within::Cells { bytes, .. }
         | Within::Gaps { bytes, .. }
         | Within::Hashes { bytes, .. }
@@ -84,6 +85,19 @@ impl Site<'_> {
         {
             // A block of fingerprints is about a line, and seldom begins with one.
             std::hint::black_box(bytes[0] ^ bytes.get(LINE_BYTES).copied().unwrap_or(0));
+        }
+    }
+
+    /// The bytes from the bucket's fingerprints on; none at the edges.
+    #[inline(always)]
+    pub(crate) fn block(&self) -> &'a [u8] {
+        match &self.within {
+            Within::Edge => &[],
+            Within::AfterPrefix { bytes, .. }
+            | Within::Cells { bytes, .. }
+            | Within::Gaps { bytes, .. }
+            | Within::Hashes { bytes, .. }
+            | Within::Positions { bytes, .. } => bytes,
         }
     }
 

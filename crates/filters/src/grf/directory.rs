@@ -169,7 +169,7 @@ impl Directory {
         if view < least {
             return None;
         }
-        let slot = ((view - least) >> self.radix_shift).min(self.radix.len() as u64) as usize;
+        let slot = self.radix_slot(view - least);
         let (mut from, end) = match self.radix.get(slot..slot + 2) {
             Some(pair) => (pair[0] as usize, pair[1] as usize),
             None => (self.len(), self.len()),
@@ -186,6 +186,21 @@ impl Directory {
         match &self.rests {
             None => from.checked_sub(1),
             Some(rests) => self.among_ties(rests, key, view, from),
+        }
+    }
+
+    /// The slot of a view so far above the first separator's; beyond all slots, if it is above the last one's.
+    #[inline(always)]
+    fn radix_slot(&self, above: u64) -> usize {
+        (above >> self.radix_shift).min(self.radix.len() as u64) as usize
+    }
+
+    /// Asks for the memory where the search for `key` begins, without waiting for it.
+    #[inline(always)]
+    pub(crate) fn load_radix(&self, key: &[u8]) {
+        if let Some(&least) = self.separators.first() {
+            let above = word_at(key, self.prefix.len()).saturating_sub(least);
+            std::hint::black_box(self.radix.get(self.radix_slot(above)).copied());
         }
     }
 

@@ -8,6 +8,7 @@
 //! pushed, the answer to a query that covers it has a code that contains its flush number.
 
 mod base;
+mod batch;
 mod between;
 mod bounds;
 mod builder;

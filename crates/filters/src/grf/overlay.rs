@@ -132,6 +132,13 @@ impl Overlay {
         fastest(Collect { overlay: self, base, low, high, codes, trace });
     }
 
+    /// As [`Overlay::collect`], for a single key's place, within work that is compiled for the processor already.
+    #[inline(always)]
+    pub(super) fn collect_at(&self, base: &Base, spot: &Spot, codes: &mut Codes) {
+        let trace = &mut Untraced;
+        Collect { overlay: self, base, low: spot, high: None, codes, trace }.within_bucket(spot);
+    }
+
     /// Asks for the memory of a list's tables, without waiting for it.
     #[inline(always)]
     pub(super) fn load_tables(&self, list: usize, base: &Base) {
@@ -154,6 +161,27 @@ impl Overlay {
             settled.load_entry(slot.start);
             (slot.start as u32, slot.end as u32)
         })
+    }
+
+    /// The slot of a bucket, and the bytes from its first entry on.
+    #[inline(always)]
+    pub(super) fn slot_and_entry(
+        &self,
+        (list, bucket): (usize, usize),
+        base: &Base,
+    ) -> (Slot, &[u8]) {
+        let (index, list) = chunk_of(list, base.list_count());
+        self.root[index].settled().map_or(((0, 0), &[]), |settled| {
+            let slot = settled.slot(list, bucket);
+            ((slot.start as u32, slot.end as u32), settled.entry_bytes(slot.start))
+        })
+    }
+
+    /// The young entries of a list.
+    #[inline(always)]
+    pub(super) fn young_words(&self, list: usize, base: &Base) -> &[u32] {
+        let (index, list) = chunk_of(list, base.list_count());
+        self.root[index].young().map_or(&[], |young| young.words(young.list(list)))
     }
 
     #[inline(always)]

@@ -223,6 +223,12 @@ impl<'a> Settled<'a> {
         std::hint::black_box(self.bytes[at]);
     }
 
+    /// The bytes from an entry on.
+    #[inline(always)]
+    pub(super) fn entry_bytes(&self, place: usize) -> &'a [u8] {
+        &self.bytes[self.layout.entries_at() + place * self.layout.entry_bits() / 8..]
+    }
+
     /// Bucket within its slot, fraction and code, as they are packed.
     #[inline(always)]
     fn entry(&self, place: usize) -> u64 {

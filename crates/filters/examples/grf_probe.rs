@@ -3,7 +3,8 @@
 //! cargo run --release -p trommel-filters --example grf_probe -- --keys 5000000 --bits 12 --flushes 99
 //! cargo run --release -p trommel-filters --example grf_probe -- --file keys.u64le
 //! ```
-//! Nine of ten keys are in the base, the others in equal flushes. "clustered": keys in 1000 clusters whose densities
+//! Nine of ten keys are in the base, the others in equal flushes. `--skew N`: those in the flushes come from 1 / N of the key space,
+//! and so does every tenth query. "clustered": keys in 1000 clusters whose densities
 //! differ by a factor of a million. Queries are drawn as the keys are; of a file's keys (ascending, 8 bytes each, least
 //! byte first) every eighth is held out, and queries are drawn from those. Times depend on the machine: compare them with
 //! `line`, a dependent random read of one cache line in an array of the filter's size.
@@ -41,6 +42,8 @@ const KEY_BITS: u32 = 50;
 /// Where keys and queries come from.
 enum Source {
     Uniform,
+    /// Every tenth from a stretch, of which here are the first number and the width.
+    Skewed(Box<Source>, u64, u64),
     /// Centre and scale of each cluster, and the sums of the weights so far.
     Clusters(Vec<(u64, f64)>, Vec<f64>),
     /// Keys that were held out.
@@ -66,6 +69,10 @@ impl Source {
     fn draw(&self, random: &mut Random) -> u64 {
         match self {
             Source::Uniform => random.next() >> (64 - KEY_BITS),
+            Source::Skewed(_, from, width) if random.next().is_multiple_of(10) => {
+                from + random.next() % width
+            }
+            Source::Skewed(source, ..) => source.draw(random),
             Source::Clusters(clusters, sums) => {
                 let weight = random.unit() * sums[sums.len() - 1];
                 let (centre, scale) = clusters[sums.partition_point(|&sum| sum <= weight)];
@@ -95,6 +102,7 @@ struct Arguments {
     file: Option<String>,
     only: Option<String>,
     fingerprints: Fingerprints,
+    skew: u64,
 }
 
 fn arguments() -> Arguments {
@@ -106,6 +114,7 @@ fn arguments() -> Arguments {
         file: None,
         only: None,
         fingerprints: Fingerprints::Auto,
+        skew: 0,
     };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
@@ -132,10 +141,11 @@ fn arguments() -> Arguments {
             ("--bits", Some(value)) => arguments.bits = value,
             ("--flushes", Some(value)) => arguments.flushes = value as usize,
             ("--queries", Some(value)) => arguments.queries = value as usize,
+            ("--skew", Some(value)) => arguments.skew = value as u64,
             _ => {
                 eprintln!(
                     "usage: grf_probe [--keys N | --file PATH] [--bits B] [--flushes N] [--queries N] \
-                     [--only uniform|clustered] [--fingerprints auto|spline|gap|cell]"
+                     [--only uniform|clustered] [--fingerprints auto|spline|gap|cell] [--skew N]"
                 );
                 std::process::exit(2);
             }
@@ -159,7 +169,12 @@ fn main() {
         }
         let mut random = Random(41);
         let keys = (0..arguments.keys).map(|_| source.draw(&mut random)).collect();
-        measure(name, &source, keys, &arguments);
+        if let Some(width) = (1u64 << KEY_BITS).checked_div(arguments.skew) {
+            let skewed = Source::Skewed(Box::new(source), 1 << (KEY_BITS - 1), width);
+            measure(name, &skewed, keys, &arguments);
+        } else {
+            measure(name, &source, keys, &arguments);
+        }
     }
 }
 
@@ -174,6 +189,15 @@ fn measure(name: &str, source: &Source, mut keys: Vec<u64>, arguments: &Argument
         let list =
             if draw == 0 { &mut flushes[(random.next() % count) as usize] } else { &mut base };
         list.push(key);
+    }
+    if let Source::Skewed(_, from, width) = source {
+        flushes.iter_mut().flatten().for_each(|key| *key = from + random.next() % width);
+        flushes.iter_mut().for_each(|keys| {
+            keys.sort_unstable();
+            keys.dedup();
+        });
+        keys = base.iter().chain(flushes.iter().flatten()).copied().collect();
+        keys.sort_unstable();
     }
     let options = GrfOptions {
         bits_per_key: arguments.bits,

@@ -83,6 +83,8 @@ fn as_json(stats: &Stats) -> Value {
         "memtable_bytes": stats.memtable_bytes,
         "fence_bytes": stats.fence_bytes,
         "cache_bytes": stats.cache_bytes,
+        "memory_bytes": stats.memory_bytes(),
+        "resident_bytes": resident_bytes(),
         "writes": stats.writes,
         "bytes_written_user": stats.bytes_written_user,
         "bytes_flushed": stats.bytes_flushed,
@@ -97,6 +99,14 @@ fn as_json(stats: &Stats) -> Value {
         "leaving_tables": stats.leaving_tables,
         "failure": stats.failure,
     })
+}
+
+/// What this process has in memory, the store and all else. None: this system does not tell.
+fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes * 1024)
 }
 
 fn as_text(stats: &Stats) -> String {
@@ -121,6 +131,10 @@ fn as_text(stats: &Stats) -> String {
     row("time in the guard", format!("{:.2} s", guard.seconds));
     row("fence pointers", bytes(stats.fence_bytes));
     row("block cache", bytes(stats.cache_bytes));
+    row("memory, all of these", bytes(stats.memory_bytes()));
+    if let Some(resident) = resident_bytes() {
+        row("memory of this process", bytes(resident));
+    }
     row("flushes since open", whole(stats.flushes));
     row("merges since open", whole(stats.merges));
     row("oldest pin", stats.oldest_pin.map_or("none".into(), whole));

@@ -108,10 +108,10 @@ impl GrfOptions {
     const FRACTION_BEYOND_BASE: f64 = 2.6;
     /// Bits of an entry beside its fraction: code, share of its tables, words of young ones. Tables are shared by more
     /// entries where the overlay has a greater share of all keys.
-    const ENTRY_BITS: f64 = 7.9;
+    const ENTRY_BITS: f64 = 8.1;
     const ENTRY_BITS_SHARED: f64 = 3.8;
     /// The most that any filling of the tree may take, in times of the budget; a little is left for chance.
-    const FILLING_MAX: f64 = 1.235;
+    const FILLING_MAX: f64 = 1.225;
 
     /// What is left for a base key, if just before the base is built anew such a share of all keys is in the overlay.
     fn split(&self, overlay_share: f64) -> Split {

@@ -153,14 +153,6 @@ pub(crate) struct Spot {
 }
 
 impl Base {
-    /// Asks for the memory of a list's group, without waiting for it.
-    #[inline(always)]
-    pub(crate) fn load_group(&self, list: usize) {
-        if !self.is_edge(list) {
-            std::hint::black_box(self.arena[self.directory.offset(list - 1) * GROUP_ALIGN]);
-        }
-    }
-
     /// As [`Base::place`], for keys that only the overlay is asked about: the base's ranks may be wrong.
     #[inline(always)]
     pub(crate) fn place_for_overlay(&self, site: &Site<'_>) -> Spot {

@@ -134,13 +134,13 @@ impl<'a> AnswerBatch<'a> {
 impl Base {
     /// Asks for the memory where the search for a key's list begins, without waiting for it.
     #[inline(always)]
-    fn load_radix(&self, key: &[u8]) {
+    pub(super) fn load_radix(&self, key: &[u8]) {
         self.directory.load_radix(key);
     }
 
     /// Asks for the memory of a list's group, without waiting for it: its header may lie on two lines.
     #[inline(always)]
-    fn load_header(&self, list: usize) {
+    pub(super) fn load_header(&self, list: usize) {
         if !self.is_edge(list) {
             let at = self.directory.offset(list - 1) * GROUP_ALIGN;
             black_box(self.arena[at]);

@@ -101,18 +101,19 @@ impl Work for PlaceBatch<'_> {
     #[inline(always)]
     fn run(self) {
         let PlaceBatch { base, batch, spots } = self;
+        let keys = batch.ends.len();
         batch.lists.clear();
-        for place in 0..batch.ends.len() {
-            let list = base.list_of(batch.key(place), &mut Untraced);
-            base.load_group(list);
-            batch.lists.push(list);
+        // What may wait stands together in short loops (see `batch.rs`).
+        (0..keys).for_each(|place| base.load_radix(batch.key(place)));
+        for place in 0..keys {
+            batch.lists.push(base.list_of(batch.key(place), &mut Untraced));
         }
+        batch.lists.iter().for_each(|&list| base.load_header(list));
         let mut sites: [Option<Site<'_>>; BATCH] = [const { None }; BATCH];
         for (place, (site, &list)) in sites.iter_mut().zip(&batch.lists).enumerate() {
-            let located = base.locate_in(list, batch.key(place), &mut Untraced);
-            located.load_for_overlay();
-            *site = Some(located);
+            *site = Some(base.locate_in(list, batch.key(place), &mut Untraced));
         }
+        sites.iter().flatten().for_each(Site::load_for_overlay);
         spots.extend(sites.iter().flatten().map(|site| base.place_for_overlay(site)));
     }
 }

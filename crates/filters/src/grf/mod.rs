@@ -105,10 +105,10 @@ impl GrfOptions {
     /// Bits that an entry's fraction has more than a key of the base takes. With these, another bit for the base and
     /// another bit for the overlay would lower the false positive rate by as much: an entry stands for a fraction of a
     /// block of 64 keys, and base keys spend 3 to 4 bits on order alone.
-    const FRACTION_BEYOND_BASE: f64 = 2.6;
+    const FRACTION_BEYOND_BASE: f64 = 2.9;
     /// Bits of an entry beside its fraction: code, share of its tables, words of young ones. Tables are shared by more
     /// entries where the overlay has a greater share of all keys.
-    const ENTRY_BITS: f64 = 8.1;
+    const ENTRY_BITS: f64 = 7.8;
     const ENTRY_BITS_SHARED: f64 = 3.8;
     /// The most that any filling of the tree may take, in times of the budget; a little is left for chance.
     const FILLING_MAX: f64 = 1.225;

@@ -1,0 +1,84 @@
+//! Makes a history that fails as short as it gets.
+//! ```text
+//! [........x]  drop half, a quarter, ... one step, wherever it still fails  ->  [. . x]
+//! ```
+//! Invariant: the result fails; what it says is what it says itself, not what the long one said.
+
+use std::time::{Duration, Instant};
+
+use super::operation::Step;
+
+/// A history that fails, and what it says.
+#[derive(Clone, Debug)]
+pub(crate) struct Failing {
+    pub(crate) steps: Vec<Step>,
+    /// What is wrong, and the number of the step after which it was seen.
+    pub(crate) wrong: String,
+    pub(crate) at: u32,
+}
+
+/// Runs steps. None: nothing is wrong; else what is, and the number of the step.
+pub(crate) type Trial<'t> = dyn FnMut(&[Step]) -> Option<(u32, String)> + 't;
+
+/// Drops steps while the rest still fails, for a while.
+pub(crate) fn shorten(failing: Failing, limit: Duration, trial: &mut Trial<'_>) -> Failing {
+    let deadline = Instant::now() + limit;
+    let mut best = failing;
+    cut_behind(&mut best);
+    let mut chunk = best.steps.len() / 2;
+    while chunk > 0 {
+        let dropped = drop_chunks(&mut best, chunk, deadline, trial);
+        if Instant::now() >= deadline {
+            break;
+        }
+        // Once more with single steps: what could not be dropped may be now.
+        chunk = if chunk == 1 && dropped { 1 } else { chunk / 2 };
+    }
+    best
+}
+
+/// Steps after the one that shows the failure do nothing.
+fn cut_behind(failing: &mut Failing) {
+    let at = failing.at;
+    failing.steps.retain(|step| step.number <= at);
+}
+
+/// Tries to drop each chunk, from the end on. True: some were dropped.
+fn drop_chunks(best: &mut Failing, chunk: usize, deadline: Instant, trial: &mut Trial<'_>) -> bool {
+    let mut dropped = false;
+    let mut end = best.steps.len();
+    while end > 0 && Instant::now() < deadline {
+        let start = end.saturating_sub(chunk);
+        let rest = [&best.steps[..start], &best.steps[end..]].concat();
+        if let Some((at, wrong)) = trial(&rest) {
+            *best = Failing { steps: rest, wrong, at };
+            cut_behind(best);
+            dropped = true;
+        }
+        end = start.min(best.steps.len());
+    }
+    dropped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stress::operation::Operation;
+
+    #[test]
+    fn only_the_steps_that_matter_are_left() {
+        let steps: Vec<Step> =
+            (1..=1000).map(|number| Step { number, operation: Operation::Tick }).collect();
+        let mut trials = 0;
+        let mut trial = |steps: &[Step]| {
+            trials += 1;
+            let has = |number| steps.iter().any(|step| step.number == number);
+            (has(17) && has(400)).then(|| (400, "both".to_string()))
+        };
+        let failing = Failing { steps, wrong: "first".into(), at: 700 };
+        let short = shorten(failing, Duration::from_secs(60), &mut trial);
+        let left: Vec<u32> = short.steps.iter().map(|step| step.number).collect();
+        assert_eq!((left, short.wrong.as_str()), (vec![17, 400], "both"));
+        assert!(trials < 200, "{trials}");
+    }
+}

@@ -196,7 +196,7 @@ impl Db {
     /// Closes the store. Dropping it does the same, but cannot tell what went wrong.
     pub fn close(mut self) -> Result<()> {
         self.stop_threads();
-        self.core.commit.sync(&self.core)
+        self.core.commit.close(&self.core)
     }
 
     fn stop_threads(&mut self) {
@@ -211,7 +211,7 @@ impl Db {
 impl Drop for Db {
     fn drop(&mut self) {
         self.stop_threads();
-        let _ = self.core.commit.sync(&self.core);
+        let _ = self.core.commit.close(&self.core);
         self.core.write_image_at_close();
         self.core.installer().sweep(&self.core);
     }

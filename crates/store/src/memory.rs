@@ -85,9 +85,9 @@ impl Memory {
     }
 
     /// The disk as it is after a power cut: what was synced is there; of what was not, `seed`
-    /// decides. A file's unsynced bytes survive up to some point, and there may be holes of zeros in
-    /// them, at whole sectors or anywhere; the file may end in zeros or, behind synced bytes, in
-    /// rubbish. Changes of names have happened or not. Locks and faults are gone.
+    /// decides. A file's unsynced bytes survive up to some point, or with zeros in place of some sectors;
+    /// the file may end in zeros or, behind synced bytes, in rubbish. Changes of names have happened or
+    /// not. Locks and faults are gone.
     pub fn crash(&self, seed: u64) -> Memory {
         self.after(Fate::Drawn(Random(seed)))
     }

@@ -3,7 +3,7 @@
 //! before   [ synced | a b c d e f ]
 //! after    [ synced | a b c           cut at any byte
 //!          [ synced | a b c 0 0       and zeros, or rubbish, behind
-//!          [ synced | a 0 0 d e f     or a hole: later pages were written before earlier ones
+//!          [ synced | a 0 c 0 e f     or holes: later sectors were written before earlier ones
 //! ```
 //! Invariant: what was synced is there. The same disk and the same seed give the same result.
 
@@ -13,8 +13,8 @@ use std::path::PathBuf;
 use super::{Content, File, NameChange, State, apply_change};
 use crate::sync::{Arc, Mutex, lock as lock_mutex};
 
-/// The unit in which disks write.
-const SECTOR_BYTES: usize = 512;
+/// The units in which disks write; the smallest one is for stores that are small themselves.
+const SECTOR_BYTES: [usize; 3] = [64, 512, 4096];
 
 /// How a crash treats what was not synced.
 pub(super) enum Fate {
@@ -106,17 +106,12 @@ fn content_after_crash(content: &Content, fate: &mut Fate) -> Content {
             let kept = random.below(unsynced.len() + 1);
             let torn = random.below(unsynced.len() - kept + 1);
             bytes.extend_from_slice(&unsynced[..kept]);
-            match random.below(6) {
+            match random.below(5) {
                 0 => bytes.extend(std::iter::repeat_n(0, torn)),
                 1 if content.synced_len > 0 => bytes.extend((0..torn).map(|_| random.next() as u8)),
                 2 => {
                     bytes.extend_from_slice(&unsynced[kept..]);
                     punch_sectors(&mut bytes, content.synced_len, random);
-                }
-                3 => {
-                    bytes.extend_from_slice(&unsynced[kept..]);
-                    let hole = content.synced_len + kept;
-                    bytes[hole..hole + torn].fill(0);
                 }
                 _ => {}
             }
@@ -127,10 +122,10 @@ fn content_after_crash(content: &Content, fate: &mut Fate) -> Content {
 
 /// Zeros in place of some sectors, from `start` on.
 fn punch_sectors(bytes: &mut [u8], start: usize, random: &mut Random) {
-    let end = bytes.len();
-    let sectors = start / SECTOR_BYTES..end.div_ceil(SECTOR_BYTES);
+    let (end, unit) = (bytes.len(), SECTOR_BYTES[random.below(SECTOR_BYTES.len())]);
+    let sectors = start / unit..end.div_ceil(unit);
     for sector in sectors.filter(|_| random.below(2) == 0) {
-        let first = (sector * SECTOR_BYTES).max(start);
-        bytes[first..((sector + 1) * SECTOR_BYTES).min(end)].fill(0);
+        let first = (sector * unit).max(start);
+        bytes[first..((sector + 1) * unit).min(end)].fill(0);
     }
 }

@@ -3,13 +3,15 @@
 //! 000007.wal   header | predecessor record | record | record | ...
 //! header       "TRMLWAL\0" | version u32
 //! predecessor  number of the log before | how many of its bytes count
-//! payload      first sequence | count | entry ...      (one group of batches, landed together)
+//! payload      durable bytes | first sequence | count | entry ...    (one group of batches, landed together)
 //! entry        kind u8 | key | value                   (a deletion has no value)
 //! ```
 //! Invariant: entries have the sequence numbers first, first + 1, …; a group is there as a whole or
 //! not at all. Numbers are varints, keys and values follow their lengths. A log is followed by
 //! another only when all of it is durable or in tables, and the next one says how long it is: so a
 //! log that is cut short is told from one with a torn tail, and what a failed write has left is ignored.
+//! Each group says how much of the log was durable before it: damage there is told from what a crash
+//! has kept of later pages and lost of earlier ones. A log that is closed ends with an empty group.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +27,7 @@ use crate::storage::Storage;
 use crate::sync::Arc;
 
 const MAGIC: [u8; 8] = *b"TRMLWAL\0";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const HEADER_SIZE: usize = MAGIC.len() + size_of::<u32>();
 /// Memory that is kept between groups; what a larger one took is given back.
 const PAYLOAD_KEPT_BYTES: usize = 1 << 20;
@@ -56,6 +58,8 @@ pub(crate) struct Wal {
     number: u64,
     /// Where the last record ends that is surely durable.
     valid_bytes: u64,
+    /// What the last group says of that.
+    said_bytes: u64,
     payload: Writer,
 }
 
@@ -102,7 +106,8 @@ impl Wal {
         before: Predecessor,
     ) -> Result<Wal> {
         let records = RecordWriter::create(storage, path, number, &header())?;
-        let mut wal = Wal { records, number, valid_bytes: 0, payload: Writer::new() };
+        let payload = Writer::new();
+        let mut wal = Wal { records, number, valid_bytes: 0, said_bytes: 0, payload };
         wal.payload.varint(before.wal);
         wal.payload.varint(before.valid_bytes);
         wal.append_payload()?;
@@ -118,8 +123,17 @@ impl Wal {
         entries: impl Iterator<Item = (Kind, &'e [u8], &'e [u8])>,
     ) -> Result<()> {
         self.payload.clear();
-        encode_batch(&mut self.payload, first, count, entries);
+        self.said_bytes = self.valid_bytes;
+        encode_batch(&mut self.payload, self.said_bytes, first, count, entries);
         self.append_payload()
+    }
+
+    /// Says in the log how much of it is durable, if no group has: what is damaged then is no torn tail.
+    pub(crate) fn mark_end(&mut self, next: Sequence) -> Result<()> {
+        if self.said_bytes == self.valid_bytes {
+            return Ok(());
+        }
+        self.append(next, 0, std::iter::empty())
     }
 
     fn append_payload(&mut self) -> Result<()> {
@@ -221,9 +235,16 @@ type OnRecord<'f> = dyn FnMut(u64, &[u8], &Path) -> Result<()> + 'f;
 
 fn read_log(storage: &dyn Storage, path: &Path, number: u64, f: &mut OnRecord<'_>) -> Result<Tail> {
     check_version(path, &record::read_header(storage, path, HEADER_SIZE)?)?;
-    record::read_records(storage, path, number, &header(), &mut |offset, payload| {
-        f(offset, payload, path)
-    })
+    let f = &mut |offset, payload: &[u8]| f(offset, payload, path);
+    record::read_records_with(storage, path, number, &header(), &durable_before, f)
+}
+
+/// What a record of a log says was durable before it: the predecessor record nothing.
+fn durable_before(offset: u64, payload: &[u8]) -> u64 {
+    if offset == HEADER_SIZE as u64 {
+        return 0;
+    }
+    Reader::new(payload).varint().unwrap_or(offset)
 }
 
 fn decode_predecessor(payload: &[u8]) -> std::result::Result<Predecessor, Corrupt> {
@@ -247,6 +268,8 @@ fn check_version(path: &Path, found: &[u8]) -> Result<()> {
 /// A group of batches that is read in place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WalBatch<'a> {
+    /// So many bytes of the log were durable before.
+    pub(crate) durable_bytes: u64,
     /// The sequence number of the first entry.
     pub(crate) first: Sequence,
     /// The entries, their sequence numbers ascending by one. Ages up, keys in any order.
@@ -257,6 +280,7 @@ impl<'a> WalBatch<'a> {
     /// Decodes a payload whole.
     pub(crate) fn decode(payload: &'a [u8]) -> std::result::Result<WalBatch<'a>, Corrupt> {
         let mut input = Reader::new(payload);
+        let durable_bytes = input.varint()?;
         let first = input.varint()?;
         let count = input.varint()?;
         // An entry takes two bytes at least: a count beyond that is a lie, and buys no memory.
@@ -268,7 +292,7 @@ impl<'a> WalBatch<'a> {
             entries.push(decode_entry(&mut input, Sequence(sequence))?);
         }
         input.end()?;
-        Ok(WalBatch { first: Sequence(first), entries })
+        Ok(WalBatch { durable_bytes, first: Sequence(first), entries })
     }
 }
 
@@ -291,10 +315,12 @@ fn decode_entry<'a>(
 /// Requires: keys and values within their bounds.
 fn encode_batch<'e>(
     out: &mut Writer,
+    durable_bytes: u64,
     first: Sequence,
     count: usize,
     entries: impl Iterator<Item = (Kind, &'e [u8], &'e [u8])>,
 ) {
+    out.varint(durable_bytes);
     out.varint(first.0);
     out.varint(count as u64);
     for (kind, key, value) in entries {
@@ -316,7 +342,7 @@ mod tests {
 
     fn encoded(first: u64, entries: &[Written<'_>]) -> Vec<u8> {
         let mut out = Writer::new();
-        encode_batch(&mut out, Sequence(first), entries.len(), entries.iter().copied());
+        encode_batch(&mut out, 9, Sequence(first), entries.len(), entries.iter().copied());
         out.finish()
     }
 
@@ -358,8 +384,9 @@ mod tests {
 
     #[test]
     fn the_bytes_are_those_of_the_format() {
-        assert_eq!(header(), *b"TRMLWAL\0\x01\0\0\0");
+        assert_eq!(header(), *b"TRMLWAL\0\x02\0\0\0");
         let expected = [
+            9, // durable bytes
             0xac, 0x02, 4, // first sequence 300, four entries
             0, 3, b'k', b'e', b'y', 5, b'v', b'a', b'l', b'u', b'e', // put
             1, 0, // delete the empty key
@@ -373,7 +400,7 @@ mod tests {
     fn what_is_encoded_is_decoded() {
         let bytes = encoded(300, &MIXED);
         let batch = WalBatch::decode(&bytes).unwrap();
-        assert_eq!(batch.first, Sequence(300));
+        assert_eq!((batch.durable_bytes, batch.first), (9, Sequence(300)));
         let decoded: Vec<_> = batch.entries.iter().map(|e| (e.kind, e.key, e.value)).collect();
         assert_eq!(decoded, MIXED);
         let sequences: Vec<_> = batch.entries.iter().map(|entry| entry.sequence.0).collect();
@@ -388,8 +415,9 @@ mod tests {
             assert!(WalBatch::decode(&bytes[..len]).is_err(), "cut at {len}");
         }
         assert!(WalBatch::decode(&[&bytes[..], &[0]].concat()).is_err());
-        assert!(WalBatch::decode(&[0, 1, 9, 1, b'k']).is_err(), "an unknown kind");
+        assert!(WalBatch::decode(&[0, 0, 1, 9, 1, b'k']).is_err(), "an unknown kind");
         let mut out = Writer::new();
+        out.varint(0);
         out.varint(1);
         out.varint(u64::MAX);
         out.bytes(&[1, 0, 1, 0]);
@@ -406,7 +434,10 @@ mod tests {
             if let Ok(batch) = WalBatch::decode(&bytes) {
                 let parts: Vec<_> =
                     batch.entries.iter().map(|e| (e.kind, e.key, e.value)).collect();
-                proptest::prop_assert_eq!(encoded(batch.first.0, &parts), bytes);
+                let mut again = Writer::new();
+                let (first, count) = (batch.first, parts.len());
+                encode_batch(&mut again, batch.durable_bytes, first, count, parts.into_iter());
+                proptest::prop_assert_eq!(again.finish(), bytes);
             }
         }
     }
@@ -464,15 +495,20 @@ mod tests {
         let disk = Memory::new();
         log_of(&disk, 7, &[1, 5]);
         disk.flip_bit(log_path(7), GROUPS_AT + 20, 0);
+        assert_eq!(replayed(&disk, 7, None).0, [], "nothing was durable: a crash may leave that");
+        let mut wal = log_of(&disk, 7, &[1, 5]);
+        wal.sync().unwrap();
+        wal.mark_end(Sequence(9)).unwrap();
+        disk.flip_bit(log_path(7), GROUPS_AT + 20, 0);
         match replayed(&disk, 7, None).1 {
             Err(Error::Corrupt { path, offset: GROUPS_AT, .. }) => assert_eq!(path, log_path(7)),
             other => panic!("{other:?}"),
         }
         let mut bytes = disk.file(log_path(7)).unwrap();
-        bytes[8] = 2;
+        bytes[8] = 3;
         disk.put_file(log_path(7), bytes);
         let result = replayed(&disk, 7, None).1;
-        assert!(matches!(result, Err(Error::Version { found: 2, known: 1, .. })), "{result:?}");
+        assert!(matches!(result, Err(Error::Version { found: 3, known: 2, .. })), "{result:?}");
         disk.put_file(log_path(7), b"another kind of file".as_slice());
         assert!(matches!(replayed(&disk, 7, None).1, Err(Error::Corrupt { .. })));
         disk.put_file(log_path(7), b"TRML".as_slice());

@@ -129,12 +129,12 @@ fn write_text(write: &Write, keys: &Keys) -> String {
 
 /// A key, its middle left out if it is long.
 pub(crate) fn key_text(key: &[u8]) -> String {
-    const SHOWN: usize = 24;
-    if key.len() <= 2 * SHOWN {
+    const SHOWN: usize = 8;
+    if key.len() <= 4 * SHOWN {
         return format!("\"{}\"", key.escape_ascii());
     }
     let (start, end) = (&key[..SHOWN], &key[key.len() - SHOWN..]);
-    format!("\"{}\"...\"{}\" ({} bytes)", start.escape_ascii(), end.escape_ascii(), key.len())
+    format!("\"{}...{}\" ({} bytes)", start.escape_ascii(), end.escape_ascii(), key.len())
 }
 
 pub(crate) fn range_text((lower, upper): &Edges) -> String {

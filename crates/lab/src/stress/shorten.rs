@@ -1,12 +1,13 @@
 //! Makes a history that fails as short as it gets.
 //! ```text
 //! [........x]  drop half, a quarter, ... one step, wherever it still fails  ->  [. . x]
+//!              then put simpler steps in place of those that are left
 //! ```
 //! Invariant: the result fails; what it says is what it says itself, not what the long one said.
 
 use std::time::{Duration, Instant};
 
-use super::operation::Step;
+use super::operation::{End, Operation, Reopening, Step};
 
 /// A history that fails, and what it says.
 #[derive(Clone, Debug)]
@@ -34,7 +35,61 @@ pub(crate) fn shorten(failing: Failing, limit: Duration, trial: &mut Trial<'_>) 
         // Once more with single steps: what could not be dropped may be now.
         chunk = if chunk == 1 && dropped { 1 } else { chunk / 2 };
     }
+    simplify(&mut best, deadline, trial);
     best
+}
+
+/// Puts simpler steps in place of others while it still fails.
+fn simplify(best: &mut Failing, deadline: Instant, trial: &mut Trial<'_>) {
+    let mut place = 0;
+    while place < best.steps.len() && Instant::now() < deadline {
+        let tried = simpler(&best.steps[place].operation).into_iter().any(|operation| {
+            let mut steps = best.steps.clone();
+            steps[place].operation = operation;
+            let Some((at, wrong)) = trial(&steps) else { return false };
+            *best = Failing { steps, wrong, at };
+            cut_behind(best);
+            true
+        });
+        // What was made simpler may become simpler still.
+        place += usize::from(!tried);
+    }
+}
+
+/// Operations that do less of the same.
+fn simpler(operation: &Operation) -> Vec<Operation> {
+    match operation {
+        Operation::Write { writes, synced } if writes.len() > 1 => {
+            let without = |place| {
+                let mut writes = writes.clone();
+                writes.remove(place);
+                Operation::Write { writes, synced: *synced }
+            };
+            (0..writes.len()).map(without).collect()
+        }
+        Operation::Write { writes, synced: true } => {
+            vec![Operation::Write { writes: writes.clone(), synced: false }]
+        }
+        Operation::MoveScan { which, back, times } if *times > 1 => {
+            vec![Operation::MoveScan { which: *which, back: *back, times: times - 1 }]
+        }
+        Operation::Step(count) if *count > 1 => vec![Operation::Step(count - 1)],
+        Operation::Reopen(reopening) => {
+            simpler_reopenings(reopening).into_iter().map(Operation::Reopen).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn simpler_reopenings(reopening: &Reopening) -> Vec<Reopening> {
+    let plain = Reopening { failure: None, ..reopening.clone() };
+    let same_options = Reopening { setup: None, ..reopening.clone() };
+    let hard = Reopening { end: End::PowerCutHard, ..reopening.clone() };
+    let mut all = Vec::new();
+    all.extend(reopening.failure.map(|_| plain));
+    all.extend(reopening.setup.map(|_| same_options));
+    all.extend(matches!(reopening.end, End::PowerCut(_)).then_some(hard));
+    all
 }
 
 /// Steps after the one that shows the failure do nothing.
@@ -64,6 +119,22 @@ fn drop_chunks(best: &mut Failing, chunk: usize, deadline: Instant, trial: &mut 
 mod tests {
     use super::*;
     use crate::stress::operation::Operation;
+
+    #[test]
+    fn steps_that_are_left_become_simpler() {
+        let end = End::PowerCut(1);
+        let reopening = Reopening { end, setup: Some(1), failure: None };
+        let steps = vec![
+            Step { number: 1, operation: Operation::Step(4) },
+            Step { number: 2, operation: Operation::Reopen(reopening) },
+        ];
+        let mut trial = |steps: &[Step]| (steps.len() == 2).then(|| (2, "two".to_string()));
+        let failing = Failing { steps, wrong: "two".into(), at: 2 };
+        let short = shorten(failing, Duration::from_secs(60), &mut trial);
+        let simplest = Reopening { end: End::PowerCutHard, setup: None, failure: None };
+        let left: Vec<Operation> = short.steps.into_iter().map(|step| step.operation).collect();
+        assert_eq!(left, [Operation::Step(1), Operation::Reopen(simplest)]);
+    }
 
     #[test]
     fn only_the_steps_that_matter_are_left() {

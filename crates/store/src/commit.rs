@@ -161,6 +161,12 @@ impl Commit {
         writer.sync(core)
     }
 
+    /// Moves on from a log that has failed, if it has, and has its entries flushed.
+    pub(crate) fn leave_if_failed(&self, core: &Core) -> Result<()> {
+        let mut writer = lock(&self.writer);
+        if writer.wal_failed || writer.owes_flush { writer.leave_failed_log(core) } else { Ok(()) }
+    }
+
     /// Syncs the log as it is, and ends it: nothing is written after this.
     pub(crate) fn close(&self, core: &Core) -> Result<()> {
         let mut writer = lock(&self.writer);

@@ -52,6 +52,9 @@ pub(crate) struct World<'k> {
     scans: Vec<HeldScan>,
     /// The disk could fail at some time since the power was cut last.
     had_faults: bool,
+    /// A killed process has left what it did not sync, and nothing was written since: closing does not
+    /// save that, since a session that only reads writes nothing.
+    inherits: bool,
     pub(crate) done: Done,
 }
 
@@ -68,6 +71,7 @@ impl<'k> World<'k> {
             snapshots: Vec::new(),
             scans: Vec::new(),
             had_faults: false,
+            inherits: false,
             done: Done::default(),
         };
         world.db = Some(world.open().map_err(|error| format!("the first open: {error}"))?);
@@ -174,6 +178,7 @@ impl<'k> World<'k> {
         let result = work(self.db());
         if self.allowed(what, could_fail, result)?.is_some() && saves {
             self.model.all_durable();
+            self.inherits = false;
         }
         Ok(())
     }
@@ -186,6 +191,7 @@ impl<'k> World<'k> {
         let result = self.write_to_store(writes, synced);
         let written = self.allowed("write", could_fail, result)?.is_some();
         self.model.wrote(writes, written);
+        self.inherits &= !written;
         if written && (synced || self.options.sync == trommel::Sync::Always) {
             self.model.all_durable();
         }
@@ -307,10 +313,15 @@ impl<'k> World<'k> {
         self.scans.clear();
         if end == End::Close {
             let closed = db.close();
-            if self.allowed("close", could_fail, closed)?.is_some() {
+            if self.allowed("close", could_fail, closed)?.is_some() && !self.inherits {
                 self.model.all_durable();
             }
         }
+        self.inherits = match end {
+            End::Close | End::Drop => self.inherits,
+            End::Kill => true,
+            End::PowerCut(_) | End::PowerCutHard => false,
+        };
         self.done.disk_operations += match end {
             End::Close | End::Drop => 0,
             End::Kill | End::PowerCut(_) | End::PowerCutHard => self.disk.operations(),

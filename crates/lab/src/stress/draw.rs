@@ -7,7 +7,7 @@
 
 use trommel::Fault;
 
-use super::keys::Keys;
+use super::keys::{Keys, Place};
 use super::operation::{End, Failure, Operation, Reopening, Step, Write};
 use crate::rng::Rng;
 
@@ -25,6 +25,7 @@ enum Kind {
     Delete,
     Batch,
     DeleteStretch,
+    Load,
     Get,
     Scan,
     Count,
@@ -46,11 +47,12 @@ enum Kind {
 }
 
 /// How often each kind comes, in the mean over all histories.
-const WEIGHTS: [(Kind, f64); 22] = [
+const WEIGHTS: [(Kind, f64); 23] = [
     (Kind::Put, 30.0),
     (Kind::Delete, 8.0),
     (Kind::Batch, 6.0),
     (Kind::DeleteStretch, 0.5),
+    (Kind::Load, 0.2),
     (Kind::Get, 6.0),
     (Kind::Scan, 6.0),
     (Kind::Count, 4.0),
@@ -136,7 +138,8 @@ impl Drawer {
                 let count = 1 + self.rng.place(12);
                 self.writes(count, 0.3, keys)
             }
-            Kind::DeleteStretch => self.delete_stretch(keys),
+            Kind::DeleteStretch => self.stretch(200, false, keys),
+            Kind::Load => self.stretch(400, true, keys),
             Kind::Get => Operation::Get(keys.draw(&mut self.rng)),
             Kind::Scan => Operation::Scan { edges: self.edges(keys), back: self.toss() },
             Kind::Count => Operation::Count(self.edges(keys)),
@@ -200,11 +203,14 @@ impl Drawer {
         self.next_number - 1
     }
 
-    fn delete_stretch(&mut self, keys: &Keys) -> Operation {
+    /// Neighbouring keys, up to so many, put or deleted in one batch.
+    fn stretch(&mut self, most: usize, puts: bool, keys: &Keys) -> Operation {
         let first = self.rng.place(keys.len());
-        let end = (first + 1 + self.rng.place(200)).min(keys.len());
-        let writes = (first..end).map(|place| Write { place: place as u16, number: 0 });
-        Operation::Write { writes: writes.collect(), synced: false }
+        let end = (first + 1 + self.rng.place(most)).min(keys.len());
+        let places = first..end;
+        let write =
+            |place| Write { place: place as Place, number: if puts { self.number() } else { 0 } };
+        Operation::Write { writes: places.map(write).collect(), synced: false }
     }
 
     fn fail(&mut self, number: u32) -> Operation {
@@ -240,7 +246,8 @@ impl Drawer {
     fn reopening(&mut self, end: End) -> Reopening {
         let setup = self.toss().then(|| self.rng.next_u64());
         let failure = (self.rng.below(5) == 0).then(|| self.failure());
-        Reopening { end, setup, failure }
+        let rot = self.toss().then(|| self.rng.next_u64());
+        Reopening { end, setup, failure, rot }
     }
 }
 

@@ -27,8 +27,8 @@ pub(crate) struct Keys {
 
 type Maker = fn(&mut Rng) -> Vec<Vec<u8>>;
 
-const MAKERS: [Maker; 9] =
-    [hot, text, ids, clustered, short_bytes, uniform, long, look_alikes, mixed];
+const MAKERS: [Maker; 10] =
+    [hot, text, ids, clustered, short_bytes, uniform, long, look_alikes, many, mixed];
 
 impl Keys {
     pub(crate) fn draw_from(rng: &mut Rng) -> Self {
@@ -171,6 +171,17 @@ fn look_alikes(rng: &mut Rng) -> Vec<Vec<u8>> {
     let (count, step) = (some(rng, 50, 1500), 1 + rng.below(1000));
     let key = |number| format!("tenant/0001/user:{:08}", number as u64 * step).into_bytes();
     (0..count).map(key).collect()
+}
+
+/// More than one step of a merge reads.
+fn many(rng: &mut Rng) -> Vec<Vec<u8>> {
+    let (count, gaps) = (some(rng, 4000, 6000), 1 + rng.below(1 << 40));
+    let mut number = rng.below(1 << 40);
+    let mut next = |_| {
+        number += 1 + rng.below(gaps);
+        number.to_be_bytes().to_vec()
+    };
+    (0..count).map(&mut next).collect()
 }
 
 fn mixed(rng: &mut Rng) -> Vec<Vec<u8>> {

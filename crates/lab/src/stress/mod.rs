@@ -13,6 +13,7 @@ mod keys;
 mod model;
 mod operation;
 mod panics;
+mod rot;
 mod setup;
 mod shorten;
 mod world;

@@ -48,6 +48,8 @@ pub(crate) struct Reopening {
     pub(crate) setup: Option<u64>,
     /// What goes wrong while the store is opened.
     pub(crate) failure: Option<Failure>,
+    /// Before that, a copy of the closed store is opened with a bit flipped that this draws.
+    pub(crate) rot: Option<u64>,
 }
 
 /// One operation.
@@ -172,5 +174,6 @@ fn reopening_text(reopening: &Reopening) -> String {
     let setup = reopening.setup.map(|_| ", other options").unwrap_or_default();
     let failure = reopening.failure.as_ref().map(failure_text);
     let failure = failure.map(|text| format!("; {text}")).unwrap_or_default();
-    format!("{end}; open{setup}{failure}")
+    let rot = reopening.rot.map(|seed| format!("; a copy rots, drawn with {seed}"));
+    format!("{end}{}; open{setup}{failure}", rot.unwrap_or_default())
 }

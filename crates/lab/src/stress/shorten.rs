@@ -65,7 +65,10 @@ fn simpler(operation: &Operation) -> Vec<Operation> {
                 writes.remove(place);
                 Operation::Write { writes, synced: *synced }
             };
-            (0..writes.len()).map(without).collect()
+            let half = writes.len() / 2;
+            let halves = [&writes[half..], &writes[..half]]
+                .map(|writes| Operation::Write { writes: writes.to_vec(), synced: *synced });
+            halves.into_iter().chain((0..writes.len()).map(without)).collect()
         }
         Operation::Write { writes, synced: true } => {
             vec![Operation::Write { writes: writes.clone(), synced: false }]
@@ -83,10 +86,12 @@ fn simpler(operation: &Operation) -> Vec<Operation> {
 
 fn simpler_reopenings(reopening: &Reopening) -> Vec<Reopening> {
     let plain = Reopening { failure: None, ..reopening.clone() };
+    let no_rot = Reopening { rot: None, ..reopening.clone() };
     let same_options = Reopening { setup: None, ..reopening.clone() };
     let hard = Reopening { end: End::PowerCutHard, ..reopening.clone() };
     let mut all = Vec::new();
     all.extend(reopening.failure.map(|_| plain));
+    all.extend(reopening.rot.map(|_| no_rot));
     all.extend(reopening.setup.map(|_| same_options));
     all.extend(matches!(reopening.end, End::PowerCut(_)).then_some(hard));
     all
@@ -123,7 +128,7 @@ mod tests {
     #[test]
     fn steps_that_are_left_become_simpler() {
         let end = End::PowerCut(1);
-        let reopening = Reopening { end, setup: Some(1), failure: None };
+        let reopening = Reopening { end, setup: Some(1), failure: None, rot: Some(1) };
         let steps = vec![
             Step { number: 1, operation: Operation::Step(4) },
             Step { number: 2, operation: Operation::Reopen(reopening) },
@@ -131,7 +136,7 @@ mod tests {
         let mut trial = |steps: &[Step]| (steps.len() == 2).then(|| (2, "two".to_string()));
         let failing = Failing { steps, wrong: "two".into(), at: 2 };
         let short = shorten(failing, Duration::from_secs(60), &mut trial);
-        let simplest = Reopening { end: End::PowerCutHard, setup: None, failure: None };
+        let simplest = Reopening { end: End::PowerCutHard, setup: None, failure: None, rot: None };
         let left: Vec<Operation> = short.steps.into_iter().map(|step| step.operation).collect();
         assert_eq!(left, [Operation::Step(1), Operation::Reopen(simplest)]);
     }

@@ -14,9 +14,11 @@ use super::held::{HeldScan, HeldSnapshot};
 use super::keys::Keys;
 use super::model::{Model, Reopened, value_of};
 use super::operation::{End, Failure, Operation, Reopening, Step, Write};
+use super::rot::{check_left_overs, check_rotten_copy};
 use super::setup;
 
-const DIR: &str = "db";
+/// The store's folder.
+pub(crate) const DIR: &str = "db";
 /// Snapshots, and scans, that are held at most.
 const HELD_MAX: usize = 6;
 
@@ -55,6 +57,9 @@ pub(crate) struct World<'k> {
     /// A killed process has left what it did not sync, and nothing was written since: closing does not
     /// save that, since a session that only reads writes nothing.
     inherits: bool,
+    /// What was found at the last opening is the newest log as a crash has left it: nothing in it says
+    /// what of it was durable.
+    has_open_end: bool,
     pub(crate) done: Done,
 }
 
@@ -72,6 +77,7 @@ impl<'k> World<'k> {
             scans: Vec::new(),
             had_faults: false,
             inherits: false,
+            has_open_end: false,
             done: Done::default(),
         };
         world.db = Some(world.open().map_err(|error| format!("the first open: {error}"))?);
@@ -83,7 +89,11 @@ impl<'k> World<'k> {
     }
 
     fn open(&self) -> trommel::Result<Db> {
-        let (storage, clock) = ((self.door)(self.disk.clone()), Arc::clone(&self.clock) as _);
+        self.open_on(&self.disk)
+    }
+
+    pub(crate) fn open_on(&self, disk: &Memory) -> trommel::Result<Db> {
+        let (storage, clock) = ((self.door)(disk.clone()), Arc::clone(&self.clock) as _);
         let environment = Environment { storage, clock, ..Environment::default() };
         Db::open_with(Path::new(DIR), self.options.clone(), environment)
     }
@@ -178,7 +188,7 @@ impl<'k> World<'k> {
         let result = work(self.db());
         if self.allowed(what, could_fail, result)?.is_some() && saves {
             self.model.all_durable();
-            self.inherits = false;
+            (self.inherits, self.has_open_end) = (false, false);
         }
         Ok(())
     }
@@ -192,6 +202,7 @@ impl<'k> World<'k> {
         let written = self.allowed("write", could_fail, result)?.is_some();
         self.model.wrote(writes, written);
         self.inherits &= !written;
+        self.has_open_end &= !written;
         if written && (synced || self.options.sync == trommel::Sync::Always) {
             self.model.all_durable();
         }
@@ -270,6 +281,10 @@ impl<'k> World<'k> {
         self.done.reopened += 1;
         self.count_work();
         self.end(reopening.end)?;
+        let in_peace = matches!(reopening.end, End::Close | End::Drop) && !self.had_faults;
+        if let Some(seed) = reopening.rot.filter(|_| in_peace && !self.has_open_end) {
+            check_rotten_copy(self, &self.disk, seed)?;
+        }
         if let Some(seed) = reopening.setup {
             self.options = setup::options(seed);
         }
@@ -317,11 +332,13 @@ impl<'k> World<'k> {
                 self.model.all_durable();
             }
         }
-        self.inherits = match end {
-            End::Close | End::Drop => self.inherits,
-            End::Kill => true,
-            End::PowerCut(_) | End::PowerCutHard => false,
-        };
+        match end {
+            End::Close | End::Drop => {}
+            End::Kill => (self.inherits, self.has_open_end) = (true, true),
+            End::PowerCut(_) | End::PowerCutHard => {
+                (self.inherits, self.has_open_end) = (false, true);
+            }
+        }
         self.done.disk_operations += match end {
             End::Close | End::Drop => 0,
             End::Kill | End::PowerCut(_) | End::PowerCutHard => self.disk.operations(),
@@ -340,9 +357,18 @@ impl<'k> World<'k> {
     pub(crate) fn finish(mut self) -> Checked<Done> {
         self.disk.mend();
         self.work("settle at the end", false, Db::settle)?;
-        self.check_all()?;
+        self.check_all(0)?;
         self.verify()?;
         self.count_work();
+        // Once more in peace: what faults have kept from being removed is removed now.
+        self.end(End::Close)?;
+        self.db = Some(self.open().map_err(|error| format!("the last open: {error}"))?);
+        self.write(&[Write { place: 0, number: 1 }], false)?;
+        self.work("the last flush", true, Db::flush)?;
+        let levels = self.db().stats().levels;
+        let tables = levels.iter().flat_map(|level| &level.runs).map(|run| run.tables).sum();
+        self.end(End::Close)?;
+        check_left_overs(&self.disk, tables)?;
         self.done.disk_operations += self.disk.operations();
         Ok(self.done)
     }

@@ -33,7 +33,7 @@ fn text(report: &StressReport) -> String {
     let counted = format!(
         "{} histories of {} operations, seeds from {} on: {} operations in {:.1} s, {} in a second.\n\
          {} answers compared; stores opened again {} times, {} of them after a power cut;\n\
-         {} flushes, {} merges, {} errors while the disk could fail.\n",
+         {} copies with a flipped bit; {} flushes, {} merges, {} errors while the disk could fail.\n",
         whole(report.seeds),
         whole(u64::from(report.steps)),
         report.seed,
@@ -43,6 +43,7 @@ fn text(report: &StressReport) -> String {
         whole(report.answers),
         whole(report.reopened),
         whole(report.power_cuts),
+        whole(report.rotten),
         whole(report.flushes),
         whole(report.merges),
         whole(report.errors),

@@ -19,6 +19,8 @@ mod shorten;
 mod world;
 
 #[cfg(test)]
+mod metamorphic;
+#[cfg(test)]
 mod tests;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -70,6 +72,8 @@ pub struct StressReport {
     pub reopened: u64,
     /// How often that was after a power cut.
     pub power_cuts: u64,
+    /// Copies with a flipped bit that were opened and read.
+    pub rotten: u64,
     /// Flushes of all stores.
     pub flushes: u64,
     /// Merges of all stores.
@@ -205,6 +209,7 @@ impl Shared<'_> {
             errors: done.errors,
             reopened: done.reopened,
             power_cuts: done.power_cuts,
+            rotten: done.rotten,
             flushes: done.flushes,
             merges: done.merges,
             disk_operations: done.disk_operations,
@@ -224,6 +229,7 @@ impl Results {
         sum.errors += done.errors;
         sum.reopened += done.reopened;
         sum.power_cuts += done.power_cuts;
+        sum.rotten += done.rotten;
         sum.flushes += done.flushes;
         sum.merges += done.merges;
         sum.disk_operations += done.disk_operations;

@@ -26,22 +26,27 @@ pub(crate) fn shorten(failing: Failing, limit: Duration, trial: &mut Trial<'_>) 
     let deadline = Instant::now() + limit;
     let mut best = failing;
     cut_behind(&mut best);
-    let mut chunk = best.steps.len() / 2;
-    while chunk > 0 {
-        let dropped = drop_chunks(&mut best, chunk, deadline, trial);
-        if Instant::now() >= deadline {
-            break;
-        }
-        // Once more with single steps: what could not be dropped may be now.
-        chunk = if chunk == 1 && dropped { 1 } else { chunk / 2 };
-    }
-    simplify(&mut best, deadline, trial);
+    // A power cut that loses everything needs fewer steps before it than one that is drawn.
+    let last = best.steps.len().saturating_sub(1);
+    simplify(&mut best, last, deadline, trial);
+    drop_steps(&mut best, deadline, trial);
+    simplify(&mut best, 0, deadline, trial);
+    drop_steps(&mut best, deadline, trial);
     best
 }
 
-/// Puts simpler steps in place of others while it still fails.
-fn simplify(best: &mut Failing, deadline: Instant, trial: &mut Trial<'_>) {
-    let mut place = 0;
+fn drop_steps(best: &mut Failing, deadline: Instant, trial: &mut Trial<'_>) {
+    let mut chunk = best.steps.len() / 2;
+    while chunk > 0 && Instant::now() < deadline {
+        let dropped = drop_chunks(best, chunk, deadline, trial);
+        // Once more with single steps: what could not be dropped may be now.
+        chunk = if chunk == 1 && dropped { 1 } else { chunk / 2 };
+    }
+}
+
+/// Puts simpler steps in place of others, from a place on, while it still fails.
+fn simplify(best: &mut Failing, first: usize, deadline: Instant, trial: &mut Trial<'_>) {
+    let mut place = first;
     while place < best.steps.len() && Instant::now() < deadline {
         let tried = simpler(&best.steps[place].operation).into_iter().any(|operation| {
             let mut steps = best.steps.clone();

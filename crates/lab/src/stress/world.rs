@@ -32,6 +32,7 @@ pub(crate) struct Done {
     pub(crate) answers: u64,
     pub(crate) reopened: u64,
     pub(crate) power_cuts: u64,
+    pub(crate) rotten: u64,
     pub(crate) errors: u64,
     pub(crate) flushes: u64,
     pub(crate) merges: u64,
@@ -284,6 +285,7 @@ impl<'k> World<'k> {
         let in_peace = matches!(reopening.end, End::Close | End::Drop) && !self.had_faults;
         if let Some(seed) = reopening.rot.filter(|_| in_peace && !self.has_open_end) {
             check_rotten_copy(self, &self.disk, seed)?;
+            self.done.rotten += 1;
         }
         if let Some(seed) = reopening.setup {
             self.options = setup::options(seed);

@@ -26,15 +26,20 @@ pub(crate) fn run(arguments: &StressArgs, json: bool, out: &mut dyn Write) -> Ou
     } else {
         out.write_all(text(&report).as_bytes())?;
     }
-    Ok(if report.failure.is_none() { Status::Fine } else { Status::No })
+    Ok(verdict(&report))
+}
+
+fn verdict(report: &StressReport) -> Status {
+    if report.failure.is_none() { Status::Fine } else { Status::No }
 }
 
 fn text(report: &StressReport) -> String {
     let counted = format!(
-        "{} histories of {} operations, seeds from {} on: {} operations in {:.1} s, {} in a second.\n\
+        "{} {} of {} operations, seeds from {} on: {} operations in {:.1} s, {} in a second.\n\
          {} answers compared; stores opened again {} times, {} of them after a power cut;\n\
          {} copies with a flipped bit; {} flushes, {} merges, {} errors while the disk could fail.\n",
         whole(report.seeds),
+        if report.seeds == 1 { "history" } else { "histories" },
         whole(u64::from(report.steps)),
         report.seed,
         whole(report.operations),
@@ -66,4 +71,36 @@ fn failure_text(failure: &StressFailure) -> String {
         failure.wrong_in_short,
         failure.again,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_tells_its_steps_and_how_to_repeat_it() {
+        let plan = StressPlan { seed: 3, seeds: Some(1), steps: 50, time: None };
+        let fine = stress(&plan, &mut trommel_lab::Silent).expect("a plan with an end");
+        assert_eq!(verdict(&fine), Status::Fine);
+        let failure = StressFailure {
+            seed: 3,
+            step: 41,
+            wrong: "get \"a\": found nothing, expected #7".into(),
+            setup: "guard grf".into(),
+            history: vec!["    40  write \"a\" = #7".into(), "    41  get \"a\"".into()],
+            wrong_in_short: "get \"a\": still nothing".into(),
+            again: "trommel stress --seed 3 --steps 50".into(),
+        };
+        let failed = StressReport { failure: Some(failure), ..fine };
+        assert_eq!(verdict(&failed), Status::No);
+        let text = text(&failed);
+        for part in [
+            "FAILED: seed 3, step 41: get",
+            "Shortened to 2 operations; first opened with guard grf\n    40  write",
+            "then: get \"a\": still nothing",
+            "Again: trommel stress --seed 3 --steps 50\n",
+        ] {
+            assert!(text.contains(part), "{part} is not in {text}");
+        }
+    }
 }

@@ -48,7 +48,7 @@ pub(crate) struct Reopening {
     pub(crate) setup: Option<u64>,
     /// What goes wrong while the store is opened.
     pub(crate) failure: Option<Failure>,
-    /// Before that, a copy of the closed store is opened with a bit flipped that this draws.
+    /// A copy of the disk is opened too, with a bit flipped that this draws.
     pub(crate) rot: Option<u64>,
 }
 

@@ -1,7 +1,7 @@
-//! Rot and left-overs: what a closed store leaves on its disk, and what a store makes of it when one bit
-//! of it has flipped.
+//! Rot and left-overs: what a store leaves on its disk, and what it makes of that when one bit has
+//! flipped.
 //! ```text
-//! closed store -> copy -> flip a bit of a file -> open, read everything: an error, or the right answer
+//! disk of a store that has ended -> copy -> flip a bit of a file -> open, read everything: an error, or the right answer
 //! ```
 //! Invariant: the store itself is never touched; its copy alone rots.
 
@@ -15,13 +15,21 @@ use super::operation::key_text;
 use super::world::{Checked, DIR, World};
 use crate::rng::Rng;
 
-/// Tries to read a copy of the closed store with a bit flipped. Requires: it was closed in peace.
-pub(crate) fn check_rotten_copy(world: &World<'_>, disk: &Memory, seed: u64) -> Checked<()> {
-    let copy = disk.kill();
-    let Some((path, byte, bit)) = draw_bit(&copy, &mut Rng::new(seed)) else { return Ok(()) };
+/// Tries to read a copy of the store's disk with a bit flipped: of a log only if `logs_too`, since what
+/// was not durable may be lost of it. False: there was no such bit. Requires: the copy is as the disk
+/// was before the store was opened.
+pub(crate) fn check_rotten_copy(
+    world: &World<'_>,
+    copy: &Memory,
+    logs_too: bool,
+    seed: u64,
+) -> Checked<bool> {
+    let Some((path, byte, bit)) = draw_bit(copy, logs_too, &mut Rng::new(seed)) else {
+        return Ok(false);
+    };
     copy.flip_bit(&path, byte, bit);
     let place = format!("with bit {bit} of byte {byte} of {} flipped", path.display());
-    let checked = match world.open_on(&copy) {
+    let checked = match world.open_on(copy) {
         // A bit makes no disk fail.
         Err(Error::Io { source, .. }) if source.kind() != std::io::ErrorKind::NotFound => {
             Err(format!("open: {source}"))
@@ -29,15 +37,22 @@ pub(crate) fn check_rotten_copy(world: &World<'_>, disk: &Memory, seed: u64) -> 
         Err(_) => Ok(()),
         Ok(db) => check_answers(&db, world, world.model.seen()),
     };
-    checked.map_err(|wrong| format!("{place}: {wrong}"))
+    checked.map(|()| true).map_err(|wrong| format!("{place}: {wrong}"))
 }
 
 /// A bit of a file that is not empty. None: there is none.
-fn draw_bit(disk: &Memory, rng: &mut Rng) -> Option<(PathBuf, u64, u32)> {
-    let names = disk.list(Path::new(DIR)).ok()?;
-    let path = Path::new(DIR).join(&names[rng.place(names.len())]);
-    let len = disk.file(&path)?.len() as u64;
-    (len > 0).then(|| (path, rng.below(len), rng.below(8) as u32))
+fn draw_bit(disk: &Memory, logs_too: bool, rng: &mut Rng) -> Option<(PathBuf, u64, u32)> {
+    let mut names = disk.list(Path::new(DIR)).ok()?;
+    let len = |name: &String| disk.file(Path::new(DIR).join(name)).map_or(0, |file| file.len());
+    names.retain(|name| len(name) > 0 && (logs_too || !name.contains(".wal")));
+    if names.is_empty() {
+        return None;
+    }
+    let name = &names[rng.place(names.len())];
+    // The ends of files are where damage is hardest to tell from what a crash leaves.
+    let (near_end, len) = (rng.below(2) == 0, len(name) as u64);
+    let back = rng.below(if near_end { len.min(100) } else { len });
+    Some((Path::new(DIR).join(name), len - 1 - back, rng.below(8) as u32))
 }
 
 /// Every answer is right or an error; verifying finds what reading does.

@@ -282,11 +282,11 @@ impl<'k> World<'k> {
         self.done.reopened += 1;
         self.count_work();
         self.end(reopening.end)?;
+        // What is flipped in a log is found where the log says that it had been durable.
         let in_peace = matches!(reopening.end, End::Close | End::Drop) && !self.had_faults;
-        if let Some(seed) = reopening.rot.filter(|_| in_peace && !self.has_open_end) {
-            check_rotten_copy(self, &self.disk, seed)?;
-            self.done.rotten += 1;
-        }
+        let logs_too = in_peace && !self.has_open_end;
+        let copy = reopening.rot.filter(|_| reopening.failure.is_none() && !self.could_fail());
+        let copy = copy.map(|seed| (seed, self.disk.kill()));
         if let Some(seed) = reopening.setup {
             self.options = setup::options(seed);
         }
@@ -314,7 +314,11 @@ impl<'k> World<'k> {
         }
         self.disk.mend();
         let found = full_state(self.db(), self.keys)?;
-        self.model.reopened(found, Reopened { lossless, power_was_cut }, self.keys)
+        self.model.reopened(found, Reopened { lossless, power_was_cut }, self.keys)?;
+        if let Some((seed, copy)) = copy {
+            self.done.rotten += u64::from(check_rotten_copy(self, &copy, logs_too, seed)?);
+        }
+        Ok(())
     }
 
     fn end(&mut self, end: End) -> Checked<()> {

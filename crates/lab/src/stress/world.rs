@@ -283,9 +283,11 @@ impl<'k> World<'k> {
         self.count_work();
         self.end(reopening.end)?;
         // What is flipped in a log is found where the log says that it had been durable.
-        let in_peace = matches!(reopening.end, End::Close | End::Drop) && !self.had_faults;
-        let logs_too = in_peace && !self.has_open_end;
-        let copy = reopening.rot.filter(|_| reopening.failure.is_none() && !self.could_fail());
+        let logs_too = matches!(reopening.end, End::Close | End::Drop) && !self.has_open_end;
+        // A manifest whose last edit has rotted looks as if it was torn. The next log tells, but not of a
+        // log that had failed before.
+        let is_sound = !self.had_faults && reopening.failure.is_none();
+        let copy = reopening.rot.filter(|_| is_sound);
         let copy = copy.map(|seed| (seed, self.disk.kill()));
         if let Some(seed) = reopening.setup {
             self.options = setup::options(seed);

@@ -63,7 +63,8 @@ impl World<'_> {
             }
             _ => {}
         }
-        if step.number % FULL_EVERY == 0 || matches!(step.operation, Operation::Reopen(_)) {
+        if step.number.is_multiple_of(FULL_EVERY) || matches!(step.operation, Operation::Reopen(_))
+        {
             self.check_all(step.number as usize)?;
         }
         Ok(())

@@ -192,7 +192,7 @@ fn variants() -> Vec<Options> {
         write_buffer_bytes: [1 << 10, 1 << 12, 1 << 20][number / 6 % 3],
         bits_per_key: [2.0, 8.0, 12.0, 20.0, 5.5][number % 5],
         block_bytes: [256, 4096, 1000][number / 3 % 3],
-        compression: number % 2 == 0,
+        compression: number.is_multiple_of(2),
         block_cache_bytes: [0, 1 << 12, 1 << 20][number / 4 % 3],
         table_bytes: [4096, 1 << 20][number / 5 % 2],
         sync: syncs[number / 7 % 3],

@@ -77,6 +77,8 @@ pub(crate) struct Model {
     groups: Vec<Group>,
     /// So many groups survive any crash.
     durable: usize,
+    /// So many groups are as old as an interval of syncing: the next write makes them durable.
+    overdue: usize,
     doubtful: usize,
     /// How often each key was written, deletions included.
     written: Vec<u64>,
@@ -89,7 +91,8 @@ impl Model {
     pub(crate) fn new(keys: usize) -> Self {
         let empty = State(vec![0; keys]);
         let (groups, written) = (Vec::new(), vec![0; keys]);
-        Model { seen: empty.clone(), base: empty, groups, durable: 0, doubtful: 0, written }
+        let (durable, overdue, doubtful) = (0, 0, 0);
+        Model { seen: empty.clone(), base: empty, groups, durable, overdue, doubtful, written }
     }
 
     /// What readers see.
@@ -122,8 +125,18 @@ impl Model {
         if self.doubtful == 0 {
             self.base.clone_from(&self.seen);
             self.groups.clear();
-            self.durable = 0;
+            (self.durable, self.overdue) = (0, 0);
         }
+    }
+
+    /// As much time as an interval of syncing has passed.
+    pub(crate) fn interval_passed(&mut self) {
+        self.overdue = self.groups.len();
+    }
+
+    /// What was acknowledged before that is durable.
+    pub(crate) fn overdue_durable(&mut self) {
+        self.durable = self.durable.max(self.overdue);
     }
 
     /// Compares what a store holds after it was opened again with what it may hold.
@@ -138,10 +151,11 @@ impl Model {
             return Err(self.explain(&found, least, keys));
         };
         self.groups.truncate(kept);
+        self.overdue = self.overdue.min(kept);
         self.seen = found;
         if how.power_was_cut {
             self.groups.clear();
-            (self.durable, self.doubtful) = (0, 0);
+            (self.durable, self.overdue, self.doubtful) = (0, 0, 0);
             self.base.clone_from(&self.seen);
         } else {
             self.doubtful = self.groups.iter().filter(|group| !group.acknowledged).count();

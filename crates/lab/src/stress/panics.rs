@@ -39,8 +39,11 @@ fn note(said: &mut Option<String>, info: &PanicHookInfo<'_>) -> bool {
     // The first panic is the cause.
     if said.is_empty() {
         let place = info.location().map(|at| format!("{}:{}", at.file(), at.line()));
-        let message = info.payload_as_str().unwrap_or("no message");
-        *said = format!("panic at {}: {message}", place.unwrap_or_default());
+        let payload = info.payload();
+        let text = payload.downcast_ref::<&str>().copied();
+        let message = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+        let (place, message) = (place.unwrap_or_default(), message.unwrap_or("no message"));
+        *said = format!("panic at {place}: {message}");
     }
     true
 }

@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{Batch, Db, Environment, Error, ManualClock, Memory, Options, Storage};
+use trommel::{Batch, Db, Environment, Error, Fault, ManualClock, Memory, Options, Storage, Sync};
 
 use super::check::full_state;
 use super::held::{HeldScan, HeldSnapshot};
@@ -16,6 +16,7 @@ use super::model::{Model, Reopened, value_of};
 use super::operation::{End, Failure, Operation, Reopening, Step, Write};
 use super::rot::{check_left_overs, check_rotten_copy};
 use super::setup;
+use crate::rng::Rng;
 
 /// The store's folder.
 pub(crate) const DIR: &str = "db";
@@ -81,8 +82,25 @@ impl<'k> World<'k> {
             has_open_end: false,
             done: Done::default(),
         };
-        world.db = Some(world.open().map_err(|error| format!("the first open: {error}"))?);
+        world.create(setup)?;
         Ok(world)
+    }
+
+    /// Makes the store. Of some setups the disk fails while it is made, and the power may go then.
+    fn create(&mut self, setup: u64) -> Checked<()> {
+        let mut rng = Rng::new(setup);
+        if rng.below(4) == 0 {
+            let (after, lasts) = (rng.below(24), rng.below(2) == 0);
+            self.arm(&Failure { after, kind: Fault::Io, lasts });
+            let created = self.open();
+            self.allowed("the first open", true, created)?;
+            if rng.below(2) == 0 {
+                self.disk = self.disk.crash(setup);
+            }
+            self.disk.mend();
+        }
+        self.db = Some(self.open().map_err(|error| format!("the first open: {error}"))?);
+        Ok(())
     }
 
     pub(crate) fn db(&self) -> &Db {
@@ -132,6 +150,7 @@ impl<'k> World<'k> {
             Operation::Verify => self.verify(),
             Operation::Tick => {
                 self.clock.advance(setup::INTERVAL);
+                self.model.interval_passed();
                 Ok(())
             }
             Operation::Fail(failure) => {
@@ -204,8 +223,12 @@ impl<'k> World<'k> {
         self.model.wrote(writes, written);
         self.inherits &= !written;
         self.has_open_end &= !written;
-        if written && (synced || self.options.sync == trommel::Sync::Always) {
-            self.model.all_durable();
+        match self.options.sync {
+            _ if !written => {}
+            _ if synced => self.model.all_durable(),
+            Sync::Always => self.model.all_durable(),
+            Sync::Interval(_) => self.model.overdue_durable(),
+            Sync::Never => {}
         }
         Ok(())
     }
@@ -306,7 +329,7 @@ impl<'k> World<'k> {
         self.db = self.allowed("open", could_fail, opened)?;
         if self.db.is_none() {
             // Sometimes the power goes again while the store is opened.
-            if number % 2 == 0 {
+            if number.is_multiple_of(2) {
                 self.disk = self.disk.crash(u64::from(number));
                 (power_was_cut, lossless) = (true, false);
             }

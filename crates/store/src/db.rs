@@ -193,7 +193,8 @@ impl Db {
         self.core.shelf.dir.clone()
     }
 
-    /// Closes the store. Dropping it does the same, but cannot tell what went wrong.
+    /// Closes the store, when what was written since it was opened is durable. Dropping it does the same,
+    /// but cannot tell what went wrong.
     pub fn close(mut self) -> Result<()> {
         self.finish()
     }

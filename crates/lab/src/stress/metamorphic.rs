@@ -191,6 +191,7 @@ fn variants() -> Vec<Options> {
         size_ratio: [2, 3, 5, 10][number / 2 % 4],
         write_buffer_bytes: [1 << 10, 1 << 12, 1 << 20][number / 6 % 3],
         bits_per_key: [2.0, 8.0, 12.0, 20.0, 5.5][number % 5],
+        point_bits: [0, 3, 0, 4, 1][number / 3 % 5],
         block_bytes: [256, 4096, 1000][number / 3 % 3],
         compression: number.is_multiple_of(2),
         block_cache_bytes: [0, 1 << 12, 1 << 20][number / 4 % 3],

@@ -21,6 +21,7 @@ pub(crate) fn options(seed: u64) -> Options {
         write_buffer_bytes: [1 << 10, 1 << 10, 1 << 11, 1 << 12, 1 << 14][rng.place(5)],
         guard: GuardKind::ALL[rng.place(GuardKind::ALL.len())],
         bits_per_key: [2.0, 6.0, 10.0, 12.0, 20.0][rng.place(5)],
+        point_bits: [0, 0, 2, 4][rng.place(4)],
         block_bytes: [256, 512, 4096][rng.place(3)],
         compression: rng.below(2) == 0,
         block_cache_bytes: [0, 1 << 12, 1 << 16, 1 << 20][rng.place(4)],
@@ -34,9 +35,9 @@ pub(crate) fn options(seed: u64) -> Options {
 /// Options as people read them.
 pub(crate) fn tell(options: &Options) -> String {
     let Options { guard, size_ratio, write_buffer_bytes, bits_per_key, block_bytes, .. } = options;
-    let Options { compression, block_cache_bytes, table_bytes, sync, .. } = options;
+    let Options { point_bits, compression, block_cache_bytes, table_bytes, sync, .. } = options;
     format!(
-        "guard {guard}, {bits_per_key} bits per key, size ratio {size_ratio}, write buffer {write_buffer_bytes}, \
+        "guard {guard}, {bits_per_key} bits per key, {point_bits} of them for points, size ratio {size_ratio}, write buffer {write_buffer_bytes}, \
          blocks of {block_bytes}, tables of {table_bytes}, cache {block_cache_bytes}, compression {compression}, sync {sync:?}"
     )
 }

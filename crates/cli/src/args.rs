@@ -43,6 +43,9 @@ pub(crate) enum Command {
     /// Measure.
     #[command(subcommand)]
     Bench(BenchCommand),
+    /// Run histories of random operations on a simulated disk, with crashes, faults and other options at each opening,
+    /// and compare every answer with a model. Exit status 1 if one is wrong: it is told in short, with its seed.
+    Stress(StressArgs),
     /// Compare the guards on real keys, in a temporary folder: one table, then the tree as a picture.
     Demo(DemoArgs),
 }
@@ -326,6 +329,22 @@ pub(crate) struct BenchFprArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct StressArgs {
+    /// The first seed. A seed gives the same history every time.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Operations of each history.
+    #[arg(long, value_name = "N", default_value_t = 6000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) steps: u32,
+    /// How many seeds, from the first on. [default: 1, or with --minutes as many as there is time for]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) seeds: Option<u64>,
+    /// Begin no history after so many minutes.
+    #[arg(long, value_name = "M", value_parser = minutes)]
+    pub(crate) minutes: Option<f64>,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
     /// Use only so many of the keys. [default: all]
     #[arg(long, value_name = "N")]
@@ -346,6 +365,13 @@ fn guard(name: &str) -> Result<GuardKind, String> {
 /// Reads the name of a kind of fingerprints.
 fn fingerprints(name: &str) -> Result<Fingerprints, String> {
     fingerprints_named(name).map_err(|error| error.to_string())
+}
+
+/// Reads a time in minutes.
+fn minutes(text: &str) -> Result<f64, String> {
+    let minutes = text.parse().unwrap_or(f64::NAN);
+    let sensible = (0.0..=1e6).contains(&minutes);
+    sensible.then_some(minutes).ok_or_else(|| "a number of minutes like 0.5 or 30".into())
 }
 
 /// Reads a number of bytes like 4096, 64KiB, 32MiB or 1GiB.

@@ -19,6 +19,7 @@ mod point;
 mod progress;
 mod scan;
 mod stats;
+mod stress;
 mod table;
 mod usage;
 mod verify;
@@ -61,6 +62,7 @@ fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
         Command::Bench(BenchCommand::Read(read)) => bench::read(read, json, out),
         Command::Bench(BenchCommand::Probe(probe)) => bench::probe(probe, json, out),
         Command::Bench(BenchCommand::Fpr(fpr)) => fpr::run(fpr, json, out),
+        Command::Stress(stress) => stress::run(stress, json, out),
         Command::Demo(demo) => demo::run(demo, json, out),
     }
 }

@@ -161,9 +161,22 @@ impl Commit {
         writer.sync(core)
     }
 
-    /// Syncs the log as it is.
-    pub(crate) fn sync(&self, core: &Core) -> Result<()> {
-        lock(&self.writer).sync(core)
+    /// Moves on from a log that has failed, if it has, and has its entries flushed.
+    pub(crate) fn leave_if_failed(&self, core: &Core) -> Result<()> {
+        let mut writer = lock(&self.writer);
+        if writer.wal_failed || writer.owes_flush { writer.leave_failed_log(core) } else { Ok(()) }
+    }
+
+    /// Syncs the log as it is, and ends it: nothing is written after this.
+    pub(crate) fn close(&self, core: &Core) -> Result<()> {
+        let mut writer = lock(&self.writer);
+        writer.sync(core)?;
+        let next = writer.next;
+        if let Log::Open(wal) = &mut writer.log {
+            // A log without this end is as good; damage to its last groups is taken for a torn tail.
+            let _ = wal.mark_end(next);
+        }
+        Ok(())
     }
 }
 

@@ -193,10 +193,18 @@ impl Db {
         self.core.shelf.dir.clone()
     }
 
-    /// Closes the store. Dropping it does the same, but cannot tell what went wrong.
+    /// Closes the store, when what was written since it was opened is durable. Dropping it does the same,
+    /// but cannot tell what went wrong.
     pub fn close(mut self) -> Result<()> {
+        self.finish()
+    }
+
+    /// Makes all that was acknowledged durable, and ends the threads.
+    fn finish(&mut self) -> Result<()> {
+        // While the threads can flush: entries of a log that has failed are in memory only.
+        let saved = self.core.commit.leave_if_failed(&self.core);
         self.stop_threads();
-        self.core.commit.sync(&self.core)
+        saved.and_then(|()| self.core.commit.close(&self.core))
     }
 
     fn stop_threads(&mut self) {
@@ -210,8 +218,7 @@ impl Db {
 
 impl Drop for Db {
     fn drop(&mut self) {
-        self.stop_threads();
-        let _ = self.core.commit.sync(&self.core);
+        let _ = self.finish();
         self.core.write_image_at_close();
         self.core.installer().sweep(&self.core);
     }

@@ -32,7 +32,8 @@ use crate::table::{FilterUse, Table};
 use crate::version::{Active, Sealed, Version};
 use crate::wal::{self, Predecessor, wal_name};
 
-const LOCK_NAME: &str = "LOCK";
+/// Locked while the store is open.
+pub(crate) const LOCK_NAME: &str = "LOCK";
 
 /// Opens or makes a store, without its threads.
 pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Core> {
@@ -120,6 +121,11 @@ fn take_folder(storage: &dyn Storage, dir: &Path, create: bool) -> Result<Box<dy
             return Err(missing());
         }
     }
+    lock_folder(storage, dir)
+}
+
+/// Takes the lock of a folder. `Locked`: someone else has it.
+pub(crate) fn lock_folder(storage: &dyn Storage, dir: &Path) -> Result<Box<dyn Send + Sync>> {
     storage.lock(&dir.join(LOCK_NAME)).map_err(|source| match source.kind() {
         std::io::ErrorKind::WouldBlock => Error::Locked { path: dir.to_path_buf() },
         _ => Error::io(dir.join(LOCK_NAME))(source),

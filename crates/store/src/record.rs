@@ -124,7 +124,7 @@ pub(crate) fn read_records(
     expected_header: &[u8],
     f: &mut dyn FnMut(u64 /*offset*/, &[u8]) -> Result<()>,
 ) -> Result<Tail> {
-    let bytes = read_start(storage, path, u64::MAX)?;
+    let bytes = read_all(storage, path)?;
     let Some(found) = bytes.get(..expected_header.len()) else {
         return Ok(Tail::Torn { at: 0 });
     };
@@ -152,6 +152,46 @@ pub(crate) fn read_header(storage: &dyn Storage, path: &Path, len: usize) -> Res
     read_start(storage, path, len as u64)
 }
 
+/// The whole file.
+pub(crate) fn read_all(storage: &dyn Storage, path: &Path) -> Result<Vec<u8>> {
+    read_start(storage, path, u64::MAX)
+}
+
+/// What lies in a file of records.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Stretch<'a> {
+    /// A valid record.
+    Record { offset: u64, payload: &'a [u8] },
+    /// No valid record starts here or later before `end`, which is one's start, or the file's end.
+    Gap { offset: u64, end: u64 },
+}
+
+/// Finds every valid record behind the header, and what lies between. A gap at the file's end may be a torn tail.
+pub(crate) fn scan_records<'a>(
+    bytes: &'a [u8],
+    header_len: usize,
+    salt: u64,
+    f: &mut dyn FnMut(Stretch<'a>),
+) {
+    let mut at = header_len;
+    while at < bytes.len() {
+        let offset = at as u64;
+        if let Some(payload) = record_at(bytes, at, salt) {
+            f(Stretch::Record { offset, payload });
+            at += HEAD_SIZE + payload.len();
+            continue;
+        }
+        let next = next_record(bytes, at + 1, salt).unwrap_or(bytes.len());
+        f(Stretch::Gap { offset, end: next as u64 });
+        at = next;
+    }
+}
+
+/// Where the first valid record from `from` on starts.
+fn next_record(bytes: &[u8], from: usize, salt: u64) -> Option<usize> {
+    (from..bytes.len()).find(|&at| record_at(bytes, at, salt).is_some())
+}
+
 fn read_start(storage: &dyn Storage, path: &Path, len_max: u64) -> Result<Vec<u8>> {
     let file = storage.open(path).map_err(Error::io(path))?;
     let size = file.size().map_err(Error::io(path))?.min(len_max);
@@ -171,7 +211,7 @@ fn wrong_header(path: &Path, bytes: &[u8], expected: &[u8]) -> Result<Tail> {
 }
 
 fn bad_record(path: &Path, bytes: &[u8], at: usize, salt: u64) -> Result<Tail> {
-    match (at + 1..bytes.len()).find(|&later| record_at(bytes, later, salt).is_some()) {
+    match next_record(bytes, at + 1, salt) {
         None => Ok(Tail::Torn { at: at as u64 }),
         Some(later) => {
             let what = format!("no valid record here, but one at byte {later}");

@@ -26,11 +26,11 @@ use crate::sync::Arc;
 
 const MAGIC: [u8; 8] = *b"TRMLWAL\0";
 const VERSION: u32 = 1;
-const HEADER_SIZE: usize = MAGIC.len() + size_of::<u32>();
+pub(crate) const HEADER_SIZE: usize = MAGIC.len() + size_of::<u32>();
 /// Memory that is kept between groups; what a larger one took is given back.
 const PAYLOAD_KEPT_BYTES: usize = 1 << 20;
 
-fn header() -> [u8; HEADER_SIZE] {
+pub(crate) fn header() -> [u8; HEADER_SIZE] {
     let mut header = [0; HEADER_SIZE];
     header[..MAGIC.len()].copy_from_slice(&MAGIC);
     header[MAGIC.len()..].copy_from_slice(&VERSION.to_le_bytes());
@@ -226,7 +226,7 @@ fn read_log(storage: &dyn Storage, path: &Path, number: u64, f: &mut OnRecord<'_
     })
 }
 
-fn decode_predecessor(payload: &[u8]) -> std::result::Result<Predecessor, Corrupt> {
+pub(crate) fn decode_predecessor(payload: &[u8]) -> std::result::Result<Predecessor, Corrupt> {
     let mut input = Reader::new(payload);
     let before = Predecessor { wal: input.varint()?, valid_bytes: input.varint()? };
     input.end()?;

@@ -133,7 +133,7 @@ pub(crate) fn lock_folder(storage: &dyn Storage, dir: &Path) -> Result<Box<dyn S
 }
 
 /// The number in the name of a table, log or image.
-fn file_number(name: &str) -> Option<u64> {
+pub(crate) fn file_number(name: &str) -> Option<u64> {
     let (number, kind) = name.split_once('.')?;
     matches!(kind, "table" | "wal" | "wal.new" | "filter").then_some(())?;
     number.parse().ok().filter(|&number| number <= NUMBER_MAX)
@@ -195,7 +195,7 @@ fn check_bounds(table: &Table, record: &crate::layout::TableRecord) -> Result<()
 }
 
 /// A log that was read back.
-struct Replayed {
+pub(crate) struct Replayed {
     number: u64,
     before: Predecessor,
     memtable: Arc<Memtable>,
@@ -213,7 +213,7 @@ impl Replayed {
 
 /// Reads the live logs, oldest first. Each but the last must have all the bytes that the next one
 /// says it has; the last may have a torn tail.
-fn replay_logs(
+pub(crate) fn replay_logs(
     storage: &dyn Storage,
     dir: &Path,
     names: &[String],

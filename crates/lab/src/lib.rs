@@ -21,6 +21,7 @@ mod rounds;
 mod tree;
 mod unsynced;
 mod wilson;
+mod write;
 
 pub use dist::{Dist, FileFormat};
 pub use error::{LabError, Result};
@@ -37,3 +38,4 @@ pub use report::{KindReport, LevelRuns, LoadReport, ProbeNs, ProbeRates, ProbeRe
 pub use rng::Rng;
 pub use tree::TreePlan;
 pub use trommel_filters::Fingerprints;
+pub use write::{PutNs, Stalls, WritePattern, WritePlan, WriteReport, bench_write};

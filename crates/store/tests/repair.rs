@@ -302,11 +302,13 @@ fn tables_that_a_merge_has_left_over_bring_nothing_back() {
     assert!(expected.iter().all(|(key, value)| found.get(key) == Some(value)));
 }
 
+type Damage<'d> = (&'d str, &'d dyn Fn(&Memory));
+
 #[test]
 fn a_repair_that_fails_or_is_cut_short_can_be_done_again() {
     let (pristine, expected) = small_store();
     let (log, table) = (files(&pristine, ".wal").remove(0), files(&pristine, ".table").remove(0));
-    let damages: [(&str, &dyn Fn(&Memory)); 3] = [
+    let damages: [Damage<'_>; 3] = [
         ("manifest", &|disk| disk.flip_bit(manifest(), 30, 0)),
         ("log", &|disk| disk.flip_bit(&log, 13, 0)),
         ("filter of a table", &|disk| {

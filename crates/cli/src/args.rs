@@ -57,10 +57,10 @@ pub(crate) enum Command {
 pub(crate) enum BenchCommand {
     /// Load a tree of known shape per guard, then measure reads, single-threaded, in rounds that take turns.
     Read(BenchReadArgs),
-    /// Write from several threads, and measure what each write and the whole cost.
-    Write(crate::write::BenchWriteArgs),
     /// Measure the filters alone, without a store.
     Probe(BenchProbeArgs),
+    /// Write from several threads, and measure what each write and the whole cost.
+    Write(crate::write::BenchWriteArgs),
     /// Count how often a global range filter says "maybe" where nothing is, without a store: a table for each distribution,
     /// bits per key and fillings of the last level down, widths of ranges across, each rate with its 95 % interval.
     #[command(after_help = FPR_EXAMPLE)]

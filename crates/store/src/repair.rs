@@ -356,7 +356,9 @@ impl Repair {
             ));
         }
         let is_unknown = |file: &u64| !manifest.added.contains_key(file);
-        let may_be_merged = self.numbers(table_name).iter().any(is_unknown);
+        let may_be_merged = self.numbers(table_name).iter().any(is_unknown)
+            || !manifest.damage.is_empty()
+            || manifest.is_torn;
         for table in manifest.added.values() {
             let name = table_name(table.file);
             if manifest.removed.contains(&table.file) || self.has(&name) {

@@ -189,7 +189,7 @@ pub fn bench_write(plan: &WritePlan, progress: &mut dyn Progress) -> Result<Writ
     let stats = db.stats();
     let wrong_answers = count_wrong(&db, plan, progress)?;
     let times = times.into_iter().flat_map(|share| share.nanoseconds).collect();
-    let (seconds, peak) = ([seconds, settle_seconds], peak);
+    let seconds = [seconds, settle_seconds];
     Ok(report(plan, [&before, &stats], seconds, PutNs::of(times), peak, wrong_answers))
 }
 

@@ -200,7 +200,7 @@ pub(crate) struct Replayed {
     before: Predecessor,
     memtable: Arc<Memtable>,
     first: Sequence,
-    last: Sequence,
+    pub(crate) last: Sequence,
 }
 
 impl Replayed {

@@ -27,7 +27,7 @@ use crate::repair_logs::{SavedWrite, save_writes};
 use crate::repair_manifest::FoundManifest;
 use crate::repair_tables::{Mended, mend};
 use crate::sync::Arc;
-use crate::table::Table;
+use crate::table::{Table, TableParts};
 use crate::wal::wal_name;
 
 /// The folder, within the store's, that takes what is no longer of the store.
@@ -174,21 +174,35 @@ impl Repair {
     }
 
     /// Whether the manifest tells of the newest tree. One that has lost its last edits may still be readable: then tables
-    /// that it names are gone, or logs do not go on where its tables end, and others are there that it does not name.
+    /// that it names are gone, or logs do not go on where its tables end, or others are newer than all of that.
     fn trusts(&self, layout: &Layout, manifest: &FoundManifest) -> Result<bool> {
         let tables = || layout.runs.iter().flat_map(|run| &run.tables);
         let all_there = tables().all(|table| self.has(&table_name(table.file)));
-        let is_known = |file: &u64| manifest.added.contains_key(file);
-        let none_unknown = self.numbers(table_name).iter().all(is_known);
-        let is_whole = none_unknown && !manifest.is_torn;
-        Ok(is_whole || (all_there && self.logs_are_sound(layout)?))
+        let mut unknown = self.numbers(table_name);
+        unknown.retain(|file| !manifest.added.contains_key(file));
+        if unknown.is_empty() && !manifest.is_torn {
+            return Ok(true);
+        }
+        let Some(last) = self.last_in_logs(layout)?.filter(|_| all_there) else {
+            return Ok(false);
+        };
+        let last = last.max(layout.last_sequence);
+        // Not without a torn end: tables that no edit was ever to name, because of a crash, need not be complete.
+        for file in unknown.into_iter().filter(|_| manifest.is_torn) {
+            let parts = TableParts::read(&*self.shelf.storage, &self.shelf.table_path(file))?;
+            if parts.properties.is_some_and(|known| known.sequences.1 > last) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
-    fn logs_are_sound(&self, layout: &Layout) -> Result<bool> {
+    /// The newest sequence number in logs. None: they are not as they should be.
+    fn last_in_logs(&self, layout: &Layout) -> Result<Option<Sequence>> {
         let (storage, dir) = (&*self.shelf.storage, &self.shelf.dir);
         match replay_logs(storage, dir, &self.names, layout, &self.shelf.options) {
-            Ok(_) => Ok(true),
-            Err(Error::Corrupt { .. } | Error::Version { .. }) => Ok(false),
+            Ok(logs) => Ok(Some(logs.iter().map(|log| log.last).max().unwrap_or_default())),
+            Err(Error::Corrupt { .. } | Error::Version { .. }) => Ok(None),
             Err(other) => Err(other),
         }
     }
@@ -205,7 +219,7 @@ impl Repair {
             run.tables = tables;
         }
         next.runs.retain(|run| !run.tables.is_empty());
-        if !self.logs_are_sound(layout)? {
+        if self.last_in_logs(layout)?.is_none() {
             self.keep_logs(&mut next, &mut aside)?;
         }
         if let Some(oldest) = next.runs.last_mut() {

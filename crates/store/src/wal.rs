@@ -60,7 +60,7 @@ pub(crate) struct Wal {
 }
 
 impl Wal {
-    /// Makes an empty log whose name is durable.
+    /// Makes an empty log. Its name is durable, and so is what it says of the log before it.
     pub(crate) fn create(
         storage: &dyn Storage,
         dir: &Path,
@@ -69,6 +69,7 @@ impl Wal {
     ) -> Result<Wal> {
         let path = dir.join(wal_name(number));
         let made = Wal::begin(storage, path.clone(), number, before)
+            .and_then(|mut wal| wal.sync().map(|()| wal))
             .and_then(|wal| storage.sync_dir(dir).map_err(Error::io(dir)).map(|()| wal));
         if made.is_err() {
             // If it stays, it is an empty log; and the one before it takes no more.
@@ -418,7 +419,7 @@ mod tests {
         let (groups, result) = replayed(&disk, 7, None);
         result.unwrap();
         assert_eq!(groups, [(1, 4), (5, 4)]);
-        assert_eq!(wal.valid_bytes(), 0, "nothing is durable yet");
+        assert_eq!(wal.valid_bytes(), GROUPS_AT, "no group is durable yet");
         wal.sync().unwrap();
         assert_eq!(disk.file(log_path(7)).unwrap().len() as u64, wal.valid_bytes());
         assert_eq!(predecessor(&disk, Path::new(DIR), 7).unwrap(), Some(NONE));

@@ -359,3 +359,28 @@ fn what_cannot_be_repaired_is_refused() {
     disk.put_file(manifest(), bytes);
     assert!(matches!(repair(&disk), Err(Error::Version { found: 1, .. })));
 }
+
+#[test]
+fn a_manifest_that_has_lost_its_last_edit_is_noticed_by_open_and_repaired() {
+    // The edit of a flush is damaged, so that the manifest ends before it; the flushed log is gone, and nothing was
+    // written to the log that follows.
+    let disk = Memory::new();
+    let db = open(&disk, GuardKind::Open).expect("opens");
+    db.put("one", "1").and_then(|()| db.flush()).expect("flushes");
+    db.put("two", "2").and_then(|()| db.flush()).expect("flushes");
+    // That the flushed log was removed is on disk as well.
+    disk.sync_dir(Path::new(DIR)).expect("syncs");
+    let crashed = [disk.crash_hard(), disk.crash(1), disk.crash(2)];
+    drop(db);
+    for disk in crashed {
+        let last = disk.file(manifest()).expect("is there").len() as u64 - 1;
+        disk.flip_bit(manifest(), last, 0);
+        let tables = files(&disk, ".table");
+        let refused = open(&disk, GuardKind::Open).expect_err("what was acknowledged is missing");
+        assert!(matches!(refused, Error::Corrupt { .. }), "{refused}");
+        assert_eq!(files(&disk, ".table"), tables, "nothing was removed");
+        let report = repair(&disk).expect("repairs");
+        assert!(report.manifest_rebuilt && report.lost.is_empty(), "{report:?}");
+        assert_eq!(sound_contents(&disk, "lost edit").len(), 2);
+    }
+}

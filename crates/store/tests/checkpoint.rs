@@ -322,6 +322,9 @@ fn checkpoints_beside_writers_and_merges_hold_whole_batches_and_all_that_was_the
             }
             floors.push(written.load(Ordering::SeqCst));
             db.checkpoint(checkpoint_path(round)).expect("makes a checkpoint");
+            let report = db.verify().expect("verifies");
+            assert_eq!(report.damage, [""; 0], "round {round}: beside writers nothing is amiss");
+            assert!(report.tables > 0 && report.logs > 0, "{report:?}");
         }
         stop.store(true, Ordering::SeqCst);
     });

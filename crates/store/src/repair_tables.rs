@@ -118,7 +118,11 @@ impl Copier<'_> {
             _ => None,
         });
         let (offset, what) = first.unwrap_or((0, "it cannot be read".into()));
-        self.lose(offset, format!("{what}; nothing of the table can be read"), entries);
+        let unfinished =
+            "; a merge that was cut short leaves such a file, and then nothing is lost";
+        let unfinished = if entries.is_none() { unfinished } else { "" };
+        let what = format!("{what}; nothing of the table can be read{unfinished}");
+        self.lose(offset, what, entries);
     }
 
     /// Parts that cost no entry.

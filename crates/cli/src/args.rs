@@ -40,6 +40,12 @@ pub(crate) enum Command {
     Inspect(StoreArgs),
     /// Read everything and check it. Exit status 3 if anything is damaged.
     Verify(StoreArgs),
+    /// Print what the files of a store hold. Exit status 3 if anything is damaged.
+    Dump(crate::dump::DumpArgs),
+    /// Make a second store, in a new folder, that holds what this one holds: by hard links, where that can be.
+    Checkpoint(crate::checkpoint::CheckpointArgs),
+    /// Mend a damaged store, out of all that can be read. Exit status 1 if something could not be saved.
+    Repair(crate::repair::RepairArgs),
     /// Measure.
     #[command(subcommand)]
     Bench(BenchCommand),
@@ -56,6 +62,8 @@ pub(crate) enum BenchCommand {
     Read(BenchReadArgs),
     /// Measure the filters alone, without a store.
     Probe(BenchProbeArgs),
+    /// Write from several threads, and measure what each write and the whole cost.
+    Write(crate::write::BenchWriteArgs),
     /// Count how often a global range filter says "maybe" where nothing is, without a store: a table for each distribution,
     /// bits per key and fillings of the last level down, widths of ranges across, each rate with its 95 % interval.
     #[command(after_help = FPR_EXAMPLE)]
@@ -355,7 +363,7 @@ pub(crate) struct DemoArgs {
 }
 
 /// Reads the name of a guard.
-fn guard(name: &str) -> Result<GuardKind, String> {
+pub(crate) fn guard(name: &str) -> Result<GuardKind, String> {
     name.parse().map_err(|error| match error {
         trommel::Error::Option { problem, .. } => problem,
         other => other.to_string(),
@@ -375,7 +383,7 @@ fn minutes(text: &str) -> Result<f64, String> {
 }
 
 /// Reads a number of bytes like 4096, 64KiB, 32MiB or 1GiB.
-fn byte_count(text: &str) -> Result<usize, String> {
+pub(crate) fn byte_count(text: &str) -> Result<usize, String> {
     let digits = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let shift = match unit.trim().to_ascii_lowercase().as_str() {

@@ -22,6 +22,7 @@ mod stress;
 mod tree;
 mod unsynced;
 mod wilson;
+mod write;
 
 pub use dist::{Dist, FileFormat};
 pub use error::{LabError, Result};
@@ -39,3 +40,4 @@ pub use rng::Rng;
 pub use stress::{StressFailure, StressPlan, StressReport, stress};
 pub use tree::TreePlan;
 pub use trommel_filters::Fingerprints;
+pub use write::{PutNs, Stalls, WritePattern, WritePlan, WriteReport, bench_write};

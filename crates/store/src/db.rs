@@ -166,6 +166,18 @@ impl Db {
         self.core.settle()
     }
 
+    /// Makes a second store in `dir`, which must be new or empty, that holds all writes that are visible now.
+    /// Cheap: tables are shared by hard links (copied if the folder is on another file system), and what is in memory is
+    /// written as a log. Writes, flushes and merges go on meanwhile. If it is cut short, the folder is refused as no
+    /// store, and this store is as it was. Files are never changed, so neither store can harm the other; but a disk
+    /// that damages a shared file damages it for both: copy a checkpoint to another disk to have a backup.
+    ///
+    /// # Errors
+    /// `NotEmpty` if the folder has files, `Io` if the disk refuses.
+    pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<()> {
+        crate::checkpoint::checkpoint(&self.core, dir.as_ref())
+    }
+
     /// Reads every byte of every table and log and checks it, and every key against the guard.
     pub fn verify(&self) -> Result<VerifyReport> {
         crate::verify::verify(&self.core)

@@ -143,7 +143,7 @@ pub(crate) fn read_records_with(
     durable: &DurableBefore<'_>,
     f: &mut OnRecord<'_>,
 ) -> Result<Tail> {
-    let bytes = read_start(storage, path, u64::MAX)?;
+    let bytes = read_all(storage, path)?;
     let Some(found) = bytes.get(..expected_header.len()) else {
         return Ok(Tail::Torn { at: 0 });
     };
@@ -169,6 +169,46 @@ pub(crate) fn record_size(payload_len: usize) -> u64 {
 /// The file's first bytes, at most `len`: what a caller looks at to tell versions apart.
 pub(crate) fn read_header(storage: &dyn Storage, path: &Path, len: usize) -> Result<Vec<u8>> {
     read_start(storage, path, len as u64)
+}
+
+/// The whole file.
+pub(crate) fn read_all(storage: &dyn Storage, path: &Path) -> Result<Vec<u8>> {
+    read_start(storage, path, u64::MAX)
+}
+
+/// What lies in a file of records.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Stretch<'a> {
+    /// A valid record.
+    Record { offset: u64, payload: &'a [u8] },
+    /// No valid record starts here or later before `end`, which is one's start, or the file's end.
+    Gap { offset: u64, end: u64 },
+}
+
+/// Finds every valid record behind the header, and what lies between. A gap at the file's end may be a torn tail.
+pub(crate) fn scan_records<'a>(
+    bytes: &'a [u8],
+    header_len: usize,
+    salt: u64,
+    f: &mut dyn FnMut(Stretch<'a>),
+) {
+    let mut at = header_len;
+    while at < bytes.len() {
+        let offset = at as u64;
+        if let Some(payload) = record_at(bytes, at, salt) {
+            f(Stretch::Record { offset, payload });
+            at += HEAD_SIZE + payload.len();
+            continue;
+        }
+        let next = next_record(bytes, at + 1, salt).unwrap_or(bytes.len());
+        f(Stretch::Gap { offset, end: next as u64 });
+        at = next;
+    }
+}
+
+/// Where the first valid record from `from` on starts.
+fn next_record(bytes: &[u8], from: usize, salt: u64) -> Option<usize> {
+    (from..bytes.len()).find(|&at| record_at(bytes, at, salt).is_some())
 }
 
 fn read_start(storage: &dyn Storage, path: &Path, len_max: u64) -> Result<Vec<u8>> {

@@ -28,11 +28,11 @@ use crate::sync::Arc;
 
 const MAGIC: [u8; 8] = *b"TRMLWAL\0";
 const VERSION: u32 = 2;
-const HEADER_SIZE: usize = MAGIC.len() + size_of::<u32>();
+pub(crate) const HEADER_SIZE: usize = MAGIC.len() + size_of::<u32>();
 /// Memory that is kept between groups; what a larger one took is given back.
 const PAYLOAD_KEPT_BYTES: usize = 1 << 20;
 
-fn header() -> [u8; HEADER_SIZE] {
+pub(crate) fn header() -> [u8; HEADER_SIZE] {
     let mut header = [0; HEADER_SIZE];
     header[..MAGIC.len()].copy_from_slice(&MAGIC);
     header[MAGIC.len()..].copy_from_slice(&VERSION.to_le_bytes());
@@ -250,7 +250,7 @@ fn durable_before(offset: u64, payload: &[u8]) -> u64 {
     Reader::new(payload).varint().unwrap_or(offset)
 }
 
-fn decode_predecessor(payload: &[u8]) -> std::result::Result<Predecessor, Corrupt> {
+pub(crate) fn decode_predecessor(payload: &[u8]) -> std::result::Result<Predecessor, Corrupt> {
     let mut input = Reader::new(payload);
     let before = Predecessor { wal: input.varint()?, valid_bytes: input.varint()? };
     input.end()?;

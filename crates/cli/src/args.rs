@@ -40,9 +40,18 @@ pub(crate) enum Command {
     Inspect(StoreArgs),
     /// Read everything and check it. Exit status 3 if anything is damaged.
     Verify(StoreArgs),
+    /// Print what the files of a store hold. Exit status 3 if anything is damaged.
+    Dump(crate::dump::DumpArgs),
+    /// Make a second store, in a new folder, that holds what this one holds: by hard links, where that can be.
+    Checkpoint(crate::checkpoint::CheckpointArgs),
+    /// Mend a damaged store, out of all that can be read. Exit status 1 if something could not be saved.
+    Repair(crate::repair::RepairArgs),
     /// Measure.
     #[command(subcommand)]
     Bench(BenchCommand),
+    /// Run histories of random operations on a simulated disk, with crashes, faults and other options at each opening,
+    /// and compare every answer with a model. Exit status 1 if one is wrong: it is told in short, with its seed.
+    Stress(StressArgs),
     /// Compare the guards on real keys, in a temporary folder: one table, then the tree as a picture.
     Demo(DemoArgs),
 }
@@ -53,6 +62,8 @@ pub(crate) enum BenchCommand {
     Read(BenchReadArgs),
     /// Measure the filters alone, without a store.
     Probe(BenchProbeArgs),
+    /// Write from several threads, and measure what each write and the whole cost.
+    Write(crate::write::BenchWriteArgs),
     /// Count how often a global range filter says "maybe" where nothing is, without a store: a table for each distribution,
     /// bits per key and fillings of the last level down, widths of ranges across, each rate with its 95 % interval.
     #[command(after_help = FPR_EXAMPLE)]
@@ -326,6 +337,22 @@ pub(crate) struct BenchFprArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct StressArgs {
+    /// The first seed. A seed gives the same history every time.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Operations of each history.
+    #[arg(long, value_name = "N", default_value_t = 6000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) steps: u32,
+    /// How many seeds, from the first on. [default: 1, or with --minutes as many as there is time for]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) seeds: Option<u64>,
+    /// Begin no history after so many minutes.
+    #[arg(long, value_name = "M", value_parser = minutes)]
+    pub(crate) minutes: Option<f64>,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
     /// Use only so many of the keys. [default: all]
     #[arg(long, value_name = "N")]
@@ -336,7 +363,7 @@ pub(crate) struct DemoArgs {
 }
 
 /// Reads the name of a guard.
-fn guard(name: &str) -> Result<GuardKind, String> {
+pub(crate) fn guard(name: &str) -> Result<GuardKind, String> {
     name.parse().map_err(|error| match error {
         trommel::Error::Option { problem, .. } => problem,
         other => other.to_string(),
@@ -348,8 +375,15 @@ fn fingerprints(name: &str) -> Result<Fingerprints, String> {
     fingerprints_named(name).map_err(|error| error.to_string())
 }
 
+/// Reads a time in minutes.
+fn minutes(text: &str) -> Result<f64, String> {
+    let minutes = text.parse().unwrap_or(f64::NAN);
+    let sensible = (0.0..=1e6).contains(&minutes);
+    sensible.then_some(minutes).ok_or_else(|| "a number of minutes like 0.5 or 30".into())
+}
+
 /// Reads a number of bytes like 4096, 64KiB, 32MiB or 1GiB.
-fn byte_count(text: &str) -> Result<usize, String> {
+pub(crate) fn byte_count(text: &str) -> Result<usize, String> {
     let digits = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let shift = match unit.trim().to_ascii_lowercase().as_str() {

@@ -8,7 +8,9 @@
 
 mod args;
 mod bench;
+mod checkpoint;
 mod demo;
+mod dump;
 mod failure;
 mod fpr;
 mod input;
@@ -17,11 +19,14 @@ mod keytext;
 mod load;
 mod point;
 mod progress;
+mod repair;
 mod scan;
 mod stats;
+mod stress;
 mod table;
 mod usage;
 mod verify;
+mod write;
 
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
@@ -58,9 +63,14 @@ fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
         Command::Stats(stats) => stats::run(stats, json, out),
         Command::Inspect(inspect) => inspect::run(inspect, json, out),
         Command::Verify(verify) => verify::run(verify, json, out),
+        Command::Dump(dump) => dump::run(dump, json, out),
+        Command::Checkpoint(checkpoint) => checkpoint::run(checkpoint, json, out),
+        Command::Repair(repair) => repair::run(repair, json, out),
         Command::Bench(BenchCommand::Read(read)) => bench::read(read, json, out),
+        Command::Bench(BenchCommand::Write(write)) => write::run(write, json, out),
         Command::Bench(BenchCommand::Probe(probe)) => bench::probe(probe, json, out),
         Command::Bench(BenchCommand::Fpr(fpr)) => fpr::run(fpr, json, out),
+        Command::Stress(stress) => stress::run(stress, json, out),
         Command::Demo(demo) => demo::run(demo, json, out),
     }
 }

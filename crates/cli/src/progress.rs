@@ -7,13 +7,18 @@ use trommel_lab::Progress;
 #[derive(Default)]
 pub(crate) struct StageBar {
     bar: Option<ProgressBar>,
+    rated: bool,
 }
 
 impl Progress for StageBar {
     fn stage(&mut self, name: &str, steps: u64) {
         self.finish();
-        let bar = ProgressBar::new(steps)
-            .with_style(style("{msg:32} [{bar:30}] {percent:>3} %  {elapsed}"));
+        let template = match (self.rated, steps) {
+            (false, _) => "{msg:32} [{bar:30}] {percent:>3} %  {elapsed}",
+            (true, 0) => "{human_pos} {msg}  {per_sec}  {elapsed}",
+            (true, _) => "[{bar:20}] {human_pos} {msg}  {per_sec}  {elapsed}",
+        };
+        let bar = ProgressBar::new(steps).with_style(style(template));
         bar.set_message(name.to_string());
         self.bar = Some(bar);
     }
@@ -26,6 +31,11 @@ impl Progress for StageBar {
 }
 
 impl StageBar {
+    /// A bar that also says how many steps a second has. A stage of 0 steps has no known end.
+    pub(crate) fn rated() -> Self {
+        StageBar { rated: true, bar: None }
+    }
+
     fn finish(&mut self) {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();

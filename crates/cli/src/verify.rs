@@ -19,21 +19,23 @@ pub(crate) fn run(arguments: &StoreArgs, json: bool, out: &mut dyn Write) -> Out
             return Err(error.into());
         }
     };
-    let (tables, size) = (report.tables, report.bytes);
+    let (tables, size, logs) = (report.tables, report.bytes, report.logs);
     let sound = report.damage.is_empty();
     if json {
         let damage = &report.damage;
         let report = json!({
-            "ok": sound, "tables": tables, "entries": report.entries, "bytes": size, "damage": damage,
+            "ok": sound, "tables": tables, "entries": report.entries, "bytes": size, "logs": logs,
+            "damage": damage,
         });
         writeln!(out, "{report}")?;
     } else if sound {
         writeln!(
             out,
-            "fine: {}, {}, {}",
+            "fine: {}, {}, {}; {}",
             counted(tables, "table"),
             format_args!("{} entries", whole(report.entries)),
-            bytes(size)
+            bytes(size),
+            counted(logs, "log")
         )?;
     }
     if sound { Ok(Status::Fine) } else { Err(Failure::Data(report.damage.join("\ntrommel: "))) }

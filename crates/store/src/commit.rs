@@ -4,10 +4,13 @@
 //! writer B ---+-> queue --> the first becomes leader: log, sync, memtable, publish --> all wake
 //! writer C --'
 //! ```
+//! Writers that were just woken come back a moment later. A leader that is to sync waits for them, for part of the time that
+//! a sync takes: else a group of one and a group of all others would take turns, two syncs for what one could do.
+//!
 //! Invariants (ordering rule 1): one leader at a time; a group lies in one memtable and becomes
 //! visible as a whole, after all of it is in the memtable; a memtable is sealed between groups only.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::batch::Batch;
 use crate::core::Core;
@@ -16,7 +19,7 @@ use crate::environment::PausePoint;
 use crate::error::{Error, Result};
 use crate::memtable::Memtable;
 use crate::options::{Background, Sync};
-use crate::sync::{Arc, Condvar, Mutex, lock, wait};
+use crate::sync::{Arc, Condvar, Mutex, MutexGuard, lock, wait, wait_for};
 use crate::version::Active;
 use crate::wal::{Predecessor, Wal};
 
@@ -27,11 +30,20 @@ const GROUP_BYTES_MAX: usize = 1 << 20;
 /// A slowed writer's rate, in bytes per second, when slowing begins.
 const SLOW_RATE: f64 = 64e6;
 
+/// A sync that takes less is not worth waiting for others.
+const SYNC_WORTH_SHARING: Duration = Duration::from_micros(50);
+/// The longest that a leader waits for others.
+const PATIENCE_MAX: Duration = Duration::from_millis(5);
+/// Groups that do not wait for others after one has waited in vain.
+const HURRIED_GROUPS: u32 = 8;
+
 /// The queue of writers, and what only the leader touches.
 pub(crate) struct Commit {
     queue: Mutex<Queue>,
     /// Signalled when a leader has finished.
     turn: Condvar,
+    /// Signalled when all are there whom a leader waits for.
+    gathered: Condvar,
     writer: Mutex<Writer>,
 }
 
@@ -39,6 +51,21 @@ pub(crate) struct Commit {
 struct Queue {
     waiting: Vec<Arc<Waiting>>,
     leading: bool,
+    /// The writers of the last group, and those who waited when it ended.
+    recent: usize,
+    /// How many the leader waits for; 0: for nobody.
+    wanted: usize,
+    /// How long the last group took that was synced.
+    sync_time: Duration,
+    /// So many groups do not wait for others.
+    hurried: u32,
+}
+
+impl Queue {
+    /// Whether more writers than `present` are likely to be there soon, and worth waiting for.
+    fn expects_more_than(&self, present: usize) -> bool {
+        self.recent > present && self.hurried == 0 && self.sync_time >= SYNC_WORTH_SHARING
+    }
 }
 
 /// A batch in the queue, and its result once a leader has written it.
@@ -85,21 +112,27 @@ impl Commit {
             unsynced: false,
             debt: 0.0,
         };
-        Commit { queue: Mutex::default(), turn: Condvar::new(), writer: Mutex::new(writer) }
+        let (turn, gathered) = (Condvar::new(), Condvar::new());
+        Commit { queue: Mutex::default(), turn, gathered, writer: Mutex::new(writer) }
     }
 
     /// Writes a batch. When it returns, readers see it; with `sync`, it survives any crash.
     pub(crate) fn write(&self, core: &Core, batch: Batch, sync: bool) -> Result<()> {
         let mut queue = lock(&self.queue);
-        if !queue.leading && queue.waiting.is_empty() {
+        let is_alone = !queue.leading && queue.waiting.is_empty();
+        if is_alone && !(sync && queue.expects_more_than(1)) {
             queue.leading = true;
             drop(queue);
+            let start = Instant::now();
             let result = lock(&self.writer).commit(core, &[&batch], sync);
-            self.hand_over();
+            self.hand_over(1, sync.then(|| start.elapsed()));
             return result;
         }
         let own = Arc::new(Waiting { batch, sync, result: Mutex::new(None) });
         queue.waiting.push(Arc::clone(&own));
+        if queue.waiting.len() == queue.wanted {
+            self.gathered.notify_one();
+        }
         loop {
             if let Some(result) = lock(&own.result).take() {
                 return result;
@@ -109,15 +142,38 @@ impl Commit {
                 continue;
             }
             queue.leading = true;
+            if sync {
+                queue = self.gather(queue);
+            }
             let group = take_group(&mut queue.waiting);
             drop(queue);
-            self.lead(core, &group);
-            self.hand_over();
+            let start = Instant::now();
+            let synced = self.lead(core, &group);
+            self.hand_over(group.len(), synced.then(|| start.elapsed()));
             queue = lock(&self.queue);
         }
     }
 
-    fn lead(&self, core: &Core, group: &[Arc<Waiting>]) {
+    /// Waits for writers who are likely to come soon. Requires: the caller leads.
+    fn gather<'q>(&self, mut queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
+        if !queue.expects_more_than(queue.waiting.len()) {
+            return queue;
+        }
+        queue.wanted = queue.recent;
+        let (start, patience) = (Instant::now(), (queue.sync_time / 2).min(PATIENCE_MAX));
+        while queue.waiting.len() < queue.wanted {
+            let Some(left) = patience.checked_sub(start.elapsed()) else {
+                queue.hurried = HURRIED_GROUPS;
+                break;
+            };
+            queue = wait_for(&self.gathered, queue, left);
+        }
+        queue.wanted = 0;
+        queue
+    }
+
+    /// Writes a group. True: it was to be synced.
+    fn lead(&self, core: &Core, group: &[Arc<Waiting>]) -> bool {
         let batches: Vec<&Batch> = group.iter().map(|waiting| &waiting.batch).collect();
         let sync = group.iter().any(|waiting| waiting.sync);
         let result = lock(&self.writer).commit(core, &batches, sync);
@@ -128,10 +184,17 @@ impl Commit {
             };
             *lock(&waiting.result) = Some(shared);
         }
+        sync
     }
 
-    fn hand_over(&self) {
-        lock(&self.queue).leading = false;
+    /// Ends the leading of a group of so many, which took so long if it was synced.
+    fn hand_over(&self, writers: usize, sync_time: Option<Duration>) {
+        let mut queue = lock(&self.queue);
+        queue.leading = false;
+        queue.recent = writers + queue.waiting.len();
+        queue.hurried = queue.hurried.saturating_sub(1);
+        queue.sync_time = sync_time.unwrap_or(queue.sync_time);
+        drop(queue);
         self.turn.notify_all();
     }
 
@@ -161,9 +224,22 @@ impl Commit {
         writer.sync(core)
     }
 
-    /// Syncs the log as it is.
-    pub(crate) fn sync(&self, core: &Core) -> Result<()> {
-        lock(&self.writer).sync(core)
+    /// Moves on from a log that has failed, if it has, and has its entries flushed.
+    pub(crate) fn leave_if_failed(&self, core: &Core) -> Result<()> {
+        let mut writer = lock(&self.writer);
+        if writer.wal_failed || writer.owes_flush { writer.leave_failed_log(core) } else { Ok(()) }
+    }
+
+    /// Syncs the log as it is, and ends it: nothing is written after this.
+    pub(crate) fn close(&self, core: &Core) -> Result<()> {
+        let mut writer = lock(&self.writer);
+        writer.sync(core)?;
+        let next = writer.next;
+        if let Log::Open(wal) = &mut writer.log {
+            // A log without this end is as good; damage to its last groups is taken for a torn tail.
+            let _ = wal.mark_end(next);
+        }
+        Ok(())
     }
 }
 

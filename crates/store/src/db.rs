@@ -166,6 +166,18 @@ impl Db {
         self.core.settle()
     }
 
+    /// Makes a second store in `dir`, which must be new or empty, that holds all writes that are visible now.
+    /// Cheap: tables are shared by hard links (copied if the folder is on another file system), and what is in memory is
+    /// written as a log. Writes, flushes and merges go on meanwhile. If it is cut short, the folder is refused as no
+    /// store, and this store is as it was. Files are never changed, so neither store can harm the other; but a disk
+    /// that damages a shared file damages it for both: copy a checkpoint to another disk to have a backup.
+    ///
+    /// # Errors
+    /// `NotEmpty` if the folder has files, `Io` if the disk refuses.
+    pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<()> {
+        crate::checkpoint::checkpoint(&self.core, dir.as_ref())
+    }
+
     /// Reads every byte of every table and log and checks it, and every key against the guard.
     pub fn verify(&self) -> Result<VerifyReport> {
         crate::verify::verify(&self.core)
@@ -193,10 +205,18 @@ impl Db {
         self.core.shelf.dir.clone()
     }
 
-    /// Closes the store. Dropping it does the same, but cannot tell what went wrong.
+    /// Closes the store, when what was written since it was opened is durable. Dropping it does the same,
+    /// but cannot tell what went wrong.
     pub fn close(mut self) -> Result<()> {
+        self.finish()
+    }
+
+    /// Makes all that was acknowledged durable, and ends the threads.
+    fn finish(&mut self) -> Result<()> {
+        // While the threads can flush: entries of a log that has failed are in memory only.
+        let saved = self.core.commit.leave_if_failed(&self.core);
         self.stop_threads();
-        self.core.commit.sync(&self.core)
+        saved.and_then(|()| self.core.commit.close(&self.core))
     }
 
     fn stop_threads(&mut self) {
@@ -210,8 +230,7 @@ impl Db {
 
 impl Drop for Db {
     fn drop(&mut self) {
-        self.stop_threads();
-        let _ = self.core.commit.sync(&self.core);
+        let _ = self.finish();
         self.core.write_image_at_close();
         self.core.installer().sweep(&self.core);
     }

@@ -33,6 +33,12 @@ pub enum Error {
         /// The folder.
         path: PathBuf,
     },
+    /// The folder is to take a new store, and has files. Name a new folder, or an empty one.
+    #[error("{path} is not empty: name a folder that is new or empty", path = path.display())]
+    NotEmpty {
+        /// The folder.
+        path: PathBuf,
+    },
     /// The folder holds no store, and none was to be made.
     #[error("{path}: there is no store here", path = path.display())]
     Missing {

@@ -22,8 +22,8 @@ pub(crate) const FORMAT_VERSION: u32 = 2;
 pub(crate) const MANIFEST_NAME: &str = "MANIFEST";
 pub(crate) const MANIFEST_NEW_NAME: &str = "MANIFEST.new";
 const MAGIC: &[u8; 8] = b"TROMMELM";
-const HEADER_BYTES: usize = MAGIC.len() + size_of::<u32>();
-const SALT: u64 = 0;
+pub(crate) const HEADER_BYTES: usize = MAGIC.len() + size_of::<u32>();
+pub(crate) const SALT: u64 = 0;
 
 const TAG_REMOVED: u8 = 1;
 const TAG_ADDED: u8 = 2;
@@ -35,7 +35,7 @@ const TAG_NEXT_FLUSH: u8 = 7;
 const TAG_LAST_SEQUENCE: u8 = 8;
 const TAG_IMAGE: u8 = 9;
 
-fn header() -> [u8; HEADER_BYTES] {
+pub(crate) fn header() -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
     header[..MAGIC.len()].copy_from_slice(MAGIC);
     header[MAGIC.len()..].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
@@ -48,6 +48,8 @@ pub(crate) struct Manifest {
     dir: PathBuf,
     /// None at first and after a failure: the next edit begins a new file.
     writer: Option<RecordWriter>,
+    /// An append has failed: the edit may or may not be in the file.
+    uncertain: bool,
 }
 
 impl Manifest {
@@ -79,7 +81,12 @@ impl Manifest {
     /// The manifest that was read. The first edit begins a new file: nothing is added to one that may
     /// have a torn end.
     pub(crate) fn open(storage: &Arc<dyn Storage>, dir: &Path) -> Self {
-        Manifest { storage: Arc::clone(storage), dir: dir.to_path_buf(), writer: None }
+        Manifest {
+            storage: Arc::clone(storage),
+            dir: dir.to_path_buf(),
+            writer: None,
+            uncertain: false,
+        }
     }
 
     /// Begins a new manifest with the whole layout.
@@ -92,13 +99,20 @@ impl Manifest {
     /// Makes `edit` durable. `after` is the layout with the edit applied. After an error the edit may
     /// or may not be found by the next open: keep all files that it names, and try again.
     pub(crate) fn append(&mut self, edit: &Edit, after: &Layout) -> Result<()> {
+        self.uncertain = true;
         let Some(mut writer) = self.writer.take() else {
             return self.rewrite(after);
         };
         writer.append(&encode(edit))?;
         writer.sync()?;
         self.writer = Some(writer);
+        self.uncertain = false;
         Ok(())
+    }
+
+    /// Whether the file surely tells of the newest version.
+    pub(crate) fn is_certain(&self) -> bool {
+        !self.uncertain
     }
 
     fn rewrite(&mut self, layout: &Layout) -> Result<()> {
@@ -110,6 +124,7 @@ impl Manifest {
         self.storage.rename(&new, &path).map_err(Error::io(&path))?;
         self.storage.sync_dir(&self.dir).map_err(Error::io(&self.dir))?;
         self.writer = Some(writer);
+        self.uncertain = false;
         Ok(())
     }
 }
@@ -180,7 +195,7 @@ fn encode_table(table: &TableRecord, out: &mut Writer) {
     out.string(&table.to);
 }
 
-fn decode(bytes: &[u8]) -> std::result::Result<Edit, Corrupt> {
+pub(crate) fn decode(bytes: &[u8]) -> std::result::Result<Edit, Corrupt> {
     let mut input = Reader::new(bytes);
     let mut edit = Edit::default();
     while input.left() > 0 {

@@ -1,10 +1,11 @@
 //! A simulated disk that knows what was synced, and crashes, fails and rots on request.
 //! ```text
-//! file     [ synced bytes | unsynced bytes ]      a crash keeps the first, and of the second a prefix
+//! file     [ synced bytes | unsynced bytes ]      a crash keeps the first, and of the second any part
 //! folder   [ synced names | changes of names ]    a crash keeps the first, and of the second some
 //! ```
 //! Invariant: the same calls and the same seed give the same disk. Folders are durable at once;
-//! a rename is one change: after a crash it has happened as a whole or not at all.
+//! a rename is one change: after a crash it has happened as a whole or not at all. What a failed sync
+//! was to make durable never becomes so: a later sync that succeeds says nothing about it.
 
 use crate::sync::{Arc, Mutex, MutexGuard, lock as lock_mutex};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,6 +13,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::storage::{Append, ReadAt, Storage};
+
+#[path = "memory_crash.rs"]
+mod crash;
+
+use crash::{Fate, Random, after_crash};
 
 /// A disk in memory. A clone is another door to the same disk.
 #[derive(Clone, Default)]
@@ -41,6 +47,8 @@ impl Fault {
 struct Content {
     bytes: Vec<u8>,
     synced_len: usize,
+    /// A sync has failed: what was not durable then is given up by the system.
+    sync_failed: bool,
 }
 
 type File = Arc<Mutex<Content>>;
@@ -57,33 +65,17 @@ struct State {
     changes: Vec<NameChange>,
     locks: BTreeSet<PathBuf>,
     operations: u64,
-    /// The operation that fails, counted as `operations` counts.
-    fault: Option<(u64, Fault)>,
+    fault: Option<Armed>,
     no_space: bool,
 }
 
-/// How a crash treats what was not synced.
-enum Fate {
-    Lost,
-    Drawn(Random),
-}
-
-/// SplitMix64: small, and the same everywhere.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// A number below `bound`. Requires: bound > 0.
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
-    }
+/// A fault that waits for its operation, counted as `operations` counts.
+#[derive(Clone, Copy)]
+struct Armed {
+    at: u64,
+    kind: Fault,
+    /// All later operations fail too.
+    lasts: bool,
 }
 
 impl Memory {
@@ -93,26 +85,56 @@ impl Memory {
     }
 
     /// The disk as it is after a power cut: what was synced is there; of what was not, `seed`
-    /// decides. A file's unsynced bytes survive up to some point and may end in zeros or, behind
-    /// synced bytes, in rubbish; changes of names have happened or not. Locks and faults are gone.
+    /// decides. A file's unsynced bytes survive up to some point, or with zeros in place of some sectors;
+    /// the file may end in zeros or, behind synced bytes, in rubbish. Changes of names have happened or
+    /// not. Locks and faults are gone.
     pub fn crash(&self, seed: u64) -> Memory {
-        self.after_crash(Fate::Drawn(Random(seed)))
+        self.after(Fate::Drawn(Random(seed)))
     }
 
     /// The disk as it is after a power cut that lost everything that was not synced.
     pub fn crash_hard(&self) -> Memory {
-        self.after_crash(Fate::Lost)
+        self.after(Fate::Lost)
+    }
+
+    /// The disk as the next process finds it when this one is killed: every byte that was written is there,
+    /// and what was not synced is still not. Locks and faults are gone.
+    pub fn kill(&self) -> Memory {
+        self.after(Fate::Kept)
     }
 
     /// Makes an operation fail, once: `n` operations from now succeed before it.
     pub fn fail_at(&self, n: u64, kind: Fault) {
-        let mut state = self.state();
-        state.fault = Some((state.operations + n, kind));
+        self.arm(n, kind, false);
+    }
+
+    /// Makes operations fail for good, until [`mend`](Memory::mend): `n` operations from now succeed
+    /// before. All of them with `Io`: the disk is then as a power cut in the middle of something leaves
+    /// it. With `NoSpace` those that need space.
+    pub fn fail_from(&self, n: u64, kind: Fault) {
+        self.arm(n, kind, true);
     }
 
     /// From now on every write fails because the disk is full; or no longer.
     pub fn no_space(&self, full: bool) {
         self.state().no_space = full;
+    }
+
+    /// Ends all faults, those to come too.
+    pub fn mend(&self) {
+        let mut state = self.state();
+        (state.fault, state.no_space) = (None, false);
+    }
+
+    /// Whether an operation may fail: a fault is there or waits for its operation.
+    pub fn may_fail(&self) -> bool {
+        let state = self.state();
+        state.fault.is_some() || state.no_space
+    }
+
+    fn arm(&self, n: u64, kind: Fault, lasts: bool) {
+        let mut state = self.state();
+        state.fault = Some(Armed { at: state.operations + n, kind, lasts });
     }
 
     /// How many operations there were, failed ones included.
@@ -130,7 +152,7 @@ impl Memory {
     /// Puts a file in place, durably, its folder included.
     pub fn put_file(&self, path: impl AsRef<Path>, bytes: impl Into<Vec<u8>>) {
         let (path, bytes) = (path.as_ref().to_path_buf(), bytes.into());
-        let content = Content { synced_len: bytes.len(), bytes };
+        let content = Content { synced_len: bytes.len(), bytes, sync_failed: false };
         let file = Arc::new(Mutex::new(content));
         let mut state = self.state();
         if let Some(dir) = path.parent() {
@@ -162,29 +184,8 @@ impl Memory {
         lock_mutex(&self.state)
     }
 
-    fn after_crash(&self, mut fate: Fate) -> Memory {
-        let state = self.state();
-        let mut names = state.names_synced.clone();
-        if let Fate::Drawn(random) = &mut fate {
-            for change in surviving(&state.changes, random) {
-                apply_change(&mut names, change);
-            }
-        }
-        let names = copy_files(names, |content| content_after_crash(content, &mut fate));
-        let dirs = state.dirs.clone();
-        let after = State { dirs, names_synced: names.clone(), names, ..State::default() };
-        Memory { state: Arc::new(Mutex::new(after)) }
-    }
-}
-
-/// The changes of names that a crash left: all, none, those up to a point, or any.
-fn surviving<'a>(changes: &'a [NameChange], random: &mut Random) -> Vec<&'a NameChange> {
-    let cut = random.below(changes.len() + 1);
-    match random.below(4) {
-        0 => Vec::new(),
-        1 => changes.iter().collect(),
-        2 => changes[..cut].iter().collect(),
-        _ => changes.iter().filter(|_| random.below(2) == 0).collect(),
+    fn after(&self, fate: Fate) -> Memory {
+        Memory { state: Arc::new(Mutex::new(after_crash(&self.state(), fate))) }
     }
 }
 
@@ -197,35 +198,6 @@ fn apply_change(names: &mut BTreeMap<PathBuf, File>, change: &NameChange) {
     }
 }
 
-/// New files under the same names; names that shared a file share the copy.
-fn copy_files(
-    names: BTreeMap<PathBuf, File>,
-    mut copy: impl FnMut(&Content) -> Content,
-) -> BTreeMap<PathBuf, File> {
-    let mut copies: BTreeMap<*const Mutex<Content>, File> = BTreeMap::new();
-    let mut copied = |file: File| {
-        let copy = || Arc::new(Mutex::new(copy(&lock_mutex(&file))));
-        Arc::clone(copies.entry(Arc::as_ptr(&file)).or_insert_with(copy))
-    };
-    names.into_iter().map(|(path, file)| (path, copied(file))).collect()
-}
-
-fn content_after_crash(content: &Content, fate: &mut Fate) -> Content {
-    let mut bytes = content.bytes[..content.synced_len].to_vec();
-    let unsynced = &content.bytes[content.synced_len..];
-    if let Fate::Drawn(random) = fate {
-        let kept = random.below(unsynced.len() + 1);
-        let torn = random.below(unsynced.len() - kept + 1);
-        bytes.extend_from_slice(&unsynced[..kept]);
-        match random.below(4) {
-            0 => bytes.extend(std::iter::repeat_n(0, torn)),
-            1 if content.synced_len > 0 => bytes.extend((0..torn).map(|_| random.next() as u8)),
-            _ => {}
-        }
-    }
-    Content { synced_len: bytes.len(), bytes }
-}
-
 fn not_found() -> io::Error {
     io::ErrorKind::NotFound.into()
 }
@@ -233,21 +205,25 @@ fn not_found() -> io::Error {
 impl State {
     /// Counts an operation, and fails if this one is to fail.
     fn step(&mut self) -> io::Result<()> {
-        let number = self.operations;
-        self.operations += 1;
-        match self.fault {
-            Some((at, kind)) if at == number => {
-                self.fault = None;
-                Err(kind.error())
-            }
-            _ => Ok(()),
-        }
+        self.step_of(false)
     }
 
     /// As `step`, for what needs space.
     fn step_writing(&mut self) -> io::Result<()> {
-        self.step()?;
+        self.step_of(true)?;
         if self.no_space { Err(Fault::NoSpace.error()) } else { Ok(()) }
+    }
+
+    fn step_of(&mut self, needs_space: bool) -> io::Result<()> {
+        let number = self.operations;
+        self.operations += 1;
+        let Some(armed) = self.fault.filter(|armed| number >= armed.at) else { return Ok(()) };
+        if !armed.lasts {
+            self.fault = None;
+        } else if armed.kind == Fault::NoSpace && !needs_space {
+            return Ok(());
+        }
+        Err(armed.kind.error())
     }
 
     fn has_dir(&self, dir: &Path) -> bool {
@@ -414,10 +390,13 @@ impl Append for Growing {
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        self.disk.state().step_writing()?;
+        let result = self.disk.state().step_writing();
         let mut content = lock_mutex(&self.file);
-        content.synced_len = content.bytes.len();
-        Ok(())
+        content.sync_failed |= result.is_err();
+        if !content.sync_failed {
+            content.synced_len = content.bytes.len();
+        }
+        result
     }
 }
 

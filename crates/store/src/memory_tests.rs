@@ -103,3 +103,68 @@ fn damage_is_done_where_it_is_asked() {
     disk.truncate("db/x", 2);
     assert_eq!(disk.file("db/x").unwrap(), [0, 8]);
 }
+
+#[test]
+fn sectors_are_lost_one_by_one() {
+    let disk = disk_with("db/x", &[1; 700], &[2; 4000]);
+    disk.sync_dir(Path::new("db")).unwrap();
+    let mut kinds = BTreeSet::new();
+    for seed in 0..400 {
+        let bytes = disk.crash(seed).file("db/x").unwrap();
+        assert_eq!(bytes[..700], [1; 700]);
+        let whole = if bytes.len() == 4700 { &bytes[1024..] } else { continue };
+        let sectors = whole.chunks_exact(512);
+        let lost: Vec<bool> = sectors.map(|sector| sector.iter().all(|&byte| byte == 0)).collect();
+        kinds.insert(lost);
+    }
+    assert!(kinds.contains(&vec![false; 7]) && kinds.len() > 20, "{} kinds", kinds.len());
+}
+
+#[test]
+fn the_end_of_a_process_loses_nothing_and_syncs_nothing() {
+    let disk = disk_with("db/x", b"synced", b"unsynced");
+    disk.fail_from(0, Fault::Io);
+    let after = disk.kill();
+    assert!(!after.may_fail());
+    assert_eq!(after.file("db/x").unwrap(), b"syncedunsynced");
+    assert_eq!(after.crash_hard().file("db/x"), None, "its name was not synced");
+    after.sync_dir(Path::new("db")).unwrap();
+    assert_eq!(after.crash_hard().file("db/x").unwrap(), b"synced");
+    assert_eq!(disk.crash_hard().file("db/x"), None, "the old disk is as it was");
+}
+
+#[test]
+fn a_fault_that_lasts_ends_when_it_is_mended() {
+    let disk = disk_with("db/x", b"synced", b"");
+    let dir = Path::new("db");
+    disk.fail_from(1, Fault::Io);
+    disk.sync_dir(dir).unwrap();
+    for _ in 0..3 {
+        assert_eq!(disk.open(Path::new("db/x")).err().unwrap().kind(), io::ErrorKind::Other);
+    }
+    disk.mend();
+    disk.open(Path::new("db/x")).unwrap();
+    disk.fail_from(0, Fault::NoSpace);
+    disk.open(Path::new("db/x")).unwrap();
+    assert_eq!(disk.sync_dir(dir).unwrap_err().kind(), io::ErrorKind::StorageFull);
+    assert_eq!(disk.sync_dir(dir).unwrap_err().kind(), io::ErrorKind::StorageFull);
+    assert!(disk.may_fail());
+    disk.mend();
+    disk.sync_dir(dir).unwrap();
+    assert!(!disk.may_fail());
+}
+
+#[test]
+fn what_a_failed_sync_had_to_save_is_not_saved_by_the_next_one() {
+    let disk = Memory::new();
+    disk.create_dir(Path::new("db")).unwrap();
+    let mut file = disk.create(Path::new("db/x")).unwrap();
+    disk.sync_dir(Path::new("db")).unwrap();
+    file.append(b"one").unwrap();
+    file.sync().unwrap();
+    file.append(b"two").unwrap();
+    disk.fail_at(0, Fault::Io);
+    file.sync().unwrap_err();
+    file.sync().unwrap();
+    assert_eq!(disk.crash_hard().file("db/x").unwrap(), b"one");
+}

@@ -19,7 +19,6 @@ use crate::value::Value;
 /// An entry that was looked up.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
-    #[cfg_attr(not(test), expect(dead_code, reason = "tests check which version was found"))]
     pub(crate) sequence: Sequence,
     pub(crate) kind: Kind,
     pub(crate) value: Value,

@@ -5,8 +5,9 @@
 //!          \________ the head checksum covers these, the salt and the record's offset
 //! ```
 //! Invariant: a record is valid at its own offset, in a file of its own salt, and nowhere else; stale
-//! bytes and records quoted in a payload never look like records. So a bad record is the torn end
-//! of the file if no valid record starts anywhere after it, and damage if one does.
+//! bytes and records quoted in a payload never look like records. A bad record is damage if a valid one
+//! later in the file says that it had been durable; else it is where a crash has torn the file: pages
+//! behind it may have been written before its own, and do not count.
 
 use std::path::{Path, PathBuf};
 
@@ -116,25 +117,43 @@ pub(crate) enum Tail {
     },
 }
 
-/// Reads every record in order. Damage before the last whole record is an error.
+/// How many bytes of its file a record says were durable before it was added: by its offset and payload.
+pub(crate) type DurableBefore<'d> = dyn Fn(u64, &[u8]) -> u64 + 'd;
+
+type OnRecord<'f> = dyn FnMut(u64 /*offset*/, &[u8]) -> Result<()> + 'f;
+
+/// Reads every record in order, of a file in which each was durable before the next was added: damage
+/// before the last whole record is an error.
 pub(crate) fn read_records(
     storage: &dyn Storage,
     path: &Path,
     salt: u64,
     expected_header: &[u8],
-    f: &mut dyn FnMut(u64 /*offset*/, &[u8]) -> Result<()>,
+    f: &mut OnRecord<'_>,
 ) -> Result<Tail> {
-    let bytes = read_start(storage, path, u64::MAX)?;
+    read_records_with(storage, path, salt, expected_header, &|offset, _| offset, f)
+}
+
+/// Reads every record in order. Damage to what was durable when a later record was added is an error.
+pub(crate) fn read_records_with(
+    storage: &dyn Storage,
+    path: &Path,
+    salt: u64,
+    expected_header: &[u8],
+    durable: &DurableBefore<'_>,
+    f: &mut OnRecord<'_>,
+) -> Result<Tail> {
+    let bytes = read_all(storage, path)?;
     let Some(found) = bytes.get(..expected_header.len()) else {
         return Ok(Tail::Torn { at: 0 });
     };
     if found != expected_header {
-        return wrong_header(path, &bytes, expected_header);
+        return wrong_header(path, &bytes, salt, expected_header, durable);
     }
     let mut at = expected_header.len();
     while at < bytes.len() {
         let Some(payload) = record_at(&bytes, at, salt) else {
-            return bad_record(path, &bytes, at, salt);
+            return bad_record(path, &bytes, at, salt, durable);
         };
         f(at as u64, payload)?;
         at += HEAD_SIZE + payload.len();
@@ -152,6 +171,46 @@ pub(crate) fn read_header(storage: &dyn Storage, path: &Path, len: usize) -> Res
     read_start(storage, path, len as u64)
 }
 
+/// The whole file.
+pub(crate) fn read_all(storage: &dyn Storage, path: &Path) -> Result<Vec<u8>> {
+    read_start(storage, path, u64::MAX)
+}
+
+/// What lies in a file of records.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Stretch<'a> {
+    /// A valid record.
+    Record { offset: u64, payload: &'a [u8] },
+    /// No valid record starts here or later before `end`, which is one's start, or the file's end.
+    Gap { offset: u64, end: u64 },
+}
+
+/// Finds every valid record behind the header, and what lies between. A gap at the file's end may be a torn tail.
+pub(crate) fn scan_records<'a>(
+    bytes: &'a [u8],
+    header_len: usize,
+    salt: u64,
+    f: &mut dyn FnMut(Stretch<'a>),
+) {
+    let mut at = header_len;
+    while at < bytes.len() {
+        let offset = at as u64;
+        if let Some(payload) = record_at(bytes, at, salt) {
+            f(Stretch::Record { offset, payload });
+            at += HEAD_SIZE + payload.len();
+            continue;
+        }
+        let next = next_record(bytes, at + 1, salt).unwrap_or(bytes.len());
+        f(Stretch::Gap { offset, end: next as u64 });
+        at = next;
+    }
+}
+
+/// Where the first valid record from `from` on starts.
+fn next_record(bytes: &[u8], from: usize, salt: u64) -> Option<usize> {
+    (from..bytes.len()).find(|&at| record_at(bytes, at, salt).is_some())
+}
+
 fn read_start(storage: &dyn Storage, path: &Path, len_max: u64) -> Result<Vec<u8>> {
     let file = storage.open(path).map_err(Error::io(path))?;
     let size = file.size().map_err(Error::io(path))?.min(len_max);
@@ -161,17 +220,34 @@ fn read_start(storage: &dyn Storage, path: &Path, len_max: u64) -> Result<Vec<u8
     Ok(bytes)
 }
 
-/// A crash may leave the start of a header and zeros in place of the rest of the file.
-fn wrong_header(path: &Path, bytes: &[u8], expected: &[u8]) -> Result<Tail> {
+/// A crash may leave the start of a header, and zeros in place of the rest of it and of what follows.
+fn wrong_header(
+    path: &Path,
+    bytes: &[u8],
+    salt: u64,
+    expected: &[u8],
+    durable: &DurableBefore<'_>,
+) -> Result<Tail> {
     let right = bytes.iter().zip(expected).take_while(|(found, wanted)| found == wanted).count();
-    if bytes[right..].iter().all(|&byte| byte == 0) {
-        return Ok(Tail::Torn { at: 0 });
+    let is_lost = bytes[right..expected.len()].iter().all(|&byte| byte == 0);
+    if is_lost && record_at(bytes, expected.len(), salt).is_none() {
+        return bad_record(path, bytes, right, salt, durable).map(|_| Tail::Torn { at: 0 });
     }
     Err(Error::corrupt(path, right as u64, "the header of another kind of file"))
 }
 
-fn bad_record(path: &Path, bytes: &[u8], at: usize, salt: u64) -> Result<Tail> {
-    match (at + 1..bytes.len()).find(|&later| record_at(bytes, later, salt).is_some()) {
+fn bad_record(
+    path: &Path,
+    bytes: &[u8],
+    at: usize,
+    salt: u64,
+    durable: &DurableBefore<'_>,
+) -> Result<Tail> {
+    let is_proof = |later: &usize| {
+        let payload = record_at(bytes, *later, salt);
+        payload.is_some_and(|payload| durable(*later as u64, payload) > at as u64)
+    };
+    match (at + 1..bytes.len()).find(is_proof) {
         None => Ok(Tail::Torn { at: at as u64 }),
         Some(later) => {
             let what = format!("no valid record here, but one at byte {later}");
@@ -321,6 +397,26 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn what_was_never_durable_may_have_holes() {
+        let disk = Memory::new();
+        write(&disk, &THREE);
+        let whole = disk.file("db/log").unwrap();
+        let read_with = |hole: std::ops::Range<usize>, durable: u64| {
+            let mut bytes = whole.clone();
+            bytes[hole].fill(0);
+            disk.put_file("db/log", bytes);
+            let path = Path::new("db/log");
+            let says = |_: u64, _: &[u8]| durable;
+            read_records_with(&disk, path, SALT, HEADER, &says, &mut |_, _| Ok(()))
+        };
+        assert_eq!(read_with(30..40, 29).unwrap(), Tail::Torn { at: 29 });
+        assert!(read_with(30..40, 30).is_err(), "a part of the bad record was durable");
+        assert_eq!(read_with(0..40, 0).unwrap(), Tail::Torn { at: 0 });
+        assert!(read_with(0..40, 1).is_err(), "a part of the header was durable");
+        assert!(read_with(0..8, 0).is_err(), "the record behind the header is there");
     }
 
     #[test]

@@ -32,7 +32,8 @@ use crate::table::{FilterUse, Table};
 use crate::version::{Active, Sealed, Version};
 use crate::wal::{self, Predecessor, wal_name};
 
-const LOCK_NAME: &str = "LOCK";
+/// Locked while the store is open.
+pub(crate) const LOCK_NAME: &str = "LOCK";
 
 /// Opens or makes a store, without its threads.
 pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Core> {
@@ -120,6 +121,11 @@ fn take_folder(storage: &dyn Storage, dir: &Path, create: bool) -> Result<Box<dy
             return Err(missing());
         }
     }
+    lock_folder(storage, dir)
+}
+
+/// Takes the lock of a folder. `Locked`: someone else has it.
+pub(crate) fn lock_folder(storage: &dyn Storage, dir: &Path) -> Result<Box<dyn Send + Sync>> {
     storage.lock(&dir.join(LOCK_NAME)).map_err(|source| match source.kind() {
         std::io::ErrorKind::WouldBlock => Error::Locked { path: dir.to_path_buf() },
         _ => Error::io(dir.join(LOCK_NAME))(source),
@@ -127,7 +133,7 @@ fn take_folder(storage: &dyn Storage, dir: &Path, create: bool) -> Result<Box<dy
 }
 
 /// The number in the name of a table, log or image.
-fn file_number(name: &str) -> Option<u64> {
+pub(crate) fn file_number(name: &str) -> Option<u64> {
     let (number, kind) = name.split_once('.')?;
     matches!(kind, "table" | "wal" | "wal.new" | "filter").then_some(())?;
     number.parse().ok().filter(|&number| number <= NUMBER_MAX)
@@ -189,12 +195,12 @@ fn check_bounds(table: &Table, record: &crate::layout::TableRecord) -> Result<()
 }
 
 /// A log that was read back.
-struct Replayed {
+pub(crate) struct Replayed {
     number: u64,
     before: Predecessor,
     memtable: Arc<Memtable>,
     first: Sequence,
-    last: Sequence,
+    pub(crate) last: Sequence,
 }
 
 impl Replayed {
@@ -207,7 +213,7 @@ impl Replayed {
 
 /// Reads the live logs, oldest first. Each but the last must have all the bytes that the next one
 /// says it has; the last may have a torn tail.
-fn replay_logs(
+pub(crate) fn replay_logs(
     storage: &dyn Storage,
     dir: &Path,
     names: &[String],

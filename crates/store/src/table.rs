@@ -93,6 +93,18 @@ impl Opened {
         Ok(bytes)
     }
 
+    /// Reads and checks a block. Requires: the index has it.
+    fn block(&self, index: &Index, number: usize) -> Result<Block> {
+        let (offset, len) = index.block(number);
+        let bytes = self.read(offset, len)?;
+        let wrong = |what: &str| self.corrupt(offset, format!("data block {number}: {what}"));
+        let block = unseal(&bytes).map_err(|Corrupt { what, .. }| wrong(what))?;
+        if block.entry_count() as u64 != index.entries(number).1 {
+            return Err(wrong("not as many entries as the index says"));
+        }
+        Ok(block)
+    }
+
     /// Reads and checks the file's end: where the sections are.
     fn sections(&self, size: u64) -> Result<Vec<Section>> {
         let no_tail = || self.corrupt(0, "a file too short for a table");
@@ -194,7 +206,6 @@ impl Table {
     }
 
     /// What the table knows of its entries.
-    #[cfg(test)]
     pub(crate) fn properties(&self) -> &Properties {
         &self.properties
     }
@@ -278,17 +289,9 @@ impl Table {
     /// A block, read anew and checked. Requires: there is such a block.
     #[cold]
     fn block_on_disk(&self, number: usize, reads: &mut Reads) -> Result<Block> {
-        let (offset, len) = self.index.block(number);
-        let bytes = self.opened.read(offset, len)?;
+        let block = self.opened.block(&self.index, number)?;
         reads.disk_reads += 1;
-        reads.bytes += len;
-        let block = unseal(&bytes).map_err(|Corrupt { what, .. }| {
-            self.opened.corrupt(offset, format!("data block {number}: {what}"))
-        })?;
-        if block.entry_count() as u64 != self.index.entries(number).1 {
-            let what = format!("data block {number}: not as many entries as the index says");
-            return Err(self.opened.corrupt(offset, what));
-        }
+        reads.bytes += self.index.block(number).1;
         Ok(block)
     }
 
@@ -331,6 +334,10 @@ fn load_filter(opened: &Opened, sections: &[Section]) -> Result<Option<TableFilt
 #[path = "table_check.rs"]
 mod check;
 use check::Check;
+
+#[path = "table_parts.rs"]
+mod parts;
+pub(crate) use parts::TableParts;
 
 #[cfg(test)]
 #[path = "table_tests.rs"]

@@ -1,13 +1,29 @@
-//! Reads everything and checks it: checksums, order, bounds, the filter's image, and every key against the guard.
+//! Reads everything and checks it: checksums, order within tables and across them, what the manifest tells of tables, the
+//! logs, the filter's image, and every key against the guard.
+//! ```text
+//! MANIFEST   tells of the tree that is open       tables   checksums, order, index, counts (table_check.rs)
+//! logs       checksums, lengths, ages             entries  flush within the span, guard says "maybe"
+//! image      length, checksum                     runs     of a key, newer runs have newer entries
+//! ```
+//! Invariant: it checks one version, which it holds, beside writes, flushes and merges; a file that has left the
+//! tree meanwhile is no damage.
+
+use std::io::ErrorKind;
+use std::path::Path;
 
 use trommel_filters::Query;
 
 use crate::core::Core;
+use crate::cursor::Cursor;
+use crate::entry::Sequence;
 use crate::error::{Error, Result};
 use crate::image;
-use crate::run::RunTable;
-use crate::user_keys::for_each_key;
-use crate::version::Version;
+use crate::layout::TableRecord;
+use crate::manifest::{MANIFEST_NAME, Manifest};
+use crate::run::{RunCursor, RunTable};
+use crate::user_keys::for_each_entry;
+use crate::version::{PlacedRun, Version};
+use crate::wal::{self, wal_name};
 
 /// What was checked, and what is wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,6 +35,8 @@ pub struct VerifyReport {
     pub entries: u64,
     /// Bytes of them.
     pub bytes: u64,
+    /// Logs read.
+    pub logs: u64,
     /// What is damaged, each with file and place. Empty: all is well.
     pub damage: Vec<String>,
 }
@@ -30,31 +48,39 @@ impl VerifyReport {
             self.damage.push(damage);
         }
     }
+
+    /// Damage goes into the report, other errors to the caller.
+    fn note(&mut self, checked: Result<()>) -> Result<()> {
+        match checked {
+            Err(error @ Error::Corrupt { .. }) => {
+                self.add(error.to_string());
+                Ok(())
+            }
+            checked => checked,
+        }
+    }
 }
 
 pub(crate) fn verify(core: &Core) -> Result<VerifyReport> {
     let version = core.current.hold();
     let mut report = VerifyReport { damage: core.damaged_filters.clone(), ..Default::default() };
-    for placed in &version.runs {
-        for table in placed.run.tables() {
+    for (placed, record) in version.runs.iter().zip(&version.layout.runs) {
+        for (table, record) in placed.run.tables().iter().zip(&record.tables) {
             report.tables += 1;
             report.entries += table.table.entry_count();
             report.bytes += table.table.bytes();
-            match check_table(&version, table) {
-                Ok(()) => {}
-                Err(error @ Error::Corrupt { .. }) => report.add(error.to_string()),
-                Err(other) => return Err(other),
-            }
+            report.note(check_table(&version, placed, table, record))?;
         }
     }
-    match check_image(core, &version) {
-        Ok(()) => Ok(report),
-        Err(error @ Error::Corrupt { .. }) => {
-            report.add(error.to_string());
-            Ok(report)
+    for (place, newer) in version.runs.iter().enumerate() {
+        for older in &version.runs[place + 1..] {
+            report.note(check_ages(newer, older))?;
         }
-        Err(other) => Err(other),
     }
+    report.note(check_image(core, &version))?;
+    check_logs(core, &mut report)?;
+    report.note(check_manifest(core))?;
+    Ok(report)
 }
 
 /// Whether the bytes of the filter's image are those that were written.
@@ -66,20 +92,158 @@ fn check_image(core: &Core, version: &Version) -> Result<()> {
     if is_named { read.map(|_| ()) } else { Ok(()) }
 }
 
-fn check_table(version: &Version, table: &RunTable) -> Result<()> {
+fn check_table(
+    version: &Version,
+    placed: &PlacedRun,
+    table: &RunTable,
+    record: &TableRecord,
+) -> Result<()> {
+    let wrong = |what: String| Error::corrupt(table.table.path(), 0, what);
+    if record.bytes != table.table.bytes() {
+        let (named, there) = (record.bytes, table.table.bytes());
+        return Err(wrong(format!("it has {there} bytes; the manifest names {named}")));
+    }
     table.table.verify()?;
-    let mut denied: Option<Vec<u8>> = None;
-    for_each_key(&mut table.table.cursor().fill_cache(false), |key| {
+    let is_oldest = version.runs.last().is_some_and(|oldest| oldest.id == placed.id);
+    if is_oldest && table.span.lo().0 > 0 {
+        return Err(wrong("a table of the oldest run, whose span does not begin at 0".into()));
+    }
+    let mut last_key: Option<Vec<u8>> = None;
+    for_each_entry(&mut table.table.cursor().fill_cache(false), |key, sequence| {
+        check_flush(version, table, is_oldest, sequence)
+            .map_err(|what| wrong(format!("key {}: {what}", key.escape_ascii())))?;
+        match &mut last_key {
+            Some(last) if last == key => return Ok(()),
+            Some(last) => key.clone_into(last),
+            None => last_key = Some(key.to_vec()),
+        }
         let answer = version.guard.ask(&Query::Point(key));
-        if denied.is_none() && !answer.may_hold(table) {
-            denied = Some(key.to_vec());
+        if answer.may_hold(table) {
+            return Ok(());
         }
-    })?;
-    match denied {
-        None => Ok(()),
-        Some(key) => {
-            let what = format!("the guard denies its key {}", key.escape_ascii());
-            Err(Error::corrupt(table.table.path(), 0, what))
-        }
+        Err(wrong(format!("the guard denies its key {}", key.escape_ascii())))
+    })
+}
+
+/// Whether the manifest has room for an entry: its flush is on record and within the table's span.
+fn check_flush(
+    version: &Version,
+    table: &RunTable,
+    is_oldest: bool,
+    sequence: Sequence,
+) -> std::result::Result<(), &'static str> {
+    if sequence > version.layout.last_sequence {
+        return Err("an entry that is newer than all that the manifest tells of");
+    }
+    match version.layout.flush_of(sequence) {
+        None if is_oldest => Ok(()),
+        None => Err("an entry of a flush that is not on record"),
+        Some(flush) if table.span.lo() <= flush && flush < table.span.hi() => Ok(()),
+        Some(_) => Err("an entry of a flush outside the span that the manifest names"),
     }
 }
+
+/// The least and the greatest sequence number in a run.
+fn sequences(placed: &PlacedRun) -> (Sequence, Sequence) {
+    let of_tables = placed.run.tables().iter().map(|table| table.table.properties().sequences);
+    let hull = of_tables.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
+    hull.expect("a run has tables")
+}
+
+/// Whether of every key that both runs have the newer run has the newest entry: who finds it there looks no further.
+fn check_ages(newer: &PlacedRun, older: &PlacedRun) -> Result<()> {
+    if sequences(newer).0 > sequences(older).1 {
+        return Ok(());
+    }
+    let mut cursors = [newer, older].map(|placed| placed.run.cursor().fill_cache(false));
+    cursors.iter_mut().try_for_each(|cursor| cursor.seek_first())?;
+    let [newer_cursor, older_cursor] = &mut cursors;
+    while let (Some(new), Some(old)) = (newer_cursor.entry(), older_cursor.entry()) {
+        match new.key.cmp(old.key) {
+            std::cmp::Ordering::Less => skip_key(newer_cursor)?,
+            std::cmp::Ordering::Greater => skip_key(older_cursor)?,
+            std::cmp::Ordering::Equal if new.sequence < old.sequence => {
+                let holder = older.run.find(old.key).expect("a run finds its own keys");
+                let what = format!("its key {} is newer in an older run", old.key.escape_ascii());
+                return Err(Error::corrupt(holder.table.path(), 0, what));
+            }
+            std::cmp::Ordering::Equal => {
+                skip_key(newer_cursor)?;
+                skip_key(older_cursor)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// On to the next key's newest entry. Requires: the cursor is at an entry.
+fn skip_key(cursor: &mut RunCursor) -> Result<()> {
+    let key = cursor.entry().map(|entry| entry.key.to_vec());
+    while cursor.entry().is_some_and(|entry| Some(entry.key) == key.as_deref()) {
+        cursor.next()?;
+    }
+    Ok(())
+}
+
+/// Reads every log whose entries are not all in tables.
+fn check_logs(core: &Core, report: &mut VerifyReport) -> Result<()> {
+    let (storage, dir) = (&*core.shelf.storage, &*core.shelf.dir);
+    let live = core.current.pin().layout.live_wal;
+    let is_there = |number: &u64| storage.open(&dir.join(wal_name(*number))).is_ok();
+    let numbers: Vec<u64> = (live..core.shelf.next_file()).filter(is_there).collect();
+    // Newest first: each says how much of the one before it counts.
+    let mut valid = None;
+    for &number in numbers.iter().rev() {
+        let before = match wal::predecessor(storage, dir, number) {
+            Ok(before) => before,
+            Err(error) if has_gone(&error) => continue,
+            Err(error) => {
+                report.note(Err(error))?;
+                continue;
+            }
+        };
+        let own = valid.and_then(|(wal, bytes)| (wal == number).then_some(bytes));
+        valid = before.map(|before| (before.wal, before.valid_bytes));
+        let checked = check_log(core, number, own);
+        if !checked.as_ref().is_err_and(has_gone) {
+            report.logs += 1;
+            report.note(checked)?;
+        }
+    }
+    Ok(())
+}
+
+/// A flush that is installed meanwhile takes its log away.
+fn has_gone(error: &Error) -> bool {
+    matches!(error, Error::Io { source, .. } if source.kind() == ErrorKind::NotFound)
+}
+
+fn check_log(core: &Core, number: u64, valid_bytes: Option<u64>) -> Result<()> {
+    let (storage, dir) = (&*core.shelf.storage, &*core.shelf.dir);
+    let mut last = Sequence(0);
+    wal::replay(storage, dir, number, valid_bytes, &mut |group| {
+        if group.first <= last {
+            let what = "a group of writes that is older than the one before it";
+            return Err(Error::corrupt(dir.join(wal_name(number)), 0, what));
+        }
+        last = group.entries.last().map_or(last, |entry| entry.sequence);
+        Ok(())
+    })
+}
+
+/// Whether the manifest tells of the tree that is open. Holds the right to change it meanwhile.
+fn check_manifest(core: &Core) -> Result<()> {
+    let (storage, dir) = (&*core.shelf.storage, Path::new(&core.shelf.dir));
+    let installer = core.installer();
+    let wrong = |what: &str| Error::corrupt(dir.join(MANIFEST_NAME), 0, what);
+    let read = Manifest::read(storage, dir)?.ok_or_else(|| wrong("it is missing"))?;
+    let now = core.current.hold();
+    if installer.manifest.is_certain() && read != *now.layout {
+        return Err(wrong("it tells of another tree than the one that is open"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "verify_tests.rs"]
+mod tests;

@@ -3,13 +3,15 @@
 //! 000007.wal   header | predecessor record | record | record | ...
 //! header       "TRMLWAL\0" | version u32
 //! predecessor  number of the log before | how many of its bytes count
-//! payload      first sequence | count | entry ...      (one group of batches, landed together)
+//! payload      durable bytes | first sequence | count | entry ...    (one group of batches, landed together)
 //! entry        kind u8 | key | value                   (a deletion has no value)
 //! ```
 //! Invariant: entries have the sequence numbers first, first + 1, …; a group is there as a whole or
 //! not at all. Numbers are varints, keys and values follow their lengths. A log is followed by
 //! another only when all of it is durable or in tables, and the next one says how long it is: so a
 //! log that is cut short is told from one with a torn tail, and what a failed write has left is ignored.
+//! Each group says how much of the log was durable before it: damage there is told from what a crash
+//! has kept of later pages and lost of earlier ones. A log that is closed ends with an empty group.
 
 use std::path::{Path, PathBuf};
 
@@ -25,12 +27,12 @@ use crate::storage::Storage;
 use crate::sync::Arc;
 
 const MAGIC: [u8; 8] = *b"TRMLWAL\0";
-const VERSION: u32 = 1;
-const HEADER_SIZE: usize = MAGIC.len() + size_of::<u32>();
+const VERSION: u32 = 2;
+pub(crate) const HEADER_SIZE: usize = MAGIC.len() + size_of::<u32>();
 /// Memory that is kept between groups; what a larger one took is given back.
 const PAYLOAD_KEPT_BYTES: usize = 1 << 20;
 
-fn header() -> [u8; HEADER_SIZE] {
+pub(crate) fn header() -> [u8; HEADER_SIZE] {
     let mut header = [0; HEADER_SIZE];
     header[..MAGIC.len()].copy_from_slice(&MAGIC);
     header[MAGIC.len()..].copy_from_slice(&VERSION.to_le_bytes());
@@ -56,11 +58,14 @@ pub(crate) struct Wal {
     number: u64,
     /// Where the last record ends that is surely durable.
     valid_bytes: u64,
+    /// What the last group says of that.
+    said_bytes: u64,
     payload: Writer,
 }
 
 impl Wal {
-    /// Makes an empty log whose name is durable.
+    /// Makes an empty log that is durable: it tells that the log before it was there, when a damaged
+    /// manifest does not any more.
     pub(crate) fn create(
         storage: &dyn Storage,
         dir: &Path,
@@ -68,8 +73,10 @@ impl Wal {
         before: Predecessor,
     ) -> Result<Wal> {
         let path = dir.join(wal_name(number));
-        let made = Wal::begin(storage, path.clone(), number, before)
-            .and_then(|wal| storage.sync_dir(dir).map_err(Error::io(dir)).map(|()| wal));
+        let made = Wal::begin(storage, path.clone(), number, before).and_then(|mut wal| {
+            wal.sync()?;
+            storage.sync_dir(dir).map_err(Error::io(dir)).map(|()| wal)
+        });
         if made.is_err() {
             // If it stays, it is an empty log; and the one before it takes no more.
             let _ = storage.remove(&path);
@@ -102,7 +109,8 @@ impl Wal {
         before: Predecessor,
     ) -> Result<Wal> {
         let records = RecordWriter::create(storage, path, number, &header())?;
-        let mut wal = Wal { records, number, valid_bytes: 0, payload: Writer::new() };
+        let payload = Writer::new();
+        let mut wal = Wal { records, number, valid_bytes: 0, said_bytes: 0, payload };
         wal.payload.varint(before.wal);
         wal.payload.varint(before.valid_bytes);
         wal.append_payload()?;
@@ -118,8 +126,17 @@ impl Wal {
         entries: impl Iterator<Item = (Kind, &'e [u8], &'e [u8])>,
     ) -> Result<()> {
         self.payload.clear();
-        encode_batch(&mut self.payload, first, count, entries);
+        self.said_bytes = self.valid_bytes;
+        encode_batch(&mut self.payload, self.said_bytes, first, count, entries);
         self.append_payload()
+    }
+
+    /// Says in the log how much of it is durable, if no group has: what is damaged then is no torn tail.
+    pub(crate) fn mark_end(&mut self, next: Sequence) -> Result<()> {
+        if self.said_bytes == self.valid_bytes {
+            return Ok(());
+        }
+        self.append(next, 0, std::iter::empty())
     }
 
     fn append_payload(&mut self) -> Result<()> {
@@ -221,12 +238,19 @@ type OnRecord<'f> = dyn FnMut(u64, &[u8], &Path) -> Result<()> + 'f;
 
 fn read_log(storage: &dyn Storage, path: &Path, number: u64, f: &mut OnRecord<'_>) -> Result<Tail> {
     check_version(path, &record::read_header(storage, path, HEADER_SIZE)?)?;
-    record::read_records(storage, path, number, &header(), &mut |offset, payload| {
-        f(offset, payload, path)
-    })
+    let f = &mut |offset, payload: &[u8]| f(offset, payload, path);
+    record::read_records_with(storage, path, number, &header(), &durable_before, f)
 }
 
-fn decode_predecessor(payload: &[u8]) -> std::result::Result<Predecessor, Corrupt> {
+/// What a record of a log says was durable before it: the predecessor record nothing.
+fn durable_before(offset: u64, payload: &[u8]) -> u64 {
+    if offset == HEADER_SIZE as u64 {
+        return 0;
+    }
+    Reader::new(payload).varint().unwrap_or(offset)
+}
+
+pub(crate) fn decode_predecessor(payload: &[u8]) -> std::result::Result<Predecessor, Corrupt> {
     let mut input = Reader::new(payload);
     let before = Predecessor { wal: input.varint()?, valid_bytes: input.varint()? };
     input.end()?;
@@ -247,6 +271,8 @@ fn check_version(path: &Path, found: &[u8]) -> Result<()> {
 /// A group of batches that is read in place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WalBatch<'a> {
+    /// So many bytes of the log were durable before.
+    pub(crate) durable_bytes: u64,
     /// The sequence number of the first entry.
     pub(crate) first: Sequence,
     /// The entries, their sequence numbers ascending by one. Ages up, keys in any order.
@@ -257,6 +283,7 @@ impl<'a> WalBatch<'a> {
     /// Decodes a payload whole.
     pub(crate) fn decode(payload: &'a [u8]) -> std::result::Result<WalBatch<'a>, Corrupt> {
         let mut input = Reader::new(payload);
+        let durable_bytes = input.varint()?;
         let first = input.varint()?;
         let count = input.varint()?;
         // An entry takes two bytes at least: a count beyond that is a lie, and buys no memory.
@@ -268,7 +295,7 @@ impl<'a> WalBatch<'a> {
             entries.push(decode_entry(&mut input, Sequence(sequence))?);
         }
         input.end()?;
-        Ok(WalBatch { first: Sequence(first), entries })
+        Ok(WalBatch { durable_bytes, first: Sequence(first), entries })
     }
 }
 
@@ -291,10 +318,12 @@ fn decode_entry<'a>(
 /// Requires: keys and values within their bounds.
 fn encode_batch<'e>(
     out: &mut Writer,
+    durable_bytes: u64,
     first: Sequence,
     count: usize,
     entries: impl Iterator<Item = (Kind, &'e [u8], &'e [u8])>,
 ) {
+    out.varint(durable_bytes);
     out.varint(first.0);
     out.varint(count as u64);
     for (kind, key, value) in entries {
@@ -308,191 +337,5 @@ fn encode_batch<'e>(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::memory::Memory;
-
-    type Written<'a> = (Kind, &'a [u8], &'a [u8]);
-
-    fn encoded(first: u64, entries: &[Written<'_>]) -> Vec<u8> {
-        let mut out = Writer::new();
-        encode_batch(&mut out, Sequence(first), entries.len(), entries.iter().copied());
-        out.finish()
-    }
-
-    const MIXED: [Written<'_>; 4] = [
-        (Kind::Put, b"key", b"value"),
-        (Kind::Delete, b"", b""),
-        (Kind::Put, b"key", b""),
-        (Kind::DeleteRange, b"a", b"b"),
-    ];
-
-    const DIR: &str = "db";
-    const NONE: Predecessor = Predecessor { wal: 0, valid_bytes: 0 };
-    /// Header and predecessor record: where the first group begins.
-    const GROUPS_AT: u64 = HEADER_SIZE as u64 + 16 + 2;
-
-    type Groups = Vec<(u64, usize)>;
-
-    fn replayed(disk: &Memory, number: u64, valid: Option<u64>) -> (Groups, Result<()>) {
-        let mut groups = Vec::new();
-        let result = replay(disk, Path::new(DIR), number, valid, &mut |batch| {
-            groups.push((batch.first.0, batch.entries.len()));
-            Ok(())
-        });
-        (groups, result)
-    }
-
-    fn log_path(number: u64) -> PathBuf {
-        Path::new(DIR).join(wal_name(number))
-    }
-
-    fn log_of(disk: &Memory, number: u64, firsts: &[u64]) -> Wal {
-        disk.create_dir(Path::new(DIR)).unwrap();
-        let mut wal = Wal::create(disk, Path::new(DIR), number, NONE).unwrap();
-        for &first in firsts {
-            wal.append(Sequence(first), MIXED.len(), MIXED.iter().copied()).unwrap();
-        }
-        wal
-    }
-
-    #[test]
-    fn the_bytes_are_those_of_the_format() {
-        assert_eq!(header(), *b"TRMLWAL\0\x01\0\0\0");
-        let expected = [
-            0xac, 0x02, 4, // first sequence 300, four entries
-            0, 3, b'k', b'e', b'y', 5, b'v', b'a', b'l', b'u', b'e', // put
-            1, 0, // delete the empty key
-            0, 3, b'k', b'e', b'y', 0, // put an empty value
-            2, 1, b'a', 1, b'b', // delete [a, b)
-        ];
-        assert_eq!(encoded(300, &MIXED), expected);
-    }
-
-    #[test]
-    fn what_is_encoded_is_decoded() {
-        let bytes = encoded(300, &MIXED);
-        let batch = WalBatch::decode(&bytes).unwrap();
-        assert_eq!(batch.first, Sequence(300));
-        let decoded: Vec<_> = batch.entries.iter().map(|e| (e.kind, e.key, e.value)).collect();
-        assert_eq!(decoded, MIXED);
-        let sequences: Vec<_> = batch.entries.iter().map(|entry| entry.sequence.0).collect();
-        assert_eq!(sequences, [300, 301, 302, 303]);
-        assert_eq!(WalBatch::decode(&encoded(5, &[])).unwrap().entries, []);
-    }
-
-    #[test]
-    fn bytes_that_are_no_batch_are_errors() {
-        let bytes = encoded(300, &MIXED);
-        for len in 0..bytes.len() {
-            assert!(WalBatch::decode(&bytes[..len]).is_err(), "cut at {len}");
-        }
-        assert!(WalBatch::decode(&[&bytes[..], &[0]].concat()).is_err());
-        assert!(WalBatch::decode(&[0, 1, 9, 1, b'k']).is_err(), "an unknown kind");
-        let mut out = Writer::new();
-        out.varint(1);
-        out.varint(u64::MAX);
-        out.bytes(&[1, 0, 1, 0]);
-        assert!(WalBatch::decode(out.as_slice()).is_err(), "a count that is a lie");
-        let last = encoded(u64::MAX - 1, &MIXED[..2]);
-        assert!(WalBatch::decode(&last).is_err(), "sequence numbers that overflow");
-        let long = vec![0; KEY_BYTES_MAX + 1];
-        assert!(WalBatch::decode(&encoded(1, &[(Kind::Delete, &long, b"")])).is_err());
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn any_bytes_decode_or_fail(bytes in proptest::collection::vec(0u8..8, 0..60)) {
-            if let Ok(batch) = WalBatch::decode(&bytes) {
-                let parts: Vec<_> =
-                    batch.entries.iter().map(|e| (e.kind, e.key, e.value)).collect();
-                proptest::prop_assert_eq!(encoded(batch.first.0, &parts), bytes);
-            }
-        }
-    }
-
-    #[test]
-    fn a_log_is_replayed() {
-        let disk = Memory::new();
-        let mut wal = log_of(&disk, 7, &[1, 5]);
-        let (groups, result) = replayed(&disk, 7, None);
-        result.unwrap();
-        assert_eq!(groups, [(1, 4), (5, 4)]);
-        assert_eq!(wal.valid_bytes(), 0, "nothing is durable yet");
-        wal.sync().unwrap();
-        assert_eq!(disk.file(log_path(7)).unwrap().len() as u64, wal.valid_bytes());
-        assert_eq!(predecessor(&disk, Path::new(DIR), 7).unwrap(), Some(NONE));
-    }
-
-    #[test]
-    fn a_crash_loses_a_suffix_and_never_half_a_group() {
-        for seed in 0..300 {
-            let disk = Memory::new();
-            log_of(&disk, 7, &[1]).sync().unwrap();
-            let mut wal = log_of(&disk, 8, &[]);
-            if seed % 2 == 0 {
-                wal.sync().unwrap();
-            }
-            for group in 0..5 {
-                wal.append(Sequence(group * 4), MIXED.len(), MIXED.iter().copied()).unwrap();
-            }
-            let after = disk.crash(seed);
-            assert_eq!(replayed(&after, 7, None).0.len(), 1);
-            let (groups, result) = replayed(&after, 8, None);
-            result.expect("a torn tail is silent");
-            let expected: Groups = (0..groups.len() as u64).map(|group| (group * 4, 4)).collect();
-            assert_eq!(groups, expected);
-        }
-    }
-
-    #[test]
-    fn a_log_that_another_follows_has_all_its_bytes_and_no_more_count() {
-        let disk = Memory::new();
-        log_of(&disk, 7, &[1]);
-        let first_group_ends = disk.file(log_path(7)).unwrap().len() as u64;
-        let mut wal = log_of(&disk, 7, &[1, 5]);
-        wal.sync().unwrap();
-        assert_eq!(replayed(&disk, 7, Some(first_group_ends)).0, [(1, 4)]);
-        assert_eq!(replayed(&disk, 7, Some(wal.valid_bytes())).0, [(1, 4), (5, 4)]);
-        disk.truncate(log_path(7), first_group_ends);
-        let (_, result) = replayed(&disk, 7, Some(wal.valid_bytes()));
-        assert!(matches!(result, Err(Error::Corrupt { .. })), "{result:?}");
-    }
-
-    #[test]
-    fn damage_and_other_versions_are_told_apart() {
-        let disk = Memory::new();
-        log_of(&disk, 7, &[1, 5]);
-        disk.flip_bit(log_path(7), GROUPS_AT + 20, 0);
-        match replayed(&disk, 7, None).1 {
-            Err(Error::Corrupt { path, offset: GROUPS_AT, .. }) => assert_eq!(path, log_path(7)),
-            other => panic!("{other:?}"),
-        }
-        let mut bytes = disk.file(log_path(7)).unwrap();
-        bytes[8] = 2;
-        disk.put_file(log_path(7), bytes);
-        let result = replayed(&disk, 7, None).1;
-        assert!(matches!(result, Err(Error::Version { found: 2, known: 1, .. })), "{result:?}");
-        disk.put_file(log_path(7), b"another kind of file".as_slice());
-        assert!(matches!(replayed(&disk, 7, None).1, Err(Error::Corrupt { .. })));
-        disk.put_file(log_path(7), b"TRML".as_slice());
-        assert_eq!(replayed(&disk, 7, None).0, []);
-        assert_eq!(predecessor(&disk, Path::new(DIR), 7).unwrap(), None);
-        assert!(matches!(replayed(&disk, 9, None).1, Err(Error::Io { .. })));
-    }
-
-    #[test]
-    fn a_memtable_is_written_back_in_the_order_of_writing() {
-        let disk = Memory::new();
-        disk.create_dir(Path::new(DIR)).unwrap();
-        let memtable = Arc::new(Memtable::new(1 << 16));
-        for (number, key) in [(3, "c"), (4, "a"), (9, "b"), (10, "a")] {
-            memtable.insert(key.as_bytes(), Sequence(number), Kind::Put, b"v");
-        }
-        let before = Predecessor { wal: 6, valid_bytes: 0 };
-        Wal::create_from(&disk, Path::new(DIR), 7, before, &memtable).unwrap();
-        let disk = disk.crash_hard();
-        assert_eq!(replayed(&disk, 7, None).0, [(3, 2), (9, 2)]);
-        assert_eq!(predecessor(&disk, Path::new(DIR), 7).unwrap(), Some(before));
-    }
-}
+#[path = "wal_tests.rs"]
+mod tests;

@@ -332,3 +332,26 @@ fn a_store_that_does_not_open_keeps_its_files() {
     let after = disk.list(Path::new(DIR)).expect("lists");
     assert_eq!(before, after, "files are gone");
 }
+
+#[test]
+fn a_manifest_that_lost_its_last_edit_is_noticed_after_a_power_cut_too() {
+    for written in [false, true] {
+        let disk = Memory::new();
+        let db = open(&disk, GuardKind::Open).expect("opens");
+        db.put("flushed", "1").expect("puts");
+        db.flush().expect("flushes");
+        // Of the log that was begun by the flush, all that is durable stays.
+        let disk = disk.crash_hard();
+        drop(db);
+        let db = open(&disk, GuardKind::Open).expect("opens");
+        if written {
+            db.put("later", "2").expect("puts");
+        }
+        db.close().expect("closes");
+        let path = Path::new(DIR).join("MANIFEST");
+        let len = disk.file(&path).expect("is there").len() as u64;
+        disk.flip_bit(&path, len - 1, 0);
+        let error = open(&disk, GuardKind::Open).expect_err("the flushed log is missing");
+        assert!(error.to_string().contains(".wal"), "written: {written}, {error}");
+    }
+}

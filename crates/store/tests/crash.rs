@@ -97,6 +97,32 @@ fn a_crash_without_sync_loses_a_suffix() {
 }
 
 #[test]
+fn later_pages_of_a_log_may_survive_earlier_ones() {
+    let big = Options { write_buffer_bytes: 1 << 20, ..options(Sync::Never) };
+    for (synced, refused) in [(0, false), (10, false), (40, true)] {
+        let disk = Memory::new();
+        let db = open(&disk, &big).expect("opens");
+        write_batches(&db, 0, synced).expect("writes");
+        db.sync().expect("syncs");
+        let names = disk.list(Path::new(DIR)).expect("lists");
+        let log =
+            names.iter().find(|name| name.ends_with(".wal")).map(|log| Path::new(DIR).join(log));
+        write_batches(&db, synced, 50 - synced).expect("writes");
+        let disk = disk.kill();
+        drop(db);
+        // The page was not written yet when the power went. With 40 synced, it surely was: that is damage.
+        let log = log.unwrap_or_else(|| Path::new(DIR).join("000001.wal"));
+        let mut bytes = disk.file(&log).expect("the log");
+        bytes[2048..3072].fill(0);
+        disk.put_file(&log, bytes);
+        match open(&disk, &big) {
+            Ok(db) => assert!((10..50).contains(&batches_found(&db)) && !refused),
+            Err(error) => assert!(matches!(error, Error::Corrupt { .. }) && refused, "{error}"),
+        }
+    }
+}
+
+#[test]
 fn one_failed_operation_loses_nothing_that_was_acknowledged() {
     // Let the n-th operation fail, for every n until the history runs through without meeting it.
     for fault in [Fault::Io, Fault::NoSpace] {

@@ -147,6 +147,26 @@ fn a_log_goes_on_only_where_no_other_follows_it() {
     }
 }
 
+#[test]
+fn a_store_whose_log_failed_for_a_while_can_be_closed() {
+    for background in [Background::Stepped, Background::Threads(1)] {
+        for (sync, last) in [(Sync::Never, false), (Sync::Always, true), (Sync::Never, true)] {
+            let disk = Memory::new();
+            let db = open(&disk, &Options { background, ..options(sync) }).expect("opens");
+            db.put("acknowledged", "1").expect("puts");
+            disk.fail_at(0, Fault::Io);
+            db.put("refused", "2").expect_err("the log fails");
+            if !last {
+                db.put("later", "3").expect("writing goes on in another log");
+            }
+            db.close().expect("the disk is well again");
+            let db = open(&disk.crash_hard(), &options(sync)).expect("opens");
+            assert!(db.get("acknowledged").expect("gets").is_some(), "{background:?} {sync:?}");
+            assert_eq!(db.get("later").expect("gets").is_some(), !last);
+        }
+    }
+}
+
 type Home = Arc<OnceLock<std::sync::Weak<Db>>>;
 
 /// A store whose threads come to `hook`, which is given the store.

@@ -1,0 +1,153 @@
+//! `dump`: what the files of a store hold, as text or as one JSON object.
+//! ```text
+//! s/000003.table: table, 1.2 KiB
+//!          0  data block 0
+//!          0  7 put key = value
+//!        812  DAMAGED: data block 1: ...
+//! ```
+//! Invariant: it is written as it is read; however large a file is, no more than a block of it is in memory at once.
+
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::{Value, json};
+use trommel::{Disk, DumpItem, dump};
+
+use crate::failure::{Failure, Outcome, Status};
+use crate::keytext::show;
+use crate::table::{bytes, whole};
+
+#[derive(Debug, Args)]
+pub(crate) struct DumpArgs {
+    /// A table, a log, a manifest, the image of a filter, or a store's folder.
+    #[arg(value_name = "FILE|STORE")]
+    path: PathBuf,
+    /// Keys and values are printed in hexadecimal.
+    #[arg(long)]
+    hex: bool,
+    /// Show at most so many bytes of a value.
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    value_bytes: usize,
+}
+
+pub(crate) fn run(arguments: &DumpArgs, json: bool, out: &mut dyn Write) -> Outcome {
+    let mut printer = Printer {
+        arguments,
+        json,
+        out,
+        file: PathBuf::new(),
+        files: 0,
+        items: 0,
+        damage: Vec::new(),
+    };
+    let mut written = Ok(());
+    let dumped = dump(&Disk, &arguments.path, &mut |item| {
+        written = printer.item(&item);
+        if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    written?;
+    let error = dumped.err();
+    printer.end(error.as_ref())?;
+    let mut messages = printer.damage;
+    messages.extend(error.map(|error| error.to_string()));
+    if messages.is_empty() {
+        return Ok(Status::Fine);
+    }
+    Err(Failure::Data(messages.join("\ntrommel: ")))
+}
+
+struct Printer<'a> {
+    arguments: &'a DumpArgs,
+    json: bool,
+    out: &'a mut dyn Write,
+    /// The file that is being told of.
+    file: PathBuf,
+    files: u64,
+    /// Items of that file so far.
+    items: u64,
+    damage: Vec<String>,
+}
+
+impl Printer<'_> {
+    fn item(&mut self, item: &DumpItem<'_>) -> io::Result<()> {
+        if let DumpItem::File { path, .. } = item {
+            self.file = path.to_path_buf();
+        }
+        if let DumpItem::Damage { offset, what } = item {
+            let file = self.file.display();
+            self.damage.push(format!("{file} is damaged at byte {offset}: {what}"));
+        }
+        if self.json { self.json_item(item) } else { self.text_item(item) }
+    }
+
+    fn text_item(&mut self, item: &DumpItem<'_>) -> io::Result<()> {
+        let hex = self.arguments.hex;
+        match item {
+            DumpItem::File { path, kind, bytes: size } => {
+                writeln!(self.out, "{}: {}, {}", path.display(), kind.name(), bytes(*size))
+            }
+            DumpItem::Note { offset, text } => writeln!(self.out, "{offset:>10}  {text}"),
+            DumpItem::Entry { offset, sequence, kind, key, value } => {
+                let shown = &value[..value.len().min(self.arguments.value_bytes)];
+                let mut value_text = show(shown, hex);
+                if shown.len() < value.len() {
+                    let size = whole(value.len() as u64);
+                    value_text.push_str(&format!("... ({size} bytes)"));
+                }
+                let equals = if value.is_empty() { "" } else { " = " };
+                let key = show(key, hex);
+                writeln!(self.out, "{offset:>10}  {sequence} {kind} {key}{equals}{value_text}")
+            }
+            DumpItem::Damage { offset, what } => {
+                writeln!(self.out, "{offset:>10}  DAMAGED: {what}")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn json_item(&mut self, item: &DumpItem<'_>) -> io::Result<()> {
+        if let DumpItem::File { path, kind, bytes } = item {
+            return self.json_file(path, kind.name(), *bytes);
+        }
+        let comma = if self.items == 0 { "" } else { "," };
+        self.items += 1;
+        write!(self.out, "{comma}{}", self.item_value(item))
+    }
+
+    fn json_file(&mut self, path: &Path, kind: &str, bytes: u64) -> io::Result<()> {
+        let before = if self.files == 0 { "{\"files\":[" } else { "]}," };
+        let file = Value::from(path.display().to_string());
+        let kind = Value::from(kind);
+        (self.files, self.items) = (self.files + 1, 0);
+        write!(self.out, "{before}{{\"file\":{file},\"kind\":{kind},\"bytes\":{bytes},\"items\":[")
+    }
+
+    fn item_value(&self, item: &DumpItem<'_>) -> Value {
+        let hex = self.arguments.hex;
+        match item {
+            DumpItem::Note { offset, text } => json!({ "offset": offset, "note": text }),
+            DumpItem::Entry { offset, sequence, kind, key, value } => {
+                let shown = &value[..value.len().min(self.arguments.value_bytes)];
+                json!({
+                    "offset": offset, "sequence": sequence, "kind": kind,
+                    "key": show(key, hex), "value": show(shown, hex), "value_bytes": value.len(),
+                })
+            }
+            DumpItem::Damage { offset, what } => json!({ "offset": offset, "damage": what }),
+            _ => json!({}),
+        }
+    }
+
+    /// Closes the JSON object, if one was begun.
+    fn end(&mut self, error: Option<&trommel::Error>) -> io::Result<()> {
+        if !self.json || self.files == 0 {
+            return Ok(());
+        }
+        let damage = Value::from(self.damage.clone());
+        let error = error.map_or(Value::Null, |error| error.to_string().into());
+        let ok = self.damage.is_empty() && error.is_null();
+        writeln!(self.out, "]}}],\"ok\":{ok},\"damage\":{damage},\"error\":{error}}}")
+    }
+}

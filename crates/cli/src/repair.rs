@@ -1,0 +1,76 @@
+//! `repair`: mends a store and says what could not be saved.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+use trommel::{Loss, RepairReport};
+
+use crate::failure::{Outcome, Status};
+use crate::table::{counted, whole};
+
+#[derive(Debug, Args)]
+pub(crate) struct RepairArgs {
+    /// The store's folder. What is damaged moves to the folder `lost` in it; nothing is deleted.
+    #[arg(value_name = "STORE")]
+    store: PathBuf,
+}
+
+pub(crate) fn run(arguments: &RepairArgs, json: bool, out: &mut dyn Write) -> Outcome {
+    let report = trommel::repair(&arguments.store)?;
+    if json {
+        writeln!(out, "{}", as_json(&report))?;
+    } else {
+        out.write_all(as_text(&report).as_bytes())?;
+    }
+    Ok(if report.lost.is_empty() { Status::Fine } else { Status::No })
+}
+
+fn as_json(report: &RepairReport) -> serde_json::Value {
+    let loss = |loss: &Loss| {
+        json!({
+            "file": loss.file, "offset": loss.offset, "what": loss.what, "entries": loss.entries,
+        })
+    };
+    json!({
+        "ok": report.lost.is_empty(),
+        "changed": report.changed,
+        "manifest_rebuilt": report.manifest_rebuilt,
+        "tables": report.tables,
+        "entries": report.entries,
+        "rewritten": report.rewritten,
+        "saved_from_logs": report.saved_from_logs,
+        "lost": report.lost.iter().map(loss).collect::<Vec<_>>(),
+        "notes": report.notes,
+        "set_aside": report.set_aside,
+    })
+}
+
+fn as_text(report: &RepairReport) -> String {
+    let tables = counted(report.tables, "table");
+    let holds = format!("{tables}, {} entries", whole(report.entries));
+    if !report.changed {
+        return format!("nothing to repair: {holds}\n");
+    }
+    let mut lines = vec![format!("repaired: {holds}")];
+    if report.manifest_rebuilt {
+        lines.push("the manifest was made anew".into());
+    }
+    if report.rewritten > 0 {
+        let rewritten = counted(report.rewritten, "table");
+        lines.push(format!("written anew without what is damaged: {rewritten}"));
+    }
+    if report.saved_from_logs > 0 {
+        lines.push(format!("saved from logs: {}", counted(report.saved_from_logs, "write")));
+    }
+    lines.extend(report.lost.iter().map(|loss| {
+        let entries = loss.entries.map_or("nobody knows how many entries".into(), |entries| {
+            format!("at most {} entries", whole(entries))
+        });
+        format!("lost: {loss}; {entries}")
+    }));
+    lines.extend(report.notes.iter().map(|note| format!("note: {note}")));
+    lines.extend(report.set_aside.iter().map(|name| format!("set aside: lost/{name}")));
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}

@@ -1,0 +1,143 @@
+//! `checkpoint`, `dump`, `repair` and `bench write`, as a user runs them: what they print, and the exit status.
+
+mod common;
+
+use common::{Workplace, flip_bit};
+
+/// A store with one table of several blocks, and writes in its log.
+fn loaded() -> Workplace {
+    let place = Workplace::new();
+    let lines: String = (0..3000).map(|number| format!("key{number:05}\n")).collect();
+    place.file("keys", lines);
+    place.run("load --db s keys").with_status(0);
+    place.run("put --db s drum turns").with_status(0);
+    place
+}
+
+#[test]
+fn a_checkpoint_is_a_store_of_its_own() {
+    let place = loaded();
+    let report = place.run("checkpoint s backups/copy --json").json(0);
+    assert_eq!((&report["ok"], &report["tables"]), (&true.into(), &1.into()));
+    place.run("delete --db s drum").with_status(0);
+    place.run("get --db s drum").with_status(1);
+    assert_eq!(place.run("get --db backups/copy drum").with_status(0), "turns\n");
+    place.run("verify --db backups/copy").with_status(0);
+    place.run("checkpoint s backups/copy").fails(3, &["backups/copy is not empty"]);
+    place.run("checkpoint s s").fails(3, &["s is not empty"]);
+    place.run("checkpoint nowhere other").fails(3, &["there is no store"]);
+    assert!(!place.path("other").exists(), "nothing was made");
+    place.run("checkpoint s").fails(2, &["<DIR>"]);
+    let text = place.run("checkpoint s again").with_status(0);
+    assert!(text.starts_with("checkpoint in again: 1 table, "), "{text}");
+}
+
+#[test]
+fn a_dump_tells_every_entry_and_names_damage() {
+    let place = loaded();
+    let text = place.run("dump s").with_status(0);
+    for words in ["s/MANIFEST: manifest", ".table: table", ".wal: log", ".filter: filter"] {
+        assert!(text.contains(words), "{words} is not in it");
+    }
+    assert!(text.contains(" put key02999\n") && text.contains(" put drum = turns\n"));
+    let dump = place.run("dump s --json").json(0);
+    let files = dump["files"].as_array().expect("a list");
+    let entries = files.iter().flat_map(|file| file["items"].as_array().expect("a list"));
+    let keys = entries.filter(|item| item["key"].is_string()).count();
+    assert_eq!((keys, &dump["ok"], &dump["damage"]), (3001, &true.into(), &serde_json::json!([])));
+
+    let table = place.largest_file("s", ".table");
+    let name = table.file_name().expect("a name").to_string_lossy().into_owned();
+    flip_bit(&table, 10);
+    let damaged = place.run(&format!("dump s/{name} --json")).json(3);
+    let text = damaged["damage"].to_string();
+    assert!(text.contains(&name) && text.contains("damaged at byte 0"), "{text}");
+    let ended = place.run(&format!("dump s/{name}"));
+    assert_eq!(ended.status, 3);
+    assert!(ended.err.contains(&name) && ended.out.contains("DAMAGED: data block 0"));
+    assert!(ended.out.contains("put key02999"), "other blocks are told");
+}
+
+#[test]
+fn a_dump_of_what_is_no_store_is_refused() {
+    let place = loaded();
+    place.file("letter.txt", "dear");
+    place.run("dump letter.txt --json").json(3);
+    std::fs::create_dir(place.path("empty")).expect("made");
+    place.run("dump empty").fails(3, &["not a Trommel store"]);
+    place.run("dump missing --json").fails(3, &["missing"]);
+    place.run("dump").fails(2, &["<FILE|STORE>"]);
+    let short = place.run("dump s --hex --value-bytes 2").with_status(0);
+    assert!(short.contains(" put 6472756d = 7475... (5 bytes)"), "hexadecimal, cut short");
+}
+
+#[test]
+fn a_repair_says_what_it_has_done() {
+    let place = loaded();
+    let report = place.run("repair s --json").json(0);
+    assert_eq!((&report["ok"], &report["changed"]), (&true.into(), &false.into()));
+    assert!(
+        place.run("repair s").with_status(0).starts_with("nothing to repair: 1 table, 3,000 e")
+    );
+
+    std::fs::remove_file(place.path("s/MANIFEST")).expect("removed");
+    place.run("verify --db s").fails(3, &["no MANIFEST"]);
+    let text = place.run("repair s").with_status(0);
+    assert!(
+        text.contains("the manifest was made anew") && text.contains("saved from logs: 1 write")
+    );
+    place.run("verify --db s").with_status(0);
+    assert_eq!(place.run("get --db s drum").with_status(0), "turns\n");
+
+    let table = place.largest_file("s", ".table");
+    let name = table.file_name().expect("a name").to_string_lossy().into_owned();
+    flip_bit(&table, 10);
+    place.run("verify --db s").fails(3, &[&name]);
+    let report = place.run("repair s --json").json(1);
+    let loss = &report["lost"][0];
+    assert_eq!(
+        (&report["ok"], &loss["file"], &loss["offset"]),
+        (&false.into(), &name.clone().into(), &0.into())
+    );
+    let lost = loss["entries"].as_u64().expect("the index knows");
+    assert_eq!(report["entries"], 3001 - lost);
+    assert!(place.path("s/lost").join(&name).exists(), "nothing is deleted");
+    place.run("verify --db s").with_status(0);
+    place.run("get --db s key02999").with_status(0);
+
+    place.run("repair nowhere").fails(3, &["there is no store"]);
+    std::fs::create_dir(place.path("empty")).expect("made");
+    place.run("repair empty").fails(3, &["not a Trommel store"]);
+}
+
+#[test]
+fn bench_write_prints_the_promised_fields() {
+    let place = Workplace::new();
+    let run = "bench write --threads 2 --sync never --keys 3000 --value-bytes 20 --write-buffer 16KiB --json";
+    for pattern in ["random", "sequential", "update"] {
+        let report = place.run(&format!("{run} --guard grf --pattern {pattern}")).json(0);
+        for field in [
+            "ops_per_s",
+            "write_amplification",
+            "space_amplification_peak",
+            "guard_ns_per_key",
+            "flushes",
+            "merges",
+        ] {
+            assert!(report[field].as_f64().is_some_and(|number| number > 0.0), "{field}: {report}");
+        }
+        for percentile in ["p50", "p99", "p999", "max"] {
+            assert!(report["put_ns"][percentile].as_u64().is_some_and(|time| time > 0), "{report}");
+        }
+        assert!(report["stalls"]["count"].is_u64() && report["stalls"]["seconds"].is_f64());
+        assert_eq!((&report["wrong_answers"], &report["pattern"]), (&0.into(), &pattern.into()));
+    }
+    let both = place.run(&format!("{run} --guard none,blocked-bloom")).json(0);
+    assert_eq!(both.as_array().map(Vec::len), Some(2));
+    let table = place.run("bench write --sync always --keys 20 --db stores").with_status(0);
+    assert!(table.contains("writes per second") && place.path("stores/grf/MANIFEST").exists());
+    place.run("bench write --keys 20 --db stores").fails(3, &["not empty"]);
+    place.run("bench write --threads 0").fails(2, &["threads"]);
+    place.run("bench write --pattern zigzag").fails(2, &["random, sequential, update"]);
+    place.run("bench write --sync sometimes").fails(2, &["always, interval, never"]);
+}

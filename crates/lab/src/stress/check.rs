@@ -1,0 +1,197 @@
+//! Comparisons of the store with the model.
+//! ```text
+//! after each step   the touched keys, some others, at times a range      now and then: everything
+//! ```
+//! Invariant: a check changes nothing, but it may meet a fault of the disk: an error is then an answer.
+
+use std::ops::{Bound, Range};
+
+use trommel::{Db, Scan, Value};
+
+use super::held::{compare, entries_of, value_text};
+use super::keys::{Edges, Keys, Place};
+use super::model::{State, number_of, value_of};
+use super::operation::{Operation, Step, key_text, range_text, way};
+use super::world::{Checked, World};
+use crate::rng::Rng;
+
+/// Every so many steps everything is compared.
+const FULL_EVERY: u32 = 256;
+/// Touched keys that are looked up.
+const TOUCHED_MAX: usize = 4;
+/// Keys that are looked up when everything is compared.
+pub(crate) const GETS_MAX: usize = 500;
+/// Entries of a scan that a check reads.
+const SCAN_MAX: usize = 8;
+
+/// The state that a store which was just opened shows.
+pub(crate) fn full_state(db: &Db, keys: &Keys) -> Checked<State> {
+    let mut state = State(vec![0; keys.len()]);
+    for entry in db.range::<&[u8]>(..) {
+        let (key, value) = entry.map_err(|error| format!("scan after opening: {error}"))?;
+        let place = keys.place_of(&key);
+        let place = place.ok_or_else(|| format!("{} was never written", key_text(&key)))?;
+        let number = number_of(&value).ok_or_else(|| {
+            format!("{} has a value that was never written: {}", key_text(&key), key_text(&value))
+        })?;
+        state.0[usize::from(place)] = number;
+    }
+    Ok(state)
+}
+
+impl World<'_> {
+    /// The checks after a step.
+    pub(crate) fn check_after(&mut self, step: &Step) -> Checked<()> {
+        let mut rng = Rng::new(u64::from(step.number));
+        if let Operation::Write { writes, .. } = &step.operation {
+            for write in writes.iter().take(TOUCHED_MAX) {
+                self.check_get(write.place)?;
+            }
+        }
+        for _ in 0..2 {
+            let place = rng.place(self.keys.len()) as Place;
+            self.check_get(place)?;
+        }
+        match rng.below(12) {
+            0..2 => {
+                let edges = self.keys.draw_edges(&mut rng);
+                self.check_some(&edges, rng.below(2) == 0, SCAN_MAX)?;
+            }
+            2 => {
+                let edges = self.keys.draw_edges(&mut rng);
+                self.check_count(&edges)?;
+            }
+            _ => {}
+        }
+        if step.number.is_multiple_of(FULL_EVERY) || matches!(step.operation, Operation::Reopen(_))
+        {
+            self.check_all(step.number as usize)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn check_get(&mut self, place: Place) -> Checked<()> {
+        let could_fail = self.could_fail();
+        let key = self.keys.get(place);
+        let found = self.db().get(key);
+        let number = self.model.seen().0[usize::from(place)];
+        match self.allowed("get", could_fail, found)? {
+            Some(found) => check_value(key, found, number),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn check_scan(&mut self, edges: &Edges, back: bool) -> Checked<()> {
+        self.check_some(edges, back, usize::MAX)?;
+        self.check_count(edges)
+    }
+
+    fn check_some(&mut self, edges: &Edges, back: bool, most: usize) -> Checked<()> {
+        let could_fail = self.could_fail();
+        let places = self.keys.places(edges);
+        let scan = self.db().range(edges.clone());
+        let read = read_scan(scan, self.model.seen(), places, back, self.keys, most);
+        let read =
+            read.map_err(|wrong| format!("scan {}{}: {wrong}", range_text(edges), way(back)))?;
+        self.allowed("scan", could_fail, read).map(|_| ())
+    }
+
+    /// A range is empty only if it has no key. Every key in it is an entry, and every entry was written.
+    pub(crate) fn check_count(&mut self, edges: &Edges) -> Checked<()> {
+        let could_fail = self.could_fail();
+        let places = self.keys.places(edges);
+        let keys = entries_of(self.model.seen(), places.clone()).count() as u64;
+        let written = self.model.written(places);
+        let (maybe, bounds) = (
+            self.db().may_contain_range(edges.clone()),
+            self.db().approximate_count(edges.clone()),
+        );
+        let maybe = self.allowed("may_contain_range", could_fail, maybe)?;
+        if maybe == Some(false) && keys > 0 {
+            return Err(format!("{} has {keys} keys and is said to be empty", range_text(edges)));
+        }
+        let Some(bounds) = self.allowed("approximate_count", could_fail, bounds)? else {
+            return Ok(());
+        };
+        let right = keys <= bounds.most
+            && bounds.least <= written
+            && (bounds.least..=bounds.most).contains(&bounds.estimate);
+        if right {
+            return Ok(());
+        }
+        let range = range_text(edges);
+        Err(format!("count of {range}: {bounds:?}, but it has {keys} keys of {written} writes"))
+    }
+
+    pub(crate) fn check_snapshot(
+        &mut self,
+        which: usize,
+        place: Place,
+        edges: &Edges,
+        back: bool,
+    ) -> Checked<()> {
+        if self.snapshots.is_empty() {
+            return Ok(());
+        }
+        let could_fail = self.could_fail();
+        let held = &self.snapshots[which % self.snapshots.len()];
+        let (key, number) = (self.keys.get(place), held.state.0[usize::from(place)]);
+        let (found, scan) = (held.snapshot.get(key), held.snapshot.range(edges.clone()));
+        let places = self.keys.places(edges);
+        let read = read_scan(scan, &held.state, places, back, self.keys, usize::MAX);
+        let in_snapshot = |wrong| format!("snapshot {which}: {wrong}");
+        let read = read.map_err(in_snapshot)?;
+        if let Some(found) = self.allowed("get in a snapshot", could_fail, found)? {
+            check_value(key, found, number).map_err(in_snapshot)?;
+        }
+        self.allowed("scan of a snapshot", could_fail, read).map(|_| ())
+    }
+
+    /// Every key, forward and backward, and one by one: of many keys some, others each time.
+    pub(crate) fn check_all(&mut self, turn: usize) -> Checked<()> {
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        self.check_scan(&all, false)?;
+        self.check_scan(&all, true)?;
+        let every = self.keys.len() / GETS_MAX + 1;
+        let mut places = (turn % every..self.keys.len()).step_by(every);
+        places.try_for_each(|place| self.check_get(place as Place))
+    }
+}
+
+fn check_value(key: &[u8], found: Option<Value>, number: u32) -> Checked<()> {
+    let same = match &found {
+        Some(value) => number != 0 && **value == value_of(number),
+        None => number == 0,
+    };
+    if same {
+        return Ok(());
+    }
+    let found = found.map_or_else(|| "nothing".into(), |value| value_text(&value));
+    Err(format!("get {}: found {found}, expected #{number} (0: nothing)", key_text(key)))
+}
+
+/// Reads a scan and compares it, up to so many entries. The inner error is the store's.
+fn read_scan(
+    scan: Scan,
+    state: &State,
+    places: Range<usize>,
+    back: bool,
+    keys: &Keys,
+    most: usize,
+) -> Checked<trommel::Result<()>> {
+    let mut expected = entries_of(state, places);
+    let mut scan = scan;
+    for _ in 0..most {
+        let found = if back { scan.next_back() } else { scan.next() };
+        let found = match found.transpose() {
+            Ok(found) => found,
+            Err(error) => return Ok(Err(error)),
+        };
+        let expected = if back { expected.next_back() } else { expected.next() };
+        compare(found.as_ref(), expected, keys)?;
+        if found.is_none() {
+            break;
+        }
+    }
+    Ok(Ok(()))
+}

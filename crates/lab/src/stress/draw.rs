@@ -1,0 +1,274 @@
+//! The history of a seed.
+//! ```text
+//! seed -> keys, weights of the kinds of operations -> steps, each with all that it does
+//! ```
+//! Invariant: one seed, one history, whatever the store answers. Every history has weights of its own,
+//! some of them 0: what many operations together hide is found by few (swarm testing).
+
+use trommel::Fault;
+
+use super::keys::{Keys, Place};
+use super::operation::{End, Failure, Operation, Reopening, Step, Write};
+use crate::rng::Rng;
+
+/// A drawn history.
+pub(crate) struct History {
+    pub(crate) keys: Keys,
+    /// Draws the options of the first opening.
+    pub(crate) setup: u64,
+    pub(crate) steps: Vec<Step>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Put,
+    Delete,
+    Batch,
+    DeleteStretch,
+    Load,
+    Get,
+    Scan,
+    Count,
+    TakeSnapshot,
+    ReadSnapshot,
+    DropSnapshot,
+    OpenScan,
+    MoveScan,
+    DropScan,
+    Flush,
+    Step,
+    Settle,
+    Compact,
+    Sync,
+    Verify,
+    Tick,
+    Fail,
+    Reopen,
+}
+
+/// How often each kind comes, in the mean over all histories.
+const WEIGHTS: [(Kind, f64); 23] = [
+    (Kind::Put, 30.0),
+    (Kind::Delete, 8.0),
+    (Kind::Batch, 6.0),
+    (Kind::DeleteStretch, 0.5),
+    (Kind::Load, 0.2),
+    (Kind::Get, 6.0),
+    (Kind::Scan, 6.0),
+    (Kind::Count, 4.0),
+    (Kind::TakeSnapshot, 1.5),
+    (Kind::ReadSnapshot, 3.0),
+    (Kind::DropSnapshot, 1.2),
+    (Kind::OpenScan, 2.0),
+    (Kind::MoveScan, 6.0),
+    (Kind::DropScan, 1.0),
+    (Kind::Flush, 1.0),
+    (Kind::Step, 14.0),
+    (Kind::Settle, 1.0),
+    (Kind::Compact, 0.2),
+    (Kind::Sync, 1.0),
+    (Kind::Verify, 0.1),
+    (Kind::Tick, 1.0),
+    (Kind::Fail, 0.5),
+    (Kind::Reopen, 0.6),
+];
+/// What a history may multiply a weight by.
+const FACTORS: [f64; 6] = [0.0, 0.3, 1.0, 1.0, 2.0, 4.0];
+
+/// Draws the steps of a history one after the other.
+struct Drawer {
+    rng: Rng,
+    weights: Vec<(Kind, f64)>,
+    next_number: u32,
+    /// The disk is mended at the step with this number, if it still fails then.
+    mend_at: Option<u32>,
+    /// After a fault the power is cut at this step.
+    cut_at: Option<u32>,
+}
+
+/// The history of a seed, with so many steps.
+pub(crate) fn history(seed: u64, steps: u32) -> History {
+    let mut rng = Rng::new(seed);
+    let keys = Keys::draw_from(&mut rng);
+    let setup = rng.next_u64();
+    let weights = draw_weights(&mut rng);
+    // Number 1 is the empty value's.
+    let mut drawer = Drawer { rng, weights, next_number: 2, mend_at: None, cut_at: None };
+    let step = |number| Step { number, operation: drawer.operation(number, &keys) };
+    let steps = (1..=steps).map(step).collect();
+    History { keys, setup, steps }
+}
+
+fn draw_weights(rng: &mut Rng) -> Vec<(Kind, f64)> {
+    let mut of_kind = |&(kind, weight): &(Kind, f64)| {
+        let factor = FACTORS[rng.place(FACTORS.len())];
+        // Without these nothing happens, or memtables pile up.
+        let needed = matches!(kind, Kind::Put | Kind::Step);
+        (kind, weight * if needed { factor.max(0.5) } else { factor })
+    };
+    WEIGHTS.iter().map(&mut of_kind).collect()
+}
+
+impl Drawer {
+    fn kind(&mut self) -> Kind {
+        let total: f64 = self.weights.iter().map(|(_, weight)| weight).sum();
+        let mut left = self.rng.unit() * total;
+        for &(kind, weight) in &self.weights {
+            left -= weight;
+            if left < 0.0 {
+                return kind;
+            }
+        }
+        Kind::Put
+    }
+
+    fn operation(&mut self, number: u32, keys: &Keys) -> Operation {
+        if self.cut_at.take_if(|at| *at <= number).is_some() {
+            self.mend_at = None;
+            let end = self.power_cut();
+            return Operation::Reopen(self.reopening(end));
+        }
+        if self.mend_at.take_if(|at| *at <= number).is_some() {
+            return Operation::Mend;
+        }
+        match self.kind() {
+            Kind::Put => self.writes(1, 0.0, keys),
+            Kind::Delete => self.writes(1, 1.0, keys),
+            Kind::Batch => {
+                let count = 1 + self.rng.place(12);
+                self.writes(count, 0.3, keys)
+            }
+            Kind::DeleteStretch => self.stretch(200, false, keys),
+            Kind::Load => self.stretch(400, true, keys),
+            Kind::Get => Operation::Get(keys.draw(&mut self.rng)),
+            Kind::Scan => Operation::Scan { edges: self.edges(keys), back: self.toss() },
+            Kind::Count => Operation::Count(self.edges(keys)),
+            Kind::TakeSnapshot => Operation::TakeSnapshot,
+            Kind::ReadSnapshot => Operation::ReadSnapshot {
+                which: self.rng.place(8),
+                place: keys.draw(&mut self.rng),
+                edges: self.edges(keys),
+                back: self.toss(),
+            },
+            Kind::DropSnapshot => Operation::DropSnapshot(self.rng.place(8)),
+            Kind::OpenScan => {
+                let of_snapshot = self.rng.below(4) == 0;
+                Operation::OpenScan { edges: self.edges(keys), of_snapshot }
+            }
+            Kind::MoveScan => Operation::MoveScan {
+                which: self.rng.place(8),
+                back: self.toss(),
+                times: 1 + self.rng.place(6),
+            },
+            Kind::DropScan => Operation::DropScan(self.rng.place(8)),
+            Kind::Flush => Operation::Flush,
+            Kind::Step => Operation::Step(1 + self.rng.below(4) as u32),
+            Kind::Settle => Operation::Settle,
+            Kind::Compact => Operation::Compact,
+            Kind::Sync => Operation::Sync,
+            Kind::Verify => Operation::Verify,
+            Kind::Tick => Operation::Tick,
+            Kind::Fail => self.fail(number),
+            Kind::Reopen => {
+                let end = self.end();
+                Operation::Reopen(self.reopening(end))
+            }
+        }
+    }
+
+    fn toss(&mut self) -> bool {
+        self.rng.below(2) == 0
+    }
+
+    fn edges(&mut self, keys: &Keys) -> super::keys::Edges {
+        keys.draw_edges(&mut self.rng)
+    }
+
+    /// So many writes, deletions among them in that share.
+    fn writes(&mut self, count: usize, deletions: f64, keys: &Keys) -> Operation {
+        let mut writes = Vec::with_capacity(count);
+        for _ in 0..count {
+            let place = keys.draw(&mut self.rng);
+            let number = if self.rng.unit() < deletions { 0 } else { self.number() };
+            writes.push(Write { place, number });
+        }
+        Operation::Write { writes, synced: self.rng.below(12) == 0 }
+    }
+
+    fn number(&mut self) -> u32 {
+        if self.rng.below(24) == 0 {
+            return 1;
+        }
+        self.next_number += 1;
+        self.next_number - 1
+    }
+
+    /// Neighbouring keys, up to so many, put or deleted in one batch.
+    fn stretch(&mut self, most: usize, puts: bool, keys: &Keys) -> Operation {
+        let first = self.rng.place(keys.len());
+        let end = (first + 1 + self.rng.place(most)).min(keys.len());
+        let places = first..end;
+        let write =
+            |place| Write { place: place as Place, number: if puts { self.number() } else { 0 } };
+        Operation::Write { writes: places.map(write).collect(), synced: false }
+    }
+
+    fn fail(&mut self, number: u32) -> Operation {
+        let failure = self.failure();
+        let then = number + 1 + self.rng.below(12) as u32;
+        if self.rng.below(3) == 0 {
+            self.cut_at = Some(then)
+        } else {
+            self.mend_at = Some(then)
+        }
+        Operation::Fail(failure)
+    }
+
+    fn failure(&mut self) -> Failure {
+        let reach = [4, 16, 64][self.rng.place(3)];
+        let kind = if self.toss() { Fault::Io } else { Fault::NoSpace };
+        Failure { after: self.rng.below(reach), kind, lasts: self.toss() }
+    }
+
+    fn power_cut(&mut self) -> End {
+        if self.rng.below(4) == 0 { End::PowerCutHard } else { End::PowerCut(self.rng.next_u64()) }
+    }
+
+    fn end(&mut self) -> End {
+        match self.rng.below(6) {
+            0 => End::Close,
+            1 => End::Drop,
+            2 => End::Kill,
+            _ => self.power_cut(),
+        }
+    }
+
+    fn reopening(&mut self, end: End) -> Reopening {
+        let setup = self.toss().then(|| self.rng.next_u64());
+        let failure = (self.rng.below(5) == 0).then(|| self.failure());
+        let rot = self.toss().then(|| self.rng.next_u64());
+        Reopening { end, setup, failure, rot }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_has_one_history_and_all_kinds_come() {
+        assert_eq!(history(3, 500).steps, history(3, 500).steps);
+        assert_ne!(history(3, 500).steps, history(4, 500).steps);
+        let mut seen = std::collections::HashSet::new();
+        for seed in 0..40 {
+            let steps = history(seed, 500).steps;
+            seen.extend(steps.iter().map(|step| std::mem::discriminant(&step.operation)));
+        }
+        assert_eq!(seen.len(), 20);
+    }
+
+    #[test]
+    fn a_longer_history_begins_like_a_shorter_one() {
+        assert_eq!(history(9, 300).steps, history(9, 900).steps[..300]);
+    }
+}

@@ -1,0 +1,85 @@
+//! Snapshots and scans that are held open while the store changes.
+//! ```text
+//! taken:  the state, or what the scan must still give      compared whenever it is read or moved
+//! ```
+//! Invariant: they show the moment when they were taken, whatever is written, merged or flushed since.
+
+use std::collections::VecDeque;
+
+use trommel::{KeyValue, Scan, Snapshot};
+
+use super::keys::{Keys, Place};
+use super::model::{State, number_of, value_of};
+use super::operation::{Write, key_text, way};
+
+/// A snapshot, and the state that it shows.
+pub(crate) struct HeldSnapshot {
+    pub(crate) snapshot: Snapshot,
+    pub(crate) state: State,
+}
+
+/// A scan, and what it must still give.
+pub(crate) struct HeldScan {
+    scan: Scan,
+    expected: VecDeque<Write>,
+}
+
+/// The keys that have values, at some places of a state.
+pub(crate) fn entries_of(
+    state: &State,
+    places: std::ops::Range<usize>,
+) -> impl DoubleEndedIterator<Item = Write> {
+    let numbers = places.map(|place| Write { place: place as Place, number: state.0[place] });
+    numbers.filter(|entry| entry.number != 0)
+}
+
+/// What is wrong with a key and its value, if not what is expected.
+pub(crate) fn compare(
+    found: Option<&KeyValue>,
+    expected: Option<Write>,
+    keys: &Keys,
+) -> Result<(), String> {
+    let same = match (found, expected) {
+        (Some((key, value)), Some(entry)) => {
+            key == keys.get(entry.place) && **value == value_of(entry.number)
+        }
+        (None, None) => true,
+        _ => false,
+    };
+    if same {
+        return Ok(());
+    }
+    let found = found.map(|(key, value)| format!("{} = {}", key_text(key), value_text(value)));
+    let told = |entry: Write| format!("{} = #{}", key_text(keys.get(entry.place)), entry.number);
+    let nothing = || "nothing".to_string();
+    let expected = expected.map_or_else(nothing, told);
+    Err(format!("found {}, expected {expected}", found.unwrap_or_else(nothing)))
+}
+
+/// A value as the number that it stands for.
+pub(crate) fn value_text(value: &[u8]) -> String {
+    number_of(value).map_or_else(|| format!("no value: {}", key_text(value)), |n| format!("#{n}"))
+}
+
+impl HeldScan {
+    pub(crate) fn new(scan: Scan, state: &State, places: std::ops::Range<usize>) -> Self {
+        HeldScan { scan, expected: entries_of(state, places).collect() }
+    }
+
+    /// Moves on. The inner error is the store's.
+    pub(crate) fn step(
+        &mut self,
+        back: bool,
+        keys: &Keys,
+    ) -> Result<Result<(), trommel::Error>, String> {
+        let found = if back { self.scan.next_back() } else { self.scan.next() };
+        let found = match found.transpose() {
+            Ok(found) => found,
+            Err(error) => return Ok(Err(error)),
+        };
+        let expected = if back { self.expected.pop_back() } else { self.expected.pop_front() };
+        let compared = compare(found.as_ref(), expected, keys);
+        compared.map_err(|wrong| format!("a scan that was held open{}: {wrong}", way(back)))?;
+        Ok(Ok(()))
+    }
+}

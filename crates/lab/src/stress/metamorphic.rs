@@ -1,0 +1,236 @@
+//! The metamorphic law: the same operations give the same answers, whatever the options.
+//! ```text
+//! history -> store with options A -> transcript  =  store with options B -> transcript  =  ...
+//! ```
+//! Invariant: a transcript has every byte that a reader was given, and no estimate.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use trommel::{
+    Background, Batch, Db, Disk, Environment, GuardKind, KeyValue, Memory, Options, Scan, Snapshot,
+    Storage, Sync,
+};
+
+use super::draw::{History, history};
+use super::keys::Place;
+use super::model::value_of;
+use super::operation::{Operation, Write, tell};
+use crate::rng::Rng;
+
+const STEPS: u32 = 1200;
+const SEEDS: u64 = 10;
+/// Questions at the end, of each kind.
+const QUESTIONS: usize = 100;
+
+/// What readers were given, by the number of the step.
+type Transcript = Vec<(u32, Vec<u8>)>;
+
+/// A store that is asked.
+struct Reader<'h> {
+    history: &'h History,
+    /// Those of the first opening, of the second, and so on round about.
+    options: &'h [Options],
+    storage: Arc<dyn Storage>,
+    dir: &'h Path,
+    openings: usize,
+    db: Option<Db>,
+    snapshots: Vec<Snapshot>,
+    scans: Vec<Scan>,
+    transcript: Transcript,
+}
+
+/// The answers of a store with these options.
+fn answers(
+    history: &History,
+    options: &[Options],
+    storage: Arc<dyn Storage>,
+    dir: &Path,
+) -> Transcript {
+    let (snapshots, scans, transcript) = Default::default();
+    let mut reader = Reader {
+        history,
+        options,
+        storage,
+        dir,
+        openings: 0,
+        db: None,
+        snapshots,
+        scans,
+        transcript,
+    };
+    reader.open();
+    for step in &history.steps {
+        let answer = reader.apply(&step.operation);
+        reader.transcript.push((step.number, answer));
+    }
+    reader.ask_at_the_end();
+    reader.transcript
+}
+
+fn bytes_of(entry: Option<trommel::Result<KeyValue>>) -> Vec<u8> {
+    let Some(entry) = entry else { return b"end".to_vec() };
+    let (key, value) = entry.expect("nothing fails here");
+    [&key[..], b" = ", &value[..], b"\n"].concat()
+}
+
+fn all_of(scan: Scan, back: bool) -> Vec<u8> {
+    if back {
+        scan.rev().flat_map(|entry| bytes_of(Some(entry))).collect()
+    } else {
+        scan.flat_map(|entry| bytes_of(Some(entry))).collect()
+    }
+}
+
+impl Reader<'_> {
+    fn db(&self) -> &Db {
+        self.db.as_ref().expect("open between operations")
+    }
+
+    fn open(&mut self) {
+        self.snapshots.clear();
+        self.scans.clear();
+        if let Some(db) = self.db.take() {
+            db.close().expect("closes");
+        }
+        let options = self.options[self.openings % self.options.len()].clone();
+        self.openings += 1;
+        let storage = Arc::clone(&self.storage);
+        let environment = Environment { storage, ..Environment::default() };
+        self.db = Some(Db::open_with(self.dir, options, environment).expect("opens"));
+    }
+
+    fn apply(&mut self, operation: &Operation) -> Vec<u8> {
+        match operation {
+            Operation::Write { writes, synced } => self.write(writes, *synced),
+            Operation::Get(place) => return self.get(*place),
+            Operation::Scan { edges, back } => {
+                return all_of(self.db().range(edges.clone()), *back);
+            }
+            Operation::TakeSnapshot => {
+                self.snapshots.truncate(5);
+                self.snapshots.push(self.db().snapshot());
+            }
+            Operation::ReadSnapshot { which, edges, back, .. } if !self.snapshots.is_empty() => {
+                let snapshot = &self.snapshots[which % self.snapshots.len()];
+                return all_of(snapshot.range(edges.clone()), *back);
+            }
+            Operation::OpenScan { edges, .. } => {
+                self.scans.truncate(5);
+                self.scans.push(self.db().range(edges.clone()));
+            }
+            Operation::MoveScan { which, back, times } if !self.scans.is_empty() => {
+                let which = which % self.scans.len();
+                let scan = &mut self.scans[which];
+                let step = |_| bytes_of(if *back { scan.next_back() } else { scan.next() });
+                return (0..*times).flat_map(step).collect();
+            }
+            Operation::DropSnapshot(which) if !self.snapshots.is_empty() => {
+                self.snapshots.remove(which % self.snapshots.len());
+            }
+            Operation::DropScan(which) if !self.scans.is_empty() => {
+                self.scans.remove(which % self.scans.len());
+            }
+            Operation::Flush => self.db().flush().expect("flushes"),
+            Operation::Step(count) => (0..*count).for_each(|_| {
+                self.db().step().expect("steps");
+            }),
+            Operation::Settle => self.db().settle().expect("settles"),
+            Operation::Compact => self.db().compact().expect("compacts"),
+            Operation::Sync => self.db().sync().expect("syncs"),
+            // No crash, no fault: what they leave depends on the options.
+            Operation::Reopen(_) => self.open(),
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn write(&self, writes: &[Write], synced: bool) {
+        let mut batch = Batch::new();
+        for write in writes {
+            let key = self.history.keys.get(write.place);
+            match write.number {
+                0 => batch.delete(key),
+                number => batch.put(key, value_of(number)),
+            };
+        }
+        let written = if synced { self.db().write_synced(batch) } else { self.db().write(batch) };
+        written.expect("writes");
+    }
+
+    fn get(&self, place: Place) -> Vec<u8> {
+        let found = self.db().get(self.history.keys.get(place)).expect("gets");
+        found.map_or(b"none".to_vec(), |value| [b"= ", &value[..]].concat())
+    }
+
+    /// A list of questions that is the same for all.
+    fn ask_at_the_end(&mut self) {
+        let mut rng = Rng::new(STEPS.into());
+        for _ in 0..QUESTIONS {
+            let edges = self.history.keys.draw_edges(&mut rng);
+            let mut answer = self.get(self.history.keys.draw(&mut rng));
+            answer.extend(all_of(self.db().range(edges.clone()), false));
+            answer.extend(all_of(self.db().range(edges), true));
+            self.transcript.push((STEPS + 1, answer));
+        }
+        let all = all_of(self.db().range::<&[u8]>(..), false);
+        self.transcript.push((STEPS + 2, all));
+        let damage = self.db().verify().expect("verifies").damage;
+        assert!(damage.is_empty(), "{damage:?}");
+    }
+}
+
+/// Every guard with several other options, each value of them with several guards.
+fn variants() -> Vec<Options> {
+    const BACKGROUNDS: [Background; 3] =
+        [Background::Stepped, Background::Threads(1), Background::Threads(3)];
+    let syncs = [Sync::Never, Sync::Always, Sync::Interval(Duration::from_millis(1))];
+    let variant = |number: usize| Options {
+        guard: GuardKind::ALL[number % GuardKind::ALL.len()],
+        size_ratio: [2, 3, 5, 10][number / 2 % 4],
+        write_buffer_bytes: [1 << 10, 1 << 12, 1 << 20][number / 6 % 3],
+        bits_per_key: [2.0, 8.0, 12.0, 20.0, 5.5][number % 5],
+        point_bits: [0, 3, 0, 4, 1][number / 3 % 5],
+        block_bytes: [256, 4096, 1000][number / 3 % 3],
+        compression: number.is_multiple_of(2),
+        block_cache_bytes: [0, 1 << 12, 1 << 20][number / 4 % 3],
+        table_bytes: [4096, 1 << 20][number / 5 % 2],
+        sync: syncs[number / 7 % 3],
+        background: BACKGROUNDS[number / 6 % 3],
+        create_if_missing: true,
+    };
+    (0..24).map(variant).collect()
+}
+
+fn assert_same(history: &History, seed: u64, plain: &Transcript, other: &Transcript, case: &str) {
+    assert_eq!(plain.len(), other.len());
+    let Some(place) = (0..plain.len()).find(|&place| plain[place] != other[place]) else { return };
+    let number = plain[place].0;
+    let step = history.steps.iter().find(|step| step.number == number);
+    let step = step.map_or("a question at the end".into(), |step| tell(step, &history.keys));
+    let [plain, other] = [plain, other].map(|answers| answers[place].1.escape_ascii());
+    panic!("seed {seed}, {case}: at\n{step}\nthe first answers\n{plain}\nand this one\n{other}");
+}
+
+#[test]
+fn the_same_operations_give_the_same_answers_whatever_the_options() {
+    let (variants, dir) = (variants(), Path::new("db"));
+    let memory = || Arc::new(Memory::new()) as Arc<dyn Storage>;
+    let mut bytes = 0;
+    for seed in 0..SEEDS {
+        let history = history(seed, STEPS);
+        let plain = answers(&history, &variants[..1], memory(), dir);
+        bytes += plain.iter().map(|(_, answer)| answer.len()).sum::<usize>();
+        for (number, options) in variants.iter().enumerate().skip(1) {
+            let other = answers(&history, std::slice::from_ref(options), memory(), dir);
+            assert_same(&history, seed, &plain, &other, &format!("variant {number}"));
+        }
+        let turns = answers(&history, &variants, memory(), dir);
+        assert_same(&history, seed, &plain, &turns, "other options at each opening");
+        let folder = tempfile::tempdir().expect("a folder");
+        let real = answers(&history, &variants[7..9], Arc::new(Disk), &folder.path().join("db"));
+        assert_same(&history, seed, &plain, &real, "the real disk");
+    }
+    assert!(bytes > 1 << 20, "{bytes} bytes of answers: too few to tell stores apart");
+}

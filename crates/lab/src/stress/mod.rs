@@ -1,0 +1,284 @@
+//! Deterministic simulation: one seed gives one history of a store on a simulated disk, with crashes,
+//! faults and changes of options, compared with a model after every step.
+//! ```text
+//! seed -> history -> world: store | model -> fine, or what differs -> shortened history
+//! seeds in parallel, each in one thread from its beginning to its end
+//! ```
+//! Invariant: the same seed and number of steps give the same history and the same answers, always.
+
+mod check;
+mod draw;
+mod held;
+mod keys;
+mod model;
+mod operation;
+mod panics;
+mod rot;
+mod setup;
+mod shorten;
+mod world;
+
+#[cfg(test)]
+mod metamorphic;
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::progress::Progress;
+use draw::History;
+use operation::Step;
+use shorten::Failing;
+use world::{Done, Door, World};
+
+/// How long a history that fails is shortened.
+const SHORTEN_TIME: Duration = Duration::from_secs(60);
+/// How often the listener hears of progress.
+const TELL_EVERY: Duration = Duration::from_millis(100);
+
+/// Which histories are run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StressPlan {
+    /// The first seed.
+    pub seed: u64,
+    /// How many seeds, from the first on; without end if None (then there must be a time).
+    pub seeds: Option<u64>,
+    /// Operations of each history.
+    pub steps: u32,
+    /// No history begins after this time.
+    pub time: Option<Duration>,
+}
+
+/// What was run, and what was found.
+#[derive(Clone, Debug, Serialize)]
+pub struct StressReport {
+    /// The first seed.
+    pub seed: u64,
+    /// Histories that were run to their end.
+    pub seeds: u64,
+    /// Operations of each.
+    pub steps: u32,
+    /// Operations in all.
+    pub operations: u64,
+    /// Answers of the store that were compared with the model.
+    pub answers: u64,
+    /// Errors that the store gave while the disk could fail.
+    pub errors: u64,
+    /// How often a store was opened again.
+    pub reopened: u64,
+    /// How often that was after a power cut.
+    pub power_cuts: u64,
+    /// Copies with a flipped bit that were opened and read.
+    pub rotten: u64,
+    /// Flushes of all stores.
+    pub flushes: u64,
+    /// Merges of all stores.
+    pub merges: u64,
+    /// Operations of the simulated disks.
+    pub disk_operations: u64,
+    /// Time that all of it took.
+    pub seconds: f64,
+    /// Operations in a second, by all threads together.
+    pub ops_per_s: f64,
+    /// The first history that failed. None: none did.
+    pub failure: Option<StressFailure>,
+}
+
+/// A history that failed.
+#[derive(Clone, Debug, Serialize)]
+pub struct StressFailure {
+    /// Its seed.
+    pub seed: u64,
+    /// The step after which it was seen.
+    pub step: u32,
+    /// What differed.
+    pub wrong: String,
+    /// The options that the store was first opened with.
+    pub setup: String,
+    /// The steps that are needed, as text.
+    pub history: Vec<String>,
+    /// What differs when these alone are run.
+    pub wrong_in_short: String,
+    /// The command that repeats it.
+    pub again: String,
+}
+
+/// Runs histories in all threads that the machine has, until one fails.
+///
+/// # Errors
+/// `Plan` if the plan has no end.
+pub fn stress(plan: &StressPlan, progress: &mut dyn Progress) -> crate::Result<StressReport> {
+    if plan.seeds.is_none() && plan.time.is_none() {
+        return Err(crate::LabError::Plan("without a number of seeds there must be a time".into()));
+    }
+    Ok(run(plan, open_door, progress))
+}
+
+fn open_door(disk: trommel::Memory) -> Arc<dyn trommel::Storage> {
+    Arc::new(disk)
+}
+
+/// What the threads share.
+struct Shared<'p> {
+    plan: &'p StressPlan,
+    door: Door,
+    start: Instant,
+    begun: AtomicU64,
+    operations: AtomicU64,
+    failed: AtomicBool,
+    results: Mutex<Results>,
+}
+
+#[derive(Default)]
+struct Results {
+    done: Done,
+    seeds: u64,
+    failure: Option<(u64, Failing)>,
+}
+
+fn run(plan: &StressPlan, door: Door, progress: &mut dyn Progress) -> StressReport {
+    let shared = Shared {
+        plan,
+        door,
+        start: Instant::now(),
+        begun: AtomicU64::new(0),
+        operations: AtomicU64::new(0),
+        failed: AtomicBool::new(false),
+        results: Mutex::default(),
+    };
+    let total = plan.seeds.unwrap_or(0) * u64::from(plan.steps);
+    progress.stage("operations", total);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(|| shared.work())).collect();
+        let mut told = 0;
+        while !workers.iter().all(std::thread::ScopedJoinHandle::is_finished) {
+            std::thread::sleep(TELL_EVERY);
+            let operations = shared.operations.load(Ordering::Relaxed);
+            progress.advance(operations - told);
+            told = operations;
+        }
+    });
+    shared.report()
+}
+
+impl Shared<'_> {
+    /// One thread: history after history.
+    fn work(&self) {
+        while let Some(seed) = self.next_seed() {
+            let outcome = run_seed(seed, self.plan.steps, self.door, &self.operations);
+            let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+            match outcome {
+                Ok(done) => results.add(&done),
+                Err(failing) => {
+                    self.failed.store(true, Ordering::Relaxed);
+                    // Of several the one with the smallest seed, whichever thread was faster.
+                    if results.failure.as_ref().is_none_or(|(other, _)| seed < *other) {
+                        results.failure = Some((seed, failing));
+                    }
+                }
+            }
+        }
+    }
+
+    fn next_seed(&self) -> Option<u64> {
+        let late = self.plan.time.is_some_and(|time| self.start.elapsed() >= time);
+        if late || self.failed.load(Ordering::Relaxed) {
+            return None;
+        }
+        let place = self.begun.fetch_add(1, Ordering::Relaxed);
+        let wanted = self.plan.seeds.is_none_or(|seeds| place < seeds);
+        wanted.then(|| self.plan.seed.wrapping_add(place))
+    }
+
+    fn report(self) -> StressReport {
+        let results = self.results.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let (done, seconds) = (results.done, self.start.elapsed().as_secs_f64());
+        let StressPlan { seed, steps, .. } = *self.plan;
+        let tell = |(seed, failing)| tell_failure(seed, steps, self.door, failing);
+        StressReport {
+            seed,
+            seeds: results.seeds,
+            steps,
+            operations: done.operations,
+            answers: done.answers,
+            errors: done.errors,
+            reopened: done.reopened,
+            power_cuts: done.power_cuts,
+            rotten: done.rotten,
+            flushes: done.flushes,
+            merges: done.merges,
+            disk_operations: done.disk_operations,
+            seconds,
+            ops_per_s: done.operations as f64 / seconds,
+            failure: results.failure.map(tell),
+        }
+    }
+}
+
+impl Results {
+    fn add(&mut self, done: &Done) {
+        let sum = &mut self.done;
+        self.seeds += 1;
+        sum.operations += done.operations;
+        sum.answers += done.answers;
+        sum.errors += done.errors;
+        sum.reopened += done.reopened;
+        sum.power_cuts += done.power_cuts;
+        sum.rotten += done.rotten;
+        sum.flushes += done.flushes;
+        sum.merges += done.merges;
+        sum.disk_operations += done.disk_operations;
+    }
+}
+
+/// Runs the history of a seed.
+fn run_seed(seed: u64, steps: u32, door: Door, counted: &AtomicU64) -> Result<Done, Failing> {
+    let history = draw::history(seed, steps);
+    let run = run_steps(&history, &history.steps, door, counted);
+    run.map_err(|(at, wrong)| Failing { steps: history.steps, wrong, at })
+}
+
+/// Runs some steps of a history. An error says after which step, and what is wrong.
+fn run_steps(
+    history: &History,
+    steps: &[Step],
+    door: Door,
+    counted: &AtomicU64,
+) -> Result<Done, (u32, String)> {
+    let mut at = 0;
+    let run = panics::caught(|| {
+        let mut world = World::new(&history.keys, history.setup, door)?;
+        for step in steps {
+            at = step.number;
+            world.apply(step)?;
+            world.check_after(step)?;
+            counted.fetch_add(1, Ordering::Relaxed);
+        }
+        world.finish()
+    });
+    run.map_err(|wrong| (at, wrong))
+}
+
+/// Shortens a history and tells it.
+fn tell_failure(seed: u64, steps: u32, door: Door, failing: Failing) -> StressFailure {
+    let history = draw::history(seed, steps);
+    let (step, wrong) = (failing.at, failing.wrong.clone());
+    let nobody = AtomicU64::new(0);
+    let short = shorten::shorten(failing, SHORTEN_TIME, &mut |steps| {
+        run_steps(&history, steps, door, &nobody).err()
+    });
+    StressFailure {
+        seed,
+        step,
+        wrong,
+        setup: setup::tell(&setup::options(history.setup)),
+        history: short.steps.iter().map(|step| operation::tell(step, &history.keys)).collect(),
+        wrong_in_short: short.wrong,
+        again: format!("trommel stress --seed {seed} --steps {steps}"),
+    }
+}

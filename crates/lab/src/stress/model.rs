@@ -1,0 +1,274 @@
+//! What the store must hold: what readers see, and what a crash may leave.
+//! ```text
+//! base | write  write  write? | write  write      <- seen by readers, without the doubtful ones
+//!      '-------- durable -----'                    a crash leaves base and a prefix that has these
+//! ```
+//! Invariant: a write that gave an error (`write?`) is not seen until the store is opened again; then
+//! it is there as a whole or not at all.
+
+use super::keys::{Keys, Place};
+use super::operation::{Write, key_text};
+use crate::rng::scramble;
+
+/// Of each key the number of its value; 0: it has none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct State(pub(crate) Vec<u32>);
+
+impl State {
+    fn apply(&mut self, writes: &[Write]) {
+        writes.iter().for_each(|write| self.0[usize::from(write.place)] = write.number);
+    }
+
+    /// A sum over its values: what a write changes in it is found from the write alone.
+    fn digest(&self) -> u64 {
+        let each = |(place, &number)| digest_of(place, number);
+        self.0.iter().enumerate().map(each).fold(0, u64::wrapping_add)
+    }
+}
+
+fn digest_of(place: usize, number: u32) -> u64 {
+    if number == 0 { 0 } else { scramble((place as u64) << 32 | u64::from(number)) }
+}
+
+/// The value of a number. Number 1 is the empty value.
+pub(crate) fn value_of(number: u32) -> Vec<u8> {
+    if number <= 1 {
+        return Vec::new();
+    }
+    let draw = scramble(u64::from(number));
+    let extra = match draw % 128 {
+        0 => 5000,
+        1..8 => 300,
+        _ => draw as usize >> 8 & 31,
+    };
+    let filler = (0..extra).map(|place| (draw >> (place % 5 * 8)) as u8);
+    number.to_le_bytes().into_iter().chain(filler).collect()
+}
+
+/// The number of a value. None: no value is like that.
+pub(crate) fn number_of(value: &[u8]) -> Option<u32> {
+    if value.is_empty() {
+        return Some(1);
+    }
+    let number = u32::from_le_bytes(*value.first_chunk()?);
+    (number > 1 && value_of(number) == value).then_some(number)
+}
+
+/// Writes that landed together, or failed together.
+#[derive(Clone, Debug)]
+struct Group {
+    writes: Vec<Write>,
+    acknowledged: bool,
+}
+
+/// How a store came to be opened again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reopened {
+    /// Nothing that was acknowledged may be missing.
+    pub(crate) lossless: bool,
+    /// What is found is all there is: nothing waits to be made durable.
+    pub(crate) power_was_cut: bool,
+}
+
+/// What a store must hold.
+pub(crate) struct Model {
+    seen: State,
+    base: State,
+    groups: Vec<Group>,
+    /// So many groups survive any crash.
+    durable: usize,
+    /// So many groups are as old as an interval of syncing: the next write makes them durable.
+    overdue: usize,
+    doubtful: usize,
+    /// How often each key was written, deletions included.
+    written: Vec<u64>,
+}
+
+/// More writes in doubt than this are not made: each doubles what may be found.
+const DOUBTFUL_MAX: usize = 6;
+
+impl Model {
+    pub(crate) fn new(keys: usize) -> Self {
+        let empty = State(vec![0; keys]);
+        let (groups, written) = (Vec::new(), vec![0; keys]);
+        let (durable, overdue, doubtful) = (0, 0, 0);
+        Model { seen: empty.clone(), base: empty, groups, durable, overdue, doubtful, written }
+    }
+
+    /// What readers see.
+    pub(crate) fn seen(&self) -> &State {
+        &self.seen
+    }
+
+    /// How often the keys at these places were written.
+    pub(crate) fn written(&self, places: std::ops::Range<usize>) -> u64 {
+        self.written[places].iter().sum()
+    }
+
+    /// Whether another write may fail.
+    pub(crate) fn takes_doubt(&self) -> bool {
+        self.doubtful < DOUBTFUL_MAX
+    }
+
+    pub(crate) fn wrote(&mut self, writes: &[Write], acknowledged: bool) {
+        writes.iter().for_each(|write| self.written[usize::from(write.place)] += 1);
+        if acknowledged {
+            self.seen.apply(writes);
+        }
+        self.doubtful += usize::from(!acknowledged);
+        self.groups.push(Group { writes: writes.to_vec(), acknowledged });
+    }
+
+    /// All that was acknowledged is durable.
+    pub(crate) fn all_durable(&mut self) {
+        self.durable = self.groups.len();
+        if self.doubtful == 0 {
+            self.base.clone_from(&self.seen);
+            self.groups.clear();
+            (self.durable, self.overdue) = (0, 0);
+        }
+    }
+
+    /// As much time as an interval of syncing has passed.
+    pub(crate) fn interval_passed(&mut self) {
+        self.overdue = self.groups.len();
+    }
+
+    /// What was acknowledged before that is durable.
+    pub(crate) fn overdue_durable(&mut self) {
+        self.durable = self.durable.max(self.overdue);
+    }
+
+    /// Compares what a store holds after it was opened again with what it may hold.
+    pub(crate) fn reopened(
+        &mut self,
+        found: State,
+        how: Reopened,
+        keys: &Keys,
+    ) -> Result<(), String> {
+        let least = if how.lossless { self.groups.len() } else { self.durable };
+        let Some(kept) = self.longest_match(&found, least) else {
+            return Err(self.explain(&found, least, keys));
+        };
+        self.groups.truncate(kept);
+        self.overdue = self.overdue.min(kept);
+        self.seen = found;
+        if how.power_was_cut {
+            self.groups.clear();
+            (self.durable, self.overdue, self.doubtful) = (0, 0, 0);
+            self.base.clone_from(&self.seen);
+        } else {
+            self.doubtful = self.groups.iter().filter(|group| !group.acknowledged).count();
+        }
+        Ok(())
+    }
+
+    /// The most groups, at least `least`, after which the state is `found`, with any of the doubtful ones.
+    fn longest_match(&self, found: &State, least: usize) -> Option<usize> {
+        let wanted = found.digest();
+        let choices = 0u32..1 << self.doubtful;
+        choices.filter_map(|choice| self.match_with(choice, wanted, least)).max()
+    }
+
+    fn match_with(&self, choice: u32, wanted: u64, least: usize) -> Option<usize> {
+        let (mut state, mut digest, mut doubts) = (self.base.clone(), self.base.digest(), 0);
+        let mut longest = (least == 0 && digest == wanted).then_some(0);
+        for (place, group) in self.groups.iter().enumerate() {
+            let there = group.acknowledged || choice >> doubts & 1 == 1;
+            doubts += u32::from(!group.acknowledged);
+            for write in group.writes.iter().filter(|_| there) {
+                let key = usize::from(write.place);
+                let old = std::mem::replace(&mut state.0[key], write.number);
+                let change = digest_of(key, write.number).wrapping_sub(digest_of(key, old));
+                digest = digest.wrapping_add(change);
+            }
+            if place + 1 >= least && digest == wanted {
+                longest = Some(place + 1);
+            }
+        }
+        longest
+    }
+
+    fn explain(&self, found: &State, least: usize, keys: &Keys) -> String {
+        const SHOWN: usize = 5;
+        let mut last = self.base.clone();
+        let groups = self.groups.iter().filter(|group| group.acknowledged);
+        groups.for_each(|group| last.apply(&group.writes));
+        let differs = |place: &usize| last.0[*place] != found.0[*place];
+        let places: Vec<usize> = (0..last.0.len()).filter(differs).collect();
+        let told = places.iter().take(SHOWN).map(|&place| {
+            let key = key_text(keys.get(place as Place));
+            format!("{key} has #{}, the last write gave #{}", found.0[place], last.0[place])
+        });
+        format!(
+            "after opening again the keys are those of no prefix of the {} groups of writes that has the first {least} \
+             ({} of them failed); {} keys differ from the last state: {}",
+            self.groups.len(),
+            self.doubtful,
+            places.len(),
+            told.collect::<Vec<_>>().join("; "),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+
+    const LOSS: Reopened = Reopened { lossless: false, power_was_cut: true };
+
+    fn put(place: Place, number: u32) -> Vec<Write> {
+        vec![Write { place, number }]
+    }
+
+    fn state(numbers: &[u32], len: usize) -> State {
+        let mut state = State(numbers.to_vec());
+        state.0.resize(len, 0);
+        state
+    }
+
+    #[test]
+    fn values_tell_their_numbers() {
+        for number in 1..3000 {
+            assert_eq!(number_of(&value_of(number)), Some(number));
+        }
+        assert_eq!(number_of(b"abc"), None);
+        assert_eq!(number_of(&[7, 0, 0, 0]), None, "its filler is missing");
+    }
+
+    #[test]
+    fn a_crash_leaves_a_prefix_with_all_that_is_durable() {
+        let keys = Keys::draw_from(&mut Rng::new(1));
+        let len = keys.len();
+        let after_crash = |numbers: &[u32]| {
+            let mut model = Model::new(len);
+            model.wrote(&put(0, 5), true);
+            model.all_durable();
+            model.wrote(&[put(1, 6), put(2, 7)].concat(), true);
+            model.wrote(&put(0, 8), false);
+            model.wrote(&put(1, 9), true);
+            assert_eq!(model.seen(), &state(&[5, 9, 7], len));
+            model.reopened(state(numbers, len), LOSS, &keys).is_ok()
+        };
+        for right in [[5, 0, 0], [5, 6, 7], [8, 6, 7], [8, 9, 7], [5, 9, 7]] {
+            assert!(after_crash(&right), "{right:?}");
+        }
+        for wrong in [[0, 0, 0], [5, 6, 0], [8, 0, 0], [5, 9, 0], [5, 6, 8]] {
+            assert!(!after_crash(&wrong), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_missing_after_a_peaceful_end() {
+        let keys = Keys::draw_from(&mut Rng::new(1));
+        let mut model = Model::new(keys.len());
+        model.wrote(&put(0, 5), true);
+        let peace = Reopened { lossless: true, power_was_cut: false };
+        let lost = model.reopened(state(&[], keys.len()), peace, &keys).expect_err("a loss");
+        assert!(lost.contains("#0, the last write gave #5"), "{lost}");
+        model.reopened(state(&[5], keys.len()), peace, &keys).expect("all is there");
+        // It was not synced: a crash may still lose it.
+        model.reopened(state(&[], keys.len()), LOSS, &keys).expect("a prefix");
+    }
+}

@@ -1,0 +1,179 @@
+//! What a history does, step by step, and how it is told.
+//! ```text
+//! 17  put "a/b" = #42      18  step 3      19  power cut, what was not synced drawn with 7
+//! ```
+//! Invariant: a step says all that it does, so leaving others out changes nothing about it.
+
+use std::ops::Bound;
+
+use trommel::Fault;
+
+use super::keys::{Edges, Keys, Place};
+
+/// A key gets the value of a number; number 0 removes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Write {
+    pub(crate) place: Place,
+    pub(crate) number: u32,
+}
+
+/// How a store ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// It is closed, and says what went wrong.
+    Close,
+    /// It is dropped.
+    Drop,
+    /// The process is killed: what was written stays, synced or not.
+    Kill,
+    /// The power is cut; the seed draws what stays of what was not synced.
+    PowerCut(u64),
+    /// The power is cut, and nothing stays that was not synced.
+    PowerCutHard,
+}
+
+/// A fault of the disk: so many operations succeed before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) after: u64,
+    pub(crate) kind: Fault,
+    pub(crate) lasts: bool,
+}
+
+/// Opening again.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Reopening {
+    pub(crate) end: End,
+    /// Draws other options. None: the same ones.
+    pub(crate) setup: Option<u64>,
+    /// What goes wrong while the store is opened.
+    pub(crate) failure: Option<Failure>,
+    /// A copy of the disk is opened too, with a bit flipped that this draws.
+    pub(crate) rot: Option<u64>,
+}
+
+/// One operation.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Operation {
+    Write { writes: Vec<Write>, synced: bool },
+    Get(Place),
+    Scan { edges: Edges, back: bool },
+    Count(Edges),
+    TakeSnapshot,
+    ReadSnapshot { which: usize, place: Place, edges: Edges, back: bool },
+    DropSnapshot(usize),
+    OpenScan { edges: Edges, of_snapshot: bool },
+    MoveScan { which: usize, back: bool, times: usize },
+    DropScan(usize),
+    Flush,
+    Step(u32),
+    Settle,
+    Compact,
+    Sync,
+    Verify,
+    Tick,
+    Fail(Failure),
+    Mend,
+    Reopen(Reopening),
+}
+
+/// An operation and its number in the whole history, which also draws what is checked after it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Step {
+    pub(crate) number: u32,
+    pub(crate) operation: Operation,
+}
+
+/// A step as people read it.
+pub(crate) fn tell(step: &Step, keys: &Keys) -> String {
+    let Step { number, operation } = step;
+    let key = |place: &Place| key_text(keys.get(*place));
+    let said = match operation {
+        Operation::Write { writes, synced } => {
+            let synced = if *synced { ", synced" } else { "" };
+            let all: Vec<_> = writes.iter().map(|write| write_text(write, keys)).collect();
+            format!("write {}{synced}", all.join(", "))
+        }
+        Operation::Get(place) => format!("get {}", key(place)),
+        Operation::Scan { edges, back } => format!("scan {}{}", range_text(edges), way(*back)),
+        Operation::Count(edges) => format!("count {}", range_text(edges)),
+        Operation::ReadSnapshot { which, place, edges, back } => {
+            let (range, key) = (range_text(edges), key(place));
+            format!("read snapshot {which}: {key}, {range}{}", way(*back))
+        }
+        Operation::DropSnapshot(which) => format!("drop snapshot {which}"),
+        Operation::OpenScan { edges, of_snapshot } => {
+            let source = if *of_snapshot { " of the newest snapshot" } else { "" };
+            format!("open a scan{source} of {}", range_text(edges))
+        }
+        Operation::MoveScan { which, back, times } => {
+            format!("move scan {which} by {times}{}", way(*back))
+        }
+        Operation::DropScan(which) => format!("drop scan {which}"),
+        Operation::Step(count) => format!("{count} steps of background work"),
+        Operation::Fail(failure) => failure_text(failure),
+        Operation::Reopen(reopening) => reopening_text(reopening),
+        Operation::TakeSnapshot => "take a snapshot".into(),
+        Operation::Tick => "a second passes".into(),
+        Operation::Mend => "the disk is mended".into(),
+        Operation::Flush | Operation::Settle | Operation::Compact => {
+            format!("{operation:?}").to_lowercase()
+        }
+        Operation::Sync | Operation::Verify => format!("{operation:?}").to_lowercase(),
+    };
+    format!("{number:>6}  {said}")
+}
+
+fn write_text(write: &Write, keys: &Keys) -> String {
+    let key = key_text(keys.get(write.place));
+    if write.number == 0 { format!("-{key}") } else { format!("{key} = #{}", write.number) }
+}
+
+/// A key, its middle left out if it is long.
+pub(crate) fn key_text(key: &[u8]) -> String {
+    const SHOWN: usize = 8;
+    if key.len() <= 4 * SHOWN {
+        return format!("\"{}\"", key.escape_ascii());
+    }
+    let (start, end) = (&key[..SHOWN], &key[key.len() - SHOWN..]);
+    format!("\"{}...{}\" ({} bytes)", start.escape_ascii(), end.escape_ascii(), key.len())
+}
+
+pub(crate) fn range_text((lower, upper): &Edges) -> String {
+    let lower = match lower {
+        Bound::Included(key) => format!("[{}", key_text(key)),
+        Bound::Excluded(key) => format!("({}", key_text(key)),
+        Bound::Unbounded => "(".into(),
+    };
+    let upper = match upper {
+        Bound::Included(key) => format!("{}]", key_text(key)),
+        Bound::Excluded(key) => format!("{})", key_text(key)),
+        Bound::Unbounded => ")".into(),
+    };
+    format!("{lower} .. {upper}")
+}
+
+pub(crate) fn way(back: bool) -> &'static str {
+    if back { ", backward" } else { "" }
+}
+
+fn failure_text(failure: &Failure) -> String {
+    let Failure { after, kind, lasts } = failure;
+    let lasts = if *lasts { "until mended" } else { "once" };
+    format!("the disk fails ({kind:?}, {lasts}) after {after} more operations")
+}
+
+fn reopening_text(reopening: &Reopening) -> String {
+    let end = match reopening.end {
+        End::Close => "close".into(),
+        End::Drop => "drop".into(),
+        End::Kill => "kill the process".into(),
+        End::PowerCut(seed) => format!("power cut, what was not synced drawn with {seed}"),
+        End::PowerCutHard => "power cut, nothing stays that was not synced".into(),
+    };
+    let setup = reopening.setup.map(|_| ", other options").unwrap_or_default();
+    let failure = reopening.failure.as_ref().map(failure_text);
+    let failure = failure.map(|text| format!("; {text}")).unwrap_or_default();
+    let rot = reopening.rot.map(|seed| format!("; a copy rots, drawn with {seed}"));
+    format!("{end}{}; open{setup}{failure}", rot.unwrap_or_default())
+}

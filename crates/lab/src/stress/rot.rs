@@ -1,0 +1,107 @@
+//! Rot and left-overs: what a store leaves on its disk, and what it makes of that when one bit has
+//! flipped.
+//! ```text
+//! disk of a store that has ended -> copy -> flip a bit of a file -> open, read everything: an error, or the right answer
+//! ```
+//! Invariant: the store itself is never touched; its copy alone rots.
+
+use std::path::{Path, PathBuf};
+
+use trommel::{Db, Error, Memory, Storage};
+
+use super::check::GETS_MAX;
+use super::model::{State, value_of};
+use super::operation::key_text;
+use super::world::{Checked, DIR, World};
+use crate::rng::Rng;
+
+/// Tries to read a copy of the store's disk with a bit flipped: of a log only if `logs_too`, since what
+/// was not durable may be lost of it. False: there was no such bit. Requires: the copy is as the disk
+/// was before the store was opened.
+pub(crate) fn check_rotten_copy(
+    world: &World<'_>,
+    copy: &Memory,
+    logs_too: bool,
+    seed: u64,
+) -> Checked<bool> {
+    let Some((path, byte, bit)) = draw_bit(copy, logs_too, &mut Rng::new(seed)) else {
+        return Ok(false);
+    };
+    copy.flip_bit(&path, byte, bit);
+    let place = format!("with bit {bit} of byte {byte} of {} flipped", path.display());
+    let checked = match world.open_on(copy) {
+        // A bit makes no disk fail.
+        Err(Error::Io { source, .. }) if source.kind() != std::io::ErrorKind::NotFound => {
+            Err(format!("open: {source}"))
+        }
+        Err(_) => Ok(()),
+        Ok(db) => check_answers(&db, world, world.model.seen()),
+    };
+    checked.map(|()| true).map_err(|wrong| format!("{place}: {wrong}"))
+}
+
+/// A bit of a file that is not empty. None: there is none.
+fn draw_bit(disk: &Memory, logs_too: bool, rng: &mut Rng) -> Option<(PathBuf, u64, u32)> {
+    let mut names = disk.list(Path::new(DIR)).ok()?;
+    let len = |name: &String| disk.file(Path::new(DIR).join(name)).map_or(0, |file| file.len());
+    names.retain(|name| len(name) > 0 && (logs_too || !name.contains(".wal")));
+    if names.is_empty() {
+        return None;
+    }
+    let name = &names[rng.place(names.len())];
+    // The ends of files are where damage is hardest to tell from what a crash leaves.
+    let (near_end, len) = (rng.below(2) == 0, len(name) as u64);
+    let back = rng.below(if near_end { len.min(100) } else { len });
+    Some((Path::new(DIR).join(name), len - 1 - back, rng.below(8) as u32))
+}
+
+/// Every answer is right or an error; verifying finds what reading does.
+fn check_answers(db: &Db, world: &World<'_>, state: &State) -> Checked<()> {
+    let mut unreadable = false;
+    let every = state.0.len() / GETS_MAX + 1;
+    for (place, &number) in (0..).zip(&state.0).step_by(every) {
+        let key = world.keys.get(place);
+        match db.get(key) {
+            Err(_) => unreadable = true,
+            Ok(found) => {
+                let right = match &found {
+                    Some(value) => number != 0 && **value == value_of(number),
+                    None => number == 0,
+                };
+                if !right {
+                    return Err(format!("get {}: wrong, expected #{number}", key_text(key)));
+                }
+            }
+        }
+    }
+    let mut scanned = 0;
+    for entry in db.range::<&[u8]>(..) {
+        match entry {
+            Err(_) => unreadable = true,
+            Ok((key, _)) => match world.keys.place_of(&key).map(usize::from) {
+                Some(place) if state.0[place] != 0 => scanned += 1,
+                _ => return Err(format!("a scan finds {}, which is not there", key_text(&key))),
+            },
+        }
+    }
+    let present = state.0.iter().filter(|&&number| number != 0).count();
+    if !unreadable && scanned != present {
+        return Err(format!("a scan finds {scanned} of {present} keys, and no error"));
+    }
+    let is_damaged = db.verify().map_or(true, |report| !report.damage.is_empty());
+    if unreadable && !is_damaged {
+        return Err("a block cannot be read, and verify finds nothing".into());
+    }
+    Ok(())
+}
+
+/// A store that was opened and closed in peace has no files but those it needs.
+pub(crate) fn check_left_overs(disk: &Memory, tables: u64) -> Checked<()> {
+    let names = disk.list(Path::new(DIR)).map_err(|error| format!("list: {error}"))?;
+    let count = |end: &str| names.iter().filter(|name| name.ends_with(end)).count() as u64;
+    let right = count(".table") == tables
+        && count(".wal") <= 1
+        && count(".filter") <= 1
+        && count(".new") == 0;
+    if right { Ok(()) } else { Err(format!("{tables} tables in use, and these files: {names:?}")) }
+}

@@ -1,0 +1,43 @@
+//! With which options a store of a history is opened.
+//! ```text
+//! seed -> guard, ratio, buffer, blocks, cache, sync      all small, so that flushes and merges are many
+//! ```
+//! Invariant: one seed, one set of options; all background work is done in steps.
+
+use std::time::Duration;
+
+use trommel::{Background, GuardKind, Options, Sync};
+
+use crate::rng::Rng;
+
+/// How long an interval of syncing is; a tick of the clock is as long.
+pub(crate) const INTERVAL: Duration = Duration::from_secs(1);
+
+/// The options of a seed.
+pub(crate) fn options(seed: u64) -> Options {
+    let mut rng = Rng::new(seed);
+    Options {
+        size_ratio: [2, 2, 3, 4, 10][rng.place(5)],
+        write_buffer_bytes: [1 << 10, 1 << 10, 1 << 11, 1 << 12, 1 << 14][rng.place(5)],
+        guard: GuardKind::ALL[rng.place(GuardKind::ALL.len())],
+        bits_per_key: [2.0, 6.0, 10.0, 12.0, 20.0][rng.place(5)],
+        point_bits: [0, 0, 2, 4][rng.place(4)],
+        block_bytes: [256, 512, 4096][rng.place(3)],
+        compression: rng.below(2) == 0,
+        block_cache_bytes: [0, 1 << 12, 1 << 16, 1 << 20][rng.place(4)],
+        table_bytes: [4096, 1 << 14, 1 << 20][rng.place(3)],
+        sync: [Sync::Always, Sync::Always, Sync::Never, Sync::Interval(INTERVAL)][rng.place(4)],
+        background: Background::Stepped,
+        create_if_missing: true,
+    }
+}
+
+/// Options as people read them.
+pub(crate) fn tell(options: &Options) -> String {
+    let Options { guard, size_ratio, write_buffer_bytes, bits_per_key, block_bytes, .. } = options;
+    let Options { point_bits, compression, block_cache_bytes, table_bytes, sync, .. } = options;
+    format!(
+        "guard {guard}, {bits_per_key} bits per key, {point_bits} of them for points, size ratio {size_ratio}, write buffer {write_buffer_bytes}, \
+         blocks of {block_bytes}, tables of {table_bytes}, cache {block_cache_bytes}, compression {compression}, sync {sync:?}"
+    )
+}

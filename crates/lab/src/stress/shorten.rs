@@ -1,0 +1,165 @@
+//! Makes a history that fails as short as it gets.
+//! ```text
+//! [........x]  drop half, a quarter, ... one step, wherever it still fails  ->  [. . x]
+//!              then put simpler steps in place of those that are left
+//! ```
+//! Invariant: the result fails; what it says is what it says itself, not what the long one said.
+
+use std::time::{Duration, Instant};
+
+use super::operation::{End, Operation, Reopening, Step};
+
+/// A history that fails, and what it says.
+#[derive(Clone, Debug)]
+pub(crate) struct Failing {
+    pub(crate) steps: Vec<Step>,
+    /// What is wrong, and the number of the step after which it was seen.
+    pub(crate) wrong: String,
+    pub(crate) at: u32,
+}
+
+/// Runs steps. None: nothing is wrong; else what is, and the number of the step.
+pub(crate) type Trial<'t> = dyn FnMut(&[Step]) -> Option<(u32, String)> + 't;
+
+/// Drops steps while the rest still fails, for a while.
+pub(crate) fn shorten(failing: Failing, limit: Duration, trial: &mut Trial<'_>) -> Failing {
+    let deadline = Instant::now() + limit;
+    let mut best = failing;
+    cut_behind(&mut best);
+    // A power cut that loses everything needs fewer steps before it than one that is drawn.
+    let last = best.steps.len().saturating_sub(1);
+    simplify(&mut best, last, deadline, trial);
+    drop_steps(&mut best, deadline, trial);
+    simplify(&mut best, 0, deadline, trial);
+    drop_steps(&mut best, deadline, trial);
+    best
+}
+
+fn drop_steps(best: &mut Failing, deadline: Instant, trial: &mut Trial<'_>) {
+    let mut chunk = best.steps.len() / 2;
+    while chunk > 0 && Instant::now() < deadline {
+        let dropped = drop_chunks(best, chunk, deadline, trial);
+        // Once more with single steps: what could not be dropped may be now.
+        chunk = if chunk == 1 && dropped { 1 } else { chunk / 2 };
+    }
+}
+
+/// Puts simpler steps in place of others, from a place on, while it still fails.
+fn simplify(best: &mut Failing, first: usize, deadline: Instant, trial: &mut Trial<'_>) {
+    let mut place = first;
+    while place < best.steps.len() && Instant::now() < deadline {
+        let tried = simpler(&best.steps[place].operation).into_iter().any(|operation| {
+            let mut steps = best.steps.clone();
+            steps[place].operation = operation;
+            let Some((at, wrong)) = trial(&steps) else { return false };
+            *best = Failing { steps, wrong, at };
+            cut_behind(best);
+            true
+        });
+        // What was made simpler may become simpler still.
+        place += usize::from(!tried);
+    }
+}
+
+/// Operations that do less of the same.
+fn simpler(operation: &Operation) -> Vec<Operation> {
+    match operation {
+        Operation::Write { writes, synced } if writes.len() > 1 => {
+            let without = |place| {
+                let mut writes = writes.clone();
+                writes.remove(place);
+                Operation::Write { writes, synced: *synced }
+            };
+            let half = writes.len() / 2;
+            let halves = [&writes[half..], &writes[..half]]
+                .map(|writes| Operation::Write { writes: writes.to_vec(), synced: *synced });
+            halves.into_iter().chain((0..writes.len()).map(without)).collect()
+        }
+        Operation::Write { writes, synced: true } => {
+            vec![Operation::Write { writes: writes.clone(), synced: false }]
+        }
+        Operation::MoveScan { which, back, times } if *times > 1 => {
+            vec![Operation::MoveScan { which: *which, back: *back, times: times - 1 }]
+        }
+        Operation::Step(count) if *count > 1 => vec![Operation::Step(count - 1)],
+        Operation::Reopen(reopening) => {
+            simpler_reopenings(reopening).into_iter().map(Operation::Reopen).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn simpler_reopenings(reopening: &Reopening) -> Vec<Reopening> {
+    let plain = Reopening { failure: None, ..reopening.clone() };
+    let no_rot = Reopening { rot: None, ..reopening.clone() };
+    let same_options = Reopening { setup: None, ..reopening.clone() };
+    let hard = Reopening { end: End::PowerCutHard, ..reopening.clone() };
+    let mut all = Vec::new();
+    all.extend(reopening.failure.map(|_| plain));
+    all.extend(reopening.rot.map(|_| no_rot));
+    all.extend(reopening.setup.map(|_| same_options));
+    all.extend(matches!(reopening.end, End::PowerCut(_)).then_some(hard));
+    all
+}
+
+/// Steps after the one that shows the failure do nothing.
+fn cut_behind(failing: &mut Failing) {
+    let at = failing.at;
+    failing.steps.retain(|step| step.number <= at);
+}
+
+/// Tries to drop each chunk, from the end on. True: some were dropped.
+fn drop_chunks(best: &mut Failing, chunk: usize, deadline: Instant, trial: &mut Trial<'_>) -> bool {
+    let mut dropped = false;
+    let mut end = best.steps.len();
+    while end > 0 && Instant::now() < deadline {
+        let start = end.saturating_sub(chunk);
+        let rest = [&best.steps[..start], &best.steps[end..]].concat();
+        if let Some((at, wrong)) = trial(&rest) {
+            *best = Failing { steps: rest, wrong, at };
+            cut_behind(best);
+            dropped = true;
+        }
+        end = start.min(best.steps.len());
+    }
+    dropped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stress::operation::Operation;
+
+    #[test]
+    fn steps_that_are_left_become_simpler() {
+        let end = End::PowerCut(1);
+        let reopening = Reopening { end, setup: Some(1), failure: None, rot: Some(1) };
+        let steps = vec![
+            Step { number: 1, operation: Operation::Step(4) },
+            Step { number: 2, operation: Operation::Reopen(reopening) },
+        ];
+        let mut trial = |steps: &[Step]| (steps.len() == 2).then(|| (2, "two".to_string()));
+        let failing = Failing { steps, wrong: "two".into(), at: 2 };
+        let short = shorten(failing, Duration::from_secs(60), &mut trial);
+        let simplest = Reopening { end: End::PowerCutHard, setup: None, failure: None, rot: None };
+        let left: Vec<Operation> = short.steps.into_iter().map(|step| step.operation).collect();
+        assert_eq!(left, [Operation::Step(1), Operation::Reopen(simplest)]);
+    }
+
+    #[test]
+    fn only_the_steps_that_matter_are_left() {
+        let steps: Vec<Step> =
+            (1..=1000).map(|number| Step { number, operation: Operation::Tick }).collect();
+        let mut trials = 0;
+        let mut trial = |steps: &[Step]| {
+            trials += 1;
+            let has = |number| steps.iter().any(|step| step.number == number);
+            (has(17) && has(400)).then(|| (400, "both".to_string()))
+        };
+        let failing = Failing { steps, wrong: "first".into(), at: 700 };
+        let short = shorten(failing, Duration::from_secs(60), &mut trial);
+        let left: Vec<u32> = short.steps.iter().map(|step| step.number).collect();
+        assert_eq!((left, short.wrong.as_str()), (vec![17, 400], "both"));
+        assert!(trials < 200, "{trials}");
+    }
+}

@@ -1,0 +1,161 @@
+//! Tests of the simulation: short runs find nothing, and what is broken on purpose is found.
+
+use std::io;
+use std::path::Path;
+
+use trommel::{Append, Memory, ReadAt, Storage};
+
+use super::*;
+use crate::progress::Silent;
+
+fn plan(seed: u64, seeds: u64, steps: u32) -> StressPlan {
+    StressPlan { seed, seeds: Some(seeds), steps, time: None }
+}
+
+#[test]
+fn no_history_has_a_wrong_answer() {
+    let report = stress(&plan(1, 100, 2000), &mut Silent).expect("a plan with an end");
+    if let Some(failure) = &report.failure {
+        panic!("{failure:#?}");
+    }
+    assert_eq!((report.seeds, report.operations), (100, 200_000));
+    assert!(report.power_cuts > 300 && report.errors > 300, "{report:?}");
+    assert!(report.rotten > 30, "{report:?}");
+    assert!(report.flushes > 1000 && report.merges > 1000, "{report:?}");
+}
+
+#[test]
+fn a_seed_has_one_outcome() {
+    let nobody = AtomicU64::new(0);
+    for seed in 0..8 {
+        let once = run_seed(seed, 1200, open_door, &nobody).expect("nothing is wrong");
+        let again = run_seed(seed, 1200, open_door, &nobody).expect("nothing is wrong");
+        assert_eq!(once, again, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_plan_has_an_end() {
+    let endless = StressPlan { seeds: None, ..plan(1, 1, 10) };
+    assert!(stress(&endless, &mut Silent).is_err());
+    let brief = StressPlan { time: Some(Duration::ZERO), ..endless };
+    assert_eq!(stress(&brief, &mut Silent).expect("an end").seeds, 0);
+}
+
+/// A disk that tells lies of some kind.
+struct Liar {
+    disk: Memory,
+    lie: Lie,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lie {
+    /// A file that was synced is not.
+    FileSync,
+    /// A folder that was synced is not.
+    FolderSync,
+    /// Once in a while what was appended is not what was given.
+    Append,
+}
+
+struct LyingFile {
+    file: Box<dyn Append>,
+    lie: Lie,
+    appended: u32,
+}
+
+impl Append for LyingFile {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.appended += 1;
+        if self.lie == Lie::Append && self.appended == 20 {
+            return self.file.append(&vec![0; bytes.len()]);
+        }
+        self.file.append(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        if self.lie == Lie::FileSync { Ok(()) } else { self.file.sync() }
+    }
+}
+
+impl Storage for Liar {
+    fn create_dir(&self, dir: &Path) -> io::Result<()> {
+        self.disk.create_dir(dir)
+    }
+
+    fn dir_exists(&self, dir: &Path) -> bool {
+        self.disk.dir_exists(dir)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        self.disk.list(dir)
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn Append>> {
+        let file = self.disk.create(path)?;
+        Ok(Box::new(LyingFile { file, lie: self.lie, appended: 0 }))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadAt>> {
+        self.disk.open(path)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.disk.remove(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.disk.link(from, to)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        if self.lie == Lie::FolderSync { Ok(()) } else { self.disk.sync_dir(dir) }
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
+        self.disk.lock(path)
+    }
+
+    fn free_space(&self, dir: &Path) -> io::Result<u64> {
+        self.disk.free_space(dir)
+    }
+}
+
+/// What a run over a lying disk finds.
+fn found_behind(door: Door) -> StressFailure {
+    let report = run(&plan(1, 20, 1500), door, &mut Silent);
+    let failure = report.failure.expect("the lie is found");
+    let again = format!("trommel stress --seed {} --steps 1500", failure.seed);
+    assert_eq!(failure.again, again);
+    // It fails again, by its seed alone.
+    let nobody = AtomicU64::new(0);
+    let failing = run_seed(failure.seed, 1500, door, &nobody).expect_err("a seed has one outcome");
+    assert_eq!((failing.at, failing.wrong), (failure.step, failure.wrong.clone()));
+    failure
+}
+
+#[test]
+fn a_sync_that_is_a_lie_is_found_and_told_in_few_steps() {
+    let door: Door = |disk| Arc::new(Liar { disk, lie: Lie::FileSync });
+    let failure = found_behind(door);
+    assert!(failure.history.len() <= 4, "{failure:#?}");
+    assert!(failure.history.iter().any(|step| step.contains("power cut")), "{failure:#?}");
+}
+
+#[test]
+fn a_folder_that_was_not_synced_is_found() {
+    let door: Door = |disk| Arc::new(Liar { disk, lie: Lie::FolderSync });
+    let failure = found_behind(door);
+    assert!(failure.history.len() <= 8, "{failure:#?}");
+}
+
+#[test]
+fn bytes_that_change_on_their_way_are_found() {
+    let door: Door = |disk| Arc::new(Liar { disk, lie: Lie::Append });
+    let failure = found_behind(door);
+    assert!(failure.history.len() <= 60, "{failure:#?}");
+}

@@ -1,0 +1,412 @@
+//! A store on a simulated disk, and the model beside it: applies steps and compares.
+//! ```text
+//! step -> store (answer or error) -> model -> checks of the touched keys and of some others
+//! ```
+//! Invariant: an error is right only while the disk may fail; an answer that is no error is always right.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use trommel::{Batch, Db, Environment, Error, Fault, ManualClock, Memory, Options, Storage, Sync};
+
+use super::check::full_state;
+use super::held::{HeldScan, HeldSnapshot};
+use super::keys::Keys;
+use super::model::{Model, Reopened, value_of};
+use super::operation::{End, Failure, Operation, Reopening, Step, Write};
+use super::rot::{check_left_overs, check_rotten_copy};
+use super::setup;
+use crate::rng::Rng;
+
+/// The store's folder.
+pub(crate) const DIR: &str = "db";
+/// Snapshots, and scans, that are held at most.
+const HELD_MAX: usize = 6;
+
+/// How a store comes to its disk: a test may put a liar between.
+pub(crate) type Door = fn(Memory) -> Arc<dyn Storage>;
+
+/// What a history has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Done {
+    pub(crate) operations: u64,
+    pub(crate) answers: u64,
+    pub(crate) reopened: u64,
+    pub(crate) power_cuts: u64,
+    pub(crate) rotten: u64,
+    pub(crate) errors: u64,
+    pub(crate) flushes: u64,
+    pub(crate) merges: u64,
+    pub(crate) disk_operations: u64,
+}
+
+/// What is wrong: the check and the difference.
+pub(crate) type Checked<T> = Result<T, String>;
+
+pub(crate) struct World<'k> {
+    pub(crate) keys: &'k Keys,
+    door: Door,
+    disk: Memory,
+    clock: Arc<ManualClock>,
+    options: Options,
+    /// None only while it is opened again.
+    db: Option<Db>,
+    pub(crate) model: Model,
+    pub(crate) snapshots: Vec<HeldSnapshot>,
+    scans: Vec<HeldScan>,
+    /// The disk could fail at some time since the power was cut last.
+    had_faults: bool,
+    /// A killed process has left what it did not sync, and nothing was written since: closing does not
+    /// save that, since a session that only reads writes nothing.
+    inherits: bool,
+    /// What was found at the last opening is the newest log as a crash has left it: nothing in it says
+    /// what of it was durable.
+    has_open_end: bool,
+    pub(crate) done: Done,
+}
+
+impl<'k> World<'k> {
+    pub(crate) fn new(keys: &'k Keys, setup: u64, door: Door) -> Checked<Self> {
+        let mut world = World {
+            keys,
+            door,
+            disk: Memory::new(),
+            clock: Arc::default(),
+            options: setup::options(setup),
+            db: None,
+            model: Model::new(keys.len()),
+            snapshots: Vec::new(),
+            scans: Vec::new(),
+            had_faults: false,
+            inherits: false,
+            has_open_end: false,
+            done: Done::default(),
+        };
+        world.create(setup)?;
+        Ok(world)
+    }
+
+    /// Makes the store. Of some setups the disk fails while it is made, and the power may go then.
+    fn create(&mut self, setup: u64) -> Checked<()> {
+        let mut rng = Rng::new(setup);
+        if rng.below(4) == 0 {
+            let (after, lasts) = (rng.below(24), rng.below(2) == 0);
+            self.arm(&Failure { after, kind: Fault::Io, lasts });
+            let created = self.open();
+            self.allowed("the first open", true, created)?;
+            if rng.below(2) == 0 {
+                self.disk = self.disk.crash(setup);
+            }
+            self.disk.mend();
+        }
+        self.db = Some(self.open().map_err(|error| format!("the first open: {error}"))?);
+        Ok(())
+    }
+
+    pub(crate) fn db(&self) -> &Db {
+        self.db.as_ref().expect("open between operations")
+    }
+
+    fn open(&self) -> trommel::Result<Db> {
+        self.open_on(&self.disk)
+    }
+
+    pub(crate) fn open_on(&self, disk: &Memory) -> trommel::Result<Db> {
+        let (storage, clock) = ((self.door)(disk.clone()), Arc::clone(&self.clock) as _);
+        let environment = Environment { storage, clock, ..Environment::default() };
+        Db::open_with(Path::new(DIR), self.options.clone(), environment)
+    }
+
+    /// Applies a step. Its checks are made by the caller.
+    pub(crate) fn apply(&mut self, step: &Step) -> Checked<()> {
+        self.done.operations += 1;
+        self.had_faults |= self.disk.may_fail();
+        match &step.operation {
+            Operation::Write { writes, synced } => self.write(writes, *synced),
+            Operation::Get(place) => self.check_get(*place),
+            Operation::Scan { edges, back } => self.check_scan(edges, *back),
+            Operation::Count(edges) => self.check_count(edges),
+            Operation::TakeSnapshot => self.take_snapshot(),
+            Operation::ReadSnapshot { which, place, edges, back } => {
+                self.check_snapshot(*which, *place, edges, *back)
+            }
+            Operation::DropSnapshot(which) => {
+                remove_one(&mut self.snapshots, *which);
+                Ok(())
+            }
+            Operation::OpenScan { edges, of_snapshot } => self.open_scan(edges, *of_snapshot),
+            Operation::MoveScan { which, back, times } => self.move_scan(*which, *back, *times),
+            Operation::DropScan(which) => {
+                remove_one(&mut self.scans, *which);
+                Ok(())
+            }
+            Operation::Flush => self.work("flush", true, Db::flush),
+            Operation::Step(count) => {
+                (0..*count).try_for_each(|_| self.work("step", false, |db| db.step().map(|_| ())))
+            }
+            Operation::Settle => self.work("settle", false, Db::settle),
+            Operation::Compact => self.work("compact", true, Db::compact),
+            Operation::Sync => self.work("sync", true, Db::sync),
+            Operation::Verify => self.verify(),
+            Operation::Tick => {
+                self.clock.advance(setup::INTERVAL);
+                self.model.interval_passed();
+                Ok(())
+            }
+            Operation::Fail(failure) => {
+                self.arm(failure);
+                Ok(())
+            }
+            Operation::Mend => {
+                self.disk.mend();
+                Ok(())
+            }
+            Operation::Reopen(reopening) => self.reopen(reopening, step.number),
+        }
+    }
+
+    fn arm(&mut self, failure: &Failure) {
+        self.had_faults = true;
+        match failure.lasts {
+            true => self.disk.fail_from(failure.after, failure.kind),
+            false => self.disk.fail_at(failure.after, failure.kind),
+        }
+    }
+
+    /// The answer of the store; None: an error, and the disk could fail when it was asked.
+    pub(crate) fn allowed<T>(
+        &mut self,
+        what: &str,
+        could_fail: bool,
+        result: Result<T, Error>,
+    ) -> Checked<Option<T>> {
+        match result {
+            Ok(answer) => {
+                self.done.answers += 1;
+                Ok(Some(answer))
+            }
+            Err(Error::Io { .. } | Error::Stopped { .. }) if could_fail => {
+                self.done.errors += 1;
+                Ok(None)
+            }
+            Err(error) => Err(format!("{what}: {error}")),
+        }
+    }
+
+    pub(crate) fn could_fail(&self) -> bool {
+        self.disk.may_fail()
+    }
+
+    /// `saves`: when it succeeds, all that was acknowledged is durable.
+    fn work(
+        &mut self,
+        what: &str,
+        saves: bool,
+        work: impl FnOnce(&Db) -> trommel::Result<()>,
+    ) -> Checked<()> {
+        let could_fail = self.could_fail();
+        let result = work(self.db());
+        if self.allowed(what, could_fail, result)?.is_some() && saves {
+            self.model.all_durable();
+            (self.inherits, self.has_open_end) = (false, false);
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, writes: &[Write], synced: bool) -> Checked<()> {
+        let could_fail = self.could_fail();
+        if could_fail && !self.model.takes_doubt() {
+            return Ok(());
+        }
+        let result = self.write_to_store(writes, synced);
+        let written = self.allowed("write", could_fail, result)?.is_some();
+        self.model.wrote(writes, written);
+        self.inherits &= !written;
+        self.has_open_end &= !written;
+        match self.options.sync {
+            _ if !written => {}
+            _ if synced => self.model.all_durable(),
+            Sync::Always => self.model.all_durable(),
+            Sync::Interval(_) => self.model.overdue_durable(),
+            Sync::Never => {}
+        }
+        Ok(())
+    }
+
+    fn write_to_store(&self, writes: &[Write], synced: bool) -> trommel::Result<()> {
+        let (db, key) = (self.db(), |write: &Write| self.keys.get(write.place));
+        match writes {
+            [write] if !synced && write.number == 0 => return db.delete(key(write)),
+            [write] if !synced => return db.put(key(write), value_of(write.number)),
+            _ => {}
+        }
+        let mut batch = Batch::new();
+        for write in writes {
+            match write.number {
+                0 => batch.delete(key(write)),
+                number => batch.put(key(write), value_of(number)),
+            };
+        }
+        if synced { db.write_synced(batch) } else { db.write(batch) }
+    }
+
+    fn take_snapshot(&mut self) -> Checked<()> {
+        let (snapshot, state) = (self.db().snapshot(), self.model.seen().clone());
+        self.snapshots.push(HeldSnapshot { snapshot, state });
+        if self.snapshots.len() > HELD_MAX {
+            self.snapshots.remove(0);
+        }
+        Ok(())
+    }
+
+    fn open_scan(&mut self, edges: &super::keys::Edges, of_snapshot: bool) -> Checked<()> {
+        let places = self.keys.places(edges);
+        let held = match self.snapshots.last().filter(|_| of_snapshot) {
+            Some(held) => HeldScan::new(held.snapshot.range(edges.clone()), &held.state, places),
+            None => HeldScan::new(self.db().range(edges.clone()), self.model.seen(), places),
+        };
+        self.scans.push(held);
+        if self.scans.len() > HELD_MAX {
+            self.scans.remove(0);
+        }
+        Ok(())
+    }
+
+    fn move_scan(&mut self, which: usize, back: bool, times: usize) -> Checked<()> {
+        if self.scans.is_empty() {
+            return Ok(());
+        }
+        let which = which % self.scans.len();
+        for _ in 0..times {
+            let could_fail = self.could_fail();
+            let moved = self.scans[which].step(back, self.keys)?;
+            if self.allowed("a scan that was held open", could_fail, moved)?.is_none() {
+                // After an error it has ended.
+                self.scans.remove(which);
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn verify(&mut self) -> Checked<()> {
+        let could_fail = self.could_fail();
+        let verified = self.db().verify();
+        match self.allowed("verify", could_fail, verified)? {
+            Some(report) if !report.damage.is_empty() => {
+                Err(format!("verify: {}", report.damage.join("; ")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends the store and opens it again.
+    fn reopen(&mut self, reopening: &Reopening, number: u32) -> Checked<()> {
+        self.done.reopened += 1;
+        self.count_work();
+        self.end(reopening.end)?;
+        // What is flipped in a log is found where the log says that it had been durable.
+        let logs_too = matches!(reopening.end, End::Close | End::Drop) && !self.has_open_end;
+        // A manifest whose last edit has rotted looks as if it was torn. The next log tells, but not of a
+        // log that had failed before.
+        let is_sound = !self.had_faults && reopening.failure.is_none();
+        let copy = reopening.rot.filter(|_| is_sound);
+        let copy = copy.map(|seed| (seed, self.disk.kill()));
+        if let Some(seed) = reopening.setup {
+            self.options = setup::options(seed);
+        }
+        let mut power_was_cut = matches!(reopening.end, End::PowerCut(_) | End::PowerCutHard);
+        let mut lossless = !power_was_cut && !self.had_faults;
+        if power_was_cut {
+            self.done.power_cuts += 1;
+            self.had_faults = false;
+        }
+        if let Some(failure) = &reopening.failure {
+            self.arm(failure);
+        }
+        let could_fail = self.could_fail();
+        let opened = self.open();
+        self.db = self.allowed("open", could_fail, opened)?;
+        if self.db.is_none() {
+            // Sometimes the power goes again while the store is opened.
+            if number.is_multiple_of(2) {
+                self.disk = self.disk.crash(u64::from(number));
+                (power_was_cut, lossless) = (true, false);
+            }
+            self.disk.mend();
+            let opened = self.open().map_err(|error| format!("open after a fault: {error}"));
+            self.db = Some(opened?);
+        }
+        self.disk.mend();
+        let found = full_state(self.db(), self.keys)?;
+        self.model.reopened(found, Reopened { lossless, power_was_cut }, self.keys)?;
+        if let Some((seed, copy)) = copy {
+            self.done.rotten += u64::from(check_rotten_copy(self, &copy, logs_too, seed)?);
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, end: End) -> Checked<()> {
+        let db = self.db.take().expect("open between operations");
+        let could_fail = self.could_fail();
+        let next_disk = match end {
+            End::Close | End::Drop => self.disk.clone(),
+            End::Kill => self.disk.kill(),
+            End::PowerCut(seed) => self.disk.crash(seed),
+            End::PowerCutHard => self.disk.crash_hard(),
+        };
+        self.snapshots.clear();
+        self.scans.clear();
+        if end == End::Close {
+            let closed = db.close();
+            if self.allowed("close", could_fail, closed)?.is_some() && !self.inherits {
+                self.model.all_durable();
+            }
+        }
+        match end {
+            End::Close | End::Drop => {}
+            End::Kill => (self.inherits, self.has_open_end) = (true, true),
+            End::PowerCut(_) | End::PowerCutHard => {
+                (self.inherits, self.has_open_end) = (false, true);
+            }
+        }
+        self.done.disk_operations += match end {
+            End::Close | End::Drop => 0,
+            End::Kill | End::PowerCut(_) | End::PowerCutHard => self.disk.operations(),
+        };
+        self.disk = next_disk;
+        Ok(())
+    }
+
+    fn count_work(&mut self) {
+        let stats = self.db().stats();
+        self.done.flushes += stats.flushes;
+        self.done.merges += stats.merges;
+    }
+
+    /// The end of the history: the last comparison.
+    pub(crate) fn finish(mut self) -> Checked<Done> {
+        self.disk.mend();
+        self.work("settle at the end", false, Db::settle)?;
+        self.check_all(0)?;
+        self.verify()?;
+        self.count_work();
+        // Once more in peace: what faults have kept from being removed is removed now.
+        self.end(End::Close)?;
+        self.db = Some(self.open().map_err(|error| format!("the last open: {error}"))?);
+        self.write(&[Write { place: 0, number: 1 }], false)?;
+        self.work("the last flush", true, Db::flush)?;
+        let levels = self.db().stats().levels;
+        let tables = levels.iter().flat_map(|level| &level.runs).map(|run| run.tables).sum();
+        self.end(End::Close)?;
+        check_left_overs(&self.disk, tables)?;
+        self.done.disk_operations += self.disk.operations();
+        Ok(self.done)
+    }
+}
+
+fn remove_one<T>(list: &mut Vec<T>, which: usize) {
+    if !list.is_empty() {
+        list.remove(which % list.len());
+    }
+}

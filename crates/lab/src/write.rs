@@ -1,0 +1,467 @@
+//! `bench write`: what writing costs, from one thread or several.
+//! ```text
+//! writers   put, put, put ...   each timed             } the clock of `ops_per_s` stops when the last writer ends
+//! beside    the folder's size, fifty times a second    } the peak counts until flushes and merges have settled
+//! after     every key is read back
+//! ```
+//! Invariants: writers share the keys without overlap, but for updates, where each draws from all of them. What is filled
+//! in before updates are measured is not measured.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use trommel::{Batch, Db, GuardKind, Options, Stats, Sync, VALUE_BYTES_MAX};
+
+use crate::error::{LabError, Result};
+use crate::progress::Progress;
+use crate::rng::{Rng, scramble};
+use crate::tree::fill_value;
+
+/// Which keys are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WritePattern {
+    /// Each key once, in no order.
+    Random,
+    /// Each key once, ascending.
+    Sequential,
+    /// Keys that are there already, drawn at random.
+    Update,
+}
+
+impl WritePattern {
+    /// The name that people write.
+    pub fn name(self) -> &'static str {
+        match self {
+            WritePattern::Random => "random",
+            WritePattern::Sequential => "sequential",
+            WritePattern::Update => "update",
+        }
+    }
+}
+
+/// What is to be measured.
+#[derive(Clone, Debug)]
+pub struct WritePlan {
+    /// Who guards the store.
+    pub guard: GuardKind,
+    /// Memory of the guard, in bits per key.
+    pub bits_per_key: f64,
+    /// Writers.
+    pub threads: usize,
+    /// When a write is safe on disk.
+    pub sync: Sync,
+    /// Writes, of all writers together; and keys in the store when it ends.
+    pub keys: u64,
+    /// Bytes of a value.
+    pub value_bytes: usize,
+    /// Which keys.
+    pub pattern: WritePattern,
+    /// Memory for new entries.
+    pub write_buffer_bytes: usize,
+    /// T.
+    pub size_ratio: u32,
+    /// Seed of keys and values.
+    pub seed: u64,
+    /// Where the store is made: a new folder.
+    pub folder: PathBuf,
+}
+
+/// What `bench write` measured. The field names are an interface.
+#[derive(Clone, Debug, Serialize)]
+pub struct WriteReport {
+    /// The guard.
+    pub guard: &'static str,
+    /// Writers.
+    pub threads: u64,
+    /// When a write is safe on disk: always, interval, never.
+    pub sync: &'static str,
+    /// Which keys: random, sequential, update.
+    pub pattern: &'static str,
+    /// Writes.
+    pub keys: u64,
+    /// Bytes of a value.
+    pub value_bytes: u64,
+    /// Bits per key that were asked for.
+    pub bits_per_key: f64,
+    /// Bytes of memory for new entries.
+    pub write_buffer_bytes: u64,
+    /// T.
+    pub size_ratio: u64,
+    /// The seed.
+    pub seed: u64,
+    /// From the first write to the end of the last.
+    pub seconds: f64,
+    /// How long flushes and merges took after that.
+    pub settle_seconds: f64,
+    /// Writes per second, of all writers together.
+    pub ops_per_s: f64,
+    /// How long one write took.
+    pub put_ns: PutNs,
+    /// Bytes of tables written, per byte of keys and values written. Logs do not count.
+    pub write_amplification: f64,
+    /// The most bytes that the store's folder has had, logs included, per byte of keys and values that it holds at the end.
+    pub space_amplification_peak: f64,
+    /// How often and how long writers waited for flushes or merges.
+    pub stalls: Stalls,
+    /// Time spent on building and updating the guard, per write.
+    pub guard_ns_per_key: f64,
+    /// Memtables that became runs.
+    pub flushes: u64,
+    /// Merges.
+    pub merges: u64,
+    /// Keys that did not have the value they should, in the end. Must be 0.
+    pub wrong_answers: u64,
+}
+
+/// Times of one write, in nanoseconds: exact, from all writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct PutNs {
+    /// Half of the writes took no longer.
+    pub p50: u64,
+    /// 99 of 100 took no longer.
+    pub p99: u64,
+    /// 999 of 1000 took no longer.
+    pub p999: u64,
+    /// The longest.
+    pub max: u64,
+}
+
+impl PutNs {
+    /// Zeros if there are no times.
+    fn of(mut times: Vec<u64>) -> PutNs {
+        times.sort_unstable();
+        let share = |share: f64| {
+            let rank = (times.len() as f64 * share).ceil() as usize;
+            times.get(rank.saturating_sub(1)).copied().unwrap_or(0)
+        };
+        PutNs { p50: share(0.5), p99: share(0.99), p999: share(0.999), max: share(1.0) }
+    }
+}
+
+/// Waiting for flushes and merges.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Stalls {
+    /// How often.
+    pub count: u64,
+    /// How long, in all.
+    pub seconds: f64,
+}
+
+/// Writes, and measures it.
+pub fn bench_write(plan: &WritePlan, progress: &mut dyn Progress) -> Result<WriteReport> {
+    check(plan)?;
+    let db = Db::open(&plan.folder, options(plan))?;
+    if plan.pattern == WritePattern::Update {
+        fill(&db, plan, progress)?;
+    }
+    let before = db.stats();
+    let written = AtomicU64::new(0);
+    progress.stage("writing", plan.keys);
+    let start = Instant::now();
+    let mut peak = 0;
+    let times = std::thread::scope(|scope| {
+        let db = &db;
+        let written = &written;
+        let writer = |thread| scope.spawn(move || write_share(db, plan, thread, written));
+        let writers: Vec<_> = (0..plan.threads).map(writer).collect();
+        let mut told = 0;
+        while !writers.iter().all(|writer| writer.is_finished()) {
+            peak = peak.max(folder_bytes(&plan.folder));
+            let now = written.load(Ordering::Relaxed);
+            progress.advance(now - told);
+            told = now;
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let joined = writers.into_iter().map(|writer| writer.join().expect("no writer panics"));
+        joined.collect::<Result<Vec<_>>>()
+    })?;
+    // The last writer's own clock, since this thread has slept.
+    let seconds = times
+        .iter()
+        .map(|share| share.ended)
+        .max()
+        .map_or(0.0, |ended| ended.duration_since(start).as_secs_f64());
+    let settling = Instant::now();
+    peak = peak.max(settle(&db, &plan.folder)?);
+    let settle_seconds = settling.elapsed().as_secs_f64();
+    let stats = db.stats();
+    let wrong_answers = count_wrong(&db, plan, progress)?;
+    let times = times.into_iter().flat_map(|share| share.nanoseconds).collect();
+    let seconds = [seconds, settle_seconds];
+    Ok(report(plan, [&before, &stats], seconds, PutNs::of(times), peak, wrong_answers))
+}
+
+fn check(plan: &WritePlan) -> Result<()> {
+    let wrong = |problem: &str| Err(LabError::Plan(problem.to_string()));
+    if !(1..=256).contains(&plan.threads) {
+        return wrong("1 to 256 threads");
+    }
+    if plan.keys == 0 || plan.keys > 1 << 32 {
+        return wrong("1 to 4294967296 keys");
+    }
+    if plan.value_bytes > VALUE_BYTES_MAX {
+        return wrong("a value has at most 1 GiB");
+    }
+    let is_used = std::fs::read_dir(&plan.folder).is_ok_and(|mut files| files.next().is_some());
+    if is_used {
+        let problem = "the folder is not empty: bench makes its stores anew".to_string();
+        return Err(LabError::Folder { path: plan.folder.clone(), problem });
+    }
+    Ok(())
+}
+
+fn options(plan: &WritePlan) -> Options {
+    Options {
+        guard: plan.guard,
+        bits_per_key: plan.bits_per_key,
+        size_ratio: plan.size_ratio,
+        write_buffer_bytes: plan.write_buffer_bytes,
+        sync: plan.sync,
+        ..Options::default()
+    }
+}
+
+fn report(
+    plan: &WritePlan,
+    [before, after]: [&Stats; 2],
+    [seconds, settle_seconds]: [f64; 2],
+    put_ns: PutNs,
+    peak_bytes: u64,
+    wrong_answers: u64,
+) -> WriteReport {
+    let tables = |stats: &Stats| (stats.bytes_flushed + stats.bytes_merged) as f64;
+    let user_bytes = (after.bytes_written_user - before.bytes_written_user) as f64;
+    let held_bytes = plan.keys as f64 * (KEY_BYTES + plan.value_bytes) as f64;
+    WriteReport {
+        guard: plan.guard.name(),
+        threads: plan.threads as u64,
+        sync: sync_name(plan.sync),
+        pattern: plan.pattern.name(),
+        keys: plan.keys,
+        value_bytes: plan.value_bytes as u64,
+        bits_per_key: plan.bits_per_key,
+        write_buffer_bytes: plan.write_buffer_bytes as u64,
+        size_ratio: u64::from(plan.size_ratio),
+        seed: plan.seed,
+        seconds,
+        settle_seconds,
+        ops_per_s: plan.keys as f64 / seconds,
+        put_ns,
+        write_amplification: (tables(after) - tables(before)) / user_bytes,
+        space_amplification_peak: peak_bytes as f64 / held_bytes,
+        stalls: Stalls {
+            count: after.stalls - before.stalls,
+            seconds: after.stall_seconds - before.stall_seconds,
+        },
+        guard_ns_per_key: (after.guard.seconds - before.guard.seconds) * 1e9 / plan.keys as f64,
+        flushes: after.flushes - before.flushes,
+        merges: after.merges - before.merges,
+        wrong_answers,
+    }
+}
+
+fn sync_name(sync: Sync) -> &'static str {
+    match sync {
+        Sync::Always => "always",
+        Sync::Interval(_) => "interval",
+        Sync::Never => "never",
+    }
+}
+
+const KEY_BYTES: usize = size_of::<u64>();
+
+/// The key of a place in the list of keys. Places have different keys.
+fn key_of(plan: &WritePlan, place: u64) -> [u8; KEY_BYTES] {
+    match plan.pattern {
+        WritePattern::Sequential => place.to_be_bytes(),
+        WritePattern::Random | WritePattern::Update => {
+            scramble(place.wrapping_add(scramble(plan.seed))).to_be_bytes()
+        }
+    }
+}
+
+/// The places that a writer writes, in order.
+fn places(plan: &WritePlan, thread: usize) -> impl Iterator<Item = u64> {
+    let (keys, pattern) = (plan.keys, plan.pattern);
+    let mut rng = Rng::new(plan.seed ^ scramble(thread as u64 + 1));
+    let own = (thread as u64..keys).step_by(plan.threads);
+    own.map(move |place| match pattern {
+        WritePattern::Update => rng.below(keys),
+        WritePattern::Random | WritePattern::Sequential => place,
+    })
+}
+
+/// The value of a key, before or after an update.
+fn value_of(value: &mut Vec<u8>, key: [u8; KEY_BYTES], updated: bool, value_bytes: usize) {
+    let named = u64::from_be_bytes(key) ^ u64::from(updated);
+    let seed = if updated { scramble(named) } else { named };
+    fill_value(value, &seed.to_be_bytes(), value_bytes);
+}
+
+/// Writes every key once, in large batches.
+fn fill(db: &Db, plan: &WritePlan, progress: &mut dyn Progress) -> Result<()> {
+    const BATCH: u64 = 1000;
+    progress.stage("filling", plan.keys);
+    let mut value = Vec::new();
+    for first in (0..plan.keys).step_by(BATCH as usize) {
+        let mut batch = Batch::new();
+        let last = plan.keys.min(first + BATCH);
+        for place in first..last {
+            let key = key_of(plan, place);
+            value_of(&mut value, key, false, plan.value_bytes);
+            batch.put(key, &value);
+        }
+        db.write(batch)?;
+        progress.advance(last - first);
+    }
+    db.flush()?;
+    Ok(db.settle()?)
+}
+
+/// What one writer took.
+struct Share {
+    nanoseconds: Vec<u64>,
+    ended: Instant,
+}
+
+fn write_share(db: &Db, plan: &WritePlan, thread: usize, written: &AtomicU64) -> Result<Share> {
+    let is_update = plan.pattern == WritePattern::Update;
+    let mut nanoseconds = Vec::with_capacity(plan.keys as usize / plan.threads + 1);
+    let mut value = Vec::new();
+    for place in places(plan, thread) {
+        let key = key_of(plan, place);
+        value_of(&mut value, key, is_update, plan.value_bytes);
+        let start = Instant::now();
+        db.put(key, &value)?;
+        nanoseconds.push(start.elapsed().as_nanos() as u64);
+        written.fetch_add(1, Ordering::Relaxed);
+    }
+    Ok(Share { nanoseconds, ended: Instant::now() })
+}
+
+/// Flushes, lets merges end, and gives the most bytes that the folder has had meanwhile.
+fn settle(db: &Db, folder: &Path) -> Result<u64> {
+    let mut peak = 0;
+    std::thread::scope(|scope| {
+        let settling = scope.spawn(|| db.flush().and_then(|()| db.settle()));
+        while !settling.is_finished() {
+            peak = peak.max(folder_bytes(folder));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        settling.join().expect("flushes and merges do not panic")
+    })?;
+    Ok(peak.max(folder_bytes(folder)))
+}
+
+/// Files that go meanwhile count nothing.
+fn folder_bytes(folder: &Path) -> u64 {
+    let Ok(files) = std::fs::read_dir(folder) else { return 0 };
+    let sizes = files.filter_map(|file| Some(file.ok()?.metadata().ok()?.len()));
+    sizes.sum()
+}
+
+/// Reads everything, and counts what is not as it was written.
+fn count_wrong(db: &Db, plan: &WritePlan, progress: &mut dyn Progress) -> Result<u64> {
+    progress.stage("checking", plan.keys);
+    let is_update = plan.pattern == WritePattern::Update;
+    let mut updated = vec![false; if is_update { plan.keys as usize } else { 0 }];
+    if is_update {
+        let all = (0..plan.threads).flat_map(|thread| places(plan, thread));
+        all.for_each(|place| updated[place as usize] = true);
+    }
+    let mut expected: Vec<_> = (0..plan.keys).map(|place| (key_of(plan, place), place)).collect();
+    expected.sort_unstable();
+    let (mut wrong, mut value) = (0, Vec::new());
+    let mut found = db.range::<&[u8]>(..);
+    for (key, place) in expected {
+        let is_updated = updated.get(place as usize).copied().unwrap_or(false);
+        value_of(&mut value, key, is_updated, plan.value_bytes);
+        let is_right = match found.next().transpose()? {
+            Some((found_key, found_value)) => found_key == key && *found_value == value[..],
+            None => false,
+        };
+        wrong += u64::from(!is_right);
+    }
+    progress.advance(plan.keys);
+    Ok(wrong + found.count() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::progress::Silent;
+
+    fn plan(folder: &Path, pattern: WritePattern, threads: usize) -> WritePlan {
+        WritePlan {
+            guard: GuardKind::Grf,
+            bits_per_key: 12.0,
+            threads,
+            sync: Sync::Never,
+            keys: 5000,
+            value_bytes: 20,
+            pattern,
+            write_buffer_bytes: 16 << 10,
+            size_ratio: 4,
+            seed: 7,
+            folder: folder.to_path_buf(),
+        }
+    }
+
+    #[test]
+    fn every_pattern_is_written_and_read_back() {
+        for (pattern, threads) in [
+            (WritePattern::Random, 1),
+            (WritePattern::Random, 3),
+            (WritePattern::Sequential, 2),
+            (WritePattern::Update, 2),
+        ] {
+            let folder = tempfile::tempdir().expect("a temporary folder");
+            let plan = plan(&folder.path().join("store"), pattern, threads);
+            let report = bench_write(&plan, &mut Silent).expect("measures");
+            assert_eq!(report.wrong_answers, 0, "{pattern:?}");
+            assert!(report.flushes > 2 && report.merges > 0, "{report:?}");
+            assert!(report.write_amplification > 1.0 && report.space_amplification_peak > 0.5);
+            let PutNs { p50, p99, p999, max } = report.put_ns;
+            assert!(0 < p50 && p50 <= p99 && p99 <= p999 && p999 <= max, "{report:?}");
+            assert!(report.ops_per_s > 0.0 && report.guard_ns_per_key > 0.0, "{report:?}");
+            let used = bench_write(&plan, &mut Silent).expect_err("the folder is in use");
+            assert!(matches!(used, LabError::Folder { .. }));
+        }
+    }
+
+    #[test]
+    fn a_wrong_value_is_counted() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let plan = plan(&folder.path().join("store"), WritePattern::Random, 1);
+        bench_write(&plan, &mut Silent).expect("measures");
+        let db = Db::open(&plan.folder, options(&plan)).expect("opens");
+        assert_eq!(count_wrong(&db, &plan, &mut Silent).expect("reads"), 0);
+        db.put(key_of(&plan, 3), "another value").expect("puts");
+        assert_eq!(count_wrong(&db, &plan, &mut Silent).expect("reads"), 1);
+        db.put([0xff; 9], "one too many").expect("puts");
+        assert_eq!(count_wrong(&db, &plan, &mut Silent).expect("reads"), 2);
+    }
+
+    #[test]
+    fn ranks_are_exact() {
+        let put_ns = PutNs::of((1..=2000).rev().collect());
+        assert_eq!(put_ns, PutNs { p50: 1000, p99: 1980, p999: 1998, max: 2000 });
+        assert_eq!(PutNs::of(vec![5]), PutNs { p50: 5, p99: 5, p999: 5, max: 5 });
+        assert_eq!(PutNs::of(vec![]), PutNs::default());
+    }
+
+    #[test]
+    fn plans_that_make_no_sense_are_refused() {
+        let sound = plan(Path::new("nowhere"), WritePattern::Random, 1);
+        for wrong in [
+            WritePlan { threads: 0, ..sound.clone() },
+            WritePlan { keys: 0, ..sound.clone() },
+            WritePlan { value_bytes: VALUE_BYTES_MAX + 1, ..sound },
+        ] {
+            let refused = bench_write(&wrong, &mut Silent).expect_err("makes no sense");
+            assert!(matches!(refused, LabError::Plan(_)), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Second names for files, and copies where a second name cannot be had.
+//! ```text
+//! from --link--> to                                  one file, two names
+//!      --copy--> to.copy --sync--> --rename--> to    another file system, or one without links
+//! ```
+//! Invariant: `from` is only read. A link may be there although making it gave an error, so nothing is ever
+//! written to a file under the name `to`: it could be the same file.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::storage::Storage;
+
+/// Bytes that are copied at once.
+const CHUNK_BYTES: u64 = 1 << 20;
+
+/// Gives a file a second name, or copies it durably. The name is durable after `sync_dir`. An error if the name is taken.
+pub(crate) fn link_or_copy(storage: &dyn Storage, from: &Path, to: &Path) -> Result<()> {
+    match storage.link(from, to) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(Error::io(to)(error)),
+        Err(_) => copy(storage, from, to),
+    }
+}
+
+fn copy(storage: &dyn Storage, from: &Path, to: &Path) -> Result<()> {
+    let new = copy_path(to);
+    let copied = copy_bytes(storage, from, &new)
+        .and_then(|()| storage.rename(&new, to).map_err(Error::io(to)));
+    if copied.is_err() {
+        // It has no name that anyone looks for.
+        let _ = storage.remove(&new);
+    }
+    copied
+}
+
+fn copy_path(to: &Path) -> PathBuf {
+    let mut name = to.as_os_str().to_owned();
+    name.push(".copy");
+    PathBuf::from(name)
+}
+
+fn copy_bytes(storage: &dyn Storage, from: &Path, to: &Path) -> Result<()> {
+    let source = storage.open(from).map_err(Error::io(from))?;
+    let size = source.size().map_err(Error::io(from))?;
+    let mut out = storage.create(to).map_err(Error::io(to))?;
+    let mut buffer = vec![0; size.min(CHUNK_BYTES) as usize];
+    let mut at = 0;
+    while at < size {
+        let chunk = &mut buffer[..(size - at).min(CHUNK_BYTES) as usize];
+        source.read_at(at, chunk).map_err(Error::io(from))?;
+        out.append(chunk).map_err(Error::io(to))?;
+        at += chunk.len() as u64;
+    }
+    out.sync().map_err(Error::io(to))
+}
+
+/// Makes a folder and those above it, durably.
+pub(crate) fn make_folder(storage: &dyn Storage, dir: &Path) -> Result<()> {
+    let is_new = |dir: &&Path| !dir.as_os_str().is_empty() && !storage.dir_exists(dir);
+    let new: Vec<&Path> = dir.ancestors().take_while(is_new).collect();
+    storage.create_dir(dir).map_err(Error::io(dir))?;
+    for parent in new.iter().filter_map(|dir| dir.parent()) {
+        let here = Path::new(".");
+        let parent = if parent.as_os_str().is_empty() { here } else { parent };
+        match storage.sync_dir(parent) {
+            // A storage without a current folder has no name for it.
+            Err(error) if parent == here && error.kind() == ErrorKind::NotFound => {}
+            synced => synced.map_err(Error::io(parent))?,
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::{Fault, Memory};
+
+    #[test]
+    fn where_linking_fails_the_bytes_are_copied() {
+        let disk = Memory::new();
+        let bytes: Vec<u8> = (0..CHUNK_BYTES * 2 + 7).map(|at| (at % 251) as u8).collect();
+        disk.put_file("db/a", bytes.clone());
+        let (from, to) = (Path::new("db/a"), Path::new("db/b"));
+        disk.fail_at(0, Fault::Io);
+        link_or_copy(&disk, from, to).expect("copies");
+        disk.sync_dir(Path::new("db")).expect("syncs");
+        assert_eq!(disk.crash_hard().file(to), Some(bytes.clone()), "the copy is durable");
+        disk.flip_bit(to, 0, 0);
+        assert_eq!(disk.file(from), Some(bytes), "the copy is another file");
+        assert!(link_or_copy(&disk, from, to).is_err(), "the name is taken");
+        assert_eq!(disk.list(Path::new("db")).expect("lists"), ["a", "b"]);
+    }
+
+    #[test]
+    fn a_copy_that_fails_leaves_nothing() {
+        let disk = Memory::new();
+        disk.put_file("db/a", vec![1; 100]);
+        disk.no_space(true);
+        link_or_copy(&disk, Path::new("db/a"), Path::new("db/b")).expect_err("the disk is full");
+        assert_eq!(disk.list(Path::new("db")).expect("lists"), ["a"]);
+    }
+
+    #[test]
+    fn folders_are_made_with_those_above_them() {
+        let disk = Memory::new();
+        for dir in ["new", "a/b/c", "/x/y"] {
+            make_folder(&disk, Path::new(dir)).expect("makes");
+            make_folder(&disk, Path::new(dir)).expect("it may be there");
+            assert!(disk.dir_exists(Path::new(dir)));
+        }
+    }
+}

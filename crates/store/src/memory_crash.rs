@@ -1,0 +1,131 @@
+//! What a power cut, or the end of a process, makes of the simulated disk.
+//! ```text
+//! before   [ synced | a b c d e f ]
+//! after    [ synced | a b c           cut at any byte
+//!          [ synced | a b c 0 0       and zeros, or rubbish, behind
+//!          [ synced | a 0 c 0 e f     or holes: later sectors were written before earlier ones
+//! ```
+//! Invariant: what was synced is there. The same disk and the same seed give the same result.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::{Content, File, NameChange, State, apply_change};
+use crate::sync::{Arc, Mutex, lock as lock_mutex};
+
+/// The units in which disks write; the smallest one is for stores that are small themselves.
+const SECTOR_BYTES: [usize; 3] = [64, 512, 4096];
+
+/// How a crash treats what was not synced.
+pub(super) enum Fate {
+    Lost,
+    Drawn(Random),
+    /// It is as it was, and still not synced: only the process has ended.
+    Kept,
+}
+
+/// SplitMix64: small, and the same everywhere.
+pub(super) struct Random(pub(super) u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `bound`. Requires: bound > 0.
+    pub(super) fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound as u64) as usize
+    }
+}
+
+/// The disk after a crash, its locks and faults gone.
+pub(super) fn after_crash(state: &State, mut fate: Fate) -> State {
+    let mut names_synced = state.names_synced.clone();
+    if let Fate::Drawn(random) = &mut fate {
+        for change in surviving(&state.changes, random) {
+            apply_change(&mut names_synced, change);
+        }
+    }
+    let mut copies = Copies { fate, made: BTreeMap::new() };
+    let names_synced = copies.of_names(&names_synced);
+    let (names, changes) = match copies.fate {
+        Fate::Kept => (copies.of_names(&state.names), copies.of_changes(&state.changes)),
+        Fate::Lost | Fate::Drawn(_) => (names_synced.clone(), Vec::new()),
+    };
+    State { dirs: state.dirs.clone(), names, names_synced, changes, ..State::default() }
+}
+
+/// The changes of names that a crash left: all, none, those up to a point, or any.
+fn surviving<'a>(changes: &'a [NameChange], random: &mut Random) -> Vec<&'a NameChange> {
+    let cut = random.below(changes.len() + 1);
+    match random.below(4) {
+        0 => Vec::new(),
+        1 => changes.iter().collect(),
+        2 => changes[..cut].iter().collect(),
+        _ => changes.iter().filter(|_| random.below(2) == 0).collect(),
+    }
+}
+
+/// New files under the same names; names that shared a file share the copy.
+struct Copies {
+    fate: Fate,
+    made: BTreeMap<*const Mutex<Content>, File>,
+}
+
+impl Copies {
+    fn of(&mut self, file: &File) -> File {
+        let fate = &mut self.fate;
+        let copy = || Arc::new(Mutex::new(content_after_crash(&lock_mutex(file), fate)));
+        Arc::clone(self.made.entry(Arc::as_ptr(file)).or_insert_with(copy))
+    }
+
+    fn of_names(&mut self, names: &BTreeMap<PathBuf, File>) -> BTreeMap<PathBuf, File> {
+        names.iter().map(|(path, file)| (path.clone(), self.of(file))).collect()
+    }
+
+    fn of_changes(&mut self, changes: &[NameChange]) -> Vec<NameChange> {
+        let mut copied = |change: &NameChange| {
+            let names = change.iter();
+            names.map(|(path, file)| (path.clone(), file.as_ref().map(|f| self.of(f)))).collect()
+        };
+        changes.iter().map(&mut copied).collect()
+    }
+}
+
+fn content_after_crash(content: &Content, fate: &mut Fate) -> Content {
+    let mut bytes = content.bytes[..content.synced_len].to_vec();
+    let unsynced = &content.bytes[content.synced_len..];
+    match fate {
+        Fate::Kept => return content.clone(),
+        Fate::Lost => {}
+        Fate::Drawn(random) => {
+            let kept = random.below(unsynced.len() + 1);
+            let torn = random.below(unsynced.len() - kept + 1);
+            bytes.extend_from_slice(&unsynced[..kept]);
+            match random.below(5) {
+                0 => bytes.extend(std::iter::repeat_n(0, torn)),
+                1 if content.synced_len > 0 => bytes.extend((0..torn).map(|_| random.next() as u8)),
+                2 => {
+                    bytes.extend_from_slice(&unsynced[kept..]);
+                    punch_sectors(&mut bytes, content.synced_len, random);
+                }
+                _ => {}
+            }
+        }
+    }
+    Content { synced_len: bytes.len(), bytes, sync_failed: false }
+}
+
+/// Zeros in place of some sectors, from `start` on.
+fn punch_sectors(bytes: &mut [u8], start: usize, random: &mut Random) {
+    let (end, unit) = (bytes.len(), SECTOR_BYTES[random.below(SECTOR_BYTES.len())]);
+    let sectors = start / unit..end.div_ceil(unit);
+    for sector in sectors.filter(|_| random.below(2) == 0) {
+        let first = (sector * unit).max(start);
+        bytes[first..((sector + 1) * unit).min(end)].fill(0);
+    }
+}

@@ -1,0 +1,108 @@
+//! What a manifest tells, whatever state it is in.
+//! ```text
+//! edit | edit | edit            all of it: the layout
+//! edit | #### | edit | edit     the edits that can be read: which tables joined, which left for ever
+//! ```
+//! Invariant: a file's number is never used twice, so a table that left in any edit is not of the tree.
+
+use std::collections::{BTreeMap, HashSet};
+use std::io::ErrorKind;
+use std::path::Path;
+
+use crate::entry::Sequence;
+use crate::error::{Error, Result};
+use crate::layout::{Layout, NUMBER_MAX, TableRecord};
+use crate::manifest::{FORMAT_VERSION, HEADER_BYTES, MANIFEST_NAME};
+use crate::record::read_all;
+use crate::salvage::{Piece, scan_manifest};
+use crate::storage::Storage;
+
+/// Versions beyond this one are taken for damage: no Trommel has had them.
+const VERSION_BELIEVED: u32 = 255;
+
+/// What could be read of a manifest.
+#[derive(Default)]
+pub(crate) struct FoundManifest {
+    /// There is such a file.
+    pub(crate) is_there: bool,
+    /// What it tells of, if every byte of it can be read, but for a torn end.
+    pub(crate) layout: Option<Layout>,
+    /// It ends in bytes without a record: a crash, or damage to the last edit.
+    pub(crate) is_torn: bool,
+    /// What is wrong, with its place.
+    pub(crate) damage: Vec<(u64, String)>,
+    /// Every table that joined the tree in an edit that can be read.
+    pub(crate) added: BTreeMap<u64, TableRecord>,
+    /// Every table that left it.
+    pub(crate) removed: HashSet<u64>,
+    /// The newest sequence number that it names.
+    pub(crate) last_sequence: Sequence,
+}
+
+impl FoundManifest {
+    /// # Errors
+    /// `Io`, and `Version` if it names another version that may exist. Damage is no error here.
+    pub(crate) fn read(storage: &dyn Storage, dir: &Path) -> Result<FoundManifest> {
+        let path = dir.join(MANIFEST_NAME);
+        let bytes = match read_all(storage, &path) {
+            Ok(bytes) => bytes,
+            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+                return Ok(FoundManifest::default());
+            }
+            Err(error) => return Err(error),
+        };
+        check_version(&bytes, &path)?;
+        Ok(FoundManifest::of(&bytes))
+    }
+
+    fn of(bytes: &[u8]) -> FoundManifest {
+        let mut found = FoundManifest { is_there: true, ..Default::default() };
+        let mut layout = Some(Layout::default());
+        let mut edits = 0;
+        for piece in scan_manifest(bytes) {
+            match piece {
+                Piece::Whole { offset, item: edit } => {
+                    let applied = layout.take().map(|layout| layout.apply(&edit));
+                    match applied {
+                        Some(Ok(next)) => layout = Some(next),
+                        Some(Err(wrong)) => found.damage.push((offset, wrong.to_string())),
+                        None => {}
+                    }
+                    edits += 1;
+                    found.removed.extend(&edit.removed);
+                    let last = edit.last_sequence.filter(|last| last.0 <= NUMBER_MAX);
+                    found.last_sequence = found.last_sequence.max(last.unwrap_or_default());
+                    found.added.extend(edit.added.into_iter().map(|table| (table.file, table)));
+                }
+                Piece::Damage { offset, what, .. } => {
+                    found.damage.push((offset, what));
+                    layout = None;
+                }
+                Piece::Tail { .. } => found.is_torn = true,
+            }
+        }
+        if edits == 0 {
+            found.damage.push((0, "no edit can be read".into()));
+        }
+        if let Some(Err(wrong)) = layout.as_ref().map(Layout::check) {
+            found.damage.push((HEADER_BYTES as u64, wrong.to_string()));
+        }
+        found.layout = layout.filter(|_| found.damage.is_empty());
+        found
+    }
+}
+
+/// Another version's store is not mended by guessing.
+fn check_version(bytes: &[u8], path: &Path) -> Result<()> {
+    let header = crate::manifest::header();
+    let (magic, version) = header.split_at(HEADER_BYTES - size_of_val(&FORMAT_VERSION));
+    let found = bytes.strip_prefix(magic).and_then(|rest| rest.first_chunk());
+    match found.map(|found| u32::from_le_bytes(*found)) {
+        Some(found)
+            if (1..=VERSION_BELIEVED).contains(&found) && found.to_le_bytes() != version =>
+        {
+            Err(Error::Version { path: path.to_path_buf(), found, known: FORMAT_VERSION })
+        }
+        _ => Ok(()),
+    }
+}

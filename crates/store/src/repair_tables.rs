@@ -1,0 +1,133 @@
+//! Tables that are checked whole, and written anew without what is damaged in them.
+//! ```text
+//! table 12   block | #### | block | index | filter     sound: it stays
+//!                 v                                    else: every entry of blocks that can be read,
+//! table 31   block | block | index                     in a new table; what the others held is lost
+//! ```
+//! Invariant: a table that is damaged is not changed, and its number is not used again.
+
+use crate::block_cursor::BlockCursor;
+use crate::entry::{Entry, Sequence, order};
+use crate::error::{Error, Result};
+use crate::output::{RunOutput, RunWriter, RunWriterState, Shelf, table_name};
+use crate::repair::{Loss, RepairReport};
+use crate::sync::Arc;
+use crate::table::{Table, TableParts};
+
+/// What became of a table.
+pub(crate) enum Mended {
+    /// Every byte of it is as it was written.
+    Sound(Arc<Table>),
+    /// What could be read of it is in new tables; there are none if nothing could be read.
+    Rewritten(RunOutput),
+}
+
+/// Reads a table whole. `entries`: how many it should have, if that is known from elsewhere.
+///
+/// # Errors
+/// `Io`, and `Version`. Damage is no error: it goes into the report.
+pub(crate) fn mend(
+    shelf: &Shelf,
+    file: u64,
+    entries: Option<u64>,
+    report: &mut RepairReport,
+) -> Result<Mended> {
+    let checked = shelf.open_table(file).and_then(|table| table.verify().map(|()| table));
+    match checked {
+        Ok(table) => return Ok(Mended::Sound(table)),
+        Err(Error::Corrupt { .. }) => {}
+        Err(other) => return Err(other),
+    }
+    let parts = TableParts::read(&*shelf.storage, &shelf.table_path(file))?;
+    let mut copier = Copier {
+        name: table_name(file),
+        writer: RunWriter::new(shelf, RunWriterState::default()),
+        last: None,
+        report,
+    };
+    if parts.block_count() == 0 {
+        copier.lose_all(&parts, entries);
+    } else {
+        (0..parts.block_count()).try_for_each(|number| copier.copy_block(&parts, number))?;
+        copier.note_damage(&parts);
+    }
+    Ok(Mended::Rewritten(copier.writer.finish()?))
+}
+
+/// Copies what can be read.
+struct Copier<'a> {
+    name: String,
+    writer: RunWriter<'a>,
+    last: Option<(Vec<u8>, Sequence)>,
+    report: &'a mut RepairReport,
+}
+
+impl Copier<'_> {
+    fn copy_block(&mut self, parts: &TableParts, number: usize) -> Result<()> {
+        let (offset, entries) = parts.block_place(number);
+        match parts.block(number) {
+            Ok(block) => {
+                let copied = self.copy_entries(BlockCursor::new(block))?;
+                if copied < entries {
+                    let what = format!("data block {number}: entries that are out of order");
+                    self.lose(offset, what, Some(entries - copied));
+                }
+                Ok(())
+            }
+            Err(Error::Corrupt { what, .. }) => {
+                self.lose(offset, what, Some(entries));
+                Ok(())
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    /// How many are in order.
+    fn copy_entries(&mut self, mut cursor: BlockCursor) -> Result<u64> {
+        let mut copied = 0;
+        cursor.seek_first();
+        while let Some(entry) = cursor.entry().filter(|entry| self.goes_on(entry)) {
+            self.writer.add(&entry)?;
+            match &mut self.last {
+                Some((key, sequence)) => {
+                    entry.key.clone_into(key);
+                    *sequence = entry.sequence;
+                }
+                None => self.last = Some((entry.key.to_vec(), entry.sequence)),
+            }
+            copied += 1;
+            cursor.next();
+        }
+        Ok(copied)
+    }
+
+    fn goes_on(&self, entry: &Entry<'_>) -> bool {
+        let here = (entry.key, entry.sequence);
+        self.last.as_ref().is_none_or(|(key, sequence)| order((key, *sequence), here).is_lt())
+    }
+
+    fn lose(&mut self, offset: u64, what: String, entries: Option<u64>) {
+        self.report.lost.push(Loss { file: self.name.clone(), offset, what, entries });
+    }
+
+    /// Without the index nobody knows where blocks begin.
+    fn lose_all(&mut self, parts: &TableParts, entries: Option<u64>) {
+        let entries = parts.properties.as_ref().map(|known| known.entries).or(entries);
+        let first = parts.damage.iter().find_map(|error| match error {
+            Error::Corrupt { offset, what, .. } => Some((*offset, what.clone())),
+            _ => None,
+        });
+        let (offset, what) = first.unwrap_or((0, "it cannot be read".into()));
+        let unfinished =
+            "; a merge that was cut short leaves such a file, and then nothing is lost";
+        let unfinished = if entries.is_none() { unfinished } else { "" };
+        let what = format!("{what}; nothing of the table can be read{unfinished}");
+        self.lose(offset, what, entries);
+    }
+
+    /// Parts that cost no entry.
+    fn note_damage(&mut self, parts: &TableParts) {
+        let notes = parts.damage.iter().map(|error| format!("mended: {error}"));
+        self.report.notes.extend(notes);
+    }
+}

@@ -1,0 +1,105 @@
+//! A table in parts, as far as each can be read: for those who look at damage or mend it.
+//! ```text
+//! tail -> section list -> sections, each with its checksum -> index -> blocks, each with its checksum
+//! ```
+//! Invariant: a part that is given out has passed its checksum; each that has not is in the list of damage. Without
+//! the index nobody knows where blocks begin.
+
+use std::path::Path;
+
+use super::{Opened, find};
+use crate::block::Block;
+use crate::error::{Error, Result};
+use crate::storage::Storage;
+use crate::table_format::{Index, Properties, Section, TAG_INDEX, TAG_PROPERTIES};
+
+/// The parts of a table's file.
+pub(crate) struct TableParts {
+    opened: Opened,
+    /// Where the sections are; none if that cannot be read.
+    pub(crate) sections: Vec<Section>,
+    index: Option<Index>,
+    pub(crate) properties: Option<Properties>,
+    /// What cannot be read, blocks aside.
+    pub(crate) damage: Vec<Error>,
+}
+
+impl TableParts {
+    /// Reads all but the blocks.
+    ///
+    /// # Errors
+    /// `Io`, and `Version` if the tail is sound and names another version. Damage is no error here.
+    pub(crate) fn read(storage: &dyn Storage, path: &Path) -> Result<TableParts> {
+        let bytes = storage.open(path).map_err(Error::io(path))?;
+        let size = bytes.size().map_err(Error::io(path))?;
+        let opened = Opened { path: path.to_path_buf(), bytes };
+        let mut damage = Vec::new();
+        let sections = note(opened.sections(size), &mut damage)?.unwrap_or_default();
+        let mut parts =
+            TableParts { opened, sections, index: None, properties: None, damage: Vec::new() };
+        if damage.is_empty() {
+            parts.index = note(parts.read_index(), &mut damage)?;
+            parts.properties = note(parts.read_properties(), &mut damage)?;
+            let known = [TAG_INDEX, TAG_PROPERTIES];
+            for section in parts.sections.iter().filter(|section| !known.contains(&section.tag)) {
+                note(parts.opened.section(section), &mut damage)?;
+            }
+        }
+        if let (Some(index), Some(properties)) = (&parts.index, &parts.properties)
+            && index.entry_count() != properties.entries
+        {
+            let what = "index and properties count different entries";
+            damage.push(parts.opened.corrupt(0, what));
+        }
+        parts.damage = damage;
+        Ok(parts)
+    }
+
+    fn read_index(&self) -> Result<Index> {
+        let at = find(&self.sections, TAG_INDEX);
+        let at = at.ok_or_else(|| self.opened.corrupt(0, "no index"))?;
+        let bytes = self.opened.section(at)?;
+        let index = Index::decode(&bytes).map_err(self.opened.damage(at.offset))?;
+        let data_end_max = self.sections.iter().map(|section| section.offset).min();
+        if data_end_max.is_none_or(|end| index.data_end() > end) {
+            return Err(self.opened.corrupt(at.offset, "blocks that reach into the sections"));
+        }
+        Ok(index)
+    }
+
+    fn read_properties(&self) -> Result<Properties> {
+        let at = find(&self.sections, TAG_PROPERTIES);
+        let at = at.ok_or_else(|| self.opened.corrupt(0, "no properties"))?;
+        let bytes = self.opened.section(at)?;
+        Properties::decode(&bytes).map_err(self.opened.damage(at.offset))
+    }
+
+    /// 0 if the index cannot be read.
+    pub(crate) fn block_count(&self) -> usize {
+        self.index.as_ref().map_or(0, Index::block_count)
+    }
+
+    /// Where a block begins, and how many entries it has by the index. Requires: there is such a block.
+    pub(crate) fn block_place(&self, number: usize) -> (u64, u64) {
+        let index = self.index.as_ref().expect("without an index there are no blocks");
+        (index.block(number).0, index.entries(number).1)
+    }
+
+    /// A block, checked. Requires: there is such a block.
+    pub(crate) fn block(&self, number: usize) -> Result<Block> {
+        let index = self.index.as_ref().expect("without an index there are no blocks");
+        self.opened.block(index, number)
+    }
+}
+
+/// Damage goes to the list.
+fn note<T>(result: Result<T>, damage: &mut Vec<Error>) -> Result<Option<T>> {
+    match result {
+        Ok(part) => Ok(Some(part)),
+        Err(error @ Error::Corrupt { .. }) => {
+            damage.push(error);
+            Ok(None)
+        }
+        Err(other) => Err(other),
+    }
+}

@@ -1,0 +1,102 @@
+//! Group commit: writers that wait for the disk share its next sync.
+//! ```text
+//! 4 writers, each put synced     a sync takes 8 ms     syncs per put: at most 1 / 2.5
+//! ```
+//! Invariant: what is counted is syncs, not time, so that a busy machine changes nothing.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use trommel::{Append, Db, Environment, Memory, Options, ReadAt, Storage, Sync};
+
+/// A disk whose syncs take their time, and are counted.
+#[derive(Clone)]
+struct Slow {
+    disk: Memory,
+    syncs: Arc<AtomicU64>,
+}
+
+struct SlowFile {
+    file: Box<dyn Append>,
+    syncs: Arc<AtomicU64>,
+}
+
+impl Append for SlowFile {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.append(bytes)
+    }
+    fn sync(&mut self) -> io::Result<()> {
+        std::thread::sleep(Duration::from_millis(8));
+        self.syncs.fetch_add(1, Ordering::Relaxed);
+        self.file.sync()
+    }
+}
+
+impl Storage for Slow {
+    fn create_dir(&self, dir: &Path) -> io::Result<()> {
+        self.disk.create_dir(dir)
+    }
+    fn dir_exists(&self, dir: &Path) -> bool {
+        self.disk.dir_exists(dir)
+    }
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        self.disk.list(dir)
+    }
+    fn create(&self, path: &Path) -> io::Result<Box<dyn Append>> {
+        let (file, syncs) = (self.disk.create(path)?, Arc::clone(&self.syncs));
+        Ok(Box::new(SlowFile { file, syncs }))
+    }
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadAt>> {
+        self.disk.open(path)
+    }
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.disk.remove(path)
+    }
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.disk.link(from, to)
+    }
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.disk.sync_dir(dir)
+    }
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + std::marker::Sync>> {
+        self.disk.lock(path)
+    }
+    fn free_space(&self, dir: &Path) -> io::Result<u64> {
+        self.disk.free_space(dir)
+    }
+}
+
+/// How many puts, each of them synced, share a sync.
+fn puts_per_sync(threads: u64, puts: u64) -> f64 {
+    let slow = Slow { disk: Memory::new(), syncs: Arc::default() };
+    let environment = Environment { storage: Arc::new(slow.clone()), ..Environment::default() };
+    let options = Options { sync: Sync::Always, ..Options::default() };
+    let db = Db::open_with("db", options, environment).expect("opens");
+    let before = slow.syncs.load(Ordering::Relaxed);
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            let db = &db;
+            scope.spawn(move || {
+                for number in (thread..puts).step_by(threads as usize) {
+                    db.put(number.to_be_bytes(), "value").expect("puts");
+                }
+            });
+        }
+    });
+    let syncs = slow.syncs.load(Ordering::Relaxed) - before;
+    assert_eq!(db.range::<&[u8]>(..).count() as u64, puts);
+    puts as f64 / syncs as f64
+}
+
+#[test]
+fn four_writers_share_syncs() {
+    let (alone, together) = (puts_per_sync(1, 20), puts_per_sync(4, 400));
+    assert!(alone <= 1.0, "a lone writer's put was not synced: {alone}");
+    assert!(together >= 2.5, "{together} puts per sync");
+}

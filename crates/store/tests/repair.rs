@@ -1,0 +1,386 @@
+//! Repairs: whatever is damaged, the store opens and verifies again, holds all that could be read, and what could not is
+//! told; nothing is deleted.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use trommel::{
+    Background, Db, Environment, Error, Fault, GuardKind, Memory, Options, RepairReport, Storage,
+    Sync, repair_with,
+};
+
+const DIR: &str = "db";
+
+fn environment(disk: &Memory) -> Environment {
+    Environment { storage: Arc::new(disk.clone()), ..Environment::default() }
+}
+
+fn open(disk: &Memory, guard: GuardKind) -> trommel::Result<Db> {
+    let options = Options {
+        guard,
+        size_ratio: 4,
+        block_bytes: 256,
+        sync: Sync::Always,
+        background: Background::Stepped,
+        create_if_missing: false,
+        ..Options::default()
+    };
+    let is_new = disk.list(Path::new(DIR)).is_err();
+    let options = Options { create_if_missing: is_new, ..options };
+    Db::open_with(Path::new(DIR), options, environment(disk))
+}
+
+fn repair(disk: &Memory) -> trommel::Result<RepairReport> {
+    repair_with(DIR, &environment(disk))
+}
+
+type Contents = BTreeMap<String, String>;
+
+fn contents(db: &Db) -> Contents {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
+    let entries = db.range::<&[u8]>(..).map(|entry| entry.expect("reads"));
+    entries.map(|(key, value)| (text(&key), text(&value))).collect()
+}
+
+/// A store with an oldest run of several blocks, two newer runs with deletions, the image of a filter, and a log.
+fn small_store() -> (Memory, Contents) {
+    let disk = Memory::new();
+    let db = open(&disk, GuardKind::Grf).expect("opens");
+    let put = |number: u32, value: &str| {
+        db.put(format!("key {number:02}"), format!("{value} {number}")).expect("puts");
+    };
+    (0..40).for_each(|number| put(number, "oldest"));
+    db.compact().expect("compacts");
+    (10..15).for_each(|number| put(number, "newer"));
+    db.flush().expect("flushes");
+    (5..8).for_each(|number| db.delete(format!("key {number:02}")).expect("deletes"));
+    put(20, "newest");
+    db.flush().expect("flushes");
+    (35..45).for_each(|number| put(number, "in the log"));
+    let contents = contents(&db);
+    drop(db);
+    (disk, contents)
+}
+
+fn files(disk: &Memory, ending: &str) -> Vec<PathBuf> {
+    let names = disk.list(Path::new(DIR)).expect("lists").into_iter();
+    let names = names.filter(|name| name.ends_with(ending) && name != "LOCK" && name != "lost");
+    names.map(|name| Path::new(DIR).join(name)).collect()
+}
+
+fn manifest() -> PathBuf {
+    Path::new(DIR).join("MANIFEST")
+}
+
+/// The same files on another disk.
+fn copy(disk: &Memory) -> Memory {
+    let copy = Memory::new();
+    for path in files(disk, "") {
+        copy.put_file(&path, disk.file(&path).expect("is there"));
+    }
+    copy
+}
+
+/// Panics if the store does not open and verify under every guard. Gives its contents.
+#[track_caller]
+fn sound_contents(disk: &Memory, case: &str) -> Contents {
+    let mut all = Vec::new();
+    for guard in [GuardKind::Open, GuardKind::BlockedBloom, GuardKind::Grf] {
+        let db = open(disk, guard).unwrap_or_else(|error| panic!("{case}: {error}"));
+        let report = db.verify().expect("verifies");
+        assert!(report.damage.is_empty(), "{case}: {guard}: {:?}", report.damage);
+        all.push(contents(&db));
+        for (key, value) in &all[0] {
+            let found = db.get(key).expect("gets");
+            assert_eq!(found.as_deref(), Some(value.as_bytes()), "{case}: {guard}: {key}");
+        }
+    }
+    assert!(all.iter().all(|contents| contents == &all[0]), "{case}: guards differ");
+    let db = open(disk, GuardKind::Grf).expect("opens");
+    db.put("new", "1").and_then(|()| db.compact()).expect("the store goes on");
+    let mut contents = contents(&db);
+    contents.remove("new");
+    assert_eq!(contents, all[0], "{case}: after a merge");
+    all.swap_remove(0)
+}
+
+/// Panics if bytes of the store as it was are nowhere.
+#[track_caller]
+fn nothing_was_deleted(before: &Memory, after: &Memory, case: &str) {
+    let dir = Path::new(DIR);
+    let in_dir = |dir: &Path| {
+        let names = after.list(dir).unwrap_or_default().into_iter();
+        names.filter_map(|name| after.file(dir.join(name))).collect::<Vec<_>>()
+    };
+    let kept = [in_dir(dir), in_dir(&dir.join("lost"))].concat();
+    for path in files(before, "") {
+        let bytes = before.file(&path).expect("was there");
+        assert!(kept.contains(&bytes), "{case}: {} was deleted", path.display());
+    }
+}
+
+/// Whether each key has a value that it had at some time, or none.
+fn all_from_history(found: &Contents) -> bool {
+    found.iter().all(|(key, value)| {
+        let number: u32 = key[4..].parse().expect("a number");
+        ["oldest", "newer", "newest", "in the log"]
+            .iter()
+            .any(|word| *value == format!("{word} {number}"))
+    })
+}
+
+#[test]
+fn a_sound_store_is_not_touched() {
+    for guard in GuardKind::ALL {
+        let (disk, expected) = small_store();
+        let db = open(&disk, guard).expect("opens");
+        db.put("one", "more").expect("puts");
+        drop(db);
+        let before = copy(&disk);
+        let report = repair(&disk).expect("repairs");
+        assert!(!report.changed && report.lost.is_empty() && report.notes.is_empty(), "{report:?}");
+        assert_eq!((report.tables, report.entries), (3, 49));
+        for path in files(&before, "") {
+            assert_eq!(disk.file(&path), before.file(&path), "{}", path.display());
+        }
+        assert_eq!(files(&disk, "").len(), files(&before, "").len());
+        let with_one = Contents::from_iter([("one".to_string(), "more".to_string())]);
+        let mut found = contents(&open(&disk, guard).expect("opens"));
+        found.retain(|key, _| !with_one.contains_key(key));
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn every_flipped_byte_is_repaired_or_told() {
+    let (pristine, expected) = small_store();
+    let mut refused = 0;
+    for path in files(&pristine, "") {
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        let len = pristine.file(&path).expect("is there").len();
+        let mut lossy = 0;
+        for byte in 0..len {
+            let case = format!("byte {byte} of {name}");
+            let disk = copy(&pristine);
+            disk.flip_bit(&path, byte as u64, byte as u32 % 8);
+            let before = copy(&disk);
+            let report = match repair(&disk) {
+                Ok(report) => report,
+                Err(Error::Version { .. }) if name == "MANIFEST" && (8..12).contains(&byte) => {
+                    refused += 1;
+                    continue;
+                }
+                Err(error) => panic!("{case}: {error}"),
+            };
+            nothing_was_deleted(&before, &disk, &case);
+            let found = sound_contents(&disk, &case);
+            assert!(all_from_history(&found), "{case}: {found:?}");
+            lossy += u32::from(!report.lost.is_empty());
+            if found != expected {
+                let torn_log = name.ends_with(".wal") && report.lost.is_empty();
+                let missing = expected.keys().filter(|key| !found.contains_key(*key)).count();
+                assert!(
+                    !report.lost.is_empty() || (torn_log && missing <= 1),
+                    "{case}: {report:?}"
+                );
+            }
+            assert!(report.lost.iter().all(|loss| loss.file == name), "{case}: {report:?}");
+            assert_eq!(repair(&disk).map(|again| again.changed).ok(), Some(false), "{case}: again");
+        }
+        assert_eq!(
+            lossy > 0,
+            name.ends_with(".table") || name.ends_with(".wal"),
+            "{name}: {lossy}"
+        );
+    }
+    assert!(refused < 4, "only the lowest byte of a version is believed");
+}
+
+#[test]
+fn every_file_that_is_missing_is_told() {
+    let (pristine, expected) = small_store();
+    for path in files(&pristine, "") {
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        let disk = copy(&pristine);
+        disk.remove(&path).expect("removes");
+        let report = repair(&disk).expect("repairs");
+        let found = sound_contents(&disk, &name);
+        assert!(all_from_history(&found));
+        let is_table = name.ends_with(".table");
+        assert_eq!(!report.lost.is_empty(), is_table, "{name}: {report:?}");
+        assert_eq!(report.manifest_rebuilt, name == "MANIFEST", "{name}: {report:?}");
+        // The newest log that is gone leaves no trace.
+        assert!(found == expected || is_table || name.ends_with(".wal"), "{name}");
+        let counted: u64 = report.lost.iter().filter_map(|loss| loss.entries).sum();
+        assert!(!is_table || [40, 5, 4].contains(&counted), "{name}: {report:?}");
+    }
+}
+
+#[test]
+fn a_manifest_of_any_length_loses_nothing() {
+    let (pristine, expected) = small_store();
+    let bytes = pristine.file(manifest()).expect("is there");
+    for len in 0..bytes.len() {
+        let disk = copy(&pristine);
+        disk.truncate(manifest(), len as u64);
+        let report = repair(&disk).expect("repairs");
+        assert_eq!(report.lost, [], "{len} bytes");
+        assert_eq!(sound_contents(&disk, &format!("{len} bytes")), expected);
+    }
+}
+
+#[test]
+fn a_damaged_block_costs_its_entries_alone() {
+    let (disk, expected) = small_store();
+    let size = |path: &PathBuf| disk.file(path).expect("is there").len();
+    let oldest = files(&disk, ".table").into_iter().max_by_key(size).expect("a table");
+    disk.flip_bit(&oldest, 20, 3);
+    let report = repair(&disk).expect("repairs");
+    assert!(report.changed && !report.manifest_rebuilt, "{report:?}");
+    let [loss] = &report.lost[..] else { panic!("{report:?}") };
+    let entries = loss.entries.expect("the index knows");
+    assert!(loss.offset == 0 && (2..20).contains(&entries), "{report:?}");
+    let found = sound_contents(&disk, "a block");
+    let missing = expected.keys().filter(|key| !found.contains_key(*key)).count() as u64;
+    // Three of them are deleted, and five have newer values.
+    assert!(missing < entries && missing + 8 >= entries, "{missing} of {entries}");
+    assert!(found.iter().all(|(key, value)| expected.get(key) == Some(value)));
+}
+
+#[test]
+fn groups_behind_a_damaged_one_are_saved() {
+    let (disk, expected) = small_store();
+    let size = |path: &PathBuf| disk.file(path).expect("is there").len();
+    let log = files(&disk, ".wal").into_iter().max_by_key(size).expect("a log");
+    let bytes = disk.file(&log).expect("is there");
+    let at = bytes.windows(6).position(|window| window == b"key 41").expect("is there");
+    disk.flip_bit(&log, at as u64, 0);
+    assert!(open(&disk, GuardKind::Open).is_err(), "an open is stricter");
+    let report = repair(&disk).expect("repairs");
+    assert_eq!(report.saved_from_logs, 9);
+    assert!(matches!(&report.lost[..], [loss] if loss.entries == Some(1)), "{report:?}");
+    let mut expected = expected;
+    expected.remove("key 41");
+    assert_eq!(sound_contents(&disk, "a group"), expected);
+}
+
+/// A store where a scan keeps tables that a merge has made others of, as a crash would leave it.
+fn store_with_left_overs() -> (Memory, Contents) {
+    let disk = Memory::new();
+    let db = open(&disk, GuardKind::Grf).expect("opens");
+    (0..9).for_each(|n| db.put(format!("key {n:02}"), format!("oldest {n}")).expect("puts"));
+    db.flush().expect("flushes");
+    let mut scan = db.range::<&[u8]>(..);
+    scan.next().expect("an entry").expect("reads");
+    db.delete("key 03").expect("deletes");
+    db.compact().expect("compacts");
+    drop(db.snapshot());
+    let crashed = disk.crash_hard();
+    let expected = contents(&db);
+    assert_eq!(expected.len(), 8);
+    (crashed, expected)
+}
+
+#[test]
+fn tables_that_a_merge_has_left_over_bring_nothing_back() {
+    let (pristine, expected) = store_with_left_overs();
+    assert!(files(&pristine, ".table").len() >= 2, "nothing is left over");
+    // The first edit tells of an empty tree; the manifest is not trusted without it.
+    let disk = copy(&pristine);
+    disk.flip_bit(manifest(), 30, 0);
+    let report = repair(&disk).expect("repairs");
+    assert!(report.manifest_rebuilt && report.lost.is_empty(), "{report:?}");
+    assert_eq!(sound_contents(&disk, "left over"), expected);
+    // Without any manifest it cannot be known: nothing is lost, and the doubt is told.
+    let disk = copy(&pristine);
+    disk.remove(&manifest()).expect("removes");
+    let report = repair(&disk).expect("repairs");
+    let has_doubt = report.notes.iter().any(|note| note.contains("left over from a merge"));
+    assert!(has_doubt && report.lost.is_empty(), "{report:?}");
+    let found = sound_contents(&disk, "no manifest");
+    assert!(expected.iter().all(|(key, value)| found.get(key) == Some(value)));
+}
+
+type Damage<'d> = (&'d str, &'d dyn Fn(&Memory));
+
+#[test]
+fn a_repair_that_fails_or_is_cut_short_can_be_done_again() {
+    let (pristine, expected) = small_store();
+    let (log, table) = (files(&pristine, ".wal").remove(0), files(&pristine, ".table").remove(0));
+    let damages: [Damage<'_>; 3] = [
+        ("manifest", &|disk| disk.flip_bit(manifest(), 30, 0)),
+        ("log", &|disk| disk.flip_bit(&log, 13, 0)),
+        ("filter of a table", &|disk| {
+            let end = disk.file(&table).expect("is there").len() as u64;
+            disk.flip_bit(&table, end - 100, 0);
+        }),
+    ];
+    for (name, damage) in damages {
+        let whole = copy(&pristine);
+        damage(&whole);
+        let lost = repair(&whole).expect("repairs").lost;
+        let wanted = sound_contents(&whole, name);
+        assert!(!lost.is_empty() || wanted == expected, "{name}");
+        for n in 0.. {
+            let disk = copy(&pristine);
+            damage(&disk);
+            let before = copy(&disk);
+            let operations = disk.operations();
+            disk.fail_at(n, if n % 2 == 0 { Fault::Io } else { Fault::NoSpace });
+            let result = repair(&disk);
+            if disk.operations() - operations <= n {
+                result.expect("nothing has failed");
+                break;
+            }
+            for (place, after) in [disk.crash_hard(), disk.crash(n), disk].iter().enumerate() {
+                let case = format!("{name}, operation {n}, crash {place}");
+                repair(after).unwrap_or_else(|error| panic!("{case}: {error}"));
+                nothing_was_deleted(&before, after, &case);
+                assert_eq!(sound_contents(after, &case), wanted, "{case}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_repaired_is_refused() {
+    let (disk, _) = small_store();
+    let db = open(&disk, GuardKind::Open).expect("opens");
+    assert!(matches!(repair(&disk), Err(Error::Locked { .. })));
+    drop(db);
+    let empty = Memory::new();
+    assert!(matches!(repair(&empty), Err(Error::Missing { .. })));
+    empty.put_file("db/letter", b"dear".as_slice());
+    assert!(matches!(repair(&empty), Err(Error::NotAStore { .. })));
+    assert_eq!(empty.list(Path::new(DIR)).expect("lists"), ["letter"]);
+    let mut bytes = disk.file(manifest()).expect("is there");
+    bytes[8] = 1;
+    disk.put_file(manifest(), bytes);
+    assert!(matches!(repair(&disk), Err(Error::Version { found: 1, .. })));
+}
+
+#[test]
+fn a_manifest_that_has_lost_its_last_edit_is_noticed_by_open_and_repaired() {
+    // The edit of a flush is damaged, so that the manifest ends before it; the flushed log is gone, and nothing was
+    // written to the log that follows.
+    let disk = Memory::new();
+    let db = open(&disk, GuardKind::Open).expect("opens");
+    db.put("one", "1").and_then(|()| db.flush()).expect("flushes");
+    db.put("two", "2").and_then(|()| db.flush()).expect("flushes");
+    // That the flushed log was removed is on disk as well.
+    disk.sync_dir(Path::new(DIR)).expect("syncs");
+    let crashed = [disk.crash_hard(), disk.crash(1), disk.crash(2)];
+    drop(db);
+    for disk in crashed {
+        let last = disk.file(manifest()).expect("is there").len() as u64 - 1;
+        disk.flip_bit(manifest(), last, 0);
+        let tables = files(&disk, ".table");
+        let refused = open(&disk, GuardKind::Open).expect_err("what was acknowledged is missing");
+        assert!(matches!(refused, Error::Corrupt { .. }), "{refused}");
+        assert_eq!(files(&disk, ".table"), tables, "nothing was removed");
+        let report = repair(&disk).expect("repairs");
+        assert!(report.manifest_rebuilt && report.lost.is_empty(), "{report:?}");
+        assert_eq!(sound_contents(&disk, "lost edit").len(), 2);
+    }
+}

@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::entry::{Entry, Kind, Sequence, order};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::record::read_all;
 use crate::repair::{Loss, RepairReport};
 use crate::salvage::{LogRecord, Piece, scan_log, without_torn_end};
 use crate::storage::Storage;
-use crate::wal::{HEADER_SIZE, Predecessor, WalBatch, wal_name};
+use crate::wal::{HEADER_SIZE, Predecessor, VERSION, WalBatch, older_version, wal_name};
 
 /// A write that was saved from a log.
 pub(crate) struct SavedWrite {
@@ -49,7 +49,11 @@ pub(crate) fn save_writes(
 ) -> Result<Vec<SavedWrite>> {
     let mut befores = BTreeMap::new();
     for &number in numbers {
-        let bytes = read_all(storage, &dir.join(wal_name(number)))?;
+        let path = dir.join(wal_name(number));
+        let bytes = read_all(storage, &path)?;
+        if let Some(found) = older_version(&bytes) {
+            return Err(Error::Version { path, found, known: VERSION });
+        }
         befores.extend(predecessor(&scan_log(&bytes, number)).map(|before| (number, before)));
     }
     let mut saver = Saver { report, last: known.map(|(last, _)| last.0), open: None };

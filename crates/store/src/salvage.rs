@@ -34,6 +34,10 @@ pub(crate) enum LogRecord<'a> {
 
 /// The pieces of the log with this number.
 pub(crate) fn scan_log<'a>(bytes: &'a [u8], number: u64) -> Vec<Piece<LogRecord<'a>>> {
+    if let Some(version) = wal::older_version(bytes) {
+        let what = format!("a log of format version {version}, which is not read here");
+        return vec![Piece::Damage { offset: 0, end: bytes.len() as u64, what, is_gap: false }];
+    }
     scan(bytes, &wal::header(), number, |offset, payload| {
         if offset == wal::HEADER_SIZE as u64 {
             wal::decode_predecessor(payload).map(LogRecord::Predecessor)

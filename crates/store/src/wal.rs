@@ -27,7 +27,7 @@ use crate::storage::Storage;
 use crate::sync::Arc;
 
 const MAGIC: [u8; 8] = *b"TRMLWAL\0";
-const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 2;
 pub(crate) const HEADER_SIZE: usize = MAGIC.len() + size_of::<u32>();
 /// Memory that is kept between groups; what a larger one took is given back.
 const PAYLOAD_KEPT_BYTES: usize = 1 << 20;
@@ -266,6 +266,12 @@ fn check_version(path: &Path, found: &[u8]) -> Result<()> {
         },
         _ => Ok(()),
     }
+}
+
+/// The version of a log of an older format: its groups are not to be read as those of this one.
+pub(crate) fn older_version(bytes: &[u8]) -> Option<u32> {
+    let (version, _) = bytes.strip_prefix(&MAGIC)?.split_first_chunk::<4>()?;
+    Some(u32::from_le_bytes(*version)).filter(|found| (1..VERSION).contains(found))
 }
 
 /// A group of batches that is read in place.

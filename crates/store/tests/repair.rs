@@ -354,6 +354,15 @@ fn what_cannot_be_repaired_is_refused() {
     empty.put_file("db/letter", b"dear".as_slice());
     assert!(matches!(repair(&empty), Err(Error::NotAStore { .. })));
     assert_eq!(empty.list(Path::new(DIR)).expect("lists"), ["letter"]);
+    let log = files(&disk, ".wal").pop().expect("there is a log");
+    let sound = disk.file(&log).expect("is there");
+    let mut bytes = sound.clone();
+    bytes[8] = 1;
+    disk.put_file(&log, bytes);
+    let names = disk.list(Path::new(DIR)).expect("lists");
+    assert!(matches!(repair(&disk), Err(Error::Version { found: 1, known: 2, .. })));
+    assert_eq!(disk.list(Path::new(DIR)).expect("lists"), names, "nothing has changed");
+    disk.put_file(&log, sound);
     let mut bytes = disk.file(manifest()).expect("is there");
     bytes[8] = 1;
     disk.put_file(manifest(), bytes);

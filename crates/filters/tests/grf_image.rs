@@ -142,3 +142,23 @@ fn every_other_length_is_an_error() {
         assert!(Part::read_image(&longer).is_err(), "{more} bytes more");
     }
 }
+
+/// The module's head allows a forged part to panic when it is asked; reading must not.
+#[test]
+fn reading_an_image_with_a_forged_checksum_does_not_panic() {
+    const SEED: u64 = 0x7472_6f6d_6d65_6c03;
+    let good = image_of(&part_of(Fingerprints::Auto, 300, number));
+    let body = good.len() - size_of::<u64>();
+    let sum = |bytes: &[u8]| xxhash_rust::xxh3::xxh3_64_with_seed(bytes, SEED).to_le_bytes();
+    assert_eq!(sum(&good[..body]), good[body..], "the seed of checksums is another");
+    let panics = |(at, flip): &(usize, u8)| {
+        let mut bytes = good.clone();
+        bytes[*at] ^= flip;
+        let forged = sum(&bytes[..body]);
+        bytes[body..].copy_from_slice(&forged);
+        std::panic::catch_unwind(|| Part::read_image(&bytes).is_ok()).is_err()
+    };
+    let flips = (0..body).flat_map(|at| [(at, 0x04), (at, 0x80), (at, 0xff), (at, good[at])]);
+    let panicked: Vec<(usize, u8)> = flips.filter(panics).collect();
+    assert_eq!(panicked, [], "of {body} bytes");
+}

@@ -160,7 +160,7 @@ impl Base {
     /// The keys of neighbouring lists, none of them at an edge.
     pub(super) fn keys_of_lists(&self, lists: std::ops::Range<usize>) -> u64 {
         let before = |list: usize| self.starts.before(list - 1).unwrap_or(self.entries);
-        before(lists.end) - before(lists.start)
+        before(lists.end).saturating_sub(before(lists.start))
     }
 
     /// Whether a list's places do not tell the order of keys within a bucket.

@@ -11,9 +11,10 @@ use super::chunk::Chunk;
 use super::count::GroupStarts;
 use super::directory::{Directory, Rests, radix_table};
 use super::group::GROUP_ALIGN;
-use super::overlay::Overlay;
+use super::overlay::{Overlay, lists_of};
 use super::place::FRACTION_BITS;
 use super::point_bits::POINT_BITS_MAX;
+use super::settled::Settled;
 use super::young::Young;
 use super::{Fingerprints, GrfOptions, Part};
 use crate::fingerprint::gap::WINDOW;
@@ -227,8 +228,11 @@ fn read_overlay(base: &Base, input: &mut Reader<'_>) -> Result<Overlay, Corrupt>
     if count != Overlay::empty(base).root.len() {
         return Err(input.corrupt("a chunk for every few groups"));
     }
-    let mut chunk = || {
+    let mut chunk = |index| {
         let settled = input.string()?;
+        if !settled.is_empty() && !Settled::is_one(settled, lists_of(index, base).count) {
+            return Err(input.corrupt("settled entries"));
+        }
         let settled = (!settled.is_empty()).then(|| Arc::from(settled));
         let words = input.len()?;
         let young = read_numbers(input, words)?;
@@ -237,7 +241,7 @@ fn read_overlay(base: &Base, input: &mut Reader<'_>) -> Result<Overlay, Corrupt>
         }
         Ok(Chunk { settled, young: (words > 0).then(|| young.into()) })
     };
-    let root: Arc<[Chunk]> = (0..count).map(|_| chunk()).collect::<Result<_, Corrupt>>()?;
+    let root: Arc<[Chunk]> = (0..count).map(&mut chunk).collect::<Result<_, Corrupt>>()?;
     let keys = root.iter().map(Chunk::entries).map(|entries| entries.kept + entries.merged).sum();
     Ok(Overlay { root, keys })
 }

@@ -46,7 +46,7 @@ fn chunk_of(list: usize, list_count: usize) -> (usize, usize) {
 }
 
 /// The lists of a chunk. Those at the edges keep whole fractions: no blocks tell their keys apart.
-fn lists_of(chunk: usize, base: &Base) -> Lists {
+pub(super) fn lists_of(chunk: usize, base: &Base) -> Lists {
     let edge = base.list_count() - 1;
     let first = 1 + chunk.saturating_sub(1) * LISTS_MAX;
     if chunk == 0 || first >= edge {

@@ -147,6 +147,61 @@ impl<'a> Settled<'a> {
         Settled { bytes, layout: Layout(number8(bytes, 0)) }
     }
 
+    /// Whether bytes can be the settled entries of so many lists.
+    pub(super) fn is_one(bytes: &[u8], lists: usize) -> bool {
+        if bytes.len() < LAYOUT_BYTES + FOOTER_BYTES {
+            return false;
+        }
+        let settled = Settled::new(bytes);
+        settled.has_a_layout(lists) && settled.has_tables() && settled.has_codes()
+    }
+
+    fn has_a_layout(&self, lists: usize) -> bool {
+        let layout = self.layout;
+        let bits = layout.fraction_bits();
+        layout.lists() == lists
+            && layout.slot_bits() <= BUCKET_BITS
+            && bits <= FRACTION_BITS
+            && layout.spare_bits() <= bits
+            && layout.code_bits() <= CODES_MAX.ilog2() as usize
+            && layout.entries_at() == LAYOUT_BYTES + lists * layout.table_bytes()
+            && layout.entries_at() + FOOTER_BYTES <= self.bytes.len()
+    }
+
+    fn has_tables(&self) -> bool {
+        let slots = (0..self.layout.lists())
+            .flat_map(|list| (0..BUCKETS).map(move |bucket| (list, bucket)))
+            .map(|(list, bucket)| self.slot(list, bucket));
+        let mut end = 0;
+        let ascend = slots.fold(true, |ascend, slot| {
+            let follows = slot.start <= slot.end && end <= slot.end;
+            end = slot.end;
+            ascend && follows
+        });
+        let bits = self.layout.entry_bits().checked_mul(self.len());
+        let room = self.bytes.len() - FOOTER_BYTES - self.layout.entries_at();
+        ascend && bits.is_some_and(|bits| bits.div_ceil(8) <= room)
+    }
+
+    fn has_codes(&self) -> bool {
+        let (codes, len) = (number2(self.footer(), 8), usize::from(self.footer()[10]));
+        let entries = (self.layout.entry_bits() * self.len()).div_ceil(8);
+        let room = self.bytes.len() - FOOTER_BYTES - self.layout.entries_at() - entries;
+        let most = self.layout.fraction_bits();
+        let bits = most - self.layout.spare_bits()..=most;
+        let known = |code: usize| {
+            let at = self.bytes.len() - FOOTER_BYTES - (codes - code) * (2 * len + 1);
+            let (lo, count) = (number(self.bytes, at, len), number(self.bytes, at + len, len));
+            let lo = number8(self.footer(), 0).checked_add(lo);
+            let end = lo.and_then(|lo| lo.checked_add(count));
+            count > 0 && end.is_some() && bits.contains(&usize::from(self.bytes[at + 2 * len]))
+        };
+        (1..=CODES_MAX).contains(&codes)
+            && [1, 2, 4, 8].contains(&len)
+            && codes * (2 * len + 1) <= room
+            && (0..codes).all(known)
+    }
+
     #[inline(always)]
     fn footer(&self) -> &'a [u8] {
         &self.bytes[self.bytes.len() - FOOTER_BYTES..]

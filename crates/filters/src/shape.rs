@@ -71,20 +71,24 @@ impl Span {
 
 /// Codes that one answer can list before it says "all".
 const CODES_MAX: usize = 24;
+/// Codes of an answer that are kept at hand: nearly all answers have fewer, and a query makes an answer.
+const CODES_FEW: usize = 4;
 
 /// A filter's answer: the codes of the entries that match a query.
 /// Empty: no run holds anything for the query. Too many to list: `All`, an ordinary answer.
 #[derive(Clone, Debug)]
 pub struct Codes {
-    len: usize,
     all: bool,
-    spans: [Span; CODES_MAX],
+    len: usize,
+    few: [Span; CODES_FEW],
+    /// All of them, if they are more than few.
+    many: Vec<Span>,
 }
 
 impl Default for Codes {
     fn default() -> Self {
         let unused = Span::of_flush(FlushNumber(0));
-        Codes { len: 0, all: false, spans: [unused; CODES_MAX] }
+        Codes { all: false, len: 0, few: [unused; CODES_FEW], many: Vec::new() }
     }
 }
 
@@ -96,25 +100,40 @@ impl Codes {
 
     /// Forget what was collected.
     pub fn clear(&mut self) {
-        (self.len, self.all) = (0, false);
+        (self.all, self.len) = (false, 0);
+        self.many.clear();
     }
 
     /// Adds the code of a matching entry. Repeated codes are listed once.
+    #[inline]
     pub fn push(&mut self, code: Span) {
         if self.all || self.as_slice().contains(&code) {
             return;
         }
-        if self.len == CODES_MAX {
-            self.push_all();
-            return;
+        match self.few.get_mut(self.len) {
+            Some(place) => *place = code,
+            None => return self.push_to_many(code),
         }
-        self.spans[self.len] = code;
+        self.len += 1;
+    }
+
+    #[cold]
+    fn push_to_many(&mut self, code: Span) {
+        if self.len == CODES_MAX {
+            return self.push_all();
+        }
+        if self.many.is_empty() {
+            self.many.reserve(CODES_MAX);
+            self.many.extend(self.few);
+        }
+        self.many.push(code);
         self.len += 1;
     }
 
     /// Gives up listing: every run is a candidate.
     pub fn push_all(&mut self) {
-        (self.all, self.len) = (true, 0);
+        self.clear();
+        self.all = true;
     }
 
     /// True: no entry matches, no run holds anything for the query.
@@ -129,7 +148,7 @@ impl Codes {
 
     /// The listed codes; empty if the answer is "all".
     pub fn as_slice(&self) -> &[Span] {
-        &self.spans[..self.len]
+        if self.len <= CODES_FEW { &self.few[..self.len] } else { &self.many }
     }
 
     /// Whether a table with this span may hold an entry for the query. False: it surely holds none.

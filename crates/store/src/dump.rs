@@ -349,7 +349,9 @@ fn dump_filter(bytes: &[u8], tell: &mut Tell<'_>) -> ControlFlow<()> {
     let (options, size) = (part.options(), part.size());
     let (bits, ratio) = (options.bits_per_key, options.size_ratio);
     let fingerprints = format!("{:?}", options.fingerprints).to_lowercase();
-    note(tell, 0, format!("{bits} bits per key, size ratio {ratio}, fingerprints {fingerprints}"))?;
+    let of_points = options.point_bits;
+    let made = format!("{bits} bits per key ({of_points} for points alone), size ratio {ratio}");
+    note(tell, 0, format!("{made}, fingerprints {fingerprints}"))?;
     let (entries, memory) = (size.base_entries, size.base_bytes);
     let end = part.base_end().0;
     note(

@@ -60,10 +60,6 @@ impl Parts {
 }
 
 /// What the guard said about one query.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "it lives on the stack of one query; a box would cost an allocation per query"
-)]
 pub(crate) enum Answer {
     /// Nothing is known: every table may hold it.
     All,

@@ -105,9 +105,6 @@ fn check_table(
     }
     table.table.verify()?;
     let is_oldest = version.runs.last().is_some_and(|oldest| oldest.id == placed.id);
-    if is_oldest && table.span.lo().0 > 0 {
-        return Err(wrong("a table of the oldest run, whose span does not begin at 0".into()));
-    }
     let mut last_key: Option<Vec<u8>> = None;
     for_each_entry(&mut table.table.cursor().fill_cache(false), |key, sequence| {
         check_flush(version, table, is_oldest, sequence)

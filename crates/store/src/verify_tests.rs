@@ -77,9 +77,11 @@ fn a_sound_store_has_no_damage() {
 #[test]
 fn a_span_without_the_flushes_of_its_entries_is_damage() {
     let (disk, layout) = store();
-    for (run, wrong, words) in
-        [(0, span(1, 2), "outside the span"), (1, span(2, 3), "outside the span")]
-    {
+    for (run, wrong, words) in [
+        (0, span(1, 2), "outside the span"),
+        (1, span(2, 3), "outside the span"),
+        (2, span(1, 2), "outside the span"),
+    ] {
         let mut layout = layout.clone();
         layout.runs[run].tables[0].span = wrong;
         write_manifest(&disk, &layout);

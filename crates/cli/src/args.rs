@@ -51,7 +51,12 @@ pub(crate) enum Command {
     Bench(BenchCommand),
     /// Run histories of random operations on a simulated disk, with crashes, faults and other options at each opening,
     /// and compare every answer with a model. Exit status 1 if one is wrong: it is told in short, with its seed.
+    /// With --kills: kill real processes that write, and compare what they leave with what they had acknowledged.
+    #[command(after_help = STRESS_EXAMPLES)]
     Stress(StressArgs),
+    /// Write until someone kills this process: what `stress --kills` starts.
+    #[command(hide = true)]
+    Victim(crate::kill::VictimArgs),
     /// Compare the guards on real keys, in a temporary folder: one table, then the tree as a picture.
     Demo(DemoArgs),
 }
@@ -336,6 +341,12 @@ pub(crate) struct BenchFprArgs {
     pub(crate) seed: u64,
 }
 
+const STRESS_EXAMPLES: &str = "Examples: 20 histories; one again; an hour of others; 1,000 processes killed, one after the other\n  \
+    trommel stress --seeds 20\n  \
+    trommel stress --seed 17 --steps 6000\n  \
+    trommel stress --seed 1000000 --minutes 60\n  \
+    trommel stress --kills 1000";
+
 #[derive(Debug, Args)]
 pub(crate) struct StressArgs {
     /// The first seed. A seed gives the same history every time.
@@ -350,6 +361,17 @@ pub(crate) struct StressArgs {
     /// Begin no history after so many minutes.
     #[arg(long, value_name = "M", value_parser = minutes)]
     pub(crate) minutes: Option<f64>,
+    /// No simulation: start a process that writes to a store on the real disk, kill it with SIGKILL at a random moment,
+    /// look at what it left, and so on, so many times.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["steps", "seeds", "minutes"])]
+    pub(crate) kills: Option<u32>,
+    /// Where that store is to be, in a folder that is new or empty; it stays there. [default: a temporary folder, which
+    /// stays if something is wrong]
+    #[arg(long, value_name = "DIR", requires = "kills")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Has the processes promise more than they do, to see that it is found: early-ack, split-batch, lost-write.
+    #[arg(long, value_name = "NAME", requires = "kills", hide = true, value_parser = crate::kill::lie)]
+    pub(crate) lie: Option<trommel_lab::Lie>,
 }
 
 #[derive(Debug, Args)]

@@ -16,6 +16,7 @@ mod fpr;
 mod input;
 mod inspect;
 mod keytext;
+mod kill;
 mod load;
 mod point;
 mod progress;
@@ -71,6 +72,7 @@ fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
         Command::Bench(BenchCommand::Probe(probe)) => bench::probe(probe, json, out),
         Command::Bench(BenchCommand::Fpr(fpr)) => fpr::run(fpr, json, out),
         Command::Stress(stress) => stress::run(stress, json, out),
+        Command::Victim(victim) => kill::victim(victim),
         Command::Demo(demo) => demo::run(demo, json, out),
     }
 }

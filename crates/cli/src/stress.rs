@@ -16,6 +16,9 @@ use crate::progress::StageBar;
 use crate::table::whole;
 
 pub(crate) fn run(arguments: &StressArgs, json: bool, out: &mut dyn Write) -> Outcome {
+    if let Some(kills) = arguments.kills {
+        return crate::kill::run(arguments, kills, json, out);
+    }
     let time = arguments.minutes.map(|minutes| Duration::from_secs_f64(minutes * 60.0));
     // With a time and no number, as many as there is time for.
     let seeds = arguments.seeds.or(if time.is_none() { Some(1) } else { None });
@@ -37,7 +40,8 @@ fn text(report: &StressReport) -> String {
     let counted = format!(
         "{} {} of {} operations, seeds from {} on: {} operations in {:.1} s, {} in a second.\n\
          {} answers compared; stores opened again {} times, {} of them after a power cut;\n\
-         {} copies with a flipped bit; {} flushes, {} merges, {} errors while the disk could fail.\n",
+         {} copies with a flipped bit, {} copies repaired, {} checkpoints; {} flushes, {} merges,\n\
+         {} errors while the disk could fail.\n",
         whole(report.seeds),
         if report.seeds == 1 { "history" } else { "histories" },
         whole(u64::from(report.steps)),
@@ -49,6 +53,8 @@ fn text(report: &StressReport) -> String {
         whole(report.reopened),
         whole(report.power_cuts),
         whole(report.rotten),
+        whole(report.repairs),
+        whole(report.checkpoints),
         whole(report.flushes),
         whole(report.merges),
         whole(report.errors),

@@ -27,13 +27,15 @@ fn known(kind: ErrorKind, typed: impl IntoIterator<Item = OsString>) -> Option<S
     match kind {
         ErrorKind::UnknownArgument => {
             let command = command_of(typed);
-            let options = command.get_arguments().filter_map(|argument| argument.get_long());
+            let shown = command.get_arguments().filter(|argument| !argument.is_hide_set());
+            let options = shown.filter_map(|argument| argument.get_long());
             let options: Vec<String> = options.map(|name| format!("--{name}")).collect();
             Some(format!("Options there are: {}", options.join(", ")))
         }
         ErrorKind::InvalidSubcommand => {
             let command = command_of(typed);
-            let names: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
+            let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
+            let names: Vec<&str> = shown.map(Command::get_name).collect();
             Some(format!("Commands there are: {}", names.join(", ")))
         }
         ErrorKind::InvalidUtf8 => {
@@ -72,6 +74,7 @@ mod tests {
         assert!(read.contains("--levels") && read.contains("--json"), "{read}");
         let commands = listed(ErrorKind::InvalidSubcommand, "frob");
         assert!(commands.contains("load, get, put") && commands.contains("demo"), "{commands}");
+        assert!(!commands.contains("victim"), "what nobody types is not listed: {commands}");
         let benches = listed(ErrorKind::InvalidSubcommand, "bench frob");
         assert!(benches.contains("read, probe") && !benches.contains("load"), "{benches}");
     }

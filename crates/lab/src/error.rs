@@ -31,4 +31,7 @@ pub enum LabError {
     /// What was asked for cannot be measured. Ask for something else.
     #[error("{0}")]
     Plan(String),
+    /// A process that writes until it is killed has found something wrong, or nobody listens to it.
+    #[error("{0}")]
+    Victim(String),
 }

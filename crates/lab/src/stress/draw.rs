@@ -41,13 +41,14 @@ enum Kind {
     Compact,
     Sync,
     Verify,
+    Checkpoint,
     Tick,
     Fail,
     Reopen,
 }
 
 /// How often each kind comes, in the mean over all histories.
-const WEIGHTS: [(Kind, f64); 23] = [
+const WEIGHTS: [(Kind, f64); 24] = [
     (Kind::Put, 30.0),
     (Kind::Delete, 8.0),
     (Kind::Batch, 6.0),
@@ -68,6 +69,7 @@ const WEIGHTS: [(Kind, f64); 23] = [
     (Kind::Compact, 0.2),
     (Kind::Sync, 1.0),
     (Kind::Verify, 0.1),
+    (Kind::Checkpoint, 0.15),
     (Kind::Tick, 1.0),
     (Kind::Fail, 0.5),
     (Kind::Reopen, 0.6),
@@ -167,6 +169,10 @@ impl Drawer {
             Kind::Compact => Operation::Compact,
             Kind::Sync => Operation::Sync,
             Kind::Verify => Operation::Verify,
+            Kind::Checkpoint => {
+                let failure = (self.rng.below(3) == 0).then(|| self.failure());
+                Operation::Checkpoint { failure, seed: self.rng.next_u64() }
+            }
             Kind::Tick => Operation::Tick,
             Kind::Fail => self.fail(number),
             Kind::Reopen => {
@@ -247,7 +253,8 @@ impl Drawer {
         let setup = self.toss().then(|| self.rng.next_u64());
         let failure = (self.rng.below(5) == 0).then(|| self.failure());
         let rot = self.toss().then(|| self.rng.next_u64());
-        Reopening { end, setup, failure, rot }
+        let repair = (self.rng.below(6) == 0).then(|| self.rng.next_u64());
+        Reopening { end, setup, failure, rot, repair }
     }
 }
 
@@ -264,7 +271,7 @@ mod tests {
             let steps = history(seed, 500).steps;
             seen.extend(steps.iter().map(|step| std::mem::discriminant(&step.operation)));
         }
-        assert_eq!(seen.len(), 20);
+        assert_eq!(seen.len(), 21);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! Invariant: the same seed and number of steps give the same history and the same answers, always.
 
 mod check;
+mod copies;
 mod draw;
 mod held;
 mod keys;
@@ -18,6 +19,8 @@ mod setup;
 mod shorten;
 mod world;
 
+#[cfg(test)]
+mod below;
 #[cfg(test)]
 mod metamorphic;
 #[cfg(test)]
@@ -74,6 +77,10 @@ pub struct StressReport {
     pub power_cuts: u64,
     /// Copies with a flipped bit that were opened and read.
     pub rotten: u64,
+    /// Checkpoints that were made and compared with the store.
+    pub checkpoints: u64,
+    /// Copies that were damaged, or not, and repaired.
+    pub repairs: u64,
     /// Flushes of all stores.
     pub flushes: u64,
     /// Merges of all stores.
@@ -210,6 +217,8 @@ impl Shared<'_> {
             reopened: done.reopened,
             power_cuts: done.power_cuts,
             rotten: done.rotten,
+            checkpoints: done.checkpoints,
+            repairs: done.repairs,
             flushes: done.flushes,
             merges: done.merges,
             disk_operations: done.disk_operations,
@@ -230,6 +239,8 @@ impl Results {
         sum.reopened += done.reopened;
         sum.power_cuts += done.power_cuts;
         sum.rotten += done.rotten;
+        sum.checkpoints += done.checkpoints;
+        sum.repairs += done.repairs;
         sum.flushes += done.flushes;
         sum.merges += done.merges;
         sum.disk_operations += done.disk_operations;

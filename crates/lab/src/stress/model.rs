@@ -6,6 +6,8 @@
 //! Invariant: a write that gave an error (`write?`) is not seen until the store is opened again; then
 //! it is there as a whole or not at all.
 
+use std::collections::HashSet;
+
 use super::keys::{Keys, Place};
 use super::operation::{Write, key_text};
 use crate::rng::scramble;
@@ -82,6 +84,8 @@ pub(crate) struct Model {
     doubtful: usize,
     /// How often each key was written, deletions included.
     written: Vec<u64>,
+    /// All values that keys ever were to have.
+    ever: HashSet<(Place, u32)>,
 }
 
 /// More writes in doubt than this are not made: each doubles what may be found.
@@ -92,7 +96,8 @@ impl Model {
         let empty = State(vec![0; keys]);
         let (groups, written) = (Vec::new(), vec![0; keys]);
         let (durable, overdue, doubtful) = (0, 0, 0);
-        Model { seen: empty.clone(), base: empty, groups, durable, overdue, doubtful, written }
+        let (seen, base, ever) = (empty.clone(), empty, HashSet::new());
+        Model { seen, base, groups, durable, overdue, doubtful, written, ever }
     }
 
     /// What readers see.
@@ -105,6 +110,11 @@ impl Model {
         self.written[places].iter().sum()
     }
 
+    /// Whether a key was to have a value at any time.
+    pub(crate) fn was_written(&self, place: Place, number: u32) -> bool {
+        self.ever.contains(&(place, number))
+    }
+
     /// Whether another write may fail.
     pub(crate) fn takes_doubt(&self) -> bool {
         self.doubtful < DOUBTFUL_MAX
@@ -112,6 +122,7 @@ impl Model {
 
     pub(crate) fn wrote(&mut self, writes: &[Write], acknowledged: bool) {
         writes.iter().for_each(|write| self.written[usize::from(write.place)] += 1);
+        self.ever.extend(writes.iter().map(|write| (write.place, write.number)));
         if acknowledged {
             self.seen.apply(writes);
         }

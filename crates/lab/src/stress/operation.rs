@@ -6,7 +6,7 @@
 
 use std::ops::Bound;
 
-use trommel::Fault;
+use trommel::{Fault, Memory};
 
 use super::keys::{Edges, Keys, Place};
 
@@ -40,6 +40,16 @@ pub(crate) struct Failure {
     pub(crate) lasts: bool,
 }
 
+impl Failure {
+    /// Has the disk fail so.
+    pub(crate) fn arm(&self, disk: &Memory) {
+        match self.lasts {
+            true => disk.fail_from(self.after, self.kind),
+            false => disk.fail_at(self.after, self.kind),
+        }
+    }
+}
+
 /// Opening again.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Reopening {
@@ -50,20 +60,40 @@ pub(crate) struct Reopening {
     pub(crate) failure: Option<Failure>,
     /// A copy of the disk is opened too, with a bit flipped that this draws.
     pub(crate) rot: Option<u64>,
+    /// A copy of the disk is damaged, or not, as this draws, and repaired.
+    pub(crate) repair: Option<u64>,
 }
 
 /// One operation.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Operation {
-    Write { writes: Vec<Write>, synced: bool },
+    Write {
+        writes: Vec<Write>,
+        synced: bool,
+    },
     Get(Place),
-    Scan { edges: Edges, back: bool },
+    Scan {
+        edges: Edges,
+        back: bool,
+    },
     Count(Edges),
     TakeSnapshot,
-    ReadSnapshot { which: usize, place: Place, edges: Edges, back: bool },
+    ReadSnapshot {
+        which: usize,
+        place: Place,
+        edges: Edges,
+        back: bool,
+    },
     DropSnapshot(usize),
-    OpenScan { edges: Edges, of_snapshot: bool },
-    MoveScan { which: usize, back: bool, times: usize },
+    OpenScan {
+        edges: Edges,
+        of_snapshot: bool,
+    },
+    MoveScan {
+        which: usize,
+        back: bool,
+        times: usize,
+    },
     DropScan(usize),
     Flush,
     Step(u32),
@@ -71,6 +101,11 @@ pub(crate) enum Operation {
     Compact,
     Sync,
     Verify,
+    /// What the fault, if there is one, leaves is looked at after a crash that the seed draws.
+    Checkpoint {
+        failure: Option<Failure>,
+        seed: u64,
+    },
     Tick,
     Fail(Failure),
     Mend,
@@ -113,6 +148,11 @@ pub(crate) fn tell(step: &Step, keys: &Keys) -> String {
         Operation::Step(count) => format!("{count} steps of background work"),
         Operation::Fail(failure) => failure_text(failure),
         Operation::Reopen(reopening) => reopening_text(reopening),
+        Operation::Checkpoint { failure, seed } => {
+            let failure = failure.as_ref().map(failure_text);
+            let failure = failure.map(|text| format!("; {text}")).unwrap_or_default();
+            format!("checkpoint, looked at as drawn with {seed}{failure}")
+        }
         Operation::TakeSnapshot => "take a snapshot".into(),
         Operation::Tick => "a second passes".into(),
         Operation::Mend => "the disk is mended".into(),
@@ -175,5 +215,7 @@ fn reopening_text(reopening: &Reopening) -> String {
     let failure = reopening.failure.as_ref().map(failure_text);
     let failure = failure.map(|text| format!("; {text}")).unwrap_or_default();
     let rot = reopening.rot.map(|seed| format!("; a copy rots, drawn with {seed}"));
-    format!("{end}{}; open{setup}{failure}", rot.unwrap_or_default())
+    let repair = reopening.repair.map(|seed| format!("; a copy is repaired, drawn with {seed}"));
+    let copies = rot.into_iter().chain(repair).collect::<String>();
+    format!("{end}{copies}; open{setup}{failure}")
 }

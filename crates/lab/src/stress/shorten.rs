@@ -82,6 +82,9 @@ fn simpler(operation: &Operation) -> Vec<Operation> {
             vec![Operation::MoveScan { which: *which, back: *back, times: times - 1 }]
         }
         Operation::Step(count) if *count > 1 => vec![Operation::Step(count - 1)],
+        Operation::Checkpoint { failure: Some(_), seed } => {
+            vec![Operation::Checkpoint { failure: None, seed: *seed }]
+        }
         Operation::Reopen(reopening) => {
             simpler_reopenings(reopening).into_iter().map(Operation::Reopen).collect()
         }
@@ -92,11 +95,13 @@ fn simpler(operation: &Operation) -> Vec<Operation> {
 fn simpler_reopenings(reopening: &Reopening) -> Vec<Reopening> {
     let plain = Reopening { failure: None, ..reopening.clone() };
     let no_rot = Reopening { rot: None, ..reopening.clone() };
+    let no_repair = Reopening { repair: None, ..reopening.clone() };
     let same_options = Reopening { setup: None, ..reopening.clone() };
     let hard = Reopening { end: End::PowerCutHard, ..reopening.clone() };
     let mut all = Vec::new();
     all.extend(reopening.failure.map(|_| plain));
     all.extend(reopening.rot.map(|_| no_rot));
+    all.extend(reopening.repair.map(|_| no_repair));
     all.extend(reopening.setup.map(|_| same_options));
     all.extend(matches!(reopening.end, End::PowerCut(_)).then_some(hard));
     all
@@ -133,7 +138,8 @@ mod tests {
     #[test]
     fn steps_that_are_left_become_simpler() {
         let end = End::PowerCut(1);
-        let reopening = Reopening { end, setup: Some(1), failure: None, rot: Some(1) };
+        let (setup, rot, repair) = (Some(1), Some(1), Some(1));
+        let reopening = Reopening { end, setup, failure: None, rot, repair };
         let steps = vec![
             Step { number: 1, operation: Operation::Step(4) },
             Step { number: 2, operation: Operation::Reopen(reopening) },
@@ -141,7 +147,8 @@ mod tests {
         let mut trial = |steps: &[Step]| (steps.len() == 2).then(|| (2, "two".to_string()));
         let failing = Failing { steps, wrong: "two".into(), at: 2 };
         let short = shorten(failing, Duration::from_secs(60), &mut trial);
-        let simplest = Reopening { end: End::PowerCutHard, setup: None, failure: None, rot: None };
+        let (setup, failure, rot, repair) = (None, None, None, None);
+        let simplest = Reopening { end: End::PowerCutHard, setup, failure, rot, repair };
         let left: Vec<Operation> = short.steps.into_iter().map(|step| step.operation).collect();
         assert_eq!(left, [Operation::Step(1), Operation::Reopen(simplest)]);
     }

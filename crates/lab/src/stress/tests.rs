@@ -5,6 +5,8 @@ use std::path::Path;
 
 use trommel::{Append, Memory, ReadAt, Storage};
 
+use super::below::Below;
+use super::operation::{End, Operation, Reopening};
 use super::*;
 use crate::progress::Silent;
 
@@ -21,6 +23,7 @@ fn no_history_has_a_wrong_answer() {
     assert_eq!((report.seeds, report.operations), (100, 200_000));
     assert!(report.power_cuts > 300 && report.errors > 300, "{report:?}");
     assert!(report.rotten > 30, "{report:?}");
+    assert!(report.checkpoints > 100 && report.repairs > 100, "{report:?}");
     assert!(report.flushes > 1000 && report.merges > 1000, "{report:?}");
 }
 
@@ -40,6 +43,45 @@ fn a_plan_has_an_end() {
     assert!(stress(&endless, &mut Silent).is_err());
     let brief = StressPlan { time: Some(Duration::ZERO), ..endless };
     assert_eq!(stress(&brief, &mut Silent).expect("an end").seeds, 0);
+}
+
+thread_local! {
+    /// Where the history that this thread runs has its store.
+    static FOLDER: std::cell::RefCell<Option<tempfile::TempDir>> = const { std::cell::RefCell::new(None) };
+}
+
+/// The real disk, below a folder of its own.
+fn real_disk() -> Arc<dyn Storage> {
+    let root =
+        FOLDER.with_borrow(|folder| folder.as_ref().map(|folder| folder.path().to_path_buf()));
+    Arc::new(Below { root: root.expect("a folder of this thread") })
+}
+
+/// As a step is done where nothing fails and no power is cut. None: it is left out.
+fn in_peace(step: &Step) -> Option<Step> {
+    let operation = match &step.operation {
+        Operation::Fail(_) | Operation::Mend | Operation::Checkpoint { .. } => return None,
+        Operation::Reopen(reopening) => {
+            let end = if reopening.end == End::Drop { End::Drop } else { End::Close };
+            let (failure, rot, repair) = (None, None, None);
+            Operation::Reopen(Reopening { end, setup: reopening.setup, failure, rot, repair })
+        }
+        other => other.clone(),
+    };
+    Some(Step { number: step.number, operation })
+}
+
+#[test]
+fn histories_in_peace_are_right_on_the_real_disk_too() {
+    let (nobody, mut flushes) = (AtomicU64::new(0), 0);
+    for seed in 0..8 {
+        FOLDER.replace(Some(tempfile::tempdir().expect("a folder")));
+        let history = draw::history(seed, 700);
+        let steps: Vec<Step> = history.steps.iter().filter_map(in_peace).collect();
+        let done = run_steps(&history, &steps, |_| real_disk(), &nobody);
+        flushes += done.unwrap_or_else(|failed| panic!("seed {seed}: {failed:?}")).flushes;
+    }
+    assert!(flushes > 100, "{flushes}");
 }
 
 /// A disk that tells lies of some kind.

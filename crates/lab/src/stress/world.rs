@@ -10,6 +10,7 @@ use std::sync::Arc;
 use trommel::{Batch, Db, Environment, Error, Fault, ManualClock, Memory, Options, Storage, Sync};
 
 use super::check::full_state;
+use super::copies::{check_repair, checkpoint};
 use super::held::{HeldScan, HeldSnapshot};
 use super::keys::Keys;
 use super::model::{Model, Reopened, value_of};
@@ -34,6 +35,8 @@ pub(crate) struct Done {
     pub(crate) reopened: u64,
     pub(crate) power_cuts: u64,
     pub(crate) rotten: u64,
+    pub(crate) checkpoints: u64,
+    pub(crate) repairs: u64,
     pub(crate) errors: u64,
     pub(crate) flushes: u64,
     pub(crate) merges: u64,
@@ -46,7 +49,7 @@ pub(crate) type Checked<T> = Result<T, String>;
 pub(crate) struct World<'k> {
     pub(crate) keys: &'k Keys,
     door: Door,
-    disk: Memory,
+    pub(crate) disk: Memory,
     clock: Arc<ManualClock>,
     options: Options,
     /// None only while it is opened again.
@@ -148,6 +151,9 @@ impl<'k> World<'k> {
             Operation::Compact => self.work("compact", true, Db::compact),
             Operation::Sync => self.work("sync", true, Db::sync),
             Operation::Verify => self.verify(),
+            Operation::Checkpoint { failure, seed } => {
+                checkpoint(self, failure.as_ref(), *seed, step.number)
+            }
             Operation::Tick => {
                 self.clock.advance(setup::INTERVAL);
                 self.model.interval_passed();
@@ -167,10 +173,7 @@ impl<'k> World<'k> {
 
     fn arm(&mut self, failure: &Failure) {
         self.had_faults = true;
-        match failure.lasts {
-            true => self.disk.fail_from(failure.after, failure.kind),
-            false => self.disk.fail_at(failure.after, failure.kind),
-        }
+        failure.arm(&self.disk);
     }
 
     /// The answer of the store; None: an error, and the disk could fail when it was asked.
@@ -312,6 +315,7 @@ impl<'k> World<'k> {
         let is_sound = !self.had_faults && reopening.failure.is_none();
         let copy = reopening.rot.filter(|_| is_sound);
         let copy = copy.map(|seed| (seed, self.disk.kill()));
+        let to_repair = reopening.repair.map(|seed| (seed, self.disk.kill()));
         if let Some(seed) = reopening.setup {
             self.options = setup::options(seed);
         }
@@ -342,6 +346,11 @@ impl<'k> World<'k> {
         self.model.reopened(found, Reopened { lossless, power_was_cut }, self.keys)?;
         if let Some((seed, copy)) = copy {
             self.done.rotten += u64::from(check_rotten_copy(self, &copy, logs_too, seed)?);
+        }
+        if let Some((seed, copy)) = to_repair {
+            self.done.repairs += 1;
+            let opened = Some(self.model.seen()).filter(|_| reopening.failure.is_none());
+            check_repair(self, &copy, opened, seed)?;
         }
         Ok(())
     }
@@ -399,7 +408,7 @@ impl<'k> World<'k> {
         let levels = self.db().stats().levels;
         let tables = levels.iter().flat_map(|level| &level.runs).map(|run| run.tables).sum();
         self.end(End::Close)?;
-        check_left_overs(&self.disk, tables)?;
+        check_left_overs(&*(self.door)(self.disk.clone()), tables)?;
         self.done.disk_operations += self.disk.operations();
         Ok(self.done)
     }

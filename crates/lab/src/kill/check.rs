@@ -1,0 +1,127 @@
+//! Looks at what a killed process has left.
+//! ```text
+//! folder/before   the store as it was left, kept until the next kill      (what to look at when something is wrong)
+//! folder/store    opened with other options -> every key both ways, some by themselves, verify
+//! folder/copy-N   checkpoints: whole, with what was written at some moment of their making; or refused
+//! ```
+//! Invariant: whatever is there was written, and what was acknowledged is there.
+
+use std::path::Path;
+
+use trommel::{Background, Db, Error, Options};
+
+use super::child::{STORE, copy_folder, options};
+use super::history::{LANES, SLOTS, bytes_of, key_of, place_of, value_of, value_text};
+use super::lanes::{Lanes, Slots};
+use super::session::Heard;
+use crate::rng::Rng;
+
+/// The store as the killed process has left it.
+pub(super) const BEFORE: &str = "before";
+/// Keys that are asked for by themselves.
+const GETS: usize = 100;
+
+/// Opens the store, compares it with what was written, and closes it. Gives how many of the writes that were
+/// under way are there.
+pub(super) fn check_store(folder: &Path, lanes: &mut Lanes, rng: &mut Rng) -> Result<u64, String> {
+    let in_steps = rng.below(3) == 0;
+    let mut options = options(rng);
+    if in_steps {
+        options.background = Background::Stepped;
+    }
+    let opened = Db::open(folder.join(STORE), options);
+    let db = opened.map_err(|error| format!("the store does not open: {error}"))?;
+    let found = contents(&db, rng)?;
+    let there = lanes.settle(found)?;
+    db.close().map_err(|error| format!("the store does not close: {error}"))?;
+    Ok(there)
+}
+
+/// Keeps the store's files as they are now.
+pub(super) fn keep_copy(folder: &Path) -> std::io::Result<()> {
+    let (store, before) = (folder.join(STORE), folder.join(BEFORE));
+    if before.exists() {
+        std::fs::remove_dir_all(&before)?;
+    }
+    std::fs::create_dir_all(&before)?;
+    if !store.exists() {
+        return Ok(());
+    }
+    for file in std::fs::read_dir(store)? {
+        let file = file?;
+        std::fs::copy(file.path(), before.join(file.file_name()))?;
+    }
+    Ok(())
+}
+
+/// All that a store holds, read in several ways.
+fn contents(db: &Db, rng: &mut Rng) -> Result<Vec<Slots>, String> {
+    let failed = |what: &str| {
+        let what = what.to_string();
+        move |error: Error| format!("{what}: {error}")
+    };
+    let mut found = vec![Slots::default(); LANES];
+    let mut keys = Vec::new();
+    for entry in db.range::<&[u8]>(..) {
+        let (key, bytes) = entry.map_err(failed("scan"))?;
+        let (lane, slot) = place_of(&key).ok_or("a key that nobody wrote")?;
+        let value = value_of(&bytes);
+        let value = value.ok_or_else(|| format!("slot {slot} of lane {lane}: nobody's value"))?;
+        found[lane].0[slot] = value;
+        keys.push(key.to_vec());
+    }
+    let back = db.range::<&[u8]>(..).rev().map(|entry| entry.map(|(key, _)| key.to_vec()));
+    let back: Vec<_> = back.collect::<trommel::Result<_>>().map_err(failed("scan backward"))?;
+    if !back.iter().rev().eq(&keys) {
+        return Err("a scan backward has other keys than forward".into());
+    }
+    for _ in 0..GETS {
+        let (lane, slot) = (rng.place(LANES), rng.place(SLOTS));
+        let got = db.get(key_of(lane, slot)).map_err(failed("get"))?;
+        let value = found[lane].0[slot];
+        let expected = (value != 0).then(|| bytes_of(value));
+        if got.as_deref() != expected.as_deref() {
+            let value = value_text(value);
+            return Err(format!("slot {slot} of lane {lane}: a get does not find {value}"));
+        }
+    }
+    let damage = db.verify().map_err(failed("verify"))?.damage;
+    if damage.is_empty() { Ok(found) } else { Err(format!("verify: {}", damage.join("; "))) }
+}
+
+/// Looks at the checkpoints of a session, and removes them. `before`: writes of each lane before the session.
+/// Gives how many are whole, and how many were refused.
+pub(super) fn check_copies(
+    folder: &Path,
+    lanes: &Lanes,
+    before: &[usize; LANES],
+    heard: &Heard,
+    rng: &mut Rng,
+) -> Result<(u64, u64), String> {
+    let (mut whole, mut refused) = (0, 0);
+    for copy in &heard.copies {
+        let path = copy_folder(folder, copy.number);
+        let told = |wrong: String| format!("checkpoint {}: {wrong}", copy.number);
+        let options = Options { create_if_missing: false, ..options(rng) };
+        let most = copy.most.unwrap_or(heard.done);
+        match Db::open(&path, options) {
+            Ok(db) => {
+                let found = contents(&db, rng).map_err(told)?;
+                let at = |done: &[u32; LANES], more: usize| {
+                    std::array::from_fn(|lane| before[lane] + done[lane] as usize + more)
+                };
+                // One more may have been written that was not told yet.
+                lanes.find(&found, &at(&copy.least, 0), &at(&most, 1)).map_err(told)?;
+                whole += 1;
+            }
+            Err(Error::NotAStore { .. } | Error::Missing { .. }) if copy.most.is_none() => {
+                refused += 1;
+            }
+            Err(error) => return Err(told(format!("does not open: {error}"))),
+        }
+        if path.exists() {
+            std::fs::remove_dir_all(&path).map_err(|error| told(error.to_string()))?;
+        }
+    }
+    Ok((whole, refused))
+}

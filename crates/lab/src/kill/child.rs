@@ -1,0 +1,272 @@
+//! The process that is to be killed: it opens the store, writes from several threads, has everything else done
+//! beside, closes, and begins again, until someone kills it.
+//! ```text
+//! open -> writer, writer, ...  (each its lane; reads back)      -> close or drop -> open with other options -> ...
+//!         keeper: flush, merge all, checkpoint, scan, verify
+//! ```
+//! Invariant: a write is told when it is acknowledged, and the lane's next one begins after that. Whatever is wrong
+//! ends the process with an error: only who was killed has done well.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use trommel::{Background, Batch, Db, Environment, GuardKind, Options, Sync};
+
+use super::history::{Change, LANES, Name, SLOTS, bytes_of, key_of};
+use super::watched::Watched;
+use super::wire::{Activity, Message, Teller, nobody_listens};
+use crate::rng::{Rng, scramble};
+
+/// The store, in the folder of the test.
+pub(super) const STORE: &str = "store";
+/// Checkpoints of one session: `copy-0`, `copy-1`, ...
+pub(super) const COPY: &str = "copy-";
+
+/// A way to promise more than is true: to see that the test can fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lie {
+    /// Writes are told as acknowledged before they are written, several at once.
+    EarlyAck,
+    /// A batch is written change by change.
+    SplitBatch,
+    /// Now and then a write is told and not written.
+    LostWrite,
+}
+
+impl Lie {
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Lie::EarlyAck => "early-ack",
+            Lie::SplitBatch => "split-batch",
+            Lie::LostWrite => "lost-write",
+        }
+    }
+
+    /// The lie of a name. None: there is none.
+    pub fn named(name: &str) -> Option<Self> {
+        [Lie::EarlyAck, Lie::SplitBatch, Lie::LostWrite].into_iter().find(|lie| lie.name() == name)
+    }
+}
+
+/// What the process is to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VictimPlan {
+    /// The folder of the test.
+    pub folder: PathBuf,
+    /// The seed of the test.
+    pub seed: u64,
+    /// Which process of the test this is; the first is 1.
+    pub session: u32,
+    /// Only to see that lies are found.
+    pub lie: Option<Lie>,
+}
+
+/// Writes that a liar tells at once, before the first of them is written.
+const EARLY: u32 = 16;
+/// A liar loses every so many writes.
+const LOST_EVERY: u32 = 50;
+
+/// Is the process that is to be killed, and tells `pipe` what it does. Returns only with an error.
+///
+/// # Errors
+/// Whatever the store says, or what it has answered wrong; or that nobody listens.
+pub fn run_victim(plan: &VictimPlan, pipe: File) -> crate::Result<()> {
+    let victim = Victim {
+        plan,
+        teller: Arc::new(Teller(pipe)),
+        next: Default::default(),
+        copies: AtomicU32::new(0),
+    };
+    let mut rng = Rng::new(plan.seed ^ scramble(u64::from(plan.session)));
+    loop {
+        victim.open_and_write(&mut rng)?;
+    }
+}
+
+struct Victim<'p> {
+    plan: &'p VictimPlan,
+    teller: Arc<Teller>,
+    /// The number of each lane's next write.
+    next: [AtomicU32; LANES],
+    copies: AtomicU32,
+}
+
+/// The options of an opening: small buffers, so that flushes and merges are many.
+pub(super) fn options(rng: &mut Rng) -> Options {
+    let interval = Sync::Interval(Duration::from_millis(5));
+    Options {
+        size_ratio: [2, 3, 4, 10][rng.place(4)],
+        write_buffer_bytes: [8 << 10, 32 << 10, 32 << 10, 256 << 10][rng.place(4)],
+        guard: GuardKind::ALL[rng.place(GuardKind::ALL.len())],
+        block_bytes: [512, 4096][rng.place(2)],
+        compression: rng.below(2) == 0,
+        block_cache_bytes: [0, 1 << 16, 1 << 20][rng.place(3)],
+        table_bytes: [1 << 14, 1 << 17, 1 << 20][rng.place(3)],
+        sync: [Sync::Always, Sync::Always, Sync::Never, interval][rng.place(4)],
+        background: Background::Threads(1 + rng.place(2)),
+        ..Options::default()
+    }
+}
+
+impl Victim<'_> {
+    fn open_and_write(&self, rng: &mut Rng) -> crate::Result<()> {
+        let options = options(rng);
+        let store = self.plan.folder.join(STORE);
+        let db = self.teller.during(Activity::Open, 0, || {
+            let storage = Arc::new(Watched(Arc::clone(&self.teller)));
+            let environment = Environment { storage, ..Environment::default() };
+            Ok(Db::open_with(store, options, environment)?)
+        })?;
+        let (writers, seed) = (1 + rng.place(LANES), rng.next_u64());
+        let writes = [30, 300, 3000][rng.place(3)];
+        self.teller.during(Activity::Write, 0, || self.write_all(&db, writers, writes, seed))?;
+        let drops = rng.below(3) == 0;
+        self.teller.during(Activity::Close, 0, || match drops {
+            true => Ok(drop(db)),
+            false => Ok(db.close()?),
+        })
+    }
+
+    /// So many writers, each so many writes, and the keeper beside them.
+    fn write_all(&self, db: &Db, writers: usize, writes: u32, seed: u64) -> crate::Result<()> {
+        let at_work = AtomicUsize::new(writers);
+        std::thread::scope(|scope| {
+            let keeper = scope.spawn(|| self.keep(db, seed, &at_work));
+            let write = |lane| {
+                let done = self.write_lane(db, lane, writes);
+                at_work.fetch_sub(1, Ordering::SeqCst);
+                done
+            };
+            let writers: Vec<_> =
+                (0..writers).map(|lane| scope.spawn(move || write(lane))).collect();
+            let ended = writers.into_iter().chain([keeper]).map(|thread| thread.join());
+            let panicked = || Err(wrong("a thread has panicked".into()));
+            ended.map(|end| end.unwrap_or_else(|_| panicked())).collect()
+        })
+    }
+
+    fn write_lane(&self, db: &Db, lane: usize, writes: u32) -> crate::Result<()> {
+        let first = self.next[lane].load(Ordering::Relaxed);
+        for number in first..first + writes {
+            let is_early = self.plan.lie == Some(Lie::EarlyAck);
+            if is_early && (number - first).is_multiple_of(EARLY) {
+                (0..EARLY.min(first + writes - number)).try_for_each(|_| self.acknowledge(lane))?;
+            }
+            let name = Name { session: self.plan.session, lane: lane as u8, number };
+            let changes = name.changes(self.plan.seed);
+            self.write(db, lane, number, &changes)?;
+            if !is_early {
+                self.acknowledge(lane)?;
+            }
+            if number.is_multiple_of(7) && self.plan.lie.is_none() {
+                read_back(db, lane, &changes)?;
+            }
+        }
+        self.next[lane].store(first + writes, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn acknowledge(&self, lane: usize) -> crate::Result<()> {
+        self.teller.tell(Message::Done { lane: lane as u8 }).map_err(nobody_listens)
+    }
+
+    fn write(&self, db: &Db, lane: usize, number: u32, changes: &[Change]) -> crate::Result<()> {
+        match self.plan.lie {
+            Some(Lie::LostWrite) if number.is_multiple_of(LOST_EVERY) => return Ok(()),
+            Some(Lie::SplitBatch) => {
+                for change in changes {
+                    db.write(batch_of(lane, std::slice::from_ref(change)))?;
+                }
+                return Ok(());
+            }
+            _ => {}
+        }
+        let batch = batch_of(lane, changes);
+        if number.is_multiple_of(20) {
+            db.write_synced(batch)?
+        } else {
+            db.write(batch)?
+        }
+        Ok(())
+    }
+
+    /// Has everything but writing done, while there are writers.
+    fn keep(&self, db: &Db, seed: u64, at_work: &AtomicUsize) -> crate::Result<()> {
+        let mut rng = Rng::new(seed);
+        while at_work.load(Ordering::SeqCst) > 0 {
+            match rng.below(16) {
+                0..3 => db.flush()?,
+                3 => db.compact()?,
+                // A liar makes none: what it leaves when it is killed is to give it away.
+                4..7 if self.plan.lie.is_none() => self.checkpoint(db)?,
+                7 => db.sync()?,
+                8 => verify(db)?,
+                9 => both_ways(db)?,
+                _ => std::thread::sleep(Duration::from_micros(rng.below(10_000))),
+            }
+        }
+        Ok(())
+    }
+
+    fn checkpoint(&self, db: &Db) -> crate::Result<()> {
+        let number = self.copies.fetch_add(1, Ordering::Relaxed);
+        let folder = self.plan.folder.join(format!("{COPY}{number}"));
+        self.teller.during(Activity::Checkpoint, number.into(), || Ok(db.checkpoint(folder)?))
+    }
+}
+
+fn wrong(what: String) -> crate::LabError {
+    crate::LabError::Victim(what)
+}
+
+fn batch_of(lane: usize, changes: &[Change]) -> Batch {
+    let mut batch = Batch::new();
+    for change in changes {
+        let key = key_of(lane, change.slot);
+        match change.value {
+            0 => batch.delete(key),
+            value => batch.put(key, bytes_of(value)),
+        };
+    }
+    batch
+}
+
+/// The last change of a batch is what its key has now: nobody else writes it.
+fn read_back(db: &Db, lane: usize, changes: &[Change]) -> crate::Result<()> {
+    let Some(last) = changes.last() else { return Ok(()) };
+    let found = db.get(key_of(lane, last.slot))?;
+    let expected = (last.value != 0).then(|| bytes_of(last.value));
+    match found.as_deref() == expected.as_deref() {
+        true => Ok(()),
+        false => Err(wrong(format!(
+            "slot {} of lane {lane}: what was just written is not read",
+            last.slot
+        ))),
+    }
+}
+
+fn verify(db: &Db) -> crate::Result<()> {
+    let damage = db.verify()?.damage;
+    if damage.is_empty() { Ok(()) } else { Err(wrong(format!("verify: {}", damage.join("; ")))) }
+}
+
+/// A snapshot gives the same keys in both directions.
+fn both_ways(db: &Db) -> crate::Result<()> {
+    let snapshot = db.snapshot();
+    let keys = |entry: trommel::Result<trommel::KeyValue>| entry.map(|(key, _)| key.to_vec());
+    let forward: Vec<_> = snapshot.range::<&[u8]>(..).map(keys).collect::<trommel::Result<_>>()?;
+    let mut back: Vec<_> =
+        snapshot.range::<&[u8]>(..).rev().map(keys).collect::<trommel::Result<_>>()?;
+    back.reverse();
+    let right = forward == back && forward.len() <= LANES * SLOTS;
+    if right { Ok(()) } else { Err(wrong("a scan backward has other keys than forward".into())) }
+}
+
+/// The folder of a checkpoint of the present session.
+pub(super) fn copy_folder(folder: &Path, number: u64) -> PathBuf {
+    folder.join(format!("{COPY}{number}"))
+}

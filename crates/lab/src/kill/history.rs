@@ -1,0 +1,126 @@
+//! What the writers of a kill test write: each operation follows from its name alone.
+//! ```text
+//! seed, session, lane, number -> a put, a deletion, or a batch      so the one who kills knows it too
+//! keys      0017:3       slot 17 of lane 3: lanes lie between each other, in every table
+//! values    session | lane | number | place in the batch, and a filler
+//! ```
+//! Invariant: a lane's keys are written by one thread at a time, its numbers in order; no two changes have the
+//! same value.
+
+use crate::rng::{Rng, scramble};
+
+/// Threads that write at most, each its own keys.
+pub(super) const LANES: usize = 8;
+/// Keys of a lane.
+pub(super) const SLOTS: usize = 600;
+
+/// One operation of a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Name {
+    /// The process that wrote it; the first is 1.
+    pub(super) session: u32,
+    pub(super) lane: u8,
+    /// Counted from 0 in each session.
+    pub(super) number: u32,
+}
+
+/// A key gets a value; value 0 removes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Change {
+    pub(super) slot: usize,
+    pub(super) value: u64,
+}
+
+impl Name {
+    /// The value of one of its changes.
+    fn value(self, place: usize) -> u64 {
+        let Name { session, lane, number } = self;
+        u64::from(session) << 44 | u64::from(lane) << 40 | u64::from(number) << 8 | place as u64
+    }
+
+    /// What it does, in order: all of it or nothing.
+    pub(super) fn changes(self, seed: u64) -> Vec<Change> {
+        let mut rng = Rng::new(seed ^ scramble(self.value(0)));
+        let (count, deletions) = match rng.below(40) {
+            0 => (100, 0.3),
+            1..8 => (1, 1.0),
+            8..18 => (2 + rng.place(11), 0.2),
+            _ => (1, 0.0),
+        };
+        let change = |place| {
+            // The first keys come more often.
+            let slot = (rng.unit().powi(2) * SLOTS as f64) as usize;
+            let value = if rng.unit() < deletions { 0 } else { self.value(place + 1) };
+            Change { slot, value }
+        };
+        (0..count).map(change).collect()
+    }
+}
+
+/// The key of a slot.
+pub(super) fn key_of(lane: usize, slot: usize) -> Vec<u8> {
+    format!("{slot:04}:{lane}").into_bytes()
+}
+
+/// The lane and slot of a key. None: nobody writes it.
+pub(super) fn place_of(key: &[u8]) -> Option<(usize, usize)> {
+    let (slot, lane) = std::str::from_utf8(key).ok()?.split_once(':')?;
+    let (slot, lane) = (slot.parse().ok()?, lane.parse().ok()?);
+    (lane < LANES && slot < SLOTS && key_of(lane, slot) == key).then_some((lane, slot))
+}
+
+/// A value as it is stored.
+pub(super) fn bytes_of(value: u64) -> Vec<u8> {
+    let draw = scramble(value);
+    let filler = if draw.is_multiple_of(256) { 6000 } else { (draw >> 8) as usize % 200 };
+    let filler = (0..filler).map(|place| (draw >> (place % 7 * 8)) as u8);
+    value.to_le_bytes().into_iter().chain(filler).collect()
+}
+
+/// The value that is stored so. None: nobody wrote that.
+pub(super) fn value_of(bytes: &[u8]) -> Option<u64> {
+    let value = u64::from_le_bytes(*bytes.first_chunk()?);
+    (value != 0 && bytes_of(value) == bytes).then_some(value)
+}
+
+/// A value as people read it.
+pub(super) fn value_text(value: u64) -> String {
+    if value == 0 {
+        return "nothing".into();
+    }
+    let (session, lane, number) = (value >> 44, value >> 40 & 15, value >> 8 & 0xffff_ffff);
+    format!("write {number} of lane {lane} in session {session}, change {}", value & 255)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_and_values_tell_where_they_come_from() {
+        for slot in 0..SLOTS {
+            assert_eq!(place_of(&key_of(slot % LANES, slot)), Some((slot % LANES, slot)));
+        }
+        for strange in ["", "0001", "1:1", "0001:8", "9999:0", "0001:01"] {
+            assert_eq!(place_of(strange.as_bytes()), None, "{strange}");
+        }
+        let name = Name { session: 7, lane: 3, number: 99 };
+        let value = name.value(2);
+        assert_eq!(value_of(&bytes_of(value)), Some(value));
+        assert_eq!(value_of(&bytes_of(value)[1..]), None);
+        assert_eq!(value_text(value), "write 99 of lane 3 in session 7, change 2");
+    }
+
+    #[test]
+    fn a_name_has_one_meaning_and_all_kinds_come() {
+        let mut lens = std::collections::BTreeSet::new();
+        for number in 0..300 {
+            let name = Name { session: 1, lane: 0, number };
+            let changes = name.changes(5);
+            assert_eq!(changes, name.changes(5));
+            assert!(changes.iter().all(|change| change.slot < SLOTS));
+            lens.insert(changes.len());
+        }
+        assert!(lens.contains(&1) && lens.contains(&100) && lens.len() > 8, "{lens:?}");
+    }
+}

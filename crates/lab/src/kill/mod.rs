@@ -1,0 +1,195 @@
+//! A real process under load is killed with SIGKILL, again and again, and what it leaves is compared with what it
+//! had promised.
+//! ```text
+//! session 1: spawn -> writes, flushes, merges ...  -> SIGKILL -> look: open, compare, verify, close
+//! session 2: spawn -> opens what is there, other options      -> SIGKILL -> (sometimes no look)
+//! session 3: spawn -> ...
+//! ```
+//! What is acknowledged is with the operating system, synced or not, so a kill may lose none of it: that is what
+//! is asked for. What a power cut may lose is the simulation's business (`stress`).
+//!
+//! Invariant: the expected state is kept by the one who kills; the killed process only says how far it came.
+
+mod check;
+mod child;
+mod history;
+mod lanes;
+mod session;
+mod watched;
+mod wire;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Instant;
+
+use serde::Serialize;
+
+use crate::error::LabError;
+use crate::progress::Progress;
+use crate::rng::{Rng, scramble};
+use check::{BEFORE, check_copies, check_store, keep_copy};
+pub use child::{Lie, VictimPlan, run_victim};
+use lanes::Lanes;
+use session::Aim;
+use wire::Activity;
+
+/// Sessions in a row that are not looked at, at most: each doubles what may be found.
+const BLIND_MAX: u32 = 2;
+
+/// How often, and where, processes are killed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KillPlan {
+    /// Draws the writes, options and moments. The moments are times, so that no two runs are the same.
+    pub seed: u64,
+    /// How many processes are killed.
+    pub kills: u32,
+    /// The folder, new or empty: it takes the store and what belongs to it.
+    pub folder: PathBuf,
+    /// Only to see that lies are found.
+    pub lie: Option<Lie>,
+}
+
+/// What was done, and what was found.
+#[derive(Clone, Debug, Serialize)]
+pub struct KillReport {
+    /// The seed.
+    pub seed: u64,
+    /// Processes that were killed.
+    pub kills: u32,
+    /// What they were at: several things at once, or none.
+    pub killed_during: BTreeMap<&'static str, u32>,
+    /// How often the store was looked at; the other times the next process opened what the killed one had left.
+    pub looks: u32,
+    /// Writes that were acknowledged.
+    pub acknowledged: u64,
+    /// Writes that were under way, and are there.
+    pub unacknowledged_there: u64,
+    /// Checkpoints that open, and hold what they must.
+    pub checkpoints_whole: u64,
+    /// Checkpoints that were cut short, and are refused.
+    pub checkpoints_refused: u64,
+    /// Time that all of it took.
+    pub seconds: f64,
+    /// The first thing that was wrong. None: nothing.
+    pub failure: Option<KillFailure>,
+}
+
+/// What was wrong.
+#[derive(Clone, Debug, Serialize)]
+pub struct KillFailure {
+    /// After how many kills.
+    pub kill: u32,
+    /// What.
+    pub wrong: String,
+    /// The store as the killed process had left it.
+    pub left: PathBuf,
+    /// The command that does the same again, at other moments.
+    pub again: String,
+}
+
+/// Kills processes until one leaves something wrong. `victim` gives the command that runs [`run_victim`] with
+/// standard output as its pipe.
+///
+/// # Errors
+/// `Folder` if the folder cannot be used.
+pub fn kill_test(
+    plan: &KillPlan,
+    victim: &dyn Fn(&VictimPlan) -> Command,
+    progress: &mut dyn Progress,
+) -> crate::Result<KillReport> {
+    make_empty(plan)?;
+    let mut test = KillTest {
+        plan,
+        rng: Rng::new(plan.seed),
+        lanes: Lanes::new(plan.seed),
+        blind: 0,
+        report: empty_report(plan.seed),
+    };
+    let start = Instant::now();
+    progress.stage("kills", plan.kills.into());
+    for session in 1..=plan.kills {
+        if let Err(wrong) = test.kill_one(session, victim) {
+            test.report.failure = Some(test.failure(session, wrong));
+            break;
+        }
+        progress.advance(1);
+    }
+    test.report.seconds = start.elapsed().as_secs_f64();
+    Ok(test.report)
+}
+
+fn make_empty(plan: &KillPlan) -> crate::Result<()> {
+    let folder = &plan.folder;
+    let problem = |problem: String| LabError::Folder { path: folder.clone(), problem };
+    std::fs::create_dir_all(folder).map_err(|error| problem(error.to_string()))?;
+    let mut files = std::fs::read_dir(folder).map_err(|error| problem(error.to_string()))?;
+    if files.next().is_some() {
+        return Err(problem("is not empty: name a folder that is new or empty".into()));
+    }
+    Ok(())
+}
+
+fn empty_report(seed: u64) -> KillReport {
+    KillReport {
+        seed,
+        kills: 0,
+        killed_during: Activity::ALL.iter().map(|activity| (activity.name(), 0)).collect(),
+        looks: 0,
+        acknowledged: 0,
+        unacknowledged_there: 0,
+        checkpoints_whole: 0,
+        checkpoints_refused: 0,
+        seconds: 0.0,
+        failure: None,
+    }
+}
+
+struct KillTest<'p> {
+    plan: &'p KillPlan,
+    rng: Rng,
+    lanes: Lanes,
+    /// Sessions since the last look.
+    blind: u32,
+    report: KillReport,
+}
+
+impl KillTest<'_> {
+    fn kill_one(
+        &mut self,
+        session: u32,
+        victim: &dyn Fn(&VictimPlan) -> Command,
+    ) -> Result<(), String> {
+        let KillPlan { seed, folder, lie, .. } = self.plan;
+        // Each session's draws follow from its number alone.
+        self.rng = Rng::new(seed ^ scramble(u64::from(session) << 32));
+        let plan = VictimPlan { folder: folder.clone(), seed: *seed, session, lie: *lie };
+        let heard = session::run(victim(&plan), Aim::draw_from(&mut self.rng))?;
+        self.report.kills += 1;
+        for activity in heard.under_way() {
+            *self.report.killed_during.entry(activity.name()).or_default() += 1;
+        }
+        self.report.acknowledged += heard.done.iter().map(|&done| u64::from(done)).sum::<u64>();
+        keep_copy(folder).map_err(|error| format!("the store cannot be copied: {error}"))?;
+        let before = self.lanes.lens();
+        self.lanes.add_session(session, &heard.done, heard.had_begun());
+        let copies = check_copies(folder, &self.lanes, &before, &heard, &mut self.rng)?;
+        self.report.checkpoints_whole += copies.0;
+        self.report.checkpoints_refused += copies.1;
+        let is_last = session == self.plan.kills;
+        self.blind += 1;
+        if self.blind <= BLIND_MAX && !is_last && self.rng.below(4) == 0 {
+            return Ok(());
+        }
+        self.blind = 0;
+        self.report.looks += 1;
+        self.report.unacknowledged_there += check_store(folder, &mut self.lanes, &mut self.rng)?;
+        Ok(())
+    }
+
+    fn failure(&self, kill: u32, wrong: String) -> KillFailure {
+        let KillPlan { seed, kills, folder, .. } = self.plan;
+        let again = format!("trommel stress --kills {kills} --seed {seed}");
+        KillFailure { kill, wrong, left: folder.join(BEFORE), again }
+    }
+}

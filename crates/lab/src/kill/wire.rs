@@ -1,0 +1,146 @@
+//! What a process that is to be killed tells, through a pipe, of what it does.
+//! ```text
+//! tag | lane or activity | 0 0 0 0 0 0 | number, 8 bytes       one write(2) each: whole or not at all
+//! ```
+//! Invariant: a message is in the pipe before its sender goes on, and stays there when the sender is killed. So what
+//! one thread has told was done, and of what others did later nothing was told before.
+
+use std::fs::File;
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+/// Bytes of a message. Pipes take so few at once, as a whole.
+pub(super) const MESSAGE_BYTES: usize = 16;
+
+/// What a process may be at when it is killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[repr(u8)]
+pub(super) enum Activity {
+    /// Opening the store: recovery.
+    Open,
+    /// Writers are at work.
+    Write,
+    /// A memtable becomes a table.
+    Flush,
+    /// Runs become one.
+    Merge,
+    /// The filter's image is written.
+    Image,
+    /// A checkpoint is made.
+    Checkpoint,
+    /// Closing, or dropping, the store.
+    Close,
+}
+
+impl Activity {
+    pub(super) const COUNT: usize = 7;
+    pub(super) const ALL: [Activity; Self::COUNT] = [
+        Activity::Open,
+        Activity::Write,
+        Activity::Flush,
+        Activity::Merge,
+        Activity::Image,
+        Activity::Checkpoint,
+        Activity::Close,
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Activity::Open => "open",
+            Activity::Write => "write",
+            Activity::Flush => "flush",
+            Activity::Merge => "merge",
+            Activity::Image => "image",
+            Activity::Checkpoint => "checkpoint",
+            Activity::Close => "close",
+        }
+    }
+}
+
+/// One message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Message {
+    /// The next write of a lane is acknowledged.
+    Done { lane: u8 },
+    /// An activity begins. Of a checkpoint the number says which.
+    Begin { activity: Activity, number: u64 },
+    /// It has ended well.
+    End { activity: Activity, number: u64 },
+}
+
+impl Message {
+    fn encode(self) -> [u8; MESSAGE_BYTES] {
+        let (tag, about, number) = match self {
+            Message::Done { lane } => (1, lane, 0),
+            Message::Begin { activity, number } => (2, activity as u8, number),
+            Message::End { activity, number } => (3, activity as u8, number),
+        };
+        let mut bytes = [0; MESSAGE_BYTES];
+        (bytes[0], bytes[1]) = (tag, about);
+        bytes[8..].copy_from_slice(&number.to_le_bytes());
+        bytes
+    }
+
+    /// None: no message is like that.
+    pub(super) fn decode(bytes: &[u8; MESSAGE_BYTES]) -> Option<Self> {
+        let number = u64::from_le_bytes(*bytes.last_chunk()?);
+        let activity = || Activity::ALL.get(usize::from(bytes[1])).copied();
+        match bytes[0] {
+            1 => Some(Message::Done { lane: bytes[1] }),
+            2 => activity().map(|activity| Message::Begin { activity, number }),
+            3 => activity().map(|activity| Message::End { activity, number }),
+            _ => None,
+        }
+    }
+}
+
+/// The end of the pipe that takes messages, for all threads.
+#[derive(Debug)]
+pub(super) struct Teller(pub(super) File);
+
+impl Teller {
+    /// Tells it. An error: nobody listens any more.
+    pub(super) fn tell(&self, message: Message) -> io::Result<()> {
+        (&self.0).write_all(&message.encode())
+    }
+
+    /// Tells that an activity begins, does it, and tells that it has ended.
+    pub(super) fn during<T>(
+        &self,
+        activity: Activity,
+        number: u64,
+        work: impl FnOnce() -> crate::Result<T>,
+    ) -> crate::Result<T> {
+        self.tell(Message::Begin { activity, number }).map_err(nobody_listens)?;
+        let done = work()?;
+        self.tell(Message::End { activity, number }).map_err(nobody_listens)?;
+        Ok(done)
+    }
+}
+
+pub(super) fn nobody_listens(error: io::Error) -> crate::LabError {
+    crate::LabError::Victim(format!("nobody listens to the process that is to be killed: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_read_as_they_were_told() {
+        for activity in Activity::ALL {
+            for message in [
+                Message::Done { lane: activity as u8 },
+                Message::Begin { activity, number: 1 << 40 },
+                Message::End { activity, number: 3 },
+            ] {
+                assert_eq!(Message::decode(&message.encode()), Some(message));
+            }
+        }
+        assert_eq!(Message::decode(&[0; MESSAGE_BYTES]), None);
+        let mut unknown = Message::Begin { activity: Activity::Open, number: 0 }.encode();
+        unknown[1] = Activity::COUNT as u8;
+        assert_eq!(Message::decode(&unknown), None);
+    }
+}

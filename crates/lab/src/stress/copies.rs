@@ -1,0 +1,169 @@
+//! Second stores: checkpoints that are made on the way, and copies that are damaged and repaired.
+//! ```text
+//! checkpoint (a fault on the way)  -> the disk as it is, or after a power cut -> open: whole, or refused
+//! disk of a store that has ended   -> copy -> damage -> repair -> open, verify, read: nothing that nobody wrote
+//! ```
+//! Invariant: the store itself stays as it is: what is done to it is checked as ever.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use trommel::{Db, Environment, Error, Memory, Storage, repair_with};
+
+use super::check::full_state;
+use super::model::State;
+use super::operation::{Failure, key_text};
+use super::setup;
+use super::world::{Checked, DIR, World};
+use crate::rng::Rng;
+
+/// Makes a checkpoint, and looks at it on a copy of the disk. `number` makes the folder's name.
+pub(crate) fn checkpoint(
+    world: &mut World<'_>,
+    failure: Option<&Failure>,
+    seed: u64,
+    number: u32,
+) -> Checked<()> {
+    let folder = PathBuf::from(format!("copy-{number}"));
+    // A fault that waits already is enough.
+    let failure = failure.filter(|_| !world.could_fail());
+    failure.iter().for_each(|failure| failure.arm(&world.disk));
+    let could_fail = world.could_fail();
+    let made = world.db().checkpoint(&folder);
+    let is_whole = world.allowed("checkpoint", could_fail, made)?.is_some();
+    if failure.is_some() {
+        // A checkpoint reads the store: its failure is no reason why the store may lose anything.
+        world.disk.mend();
+    }
+    world.done.checkpoints += u64::from(is_whole);
+    let mut rng = Rng::new(seed);
+    let disk = match rng.below(3) {
+        0 => world.disk.kill(),
+        1 => world.disk.crash_hard(),
+        _ => world.disk.crash(rng.next_u64()),
+    };
+    check_checkpoint(world, &disk, &folder, is_whole, &mut rng)
+        .map_err(|wrong| format!("{}: {wrong}", folder.display()))?;
+    // What cannot be removed stays: no other checkpoint has this name.
+    for name in world.disk.list(&folder).unwrap_or_default() {
+        let _ = world.disk.remove(&folder.join(name));
+    }
+    Ok(())
+}
+
+fn check_checkpoint(
+    world: &World<'_>,
+    disk: &Memory,
+    folder: &Path,
+    is_whole: bool,
+    rng: &mut Rng,
+) -> Checked<()> {
+    match open(disk, folder, rng) {
+        Ok(db) => {
+            let found = full_state(&db, world.keys)?;
+            if &found != world.model.seen() {
+                return Err("it holds something else than the store".into());
+            }
+            let more = || db.put("more", "x").and_then(|()| db.compact());
+            more().map_err(|error| format!("it does not go on: {error}"))?;
+            no_damage(&db)
+        }
+        Err(Error::NotAStore { .. } | Error::Missing { .. }) if !is_whole => Ok(()),
+        Err(error) => Err(format!("it does not open: {error}")),
+    }
+}
+
+/// Opens a store that is there, with drawn options.
+fn open(disk: &Memory, folder: &Path, rng: &mut Rng) -> trommel::Result<Db> {
+    let mut options = setup::options(rng.next_u64());
+    options.create_if_missing = false;
+    Db::open_with(folder, options, environment(disk))
+}
+
+fn environment(disk: &Memory) -> Environment {
+    Environment { storage: Arc::new(disk.clone()), ..Environment::default() }
+}
+
+fn no_damage(db: &Db) -> Checked<()> {
+    let report = db.verify().map_err(|error| format!("verify: {error}"))?;
+    let damage = report.damage.join("; ");
+    if damage.is_empty() { Ok(()) } else { Err(format!("verify: {damage}")) }
+}
+
+/// Damages a copy of the store's disk, or leaves it as it is, and repairs it. Requires: the copy is as the disk was
+/// before the store was opened; without damage, the store then opened as `opened`, or None if that was not in peace.
+pub(crate) fn check_repair(
+    world: &World<'_>,
+    copy: &Memory,
+    opened: Option<&State>,
+    seed: u64,
+) -> Checked<()> {
+    let mut rng = Rng::new(seed);
+    let damages: Vec<String> = (0..rng.below(3)).filter_map(|_| damage(copy, &mut rng)).collect();
+    let case = if damages.is_empty() { "no damage".into() } else { damages.join(", ") };
+    let checked = repair_and_read(world, copy, opened, damages.is_empty(), &mut rng);
+    checked.map_err(|wrong| format!("a copy with {case}, repaired: {wrong}"))
+}
+
+/// Damages a file; says how. None: there is nothing to damage.
+fn damage(disk: &Memory, rng: &mut Rng) -> Option<String> {
+    let files = files(disk);
+    let (path, bytes) = files.iter().nth(rng.place(files.len().max(1)))?;
+    let (name, len) = (path.display(), bytes.len() as u64);
+    match rng.below(6) {
+        0 => disk.remove(path).ok().map(|()| format!("{name} removed")),
+        _ if len == 0 => None,
+        1 => {
+            let len = rng.below(len);
+            disk.truncate(path, len);
+            Some(format!("{name} cut to {len} bytes"))
+        }
+        _ => {
+            let byte = rng.below(len);
+            disk.flip_bit(path, byte, rng.below(8) as u32);
+            Some(format!("byte {byte} of {name} flipped"))
+        }
+    }
+}
+
+/// The files of the store, but for its lock.
+fn files(disk: &Memory) -> BTreeMap<PathBuf, Vec<u8>> {
+    let names = disk.list(Path::new(DIR)).unwrap_or_default();
+    let paths = names.iter().filter(|name| *name != "LOCK").map(|name| Path::new(DIR).join(name));
+    paths.filter_map(|path| disk.file(&path).map(|bytes| (path, bytes))).collect()
+}
+
+fn repair_and_read(
+    world: &World<'_>,
+    copy: &Memory,
+    opened: Option<&State>,
+    is_sound: bool,
+    rng: &mut Rng,
+) -> Checked<()> {
+    let before = files(copy);
+    let report = match repair_with(DIR, &environment(copy)) {
+        Ok(report) => report,
+        // A flipped bit of a version is another version; and without any file there is no store.
+        Err(Error::Version { .. } | Error::Missing { .. }) if !is_sound => return Ok(()),
+        Err(error) => return Err(error.to_string()),
+    };
+    if is_sound && (report.changed || files(copy) != before) {
+        return Err(format!("a sound store was changed: {report:?}"));
+    }
+    let db = open(copy, Path::new(DIR), rng).map_err(|error| format!("open: {error}"))?;
+    no_damage(&db)?;
+    let found = full_state(&db, world.keys)?;
+    if is_sound && opened.is_some_and(|opened| &found != opened) {
+        return Err("it holds something else than the store".into());
+    }
+    for (place, &number) in (0..).zip(&found.0) {
+        if number != 0 && !world.model.was_written(place, number) {
+            let key = key_text(world.keys.get(place));
+            return Err(format!("{key} never was #{number}"));
+        }
+    }
+    db.compact().map_err(|error| format!("compact: {error}"))?;
+    let merged = full_state(&db, world.keys)?;
+    if merged == found { Ok(()) } else { Err("a merge changes what it holds".into()) }
+}

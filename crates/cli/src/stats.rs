@@ -163,3 +163,26 @@ fn as_text(stats: &Stats) -> String {
     }
     format!("{}\n{}", table.render_body(), queries.render())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use trommel::{Db, Environment, Fault, Memory, Options};
+
+    use super::*;
+
+    #[test]
+    fn a_store_that_is_held_up_says_so() {
+        let disk = Memory::new();
+        let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+        let db = Db::open_with("db", Options::default(), environment).expect("opens");
+        assert!(!as_text(&db.stats()).contains("stopped"));
+        disk.fail_from(0, Fault::NoSpace);
+        db.put("key", "value").expect_err("the disk is full");
+        let text = as_text(&db.stats());
+        assert!(text.contains("stopped") && text.contains("no storage space"), "{text}");
+        let failure = as_json(&db.stats())["failure"].to_string();
+        assert!(failure.contains("no storage space"), "{failure}");
+    }
+}

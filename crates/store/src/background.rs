@@ -246,9 +246,10 @@ impl Core {
         }
     }
 
-    /// What stops flushes or merges, if something does.
+    /// What stops writing, flushes or merges, if something does.
     pub(crate) fn failure(&self) -> Option<String> {
-        lock(&self.work).failure().cloned()
+        let of_work = lock(&self.work).failure().cloned();
+        of_work.or_else(|| self.commit.failure())
     }
 
     /// Tells the threads to end after their present step.

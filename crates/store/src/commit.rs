@@ -45,7 +45,11 @@ pub(crate) struct Commit {
     /// Signalled when all are there whom a leader waits for.
     gathered: Condvar,
     writer: Mutex<Writer>,
+    log_failure: LogFailure,
 }
+
+/// Why a log has failed, until its entries are safe and another has taken its place. Read without the writer's lock.
+type LogFailure = Arc<Mutex<Option<String>>>;
 
 #[derive(Default)]
 struct Queue {
@@ -94,6 +98,7 @@ struct Writer {
     /// Entries of a log that failed are in memory only. The next log takes none before they are in
     /// tables: a crash could otherwise lose them and keep later ones.
     owes_flush: bool,
+    log_failure: LogFailure,
     next: Sequence,
     synced_at: Duration,
     unsynced: bool,
@@ -103,17 +108,24 @@ struct Writer {
 
 impl Commit {
     pub(crate) fn new(log: Log, next: Sequence) -> Self {
+        let log_failure = LogFailure::default();
         let writer = Writer {
             log,
             wal_failed: false,
             owes_flush: false,
+            log_failure: Arc::clone(&log_failure),
             next,
             synced_at: Duration::ZERO,
             unsynced: false,
             debt: 0.0,
         };
         let (turn, gathered) = (Condvar::new(), Condvar::new());
-        Commit { queue: Mutex::default(), turn, gathered, writer: Mutex::new(writer) }
+        Commit { queue: Mutex::default(), turn, gathered, writer: Mutex::new(writer), log_failure }
+    }
+
+    /// What is wrong with the log, if something is.
+    pub(crate) fn failure(&self) -> Option<String> {
+        lock(&self.log_failure).clone()
     }
 
     /// Writes a batch. When it returns, readers see it; with `sync`, it survives any crash.
@@ -288,7 +300,9 @@ impl Writer {
         if let Log::Recovered { number, before } = self.log {
             let (storage, dir) = (&*core.shelf.storage, &core.shelf.dir);
             let memtable = Arc::clone(&core.current.pin().active.memtable);
-            self.log = Log::Open(Wal::create_from(storage, dir, number, before, &memtable)?);
+            let created = Wal::create_from(storage, dir, number, before, &memtable);
+            self.tell_failure(created.as_ref().err());
+            self.log = Log::Open(created?);
         }
         match &mut self.log {
             Log::Open(wal) => Ok(wal),
@@ -297,8 +311,16 @@ impl Writer {
     }
 
     fn note_failure<T>(&mut self, result: Result<T>) -> Result<T> {
-        self.wal_failed |= result.is_err();
+        if let Err(error) = &result {
+            self.wal_failed = true;
+            self.tell_failure(Some(error));
+        }
         result
+    }
+
+    /// For `stats`: what is wrong with the log. None: nothing is any more.
+    fn tell_failure(&self, error: Option<&Error>) {
+        *lock(&self.log_failure) = error.map(|error| format!("the log has failed: {error}"));
     }
 
     fn sync(&mut self, core: &Core) -> Result<()> {
@@ -349,6 +371,7 @@ impl Writer {
             return Err(Error::Stopped { cause: cause.into() });
         }
         self.owes_flush = false;
+        self.tell_failure(None);
         Ok(())
     }
 

@@ -351,7 +351,8 @@ pub struct Stats {
     pub oldest_pin: Option<u64>,
     /// Tables that left the tree and are still read by someone.
     pub leaving_tables: u64,
-    /// What stops flushes or merges, if something does.
+    /// What stops flushes or merges, or has made the log unusable, if something has. It is tried again: the log's place is taken
+    /// by another with the next write, `sync` or `flush`.
     pub failure: Option<String>,
 }
 

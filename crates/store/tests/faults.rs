@@ -167,6 +167,31 @@ fn a_store_whose_log_failed_for_a_while_can_be_closed() {
     }
 }
 
+#[test]
+fn stats_tell_of_a_log_that_has_failed() {
+    let disk = Memory::new();
+    let db = open(&disk, &options(Sync::Always)).expect("opens");
+    let fails = |db: &Db| {
+        let refused = db.put("refused", "1").expect_err("the log fails").to_string();
+        let failure = db.stats().failure.expect("what fails is told");
+        assert!(failure.contains("the log has failed") && failure.contains(&refused), "{failure}");
+        assert!(db.stats().prometheus().contains("trommel_stopped 1"));
+    };
+    db.put("before", "1").expect("puts");
+    disk.fail_at(0, Fault::Io);
+    fails(&db);
+    db.put("after", "1").expect("another log takes its place");
+    assert_eq!(db.stats().failure, None);
+    db.close().expect("closes");
+    // A log that was read is begun anew with the first write.
+    let db = open(&disk, &options(Sync::Always)).expect("opens");
+    disk.fail_from(0, Fault::NoSpace);
+    fails(&db);
+    disk.mend();
+    db.put("after", "2").expect("there is space again");
+    assert_eq!(db.stats().failure, None);
+}
+
 type Home = Arc<OnceLock<std::sync::Weak<Db>>>;
 
 /// A store whose threads come to `hook`, which is given the store.

@@ -1,0 +1,187 @@
+//! A disk that fails at its n-th operation: in memory, or the real one.
+//! ```text
+//! Bed::Simulated   Memory, which fails by itself, and knows what was synced
+//! Bed::Real        Faulty -> Disk, in a temporary folder
+//! ```
+//! Invariant: an operation that is made to fail does nothing, or of an append a part.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use trommel::{Append, Disk, Fault, Memory, ReadAt, Storage};
+
+/// What counts operations, and fails them.
+#[derive(Default)]
+struct Counter {
+    operations: u64,
+    /// From this operation on, how, and whether later ones fail too.
+    armed: Option<(u64, Fault, bool)>,
+}
+
+/// The real disk, with faults.
+#[derive(Clone, Default)]
+pub(crate) struct Faulty(Arc<Mutex<Counter>>);
+
+impl Faulty {
+    fn step(&self, needs_space: bool) -> io::Result<()> {
+        let mut counter = self.0.lock().expect("no panic");
+        let number = counter.operations;
+        counter.operations += 1;
+        let Some((_, kind, lasts)) = counter.armed.filter(|(at, ..)| number >= *at) else {
+            return Ok(());
+        };
+        if !lasts {
+            counter.armed = None;
+        } else if kind == Fault::NoSpace && !needs_space {
+            return Ok(());
+        }
+        Err(match kind {
+            Fault::Io => io::Error::other("an input/output error of the test"),
+            Fault::NoSpace => io::ErrorKind::StorageFull.into(),
+        })
+    }
+}
+
+struct FaultyFile(Faulty, Box<dyn Append>);
+
+impl Append for FaultyFile {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.0.step(true).or_else(|error| {
+            self.1.append(&bytes[..bytes.len() / 2])?;
+            Err(error)
+        })?;
+        self.1.append(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.0.step(true)?;
+        self.1.sync()
+    }
+}
+
+struct FaultyReader(Faulty, Arc<dyn ReadAt>);
+
+impl ReadAt for FaultyReader {
+    fn size(&self) -> io::Result<u64> {
+        self.0.step(false)?;
+        self.1.size()
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.0.step(false)?;
+        self.1.read_at(offset, buffer)
+    }
+}
+
+impl Storage for Faulty {
+    fn create_dir(&self, dir: &Path) -> io::Result<()> {
+        self.step(true)?;
+        Disk.create_dir(dir)
+    }
+
+    fn dir_exists(&self, dir: &Path) -> bool {
+        Disk.dir_exists(dir)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        self.step(false)?;
+        Disk.list(dir)
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn Append>> {
+        self.step(true)?;
+        Ok(Box::new(FaultyFile(self.clone(), Disk.create(path)?)))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadAt>> {
+        self.step(false)?;
+        Ok(Arc::new(FaultyReader(self.clone(), Disk.open(path)?)))
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.step(false)?;
+        Disk.remove(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.step(true)?;
+        Disk.rename(from, to)
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.step(true)?;
+        Disk.link(from, to)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.step(true)?;
+        Disk.sync_dir(dir)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
+        self.step(false)?;
+        Disk.lock(path)
+    }
+
+    fn free_space(&self, dir: &Path) -> io::Result<u64> {
+        self.step(false)?;
+        Disk.free_space(dir)
+    }
+}
+
+/// Where a store is, and how it is made to fail.
+pub(crate) enum Bed {
+    Simulated(Memory),
+    Real(Faulty, tempfile::TempDir),
+}
+
+impl Bed {
+    pub(crate) fn simulated() -> Self {
+        Bed::Simulated(Memory::new())
+    }
+
+    pub(crate) fn real() -> Self {
+        Bed::Real(Faulty::default(), tempfile::tempdir().expect("a temporary folder"))
+    }
+
+    pub(crate) fn storage(&self) -> Arc<dyn Storage> {
+        match self {
+            Bed::Simulated(disk) => Arc::new(disk.clone()),
+            Bed::Real(disk, _) => Arc::new(disk.clone()),
+        }
+    }
+
+    pub(crate) fn folder(&self, name: &str) -> PathBuf {
+        match self {
+            Bed::Simulated(_) => PathBuf::from(name),
+            Bed::Real(_, folder) => folder.path().join(name),
+        }
+    }
+
+    /// After `n` more operations one fails, or all from there on.
+    pub(crate) fn arm(&self, n: u64, kind: Fault, lasts: bool) {
+        match self {
+            Bed::Simulated(disk) if lasts => disk.fail_from(n, kind),
+            Bed::Simulated(disk) => disk.fail_at(n, kind),
+            Bed::Real(disk, _) => {
+                let mut counter = disk.0.lock().expect("no panic");
+                counter.armed = Some((counter.operations + n, kind, lasts));
+            }
+        }
+    }
+
+    pub(crate) fn mend(&self) {
+        match self {
+            Bed::Simulated(disk) => disk.mend(),
+            Bed::Real(disk, _) => disk.0.lock().expect("no panic").armed = None,
+        }
+    }
+
+    pub(crate) fn operations(&self) -> u64 {
+        match self {
+            Bed::Simulated(disk) => disk.operations(),
+            Bed::Real(disk, _) => disk.0.lock().expect("no panic").operations,
+        }
+    }
+}

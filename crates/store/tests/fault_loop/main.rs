@@ -1,0 +1,361 @@
+//! Faults at every single operation of the disk, in every phase of a store's life.
+//! ```text
+//! open (new, old), write, flush, merge, checkpoint, close  x  EIO, ENOSPC  x  once, until mended  x  guards
+//! for n in 0..:  prepare -> the n-th operation of the phase fails -> read -> crash -> mend, go on -> open again
+//! ```
+//! Invariants: reads work, or say that the disk fails; nothing acknowledged is lost; what gave an error is not seen
+//! before the store is opened again, and then as a whole or not at all; when the fault is over, writing goes on; what
+//! holds it up is told by `stats`.
+
+mod faulty;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use trommel::{
+    Background, Batch, Db, Environment, Error, Fault, GuardKind, Options, Storage, Sync,
+};
+
+use faulty::Bed;
+
+const STORE: &str = "db";
+const COPY: &str = "copy";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Create,
+    Open,
+    Write,
+    Flush,
+    Merge,
+    Checkpoint,
+    Close,
+}
+
+const PHASES: [Phase; 7] = [
+    Phase::Create,
+    Phase::Open,
+    Phase::Write,
+    Phase::Flush,
+    Phase::Merge,
+    Phase::Checkpoint,
+    Phase::Close,
+];
+
+fn open(storage: Arc<dyn Storage>, folder: &Path, guard: GuardKind) -> trommel::Result<Db> {
+    let options = Options {
+        guard,
+        size_ratio: 2,
+        write_buffer_bytes: 1024,
+        block_bytes: 256,
+        // Reads are to reach the disk.
+        block_cache_bytes: 0,
+        sync: Sync::Always,
+        background: Background::Stepped,
+        ..Options::default()
+    };
+    let environment = Environment { storage, ..Environment::default() };
+    Db::open_with(folder, options, environment)
+}
+
+/// Writes of which each has two keys, that stand and fall together.
+#[derive(Clone, Default)]
+struct Model {
+    acknowledged: BTreeMap<String, u32>,
+    /// They gave an error.
+    doubtful: Vec<u32>,
+}
+
+fn keys_of(number: u32) -> [String; 2] {
+    [format!("{:03} left of {number}", number % 10), format!("right of {number:03}")]
+}
+
+impl Model {
+    fn write(&mut self, db: &Db, number: u32) -> trommel::Result<()> {
+        let mut batch = Batch::new();
+        for key in keys_of(number) {
+            batch.put(key, vec![number as u8; 40]);
+        }
+        let written = db.write(batch);
+        match written {
+            Ok(()) => self.acknowledged.extend(keys_of(number).map(|key| (key, number))),
+            Err(_) => self.doubtful.push(number),
+        }
+        written
+    }
+
+    fn delete(&mut self, db: &Db, number: u32) {
+        for key in keys_of(number) {
+            db.delete(&key).expect("deletes");
+            self.acknowledged.remove(&key);
+        }
+    }
+
+    /// Compares all that a store holds. `reopened`: what gave an error may be there, as a whole.
+    fn check(&self, db: &Db, reopened: bool) -> trommel::Result<()> {
+        let mut found = BTreeMap::new();
+        for entry in db.range::<&[u8]>(..) {
+            let (key, value) = entry?;
+            let key = String::from_utf8(key.to_vec()).expect("text");
+            assert!(value.iter().all(|byte| *byte == value[0]) && value.len() == 40);
+            found.insert(key, u32::from(value[0]));
+        }
+        for &number in self.doubtful.iter().filter(|_| reopened) {
+            let both = keys_of(number).map(|key| found.remove(&key));
+            assert!(both == [None; 2] || both == [Some(number); 2], "half of {number} is there");
+        }
+        assert_eq!(found, self.acknowledged);
+        for (key, number) in &self.acknowledged {
+            let value = db.get(key)?;
+            assert_eq!(value.as_deref(), Some(&[*number as u8; 40][..]), "{key}");
+        }
+        for key in self.doubtful.iter().filter(|_| !reopened).flat_map(|number| keys_of(*number)) {
+            assert!(db.get(&key)?.is_none(), "{key}: it gave an error, and is seen");
+        }
+        Ok(())
+    }
+}
+
+/// A store with several runs, full memtables and something in its log.
+fn prepare(bed: &Bed, guard: GuardKind) -> (Db, Model) {
+    let db = open(bed.storage(), &bed.folder(STORE), guard).expect("opens");
+    let mut model = Model::default();
+    for number in 0..24 {
+        model.write(&db, number).expect("writes");
+        match number {
+            11 => db.compact().expect("compacts"),
+            17 => db.flush().expect("flushes"),
+            19 => model.delete(&db, 5),
+            _ => {}
+        }
+    }
+    (db, model)
+}
+
+/// Does what the phase is about. Gives the store if it is open then, and the first error.
+fn act(bed: &Bed, guard: GuardKind, phase: Phase, db: Option<Db>, model: &mut Model) -> Acted {
+    let Some(db) = db else {
+        return match open(bed.storage(), &bed.folder(STORE), guard) {
+            Ok(db) => (Some(db), None),
+            Err(error) => (None, Some(error)),
+        };
+    };
+    let mut first = None;
+    let mut note = |done: trommel::Result<()>| {
+        if let Err(error) = done {
+            first.get_or_insert(error);
+        }
+    };
+    match phase {
+        Phase::Write => {
+            for number in 100..116 {
+                note(model.write(&db, number));
+                if number % 5 == 0 {
+                    note(db.step().map(drop));
+                }
+            }
+        }
+        Phase::Flush => note(db.flush()),
+        Phase::Merge => note(db.compact()),
+        Phase::Checkpoint => note(db.checkpoint(bed.folder(COPY))),
+        Phase::Close => return (None, db.close().err()),
+        Phase::Create | Phase::Open => unreachable!("the store is open"),
+    }
+    (Some(db), first)
+}
+
+type Acted = (Option<Db>, Option<Error>);
+
+/// One fault.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    phase: Phase,
+    guard: GuardKind,
+    kind: Fault,
+    lasts: bool,
+    n: u64,
+}
+
+impl Case {
+    /// Runs it. False: the phase has no more than `n` operations.
+    fn run(self, bed: &Bed) -> bool {
+        let Case { phase, guard, kind, lasts, n } = self;
+        let (db, mut model) = match phase {
+            Phase::Create => (None, Model::default()),
+            Phase::Open => (None, prepare(bed, guard).1),
+            _ => {
+                let (db, model) = prepare(bed, guard);
+                (Some(db), model)
+            }
+        };
+        let before = bed.operations();
+        bed.arm(n, kind, lasts);
+        let (db, error) = act(bed, guard, phase, db, &mut model);
+        if bed.operations() - before <= n {
+            bed.mend();
+            assert!(error.is_none(), "{error:?}, and nothing has failed");
+            return false;
+        }
+        let db = self.read_while_it_fails(db, error.as_ref(), &mut model);
+        self.crash(bed, &model);
+        bed.mend();
+        let db = db.unwrap_or_else(|| {
+            // What failed while it was opened or closed is over when it is opened again.
+            let db = open(bed.storage(), &bed.folder(STORE), guard).expect("opens");
+            model.check(&db, true).expect("reads");
+            model = Model { acknowledged: contents(&db), doubtful: Vec::new() };
+            db
+        });
+        self.go_on(&db, &mut model);
+        if phase == Phase::Checkpoint {
+            self.check_copy(bed, error.is_none(), &model);
+        }
+        db.close().expect("closes");
+        let disk: Arc<dyn Storage> = match bed {
+            Bed::Simulated(disk) => Arc::new(disk.crash_hard()),
+            Bed::Real(..) => bed.storage(),
+        };
+        let db = open(disk, &bed.folder(STORE), guard).expect("opens");
+        model.check(&db, true).expect("reads");
+        true
+    }
+
+    /// Reads go on, and what holds writing up is told.
+    fn read_while_it_fails(
+        self,
+        db: Option<Db>,
+        error: Option<&Error>,
+        model: &mut Model,
+    ) -> Option<Db> {
+        if let Some(error) = error {
+            self.is_the_fault(&error.to_string());
+        }
+        let db = db?;
+        match model.check(&db, false) {
+            Ok(()) => {}
+            Err(read) => {
+                assert!(self.lasts && self.kind == Fault::Io, "a read fails: {read}");
+                self.is_the_fault(&read.to_string());
+            }
+        }
+        if self.lasts {
+            if let Err(refused) = model.write(&db, 120) {
+                let failure = db.stats().failure.expect("stats tell what holds writing up");
+                self.is_the_fault(&refused.to_string());
+                self.is_the_fault(&failure);
+            }
+            let works = matches!(self.phase, Phase::Write | Phase::Flush | Phase::Merge);
+            if works && error.is_some() {
+                self.is_the_fault(&db.stats().failure.expect("stats tell what does not go on"));
+            }
+        }
+        Some(db)
+    }
+
+    /// The text names the fault.
+    fn is_the_fault(self, text: &str) {
+        let name = match self.kind {
+            Fault::Io => "input/output error",
+            Fault::NoSpace => "no storage space",
+        };
+        assert!(text.contains(name), "{text}");
+    }
+
+    /// A power cut while the disk fails loses nothing that was acknowledged.
+    fn crash(self, bed: &Bed, model: &Model) {
+        let Bed::Simulated(disk) = bed else { return };
+        for disk in [disk.crash_hard(), disk.crash(self.n), disk.kill()] {
+            let db = open(Arc::new(disk), Path::new(STORE), self.guard).expect("opens");
+            model.check(&db, true).expect("reads");
+        }
+    }
+
+    /// When the fault is over, all goes on without opening the store again.
+    fn go_on(self, db: &Db, model: &mut Model) {
+        model.write(db, 121).expect("writing goes on");
+        db.flush().expect("flushing goes on");
+        db.compact().expect("merging goes on");
+        assert_eq!(db.stats().failure, None);
+        model.check(db, false).expect("reads");
+        let damage = db.verify().expect("verifies").damage;
+        assert!(damage.is_empty(), "{damage:?}");
+    }
+
+    /// A checkpoint that was acknowledged is whole; one that was not is refused, or whole.
+    fn check_copy(self, bed: &Bed, is_acknowledged: bool, model: &Model) {
+        let options = Options { create_if_missing: false, ..Options::default() };
+        let environment = Environment { storage: bed.storage(), ..Environment::default() };
+        match Db::open_with(bed.folder(COPY), options, environment) {
+            Ok(copy) => {
+                // What was written since is not in it.
+                let later = |key: &&String| !key.ends_with("120") && !key.ends_with("121");
+                let expected: Vec<&String> = model.acknowledged.keys().filter(later).collect();
+                assert_eq!(contents(&copy).keys().collect::<Vec<_>>(), expected);
+                assert!(copy.verify().expect("verifies").damage.is_empty());
+            }
+            Err(Error::NotAStore { .. } | Error::Missing { .. }) => assert!(!is_acknowledged),
+            Err(error) => panic!("the checkpoint does not open: {error}"),
+        }
+    }
+}
+
+fn contents(db: &Db) -> BTreeMap<String, u32> {
+    let entries = db.range::<&[u8]>(..).map(|entry| entry.expect("reads"));
+    let text = |key: &[u8]| String::from_utf8(key.to_vec()).expect("text");
+    entries.map(|(key, value)| (text(&key), u32::from(value[0]))).collect()
+}
+
+/// Runs a case. A panic in it says which case it was.
+fn run(case: Case, bed: &Bed) -> bool {
+    struct Told(Case);
+    impl Drop for Told {
+        fn drop(&mut self) {
+            if std::thread::panicking() {
+                eprintln!("in {:?}", self.0);
+            }
+        }
+    }
+    let told = Told(case);
+    told.0.run(bed)
+}
+
+/// All kinds of faults in all phases, `operations` of each phase. Gives how many cases there were.
+fn all_cases(
+    guards: &[GuardKind],
+    bed: impl Fn() -> Bed,
+    operations: impl Fn(u64) -> Box<dyn Iterator<Item = u64>>,
+) -> u64 {
+    let mut cases = 0;
+    for phase in PHASES {
+        for &guard in guards {
+            for (kind, lasts) in
+                [Fault::Io, Fault::NoSpace].map(|kind| [(kind, false), (kind, true)]).concat()
+            {
+                let in_phase = operations(cases)
+                    .take_while(|&n| run(Case { phase, guard, kind, lasts, n }, &bed()))
+                    .count();
+                assert!(in_phase > 0, "{phase:?}: no operation could fail");
+                cases += in_phase as u64;
+            }
+        }
+    }
+    cases
+}
+
+#[test]
+fn a_fault_at_any_operation_of_any_phase_loses_nothing() {
+    let every = |_| Box::new(0u64..) as Box<dyn Iterator<Item = u64>>;
+    let cases = all_cases(&[GuardKind::Open, GuardKind::Grf], Bed::simulated, every);
+    println!("{cases} faults in memory");
+    assert!(cases > 1000, "{cases}");
+}
+
+#[test]
+fn a_fault_on_the_real_disk_loses_nothing() {
+    // Each time other operations.
+    let some = |cases| Box::new((cases % 7..).step_by(23)) as Box<dyn Iterator<Item = u64>>;
+    let cases = all_cases(&[GuardKind::Grf], Bed::real, some);
+    println!("{cases} faults on the real disk");
+    assert!(cases > 50, "{cases}");
+}

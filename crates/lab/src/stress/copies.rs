@@ -167,3 +167,38 @@ fn repair_and_read(
     let merged = full_state(&db, world.keys)?;
     if merged == found { Ok(()) } else { Err("a merge changes what it holds".into()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::keys::Keys;
+    use super::super::model::value_of;
+    use super::super::operation::Write;
+    use super::*;
+
+    #[test]
+    fn a_copy_that_holds_something_else_is_found() {
+        let keys = Keys::draw_from(&mut Rng::new(1));
+        let mut world = World::new(&keys, 1, |disk| Arc::new(disk)).expect("is made");
+        let put = |world: &World<'_>, number| {
+            world.db().put(keys.get(0), value_of(number)).expect("puts");
+            world.db().flush().expect("flushes");
+        };
+        put(&world, 7);
+        world.model.wrote(&[Write { place: 0, number: 7 }], true);
+        for seed in 0..9 {
+            checkpoint(&mut world, None, seed, seed as u32).expect("holds what the store holds");
+            let copy = world.disk.kill();
+            check_repair(&world, &copy, Some(world.model.seen()), seed).expect("loses nothing");
+        }
+        // Behind the model's back.
+        put(&world, 8);
+        for seed in 0..9 {
+            let wrong = checkpoint(&mut world, None, seed, 100 + seed as u32);
+            let wrong = wrong.expect_err("one more write is in it");
+            assert!(wrong.contains("something else"), "{wrong}");
+        }
+        let repaired = |seed| check_repair(&world, &world.disk.kill(), None, seed);
+        let wrong = (0..9).filter_map(|seed| repaired(seed).err()).collect::<Vec<_>>();
+        assert!(wrong.iter().any(|wrong| wrong.contains("never was #8")), "{wrong:?}");
+    }
+}

@@ -125,9 +125,12 @@ impl Victim<'_> {
         let writes = [30, 300, 3000][rng.place(3)];
         self.teller.during(Activity::Write, 0, || self.write_all(&db, writers, writes, seed))?;
         let drops = rng.below(3) == 0;
-        self.teller.during(Activity::Close, 0, || match drops {
-            true => Ok(drop(db)),
-            false => Ok(db.close()?),
+        self.teller.during(Activity::Close, 0, || {
+            if drops {
+                drop(db);
+                return Ok(());
+            }
+            Ok(db.close()?)
         })
     }
 
@@ -143,9 +146,9 @@ impl Victim<'_> {
             };
             let writers: Vec<_> =
                 (0..writers).map(|lane| scope.spawn(move || write(lane))).collect();
-            let ended = writers.into_iter().chain([keeper]).map(|thread| thread.join());
+            let mut ended = writers.into_iter().chain([keeper]).map(|thread| thread.join());
             let panicked = || Err(wrong("a thread has panicked".into()));
-            ended.map(|end| end.unwrap_or_else(|_| panicked())).collect()
+            ended.try_for_each(|end| end.unwrap_or_else(|_| panicked()))
         })
     }
 

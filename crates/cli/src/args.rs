@@ -168,6 +168,16 @@ pub(crate) enum TextFormat {
     Csv,
 }
 
+impl From<TextFormat> for trommel_lab::TextFormat {
+    fn from(format: TextFormat) -> Self {
+        match format {
+            TextFormat::Lines => Self::Lines,
+            TextFormat::Tsv => Self::Tsv,
+            TextFormat::Csv => Self::Csv,
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct KeyArgs {
     #[command(flatten)]

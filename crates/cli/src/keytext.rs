@@ -5,6 +5,8 @@
 //! ```
 //! Invariant: what is printed is one line without tabs, so that columns stay columns.
 
+use trommel_lab::from_hex;
+
 use crate::failure::Failure;
 
 /// Reads a key or a value from the command line.
@@ -14,16 +16,6 @@ pub(crate) fn read(text: &str, hex: bool) -> Result<Vec<u8>, Failure> {
     }
     from_hex(text.as_bytes())
         .ok_or_else(|| Failure::Usage(format!("'{text}' is not hexadecimal: pairs of 0-9, a-f")))
-}
-
-/// None: not pairs of hexadecimal digits.
-pub(crate) fn from_hex(text: &[u8]) -> Option<Vec<u8>> {
-    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
-    let (pairs, rest) = text.as_chunks::<2>();
-    if !rest.is_empty() {
-        return None;
-    }
-    pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?)).collect()
 }
 
 /// A key or a value as it is printed.
@@ -70,10 +62,8 @@ mod tests {
     }
 
     #[test]
-    fn hex_is_read_back() {
-        assert_eq!(from_hex(b"00fFa1"), Some(vec![0, 255, 161]));
-        assert_eq!(from_hex(b""), Some(vec![]));
-        assert_eq!((from_hex(b"0"), from_hex(b"0g"), from_hex(b"+1")), (None, None, None));
+    fn keys_are_text_or_hex() {
+        assert_eq!(read("00fF", true).ok(), Some(vec![0, 255]));
         assert!(read("xyz", true).is_err());
         assert_eq!(read("xyz", false).ok(), Some(b"xyz".to_vec()));
     }

@@ -8,10 +8,10 @@ use std::time::Instant;
 use indicatif::ProgressBar;
 use serde_json::json;
 use trommel::{Batch, Db, GuardKind};
+use trommel_lab::{BadText, TextLayout, TextRecords};
 
 use crate::args::{LoadArgs, TextFormat};
 use crate::failure::{Failure, Outcome, Status};
-use crate::input::{Layout, Records};
 use crate::progress::byte_bar;
 use crate::table::{counted, whole};
 
@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &LoadArgs, json: bool, out: &mut dyn Write) -> Outc
     let start = Instant::now();
     let mut load = Load {
         db: &db,
-        records: Records::new(input, layout),
+        records: TextRecords::new(input, layout),
         batch: Batch::new(),
         loaded: 0,
         file: &arguments.file,
@@ -64,14 +64,14 @@ pub(crate) fn run(arguments: &LoadArgs, json: bool, out: &mut dyn Write) -> Outc
     Ok(Status::Fine)
 }
 
-fn layout(arguments: &LoadArgs) -> Result<Layout, Failure> {
+fn layout(arguments: &LoadArgs) -> Result<TextLayout, Failure> {
     let columns = arguments.key_column > 1 || arguments.value_column.is_some() || arguments.header;
     if arguments.format == TextFormat::Lines && columns {
         let problem = "--key-column, --value-column and --header need --format tsv or csv";
         return Err(Failure::Usage(problem.into()));
     }
-    Ok(Layout {
-        format: arguments.format,
+    Ok(TextLayout {
+        format: arguments.format.into(),
         key_column: arguments.key_column as usize - 1,
         value_column: arguments.value_column.map(|column| column as usize - 1),
         hex: arguments.hex,
@@ -119,7 +119,7 @@ fn open_input(path: &Path) -> Result<(Input, Option<u64>), Failure> {
 
 struct Load<'a> {
     db: &'a Db,
-    records: Records<Input>,
+    records: TextRecords<Input>,
     batch: Batch,
     loaded: u64,
     file: &'a Path,
@@ -160,7 +160,7 @@ impl Load<'_> {
         Ok(())
     }
 
-    fn failure(&self, bad: &crate::input::BadLine) -> Failure {
+    fn failure(&self, bad: &BadText) -> Failure {
         let (file, kept) = (shown(self.file), kept(self.loaded));
         let (line, problem) = (bad.line, &bad.problem);
         Failure::Data(format!("{file}, line {line}: {problem} ({kept})"))

@@ -13,7 +13,6 @@ mod demo;
 mod dump;
 mod failure;
 mod fpr;
-mod input;
 mod inspect;
 mod keytext;
 mod kill;

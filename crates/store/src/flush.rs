@@ -121,14 +121,14 @@ fn prepare_guard(core: &Core, version: &Version, sealed: &Sealed) -> Result<Guar
         return Ok(version.guard.clone());
     };
     let start = Instant::now();
-    let mut cursor = sealed.memtable.cursor();
+    let (mut cursor, dir) = (sealed.memtable.cursor(), &core.shelf.dir);
     let next: Part = if version.runs.is_empty() {
         let mut builder = PartBuilder::new(part.options());
-        for_each_key(&mut cursor, |key| builder.push(key))?;
+        for_each_key(&mut cursor, dir, |key| builder.push(key))?;
         builder.finish(sealed.flush.next())
     } else {
         let mut inserter = part.inserter(sealed.flush, &version.layout.shape());
-        for_each_key(&mut cursor, |key| inserter.push(key))?;
+        for_each_key(&mut cursor, dir, |key| inserter.push(key))?;
         inserter.finish()
     };
     core.counters.guard_worked(start.elapsed());

@@ -265,8 +265,12 @@ fn carry_over(
 /// The part with a run's keys in it, each with its own flush as its code.
 pub(crate) fn insert_run(part: &Part, placed: &PlacedRun, layout: &Layout) -> Result<Part> {
     let mut cursor = placed.run.cursor().fill_cache(false);
-    let path = placed.run.tables()[0].table.path();
-    insert_entries(part, &mut cursor, path, layout, FlushNumber(0))
+    insert_entries(part, &mut cursor, path_of(placed), layout, FlushNumber(0))
+}
+
+/// What errors name of a run that is read as one.
+fn path_of(placed: &PlacedRun) -> &Path {
+    placed.run.tables()[0].table.path()
 }
 
 /// The part with the keys of all entries whose flush is not below `from`, each with that flush as its code.
@@ -277,7 +281,7 @@ pub(crate) fn insert_entries(
     layout: &Layout,
     from: FlushNumber,
 ) -> Result<Part> {
-    let mut lists = keys_by_flush(cursor, |sequence| {
+    let mut lists = keys_by_flush(cursor, path, |sequence| {
         let unknown = || Error::corrupt(path, 0, "an entry of a flush that is not on record");
         layout.flush_of(sequence).ok_or_else(unknown)
     })?;
@@ -304,7 +308,8 @@ pub(crate) fn rebuild_guard(version: &Version) -> Result<Guard> {
         overlay_share(&inner, oldest.entries(), parts.whole().options().size_ratio)
     });
     let mut builder = part_builder(parts.whole(), share);
-    for_each_key(&mut oldest.run.cursor().fill_cache(false), |key| builder.push(key))?;
+    let (mut cursor, path) = (oldest.run.cursor().fill_cache(false), path_of(oldest));
+    for_each_key(&mut cursor, path, |key| builder.push(key))?;
     let mut part = builder.finish(oldest.span().hi());
     for placed in newer.iter().rev() {
         part = insert_run(&part, placed, &version.layout)?;

@@ -111,6 +111,11 @@ impl<'a> RunWriter<'a> {
             finish_table(state)?;
         }
         if state.open.is_none() {
+            // What the tables before hold is told by their keys alone.
+            if !state.files.is_empty() && *entry.key <= *state.last_key {
+                let what = format!("no place for key {}: out of order", entry.key.escape_ascii());
+                return Err(Error::corrupt(&self.shelf.dir, 0, what));
+            }
             let file = self.shelf.new_file();
             state.files.push(file);
             let (path, options) = (self.shelf.table_path(file), self.shelf.table_options());

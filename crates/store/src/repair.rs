@@ -214,7 +214,7 @@ impl Repair {
         for run in &mut next.runs {
             let mut tables = Vec::new();
             for record in std::mem::take(&mut run.tables) {
-                tables.extend(self.keep_table(record, &mut aside)?);
+                tables.extend(self.keep_table(layout, record, &mut aside)?);
             }
             run.tables = tables;
         }
@@ -240,22 +240,37 @@ impl Repair {
 
     fn keep_table(
         &mut self,
+        layout: &Layout,
         record: TableRecord,
         aside: &mut Vec<String>,
     ) -> Result<Vec<TableRecord>> {
         let TableRecord { run, level, span, .. } = record;
-        if !self.has(&table_name(record.file)) {
-            self.lose_table(table_name(record.file), record.entries);
+        let name = table_name(record.file);
+        if !self.has(&name) {
+            self.lose_table(name, "the table is missing", record.entries);
             return Ok(Vec::new());
         }
-        match mend(&self.shelf, record.file, Some(record.entries), &mut self.report)? {
-            Mended::Sound(table) => Ok(vec![TableFacts::of(&table).record(run, level, span)]),
+        let mended = mend(&self.shelf, record.file, Some(record.entries), &mut self.report)?;
+        let is_another = !mended.belongs(layout, &record);
+        if is_another {
+            self.lose_table(name.clone(), "another table is in its place", record.entries);
+        }
+        match mended {
+            Mended::Sound(_) if is_another => aside.push(name),
+            Mended::Sound(table) => {
+                return Ok(vec![TableFacts::of(&table).record(run, level, span)]);
+            }
+            Mended::Rewritten(output) if is_another => {
+                aside.push(name);
+                self.remove_tables(output.tables.iter().map(|(file, _)| *file));
+            }
             Mended::Rewritten(output) => {
-                aside.push(table_name(record.file));
+                aside.push(name);
                 self.note_rewritten(&output);
-                Ok(output.records(run, level, |_| span))
+                return Ok(output.records(run, level, |_| span));
             }
         }
+        Ok(Vec::new())
     }
 
     fn note_rewritten(&mut self, output: &RunOutput) {
@@ -382,13 +397,13 @@ impl Repair {
                 let note = format!("{name} is missing: it was merged into another, or is lost");
                 self.report.notes.push(note);
             } else {
-                self.lose_table(name, table.entries);
+                self.lose_table(name, "the table is missing", table.entries);
             }
         }
     }
 
-    fn lose_table(&mut self, file: String, entries: u64) {
-        let (what, entries) = ("the table is missing".to_string(), Some(entries));
+    fn lose_table(&mut self, file: String, what: &str, entries: u64) {
+        let (what, entries) = (what.to_string(), Some(entries));
         self.report.lost.push(Loss { file, offset: 0, what, entries });
     }
 
@@ -430,7 +445,12 @@ impl Repair {
     }
 
     fn remove_written(&self) {
-        for &file in &self.written {
+        self.remove_tables(self.written.iter().copied());
+    }
+
+    /// Those that stay are removed when the store is opened: no manifest names them.
+    fn remove_tables(&self, files: impl Iterator<Item = u64>) {
+        for file in files {
             let _ = self.shelf.storage.remove(&self.shelf.table_path(file));
         }
     }

@@ -9,6 +9,7 @@
 use crate::block_cursor::BlockCursor;
 use crate::entry::{Entry, Sequence, order};
 use crate::error::{Error, Result};
+use crate::layout::{Layout, TableRecord};
 use crate::output::{RunOutput, RunWriter, RunWriterState, Shelf, table_name};
 use crate::repair::{Loss, RepairReport};
 use crate::sync::Arc;
@@ -20,6 +21,29 @@ pub(crate) enum Mended {
     Sound(Arc<Table>),
     /// What could be read of it is in new tables; there are none if nothing could be read.
     Rewritten(RunOutput),
+}
+
+impl Mended {
+    /// Whether it is the table of this record: its keys lie in the record's bounds, its flushes in the record's span.
+    pub(crate) fn belongs(&self, layout: &Layout, record: &TableRecord) -> bool {
+        let oldest = layout.runs.last().is_some_and(|oldest| oldest.id == record.run);
+        let flush_fits = |sequence| match layout.flush_of(sequence) {
+            None => oldest && record.span.lo().0 == 0,
+            Some(flush) => record.span.lo() <= flush && flush < record.span.hi(),
+        };
+        let fits = |table: &Arc<Table>| {
+            let (least, greatest) = table.properties().sequences;
+            *record.from <= *table.first_key()
+                && *table.last_key() < *record.to
+                && greatest <= layout.last_sequence
+                && flush_fits(least)
+                && flush_fits(greatest)
+        };
+        match self {
+            Mended::Sound(table) => fits(table) && table.entry_count() == record.entries,
+            Mended::Rewritten(output) => output.opened.values().all(fits),
+        }
+    }
 }
 
 /// Reads a table whole. `entries`: how many it should have, if that is known from elsewhere.

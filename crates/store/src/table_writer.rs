@@ -146,12 +146,15 @@ impl TableWriter {
         })
     }
 
-    /// Adds an entry. Requires: after the one before in the order of entries.
+    /// Adds an entry. An error: it is not after the one before in the order of entries, which checksums do not tell.
     pub(crate) fn add(&mut self, entry: &Entry<'_>) -> Result<()> {
         let (first, new_block) = (self.properties.entries == 0, self.block.is_empty());
         let last_key = if new_block { &self.block_end_key } else { self.block.last_key() };
         let in_order = order((last_key, self.last_sequence), (entry.key, entry.sequence)).is_lt();
-        assert!(first || in_order, "{:?} is not after {last_key:?}", entry.key);
+        if !first && !in_order {
+            let what = format!("no place for key {}: out of order", entry.key.escape_ascii());
+            return Err(Error::corrupt(&self.path, self.offset(), what));
+        }
         if first {
             self.properties.first_key = entry.key.to_vec();
         } else if new_block {

@@ -1,12 +1,14 @@
 //! The distinct user keys of runs and memtables, for building guards.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use trommel_filters::FlushNumber;
 
 use crate::cursor::Cursor;
 use crate::entry::Sequence;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Byte strings behind each other in one allocation.
 #[derive(Default)]
@@ -57,12 +59,16 @@ pub(crate) fn for_each_entry(
     Ok(())
 }
 
-/// Calls `f` with each user key once, ascending.
-pub(crate) fn for_each_key(cursor: &mut dyn Cursor, mut f: impl FnMut(&[u8])) -> Result<()> {
+/// Calls `f` with each user key once, ascending. An error that names `path`: the keys descend somewhere.
+pub(crate) fn for_each_key(
+    cursor: &mut dyn Cursor,
+    path: &Path,
+    mut f: impl FnMut(&[u8]),
+) -> Result<()> {
     let mut last: Option<Vec<u8>> = None;
     for_each_entry(cursor, |key, _| {
         match &mut last {
-            Some(last) if last == key => return Ok(()),
+            Some(last) if !is_next(last, key, path)? => return Ok(()),
             Some(last) => key.clone_into(last),
             None => last = Some(key.to_vec()),
         }
@@ -71,15 +77,34 @@ pub(crate) fn for_each_key(cursor: &mut dyn Cursor, mut f: impl FnMut(&[u8])) ->
     })
 }
 
-/// The keys of each flush, ascending and distinct, flushes in number order.
+/// Whether `key` is another one than `last`, before it. Checksums do not tell of order: it is looked at here, before
+/// anything is built on it.
+fn is_next(last: &[u8], key: &[u8], path: &Path) -> Result<bool> {
+    match last.cmp(key) {
+        Ordering::Less => Ok(true),
+        Ordering::Equal => Ok(false),
+        Ordering::Greater => {
+            let what = format!("key {} is out of order", key.escape_ascii());
+            Err(Error::corrupt(path, 0, what))
+        }
+    }
+}
+
+/// The keys of each flush, ascending and distinct, flushes in number order. An error that names `path`: the keys descend
+/// somewhere.
 pub(crate) fn keys_by_flush(
     cursor: &mut dyn Cursor,
+    path: &Path,
     flush_of: impl Fn(Sequence) -> Result<FlushNumber>,
 ) -> Result<BTreeMap<FlushNumber, KeyList>> {
     let mut lists: BTreeMap<FlushNumber, KeyList> = BTreeMap::new();
     for_each_entry(cursor, |key, sequence| {
         let list = lists.entry(flush_of(sequence)?).or_default();
-        if list.last() != Some(key) {
+        let is_new = match list.last() {
+            Some(last) => is_next(last, key, path)?,
+            None => true,
+        };
+        if is_new {
             list.push(key);
         }
         Ok(())

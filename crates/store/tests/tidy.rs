@@ -12,11 +12,12 @@ const FILE_LINES_MAX: usize = 500;
 const FUNCTION_LINES_MAX: usize = 70;
 
 /// Whose code a crate may use.
-const ARROWS: [(&str, &[&str]); 4] = [
+const ARROWS: [(&str, &[&str]); 5] = [
     ("filters", &[]),
     ("store", &["trommel-filters"]),
     ("lab", &["trommel-filters", "trommel"]),
     ("cli", &["trommel-filters", "trommel", "trommel-lab"]),
+    ("fuzzing", &["trommel-filters", "trommel", "trommel-lab"]),
 ];
 
 /// The rooms for `unsafe`. (A path ends it, or begins a folder or file name.)

@@ -10,36 +10,62 @@ use std::io::BufRead;
 
 use trommel::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 
-use crate::args::TextFormat;
-use crate::keytext::from_hex;
+/// How a text of entries is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextFormat {
+    /// One key per line.
+    Lines,
+    /// Columns with tabs between them.
+    Tsv,
+    /// Columns with commas between them; fields may be quoted (RFC 4180).
+    Csv,
+}
+
+/// Bytes from pairs of hexadecimal digits. None: the text is something else.
+pub fn from_hex(text: &[u8]) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
+    let (pairs, rest) = text.as_chunks::<2>();
+    if !rest.is_empty() {
+        return None;
+    }
+    pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?)).collect()
+}
 
 /// How to find keys and values in a text. Columns count from 0.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Layout {
-    pub(crate) format: TextFormat,
-    pub(crate) key_column: usize,
-    pub(crate) value_column: Option<usize>,
-    pub(crate) hex: bool,
+pub struct TextLayout {
+    /// How it is written.
+    pub format: TextFormat,
+    /// The column of the keys.
+    pub key_column: usize,
+    /// The column of the values; without one, values are empty.
+    pub value_column: Option<usize>,
+    /// Keys are written in hexadecimal.
+    pub hex: bool,
 }
 
 /// A key and its value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Record {
-    pub(crate) key: Vec<u8>,
-    pub(crate) value: Vec<u8>,
+pub struct TextRecord {
+    /// The key.
+    pub key: Vec<u8>,
+    /// Its value.
+    pub value: Vec<u8>,
 }
 
 /// What is wrong, and in which line.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct BadLine {
-    pub(crate) line: u64,
-    pub(crate) problem: String,
+pub struct BadText {
+    /// Where the entry begins, counted from 1.
+    pub line: u64,
+    /// What is wrong.
+    pub problem: String,
 }
 
 /// The entries of a text, one after the other.
-pub(crate) struct Records<R> {
+pub struct TextRecords<R> {
     input: R,
-    layout: Layout,
+    layout: TextLayout,
     line: u64,
     text: Vec<u8>,
     /// How the line that was read last ended.
@@ -51,9 +77,10 @@ pub(crate) struct Records<R> {
 /// The longest line that can hold a key and a value, whatever else is in it.
 const LINE_BYTES_MAX: usize = 2 * VALUE_BYTES_MAX + 4 * KEY_BYTES_MAX;
 
-impl<R: BufRead> Records<R> {
-    pub(crate) fn new(input: R, layout: Layout) -> Self {
-        Records {
+impl<R: BufRead> TextRecords<R> {
+    /// Starts at the first line.
+    pub fn new(input: R, layout: TextLayout) -> Self {
+        TextRecords {
             input,
             layout,
             line: 0,
@@ -65,23 +92,23 @@ impl<R: BufRead> Records<R> {
     }
 
     /// How many bytes were read so far.
-    pub(crate) fn bytes_read(&self) -> u64 {
+    pub fn bytes_read(&self) -> u64 {
         self.bytes_read
     }
 
     /// How many empty lines were passed over so far.
-    pub(crate) fn empty_lines(&self) -> u64 {
+    pub fn empty_lines(&self) -> u64 {
         self.empty_lines
     }
 
     /// Passes over a line, if there is one.
-    pub(crate) fn skip_line(&mut self) -> Result<(), BadLine> {
+    pub fn skip_line(&mut self) -> Result<(), BadText> {
         self.text.clear();
         self.add_line(self.line + 1).map(|_| ())
     }
 
     /// The next entry. None: the text has ended.
-    pub(crate) fn next(&mut self) -> Result<Option<Record>, BadLine> {
+    pub fn next(&mut self) -> Result<Option<TextRecord>, BadText> {
         loop {
             self.text.clear();
             let first_line = self.line + 1;
@@ -93,14 +120,14 @@ impl<R: BufRead> Records<R> {
                 continue;
             }
             self.add_quoted_lines(first_line)?;
-            let record = self.parse().map_err(|problem| BadLine { line: first_line, problem })?;
+            let record = self.parse().map_err(|problem| BadText { line: first_line, problem })?;
             return Ok(Some(record));
         }
     }
 
     /// Adds the next line to the text, without its end. False: there is none.
-    fn add_line(&mut self, first_line: u64) -> Result<bool, BadLine> {
-        let bad = |problem: String| BadLine { line: first_line, problem };
+    fn add_line(&mut self, first_line: u64) -> Result<bool, BadText> {
+        let bad = |problem: String| BadText { line: first_line, problem };
         let most = self.line_bytes_max();
         let allowed = (most + 2).saturating_sub(self.text.len()) as u64;
         let mut limited = std::io::Read::take(&mut self.input, allowed);
@@ -132,7 +159,7 @@ impl<R: BufRead> Records<R> {
     }
 
     /// While a quote is open, the next line belongs to the same entry.
-    fn add_quoted_lines(&mut self, first_line: u64) -> Result<(), BadLine> {
+    fn add_quoted_lines(&mut self, first_line: u64) -> Result<(), BadText> {
         if self.layout.format != TextFormat::Csv {
             return Ok(());
         }
@@ -141,7 +168,7 @@ impl<R: BufRead> Records<R> {
             self.text.extend_from_slice(self.line_end);
             let before = self.text.len();
             if !self.add_line(first_line)? {
-                return Err(BadLine {
+                return Err(BadText {
                     line: first_line,
                     problem: "a quote that is never closed".into(),
                 });
@@ -151,7 +178,7 @@ impl<R: BufRead> Records<R> {
         Ok(())
     }
 
-    fn parse(&self) -> Result<Record, String> {
+    fn parse(&self) -> Result<TextRecord, String> {
         let fields = match self.layout.format {
             TextFormat::Lines => vec![self.text.clone()],
             TextFormat::Tsv => self.text.split(|byte| *byte == b'\t').map(<[u8]>::to_vec).collect(),
@@ -170,7 +197,7 @@ impl<R: BufRead> Records<R> {
             key.clone()
         };
         let value = self.layout.value_column.map(|column| field("value", column)).transpose()?;
-        let record = Record { key, value: value.cloned().unwrap_or_default() };
+        let record = TextRecord { key, value: value.cloned().unwrap_or_default() };
         check_length("key", record.key.len(), KEY_BYTES_MAX)?;
         check_length("value", record.value.len(), VALUE_BYTES_MAX)?;
         Ok(record)
@@ -229,12 +256,12 @@ mod tests {
 
     type Pair = (Vec<u8>, Vec<u8>);
 
-    fn layout(format: TextFormat, key_column: usize, value_column: Option<usize>) -> Layout {
-        Layout { format, key_column, value_column, hex: false }
+    fn layout(format: TextFormat, key_column: usize, value_column: Option<usize>) -> TextLayout {
+        TextLayout { format, key_column, value_column, hex: false }
     }
 
-    fn all(text: &[u8], layout: Layout) -> Result<Vec<Pair>, BadLine> {
-        let mut records = Records::new(text, layout);
+    fn all(text: &[u8], layout: TextLayout) -> Result<Vec<Pair>, BadText> {
+        let mut records = TextRecords::new(text, layout);
         let mut all = Vec::new();
         while let Some(record) = records.next()? {
             all.push((record.key, record.value));
@@ -247,6 +274,13 @@ mod tests {
         list.iter()
             .map(|(key, value)| (key.as_bytes().to_vec(), value.as_bytes().to_vec()))
             .collect()
+    }
+
+    #[test]
+    fn hex_is_read_back() {
+        assert_eq!(from_hex(b"00fFa1"), Some(vec![0, 255, 161]));
+        assert_eq!(from_hex(b""), Some(vec![]));
+        assert_eq!((from_hex(b"0"), from_hex(b"0g"), from_hex(b"+1")), (None, None, None));
     }
 
     #[test]
@@ -268,13 +302,18 @@ mod tests {
 
     #[test]
     fn bad_lines_are_named() {
-        let cases: [(&[u8], Layout, u64, &str); 6] = [
+        let cases: [(&[u8], TextLayout, u64, &str); 6] = [
             (b"a\nb\0\n", layout(TextFormat::Lines, 0, None), 2, "zero byte"),
             (b"a\tb\n\nc\n", layout(TextFormat::Tsv, 1, None), 3, "no column 2"),
             (b"a\tb\nc\n", layout(TextFormat::Tsv, 0, Some(1)), 2, "for the value"),
             (b"a\n\"b\nc\n", layout(TextFormat::Csv, 0, None), 2, "never closed"),
             (b"\"a\"b,\"\"\n", layout(TextFormat::Csv, 0, None), 1, "after the closing"),
-            (b"zz\n", Layout { hex: true, ..layout(TextFormat::Lines, 0, None) }, 1, "hexadecimal"),
+            (
+                b"zz\n",
+                TextLayout { hex: true, ..layout(TextFormat::Lines, 0, None) },
+                1,
+                "hexadecimal",
+            ),
         ];
         for (text, layout, line, word) in cases {
             let bad = all(text, layout).expect_err(word);

@@ -1,0 +1,57 @@
+//! What a fuzzer does with bytes that Trommel decodes: the bodies of the targets in `fuzz/`, which an ordinary test runs too.
+//! ```text
+//! bytes -> put into the frame of a file, checksums put right -> decode -> ask everything that a reader may
+//! ```
+//! Invariant: a body returns for every input. It never panics, never goes on for long, and what decodes obeys the laws:
+//! the same answers from every side, the answers of a plain twin where there is one, the same bytes when it is encoded again.
+
+mod ask;
+mod block;
+mod filters;
+mod frame;
+mod grown;
+mod image;
+mod log;
+mod manifest;
+mod mutate;
+mod seeds;
+mod store;
+mod table;
+mod text;
+mod twin;
+
+pub use mutate::Mutator;
+pub use seeds::seeds;
+
+/// A body, and its name in `fuzz/`.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// The name of the target, and of its folder in the corpus.
+    pub name: &'static str,
+    /// What is done with the bytes.
+    pub body: fn(&[u8]),
+}
+
+/// Every target.
+pub const TARGETS: [Target; 9] = [
+    Target { name: "block", body: block::body },
+    Target { name: "table", body: table::body },
+    Target { name: "log", body: log::body },
+    Target { name: "manifest", body: manifest::body },
+    Target { name: "image", body: image::body },
+    Target { name: "bloom", body: filters::bloom },
+    Target { name: "grown", body: grown::body },
+    Target { name: "store", body: store::body },
+    Target { name: "text", body: text::body },
+];
+
+/// Runs the body of a target. Requires: there is a target of this name.
+pub fn run(name: &str, bytes: &[u8]) {
+    let target = TARGETS.iter().find(|target| target.name == name);
+    (target.unwrap_or_else(|| panic!("no target is called {name}")).body)(bytes);
+}
+
+/// The guard that a byte stands for.
+pub(crate) fn guard_of(byte: u8) -> trommel::GuardKind {
+    trommel::GuardKind::ALL[usize::from(byte) % trommel::GuardKind::ALL.len()]
+}

@@ -1,0 +1,182 @@
+//! Where a corpus begins: sound files of every kind, small, in the form that each target takes.
+//! ```text
+//! small store -> its tables, logs, manifest, image -> seeds of the targets      fuzz/corpus/TARGET/seed-NAME
+//! ```
+//! Invariant: seeds are the same whenever they are made.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::OnceLock;
+
+use trommel::{Batch, Db, GuardKind, Memory, Storage};
+use trommel_filters::BlockedBloomBuilder;
+use trommel_lab::Rng;
+
+use crate::ask::{self, Contents};
+
+/// A store of a few dozen keys, and all that its keys have ever been.
+pub(crate) struct SmallStore {
+    /// Every file but the lock.
+    pub(crate) files: Vec<(String, Vec<u8>)>,
+    pub(crate) contents: Contents,
+    pub(crate) ever: BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>>,
+}
+
+/// The small store of a guard, made once.
+pub(crate) fn small_store(guard: GuardKind) -> &'static SmallStore {
+    static STORES: [OnceLock<SmallStore>; GuardKind::ALL.len()] =
+        [const { OnceLock::new() }; GuardKind::ALL.len()];
+    let place = GuardKind::ALL.iter().position(|kind| *kind == guard).expect("a guard of the list");
+    STORES[place].get_or_init(|| make_store(guard))
+}
+
+/// Writes, and what is to come of them.
+struct Writer {
+    db: Db,
+    store: SmallStore,
+}
+
+impl Writer {
+    fn put(&mut self, number: u32, value: &str) {
+        let key = format!("key {number:03}");
+        self.db.put(&key, value).expect("puts");
+        self.note(key, value);
+    }
+
+    fn note(&mut self, key: String, value: &str) {
+        let (key, value) = (key.into_bytes(), value.as_bytes().to_vec());
+        self.store.ever.entry(key.clone()).or_default().insert(value.clone());
+        self.store.contents.insert(key, value);
+    }
+
+    fn delete(&mut self, number: u32) {
+        let key = format!("key {number:03}");
+        self.db.delete(&key).expect("deletes");
+        self.store.contents.remove(key.as_bytes());
+    }
+
+    fn batch(&mut self, numbers: std::ops::Range<u32>, value: &str) {
+        let mut batch = Batch::new();
+        for number in numbers {
+            let key = format!("key {number:03}");
+            batch.put(&key, value);
+            self.note(key, value);
+        }
+        self.db.write_synced(batch).expect("writes");
+    }
+}
+
+/// Two runs, a log, and under a global guard the image of its filter.
+fn make_store(guard: GuardKind) -> SmallStore {
+    let disk = Memory::new();
+    let db = ask::open(&disk, guard).expect("opens");
+    let store = SmallStore { files: Vec::new(), contents: Contents::new(), ever: BTreeMap::new() };
+    let mut writer = Writer { db, store };
+    (0..24).for_each(|number| writer.put(number, "in the last level"));
+    writer.db.compact().expect("merges");
+    (12..18).for_each(|number| writer.put(number, "newer"));
+    writer.delete(3);
+    writer.db.flush().expect("flushes");
+    writer.batch(22..27, "in the log");
+    writer.put(40, "alone");
+    writer.delete(5);
+    writer.db.sync().expect("syncs");
+    let Writer { db, mut store } = writer;
+    store.files = files(&disk);
+    drop(db);
+    store
+}
+
+/// Every file of the store but the lock.
+fn files(disk: &Memory) -> Vec<(String, Vec<u8>)> {
+    let names = disk.list(Path::new(ask::DIR)).expect("lists").into_iter();
+    let names = names.filter(|name| name != "LOCK");
+    let file = |name: String| {
+        let bytes = disk.file(ask::path(&name)).expect("is there");
+        (name, bytes)
+    };
+    names.map(file).collect()
+}
+
+/// A seed: the target, its name there, its bytes.
+type Seed = (&'static str, String, Vec<u8>);
+
+/// Every seed.
+pub fn seeds() -> Vec<Seed> {
+    let mut seeds = Vec::new();
+    for (place, guard) in GuardKind::ALL.into_iter().enumerate() {
+        let store = small_store(guard);
+        for (name, bytes) in &store.files {
+            add_file(&mut seeds, place as u8, name, bytes);
+        }
+    }
+    add_blooms(&mut seeds);
+    add_texts(&mut seeds);
+    add_drawn(&mut seeds);
+    seeds
+}
+
+fn add_file(seeds: &mut Vec<Seed>, guard: u8, name: &str, bytes: &[u8]) {
+    let mut add = |target, lead: &[u8]| {
+        seeds.push((target, format!("seed-{guard}-{name}"), [lead, bytes].concat()));
+    };
+    match name.split_once('.') {
+        None => add("manifest", &[guard, 1]),
+        Some((_, "wal")) => {
+            let len = (bytes.len() as u16).to_le_bytes();
+            add("log", &[1, len[0], len[1]]);
+        }
+        Some((_, "filter")) => {
+            add("image", &[0]);
+        }
+        Some(_) => {
+            add("table", &[guard, 1]);
+            // The first block, without what follows it on disk.
+            add_block(seeds, guard, bytes);
+        }
+    }
+}
+
+/// A block by itself, as it is and to be compressed.
+fn add_block(seeds: &mut Vec<Seed>, guard: u8, table: &[u8]) {
+    let Some((form, body)) = crate::frame::first_block(table) else { return };
+    seeds.push(("block", format!("seed-{guard}-{form}"), [&[guard, form][..], &body].concat()));
+    let raw = crate::block::raw(form, &body).expect("a block of a sound table");
+    seeds.push(("block", format!("seed-{guard}-raw"), [&[guard, 0][..], &raw].concat()));
+    seeds.push(("block", format!("seed-{guard}-pack"), [&[guard, 2][..], &raw].concat()));
+}
+
+fn add_blooms(seeds: &mut Vec<Seed>) {
+    for (keys, bits) in [(0u32, 10.0), (3, 10.0), (40, 12.0), (20, 1.0), (9, 64.0)] {
+        let mut builder = BlockedBloomBuilder::new();
+        (0..keys).for_each(|key| builder.add(&key.to_be_bytes()));
+        seeds.push(("bloom", format!("seed-{keys}-{bits}"), builder.finish(bits)));
+    }
+}
+
+fn add_texts(seeds: &mut Vec<Seed>) {
+    let texts: [(&str, [u8; 3], &[u8]); 8] = [
+        ("lines", [0, 0, 0], b"one\r\ntwo\n\nthree"),
+        ("hex", [4, 0, 0], b"00ff\nAb\n"),
+        ("tsv", [1, 1, 1], b"a\tb\tc\n1\t\t3\n"),
+        ("csv", [2, 0, 2], b"1,\"a,b\"\n\"q \"\"r\"\"\",\"two\r\n\nlines\"\n,\n"),
+        ("header", [10, 0, 0], b"key,value\n1,2\n"),
+        ("open", [2, 0, 0], b"a\n\"b\nc\n"),
+        ("guard", [0, 0, 0], b"blocked-bloom"),
+        ("dist", [0, 0, 0], b"file:keys"),
+    ];
+    for (name, lead, text) in texts {
+        seeds.push(("text", format!("seed-{name}"), [&lead[..], text].concat()));
+    }
+}
+
+/// Bytes for the targets that draw what they do from them.
+fn add_drawn(seeds: &mut Vec<Seed>) {
+    let mut rng = Rng::new(4);
+    for (target, count, len) in [("grown", 24, 400), ("store", 24, 60)] {
+        for place in 0..count {
+            let bytes = (0..len + 20 * place).map(|_| rng.next_u64() as u8).collect();
+            seeds.push((target, format!("seed-{place}"), bytes));
+        }
+    }
+}

@@ -7,7 +7,7 @@ use trommel_filters::Span;
 
 use crate::cache::BlockCache;
 use crate::entry::{Entry, Sequence};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::layout::TableRecord;
 use crate::options::{GuardKind, Options};
 use crate::storage::Storage;

@@ -107,7 +107,7 @@ const LZ4: u8 = 1;
 /// What follows a block on disk: its compression and its checksum.
 const TRAILER_SIZE: usize = size_of::<u8>() + size_of::<u32>();
 /// LZ4 makes at most this many bytes out of one.
-const LZ4_RATIO_MAX: usize = 255;
+pub(crate) const LZ4_RATIO_MAX: usize = 255;
 
 /// Appends a block as it is on disk: compressed if that is wanted and pays.
 pub(crate) fn seal(raw: &[u8], compress: bool, out: &mut Vec<u8>) {

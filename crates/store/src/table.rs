@@ -105,6 +105,14 @@ impl Opened {
         Ok(block)
     }
 
+    /// Reads and checks the index.
+    fn index(&self, sections: &[Section]) -> Result<Index> {
+        let at = find(sections, TAG_INDEX).ok_or_else(|| self.corrupt(0, "no index"))?;
+        let first_section = sections.iter().map(|section| section.offset).min();
+        let data_end_max = first_section.expect("the index is a section");
+        Index::decode(&self.section(at)?, data_end_max).map_err(self.damage(at.offset))
+    }
+
     /// Reads and checks the file's end: where the sections are.
     fn sections(&self, size: u64) -> Result<Vec<Section>> {
         let no_tail = || self.corrupt(0, "a file too short for a table");
@@ -154,12 +162,7 @@ impl Table {
         let size = bytes.size().map_err(Error::io(&path))?;
         let opened = Opened { path, bytes };
         let sections = opened.sections(size)?;
-        let at = find(&sections, TAG_INDEX).ok_or_else(|| opened.corrupt(0, "no index"))?;
-        let index = Index::decode(&opened.section(at)?).map_err(opened.damage(at.offset))?;
-        let data_end_max = sections.iter().map(|section| section.offset).min();
-        if data_end_max.is_none_or(|end| index.data_end() > end) {
-            return Err(opened.corrupt(at.offset, "blocks that reach into the sections"));
-        }
+        let index = opened.index(&sections)?;
         let missing = || opened.corrupt(0, "no properties");
         let at = find(&sections, TAG_PROPERTIES).ok_or_else(missing)?;
         let properties = opened.section(at)?;

@@ -11,9 +11,11 @@
 
 use trommel_filters::{Corrupt, FilterKind, Reader, Writer};
 
-use crate::entry::Sequence;
+use crate::block::LZ4_RATIO_MAX;
+use crate::entry::{KEY_BYTES_MAX, Sequence};
 use crate::fences::Fences;
 use crate::keys::common_prefix;
+use crate::layout::NUMBER_MAX;
 
 type Result<T> = std::result::Result<T, Corrupt>;
 
@@ -162,7 +164,9 @@ impl Properties {
         let sequences = (Sequence(input.varint()?), Sequence(input.varint()?));
         let (first_key, last_key) = (input.string()?.to_vec(), input.string()?.to_vec());
         input.end()?;
-        if entries == 0 || deletes > entries || sequences.0 > sequences.1 || first_key > last_key {
+        let in_order = sequences.0 <= sequences.1 && first_key <= last_key;
+        let is_believed = sequences.1.0 <= NUMBER_MAX;
+        if entries == 0 || deletes > entries || !in_order || !is_believed {
             return Err(Corrupt { at: 0, what: "properties that no table has" });
         }
         Ok(Properties { entries, deletes, raw_bytes, sequences, first_key, last_key })
@@ -217,8 +221,9 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// Requires of the bytes: one block at least, ascending separators.
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Index> {
+    /// Requires of the bytes: one block at least, ascending separators, blocks that end at `data_end_max` at the latest
+    /// and are as long as their entries and separators need.
+    pub(crate) fn decode(bytes: &[u8], data_end_max: u64) -> Result<Index> {
         let mut input = Reader::new(bytes);
         let block_count = input.len()?;
         // A block takes five bytes at least: a count beyond that is a lie, and buys no memory.
@@ -231,8 +236,14 @@ impl Index {
         let (mut separators, mut ends) = (Vec::new(), Vec::with_capacity(block_count));
         let mut continued = Vec::new();
         for block in 0..block_count {
-            add_to(&mut offsets, &mut input)?;
-            add_to(&mut ranks, &mut input)?;
+            let len = add_to(&mut offsets, &mut input)?;
+            if offsets[offsets.len() - 1] > data_end_max {
+                return Err(input.corrupt("blocks that reach into the sections"));
+            }
+            let room = len.saturating_mul(LZ4_RATIO_MAX as u64);
+            if add_to(&mut ranks, &mut input)? > room {
+                return Err(input.corrupt("more entries than a block of this length can have"));
+            }
             if input.u8()? & FLAG_CONTINUED != 0 {
                 continued.push(block as u32);
             }
@@ -243,7 +254,12 @@ impl Index {
                 return Err(input.corrupt("a separator that shares more than there is"));
             }
             separators.extend_from_within(before..before + shared);
-            separators.extend_from_slice(input.string()?);
+            let rest = input.string()?;
+            // It is part of the block's first key. Shared bytes would buy memory for nothing else.
+            if shared + rest.len() > KEY_BYTES_MAX || (shared + rest.len()) as u64 > room {
+                return Err(input.corrupt("a separator that the block has no room for"));
+            }
+            separators.extend_from_slice(rest);
             ends.push(separators.len());
         }
         input.end()?;
@@ -288,14 +304,14 @@ impl Index {
     }
 }
 
-/// Appends the last sum plus the next number, which is not zero.
-fn add_to(sums: &mut Vec<u64>, input: &mut Reader<'_>) -> Result<()> {
+/// Appends the last sum plus the next number, which is not zero. Gives the number.
+fn add_to(sums: &mut Vec<u64>, input: &mut Reader<'_>) -> Result<u64> {
     let wrong = input.corrupt("a block's length or entry count that cannot be");
     let number = input.varint()?;
     let last = sums.last().copied().unwrap_or(0);
     let sum = last.checked_add(number).filter(|_| number > 0).ok_or(wrong)?;
     sums.push(sum);
-    Ok(())
+    Ok(number)
 }
 
 #[cfg(test)]
@@ -336,22 +352,41 @@ mod tests {
             0xac, 2, 5, 1, 4, 1, b's', // block 2
         ];
         assert_eq!(bytes, expected);
-        let index = Index::decode(&bytes).unwrap();
+        let index = Index::decode(&bytes, 600).unwrap();
         assert_eq!((index.block_count(), index.entry_count(), index.data_end()), (3, 12, 600));
         assert_eq!((index.block(2), index.entries(2)), ((300, 300), (7, 5)));
         assert_eq!((index.fences.find(b"drum"), index.fences.find(b"drumz")), (1, 2));
         assert!(index.fences.continues(2, b"drums"));
         for len in 0..bytes.len() {
-            assert!(Index::decode(&bytes[..len]).is_err(), "cut at {len}");
+            assert!(Index::decode(&bytes[..len], 600).is_err(), "cut at {len}");
         }
-        assert!(Index::decode(&[0]).is_err());
-        assert!(Index::decode(&[1, 0, 1, 0, 0, 0]).is_err(), "a block of no bytes");
-        assert!(Index::decode(&[1, 9, 0, 0, 0, 0]).is_err(), "a block of no entries");
-        assert!(Index::decode(&[1, 9, 1, 1, 0, 0]).is_err(), "the first block continues none");
-        assert!(Index::decode(&[1, 9, 1, 0, 0, 1, b'x']).is_err(), "a separator before all");
+        assert!(Index::decode(&[0], 600).is_err());
+        assert!(Index::decode(&[1, 0, 1, 0, 0, 0], 600).is_err(), "a block of no bytes");
+        assert!(Index::decode(&[1, 9, 0, 0, 0, 0], 600).is_err(), "a block of no entries");
+        assert!(Index::decode(&[1, 9, 1, 1, 0, 0], 600).is_err(), "the first block continues none");
+        assert!(Index::decode(&[1, 9, 1, 0, 0, 1, b'x'], 600).is_err(), "a separator before all");
         let huge =
             [2, 9, 1, 0, 0, 0, 9, 1, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 0];
-        assert!(Index::decode(&huge).is_err(), "a shared length of nearly 2^63");
+        assert!(Index::decode(&huge, 600).is_err(), "a shared length of nearly 2^63");
+    }
+
+    #[test]
+    fn an_index_whose_blocks_are_too_short_for_what_it_says_is_refused() {
+        let one = |len: u8, entries: &[u8]| [&[1, len], entries, &[0, 0, 0]].concat();
+        assert!(Index::decode(&one(2, &[0xfe, 3]), 2).is_ok());
+        assert!(Index::decode(&one(2, &[0xff, 3]), 2).is_err(), "511 entries in 2 bytes");
+        assert!(Index::decode(&one(2, &[1]), 1).is_err(), "it reaches into the sections");
+        // One long separator, then blocks of one byte that share all of it: memory for nothing.
+        let long = vec![b'k'; 600];
+        let mut builder = IndexBuilder::default();
+        builder.add(100, 3, b"", false);
+        (0..4).for_each(|_| builder.add(100, 3, &long, true));
+        assert!(Index::decode(&builder.finish(), 500).is_ok());
+        let mut builder = IndexBuilder::default();
+        builder.add(100, 3, b"", false);
+        builder.add(100, 3, &long, false);
+        builder.add(1, 1, &long, true);
+        assert!(Index::decode(&builder.finish(), 500).is_err(), "a key of 600 bytes in one byte");
     }
 
     #[test]
@@ -369,5 +404,8 @@ mod tests {
         assert_eq!(Properties::decode(&bytes).unwrap(), properties);
         assert!((0..bytes.len()).all(|len| Properties::decode(&bytes[..len]).is_err()));
         assert!(Properties::decode(&[1, 2, 0, 0, 0, 0, 0]).is_err(), "more deletes than entries");
+        let greatest = Sequence(NUMBER_MAX + 1);
+        let beyond = Properties { sequences: (Sequence(7), greatest), ..properties };
+        assert!(Properties::decode(&beyond.encode()).is_err(), "a write that never was");
     }
 }

@@ -38,7 +38,7 @@ impl TableParts {
         let mut parts =
             TableParts { opened, sections, index: None, properties: None, damage: Vec::new() };
         if damage.is_empty() {
-            parts.index = note(parts.read_index(), &mut damage)?;
+            parts.index = note(parts.opened.index(&parts.sections), &mut damage)?;
             parts.properties = note(parts.read_properties(), &mut damage)?;
             let known = [TAG_INDEX, TAG_PROPERTIES];
             for section in parts.sections.iter().filter(|section| !known.contains(&section.tag)) {
@@ -53,18 +53,6 @@ impl TableParts {
         }
         parts.damage = damage;
         Ok(parts)
-    }
-
-    fn read_index(&self) -> Result<Index> {
-        let at = find(&self.sections, TAG_INDEX);
-        let at = at.ok_or_else(|| self.opened.corrupt(0, "no index"))?;
-        let bytes = self.opened.section(at)?;
-        let index = Index::decode(&bytes).map_err(self.opened.damage(at.offset))?;
-        let data_end_max = self.sections.iter().map(|section| section.offset).min();
-        if data_end_max.is_none_or(|end| index.data_end() > end) {
-            return Err(self.opened.corrupt(at.offset, "blocks that reach into the sections"));
-        }
-        Ok(index)
     }
 
     fn read_properties(&self) -> Result<Properties> {

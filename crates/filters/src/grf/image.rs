@@ -182,7 +182,8 @@ fn read_directory(input: &mut Reader<'_>) -> Result<Directory, Corrupt> {
     }
     let rests = match input.u8()? {
         0 => None,
-        _ => Some(read_rests(input, groups)?),
+        1 => Some(read_rests(input, groups)?),
+        _ => return Err(input.corrupt("whether there are further bytes of separators")),
     };
     let (radix, radix_shift) = radix_table(&separators);
     Ok(Directory { prefix, separators, offsets, rests, radix, radix_shift, last })

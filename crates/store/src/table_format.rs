@@ -281,11 +281,6 @@ impl Index {
         self.ranks[self.block_count()]
     }
 
-    /// Where the data blocks end.
-    pub(crate) fn data_end(&self) -> u64 {
-        self.offsets[self.block_count()]
-    }
-
     /// Where a block begins, and its length. Requires: there is such a block.
     #[inline]
     pub(crate) fn block(&self, block: usize) -> (u64, u64) {
@@ -353,7 +348,7 @@ mod tests {
         ];
         assert_eq!(bytes, expected);
         let index = Index::decode(&bytes, 600).unwrap();
-        assert_eq!((index.block_count(), index.entry_count(), index.data_end()), (3, 12, 600));
+        assert_eq!((index.block_count(), index.entry_count()), (3, 12));
         assert_eq!((index.block(2), index.entries(2)), ((300, 300), (7, 5)));
         assert_eq!((index.fences.find(b"drum"), index.fences.find(b"drumz")), (1, 2));
         assert!(index.fences.continues(2, b"drums"));

@@ -231,6 +231,22 @@ fn a_manifest_of_any_length_loses_nothing() {
 }
 
 #[test]
+fn a_sound_table_in_the_place_of_another_is_set_aside() {
+    let (pristine, _) = small_store();
+    let tables = files(&pristine, ".table");
+    assert!(tables.len() > 2, "{tables:?}");
+    for (place, other) in tables.iter().flat_map(|a| tables.iter().map(move |b| (a, b))) {
+        let case = format!("{} in the place of {}", other.display(), place.display());
+        let disk = copy(&pristine);
+        disk.put_file(place, pristine.file(other).expect("is there"));
+        let report = repair(&disk).expect("repairs");
+        let is_told = report.lost.iter().any(|loss| loss.what.contains("another table"));
+        assert_eq!(is_told, place != other, "{case}: {report:?}");
+        assert!(all_from_history(&sound_contents(&disk, &case)), "{case}");
+    }
+}
+
+#[test]
 fn a_damaged_block_costs_its_entries_alone() {
     let (disk, expected) = small_store();
     let size = |path: &PathBuf| disk.file(path).expect("is there").len();

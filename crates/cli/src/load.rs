@@ -132,7 +132,7 @@ impl Load<'_> {
             self.records.skip_line().map_err(|bad| self.failure(&bad))?;
         }
         loop {
-            match self.records.next() {
+            match self.records.next_record() {
                 Ok(Some(record)) => {
                     self.batch.put(&record.key, &record.value);
                     if self.batch.len() >= BATCH_ENTRIES || self.batch.size_bytes() >= BATCH_BYTES {

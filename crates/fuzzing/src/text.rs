@@ -45,7 +45,7 @@ fn read(text: &[u8], layout: TextLayout, header: bool) -> (Vec<TextRecord>, bool
         return (records, false);
     }
     loop {
-        match input.next() {
+        match input.next_record() {
             Ok(Some(record)) => records.push(record),
             Ok(None) => break,
             Err(bad) => {

@@ -108,7 +108,7 @@ impl<R: BufRead> TextRecords<R> {
     }
 
     /// The next entry. None: the text has ended.
-    pub fn next(&mut self) -> Result<Option<TextRecord>, BadText> {
+    pub fn next_record(&mut self) -> Result<Option<TextRecord>, BadText> {
         loop {
             self.text.clear();
             let first_line = self.line + 1;
@@ -263,7 +263,7 @@ mod tests {
     fn all(text: &[u8], layout: TextLayout) -> Result<Vec<Pair>, BadText> {
         let mut records = TextRecords::new(text, layout);
         let mut all = Vec::new();
-        while let Some(record) = records.next()? {
+        while let Some(record) = records.next_record()? {
             all.push((record.key, record.value));
         }
         assert_eq!(records.bytes_read(), text.len() as u64);

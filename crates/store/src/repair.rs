@@ -104,7 +104,9 @@ pub fn repair_with(path: impl AsRef<Path>, environment: &Environment) -> Result<
     let manifest = FoundManifest::read(storage, dir)?;
     let on_disk = names.iter().filter_map(|name| file_number(name)).map(|number| number + 1).max();
     let named = manifest.layout.as_ref().map_or(0, |layout| layout.next_file);
-    let options = Options { guard: GuardKind::Open, ..Options::default() };
+    // Logs are read into memtables, which nobody is to ask: room for all that they may hold is not needed at once.
+    let (guard, write_buffer_bytes) = (GuardKind::Open, 1 << 20);
+    let options = Options { guard, write_buffer_bytes, ..Options::default() };
     let next_file = on_disk.unwrap_or(0).max(named).max(1);
     let shelf = Shelf::new(Arc::clone(&environment.storage), dir, &options, next_file);
     let mut repair = Repair { shelf, names, report: RepairReport::default(), written: Vec::new() };

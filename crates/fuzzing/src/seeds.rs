@@ -173,7 +173,7 @@ fn add_texts(seeds: &mut Vec<Seed>) {
 /// Bytes for the targets that draw what they do from them.
 fn add_drawn(seeds: &mut Vec<Seed>) {
     let mut rng = Rng::new(4);
-    for (target, count, len) in [("grown", 24, 400), ("store", 24, 60)] {
+    for (target, count, len) in [("grown", 8, 400), ("store", 8, 60)] {
         for place in 0..count {
             let bytes = (0..len + 20 * place).map(|_| rng.next_u64() as u8).collect();
             seeds.push((target, format!("seed-{place}"), bytes));

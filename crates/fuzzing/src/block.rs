@@ -71,3 +71,37 @@ fn disk_of(block: &[u8], about: &About) -> trommel::Memory {
     let manifest = frame::manifest(&[edit.finish()]);
     ask::disk_of(&[("MANIFEST".into(), manifest), ("000001.table".into(), table)])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A block of "key a" and "key b"; the second shares so many bytes with the first.
+    fn block_sharing(shared: u8) -> Vec<u8> {
+        let end = &b"key b"[usize::from(shared)..];
+        let tags = [16, 24]; // sequence numbers 2 and 3, puts
+        let first = [&[0, 5, 1, tags[0]][..], b"key a"].concat();
+        let heads = [&first[..], &[shared, end.len() as u8, 1, tags[1]], end].concat();
+        let counts = [1u32.to_le_bytes(), (heads.len() as u32).to_le_bytes()];
+        [counts.as_flattened(), &[0; 8], &heads, b"xy"].concat()
+    }
+
+    #[test]
+    fn a_key_that_shares_less_than_it_has_in_common_is_noticed() {
+        let about = |last: &[u8]| About {
+            entries: 2,
+            deletes: 0,
+            raw_bytes: 12,
+            sequences: (2, 3),
+            first_key: b"key a".to_vec(),
+            last_key: last.to_vec(),
+        };
+        for (shared, is_sound) in [(4, true), (3, false), (1, false)] {
+            let disk = disk_of(&frame::sealed(&block_sharing(shared), 0), &about(b"key b"));
+            let asked = ask::ask(&disk, GuardKind::Open).expect("its checksums are right");
+            assert_eq!(asked.is_sound, is_sound, "{shared} bytes");
+            assert_eq!(twin::block(&block_sharing(shared)).is_some(), is_sound, "{shared} bytes");
+            assert_eq!(asked.contents.len(), 2, "a scan finds both");
+        }
+    }
+}

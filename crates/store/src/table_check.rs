@@ -23,6 +23,22 @@ fn require(holds: bool, what: Wrong) -> Result<(), Wrong> {
     if holds { Ok(()) } else { Err(what) }
 }
 
+/// Whether each key shares with the one before all that they have in common, or nothing: a search relies on that, and
+/// would not find what a scan finds.
+fn shares_all(block: &Block) -> bool {
+    let (mut key, mut place) = (Vec::new(), block.first());
+    while let Some((entry, end)) = block.entry_at(place) {
+        let could_share_more = key.get(entry.shared).is_some_and(|next| end.first() == Some(next));
+        if entry.shared > 0 && could_share_more {
+            return false;
+        }
+        key.truncate(entry.shared);
+        key.extend_from_slice(end);
+        place = entry.next;
+    }
+    true
+}
+
 impl Check {
     pub(super) fn block(
         &mut self,
@@ -30,6 +46,7 @@ impl Check {
         number: usize,
         block: Block,
     ) -> Result<(), Wrong> {
+        require(shares_all(&block), "a key that shares less than it has in common")?;
         let mut cursor = BlockCursor::new(block);
         cursor.seek_first();
         let mut first_in_block = true;

@@ -20,7 +20,9 @@ use crate::error::{Error, Result};
 use crate::image;
 use crate::layout::TableRecord;
 use crate::manifest::{MANIFEST_NAME, Manifest};
+use crate::recovery::file_number;
 use crate::run::{RunCursor, RunTable};
+use crate::sync::Arc;
 use crate::user_keys::for_each_entry;
 use crate::version::{PlacedRun, Version};
 use crate::wal::{self, wal_name};
@@ -186,9 +188,13 @@ fn skip_key(cursor: &mut RunCursor) -> Result<()> {
 /// Reads every log whose entries are not all in tables.
 fn check_logs(core: &Core, report: &mut VerifyReport) -> Result<()> {
     let (storage, dir) = (&*core.shelf.storage, &*core.shelf.dir);
-    let live = core.current.pin().layout.live_wal;
-    let is_there = |number: &u64| storage.open(&dir.join(wal_name(*number))).is_ok();
-    let numbers: Vec<u64> = (live..core.shelf.next_file()).filter(is_there).collect();
+    let layout = Arc::clone(&core.current.pin().layout);
+    // Not every number up to the next one: who knows what a manifest names as that.
+    let names = storage.list(dir).map_err(Error::io(dir))?;
+    let number = |name: &String| file_number(name).filter(|&number| *name == wal_name(number));
+    let mut numbers: Vec<u64> = names.iter().filter_map(number).collect();
+    numbers.retain(|&number| number >= layout.live_wal);
+    numbers.sort_unstable();
     // Newest first: each says how much of the one before it counts.
     let mut valid = None;
     for &number in numbers.iter().rev() {
@@ -202,7 +208,7 @@ fn check_logs(core: &Core, report: &mut VerifyReport) -> Result<()> {
         };
         let own = valid.and_then(|(wal, bytes)| (wal == number).then_some(bytes));
         valid = before.map(|before| (before.wal, before.valid_bytes));
-        let checked = check_log(core, number, own);
+        let checked = check_log(core, number, own, layout.last_sequence);
         if !checked.as_ref().is_err_and(has_gone) {
             report.logs += 1;
             report.note(checked)?;
@@ -216,13 +222,22 @@ fn has_gone(error: &Error) -> bool {
     matches!(error, Error::Io { source, .. } if source.kind() == ErrorKind::NotFound)
 }
 
-fn check_log(core: &Core, number: u64, valid_bytes: Option<u64>) -> Result<()> {
+/// `in_tables`: the newest sequence number that tables had when this log's entries were not in them.
+fn check_log(
+    core: &Core,
+    number: u64,
+    valid_bytes: Option<u64>,
+    in_tables: Sequence,
+) -> Result<()> {
     let (storage, dir) = (&*core.shelf.storage, &*core.shelf.dir);
+    let wrong = |what: &str| Err(Error::corrupt(dir.join(wal_name(number)), 0, what));
     let mut last = Sequence(0);
     wal::replay(storage, dir, number, valid_bytes, &mut |group| {
         if group.first <= last {
-            let what = "a group of writes that is older than the one before it";
-            return Err(Error::corrupt(dir.join(wal_name(number)), 0, what));
+            return wrong("a group of writes that is older than the one before it");
+        }
+        if group.first <= in_tables && !group.entries.is_empty() {
+            return wrong("a group of writes that is older than what is in tables");
         }
         last = group.entries.last().map_or(last, |entry| entry.sequence);
         Ok(())

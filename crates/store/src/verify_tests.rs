@@ -6,7 +6,6 @@ use crate::layout::Layout;
 use crate::memory::Memory;
 use crate::options::{Background, GuardKind, Options, Sync};
 use crate::storage::Storage;
-use crate::sync::Arc;
 use trommel_filters::{FlushNumber, Span};
 
 const DIR: &str = "db";
@@ -59,6 +58,24 @@ fn damage_is(core: &Core, words: &str) {
 
 fn span(lo: u64, hi: u64) -> Span {
     Span::new(FlushNumber(lo), FlushNumber(hi)).expect("not empty")
+}
+
+/// Found by fuzzing: a get, which asks memory first, and a scan gave different values.
+#[test]
+fn a_log_that_is_older_than_the_tables_is_noticed() {
+    let (disk, mut layout) = store();
+    layout.last_sequence.0 += 1;
+    write_manifest(&disk, &layout);
+    damage_is(&open(&disk, GuardKind::Open), "older than what is in tables");
+}
+
+/// Every number of a file up to the next one was tried.
+#[test]
+fn verify_ends_whatever_the_next_file_is() {
+    let (disk, mut layout) = store();
+    layout.next_file = crate::layout::NUMBER_MAX - 10;
+    write_manifest(&disk, &layout);
+    assert_eq!(damage(&open(&disk, GuardKind::Open)), [""; 0]);
 }
 
 #[test]

@@ -69,6 +69,10 @@ pub(crate) enum BenchCommand {
     Probe(BenchProbeArgs),
     /// Write from several threads, and measure what each write and the whole cost.
     Write(crate::write::BenchWriteArgs),
+    /// Measure the CPU time of a get with one reader and with several, while a paced writer writes.
+    Readers(crate::threads::BenchReadersArgs),
+    /// Measure opening a store, with and without the image of its filter, beside reading what that must read.
+    Open(crate::threads::BenchOpenArgs),
     /// Count how often a global range filter says "maybe" where nothing is, without a store: a table for each distribution,
     /// bits per key and fillings of the last level down, widths of ranges across, each rate with its 95 % interval.
     #[command(after_help = FPR_EXAMPLE)]

@@ -24,6 +24,7 @@ mod scan;
 mod stats;
 mod stress;
 mod table;
+mod threads;
 mod usage;
 mod verify;
 mod write;
@@ -69,6 +70,8 @@ fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
         Command::Bench(BenchCommand::Read(read)) => bench::read(read, json, out),
         Command::Bench(BenchCommand::Write(write)) => write::run(write, json, out),
         Command::Bench(BenchCommand::Probe(probe)) => bench::probe(probe, json, out),
+        Command::Bench(BenchCommand::Readers(readers)) => threads::readers(readers, json, out),
+        Command::Bench(BenchCommand::Open(open)) => threads::open(open, json, out),
         Command::Bench(BenchCommand::Fpr(fpr)) => fpr::run(fpr, json, out),
         Command::Stress(stress) => stress::run(stress, json, out),
         Command::Victim(victim) => kill::victim(victim),

@@ -13,7 +13,8 @@ use crate::error::{Error, Result};
 use crate::flush::FlushTask;
 use crate::merging::MergeTask;
 use crate::options::{Background, Sync};
-use crate::sync::{Arc, Ordering, lock, wait, wait_for};
+use crate::stalls::{Lag, SEALED_MAX};
+use crate::sync::{Arc, Builder, JoinHandle, Ordering, lock, wait, wait_for};
 
 /// Time after which failed work is tried again; doubled with each failure.
 const RETRY_FIRST: Duration = Duration::from_millis(50);
@@ -153,16 +154,58 @@ impl Core {
         self.work_changed.notify_all();
     }
 
-    /// Waits until fewer than `limit` sealed memtables are left, or flushing has failed.
-    pub(crate) fn wait_for_flushes(&self, limit: usize) -> Result<()> {
-        let crowded = || self.current.pin().sealed.len() >= limit;
+    /// How far flushes and merges lag behind.
+    pub(crate) fn lag(&self) -> Lag {
+        let now = self.current.pin();
+        let size = now.active.memtable.size_bytes() as f64;
+        let fullness = size / self.shelf.options.write_buffer_bytes as f64;
+        Lag { sealed: now.sealed.len(), fullness, runs: now.layout.runs_in(0) }
+    }
+
+    /// Waits until there is room for another sealed memtable, or flushing has failed.
+    pub(crate) fn wait_for_flushes(&self) -> Result<()> {
+        let crowded = || self.current.pin().sealed.len() >= SEALED_MAX;
+        self.count_stop(crowded, || self.wait_while(crowded))
+    }
+
+    /// Waits until level 0 has fewer runs than writers are stopped at. Merges that fail stop nobody: a table that cannot be read
+    /// is no reason not to write, and slowed down writers are.
+    pub(crate) fn wait_for_merges(&self) -> Result<()> {
+        let crowded = || self.current.pin().layout.runs_in(0) >= self.run_limits.stop;
+        self.count_stop(crowded, || {
+            let mut work = lock(&self.work);
+            while crowded() && self.may_merge(&work) {
+                if work.stopping {
+                    return Err(Error::Stopped { cause: "the store is being closed".into() });
+                }
+                work = wait(&self.work_changed, work);
+            }
+            Ok(())
+        })
+    }
+
+    /// Whether waiting for a merge has an end.
+    fn may_merge(&self, work: &Work) -> bool {
+        let fails = work.panicked.is_some() || work.merge.failure.is_some();
+        !fails && (work.merge.busy || self.is_due(Kind::Merge, work))
+    }
+
+    /// Has a writer wait while there is too much to do, and counts it. In stepped mode it only counts.
+    fn count_stop(
+        &self,
+        crowded: impl Fn() -> bool,
+        wait: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
         if !crowded() {
             return Ok(());
         }
         let start = self.env.clock.now();
-        self.wait_while(crowded)?;
-        self.counters.stalled(self.env.clock.now().saturating_sub(start));
-        Ok(())
+        let waited = match self.shelf.options.background {
+            Background::Stepped => Ok(Duration::ZERO),
+            Background::Threads(_) => wait().map(|()| self.since(start)),
+        };
+        self.counters.stops.add(waited.as_ref().map_or(Duration::ZERO, |time| *time));
+        waited.map(drop)
     }
 
     /// Waits while flushes have not done enough. An error if they have failed.
@@ -284,7 +327,11 @@ impl Core {
         let mut work = lock(&self.work);
         while !work.stopping && work.has_failed(kind) {
             let Some(left) = time.checked_sub(start.elapsed()) else { return };
-            work = wait_for(&self.work_changed, work, left);
+            let (woken, is_over) = wait_for(&self.work_changed, &self.work, work, left);
+            if is_over {
+                return;
+            }
+            work = woken;
         }
     }
 
@@ -293,7 +340,7 @@ impl Core {
         while !work.stopping && !self.is_due(kind, &work) {
             match self.shelf.options.sync {
                 Sync::Interval(time) if kind == Kind::Flush => {
-                    drop(wait_for(&self.work_changed, work, time));
+                    drop(wait_for(&self.work_changed, &self.work, work, time));
                     self.commit.sync_if_free(self);
                     work = lock(&self.work);
                 }
@@ -340,7 +387,7 @@ impl<T> Lane<T> {
 }
 
 /// Starts the threads that the options ask for.
-pub(crate) fn start_threads(core: &Arc<Core>) -> Result<Vec<std::thread::JoinHandle<()>>> {
+pub(crate) fn start_threads(core: &Arc<Core>) -> Result<Vec<JoinHandle<()>>> {
     let Background::Threads(count) = core.shelf.options.background else {
         return Ok(Vec::new());
     };
@@ -348,7 +395,7 @@ pub(crate) fn start_threads(core: &Arc<Core>) -> Result<Vec<std::thread::JoinHan
     let start = |kind: Kind| {
         let core = Arc::clone(core);
         let name = format!("trommel-{kind:?}").to_lowercase();
-        let thread = std::thread::Builder::new().name(name);
+        let thread = Builder::new().name(name);
         thread.spawn(move || core.work_loop(kind)).map_err(Error::io("a background thread"))
     };
     kinds.map(start).collect()

@@ -10,7 +10,7 @@
 //! Invariants (ordering rule 1): one leader at a time; a group lies in one memtable and becomes
 //! visible as a whole, after all of it is in the memtable; a memtable is sealed between groups only.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::batch::Batch;
 use crate::core::Core;
@@ -19,16 +19,13 @@ use crate::environment::PausePoint;
 use crate::error::{Error, Result};
 use crate::memtable::Memtable;
 use crate::options::{Background, Sync};
-use crate::sync::{Arc, Condvar, Mutex, MutexGuard, lock, wait, wait_for};
+use crate::stalls::Debt;
+use crate::sync::{Arc, Condvar, Mutex, MutexGuard, lock, pause, wait, wait_for};
 use crate::version::Active;
 use crate::wal::{Predecessor, Wal};
 
-/// Sealed memtables that may wait for their flush before writers wait for it.
-const SEALED_MAX: usize = 4;
 /// Bytes of one group at most, unless one batch alone is larger.
 const GROUP_BYTES_MAX: usize = 1 << 20;
-/// A slowed writer's rate, in bytes per second, when slowing begins.
-const SLOW_RATE: f64 = 64e6;
 
 /// A sync that takes less is not worth waiting for others.
 const SYNC_WORTH_SHARING: Duration = Duration::from_micros(50);
@@ -102,8 +99,7 @@ struct Writer {
     next: Sequence,
     synced_at: Duration,
     unsynced: bool,
-    /// Time that a slowed writer owes.
-    debt: f64,
+    debt: Debt,
 }
 
 impl Commit {
@@ -117,7 +113,7 @@ impl Commit {
             next,
             synced_at: Duration::ZERO,
             unsynced: false,
-            debt: 0.0,
+            debt: Debt::default(),
         };
         let (turn, gathered) = (Condvar::new(), Condvar::new());
         Commit { queue: Mutex::default(), turn, gathered, writer: Mutex::new(writer), log_failure }
@@ -135,9 +131,9 @@ impl Commit {
         if is_alone && !(sync && queue.expects_more_than(1)) {
             queue.leading = true;
             drop(queue);
-            let start = Instant::now();
+            let start = core.env.clock.now();
             let result = lock(&self.writer).commit(core, &[&batch], sync);
-            self.hand_over(1, sync.then(|| start.elapsed()));
+            self.hand_over(1, sync.then(|| core.since(start)));
             return result;
         }
         let own = Arc::new(Waiting { batch, sync, result: Mutex::new(None) });
@@ -155,30 +151,36 @@ impl Commit {
             }
             queue.leading = true;
             if sync {
-                queue = self.gather(queue);
+                queue = self.gather(core, queue);
             }
             let group = take_group(&mut queue.waiting);
             drop(queue);
-            let start = Instant::now();
+            let start = core.env.clock.now();
             let synced = self.lead(core, &group);
-            self.hand_over(group.len(), synced.then(|| start.elapsed()));
+            self.hand_over(group.len(), synced.then(|| core.since(start)));
             queue = lock(&self.queue);
         }
     }
 
     /// Waits for writers who are likely to come soon. Requires: the caller leads.
-    fn gather<'q>(&self, mut queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
+    fn gather<'q>(
+        &'q self,
+        core: &Core,
+        mut queue: MutexGuard<'q, Queue>,
+    ) -> MutexGuard<'q, Queue> {
         if !queue.expects_more_than(queue.waiting.len()) {
             return queue;
         }
         queue.wanted = queue.recent;
-        let (start, patience) = (Instant::now(), (queue.sync_time / 2).min(PATIENCE_MAX));
+        let (start, patience) = (core.env.clock.now(), (queue.sync_time / 2).min(PATIENCE_MAX));
+        let mut is_over = false;
         while queue.waiting.len() < queue.wanted {
-            let Some(left) = patience.checked_sub(start.elapsed()) else {
+            let left = patience.checked_sub(core.since(start)).filter(|_| !is_over);
+            let Some(left) = left else {
                 queue.hurried = HURRIED_GROUPS;
                 break;
             };
-            queue = wait_for(&self.gathered, queue, left);
+            (queue, is_over) = wait_for(&self.gathered, &self.queue, queue, left);
         }
         queue.wanted = 0;
         queue
@@ -348,11 +350,10 @@ impl Writer {
         }
         let full = core.current.pin().active.memtable.size_bytes();
         if full >= core.shelf.options.write_buffer_bytes {
-            if matches!(core.shelf.options.background, Background::Threads(_)) {
-                core.wait_for_flushes(SEALED_MAX)?;
-            }
+            core.wait_for_flushes()?;
             self.seal(core)?;
         }
+        core.wait_for_merges()?;
         self.slow_down(core, bytes);
         Ok(())
     }
@@ -423,25 +424,14 @@ impl Writer {
         Ok((wal, Active { memtable, wal: number, first: self.next }))
     }
 
-    /// Slows a writer down while more runs wait in level 0 than merges should leave there: the more of
-    /// them, the slower, down to a hundredth of the rate at twice the limit. It never stops altogether.
+    /// Slows a writer down while flushes or merges lag behind.
     fn slow_down(&mut self, core: &Core, bytes: usize) {
-        if core.shelf.options.background == Background::Stepped {
-            return;
-        }
-        let ratio = core.shelf.options.size_ratio as usize;
-        let waiting = core.current.pin().layout.runs_in(0);
-        let limit = 2 * ratio + SEALED_MAX;
-        if waiting <= limit {
-            return;
-        }
-        let excess = ((waiting - limit) as f64 / limit as f64).min(1.0);
-        self.debt += bytes as f64 / (SLOW_RATE * 100f64.powf(-excess));
-        if self.debt >= 1e-3 {
-            let pause = Duration::from_secs_f64(self.debt.min(0.1));
-            std::thread::sleep(pause);
-            core.counters.stalled(pause);
-            self.debt = 0.0;
+        let due = self.debt.charge(&core.lag(), core.run_limits, bytes);
+        if let Some(time) = due {
+            if core.shelf.options.background != Background::Stepped {
+                pause(time);
+            }
+            core.counters.slowdowns.add(time);
         }
     }
 }

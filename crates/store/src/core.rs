@@ -19,8 +19,11 @@ use crate::layout::{Edit, ImageRecord, RunRecord};
 use crate::manifest::Manifest;
 use crate::output::Shelf;
 use crate::snapshots::Snapshots;
+use crate::stalls::RunLimits;
 use crate::stats::{Counters, FilterRecovery};
-use crate::sync::{Arc, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, Switch, Weak, lock};
+use crate::sync::{
+    Arc, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, Switch, Weak, lock,
+};
 use crate::table::Table;
 use crate::version::{Active, Sealed, Version};
 
@@ -31,6 +34,9 @@ pub(crate) struct Core {
     pub(crate) current: Switch<Version>,
     /// The round of the current version, for a quick look.
     pub(crate) round: AtomicU64,
+    /// Tables that have left the newest version and that someone may still read: the installer's count, so that
+    /// nobody who asks waits for it.
+    pub(crate) leaving_tables: AtomicUsize,
     pub(crate) snapshots: Arc<Snapshots>,
     pub(crate) commit: Commit,
     pub(crate) installer: Mutex<Installer>,
@@ -38,6 +44,8 @@ pub(crate) struct Core {
     /// Signalled when work appears, ends or fails.
     pub(crate) work_changed: Condvar,
     pub(crate) counters: Counters,
+    /// Where writers are slowed down and stopped.
+    pub(crate) run_limits: RunLimits,
     /// Filters that were damaged when the store was opened, and are not used.
     pub(crate) damaged_filters: Vec<String>,
     /// Where the global filter came from at open.
@@ -49,6 +57,11 @@ pub(crate) struct Core {
 }
 
 impl Core {
+    /// The time since an earlier one.
+    pub(crate) fn since(&self, start: std::time::Duration) -> std::time::Duration {
+        self.env.clock.now().saturating_sub(start)
+    }
+
     pub(crate) fn installer(&self) -> MutexGuard<'_, Installer> {
         lock(&self.installer)
     }
@@ -171,10 +184,6 @@ impl Installer {
         self.leaving.retain(|(file, table)| {
             table.strong_count() > 0 || !gone(core.shelf.table_path(*file))
         });
-    }
-
-    /// How many tables have left the newest version and are still read.
-    pub(crate) fn leaving_count(&self) -> usize {
-        self.leaving.len()
+        core.leaving_tables.store(self.leaving.len(), Ordering::Relaxed);
     }
 }

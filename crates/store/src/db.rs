@@ -2,7 +2,6 @@
 
 use std::ops::RangeBounds;
 use std::path::{Path, PathBuf};
-use std::thread::JoinHandle;
 
 use trommel_filters::{CountBounds, Query};
 
@@ -17,7 +16,7 @@ use crate::recovery;
 use crate::scan::{Bounds, Scan};
 use crate::snapshots::Registered;
 use crate::stats::Stats;
-use crate::sync::Arc;
+use crate::sync::{Arc, JoinHandle};
 use crate::value::Value;
 use crate::verify::VerifyReport;
 

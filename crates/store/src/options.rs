@@ -7,6 +7,7 @@ use std::time::Duration;
 use trommel_filters::Fingerprints;
 
 use crate::error::{Error, Result};
+use crate::stalls::RunLimits;
 
 /// How a store is laid out and what it may use. Nothing here is fixed for ever: a store can be
 /// opened with other options at any time, and moves there as it flushes and merges.
@@ -32,6 +33,13 @@ pub struct Options {
     pub compression: bool,
     /// Memory for blocks that were read. 0: none is kept.
     pub block_cache_bytes: usize,
+    /// Runs of level 0 (flushed and not yet merged) from which on writers are slowed down: the more, the slower, from 64 MB/s
+    /// to a hundredth of it. None: 2 T + 4. More: fewer pauses, more runs to search while merges catch up.
+    pub slow_down_runs: Option<usize>,
+    /// Runs of level 0 at which writers wait for a merge. None: twice as many as slow them down. More than `size_ratio`, and than
+    /// `slow_down_runs`. More: later, longer stops. (In memory, writers are slowed down from three full write buffers on and
+    /// stopped by four and a fifth, while they wait for their flush.)
+    pub stop_runs: Option<usize>,
     /// Bytes after which a run goes on in another file.
     pub table_bytes: u64,
     /// When a write is safe on disk.
@@ -53,6 +61,8 @@ impl Default for Options {
             block_bytes: 4096,
             compression: true,
             block_cache_bytes: 32 << 20,
+            slow_down_runs: None,
+            stop_runs: None,
             table_bytes: 64 << 20,
             sync: Sync::Interval(Duration::from_secs(1)),
             background: Background::Threads(1),
@@ -65,12 +75,15 @@ impl Options {
     /// An error that names the first option that makes no sense.
     pub fn check(&self) -> Result<()> {
         let bits = self.bits_per_key;
+        let limits = RunLimits::of(self);
+        let stops_late = limits.stop > limits.slow_down && limits.stop > self.size_ratio as usize;
         let rules = [
             ("size_ratio", (2..=255).contains(&self.size_ratio), "must be 2 to 255"),
             ("write_buffer_bytes", self.write_buffer_bytes >= 1024, "must be at least 1024"),
             ("bits_per_key", bits.is_finite() && (1.0..=64.0).contains(&bits), "must be 1 to 64"),
             ("point_bits", self.point_bits <= 16, "must be 0 to 16"),
             ("block_bytes", (256..=1 << 20).contains(&self.block_bytes), "must be 256 to 1048576"),
+            ("stop_runs", stops_late, "must be above slow_down_runs and size_ratio"),
             ("table_bytes", self.table_bytes >= 4096, "must be at least 4096"),
             ("background", self.background != Background::Threads(0), "needs a thread, or Stepped"),
         ];

@@ -25,9 +25,10 @@ use crate::memtable::Memtable;
 use crate::options::Options;
 use crate::output::{Shelf, table_name};
 use crate::snapshots::Snapshots;
+use crate::stalls::RunLimits;
 use crate::stats::Counters;
 use crate::storage::Storage;
-use crate::sync::{Arc, AtomicU64, Condvar, Mutex, Switch};
+use crate::sync::{Arc, AtomicU64, AtomicUsize, Condvar, Mutex, Switch};
 use crate::table::{FilterUse, Table};
 use crate::version::{Active, Sealed, Version};
 use crate::wal::{self, Predecessor, wal_name};
@@ -84,6 +85,8 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Co
         guard_open_seconds: start.elapsed().as_secs_f64(),
         current: Switch::new(Arc::new(version)),
         round: AtomicU64::new(0),
+        run_limits: RunLimits::of(options),
+        leaving_tables: AtomicUsize::new(0),
         snapshots: Arc::new(Snapshots::new(last)),
         commit: Commit::new(log, Sequence(last.0 + 1)),
         installer: Mutex::new(Installer::new(manifest, next_flush)),

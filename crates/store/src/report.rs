@@ -3,7 +3,10 @@
 use trommel_filters::PartSize;
 
 use crate::core::Core;
-use crate::stats::{FilterRecovery, GuardStats, LevelStats, QueryStats, RunStats, Stats};
+use crate::stats::{
+    FilterRecovery, GuardStats, LevelStats, QueryStats, RunStats, StallStats, Stats,
+};
+use crate::sync::Ordering;
 use crate::version::{PlacedRun, Version};
 
 pub(crate) fn stats(core: &Core) -> Stats {
@@ -29,11 +32,13 @@ pub(crate) fn stats(core: &Core) -> Stats {
         bytes_merged: 0,
         flushes: 0,
         merges: 0,
+        slowdowns: StallStats::default(),
+        stops: StallStats::default(),
         stalls: 0,
         stall_seconds: 0.0,
         sequence: core.snapshots.visible().0,
         oldest_pin: core.snapshots.oldest().map(|sequence| sequence.0),
-        leaving_tables: core.installer().leaving_count() as u64,
+        leaving_tables: core.leaving_tables.load(Ordering::Relaxed) as u64,
         failure: core.failure(),
     };
     core.counters.fill(&mut stats);

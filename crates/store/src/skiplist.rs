@@ -9,7 +9,7 @@
 //! as long as the list: what a handle borrows it keeps alive by holding the list.
 #![expect(unsafe_code, reason = "nodes of varying length that threads read without a lock")]
 
-use crate::sync::{Arc, AtomicPtr, AtomicUsize, Mutex, Ordering as Memory, lock};
+use crate::sync::{Arc, AtomicPtr, AtomicUsize, Mutex, Ordering as Memory, Witness, lock};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cmp::Ordering;
 use std::ptr;
@@ -21,6 +21,7 @@ const HEIGHT_MAX: usize = 12;
 /// One node in this many is taller by one.
 const BRANCHING: u64 = 4;
 const ALIGN: usize = align_of::<Node>();
+const _: () = assert!(ALIGN >= align_of::<Link>(), "towers follow their nodes");
 const CHUNK_BYTES_MIN: usize = 4 << 10;
 const CHUNK_BYTES_MAX: usize = 1 << 20;
 
@@ -34,6 +35,8 @@ struct Node {
     value_len: u32,
     height: u8,
     kind: Kind,
+    /// Of all but the tower, for the model checker.
+    witness: Witness,
 }
 
 type Link = AtomicPtr<Node>;
@@ -213,7 +216,10 @@ impl SkipList {
     #[inline]
     fn is_before(&self, node: *mut Node, head: u64, key: &[u8], at: Sequence) -> bool {
         // SAFETY: reachable nodes are complete, and live as long as the list.
-        let node_head = unsafe { (*node).head };
+        let node_head = unsafe {
+            (*node).witness.read();
+            (*node).head
+        };
         if node_head != head {
             return node_head < head;
         }
@@ -241,6 +247,7 @@ impl SkipList {
         // SAFETY: reachable nodes are complete and never change; tower, key and value follow the
         // node in the memory that new_node() took for them, which lives as long as the list.
         unsafe {
+            (*node).witness.read();
             let Node { sequence, key_len, value_len, height, kind, .. } = *node;
             let key_at = node.cast::<u8>().add(offset_of_key(height as usize));
             let key = std::slice::from_raw_parts(key_at, key_len as usize);
@@ -277,7 +284,9 @@ fn new_node(arena: &mut Arena, entry: &Entry<'_>, height: usize) -> (*mut Node, 
         value_len: u32::try_from(entry.value.len()).expect("values have a bound"),
         height: height as u8,
         kind: entry.kind,
+        witness: Witness::default(),
     };
+    node.witness.written();
     // SAFETY: the memory is new, aligned for a node, and long enough for node, tower, key and value,
     // which lie one after the other and so do not overlap with the entry's own bytes.
     unsafe {

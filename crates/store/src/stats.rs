@@ -9,6 +9,7 @@ use std::fmt::{self, Write as _};
 use std::time::Duration;
 
 use crate::options::GuardKind;
+use crate::stalls::StallCounter;
 use crate::sync::{AtomicU64, Ordering};
 
 /// What one kind of query has cost so far. Monotone counters.
@@ -127,7 +128,8 @@ struct Shard {
 thread_local! {
     /// Threads take shards in turn.
     static SHARD: usize = {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
+        // It outlives every model: no model checker's atomic.
+        static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
         NEXT.fetch_add(1, Ordering::Relaxed) as usize % SHARDS
     };
 }
@@ -144,8 +146,8 @@ pub(crate) struct Counters {
     merged_bytes: AtomicU64,
     guard_nanoseconds: AtomicU64,
     rebuild_peak_bytes: AtomicU64,
-    stalls: AtomicU64,
-    stall_nanoseconds: AtomicU64,
+    pub(crate) slowdowns: StallCounter,
+    pub(crate) stops: StallCounter,
 }
 
 impl Counters {
@@ -191,11 +193,6 @@ impl Counters {
         self.rebuild_peak_bytes.fetch_max(peak_bytes as u64, Ordering::Relaxed);
     }
 
-    pub(crate) fn stalled(&self, time: Duration) {
-        self.stalls.fetch_add(1, Ordering::Relaxed);
-        self.stall_nanoseconds.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
-    }
-
     /// Fills in what is counted; the rest is the version's to say.
     pub(crate) fn fill(&self, stats: &mut Stats) {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -209,8 +206,9 @@ impl Counters {
         stats.bytes_merged = get(&self.merged_bytes);
         stats.flushes = get(&self.flushes);
         stats.merges = get(&self.merges);
-        stats.stalls = get(&self.stalls);
-        stats.stall_seconds = seconds(&self.stall_nanoseconds);
+        (stats.slowdowns, stats.stops) = (self.slowdowns.get(), self.stops.get());
+        stats.stalls = stats.slowdowns.count + stats.stops.count;
+        stats.stall_seconds = stats.slowdowns.seconds + stats.stops.seconds;
         stats.guard.seconds = seconds(&self.guard_nanoseconds);
         stats.guard.rebuild_peak_bytes = get(&self.rebuild_peak_bytes);
     }
@@ -281,6 +279,15 @@ pub struct GuardStats {
     pub damaged: Vec<String>,
 }
 
+/// How often writers had to wait, and how long.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct StallStats {
+    /// How often.
+    pub count: u64,
+    /// How long, in all, in seconds.
+    pub seconds: f64,
+}
+
 /// One sorted run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -341,9 +348,14 @@ pub struct Stats {
     pub flushes: u64,
     /// Merges done.
     pub merges: u64,
-    /// Times that writers had to wait for flushes or merges.
+    /// Times that writers were slowed down because flushes or merges lagged behind. In stepped mode nobody waits, and it is counted
+    /// as if they had.
+    pub slowdowns: StallStats,
+    /// Times that they were stopped, because slowing down was not enough. In stepped mode nobody waits: no time is counted.
+    pub stops: StallStats,
+    /// Both.
     pub stalls: u64,
-    /// How long they waited, in seconds.
+    /// How long writers waited in all, in seconds.
     pub stall_seconds: f64,
     /// Newest sequence number that reads see.
     pub sequence: u64,
@@ -415,7 +427,7 @@ impl Stats {
         text
     }
 
-    fn plain_counters(&self) -> [(&'static str, f64); 9] {
+    fn plain_counters(&self) -> [(&'static str, f64); 13] {
         [
             ("writes_total", self.writes as f64),
             ("user_bytes_total", self.bytes_written_user as f64),
@@ -423,6 +435,10 @@ impl Stats {
             ("merged_bytes_total", self.bytes_merged as f64),
             ("flushes_total", self.flushes as f64),
             ("merges_total", self.merges as f64),
+            ("slowdowns_total", self.slowdowns.count as f64),
+            ("slowdown_seconds_total", self.slowdowns.seconds),
+            ("stops_total", self.stops.count as f64),
+            ("stop_seconds_total", self.stops.seconds),
             ("stalls_total", self.stalls as f64),
             ("stall_seconds_total", self.stall_seconds),
             ("guard_seconds_total", self.guard.seconds),

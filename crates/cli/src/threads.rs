@@ -1,0 +1,147 @@
+//! `bench readers` and `bench open`: measure, then print.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+use trommel::GuardKind;
+use trommel_lab::{OpenPlan, ReadersPlan, bench_open, bench_readers};
+
+use crate::args::{byte_count, guard};
+use crate::bench::{print_json, temporary_folder};
+use crate::failure::{Outcome, Status};
+use crate::progress::StageBar;
+use crate::table::{TextTable, bytes, nanoseconds, whole};
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchReadersArgs {
+    /// How many threads read at once, to be compared with one.
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    threads: usize,
+    /// Keys in the store.
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    keys: u64,
+    /// Bytes of a value.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    value_bytes: usize,
+    /// Gets of each reader in a round; half of them of keys that are there.
+    #[arg(long, value_name = "N", default_value_t = 500_000)]
+    queries: u64,
+    /// Rounds, of which the median counts.
+    #[arg(long, value_name = "N", default_value_t = 9)]
+    rounds: usize,
+    /// The writer's share of a core; 0: nobody writes.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.05)]
+    writer_share: f64,
+    /// The guard.
+    #[arg(long, value_name = "NAME", value_parser = guard, default_value = "grf")]
+    guard: GuardKind,
+    /// Memory for blocks that were read.
+    #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "256MiB")]
+    block_cache: usize,
+    /// Memory for new entries before they become a run on disk.
+    #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "4MiB")]
+    write_buffer: usize,
+    /// Seed of keys and questions.
+    #[arg(long, value_name = "S", default_value_t = 42)]
+    seed: u64,
+    /// Where to make the store, a new folder; it stays there. [default: a temporary folder]
+    #[arg(long, value_name = "DIR")]
+    db: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchOpenArgs {
+    /// Keys in the store.
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    keys: u64,
+    /// Bytes of a value.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    value_bytes: usize,
+    /// Rounds, of which the median counts.
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    rounds: usize,
+    /// Seed of the keys.
+    #[arg(long, value_name = "S", default_value_t = 42)]
+    seed: u64,
+    /// The store's folder: a new one, or that of an earlier run with as many keys. [default: a temporary folder]
+    #[arg(long, value_name = "DIR")]
+    db: Option<PathBuf>,
+}
+
+pub(crate) fn readers(arguments: &BenchReadersArgs, json: bool, out: &mut dyn Write) -> Outcome {
+    let temporary = temporary_folder()?;
+    let plan = ReadersPlan {
+        guard: arguments.guard,
+        keys: arguments.keys,
+        value_bytes: arguments.value_bytes,
+        threads: arguments.threads,
+        queries: arguments.queries,
+        rounds: arguments.rounds,
+        writer_share: arguments.writer_share,
+        block_cache_bytes: arguments.block_cache,
+        write_buffer_bytes: arguments.write_buffer,
+        seed: arguments.seed,
+        folder: arguments.db.clone().unwrap_or_else(|| temporary.path().join("store")),
+    };
+    let report = bench_readers(&plan, &mut StageBar::default())?;
+    if json {
+        print_json(out, std::slice::from_ref(&report))?;
+    } else {
+        let mut table =
+            TextTable::new(1, &["", "one reader", &format!("{} readers", report.threads)]);
+        let (one, many) = (report.cpu_ns_one, report.cpu_ns_many);
+        table.row(vec!["CPU time of a get".into(), nanoseconds(one), nanoseconds(many)]);
+        let (one, many) = (report.gets_per_s_one as u64, report.gets_per_s_many as u64);
+        table.row(vec!["gets per second".into(), whole(one), whole(many)]);
+        out.write_all(table.render().as_bytes())?;
+        let writer = (whole(report.writes), 100.0 * report.writer_share);
+        writeln!(
+            out,
+            " ratio of CPU times {:.3}; a writer took {:.1} % of a core for {} writes, {} flushes, {} merges",
+            report.ratio, writer.1, writer.0, report.flushes, report.merges
+        )?;
+    }
+    if report.wrong_answers > 0 {
+        eprintln!("trommel: {} wrong answers", report.wrong_answers);
+        return Ok(Status::No);
+    }
+    Ok(Status::Fine)
+}
+
+pub(crate) fn open(arguments: &BenchOpenArgs, json: bool, out: &mut dyn Write) -> Outcome {
+    let temporary = temporary_folder()?;
+    let plan = OpenPlan {
+        keys: arguments.keys,
+        value_bytes: arguments.value_bytes,
+        rounds: arguments.rounds,
+        seed: arguments.seed,
+        folder: arguments.db.clone().unwrap_or_else(|| temporary.path().join("store")),
+    };
+    let report = bench_open(&plan, &mut StageBar::default())?;
+    if json {
+        print_json(out, std::slice::from_ref(&report))?;
+        return Ok(Status::Fine);
+    }
+    let time = |seconds: f64| nanoseconds(seconds * 1e9);
+    let mut table = TextTable::new(1, &["", "time", "filter"]);
+    let mut row = |name: &str, seconds, filter: &str| {
+        table.row(vec![name.to_string(), time(seconds), filter.to_string()]);
+    };
+    row(
+        &format!("reading the image, {}", bytes(report.image_bytes)),
+        report.read_image_seconds,
+        "",
+    );
+    row("opening with it", report.open_seconds, &report.open_filter);
+    row("opening without a guard", report.open_unguarded_seconds, "none");
+    row("reading all keys", report.read_keys_seconds, "");
+    row("opening without the image", report.rebuild_seconds, &report.rebuild_filter);
+    out.write_all(table.render().as_bytes())?;
+    writeln!(
+        out,
+        " opening over reading the image {:.2}; without it, over reading all keys {:.2}",
+        report.open_over_read_image, report.rebuild_over_read_keys
+    )?;
+    Ok(Status::Fine)
+}

@@ -1,0 +1,75 @@
+//! The switch and the slots of an ordinary build, made of arc-swap.
+//! ```text
+//! pin() -> Guard    a debt noted in the thread's own memory: no shared count
+//! hold() -> Arc     the count goes up
+//! ```
+//! Invariant: neither takes a lock.
+
+use arc_swap::{ArcSwap, ArcSwapAny, Guard};
+
+use super::{Arc, Shared};
+
+/// A place for one shared piece of memory. It takes the room of a pointer.
+pub(crate) struct Slot<H>(ArcSwapAny<Option<Shared<H>>>);
+
+const _: () = assert!(size_of::<Slot<u64>>() == size_of::<usize>());
+
+impl<H> Slot<H> {
+    pub(crate) fn empty() -> Self {
+        Slot(ArcSwapAny::new(None))
+    }
+
+    /// What is in it, to keep. Takes no lock.
+    #[inline]
+    pub(crate) fn hold(&self) -> Option<Shared<H>> {
+        self.0.load_full()
+    }
+
+    /// Whether nothing is in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.load().is_none()
+    }
+
+    /// Puts something else in it. What was there lives on with those who hold it.
+    pub(crate) fn replace(&self, new: Option<Shared<H>>) -> Option<Shared<H>> {
+        self.0.swap(new)
+    }
+}
+
+/// One shared value that is replaced as a whole.
+pub(crate) struct Switch<T>(ArcSwap<T>);
+
+impl<T> Switch<T> {
+    pub(crate) fn new(value: Arc<T>) -> Self {
+        Switch(ArcSwap::new(value))
+    }
+
+    /// The present value, for a short look.
+    pub(crate) fn pin(&self) -> Guard<Arc<T>> {
+        self.0.load()
+    }
+
+    /// The present value, to keep.
+    pub(crate) fn hold(&self) -> Arc<T> {
+        self.0.load_full()
+    }
+
+    /// Puts a new value in place.
+    pub(crate) fn store(&self, value: Arc<T>) {
+        self.0.store(value);
+    }
+}
+
+/// Stands for plain memory in a model; here it is nothing.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Witness;
+
+impl Witness {
+    /// The memory was written.
+    #[inline(always)]
+    pub(crate) fn written(&self) {}
+
+    /// The memory is read.
+    #[inline(always)]
+    pub(crate) fn read(&self) {}
+}

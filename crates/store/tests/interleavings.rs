@@ -1,0 +1,282 @@
+//! The real store under a scheduler that decides at every lock, atomic and wait which thread goes on: writers, readers, a
+//! checkpoint, the threads that flush and merge. Each schedule is another interleaving; one that fails is printed and can be replayed.
+//! ```sh
+//! RUSTFLAGS="--cfg shuttle" cargo test -p trommel --target-dir target/shuttle --test interleavings
+//! TROMMEL_SCHEDULES=5000 ...     so many schedules of each kind, instead of a few
+//! ```
+//! ```text
+//! writer w   round 1, 2, ...: one batch writes the round to all keys of w; done[w] is the last one acknowledged
+//! reader     in any view all keys of w are of one round, not older than done[w] was before; later views are not older
+//! ```
+//! Invariant: a key of a writer is missing only where no round was acknowledged before the view was taken.
+#![cfg(shuttle)]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
+use shuttle::{Config, Runner, thread};
+use trommel::{
+    Background, Batch, Clock, Db, Environment, GuardKind, Memory, Options, Scan, Storage, Sync,
+};
+
+const WRITERS: usize = 2;
+const KEYS: usize = 3;
+const ROUNDS: u32 = 5;
+const STACK_BYTES: usize = 1 << 20;
+const PCT_DEPTH: usize = 4;
+
+/// A clock that goes on by itself, the same way in every run of a schedule.
+#[derive(Default)]
+struct Ticking(AtomicU64);
+
+impl Clock for Ticking {
+    fn now(&self) -> Duration {
+        Duration::from_micros(self.0.fetch_add(20, Ordering::Relaxed))
+    }
+}
+
+fn options(guard: GuardKind) -> Options {
+    Options {
+        guard,
+        size_ratio: 2,
+        write_buffer_bytes: 1024,
+        block_bytes: 256,
+        table_bytes: 4096,
+        block_cache_bytes: 2048,
+        sync: Sync::Always,
+        background: Background::Threads(1),
+        ..Options::default()
+    }
+}
+
+fn open(disk: &Memory, options: Options) -> Db {
+    let (storage, clock) = (Arc::new(disk.clone()), Arc::new(Ticking::default()));
+    let environment = Environment { storage, clock, ..Environment::default() };
+    Db::open_with("db", options, environment).expect("opens")
+}
+
+fn key(writer: usize, number: usize) -> Vec<u8> {
+    vec![writer as u8, number as u8]
+}
+
+fn round_of(value: &[u8]) -> u32 {
+    u32::from_be_bytes(value[..4].try_into().expect("a round"))
+}
+
+/// What all threads of one schedule share.
+struct Stage {
+    db: Db,
+    disk: Memory,
+    done: [AtomicU32; WRITERS],
+}
+
+impl Stage {
+    fn new(guard: GuardKind) -> Arc<Self> {
+        let disk = Memory::new();
+        let db = open(&disk, options(guard));
+        Arc::new(Stage { db, disk, done: Default::default() })
+    }
+
+    fn write_round(&self, writer: usize, round: u32) {
+        let mut batch = Batch::new();
+        let mut value = round.to_be_bytes().to_vec();
+        value.resize(150, 7);
+        for number in 0..KEYS {
+            // The deletion is older: it must never be what is found.
+            batch.delete(key(writer, number)).put(key(writer, number), &value);
+        }
+        self.db.write(batch).expect("writes");
+        self.done[writer].store(round, Ordering::SeqCst);
+    }
+
+    /// The least round that a view taken from now on must show.
+    fn least(&self, writer: usize) -> u32 {
+        self.done[writer].load(Ordering::SeqCst)
+    }
+}
+
+/// The round that a scan shows, from either end by turns; 0: no key is there. Panics on half a batch.
+fn scanned_round(mut scan: Scan, turn: usize) -> u32 {
+    let mut rounds = Vec::new();
+    while let Some(entry) =
+        if (rounds.len() + turn).is_multiple_of(2) { scan.next() } else { scan.next_back() }
+    {
+        rounds.push(round_of(&entry.expect("reads").1));
+    }
+    let whole = rounds.is_empty() || rounds.len() == KEYS;
+    assert!(whole && rounds.iter().all(|round| *round == rounds[0]), "half a batch: {rounds:?}");
+    rounds.first().copied().unwrap_or(0)
+}
+
+fn read_by_get(stage: &Stage, turn: usize) {
+    let (writer, number) = (turn % WRITERS, turn % KEYS);
+    let least = stage.least(writer);
+    let found = stage.db.get(key(writer, number)).expect("reads");
+    let round = found.as_deref().map_or(0, round_of);
+    assert!(round >= least, "a get has missed round {least} of writer {writer}: {round}");
+}
+
+/// What a snapshot shows: of all writers, by scans and by gets.
+fn read_snapshot(stage: &Stage, snapshot: &trommel::Snapshot, turn: usize) -> [u32; WRITERS] {
+    std::array::from_fn(|writer| {
+        let round = scanned_round(snapshot.range(key(writer, 0)..key(writer, KEYS)), turn);
+        let found = snapshot.get(key(writer, turn % KEYS)).expect("reads");
+        assert_eq!(found.as_deref().map_or(0, round_of), round, "a get and a scan differ");
+        assert!(round <= stage.least(writer) + 1, "a round that nobody has written yet");
+        round
+    })
+}
+
+fn read_on(stage: &Stage, turns: usize) {
+    let mut before = [0; WRITERS];
+    let mut held: Option<(trommel::Snapshot, [u32; WRITERS])> = None;
+    for turn in 0..turns {
+        read_by_get(stage, turn);
+        let least: [u32; WRITERS] = std::array::from_fn(|writer| stage.least(writer));
+        let snapshot = stage.db.snapshot();
+        let rounds = read_snapshot(stage, &snapshot, turn);
+        for writer in 0..WRITERS {
+            let bound = least[writer].max(before[writer]);
+            assert!(rounds[writer] >= bound, "a snapshot has missed round {bound}: {rounds:?}");
+        }
+        if let Some((old, seen)) = &held {
+            assert_eq!(read_snapshot(stage, old, turn), *seen, "a snapshot has changed");
+        } else {
+            held = Some((snapshot, rounds));
+        }
+        before = rounds;
+    }
+}
+
+/// After the storm: all is there, on disk too, and what nobody needs is gone.
+fn check_end(stage: Arc<Stage>, rounds: u32) {
+    let Ok(Stage { db, disk, .. }) = Arc::try_unwrap(stage).map_err(|_| ()) else {
+        panic!("a thread has kept the store");
+    };
+    for writer in 0..WRITERS {
+        let found = scanned_round(db.range(key(writer, 0)..key(writer, KEYS)), 0);
+        assert_eq!(found, rounds, "the end of writer {writer}");
+    }
+    db.settle().expect("settles");
+    assert_eq!(db.verify().expect("verifies").damage, [""; 0]);
+    let stats = db.stats();
+    let tables: u64 = stats.levels.iter().flat_map(|level| &level.runs).map(|run| run.tables).sum();
+    assert_eq!((stats.oldest_pin, stats.failure), (None, None));
+    db.close().expect("closes");
+    let names = disk.list(Path::new("db")).expect("lists");
+    let count = |end: &str| names.iter().filter(|name| name.ends_with(end)).count() as u64;
+    assert_eq!(count(".table"), tables, "tables that nobody needs: {names:?}");
+    assert!(count(".wal") == 1 && count(".filter") <= 1, "files that nobody needs: {names:?}");
+}
+
+fn spawn(stage: &Arc<Stage>, work: impl Fn(&Stage) + Send + 'static) -> thread::JoinHandle<()> {
+    let stage = Arc::clone(stage);
+    thread::spawn(move || work(&stage))
+}
+
+fn writers_readers_flushes_and_merges(guard: GuardKind) {
+    let stage = Stage::new(guard);
+    let writer = |writer| {
+        spawn(&stage, move |stage| (1..=ROUNDS).for_each(|round| stage.write_round(writer, round)))
+    };
+    let mut threads: Vec<_> = (0..WRITERS).map(writer).collect();
+    threads.extend((0..2).map(|_| spawn(&stage, |stage| read_on(stage, 4))));
+    threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+    check_end(stage, ROUNDS);
+}
+
+/// A long scan that begins in one version and ends in another, and users who flush and merge all by hand.
+fn long_scans_and_compactions(guard: GuardKind) {
+    let stage = Stage::new(guard);
+    (0..WRITERS).for_each(|writer| stage.write_round(writer, 1));
+    let scans = |stage: &Stage| {
+        for turn in 0..2 {
+            let mut scan = stage.db.range::<Vec<u8>>(..);
+            let mut rounds = Vec::new();
+            while let Some(entry) = if turn == 0 { scan.next() } else { scan.next_back() } {
+                rounds.push(round_of(&entry.expect("reads").1));
+            }
+            assert_eq!(rounds.len(), WRITERS * KEYS, "a scan has missed keys: {rounds:?}");
+            let of_one_round = |chunk: &[u32]| chunk.iter().all(|round| *round == chunk[0]);
+            assert!(rounds.chunks(KEYS).all(of_one_round), "half a batch: {rounds:?}");
+        }
+    };
+    let write = |writer| {
+        spawn(&stage, move |stage| (2..=ROUNDS).for_each(|round| stage.write_round(writer, round)))
+    };
+    let mut threads: Vec<_> = (0..WRITERS).map(write).collect();
+    threads.extend([
+        spawn(&stage, scans),
+        spawn(&stage, |stage| stage.db.flush().expect("flushes")),
+        spawn(&stage, |stage| stage.db.compact().expect("merges")),
+    ]);
+    threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+    check_end(stage, ROUNDS);
+}
+
+/// The power goes at some moment, and a checkpoint is made at another: both have what was acknowledged before.
+fn a_crash_and_a_checkpoint(guard: GuardKind) {
+    let stage = Stage::new(guard);
+    let writer = |writer| {
+        spawn(&stage, move |stage| (1..=ROUNDS).for_each(|round| stage.write_round(writer, round)))
+    };
+    let mut threads: Vec<_> = (0..WRITERS).map(writer).collect();
+    let saved = move |disk: &Memory, path: &str, least: [u32; WRITERS]| {
+        let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+        let options = Options { background: Background::Stepped, ..options(guard) };
+        let db = Db::open_with(path, options, environment).expect("opens");
+        for (writer, least) in least.into_iter().enumerate() {
+            let round = scanned_round(db.range(key(writer, 0)..key(writer, KEYS)), 0);
+            assert!(round >= least, "{path}: round {least} of writer {writer} is lost: {round}");
+        }
+        assert_eq!(db.verify().expect("verifies").damage, [""; 0]);
+    };
+    threads.push(spawn(&stage, move |stage| {
+        for fate in 0..2 {
+            let least = std::array::from_fn(|writer| stage.least(writer));
+            let crashed = stage.disk.crash(fate);
+            saved(&crashed, "db", least);
+        }
+    }));
+    threads.push(spawn(&stage, move |stage| {
+        let least = std::array::from_fn(|writer| stage.least(writer));
+        stage.db.checkpoint("copy").expect("a checkpoint");
+        saved(&stage.disk, "copy", least);
+    }));
+    threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+    check_end(stage, ROUNDS);
+}
+
+fn run(scheduler: impl Scheduler + 'static, scene: fn(GuardKind), guard: GuardKind) {
+    let mut config = Config::new();
+    config.stack_size = STACK_BYTES;
+    Runner::new(scheduler, config).run(move || scene(guard));
+}
+
+/// Random schedules, and such as starve a thread for long (PCT), under guards of each kind.
+fn explore(scene: fn(GuardKind), seed: u64) {
+    let count = std::env::var("TROMMEL_SCHEDULES").ok().and_then(|count| count.parse().ok());
+    let count: usize = count.unwrap_or(120);
+    for guard in [GuardKind::Grf, GuardKind::BlockedBloom] {
+        run(RandomScheduler::new_from_seed(seed, count), scene, guard);
+        run(PctScheduler::new_from_seed(seed, PCT_DEPTH, count), scene, guard);
+    }
+}
+
+#[test]
+fn no_schedule_of_writers_readers_flushes_and_merges_is_wrong() {
+    explore(writers_readers_flushes_and_merges, 1);
+}
+
+#[test]
+fn no_schedule_of_long_scans_and_compactions_is_wrong() {
+    explore(long_scans_and_compactions, 2);
+}
+
+#[test]
+fn no_schedule_of_a_crash_and_a_checkpoint_is_wrong() {
+    explore(a_crash_and_a_checkpoint, 3);
+}

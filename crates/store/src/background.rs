@@ -199,13 +199,15 @@ impl Core {
         if !crowded() {
             return Ok(());
         }
+        // Counted at once, so that `stats` shows it while it lasts.
+        self.counters.stops.add(Duration::ZERO);
+        if self.shelf.options.background == Background::Stepped {
+            return Ok(());
+        }
         let start = self.env.clock.now();
-        let waited = match self.shelf.options.background {
-            Background::Stepped => Ok(Duration::ZERO),
-            Background::Threads(_) => wait().map(|()| self.since(start)),
-        };
-        self.counters.stops.add(waited.as_ref().map_or(Duration::ZERO, |time| *time));
-        waited.map(drop)
+        let waited = wait();
+        self.counters.stops.add_time(self.since(start));
+        waited
     }
 
     /// Waits while flushes have not done enough. An error if they have failed.

@@ -229,3 +229,33 @@ fn readers_meet_tables_that_go() {
     drop(left);
     assert_eq!((cache.size_bytes(), lock(&cache.ring).places.len()), (0, 0));
 }
+
+/// See `models.rs`.
+#[cfg(loom)]
+mod loom_models {
+    use super::*;
+
+    #[test]
+    fn a_slot_has_the_right_block_or_none() {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(2);
+        builder.check(|| {
+            let [first, second] = [block(1, 0, 100), block(1, 1, 100)];
+            let cache = cache_of(cost(&first) + cost(&second) / 2);
+            let table = Arc::new(slots(&cache, 2));
+            let others = [(0, first.clone()), (1, second)].map(|(number, block)| {
+                let table = Arc::clone(&table);
+                loom::thread::spawn(move || table.insert(number, &block))
+            });
+            for number in 0..2 {
+                let found = table.get(number);
+                assert!(found.is_none_or(|found| is_block(&found, 1, number)));
+            }
+            others.into_iter().for_each(|thread| thread.join().unwrap());
+            let table = Arc::into_inner(table).unwrap();
+            check(&cache, std::slice::from_ref(&table));
+            drop(table);
+            assert_eq!(cache.size_bytes(), 0);
+        });
+    }
+}

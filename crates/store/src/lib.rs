@@ -33,6 +33,8 @@ mod memory;
 mod memtable;
 mod merge;
 mod merging;
+#[cfg(all(test, loom))]
+mod models;
 mod options;
 mod output;
 mod read;

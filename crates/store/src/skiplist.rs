@@ -123,13 +123,18 @@ impl Drop for SkipList {
 impl SkipList {
     /// An empty list that expects about so many bytes.
     pub(crate) fn new(expected_bytes: usize) -> Self {
+        Self::with_random(expected_bytes, 0x9e37_79b9_7f4a_7c15)
+    }
+
+    /// The same, with another seed of its nodes' heights. Requires: it is not 0.
+    pub(crate) fn with_random(expected_bytes: usize, random: u64) -> Self {
         let chunk_bytes = (expected_bytes / 16).clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
         let arena = Arena {
             chunk_bytes: chunk_bytes.next_multiple_of(ALIGN),
             chunks: Vec::new(),
             free: ptr::null_mut(),
             free_bytes: 0,
-            random: 0x9e37_79b9_7f4a_7c15,
+            random,
         };
         SkipList {
             towers: Default::default(),
@@ -161,6 +166,11 @@ impl SkipList {
         }
         self.len.fetch_add(1, Memory::Relaxed);
         self.size_bytes.fetch_add(size, Memory::Relaxed);
+    }
+
+    #[cfg(all(test, loom))]
+    pub(crate) fn height(&self) -> usize {
+        self.height.load(Memory::Relaxed)
     }
 
     pub(crate) fn len(&self) -> usize {

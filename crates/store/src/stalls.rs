@@ -102,6 +102,11 @@ pub(crate) struct StallCounter {
 impl StallCounter {
     pub(crate) fn add(&self, time: Duration) {
         self.count.fetch_add(1, Ordering::Relaxed);
+        self.add_time(time);
+    }
+
+    /// Of a stall that is counted already.
+    pub(crate) fn add_time(&self, time: Duration) {
         self.nanoseconds.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
     }
 

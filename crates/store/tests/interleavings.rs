@@ -28,6 +28,10 @@ const ROUNDS: u32 = 5;
 const STACK_BYTES: usize = 1 << 20;
 const PCT_DEPTH: usize = 4;
 
+/// Of all schedules: that there was something to interleave.
+static FLUSHES: AtomicU64 = AtomicU64::new(0);
+static MERGES: AtomicU64 = AtomicU64::new(0);
+
 /// A clock that goes on by itself, the same way in every run of a schedule.
 #[derive(Default)]
 struct Ticking(AtomicU64);
@@ -165,6 +169,8 @@ fn check_end(stage: Arc<Stage>, rounds: u32) {
     let stats = db.stats();
     let tables: u64 = stats.levels.iter().flat_map(|level| &level.runs).map(|run| run.tables).sum();
     assert_eq!((stats.oldest_pin, stats.failure), (None, None));
+    FLUSHES.fetch_add(stats.flushes, Ordering::Relaxed);
+    MERGES.fetch_add(stats.merges, Ordering::Relaxed);
     db.close().expect("closes");
     let names = disk.list(Path::new("db")).expect("lists");
     let count = |end: &str| names.iter().filter(|name| name.ends_with(end)).count() as u64;
@@ -264,6 +270,9 @@ fn explore(scene: fn(GuardKind), seed: u64) {
         run(RandomScheduler::new_from_seed(seed, count), scene, guard);
         run(PctScheduler::new_from_seed(seed, PCT_DEPTH, count), scene, guard);
     }
+    let least = 4 * count as u64;
+    let [flushes, merges] = [&FLUSHES, &MERGES].map(|done| done.load(Ordering::Relaxed));
+    assert!(flushes >= 2 * least && merges >= least, "{flushes} flushes, {merges} merges");
 }
 
 #[test]

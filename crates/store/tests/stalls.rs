@@ -1,0 +1,146 @@
+//! Write stalls: slower before stopped, counted, the same every time in steps, and never for ever.
+//! ```text
+//! puts ... | more runs than slow_down_runs: pauses | stop_runs: the writer waits | a merge ends: it goes on
+//! ```
+//! Invariant: what decides here is the state of the tree, not how long anything takes.
+
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use trommel::{Background, Db, Environment, Memory, Options, PausePoint, Pauses, Stats, Sync};
+
+fn options(background: Background) -> Options {
+    Options {
+        size_ratio: 2,
+        slow_down_runs: Some(3),
+        stop_runs: Some(6),
+        write_buffer_bytes: 1024,
+        sync: Sync::Never,
+        background,
+        ..Options::default()
+    }
+}
+
+fn put(db: &Db, numbers: std::ops::Range<u32>) {
+    for number in numbers {
+        db.put(number.to_be_bytes(), vec![7; 200]).expect("puts");
+    }
+}
+
+/// A history in steps; what was counted after so many puts, again and again.
+fn in_steps(flush_after: u32, merge: bool) -> Vec<Stats> {
+    let environment = Environment { storage: Arc::new(Memory::new()), ..Environment::default() };
+    let db = Db::open_with("db", options(Background::Stepped), environment).expect("opens");
+    let round = |round: u32| {
+        put(&db, 10 * round..10 * round + 10);
+        if round % flush_after == flush_after - 1 {
+            db.flush().expect("flushes");
+            while merge && db.step().expect("steps") {}
+        }
+        db.stats()
+    };
+    (0..40).map(round).collect()
+}
+
+#[test]
+fn stalls_in_steps_are_the_same_every_time() {
+    for (flush_after, merge) in [(1, true), (1, false), (5, true), (100, false)] {
+        let count = |stats: &Stats| (stats.slowdowns, stats.stops);
+        let [first, second] =
+            [0, 1].map(|_| in_steps(flush_after, merge).iter().map(count).collect::<Vec<_>>());
+        assert_eq!(first, second, "flushes after {flush_after}, merges: {merge}");
+    }
+}
+
+#[test]
+fn who_keeps_up_is_not_slowed_and_who_does_not_is_slowed_before_stopped() {
+    let kept_up = in_steps(1, true).pop().expect("rounds");
+    assert_eq!((kept_up.slowdowns.count, kept_up.stops.count, kept_up.stalls), (0, 0, 0));
+    // Runs pile up in level 0, then memtables do.
+    for history in [in_steps(1, false), in_steps(100, false)] {
+        let slowed = history.iter().position(|stats| stats.slowdowns.count > 0).expect("slowed");
+        let stopped = history.iter().position(|stats| stats.stops.count > 0).expect("stopped");
+        assert!(slowed <= stopped, "stopped in round {stopped}, slowed in round {slowed}");
+        let last = history.last().expect("rounds");
+        assert!(last.slowdowns.seconds > 0.0 && last.stops.seconds == 0.0, "nobody waits in steps");
+        assert_eq!(last.stalls, last.slowdowns.count + last.stops.count);
+        let text = last.prometheus();
+        let line = format!("trommel_stops_total {}\n", last.stops.count);
+        assert!(text.contains(&line) && text.contains("trommel_slowdown_seconds_total"), "{text}");
+    }
+}
+
+/// Merges wait here until they may begin.
+#[derive(Default)]
+struct Leash {
+    free: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Leash {
+    fn wait(&self) {
+        let free = self.free.lock().expect("no panic");
+        drop(self.changed.wait_while(free, |free| !*free).expect("no panic"));
+    }
+
+    fn let_go(&self) {
+        *self.free.lock().expect("no panic") = true;
+        self.changed.notify_all();
+    }
+}
+
+fn until(what: impl Fn() -> bool) {
+    while !what() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+#[cfg_attr(not(debug_assertions), ignore = "pauses are compiled out in release builds")]
+fn writers_stop_for_merges_and_go_on_after_them() {
+    let leash = Arc::new(Leash::default());
+    let hook = Arc::clone(&leash);
+    let pauses = Pauses::new(move |point| {
+        if point == PausePoint::MergeStarted {
+            hook.wait();
+        }
+    });
+    let storage = Arc::new(Memory::new());
+    let environment = Environment { storage, pauses, ..Environment::default() };
+    let db = Db::open_with("db", options(Background::Threads(1)), environment).expect("opens");
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| put(&db, 0..400));
+        until(|| db.stats().stops.count > 0 && db.stats().levels[0].runs.len() >= 6);
+        // It has stopped: runs and memtables do not grow beyond what was on its way.
+        assert!(!writer.is_finished() && db.stats().slowdowns.count > 0);
+        assert!(db.get(0u32.to_be_bytes()).expect("reads").is_some());
+        leash.let_go();
+        writer.join().expect("the writer goes on");
+    });
+    db.settle().expect("settles");
+    assert_eq!(db.range::<&[u8]>(..).count(), 400);
+    assert!(db.stats().stops.seconds > 0.0 && db.stats().merges > 0);
+}
+
+#[test]
+fn merges_that_fail_slow_writers_down_and_do_not_stop_them() {
+    let disk = Memory::new();
+    let environment = || Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let db = Db::open_with("db", options(Background::Stepped), environment()).expect("opens");
+    put(&db, 0..4);
+    db.flush().expect("flushes");
+    drop(db);
+    let names = trommel::Storage::list(&disk, Path::new("db")).expect("lists");
+    let table = names.iter().find(|name| name.ends_with(".table")).expect("a table");
+    // Within its first block.
+    disk.flip_bit(Path::new("db").join(table), 40, 0);
+    let options = Options { guard: trommel::GuardKind::Open, ..options(Background::Threads(1)) };
+    let db = Db::open_with("db", options, environment()).expect("opens");
+    put(&db, 100..260);
+    until(|| db.stats().failure.is_some());
+    put(&db, 300..460);
+    let stats = db.stats();
+    assert!(stats.levels[0].runs.len() > 6 && stats.slowdowns.count > 0, "{stats:?}");
+    assert!(db.get(459u32.to_be_bytes()).expect("reads").is_some());
+}

@@ -8,7 +8,7 @@
 //! ```
 //! Invariant: each model runs the store's own code; what loom cannot follow (arc-swap) stands behind `sync/model.rs`.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test -p trommel --release --target-dir target/loom --lib loom`
+//! `RUSTFLAGS="--cfg loom" cargo test -p trommel --release --target-dir target/loom --lib loom_models`
 
 mod loom_models {
     use loom::model::Builder;
@@ -237,9 +237,19 @@ mod loom_models {
         }
     }
 
-    /// Runs a reader beside a thread that publishes and one that merges.
+    /// Runs a reader beside a thread that publishes and one that merges, or one that does both: few steps, so all orders of them.
     fn beside_a_merge(read: fn(&Store)) {
-        model(move || {
+        loom::model(move || {
+            let store = Store::new();
+            let other = Arc::clone(&store);
+            let other = thread::spawn(move || {
+                other.write();
+                other.merge();
+            });
+            read(&store);
+            other.join().expect("no panic");
+        });
+        loom::model(move || {
             let store = Store::new();
             let (writer, merger) = (Arc::clone(&store), Arc::clone(&store));
             let threads =

@@ -111,7 +111,7 @@ fn writers_stop_for_merges_and_go_on_after_them() {
     let db = Db::open_with("db", options(Background::Threads(1)), environment).expect("opens");
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| put(&db, 0..400));
-        until(|| db.stats().stops.count > 0 && db.stats().levels[0].runs.len() >= 6);
+        until(|| db.stats().stops.count > 0 && db.stats().run_count() >= 6);
         // It has stopped: runs and memtables do not grow beyond what was on its way.
         assert!(!writer.is_finished() && db.stats().slowdowns.count > 0);
         assert!(db.get(0u32.to_be_bytes()).expect("reads").is_some());

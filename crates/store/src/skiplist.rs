@@ -294,7 +294,7 @@ fn new_node(arena: &mut Arena, entry: &Entry<'_>, height: usize) -> (*mut Node, 
         value_len: u32::try_from(entry.value.len()).expect("values have a bound"),
         height: height as u8,
         kind: entry.kind,
-        witness: Witness::default(),
+        witness: Witness::new(),
     };
     node.witness.written();
     // SAFETY: the memory is new, aligned for a node, and long enough for node, tower, key and value,

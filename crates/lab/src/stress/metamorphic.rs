@@ -195,6 +195,8 @@ fn variants() -> Vec<Options> {
         block_bytes: [256, 4096, 1000][number / 3 % 3],
         compression: number.is_multiple_of(2),
         block_cache_bytes: [0, 1 << 12, 1 << 20][number / 4 % 3],
+        slow_down_runs: None,
+        stop_runs: None,
         table_bytes: [4096, 1 << 20][number / 5 % 2],
         sync: syncs[number / 7 % 3],
         background: BACKGROUNDS[number / 6 % 3],

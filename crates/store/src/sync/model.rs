@@ -124,6 +124,10 @@ impl<T> Switch<T> {
 pub(crate) struct Witness(#[cfg(loom)] loom::cell::UnsafeCell<()>);
 
 impl Witness {
+    pub(crate) fn new() -> Self {
+        Witness::default()
+    }
+
     /// The memory was written.
     pub(crate) fn written(&self) {
         #[cfg(loom)]

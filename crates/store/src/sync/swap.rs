@@ -61,10 +61,14 @@ impl<T> Switch<T> {
 }
 
 /// Stands for plain memory in a model; here it is nothing.
-#[derive(Clone, Copy, Default)]
 pub(crate) struct Witness;
 
 impl Witness {
+    #[inline(always)]
+    pub(crate) fn new() -> Self {
+        Witness
+    }
+
     /// The memory was written.
     #[inline(always)]
     pub(crate) fn written(&self) {}

@@ -97,7 +97,7 @@ impl Arena {
 /// Entries in order. Insert-only.
 pub(crate) struct SkipList {
     towers: [Link; HEIGHT_MAX],
-    height: AtomicUsize,
+    pub(crate) height: AtomicUsize,
     len: AtomicUsize,
     size_bytes: AtomicUsize,
     arena: Mutex<Arena>,
@@ -168,11 +168,6 @@ impl SkipList {
         self.size_bytes.fetch_add(size, Memory::Relaxed);
     }
 
-    #[cfg(all(test, loom))]
-    pub(crate) fn height(&self) -> usize {
-        self.height.load(Memory::Relaxed)
-    }
-
     pub(crate) fn len(&self) -> usize {
         self.len.load(Memory::Relaxed)
     }
@@ -226,12 +221,10 @@ impl SkipList {
     #[inline]
     fn is_before(&self, node: *mut Node, head: u64, key: &[u8], at: Sequence) -> bool {
         // SAFETY: reachable nodes are complete, and live as long as the list.
-        let node_head = unsafe {
-            (*node).witness.read();
-            (*node).head
-        };
-        if node_head != head {
-            return node_head < head;
+        let Node { head: node_head, witness, .. } = unsafe { &*node };
+        witness.read();
+        if *node_head != head {
+            return *node_head < head;
         }
         let entry = self.entry_at(node).expect("the node is not null");
         order((entry.key, entry.sequence), (key, at)) == Ordering::Less

@@ -35,8 +35,7 @@ struct Node {
     value_len: u32,
     height: u8,
     kind: Kind,
-    /// Of all but the tower, for the model checker.
-    witness: Witness,
+    witness: Witness, // of all but the tower, for the model checker
 }
 
 type Link = AtomicPtr<Node>;

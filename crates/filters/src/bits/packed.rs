@@ -38,6 +38,23 @@ pub(crate) fn read(bytes: &[u8], at: usize, len: usize) -> u64 {
     top(load(bytes, at), len)
 }
 
+/// Appends numbers of `len` bits each, and fills the last byte with zeros: as [`BitWriter`], with fewer turns. Requires:
+/// `len` <= 32.
+#[inline(always)]
+pub(crate) fn write_packed(numbers: impl Iterator<Item = u32>, len: usize, out: &mut Vec<u8>) {
+    let (mut word, mut used) = (0u64, 0);
+    for number in numbers {
+        word = word << len | u64::from(number);
+        used += len;
+        if used >= 32 {
+            used -= 32;
+            out.extend_from_slice(&((word >> used) as u32).to_be_bytes());
+        }
+    }
+    let rest = ((word << (32 - used)) as u32).to_be_bytes();
+    out.extend_from_slice(&rest[..used.div_ceil(8)]);
+}
+
 /// Appends packed numbers to bytes.
 pub(crate) struct BitWriter<'a> {
     out: &'a mut Vec<u8>,
@@ -81,6 +98,21 @@ impl<'a> BitWriter<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_of_one_length_are_written_alike() {
+        for len in 0..=32 {
+            for count in [0, 1, 3, 31, 32, 33, 100] {
+                let number = |i: u64| top(0x9e37_79b9_7f4a_7c15u64.wrapping_mul(i + 1), len) as u32;
+                let (mut one, mut other) = (vec![7], vec![7]);
+                let mut bits = BitWriter::new(&mut one);
+                (0..count).for_each(|i| bits.push(u64::from(number(i)), len));
+                bits.finish();
+                write_packed((0..count).map(number), len, &mut other);
+                assert_eq!(one, other, "{count} numbers of {len} bits");
+            }
+        }
+    }
 
     #[test]
     fn what_is_pushed_is_read() {

@@ -32,7 +32,7 @@ pub(crate) fn encode_block(plan: &BlockPlan<'_>, out: &mut Vec<u8>) {
     let mut starts = [0usize; CELLS_MAX];
     let commons = &plan.keys.commons()[plan.range.clone()];
     for (start, common) in starts.iter_mut().zip(commons).skip(1) {
-        *start = common + 1 - plan.prefix_bits;
+        *start = *common as usize + 1 - plan.prefix_bits;
     }
     let starts = &starts[..count];
     let base = if count == 1 { plan.lone_bits } else { best_base(&starts[1..]) };

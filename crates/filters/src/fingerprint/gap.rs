@@ -58,6 +58,7 @@ struct Code {
 }
 
 /// Appends the block to `out`.
+#[inline(always)]
 pub(crate) fn encode_gaps(plan: &GapPlan<'_>, out: &mut Vec<u8>) {
     let count = plan.numbers.len();
     assert!((1..=KEYS_MAX).contains(&count), "{count} keys in a block");

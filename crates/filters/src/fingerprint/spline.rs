@@ -8,7 +8,7 @@
 //! a rate of 2^-r. The line is drawn in whole numbers, the same at build and at probe. Invariant: positions are monotone
 //! in keys; a key's position is among those of its block.
 
-use crate::bits::packed::{BitWriter, read};
+use crate::bits::packed::{read, write_packed};
 use crate::bits::select::{little_word, select_zero};
 use crate::filter::Trace;
 use std::ops::Range;
@@ -129,23 +129,34 @@ impl Model {
 }
 
 /// Appends a block of the keys with these positions, counted from the block's first one, ascending.
+#[inline(always)]
 pub(crate) fn encode_positions(layout: &Layout, positions: &[u32], out: &mut Vec<u8>) {
     let count = u16::try_from(positions.len()).expect("a group has fewer keys");
     out.extend_from_slice(&count.to_le_bytes());
-    let unary_at = out.len();
-    let unary_bits = layout.quotients as usize + positions.len();
-    out.resize(unary_at + unary_bits.div_ceil(8), 0);
+    write_quotients(layout, positions, out);
+    let mask = (1 << layout.remainder_bits) - 1;
+    let remainders = positions.iter().map(|position| position & mask);
+    write_packed(remainders, layout.remainder_bits as usize, out);
+}
+
+/// Per quotient a one for each key in it, then a zero.
+#[inline(always)]
+fn write_quotients(layout: &Layout, positions: &[u32], out: &mut Vec<u8>) {
+    let bits = layout.quotients as usize + positions.len();
+    let last = positions.last().map_or(0, |last| (last >> layout.remainder_bits) as usize);
+    assert!(last + positions.len() <= bits, "a position of another block");
+    let len = out.len() + bits.div_ceil(8);
+    let (mut word, mut from) = (0u64, 0);
     for (place, position) in positions.iter().enumerate() {
         let bit = (position >> layout.remainder_bits) as usize + place;
-        assert!(bit < unary_bits, "a position of another block");
-        out[unary_at + bit / 8] |= 1 << (bit % 8);
+        while bit - from >= 64 {
+            out.extend_from_slice(&word.to_le_bytes());
+            (word, from) = (0, from + 64);
+        }
+        word |= 1 << (bit - from);
     }
-    let mut bits = BitWriter::new(out);
-    let mask = (1 << layout.remainder_bits) - 1;
-    for position in positions {
-        bits.push(u64::from(position & mask), layout.remainder_bits as usize);
-    }
-    bits.finish();
+    out.extend_from_slice(&word.to_le_bytes());
+    out.resize(len, 0);
 }
 
 /// The number of keys of a block, whatever its model.

@@ -13,15 +13,18 @@ use super::group_writer::{GroupPlan, GroupWriter};
 use super::point_bits::POINT_BITS_MAX;
 use super::{GrfOptions, Part};
 use crate::bits::key_bits::bits_at;
+use crate::bits::simd::{Work, fastest};
 use crate::fingerprint::cell::CELLS_MAX;
 use crate::fingerprint::gap::WINDOW;
 use crate::fingerprint::keys::KeyBuffer;
 use crate::shape::FlushNumber;
 
 /// A block ends early where the next key shares much less: it may lack so many keys per bit.
-const BLOCK_KEYS_PER_BIT: usize = 4;
+const BLOCK_KEYS_PER_BIT: u32 = 4;
 /// A block that ends early has at least so many keys.
 const BLOCK_KEYS_MIN: usize = 8;
+/// Bits of the number of a block's end among those that it may have.
+const CHOICE_BITS: u32 = CELLS_MAX.ilog2();
 /// Ends of a group among which the cheapest is taken.
 const GROUP_CUT_CHOICES: usize = BLOCKS_MAX / 4;
 /// A group ends early when it has so many bytes of keys.
@@ -34,6 +37,8 @@ pub struct PartBuilder {
     keys: KeyBuffer,
     /// Ends of the blocks that were cut from the buffered keys.
     cuts: Vec<usize>,
+    /// Where the next block ends at the latest.
+    block_end_max: usize,
     /// The places of buffered keys after which others came that only add zeros, and how many.
     zeros: Vec<(usize, u64)>,
     first: Vec<u8>,
@@ -65,6 +70,7 @@ impl PartBuilder {
             options: *options,
             keys: KeyBuffer::default(),
             cuts: Vec::with_capacity(BLOCKS_MAX),
+            block_end_max: CELLS_MAX,
             zeros: Vec::new(),
             first: Vec::new(),
             entries: 0,
@@ -80,21 +86,25 @@ impl PartBuilder {
     }
 
     /// Adds the next key. Requires: above all keys before, and of at most 64 KiB.
+    #[inline]
     pub fn push(&mut self, key: &[u8]) {
-        let kept = self.keys.push(key);
-        if self.entries == 0 {
-            self.first.extend_from_slice(key);
-        }
         self.entries += 1;
-        if !kept {
+        if !self.keys.push(key) {
             self.count_zeros();
         }
-        if kept && self.keys.len() - self.cut() > CELLS_MAX {
-            self.cut_block();
-            if self.cuts.len() == BLOCKS_MAX || self.keys.size_bytes() > BUFFER_BYTES_MAX {
-                self.write_group(self.cheapest_group());
-            }
+        if self.keys.len() > self.block_end_max {
+            self.end_block();
         }
+    }
+
+    /// Cuts a block, now that the key after the last one that it could have is known.
+    #[inline(never)]
+    fn end_block(&mut self) {
+        fastest(CutBlock { builder: self });
+        if self.cuts.len() == BLOCKS_MAX || self.keys.size_bytes() > BUFFER_BYTES_MAX {
+            self.write_group(self.cheapest_group());
+        }
+        self.block_end_max = self.cut() + CELLS_MAX;
     }
 
     /// The part of the keys pushed, with an empty overlay. The flush numbers of the keys lie in [0, `base_end`).
@@ -136,6 +146,7 @@ impl PartBuilder {
     }
 
     /// Counts a key that only adds zeros to the last one of the buffer.
+    #[cold]
     fn count_zeros(&mut self) {
         let place = self.keys.len() - 1;
         match self.zeros.last_mut() {
@@ -149,13 +160,16 @@ impl PartBuilder {
         self.cuts.last().copied().unwrap_or(0)
     }
 
+    #[inline(always)]
     fn cut_block(&mut self) {
         let most = self.cut() + CELLS_MAX;
         let commons = self.keys.commons();
-        let ends = self.cut() + BLOCK_KEYS_MIN..=most;
-        let cheapest =
-            ends.rev().min_by_key(|&end| commons[end] + (most - end) / BLOCK_KEYS_PER_BIT);
-        self.cuts.push(cheapest.expect("there are choices"));
+        let ends = &commons[self.cut() + BLOCK_KEYS_MIN..=most];
+        let costs = ends.iter().rev().zip(0..).map(|(common, lacking)| {
+            (common + lacking / BLOCK_KEYS_PER_BIT) << CHOICE_BITS | lacking
+        });
+        let cheapest = costs.min().expect("there are choices");
+        self.cuts.push(most - (cheapest & ((1 << CHOICE_BITS) - 1)) as usize);
     }
 
     /// The number of blocks after which the next group shares least with this one.
@@ -169,15 +183,23 @@ impl PartBuilder {
 
     /// Writes a group of at most `blocks_most` blocks.
     fn write_group(&mut self, blocks_most: usize) {
+        fastest(WriteGroup { builder: self, blocks_most });
+    }
+
+    #[inline(always)]
+    fn write_group_at_once(&mut self, blocks_most: usize) {
         let mut blocks = blocks_most;
         let (mut prefix_bits, mut head_bits) = self.group_bits(blocks);
         while head_bits > HEAD_BITS_MAX {
             blocks -= 1;
             (prefix_bits, head_bits) = self.group_bits(blocks);
         }
+        if self.arena.is_empty() {
+            self.first = self.keys.get(0).to_vec();
+        }
         let start = self.arena.len();
         let offset = u32::try_from(start / GROUP_ALIGN).expect("an arena of less than 32 GiB");
-        let separator_bits = prefix_bits.max(self.keys.commons()[0] + 1);
+        let separator_bits = prefix_bits.max(self.keys.commons()[0] as usize + 1);
         let first = self.keys.get(0);
         let separator = first[..first.len().min(separator_bits.div_ceil(8))].to_vec();
         let plan = GroupPlan {
@@ -200,6 +222,7 @@ impl PartBuilder {
     }
 
     /// The bits that all keys of the first `blocks` blocks share, and the bits that their heads need.
+    #[inline(always)]
     fn group_bits(&self, blocks: usize) -> (usize, usize) {
         let commons = self.keys.commons();
         let end = self.cuts[blocks - 1];
@@ -207,7 +230,7 @@ impl PartBuilder {
         let alone = commons[0].max(after);
         let prefix_bits = commons[1..end].iter().copied().min().unwrap_or(alone);
         let heads = self.cuts[..blocks - 1].iter().map(|&cut| commons[cut] + 1 - prefix_bits);
-        (prefix_bits, heads.max().unwrap_or(0))
+        (prefix_bits as usize, heads.max().unwrap_or(0) as usize)
     }
 
     fn drop_blocks(&mut self, blocks: usize) {
@@ -219,6 +242,35 @@ impl PartBuilder {
         self.starts.push(dropped as u64 + zeros);
         self.cuts.drain(..blocks);
         self.cuts.iter_mut().for_each(|cut| *cut -= dropped);
+    }
+}
+
+/// Cuts a block; see [`PartBuilder::cut_block`].
+struct CutBlock<'a> {
+    builder: &'a mut PartBuilder,
+}
+
+impl Work for CutBlock<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        self.builder.cut_block();
+    }
+}
+
+/// Writes a group; see [`PartBuilder::write_group`].
+struct WriteGroup<'a> {
+    builder: &'a mut PartBuilder,
+    blocks_most: usize,
+}
+
+impl Work for WriteGroup<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        self.builder.write_group_at_once(self.blocks_most);
     }
 }
 

@@ -7,9 +7,8 @@
 use super::Fingerprints;
 use super::extent::number;
 use super::group::{BLOCKS_MAX, GROUP_ALIGN, Kind, Lead, OFFSETS_END, write_header};
-use super::judge::{Survey, layout, spline_rate};
+use super::judge::{Survey, layout};
 use super::point_bits::write_point_bits;
-use crate::bits::key_bits::bits_at;
 use crate::fingerprint::cell::SPARE_MAX;
 use crate::fingerprint::encode::{BlockPlan, encode_block};
 use crate::fingerprint::gap::{GapPlan, encode_gaps};
@@ -83,6 +82,19 @@ impl GroupWriter {
         self.blocks.capacity() + self.hashes.capacity() + 8 * words + 4 * halves
     }
 
+    /// Takes the views of a group's keys.
+    #[inline(always)]
+    fn take_views(&mut self, group: &GroupPlan<'_>) {
+        let keys = group.key_count();
+        self.views.resize(keys, 0);
+        let mut views = self.views.iter_mut();
+        group.keys.for_each_word(keys, group.prefix_bits, |word| {
+            views.next().into_iter().for_each(|view| *view = word);
+        });
+        self.numbers.clear();
+        self.numbers.extend(self.views.iter().map(|&view| number(view)));
+    }
+
     /// Begins a block: behind the hashes of the one before.
     fn begin_block(&mut self) {
         self.blocks.append(&mut self.hashes);
@@ -111,12 +123,9 @@ impl GroupPlan<'_> {
     }
 
     /// Appends the group to `out`. Gives how many of the blocks it has: fewer than planned if keys are huge.
+    #[inline(always)]
     pub(super) fn write(&self, writer: &mut GroupWriter, out: &mut Vec<u8>) -> usize {
-        let keys = 0..self.key_count();
-        writer.views.clear();
-        writer.views.extend(keys.map(|place| bits_at(self.keys.get(place), self.prefix_bits)));
-        writer.numbers.clear();
-        writer.numbers.extend(writer.views.iter().map(|&view| number(view)));
+        writer.take_views(self);
         writer.blocks.clear();
         writer.offsets.clear();
         writer.hashes.clear();
@@ -143,29 +152,29 @@ impl GroupPlan<'_> {
         blocks
     }
 
+    #[inline(always)]
     fn choose(&self, writer: &GroupWriter) -> Choice {
-        let keys = self.key_count();
-        let survey = Survey::new(&writer.numbers);
-        let heads = GROUP_BITS + self.cuts.len() * (BLOCK_BITS + 8 * self.head_bytes) + 4 * keys;
+        let (keys, blocks) = (self.key_count(), self.cuts.len());
         let bits = self.bits - (keys * self.point_bits) as f64;
+        let fixed = GROUP_BITS + 8 * MODEL_BYTES + blocks * SPLINE_BLOCK_BITS;
+        let line = layout(keys, blocks, (bits - fixed as f64) / keys as f64);
+        let positions = blocks as u64 * line.positions();
+        let width = (writer.views[keys - 1] - self.low) as f64 / 2.0 / positions as f64;
+        let survey = Survey::new(&writer.numbers, width);
+        let heads = GROUP_BITS + blocks * (BLOCK_BITS + 8 * self.head_bytes) + 4 * keys;
         let spare = |uneven: usize| {
             let spare = (bits - (heads + uneven) as f64) / keys as f64;
             if keys < KEYS_FEW { spare.max(SPARE_OF_FEW) } else { spare }
         };
         let (gaps, cells) = (spare(survey.uneven_bits), || spare(self.uneven_cell_bits()));
-        let blocks = self.cuts.len();
-        let fixed = GROUP_BITS + 8 * MODEL_BYTES + blocks * SPLINE_BLOCK_BITS;
-        let line = layout(keys, blocks, (bits - fixed as f64) / keys as f64);
         match self.fingerprints {
             Fingerprints::Cell => return Choice::Cells { spare: cells() },
             Fingerprints::Gap => return Choice::Gaps { spare: gaps },
             Fingerprints::Spline => return Choice::Spline(line),
             Fingerprints::Auto => {}
         }
-        let positions = blocks as u64 * line.positions();
-        let width = (writer.views[keys - 1] - self.low) as f64 / 2.0 / positions as f64;
         let gap_rate = if gaps < 0.0 { f64::INFINITY } else { survey.gap_rate(gaps) };
-        let spline_rate = survey.with_ties(spline_rate(&writer.numbers, width));
+        let spline_rate = survey.spline_rate();
         if survey.ties > 0.0 {
             let (best, cells) = (gap_rate.min(spline_rate), cells());
             let cell_rate = if cells < 0.0 { f64::INFINITY } else { CELL_RATE * (-cells).exp2() };
@@ -190,7 +199,7 @@ impl GroupPlan<'_> {
     fn uneven_cell_bits(&self) -> usize {
         let commons = &self.keys.commons()[..self.key_count()];
         let rises = commons.windows(2).skip(1).map(|pair| pair[1].saturating_sub(pair[0] + 1));
-        rises.sum()
+        rises.map(|bits| bits as usize).sum()
     }
 
     fn write_cells(&self, spare: f64, writer: &mut GroupWriter) -> Kind {
@@ -201,7 +210,7 @@ impl GroupPlan<'_> {
             }
             writer.begin_block();
             let commons = self.keys.commons();
-            let around = commons[start].max(commons.get(end).copied().unwrap_or(0));
+            let around = commons[start].max(commons.get(end).copied().unwrap_or(0)) as usize;
             let plan = BlockPlan {
                 keys: self.keys,
                 range: start..end,
@@ -246,27 +255,28 @@ impl GroupPlan<'_> {
         Model::new(writer.views[self.key_count() - 1] - self.low, self.cuts.len(), layout)
     }
 
+    #[inline(always)]
     fn write_spline(&self, model: Model, writer: &mut GroupWriter) -> Kind {
         let blocks = self.cuts.len();
-        let finish_block = |end: usize, writer: &mut GroupWriter| {
-            writer.begin_block();
-            encode_positions(&model.layout, &writer.positions, &mut writer.blocks);
-            self.write_hashes_of(end - writer.positions.len()..end, writer);
-            writer.positions.clear();
-        };
-        let (mut block, mut first) = (0, 0);
-        writer.positions.clear();
-        for place in 0..writer.views.len() {
-            let number = writer.views[place] - self.low;
-            let fine = model.fine_position(number, blocks).expect("not above the last key");
-            let position = fine >> FINE_BITS;
-            while position >= first + model.block_positions() {
-                finish_block(place, writer);
-                (block, first) = (block + 1, first + model.block_positions());
-            }
-            writer.positions.push((position - first) as u32);
+        writer.positions.resize(writer.views.len(), 0);
+        for (position, view) in writer.positions.iter_mut().zip(&writer.views) {
+            let fine = model.fine_position(view - self.low, blocks);
+            *position = (fine.expect("not above the last key") >> FINE_BITS) as u32;
         }
-        (block..blocks).for_each(|_| finish_block(writer.views.len(), writer));
+        let (mut start, mut first) = (0, 0);
+        for _ in 0..blocks {
+            let next = first + model.block_positions() as u32;
+            let mut end = start;
+            while let Some(position) = writer.positions.get_mut(end).filter(|it| **it < next) {
+                *position -= first;
+                end += 1;
+            }
+            writer.begin_block();
+            encode_positions(&model.layout, &writer.positions[start..end], &mut writer.blocks);
+            self.write_hashes_of(start..end, writer);
+            (start, first) = (end, next);
+        }
+        assert_eq!(start, writer.positions.len(), "a position beyond all blocks");
         Kind::Spline
     }
 

@@ -26,29 +26,37 @@ pub(super) struct Survey {
     pub(super) uneven_bits: usize,
     /// The rate of gap fingerprints without spare bits.
     gap_rate: f64,
+    /// The rate of spline fingerprints.
+    spline_rate: f64,
 }
 
 impl Survey {
-    /// Requires: ascending numbers.
-    pub(super) fn new(numbers: &[u64]) -> Survey {
-        let mut survey = Survey { ties: 0.0, uneven_bits: 0, gap_rate: 0.0 };
+    /// Requires: ascending numbers. `position_width`: of spline fingerprints, in these numbers.
+    #[inline(always)]
+    pub(super) fn new(numbers: &[u64], position_width: f64) -> Survey {
+        let mut survey = Survey { ties: 0.0, uneven_bits: 0, gap_rate: 0.0, spline_rate: 0.0 };
         let (mut before, mut windows) = (0, 0.0);
         for window in windows_of(numbers) {
-            let mut covered = 0.0;
-            for pair in window.windows(2) {
-                let Some(apart) = exponent(pair[0], pair[1]) else {
+            let (mut by_cells, mut by_positions, mut from) = (0.0, 0.0, window[0]);
+            for &to in &window[1..] {
+                let Some(apart) = exponent(from, to) else {
                     survey.ties += 1.0;
                     continue;
                 };
                 survey.uneven_bits += u32::saturating_sub(before, apart) as usize;
                 // A cell is as wide as the lesser gap beside it says; half of it lies in either.
-                covered += power(before.min(apart));
-                before = apart;
+                by_cells += power(before.min(apart));
+                by_positions += distance(from, to).min(position_width);
+                (before, from) = (apart, to);
             }
             windows += 1.0;
-            survey.gap_rate += (covered / width(window)).min(1.0);
+            let width = distance(window[0], from).max(1.0);
+            survey.gap_rate += (by_cells / width).min(1.0);
+            survey.spline_rate += by_positions / width;
         }
-        survey.gap_rate /= f64::max(windows, 1.0);
+        windows = f64::max(windows, 1.0);
+        survey.gap_rate /= windows;
+        survey.spline_rate /= windows;
         survey.ties /= numbers.len() as f64;
         survey
     }
@@ -58,22 +66,16 @@ impl Survey {
         self.with_ties(self.gap_rate * (-spare).exp2())
     }
 
+    /// The rate of spline fingerprints.
+    pub(super) fn spline_rate(&self) -> f64 {
+        self.with_ties(self.spline_rate)
+    }
+
     /// A rate of fingerprints that see no more of a key than its number: queries near keys that look alike look
     /// like them.
-    pub(super) fn with_ties(&self, rate: f64) -> f64 {
+    fn with_ties(&self, rate: f64) -> f64 {
         self.ties + (1.0 - self.ties) * rate
     }
-}
-
-/// The rate of spline fingerprints whose positions are so wide.
-pub(super) fn spline_rate(numbers: &[u64], position_width: f64) -> f64 {
-    let (mut rate, mut windows) = (0.0, 0.0);
-    for window in windows_of(numbers) {
-        let covered = |pair: &[u64]| ((pair[1] - pair[0]) as f64).min(position_width);
-        rate += window.windows(2).map(covered).sum::<f64>() / width(window);
-        windows += 1.0;
-    }
-    rate / f64::max(windows, 1.0)
 }
 
 /// Stretches of some neighbouring keys, each of which begins where the one before ends.
@@ -83,9 +85,9 @@ fn windows_of(numbers: &[u64]) -> impl Iterator<Item = &[u64]> {
         .map(|from| &numbers[from..numbers.len().min(from + WINDOW_GAPS + 1)])
 }
 
-/// How far the ends of a window are apart.
-fn width(window: &[u64]) -> f64 {
-    ((window[window.len() - 1] - window[0]) as f64).max(1.0)
+#[inline(always)]
+fn distance(from: u64, to: u64) -> f64 {
+    (to - from) as i64 as f64 // Of 63 bits, and a signed number is turned into one of these in one step.
 }
 
 fn power(exponent: u32) -> f64 {

@@ -38,14 +38,18 @@ pub(crate) fn read(bytes: &[u8], at: usize, len: usize) -> u64 {
     top(load(bytes, at), len)
 }
 
+/// The most bits of a number that [`write_packed`] takes.
+pub(crate) const PACKED_BITS_MAX: usize = 32;
+
 /// Appends numbers of `len` bits each, and fills the last byte with zeros: as [`BitWriter`], with fewer turns. Requires:
-/// `len` <= 32.
+/// `len` <= [`PACKED_BITS_MAX`].
 #[inline(always)]
 pub(crate) fn write_packed(numbers: impl Iterator<Item = u32>, len: usize, out: &mut Vec<u8>) {
     let (mut word, mut used) = (0u64, 0);
     for number in numbers {
         word = word << len | u64::from(number);
         used += len;
+        // Never more than a word: fewer than 32 bits were left, and at most as many come.
         if used >= 32 {
             used -= 32;
             out.extend_from_slice(&((word >> used) as u32).to_be_bytes());

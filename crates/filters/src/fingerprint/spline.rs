@@ -87,7 +87,8 @@ impl Model {
     /// Reads what `write` has written. Requires: there are as many bytes.
     #[inline(always)]
     pub(crate) fn read(bytes: &[u8]) -> Model {
-        let factor = bytes[1 + LAYOUT_BYTES..].first_chunk::<8>().expect("a model's bytes");
+        let bytes = bytes.first_chunk::<MODEL_BYTES>().expect("a model's bytes");
+        let factor = bytes.last_chunk::<8>().expect("a model ends with them");
         let layout = Layout::read(&bytes[1..]);
         Model { shift: u32::from(bytes[0]), factor: u64::from_le_bytes(*factor), layout }
     }

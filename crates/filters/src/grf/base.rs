@@ -17,7 +17,7 @@ use super::group_writer::{hash_bit_string, hash_position};
 use super::line::Line;
 use super::overlay::Slot;
 use super::place::{BUCKETS, FRACTION_BITS, PLACE_BITS, bucket_places, place};
-use crate::filter::{Trace, Untraced};
+use crate::filter::Trace;
 use crate::fingerprint::cell::{Block, Tail};
 use crate::fingerprint::gap::{Fall, GapBlock};
 use crate::fingerprint::spline::{Layout, SplineBlock, block_count as spline_count};
@@ -50,6 +50,14 @@ pub(crate) struct Site<'a> {
     within: Within<'a>,
 }
 
+/// What the directory says of a key.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Found {
+    pub(crate) list: usize,
+    /// Eight bytes of the key after what all keys of the base share; 0 at the edges.
+    pub(super) word: u64,
+}
+
 /// How a key relates to the fingerprints of its bucket.
 enum Within<'a> {
     /// There are none: it lies below the first key or above the last one.
@@ -67,14 +75,6 @@ enum Within<'a> {
 }
 
 impl<'a> Site<'a> {
-    /// As [`Site::load_block`], where the overlay's place depends on the block.
-    #[inline(always)]
-    pub(crate) fn load_for_overlay(&self) {
-        if !matches!(self.within, Within::Positions { .. } | Within::Hashes { .. }) {
-            self.load_block();
-        }
-    }
-
     /// Asks for the memory of the bucket's fingerprints, without waiting for it.
     #[inline(always)]
     pub(crate) fn load_block(&self) {
@@ -150,22 +150,6 @@ pub(crate) struct Spot {
     fall: Option<Fall>,
     /// Where the overlay's settled entries of the bucket are; for those who ask the overlay.
     pub(crate) slot: Slot,
-}
-
-impl Base {
-    /// As [`Base::place`], for keys that only the overlay is asked about: the base's ranks may be wrong.
-    #[inline(always)]
-    pub(crate) fn place_for_overlay(&self, site: &Site<'_>) -> Spot {
-        let bits = FRACTION_BITS;
-        match &site.within {
-            // A place on the line does not depend on the block, nor does one by hash.
-            Within::Positions { line, fine: Some(fine), .. } => {
-                Spot::new(site, line.fraction(*fine, bits), (0, 0), 0)
-            }
-            Within::Hashes { hash, .. } => Spot::new(site, hash_fraction(*hash, bits), (0, 0), 0),
-            _ => self.place(site, Role::Point, &mut Untraced),
-        }
-    }
 }
 
 impl Spot {
@@ -266,8 +250,17 @@ impl Base {
 
     /// The list of `key`.
     #[inline(always)]
-    pub(crate) fn list_of<T: Trace>(&self, key: &[u8], trace: &mut T) -> usize {
-        match self.directory.find(key, trace) {
+    pub(crate) fn list_of<T: Trace>(&self, key: &[u8], trace: &mut T) -> Found {
+        let (among, word) = match self.directory.word(key) {
+            Ok(word) => (self.directory.find(key, word, trace), word),
+            Err(beyond) => (beyond, 0),
+        };
+        Found { list: self.list_at(among), word }
+    }
+
+    #[inline(always)]
+    pub(super) fn list_at(&self, among: Among) -> usize {
+        match among {
             Among::Group(index) => index + 1,
             Among::Below => 0,
             Among::Above => self.directory.len() + 1,
@@ -284,7 +277,7 @@ impl Base {
     #[inline(always)]
     pub(crate) fn locate_in<'a, T: Trace>(
         &'a self,
-        list: usize,
+        Found { list, word }: Found,
         key: &'a [u8],
         trace: &mut T,
     ) -> Site<'a> {
@@ -295,14 +288,13 @@ impl Base {
         let group = self.group(index);
         trace.touch(group.bytes.as_ptr() as usize, group.header_bytes());
         let kind = group.kind;
-        if !self.directory.shares_prefix(index, key, group.prefix_bits) {
+        if !self.directory.shares_prefix(index, (key, word), group.prefix_bits) {
             // A key of the group that has not its prefix is above all keys that have it.
             let bucket = group.blocks - 1;
             let within = Within::AfterPrefix { bytes: group.block(bucket), kind };
             return Site { list, bucket, view: u64::MAX, within };
         }
-        let tail = Tail::new(key, group.prefix_bits);
-        let view = tail.view();
+        let view = self.directory.view((key, word), group.prefix_bits);
         if kind == Kind::Spline {
             let mut line = self.line(index, &group, 0);
             let fine = line.fine_position(view);
@@ -314,7 +306,10 @@ impl Base {
         let bucket = group.block_of(view);
         let bytes = group.block(bucket);
         let within = match kind {
-            Kind::Cell => Within::Cells { bytes, tail, limits: self.limits(index, &group, bucket) },
+            Kind::Cell => {
+                let tail = Tail::new(key, group.prefix_bits);
+                Within::Cells { bytes, tail, limits: self.limits(index, &group, bucket) }
+            }
             Kind::Hash => {
                 let hash = hash_bit_string(key);
                 Within::Hashes { bytes, layout: group.layout(), hash }

@@ -9,7 +9,7 @@
 //! of a lone probe.
 
 use super::Part;
-use super::base::{Base, LINE_BYTES, Role, Site};
+use super::base::{Base, Found, LINE_BYTES, Role, Site};
 use super::group::GROUP_ALIGN;
 use super::overlay::Slot;
 use crate::bits::simd::{Work, fastest};
@@ -71,7 +71,7 @@ impl Work for AnswerBatch<'_> {
 
     #[inline(always)]
     fn run(mut self) {
-        let mut lists = [0; BATCH];
+        let mut lists = [Found::default(); BATCH];
         let mut located = [const { None }; BATCH];
         let lists = &mut lists[..self.keys.len()];
         self.find_lists(lists);
@@ -83,7 +83,7 @@ impl Work for AnswerBatch<'_> {
 
 impl<'a> AnswerBatch<'a> {
     #[inline(always)]
-    fn find_lists(&self, lists: &mut [usize]) {
+    fn find_lists(&self, lists: &mut [Found]) {
         let base = &self.part.base;
         self.keys.iter().for_each(|key| base.load_radix(key));
         for (list, key) in lists.iter_mut().zip(self.keys) {
@@ -93,22 +93,23 @@ impl<'a> AnswerBatch<'a> {
 
     /// Asks for the groups' headers and the overlay's tables.
     #[inline(always)]
-    fn load_lists(&self, lists: &[usize]) {
+    fn load_lists(&self, lists: &[Found]) {
         let Part { base, overlay, .. } = self.part;
-        lists.iter().for_each(|&list| base.load_header(list));
-        lists.iter().for_each(|&list| overlay.load_tables(list, base));
+        lists.iter().for_each(|found| base.load_header(found.list));
+        lists.iter().for_each(|found| overlay.load_tables(found.list, base));
     }
 
     /// Finds blocks and slots, and asks for them.
     #[inline(always)]
-    fn locate(&self, lists: &[usize], located: &mut [Option<Located<'a>>; BATCH]) {
+    fn locate(&self, lists: &[Found], located: &mut [Option<Located<'a>>; BATCH]) {
         let Part { base, overlay, .. } = self.part;
         let mut needed: [Needed<'_>; BATCH] = [Needed::default(); BATCH];
         let asked = self.keys.iter().zip(lists).zip(located.iter_mut().zip(&mut needed));
-        for ((key, &list), (located, needed)) in asked {
-            let site = base.locate_in(list, key, &mut Untraced);
+        for ((key, &found), (located, needed)) in asked {
+            let site = base.locate_in(found, key, &mut Untraced);
             let (slot, entry) = overlay.slot_and_entry(site.bucket_key(), base);
-            *needed = Needed { block: site.block(), entry, young: overlay.young_words(list, base) };
+            *needed =
+                Needed { block: site.block(), entry, young: overlay.young_words(site.list, base) };
             *located = Some(Located { site, slot });
         }
         needed[..lists.len()].iter().for_each(Needed::load);

@@ -10,7 +10,7 @@ use super::extent::{Extent, first_view, last_view};
 use super::fraction::Bounds;
 use super::group::{Group, Kind};
 use super::line::Line;
-use crate::fingerprint::cell::{Block, Tail};
+use crate::fingerprint::cell::Block;
 use crate::fingerprint::gap::GapBlock;
 use crate::fingerprint::spline::SplineBlock;
 
@@ -22,10 +22,11 @@ impl Base {
         }
         let (index, group) = (list - 1, self.group(list - 1));
         let (directory, bits) = (&self.directory, group.prefix_bits);
-        if !directory.has_prefix(key) || !directory.shares_prefix(index, key, bits) {
+        let word = directory.word(key).ok()?;
+        if !directory.shares_prefix(index, (key, word), bits) {
             return None;
         }
-        let view = Tail::new(key, group.prefix_bits).view();
+        let view = directory.view((key, word), bits);
         let (start, end) = match group.kind {
             _ if bucket == 0 => return None,
             Kind::Spline => {

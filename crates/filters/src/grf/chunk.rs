@@ -94,8 +94,11 @@ pub(super) struct ChunkWriter {
 #[derive(Default)]
 struct Draft {
     codes: Vec<Code>,
+    /// Entries that were settled before, and those that were not. Both sorted.
     old: Vec<Entry>,
     new: Vec<Entry>,
+    entries: Vec<Entry>,
+    /// Keys that are one entry with another key.
     merged: u64,
     writer: SettledWriter,
 }
@@ -234,13 +237,15 @@ impl Work for RewriteSettled<'_> {
     fn run(self) -> Self::Output {
         let RewriteSettled { settled, young, new: (spots, code), lists, runs, draft } = self;
         draft.clear();
-        if let Some(settled) = settled {
-            draft.take_over(&settled, runs);
+        match settled {
+            Some(settled) => draft.take_over(&settled, runs),
+            None => draft.old.clear(),
         }
         if let Some((young, ages)) = young {
             draft.settle(&young, ages, code.bits, runs);
         }
         draft.add(spots, code);
+        draft.merge();
         draft.write(lists)
     }
 }
@@ -274,6 +279,8 @@ impl Draft {
         }
         if changed {
             self.old.iter_mut().for_each(|entry| *entry = entry.recoded(recodings[entry.code()]));
+            // Codes that were widened can be out of order within a place.
+            self.merged += put_in_order(&mut self.old);
         }
     }
 
@@ -308,20 +315,36 @@ impl Draft {
         }
     }
 
+    /// Puts old and new entries together, each once.
+    #[inline(always)]
+    fn merge(&mut self) {
+        // Fractions that were cut can be out of order within a place.
+        self.merged += put_in_order(&mut self.new);
+        let Draft { old, new, entries, .. } = self;
+        entries.clear();
+        entries.reserve(old.len() + new.len());
+        let mut at = 0;
+        for &entry in &*new {
+            let from = at;
+            while at < old.len() && old[at] < entry {
+                at += 1;
+            }
+            entries.extend_from_slice(&old[from..at]);
+            at += usize::from(old.get(at) == Some(&entry));
+            entries.push(entry);
+        }
+        entries.extend_from_slice(&old[at..]);
+        self.merged += (old.len() + new.len() - entries.len()) as u64;
+    }
+
     /// The settled entries; None: there are none.
     #[inline(always)]
     fn write(&mut self, lists: usize) -> Option<Arc<[u8]>> {
-        if self.old.is_empty() && self.new.is_empty() {
+        if self.entries.is_empty() {
             return None;
         }
         self.join_codes();
-        // Codes that were widened and fractions that were cut can be out of order within a place.
-        [&mut self.old, &mut self.new].into_iter().for_each(|entries| {
-            if !entries.is_sorted() {
-                entries.sort_unstable();
-            }
-        });
-        Some(self.writer.write((&self.old, &self.new), &self.codes, lists, self.merged))
+        Some(self.writer.write(&self.entries, &self.codes, lists, self.merged))
     }
 
     /// Joins the oldest codes where there are too many. Forgetting is always safe.
@@ -342,9 +365,22 @@ impl Draft {
         let codes: Vec<Code> = std::iter::once(first).chain(kept).collect();
         let mut numbers = vec![0; order.len()];
         (joined..order.len()).for_each(|place| numbers[order[place]] = (place + 1 - joined) as u16);
-        for entry in self.old.iter_mut().chain(&mut self.new) {
+        for entry in &mut self.entries {
             *entry = entry.recoded(Recoding { cut: 0, code: numbers[entry.code()] });
         }
         self.codes = codes;
+        self.merged += put_in_order(&mut self.entries);
     }
+}
+
+/// Sorts entries, and keeps each once. Gives how many there were too many.
+#[inline(always)]
+fn put_in_order(entries: &mut Vec<Entry>) -> u64 {
+    if entries.windows(2).all(|pair| pair[0] < pair[1]) {
+        return 0;
+    }
+    let before = entries.len();
+    entries.sort_unstable();
+    entries.dedup();
+    (before - entries.len()) as u64
 }

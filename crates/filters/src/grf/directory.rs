@@ -9,8 +9,11 @@
 //! as bit strings; it is at least as long as the prefix that its group's keys share.
 
 use crate::bits::key_bits::{bits_at, compare, word_at};
-use crate::filter::Trace;
+use crate::filter::{Trace, Untraced};
 use std::cmp::Ordering;
+
+/// Groups that are worth being looked at one by one: a search costs as much.
+const STEPS: usize = 6;
 
 /// Where a key lies among the groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,13 +29,51 @@ pub(crate) enum Among {
 /// The separators of all groups.
 #[derive(Default)]
 pub(crate) struct Directory {
-    pub(super) prefix: Box<[u8]>,
+    pub(super) prefix: Prefix,
     pub(super) separators: Box<[u64]>,
     pub(super) offsets: Box<[u32]>,
     pub(super) rests: Option<Rests>,
     pub(super) radix: Box<[u32]>,
     pub(super) radix_shift: u32,
     pub(super) last: Box<[u8]>,
+}
+
+/// The bytes that all keys share.
+#[derive(Default)]
+pub(super) struct Prefix {
+    bytes: Box<[u8]>,
+    /// The first eight of them.
+    head: u64,
+}
+
+impl Prefix {
+    pub(super) fn new(bytes: &[u8]) -> Prefix {
+        Prefix { bytes: bytes.into(), head: word_at(bytes, 0) }
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Whether `key` begins with it: without a call, where it is short.
+    #[inline(always)]
+    fn begins(&self, key: &[u8]) -> bool {
+        let len = self.len();
+        match key.first_chunk::<8>() {
+            _ if len == 0 => true,
+            Some(first) => {
+                let other = u64::from_be_bytes(*first) ^ self.head;
+                other >> (64 - 8 * len.min(8)) == 0
+                    && (len <= 8 || key[8..].starts_with(&self.bytes[8..]))
+            }
+            None => key.starts_with(&self.bytes),
+        }
+    }
 }
 
 /// The separators' bytes after the first eight.
@@ -90,7 +131,7 @@ impl DirectoryBuilder {
             .then(|| Rests { ends: ends.into_boxed_slice(), bytes: bytes.into_boxed_slice() });
         let (radix, radix_shift) = radix_table(&words);
         Directory {
-            prefix: first[..skip].into(),
+            prefix: Prefix::new(&first[..skip]),
             separators: words.into_boxed_slice(),
             offsets: self.offsets.into_boxed_slice(),
             rests,
@@ -142,29 +183,48 @@ impl Directory {
         [self.prefix.len(), words, offsets, rest_ends, rest_bytes, radix, self.last.len()]
     }
 
-    /// Where `key` lies. A base without groups is all above.
+    /// Eight bytes of `key` after the prefix. If it has not the prefix: where it lies.
     #[inline(always)]
-    pub(crate) fn find<T: Trace>(&self, key: &[u8], trace: &mut T) -> Among {
-        if self.separators.is_empty() {
-            return Among::Above;
-        }
-        let skip = self.prefix.len();
-        if skip > 0 && !key.starts_with(&self.prefix) {
-            match compare(&key[..key.len().min(skip)], &self.prefix) {
-                Ordering::Less => return Among::Below,
-                Ordering::Greater => return Among::Above,
+    pub(crate) fn word(&self, key: &[u8]) -> Result<u64, Among> {
+        if !self.prefix.begins(key) {
+            match compare(&key[..key.len().min(self.prefix.len())], &self.prefix.bytes) {
+                Ordering::Less => return Err(Among::Below),
+                Ordering::Greater => return Err(Among::Above),
                 Ordering::Equal => {} // short of zero bytes that the prefix ends in
             }
         }
-        let Some(group) = self.last_at_most(key, trace) else { return Among::Below };
+        Ok(word_at(key, self.prefix.len()))
+    }
+
+    /// Where `key`, which has this word, lies. A base without groups is all above.
+    #[inline(always)]
+    pub(crate) fn find<T: Trace>(&self, key: &[u8], word: u64, trace: &mut T) -> Among {
+        if self.separators.is_empty() {
+            return Among::Above;
+        }
+        let Some(group) = self.last_at_most(key, word, trace) else { return Among::Below };
         let above = group + 1 == self.len() && compare(key, &self.last) == Ordering::Greater;
         if above { Among::Above } else { Among::Group(group) }
     }
 
-    /// The last group whose separator is not above `key`, which has the prefix.
+    /// As [`Directory::find`], for a key that is not below any key of `group`: from there on, if it is near.
     #[inline(always)]
-    fn last_at_most<T: Trace>(&self, key: &[u8], trace: &mut T) -> Option<usize> {
-        let view = word_at(key, self.prefix.len());
+    pub(crate) fn find_from(&self, group: usize, key: &[u8], word: u64) -> Among {
+        if self.rests.is_none() && word >= self.separators[group] {
+            let after = &self.separators[group + 1..];
+            // The last group is left to the search, as it has an end of its own.
+            for (step, &next) in after.iter().take(STEPS).enumerate() {
+                if word < next {
+                    return Among::Group(group + step);
+                }
+            }
+        }
+        self.find(key, word, &mut Untraced)
+    }
+
+    /// The last group whose separator is not above `key`, which has this word.
+    #[inline(always)]
+    fn last_at_most<T: Trace>(&self, key: &[u8], view: u64, trace: &mut T) -> Option<usize> {
         let least = self.separators[0];
         if view < least {
             return None;
@@ -221,24 +281,33 @@ impl Directory {
         self.rests.as_ref().map_or(&[], |rests| rests.get(group))
     }
 
-    /// Whether `key` begins with the bytes that all keys of the base share.
+    /// Whether `key`, which lies in `group` and has this word, has the first `prefix_bits` bits of its separator.
     #[inline(always)]
-    pub(crate) fn has_prefix(&self, key: &[u8]) -> bool {
-        key.starts_with(&self.prefix)
-    }
-
-    /// Whether `key`, which lies in `group`, has the first `prefix_bits` bits of its separator.
-    #[inline(always)]
-    pub(crate) fn shares_prefix(&self, group: usize, key: &[u8], prefix_bits: usize) -> bool {
+    pub(crate) fn shares_prefix(
+        &self,
+        group: usize,
+        (key, word): (&[u8], u64),
+        prefix_bits: usize,
+    ) -> bool {
         let skip = self.prefix.len();
-        let other = word_at(key, skip);
-        same_bits(self.separators[group], other, prefix_bits - 8 * skip)
+        same_bits(self.separators[group], word, prefix_bits - 8 * skip)
             && (prefix_bits <= 8 * skip + 64
                 || same_string_bits(
                     self.rest(group),
                     key.get(skip + 8..).unwrap_or(&[]),
                     prefix_bits - 8 * skip - 64,
                 ))
+    }
+
+    /// 64 bits of `key`, which has this word, from bit `prefix_bits` on.
+    #[inline(always)]
+    pub(crate) fn view(&self, (key, word): (&[u8], u64), prefix_bits: usize) -> u64 {
+        let skip = self.prefix.len();
+        let at = prefix_bits - 8 * skip;
+        if at >= 64 {
+            return bits_at(key, prefix_bits);
+        }
+        word << at | word_at(key, skip + 8) >> 1 >> (63 - at)
     }
 
     /// 64 bits of the group's separator from bit `prefix_bits` on.
@@ -277,7 +346,7 @@ impl Directory {
     /// How far `key` lies above the last key, as 64-bit numbers from a byte a little before the keys differ.
     pub(crate) fn distance_above(&self, key: &[u8]) -> u64 {
         let at = self.edge_at();
-        match compare(&key[..key.len().min(at)], &self.prefix[..at]) {
+        match compare(&key[..key.len().min(at)], &self.prefix.bytes[..at]) {
             Ordering::Greater => u64::MAX,
             _ => word_at(key, at).saturating_sub(word_at(&self.last, at)),
         }
@@ -286,7 +355,7 @@ impl Directory {
     /// How far `key` lies below the first separator, in the same numbers.
     pub(crate) fn distance_below(&self, key: &[u8]) -> u64 {
         let at = self.edge_at();
-        match compare(&key[..key.len().min(at)], &self.prefix[..at]) {
+        match compare(&key[..key.len().min(at)], &self.prefix.bytes[..at]) {
             Ordering::Less => u64::MAX,
             _ => self.first_word(at).saturating_sub(word_at(key, at)),
         }
@@ -302,7 +371,7 @@ impl Directory {
     fn first_word(&self, at: usize) -> u64 {
         let skipped = 8 * (self.prefix.len() - at);
         let first = self.separators.first().copied().unwrap_or(0);
-        word_at(&self.prefix, at) | first >> skipped
+        word_at(&self.prefix.bytes, at) | first >> skipped
     }
 }
 

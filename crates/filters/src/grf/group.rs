@@ -111,7 +111,7 @@ pub(super) struct Group<'a> {
 impl<'a> Group<'a> {
     #[inline(always)]
     pub(super) fn new(bytes: &'a [u8]) -> Self {
-        let header = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+        let header = u32::from_le_bytes(*bytes.first_chunk().expect("a group has a header"));
         Group {
             bytes,
             prefix_bits: header as usize & 0xf_ffff,

@@ -9,7 +9,7 @@
 use super::base::Base;
 use super::chunk::Chunk;
 use super::count::GroupStarts;
-use super::directory::{Directory, Rests, radix_table};
+use super::directory::{Directory, Prefix, Rests, radix_table};
 use super::group::GROUP_ALIGN;
 use super::overlay::{Overlay, lists_of};
 use super::place::FRACTION_BITS;
@@ -159,7 +159,7 @@ fn read_base(point_bits: usize, input: &mut Reader<'_>) -> Result<Base, Corrupt>
 }
 
 fn write_directory(directory: &Directory, out: &mut Writer) {
-    out.string(&directory.prefix);
+    out.string(directory.prefix.bytes());
     out.string(&directory.last);
     out.varint(directory.separators.len() as u64);
     directory.separators.iter().for_each(|&separator| out.u64(separator));
@@ -172,7 +172,7 @@ fn write_directory(directory: &Directory, out: &mut Writer) {
 }
 
 fn read_directory(input: &mut Reader<'_>) -> Result<Directory, Corrupt> {
-    let prefix = input.string()?.into();
+    let prefix = Prefix::new(input.string()?);
     let last = input.string()?.into();
     let groups = input.len()?;
     let separators = read_words(input, groups)?;

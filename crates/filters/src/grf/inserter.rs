@@ -6,8 +6,10 @@
 //! overlap. Invariant: places come out in the order of keys.
 
 use super::Part;
-use super::base::{Base, Site, Spot};
+use super::base::{Base, Found, Role, Site};
+use super::group::Kind;
 use super::overlay::OverlayInserter;
+use super::place::{FRACTION_BITS, place};
 use crate::bits::simd::{Work, fastest};
 use crate::filter::Untraced;
 use crate::shape::{FlushNumber, Shape};
@@ -22,9 +24,10 @@ pub struct Inserter {
     flush: FlushNumber,
     shape: Shape,
     batch: Batch,
-    spots: Vec<Spot>,
-    last: Vec<u8>,
-    empty: bool,
+    /// The last key of the batch before, if any.
+    last: Option<Vec<u8>>,
+    /// Its list.
+    list: usize,
 }
 
 /// Keys that wait for their places.
@@ -32,11 +35,10 @@ pub struct Inserter {
 struct Batch {
     bytes: Vec<u8>,
     ends: Vec<usize>,
-    /// The list of each key.
-    lists: Vec<usize>,
 }
 
 impl Batch {
+    #[inline(always)]
     fn key(&self, place: usize) -> &[u8] {
         let start = place.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.bytes[start..self.ends[place]]
@@ -51,19 +53,19 @@ impl Inserter {
             shape: shape.clone(),
             part: part.clone(),
             batch: Batch::default(),
-            spots: Vec::with_capacity(BATCH),
-            last: Vec::new(),
-            empty: true,
+            last: None,
+            list: 0,
         }
     }
 
     /// Adds the next key. Requires: above all keys before.
+    #[inline]
     pub fn push(&mut self, key: &[u8]) {
-        assert!(self.empty || *self.last < *key, "keys out of order: {:?}, {key:?}", self.last);
-        self.empty = false;
-        self.last.clear();
-        self.last.extend_from_slice(key);
-        self.batch.bytes.extend_from_slice(key);
+        match key.first_chunk::<8>() {
+            // The usual length: a move, not a call.
+            Some(word) if key.len() == 8 => self.batch.bytes.extend_from_slice(word),
+            _ => self.batch.bytes.extend_from_slice(key),
+        }
         self.batch.ends.push(self.batch.bytes.len());
         if self.batch.ends.len() == BATCH {
             self.place_batch();
@@ -72,9 +74,13 @@ impl Inserter {
 
     fn place_batch(&mut self) {
         let base = &*self.part.base;
-        self.spots.clear();
-        fastest(PlaceBatch { base, batch: &mut self.batch, spots: &mut self.spots });
-        self.spots.iter().for_each(|spot| self.overlay.push(base, spot));
+        let Some(end) = self.batch.ends.len().checked_sub(1) else { return };
+        let (batch, last) = (&self.batch, self.last.as_deref());
+        let (list, overlay) = (&mut self.list, &mut self.overlay);
+        fastest(PlaceBatch { base, batch, last, list, overlay });
+        let last = self.last.get_or_insert_default();
+        last.clear();
+        last.extend_from_slice(self.batch.key(end));
         self.batch.bytes.clear();
         self.batch.ends.clear();
     }
@@ -88,11 +94,15 @@ impl Inserter {
     }
 }
 
-/// Finds the places of a batch's keys.
+/// Finds the places of a batch's keys, and gives them to the overlay.
 struct PlaceBatch<'a> {
     base: &'a Base,
-    batch: &'a mut Batch,
-    spots: &'a mut Vec<Spot>,
+    batch: &'a Batch,
+    /// The key before the batch, if there is one.
+    last: Option<&'a [u8]>,
+    /// Its list.
+    list: &'a mut usize,
+    overlay: &'a mut OverlayInserter,
 }
 
 impl Work for PlaceBatch<'_> {
@@ -100,20 +110,82 @@ impl Work for PlaceBatch<'_> {
 
     #[inline(always)]
     fn run(self) {
-        let PlaceBatch { base, batch, spots } = self;
-        let keys = batch.ends.len();
-        batch.lists.clear();
+        let PlaceBatch { base, batch, last, list, overlay } = self;
+        let mut keys: [&[u8]; BATCH] = [&[]; BATCH];
+        let keys = &mut keys[..batch.ends.len()];
+        let mut before = last;
+        for (place, key) in keys.iter_mut().enumerate() {
+            *key = batch.key(place);
+            let ascends = before.is_none_or(|before| is_above(key, before));
+            assert!(ascends, "keys out of order: {before:?}, {key:?}");
+            before = Some(key);
+        }
         // What may wait stands together in short loops (see `batch.rs`).
-        (0..keys).for_each(|place| base.load_radix(batch.key(place)));
-        for place in 0..keys {
-            batch.lists.push(base.list_of(batch.key(place), &mut Untraced));
+        let mut found = [Found::default(); BATCH];
+        let found = &mut found[..keys.len()];
+        for (found, key) in found.iter_mut().zip(&*keys) {
+            *found = base.list_from(*list, key);
+            *list = found.list;
         }
-        batch.lists.iter().for_each(|&list| base.load_header(list));
+        found.iter().for_each(|found| base.load_header(found.list));
+        let mut places = [0; BATCH];
         let mut sites: [Option<Site<'_>>; BATCH] = [const { None }; BATCH];
-        for (place, (site, &list)) in sites.iter_mut().zip(&batch.lists).enumerate() {
-            *site = Some(base.locate_in(list, batch.key(place), &mut Untraced));
+        for (place, key) in keys.iter().enumerate() {
+            match base.place_on_line(found[place], key) {
+                Some(known) => places[place] = known,
+                None => sites[place] = Some(base.locate_in(found[place], key, &mut Untraced)),
+            }
         }
-        sites.iter().flatten().for_each(Site::load_for_overlay);
-        spots.extend(sites.iter().flatten().map(|site| base.place_for_overlay(site)));
+        sites.iter().flatten().for_each(Site::load_block);
+        for (place, site) in places.iter_mut().zip(&sites) {
+            if let Some(site) = site {
+                *place = base.place(site, Role::Point, &mut Untraced).place();
+            }
+        }
+        for (found, place) in found.iter().zip(places) {
+            overlay.push(base, found.list, place);
+        }
+    }
+}
+
+/// Whether a key may follow another one.
+#[inline(always)]
+fn is_above(key: &[u8], before: &[u8]) -> bool {
+    match (key.first_chunk::<8>(), before.first_chunk::<8>()) {
+        (Some(a), Some(b)) if a != b => u64::from_be_bytes(*a) > u64::from_be_bytes(*b),
+        _ => key > before,
+    }
+}
+
+impl Base {
+    /// The list of a key that is not below the keys of `list`: sorted keys find theirs by going on, not by searching.
+    #[inline(always)]
+    fn list_from(&self, list: usize, key: &[u8]) -> Found {
+        if self.is_edge(list) {
+            return self.list_of(key, &mut Untraced);
+        }
+        let (among, word) = match self.directory.word(key) {
+            Ok(word) => (self.directory.find_from(list - 1, key, word), word),
+            Err(beyond) => (beyond, 0),
+        };
+        Found { list: self.list_at(among), word }
+    }
+
+    /// The place of a key on its group's line: it does not depend on the block. None: its group has no line, or the
+    /// line ends before the key.
+    #[inline(always)]
+    fn place_on_line(&self, Found { list, word }: Found, key: &[u8]) -> Option<u32> {
+        if self.is_edge(list) {
+            return None;
+        }
+        let (index, group) = (list - 1, self.group(list - 1));
+        let bits = group.prefix_bits;
+        if group.kind != Kind::Spline || !self.directory.shares_prefix(index, (key, word), bits) {
+            return None;
+        }
+        let mut line = self.line(index, &group, 0);
+        let fine = line.fine_position(self.directory.view((key, word), bits))?;
+        line.block = line.block_of(fine);
+        Some(place(line.block, line.fraction(fine, FRACTION_BITS)))
     }
 }

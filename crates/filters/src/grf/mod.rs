@@ -264,9 +264,9 @@ impl<T: Trace> Work for FindSpot<'_, T> {
     fn run(self) -> Spot {
         let FindSpot { part: Part { base, overlay, .. }, key, role, trace } = self;
         // Base and overlay are read side by side: both are asked for before either is waited for.
-        let list = base.list_of(key, trace);
-        overlay.load_tables(list, base);
-        let site = base.locate_in(list, key, trace);
+        let found = base.list_of(key, trace);
+        overlay.load_tables(found.list, base);
+        let site = base.locate_in(found, key, trace);
         site.load_block();
         let slot = overlay.slot(site.bucket_key(), base);
         let mut spot = base.place(&site, role, trace);

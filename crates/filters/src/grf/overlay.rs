@@ -345,14 +345,14 @@ impl OverlayInserter {
 
     /// Adds an entry. Requires: not in a chunk before that of the entries added before.
     #[inline(always)]
-    pub(super) fn push(&mut self, base: &Base, spot: &Spot) {
-        let (chunk, list) = chunk_of(spot.list, base.list_count());
+    pub(super) fn push(&mut self, base: &Base, list: usize, place: u32) {
+        let (chunk, list) = chunk_of(list, base.list_count());
         match self.chunks.last() {
             Some((last, _)) if *last == chunk => {}
             Some((last, _)) if *last > chunk => panic!("chunk {chunk} after {last}"),
             _ => self.chunks.push((chunk, self.spots.len())),
         }
-        self.spots.push((list << PLACE_BITS) as u32 | spot.place());
+        self.spots.push((list << PLACE_BITS) as u32 | place);
     }
 
     /// `overlay` with all entries, which were flushed as number `flush`.

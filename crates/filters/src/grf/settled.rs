@@ -396,16 +396,15 @@ impl<'a> Settled<'a> {
         }
     }
 
-    /// Adds all entries, in order.
+    /// Gives `out` all entries, in order, in place of what it has.
     #[inline(always)]
     pub(super) fn decode(&self, out: &mut Vec<Entry>) {
         let layout = self.layout;
         let (bits, code_bits) = (layout.entry_bits(), layout.code_bits());
         let longer = FRACTION_BITS - layout.fraction_bits();
         let mut at = 8 * layout.entries_at();
-        let start = out.len();
-        out.resize(start + self.len(), Entry(0));
-        let mut rest = &mut out[start..];
+        out.resize(self.len(), Entry(0));
+        let mut rest = &mut out[..];
         for list in 0..layout.lists() {
             for slot in 0..layout.slots() {
                 let first_bucket = slot << layout.slot_bits();

@@ -1,12 +1,12 @@
 //! Writes settled entries.
 //! ```text
-//! sorted entries, twice  --merged, each once--> counted per bucket --> smallest layout --> bytes (settled.rs)
+//! sorted entries --> counted per bucket --> smallest layout --> bytes (settled.rs)
 //! ```
 //! Invariant: what is written is read back by [`Settled`](super::settled::Settled).
 
 use super::place::{BUCKET_BITS, BUCKETS, FRACTION_BITS, LISTS_MAX};
 use super::settled::{CODES_MAX, Code, Entry, LAYOUT_BYTES, Layout};
-use crate::bits::packed::BitWriter;
+use crate::bits::packed::{BitWriter, PACKED_BITS_MAX, write_packed};
 use std::sync::Arc;
 
 impl Layout {
@@ -43,68 +43,52 @@ fn number_bytes(most: u64) -> usize {
 /// Writes settled entries; keeps its buffers.
 #[derive(Default)]
 pub(super) struct SettledWriter {
-    entries: Vec<Entry>,
     /// The entries of each bucket.
     counts: Vec<u32>,
     bytes: Vec<u8>,
 }
 
 impl SettledWriter {
-    /// Two sorted lists of entries as one. `merged` keys were one entry with another before. Requires: an entry; at least
-    /// one code, at most [`CODES_MAX`].
+    /// The bytes of sorted entries, each of which is there once; `merged` keys are one entry with another. Requires: an entry;
+    /// at least one code, at most [`CODES_MAX`].
     #[inline(always)]
     pub(super) fn write(
         &mut self,
-        (one, other): (&[Entry], &[Entry]),
+        entries: &[Entry],
         codes: &[Code],
         lists: usize,
         merged: u64,
     ) -> Arc<[u8]> {
         debug_assert!(lists <= LISTS_MAX && codes.len() <= CODES_MAX);
-        self.merge(one, other);
-        let merged = merged + (one.len() + other.len() - self.entries.len()) as u64;
         self.counts.clear();
         self.counts.resize(lists * BUCKETS, 0);
-        self.entries.iter().for_each(|entry| self.counts[entry.bucket()] += 1);
-        let layout = Layout::smallest(self.entries.len(), codes, &self.counts);
+        entries.iter().for_each(|entry| self.counts[entry.bucket()] += 1);
+        let layout = Layout::smallest(entries.len(), codes, &self.counts);
         self.bytes.clear();
         self.bytes.extend_from_slice(&layout.0.to_le_bytes());
         self.write_tables(layout);
-        self.write_entries(layout);
+        self.write_entries(entries, layout);
         self.write_codes(codes, merged);
         Arc::from(self.bytes.as_slice())
     }
 
-    /// Merges two sorted lists. What is in them twice is taken once.
     #[inline(always)]
-    fn merge(&mut self, one: &[Entry], other: &[Entry]) {
-        self.entries.clear();
-        self.entries.reserve(one.len() + other.len());
-        let mut at = 0;
-        for &entry in other {
-            let from = at;
-            while at < one.len() && one[at] < entry {
-                at += 1;
-            }
-            self.entries.extend_from_slice(&one[from..at]);
-            self.entries.push(entry);
-        }
-        self.entries.extend_from_slice(&one[at..]);
-        self.entries.dedup();
-    }
-
-    #[inline(always)]
-    fn write_entries(&mut self, layout: Layout) {
+    fn write_entries(&mut self, entries: &[Entry], layout: Layout) {
         let (bits, code_bits) = (layout.entry_bits(), layout.code_bits());
         let within = (1u64 << (layout.slot_bits() + FRACTION_BITS)) - 1;
         let cut = FRACTION_BITS - layout.fraction_bits();
-        self.bytes.reserve(bits * self.entries.len() / 8 + 8);
-        let mut out = BitWriter::new(&mut self.bytes);
-        for entry in &self.entries {
+        let packed = entries.iter().map(|entry| {
             let packed = (entry.0 >> Entry::CODE_BITS & within) >> cut;
-            out.push(packed << code_bits | entry.code() as u64, bits);
+            packed << code_bits | entry.code() as u64
+        });
+        self.bytes.reserve(bits * entries.len() / 8 + 8);
+        if bits <= PACKED_BITS_MAX {
+            write_packed(packed.map(|entry| entry as u32), bits, &mut self.bytes);
+        } else {
+            let mut out = BitWriter::new(&mut self.bytes);
+            packed.for_each(|entry| out.push(entry, bits));
+            out.finish();
         }
-        out.finish();
     }
 
     /// The first entry of each list, and where its slots end.

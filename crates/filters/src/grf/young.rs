@@ -59,6 +59,12 @@ impl<'a> Young<'a> {
         (self.words[FIRSTS_AT + list / 2] >> (16 * (list % 2)) & 0xffff) as usize
     }
 
+    /// The first entry of each list, and the number of entries.
+    #[inline(always)]
+    fn firsts(&self) -> [usize; LISTS_MAX + 1] {
+        std::array::from_fn(|list| self.first(list))
+    }
+
     /// The number of entries.
     #[inline(always)]
     pub(super) fn len(&self) -> usize {
@@ -167,22 +173,43 @@ impl YoungWriter {
     ) -> Arc<[u32]> {
         let origin = old.map_or(flush.0, Young::origin);
         let age = (flush.0 - origin) as u32;
-        let known = old.map_or(0, Young::len);
-        let merged = old.map_or(0, Young::merged);
+        let (known, merged) = old.map_or((0, 0), |old| (old.len(), old.merged()));
+        let old_words = old.map_or(&[][..], |old| old.words(0..known));
+        let old_firsts = old.map_or([0; LISTS_MAX + 1], Young::firsts);
         self.words.clear();
         self.words.reserve(ENTRIES_AT + known + places.len());
         self.words.resize(ENTRIES_AT, 0);
-        let mut rest = places;
-        for list in 0..LISTS_MAX {
-            let mine = rest.iter().take_while(|&&place| (place >> PLACE_BITS) as usize == list);
-            let (new, others) = rest.split_at(mine.count());
-            rest = others;
-            let old = old.map_or(&[][..], |old| old.words(old.list(list)));
-            self.merge(old, new, age);
-            self.set_first(list + 1);
+        let mut firsts = [0; LISTS_MAX + 1];
+        let (mut list, mut at) = (0, 0);
+        for &place in places {
+            let own = (place >> PLACE_BITS) as usize;
+            if list < own {
+                // The rest of its list, and lists without a new entry.
+                let end = old_firsts[own];
+                let more = self.words.len() - ENTRIES_AT - at;
+                self.words.extend_from_slice(&old_words[at..end]);
+                (list + 1..=own).for_each(|list| firsts[list] = old_firsts[list] + more);
+                (list, at) = (own, end);
+            }
+            // What is above the place falls out.
+            let word = place << CODE_BITS | age;
+            let (from, end) = (at, old_firsts[own + 1]);
+            while at < end && old_words[at] < word {
+                at += 1;
+            }
+            self.words.extend_from_slice(&old_words[from..at]);
+            // What is in a list twice is taken once.
+            let is_last =
+                self.words.len() - ENTRIES_AT > firsts[own] && self.words.last() == Some(&word);
+            if !is_last && (at == end || old_words[at] != word) {
+                self.words.push(word);
+            }
         }
+        let more = self.words.len() - ENTRIES_AT - at;
+        self.words.extend_from_slice(&old_words[at..]);
+        (list + 1..=LISTS_MAX).for_each(|list| firsts[list] = old_firsts[list] + more);
         let lost = known + places.len() - (self.words.len() - ENTRIES_AT);
-        self.seal(origin, merged + lost as u64)
+        self.seal(origin, merged + lost as u64, &firsts)
     }
 
     /// Of some young entries those whose bit in `ages` is set. None: there are none.
@@ -190,45 +217,24 @@ impl YoungWriter {
         let least = ages.trailing_zeros();
         self.words.clear();
         self.words.resize(ENTRIES_AT, 0);
+        let mut firsts = [0; LISTS_MAX + 1];
         for list in 0..LISTS_MAX {
             let words = old.words(old.list(list)).iter();
             let kept = words.filter(|&&word| ages >> Young::age_of(word) & 1 == 1);
             self.words.extend(kept.map(|word| word - least));
-            self.set_first(list + 1);
+            firsts[list + 1] = self.words.len() - ENTRIES_AT;
         }
         let is_any = self.words.len() > ENTRIES_AT;
-        is_any.then(|| self.seal(old.origin() + u64::from(least), merged))
+        is_any.then(|| self.seal(old.origin() + u64::from(least), merged, &firsts))
     }
 
-    /// Adds a list's entries. What is in it twice is taken once.
-    #[inline]
-    fn merge(&mut self, old: &[u32], new: &[u32], age: u32) {
-        let mut at = 0;
-        let mut last = None;
-        for &place in new {
-            // What is above the place falls out.
-            let word = place << CODE_BITS | age;
-            let from = at;
-            while at < old.len() && old[at] < word {
-                at += 1;
-            }
-            self.words.extend_from_slice(&old[from..at]);
-            if last != Some(word) && old.get(at) != Some(&word) {
-                self.words.push(word);
-            }
-            last = Some(word);
-        }
-        self.words.extend_from_slice(&old[at..]);
-    }
-
-    fn set_first(&mut self, list: usize) {
-        let first = (self.words.len() - ENTRIES_AT) as u32;
-        self.words[FIRSTS_AT + list / 2] |= first << (16 * (list % 2));
-    }
-
-    fn seal(&mut self, origin: u64, merged: u64) -> Arc<[u32]> {
+    fn seal(&mut self, origin: u64, merged: u64, firsts: &[usize; LISTS_MAX + 1]) -> Arc<[u32]> {
         (self.words[0], self.words[1]) = (origin as u32, (origin >> 32) as u32);
         self.words[MERGED_AT] = u32::try_from(merged).unwrap_or(u32::MAX);
+        let words = &mut self.words[FIRSTS_AT..ENTRIES_AT];
+        for (word, pair) in words.iter_mut().zip(firsts.chunks(2)) {
+            *word = (pair[0] | pair.get(1).map_or(0, |second| second << 16)) as u32;
+        }
         Arc::from(self.words.as_slice())
     }
 }

@@ -402,6 +402,7 @@ fn flushed_keys_out_of_order_are_our_mistake() {
     let mut inserter = Part::empty(&options(12.0)).inserter(FlushNumber(1), &Shape::default());
     inserter.push(b"b");
     inserter.push(b"b");
+    inserter.finish();
 }
 
 fn small_alphabet() -> impl Strategy<Value = Key> {

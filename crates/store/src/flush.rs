@@ -20,13 +20,20 @@ use crate::memtable::Memtable;
 use crate::output::{RunOutput, RunWriter, RunWriterState};
 use crate::retention::Retention;
 use crate::sync::Arc;
-use crate::user_keys::for_each_key;
+use crate::user_keys::KeyList;
 use crate::version::{Sealed, Version};
 
 /// A flush on its way.
 pub(crate) struct FlushTask {
     sealed: Arc<Sealed>,
-    written: Option<RunOutput>,
+    written: Option<Written>,
+}
+
+/// The table of a flush.
+struct Written {
+    output: RunOutput,
+    /// Its keys, for a guard that is told of each flush: the memtable is walked once.
+    keys: KeyList,
 }
 
 impl FlushTask {
@@ -41,11 +48,11 @@ impl FlushTask {
                 self.written = Some(write_run(core, &self.sealed.memtable)?);
                 Ok(false)
             }
-            Some(output) => {
-                let installed = install(core, &self.sealed, &output);
+            Some(written) => {
+                let installed = install(core, &self.sealed, &written);
                 if installed.is_err() {
                     // The table is good, and the manifest may name it: it is not written again.
-                    self.written = Some(output);
+                    self.written = Some(written);
                 }
                 installed.map(|()| true)
             }
@@ -53,12 +60,17 @@ impl FlushTask {
     }
 }
 
-fn write_run(core: &Core, memtable: &Arc<Memtable>) -> Result<RunOutput> {
+fn write_run(core: &Core, memtable: &Arc<Memtable>) -> Result<Written> {
+    let tells_guard = core.current.hold().guard.part().is_some();
+    let mut keys = KeyList::default();
     let mut retention = Retention::new(core.snapshots.copy(), false);
     let mut writer = RunWriter::new(&core.shelf, RunWriterState::default());
     let mut cursor = memtable.cursor();
     cursor.seek_first()?;
     while let Some(entry) = cursor.entry() {
+        if tells_guard && keys.last() != Some(entry.key) {
+            keys.push(entry.key);
+        }
         if retention.keeps(&entry) {
             writer.add(&entry)?;
         }
@@ -66,13 +78,13 @@ fn write_run(core: &Core, memtable: &Arc<Memtable>) -> Result<RunOutput> {
     }
     let output = writer.finish()?;
     core.counters.flushed(output.bytes(), output.filter_seconds());
-    Ok(output)
+    Ok(Written { output, keys })
 }
 
-fn install(core: &Core, sealed: &Sealed, output: &RunOutput) -> Result<()> {
+fn install(core: &Core, sealed: &Sealed, Written { output, keys }: &Written) -> Result<()> {
     loop {
         let prepared_for = core.current.hold();
-        let guard = prepare_guard(core, &prepared_for, sealed)?;
+        let guard = prepare_guard(core, &prepared_for, sealed.flush, keys);
         core.env.pauses.at(PausePoint::FlushPrepared);
         let mut installer = core.installer();
         let now = core.current.hold();
@@ -116,21 +128,18 @@ fn flush_span(now: &Version, flush: FlushNumber) -> Span {
 }
 
 /// The guard of `version` with the flushed keys in it. The first run of a tree is its base.
-fn prepare_guard(core: &Core, version: &Version, sealed: &Sealed) -> Result<Guard> {
-    let Some(part) = version.guard.part() else {
-        return Ok(version.guard.clone());
-    };
+fn prepare_guard(core: &Core, version: &Version, flush: FlushNumber, keys: &KeyList) -> Guard {
+    let Some(part) = version.guard.part() else { return version.guard.clone() };
     let start = Instant::now();
-    let (mut cursor, dir) = (sealed.memtable.cursor(), &core.shelf.dir);
     let next: Part = if version.runs.is_empty() {
         let mut builder = PartBuilder::new(part.options());
-        for_each_key(&mut cursor, dir, |key| builder.push(key))?;
-        builder.finish(sealed.flush.next())
+        keys.iter().for_each(|key| builder.push(key));
+        builder.finish(flush.next())
     } else {
-        let mut inserter = part.inserter(sealed.flush, &version.layout.shape());
-        for_each_key(&mut cursor, dir, |key| inserter.push(key))?;
+        let mut inserter = part.inserter(flush, &version.layout.shape());
+        keys.iter().for_each(|key| inserter.push(key));
         inserter.finish()
     };
     core.counters.guard_worked(start.elapsed());
-    Ok(Guard::Global(Parts::of_one(next)))
+    Guard::Global(Parts::of_one(next))
 }

@@ -21,6 +21,7 @@ use crate::fingerprint::gap::WINDOW;
 use crate::hash::checksum;
 use crate::shape::FlushNumber;
 use crate::wire::{Corrupt, Reader, Writer};
+use std::ops::Range;
 use std::sync::Arc;
 
 const MAGIC: &[u8; 8] = b"TRMLGRF\0";
@@ -73,12 +74,24 @@ impl Part {
 
     /// The part that `bytes` are the image of. An error: they are no image, another version's, or damaged.
     pub fn read_image(bytes: &[u8]) -> Result<Part, Corrupt> {
-        let mut input = Reader::new(checked(bytes)?);
+        Part::of_image(bytes.to_vec())
+    }
+
+    /// As [`Part::read_image`], from bytes that nobody else needs: most of them stay where they are.
+    pub fn of_image(mut bytes: Vec<u8>) -> Result<Part, Corrupt> {
+        let mut input = Reader::new(checked(&bytes)?);
         input.bytes(MAGIC.len() + size_of::<u32>())?;
         let options = read_options(&mut input)?;
-        let base = read_base(usize::from(options.point_bits), &mut input)?;
+        let (mut base, arena) = read_base(usize::from(options.point_bits), &mut input)?;
         let overlay = read_overlay(&base, &mut input)?;
         input.end()?;
+        if !arena.is_empty() {
+            // The arena is nearly all of the image: moved to the front, it needs no memory of its own.
+            bytes.truncate(arena.end);
+            bytes.drain(..arena.start);
+            bytes.resize(arena.len() + WINDOW, 0);
+            base.arena = bytes.into_boxed_slice();
+        }
         Ok(Part { options, base: Arc::new(base), overlay })
     }
 }
@@ -134,7 +147,8 @@ fn write_base(base: &Base, out: &mut Writer) {
     out.string(&base.arena[..base.arena.len().saturating_sub(WINDOW)]);
 }
 
-fn read_base(point_bits: usize, input: &mut Reader<'_>) -> Result<Base, Corrupt> {
+/// The base but for its arena, and where in the image that is.
+fn read_base(point_bits: usize, input: &mut Reader<'_>) -> Result<(Base, Range<usize>), Corrupt> {
     let end = FlushNumber(input.u64()?);
     let entries = input.u64()?;
     let settled_bits = input.u8()?;
@@ -146,16 +160,23 @@ fn read_base(point_bits: usize, input: &mut Reader<'_>) -> Result<Base, Corrupt>
     let low = read_numbers(input, directory.len())?;
     let wraps = input.len()?;
     let starts = GroupStarts { low, wraps: read_numbers(input, wraps)? };
-    let mut arena = input.string()?.to_vec();
-    if !arena.is_empty() {
-        arena.resize(arena.len() + WINDOW, 0);
-    }
-    let arena = arena.into_boxed_slice();
+    let len = input.string()?.len();
+    let arena = input.at() - len..input.at();
     let last = directory.offsets.last().map_or(0, |&offset| offset as usize);
-    if directory.len() > 0 && last * GROUP_ALIGN >= arena.len() {
+    if directory.len() > 0 && (len == 0 || last * GROUP_ALIGN >= len + WINDOW) {
         return Err(input.corrupt("an arena with all groups"));
     }
-    Ok(Base { arena, directory, starts, end, entries, settled_bits, overlay_keys, point_bits })
+    let base = Base {
+        arena: Box::default(),
+        directory,
+        starts,
+        end,
+        entries,
+        settled_bits,
+        overlay_keys,
+        point_bits,
+    };
+    Ok((base, arena))
 }
 
 fn write_directory(directory: &Directory, out: &mut Writer) {

@@ -61,16 +61,33 @@ pub(crate) fn make_folder(storage: &dyn Storage, dir: &Path) -> Result<()> {
     let is_new = |dir: &&Path| !dir.as_os_str().is_empty() && !storage.dir_exists(dir);
     let new: Vec<&Path> = dir.ancestors().take_while(is_new).collect();
     storage.create_dir(dir).map_err(Error::io(dir))?;
-    for parent in new.iter().filter_map(|dir| dir.parent()) {
-        let here = Path::new(".");
-        let parent = if parent.as_os_str().is_empty() { here } else { parent };
+    for parent in new.iter().filter_map(|dir| parent_of(dir)) {
+        storage.sync_dir(parent).map_err(Error::io(parent))?;
+    }
+    Ok(())
+}
+
+/// Makes the names of a folder and of those above it durable: someone may have made them, and been killed before.
+pub(crate) fn keep_folder(storage: &dyn Storage, dir: &Path) -> Result<()> {
+    for parent in dir.ancestors().filter_map(parent_of) {
         match storage.sync_dir(parent) {
-            // A storage without a current folder has no name for it.
-            Err(error) if parent == here && error.kind() == ErrorKind::NotFound => {}
+            // Who may not look into a folder, or not change it, has not just made a name in it.
+            Err(error) if cannot_have_changed(&error) => {}
             synced => synced.map_err(Error::io(parent))?,
         }
     }
     Ok(())
+}
+
+fn cannot_have_changed(error: &std::io::Error) -> bool {
+    use ErrorKind::{InvalidInput, PermissionDenied, ReadOnlyFilesystem, Unsupported};
+    matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem | InvalidInput | Unsupported)
+}
+
+/// The folder that has this one's name. None: it has none.
+fn parent_of(dir: &Path) -> Option<&Path> {
+    let parent = dir.parent()?;
+    Some(if parent.as_os_str().is_empty() { Path::new(".") } else { parent })
 }
 
 #[cfg(test)]

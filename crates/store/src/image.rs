@@ -152,7 +152,7 @@ fn usable_image<'v>(
         return Err(Unusable::Unfit("the image is of an older round"));
     };
     let bytes = read(&*shelf.storage, &shelf.dir, record).map_err(Unusable::Unreadable)?;
-    let part = Part::of_image(bytes).map_err(|wrong| {
+    let part = Part::of_checked_image(bytes).map_err(|wrong| {
         let path = image_path(&shelf.dir, record.file);
         Unusable::Unreadable(Error::corrupt(path, wrong.at as u64, wrong.what))
     })?;

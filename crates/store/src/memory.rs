@@ -3,8 +3,8 @@
 //! file     [ synced bytes | unsynced bytes ]      a crash keeps the first, and of the second any part
 //! folder   [ synced names | changes of names ]    a crash keeps the first, and of the second some
 //! ```
-//! Invariant: the same calls and the same seed give the same disk. Folders are durable at once;
-//! a rename is one change: after a crash it has happened as a whole or not at all. What a failed sync
+//! Invariant: the same calls and the same seed give the same disk. A folder's own name is durable when the folder that it is in was
+//! synced, and what is in it is lost with it; a rename is one change: after a crash it has happened as a whole or not at all. What a failed sync
 //! was to make durable never becomes so: a later sync that succeeds says nothing about it.
 
 use crate::sync::{Arc, Mutex, MutexGuard, lock as lock_mutex};
@@ -59,6 +59,8 @@ type NameChange = Vec<(PathBuf, Option<File>)>;
 #[derive(Default)]
 struct State {
     dirs: BTreeSet<PathBuf>,
+    /// Those whose names a crash leaves, if it leaves the folders that they are in.
+    dirs_synced: BTreeSet<PathBuf>,
     names: BTreeMap<PathBuf, File>,
     names_synced: BTreeMap<PathBuf, File>,
     /// What happened to names since their folders were synced, in order.
@@ -157,6 +159,7 @@ impl Memory {
         let mut state = self.state();
         if let Some(dir) = path.parent() {
             state.add_dirs(dir);
+            state.dirs_synced.extend(dir.ancestors().map(Path::to_path_buf));
         }
         state.names.insert(path.clone(), Arc::clone(&file));
         state.names_synced.insert(path, file);
@@ -227,7 +230,7 @@ impl State {
     }
 
     fn has_dir(&self, dir: &Path) -> bool {
-        dir == Path::new("") || dir == Path::new("/") || self.dirs.contains(dir)
+        is_root(dir) || self.dirs.contains(dir)
     }
 
     fn add_dirs(&mut self, dir: &Path) {
@@ -247,6 +250,11 @@ impl State {
         apply_change(&mut self.names, &change);
         self.changes.push(change);
     }
+}
+
+/// Whether a folder is always there.
+fn is_root(dir: &Path) -> bool {
+    dir == Path::new("") || dir == Path::new("/")
 }
 
 impl Storage for Memory {
@@ -325,9 +333,12 @@ impl Storage for Memory {
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         let mut state = self.state();
         state.step_writing()?;
+        let dir = if dir == Path::new(".") { Path::new("") } else { dir };
         if !state.has_dir(dir) {
             return Err(not_found());
         }
+        let State { dirs, dirs_synced, .. } = &mut *state;
+        dirs_synced.extend(dirs.iter().filter(|inside| inside.parent() == Some(dir)).cloned());
         for mut change in std::mem::take(&mut state.changes) {
             let inside = |(path, _): &mut (PathBuf, Option<File>)| path.parent() == Some(dir);
             let durable: NameChange = change.extract_if(.., inside).collect();

@@ -7,10 +7,10 @@
 //! ```
 //! Invariant: what was synced is there. The same disk and the same seed give the same result.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
-use super::{Content, File, NameChange, State, apply_change};
+use super::{Content, File, NameChange, State, apply_change, is_root};
 use crate::sync::{Arc, Mutex, lock as lock_mutex};
 
 /// The units in which disks write; the smallest one is for stores that are small themselves.
@@ -45,18 +45,35 @@ impl Random {
 /// The disk after a crash, its locks and faults gone.
 pub(super) fn after_crash(state: &State, mut fate: Fate) -> State {
     let mut names_synced = state.names_synced.clone();
+    let mut dirs = state.dirs.clone();
     if let Fate::Drawn(random) = &mut fate {
         for change in surviving(&state.changes, random) {
             apply_change(&mut names_synced, change);
         }
     }
+    match &mut fate {
+        Fate::Kept => {}
+        Fate::Lost => dirs.retain(|dir| state.dirs_synced.contains(dir)),
+        Fate::Drawn(random) => {
+            dirs.retain(|dir| state.dirs_synced.contains(dir) || random.below(2) == 0);
+        }
+    }
+    // What is in a lost folder is lost with it.
+    let reachable =
+        |path: &Path| path.ancestors().skip(1).all(|dir| is_root(dir) || dirs.contains(dir));
+    let dirs: BTreeSet<PathBuf> = dirs.iter().filter(|dir| reachable(dir)).cloned().collect();
+    names_synced.retain(|path, _| reachable(path));
+    let dirs_synced = match fate {
+        Fate::Kept => state.dirs_synced.clone(),
+        Fate::Lost | Fate::Drawn(_) => dirs.clone(),
+    };
     let mut copies = Copies { fate, made: BTreeMap::new() };
     let names_synced = copies.of_names(&names_synced);
     let (names, changes) = match copies.fate {
         Fate::Kept => (copies.of_names(&state.names), copies.of_changes(&state.changes)),
         Fate::Lost | Fate::Drawn(_) => (names_synced.clone(), Vec::new()),
     };
-    State { dirs: state.dirs.clone(), names, names_synced, changes, ..State::default() }
+    State { dirs, dirs_synced, names, names_synced, changes, ..State::default() }
 }
 
 /// The changes of names that a crash left: all, none, those up to a point, or any.

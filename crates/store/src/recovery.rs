@@ -13,6 +13,7 @@ use std::time::Instant;
 use trommel_filters::FlushNumber;
 
 use crate::commit::{Commit, Log};
+use crate::copying::{keep_folder, make_folder};
 use crate::core::{Core, Installer};
 use crate::entry::Sequence;
 use crate::environment::Environment;
@@ -111,7 +112,7 @@ fn take_folder(storage: &dyn Storage, dir: &Path, create: bool) -> Result<Box<dy
         if !create {
             return Err(missing());
         }
-        storage.create_dir(dir).map_err(Error::io(dir))?;
+        make_folder(storage, dir)?;
     }
     let names = storage.list(dir).map_err(Error::io(dir))?;
     if !names.iter().any(|name| name == MANIFEST_NAME) {
@@ -123,6 +124,7 @@ fn take_folder(storage: &dyn Storage, dir: &Path, create: bool) -> Result<Box<dy
         if !create {
             return Err(missing());
         }
+        keep_folder(storage, dir)?;
     }
     lock_folder(storage, dir)
 }

@@ -56,6 +56,32 @@ fn batches_found(db: &Db) -> u32 {
     count
 }
 
+/// The folders that were made for it must be synced in those that they are in.
+#[test]
+fn a_new_store_survives_a_power_cut_with_its_folder() {
+    for dir in ["db", "a/b/db", "/a/b/db"] {
+        for made_before in [false, true] {
+            let disk = Memory::new();
+            if made_before {
+                // As a process leaves it that was killed at once.
+                disk.create_dir(Path::new(dir)).expect("makes the folder");
+                disk.sync_dir(Path::new("a")).ok();
+            }
+            let open = |disk: &Memory| {
+                let storage = Arc::new(disk.clone());
+                let environment = Environment { storage, ..Environment::default() };
+                Db::open_with(Path::new(dir), options(Sync::Always), environment)
+            };
+            let db = open(&disk).expect("opens a new store");
+            db.put("drum", "turns").expect("puts");
+            let after = disk.crash_hard();
+            drop(db);
+            let db = open(&after).expect("opens what the crash has left");
+            assert_eq!(db.get("drum").expect("gets").as_deref(), Some(&b"turns"[..]), "{dir}");
+        }
+    }
+}
+
 #[test]
 fn synced_writes_survive_any_crash() {
     for seed in 0..60 {

@@ -74,12 +74,14 @@ impl Part {
 
     /// The part that `bytes` are the image of. An error: they are no image, another version's, or damaged.
     pub fn read_image(bytes: &[u8]) -> Result<Part, Corrupt> {
-        Part::of_image(bytes.to_vec())
+        check(bytes)?;
+        Part::of_checked_image(bytes.to_vec())
     }
 
-    /// As [`Part::read_image`], from bytes that nobody else needs: most of them stay where they are.
-    pub fn of_image(mut bytes: Vec<u8>) -> Result<Part, Corrupt> {
-        let mut input = Reader::new(checked(&bytes)?);
+    /// As [`Part::read_image`], from bytes that nobody else needs: most of them stay where they are. Requires: a checksum of the
+    /// caller's has shown that they are an image as it was written; its own is not looked at.
+    pub fn of_checked_image(mut bytes: Vec<u8>) -> Result<Part, Corrupt> {
+        let mut input = Reader::new(body(&bytes)?);
         input.bytes(MAGIC.len() + size_of::<u32>())?;
         let options = read_options(&mut input)?;
         let (mut base, arena) = read_base(usize::from(options.point_bits), &mut input)?;
@@ -96,8 +98,17 @@ impl Part {
     }
 }
 
-/// The image without its checksum, if that is right and the version is known.
-fn checked(bytes: &[u8]) -> Result<&[u8], Corrupt> {
+/// An error, unless the image's checksum is right.
+fn check(bytes: &[u8]) -> Result<(), Corrupt> {
+    let body = body(bytes)?;
+    if checksum(body).to_le_bytes() != bytes[body.len()..] {
+        return Err(Corrupt { at: body.len(), what: "the checksum of an image" });
+    }
+    Ok(())
+}
+
+/// The image without its checksum, if the version is known.
+fn body(bytes: &[u8]) -> Result<&[u8], Corrupt> {
     let mut input = Reader::new(bytes);
     if input.bytes(MAGIC.len()).ok() != Some(MAGIC) {
         return Err(Corrupt { at: 0, what: "the beginning of a filter's image" });
@@ -105,14 +116,8 @@ fn checked(bytes: &[u8]) -> Result<&[u8], Corrupt> {
     if input.u32()? != VERSION {
         return Err(Corrupt { at: MAGIC.len(), what: "a version of images that is known" });
     }
-    let Some(end) = bytes.len().checked_sub(CHECKSUM_BYTES) else {
-        return Err(input.corrupt("a whole image"));
-    };
-    let (body, expected) = bytes.split_at(end);
-    if checksum(body).to_le_bytes() != expected {
-        return Err(Corrupt { at: end, what: "the checksum of an image" });
-    }
-    Ok(body)
+    let end = bytes.len().checked_sub(CHECKSUM_BYTES);
+    Ok(&bytes[..end.ok_or_else(|| input.corrupt("a whole image"))?])
 }
 
 fn write_options(options: &GrfOptions, out: &mut Writer) {

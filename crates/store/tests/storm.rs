@@ -1,8 +1,9 @@
-//! A storm: writers, readers, flushes, compactions and faults at once, then a crash, then again with
-//! other options. What was acknowledged is there after each; what a snapshot saw stays.
+//! A storm: writers, readers, flushes, compactions, checkpoints and faults at once, then a crash, then again
+//! with other options. What was acknowledged is there after each; what a snapshot saw stays.
 //! ```text
-//! writer w   round 1, 2, 3, ... of its own keys, a batch each     the last acknowledged round is known
-//! crash      each writer's keys are all of one round, not older than the last acknowledged one
+//! writer w     round 1, 2, 3, ... of its own keys, a batch each     begun, then acknowledged
+//! crash        each writer's keys are all of one round, not older than the last acknowledged one
+//! checkpoint   the same: acknowledged before it was asked for <= round <= begun when it was made
 //! ```
 //! Invariant: a writer's keys are written by its batches only, so they are always of one round.
 
@@ -12,11 +13,27 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use trommel::{
-    Background, Batch, Db, Environment, Fault, GuardKind, Memory, Options, Snapshot, Sync,
+    Background, Batch, Db, Environment, Fault, GuardKind, Memory, Options, Snapshot, Storage, Sync,
 };
 
 const WRITERS: usize = 3;
 const KEYS: u32 = 12;
+/// Rounds of a writer in one generation of the store, and between two checkpoints.
+const ROUNDS: u32 = 25;
+const ROUNDS_PER_COPY: u32 = 6;
+const DIR: &str = "db";
+const COPIES: &str = "copies";
+
+/// How far a writer has come.
+#[derive(Default)]
+struct Lane {
+    /// The newest round that was handed to the store.
+    begun: AtomicU32,
+    /// The newest round that was acknowledged.
+    done: AtomicU32,
+}
+
+type Lanes = [Lane; WRITERS];
 
 fn options(generation: usize) -> Options {
     Options {
@@ -32,9 +49,9 @@ fn options(generation: usize) -> Options {
     }
 }
 
-fn open(disk: &Memory, generation: usize) -> Db {
+fn open(disk: &Memory, dir: &str, options: Options) -> trommel::Result<Db> {
     let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
-    Db::open_with(Path::new("db"), options(generation), environment).expect("opens")
+    Db::open_with(Path::new(dir), options, environment)
 }
 
 /// Keys that are prefixes of each other, that differ in zeros at their ends, and long ones.
@@ -102,10 +119,11 @@ fn bounds(writer: usize) -> std::ops::Range<Vec<u8>> {
     vec![b'0' + writer as u8]..vec![b'1' + writer as u8]
 }
 
-fn write_rounds(db: &Db, writer: usize, rounds: std::ops::Range<u32>, done: &AtomicU32) {
+fn write_rounds(db: &Db, writer: usize, rounds: std::ops::Range<u32>, lane: &Lane) {
     for round in rounds {
+        lane.begun.store(round, Ordering::SeqCst);
         if db.write(round_of(writer, round)).is_ok() {
-            done.store(round, Ordering::SeqCst);
+            lane.done.store(round, Ordering::SeqCst);
         }
     }
 }
@@ -150,28 +168,88 @@ fn disturb(db: &Db, disk: &Memory, over: &AtomicBool, faults: bool) {
     }
 }
 
+/// Makes checkpoints, and looks at each as another process finds it, or as it is after a power cut.
+fn copy_on(
+    db: &Db,
+    disk: &Memory,
+    generation: usize,
+    over: &AtomicBool,
+    lanes: &Lanes,
+    faults: bool,
+) {
+    for turn in 0.. {
+        let least = lanes.each_ref().map(|lane| lane.done.load(Ordering::SeqCst));
+        let dir = format!("{COPIES}/{generation}-{turn}");
+        let made = db.checkpoint(&dir);
+        assert!(faults || made.is_ok(), "{made:?}");
+        let found = if turn % 2 == 0 { disk.crash(turn as u64) } else { disk.kill() };
+        let is_complete = check_copy(&found, &dir, generation + turn + 1, &least, lanes);
+        assert!(is_complete || made.is_err(), "checkpoint {dir} is acknowledged and not there");
+        // Not counted by `done`: that stays where it is while writes fail.
+        let next = lanes[0].begun.load(Ordering::SeqCst) + ROUNDS_PER_COPY;
+        while lanes[0].begun.load(Ordering::SeqCst) < next {
+            if over.load(Ordering::SeqCst) {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    }
+}
+
+/// Panics if the folder opens as a store without what was acknowledged before, or with more than was begun. Gives
+/// whether it opens.
+fn check_copy(
+    disk: &Memory,
+    dir: &str,
+    seed: usize,
+    least: &[u32; WRITERS],
+    lanes: &Lanes,
+) -> bool {
+    let options = Options { create_if_missing: false, ..options(seed) };
+    let Ok(copy) = open(disk, dir, options) else { return false };
+    for (writer, &least) in least.iter().enumerate() {
+        let round = check_round(writer, &read(copy.range(bounds(writer)), seed as u32));
+        let most = lanes[writer].begun.load(Ordering::SeqCst);
+        let fits = (least..=most).contains(&round);
+        assert!(fits, "{dir}: round {round} of writer {writer}, not in {least} to {most}");
+    }
+    assert_eq!(copy.verify().expect("verifies").damage, [""; 0], "{dir}");
+    true
+}
+
+/// The crash may have come while a checkpoint was made: it is refused, or holds one round of each writer.
+fn check_copies_cut_short(disk: &Memory, generation: usize, lanes: &Lanes) {
+    let names = disk.list(Path::new(COPIES)).unwrap_or_default();
+    let of_generation = format!("{generation}-");
+    for name in names.iter().filter(|name| name.starts_with(&of_generation)) {
+        let dir = format!("{COPIES}/{name}");
+        check_copy(disk, &dir, generation, &[0; WRITERS], lanes);
+    }
+}
+
 /// One generation of the store; the disk as a crash in the middle of it leaves it.
-fn live(disk: &Memory, generation: usize, done: &[AtomicU32; WRITERS], faults: bool) -> Memory {
-    let db = open(disk, generation);
+fn live(disk: &Memory, generation: usize, lanes: &Lanes, faults: bool) -> Memory {
+    let db = open(disk, DIR, options(generation)).expect("opens");
     let over = AtomicBool::new(false);
     let mut first = 0;
-    for (writer, done) in done.iter().enumerate() {
+    for (writer, lane) in lanes.iter().enumerate() {
         let round = check_round(writer, &read(db.range(bounds(writer)), 1));
-        let least = done.load(Ordering::SeqCst);
+        let least = lane.done.load(Ordering::SeqCst);
         assert!(round >= least, "round {least} of writer {writer} is lost: {round}");
         first = first.max(round + 1);
     }
     assert_eq!(db.verify().expect("verifies").damage, [""; 0]);
-    let rounds = first..first + 25;
+    let rounds = first..first + ROUNDS;
     std::thread::scope(|scope| {
         let (db, over) = (&db, &over);
         (0..2).for_each(|seed| drop(scope.spawn(move || read_on(db, over, faults, seed))));
         (0..2).for_each(|_| drop(scope.spawn(move || disturb(db, disk, over, faults))));
-        let writer = |(writer, done)| {
+        scope.spawn(move || copy_on(db, disk, generation, over, lanes, faults));
+        let writer = |(writer, lane)| {
             let rounds = rounds.clone();
-            scope.spawn(move || write_rounds(db, writer, rounds, done))
+            scope.spawn(move || write_rounds(db, writer, rounds, lane))
         };
-        let writers: Vec<_> = done.iter().enumerate().map(writer).collect();
+        let writers: Vec<_> = lanes.iter().enumerate().map(writer).collect();
         writers.into_iter().for_each(|writer| writer.join().expect("no panic"));
         // The power goes while flushes and merges are under way.
         let crashed = disk.crash(generation as u64);
@@ -182,11 +260,12 @@ fn live(disk: &Memory, generation: usize, done: &[AtomicU32; WRITERS], faults: b
 
 fn storm(generations: usize, faults: bool) {
     let mut disk = Memory::new();
-    let done = [const { AtomicU32::new(0) }; WRITERS];
+    let lanes = Lanes::default();
     for generation in 0..generations {
-        disk = live(&disk, generation, &done, faults);
+        disk = live(&disk, generation, &lanes, faults);
+        check_copies_cut_short(&disk, generation, &lanes);
     }
-    live(&disk, generations, &done, false);
+    live(&disk, generations, &lanes, false);
 }
 
 #[test]

@@ -32,7 +32,7 @@ pub(crate) enum Command {
     Delete(KeyArgs),
     /// Print keys and values in order, a tab between them.
     Scan(ScanArgs),
-    /// Estimate how many keys a range has, from block indexes alone.
+    /// Estimate how many keys a range has, from block indexes or, with `--guard grf`, from the filter's ranks.
     Count(RangeArgs),
     /// Print the statistics of a store.
     Stats(StatsArgs),
@@ -85,7 +85,7 @@ pub(crate) struct StoreArgs {
     /// The store's folder.
     #[arg(long, value_name = "DIR")]
     pub(crate) db: PathBuf,
-    /// Who answers which runs may hold a key: none, blocked-bloom, grf. [default: grf; none for get, put, delete,
+    /// Who answers which runs may hold a key: none, blocked-bloom, grf, grf-spline, grf-gap, grf-cell. [default: grf; none for get, put, delete,
     /// scan and count, since a single question does not repay reading the filter]
     #[arg(long, value_name = "NAME", value_parser = guard)]
     pub(crate) guard: Option<GuardKind>,

@@ -1,4 +1,4 @@
-//! Models for loom: the parts of the store that threads share without a lock, in every order that the memory model allows.
+//! Models for loom: the parts of the store that threads share without a lock, in the orders that loom tries.
 //! ```text
 //! skip list     insert | find, cursor            a reachable node is whole; order and counts hold
 //! memtable      insert, publish | visible, get   what is published is found; upper sequence numbers are not

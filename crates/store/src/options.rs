@@ -36,7 +36,7 @@ pub struct Options {
     /// Runs of level 0 (flushed and not yet merged) from which on writers are slowed down: the more, the slower, from 64 MB/s
     /// to a hundredth of it. None: 2 T + 4. More: fewer pauses, more runs to search while merges catch up.
     pub slow_down_runs: Option<usize>,
-    /// Runs of level 0 at which writers wait for a merge. None: twice as many as slow them down. More than `size_ratio`, and than
+    /// Runs of level 0 at which writers wait for a merge. None: twice the larger of `slow_down_runs` and 2 T + 4. More than `size_ratio`, and than
     /// `slow_down_runs`. More: later, longer stops. (In memory, writers are slowed down from three full write buffers on and
     /// stopped by four and a fifth, while they wait for their flush.)
     pub stop_runs: Option<usize>,

@@ -78,9 +78,11 @@ fn check_answers(db: &Db, world: &World<'_>, state: &State) -> Checked<()> {
     for entry in db.range::<&[u8]>(..) {
         match entry {
             Err(_) => unreadable = true,
-            Ok((key, _)) => match world.keys.place_of(&key).map(usize::from) {
-                Some(place) if state.0[place] != 0 => scanned += 1,
-                _ => return Err(format!("a scan finds {}, which is not there", key_text(&key))),
+            Ok((key, value)) => match world.keys.place_of(&key).map(usize::from) {
+                Some(place) if state.0[place] != 0 && *value == value_of(state.0[place]) => {
+                    scanned += 1;
+                }
+                _ => return Err(format!("a scan finds {}, wrongly", key_text(&key))),
             },
         }
     }

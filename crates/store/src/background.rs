@@ -148,6 +148,11 @@ impl Core {
         }
     }
 
+    /// Whether a thread that has nothing to do may begin: not with what another one is at.
+    fn is_wanted(&self, kind: Kind, work: &Work) -> bool {
+        !work.is_busy(kind) && self.is_due(kind, work)
+    }
+
     /// Tells the threads that there may be work.
     pub(crate) fn work_appeared(&self) {
         drop(lock(&self.work));
@@ -339,7 +344,7 @@ impl Core {
 
     fn sleep_until_due(&self, kind: Kind) {
         let mut work = lock(&self.work);
-        while !work.stopping && !self.is_due(kind, &work) {
+        while !work.stopping && !self.is_wanted(kind, &work) {
             match self.shelf.options.sync {
                 Sync::Interval(time) if kind == Kind::Flush => {
                     drop(wait_for(&self.work_changed, &self.work, work, time));
@@ -353,6 +358,13 @@ impl Core {
 }
 
 impl Work {
+    fn is_busy(&self, kind: Kind) -> bool {
+        match kind {
+            Kind::Flush => self.flush.busy,
+            Kind::Merge => self.merge.busy,
+        }
+    }
+
     fn has_failed(&self, kind: Kind) -> bool {
         match kind {
             Kind::Flush => self.flush.failure.is_some(),
@@ -401,4 +413,34 @@ pub(crate) fn start_threads(core: &Arc<Core>) -> Result<Vec<JoinHandle<()>>> {
         thread.spawn(move || core.work_loop(kind)).map_err(Error::io("a background thread"))
     };
     kinds.map(start).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environment::Environment;
+    use crate::memory::Memory;
+    use crate::options::Options;
+    use crate::recovery;
+
+    #[test] // A second merge thread asked again and again, a core's worth, until the first one was done.
+    fn a_thread_without_work_sleeps_while_another_one_merges() {
+        let storage = Arc::new(Memory::new());
+        let environment = Environment { storage, ..Environment::default() };
+        let options = Options { background: Background::Stepped, ..Options::default() };
+        let core = recovery::open("db".as_ref(), &options, environment).expect("opens");
+        for key in [b"drum", b"tuba"] {
+            let mut batch = crate::batch::Batch::new();
+            batch.put(key, "turns");
+            core.commit.write(&core, batch, false).expect("writes");
+            core.commit.seal(&core).expect("seals");
+            while core.flush_step().expect("flushes") {}
+        }
+        assert!(core.is_wanted(Kind::Merge, &lock(&core.work)), "two runs wait");
+        let task = core.take_merge().expect("takes").expect("a merge is due");
+        let work = lock(&core.work);
+        assert!(core.is_due(Kind::Merge, &work), "its runs are still there");
+        assert!(!core.is_wanted(Kind::Merge, &work), "someone is at it");
+        drop((work, task));
+    }
 }

@@ -35,7 +35,8 @@ impl RunLimits {
     pub(crate) fn of(options: &Options) -> Self {
         let usual = 2 * options.size_ratio as usize + SEALED_MAX;
         let slow_down = options.slow_down_runs.unwrap_or(usual);
-        RunLimits { slow_down, stop: options.stop_runs.unwrap_or(2 * slow_down.max(usual)) }
+        let twice = slow_down.max(usual).saturating_mul(2);
+        RunLimits { slow_down, stop: options.stop_runs.unwrap_or(twice) }
     }
 }
 
@@ -160,5 +161,14 @@ mod tests {
         assert_eq!(of(None, None), RunLimits { slow_down: 24, stop: 48 });
         assert_eq!(of(Some(5), Some(9)), RunLimits { slow_down: 5, stop: 9 });
         assert_eq!(of(Some(40), None), RunLimits { slow_down: 40, stop: 80 });
+    }
+
+    #[test] // Twice as many was more than a number holds: a panic, or a limit below the other.
+    fn limits_out_of_reach_are_an_error() {
+        for slow_down_runs in [usize::MAX, usize::MAX / 2 + 1] {
+            let options = Options { slow_down_runs: Some(slow_down_runs), ..Options::default() };
+            assert!(RunLimits::of(&options).stop >= slow_down_runs);
+            assert_eq!(options.check().is_ok(), slow_down_runs < usize::MAX);
+        }
     }
 }

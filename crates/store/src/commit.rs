@@ -79,9 +79,9 @@ struct Waiting {
 /// The log of the active memtable.
 pub(crate) enum Log {
     Open(Wal),
-    /// It was read when the store was opened, and nothing was written since: a store that is only
-    /// read writes nothing. The first write makes the file anew, with the same entries.
-    Recovered {
+    /// The first write makes its file, with the entries of the memtable: those that were read when the store was opened, so that
+    /// a store that is only read writes nothing; or none, after a log that has failed.
+    Unmade {
         number: u64,
         before: Predecessor,
     },
@@ -299,7 +299,7 @@ impl Writer {
 
     /// The log, ready to be written.
     fn open_log(&mut self, core: &Core) -> Result<&mut Wal> {
-        if let Log::Recovered { number, before } = self.log {
+        if let Log::Unmade { number, before } = self.log {
             let (storage, dir) = (&*core.shelf.storage, &core.shelf.dir);
             let memtable = Arc::clone(&core.current.pin().active.memtable);
             let created = Wal::create_from(storage, dir, number, before, &memtable);
@@ -308,7 +308,7 @@ impl Writer {
         }
         match &mut self.log {
             Log::Open(wal) => Ok(wal),
-            Log::Recovered { .. } => unreachable!("opened above"),
+            Log::Unmade { .. } => unreachable!("opened above"),
         }
     }
 
@@ -364,7 +364,7 @@ impl Writer {
         if self.wal_failed {
             let is_empty = core.current.pin().active.memtable.is_empty();
             self.owes_flush |= !is_empty;
-            if is_empty { self.replace_log(core)? } else { self.seal_onto_new_log(core)? }
+            if is_empty { self.replace_log(core)? } else { self.seal_before_new_log(core) }
         }
         core.flush_sealed()?;
         if self.owes_flush && !core.current.pin().sealed.is_empty() {
@@ -391,13 +391,35 @@ impl Writer {
 
     fn seal_onto_new_log(&mut self, core: &Core) -> Result<()> {
         let (wal, active) = self.new_log(core)?;
+        self.seal_onto(core, Log::Open(wal), active);
+        Ok(())
+    }
+
+    /// The next log is made by the write that needs it. Until then the failed one is the last: who is killed meanwhile finds
+    /// all in it that was acknowledged, whereas a next one would say that only what was synced counts.
+    fn seal_before_new_log(&mut self, core: &Core) {
+        let before = self.as_predecessor();
+        let number = core.shelf.new_file();
+        let memtable = Arc::new(Memtable::new(core.shelf.options.write_buffer_bytes));
+        let active = Active { memtable, wal: number, first: self.next };
+        self.seal_onto(core, Log::Unmade { number, before }, active);
+    }
+
+    fn seal_onto(&mut self, core: &Core, log: Log, active: Active) {
         let mut installer = core.installer();
         core.seal(&mut installer, active, Sequence(self.next.0 - 1));
         drop(installer);
-        self.log = Log::Open(wal);
+        self.log = log;
         (self.wal_failed, self.unsynced) = (false, false);
         core.work_appeared();
-        Ok(())
+    }
+
+    /// What the next log says of this one.
+    fn as_predecessor(&self) -> Predecessor {
+        match &self.log {
+            Log::Open(wal) => Predecessor { wal: wal.number(), valid_bytes: wal.valid_bytes() },
+            Log::Unmade { before, .. } => *before,
+        }
     }
 
     /// Requires: the active memtable is empty.
@@ -415,8 +437,8 @@ impl Writer {
     fn new_log(&mut self, core: &Core) -> Result<(Wal, Active)> {
         let shelf = &core.shelf;
         let number = shelf.new_file();
-        let old = self.open_log(core)?;
-        let before = Predecessor { wal: old.number(), valid_bytes: old.valid_bytes() };
+        self.open_log(core)?;
+        let before = self.as_predecessor();
         let created = Wal::create(&*shelf.storage, &shelf.dir, number, before);
         // The new log may be there all the same, and it says how long the old one is: that must stay so.
         let wal = self.note_failure(created)?;

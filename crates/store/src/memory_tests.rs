@@ -5,6 +5,7 @@ use super::*;
 fn disk_with(path: &str, synced: &[u8], unsynced: &[u8]) -> Memory {
     let disk = Memory::new();
     disk.create_dir(Path::new("db")).unwrap();
+    disk.sync_dir(Path::new("")).unwrap();
     let mut file = disk.create(Path::new(path)).unwrap();
     file.append(synced).unwrap();
     file.sync().unwrap();
@@ -68,6 +69,7 @@ fn a_removal_that_was_not_synced_may_be_undone() {
 fn faults_strike_once_and_a_full_disk_stays_full() {
     let disk = Memory::new();
     disk.create_dir(Path::new("db")).unwrap();
+    disk.sync_dir(Path::new("")).unwrap();
     let mut file = disk.create(Path::new("db/x")).unwrap();
     disk.fail_at(1, Fault::Io);
     file.append(b"one").unwrap();
@@ -88,6 +90,7 @@ fn faults_strike_once_and_a_full_disk_stays_full() {
 fn locks_vanish_with_a_crash() {
     let disk = Memory::new();
     disk.create_dir(Path::new("db")).unwrap();
+    disk.sync_dir(Path::new("")).unwrap();
     let held = disk.lock(Path::new("db/LOCK")).unwrap();
     assert!(disk.clone().lock(Path::new("db/LOCK")).is_err());
     assert!(disk.crash(1).lock(Path::new("db/LOCK")).is_ok());
@@ -158,6 +161,7 @@ fn a_fault_that_lasts_ends_when_it_is_mended() {
 fn what_a_failed_sync_had_to_save_is_not_saved_by_the_next_one() {
     let disk = Memory::new();
     disk.create_dir(Path::new("db")).unwrap();
+    disk.sync_dir(Path::new("")).unwrap();
     let mut file = disk.create(Path::new("db/x")).unwrap();
     disk.sync_dir(Path::new("db")).unwrap();
     file.append(b"one").unwrap();

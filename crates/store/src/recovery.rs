@@ -59,7 +59,7 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Co
     let newest = logs.pop().unwrap_or_else(|| Replayed::nothing(shelf.new_file(), options));
     let first = newest.first.min(Sequence(last.0 + 1));
     let active = Active { memtable: newest.memtable, wal: newest.number, first };
-    let log = Log::Recovered { number: newest.number, before: newest.before };
+    let log = Log::Unmade { number: newest.number, before: newest.before };
     let (sealed, next_flush) = seal_logs(&logs, layout.next_flush);
 
     let version = Version {

@@ -40,6 +40,7 @@ fn log_path(number: u64) -> PathBuf {
 
 fn log_of(disk: &Memory, number: u64, firsts: &[u64]) -> Wal {
     disk.create_dir(Path::new(DIR)).unwrap();
+    disk.sync_dir(Path::new("")).unwrap();
     let mut wal = Wal::create(disk, Path::new(DIR), number, NONE).unwrap();
     for &first in firsts {
         wal.append(Sequence(first), MIXED.len(), MIXED.iter().copied()).unwrap();
@@ -186,6 +187,7 @@ fn damage_and_other_versions_are_told_apart() {
 fn a_memtable_is_written_back_in_the_order_of_writing() {
     let disk = Memory::new();
     disk.create_dir(Path::new(DIR)).unwrap();
+    disk.sync_dir(Path::new("")).unwrap();
     let memtable = Arc::new(Memtable::new(1 << 16));
     for (number, key) in [(3, "c"), (4, "a"), (9, "b"), (10, "a")] {
         memtable.insert(key.as_bytes(), Sequence(number), Kind::Put, b"v");

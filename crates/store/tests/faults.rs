@@ -357,3 +357,33 @@ fn a_background_thread_that_panics_leaves_nobody_waiting() {
     let db = open(&disk, &options(Sync::Always)).expect("opens again");
     assert_eq!(db.get("k").expect("gets").as_deref(), Some(&b"1"[..]));
 }
+
+/// The system keeps what a killed process had given it, so nothing that was acknowledged may be missing, synced or not: not
+/// even if the log had failed, and its entries could not be flushed before the end.
+#[test]
+fn a_kill_after_the_log_has_failed_loses_nothing_that_was_acknowledged() {
+    for by_sync in [false, true] {
+        let mut refused = 0;
+        for n in 0..60 {
+            let disk = Memory::new();
+            let db = open(&disk, &options(Sync::Never)).expect("opens");
+            db.put("before", "synced").expect("puts");
+            db.sync().expect("syncs");
+            db.put("drum", "turns").expect("puts");
+            disk.fail_at(0, Fault::Io);
+            let failed = if by_sync { db.sync() } else { db.put("sieve", "sifts") };
+            failed.expect_err("the log fails");
+            disk.fail_from(n, Fault::Io);
+            refused += usize::from(db.put("later", "on").is_err());
+            disk.mend();
+            let after = disk.kill();
+            drop(db);
+            let db = open(&after, &options(Sync::Never)).expect("opens again");
+            for (key, value) in [("before", "synced"), ("drum", "turns")] {
+                let found = db.get(key).expect("gets");
+                assert_eq!(found.as_deref(), Some(value.as_bytes()), "{key}, {n}, {by_sync}");
+            }
+        }
+        assert!((5..60).contains(&refused), "{refused} writes were refused");
+    }
+}

@@ -69,7 +69,6 @@ fn a_removal_that_was_not_synced_may_be_undone() {
 fn faults_strike_once_and_a_full_disk_stays_full() {
     let disk = Memory::new();
     disk.create_dir(Path::new("db")).unwrap();
-    disk.sync_dir(Path::new("")).unwrap();
     let mut file = disk.create(Path::new("db/x")).unwrap();
     disk.fail_at(1, Fault::Io);
     file.append(b"one").unwrap();

@@ -8,12 +8,13 @@
 //! Invariant: a writer's keys are written by its batches only, so they are always of one round.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use trommel::{
-    Background, Batch, Db, Environment, Fault, GuardKind, Memory, Options, Snapshot, Storage, Sync,
+    Background, Batch, Db, Disk, Environment, Fault, GuardKind, Memory, Options, Snapshot, Storage,
+    Sync,
 };
 
 const WRITERS: usize = 3;
@@ -49,9 +50,40 @@ fn options(generation: usize) -> Options {
     }
 }
 
-fn open(disk: &Memory, dir: &str, options: Options) -> trommel::Result<Db> {
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
-    Db::open_with(Path::new(dir), options, environment)
+/// Where the store is: on the simulated disk, or on the real one, which neither fails nor crashes.
+struct Ground {
+    memory: Option<Memory>,
+    root: PathBuf,
+}
+
+impl Ground {
+    fn simulated(memory: Memory) -> Ground {
+        Ground { memory: Some(memory), root: PathBuf::new() }
+    }
+
+    fn real(root: &Path) -> Ground {
+        Ground { memory: None, root: root.to_path_buf() }
+    }
+
+    fn storage(&self) -> Arc<dyn Storage> {
+        match &self.memory {
+            Some(memory) => Arc::new(memory.clone()),
+            None => Arc::new(Disk),
+        }
+    }
+
+    /// What another process, or the next one, finds.
+    fn left(&self, leave: impl FnOnce(&Memory) -> Memory) -> Ground {
+        match &self.memory {
+            Some(memory) => Ground::simulated(leave(memory)),
+            None => Ground::real(&self.root),
+        }
+    }
+}
+
+fn open(ground: &Ground, dir: &str, options: Options) -> trommel::Result<Db> {
+    let environment = Environment { storage: ground.storage(), ..Environment::default() };
+    Db::open_with(ground.root.join(dir), options, environment)
 }
 
 /// Keys that are prefixes of each other, that differ in zeros at their ends, and long ones.
@@ -152,16 +184,18 @@ fn read_on(db: &Db, over: &AtomicBool, faults: bool, seed: u32) {
     }
 }
 
-fn disturb(db: &Db, disk: &Memory, over: &AtomicBool, faults: bool) {
+fn disturb(db: &Db, ground: &Ground, over: &AtomicBool, faults: bool) {
+    let harm = |what: &dyn Fn(&Memory)| ground.memory.iter().for_each(what);
     for turn in 0.. {
         if over.load(Ordering::SeqCst) {
-            disk.no_space(false);
+            harm(&|disk| disk.no_space(false));
             return;
         }
         if faults && turn % 3 == 0 {
-            disk.fail_at(turn % 23, if turn % 2 == 0 { Fault::Io } else { Fault::NoSpace });
+            let fault = if turn % 2 == 0 { Fault::Io } else { Fault::NoSpace };
+            harm(&|disk| disk.fail_at(turn % 23, fault));
         }
-        disk.no_space(faults && turn % 8 == 5);
+        harm(&|disk| disk.no_space(faults && turn % 8 == 5));
         let done = if turn % 4 == 0 { db.compact() } else { db.flush() };
         assert!(faults || done.is_ok(), "{done:?}");
         std::thread::sleep(std::time::Duration::from_millis(1));
@@ -171,7 +205,7 @@ fn disturb(db: &Db, disk: &Memory, over: &AtomicBool, faults: bool) {
 /// Makes checkpoints, and looks at each as another process finds it, or as it is after a power cut.
 fn copy_on(
     db: &Db,
-    disk: &Memory,
+    ground: &Ground,
     generation: usize,
     over: &AtomicBool,
     lanes: &Lanes,
@@ -180,9 +214,10 @@ fn copy_on(
     for turn in 0.. {
         let least = lanes.each_ref().map(|lane| lane.done.load(Ordering::SeqCst));
         let dir = format!("{COPIES}/{generation}-{turn}");
-        let made = db.checkpoint(&dir);
+        let made = db.checkpoint(ground.root.join(&dir));
         assert!(faults || made.is_ok(), "{made:?}");
-        let found = if turn % 2 == 0 { disk.crash(turn as u64) } else { disk.kill() };
+        let found =
+            ground.left(|disk| if turn % 2 == 0 { disk.crash(turn as u64) } else { disk.kill() });
         let is_complete = check_copy(&found, &dir, generation + turn + 1, &least, lanes);
         assert!(is_complete || made.is_err(), "checkpoint {dir} is acknowledged and not there");
         // Not counted by `done`: that stays where it is while writes fail.
@@ -199,14 +234,14 @@ fn copy_on(
 /// Panics if the folder opens as a store without what was acknowledged before, or with more than was begun. Gives
 /// whether it opens.
 fn check_copy(
-    disk: &Memory,
+    ground: &Ground,
     dir: &str,
     seed: usize,
     least: &[u32; WRITERS],
     lanes: &Lanes,
 ) -> bool {
     let options = Options { create_if_missing: false, ..options(seed) };
-    let Ok(copy) = open(disk, dir, options) else { return false };
+    let Ok(copy) = open(ground, dir, options) else { return false };
     for (writer, &least) in least.iter().enumerate() {
         let round = check_round(writer, &read(copy.range(bounds(writer)), seed as u32));
         let most = lanes[writer].begun.load(Ordering::SeqCst);
@@ -218,18 +253,18 @@ fn check_copy(
 }
 
 /// The crash may have come while a checkpoint was made: it is refused, or holds one round of each writer.
-fn check_copies_cut_short(disk: &Memory, generation: usize, lanes: &Lanes) {
-    let names = disk.list(Path::new(COPIES)).unwrap_or_default();
+fn check_copies_cut_short(ground: &Ground, generation: usize, lanes: &Lanes) {
+    let names = ground.storage().list(&ground.root.join(COPIES)).unwrap_or_default();
     let of_generation = format!("{generation}-");
     for name in names.iter().filter(|name| name.starts_with(&of_generation)) {
         let dir = format!("{COPIES}/{name}");
-        check_copy(disk, &dir, generation, &[0; WRITERS], lanes);
+        check_copy(ground, &dir, generation, &[0; WRITERS], lanes);
     }
 }
 
 /// One generation of the store; the disk as a crash in the middle of it leaves it.
-fn live(disk: &Memory, generation: usize, lanes: &Lanes, faults: bool) -> Memory {
-    let db = open(disk, DIR, options(generation)).expect("opens");
+fn live(ground: &Ground, generation: usize, lanes: &Lanes, faults: bool) -> Ground {
+    let db = open(ground, DIR, options(generation)).expect("opens");
     let over = AtomicBool::new(false);
     let mut first = 0;
     for (writer, lane) in lanes.iter().enumerate() {
@@ -243,8 +278,8 @@ fn live(disk: &Memory, generation: usize, lanes: &Lanes, faults: bool) -> Memory
     std::thread::scope(|scope| {
         let (db, over) = (&db, &over);
         (0..2).for_each(|seed| drop(scope.spawn(move || read_on(db, over, faults, seed))));
-        (0..2).for_each(|_| drop(scope.spawn(move || disturb(db, disk, over, faults))));
-        scope.spawn(move || copy_on(db, disk, generation, over, lanes, faults));
+        (0..2).for_each(|_| drop(scope.spawn(move || disturb(db, ground, over, faults))));
+        scope.spawn(move || copy_on(db, ground, generation, over, lanes, faults));
         let writer = |(writer, lane)| {
             let rounds = rounds.clone();
             scope.spawn(move || write_rounds(db, writer, rounds, lane))
@@ -252,28 +287,34 @@ fn live(disk: &Memory, generation: usize, lanes: &Lanes, faults: bool) -> Memory
         let writers: Vec<_> = lanes.iter().enumerate().map(writer).collect();
         writers.into_iter().for_each(|writer| writer.join().expect("no panic"));
         // The power goes while flushes and merges are under way.
-        let crashed = disk.crash(generation as u64);
+        let crashed = ground.left(|disk| disk.crash(generation as u64));
         over.store(true, Ordering::SeqCst);
         crashed
     })
 }
 
-fn storm(generations: usize, faults: bool) {
-    let mut disk = Memory::new();
+fn storm(mut ground: Ground, generations: usize, faults: bool) {
     let lanes = Lanes::default();
     for generation in 0..generations {
-        disk = live(&disk, generation, &lanes, faults);
-        check_copies_cut_short(&disk, generation, &lanes);
+        ground = live(&ground, generation, &lanes, faults);
+        check_copies_cut_short(&ground, generation, &lanes);
     }
-    live(&disk, generations, &lanes, false);
+    live(&ground, generations, &lanes, false);
 }
 
 #[test]
 fn nothing_is_lost_in_a_storm() {
-    storm(6, false);
+    storm(Ground::simulated(Memory::new()), 6, false);
 }
 
 #[test]
 fn nothing_is_lost_in_a_storm_of_faults() {
-    storm(12, true);
+    storm(Ground::simulated(Memory::new()), 12, true);
+}
+
+/// Each generation ends by letting go of the store, in the middle of its flushes and merges.
+#[test]
+fn nothing_is_lost_in_a_storm_on_the_real_disk() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    storm(Ground::real(folder.path()), 3, false);
 }

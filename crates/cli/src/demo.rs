@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use serde_json::json;
-use trommel::GuardKind;
+use trommel::{FilterKind, GuardKind};
 use trommel_lab::{Dist, FileFormat, Measured, ReadPlan, ReadReport, TreePlan, bench_read};
 
 use crate::args::DemoArgs;
@@ -29,7 +29,7 @@ const QUESTIONS: [(&str, &str); 4] = [
 pub(crate) fn run(arguments: &DemoArgs, json: bool, out: &mut dyn Write) -> Outcome {
     let folder = temporary_folder()?;
     let plan = ReadPlan {
-        guards: vec![GuardKind::Open, GuardKind::BlockedBloom, GuardKind::Grf],
+        guards: vec![GuardKind::Open, GuardKind::Table(FilterKind::BlockedBloom), GuardKind::Grf],
         dist: Dist::NaturalEarth,
         file_format: FileFormat::Lines,
         keys: arguments.keys,

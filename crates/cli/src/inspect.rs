@@ -110,10 +110,11 @@ fn draw_guard(text: &mut String, stats: &Stats, runs: usize) {
     let memory = format!("{}, {:.2} bits per key", bytes(guard.memory_bytes), guard.bits_per_key);
     match guard.kind {
         GuardKind::Open => line(text, format_args!("guard none: every run is searched")),
-        GuardKind::BlockedBloom => {
+        GuardKind::Table(kind) => {
             let filters = counted(runs as u64, "filter");
             line(text, format_args!("guard {}: {memory}", guard.kind));
-            line(text, format_args!("           points ask up to {filters}, ranges none"));
+            let ranges = if kind.knows_ranges() { "as ranges do" } else { "ranges none" };
+            line(text, format_args!("           points ask up to {filters}, {ranges}"));
         }
         GuardKind::Grf | GuardKind::GrfSpline | GuardKind::GrfGap | GuardKind::GrfCell => {
             let (base, overlay) = (bytes(guard.base_bytes), bytes(guard.overlay_bytes));

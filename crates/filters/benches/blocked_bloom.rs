@@ -9,7 +9,9 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use fastbloom::BloomFilter;
-use trommel_filters::{AlignedBytes, BlockedBloom, BlockedBloomBuilder, HashUse, hash_key};
+use trommel_filters::{
+    AlignedBytes, BlockedBloom, BlockedBloomBuilder, HashUse, TableFilterBuilder, hash_key,
+};
 
 const BITS_PER_KEY: f64 = 10.0;
 /// More than a branch predictor learns by heart.
@@ -24,13 +26,13 @@ fn spread(n: u64) -> u64 {
 }
 
 fn hash_of(key: u64) -> u64 {
-    hash_key(&key.to_be_bytes(), HashUse::BlockedBloom)
+    hash_key(&key.to_be_bytes(), HashUse::Table)
 }
 
 fn ours(key_count: u64) -> BlockedBloom<AlignedBytes> {
-    let mut builder = BlockedBloomBuilder::new();
+    let mut builder = BlockedBloomBuilder::new(BITS_PER_KEY);
     (0..key_count).for_each(|n| builder.add_hash(hash_of(spread(n))));
-    let bytes = AlignedBytes::from_slice(&builder.finish(BITS_PER_KEY));
+    let bytes = AlignedBytes::from_slice(&builder.finish());
     BlockedBloom::read(bytes).expect("bytes that the builder made")
 }
 

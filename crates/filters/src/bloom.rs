@@ -12,7 +12,9 @@
 //!
 //! Invariant: the bits of every key that was added are set. No lines: nothing was added.
 
-use crate::filter::{FilterKind, PointFilter, Trace, Untraced};
+use crate::filter::{
+    FilterKind, HashedKey, OutOfOrder, TableFilter, TableFilterBuilder, Trace, Untraced,
+};
 use crate::hash::{HashUse, hash_key};
 use crate::wire::{Corrupt, Reader, Writer};
 
@@ -98,24 +100,20 @@ fn all_set(line: &[u8; LINE_BYTES], mut word: u64, count: u32) -> bool {
 }
 
 /// Collects the hashes of a run's keys, then makes the filter's bytes.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct BlockedBloomBuilder {
     hashes: Vec<u64>,
+    bits_per_key: f64,
 }
 
 impl BlockedBloomBuilder {
-    /// No key yet.
-    pub fn new() -> Self {
-        Self::default()
+    /// No key yet. More bits per key (a fraction is fine; 0.5 to 64, else the nearer of the two): more memory, fewer false
+    /// positives. Requires: a number.
+    pub fn new(bits_per_key: f64) -> Self {
+        BlockedBloomBuilder { hashes: Vec::new(), bits_per_key }
     }
 
-    /// Adds a key. Of equal keys that follow each other, one counts.
-    #[inline]
-    pub fn add(&mut self, key: &[u8]) {
-        self.add_hash(hash_key(key, HashUse::BlockedBloom));
-    }
-
-    /// Adds a key by its hash for [`HashUse::BlockedBloom`].
+    /// Adds a key by its hash for [`HashUse::Table`].
     #[inline]
     pub fn add_hash(&mut self, hash: u64) {
         if self.hashes.last() != Some(&hash) {
@@ -133,10 +131,22 @@ impl BlockedBloomBuilder {
         self.hashes.is_empty()
     }
 
-    /// The filter's bytes. More bits per key (a fraction is fine; 0.5 to 64, else the nearer of the two):
-    /// more memory, fewer false positives. Requires: a number.
-    pub fn finish(self, bits_per_key: f64) -> Vec<u8> {
-        let lines = lines_for(self.len(), bits_per_key);
+    /// The false positive rate that theory promises for so many bits per key.
+    pub fn expected_rate(bits_per_key: f64) -> f64 {
+        best_probes(clamped(bits_per_key)).1
+    }
+}
+
+impl TableFilterBuilder for BlockedBloomBuilder {
+    /// Never fails: the order of keys does not matter here.
+    #[inline]
+    fn add(&mut self, key: &[u8]) -> Result<(), OutOfOrder> {
+        self.add_hash(hash_key(key, HashUse::Table));
+        Ok(())
+    }
+
+    fn finish(self) -> Vec<u8> {
+        let lines = lines_for(self.len(), self.bits_per_key);
         let bits_had = (lines * LINE_BITS) as f64 / self.len().max(1) as f64;
         let (probes, _) = best_probes(clamped(bits_had));
         let mut bytes = vec![0; lines * LINE_BYTES + TRAILER_BYTES];
@@ -146,11 +156,6 @@ impl BlockedBloomBuilder {
         }
         trailer.copy_from_slice(&encode_trailer(lines, probes));
         bytes
-    }
-
-    /// The false positive rate that theory promises for so many bits per key.
-    pub fn expected_rate(bits_per_key: f64) -> f64 {
-        best_probes(clamped(bits_per_key)).1
     }
 }
 
@@ -253,21 +258,10 @@ impl<B: AsRef<[u8]>> BlockedBloom<B> {
         Ok(BlockedBloom { bytes, probes })
     }
 
-    /// False: the key was not added. True: it may have been.
-    #[inline]
-    pub fn may_contain(&self, key: &[u8]) -> bool {
-        self.may_contain_hash(hash_key(key, HashUse::BlockedBloom))
-    }
-
-    /// As `may_contain`, for a key's hash for [`HashUse::BlockedBloom`]: one hash serves many filters.
+    /// False: no key with this hash for [`HashUse::Table`] was added. True: one may have been.
     #[inline]
     pub fn may_contain_hash(&self, hash: u64) -> bool {
         self.probe(hash, &mut Untraced)
-    }
-
-    /// As `may_contain`; `trace` sees the memory that is read.
-    pub fn may_contain_traced<T: Trace>(&self, key: &[u8], trace: &mut T) -> bool {
-        self.probe(hash_key(key, HashUse::BlockedBloom), trace)
     }
 
     #[inline]
@@ -280,21 +274,24 @@ impl<B: AsRef<[u8]>> BlockedBloom<B> {
         all_bits_set(line, hash, self.probes)
     }
 
-    /// The size of the filter's bytes, trailer included.
-    pub fn size_bytes(&self) -> usize {
-        self.bytes.as_ref().len()
-    }
-
     /// How many bits are looked at for a key.
     pub fn probes(&self) -> u32 {
         self.probes
     }
 }
 
-impl<B: AsRef<[u8]>> PointFilter for BlockedBloom<B> {
+impl<B: AsRef<[u8]>> TableFilter for BlockedBloom<B> {
+    fn kind(&self) -> FilterKind {
+        FilterKind::BlockedBloom
+    }
+
+    fn size_bytes(&self) -> usize {
+        self.bytes.as_ref().len()
+    }
+
     #[inline]
-    fn may_contain(&self, key: &[u8]) -> bool {
-        BlockedBloom::may_contain(self, key)
+    fn may_contain_traced<T: Trace>(&self, key: &HashedKey<'_>, trace: &mut T) -> bool {
+        self.probe(key.hash(), trace)
     }
 }
 
@@ -305,9 +302,9 @@ mod tests {
     use crate::filter::LineCounter;
 
     fn bytes_of(keys: impl Iterator<Item = u64>, bits_per_key: f64) -> Vec<u8> {
-        let mut builder = BlockedBloomBuilder::new();
-        keys.for_each(|key| builder.add(&key.to_be_bytes()));
-        builder.finish(bits_per_key)
+        let mut builder = BlockedBloomBuilder::new(bits_per_key);
+        keys.for_each(|key| builder.add(&key.to_be_bytes()).expect("any order will do"));
+        builder.finish()
     }
 
     fn measured_rate(bits_per_key: f64) -> f64 {
@@ -366,7 +363,7 @@ mod tests {
     fn each_place_is_looked_at() {
         for (n, probes) in (0..200u64).flat_map(|n| (1..=PROBES_MAX).map(move |probes| (n, probes)))
         {
-            let hash = hash_key(&n.to_le_bytes(), HashUse::BlockedBloom);
+            let hash = hash_key(&n.to_le_bytes(), HashUse::Table);
             let mut line = [0; LINE_BYTES];
             set_bits(&mut line, hash, probes);
             assert!(all_bits_set(&line, hash, probes), "{hash:x}, {probes} probes");
@@ -397,9 +394,11 @@ mod tests {
 
     #[test]
     fn equal_neighbours_count_once() {
-        let mut builder = BlockedBloomBuilder::new();
+        let mut builder = BlockedBloomBuilder::new(10.0);
         assert!(builder.is_empty());
-        [&b"a"[..], b"a", b"b", b"b", b"b", b"a"].iter().for_each(|key| builder.add(key));
+        for key in [&b"a"[..], b"a", b"b", b"b", b"b", b"a"] {
+            builder.add(key).expect("any order will do");
+        }
         assert_eq!(builder.len(), 3);
     }
 
@@ -410,7 +409,7 @@ mod tests {
         let mut counter = LineCounter::default();
         for key in 0..20_000u64 {
             let key = key.to_be_bytes();
-            let traced = filter.may_contain_traced(&key, &mut counter);
+            let traced = filter.may_contain_traced(&HashedKey::new(&key), &mut counter);
             assert_eq!((traced, counter.take()), (filter.may_contain(&key), 1));
         }
     }

@@ -1,24 +1,124 @@
 //! What a filter promises, whoever builds it.
 //! ```text
-//! PointFilter    one run, one key      -> may it hold the key?
-//! RangeFilter    one run, a range      -> may it hold a key of the range?
+//! TableFilter    one table, a key      -> may it hold the key?
+//!                one table, a range    -> may it hold a key of the range? where does it go on? how many?
 //! GlobalFilter   all runs, a query     -> codes of the entries that match
 //! ```
 //! Invariant: every answer errs one way only. "No" is proof of absence, "maybe" proves nothing.
 
+use crate::hash::{HashUse, hash_key};
 use crate::query::{KeyRange, Query};
+use crate::rank::CountBounds;
 use crate::shape::Codes;
 
-/// A filter of one run that answers for single keys.
-pub trait PointFilter {
-    /// False: the run has no entry of `key`. True: it may have one.
-    fn may_contain(&self, key: &[u8]) -> bool;
+/// A key that filters are asked for, with its hash, which is made once for all of them.
+#[derive(Clone, Copy, Debug)]
+pub struct HashedKey<'a> {
+    key: &'a [u8],
+    hash: u64,
 }
 
-/// A filter of one run that answers for ranges.
-pub trait RangeFilter {
-    /// False: the run has no key in `range`. True: it may have one.
-    fn may_overlap(&self, range: &KeyRange<'_>) -> bool;
+impl<'a> HashedKey<'a> {
+    /// Hashes a key.
+    #[inline]
+    pub fn new(key: &'a [u8]) -> Self {
+        HashedKey { key, hash: hash_key(key, HashUse::Table) }
+    }
+
+    /// The key.
+    #[inline]
+    pub fn key(&self) -> &'a [u8] {
+        self.key
+    }
+
+    /// Its hash for [`HashUse::Table`].
+    #[inline]
+    pub fn hash(&self) -> u64 {
+        self.hash
+    }
+}
+
+/// Where the keys of a table go on, as far as its filter knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LowerBound {
+    /// The table has no key at or after the one that was asked for.
+    End,
+    /// Every key of the table at or after the one that was asked for is at or after this one.
+    From {
+        /// Never less than the key that was asked for.
+        key: Vec<u8>,
+        /// Whether the filter cannot tell on which side of the key that was asked for the entry behind this bound lies: then the
+        /// bound is that key itself. (SuRF's false-positive flag.)
+        unsure: bool,
+    },
+}
+
+/// The filter of one table, over checked bytes.
+pub trait TableFilter {
+    /// Which filter it is.
+    fn kind(&self) -> FilterKind;
+
+    /// The size of the filter's bytes, everything included.
+    fn size_bytes(&self) -> usize;
+
+    /// False: the table has no entry of the key. True: it may have one. `trace` sees the memory that is read.
+    fn may_contain_traced<T: Trace>(&self, key: &HashedKey<'_>, trace: &mut T) -> bool;
+
+    /// False: the table has no key in `range`. True: it may have one. A filter that knows no ranges is asked for the key
+    /// of a range that holds one key alone, and says "maybe" to others.
+    fn may_overlap_traced<T: Trace>(&self, range: &KeyRange<'_>, trace: &mut T) -> bool {
+        range.upper() != Some(range.lower())
+            || self.may_contain_traced(&HashedKey::new(range.lower()), trace)
+    }
+
+    /// Where the table's keys go on from `key`. None: the filter does not know.
+    fn lower_bound(&self, key: &[u8]) -> Option<LowerBound> {
+        let _ = key;
+        None
+    }
+
+    /// How many keys the table has in `range`. None: the filter does not know.
+    fn count(&self, range: &KeyRange<'_>) -> Option<CountBounds> {
+        let _ = range;
+        None
+    }
+
+    /// As `may_contain_traced`, with no one watching.
+    #[inline]
+    fn may_contain(&self, key: &[u8]) -> bool {
+        self.may_contain_traced(&HashedKey::new(key), &mut Untraced)
+    }
+
+    /// As `may_contain`, for a key whose hash is known: one hash serves many tables.
+    #[inline]
+    fn may_contain_hashed(&self, key: &HashedKey<'_>) -> bool {
+        self.may_contain_traced(key, &mut Untraced)
+    }
+
+    /// As `may_overlap_traced`, with no one watching.
+    #[inline]
+    fn may_overlap(&self, range: &KeyRange<'_>) -> bool {
+        self.may_overlap_traced(range, &mut Untraced)
+    }
+}
+
+/// Makes the filter of one table.
+pub trait TableFilterBuilder {
+    /// Adds the next key. Keys come in ascending order; of equal keys that follow each other, one counts.
+    fn add(&mut self, key: &[u8]) -> Result<(), OutOfOrder>;
+
+    /// The filter's bytes.
+    fn finish(self) -> Vec<u8>;
+}
+
+/// A key that comes before the one that was added last. The builder is as it was before.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("key {} comes after key {}: a filter's keys are added in ascending order", key.escape_ascii(), last.escape_ascii())]
+pub struct OutOfOrder {
+    /// What was added last.
+    pub last: Vec<u8>,
+    /// What was refused.
+    pub key: Vec<u8>,
 }
 
 /// A filter of all runs of a tree at once.
@@ -75,8 +175,8 @@ impl Trace for LineCounter {
     }
 }
 
-/// The filters whose bytes are stored, by tag.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The filters of one table, by tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FilterKind {
     /// A Bloom filter whose bits for a key lie in one cache line.
     BlockedBloom,
@@ -87,16 +187,23 @@ impl FilterKind {
     pub const ALL: [FilterKind; 1] = [FilterKind::BlockedBloom];
 
     /// The number that names the kind in files; never reused.
-    pub fn tag(self) -> u16 {
+    pub const fn tag(self) -> u16 {
         match self {
             FilterKind::BlockedBloom => 1,
         }
     }
 
     /// The name that people write.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             FilterKind::BlockedBloom => "blocked-bloom",
+        }
+    }
+
+    /// Whether it can answer for ranges; else it says "maybe" to every range of more than one key.
+    pub const fn knows_ranges(self) -> bool {
+        match self {
+            FilterKind::BlockedBloom => false,
         }
     }
 
@@ -118,5 +225,15 @@ mod tests {
         counter.touch(640, 0);
         assert_eq!(counter.take(), 2);
         assert_eq!(counter.take(), 0);
+    }
+
+    #[test]
+    fn tags_and_names_are_nobody_elses() {
+        for (place, kind) in FilterKind::ALL.into_iter().enumerate() {
+            assert_eq!(FilterKind::from_tag(kind.tag()), Some(kind));
+            let others = FilterKind::ALL[..place].iter();
+            assert!(others.clone().all(|other| other.name() != kind.name()), "{}", kind.name());
+        }
+        assert_eq!(FilterKind::from_tag(0), None);
     }
 }

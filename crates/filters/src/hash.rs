@@ -5,8 +5,8 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 /// What a hash is for. One seed for each, so that filters of one key are independent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HashUse {
-    /// Blocked Bloom filters of tables.
-    BlockedBloom,
+    /// Filters of one table: one hash of a key serves all that are asked.
+    Table,
     /// The Bloom filter of a memtable; never persisted.
     Memtable,
     /// Hashed groups of a global range filter.
@@ -16,7 +16,7 @@ pub enum HashUse {
 impl HashUse {
     const fn seed(self) -> u64 {
         match self {
-            HashUse::BlockedBloom => 0x7472_6f6d_6d65_6c01,
+            HashUse::Table => 0x7472_6f6d_6d65_6c01,
             HashUse::Memtable => 0x7472_6f6d_6d65_6c02,
             HashUse::Grf => 0x7472_6f6d_6d65_6c03,
         }

@@ -5,24 +5,28 @@
 
 mod bits;
 mod bloom;
+mod family;
 mod filter;
 mod fingerprint;
 mod grf;
 mod hash;
 mod query;
+mod rank;
 mod shape;
 mod wire;
 
 pub use bits::AlignedBytes;
 pub use bloom::{BlockedBloom, BlockedBloomBuilder};
+pub use family::{AnyFilter, AnyFilterBuilder, FilterOptions};
 pub use filter::{
-    FilterKind, GlobalFilter, LineCounter, PointFilter, RangeFilter, Trace, Untraced,
+    FilterKind, GlobalFilter, HashedKey, LineCounter, LowerBound, OutOfOrder, TableFilter,
+    TableFilterBuilder, Trace, Untraced,
 };
 pub use grf::{
-    CountBounds, Cursor, CursorBack, Fingerprints, GrfOptions, Inserter, Part, PartBuilder,
-    PartSize, RankBounds,
+    Cursor, CursorBack, Fingerprints, GrfOptions, Inserter, Part, PartBuilder, PartSize,
 };
 pub use hash::{HashUse, hash_key};
 pub use query::{KeyRange, Query};
+pub use rank::{CountBounds, RankBounds};
 pub use shape::{Codes, FlushNumber, RunIndex, Shape, Span};
 pub use wire::{Corrupt, Reader, Writer};

@@ -15,66 +15,50 @@ use std::hint::black_box;
 use std::ops::Bound::{Included, Unbounded};
 
 use proptest::prelude::*;
-use trommel_filters::{BlockedBloom, BlockedBloomBuilder, Corrupt, KeyRange, PointFilter};
+use trommel_filters::{
+    AnyFilter, AnyFilterBuilder, Corrupt, FilterKind, FilterOptions, KeyRange, LowerBound,
+    TableFilter, TableFilterBuilder,
+};
 
 type Key = Vec<u8>;
+type Filter = AnyFilter<Vec<u8>>;
 
-/// A filter of one run, as the laws see it. A filter for single keys says "maybe" to every wider range.
-trait Answers {
-    fn may_contain(&self, key: &[u8]) -> bool;
-    fn may_overlap(&self, range: &KeyRange<'_>) -> bool;
-}
-
-/// A filter for single keys, asked for ranges too.
-struct Points<F>(F);
-
-impl<F: PointFilter> Answers for Points<F> {
-    fn may_contain(&self, key: &[u8]) -> bool {
-        self.0.may_contain(key)
-    }
-
-    fn may_overlap(&self, range: &KeyRange<'_>) -> bool {
-        range.upper() != Some(range.lower()) || self.0.may_contain(range.lower())
-    }
-}
-
-type Decoded = Result<Box<dyn Answers>, Corrupt>;
-
-/// One kind of filter: how its image is made and read.
+/// One kind of filter, at one size.
 struct Maker {
-    name: &'static str,
-    /// The image of the filter of sorted keys, repeats allowed.
-    build: fn(&[Key]) -> Vec<u8>,
-    read: fn(Vec<u8>) -> Decoded,
+    kind: FilterKind,
+    bits_per_key: f64,
     /// How many bytes at the end of an image are structure: any flipped bit there is an error.
     structure_bytes: usize,
 }
 
 /// Every filter there is, at several sizes: the more bits, the more of its code is used.
 const FILTERS: [Maker; 3] = [
-    Maker { name: "blocked-bloom, 1 bit", build: bloom::<1>, read: read_bloom, structure_bytes: 8 },
-    Maker {
-        name: "blocked-bloom, 10 bits",
-        build: bloom::<10>,
-        read: read_bloom,
-        structure_bytes: 8,
-    },
-    Maker {
-        name: "blocked-bloom, 40 bits",
-        build: bloom::<40>,
-        read: read_bloom,
-        structure_bytes: 8,
-    },
+    maker(FilterKind::BlockedBloom, 1.0, 8),
+    maker(FilterKind::BlockedBloom, 10.0, 8),
+    maker(FilterKind::BlockedBloom, 40.0, 8),
 ];
 
-fn bloom<const BITS_PER_KEY: u8>(keys: &[Key]) -> Vec<u8> {
-    let mut builder = BlockedBloomBuilder::new();
-    keys.iter().for_each(|key| builder.add(key));
-    builder.finish(f64::from(BITS_PER_KEY))
+const fn maker(kind: FilterKind, bits_per_key: f64, structure_bytes: usize) -> Maker {
+    Maker { kind, bits_per_key, structure_bytes }
 }
 
-fn read_bloom(image: Vec<u8>) -> Decoded {
-    Ok(Box::new(Points(BlockedBloom::read(image)?)))
+impl Maker {
+    fn name(&self) -> String {
+        format!("{}, {} bits", self.kind.name(), self.bits_per_key)
+    }
+
+    /// The image of the filter of sorted keys, repeats allowed.
+    fn build(&self, keys: &[Key]) -> Vec<u8> {
+        let (kind, bits_per_key) = (self.kind, self.bits_per_key);
+        let mut builder = AnyFilterBuilder::new(&FilterOptions { kind, bits_per_key });
+        keys.iter().for_each(|key| builder.add(key).expect("sorted"));
+        builder.finish()
+    }
+
+    fn read(&self, image: Vec<u8>) -> Result<Filter, Corrupt> {
+        let read = AnyFilter::read(image);
+        read.inspect(|filter| assert!(filter.kind() == self.kind || filter.size_bytes() < 100))
+    }
 }
 
 /// A fixed, evenly spread sequence (SplitMix64), so that every run asks the same.
@@ -123,8 +107,8 @@ fn sorted(mut keys: Vec<Key>) -> Vec<Key> {
     keys
 }
 
-fn read(maker: &Maker, image: &[u8]) -> Box<dyn Answers> {
-    (maker.read)(image.to_vec()).unwrap_or_else(|error| panic!("{}: {error}", maker.name))
+fn read(maker: &Maker, image: &[u8]) -> Filter {
+    maker.read(image.to_vec()).unwrap_or_else(|error| panic!("{}: {error}", maker.name()))
 }
 
 /// Keys in, between and around the stored ones: each key, its neighbours, prefixes and extensions.
@@ -154,35 +138,62 @@ fn ranges(probes: &[Key]) -> Vec<(&[u8], Option<&[u8]>)> {
     pairs.collect()
 }
 
-fn no_key_is_lost(maker: &Maker, filter: &dyn Answers, keys: &BTreeSet<Key>) {
+fn no_key_is_lost(maker: &Maker, filter: &Filter, keys: &BTreeSet<Key>) {
     for key in keys {
-        assert!(filter.may_contain(key), "{} lost {}", maker.name, key.escape_ascii());
+        assert!(filter.may_contain(key), "{} lost {}", maker.name(), key.escape_ascii());
     }
 }
 
-fn no_means_absent(maker: &Maker, filter: &dyn Answers, keys: &BTreeSet<Key>) {
+fn no_means_absent(maker: &Maker, filter: &Filter, keys: &BTreeSet<Key>) {
     let probes = probes(keys);
     for key in &probes {
         let lost = keys.contains(key) && !filter.may_contain(key);
-        assert!(!lost, "{} lost {}", maker.name, key.escape_ascii());
+        assert!(!lost, "{} lost {}", maker.name(), key.escape_ascii());
     }
     for (lower, upper) in ranges(&probes) {
         let range = KeyRange::new(lower, upper).expect("the lesser bound first");
         let mut from_lower = keys.range::<[u8], _>((Included(lower), Unbounded));
         let present = from_lower.next().is_some_and(|key| range.covers(key));
-        assert!(filter.may_overlap(&range) || !present, "{} lost a key in {range:?}", maker.name);
+        assert!(filter.may_overlap(&range) || !present, "{} lost a key in {range:?}", maker.name());
+    }
+}
+
+fn bounds_are_no_lies(maker: &Maker, filter: &Filter, keys: &BTreeSet<Key>) {
+    let probes = probes(keys);
+    for key in &probes {
+        let next = keys.range::<[u8], _>((Included(&key[..]), Unbounded)).next();
+        match filter.lower_bound(key) {
+            None => {}
+            Some(LowerBound::End) => {
+                assert_eq!(next, None, "{}: after {}", maker.name(), key.escape_ascii());
+            }
+            Some(LowerBound::From { key: bound, unsure }) => {
+                let in_order = *key <= bound && next.is_none_or(|next| bound <= *next);
+                assert!(in_order, "{}: {bound:?} from {key:?}, next {next:?}", maker.name());
+                assert!(!unsure || bound == *key, "{}: unsure, yet {bound:?}", maker.name());
+            }
+        }
+    }
+    for (lower, upper) in ranges(&probes) {
+        let range = KeyRange::new(lower, upper).expect("the lesser bound first");
+        let Some(count) = filter.count(&range) else { continue };
+        let from_lower = keys.range::<[u8], _>((Included(lower), Unbounded));
+        let truth = from_lower.take_while(|key| range.covers(key)).count() as u64;
+        let bounded = count.least <= truth && truth <= count.most;
+        assert!(bounded, "{}: {count:?} for {truth} in {range:?}", maker.name());
     }
 }
 
 fn the_laws_hold(maker: &Maker, keys: Vec<Key>) {
     let keys = sorted(keys);
-    let image = (maker.build)(&keys);
+    let image = maker.build(&keys);
     let filter = read(maker, &image);
     let twin: BTreeSet<Key> = keys.iter().cloned().collect();
-    no_key_is_lost(maker, &*filter, &twin);
-    no_means_absent(maker, &*filter, &twin);
+    no_key_is_lost(maker, &filter, &twin);
+    no_means_absent(maker, &filter, &twin);
+    bounds_are_no_lies(maker, &filter, &twin);
     let distinct: Vec<Key> = twin.into_iter().collect();
-    assert_eq!(image, (maker.build)(&distinct), "{}: a repeated key changes the image", maker.name);
+    assert_eq!(image, maker.build(&distinct), "{}: a repeated key changes the image", maker.name());
 }
 
 #[test]
@@ -195,9 +206,11 @@ fn no_family_of_keys_loses_one() {
 #[test]
 fn a_filter_of_no_keys_says_no() {
     for maker in &FILTERS {
-        let filter = read(maker, &(maker.build)(&[]));
+        let filter = read(maker, &maker.build(&[]));
         let all = probes(&BTreeSet::from([b"drum".to_vec()]));
-        assert!(all.iter().all(|key| !filter.may_contain(key)), "{}", maker.name);
+        assert!(all.iter().all(|key| !filter.may_contain(key)), "{}", maker.name());
+        let everything = filter.may_overlap(&KeyRange::all());
+        assert!(!everything || !maker.kind.knows_ranges(), "{}", maker.name());
     }
 }
 
@@ -206,9 +219,9 @@ fn a_filter_earns_its_bits() {
     let keys = sorted(numbers((0..5000).map(spread)));
     let absent = numbers((5000..10_000).map(spread));
     for maker in &FILTERS {
-        let filter = read(maker, &(maker.build)(&keys));
+        let filter = read(maker, &maker.build(&keys));
         let refuted = absent.iter().filter(|key| !filter.may_contain(key)).count();
-        assert!(refuted > absent.len() / 4, "{} refuted {refuted}", maker.name);
+        assert!(refuted > absent.len() / 4, "{} refuted {refuted}", maker.name());
     }
 }
 
@@ -219,11 +232,17 @@ fn what_is_read_answers_alike() {
     for maker in &FILTERS {
         for (family, keys) in families() {
             let keys = sorted(keys);
-            let image = (maker.build)(&keys);
-            assert_eq!(image, (maker.build)(&keys), "{}, {family}: two images", maker.name);
+            let image = maker.build(&keys);
+            assert_eq!(image, maker.build(&keys), "{}, {family}: two images", maker.name());
             let (first, second) = (read(maker, &image), read(maker, &image));
             for probe in probes(&keys.into_iter().collect()) {
-                assert_eq!(first.may_contain(&probe), second.may_contain(&probe), "{}", maker.name);
+                assert_eq!(
+                    first.may_contain(&probe),
+                    second.may_contain(&probe),
+                    "{}",
+                    maker.name()
+                );
+                assert_eq!(first.lower_bound(&probe), second.lower_bound(&probe));
             }
         }
     }
@@ -233,19 +252,19 @@ fn what_is_read_answers_alike() {
 fn a_truncated_or_extended_image_is_an_error() {
     for maker in &FILTERS {
         for (family, keys) in families() {
-            let image = (maker.build)(&sorted(keys));
+            let image = maker.build(&sorted(keys));
             for len in (0..image.len()).filter(|len| image.len() < 3000 || len % 61 < 3) {
-                let error = (maker.read)(image[..len].to_vec()).err();
+                let error = maker.read(image[..len].to_vec()).err();
                 let at =
-                    error.unwrap_or_else(|| panic!("{}, {family}: cut to {len}", maker.name)).at;
-                assert!(at <= len, "{}: an error at {at}, beyond {len} bytes", maker.name);
+                    error.unwrap_or_else(|| panic!("{}, {family}: cut to {len}", maker.name())).at;
+                assert!(at <= len, "{}: an error at {at}, beyond {len} bytes", maker.name());
             }
             for extra in [1, 8, 56, 64] {
                 let longer = [&image[..], &vec![0; extra][..]].concat();
-                assert!((maker.read)(longer).is_err(), "{}, {family}: {extra} more", maker.name);
+                assert!(maker.read(longer).is_err(), "{}, {family}: {extra} more", maker.name());
             }
             let doubled = [&image[..], &image[..]].concat();
-            assert!((maker.read)(doubled).is_err(), "{}, {family}: twice", maker.name);
+            assert!(maker.read(doubled).is_err(), "{}, {family}: twice", maker.name());
         }
     }
 }
@@ -254,19 +273,41 @@ fn a_truncated_or_extended_image_is_an_error() {
 fn a_flipped_bit_is_an_error_in_the_structure_and_no_panic_elsewhere() {
     for maker in &FILTERS {
         let keys = sorted(numbers((0..300).map(spread)));
-        let image = (maker.build)(&keys);
+        let image = maker.build(&keys);
         let structure_at = image.len() - maker.structure_bytes;
         for bit in 0..image.len() * 8 {
             let mut damaged = image.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
-            let result = (maker.read)(damaged);
-            assert!(result.is_err() || bit / 8 < structure_at, "{}: bit {bit} flipped", maker.name);
+            let result = maker.read(damaged);
+            assert!(
+                result.is_err() || bit / 8 < structure_at,
+                "{}: bit {bit} flipped",
+                maker.name()
+            );
             if let Ok(filter) = result {
                 keys.iter().for_each(|key| {
-                    black_box(filter.may_contain(key));
+                    ask_everything(&filter, key);
                 });
             }
         }
+    }
+}
+
+/// Asks whatever can be asked: damage must not make a filter panic.
+fn ask_everything(filter: &Filter, key: &[u8]) {
+    black_box(filter.may_contain(key));
+    black_box(filter.lower_bound(key));
+    for upper in [None, Some(key), Some(&[0xff; 9][..])] {
+        if let Some(range) = KeyRange::new(key, upper) {
+            black_box((filter.may_overlap(&range), filter.count(&range)));
+        }
+    }
+}
+
+#[test]
+fn every_kind_is_under_the_laws() {
+    for kind in FilterKind::ALL {
+        assert!(FILTERS.iter().any(|maker| maker.kind == kind), "{}", kind.name());
     }
 }
 
@@ -290,8 +331,8 @@ proptest! {
         key in prop::collection::vec(any::<u8>(), 0..20),
     ) {
         for maker in &FILTERS {
-            if let Ok(filter) = (maker.read)(image.clone()) {
-                black_box(filter.may_contain(&key));
+            if let Ok(filter) = maker.read(image.clone()) {
+                ask_everything(&filter, &key);
             }
         }
     }

@@ -4,7 +4,7 @@
 //! ```
 //! Invariant: a filter of any bits answers every question, and the same over aligned memory.
 
-use trommel_filters::{AlignedBytes, BlockedBloom};
+use trommel_filters::{AlignedBytes, BlockedBloom, TableFilter};
 
 pub(crate) fn bloom(input: &[u8]) {
     let plain = BlockedBloom::read(input.to_vec());

@@ -4,7 +4,7 @@
 //! ```
 //! Invariant: what `verify` has no fault with answers alike from every side, and goes on as a store.
 
-use trommel::GuardKind;
+use trommel::{FilterKind, GuardKind};
 
 use crate::{ask, frame, guard_of, seeds};
 
@@ -14,7 +14,7 @@ pub(crate) fn body(input: &[u8]) {
     if *mend != 0 {
         frame::mend_records(&mut manifest, 0);
     }
-    let mut files = seeds::small_store(GuardKind::BlockedBloom).files.clone();
+    let mut files = seeds::small_store(GuardKind::Table(FilterKind::BlockedBloom)).files.clone();
     files.iter_mut().filter(|(name, _)| name == "MANIFEST").for_each(|(_, file)| {
         file.clone_from(&manifest);
     });

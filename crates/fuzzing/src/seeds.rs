@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use trommel::{Batch, Db, GuardKind, Memory, Storage};
-use trommel_filters::BlockedBloomBuilder;
+use trommel_filters::{BlockedBloomBuilder, TableFilterBuilder};
 use trommel_lab::Rng;
 
 use crate::ask::{self, Contents};
@@ -148,9 +148,9 @@ fn add_block(seeds: &mut Vec<Seed>, guard: u8, table: &[u8]) {
 
 fn add_blooms(seeds: &mut Vec<Seed>) {
     for (keys, bits) in [(0u32, 10.0), (3, 10.0), (40, 12.0), (20, 1.0), (9, 64.0)] {
-        let mut builder = BlockedBloomBuilder::new();
-        (0..keys).for_each(|key| builder.add(&key.to_be_bytes()));
-        seeds.push(("bloom", format!("seed-{keys}-{bits}"), builder.finish(bits)));
+        let mut builder = BlockedBloomBuilder::new(bits);
+        (0..keys).for_each(|key| builder.add(&key.to_be_bytes()).expect("any order will do"));
+        seeds.push(("bloom", format!("seed-{keys}-{bits}"), builder.finish()));
     }
 }
 

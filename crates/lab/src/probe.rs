@@ -1,7 +1,7 @@
 //! `bench probe`: the filters alone, without a store.
 //! ```text
 //! grf            9 of 10 keys -> base         the others, in flushes -> overlay      1 probe, or a batch of 16 points
-//! blocked-bloom  all keys -> one filter       the tables of a tree -> 19 filters     1 or 19 probes
+//! others         all keys -> one filter       the tables of a tree -> 19 filters     1 or 19 probes
 //! ```
 //! Invariant: every filter sees the same keys, and the same questions in rounds that take turns; a
 //! stored key that a filter denies is counted.
@@ -11,8 +11,8 @@ use std::time::Instant;
 
 use trommel::GuardKind;
 use trommel_filters::{
-    AlignedBytes, BlockedBloom, BlockedBloomBuilder, Codes, FlushNumber, GrfOptions, Part,
-    PartBuilder, Query, Shape,
+    AlignedBytes, AnyFilter, AnyFilterBuilder, Codes, FilterKind, FilterOptions, FlushNumber,
+    GrfOptions, HashedKey, Part, PartBuilder, Query, Shape, TableFilter, TableFilterBuilder,
 };
 
 use crate::dist::{Dist, FileFormat};
@@ -54,7 +54,7 @@ const KINDS: [Kind; 3] = [Kind::PointMiss, Kind::PointHit, Kind::EmptyRange];
 /// Levels of the tree over which `probe_all_ns` goes.
 const TREE_LEVELS: u32 = 3;
 
-type Bloom = BlockedBloom<AlignedBytes>;
+type Table = AnyFilter<AlignedBytes>;
 
 /// A built filter, and what building it took.
 struct Built {
@@ -68,8 +68,8 @@ struct Built {
 enum Filter {
     /// One filter of all keys, and the filters of the tables of a tree, newest first.
     PerTable {
-        whole: Bloom,
-        tables: Vec<Bloom>,
+        whole: Table,
+        tables: Vec<Table>,
     },
     Global(Part),
 }
@@ -90,7 +90,7 @@ pub fn bench_probe(plan: &ProbePlan, progress: &mut dyn Progress) -> Result<Vec<
     }
     progress.stage("probing", built.len() as u64);
     let times = probe_times(&built, &queries, keys.stored());
-    let all_times = probe_all_times(&built, &queries);
+    let all_times = probe_all_times(&built, &queries, keys.stored());
     let reports =
         built.iter().zip(times).zip(all_times).map(|((built, probe_ns), probe_all_ns)| {
             let report = ProbeReport {
@@ -121,8 +121,10 @@ fn check(plan: &ProbePlan) -> Result<()> {
         return Err(LabError::Plan("a guard and a query are the least to measure".into()));
     }
     if plan.guards.contains(&GuardKind::Open) {
-        let problem = "guard 'none' has no filter to probe; there are: blocked-bloom, grf";
-        return Err(LabError::Plan(problem.into()));
+        let others = GuardKind::ALL.into_iter().filter(|guard| *guard != GuardKind::Open);
+        let others: Vec<&str> = others.map(GuardKind::name).collect();
+        let problem = "guard 'none' has no filter to probe; there are: ";
+        return Err(LabError::Plan(problem.to_owned() + &others.join(", ")));
     }
     if !(1.0..=64.0).contains(&plan.bits_per_key) {
         return Err(LabError::Plan(format!(
@@ -139,7 +141,7 @@ fn check(plan: &ProbePlan) -> Result<()> {
 fn build(guard: GuardKind, plan: &ProbePlan, keys: &SortedKeys) -> Result<Built> {
     match guard {
         GuardKind::Open => unreachable!("the plan was checked"),
-        GuardKind::BlockedBloom => build_blooms(plan, keys),
+        GuardKind::Table(kind) => build_tables(plan, kind, keys),
         guard => Ok(build_grf(plan, guard, keys)),
     }
 }
@@ -185,17 +187,19 @@ fn build_grf(plan: &ProbePlan, guard: GuardKind, keys: &SortedKeys) -> Built {
     Built { guard, filter, build_ns_per_key, insert_ns_per_key, size_bytes }
 }
 
-fn bloom<'k>(keys: impl Iterator<Item = &'k [u8]>, bits_per_key: f64) -> Result<Bloom> {
-    let mut builder = BlockedBloomBuilder::new();
-    keys.for_each(|key| builder.add(key));
-    let bytes = builder.finish(bits_per_key);
-    let read = BlockedBloom::read(AlignedBytes::from_slice(&bytes));
+fn table<'k>(keys: impl Iterator<Item = &'k [u8]>, options: &FilterOptions) -> Result<Table> {
+    let mut builder = AnyFilterBuilder::new(options);
+    for key in keys {
+        builder.add(key).map_err(|error| LabError::Plan(error.to_string()))?;
+    }
+    let read = AnyFilter::read(AlignedBytes::from_slice(&builder.finish()));
     read.map_err(|error| LabError::Plan(format!("a filter that was just built: {error}")))
 }
 
-fn build_blooms(plan: &ProbePlan, keys: &SortedKeys) -> Result<Built> {
+fn build_tables(plan: &ProbePlan, kind: FilterKind, keys: &SortedKeys) -> Result<Built> {
+    let options = FilterOptions { kind, bits_per_key: plan.bits_per_key };
     let start = Instant::now();
-    let whole = bloom(keys.iter(), plan.bits_per_key)?;
+    let whole = table(keys.iter(), &options)?;
     let build_ns_per_key = per_key(start, keys.len());
     let mut rng = Rng::new(scramble(plan.seed ^ 2));
     let flush_count = keys.len().div_ceil(flush_keys(plan, keys.len()));
@@ -203,18 +207,23 @@ fn build_blooms(plan: &ProbePlan, keys: &SortedKeys) -> Result<Built> {
     keys.iter().for_each(|key| flushes[rng.place(flush_count)].push(key));
     let start = Instant::now();
     for keys in &flushes {
-        black_box(bloom(keys.iter().copied(), plan.bits_per_key)?);
+        black_box(table(keys.iter().copied(), &options)?);
     }
     let insert_ns_per_key = per_key(start, keys.len());
-    let tables = tables_of_a_tree(plan, keys, &mut rng)?;
+    let tables = tables_of_a_tree(plan, &options, keys, &mut rng)?;
     let size_bytes = tables.iter().map(|table| table.size_bytes() as u64).sum();
-    let (guard, filter) = (GuardKind::BlockedBloom, Filter::PerTable { whole, tables });
+    let (guard, filter) = (GuardKind::Table(kind), Filter::PerTable { whole, tables });
     Ok(Built { guard, filter, build_ns_per_key, insert_ns_per_key, size_bytes })
 }
 
 /// The filters of a tree just before a merge into the last level, one table for each run, newest
 /// first: T - 1 runs in each inner level, T - 1 times the next one's run size in the last.
-fn tables_of_a_tree(plan: &ProbePlan, keys: &SortedKeys, rng: &mut Rng) -> Result<Vec<Bloom>> {
+fn tables_of_a_tree(
+    plan: &ProbePlan,
+    options: &FilterOptions,
+    keys: &SortedKeys,
+    rng: &mut Rng,
+) -> Result<Vec<Table>> {
     let ratio = u64::from(plan.size_ratio);
     let mut shares: Vec<u64> = Vec::new();
     for level in 0..TREE_LEVELS - 1 {
@@ -229,7 +238,7 @@ fn tables_of_a_tree(plan: &ProbePlan, keys: &SortedKeys, rng: &mut Rng) -> Resul
         let drawn = rng.below(whole);
         tables[ends.partition_point(|end| *end <= drawn)].push(key);
     }
-    tables.iter().map(|keys| bloom(keys.iter().copied(), plan.bits_per_key)).collect()
+    tables.iter().map(|keys| table(keys.iter().copied(), options)).collect()
 }
 
 impl Filter {
@@ -238,7 +247,7 @@ impl Filter {
     fn may_hold(&self, query: &Query<'_>, codes: &mut Codes) -> bool {
         match (self, query) {
             (Filter::PerTable { whole, .. }, Query::Point(key)) => whole.may_contain(key),
-            (Filter::PerTable { .. }, Query::Range(_)) => true,
+            (Filter::PerTable { whole, .. }, Query::Range(range)) => whole.may_overlap(range),
             (Filter::Global(part), _) => {
                 codes.clear();
                 part.candidates(query, codes);
@@ -248,7 +257,11 @@ impl Filter {
     }
 
     fn answers(&self, kind: Kind) -> bool {
-        matches!(self, Filter::Global(_)) || kind != Kind::EmptyRange
+        let knows_ranges = match self {
+            Filter::Global(_) => true,
+            Filter::PerTable { whole, .. } => whole.kind().knows_ranges(),
+        };
+        knows_ranges || kind != Kind::EmptyRange
     }
 }
 
@@ -282,12 +295,24 @@ fn probe_times(built: &[Built], queries: &[Queries; 3], stored: &SortedKeys) -> 
 }
 
 /// Probes the tables of a tree, newest first, until one says "maybe"; None for global filters.
-fn probe_all_times(built: &[Built], queries: &[Queries; 3]) -> Vec<Option<ProbeNs>> {
-    let time = |tables: &[Bloom], queries: &Queries| {
+fn probe_all_times(
+    built: &[Built],
+    queries: &[Queries; 3],
+    stored: &SortedKeys,
+) -> Vec<Option<ProbeNs>> {
+    let time = |tables: &[Table], queries: &Queries| {
         let medians = medians_ns(1, |_| {
             for place in 0..queries.len() {
-                let key = queries.lower(place);
-                black_box(tables.iter().position(|table| table.may_contain(key)));
+                let maybe = match queries.query(place, stored) {
+                    Query::Point(key) => {
+                        let key = HashedKey::new(key);
+                        tables.iter().position(|table| table.may_contain_hashed(&key))
+                    }
+                    Query::Range(range) => {
+                        tables.iter().position(|table| table.may_overlap(&range))
+                    }
+                };
+                black_box(maybe);
             }
             Ok::<_, std::convert::Infallible>(queries.len() as u64)
         });
@@ -298,7 +323,7 @@ fn probe_all_times(built: &[Built], queries: &[Queries; 3]) -> Vec<Option<ProbeN
         Filter::PerTable { tables, .. } => Some(ProbeNs {
             point_miss: Some(time(tables, &queries[0])),
             point_hit: Some(time(tables, &queries[1])),
-            empty_range: None,
+            empty_range: built.filter.answers(Kind::EmptyRange).then(|| time(tables, &queries[2])),
         }),
     };
     built.iter().map(of).collect()
@@ -393,7 +418,7 @@ mod tests {
 
     fn plan() -> ProbePlan {
         ProbePlan {
-            guards: vec![GuardKind::BlockedBloom, GuardKind::Grf],
+            guards: vec![GuardKind::Table(FilterKind::BlockedBloom), GuardKind::Grf],
             dist: Dist::Uniform,
             file_format: FileFormat::Lines,
             keys: Some(70_000),
@@ -426,7 +451,9 @@ mod tests {
     #[test]
     fn a_tree_of_ratio_10_has_19_tables() {
         let keys = KeySet::new(&Dist::Uniform, FileFormat::Lines, Some(20_000), 1).expect("keys");
-        let tables = tables_of_a_tree(&plan(), keys.stored(), &mut Rng::new(1)).expect("built");
+        let options = FilterOptions { kind: FilterKind::BlockedBloom, bits_per_key: 12.0 };
+        let tables = tables_of_a_tree(&plan(), &options, keys.stored(), &mut Rng::new(1));
+        let tables = tables.expect("built");
         assert_eq!(tables.len(), 19);
         assert!(tables[18].size_bytes() > 5 * tables[17].size_bytes());
     }

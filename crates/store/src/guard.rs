@@ -2,14 +2,15 @@
 //! file is opened.
 //! ```text
 //! Open      everybody may
-//! PerTable  each table's own filter answers, for points
+//! PerTable  each table's own filter answers, some for points only
 //! Global    one filter answers with codes; a table may hold it if its span meets a code
 //! ```
 //! Invariant: a table that is left out surely holds no entry for the query. The guard lives inside
 //! the version that it describes.
 
 use trommel_filters::{
-    Codes, GrfOptions, HashUse, KeyRange, LineCounter, Part, Query, Span, Trace, Untraced, hash_key,
+    Codes, GrfOptions, HashedKey, KeyRange, LineCounter, Part, Query, Span, TableFilter, Trace,
+    Untraced,
 };
 
 use crate::options::{GuardKind, Options};
@@ -60,11 +61,13 @@ impl Parts {
 }
 
 /// What the guard said about one query.
-pub(crate) enum Answer {
+pub(crate) enum Answer<'q> {
     /// Nothing is known: every table may hold it.
     All,
-    /// Ask each table's own filter with this hash.
-    Hash(u64),
+    /// Ask each table's own filter for this key.
+    Point(HashedKey<'q>),
+    /// Ask each table's own filter for this range.
+    Range(KeyRange<'q>),
     /// Tables whose span meets a code may hold it.
     Codes(Codes),
 }
@@ -80,12 +83,12 @@ impl Guard {
 
     /// Asks once. Probes of a global filter are counted by the caller, one per call.
     #[inline]
-    pub(crate) fn ask(&self, query: &Query<'_>) -> Answer {
+    pub(crate) fn ask<'q>(&self, query: &Query<'q>) -> Answer<'q> {
         match self {
             Guard::Open => Answer::All,
             Guard::PerTable => match query {
-                Query::Point(key) => Answer::Hash(hash_key(key, HashUse::BlockedBloom)),
-                Query::Range(_) => Answer::All,
+                Query::Point(key) => Answer::Point(HashedKey::new(key)),
+                Query::Range(range) => Answer::Range(*range),
             },
             Guard::Global(parts) => {
                 let mut codes = Codes::new();
@@ -110,28 +113,35 @@ impl Guard {
         tables: impl Iterator<Item = &'a RunTable>,
     ) -> usize {
         let mut counter = LineCounter::default();
-        match (self, query) {
-            (Guard::Open, _) | (Guard::PerTable, Query::Range(_)) => {}
-            (Guard::PerTable, Query::Point(key)) => {
-                let filters = tables.filter_map(|table| table.table.filter());
-                filters.for_each(|filter| {
-                    filter.may_contain_traced(key, &mut counter);
-                });
+        match self {
+            Guard::Open => {}
+            Guard::PerTable => {
+                for filter in tables.filter_map(|table| table.table.filter()) {
+                    match query {
+                        Query::Point(key) => {
+                            filter.may_contain_traced(&HashedKey::new(key), &mut counter)
+                        }
+                        Query::Range(range) => filter.may_overlap_traced(range, &mut counter),
+                    };
+                }
             }
-            (Guard::Global(parts), _) => parts.collect(query, &mut Codes::new(), &mut counter),
+            Guard::Global(parts) => parts.collect(query, &mut Codes::new(), &mut counter),
         }
         counter.take()
     }
 }
 
-impl Answer {
+impl Answer<'_> {
     /// False: the table surely has no entry for the query.
     #[inline]
     pub(crate) fn may_hold(&self, candidate: &RunTable) -> bool {
         match self {
             Answer::All => true,
-            Answer::Hash(hash) => {
-                candidate.table.filter().is_none_or(|filter| filter.may_contain_hash(*hash))
+            Answer::Point(key) => {
+                candidate.table.filter().is_none_or(|filter| filter.may_contain_hashed(key))
+            }
+            Answer::Range(range) => {
+                candidate.table.filter().is_none_or(|filter| filter.may_overlap(range))
             }
             Answer::Codes(codes) => codes.may_meet(candidate.span),
         }
@@ -141,7 +151,7 @@ impl Answer {
     #[inline]
     pub(crate) fn may_be_in(&self, run: Span) -> bool {
         match self {
-            Answer::All | Answer::Hash(_) => true,
+            Answer::All | Answer::Point(_) | Answer::Range(_) => true,
             Answer::Codes(codes) => codes.may_meet(run),
         }
     }
@@ -156,7 +166,7 @@ impl Answer {
     pub(crate) fn probes(&self, asked: u64) -> u64 {
         match self {
             Answer::All => 0,
-            Answer::Hash(_) => asked,
+            Answer::Point(_) | Answer::Range(_) => asked,
             Answer::Codes(_) => 1,
         }
     }

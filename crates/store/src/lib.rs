@@ -83,7 +83,7 @@ pub use storage::{Append, ReadAt, Storage};
 pub use value::Value;
 pub use verify::VerifyReport;
 
-pub use trommel_filters::CountBounds;
+pub use trommel_filters::{CountBounds, FilterKind};
 
 /// The README's example compiles and runs as it stands.
 #[cfg(doctest)]

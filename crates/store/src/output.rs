@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use trommel_filters::Span;
+use trommel_filters::{FilterOptions, Span};
 
 use crate::cache::BlockCache;
 use crate::entry::{Entry, Sequence};
 use crate::error::{Error, Result};
 use crate::layout::TableRecord;
-use crate::options::{GuardKind, Options};
+use crate::options::Options;
 use crate::storage::Storage;
 use crate::sync::{Arc, AtomicU64, Ordering};
 use crate::table::Table;
@@ -51,15 +51,17 @@ impl Shelf {
     }
 
     pub(crate) fn open_table(&self, file: u64) -> Result<Arc<Table>> {
-        Table::open(&*self.storage, self.table_path(file), file, Arc::clone(&self.cache))
+        let (path, cache) = (self.table_path(file), Arc::clone(&self.cache));
+        Table::open(&*self.storage, path, file, cache, self.options.guard.table_filter())
     }
 
     fn table_options(&self) -> TableOptions {
-        let filter = matches!(self.options.guard, GuardKind::BlockedBloom);
+        let bits_per_key = self.options.bits_per_key;
+        let filter = self.options.guard.table_filter();
         TableOptions {
             block_bytes: self.options.block_bytes,
             compression: self.options.compression,
-            filter_bits_per_key: filter.then_some(self.options.bits_per_key),
+            filter: filter.map(|kind| FilterOptions { kind, bits_per_key }),
         }
     }
 }

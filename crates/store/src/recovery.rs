@@ -30,7 +30,7 @@ use crate::stalls::RunLimits;
 use crate::stats::Counters;
 use crate::storage::Storage;
 use crate::sync::{Arc, AtomicU64, AtomicUsize, Condvar, Mutex, Switch};
-use crate::table::{FilterUse, Table};
+use crate::table::Table;
 use crate::version::{Active, Sealed, Version};
 use crate::wal::{self, Predecessor, wal_name};
 
@@ -173,12 +173,12 @@ fn open_tables(shelf: &Shelf, layout: &Layout) -> Result<OpenTables> {
     for record in layout.runs.iter().flat_map(|run| &run.tables) {
         let open = |filter| {
             let (path, cache) = (shelf.table_path(record.file), Arc::clone(&shelf.cache));
-            Table::open_with(&*shelf.storage, &path, record.file, cache, filter)
+            Table::open(&*shelf.storage, &path, record.file, cache, filter)
         };
-        let table = match open(FilterUse::Load) {
+        let table = match open(shelf.options.guard.table_filter()) {
             Ok(table) => table,
             Err(error @ Error::Corrupt { .. }) => {
-                let without = open(FilterUse::Skip).map_err(|_| ());
+                let without = open(None).map_err(|_| ());
                 let Ok(table) = without else { return Err(error) };
                 damaged.push(error.to_string());
                 table

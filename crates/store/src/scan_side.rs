@@ -119,7 +119,7 @@ impl Side {
         let version = Arc::clone(&self.version);
         let unlisted = match &answer {
             Answer::Codes(codes) => codes.is_all(),
-            Answer::All | Answer::Hash(_) => true,
+            Answer::All | Answer::Point(_) | Answer::Range(_) => true,
         };
         if let (true, Some(part)) = (unlisted, version.guard.part()) {
             self.waiting = (0..version.runs.len()).collect();
@@ -131,7 +131,11 @@ impl Side {
         }
         for placed in version.runs.iter().filter(|placed| answer.may_be_in(placed.span())) {
             let overlapping = placed.run.overlapping(range.lower(), bounds.end.as_deref());
-            if overlapping.iter().any(|table| answer.may_hold(table)) {
+            let found = overlapping.iter().position(|table| answer.may_hold(table));
+            if matches!(answer, Answer::Range(_)) {
+                self.probes += answer.probes(found.map_or(overlapping.len(), |at| at + 1) as u64);
+            }
+            if found.is_some() {
                 self.add_source(Box::new(placed.run.cursor()), true, bounds)?;
             }
         }

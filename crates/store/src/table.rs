@@ -9,7 +9,7 @@
 use crate::sync::Arc;
 use std::path::{Path, PathBuf};
 
-use trommel_filters::{AlignedBytes, BlockedBloom, Corrupt, FilterKind, RankBounds};
+use trommel_filters::{AlignedBytes, AnyFilter, Corrupt, FilterKind, RankBounds, TableFilter as _};
 
 use crate::block::{Block, unseal};
 use crate::cache::{BlockCache, BlockSlots};
@@ -26,16 +26,7 @@ use crate::table_format::{
 use crate::value::Value;
 
 /// The filter of a table.
-pub(crate) type TableFilter = BlockedBloom<AlignedBytes>;
-
-/// What to do with a table's filter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FilterUse {
-    /// Read and check it. Damage is an error.
-    Load,
-    /// Leave it alone.
-    Skip,
-}
+pub(crate) type TableFilter = AnyFilter<AlignedBytes>;
 
 /// A table that is open.
 pub(crate) struct Table {
@@ -139,23 +130,13 @@ impl Opened {
 }
 
 impl Table {
-    /// Opens a table with its filter, if it has one.
+    /// Opens a table: reads and checks all but its blocks, and of its filters the one of kind `filter` alone.
     pub(crate) fn open(
         storage: &dyn Storage,
         path: impl Into<PathBuf>,
         file: u64,
         cache: Arc<BlockCache>,
-    ) -> Result<Arc<Table>> {
-        Self::open_with(storage, path, file, cache, FilterUse::Load)
-    }
-
-    /// Opens a table: reads and checks all but its blocks.
-    pub(crate) fn open_with(
-        storage: &dyn Storage,
-        path: impl Into<PathBuf>,
-        file: u64,
-        cache: Arc<BlockCache>,
-        filter: FilterUse,
+        filter: Option<FilterKind>,
     ) -> Result<Arc<Table>> {
         let path = path.into();
         let bytes = storage.open(&path).map_err(Error::io(&path))?;
@@ -170,10 +151,8 @@ impl Table {
         if properties.entries != index.entry_count() {
             return Err(opened.corrupt(at.offset, "index and properties count different entries"));
         }
-        let filter = match filter {
-            FilterUse::Load => load_filter(&opened, &sections)?,
-            FilterUse::Skip => None,
-        };
+        let section = filter.and_then(|kind| find(&sections, filter_tag(kind)));
+        let filter = section.map(|at| load_filter(&opened, at)).transpose()?;
         let blocks = BlockSlots::new(cache, index.block_count());
         Ok(Arc::new(Table { opened, file, size, sections, index, properties, filter, blocks }))
     }
@@ -226,7 +205,7 @@ impl Table {
 
     /// The memory that the filter takes.
     pub(crate) fn filter_bytes(&self) -> usize {
-        self.filter.as_ref().map_or(0, BlockedBloom::size_bytes)
+        self.filter.as_ref().map_or(0, |filter| filter.size_bytes())
     }
 
     /// The newest entry of `key` with a sequence number of at most `at`. Asks no filter, and reads a
@@ -307,7 +286,8 @@ impl Table {
         for section in others {
             self.opened.section(section)?;
         }
-        let mut check = Check::default();
+        let (filters, damage) = self.load_filters(&filters);
+        let mut check = Check::new(filters);
         for number in 0..self.block_count() {
             let block = self.block_on_disk(number, &mut Reads::default())?;
             let (offset, _) = self.index.block(number);
@@ -315,7 +295,22 @@ impl Table {
             check.block(self, number, block).map_err(wrong)?;
         }
         check.end(self).map_err(|what| self.opened.corrupt(0, what))?;
-        filters.into_iter().try_for_each(|section| self.opened.section(section).map(drop))
+        damage
+    }
+
+    /// The filters that can be read, whether they are in use or not, and what is wrong with the first that cannot.
+    fn load_filters(&self, sections: &[&Section]) -> (Vec<TableFilter>, Result<()>) {
+        let (mut filters, mut damage) = (Vec::new(), Ok(()));
+        for at in sections {
+            let known = FilterKind::ALL.iter().any(|kind| filter_tag(*kind) == at.tag);
+            let loaded = if known {
+                load_filter(&self.opened, at).map(|filter| filters.push(filter))
+            } else {
+                self.opened.section(at).map(drop)
+            };
+            damage = damage.and(loaded);
+        }
+        (filters, damage)
     }
 }
 
@@ -323,15 +318,17 @@ fn find(sections: &[Section], tag: u16) -> Option<&Section> {
     sections.iter().find(|section| section.tag == tag)
 }
 
-fn load_filter(opened: &Opened, sections: &[Section]) -> Result<Option<TableFilter>> {
-    let Some(at) = find(sections, filter_tag(FilterKind::BlockedBloom)) else {
-        return Ok(None);
-    };
+/// Requires: the section is a filter's, of a kind that is known.
+fn load_filter(opened: &Opened, at: &Section) -> Result<TableFilter> {
     // Its length was checked against the file's.
     let mut bytes = AlignedBytes::zeroed(at.len as usize);
     opened.fill(at.offset, &mut bytes)?;
     opened.checked(at, &bytes)?;
-    BlockedBloom::read(bytes).map(Some).map_err(opened.damage(at.offset))
+    let filter = AnyFilter::read(bytes).map_err(opened.damage(at.offset))?;
+    if filter_tag(filter.kind()) != at.tag {
+        return Err(opened.corrupt(at.offset, "a filter of another kind than its section's tag"));
+    }
+    Ok(filter)
 }
 
 #[path = "table_check.rs"]

@@ -4,15 +4,17 @@
 //! ```
 //! Invariant: it looks at every entry once, in the order of the file.
 
-use super::Table;
+use super::{Table, TableFilter};
 use crate::block::Block;
 use crate::block_cursor::BlockCursor;
 use crate::entry::{Entry, Kind, Sequence, order};
 use crate::table_format::Properties;
 
+use trommel_filters::{KeyRange, LowerBound, TableFilter as _};
+
 /// What was seen so far.
-#[derive(Default)]
 pub(super) struct Check {
+    filters: Vec<TableFilter>,
     seen: Option<Properties>,
     last_sequence: Sequence,
 }
@@ -39,7 +41,22 @@ fn shares_all(block: &Block) -> bool {
     true
 }
 
+/// Whether a filter denies a key to nobody who asks for it.
+fn knows(filter: &TableFilter, key: &[u8]) -> bool {
+    let goes_on = match filter.lower_bound(key) {
+        None => true,
+        Some(LowerBound::End) => false,
+        Some(LowerBound::From { key: bound, .. }) => bound == key,
+    };
+    goes_on && filter.may_contain(key) && filter.may_overlap(&KeyRange::of_key(key))
+}
+
 impl Check {
+    /// Nothing was seen yet. Every key is to be known to all `filters`.
+    pub(super) fn new(filters: Vec<TableFilter>) -> Self {
+        Check { filters, seen: None, last_sequence: Sequence::default() }
+    }
+
     pub(super) fn block(
         &mut self,
         table: &Table,
@@ -84,7 +101,7 @@ impl Check {
         let found_at = table.first_block_of(key);
         let continues = found_at < number && table.index.fences.continues(number, key);
         require(found_at == number || continues, "a key on the wrong side of a separator")?;
-        let known = table.filter.as_ref().is_none_or(|filter| filter.may_contain(key));
+        let known = self.filters.iter().all(|filter| knows(filter, key));
         require(known, "a key that the table's filter does not know")?;
         seen.entries += 1;
         seen.deletes += u64::from(kind == Kind::Delete);

@@ -1,5 +1,7 @@
 //! Tests of tables: against a list, and against every cut and flip.
 
+use trommel_filters::FilterOptions;
+
 use super::*;
 use crate::cursor::Cursor;
 use crate::cursor::checks::{Owned, any_entries, any_moves, entry, follows, sorted};
@@ -16,9 +18,13 @@ pub(crate) struct Shelf {
     next_file: AtomicU64,
 }
 
+fn bloom(bits_per_key: f64) -> FilterOptions {
+    FilterOptions { kind: FilterKind::BlockedBloom, bits_per_key }
+}
+
 /// Small blocks with everything that can be in a table.
 pub(crate) fn options() -> TableOptions {
-    TableOptions { block_bytes: 256, compression: true, filter_bits_per_key: Some(10.0) }
+    TableOptions { block_bytes: 256, compression: true, filter: Some(bloom(10.0)) }
 }
 
 impl Shelf {
@@ -51,7 +57,8 @@ impl Shelf {
     }
 
     fn open(&self, file: u64) -> Result<Arc<Table>> {
-        Table::open(&self.disk, Self::path(file), file, Arc::clone(&self.cache))
+        let kind = Some(FilterKind::BlockedBloom);
+        Table::open(&self.disk, Self::path(file), file, Arc::clone(&self.cache), kind)
     }
 
     pub(crate) fn table(&self, list: &[Owned], options: &TableOptions) -> Arc<Table> {
@@ -82,7 +89,7 @@ proptest! {
     ) {
         let list = sorted(list);
         let shelf = Shelf::new(cache_bytes);
-        let table_options = TableOptions { block_bytes, compression, filter_bits_per_key: Some(8.0) };
+        let table_options = TableOptions { block_bytes, compression, filter: Some(bloom(8.0)) };
         let table = shelf.table(&list, &table_options);
         table.verify().unwrap();
         follows(&mut table.cursor(), &list, &moves);
@@ -155,7 +162,7 @@ fn the_summary_tells_what_was_written() {
     assert!(summary.filter_seconds > 0.0);
     assert!(table.fence_bytes() > 8 * table.block_count());
     assert!((1_250..1_500).contains(&table.filter_bytes()), "{}", table.filter_bytes());
-    let plain = TableOptions { filter_bits_per_key: None, ..options() };
+    let plain = TableOptions { filter: None, ..options() };
     let (file, summary) = shelf.write(&list, &plain);
     let table = shelf.open(file).unwrap();
     assert!(table.filter().is_none() && table.filter_bytes() == 0);
@@ -281,7 +288,7 @@ fn a_damaged_filter_can_be_left_alone() {
         other => panic!("{other:?}"),
     }
     let cache = Arc::clone(&shelf.cache);
-    let open = Table::open_with(&shelf.disk, table.path(), file, cache, FilterUse::Skip);
+    let open = Table::open(&shelf.disk, table.path(), file, cache, None);
     let table = open.unwrap();
     assert!(table.filter().is_none());
     assert!(get(&table, &3u64.to_be_bytes(), u64::MAX).is_some());
@@ -367,7 +374,7 @@ fn entries_out_of_order_are_refused() {
 #[test]
 fn the_bytes_are_those_of_the_format() {
     let shelf = Shelf::new(0);
-    let plain = TableOptions { block_bytes: 4096, compression: false, filter_bits_per_key: None };
+    let plain = TableOptions { block_bytes: 4096, compression: false, filter: None };
     let list = [Shelf::put(b"drum", 3, b"sieve"), (b"drums".to_vec(), 4, Kind::Delete, vec![])];
     let (file, _) = shelf.write(&list, &plain);
     let bytes = shelf.disk.file(Shelf::path(file)).unwrap();

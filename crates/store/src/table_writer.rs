@@ -9,7 +9,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use trommel_filters::{BlockedBloomBuilder, FilterKind};
+use trommel_filters::{AnyFilterBuilder, FilterKind, FilterOptions, TableFilterBuilder};
 
 use crate::block::{BlockBuilder, seal};
 use crate::entry::{Entry, Kind, Sequence, order};
@@ -27,8 +27,8 @@ pub(crate) struct TableOptions {
     pub(crate) block_bytes: usize,
     /// Whether blocks are compressed where that pays.
     pub(crate) compression: bool,
-    /// Some: with a blocked Bloom filter of so many bits for each key.
-    pub(crate) filter_bits_per_key: Option<f64>,
+    /// Some: with such a filter.
+    pub(crate) filter: Option<FilterOptions>,
 }
 
 /// What was written.
@@ -49,18 +49,18 @@ pub(crate) struct TableSummary {
 
 /// Collects a filter's keys, a block at a time so that the clock is asked seldom.
 struct FilterFeed {
-    builder: BlockedBloomBuilder,
-    bits_per_key: f64,
+    kind: FilterKind,
+    builder: AnyFilterBuilder,
     keys: Vec<u8>,
     key_ends: Vec<usize>,
     seconds: f64,
 }
 
 impl FilterFeed {
-    fn new(bits_per_key: f64) -> Self {
+    fn new(options: &FilterOptions) -> Self {
         let (keys, key_ends) = (Vec::new(), Vec::new());
-        let builder = BlockedBloomBuilder::new();
-        FilterFeed { builder, bits_per_key, keys, key_ends, seconds: 0.0 }
+        let builder = AnyFilterBuilder::new(options);
+        FilterFeed { kind: options.kind, builder, keys, key_ends, seconds: 0.0 }
     }
 
     fn add(&mut self, key: &[u8]) {
@@ -72,7 +72,8 @@ impl FilterFeed {
         let start = Instant::now();
         let mut key_start = 0;
         for &key_end in &self.key_ends {
-            self.builder.add(&self.keys[key_start..key_end]);
+            let key = &self.keys[key_start..key_end];
+            self.builder.add(key).expect("a table's entries are in order");
             key_start = key_end;
         }
         self.keys.clear();
@@ -83,7 +84,7 @@ impl FilterFeed {
     /// The filter, and the time it took.
     fn finish(self) -> (Vec<u8>, f64) {
         let start = Instant::now();
-        let bytes = self.builder.finish(self.bits_per_key);
+        let bytes = self.builder.finish();
         (bytes, self.seconds + start.elapsed().as_secs_f64())
     }
 }
@@ -137,7 +138,7 @@ impl TableWriter {
             continued: false,
             block_end_key: Vec::new(),
             index: IndexBuilder::default(),
-            filter: options.filter_bits_per_key.map(FilterFeed::new),
+            filter: options.filter.as_ref().map(FilterFeed::new),
             properties,
             last_sequence: Sequence::MAX,
             sections: Vec::new(),
@@ -193,9 +194,10 @@ impl TableWriter {
         }
         let mut filter_seconds = 0.0;
         if let Some(filter) = self.filter.take() {
+            let tag = filter_tag(filter.kind);
             let (bytes, seconds) = filter.finish();
             filter_seconds = seconds;
-            self.add_section(filter_tag(FilterKind::BlockedBloom), true, &bytes)?;
+            self.add_section(tag, true, &bytes)?;
         }
         let index = std::mem::take(&mut self.index).finish();
         self.add_section(TAG_INDEX, false, &index)?;

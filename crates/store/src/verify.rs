@@ -11,7 +11,7 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use trommel_filters::Query;
+use trommel_filters::{KeyRange, Query};
 
 use crate::core::Core;
 use crate::cursor::Cursor;
@@ -116,8 +116,8 @@ fn check_table(
             Some(last) => key.clone_into(last),
             None => last_key = Some(key.to_vec()),
         }
-        let answer = version.guard.ask(&Query::Point(key));
-        if answer.may_hold(table) {
+        let queries = [Query::Point(key), Query::Range(KeyRange::of_key(key))];
+        if queries.iter().all(|query| version.guard.ask(query).may_hold(table)) {
             return Ok(());
         }
         Err(wrong(format!("the guard denies its key {}", key.escape_ascii())))

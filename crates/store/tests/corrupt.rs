@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use trommel::{
-    Background, Db, Environment, Error, FilterRecovery, GuardKind, Memory, Options, Storage, Sync,
+    Background, Db, Environment, Error, FilterKind, FilterRecovery, GuardKind, Memory, Options,
+    Storage, Sync,
 };
 
 const DIR: &str = "db";
@@ -108,20 +109,21 @@ fn every_flipped_byte_of_a_table_is_noticed_or_harmless() {
 
 #[test]
 fn a_damaged_filter_is_told_once_and_hides_no_other_damage() {
-    let (pristine, _) = small_store(GuardKind::BlockedBloom);
+    let (pristine, _) = small_store(GuardKind::Table(FilterKind::BlockedBloom));
     let path = files(&pristine, ".table").remove(0);
     let len = pristine.file(&path).expect("is there").len() as u64;
     let damages_the_filter = |byte: &u64| {
         let disk = copy(&pristine);
         disk.flip_bit(&path, *byte, 0);
-        let opened = open(&disk, GuardKind::BlockedBloom);
+        let opened = open(&disk, GuardKind::Table(FilterKind::BlockedBloom));
         opened.is_ok_and(|db| !db.stats().guard.damaged.is_empty())
     };
     let in_filter = (0..len).rev().find(damages_the_filter).expect("the table has a filter");
     let disk = copy(&pristine);
     disk.flip_bit(&path, in_filter, 0);
     let verify = |disk: &Memory| {
-        let db = open(disk, GuardKind::BlockedBloom).expect("opens without the filter");
+        let db = open(disk, GuardKind::Table(FilterKind::BlockedBloom))
+            .expect("opens without the filter");
         db.verify().expect("verifies").damage
     };
     assert_eq!(verify(&disk).len(), 1, "{:?}", verify(&disk));
@@ -178,13 +180,14 @@ fn an_image_that_rots_in_use_is_found() {
 
 #[test]
 fn every_cut_of_a_table_is_noticed() {
-    let (pristine, _) = small_store(GuardKind::BlockedBloom);
+    let (pristine, _) = small_store(GuardKind::Table(FilterKind::BlockedBloom));
     let path = files(&pristine, ".table").remove(0);
     let len = pristine.file(&path).expect("is there").len() as u64;
     for cut in 0..len {
         let disk = copy(&pristine);
         disk.truncate(&path, cut);
-        let error = open(&disk, GuardKind::BlockedBloom).expect_err("a table is cut short");
+        let error = open(&disk, GuardKind::Table(FilterKind::BlockedBloom))
+            .expect_err("a table is cut short");
         assert!(error.to_string().contains(".table"), "{error}");
     }
 }

@@ -43,7 +43,7 @@ fn slack(db: &Db, guard: GuardKind) -> u64 {
     assert!(runs > 3, "{runs} runs");
     match guard {
         GuardKind::Grf | GuardKind::GrfSpline | GuardKind::GrfGap | GuardKind::GrfCell => 12,
-        GuardKind::Open | GuardKind::BlockedBloom => runs as u64 * 2 * BLOCK_KEYS_MAX,
+        GuardKind::Open | GuardKind::Table(_) => runs as u64 * 2 * BLOCK_KEYS_MAX,
     }
 }
 
@@ -97,7 +97,7 @@ fn ranges_without_keys_are_known_to_be_empty() {
             may(middle.to_be_bytes(), (middle + 1000).to_be_bytes())
         });
         let maybe = maybe.count() as u64;
-        let knows_ranges = !matches!(guard, GuardKind::Open | GuardKind::BlockedBloom);
+        let knows_ranges = guard.knows_ranges();
         let expected = if knows_ranges { 0..KEYS / 10 } else { KEYS / 2..KEYS };
         assert!(expected.contains(&maybe), "{guard:?}: {maybe} ranges may have keys");
         assert!((0..KEYS).all(|place| may(key(place), key(place))), "{guard:?}: lost a key");

@@ -13,7 +13,9 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use trommel::{Append, Background, Db, Environment, GuardKind, Memory, Options, ReadAt, Storage};
+use trommel::{
+    Append, Background, Db, Environment, FilterKind, GuardKind, Memory, Options, ReadAt, Storage,
+};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const KEYS: u32 = 60;
@@ -256,7 +258,7 @@ fn reads_pass_while_a_merge_writes_and_installs() {
     fn merge(db: &Db) {
         db.compact().expect("merges");
     }
-    for guard in [GuardKind::Grf, GuardKind::BlockedBloom, GuardKind::Open] {
+    for guard in [GuardKind::Grf, GuardKind::Table(FilterKind::BlockedBloom), GuardKind::Open] {
         for (operation, name) in
             [("append", ".table"), ("sync", ".table"), ("sync", "MANIFEST"), ("remove", ".table")]
         {

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use trommel::{
-    Background, Db, Environment, FilterRecovery, GuardKind, Memory, Options, PausePoint, Pauses,
-    Storage, Sync,
+    Background, Db, Environment, FilterKind, FilterRecovery, GuardKind, Memory, Options,
+    PausePoint, Pauses, Storage, Sync,
 };
 
 const DIR: &str = "db";
@@ -258,7 +258,7 @@ fn other_options_and_guards_leave_an_image_aside() {
         assert!(db.stats().guard.damaged.is_empty());
         check(&db, 10);
     }
-    for guard in [GuardKind::Open, GuardKind::BlockedBloom] {
+    for guard in [GuardKind::Open, GuardKind::Table(FilterKind::BlockedBloom)] {
         let db = open_with(&disk, Options { guard, ..options() }, Pauses::default());
         assert_eq!(db.stats().filter_recovery, FilterRecovery::Nothing);
         check(&db, 10);
@@ -271,7 +271,7 @@ fn other_options_and_guards_leave_an_image_aside() {
 fn what_another_guard_has_written_is_replayed() {
     let disk = Memory::new();
     store_of_rounds(&disk, 0..10);
-    let bloom = Options { guard: GuardKind::BlockedBloom, ..options() };
+    let bloom = Options { guard: GuardKind::Table(FilterKind::BlockedBloom), ..options() };
     let db = open_with(&disk, bloom.clone(), Pauses::default());
     write_round(&db, 10);
     drop(db);

@@ -12,12 +12,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use trommel::{
-    Background, Batch, Db, Disk, Environment, GuardKind, Memory, Options, Storage, Sync,
+    Background, Batch, Db, Disk, Environment, FilterKind, GuardKind, Memory, Options, Storage, Sync,
 };
 
 /// The folder of every store on a simulated disk.
 const DIR: &str = "db";
-const GUARDS: [GuardKind; 3] = [GuardKind::Open, GuardKind::BlockedBloom, GuardKind::Grf];
+const GUARDS: [GuardKind; 3] =
+    [GuardKind::Open, GuardKind::Table(FilterKind::BlockedBloom), GuardKind::Grf];
 
 type Contents = BTreeMap<String, String>;
 type Files = BTreeMap<String, Vec<u8>>;

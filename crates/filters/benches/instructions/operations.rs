@@ -14,7 +14,7 @@ use std::hint::black_box;
 
 use trommel_filters::{
     AlignedBytes, BlockedBloom, BlockedBloomBuilder, Codes, FlushNumber, GrfOptions, KeyRange,
-    Part, PartBuilder, Query, Shape,
+    Part, PartBuilder, Query, Shape, TableFilter, TableFilterBuilder,
 };
 
 /// Enough for every path through the filter, few enough for seconds under callgrind.
@@ -254,7 +254,7 @@ fn run_bloom() {
 }
 
 fn build_bloom(keys: &[u64]) -> Vec<u8> {
-    let mut builder = BlockedBloomBuilder::new();
-    keys.iter().for_each(|key| builder.add(&key.to_be_bytes()));
-    builder.finish(BLOOM_BITS_PER_KEY)
+    let mut builder = BlockedBloomBuilder::new(BLOOM_BITS_PER_KEY);
+    keys.iter().for_each(|key| builder.add(&key.to_be_bytes()).expect("any order will do"));
+    builder.finish()
 }

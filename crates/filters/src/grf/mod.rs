@@ -33,7 +33,6 @@ mod settled_writer;
 mod young;
 
 pub use builder::PartBuilder;
-pub use count::{CountBounds, RankBounds};
 pub use cursor::{Cursor, CursorBack};
 pub use inserter::Inserter;
 

@@ -1,0 +1,118 @@
+//! The family of filters of one table, behind one door.
+//! ```text
+//! sorted keys ──> AnyFilterBuilder ──> bytes | kind u16 | version u8 | parameter u8 |
+//!                                            │
+//! bytes ────────> AnyFilter::read <───────┘     checked once, then borrowed
+//! ```
+//! Invariant: the last four bytes of every filter say which one it is, so that bytes read as no other filter.
+
+use crate::bloom::{BlockedBloom, BlockedBloomBuilder};
+use crate::filter::{
+    FilterKind, HashedKey, LowerBound, OutOfOrder, TableFilter, TableFilterBuilder, Trace,
+};
+use crate::query::KeyRange;
+use crate::rank::CountBounds;
+use crate::wire::{Corrupt, Reader};
+
+/// What the last bytes of a filter are: its kind's tag, the version of its format, a number of its own.
+const TRAILER_BYTES: usize = 4;
+
+/// How the filter of a table is made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FilterOptions {
+    /// Which filter.
+    pub kind: FilterKind,
+    /// Its size, everything included, as near as the filter can come to it. More: fewer false positives.
+    pub bits_per_key: f64,
+}
+
+/// Makes the filter that its options ask for.
+pub struct AnyFilterBuilder(Builder);
+
+enum Builder {
+    BlockedBloom(BlockedBloomBuilder),
+}
+
+/// A filter of any kind, over its bytes.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum AnyFilter<B> {
+    /// `blocked-bloom`.
+    BlockedBloom(BlockedBloom<B>),
+}
+
+/// Does the same with the filter or builder of whichever kind.
+macro_rules! with_each {
+    ($family:ident, $value:expr, $name:ident => $action:expr) => {
+        match $value {
+            $family::BlockedBloom($name) => $action,
+        }
+    };
+}
+
+impl AnyFilterBuilder {
+    /// No key yet.
+    pub fn new(options: &FilterOptions) -> Self {
+        let bits = options.bits_per_key;
+        AnyFilterBuilder(match options.kind {
+            FilterKind::BlockedBloom => Builder::BlockedBloom(BlockedBloomBuilder::new(bits)),
+        })
+    }
+}
+
+impl TableFilterBuilder for AnyFilterBuilder {
+    #[inline]
+    fn add(&mut self, key: &[u8]) -> Result<(), OutOfOrder> {
+        with_each!(Builder, &mut self.0, builder => builder.add(key))
+    }
+
+    fn finish(self) -> Vec<u8> {
+        with_each!(Builder, self.0, builder => builder.finish())
+    }
+}
+
+/// The kind that a filter's bytes name.
+fn kind_of(bytes: &[u8]) -> Result<FilterKind, Corrupt> {
+    let at = bytes.len().checked_sub(TRAILER_BYTES);
+    let at = at.ok_or(Corrupt { at: 0, what: "the trailer of a filter" })?;
+    let tag = Reader::new(&bytes[at..]).u16()?;
+    FilterKind::from_tag(tag).ok_or(Corrupt { at, what: "the tag of a filter that is known" })
+}
+
+impl<B: AsRef<[u8]>> AnyFilter<B> {
+    /// Checks the bytes that a builder made. Best over [`AlignedBytes`](crate::AlignedBytes): then a probe touches fewest
+    /// cache lines. Who stores bytes keeps a checksum of them: not every wrong bit can be told.
+    pub fn read(bytes: B) -> Result<Self, Corrupt> {
+        Ok(match kind_of(bytes.as_ref())? {
+            FilterKind::BlockedBloom => AnyFilter::BlockedBloom(BlockedBloom::read(bytes)?),
+        })
+    }
+}
+
+impl<B: AsRef<[u8]>> TableFilter for AnyFilter<B> {
+    fn kind(&self) -> FilterKind {
+        with_each!(AnyFilter, self, filter => filter.kind())
+    }
+
+    fn size_bytes(&self) -> usize {
+        with_each!(AnyFilter, self, filter => filter.size_bytes())
+    }
+
+    #[inline]
+    fn may_contain_traced<T: Trace>(&self, key: &HashedKey<'_>, trace: &mut T) -> bool {
+        with_each!(AnyFilter, self, filter => filter.may_contain_traced(key, trace))
+    }
+
+    #[inline]
+    fn may_overlap_traced<T: Trace>(&self, range: &KeyRange<'_>, trace: &mut T) -> bool {
+        with_each!(AnyFilter, self, filter => filter.may_overlap_traced(range, trace))
+    }
+
+    fn lower_bound(&self, key: &[u8]) -> Option<LowerBound> {
+        with_each!(AnyFilter, self, filter => filter.lower_bound(key))
+    }
+
+    fn count(&self, range: &KeyRange<'_>) -> Option<CountBounds> {
+        with_each!(AnyFilter, self, filter => filter.count(range))
+    }
+}

@@ -26,6 +26,13 @@ pub struct FilterOptions {
     pub bits_per_key: f64,
 }
 
+impl FilterOptions {
+    /// A filter of so many bits for each key, all else as it usually is.
+    pub fn new(kind: FilterKind, bits_per_key: f64) -> Self {
+        FilterOptions { kind, bits_per_key }
+    }
+}
+
 /// Makes the filter that its options ask for.
 pub struct AnyFilterBuilder(Builder);
 

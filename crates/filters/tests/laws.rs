@@ -49,8 +49,8 @@ impl Maker {
 
     /// The image of the filter of sorted keys, repeats allowed.
     fn build(&self, keys: &[Key]) -> Vec<u8> {
-        let (kind, bits_per_key) = (self.kind, self.bits_per_key);
-        let mut builder = AnyFilterBuilder::new(&FilterOptions { kind, bits_per_key });
+        let options = FilterOptions::new(self.kind, self.bits_per_key);
+        let mut builder = AnyFilterBuilder::new(&options);
         keys.iter().for_each(|key| builder.add(key).expect("sorted"));
         builder.finish()
     }

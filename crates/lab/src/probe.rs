@@ -197,7 +197,7 @@ fn table<'k>(keys: impl Iterator<Item = &'k [u8]>, options: &FilterOptions) -> R
 }
 
 fn build_tables(plan: &ProbePlan, kind: FilterKind, keys: &SortedKeys) -> Result<Built> {
-    let options = FilterOptions { kind, bits_per_key: plan.bits_per_key };
+    let options = FilterOptions::new(kind, plan.bits_per_key);
     let start = Instant::now();
     let whole = table(keys.iter(), &options)?;
     let build_ns_per_key = per_key(start, keys.len());
@@ -451,7 +451,7 @@ mod tests {
     #[test]
     fn a_tree_of_ratio_10_has_19_tables() {
         let keys = KeySet::new(&Dist::Uniform, FileFormat::Lines, Some(20_000), 1).expect("keys");
-        let options = FilterOptions { kind: FilterKind::BlockedBloom, bits_per_key: 12.0 };
+        let options = FilterOptions::new(FilterKind::BlockedBloom, 12.0);
         let tables = tables_of_a_tree(&plan(), &options, keys.stored(), &mut Rng::new(1));
         let tables = tables.expect("built");
         assert_eq!(tables.len(), 19);

@@ -61,7 +61,7 @@ impl Shelf {
         TableOptions {
             block_bytes: self.options.block_bytes,
             compression: self.options.compression,
-            filter: filter.map(|kind| FilterOptions { kind, bits_per_key }),
+            filter: filter.map(|kind| FilterOptions::new(kind, bits_per_key)),
         }
     }
 }

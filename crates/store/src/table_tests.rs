@@ -19,7 +19,7 @@ pub(crate) struct Shelf {
 }
 
 fn bloom(bits_per_key: f64) -> FilterOptions {
-    FilterOptions { kind: FilterKind::BlockedBloom, bits_per_key }
+    FilterOptions::new(FilterKind::BlockedBloom, bits_per_key)
 }
 
 /// Small blocks with everything that can be in a table.

@@ -22,9 +22,8 @@ pub use filter::{
     FilterKind, GlobalFilter, HashedKey, LineCounter, LowerBound, OutOfOrder, TableFilter,
     TableFilterBuilder, Trace, Untraced,
 };
-pub use grf::{
-    Cursor, CursorBack, Fingerprints, GrfOptions, Inserter, Part, PartBuilder, PartSize,
-};
+pub use fingerprint::Fingerprints;
+pub use grf::{Cursor, CursorBack, GrfOptions, Inserter, Part, PartBuilder, PartSize};
 pub use hash::{HashUse, hash_key};
 pub use query::{KeyRange, Query};
 pub use rank::{CountBounds, RankBounds};

@@ -31,6 +31,22 @@ const NIBBLE_EXPONENTS: usize = 14;
 /// The most bits of a D that are read at once.
 const READ_MAX: usize = 56;
 
+/// A view as a number of 63 bits: gap fingerprints do without the last bit.
+#[inline(always)]
+pub(crate) fn number(view: u64) -> u64 {
+    view >> 1
+}
+
+/// The least view that is this number.
+pub(crate) fn first_view(number: u64) -> u64 {
+    number << 1
+}
+
+/// The greatest view that is this number. Cells may reach beyond all numbers.
+pub(crate) fn last_view(number: u64) -> u64 {
+    number.min(u64::MAX >> 1) << 1 | 1
+}
+
 /// What a block is made of. Numbers have at most 63 bits.
 pub(crate) struct GapPlan<'a> {
     /// The keys as numbers, ascending; equal ones share a cell.

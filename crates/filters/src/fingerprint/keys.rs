@@ -6,9 +6,23 @@
 //! Invariant: the keys' bit strings ascend strictly; a key that adds only zero bits to the one before is not kept.
 
 use crate::bits::key_bits::{bits_at, common_bits};
+use std::cmp::Ordering;
 
 /// The longest key that is taken.
 pub(crate) const KEY_BYTES_MAX: usize = 1 << 16;
+
+/// What became of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pushed {
+    /// It is the last one now.
+    Kept,
+    /// It is above the last one, but only adds zero bits to it: not kept.
+    Zeros,
+    /// It is the last one again: not kept.
+    Repeated,
+    /// It is below the last one: not kept.
+    Below,
+}
 
 /// Sorted keys, waiting to be encoded.
 #[derive(Default)]
@@ -22,16 +36,16 @@ pub(crate) struct KeyBuffer {
 }
 
 impl KeyBuffer {
-    /// Adds the next key and says whether it was kept. Requires: bytewise above the key before, and of a length
-    /// that a store takes; and at most 2^31 bytes in all.
+    /// Adds the next key, if it is bytewise above the key before. Requires: of a length that a store takes; and at most
+    /// 2^31 bytes in all.
     #[inline(always)]
-    pub(crate) fn push(&mut self, key: &[u8]) -> bool {
+    pub(crate) fn push(&mut self, key: &[u8]) -> Pushed {
         assert!(key.len() <= KEY_BYTES_MAX, "a key of {} bytes", key.len());
         let mut common = 0;
         if !self.ends.is_empty() {
             match shared_bits(&self.bytes[self.last..], key) {
-                Some(bits) => common = bits,
-                None => return false,
+                Ok(bits) => common = bits,
+                Err(pushed) => return pushed,
             }
         }
         self.last = self.bytes.len();
@@ -42,7 +56,7 @@ impl KeyBuffer {
         }
         self.ends.push(self.bytes.len() as u32);
         self.commons.push(common as u32);
-        true
+        Pushed::Kept
     }
 
     /// The number of keys.
@@ -111,16 +125,22 @@ impl KeyBuffer {
     }
 }
 
-/// The bits that two neighbours share; None if they are the same bit string. Requires: `last` < `key`.
+/// The bits that a key shares with the one before; or why it is not kept.
 #[inline(always)]
-fn shared_bits(last: &[u8], key: &[u8]) -> Option<usize> {
+fn shared_bits(last: &[u8], key: &[u8]) -> Result<usize, Pushed> {
     if let (Ok(last), Ok(key)) = (<[u8; 8]>::try_from(last), <[u8; 8]>::try_from(key)) {
         let (last, key) = (u64::from_be_bytes(last), u64::from_be_bytes(key));
-        assert!(last < key, "keys out of order: {last:#x}, {key:#x}");
-        return Some((last ^ key).leading_zeros() as usize);
+        return match last.cmp(&key) {
+            Ordering::Less => Ok((last ^ key).leading_zeros() as usize),
+            Ordering::Equal => Err(Pushed::Repeated),
+            Ordering::Greater => Err(Pushed::Below),
+        };
     }
-    assert!(last < key, "keys out of order: {last:?}, {key:?}");
-    common_bits(last, key)
+    match last.cmp(key) {
+        Ordering::Less => common_bits(last, key).ok_or(Pushed::Zeros),
+        Ordering::Equal => Err(Pushed::Repeated),
+        Ordering::Greater => Err(Pushed::Below),
+    }
 }
 
 #[cfg(test)]
@@ -130,8 +150,11 @@ mod tests {
     #[test]
     fn neighbours_know_what_they_share() {
         let mut keys = KeyBuffer::default();
-        assert!(keys.push(b"drum") && keys.push(b"drums") && keys.push(b"tin"));
-        assert!(!keys.push(b"tin\0"), "the same bit string");
+        let kept: [&[u8]; 3] = [b"drum", b"drums", b"tin"];
+        kept.iter().for_each(|key| assert_eq!(keys.push(key), Pushed::Kept));
+        assert_eq!(keys.push(b"tin\0"), Pushed::Zeros, "the same bit string");
+        assert_eq!(keys.push(b"tin"), Pushed::Repeated);
+        assert_eq!(keys.push(b"tim"), Pushed::Below);
         assert_eq!(keys.commons(), [0, 33, 3]);
         keys.drop_front(1);
         assert_eq!((keys.len(), keys.get(0), keys.last()), (2, &b"drums"[..], Some(&b"tin"[..])));
@@ -152,7 +175,9 @@ mod tests {
             .collect();
         sorted.sort();
         sorted.dedup();
-        sorted.iter().for_each(|key| assert!(keys.push(key) || key.ends_with(&[0])));
+        sorted
+            .iter()
+            .for_each(|key| assert!(keys.push(key) == Pushed::Kept || key.ends_with(&[0])));
         for at in 0..140 {
             let mut words = Vec::new();
             keys.for_each_word(keys.len(), at, |word| words.push(word));
@@ -162,10 +187,16 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "out of order")]
-    fn keys_out_of_order_are_our_mistake() {
-        let mut keys = KeyBuffer::default();
-        keys.push(b"b");
-        keys.push(b"a");
+    fn order_is_that_of_bytes_whatever_the_length() {
+        let numbers = [7u64, 8].map(u64::to_be_bytes);
+        let pairs: [(&[u8], &[u8]); 3] =
+            [(b"a", b"b"), (&numbers[0], &numbers[1]), (b"drum", b"drums")];
+        for (lesser, greater) in pairs {
+            let mut keys = KeyBuffer::default();
+            assert_eq!(keys.push(greater), Pushed::Kept);
+            assert_eq!(keys.push(greater), Pushed::Repeated);
+            assert_eq!(keys.push(lesser), Pushed::Below);
+            assert_eq!((keys.len(), keys.last()), (1, Some(greater)));
+        }
     }
 }

@@ -1,8 +1,41 @@
 //! How a sorted run of keys becomes short, ordered fingerprints. A leaf that knows no filter.
+//! ```text
+//! keys --keys--> buffer --builder--> blocks of neighbours ---> groups of blocks ---> arena
+//!                                    cell, gap or spline       group_writer          directory: separators of groups
+//! ```
+//! Invariant: a key lies in its fingerprint, and fingerprints are in key order.
 
+pub(crate) mod builder;
 pub(crate) mod cell;
+pub(crate) mod directory;
 pub(crate) mod encode;
 pub(crate) mod gap;
+pub(crate) mod group;
+pub(crate) mod group_writer;
+mod judge;
 pub(crate) mod keys;
+pub(crate) mod line;
+pub(crate) mod point_bits;
 mod scan;
 pub(crate) mod spline;
+pub(crate) mod starts;
+
+/// How a key becomes a fingerprint (DESIGN section 3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fingerprints {
+    /// Per group of some hundred keys, whichever promises the fewest needless reads for its bits.
+    #[default]
+    Auto,
+    /// Positions on a line, as in the GRF paper: best where keys are spread smoothly.
+    Spline,
+    /// Numbers as fine as the gaps around them: good whatever the distribution.
+    Gap,
+    /// Prefixes that tell a key from its neighbours: plain, and the oracle of the others.
+    Cell,
+}
+
+impl Fingerprints {
+    /// Every kind there is.
+    pub const ALL: [Fingerprints; 4] =
+        [Fingerprints::Auto, Fingerprints::Spline, Fingerprints::Gap, Fingerprints::Cell];
+}

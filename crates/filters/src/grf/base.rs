@@ -8,19 +8,20 @@
 //! Invariant: places taken as the ends of a range are monotone in keys, and the place of a single key lies between them. So
 //! whatever is asked with the places of the two ends of a range finds every key between them.
 
-use super::count::GroupStarts;
-use super::directory::{Among, Directory};
-use super::extent::{Extent, number};
+use super::extent::Extent;
 use super::fraction::{Limits, fraction};
-use super::group::{GROUP_ALIGN, Group, Kind};
-use super::group_writer::{hash_bit_string, hash_position};
-use super::line::Line;
 use super::overlay::Slot;
 use super::place::{BUCKETS, FRACTION_BITS, PLACE_BITS, bucket_places, place};
 use crate::filter::Trace;
 use crate::fingerprint::cell::{Block, Tail};
+use crate::fingerprint::directory::{Among, Directory};
+use crate::fingerprint::gap::number;
 use crate::fingerprint::gap::{Fall, GapBlock};
+use crate::fingerprint::group::{GROUP_ALIGN, Group, Kind};
+use crate::fingerprint::group_writer::{hash_bit_string, hash_position};
+use crate::fingerprint::line::Line;
 use crate::fingerprint::spline::{Layout, SplineBlock, block_count as spline_count};
+use crate::fingerprint::starts::GroupStarts;
 use crate::shape::FlushNumber;
 
 pub(super) const LINE_BYTES: usize = 64;

@@ -10,10 +10,10 @@
 
 use super::Part;
 use super::base::{Base, Found, LINE_BYTES, Role, Site};
-use super::group::GROUP_ALIGN;
 use super::overlay::Slot;
 use crate::bits::simd::{Work, fastest};
 use crate::filter::Untraced;
+use crate::fingerprint::group::GROUP_ALIGN;
 use crate::shape::Codes;
 use std::hint::black_box;
 

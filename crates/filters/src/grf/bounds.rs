@@ -6,12 +6,13 @@
 //! Invariant: bounds are never too narrow; they may be too wide.
 
 use super::base::{Base, block_count};
-use super::extent::{Extent, first_view, last_view};
+use super::extent::Extent;
 use super::fraction::Bounds;
-use super::group::{Group, Kind};
-use super::line::Line;
 use crate::fingerprint::cell::Block;
 use crate::fingerprint::gap::GapBlock;
+use crate::fingerprint::gap::{first_view, last_view};
+use crate::fingerprint::group::{Group, Kind};
+use crate::fingerprint::line::Line;
 use crate::fingerprint::spline::SplineBlock;
 
 impl Base {

@@ -9,61 +9,11 @@
 
 use super::Part;
 use super::base::{Base, Role, Spot};
-use super::group::Kind;
 use super::overlay::Overlay;
 use crate::filter::Untraced;
+use crate::fingerprint::group::Kind;
 use crate::query::KeyRange;
 use crate::rank::{CountBounds, RankBounds};
-
-/// How many keys come before each group: the low halves of the numbers, and where the high halves grow.
-#[derive(Default)]
-pub(super) struct GroupStarts {
-    pub(super) low: Box<[u32]>,
-    /// For each multiple of 2^32, the first group with so many keys before it.
-    pub(super) wraps: Box<[u32]>,
-}
-
-/// [`GroupStarts`] as they are built.
-#[derive(Default)]
-pub(super) struct GroupStartsBuilder {
-    low: Vec<u32>,
-    wraps: Vec<u32>,
-    keys: u64,
-}
-
-impl GroupStartsBuilder {
-    /// Adds a group of `keys` keys. Requires: fewer than 2^32.
-    pub(super) fn push(&mut self, keys: u64) {
-        assert!(keys >> u32::BITS == 0, "a group of {keys} keys");
-        if self.keys >> u32::BITS > self.wraps.len() as u64 {
-            self.wraps.push(self.low.len() as u32);
-        }
-        self.low.push(self.keys as u32);
-        self.keys += keys;
-    }
-
-    pub(super) fn heap_bytes(&self) -> usize {
-        4 * (self.low.capacity() + self.wraps.capacity())
-    }
-
-    pub(super) fn finish(self) -> GroupStarts {
-        GroupStarts { low: self.low.into_boxed_slice(), wraps: self.wraps.into_boxed_slice() }
-    }
-}
-
-impl GroupStarts {
-    /// The keys before a group; None: there are fewer groups.
-    fn before(&self, group: usize) -> Option<u64> {
-        let low = self.low.get(group)?;
-        let high = self.wraps.partition_point(|&first| first as usize <= group);
-        Some((high as u64) << u32::BITS | u64::from(*low))
-    }
-
-    /// The allocations' sizes.
-    pub(super) fn allocations(&self) -> [usize; 2] {
-        [4 * self.low.len(), 4 * self.wraps.len()]
-    }
-}
 
 impl Base {
     /// Between how many keys and how many lie below the key of a place, which is one of a range's ends.
@@ -172,23 +122,6 @@ impl Part {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn starts_beyond_32_bits_are_kept() {
-        let mut builder = GroupStartsBuilder::default();
-        let keys = |group: u64| group % 7 * 400_000_000;
-        let (mut sum, mut expected) = (0, Vec::new());
-        for group in 0..100 {
-            expected.push(sum);
-            builder.push(keys(group));
-            sum += keys(group);
-        }
-        assert!(sum >> 36 > 0);
-        let starts = builder.finish();
-        let read: Vec<u64> = (0..100).filter_map(|group| starts.before(group)).collect();
-        assert_eq!(read, expected);
-        assert_eq!(starts.before(100), None);
-    }
 
     #[test]
     fn ends_in_cells_count_by_half() {

@@ -7,25 +7,9 @@
 //! Invariant: fractions are monotone in keys.
 
 use super::between::{OFFSET_BITS, greatest, least, offset};
-use crate::fingerprint::gap::Fall;
+use crate::fingerprint::gap::{Fall, first_view, last_view, number};
 
 const LAST_OFFSET: u64 = (1 << OFFSET_BITS) - 1;
-
-/// A view as a number of 63 bits: gap fingerprints do without the last bit.
-#[inline(always)]
-pub(super) fn number(view: u64) -> u64 {
-    view >> 1
-}
-
-/// The least view that is this number.
-pub(super) fn first_view(number: u64) -> u64 {
-    number << 1
-}
-
-/// The greatest view that is this number. Cells may reach beyond all numbers.
-pub(super) fn last_view(number: u64) -> u64 {
-    number.min(u64::MAX >> 1) << 1 | 1
-}
 
 /// The numbers among which the keys of a block are, both ends included.
 #[derive(Clone, Copy)]

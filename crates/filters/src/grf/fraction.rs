@@ -205,10 +205,11 @@ fn continued(view: u64, shared: usize, bit: u64, rest: u64, piece: usize, ones: 
 mod tests {
     use super::{Limits, fraction};
     use crate::filter::Untraced;
+    use crate::fingerprint::Fingerprints;
     use crate::fingerprint::cell::{Fall, Found, Tail};
     use crate::grf::base::{Role, Spot};
     use crate::grf::place::FRACTION_BITS;
-    use crate::grf::{Fingerprints, GrfOptions, Part, PartBuilder};
+    use crate::grf::{GrfOptions, Part, PartBuilder};
     use crate::shape::FlushNumber;
 
     /// Rounded down, and so each is the prefix of every longer one: settled entries are cut, keys asked for are not.

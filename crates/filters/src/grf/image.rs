@@ -8,16 +8,17 @@
 
 use super::base::Base;
 use super::chunk::Chunk;
-use super::count::GroupStarts;
-use super::directory::{Directory, Prefix, Rests, radix_table};
-use super::group::GROUP_ALIGN;
 use super::overlay::{Overlay, lists_of};
 use super::place::FRACTION_BITS;
-use super::point_bits::POINT_BITS_MAX;
 use super::settled::Settled;
 use super::young::Young;
-use super::{Fingerprints, GrfOptions, Part};
+use super::{GrfOptions, Part};
+use crate::fingerprint::Fingerprints;
+use crate::fingerprint::directory::{Directory, Prefix, Rests, radix_table};
 use crate::fingerprint::gap::WINDOW;
+use crate::fingerprint::group::GROUP_ALIGN;
+use crate::fingerprint::point_bits::POINT_BITS_MAX;
+use crate::fingerprint::starts::GroupStarts;
 use crate::hash::checksum;
 use crate::shape::FlushNumber;
 use crate::wire::{Corrupt, Reader, Writer};

@@ -7,11 +7,11 @@
 
 use super::Part;
 use super::base::{Base, Found, Role, Site};
-use super::group::Kind;
 use super::overlay::OverlayInserter;
 use super::place::{FRACTION_BITS, place};
 use crate::bits::simd::{Work, fastest};
 use crate::filter::Untraced;
+use crate::fingerprint::group::Kind;
 use crate::shape::{FlushNumber, Shape};
 
 /// Keys of a batch.

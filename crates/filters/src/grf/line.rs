@@ -8,46 +8,13 @@
 //! are monotone in keys.
 
 use super::between::{OFFSET_BITS, greatest, least, offset};
-use crate::fingerprint::spline::{FINE_BITS, Model};
+use crate::fingerprint::line::Line;
+use crate::fingerprint::spline::FINE_BITS;
 
 /// The tail's share of the last block's fractions, as a power of two.
 const TAIL_BITS: usize = 4;
 
-/// How views become positions in one block of a group.
-#[derive(Clone, Copy)]
-pub(super) struct Line {
-    pub(super) model: Model,
-    pub(super) blocks: usize,
-    pub(super) block: usize,
-    /// No key of the group has a smaller view.
-    pub(super) low: u64,
-}
-
 impl Line {
-    /// None: in the tail.
-    #[inline(always)]
-    pub(super) fn fine_position(&self, view: u64) -> Option<u64> {
-        self.model.fine_position(view.saturating_sub(self.low), self.blocks)
-    }
-
-    /// The block of a position.
-    #[inline(always)]
-    pub(super) fn block_of(&self, fine: u64) -> usize {
-        // Both are small: a division of 32 bits.
-        ((fine >> FINE_BITS) as u32 / self.model.block_positions() as u32) as usize
-    }
-
-    /// The position as the block keeps it, counted from the block's first one.
-    #[inline(always)]
-    pub(super) fn position(&self, fine: u64) -> u64 {
-        (fine >> FINE_BITS) - self.block as u64 * self.model.block_positions()
-    }
-
-    #[inline(always)]
-    fn fine_start(&self) -> u64 {
-        (self.block as u64 * self.model.block_positions()) << FINE_BITS
-    }
-
     /// The fractions that the block's positions share.
     #[inline(always)]
     fn fractions(&self, bits: usize) -> u64 {
@@ -76,25 +43,12 @@ impl Line {
         (low, end.max(low).saturating_add(1))
     }
 
-    /// The views from one fine position to another, which is not included.
-    fn views_between(&self, from: u64, to: u64) -> (u64, u64) {
-        let first = self.low.saturating_add(self.model.first_number(from));
-        let after = self.low.saturating_add(self.model.first_number(to));
-        (first, if after == u64::MAX { after } else { after.saturating_sub(1).max(first) })
-    }
-
     /// Where the block begins, and a view from which on keys may lie elsewhere.
     pub(super) fn views(&self, end: u64) -> (u64, u64) {
         let from = self.fine_start();
         let to = from + (self.model.block_positions() << FINE_BITS);
         let (first, last) = self.views_between(from, to);
         (first, last.min(end))
-    }
-
-    /// The least and the greatest view of keys at a position of the block.
-    pub(super) fn position_views(&self, position: u64) -> (u64, u64) {
-        let from = self.fine_start() + (position << FINE_BITS);
-        self.views_between(from, from + (1 << FINE_BITS))
     }
 
     /// The least and the greatest view of keys with this fraction; the true ones may lie between them.

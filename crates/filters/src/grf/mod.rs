@@ -15,14 +15,10 @@ mod builder;
 mod chunk;
 mod count;
 mod cursor;
-mod directory;
 mod extent;
 mod fraction;
-mod group;
-mod group_writer;
 mod image;
 mod inserter;
-mod judge;
 mod line;
 mod overlay;
 mod place;
@@ -38,31 +34,12 @@ pub use inserter::Inserter;
 
 use crate::bits::simd::{Work, fastest};
 use crate::filter::{GlobalFilter, Trace, Untraced};
+use crate::fingerprint::Fingerprints;
 use crate::query::Query;
 use crate::shape::{Codes, FlushNumber, Shape, Span};
 use base::{Base, Role, Spot};
 use overlay::{ARC_BYTES, Overlay};
 use std::sync::Arc;
-
-/// How a key of the base becomes a fingerprint (DESIGN section 3).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Fingerprints {
-    /// Per group of some hundred keys, whichever promises the fewest needless reads for its bits.
-    #[default]
-    Auto,
-    /// Positions on a line, as in the GRF paper: best where keys are spread smoothly.
-    Spline,
-    /// Numbers as fine as the gaps around them: good whatever the distribution.
-    Gap,
-    /// Prefixes that tell a key from its neighbours: plain, and the oracle of the others.
-    Cell,
-}
-
-impl Fingerprints {
-    /// Every kind there is.
-    pub const ALL: [Fingerprints; 4] =
-        [Fingerprints::Auto, Fingerprints::Spline, Fingerprints::Gap, Fingerprints::Cell];
-}
 
 /// The knobs of a global range filter.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -5,7 +5,7 @@
 //! ```
 //! Invariant: within a list, places of the ends of ranges are monotone in keys.
 
-use super::group::BLOCKS_MAX;
+use crate::fingerprint::group::BLOCKS_MAX;
 
 /// Lists of a chunk, at most.
 pub(super) const LISTS_MAX: usize = 16;

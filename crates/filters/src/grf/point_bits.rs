@@ -1,4 +1,4 @@
-//! Hash bits beside the fingerprints of the base, which single keys alone are compared with.
+//! Compares single keys with the hash bits beside the fingerprints of the base.
 //! ```text
 //! group    header | block 0, hashes of its keys | block 1, hashes | ... | last block | padding | hashes
 //! ```
@@ -8,35 +8,10 @@
 //! have one hash, as they have one cell.
 
 use super::base::{Base, Spot, block_count};
-use super::group::{GROUP_ALIGN, Kind};
-use super::group_writer::hash_bit_string;
-use crate::bits::packed::{BitWriter, read};
+use crate::bits::packed::read;
 use crate::fingerprint::gap::WINDOW;
-
-/// The most hash bits that a key can have.
-pub(super) const POINT_BITS_MAX: usize = 16;
-
-/// The hash of a key that is compared, of `bits` bits, which are not 0.
-fn point_hash(key: &[u8], bits: usize) -> u64 {
-    hash_bit_string(key) >> (64 - bits)
-}
-
-fn bytes_of(keys: usize, bits: usize) -> usize {
-    (keys * bits).div_ceil(8)
-}
-
-/// Appends the hashes of a block's keys.
-pub(super) fn write_point_bits<'k>(
-    keys: impl Iterator<Item = &'k [u8]>,
-    bits: usize,
-    out: &mut Vec<u8>,
-) {
-    if bits > 0 {
-        let mut writer = BitWriter::new(out);
-        keys.for_each(|key| writer.push(point_hash(key, bits), bits));
-        writer.finish();
-    }
-}
+use crate::fingerprint::group::{GROUP_ALIGN, Kind};
+use crate::fingerprint::point_bits::{bytes_of, point_hash};
 
 impl Base {
     /// Whether the base may hold `key` itself, whose place `spot` is. False: it does not.

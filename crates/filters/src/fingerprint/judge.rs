@@ -8,8 +8,8 @@
 //! would be too pessimistic of the spline, whose positions fill narrow gaps: few queries fall into these.
 //! Invariant: judging changes what a filter costs and how often it errs, never its truth.
 
-use crate::fingerprint::gap::exponent;
-use crate::fingerprint::spline::{Layout, POSITIONS_END, REMAINDER_MAX};
+use super::gap::exponent;
+use super::spline::{Layout, POSITIONS_END, REMAINDER_MAX};
 
 /// Gaps of a window.
 const WINDOW_GAPS: usize = 8;
@@ -19,11 +19,11 @@ const QUOTIENTS_MIN: f64 = 0.3;
 const QUOTIENTS_MAX: f64 = 60_000.0;
 
 /// What the gaps between the keys of a group say. Keys are 63-bit numbers.
-pub(super) struct Survey {
+pub(crate) struct Survey {
     /// The share of keys that look like the one before.
-    pub(super) ties: f64,
+    pub(crate) ties: f64,
     /// Bits that gap fingerprints spend where a gap is wider than the next one.
-    pub(super) uneven_bits: usize,
+    pub(crate) uneven_bits: usize,
     /// The rate of gap fingerprints without spare bits.
     gap_rate: f64,
     /// The rate of spline fingerprints.
@@ -33,7 +33,7 @@ pub(super) struct Survey {
 impl Survey {
     /// Requires: ascending numbers. `position_width`: of spline fingerprints, in these numbers.
     #[inline(always)]
-    pub(super) fn new(numbers: &[u64], position_width: f64) -> Survey {
+    pub(crate) fn new(numbers: &[u64], position_width: f64) -> Survey {
         let mut survey = Survey { ties: 0.0, uneven_bits: 0, gap_rate: 0.0, spline_rate: 0.0 };
         let (mut before, mut windows) = (0, 0.0);
         for window in windows_of(numbers) {
@@ -62,12 +62,12 @@ impl Survey {
     }
 
     /// The rate of gap fingerprints with so many spare bits.
-    pub(super) fn gap_rate(&self, spare: f64) -> f64 {
+    pub(crate) fn gap_rate(&self, spare: f64) -> f64 {
         self.with_ties(self.gap_rate * (-spare).exp2())
     }
 
     /// The rate of spline fingerprints.
-    pub(super) fn spline_rate(&self) -> f64 {
+    pub(crate) fn spline_rate(&self) -> f64 {
         self.with_ties(self.spline_rate)
     }
 
@@ -95,7 +95,7 @@ fn power(exponent: u32) -> f64 {
 }
 
 /// The layout of `keys` keys in `blocks` blocks that takes about so many bits for each key.
-pub(super) fn layout(keys: usize, blocks: usize, bits_per_key: f64) -> Layout {
+pub(crate) fn layout(keys: usize, blocks: usize, bits_per_key: f64) -> Layout {
     // A key costs its remainder, its one, and its share of the zeros: best with 1 to 2 of them.
     let rest = bits_per_key - 1.0;
     let mut remainder_bits = (rest - 1.0).clamp(0.0, f64::from(REMAINDER_MAX)) as u32;

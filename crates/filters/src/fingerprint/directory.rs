@@ -29,29 +29,29 @@ pub(crate) enum Among {
 /// The separators of all groups.
 #[derive(Default)]
 pub(crate) struct Directory {
-    pub(super) prefix: Prefix,
-    pub(super) separators: Box<[u64]>,
-    pub(super) offsets: Box<[u32]>,
-    pub(super) rests: Option<Rests>,
-    pub(super) radix: Box<[u32]>,
-    pub(super) radix_shift: u32,
-    pub(super) last: Box<[u8]>,
+    pub(crate) prefix: Prefix,
+    pub(crate) separators: Box<[u64]>,
+    pub(crate) offsets: Box<[u32]>,
+    pub(crate) rests: Option<Rests>,
+    pub(crate) radix: Box<[u32]>,
+    pub(crate) radix_shift: u32,
+    pub(crate) last: Box<[u8]>,
 }
 
 /// The bytes that all keys share.
 #[derive(Default)]
-pub(super) struct Prefix {
+pub(crate) struct Prefix {
     bytes: Box<[u8]>,
     /// The first eight of them.
     head: u64,
 }
 
 impl Prefix {
-    pub(super) fn new(bytes: &[u8]) -> Prefix {
+    pub(crate) fn new(bytes: &[u8]) -> Prefix {
         Prefix { bytes: bytes.into(), head: word_at(bytes, 0) }
     }
 
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
@@ -77,9 +77,9 @@ impl Prefix {
 }
 
 /// The separators' bytes after the first eight.
-pub(super) struct Rests {
-    pub(super) ends: Box<[u32]>,
-    pub(super) bytes: Box<[u8]>,
+pub(crate) struct Rests {
+    pub(crate) ends: Box<[u32]>,
+    pub(crate) bytes: Box<[u8]>,
 }
 
 impl Rests {
@@ -143,7 +143,7 @@ impl DirectoryBuilder {
 }
 
 /// Two slots a group: the first group whose separator is in the slot or after it, and an end.
-pub(super) fn radix_table(separators: &[u64]) -> (Box<[u32]>, u32) {
+pub(crate) fn radix_table(separators: &[u64]) -> (Box<[u32]>, u32) {
     let (Some(least), Some(most)) = (separators.first(), separators.last()) else {
         return (Box::default(), 0);
     };

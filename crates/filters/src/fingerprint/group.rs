@@ -10,24 +10,24 @@
 //! A group begins at a multiple of 8 bytes. Invariant: a block's head is a prefix of its first key that is above the last
 //! key of the block before.
 
+use super::spline::{LAYOUT_BYTES, Layout, MODEL_BYTES, Model};
 use crate::bits::packed::word;
-use crate::fingerprint::spline::{LAYOUT_BYTES, Layout, MODEL_BYTES, Model};
 
 /// Blocks that a group can have.
-pub(super) const BLOCKS_MAX: usize = 16;
+pub(crate) const BLOCKS_MAX: usize = 16;
 /// Bytes before the model or the heads.
 const HEADER_BYTES: usize = 4;
 const WIDE: u32 = 1 << 27;
 const NARROW_BYTES: usize = 2;
 const WIDE_BYTES: usize = 3;
 /// Groups start at multiples of this.
-pub(super) const GROUP_ALIGN: usize = 8;
+pub(crate) const GROUP_ALIGN: usize = 8;
 /// The last block of a group begins before this.
-pub(super) const OFFSETS_END: usize = 1 << (8 * WIDE_BYTES);
+pub(crate) const OFFSETS_END: usize = 1 << (8 * WIDE_BYTES);
 
 /// What the blocks of a group keep of its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// Prefixes that tell a key from its neighbours.
     Cell,
     /// Numbers as fine as the gaps around them.
@@ -60,7 +60,7 @@ impl Kind {
 }
 
 /// What stands before the offsets.
-pub(super) enum Lead<'a> {
+pub(crate) enum Lead<'a> {
     /// The views at which blocks 1.. begin, of which `bytes` bytes are kept; before them, how hashed blocks are laid out.
     Heads { layout: Option<Layout>, views: &'a [u64], bytes: usize },
     /// The line on which all blocks lie.
@@ -68,7 +68,7 @@ pub(super) enum Lead<'a> {
 }
 
 /// Appends a group's header. `offsets` has that of block 0 too, which is 0.
-pub(super) fn write_header(
+pub(crate) fn write_header(
     kind: Kind,
     prefix_bits: usize,
     lead: &Lead<'_>,
@@ -99,18 +99,18 @@ pub(super) fn write_header(
 
 /// A group's header and what follows it.
 #[derive(Clone, Copy)]
-pub(super) struct Group<'a> {
-    pub(super) bytes: &'a [u8],
-    pub(super) prefix_bits: usize,
-    pub(super) blocks: usize,
-    pub(super) kind: Kind,
+pub(crate) struct Group<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) prefix_bits: usize,
+    pub(crate) blocks: usize,
+    pub(crate) kind: Kind,
     head_bytes: usize,
     offset_bytes: usize,
 }
 
 impl<'a> Group<'a> {
     #[inline(always)]
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
         let header = u32::from_le_bytes(*bytes.first_chunk().expect("a group has a header"));
         Group {
             bytes,
@@ -124,13 +124,13 @@ impl<'a> Group<'a> {
 
     /// The line of a spline group.
     #[inline(always)]
-    pub(super) fn model(&self) -> Model {
+    pub(crate) fn model(&self) -> Model {
         Model::read(&self.bytes[HEADER_BYTES..])
     }
 
     /// How the blocks of a hashed group are laid out.
     #[inline(always)]
-    pub(super) fn layout(&self) -> Layout {
+    pub(crate) fn layout(&self) -> Layout {
         Layout::read(&self.bytes[HEADER_BYTES..])
     }
 
@@ -151,27 +151,27 @@ impl<'a> Group<'a> {
 
     /// Bytes before block 0.
     #[inline(always)]
-    pub(super) fn header_bytes(&self) -> usize {
+    pub(crate) fn header_bytes(&self) -> usize {
         self.offsets_at() + (self.blocks - 1) * self.offset_bytes
     }
 
     /// The view at which a block begins. Requires: not the first one, which begins at the separator; not a spline.
     #[inline(always)]
-    pub(super) fn head(&self, block: usize) -> u64 {
+    pub(crate) fn head(&self, block: usize) -> u64 {
         let shift = 64 - 8 * self.head_bytes;
         word(self.bytes, self.heads_at() + (block - 1) * self.head_bytes) >> shift << shift
     }
 
     /// The last block that begins at or before `view`. Requires: not a spline.
     #[inline(always)]
-    pub(super) fn block_of(&self, view: u64) -> usize {
+    pub(crate) fn block_of(&self, view: u64) -> usize {
         // Without turns: fifteen loads in a row are faster than four that wait for each other.
         (1..self.blocks).map(|block| usize::from(self.head(block) <= view)).sum()
     }
 
     /// Where a block begins.
     #[inline(always)]
-    pub(super) fn block_at(&self, block: usize) -> usize {
+    pub(crate) fn block_at(&self, block: usize) -> usize {
         let mut at = self.header_bytes();
         if block > 0 {
             let offset = word(self.bytes, self.offsets_at() + (block - 1) * self.offset_bytes);
@@ -182,13 +182,13 @@ impl<'a> Group<'a> {
 
     /// The bytes from a block on.
     #[inline(always)]
-    pub(super) fn block(&self, block: usize) -> &'a [u8] {
+    pub(crate) fn block(&self, block: usize) -> &'a [u8] {
         &self.bytes[self.block_at(block)..]
     }
 
     /// The bits that tell a block's first key from the keys of the block before.
     #[inline(always)]
-    pub(super) fn head_bits(&self, block: usize) -> usize {
+    pub(crate) fn head_bits(&self, block: usize) -> usize {
         if block == 0 { 0 } else { 8 * self.head_bytes }
     }
 }

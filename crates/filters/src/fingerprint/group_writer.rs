@@ -5,17 +5,15 @@
 //! Invariant: whatever is chosen, every key lies in its fingerprint.
 
 use super::Fingerprints;
-use super::extent::number;
+use super::cell::SPARE_MAX;
+use super::encode::{BlockPlan, encode_block};
+use super::gap::number;
+use super::gap::{GapPlan, encode_gaps};
 use super::group::{BLOCKS_MAX, GROUP_ALIGN, Kind, Lead, OFFSETS_END, write_header};
 use super::judge::{Survey, layout};
+use super::keys::KeyBuffer;
 use super::point_bits::write_point_bits;
-use crate::fingerprint::cell::SPARE_MAX;
-use crate::fingerprint::encode::{BlockPlan, encode_block};
-use crate::fingerprint::gap::{GapPlan, encode_gaps};
-use crate::fingerprint::keys::KeyBuffer;
-use crate::fingerprint::spline::{
-    FINE_BITS, LAYOUT_BYTES, Layout, MODEL_BYTES, Model, encode_positions,
-};
+use super::spline::{FINE_BITS, LAYOUT_BYTES, Layout, MODEL_BYTES, Model, encode_positions};
 use crate::hash::{HashUse, hash_key};
 use std::ops::Range;
 
@@ -36,26 +34,26 @@ const CELL_RATE: f64 = 1.2;
 const HASH_ABOVE: f64 = 0.15;
 
 /// The keys of a group, and what it may cost.
-pub(super) struct GroupPlan<'a> {
-    pub(super) keys: &'a KeyBuffer,
+pub(crate) struct GroupPlan<'a> {
+    pub(crate) keys: &'a KeyBuffer,
     /// Where each block ends, if blocks are cut by keys.
-    pub(super) cuts: &'a [usize],
+    pub(crate) cuts: &'a [usize],
     /// Bits that all keys share.
-    pub(super) prefix_bits: usize,
+    pub(crate) prefix_bits: usize,
     /// Bytes that tell the first keys of blocks from the keys before them.
-    pub(super) head_bytes: usize,
+    pub(crate) head_bytes: usize,
     /// The separator's view: not above the first key's.
-    pub(super) low: u64,
-    pub(super) fingerprints: Fingerprints,
+    pub(crate) low: u64,
+    pub(crate) fingerprints: Fingerprints,
     /// Hash bits beside the fingerprint of each key.
-    pub(super) point_bits: usize,
+    pub(crate) point_bits: usize,
     /// The bits that the group may take.
-    pub(super) bits: f64,
+    pub(crate) bits: f64,
 }
 
 /// Keeps its buffers from group to group, and what rounding has left out.
 #[derive(Default)]
-pub(super) struct GroupWriter {
+pub(crate) struct GroupWriter {
     blocks: Vec<u8>,
     offsets: Vec<u32>,
     /// The keys' views after the group's prefix, and the same as numbers.
@@ -76,7 +74,7 @@ enum Choice {
 }
 
 impl GroupWriter {
-    pub(super) fn heap_bytes(&self) -> usize {
+    pub(crate) fn heap_bytes(&self) -> usize {
         let words = self.views.capacity() + self.numbers.capacity();
         let halves = self.offsets.capacity() + self.positions.capacity();
         self.blocks.capacity() + self.hashes.capacity() + 8 * words + 4 * halves
@@ -102,7 +100,7 @@ impl GroupWriter {
     }
 
     /// Fills `out` up, so that a group ends with the hashes of its last block and the next one can begin.
-    pub(super) fn finish_last_block(&mut self, out: &mut Vec<u8>) {
+    pub(crate) fn finish_last_block(&mut self, out: &mut Vec<u8>) {
         let len = (out.len() + self.hashes.len()).next_multiple_of(GROUP_ALIGN);
         out.resize(len - self.hashes.len(), 0);
         out.append(&mut self.hashes);
@@ -124,7 +122,7 @@ impl GroupPlan<'_> {
 
     /// Appends the group to `out`. Gives how many of the blocks it has: fewer than planned if keys are huge.
     #[inline(always)]
-    pub(super) fn write(&self, writer: &mut GroupWriter, out: &mut Vec<u8>) -> usize {
+    pub(crate) fn write(&self, writer: &mut GroupWriter, out: &mut Vec<u8>) -> usize {
         writer.take_views(self);
         writer.blocks.clear();
         writer.offsets.clear();
@@ -305,13 +303,13 @@ impl GroupPlan<'_> {
 
 /// The hash of a key as a bit string: keys that differ in zeros at the end have one.
 #[inline(always)]
-pub(super) fn hash_bit_string(key: &[u8]) -> u64 {
+pub(crate) fn hash_bit_string(key: &[u8]) -> u64 {
     let len = key.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     hash_key(&key[..len], HashUse::Grf)
 }
 
 /// The position of a hash in its block.
 #[inline(always)]
-pub(super) fn hash_position(hash: u64, layout: &Layout) -> u64 {
+pub(crate) fn hash_position(hash: u64, layout: &Layout) -> u64 {
     ((u128::from(hash) * u128::from(layout.positions())) >> 64) as u64
 }

@@ -1,0 +1,313 @@
+//! Builds the groups of sorted keys, streaming.
+//! ```text
+//! keys --> buffer --cut at the least common prefix of the last few--> blocks --up to 16--> group --> arena
+//!                                                          Pace: bits of the next group <-- bits spent so far
+//! ```
+//! Invariant: all keys of a group share its prefix; its separator is above the last key of the group before.
+
+use super::Fingerprints;
+use super::cell::CELLS_MAX;
+use super::directory::{Directory, DirectoryBuilder};
+use super::group::{BLOCKS_MAX, GROUP_ALIGN};
+use super::group_writer::{GroupPlan, GroupWriter};
+use super::keys::{KeyBuffer, Pushed};
+use super::starts::{GroupStarts, GroupStartsBuilder};
+use crate::bits::key_bits::bits_at;
+use crate::bits::simd::{Work, fastest};
+
+/// A block ends early where the next key shares much less: it may lack so many keys per bit.
+const BLOCK_KEYS_PER_BIT: u32 = 4;
+/// A block that ends early has at least so many keys.
+const BLOCK_KEYS_MIN: usize = 8;
+/// Bits of the number of a block's end among those that it may have.
+const CHOICE_BITS: u32 = CELLS_MAX.ilog2();
+/// Ends of a group among which the cheapest is taken.
+const GROUP_CUT_CHOICES: usize = BLOCKS_MAX / 4;
+/// A group ends early when it has so many bytes of keys.
+const BUFFER_BYTES_MAX: usize = 1 << 20;
+const HEAD_BITS_MAX: usize = 64;
+
+/// How the groups of a run of keys are to be made.
+#[derive(Clone, Copy)]
+pub(crate) struct GroupsPlan {
+    pub(crate) fingerprints: Fingerprints,
+    /// Bits for each key, directory included.
+    pub(crate) bits_per_key: f64,
+    /// Of these, so many are of a hash.
+    pub(crate) point_bits: usize,
+}
+
+/// The groups of a run of keys, and what finds them.
+pub(crate) struct Groups {
+    /// All groups, each at a multiple of [`GROUP_ALIGN`] bytes. Blocks are read with what follows them: see
+    /// [`WINDOW`](super::gap::WINDOW).
+    pub(crate) arena: Vec<u8>,
+    pub(crate) directory: Directory,
+    pub(crate) starts: GroupStarts,
+    /// The number of keys.
+    pub(crate) entries: u64,
+}
+
+/// Builds the groups of sorted keys.
+pub(crate) struct GroupsBuilder {
+    plan: GroupsPlan,
+    keys: KeyBuffer,
+    /// Ends of the blocks that were cut from the buffered keys.
+    cuts: Vec<usize>,
+    /// Where the next block ends at the latest.
+    block_end_max: usize,
+    /// The places of buffered keys after which others came that only add zeros, and how many.
+    zeros: Vec<(usize, u64)>,
+    first: Vec<u8>,
+    entries: u64,
+    arena: Vec<u8>,
+    writer: GroupWriter,
+    directory: DirectoryBuilder,
+    starts: GroupStartsBuilder,
+    pace: Pace,
+    bytes_peak: usize,
+}
+
+impl GroupsBuilder {
+    /// Starts without keys.
+    pub(crate) fn new(plan: GroupsPlan) -> Self {
+        GroupsBuilder {
+            plan,
+            keys: KeyBuffer::default(),
+            cuts: Vec::with_capacity(BLOCKS_MAX),
+            block_end_max: CELLS_MAX,
+            zeros: Vec::new(),
+            first: Vec::new(),
+            entries: 0,
+            arena: Vec::new(),
+            writer: GroupWriter::default(),
+            directory: DirectoryBuilder::default(),
+            starts: GroupStartsBuilder::default(),
+            pace: Pace::new(plan.bits_per_key),
+            bytes_peak: 0,
+        }
+    }
+
+    /// Adds the next key, if it is above the one before. Requires: of at most
+    /// [`KEY_BYTES_MAX`](super::keys::KEY_BYTES_MAX) bytes.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, key: &[u8]) -> Pushed {
+        let pushed = self.keys.push(key);
+        match pushed {
+            Pushed::Kept => self.entries += 1,
+            Pushed::Zeros => self.count_more(),
+            Pushed::Repeated | Pushed::Below => return pushed,
+        }
+        if self.keys.len() > self.block_end_max {
+            self.end_block();
+        }
+        pushed
+    }
+
+    /// The last key that is no zeros more than another one.
+    pub(crate) fn last(&self) -> Option<&[u8]> {
+        self.keys.last()
+    }
+
+    /// Cuts a block, now that the key after the last one that it could have is known.
+    #[inline(never)]
+    fn end_block(&mut self) {
+        fastest(CutBlock { builder: self });
+        if self.cuts.len() == BLOCKS_MAX || self.keys.size_bytes() > BUFFER_BYTES_MAX {
+            self.write_group(self.cheapest_group());
+        }
+        self.block_end_max = self.cut() + CELLS_MAX;
+    }
+
+    /// The groups of the keys pushed.
+    pub(crate) fn finish(mut self) -> Groups {
+        let last = self.keys.last().unwrap_or_default().to_vec();
+        if self.keys.len() > self.cut() {
+            self.cuts.push(self.keys.len());
+        }
+        while !self.cuts.is_empty() {
+            self.write_group(self.cuts.len());
+        }
+        Groups {
+            arena: self.arena,
+            directory: self.directory.finish(&self.first, &last),
+            starts: self.starts.finish(),
+            entries: self.entries,
+        }
+    }
+
+    /// The most heap bytes that building has taken so far.
+    pub(crate) fn peak_bytes(&self) -> usize {
+        self.bytes_peak.max(self.heap_bytes())
+    }
+
+    fn heap_bytes(&self) -> usize {
+        let zeros = self.zeros.capacity() * size_of::<(usize, u64)>();
+        let buffers = self.first.capacity() + self.writer.heap_bytes() + zeros;
+        let directory = self.directory.heap_bytes() + self.starts.heap_bytes();
+        self.arena.capacity() + self.keys.heap_bytes() + directory + buffers
+    }
+
+    /// Counts a key that lies in the cell of the last one of the buffer. Requires: there is that one.
+    #[cold]
+    pub(crate) fn count_more(&mut self) {
+        self.entries += 1;
+        let place = self.keys.len() - 1;
+        match self.zeros.last_mut() {
+            Some((last, count)) if *last == place => *count += 1,
+            _ => self.zeros.push((place, 1)),
+        }
+    }
+
+    /// The end of the last block that was cut.
+    fn cut(&self) -> usize {
+        self.cuts.last().copied().unwrap_or(0)
+    }
+
+    #[inline(always)]
+    fn cut_block(&mut self) {
+        let most = self.cut() + CELLS_MAX;
+        let commons = self.keys.commons();
+        let ends = &commons[self.cut() + BLOCK_KEYS_MIN..=most];
+        let costs = ends.iter().rev().zip(0..).map(|(common, lacking)| {
+            (common + lacking / BLOCK_KEYS_PER_BIT) << CHOICE_BITS | lacking
+        });
+        let cheapest = costs.min().expect("there are choices");
+        self.cuts.push(most - (cheapest & ((1 << CHOICE_BITS) - 1)) as usize);
+    }
+
+    /// The number of blocks after which the next group shares least with this one.
+    fn cheapest_group(&self) -> usize {
+        let most = self.cuts.len();
+        let commons = self.keys.commons();
+        let counts = most.saturating_sub(GROUP_CUT_CHOICES).max(1)..=most;
+        let cheapest = counts.rev().min_by_key(|&count| commons[self.cuts[count - 1]]);
+        cheapest.expect("there are choices")
+    }
+
+    /// Writes a group of at most `blocks_most` blocks.
+    fn write_group(&mut self, blocks_most: usize) {
+        fastest(WriteGroup { builder: self, blocks_most });
+    }
+
+    #[inline(always)]
+    fn write_group_at_once(&mut self, blocks_most: usize) {
+        let mut blocks = blocks_most;
+        let (mut prefix_bits, mut head_bits) = self.group_bits(blocks);
+        while head_bits > HEAD_BITS_MAX {
+            blocks -= 1;
+            (prefix_bits, head_bits) = self.group_bits(blocks);
+        }
+        if self.arena.is_empty() {
+            self.first = self.keys.get(0).to_vec();
+        }
+        let start = self.arena.len();
+        let offset = u32::try_from(start / GROUP_ALIGN).expect("an arena of less than 32 GiB");
+        let separator_bits = prefix_bits.max(self.keys.commons()[0] as usize + 1);
+        let first = self.keys.get(0);
+        let separator = first[..first.len().min(separator_bits.div_ceil(8))].to_vec();
+        let plan = GroupPlan {
+            keys: &self.keys,
+            cuts: &self.cuts[..blocks],
+            prefix_bits,
+            head_bytes: head_bits.div_ceil(8).max(1),
+            low: bits_at(&separator, prefix_bits),
+            fingerprints: self.plan.fingerprints,
+            point_bits: self.plan.point_bits,
+            bits: self.pace.grant(self.cuts[blocks - 1]),
+        };
+        let blocks = plan.write(&mut self.writer, &mut self.arena);
+        self.writer.finish_last_block(&mut self.arena);
+        self.directory.push(&separator, prefix_bits, offset);
+        let bytes = self.arena.len() - start;
+        self.pace.spent(self.cuts[blocks - 1], bytes, separator.len());
+        self.bytes_peak = self.peak_bytes();
+        self.drop_blocks(blocks);
+    }
+
+    /// The bits that all keys of the first `blocks` blocks share, and the bits that their heads need.
+    #[inline(always)]
+    fn group_bits(&self, blocks: usize) -> (usize, usize) {
+        let commons = self.keys.commons();
+        let end = self.cuts[blocks - 1];
+        let after = commons.get(end).copied().unwrap_or(0);
+        let alone = commons[0].max(after);
+        let prefix_bits = commons[1..end].iter().copied().min().unwrap_or(alone);
+        let heads = self.cuts[..blocks - 1].iter().map(|&cut| commons[cut] + 1 - prefix_bits);
+        (prefix_bits as usize, heads.max().unwrap_or(0) as usize)
+    }
+
+    fn drop_blocks(&mut self, blocks: usize) {
+        let dropped = self.cuts[blocks - 1];
+        self.keys.drop_front(dropped);
+        let with_zeros = self.zeros.partition_point(|&(place, _)| place < dropped);
+        let zeros: u64 = self.zeros.drain(..with_zeros).map(|(_, count)| count).sum();
+        self.zeros.iter_mut().for_each(|(place, _)| *place -= dropped);
+        self.starts.push(dropped as u64 + zeros);
+        self.cuts.drain(..blocks);
+        self.cuts.iter_mut().for_each(|cut| *cut -= dropped);
+    }
+}
+
+/// Cuts a block; see [`GroupsBuilder::cut_block`].
+struct CutBlock<'a> {
+    builder: &'a mut GroupsBuilder,
+}
+
+impl Work for CutBlock<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        self.builder.cut_block();
+    }
+}
+
+/// Writes a group; see [`GroupsBuilder::write_group`].
+struct WriteGroup<'a> {
+    builder: &'a mut GroupsBuilder,
+    blocks_most: usize,
+}
+
+impl Work for WriteGroup<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        self.builder.write_group_at_once(self.blocks_most);
+    }
+}
+
+/// Grants bits to groups so that all of them together meet the budget.
+struct Pace {
+    budget: f64,
+    /// Bits that the budget has granted and no group has taken.
+    credit: f64,
+}
+
+impl Pace {
+    /// Keys over which a debt is paid back.
+    const HORIZON: f64 = 8192.0;
+    /// Bytes of a group in the directory: separator, offset, keys before it, two radix slots.
+    const DIRECTORY_BYTES: usize = 8 + 4 + 4 + 2 * 4;
+    /// And the end of what a longer separator has beyond its word.
+    const REST_BYTES: usize = 4;
+
+    fn new(budget: f64) -> Self {
+        Pace { budget, credit: 0.0 }
+    }
+
+    /// The bits that the next group of `keys` keys may take in the arena.
+    fn grant(&self, keys: usize) -> f64 {
+        let keys = keys as f64;
+        let paid_back = self.credit * (keys / Self::HORIZON).min(1.0);
+        self.budget * keys + paid_back - 8.0 * Self::DIRECTORY_BYTES as f64
+    }
+
+    /// A group of `keys` keys took `bytes` bytes of the arena, and has a separator of `separator` bytes.
+    fn spent(&mut self, keys: usize, bytes: usize, separator: usize) {
+        let rest = if separator > 8 { separator - 8 + Self::REST_BYTES } else { 0 };
+        let bytes = bytes + Self::DIRECTORY_BYTES + rest;
+        self.credit += self.budget * keys as f64 - 8.0 * bytes as f64;
+    }
+}

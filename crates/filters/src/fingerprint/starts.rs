@@ -1,0 +1,78 @@
+//! How many keys come before each group.
+//! ```text
+//! low      0   900   1810 ...   4294967200   850 ...    32 bits of each number
+//! wraps    [the group of 850, ...]                      where the high halves grow
+//! ```
+//! Invariant: numbers ascend, so that a group's high half is the number of wraps up to it.
+
+/// How many keys come before each group: the low halves of the numbers, and where the high halves grow.
+#[derive(Default)]
+pub(crate) struct GroupStarts {
+    pub(crate) low: Box<[u32]>,
+    /// For each multiple of 2^32, the first group with so many keys before it.
+    pub(crate) wraps: Box<[u32]>,
+}
+
+/// [`GroupStarts`] as they are built.
+#[derive(Default)]
+pub(crate) struct GroupStartsBuilder {
+    low: Vec<u32>,
+    wraps: Vec<u32>,
+    keys: u64,
+}
+
+impl GroupStartsBuilder {
+    /// Adds a group of `keys` keys. Requires: fewer than 2^32.
+    pub(crate) fn push(&mut self, keys: u64) {
+        assert!(keys >> u32::BITS == 0, "a group of {keys} keys");
+        if self.keys >> u32::BITS > self.wraps.len() as u64 {
+            self.wraps.push(self.low.len() as u32);
+        }
+        self.low.push(self.keys as u32);
+        self.keys += keys;
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        4 * (self.low.capacity() + self.wraps.capacity())
+    }
+
+    pub(crate) fn finish(self) -> GroupStarts {
+        GroupStarts { low: self.low.into_boxed_slice(), wraps: self.wraps.into_boxed_slice() }
+    }
+}
+
+impl GroupStarts {
+    /// The keys before a group; None: there are fewer groups.
+    pub(crate) fn before(&self, group: usize) -> Option<u64> {
+        let low = self.low.get(group)?;
+        let high = self.wraps.partition_point(|&first| first as usize <= group);
+        Some((high as u64) << u32::BITS | u64::from(*low))
+    }
+
+    /// The allocations' sizes.
+    pub(crate) fn allocations(&self) -> [usize; 2] {
+        [4 * self.low.len(), 4 * self.wraps.len()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn starts_beyond_32_bits_are_kept() {
+        let mut builder = GroupStartsBuilder::default();
+        let keys = |group: u64| group % 7 * 400_000_000;
+        let (mut sum, mut expected) = (0, Vec::new());
+        for group in 0..100 {
+            expected.push(sum);
+            builder.push(keys(group));
+            sum += keys(group);
+        }
+        assert!(sum >> 36 > 0);
+        let starts = builder.finish();
+        let read: Vec<u64> = (0..100).filter_map(|group| starts.before(group)).collect();
+        assert_eq!(read, expected);
+        assert_eq!(starts.before(100), None);
+    }
+}

@@ -10,6 +10,7 @@ use crate::bloom::{BlockedBloom, BlockedBloomBuilder};
 use crate::filter::{
     FilterKind, HashedKey, LowerBound, OutOfOrder, TableFilter, TableFilterBuilder, Trace,
 };
+use crate::prints::{FingerprintFilter, FingerprintFilterBuilder};
 use crate::query::KeyRange;
 use crate::rank::CountBounds;
 use crate::wire::{Corrupt, Reader};
@@ -38,6 +39,7 @@ pub struct AnyFilterBuilder(Builder);
 
 enum Builder {
     BlockedBloom(BlockedBloomBuilder),
+    Fingerprints(FingerprintFilterBuilder),
 }
 
 /// A filter of any kind, over its bytes.
@@ -46,6 +48,8 @@ enum Builder {
 pub enum AnyFilter<B> {
     /// `blocked-bloom`.
     BlockedBloom(BlockedBloom<B>),
+    /// `snarf`, `cell` and `gap`.
+    Fingerprints(FingerprintFilter<B>),
 }
 
 /// Does the same with the filter or builder of whichever kind.
@@ -53,6 +57,7 @@ macro_rules! with_each {
     ($family:ident, $value:expr, $name:ident => $action:expr) => {
         match $value {
             $family::BlockedBloom($name) => $action,
+            $family::Fingerprints($name) => $action,
         }
     };
 }
@@ -63,6 +68,9 @@ impl AnyFilterBuilder {
         let bits = options.bits_per_key;
         AnyFilterBuilder(match options.kind {
             FilterKind::BlockedBloom => Builder::BlockedBloom(BlockedBloomBuilder::new(bits)),
+            FilterKind::Snarf => Builder::Fingerprints(FingerprintFilterBuilder::snarf(bits)),
+            FilterKind::Cell => Builder::Fingerprints(FingerprintFilterBuilder::cell(bits)),
+            FilterKind::Gap => Builder::Fingerprints(FingerprintFilterBuilder::gap(bits)),
         })
     }
 }
@@ -92,6 +100,9 @@ impl<B: AsRef<[u8]>> AnyFilter<B> {
     pub fn read(bytes: B) -> Result<Self, Corrupt> {
         Ok(match kind_of(bytes.as_ref())? {
             FilterKind::BlockedBloom => AnyFilter::BlockedBloom(BlockedBloom::read(bytes)?),
+            FilterKind::Snarf | FilterKind::Cell | FilterKind::Gap => {
+                AnyFilter::Fingerprints(FingerprintFilter::read(bytes)?)
+            }
         })
     }
 }

@@ -180,16 +180,26 @@ impl Trace for LineCounter {
 pub enum FilterKind {
     /// A Bloom filter whose bits for a key lie in one cache line.
     BlockedBloom,
+    /// Positions of keys on a line through their neighbours.
+    Snarf,
+    /// Prefixes that tell keys from their neighbours.
+    Cell,
+    /// Numbers as fine as the gaps beside a key.
+    Gap,
 }
 
 impl FilterKind {
     /// Every kind there is.
-    pub const ALL: [FilterKind; 1] = [FilterKind::BlockedBloom];
+    pub const ALL: [FilterKind; 4] =
+        [FilterKind::BlockedBloom, FilterKind::Snarf, FilterKind::Cell, FilterKind::Gap];
 
     /// The number that names the kind in files; never reused.
     pub const fn tag(self) -> u16 {
         match self {
             FilterKind::BlockedBloom => 1,
+            FilterKind::Snarf => 10,
+            FilterKind::Cell => 11,
+            FilterKind::Gap => 12,
         }
     }
 
@@ -197,6 +207,9 @@ impl FilterKind {
     pub const fn name(self) -> &'static str {
         match self {
             FilterKind::BlockedBloom => "blocked-bloom",
+            FilterKind::Snarf => "snarf",
+            FilterKind::Cell => "cell",
+            FilterKind::Gap => "gap",
         }
     }
 
@@ -204,6 +217,7 @@ impl FilterKind {
     pub const fn knows_ranges(self) -> bool {
         match self {
             FilterKind::BlockedBloom => false,
+            FilterKind::Snarf | FilterKind::Cell | FilterKind::Gap => true,
         }
     }
 

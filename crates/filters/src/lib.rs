@@ -10,6 +10,7 @@ mod filter;
 mod fingerprint;
 mod grf;
 mod hash;
+mod prints;
 mod query;
 mod rank;
 mod shape;
@@ -25,6 +26,7 @@ pub use filter::{
 pub use fingerprint::Fingerprints;
 pub use grf::{Cursor, CursorBack, GrfOptions, Inserter, Part, PartBuilder, PartSize};
 pub use hash::{HashUse, hash_key};
+pub use prints::{FingerprintFilter, FingerprintFilterBuilder};
 pub use query::{KeyRange, Query};
 pub use rank::{CountBounds, RankBounds};
 pub use shape::{Codes, FlushNumber, RunIndex, Shape, Span};

@@ -3,6 +3,7 @@
 //! aligned    bytes that begin on a cache line
 //! key_bits   a key as a bit string that goes on with zeros for ever
 //! packed     bits behind each other in a byte string
+//! row        numbers one after the other, wherever they are
 //! select     where the n-th zero is
 //! simd       instructions that not every processor has
 //! ```
@@ -11,6 +12,7 @@
 mod aligned;
 pub(crate) mod key_bits;
 pub(crate) mod packed;
+pub(crate) mod row;
 pub(crate) mod select;
 pub(crate) mod simd;
 

@@ -19,10 +19,23 @@ pub(crate) fn word(bytes: &[u8], at: usize) -> u64 {
     u64::from_be_bytes(*chunk)
 }
 
+/// As [`word`], but 0 where there are not as many bytes: to damaged ones anything may lead.
+#[inline(always)]
+pub(crate) fn word_or_zero(bytes: &[u8], at: usize) -> u64 {
+    let chunk = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>());
+    chunk.map_or(0, |chunk| u64::from_be_bytes(*chunk))
+}
+
 /// At least [`LEN_MAX`] bits from bit `at` on, the first on top.
 #[inline(always)]
 pub(crate) fn load(bytes: &[u8], at: usize) -> u64 {
     word(bytes, at / 8) << (at % 8)
+}
+
+/// As [`load`], but 0 where there are not as many bytes.
+#[inline(always)]
+pub(crate) fn load_or_zero(bytes: &[u8], at: usize) -> u64 {
+    word_or_zero(bytes, at / 8) << (at % 8)
 }
 
 /// The top `len` bits of `word`, as a number. Requires: `len` <= 64.

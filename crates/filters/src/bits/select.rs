@@ -28,7 +28,7 @@ pub(crate) fn select_one(word: u64, rank: u32) -> u32 {
 }
 
 /// The place of the zero bit with `rank` zeros below it, in little-endian words from byte `at` on.
-/// Requires: there is one, and eight bytes can be read wherever it is.
+/// Past the bytes there are zeros. Requires: eight bytes can be read wherever the bytes mean anything.
 #[inline(always)]
 pub(crate) fn select_zero(bytes: &[u8], mut at: usize, mut rank: u32) -> usize {
     let start = at;
@@ -42,11 +42,11 @@ pub(crate) fn select_zero(bytes: &[u8], mut at: usize, mut rank: u32) -> usize {
     }
 }
 
-/// Eight bytes from `at` on, the first byte lowest. Requires: they exist.
+/// Eight bytes from `at` on, the first byte lowest. Where there are not as many: 0, which only damaged bytes lead to.
 #[inline(always)]
 pub(crate) fn little_word(bytes: &[u8], at: usize) -> u64 {
-    let chunk = bytes[at..].first_chunk::<8>().expect("bits are padded");
-    u64::from_le_bytes(*chunk)
+    let chunk = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>());
+    chunk.map_or(0, |chunk| u64::from_le_bytes(*chunk))
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@
 
 use super::scan::{LANES, NIBBLE_BYTES, Scan};
 use crate::bits::key_bits::bits_at;
-use crate::bits::packed::{load, top, word};
+use crate::bits::packed::{load_or_zero, top, word_or_zero};
 use crate::filter::Trace;
 use std::cmp::Ordering;
 
@@ -84,7 +84,10 @@ struct Cell {
     at: usize,
 }
 
-/// A block to be read.
+/// Bytes that can be read from a block's start on: its header and all nibbles that there may be.
+pub(crate) const HEAD_BYTES: usize = 2 + 3 + 1 + NIBBLE_BYTES + 2;
+
+/// A block to be read. Of damaged bytes, any: then what is found means nothing.
 pub(crate) struct Block<'a> {
     bytes: &'a [u8],
     count: usize,
@@ -96,7 +99,7 @@ pub(crate) struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
-    /// Reads the header. Requires: `bytes` begin with a block and go on for some padding.
+    /// Reads the header. Requires: `bytes` begin with a block and go on for [`HEAD_BYTES`].
     #[inline]
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         let header = usize::from(u16::from_le_bytes([bytes[0], bytes[1]]));
@@ -148,7 +151,7 @@ impl<'a> Block<'a> {
     /// The bits of a cell from its start on, the known zero put back. Requires: at most 56 of them.
     #[inline]
     fn short_bits(&self, cell: &Cell) -> u64 {
-        let stored = top(load(self.bytes, cell.at), cell.run + self.spare);
+        let stored = top(load_or_zero(self.bytes, cell.at), cell.run + self.spare);
         if cell.gap == 0 {
             return stored;
         }
@@ -203,7 +206,7 @@ impl<'a> Block<'a> {
         let nibbles = self.bytes[self.nibbles_at..].first_chunk::<NIBBLE_BYTES>();
         let scan = Scan::new(nibbles.expect("blocks are padded"), self.count, self.spare);
         let second = self.base + scan.first();
-        let first = Cell { start: 0, run: second - 1, gap: 1, at: self.bits_at };
+        let first = Cell { start: 0, run: second.saturating_sub(1), gap: 1, at: self.bits_at };
         let mut matched = match self.step(first, 0, key, trace) {
             Ok(further) => further,
             Err(fall) => return Found { before: 0, fall },
@@ -284,7 +287,7 @@ impl<'a> Block<'a> {
         for (mut from, mut to, mut len) in [(cell.at, cell.start, cell.run), rest] {
             while len > 0 && to < 64 {
                 let step = len.min(56);
-                filled |= (top(load(self.bytes, from), step) << (64 - step)) >> to;
+                filled |= (top(load_or_zero(self.bytes, from), step) << (64 - step)) >> to;
                 (from, to, len) = (from + step, to + step, len - step);
             }
         }
@@ -302,7 +305,7 @@ fn first_difference(
 ) -> Option<(Ordering, usize)> {
     while len > 0 {
         let step = len.min(56);
-        let (stored, asked) = (top(load(bytes, from), step), top(tail.bits(to), step));
+        let (stored, asked) = (top(load_or_zero(bytes, from), step), top(tail.bits(to), step));
         let difference = stored ^ asked;
         if difference != 0 {
             let place = step - (64 - difference.leading_zeros() as usize);
@@ -362,7 +365,8 @@ impl Cells<'_> {
     fn start_at(&mut self, place: usize) -> usize {
         const NIBBLES: usize = 16;
         if place % NIBBLES == 1 {
-            self.nibbles = word(self.block.bytes, self.block.nibbles_at + place / 2).swap_bytes();
+            self.nibbles =
+                word_or_zero(self.block.bytes, self.block.nibbles_at + place / 2).swap_bytes();
         }
         let nibble = self.nibbles as usize & 15;
         self.nibbles >>= 4;
@@ -371,16 +375,16 @@ impl Cells<'_> {
 
     #[cold]
     fn escape(&mut self) -> usize {
-        let (mut value, mut shift) = (0, 0);
-        loop {
-            let byte = usize::from(self.block.bytes[self.escapes_at]);
+        let mut value = 0;
+        for shift in [0, 7, 14] {
+            let byte = usize::from(self.block.bytes.get(self.escapes_at).copied().unwrap_or(0));
             self.escapes_at += 1;
             value |= (byte & 0x7f) << shift;
-            shift += 7;
             if byte & 0x80 == 0 {
-                return value;
+                break;
             }
         }
+        value
     }
 }
 

@@ -8,9 +8,11 @@
 //! Invariant: a separator is above the last key of the group before and not above the first key of its own, both
 //! as bit strings; it is at least as long as the prefix that its group's keys share.
 
-use crate::bits::key_bits::{bits_at, compare, word_at};
+use crate::bits::key_bits::{bits_at, common_bits, compare, word_at};
+use crate::bits::row::Row;
 use crate::filter::{Trace, Untraced};
 use std::cmp::Ordering;
+use std::ops::Deref;
 
 /// Groups that are worth being looked at one by one: a search costs as much.
 const STEPS: usize = 6;
@@ -26,29 +28,38 @@ pub(crate) enum Among {
     Above,
 }
 
-/// The separators of all groups.
+/// The separators of all groups: words of eight bytes, numbers of four, and byte strings, in memory of its own or in place
+/// in an image.
 #[derive(Default)]
-pub(crate) struct Directory {
-    pub(crate) prefix: Prefix,
-    pub(crate) separators: Box<[u64]>,
-    pub(crate) offsets: Box<[u32]>,
-    pub(crate) rests: Option<Rests>,
-    pub(crate) radix: Box<[u32]>,
+pub(crate) struct Directory<W = Box<[u64]>, N = Box<[u32]>, B = Box<[u8]>> {
+    pub(crate) prefix: Prefix<B>,
+    pub(crate) separators: W,
+    pub(crate) offsets: N,
+    pub(crate) rests: Option<Rests<N, B>>,
+    pub(crate) radix: N,
     pub(crate) radix_shift: u32,
-    pub(crate) last: Box<[u8]>,
+    /// No key is above it.
+    pub(crate) last: B,
 }
 
 /// The bytes that all keys share.
 #[derive(Default)]
-pub(crate) struct Prefix {
-    bytes: Box<[u8]>,
+pub(crate) struct Prefix<B> {
+    bytes: B,
     /// The first eight of them.
     head: u64,
 }
 
-impl Prefix {
-    pub(crate) fn new(bytes: &[u8]) -> Prefix {
-        Prefix { bytes: bytes.into(), head: word_at(bytes, 0) }
+impl<B: Deref<Target = [u8]>> Prefix<B> {
+    pub(crate) fn new(bytes: B) -> Self {
+        let head = word_at(&bytes, 0);
+        Prefix { bytes, head }
+    }
+
+    /// As [`Prefix::new`], where the first eight bytes are known.
+    #[inline(always)]
+    pub(crate) fn with_head(bytes: B, head: u64) -> Self {
+        Prefix { bytes, head }
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -77,15 +88,15 @@ impl Prefix {
 }
 
 /// The separators' bytes after the first eight.
-pub(crate) struct Rests {
-    pub(crate) ends: Box<[u32]>,
-    pub(crate) bytes: Box<[u8]>,
+pub(crate) struct Rests<N, B> {
+    pub(crate) ends: N,
+    pub(crate) bytes: B,
 }
 
-impl Rests {
+impl<N: Row<u32>, B: Deref<Target = [u8]>> Rests<N, B> {
     fn get(&self, group: usize) -> &[u8] {
-        let start = if group == 0 { 0 } else { self.ends[group - 1] };
-        &self.bytes[start as usize..self.ends[group] as usize]
+        let start = if group == 0 { 0 } else { self.ends.at(group - 1) };
+        &self.bytes[start as usize..self.ends.at(group) as usize]
     }
 }
 
@@ -131,7 +142,7 @@ impl DirectoryBuilder {
             .then(|| Rests { ends: ends.into_boxed_slice(), bytes: bytes.into_boxed_slice() });
         let (radix, radix_shift) = radix_table(&words);
         Directory {
-            prefix: Prefix::new(&first[..skip]),
+            prefix: Prefix::new(first[..skip].into()),
             separators: words.into_boxed_slice(),
             offsets: self.offsets.into_boxed_slice(),
             rests,
@@ -162,18 +173,8 @@ pub(crate) fn radix_table(separators: &[u64]) -> (Box<[u32]>, u32) {
     (radix.into_boxed_slice(), shift as u32)
 }
 
+/// What only directories in memory of their own are asked.
 impl Directory {
-    /// The number of groups.
-    pub(crate) fn len(&self) -> usize {
-        self.separators.len()
-    }
-
-    /// Where the group's data start, in units of 8 bytes.
-    #[inline(always)]
-    pub(crate) fn offset(&self, group: usize) -> usize {
-        self.offsets[group] as usize
-    }
-
     /// The allocations' sizes.
     pub(crate) fn allocations(&self) -> [usize; 7] {
         let (rest_ends, rest_bytes) =
@@ -181,30 +182,6 @@ impl Directory {
         let words = 8 * self.separators.len();
         let (offsets, radix) = (4 * self.offsets.len(), 4 * self.radix.len());
         [self.prefix.len(), words, offsets, rest_ends, rest_bytes, radix, self.last.len()]
-    }
-
-    /// Eight bytes of `key` after the prefix. If it has not the prefix: where it lies.
-    #[inline(always)]
-    pub(crate) fn word(&self, key: &[u8]) -> Result<u64, Among> {
-        if !self.prefix.begins(key) {
-            match compare(&key[..key.len().min(self.prefix.len())], &self.prefix.bytes) {
-                Ordering::Less => return Err(Among::Below),
-                Ordering::Greater => return Err(Among::Above),
-                Ordering::Equal => {} // short of zero bytes that the prefix ends in
-            }
-        }
-        Ok(word_at(key, self.prefix.len()))
-    }
-
-    /// Where `key`, which has this word, lies. A base without groups is all above.
-    #[inline(always)]
-    pub(crate) fn find<T: Trace>(&self, key: &[u8], word: u64, trace: &mut T) -> Among {
-        if self.separators.is_empty() {
-            return Among::Above;
-        }
-        let Some(group) = self.last_at_most(key, word, trace) else { return Among::Below };
-        let above = group + 1 == self.len() && compare(key, &self.last) == Ordering::Greater;
-        if above { Among::Above } else { Among::Group(group) }
     }
 
     /// As [`Directory::find`], for a key that is not below any key of `group`: from there on, if it is near.
@@ -220,127 +197,6 @@ impl Directory {
             }
         }
         self.find(key, word, &mut Untraced)
-    }
-
-    /// The last group whose separator is not above `key`, which has this word.
-    #[inline(always)]
-    fn last_at_most<T: Trace>(&self, key: &[u8], view: u64, trace: &mut T) -> Option<usize> {
-        let least = self.separators[0];
-        if view < least {
-            return None;
-        }
-        let slot = self.radix_slot(view - least);
-        let (mut from, end) = match self.radix.get(slot..slot + 2) {
-            Some(pair) => (pair[0] as usize, pair[1] as usize),
-            None => (self.len(), self.len()),
-        };
-        trace.touch(self.radix.as_ptr() as usize + 4 * slot.min(self.radix.len() - 1), 8);
-        let mut len = end - from;
-        while len > 0 {
-            let half = len / 2;
-            trace.touch(self.separators.as_ptr() as usize + 8 * (from + half), 8);
-            let at_most = self.separators[from + half] <= view;
-            from = if at_most { from + half + 1 } else { from };
-            len = if at_most { len - half - 1 } else { half };
-        }
-        match &self.rests {
-            None => from.checked_sub(1),
-            Some(rests) => self.among_ties(rests, key, view, from),
-        }
-    }
-
-    /// The slot of a view so far above the first separator's; beyond all slots, if it is above the last one's.
-    #[inline(always)]
-    fn radix_slot(&self, above: u64) -> usize {
-        (above >> self.radix_shift).min(self.radix.len() as u64) as usize
-    }
-
-    /// Asks for the memory where the search for `key` begins, without waiting for it.
-    #[inline(always)]
-    pub(crate) fn load_radix(&self, key: &[u8]) {
-        if let Some(&least) = self.separators.first() {
-            let above = word_at(key, self.prefix.len()).saturating_sub(least);
-            std::hint::black_box(self.radix.get(self.radix_slot(above)).copied());
-        }
-    }
-
-    /// Corrects `after`, the number of separators whose word is at most `view`, by the bytes after the word.
-    fn among_ties(&self, rests: &Rests, key: &[u8], view: u64, after: usize) -> Option<usize> {
-        let ties_from = self.separators[..after].partition_point(|&word| word < view);
-        let rest = key.get(self.prefix.len() + 8..).unwrap_or(&[]);
-        let (mut from, mut end) = (ties_from, after);
-        while from < end {
-            let middle = (from + end) / 2;
-            let at_most = compare(rests.get(middle), rest) != Ordering::Greater;
-            (from, end) = if at_most { (middle + 1, end) } else { (from, middle) };
-        }
-        from.checked_sub(1)
-    }
-
-    fn rest(&self, group: usize) -> &[u8] {
-        self.rests.as_ref().map_or(&[], |rests| rests.get(group))
-    }
-
-    /// Whether `key`, which lies in `group` and has this word, has the first `prefix_bits` bits of its separator.
-    #[inline(always)]
-    pub(crate) fn shares_prefix(
-        &self,
-        group: usize,
-        (key, word): (&[u8], u64),
-        prefix_bits: usize,
-    ) -> bool {
-        let skip = self.prefix.len();
-        same_bits(self.separators[group], word, prefix_bits - 8 * skip)
-            && (prefix_bits <= 8 * skip + 64
-                || same_string_bits(
-                    self.rest(group),
-                    key.get(skip + 8..).unwrap_or(&[]),
-                    prefix_bits - 8 * skip - 64,
-                ))
-    }
-
-    /// 64 bits of `key`, which has this word, from bit `prefix_bits` on.
-    #[inline(always)]
-    pub(crate) fn view(&self, (key, word): (&[u8], u64), prefix_bits: usize) -> u64 {
-        let skip = self.prefix.len();
-        let at = prefix_bits - 8 * skip;
-        if at >= 64 {
-            return bits_at(key, prefix_bits);
-        }
-        word << at | word_at(key, skip + 8) >> 1 >> (63 - at)
-    }
-
-    /// 64 bits of the group's separator from bit `prefix_bits` on.
-    #[inline(always)]
-    pub(crate) fn separator_view(&self, group: usize, prefix_bits: usize) -> u64 {
-        let at = prefix_bits - 8 * self.prefix.len();
-        if at >= 64 {
-            return bits_at(self.rest(group), at - 64);
-        }
-        let high = self.separators[group] << at;
-        match (&self.rests, at) {
-            (Some(rests), 1..) => high | word_at(rests.get(group), 0) >> (64 - at),
-            _ => high,
-        }
-    }
-
-    /// Where the group ends, as 64 bits from bit `prefix_bits` of its keys on: no key of it has a greater view.
-    #[inline(always)]
-    pub(crate) fn end_view(&self, group: usize, prefix_bits: usize) -> u64 {
-        let skip = self.prefix.len();
-        if group + 1 == self.len() {
-            return bits_at(&self.last, prefix_bits);
-        }
-        let next = group + 1;
-        let shares =
-            same_bits(self.separators[group], self.separators[next], prefix_bits - 8 * skip)
-                && (prefix_bits <= 8 * skip + 64
-                    || same_string_bits(
-                        self.rest(group),
-                        self.rest(next),
-                        prefix_bits - 8 * skip - 64,
-                    ));
-        if shares { self.separator_view(next, prefix_bits) } else { u64::MAX }
     }
 
     /// How far `key` lies above the last key, as 64-bit numbers from a byte a little before the keys differ.
@@ -375,6 +231,173 @@ impl Directory {
     }
 }
 
+impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
+    /// The number of groups.
+    pub(crate) fn len(&self) -> usize {
+        self.separators.len()
+    }
+
+    /// Where the group's data start, in units of 8 bytes.
+    #[inline(always)]
+    pub(crate) fn offset(&self, group: usize) -> usize {
+        self.offsets.at(group) as usize
+    }
+
+    /// Eight bytes of `key` after the prefix. If it has not the prefix: where it lies.
+    #[inline(always)]
+    pub(crate) fn word(&self, key: &[u8]) -> Result<u64, Among> {
+        if !self.prefix.begins(key) {
+            match compare(&key[..key.len().min(self.prefix.len())], &self.prefix.bytes) {
+                Ordering::Less => return Err(Among::Below),
+                Ordering::Greater => return Err(Among::Above),
+                Ordering::Equal => {} // short of zero bytes that the prefix ends in
+            }
+        }
+        Ok(word_at(key, self.prefix.len()))
+    }
+
+    /// Where `key`, which has this word, lies. A base without groups is all above.
+    #[inline(always)]
+    pub(crate) fn find<T: Trace>(&self, key: &[u8], word: u64, trace: &mut T) -> Among {
+        if self.len() == 0 {
+            return Among::Above;
+        }
+        let Some(group) = self.last_at_most(key, word, trace) else { return Among::Below };
+        let above = group + 1 == self.len() && compare(key, &self.last) == Ordering::Greater;
+        if above { Among::Above } else { Among::Group(group) }
+    }
+
+    /// The last group whose separator is not above `key`, which has this word.
+    #[inline(always)]
+    fn last_at_most<T: Trace>(&self, key: &[u8], view: u64, trace: &mut T) -> Option<usize> {
+        let least = self.separators.at(0);
+        if view < least {
+            return None;
+        }
+        let slot = self.radix_slot(view - least);
+        let (mut from, end) = if slot + 1 < self.radix.len() {
+            (self.radix.at(slot) as usize, self.radix.at(slot + 1) as usize)
+        } else {
+            (self.len(), self.len())
+        };
+        trace.touch(self.radix.address() + 4 * slot.min(self.radix.len() - 1), 8);
+        let mut len = end - from;
+        while len > 0 {
+            let half = len / 2;
+            trace.touch(self.separators.address() + 8 * (from + half), 8);
+            let at_most = self.separators.at(from + half) <= view;
+            from = if at_most { from + half + 1 } else { from };
+            len = if at_most { len - half - 1 } else { half };
+        }
+        match &self.rests {
+            None => from.checked_sub(1),
+            Some(rests) => self.among_ties(rests, key, view, from),
+        }
+    }
+
+    /// The slot of a view so far above the first separator's; beyond all slots, if it is above the last one's.
+    #[inline(always)]
+    fn radix_slot(&self, above: u64) -> usize {
+        (above >> self.radix_shift).min(self.radix.len() as u64) as usize
+    }
+
+    /// Asks for the memory where the search for `key` begins, without waiting for it.
+    #[inline(always)]
+    pub(crate) fn load_radix(&self, key: &[u8]) {
+        if self.len() > 0 {
+            let above = word_at(key, self.prefix.len()).saturating_sub(self.separators.at(0));
+            let slot = self.radix_slot(above);
+            std::hint::black_box((slot < self.radix.len()).then(|| self.radix.at(slot)));
+        }
+    }
+
+    /// Corrects `after`, the number of separators whose word is at most `view`, by the bytes after the word.
+    fn among_ties(
+        &self,
+        rests: &Rests<N, B>,
+        key: &[u8],
+        view: u64,
+        after: usize,
+    ) -> Option<usize> {
+        let ties_from = self.separators.first_not(after, |word| word < view);
+        let rest = key.get(self.prefix.len() + 8..).unwrap_or(&[]);
+        let (mut from, mut end) = (ties_from, after);
+        while from < end {
+            let middle = (from + end) / 2;
+            let at_most = compare(rests.get(middle), rest) != Ordering::Greater;
+            (from, end) = if at_most { (middle + 1, end) } else { (from, middle) };
+        }
+        from.checked_sub(1)
+    }
+
+    /// The bytes of a separator after its word.
+    pub(crate) fn rest(&self, group: usize) -> &[u8] {
+        self.rests.as_ref().map_or(&[], |rests| rests.get(group))
+    }
+
+    /// Whether `key`, which lies in `group` and has this word, has the first `prefix_bits` bits of its separator.
+    #[inline(always)]
+    pub(crate) fn shares_prefix(
+        &self,
+        group: usize,
+        (key, word): (&[u8], u64),
+        prefix_bits: usize,
+    ) -> bool {
+        let skip = self.prefix.len();
+        same_bits(self.separators.at(group), word, prefix_bits - 8 * skip)
+            && (prefix_bits <= 8 * skip + 64
+                || same_string_bits(
+                    self.rest(group),
+                    key.get(skip + 8..).unwrap_or(&[]),
+                    prefix_bits - 8 * skip - 64,
+                ))
+    }
+
+    /// 64 bits of `key`, which has this word, from bit `prefix_bits` on.
+    #[inline(always)]
+    pub(crate) fn view(&self, (key, word): (&[u8], u64), prefix_bits: usize) -> u64 {
+        let skip = self.prefix.len();
+        let at = prefix_bits - 8 * skip;
+        if at >= 64 {
+            return bits_at(key, prefix_bits);
+        }
+        word << at | word_at(key, skip + 8) >> 1 >> (63 - at)
+    }
+
+    /// 64 bits of the group's separator from bit `prefix_bits` on.
+    #[inline(always)]
+    pub(crate) fn separator_view(&self, group: usize, prefix_bits: usize) -> u64 {
+        let at = prefix_bits - 8 * self.prefix.len();
+        if at >= 64 {
+            return bits_at(self.rest(group), at - 64);
+        }
+        let high = self.separators.at(group) << at;
+        match (&self.rests, at) {
+            (Some(rests), 1..) => high | word_at(rests.get(group), 0) >> (64 - at),
+            _ => high,
+        }
+    }
+
+    /// Where the group ends, as 64 bits from bit `prefix_bits` of its keys on: no key of it has a greater view.
+    #[inline(always)]
+    pub(crate) fn end_view(&self, group: usize, prefix_bits: usize) -> u64 {
+        let skip = self.prefix.len();
+        if group + 1 == self.len() {
+            return bits_at(&self.last, prefix_bits);
+        }
+        let next = group + 1;
+        let shares =
+            same_bits(self.separators.at(group), self.separators.at(next), prefix_bits - 8 * skip)
+                && (prefix_bits <= 8 * skip + 64
+                    || same_string_bits(
+                        self.rest(group),
+                        self.rest(next),
+                        prefix_bits - 8 * skip - 64,
+                    ));
+        if shares { self.separator_view(next, prefix_bits) } else { u64::MAX }
+    }
+}
+
 /// Whether the first `bits` of two words are the same.
 #[inline(always)]
 fn same_bits(a: u64, b: u64, bits: usize) -> bool {
@@ -384,5 +407,5 @@ fn same_bits(a: u64, b: u64, bits: usize) -> bool {
 
 /// Whether the first `bits` of two bit strings are the same.
 fn same_string_bits(a: &[u8], b: &[u8], bits: usize) -> bool {
-    crate::bits::key_bits::common_bits(a, b).is_none_or(|common| common >= bits)
+    common_bits(a, b).is_none_or(|common| common >= bits)
 }

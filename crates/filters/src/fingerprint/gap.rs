@@ -26,6 +26,7 @@ const SAME: usize = 0;
 /// The nibble of an exponent that is among the bits.
 const ESCAPE: usize = 15;
 const EXPONENT_BITS: usize = 6;
+const EXPONENT_MAX: u32 = (1 << EXPONENT_BITS) - 1;
 /// Exponents that nibbles tell apart.
 const NIBBLE_EXPONENTS: usize = 14;
 /// The most bits of a D that are read at once.
@@ -207,7 +208,7 @@ const _: () = assert!(
         < WINDOW - size_of::<u64>()
 );
 
-/// A block to be read.
+/// A block to be read. Of damaged bytes, any: then what is found means nothing.
 #[derive(Clone, Copy)]
 pub(crate) struct GapBlock<'a> {
     window: &'a [u8; WINDOW],
@@ -246,7 +247,8 @@ impl<'a> GapBlock<'a> {
         while walk.place <= self.count {
             let width;
             (start, width, walk) = self.step(start, walk);
-            (done..walk.place - 1).for_each(|_| visit(start, start + ((1 << width) - 1)));
+            (done..walk.place - 1)
+                .for_each(|_| visit(start, start.wrapping_add(1u64.wrapping_shl(width) - 1)));
             done = walk.place - 1;
         }
     }
@@ -264,7 +266,7 @@ impl<'a> GapBlock<'a> {
         } else {
             self.long_multiple(after.at, len)
         };
-        let start = start.wrapping_add(multiple << width);
+        let start = start.wrapping_add(multiple.wrapping_shl(width));
         (start, width, Walk { at: after.at + len, ..after })
     }
 
@@ -281,13 +283,14 @@ impl<'a> GapBlock<'a> {
             exponent = self.bits(at, EXPONENT_BITS) as u32;
             at += EXPONENT_BITS;
         }
-        Walk { place: place + 1, exponent: exponent & 0xff, at }.pack()
+        Walk { place: place + 1, exponent: exponent & EXPONENT_MAX, at }.pack()
     }
 
     #[cold]
     #[inline(never)]
     fn long_multiple(&self, at: usize, len: usize) -> u64 {
-        1 << len | self.bits(at, 32) << (len - 32) | self.bits(at + 32, len - 32)
+        let high = 1u64.wrapping_shl(len as u32) | self.bits(at, 32).wrapping_shl(len as u32 - 32);
+        high | self.bits(at + 32, len - 32)
     }
 
     /// Eight bytes of the block.
@@ -339,7 +342,7 @@ impl Work for Find<'_> {
             (last, last_width) = (start, width);
             (before, through) = (through, walk.place - 1);
         }
-        let end = last + (u64::from(through > 0) << last_width);
+        let end = last.wrapping_add(u64::from(through > 0).wrapping_shl(last_width));
         if number < end {
             return (Fall::In { before, through, end }, walk.at);
         }

@@ -8,7 +8,7 @@
 //! a rate of 2^-r. The line is drawn in whole numbers, the same at build and at probe. Invariant: positions are monotone
 //! in keys; a key's position is among those of its block.
 
-use crate::bits::packed::{read, write_packed};
+use crate::bits::packed::{load_or_zero, top, write_packed};
 use crate::bits::select::{little_word, select_zero};
 use crate::filter::Trace;
 use std::ops::Range;
@@ -93,6 +93,16 @@ impl Model {
         Model { shift: u32::from(bytes[0]), factor: u64::from_le_bytes(*factor), layout }
     }
 
+    /// Whether it may be asked, of `blocks` blocks. One that was just made always may.
+    pub(crate) fn is_sound(&self, blocks: usize) -> bool {
+        let Layout { remainder_bits, quotients } = self.layout;
+        self.factor > 0
+            && self.shift <= NUMBER_BITS
+            && remainder_bits <= REMAINDER_MAX
+            && quotients > 0
+            && (blocks as u64 * self.block_positions()) < POSITIONS_END
+    }
+
     /// Positions of a block.
     #[inline(always)]
     pub(crate) fn block_positions(&self) -> u64 {
@@ -166,7 +176,7 @@ pub(crate) fn block_count(bytes: &[u8]) -> usize {
     usize::from(u16::from_le_bytes([bytes[0], bytes[1]]))
 }
 
-/// A block to be read.
+/// A block to be read. Of damaged bytes, any: then what is found means nothing.
 pub(crate) struct SplineBlock<'a> {
     bytes: &'a [u8],
     count: usize,
@@ -190,7 +200,7 @@ impl<'a> SplineBlock<'a> {
     fn remainder(&self, place: usize) -> u64 {
         let unary_bytes = (self.layout.quotients as usize + self.count).div_ceil(8);
         let bits = self.layout.remainder_bits as usize;
-        read(self.bytes, 8 * (COUNT_BYTES + unary_bytes) + place * bits, bits)
+        top(load_or_zero(self.bytes, 8 * (COUNT_BYTES + unary_bytes) + place * bits), bits)
     }
 
     /// The keys with positions below `position`, counted from the block's first one, and those up to it.
@@ -236,15 +246,19 @@ impl<'a> SplineBlock<'a> {
 
     #[cold]
     fn many_ones(&self, bit: usize) -> usize {
-        let set = |bit: usize| self.bytes[COUNT_BYTES + bit / 8] >> (bit % 8) & 1 == 1;
-        (bit..).take_while(|&bit| set(bit)).count()
+        (bit..).take_while(|&bit| self.is_one(bit)).count()
+    }
+
+    #[inline(always)]
+    fn is_one(&self, bit: usize) -> bool {
+        self.bytes.get(COUNT_BYTES + bit / 8).is_some_and(|byte| byte >> (bit % 8) & 1 == 1)
     }
 
     /// Per key, in order, its position, counted from the block's first one.
     pub(crate) fn for_each_position(&self, mut visit: impl FnMut(u64)) {
         let mut place = 0;
         for bit in 0..self.layout.quotients as usize + self.count {
-            if self.bytes[COUNT_BYTES + bit / 8] >> (bit % 8) & 1 == 1 {
+            if self.is_one(bit) {
                 let quotient = (bit - place) as u64;
                 visit(quotient << self.layout.remainder_bits | self.remainder(place));
                 place += 1;

@@ -199,7 +199,7 @@ fn write_directory(directory: &Directory, out: &mut Writer) {
 }
 
 fn read_directory(input: &mut Reader<'_>) -> Result<Directory, Corrupt> {
-    let prefix = Prefix::new(input.string()?);
+    let prefix = Prefix::new(input.string()?.into());
     let last = input.string()?.into();
     let groups = input.len()?;
     let separators = read_words(input, groups)?;
@@ -216,7 +216,10 @@ fn read_directory(input: &mut Reader<'_>) -> Result<Directory, Corrupt> {
     Ok(Directory { prefix, separators, offsets, rests, radix, radix_shift, last })
 }
 
-fn read_rests(input: &mut Reader<'_>, groups: usize) -> Result<Rests, Corrupt> {
+fn read_rests(
+    input: &mut Reader<'_>,
+    groups: usize,
+) -> Result<Rests<Box<[u32]>, Box<[u8]>>, Corrupt> {
     let ends = read_numbers(input, groups)?;
     let bytes: Box<[u8]> = input.string()?.into();
     let all = ends.last().map_or(0, |&end| end as usize);

@@ -1,0 +1,99 @@
+//! Numbers one after the other, in memory of their own or in place in bytes.
+//! ```text
+//! Box<[u32]>      numbers as the processor has them
+//! &[[u8; 4]]      the same numbers where they were written, least byte first, aligned or not
+//! ```
+//! Invariant: the same numbers either way.
+
+/// Numbers one after the other.
+pub(crate) trait Row<N> {
+    /// How many.
+    fn len(&self) -> usize;
+
+    /// The number at a place. Requires: there is one.
+    fn at(&self, place: usize) -> N;
+
+    /// Where they are.
+    fn address(&self) -> usize;
+
+    /// The first of `end` places whose number is not `low`. Requires: low ones come first.
+    #[inline(always)]
+    fn first_not(&self, end: usize, mut low: impl FnMut(N) -> bool) -> usize {
+        let (mut from, mut end) = (0, end);
+        while from < end {
+            let middle = (from + end) / 2;
+            (from, end) = if low(self.at(middle)) { (middle + 1, end) } else { (from, middle) };
+        }
+        from
+    }
+}
+
+impl<N: Copy> Row<N> for Box<[N]> {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        <[N]>::len(self)
+    }
+
+    #[inline(always)]
+    fn at(&self, place: usize) -> N {
+        self[place]
+    }
+
+    #[inline(always)]
+    fn address(&self) -> usize {
+        self.as_ptr() as usize
+    }
+}
+
+impl Row<u64> for &[[u8; 8]] {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        <[[u8; 8]]>::len(self)
+    }
+
+    #[inline(always)]
+    fn at(&self, place: usize) -> u64 {
+        u64::from_le_bytes(self[place])
+    }
+
+    #[inline(always)]
+    fn address(&self) -> usize {
+        self.as_ptr() as usize
+    }
+}
+
+impl Row<u32> for &[[u8; 4]] {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        <[[u8; 4]]>::len(self)
+    }
+
+    #[inline(always)]
+    fn at(&self, place: usize) -> u32 {
+        u32::from_le_bytes(self[place])
+    }
+
+    #[inline(always)]
+    fn address(&self) -> usize {
+        self.as_ptr() as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_the_same_in_memory_and_in_bytes() {
+        let numbers: Box<[u32]> = (0..50).map(|i| i * i * 0x1234).collect();
+        let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+        let (in_bytes, _) = bytes.as_chunks::<4>();
+        assert_eq!(Row::len(&numbers), Row::len(&in_bytes));
+        assert!((0..50).all(|place| numbers.at(place) == in_bytes.at(place)));
+        for limit in [0, 1, 0x1234, 0x9000, u32::MAX] {
+            let expected = numbers.partition_point(|&number| number < limit);
+            assert_eq!(numbers.first_not(50, |number| number < limit), expected);
+            assert_eq!(in_bytes.first_not(50, |number| number < limit), expected);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The fingerprints of one table's keys as a filter: `snarf`, `cell`, `gap`.
+//! ```text
+//! key ──directory──> group ──heads or line──> block ──fingerprints──> place: keys before it, keys through it
+//!
+//! one key      through > before                          a range      through(upper) > before(lower)
+//! lower bound  the cell after the place                  count        through(upper) - before(lower), in all blocks
+//! ```
+//! These are the groups and blocks of the global range filter's base, read in place. Invariant: places are monotone in keys,
+//! and a key of the table lies in a cell: so what is asked with the places of a range's ends finds every key between them.
+
+mod builder;
+mod counts;
+mod image;
+mod place;
+#[cfg(test)]
+mod tests;
+
+pub use builder::FingerprintFilterBuilder;
+
+use crate::bits::simd::{Work, fastest};
+use crate::filter::{FilterKind, HashedKey, LowerBound, TableFilter, Trace, Untraced};
+use crate::fingerprint::Fingerprints;
+use crate::fingerprint::group::Kind;
+use crate::query::KeyRange;
+use crate::rank::CountBounds;
+use crate::wire::Corrupt;
+use image::Frame;
+use place::{Place, View};
+
+/// What a table's fingerprints are; all of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Prints {
+    /// Positions on a line: the SNARF paper's, and the GRF paper's.
+    Snarf,
+    /// Prefixes that tell a key from its neighbours.
+    Cell,
+    /// Numbers as fine as the gaps around them.
+    Gap,
+}
+
+impl Prints {
+    const ALL: [Prints; 3] = [Prints::Snarf, Prints::Cell, Prints::Gap];
+
+    fn kind(self) -> FilterKind {
+        match self {
+            Prints::Snarf => FilterKind::Snarf,
+            Prints::Cell => FilterKind::Cell,
+            Prints::Gap => FilterKind::Gap,
+        }
+    }
+
+    fn of_kind(kind: FilterKind) -> Option<Prints> {
+        Self::ALL.into_iter().find(|prints| prints.kind() == kind)
+    }
+
+    fn fingerprints(self) -> Fingerprints {
+        match self {
+            Prints::Snarf => Fingerprints::Spline,
+            Prints::Cell => Fingerprints::Cell,
+            Prints::Gap => Fingerprints::Gap,
+        }
+    }
+
+    fn group_kind(self) -> Kind {
+        match self {
+            Prints::Snarf => Kind::Spline,
+            Prints::Cell => Kind::Cell,
+            Prints::Gap => Kind::Gap,
+        }
+    }
+}
+
+/// A filter of fingerprints in key order, over checked bytes: `snarf`, `cell` or `gap`, as the bytes say.
+#[derive(Clone, Debug)]
+pub struct FingerprintFilter<B> {
+    bytes: B,
+    frame: Frame,
+}
+
+impl<B: AsRef<[u8]>> FingerprintFilter<B> {
+    /// Checks bytes that [`FingerprintFilterBuilder`] made: all but the fingerprints themselves, any of which may be. Takes time
+    /// in proportion to the blocks, of some sixty keys each.
+    pub fn read(bytes: B) -> Result<Self, Corrupt> {
+        let frame = Frame::read(bytes.as_ref())?;
+        Ok(FingerprintFilter { bytes, frame })
+    }
+
+    #[inline(always)]
+    fn view(&self) -> View<'_> {
+        View::new(self.bytes.as_ref(), &self.frame)
+    }
+
+    #[inline]
+    fn place<T: Trace>(&self, key: &[u8], trace: &mut T) -> Place {
+        fastest(Find { view: self.view(), key, trace })
+    }
+}
+
+/// Finds the place of a key.
+struct Find<'a, T> {
+    view: View<'a>,
+    key: &'a [u8],
+    trace: &'a mut T,
+}
+
+impl<T: Trace> Work for Find<'_, T> {
+    type Output = Place;
+
+    #[inline(always)]
+    fn run(self) -> Place {
+        self.view.place(self.key, self.trace)
+    }
+}
+
+impl<B: AsRef<[u8]>> TableFilter for FingerprintFilter<B> {
+    fn kind(&self) -> FilterKind {
+        self.frame.prints.kind()
+    }
+
+    fn size_bytes(&self) -> usize {
+        self.bytes.as_ref().len()
+    }
+
+    #[inline]
+    fn may_contain_traced<T: Trace>(&self, key: &HashedKey<'_>, trace: &mut T) -> bool {
+        self.place(key.key(), trace).is_in_cell()
+    }
+
+    fn may_overlap_traced<T: Trace>(&self, range: &KeyRange<'_>, trace: &mut T) -> bool {
+        let low = self.place(range.lower(), trace);
+        // In a cell, whose key may be in the range, whatever its end is.
+        low.is_in_cell() || {
+            let high = range.upper().map(|key| self.place(key, trace));
+            self.view().may_overlap(&low, high.as_ref())
+        }
+    }
+
+    fn lower_bound(&self, key: &[u8]) -> Option<LowerBound> {
+        let place = self.place(key, &mut Untraced);
+        if place.is_in_cell() {
+            return Some(LowerBound::From { key: key.to_vec(), unsure: true });
+        }
+        Some(match self.view().first_from(&place) {
+            // Rounding may have put the cell's start before the key.
+            Some(start) => LowerBound::From { key: start.max(key.to_vec()), unsure: false },
+            None => LowerBound::End,
+        })
+    }
+
+    fn count(&self, range: &KeyRange<'_>) -> Option<CountBounds> {
+        let view = self.view();
+        let place = |key| self.place(key, &mut Untraced);
+        // No key is below the empty one.
+        let bounded = Some(range.lower()).filter(|lower| !lower.is_empty());
+        view.count(bounded.map(place).as_ref(), range.upper().map(place).as_ref())
+    }
+}

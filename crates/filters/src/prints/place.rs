@@ -1,0 +1,284 @@
+//! Where a key falls among a table's fingerprints.
+//! ```text
+//! list     0: below the first key; 1..: the groups; last: above the last key
+//! block    of the group
+//! before   its cells whose keys are all below the key
+//! through  those and, if the key lies in one, that
+//! ```
+//! Invariant: places are monotone in keys.
+
+use super::Prints;
+use super::builder::cut;
+use super::image::Frame;
+use crate::filter::Trace;
+use crate::fingerprint::cell::{Block, Tail};
+use crate::fingerprint::directory::{Among, Directory, Prefix, Rests};
+use crate::fingerprint::gap::{GapBlock, WINDOW, first_view, number};
+use crate::fingerprint::group::{GROUP_ALIGN, Group};
+use crate::fingerprint::line::Line;
+use crate::fingerprint::spline::{SplineBlock, block_count};
+
+type Words<'a> = &'a [[u8; 8]];
+type Numbers<'a> = &'a [[u8; 4]];
+
+/// The image of a filter, its parts told apart.
+pub(super) struct View<'a> {
+    image: &'a [u8],
+    prints: Prints,
+    pub(super) directory: Directory<Words<'a>, Numbers<'a>, &'a [u8]>,
+    pub(super) starts: Numbers<'a>,
+    pub(super) entries: u64,
+}
+
+/// Where a key falls.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) list: usize,
+    pub(super) block: usize,
+    pub(super) before: usize,
+    pub(super) through: usize,
+    /// All cells of the block.
+    count: usize,
+}
+
+impl Place {
+    /// Whether a key of the table may be here.
+    #[inline(always)]
+    pub(super) fn is_in_cell(&self) -> bool {
+        self.before < self.through
+    }
+
+    /// Below or above all keys.
+    fn at_edge(list: usize) -> Place {
+        Place { list, block: 0, before: 0, through: 0, count: 0 }
+    }
+}
+
+impl<'a> View<'a> {
+    /// Requires: the frame of this image.
+    #[inline(always)]
+    pub(super) fn new(image: &'a [u8], frame: &Frame) -> View<'a> {
+        let numbers = |range: &std::ops::Range<usize>| image[range.clone()].as_chunks::<4>().0;
+        let rests = frame
+            .rest_ends
+            .as_ref()
+            .map(|ends| Rests { ends: numbers(ends), bytes: &image[frame.rests.clone()] });
+        let directory = Directory {
+            prefix: Prefix::with_head(&image[frame.prefix.clone()], frame.head),
+            separators: image[frame.separators.clone()].as_chunks::<8>().0,
+            offsets: numbers(&frame.offsets),
+            rests,
+            radix: numbers(&frame.radix),
+            radix_shift: frame.radix_shift,
+            last: &image[frame.last.clone()],
+        };
+        let starts = numbers(&frame.starts);
+        View { image, prints: frame.prints, directory, starts, entries: frame.entries }
+    }
+
+    /// The list above all keys.
+    pub(super) fn above(&self) -> usize {
+        self.directory.len() + 1
+    }
+
+    #[inline(always)]
+    pub(super) fn group(&self, index: usize) -> Group<'a> {
+        Group::new(&self.image[self.directory.offset(index) * GROUP_ALIGN..])
+    }
+
+    /// Where `key` falls.
+    #[inline(always)]
+    pub(super) fn place<T: Trace>(&self, key: &[u8], trace: &mut T) -> Place {
+        let key = cut(key);
+        let (among, word) = match self.directory.word(key) {
+            Ok(word) => (self.directory.find(key, word, trace), word),
+            Err(among) => (among, 0),
+        };
+        let index = match among {
+            Among::Group(index) => index,
+            Among::Below => return Place::at_edge(0),
+            Among::Above => return Place::at_edge(self.above()),
+        };
+        let (list, group) = (index + 1, self.group(index));
+        trace.touch(group.bytes.as_ptr() as usize, group.header_bytes());
+        if !self.directory.shares_prefix(index, (key, word), group.prefix_bits) {
+            // A key of the group that has not its prefix is above all keys that have it.
+            let block = group.blocks - 1;
+            let count = self.block_count(&group, block);
+            return Place { list, block, before: count, through: count, count };
+        }
+        let view = self.directory.view((key, word), group.prefix_bits);
+        let (block, (before, through), count) = match self.prints {
+            Prints::Snarf => self.place_on_line(index, &group, view, trace),
+            Prints::Cell => {
+                let at = group.block_of(view);
+                let block = Block::new(group.block(at));
+                let found = block.find(&Tail::new(key, group.prefix_bits), trace);
+                let through = found.before + usize::from(found.is_in());
+                (at, (found.before, through), block.count())
+            }
+            Prints::Gap => {
+                let at = group.block_of(view);
+                let anchor = self.anchor(index, &group, at);
+                with_gaps(group.block(at), |block| {
+                    let fall = block.find(number(view), anchor, trace);
+                    (at, fall.ranks(), block.count())
+                })
+            }
+        };
+        Place { list, block, before, through, count }
+    }
+
+    /// The block of a view on the group's line, its cells below and through the view, and all of its cells.
+    #[inline(always)]
+    fn place_on_line<T: Trace>(
+        &self,
+        index: usize,
+        group: &Group<'_>,
+        view: u64,
+        trace: &mut T,
+    ) -> (usize, (usize, usize), usize) {
+        let mut line = self.line(index, group);
+        let Some(fine) = line.fine_position(view) else {
+            // Beyond the last position.
+            let last = group.blocks - 1;
+            let count = self.block_count(group, last);
+            return (last, (count, count), count);
+        };
+        line.block = line.block_of(fine);
+        let block = SplineBlock::new(group.block(line.block), line.model.layout);
+        (line.block, block.find(line.position(fine), trace), block.count())
+    }
+
+    /// How views become positions, in the first block of a group.
+    #[inline(always)]
+    fn line(&self, index: usize, group: &Group<'_>) -> Line {
+        let low = self.directory.separator_view(index, group.prefix_bits);
+        Line { model: group.model(), blocks: group.blocks, block: 0, low }
+    }
+
+    /// The number from which a gap block counts.
+    #[inline(always)]
+    fn anchor(&self, index: usize, group: &Group<'_>, block: usize) -> u64 {
+        number(if block == 0 {
+            self.directory.separator_view(index, group.prefix_bits)
+        } else {
+            group.head(block)
+        })
+    }
+
+    /// The cells of a block.
+    pub(super) fn block_count(&self, group: &Group<'_>, block: usize) -> usize {
+        let bytes = group.block(block);
+        match self.prints {
+            Prints::Snarf => block_count(bytes),
+            Prints::Cell => Block::new(bytes).count(),
+            Prints::Gap => with_gaps(bytes, |block| block.count()),
+        }
+    }
+
+    /// Whether there may be a key from `low` to `high`; no `high`: to the end. False: there is none.
+    pub(super) fn may_overlap(&self, low: &Place, high: Option<&Place>) -> bool {
+        let end = Place::at_edge(self.above());
+        let high = high.unwrap_or(&end);
+        if (low.list, low.block) == (high.list, high.block) {
+            return low.before < high.through;
+        }
+        low.before < low.count
+            || high.through > 0
+            || low.list + 1 < high.list // a whole group between them, which has keys
+            || self.has_cells(low.list, low.block + 1, (high.list == low.list).then_some(high.block))
+            || high.list > low.list && self.has_cells(high.list, 0, Some(high.block))
+    }
+
+    /// Whether a list has a cell from one block up to another, which does not count; without one: to its end.
+    fn has_cells(&self, list: usize, from: usize, end: Option<usize>) -> bool {
+        if list == 0 || list == self.above() {
+            return false;
+        }
+        let group = self.group(list - 1);
+        (from..end.unwrap_or(group.blocks)).any(|block| self.block_count(&group, block) > 0)
+    }
+
+    /// A string that is not above the first key at or after a place that lies in no cell; None: there is no such key.
+    pub(super) fn first_from(&self, place: &Place) -> Option<Vec<u8>> {
+        let (mut block, mut skipped) = (place.block, place.before);
+        for list in place.list..self.above() {
+            if let Some(index) = list.checked_sub(1) {
+                let group = self.group(index);
+                for block in block..group.blocks {
+                    let start = self.cell_start(index, &group, block, skipped);
+                    if let Some(view) = start {
+                        return Some(self.string(index, group.prefix_bits, view));
+                    }
+                    skipped = 0;
+                }
+            }
+            (block, skipped) = (0, 0);
+        }
+        None
+    }
+
+    /// The least view of keys in a cell of a block, if there is the cell.
+    fn cell_start(
+        &self,
+        index: usize,
+        group: &Group<'_>,
+        block: usize,
+        cell: usize,
+    ) -> Option<u64> {
+        let (bytes, mut seen, mut start) = (group.block(block), 0, None);
+        let mut see = |view| {
+            start = if seen == cell { Some(view) } else { start };
+            seen += 1;
+        };
+        match self.prints {
+            Prints::Cell => Block::new(bytes).for_each_bounds(|low, _| see(low)),
+            Prints::Gap => {
+                let anchor = self.anchor(index, group, block);
+                with_gaps(bytes, |gaps| {
+                    gaps.for_each_bounds(anchor, |low, _| see(first_view(low)))
+                });
+            }
+            Prints::Snarf => {
+                let line = Line { block, ..self.line(index, group) };
+                SplineBlock::new(bytes, line.model.layout)
+                    .for_each_position(|position| see(line.position_views(position).0));
+            }
+        }
+        start
+    }
+
+    /// The first `prefix_bits` bits of a group's separator, then a view; without zeros at the end, as keys may be.
+    fn string(&self, index: usize, prefix_bits: usize, view: u64) -> Vec<u8> {
+        let (at, shift) = (prefix_bits / 8, prefix_bits % 8);
+        let separator = self.directory.separators[index];
+        let word = u64::from_le_bytes(separator).to_be_bytes();
+        let mut string =
+            [self.directory.prefix.bytes(), &word, self.directory.rest(index)].concat();
+        string.resize(at + 1, 0);
+        string[at] &= !(u8::MAX >> shift);
+        let bits = (u128::from(view) << (8 - shift)).to_be_bytes();
+        let (_, bits) = bits.split_at(bits.len() - size_of::<u64>() - 1);
+        string[at] |= bits[0];
+        string.extend_from_slice(&bits[1..]);
+        let zeros = string.iter().rev().take_while(|&&byte| byte == 0).count();
+        string.truncate(string.len() - zeros);
+        string
+    }
+}
+
+/// Gives `ask` the gap block with which `bytes` begin. Near the image's end there is less than it may look at: then a copy.
+#[inline(always)]
+fn with_gaps<R>(bytes: &[u8], ask: impl FnOnce(GapBlock<'_>) -> R) -> R {
+    let mut copy;
+    let window = match bytes.first_chunk::<WINDOW>() {
+        Some(window) => window,
+        None => {
+            copy = [0; WINDOW];
+            copy[..bytes.len()].copy_from_slice(bytes);
+            &copy
+        }
+    };
+    ask(GapBlock::new(window))
+}

@@ -13,7 +13,7 @@ use super::group::{BLOCKS_MAX, GROUP_ALIGN, Kind, Lead, OFFSETS_END, write_heade
 use super::judge::{Survey, layout};
 use super::keys::KeyBuffer;
 use super::point_bits::write_point_bits;
-use super::spline::{FINE_BITS, LAYOUT_BYTES, Layout, MODEL_BYTES, Model, encode_positions};
+use super::spline::{LAYOUT_BYTES, Layout, MODEL_BYTES, Model, encode_positions};
 use crate::hash::{HashUse, hash_key};
 use std::ops::Range;
 
@@ -56,7 +56,7 @@ pub(crate) struct GroupPlan<'a> {
 pub(crate) struct GroupWriter {
     blocks: Vec<u8>,
     offsets: Vec<u32>,
-    /// The keys' views after the group's prefix, and the same as numbers.
+    /// The keys' views after the group's prefix, and for gap fingerprints the same as numbers.
     views: Vec<u64>,
     numbers: Vec<u64>,
     positions: Vec<u32>,
@@ -84,13 +84,7 @@ impl GroupWriter {
     #[inline(always)]
     fn take_views(&mut self, group: &GroupPlan<'_>) {
         let keys = group.key_count();
-        self.views.resize(keys, 0);
-        let mut views = self.views.iter_mut();
-        group.keys.for_each_word(keys, group.prefix_bits, |word| {
-            views.next().into_iter().for_each(|view| *view = word);
-        });
-        self.numbers.clear();
-        self.numbers.extend(self.views.iter().map(|&view| number(view)));
+        group.keys.take_views(keys, group.prefix_bits, &mut self.views);
     }
 
     /// Begins a block: behind the hashes of the one before.
@@ -158,7 +152,7 @@ impl GroupPlan<'_> {
         let line = layout(keys, blocks, (bits - fixed as f64) / keys as f64);
         let positions = blocks as u64 * line.positions();
         let width = (writer.views[keys - 1] - self.low) as f64 / 2.0 / positions as f64;
-        let survey = Survey::new(&writer.numbers, width);
+        let survey = Survey::new(&writer.views, width);
         let heads = GROUP_BITS + blocks * (BLOCK_BITS + 8 * self.head_bytes) + 4 * keys;
         let spare = |uneven: usize| {
             let spare = (bits - (heads + uneven) as f64) / keys as f64;
@@ -224,6 +218,8 @@ impl GroupPlan<'_> {
     }
 
     fn write_gaps(&self, spare: f64, writer: &mut GroupWriter) -> Kind {
+        writer.numbers.clear();
+        writer.numbers.extend(writer.views.iter().map(|&view| number(view)));
         let mut start = 0;
         for &end in self.cuts {
             writer.begin_block();
@@ -255,22 +251,18 @@ impl GroupPlan<'_> {
 
     #[inline(always)]
     fn write_spline(&self, model: Model, writer: &mut GroupWriter) -> Kind {
-        let blocks = self.cuts.len();
-        writer.positions.resize(writer.views.len(), 0);
-        for (position, view) in writer.positions.iter_mut().zip(&writer.views) {
-            let fine = model.fine_position(view - self.low, blocks);
-            *position = (fine.expect("not above the last key") >> FINE_BITS) as u32;
-        }
+        let low = self.low;
+        writer.positions.clear();
+        let positions = writer.views.iter().map(|view| model.position(view - low) as u32);
+        writer.positions.extend(positions);
         let (mut start, mut first) = (0, 0);
-        for _ in 0..blocks {
+        for _ in self.cuts {
             let next = first + model.block_positions() as u32;
-            let mut end = start;
-            while let Some(position) = writer.positions.get_mut(end).filter(|it| **it < next) {
-                *position -= first;
-                end += 1;
-            }
+            let rest = &writer.positions[start..];
+            let end = start + rest.iter().position(|&it| it >= next).unwrap_or(rest.len());
             writer.begin_block();
-            encode_positions(&model.layout, &writer.positions[start..end], &mut writer.blocks);
+            let positions = &writer.positions[start..end];
+            encode_positions(&model.layout, first, positions, &mut writer.blocks);
             self.write_hashes_of(start..end, writer);
             (start, first) = (end, next);
         }
@@ -294,7 +286,7 @@ impl GroupPlan<'_> {
                 writer.positions.push(hash_position(hash, &layout) as u32);
             }
             writer.positions.sort_unstable();
-            encode_positions(&layout, &writer.positions, &mut writer.blocks);
+            encode_positions(&layout, 0, &writer.positions, &mut writer.blocks);
             start = end;
         }
         Kind::Hash

@@ -8,17 +8,19 @@
 //! would be too pessimistic of the spline, whose positions fill narrow gaps: few queries fall into these.
 //! Invariant: judging changes what a filter costs and how often it errs, never its truth.
 
-use super::gap::exponent;
+use super::gap::{exponent, number};
 use super::spline::{Layout, POSITIONS_END, REMAINDER_MAX};
 
 /// Gaps of a window.
 const WINDOW_GAPS: usize = 8;
+/// Windows of a group that are looked at, about: what they say of its gaps is near enough to what all would say.
+const WINDOWS_ASKED: usize = 32;
 /// Quotients for each key, at least.
 const QUOTIENTS_MIN: f64 = 0.3;
 /// Quotients of a block, at most.
 const QUOTIENTS_MAX: f64 = 60_000.0;
 
-/// What the gaps between the keys of a group say. Keys are 63-bit numbers.
+/// What the gaps between the keys of a group say: of all, or of a sample. Keys are 63-bit numbers.
 pub(crate) struct Survey {
     /// The share of keys that look like the one before.
     pub(crate) ties: f64,
@@ -31,34 +33,38 @@ pub(crate) struct Survey {
 }
 
 impl Survey {
-    /// Requires: ascending numbers. `position_width`: of spline fingerprints, in these numbers.
+    /// Requires: ascending views. `position_width`: of spline fingerprints, in their numbers.
     #[inline(always)]
-    pub(crate) fn new(numbers: &[u64], position_width: f64) -> Survey {
-        let mut survey = Survey { ties: 0.0, uneven_bits: 0, gap_rate: 0.0, spline_rate: 0.0 };
-        let (mut before, mut windows) = (0, 0.0);
-        for window in windows_of(numbers) {
-            let (mut by_cells, mut by_positions, mut from) = (0.0, 0.0, window[0]);
-            for &to in &window[1..] {
+    pub(crate) fn new(views: &[u64], position_width: f64) -> Survey {
+        let (mut ties, mut uneven, mut gaps, mut windows) = (0, 0, 0, 0.0);
+        let (mut gap_rate, mut spline_rate) = (0.0, 0.0);
+        for (window, mut before) in windows_of(views) {
+            let mut from = number(window[0]);
+            let (mut by_cells, mut by_positions, first) = (0.0, 0.0, from);
+            for to in window[1..].iter().map(|&view| number(view)) {
                 let Some(apart) = exponent(from, to) else {
-                    survey.ties += 1.0;
+                    ties += 1;
                     continue;
                 };
-                survey.uneven_bits += u32::saturating_sub(before, apart) as usize;
+                uneven += u32::saturating_sub(before, apart);
                 // A cell is as wide as the lesser gap beside it says; half of it lies in either.
                 by_cells += power(before.min(apart));
                 by_positions += distance(from, to).min(position_width);
                 (before, from) = (apart, to);
             }
             windows += 1.0;
-            let width = distance(window[0], from).max(1.0);
-            survey.gap_rate += (by_cells / width).min(1.0);
-            survey.spline_rate += by_positions / width;
+            gaps += window.len() - 1;
+            let width = distance(first, from).max(1.0);
+            gap_rate += (by_cells / width).min(1.0);
+            spline_rate += by_positions / width;
         }
         windows = f64::max(windows, 1.0);
-        survey.gap_rate /= windows;
-        survey.spline_rate /= windows;
-        survey.ties /= numbers.len() as f64;
-        survey
+        Survey {
+            ties: f64::from(ties) / (gaps + 1) as f64,
+            uneven_bits: uneven as usize * (views.len() - 1) / gaps.max(1),
+            gap_rate: gap_rate / windows,
+            spline_rate: spline_rate / windows,
+        }
     }
 
     /// The rate of gap fingerprints with so many spare bits.
@@ -78,11 +84,18 @@ impl Survey {
     }
 }
 
-/// Stretches of some neighbouring keys, each of which begins where the one before ends.
-fn windows_of(numbers: &[u64]) -> impl Iterator<Item = &[u64]> {
-    (0..numbers.len().saturating_sub(1))
-        .step_by(WINDOW_GAPS)
-        .map(|from| &numbers[from..numbers.len().min(from + WINDOW_GAPS + 1)])
+/// Stretches of some neighbouring keys, each of which begins where the one before ends, and the exponent of the gap before.
+/// Of many stretches some, evenly spread.
+#[inline(always)]
+fn windows_of(views: &[u64]) -> impl Iterator<Item = (&[u64], u32)> {
+    let gaps = views.len().saturating_sub(1);
+    let apart = (gaps / (WINDOW_GAPS * WINDOWS_ASKED)).max(1);
+    (0..gaps).step_by(WINDOW_GAPS * apart).map(move |from| {
+        let before = from
+            .checked_sub(1)
+            .map_or(0, |before| exponent(number(views[before]), number(views[from])).unwrap_or(0));
+        (&views[from..views.len().min(from + WINDOW_GAPS + 1)], before)
+    })
 }
 
 #[inline(always)]

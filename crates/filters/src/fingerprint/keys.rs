@@ -3,13 +3,16 @@
 //! keys      drum   drums  tin
 //! commons   ?      36     1       common bits with the key before (the first: with the one before the buffer)
 //! ```
-//! Invariant: the keys' bit strings ascend strictly; a key that adds only zero bits to the one before is not kept.
+//! Keys of eight bytes, the usual ones, are words in a row: as long as there are no others, no ends are kept. Invariant: the
+//! keys' bit strings ascend strictly; a key that adds only zero bits to the one before is not kept.
 
 use crate::bits::key_bits::{bits_at, common_bits};
 use std::cmp::Ordering;
 
 /// The longest key that is taken.
 pub(crate) const KEY_BYTES_MAX: usize = 1 << 16;
+/// Bytes of a word.
+const WORD_BYTES: usize = 8;
 
 /// What became of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,11 +31,13 @@ pub(crate) enum Pushed {
 #[derive(Default)]
 pub(crate) struct KeyBuffer {
     bytes: Vec<u8>,
-    /// Where each key ends, and the bits that it shares with the key before.
+    /// Where each key ends; empty if all keys are words.
     ends: Vec<u32>,
+    /// The bits that each key shares with the key before.
     commons: Vec<u32>,
-    /// Where the last key begins.
+    /// Where the last key begins, and the key itself if all keys are words.
     last: usize,
+    last_word: u64,
 }
 
 impl KeyBuffer {
@@ -40,28 +45,69 @@ impl KeyBuffer {
     /// 2^31 bytes in all.
     #[inline(always)]
     pub(crate) fn push(&mut self, key: &[u8]) -> Pushed {
+        match key.first_chunk() {
+            Some(word) if key.len() == WORD_BYTES && self.ends.is_empty() => self.push_word(word),
+            _ => self.push_any(key),
+        }
+    }
+
+    /// Adds a word. Requires: all keys are words.
+    #[inline(always)]
+    fn push_word(&mut self, bytes: &[u8; WORD_BYTES]) -> Pushed {
+        let word = u64::from_be_bytes(*bytes);
+        let mut common = 0;
+        if !self.commons.is_empty() {
+            let last = self.last_word;
+            if last >= word {
+                return if last == word { Pushed::Repeated } else { Pushed::Below };
+            }
+            common = (last ^ word).leading_zeros();
+        }
+        (self.last, self.last_word) = (self.bytes.len(), word);
+        self.bytes.extend_from_slice(bytes);
+        self.commons.push(common);
+        Pushed::Kept
+    }
+
+    /// Adds a key of any length.
+    #[inline(never)]
+    fn push_any(&mut self, key: &[u8]) -> Pushed {
         assert!(key.len() <= KEY_BYTES_MAX, "a key of {} bytes", key.len());
         let mut common = 0;
-        if !self.ends.is_empty() {
-            match shared_bits(&self.bytes[self.last..], key) {
-                Ok(bits) => common = bits,
-                Err(pushed) => return pushed,
+        if let Some(last) = self.last() {
+            match last.cmp(key) {
+                Ordering::Less => {}
+                Ordering::Equal => return Pushed::Repeated,
+                Ordering::Greater => return Pushed::Below,
+            }
+            match common_bits(last, key) {
+                Some(bits) => common = bits,
+                None => return Pushed::Zeros,
             }
         }
-        self.last = self.bytes.len();
-        match key.first_chunk::<8>() {
-            // The usual length: a move, not a call.
-            Some(word) if key.len() == 8 => self.bytes.extend_from_slice(word),
-            _ => self.bytes.extend_from_slice(key),
+        if self.ends.is_empty() {
+            self.ends.extend((1..=self.commons.len()).map(|keys| (keys * WORD_BYTES) as u32));
         }
+        self.last = self.bytes.len();
+        self.bytes.extend_from_slice(key);
         self.ends.push(self.bytes.len() as u32);
         self.commons.push(common as u32);
         Pushed::Kept
     }
 
+    /// Where a key begins, or the keys end.
+    #[inline(always)]
+    fn start(&self, place: usize) -> usize {
+        match place.checked_sub(1) {
+            None => 0,
+            Some(_) if self.ends.is_empty() => place * WORD_BYTES,
+            Some(before) => self.ends[before] as usize,
+        }
+    }
+
     /// The number of keys.
     pub(crate) fn len(&self) -> usize {
-        self.ends.len()
+        self.commons.len()
     }
 
     /// The bytes of all keys.
@@ -77,13 +123,12 @@ impl KeyBuffer {
     /// The key at a place.
     #[inline(always)]
     pub(crate) fn get(&self, place: usize) -> &[u8] {
-        let start = if place == 0 { 0 } else { self.ends[place - 1] };
-        &self.bytes[start as usize..self.ends[place] as usize]
+        &self.bytes[self.start(place)..self.start(place + 1)]
     }
 
     /// The last key.
     pub(crate) fn last(&self) -> Option<&[u8]> {
-        (!self.ends.is_empty()).then(|| &self.bytes[self.last..])
+        (!self.commons.is_empty()).then(|| &self.bytes[self.last..])
     }
 
     /// Per key, the bits it shares with the key before it.
@@ -92,54 +137,54 @@ impl KeyBuffer {
         &self.commons
     }
 
-    /// Gives `visit` of each of the first `count` keys 64 bits from bit `at` on.
+    /// Puts of each of the first `count` keys 64 bits from bit `at` on into `out`, in place of what it has.
     #[inline(always)]
-    pub(crate) fn for_each_word(&self, count: usize, at: usize, mut visit: impl FnMut(u64)) {
+    pub(crate) fn take_views(&self, count: usize, at: usize, out: &mut Vec<u64>) {
+        out.clear();
+        if self.ends.is_empty() && at < 64 {
+            let (words, _) = self.bytes[..count * WORD_BYTES].as_chunks();
+            out.extend(words.iter().map(|word| u64::from_be_bytes(*word) << at));
+        } else {
+            out.extend((0..count).map(|place| self.view(place, at)));
+        }
+    }
+
+    /// 64 bits of a key from bit `at` on.
+    #[inline(always)]
+    fn view(&self, place: usize, at: usize) -> u64 {
+        let (start, end) = (self.start(place), self.start(place + 1));
         let (byte, shift) = (at / 8, at % 8);
-        let mut start = 0;
-        for &end in &self.ends[..count] {
-            let end = end as usize;
-            // Bytes of the next key are read as well, and cut off.
-            let bits = match self.bytes.get(start + byte..).and_then(|rest| rest.first_chunk::<9>())
-            {
-                Some([word @ .., next]) if start + byte < end => {
-                    let bits = u64::from_be_bytes(*word) << shift | u64::from(*next) >> (8 - shift);
-                    let known = 8 * (end - start) - at;
-                    if known < 64 { bits & !(u64::MAX >> known) } else { bits }
-                }
-                _ => bits_at(&self.bytes[start..end], at),
-            };
-            visit(bits);
-            start = end;
+        // Bytes of the next key are read as well, and cut off.
+        match self.bytes.get(start + byte..).and_then(|rest| rest.first_chunk::<9>()) {
+            Some([word @ .., next]) if start + byte < end => {
+                let bits = u64::from_be_bytes(*word) << shift | u64::from(*next) >> (8 - shift);
+                let known = 8 * (end - start) - at;
+                if known < 64 { bits & !(u64::MAX >> known) } else { bits }
+            }
+            _ => bits_at(&self.bytes[start..end], at),
         }
     }
 
     /// Forgets the first `count` keys.
     pub(crate) fn drop_front(&mut self, count: usize) {
-        let start = if count == 0 { 0 } else { self.ends[count - 1] };
-        self.bytes.drain(..start as usize);
-        self.ends.drain(..count);
+        let start = self.start(count);
+        self.bytes.drain(..start);
         self.commons.drain(..count);
-        self.ends.iter_mut().for_each(|end| *end -= start);
-        self.last = self.last.saturating_sub(start as usize);
+        self.last = self.last.saturating_sub(start);
+        if !self.ends.is_empty() {
+            self.drop_ends(count, start as u32);
+        }
     }
-}
 
-/// The bits that a key shares with the one before; or why it is not kept.
-#[inline(always)]
-fn shared_bits(last: &[u8], key: &[u8]) -> Result<usize, Pushed> {
-    if let (Ok(last), Ok(key)) = (<[u8; 8]>::try_from(last), <[u8; 8]>::try_from(key)) {
-        let (last, key) = (u64::from_be_bytes(last), u64::from_be_bytes(key));
-        return match last.cmp(&key) {
-            Ordering::Less => Ok((last ^ key).leading_zeros() as usize),
-            Ordering::Equal => Err(Pushed::Repeated),
-            Ordering::Greater => Err(Pushed::Below),
-        };
-    }
-    match last.cmp(key) {
-        Ordering::Less => common_bits(last, key).ok_or(Pushed::Zeros),
-        Ordering::Equal => Err(Pushed::Repeated),
-        Ordering::Greater => Err(Pushed::Below),
+    /// Forgets the ends of the first `count` keys, of `bytes` bytes; and the others, if they are ends of words.
+    fn drop_ends(&mut self, count: usize, bytes: u32) {
+        self.ends.drain(..count);
+        self.ends.iter_mut().for_each(|end| *end -= bytes);
+        let mut places = (1..).zip(&self.ends);
+        if places.all(|(keys, &end)| end as usize == keys * WORD_BYTES) {
+            self.ends.clear();
+            self.last_word = self.last().map_or(0, |last| bits_at(last, 0));
+        }
     }
 }
 
@@ -179,8 +224,8 @@ mod tests {
             .iter()
             .for_each(|key| assert!(keys.push(key) == Pushed::Kept || key.ends_with(&[0])));
         for at in 0..140 {
-            let mut words = Vec::new();
-            keys.for_each_word(keys.len(), at, |word| words.push(word));
+            let mut words = vec![7];
+            keys.take_views(keys.len(), at, &mut words);
             let expected: Vec<u64> = (0..keys.len()).map(|i| bits_at(keys.get(i), at)).collect();
             assert_eq!(words, expected, "from bit {at}");
         }
@@ -197,6 +242,40 @@ mod tests {
             assert_eq!(keys.push(greater), Pushed::Repeated);
             assert_eq!(keys.push(lesser), Pushed::Below);
             assert_eq!((keys.len(), keys.last()), (1, Some(greater)));
+        }
+    }
+
+    #[test]
+    fn words_and_other_keys_take_turns() {
+        let mut keys = KeyBuffer::default();
+        let (mut kept, mut next): (Vec<Vec<u8>>, _) = (Vec::new(), 1u64);
+        for turn in 0..400 {
+            next += 1 + turn * turn % 977;
+            let mut key = next.to_be_bytes().to_vec();
+            match turn / 20 % 3 {
+                1 if turn % 2 == 0 => key.push(1 + turn as u8 % 3),
+                2 if turn % 7 == 0 => key.extend([9; 20]),
+                _ => {}
+            }
+            assert_eq!(keys.push(&key), Pushed::Kept);
+            kept.push(key);
+            if turn % 17 == 16 {
+                keys.drop_front(15);
+                kept.drain(..15);
+            }
+            assert_eq!((keys.len(), keys.last()), (kept.len(), kept.last().map(Vec::as_slice)));
+            assert_eq!(keys.size_bytes(), kept.iter().map(Vec::len).sum());
+            let mut views = Vec::new();
+            for at in [0, 3, 59, 64, 70] {
+                keys.take_views(kept.len(), at, &mut views);
+                let expected: Vec<u64> = kept.iter().map(|key| bits_at(key, at)).collect();
+                assert_eq!(views, expected, "turn {turn}, bit {at}");
+            }
+            for (place, pair) in (1..).zip(kept.windows(2)) {
+                assert_eq!(keys.get(place), pair[1]);
+                let common = common_bits(&pair[0], &pair[1]).expect("they differ");
+                assert_eq!(keys.commons()[place] as usize, common);
+            }
         }
     }
 }

@@ -121,6 +121,13 @@ impl Model {
         (fine >> FINE_BITS < blocks as u64 * self.block_positions()).then_some(fine)
     }
 
+    /// The position of a number that the line is drawn for.
+    #[inline(always)]
+    pub(crate) fn position(&self, number: u64) -> u64 {
+        let product = u128::from(number >> self.shift) * u128::from(self.factor);
+        (product >> FACTOR_BITS) as u64
+    }
+
     /// The least number whose fine position is at least this; the greatest number there is if there is none.
     pub(crate) fn first_number(&self, fine: u64) -> u64 {
         let first =
@@ -139,27 +146,28 @@ impl Model {
     }
 }
 
-/// Appends a block of the keys with these positions, counted from the block's first one, ascending.
+/// Appends a block of the keys with these positions, ascending, of which `first` is the block's first one.
 #[inline(always)]
-pub(crate) fn encode_positions(layout: &Layout, positions: &[u32], out: &mut Vec<u8>) {
+pub(crate) fn encode_positions(layout: &Layout, first: u32, positions: &[u32], out: &mut Vec<u8>) {
     let count = u16::try_from(positions.len()).expect("a group has fewer keys");
     out.extend_from_slice(&count.to_le_bytes());
-    write_quotients(layout, positions, out);
+    write_quotients(layout, first, positions, out);
     let mask = (1 << layout.remainder_bits) - 1;
-    let remainders = positions.iter().map(|position| position & mask);
+    let remainders = positions.iter().map(|position| (position - first) & mask);
     write_packed(remainders, layout.remainder_bits as usize, out);
 }
 
 /// Per quotient a one for each key in it, then a zero.
 #[inline(always)]
-fn write_quotients(layout: &Layout, positions: &[u32], out: &mut Vec<u8>) {
+fn write_quotients(layout: &Layout, first: u32, positions: &[u32], out: &mut Vec<u8>) {
+    let quotient = |position: u32| ((position - first) >> layout.remainder_bits) as usize;
     let bits = layout.quotients as usize + positions.len();
-    let last = positions.last().map_or(0, |last| (last >> layout.remainder_bits) as usize);
+    let last = positions.last().map_or(0, |&last| quotient(last));
     assert!(last + positions.len() <= bits, "a position of another block");
     let len = out.len() + bits.div_ceil(8);
     let (mut word, mut from) = (0u64, 0);
-    for (place, position) in positions.iter().enumerate() {
-        let bit = (position >> layout.remainder_bits) as usize + place;
+    for (place, &position) in positions.iter().enumerate() {
+        let bit = quotient(position) + place;
         while bit - from >= 64 {
             out.extend_from_slice(&word.to_le_bytes());
             (word, from) = (0, from + 64);
@@ -300,6 +308,7 @@ mod tests {
                 assert!(numbers.iter().map(fine).is_sorted());
                 for number in numbers {
                     let fine = fine(&number);
+                    assert_eq!(model.position(number), fine >> FINE_BITS);
                     assert!(model.first_number(fine) <= number, "{number}");
                     assert!(number == most || number < model.first_number(fine + 1).max(1));
                 }
@@ -317,7 +326,7 @@ mod tests {
                 let mut positions: Vec<u32> = (0..count).map(|i| skewed(i) as u32).collect();
                 positions.sort_unstable();
                 let mut bytes = Vec::new();
-                encode_positions(&layout, &positions, &mut bytes);
+                encode_positions(&layout, 0, &positions, &mut bytes);
                 bytes.extend([0; PADDING]);
                 let block = SplineBlock::new(&bytes, layout);
                 assert_eq!(block.count(), positions.len());

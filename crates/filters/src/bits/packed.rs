@@ -72,6 +72,73 @@ pub(crate) fn write_packed(numbers: impl Iterator<Item = u32>, len: usize, out: 
     out.extend_from_slice(&rest[..used.div_ceil(8)]);
 }
 
+/// Reads numbers of one length, one after the other.
+pub(crate) struct PackedReader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    len: usize,
+}
+
+impl<'a> PackedReader<'a> {
+    /// Starts at bit `at`. Requires: `len` <= [`LEN_MAX`].
+    #[inline(always)]
+    pub(crate) fn new(bytes: &'a [u8], at: usize, len: usize) -> Self {
+        PackedReader { bytes, at, len }
+    }
+
+    /// The next number.
+    #[inline(always)]
+    pub(crate) fn next(&mut self) -> u64 {
+        let number = read(self.bytes, self.at, self.len);
+        self.at += self.len;
+        number
+    }
+}
+
+/// Writes numbers of one length, one after the other, in place of bytes that are there already.
+pub(crate) struct PackedWriter<'a> {
+    bytes: &'a mut [u8],
+    at: usize,
+    len: usize,
+    word: u64,
+    used: usize,
+}
+
+impl<'a> PackedWriter<'a> {
+    /// Requires: `len` <= [`PACKED_BITS_MAX`], and room for the numbers and four bytes more.
+    #[inline(always)]
+    pub(crate) fn new(bytes: &'a mut [u8], len: usize) -> Self {
+        debug_assert!(len <= PACKED_BITS_MAX, "{len} bits");
+        PackedWriter { bytes, at: 0, len, word: 0, used: 0 }
+    }
+
+    /// Writes the next number, which has no more than the low bits.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, number: u64) {
+        self.word = self.word << self.len | number;
+        self.used += self.len;
+        // As in `write_packed`: never more than a word.
+        if self.used >= 32 {
+            self.used -= 32;
+            self.store((self.word >> self.used) as u32);
+        }
+    }
+
+    #[inline(always)]
+    fn store(&mut self, half: u32) {
+        self.bytes[self.at..self.at + 4].copy_from_slice(&half.to_be_bytes());
+        self.at += 4;
+    }
+
+    /// Fills the last byte with zeros, and says how many bytes were written.
+    #[inline(always)]
+    pub(crate) fn finish(mut self) -> usize {
+        let rest = self.used.div_ceil(8);
+        self.store((self.word << (32 - self.used)) as u32);
+        self.at - 4 + rest
+    }
+}
+
 /// Appends packed numbers to bytes.
 pub(crate) struct BitWriter<'a> {
     out: &'a mut Vec<u8>,
@@ -127,6 +194,14 @@ mod tests {
                 bits.finish();
                 write_packed((0..count).map(number), len, &mut other);
                 assert_eq!(one, other, "{count} numbers of {len} bits");
+                let mut bytes = vec![0xff; len * count as usize / 8 + 5];
+                let mut out = PackedWriter::new(&mut bytes, len);
+                (0..count).for_each(|i| out.push(u64::from(number(i))));
+                let written = out.finish();
+                assert_eq!(bytes[..written], one[1..], "{count} numbers of {len} bits");
+                one.extend([0; PADDING]);
+                let mut bits = PackedReader::new(&one, 8, len);
+                (0..count).for_each(|i| assert_eq!(bits.next(), u64::from(number(i))));
             }
         }
     }

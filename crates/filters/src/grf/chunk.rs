@@ -90,6 +90,12 @@ pub(super) struct ChunkWriter {
     draft: Draft,
 }
 
+/// What becomes of settled entries' codes, and whether any gets another number.
+struct Recodings {
+    codes: [Recoding; CODES_MAX],
+    changed: bool,
+}
+
 /// Settled entries that are being put together.
 #[derive(Default)]
 struct Draft {
@@ -174,7 +180,7 @@ impl ChunkWriter {
     /// The bits for the fractions of entries that settle: more where entries crowd. As a key of the tree is as likely asked
     /// for as any other, an entry among many deserves one for each doubling.
     fn bits(&self, old: &Chunk, new: &NewEntries<'_>, lists: Lists) -> u8 {
-        let mut counts = [0u64; LISTS_MAX * BUCKETS];
+        let mut counts = [0u32; LISTS_MAX * BUCKETS];
         new.spots.iter().for_each(|spot| counts[(spot >> FRACTION_BITS) as usize] += 1);
         if let Some(settled) = old.settled() {
             settled.count_buckets(&mut counts);
@@ -183,8 +189,9 @@ impl ChunkWriter {
             young.count_buckets(&mut counts);
         }
         // The neighbours of an average entry, now and when all have come.
-        let all: u64 = counts.iter().sum();
-        let pairs: u64 = counts.iter().map(|count| count * count.saturating_sub(1)).sum();
+        let all = u64::from(counts.iter().sum::<u32>());
+        let pairs =
+            counts.iter().map(|&count| u64::from(count) * u64::from(count)).sum::<u64>() - all;
         let neighbours = (pairs as f64 / all.max(1) as f64 * self.growth) as usize;
         let crowd = neighbours / (CELLS_MAX / 4);
         let crowding = if neighbours >= 2 * CELLS_MAX { crowd.ilog2() as usize } else { 0 };
@@ -237,14 +244,21 @@ impl Work for RewriteSettled<'_> {
     fn run(self) -> Self::Output {
         let RewriteSettled { settled, young, new: (spots, code), lists, runs, draft } = self;
         draft.clear();
-        match settled {
-            Some(settled) => draft.take_over(&settled, runs),
-            None => draft.old.clear(),
-        }
+        let recodings = settled.map(|settled| draft.take_codes_over(&settled, runs));
         if let Some((young, ages)) = young {
             draft.settle(&young, ages, code.bits, runs);
         }
         draft.add(spots, code);
+        // Fractions that were cut can be out of order within a place.
+        draft.merged += put_in_order(&mut draft.new);
+        if let (Some(settled), Some(recodings)) = (settled, recodings) {
+            let changed = recodings.changed || draft.codes.len() > CODES_MAX;
+            let appended = if changed { None } else { draft.append(&settled) };
+            if appended.is_some() {
+                return appended;
+            }
+            draft.take_over(&settled, &recodings);
+        }
         draft.merge();
         draft.write(lists)
     }
@@ -267,18 +281,32 @@ impl Draft {
         Recoding { cut: (FRACTION_BITS - usize::from(code.bits)) as u8, code: number as u16 }
     }
 
-    /// Goes on with entries that have settled before, their codes as wide as the runs allow.
+    /// Goes on with the codes of entries that have settled before, as wide as the runs allow.
     #[inline(always)]
-    fn take_over(&mut self, settled: &Settled<'_>, runs: &Runs) {
-        settled.decode(&mut self.old);
+    fn take_codes_over(&mut self, settled: &Settled<'_>, runs: &Runs) -> Recodings {
         self.merged += settled.merged();
-        let (mut recodings, mut changed) = ([Recoding::default(); CODES_MAX], false);
+        let mut recodings = Recodings { codes: [Recoding::default(); CODES_MAX], changed: false };
         for (number, code) in settled.codes().enumerate() {
-            recodings[number] = self.recoding(Code { span: runs.widened(code.span), ..code });
-            changed |= usize::from(recodings[number].code) != number;
+            let recoding = self.recoding(Code { span: runs.widened(code.span), ..code });
+            recodings.codes[number] = recoding;
+            recodings.changed |= usize::from(recoding.code) != number;
         }
-        if changed {
-            self.old.iter_mut().for_each(|entry| *entry = entry.recoded(recodings[entry.code()]));
+        recodings
+    }
+
+    /// The settled entries with the new ones behind, if no old one needs to be looked at.
+    #[inline(always)]
+    fn append(&mut self, settled: &Settled<'_>) -> Option<Arc<[u8]>> {
+        self.writer.append(settled, &self.new, &self.codes, self.merged)
+    }
+
+    /// Goes on with entries that have settled before.
+    #[inline(always)]
+    fn take_over(&mut self, settled: &Settled<'_>, recodings: &Recodings) {
+        settled.decode(&mut self.old);
+        if recodings.changed {
+            let codes = &recodings.codes;
+            self.old.iter_mut().for_each(|entry| *entry = entry.recoded(codes[entry.code()]));
             // Codes that were widened can be out of order within a place.
             self.merged += put_in_order(&mut self.old);
         }
@@ -318,8 +346,6 @@ impl Draft {
     /// Puts old and new entries together, each once.
     #[inline(always)]
     fn merge(&mut self) {
-        // Fractions that were cut can be out of order within a place.
-        self.merged += put_in_order(&mut self.new);
         let Draft { old, new, entries, .. } = self;
         entries.clear();
         entries.reserve(old.len() + new.len());

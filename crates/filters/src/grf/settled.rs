@@ -11,7 +11,7 @@
 //! begin as it does; at most `spare` bits are such zeros. Invariant: an entry's code, a span, contains its flush number.
 
 use super::place::{BUCKET_BITS, BUCKETS, FRACTION_BITS};
-use crate::bits::packed::read;
+use crate::bits::packed::{PackedReader, read};
 use crate::filter::Trace;
 use crate::shape::{FlushNumber, Span};
 use std::ops::Range;
@@ -34,7 +34,7 @@ impl Layout {
 
     /// Where entries begin, in bytes.
     #[inline(always)]
-    fn entries_at(self) -> usize {
+    pub(super) fn entries_at(self) -> usize {
         (self.0 & 0xffff) as usize
     }
 
@@ -59,7 +59,7 @@ impl Layout {
     }
 
     #[inline(always)]
-    fn lists(self) -> usize {
+    pub(super) fn lists(self) -> usize {
         self.field(48)
     }
 
@@ -70,7 +70,7 @@ impl Layout {
     }
 
     #[inline(always)]
-    fn slots(self) -> usize {
+    pub(super) fn slots(self) -> usize {
         BUCKETS >> self.slot_bits()
     }
 
@@ -230,14 +230,31 @@ impl<'a> Settled<'a> {
     }
 
     /// Adds the entries of each bucket, counted over all lists; of a slot of several, as if they were alike.
-    pub(super) fn count_buckets(&self, counts: &mut [u64]) {
-        let width = 1 << self.layout.slot_bits();
-        for (slot, counts) in counts[..self.layout.lists() * BUCKETS].chunks_mut(width).enumerate()
-        {
-            let (list, bucket) = (slot / self.layout.slots(), slot % self.layout.slots() * width);
-            let entries = self.slot(list, bucket).len() as u64;
-            counts.iter_mut().for_each(|count| *count += entries / width as u64);
+    pub(super) fn count_buckets(&self, counts: &mut [u32]) {
+        let slot_bits = self.layout.slot_bits();
+        for (bucket, entries) in self.slots() {
+            let counts = &mut counts[bucket..bucket + (1 << slot_bits)];
+            counts.iter_mut().for_each(|count| *count += (entries >> slot_bits) as u32);
         }
+    }
+
+    /// All slots, in order.
+    #[inline(always)]
+    pub(super) fn slots(&self) -> Slots<'a> {
+        Slots { bytes: self.bytes, layout: self.layout, at: LAYOUT_BYTES, bucket: 0, before: 0 }
+    }
+
+    /// How entries are laid out.
+    #[inline(always)]
+    pub(super) fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// All entries, one after the other, as they are packed.
+    #[inline(always)]
+    pub(super) fn packed_entries(&self) -> PackedReader<'a> {
+        let at = 8 * self.layout.entries_at();
+        PackedReader::new(self.bytes, at, self.layout.entry_bits())
     }
 
     /// The keys that are one entry with another key: their places and codes are equal.
@@ -400,25 +417,20 @@ impl<'a> Settled<'a> {
     #[inline(always)]
     pub(super) fn decode(&self, out: &mut Vec<Entry>) {
         let layout = self.layout;
-        let (bits, code_bits) = (layout.entry_bits(), layout.code_bits());
+        let code_bits = layout.code_bits();
         let longer = FRACTION_BITS - layout.fraction_bits();
-        let mut at = 8 * layout.entries_at();
+        let mut entries = self.packed_entries();
         out.resize(self.len(), Entry(0));
         let mut rest = &mut out[..];
-        for list in 0..layout.lists() {
-            for slot in 0..layout.slots() {
-                let first_bucket = slot << layout.slot_bits();
-                let bucket = ((list << BUCKET_BITS | first_bucket) as u64) << FRACTION_BITS;
-                let slot = self.slot(list, first_bucket);
-                let (targets, others) = rest.split_at_mut(slot.len());
-                rest = others;
-                for target in targets {
-                    let entry = read(self.bytes, at, bits);
-                    at += bits;
-                    let spot = bucket + (entry >> code_bits << longer);
-                    let code = entry & ((1 << code_bits) - 1);
-                    *target = Entry(spot << Entry::CODE_BITS | code);
-                }
+        for (bucket, count) in self.slots() {
+            let first = (bucket as u64) << FRACTION_BITS;
+            let (targets, others) = rest.split_at_mut(count);
+            rest = others;
+            for target in targets {
+                let entry = entries.next();
+                let spot = first + (entry >> code_bits << longer);
+                let code = entry & ((1 << code_bits) - 1);
+                *target = Entry(spot << Entry::CODE_BITS | code);
             }
         }
     }
@@ -438,6 +450,42 @@ impl<'a> Settled<'a> {
     fn touch_entry<T: Trace>(&self, place: usize, trace: &mut T) {
         let at = self.layout.entries_at() + place * self.layout.entry_bits() / 8;
         trace.touch(self.bytes.as_ptr() as usize + at, 8);
+    }
+}
+
+/// Of each slot the first bucket, counted over all lists, and how many entries the slot has.
+pub(super) struct Slots<'a> {
+    bytes: &'a [u8],
+    layout: Layout,
+    /// Where the next end, or the table of the next list, is.
+    at: usize,
+    bucket: usize,
+    /// The entries of the list before the slot.
+    before: usize,
+}
+
+impl Iterator for Slots<'_> {
+    type Item = (usize, usize);
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<(usize, usize)> {
+        let (bucket, wide) = (self.bucket, self.layout.is_wide());
+        if bucket == self.layout.lists() << BUCKET_BITS {
+            return None;
+        }
+        if bucket % BUCKETS == 0 {
+            (self.at, self.before) = (self.at + if wide { 4 } else { 2 }, 0);
+        }
+        let end = if wide {
+            number(self.bytes, self.at, 4) as usize
+        } else {
+            usize::from(self.bytes[self.at])
+        };
+        let entries = end - self.before;
+        self.before = end;
+        self.at += if wide { 4 } else { 1 };
+        self.bucket += 1 << self.layout.slot_bits();
+        Some((bucket, entries))
     }
 }
 

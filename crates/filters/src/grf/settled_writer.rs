@@ -5,19 +5,19 @@
 //! Invariant: what is written is read back by [`Settled`](super::settled::Settled).
 
 use super::place::{BUCKET_BITS, BUCKETS, FRACTION_BITS, LISTS_MAX};
-use super::settled::{CODES_MAX, Code, Entry, LAYOUT_BYTES, Layout};
-use crate::bits::packed::{BitWriter, PACKED_BITS_MAX, write_packed};
+use super::settled::{CODES_MAX, Code, Entry, LAYOUT_BYTES, Layout, Settled};
+use crate::bits::packed::{BitWriter, PACKED_BITS_MAX, PackedReader, PackedWriter, write_packed};
 use std::sync::Arc;
 
 impl Layout {
     /// The smallest one for so many entries with these codes, of which those in each bucket are counted.
     fn smallest(entries: usize, codes: &[Code], counts: &[u32]) -> Layout {
-        let list_len = |counts: &[u32]| counts.iter().map(|&count| count as usize).sum();
+        let list_len = |counts: &[u32]| counts.iter().sum::<u32>();
         let longest = counts.chunks_exact(BUCKETS).map(list_len).max().unwrap_or(0);
         let bits = || codes.iter().map(|code| u64::from(code.bits));
         let (most, least) = (bits().max().unwrap_or(0), bits().min().unwrap_or(0));
         let code_bits = u64::from(usize::BITS - (codes.len() - 1).leading_zeros());
-        let wide = longest > usize::from(u8::MAX) || entries > usize::from(u16::MAX);
+        let wide = longest > u32::from(u8::MAX) || entries > usize::from(u16::MAX);
         let lists = counts.len() / BUCKETS;
         let word = most << 16 | (most - least) << 24 | code_bits << 32 | (lists as u64) << 48;
         let word = word | u64::from(wide) << 56;
@@ -27,6 +27,17 @@ impl Layout {
             layouts.min_by_key(|&layout| entries * layout.slot_bits() + 8 * tables(layout));
         let layout = smallest.expect("there are choices");
         Layout(layout.0 | (LAYOUT_BYTES + tables(layout)) as u64)
+    }
+}
+
+impl Layout {
+    /// An entry as it is packed.
+    #[inline(always)]
+    fn packed(self, entry: Entry) -> u64 {
+        let within = (1u64 << (self.slot_bits() + FRACTION_BITS)) - 1;
+        let packed =
+            (entry.0 >> Entry::CODE_BITS & within) >> (FRACTION_BITS - self.fraction_bits());
+        packed << self.code_bits() | entry.code() as u64
     }
 }
 
@@ -40,11 +51,41 @@ fn number_bytes(most: u64) -> usize {
     }
 }
 
+/// Old entries, as another layout packs them. Requires: its slots are as wide, its codes and fractions as long or longer.
+struct OldEntries<'a> {
+    packed: PackedReader<'a>,
+    code_bits: usize,
+    longer: usize,
+    /// The next one; after the last one, whatever follows.
+    current: u64,
+}
+
+impl<'a> OldEntries<'a> {
+    #[inline(always)]
+    fn new(old: &Settled<'a>, layout: Layout) -> Self {
+        let (packed, before) = (old.packed_entries(), old.layout());
+        let code_bits = before.code_bits();
+        let longer = layout.code_bits() + layout.fraction_bits() - before.fraction_bits();
+        let mut entries = OldEntries { packed, code_bits, longer, current: 0 };
+        entries.take();
+        entries
+    }
+
+    /// Takes the next one.
+    #[inline(always)]
+    fn take(&mut self) -> u64 {
+        let entry = self.packed.next();
+        let code = entry & ((1 << self.code_bits) - 1);
+        std::mem::replace(&mut self.current, entry >> self.code_bits << self.longer | code)
+    }
+}
+
 /// Writes settled entries; keeps its buffers.
 #[derive(Default)]
 pub(super) struct SettledWriter {
     /// The entries of each bucket.
     counts: Vec<u32>,
+    packed: Vec<u8>,
     bytes: Vec<u8>,
 }
 
@@ -72,15 +113,74 @@ impl SettledWriter {
         Arc::from(self.bytes.as_slice())
     }
 
+    /// As [`SettledWriter::write`], of old entries, whose codes keep their numbers, and of new ones, sorted. None: the old
+    /// ones have to be laid out anew. Requires: an entry; as many lists as before; at most [`CODES_MAX`] codes.
+    #[inline(always)]
+    pub(super) fn append(
+        &mut self,
+        old: &Settled<'_>,
+        new: &[Entry],
+        codes: &[Code],
+        merged: u64,
+    ) -> Option<Arc<[u8]>> {
+        self.counts.clear();
+        self.counts.resize(old.layout().lists() * BUCKETS, 0);
+        old.slots().for_each(|(bucket, entries)| self.counts[bucket] = entries as u32);
+        new.iter().for_each(|entry| self.counts[entry.bucket()] += 1);
+        let most = old.len() + new.len();
+        let layout = Layout::smallest(most, codes, &self.counts);
+        let bits = layout.entry_bits();
+        if layout.slot_bits() != old.layout().slot_bits() || bits > PACKED_BITS_MAX {
+            return None;
+        }
+        self.packed.clear();
+        self.packed.resize(bits * most / 8 + 8, 0);
+        let entries = self.merge_entries(old, new, layout);
+        self.bytes.clear();
+        self.bytes.extend_from_slice(&layout.0.to_le_bytes());
+        self.write_tables(layout);
+        self.bytes.extend_from_slice(&self.packed[..(bits * entries).div_ceil(8)]);
+        self.write_codes(codes, merged + (most - entries) as u64);
+        Some(Arc::from(self.bytes.as_slice()))
+    }
+
+    /// Packs old and new entries, each once, and counts them: all and by slot.
+    #[inline(always)]
+    fn merge_entries(&mut self, old: &Settled<'_>, new: &[Entry], layout: Layout) -> usize {
+        self.counts.fill(0);
+        let mut entries = OldEntries::new(old, layout);
+        let mut out = PackedWriter::new(&mut self.packed, layout.entry_bits());
+        let (mut rest, width, mut all) = (new, 1 << layout.slot_bits(), 0);
+        for (bucket, mut left) in old.slots() {
+            let mut count = left;
+            while let Some((&entry, others)) = rest.split_first()
+                && entry.bucket() < bucket + width
+            {
+                (rest, count) = (others, count + 1);
+                let entry = layout.packed(entry);
+                while left > 0 && entries.current < entry {
+                    out.push(entries.take());
+                    left -= 1;
+                }
+                if left > 0 && entries.current == entry {
+                    entries.take();
+                    (left, count) = (left - 1, count - 1);
+                }
+                out.push(entry);
+            }
+            for _ in 0..left {
+                out.push(entries.take());
+            }
+            (self.counts[bucket], all) = (count as u32, all + count);
+        }
+        out.finish();
+        all
+    }
+
     #[inline(always)]
     fn write_entries(&mut self, entries: &[Entry], layout: Layout) {
-        let (bits, code_bits) = (layout.entry_bits(), layout.code_bits());
-        let within = (1u64 << (layout.slot_bits() + FRACTION_BITS)) - 1;
-        let cut = FRACTION_BITS - layout.fraction_bits();
-        let packed = entries.iter().map(|entry| {
-            let packed = (entry.0 >> Entry::CODE_BITS & within) >> cut;
-            packed << code_bits | entry.code() as u64
-        });
+        let bits = layout.entry_bits();
+        let packed = entries.iter().map(|entry| layout.packed(*entry));
         self.bytes.reserve(bits * entries.len() / 8 + 8);
         if bits <= PACKED_BITS_MAX {
             write_packed(packed.map(|entry| entry as u32), bits, &mut self.bytes);
@@ -92,15 +192,27 @@ impl SettledWriter {
     }
 
     /// The first entry of each list, and where its slots end.
+    #[inline(always)]
     fn write_tables(&mut self, layout: Layout) {
+        let mut at = self.bytes.len();
+        self.bytes.resize(layout.entries_at(), 0);
         let (first_bytes, end_bytes) = if layout.is_wide() { (4, 4) } else { (2, 1) };
-        let mut first = 0u32;
+        let mut write = |number: u32, bytes: usize| {
+            let tables = &mut self.bytes[at..];
+            match bytes {
+                1 => tables[0] = number as u8,
+                2 => tables[..2].copy_from_slice(&(number as u16).to_le_bytes()),
+                _ => tables[..4].copy_from_slice(&number.to_le_bytes()),
+            }
+            at += bytes;
+        };
+        let mut first = 0;
         for list in self.counts.chunks_exact(BUCKETS) {
-            self.bytes.extend_from_slice(&first.to_le_bytes()[..first_bytes]);
-            let mut end = 0u32;
+            write(first, first_bytes);
+            let mut end = 0;
             for slot in list.chunks_exact(1 << layout.slot_bits()) {
-                end += slot.iter().sum::<u32>();
-                self.bytes.extend_from_slice(&end.to_le_bytes()[..end_bytes]);
+                slot.iter().for_each(|count| end += count);
+                write(end, end_bytes);
             }
             first += end;
         }

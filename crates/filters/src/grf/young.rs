@@ -106,7 +106,7 @@ impl<'a> Young<'a> {
     }
 
     /// Adds the entries of each bucket, counted over all lists.
-    pub(super) fn count_buckets(&self, counts: &mut [u64]) {
+    pub(super) fn count_buckets(&self, counts: &mut [u32]) {
         for (list, counts) in counts.chunks_mut(BUCKETS).enumerate() {
             for &word in self.words(self.list(list)) {
                 counts[(Self::place_of(word) >> FRACTION_BITS) as usize] += 1;
@@ -176,40 +176,40 @@ impl YoungWriter {
         let (known, merged) = old.map_or((0, 0), |old| (old.len(), old.merged()));
         let old_words = old.map_or(&[][..], |old| old.words(0..known));
         let old_firsts = old.map_or([0; LISTS_MAX + 1], Young::firsts);
-        self.words.clear();
-        self.words.reserve(ENTRIES_AT + known + places.len());
-        self.words.resize(ENTRIES_AT, 0);
+        self.words.resize(ENTRIES_AT + known + places.len(), 0);
+        let out = &mut self.words[ENTRIES_AT..];
         let mut firsts = [0; LISTS_MAX + 1];
-        let (mut list, mut at) = (0, 0);
+        let (mut list, mut at, mut len) = (0, 0, 0);
         for &place in places {
             let own = (place >> PLACE_BITS) as usize;
             if list < own {
                 // The rest of its list, and lists without a new entry.
-                let end = old_firsts[own];
-                let more = self.words.len() - ENTRIES_AT - at;
-                self.words.extend_from_slice(&old_words[at..end]);
+                let (end, more) = (old_firsts[own], len - at);
+                out[len..end + more].copy_from_slice(&old_words[at..end]);
                 (list + 1..=own).for_each(|list| firsts[list] = old_firsts[list] + more);
-                (list, at) = (own, end);
+                (list, at, len) = (own, end, end + more);
             }
             // What is above the place falls out.
             let word = place << CODE_BITS | age;
-            let (from, end) = (at, old_firsts[own + 1]);
-            while at < end && old_words[at] < word {
-                at += 1;
+            let rest = &old_words[at..old_firsts[own + 1]];
+            let mut below = 0;
+            while below < rest.len() && rest[below] < word {
+                out[len + below] = rest[below];
+                below += 1;
             }
-            self.words.extend_from_slice(&old_words[from..at]);
+            (at, len) = (at + below, len + below);
             // What is in a list twice is taken once.
-            let is_last =
-                self.words.len() - ENTRIES_AT > firsts[own] && self.words.last() == Some(&word);
-            if !is_last && (at == end || old_words[at] != word) {
-                self.words.push(word);
+            let is_last = len > firsts[own] && out[len - 1] == word;
+            if !is_last && rest.get(below) != Some(&word) {
+                out[len] = word;
+                len += 1;
             }
         }
-        let more = self.words.len() - ENTRIES_AT - at;
-        self.words.extend_from_slice(&old_words[at..]);
+        let more = len - at;
+        out[len..known + more].copy_from_slice(&old_words[at..]);
         (list + 1..=LISTS_MAX).for_each(|list| firsts[list] = old_firsts[list] + more);
-        let lost = known + places.len() - (self.words.len() - ENTRIES_AT);
-        self.seal(origin, merged + lost as u64, &firsts)
+        self.words.truncate(ENTRIES_AT + known + more);
+        self.seal(origin, merged + (places.len() - more) as u64, &firsts)
     }
 
     /// Of some young entries those whose bit in `ages` is set. None: there are none.

@@ -353,6 +353,19 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
                 ))
     }
 
+    /// How many of a prefix's bits are in the words.
+    #[inline(always)]
+    pub(crate) fn shared_bits(&self, prefix_bits: usize) -> usize {
+        prefix_bits - 8 * self.prefix.len()
+    }
+
+    /// The eight bytes of `key` after its word.
+    #[inline(always)]
+    pub(crate) fn tail(&self, key: &[u8]) -> u64 {
+        let at = self.prefix.len() + 8;
+        if key.len() <= at { 0 } else { word_at(key, at) }
+    }
+
     /// 64 bits of `key`, which has this word, from bit `prefix_bits` on.
     #[inline(always)]
     pub(crate) fn view(&self, (key, word): (&[u8], u64), prefix_bits: usize) -> u64 {
@@ -361,7 +374,7 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
         if at >= 64 {
             return bits_at(key, prefix_bits);
         }
-        word << at | word_at(key, skip + 8) >> 1 >> (63 - at)
+        word << at | self.tail(key) >> 1 >> (63 - at)
     }
 
     /// 64 bits of the group's separator from bit `prefix_bits` on.

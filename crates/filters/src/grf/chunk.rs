@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 /// A young entry costs half as much again as a settled one: there are few for the keys of the base ...
 const YOUNG_PER_KEYS: usize = 64;
-/// ... or for the settled ones, which need not be rewritten as long as there is room.
+/// ... or for the settled ones, now or in the end, which need not be rewritten as long as there is room.
 const YOUNG_PER_SETTLED: usize = 8;
 const YOUNG_MIN: usize = 32;
 
@@ -69,6 +69,8 @@ pub(super) struct Lists {
     pub(super) count: usize,
     /// The keys of the base beside them.
     pub(super) keys: usize,
+    /// The entries that are to come before the base is built anew.
+    pub(super) expected: usize,
     /// The bits that settled entries' fractions keep where entries are few.
     pub(super) settled_bits: usize,
 }
@@ -86,6 +88,8 @@ pub(super) struct ChunkWriter {
     growth: f64,
     /// The origin of young entries that was seen last, and a bit for each number from it on whose flush was merged.
     settling: (u64, u64),
+    /// Codes as settled entries have them, that were seen last and are as wide as the runs allow: neighbours have the same.
+    fresh: Vec<u8>,
     young: YoungWriter,
     draft: Draft,
 }
@@ -113,7 +117,7 @@ impl ChunkWriter {
     pub(super) fn new(runs: Runs, growth: f64) -> Self {
         let settling = (0, merged_from(0, &runs));
         let (young, draft) = (YoungWriter::default(), Draft::default());
-        ChunkWriter { runs, growth, settling, young, draft }
+        ChunkWriter { runs, growth, settling, fresh: Vec::new(), young, draft }
     }
 
     /// The chunk with `new` in it.
@@ -142,7 +146,7 @@ impl ChunkWriter {
         let young = old.young();
         let ages = young.map_or(0, |young| self.settling(young.origin()));
         let settles = young.filter(|young| young.has_any(ages));
-        let stale = old.settled().is_some_and(|settled| is_stale(&settled, &self.runs));
+        let stale = old.settled().is_some_and(|settled| self.is_stale(&settled));
         if settles.is_none() && !stale {
             return None;
         }
@@ -156,12 +160,27 @@ impl ChunkWriter {
         Some(Chunk { settled, young })
     }
 
+    /// Whether codes can be widened.
+    fn is_stale(&mut self, settled: &Settled<'_>) -> bool {
+        let codes = settled.code_bytes();
+        if self.fresh == codes {
+            return false;
+        }
+        let stale = settled.codes().any(|code| self.runs.widened(code.span) != code.span);
+        if !stale {
+            self.fresh.clear();
+            self.fresh.extend_from_slice(codes);
+        }
+        stale
+    }
+
     /// Whether entries of a flush can be young: not if it was merged, if other young ones are of flushes too far away, or if
     /// there would be so many that their words cost more than settling them one by one.
     fn can_be_young(&self, old: &Chunk, new: &NewEntries<'_>, lists: Lists) -> bool {
         let span = Span::of_flush(new.flush);
         let settled = old.settled().map_or(0, |settled| settled.len());
-        let room = (lists.keys / YOUNG_PER_KEYS).max(settled / YOUNG_PER_SETTLED);
+        let room = settled.max(lists.expected) / YOUNG_PER_SETTLED;
+        let room = room.max(lists.keys / YOUNG_PER_KEYS);
         let room = room.clamp(YOUNG_MIN, YOUNG_MAX);
         let (origin, known) =
             old.young().map_or((new.flush.0, 0), |young| (young.origin(), young.len()));
@@ -220,11 +239,6 @@ fn merged_from(origin: u64, runs: &Runs) -> u64 {
         runs.widened(flush) != flush
     };
     (0..YOUNG_FLUSHES).filter(is_merged).fold(0, |ages, age| ages | 1 << age)
-}
-
-/// Whether codes can be widened.
-fn is_stale(settled: &Settled<'_>, runs: &Runs) -> bool {
-    settled.codes().any(|code| runs.widened(code.span) != code.span)
 }
 
 /// Puts settled entries together; see [`ChunkWriter::rewrite_settled`].
@@ -406,7 +420,10 @@ fn put_in_order(entries: &mut Vec<Entry>) -> u64 {
         return 0;
     }
     let before = entries.len();
-    entries.sort_unstable();
+    // Often there are doubles, but few are out of order.
+    if !entries.is_sorted() {
+        entries.sort_unstable();
+    }
     entries.dedup();
     (before - entries.len()) as u64
 }

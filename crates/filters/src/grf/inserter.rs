@@ -12,8 +12,11 @@ use super::place::{FRACTION_BITS, place};
 use crate::bits::simd::{Work, fastest};
 use crate::filter::Untraced;
 use crate::fingerprint::group::Kind;
+use crate::fingerprint::line::Line;
 use crate::shape::{FlushNumber, Shape};
 
+/// No list has this number.
+const NO_LIST: usize = usize::MAX;
 /// Keys of a batch.
 const BATCH: usize = 16;
 
@@ -127,13 +130,23 @@ impl Work for PlaceBatch<'_> {
             *found = base.list_from(*list, key);
             *list = found.list;
         }
-        found.iter().for_each(|found| base.load_header(found.list));
+        let mut list = NO_LIST;
+        for found in
+            found.iter().filter(|found| std::mem::replace(&mut list, found.list) != found.list)
+        {
+            base.load_header(found.list);
+        }
         let mut places = [0; BATCH];
         let mut sites: [Option<Site<'_>>; BATCH] = [const { None }; BATCH];
-        for (place, key) in keys.iter().enumerate() {
-            match base.place_on_line(found[place], key) {
+        let (mut list, mut line) = (NO_LIST, None);
+        for (place, (key, &found)) in keys.iter().zip(&*found).enumerate() {
+            if found.list != list {
+                (list, line) = (found.list, base.group_line(found.list));
+            }
+            match line.as_ref().and_then(|line: &GroupLine| line.place(found.word, base.tail(key)))
+            {
                 Some(known) => places[place] = known,
-                None => sites[place] = Some(base.locate_in(found[place], key, &mut Untraced)),
+                None => sites[place] = Some(base.locate_in(found, key, &mut Untraced)),
             }
         }
         sites.iter().flatten().for_each(Site::load_block);
@@ -171,21 +184,46 @@ impl Base {
         Found { list: self.list_at(among), word }
     }
 
-    /// The place of a key on its group's line: it does not depend on the block. None: its group has no line, or the
-    /// line ends before the key.
+    /// The line of a list's group, if it has one. None, too, if its keys share more than a word.
     #[inline(always)]
-    fn place_on_line(&self, Found { list, word }: Found, key: &[u8]) -> Option<u32> {
+    fn group_line(&self, list: usize) -> Option<GroupLine> {
         if self.is_edge(list) {
             return None;
         }
         let (index, group) = (list - 1, self.group(list - 1));
-        let bits = group.prefix_bits;
-        if group.kind != Kind::Spline || !self.directory.shares_prefix(index, (key, word), bits) {
+        let shared = self.directory.shared_bits(group.prefix_bits);
+        (group.kind == Kind::Spline && shared < 64).then(|| GroupLine {
+            separator: self.directory.separators[index],
+            shared,
+            line: self.line(index, &group, 0),
+        })
+    }
+
+    /// The eight bytes after a key's word.
+    #[inline(always)]
+    fn tail(&self, key: &[u8]) -> u64 {
+        self.directory.tail(key)
+    }
+}
+
+/// A group with a line: there the places of keys do not depend on the blocks.
+struct GroupLine {
+    /// The separator's word, and how many of its bits all keys of the group share but those behind them.
+    separator: u64,
+    shared: usize,
+    line: Line,
+}
+
+impl GroupLine {
+    /// The place of a key of the group that has this word, and this one behind. None: it is behind the line.
+    #[inline(always)]
+    fn place(&self, word: u64, tail: u64) -> Option<u32> {
+        if (self.separator ^ word) >> 1 >> (63 - self.shared) != 0 {
             return None;
         }
-        let mut line = self.line(index, &group, 0);
-        let fine = line.fine_position(self.directory.view((key, word), bits))?;
-        line.block = line.block_of(fine);
+        let view = word << self.shared | tail >> 1 >> (63 - self.shared);
+        let fine = self.line.fine_position(view)?;
+        let line = Line { block: self.line.block_of(fine), ..self.line };
         Some(place(line.block, line.fraction(fine, FRACTION_BITS)))
     }
 }

@@ -50,11 +50,13 @@ pub(super) fn lists_of(chunk: usize, base: &Base) -> Lists {
     let edge = base.list_count() - 1;
     let first = 1 + chunk.saturating_sub(1) * LISTS_MAX;
     if chunk == 0 || first >= edge {
-        return Lists { count: 1, keys: 0, settled_bits: FRACTION_BITS };
+        return Lists { count: 1, keys: 0, expected: 0, settled_bits: FRACTION_BITS };
     }
     let end = edge.min(first + LISTS_MAX);
     let keys = base.keys_of_lists(first..end) as usize;
-    Lists { count: end - first, keys, settled_bits: usize::from(base.settled_bits) }
+    let share = base.overlay_keys as f64 / base.entries.max(1) as f64;
+    let expected = (keys as f64 * share) as usize;
+    Lists { count: end - first, keys, expected, settled_bits: usize::from(base.settled_bits) }
 }
 
 /// How many times more keys are expected when so many were inserted.

@@ -207,6 +207,13 @@ impl<'a> Settled<'a> {
         &self.bytes[self.bytes.len() - FOOTER_BYTES..]
     }
 
+    /// What the codes are read from.
+    pub(super) fn code_bytes(&self) -> &'a [u8] {
+        let (codes, len) = (number2(self.footer(), 8), usize::from(self.footer()[10]));
+        let at = self.bytes.len() - FOOTER_BYTES - codes * (2 * len + 1);
+        &self.bytes[at..self.bytes.len() - 4]
+    }
+
     /// The codes of entries, by their number.
     pub(super) fn codes(&self) -> impl Iterator<Item = Code> + '_ {
         (0..number2(self.footer(), 8)).map(|code| self.code(code))

@@ -193,8 +193,11 @@ impl YoungWriter {
             let word = place << CODE_BITS | age;
             let rest = &old_words[at..old_firsts[own + 1]];
             let mut below = 0;
-            while below < rest.len() && rest[below] < word {
-                out[len + below] = rest[below];
+            for (target, &old) in out[len..].iter_mut().zip(rest) {
+                if old >= word {
+                    break;
+                }
+                *target = old;
                 below += 1;
             }
             (at, len) = (at + below, len + below);

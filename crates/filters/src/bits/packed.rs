@@ -86,9 +86,9 @@ impl<'a> PackedReader<'a> {
         PackedReader { bytes, at, len }
     }
 
-    /// The next number.
+    /// Takes the next number.
     #[inline(always)]
-    pub(crate) fn next(&mut self) -> u64 {
+    pub(crate) fn take(&mut self) -> u64 {
         let number = read(self.bytes, self.at, self.len);
         self.at += self.len;
         number
@@ -201,7 +201,7 @@ mod tests {
                 assert_eq!(bytes[..written], one[1..], "{count} numbers of {len} bits");
                 one.extend([0; PADDING]);
                 let mut bits = PackedReader::new(&one, 8, len);
-                (0..count).for_each(|i| assert_eq!(bits.next(), u64::from(number(i))));
+                (0..count).for_each(|i| assert_eq!(bits.take(), u64::from(number(i))));
             }
         }
     }

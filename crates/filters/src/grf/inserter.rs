@@ -1,6 +1,6 @@
 //! Adds the keys of one flush to a part.
 //! ```text
-//! keys --batch of 16--> their groups asked for --> their blocks asked for --> places --chunk by chunk--> overlay
+//! keys --batch of 32--> their groups asked for --> their blocks asked for --> places --chunk by chunk--> overlay
 //! ```
 //! Neighbouring keys of a flush lie in groups far apart: memory is asked for a batch at a time, so that the waits
 //! overlap. Invariant: places come out in the order of keys.
@@ -18,7 +18,7 @@ use crate::shape::{FlushNumber, Shape};
 /// No list has this number.
 const NO_LIST: usize = usize::MAX;
 /// Keys of a batch.
-const BATCH: usize = 16;
+const BATCH: usize = 32;
 
 /// Adds the keys of one flush to a part.
 pub struct Inserter {

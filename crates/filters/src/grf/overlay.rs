@@ -338,23 +338,35 @@ pub(super) struct OverlayInserter {
     spots: Vec<u32>,
     /// The chunks that get some, and where each one's begin.
     chunks: Vec<(usize, usize)>,
+    /// The list of the last key, and its first spot.
+    list: Option<usize>,
+    list_spot: u32,
 }
 
 impl OverlayInserter {
     pub(super) fn new() -> Self {
-        OverlayInserter { spots: Vec::new(), chunks: Vec::new() }
+        OverlayInserter { spots: Vec::new(), chunks: Vec::new(), list: None, list_spot: 0 }
     }
 
     /// Adds an entry. Requires: not in a chunk before that of the entries added before.
     #[inline(always)]
     pub(super) fn push(&mut self, base: &Base, list: usize, place: u32) {
+        if self.list != Some(list) {
+            self.begin_list(base, list);
+        }
+        self.spots.push(self.list_spot | place);
+    }
+
+    #[inline(always)]
+    fn begin_list(&mut self, base: &Base, list: usize) {
+        self.list = Some(list);
         let (chunk, list) = chunk_of(list, base.list_count());
         match self.chunks.last() {
             Some((last, _)) if *last == chunk => {}
             Some((last, _)) if *last > chunk => panic!("chunk {chunk} after {last}"),
             _ => self.chunks.push((chunk, self.spots.len())),
         }
-        self.spots.push((list << PLACE_BITS) as u32 | place);
+        self.list_spot = (list << PLACE_BITS) as u32;
     }
 
     /// `overlay` with all entries, which were flushed as number `flush`.

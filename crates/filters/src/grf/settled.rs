@@ -169,12 +169,13 @@ impl<'a> Settled<'a> {
     }
 
     fn has_tables(&self) -> bool {
+        let width = 1 << self.layout.slot_bits();
         let slots = (0..self.layout.lists())
-            .flat_map(|list| (0..BUCKETS).map(move |bucket| (list, bucket)))
+            .flat_map(|list| (0..BUCKETS).step_by(width).map(move |bucket| (list, bucket)))
             .map(|(list, bucket)| self.slot(list, bucket));
         let mut end = 0;
         let ascend = slots.fold(true, |ascend, slot| {
-            let follows = slot.start <= slot.end && end <= slot.end;
+            let follows = slot.start <= slot.end && slot.start == end;
             end = slot.end;
             ascend && follows
         });
@@ -434,7 +435,7 @@ impl<'a> Settled<'a> {
             let (targets, others) = rest.split_at_mut(count);
             rest = others;
             for target in targets {
-                let entry = entries.next();
+                let entry = entries.take();
                 let spot = first + (entry >> code_bits << longer);
                 let code = entry & ((1 << code_bits) - 1);
                 *target = Entry(spot << Entry::CODE_BITS | code);

@@ -74,7 +74,7 @@ impl<'a> OldEntries<'a> {
     /// Takes the next one.
     #[inline(always)]
     fn take(&mut self) -> u64 {
-        let entry = self.packed.next();
+        let entry = self.packed.take();
         let code = entry & ((1 << self.code_bits) - 1);
         std::mem::replace(&mut self.current, entry >> self.code_bits << self.longer | code)
     }
@@ -234,5 +234,87 @@ impl SettledWriter {
         self.bytes.extend_from_slice(&[len as u8, 0]);
         let merged = u32::try_from(merged).unwrap_or(u32::MAX);
         self.bytes.extend_from_slice(&merged.to_le_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shape::{FlushNumber, Span};
+
+    const LISTS: usize = 3;
+
+    fn mixed(number: u64) -> u64 {
+        let mixed = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb)
+    }
+
+    fn code(number: u64, bits: usize) -> Code {
+        let span = Span::new(FlushNumber(10 * number), FlushNumber(10 * number + 10));
+        Code { span: span.expect("not empty"), bits: bits as u8 }
+    }
+
+    /// Entries of one code, sorted, each once.
+    fn entries(seed: u64, count: u64, code: usize, bits: usize) -> Vec<Entry> {
+        let cut = FRACTION_BITS - bits;
+        let spots = (0..count).map(|i| mixed(seed << 20 ^ i) as u32 % ((LISTS as u32) << 26));
+        let spots = spots.map(|spot| spot >> cut << cut);
+        let mut entries: Vec<Entry> =
+            spots.map(|spot| Entry(Entry::new(spot).0 | code as u64)).collect();
+        entries.sort_unstable();
+        entries.dedup();
+        entries
+    }
+
+    #[test]
+    fn appending_is_writing_all() {
+        let (mut writer, mut appended) = (SettledWriter::default(), 0);
+        for (seed, (count, bits)) in
+            [(0, 12), (1, 12), (40, 9), (40, 3), (90, 22), (200, 12), (700, 5), (3000, 13)]
+                .into_iter()
+                .enumerate()
+        {
+            let (mut all, mut codes) = (entries(99, 60 + count, 0, 12), vec![code(0, 12)]);
+            let mut bytes = writer.write(&all, &codes, LISTS, 2);
+            for turn in 1..12 {
+                codes.push(code(turn as u64, bits));
+                let mut new = entries(seed as u64 * 16 + turn, count, turn as usize, bits);
+                // Some are there already.
+                new.extend(all.iter().step_by(17));
+                new.sort_unstable();
+                let merged = 5 * turn;
+                let more = writer.append(&Settled::new(&bytes), &new, &codes, merged);
+                let doubles = all.len() + new.len();
+                all.extend(&new);
+                all.sort_unstable();
+                all.dedup();
+                let doubles = (doubles - all.len()) as u64;
+                let written = writer.write(&all, &codes, LISTS, merged + doubles);
+                if let Some(more) = &more {
+                    appended += 1;
+                    assert!(Settled::is_one(more, LISTS));
+                    assert_eq!(more, &written, "{count} entries of {bits} bits, turn {turn}");
+                }
+                let mut decoded = vec![Entry(7)];
+                Settled::new(&written).decode(&mut decoded);
+                assert_eq!(decoded, all);
+                bytes = more.unwrap_or(written);
+            }
+        }
+        assert!(appended > 40, "{appended} of 88");
+    }
+
+    /// Such tables were taken for good ones, and reading the entries panicked.
+    #[test]
+    fn a_list_that_begins_within_another_one_is_damage() {
+        let all = entries(5, 300, 0, 12);
+        let bytes = SettledWriter::default().write(&all, &[code(0, 12)], LISTS, 0);
+        assert!(Settled::is_one(&bytes, LISTS));
+        let table_bytes = Settled::new(&bytes).layout().table_bytes();
+        for list in 1..LISTS {
+            let mut damaged = bytes.to_vec();
+            damaged[LAYOUT_BYTES + list * table_bytes] -= 1;
+            assert!(!Settled::is_one(&damaged, LISTS), "list {list}");
+        }
     }
 }

@@ -25,6 +25,7 @@ mod place;
 mod point_bits;
 mod runs;
 mod settled;
+mod settled_layout;
 mod settled_writer;
 mod young;
 

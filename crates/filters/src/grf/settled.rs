@@ -11,6 +11,7 @@
 //! begin as it does; at most `spare` bits are such zeros. Invariant: an entry's code, a span, contains its flush number.
 
 use super::place::{BUCKET_BITS, BUCKETS, FRACTION_BITS};
+use super::settled_layout::Layout;
 use crate::bits::packed::{PackedReader, read};
 use crate::filter::Trace;
 use crate::shape::{FlushNumber, Span};
@@ -21,70 +22,6 @@ pub(super) const CODES_MAX: usize = 256;
 
 pub(super) const LAYOUT_BYTES: usize = 8;
 const FOOTER_BYTES: usize = 16;
-
-/// How a tier is laid out, as one word of fields.
-#[derive(Clone, Copy)]
-pub(super) struct Layout(pub(super) u64);
-
-impl Layout {
-    #[inline(always)]
-    fn field(self, at: u32) -> usize {
-        (self.0 >> at & 0xff) as usize
-    }
-
-    /// Where entries begin, in bytes.
-    #[inline(always)]
-    pub(super) fn entries_at(self) -> usize {
-        (self.0 & 0xffff) as usize
-    }
-
-    #[inline(always)]
-    pub(super) fn fraction_bits(self) -> usize {
-        self.field(16)
-    }
-
-    #[inline(always)]
-    fn spare_bits(self) -> usize {
-        self.field(24)
-    }
-
-    #[inline(always)]
-    pub(super) fn code_bits(self) -> usize {
-        self.field(32)
-    }
-
-    #[inline(always)]
-    pub(super) fn slot_bits(self) -> usize {
-        self.field(40)
-    }
-
-    #[inline(always)]
-    pub(super) fn lists(self) -> usize {
-        self.field(48)
-    }
-
-    /// Tables have numbers of four bytes; else firsts two and ends one.
-    #[inline(always)]
-    pub(super) fn is_wide(self) -> bool {
-        self.0 >> 56 != 0
-    }
-
-    #[inline(always)]
-    pub(super) fn slots(self) -> usize {
-        BUCKETS >> self.slot_bits()
-    }
-
-    /// Bytes of a list's table.
-    #[inline(always)]
-    pub(super) fn table_bytes(self) -> usize {
-        if self.is_wide() { 4 + 4 * self.slots() } else { 2 + self.slots() }
-    }
-
-    #[inline(always)]
-    pub(super) fn entry_bits(self) -> usize {
-        self.slot_bits() + self.fraction_bits() + self.code_bits()
-    }
-}
 
 /// What entries of one code share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

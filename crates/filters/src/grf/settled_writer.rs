@@ -5,7 +5,8 @@
 //! Invariant: what is written is read back by [`Settled`](super::settled::Settled).
 
 use super::place::{BUCKET_BITS, BUCKETS, FRACTION_BITS, LISTS_MAX};
-use super::settled::{CODES_MAX, Code, Entry, LAYOUT_BYTES, Layout, Settled};
+use super::settled::{CODES_MAX, Code, Entry, LAYOUT_BYTES, Settled};
+use super::settled_layout::Layout;
 use crate::bits::packed::{BitWriter, PACKED_BITS_MAX, PackedReader, PackedWriter, write_packed};
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What is counted: building, inserting into and probing a global range filter, and probing a blocked Bloom filter.
+//! What is counted: building, inserting into and probing a global range filter, and building and probing filters of one table.
 //! ```text
 //! keys --9 of 10--> build --> base      uniform: 50 random bits
 //!      --1 of 10--> insert, in flushes  clustered: a thousand clusters, densities a million apart
@@ -13,8 +13,9 @@
 use std::hint::black_box;
 
 use trommel_filters::{
-    AlignedBytes, BlockedBloom, BlockedBloomBuilder, Codes, FlushNumber, GrfOptions, KeyRange,
-    Part, PartBuilder, Query, Shape, TableFilter, TableFilterBuilder,
+    AlignedBytes, AnyFilter, AnyFilterBuilder, BlockedBloom, BlockedBloomBuilder, Codes,
+    FilterKind, FilterOptions, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query, Shape,
+    TableFilter, TableFilterBuilder,
 };
 
 /// Enough for every path through the filter, few enough for seconds under callgrind.
@@ -30,6 +31,7 @@ const CLUSTERS: u64 = 1000;
 /// More needless answers than this: the queries are not what they are meant to be, or the filter is broken.
 const NEEDLESS_MAX: usize = QUERIES / 20;
 const BLOOM_BITS_PER_KEY: f64 = 12.0;
+const PRINTS_BITS_PER_KEY: f64 = 16.0;
 /// The first flush after the base was built.
 const ORIGIN: u64 = 1000;
 
@@ -42,6 +44,9 @@ pub(crate) fn run_all() {
         run_grf(&source);
     }
     run_bloom();
+    for kind in [FilterKind::Snarf, FilterKind::Cell, FilterKind::Gap] {
+        run_prints(kind);
+    }
 }
 
 /// Which of the code paths the processor takes: see `fastest` in the crate.
@@ -256,5 +261,36 @@ fn run_bloom() {
 fn build_bloom(keys: &[u64]) -> Vec<u8> {
     let mut builder = BlockedBloomBuilder::new(BLOOM_BITS_PER_KEY);
     keys.iter().for_each(|key| builder.add(&key.to_be_bytes()).expect("any order will do"));
+    builder.finish()
+}
+
+/// The fingerprints of one table, of uniform keys.
+fn run_prints(kind: FilterKind) {
+    let (source, mut random) = (Source::Uniform, Random(41));
+    let keys = source.keys(&mut random);
+    let name = |operation: &str| format!("{}-{operation}", kind.name());
+    let mut bytes = Vec::new();
+    count(&name("build"), keys.len(), || bytes = build_prints(kind, &keys));
+    let filter = AnyFilter::read(AlignedBytes::from_slice(&bytes)).expect("just built");
+    let may_hold = |key: &&u64| filter.may_contain(&key.to_be_bytes());
+    let mut maybe = 0;
+    let misses = source.misses(&keys, 1, &mut random);
+    count(&name("point-miss"), QUERIES, || maybe = misses.iter().filter(may_hold).count());
+    assert!(maybe <= NEEDLESS_MAX, "{}: {maybe} points", kind.name());
+    let hits = hits(&keys, &mut random);
+    count(&name("point-hit"), QUERIES, || maybe = hits.iter().filter(may_hold).count());
+    assert_eq!(maybe, QUERIES, "{}: a stored key was denied", kind.name());
+    let lows = source.misses(&keys, RANGE_KEYS, &mut random);
+    let may_overlap = |low: &&u64| {
+        let (low, high) = (low.to_be_bytes(), (**low + (RANGE_KEYS - 1)).to_be_bytes());
+        filter.may_overlap(&KeyRange::new(&low, Some(&high)).expect("it begins before it ends"))
+    };
+    count(&name("empty-range"), QUERIES, || maybe = lows.iter().filter(may_overlap).count());
+    assert!(maybe <= NEEDLESS_MAX, "{}: {maybe} ranges", kind.name());
+}
+
+fn build_prints(kind: FilterKind, keys: &[u64]) -> Vec<u8> {
+    let mut builder = AnyFilterBuilder::new(&FilterOptions::new(kind, PRINTS_BITS_PER_KEY));
+    keys.iter().for_each(|key| builder.add(&key.to_be_bytes()).expect("keys in order"));
     builder.finish()
 }

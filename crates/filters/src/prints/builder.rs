@@ -38,7 +38,7 @@ impl FingerprintFilterBuilder {
         Self::new(Prints::Gap, bits_per_key)
     }
 
-    fn new(prints: Prints, bits_per_key: f64) -> Self {
+    pub(super) fn new(prints: Prints, bits_per_key: f64) -> Self {
         assert!(!bits_per_key.is_nan(), "bits per key is not a number");
         let plan = GroupsPlan {
             fingerprints: prints.fingerprints(),

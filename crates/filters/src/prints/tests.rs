@@ -54,9 +54,12 @@ fn no_flipped_bit_makes_a_filter_panic_even_with_its_checksum() {
         let image = image(prints, &keys);
         assert!(ask(&image, &keys));
         let at = checksum_at(&image).expect("a whole image");
-        let (mut errors, step) = (0, 1 + at / 200);
-        for byte in (0..at).step_by(step).chain(at + 8..image.len()) {
-            for bit in 0..8 {
+        let (mut errors, mut round) = (0, 0);
+        let groups = (0..at).step_by(1 + at / 100);
+        let directory = (at + 8..image.len()).step_by(1 + (image.len() - at) / 200);
+        for byte in groups.chain(directory).chain(image.len() - 36..image.len()) {
+            round += 1;
+            for bit in [round % 8, round / 8 % 8] {
                 let mut damaged = image.clone();
                 damaged[byte] ^= 1 << bit;
                 let sum = checksum(&damaged[at + 8..]).to_le_bytes();
@@ -64,7 +67,7 @@ fn no_flipped_bit_makes_a_filter_panic_even_with_its_checksum() {
                 errors += u32::from(!ask(&damaged, &keys));
             }
         }
-        assert!(errors > 100, "{prints:?}: {errors} errors were seen");
+        assert!(errors > 20, "{prints:?}: {errors} errors were seen");
     }
 }
 
@@ -75,10 +78,10 @@ fn no_bytes_in_the_groups_make_a_filter_panic() {
         for keys in sets_of_keys() {
             let image = image(prints, &keys);
             let at = checksum_at(&image).expect("a whole image");
-            for round in 0..60 {
-                // From somewhere behind the first header on: noise, ones, zeros.
+            for round in 0..40 {
+                // From somewhere on: noise, ones, zeros.
                 let mut damaged = image.clone();
-                let from = 90 + mixed(round) as usize % (at - 90);
+                let from = mixed(round) as usize % at;
                 let noise = |place: usize| [mixed((place as u64) << 8 | round) as u8, 0xff, 0];
                 for place in from..at.min(from + 1 + 40 * round as usize) {
                     damaged[place] = noise(place)[round as usize % 3];
@@ -87,7 +90,7 @@ fn no_bytes_in_the_groups_make_a_filter_panic() {
             }
         }
     }
-    assert!(asked > 300, "{asked} filters were asked");
+    assert!(asked > 200, "{asked} filters were asked");
 }
 
 #[test]

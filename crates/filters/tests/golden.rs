@@ -6,8 +6,9 @@
 //! needs a new version, not the test new bytes.
 
 use trommel_filters::{
-    BlockedBloom, BlockedBloomBuilder, Codes, Fingerprints, FlushNumber, GrfOptions, HashUse, Part,
-    PartBuilder, Query, Shape, Span, TableFilter, TableFilterBuilder, hash_key,
+    AnyFilter, AnyFilterBuilder, BlockedBloom, BlockedBloomBuilder, Codes, FilterKind,
+    FilterOptions, Fingerprints, FlushNumber, GrfOptions, HashUse, Part, PartBuilder, Query, Shape,
+    Span, TableFilter, TableFilterBuilder, hash_key,
 };
 
 const KEYS: [&[u8]; 6] = [b"", b"\0", b"drum", b"sieve", b"trommel", &[0xff; 20]];
@@ -149,4 +150,56 @@ fn image_of_spline_fingerprints() {
         "000100010001000100000000005406000094db799b982393a9",
     );
     check_image(Fingerprints::Spline, golden);
+}
+
+/// The golden bytes read as a filter of that kind, and say "maybe" for the keys; the builder still makes them.
+fn check_kind(kind: FilterKind, keys: &[&[u8]], golden: &str) {
+    let mut builder = AnyFilterBuilder::new(&FilterOptions::new(kind, 12.0));
+    keys.iter().for_each(|key| builder.add(key).expect("in order"));
+    assert_eq!(hex(&builder.finish()), golden, "{}", kind.name());
+    let filter = AnyFilter::read(unhex(golden)).expect("golden bytes");
+    assert_eq!(filter.kind(), kind);
+    assert!(keys.iter().all(|key| filter.may_contain(key)), "{}", kind.name());
+}
+
+#[test]
+fn snarf_without_keys() {
+    let golden = concat!(
+        "86f1ca5538392e13000000000000000000000000000000000000000000000000",
+        "00000000000000000a000100",
+    );
+    check_kind(FilterKind::Snarf, &[], golden);
+}
+
+#[test]
+fn snarf() {
+    let golden = concat!(
+        "00000020200001000f0000000000000005001f0000000000fce042beec9ddb2e",
+        "000000000000000000000000000000000000000001000000ffffffffffffffff",
+        "ffffffffffffffffffffffff0600000000000000030000000100000002000000",
+        "0000000000000000140000000a000100",
+    );
+    check_kind(FilterKind::Snarf, &KEYS, golden);
+}
+
+#[test]
+fn cell() {
+    let golden = concat!(
+        "00000000040a31050051db439fe00000c84c3da5b8db3a760000000000000000",
+        "00000000000000000000000001000000ffffffffffffffffffffffffffffffff",
+        "ffffffff06000000000000000200000001000000020000000000000000000000",
+        "140000000b000100",
+    );
+    check_kind(FilterKind::Cell, &KEYS, golden);
+}
+
+#[test]
+fn gap() {
+    let golden = concat!(
+        "0000001004c6df7aee02476f909170009cd476d8d61f64c40000000000000000",
+        "00000000000000000000000001000000ffffffffffffffffffffffffffffffff",
+        "ffffffff06000000000000000200000001000000020000000000000000000000",
+        "140000000c000100",
+    );
+    check_kind(FilterKind::Gap, &KEYS, golden);
 }

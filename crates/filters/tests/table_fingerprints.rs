@@ -107,12 +107,12 @@ fn few_keys_take_little_more_than_their_bits() {
 fn each_bit_halves_the_rate_whatever_the_width() {
     let (even, uneven) = (keys_of(uniform, KEYS), keys_of(clustered, KEYS));
     for (kind, bits, promised) in [
-        (FilterKind::Snarf, 10.0, 0.0155),
-        (FilterKind::Snarf, 12.0, 0.0039),
-        (FilterKind::Cell, 10.0, 0.054),
-        (FilterKind::Cell, 12.0, 0.0134),
-        (FilterKind::Gap, 10.0, 0.028),
-        (FilterKind::Gap, 12.0, 0.0070),
+        (FilterKind::Snarf, 10.0, 0.0081),
+        (FilterKind::Snarf, 12.0, 0.00215),
+        (FilterKind::Cell, 10.0, 0.0518),
+        (FilterKind::Cell, 12.0, 0.0130),
+        (FilterKind::Gap, 10.0, 0.0265),
+        (FilterKind::Gap, 12.0, 0.0065),
     ] {
         let filter = filter_of(kind, bits, &even);
         for width in [1, 1 << 5, 1 << 10] {

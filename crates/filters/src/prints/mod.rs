@@ -128,10 +128,14 @@ impl<B: AsRef<[u8]>> TableFilter for FingerprintFilter<B> {
 
     fn may_overlap_traced<T: Trace>(&self, range: &KeyRange<'_>, trace: &mut T) -> bool {
         let low = self.place(range.lower(), trace);
-        // In a cell, whose key may be in the range, whatever its end is.
-        low.is_in_cell() || {
-            let high = range.upper().map(|key| self.place(key, trace));
-            self.view().may_overlap(&low, high.as_ref())
+        if low.is_in_cell() {
+            return true; // whose key may be in the range, whatever its end is
+        }
+        let view = self.view();
+        match range.upper() {
+            Some(upper) if view.is_beside(&low, upper) => false,
+            Some(upper) => view.may_overlap(&low, Some(&self.place(upper, trace))),
+            None => view.may_overlap(&low, None),
         }
     }
 

@@ -11,9 +11,9 @@ use super::Prints;
 use super::builder::cut;
 use super::image::Frame;
 use crate::filter::Trace;
-use crate::fingerprint::cell::{Block, Tail};
+use crate::fingerprint::cell::{Block, Fall, Tail};
 use crate::fingerprint::directory::{Among, Directory, Prefix, Rests};
-use crate::fingerprint::gap::{GapBlock, WINDOW, first_view, number};
+use crate::fingerprint::gap::{self, GapBlock, WINDOW, first_view, number};
 use crate::fingerprint::group::{GROUP_ALIGN, Group};
 use crate::fingerprint::line::Line;
 use crate::fingerprint::spline::{SplineBlock, block_count};
@@ -39,7 +39,24 @@ pub(super) struct Place {
     pub(super) through: usize,
     /// All cells of the block.
     count: usize,
+    /// The key's 64 bits after its group's prefix.
+    view: u64,
+    reach: Reach,
 }
+
+/// What tells that a greater key lies between the same two cells.
+#[derive(Clone, Copy, Debug)]
+enum Reach {
+    /// Its number is below this.
+    Below(u64),
+    /// It shares so many bits of its view.
+    Shared(usize),
+    /// Nothing does: it must be looked for.
+    Unknown,
+}
+
+/// What was found in a block: the cells below a key and through it, all cells.
+type InBlock = ((usize, usize), usize, Reach);
 
 impl Place {
     /// Whether a key of the table may be here.
@@ -50,7 +67,13 @@ impl Place {
 
     /// Below or above all keys.
     fn at_edge(list: usize) -> Place {
-        Place { list, block: 0, before: 0, through: 0, count: 0 }
+        Place::new(list, 0, 0, ((0, 0), 0, Reach::Unknown))
+    }
+
+    #[inline(always)]
+    fn new(list: usize, block: usize, view: u64, found: InBlock) -> Place {
+        let ((before, through), count, reach) = found;
+        Place { list, block, before, through, count, view, reach }
     }
 }
 
@@ -103,51 +126,69 @@ impl<'a> View<'a> {
         trace.touch(group.bytes.as_ptr() as usize, group.header_bytes());
         if !self.directory.shares_prefix(index, (key, word), group.prefix_bits) {
             // A key of the group that has not its prefix is above all keys that have it.
-            let block = group.blocks - 1;
-            let count = self.block_count(&group, block);
-            return Place { list, block, before: count, through: count, count };
+            return Place::new(list, group.blocks - 1, 0, self.after_all(&group));
         }
         let view = self.directory.view((key, word), group.prefix_bits);
-        let (block, (before, through), count) = match self.prints {
-            Prints::Snarf => self.place_on_line(index, &group, view, trace),
+        let (block, found) = match self.prints {
+            Prints::Snarf => self.find_on_line(index, &group, view, trace),
             Prints::Cell => {
-                let at = group.block_of(view);
-                let block = Block::new(group.block(at));
-                let found = block.find(&Tail::new(key, group.prefix_bits), trace);
-                let through = found.before + usize::from(found.is_in());
-                (at, (found.before, through), block.count())
+                let block = group.block_of(view);
+                let tail = Tail::new(key, group.prefix_bits);
+                (block, find_cell(&Block::new(loaded(group.block(block))), &tail, trace))
             }
             Prints::Gap => {
-                let at = group.block_of(view);
-                let anchor = self.anchor(index, &group, at);
-                with_gaps(group.block(at), |block| {
-                    let fall = block.find(number(view), anchor, trace);
-                    (at, fall.ranks(), block.count())
-                })
+                let block = group.block_of(view);
+                let anchor = self.anchor(index, &group, block);
+                let find = |gaps: GapBlock<'_>| find_gap(&gaps, number(view), anchor, trace);
+                (block, with_gaps(loaded(group.block(block)), find))
             }
         };
-        Place { list, block, before, through, count }
+        Place::new(list, block, view, found)
     }
 
-    /// The block of a view on the group's line, its cells below and through the view, and all of its cells.
+    /// Above all cells of a group's last block.
+    fn after_all(&self, group: &Group<'_>) -> InBlock {
+        let count = self.block_count(group, group.blocks - 1);
+        ((count, count), count, Reach::Unknown)
+    }
+
+    /// The block of a view on the group's line, and what is found there.
     #[inline(always)]
-    fn place_on_line<T: Trace>(
+    fn find_on_line<T: Trace>(
         &self,
         index: usize,
         group: &Group<'_>,
         view: u64,
         trace: &mut T,
-    ) -> (usize, (usize, usize), usize) {
+    ) -> (usize, InBlock) {
         let mut line = self.line(index, group);
         let Some(fine) = line.fine_position(view) else {
-            // Beyond the last position.
-            let last = group.blocks - 1;
-            let count = self.block_count(group, last);
-            return (last, (count, count), count);
+            return (group.blocks - 1, self.after_all(group));
         };
         line.block = line.block_of(fine);
-        let block = SplineBlock::new(group.block(line.block), line.model.layout);
-        (line.block, block.find(line.position(fine), trace), block.count())
+        let block = SplineBlock::new(loaded(group.block(line.block)), line.model.layout);
+        let ranks = block.find(line.position(fine), trace);
+        (line.block, (ranks, block.count(), Reach::Unknown))
+    }
+
+    /// Whether `upper`, which is not below the key of `low`, surely lies between the same two cells. Requires: `low` is in no
+    /// cell.
+    pub(super) fn is_beside(&self, low: &Place, upper: &[u8]) -> bool {
+        if low.list == 0 || low.list == self.above() {
+            return false;
+        }
+        let (index, upper) = (low.list - 1, cut(upper));
+        let prefix_bits = self.group(index).prefix_bits;
+        let Ok(word) = self.directory.word(upper) else { return false };
+        if !self.directory.shares_prefix(index, (upper, word), prefix_bits) {
+            return false;
+        }
+        let view = self.directory.view((upper, word), prefix_bits);
+        match low.reach {
+            Reach::Below(end) => number(view) < end,
+            Reach::Shared(bits) => (view ^ low.view).leading_zeros() as usize >= bits,
+            Reach::Unknown => false,
+        }
     }
 
     /// How views become positions, in the first block of a group.
@@ -266,6 +307,39 @@ impl<'a> View<'a> {
         string.truncate(string.len() - zeros);
         string
     }
+}
+
+/// The bytes of a block, whose second cache line is asked for without waiting: a block is about a line, and seldom begins with
+/// one.
+#[inline(always)]
+fn loaded(bytes: &[u8]) -> &[u8] {
+    const LINE_BYTES: usize = 64;
+    std::hint::black_box(bytes.get(LINE_BYTES).copied());
+    bytes
+}
+
+#[inline(always)]
+fn find_cell<T: Trace>(block: &Block<'_>, key: &Tail<'_>, trace: &mut T) -> InBlock {
+    let found = block.find(key, trace);
+    let reach = match found.fall {
+        // The next cell has a one after the bits that it shares with the cell before, where the key has a zero.
+        Fall::NearBefore { split, .. } => Reach::Shared(split),
+        // Or after those that it shares with the key.
+        Fall::NearAfter { shared, .. } => Reach::Shared(shared + 1),
+        Fall::In | Fall::AfterAll { .. } => Reach::Unknown,
+    };
+    let through = found.before + usize::from(found.is_in());
+    ((found.before, through), block.count(), reach)
+}
+
+#[inline(always)]
+fn find_gap<T: Trace>(block: &GapBlock<'_>, number: u64, anchor: u64, trace: &mut T) -> InBlock {
+    let fall = block.find(number, anchor, trace);
+    let reach = match fall {
+        gap::Fall::Between { next: Some(next), .. } => Reach::Below(next),
+        gap::Fall::Between { next: None, .. } | gap::Fall::In { .. } => Reach::Unknown,
+    };
+    (fall.ranks(), block.count(), reach)
 }
 
 /// Gives `ask` the gap block with which `bytes` begin. Near the image's end there is less than it may look at: then a copy.

@@ -306,6 +306,13 @@ impl<'a> GapBlock<'a> {
         u64::from_be_bytes(self.eight(at / 8)) << (at % 8) >> (64 - len)
     }
 
+    /// Eight nibbles, the first one lowest.
+    #[inline(always)]
+    fn nibbles(&self, place: usize) -> u32 {
+        let word = u64::from_le_bytes(self.eight(HEADER_BYTES + place / 2));
+        (word >> (4 * (place % 2))) as u32
+    }
+
     #[inline(always)]
     fn nibble(&self, place: usize) -> u32 {
         let byte = self.window[(HEADER_BYTES + place / 2) & (WINDOW - 9)];
@@ -333,6 +340,20 @@ impl Work for Find<'_> {
         let mut walk = Walk::new(&block);
         let mut start = anchor.wrapping_sub(1);
         while walk.place <= block.count {
+            if let Some(stride) = Stride::read(&block, start, walk) {
+                let begun = stride.begun(number);
+                if begun > 0 {
+                    (last, last_width) = (stride.starts[begun - 1], stride.widths[begun - 1]);
+                    (before, through) = (walk.place + begun - 2, walk.place + begun - 1);
+                }
+                walk.at = stride.ends[begun.max(1) - 1];
+                if begun < STRIDE {
+                    next = Some(stride.starts[begun]);
+                    break;
+                }
+                (start, walk.place, walk.exponent) = (last, walk.place + STRIDE, stride.exponent);
+                continue;
+            }
             let width;
             (start, width, walk) = block.step(start, walk);
             if start > number {
@@ -348,6 +369,76 @@ impl Work for Find<'_> {
         }
         (Fall::Between { before: through, end, next }, walk.at)
     }
+}
+
+/// Cells that are read at once, where each has one key and all exponents but the first are among the nibbles.
+const STRIDE: usize = 8;
+
+/// Some cells in a row. What one needs does not wait for the one before it, but for the last sum: several are read in the
+/// time of one, and in wide registers.
+struct Stride {
+    starts: [u64; STRIDE],
+    widths: [u32; STRIDE],
+    /// Where each cell's bits end.
+    ends: [usize; STRIDE],
+    /// The exponent of the cell after.
+    exponent: u32,
+}
+
+impl Stride {
+    /// The cells from that on which comes next in the walk. None: some of them are to be read one by one.
+    #[inline(always)]
+    fn read(block: &GapBlock<'_>, start: u64, walk: Walk) -> Option<Stride> {
+        const HIGHEST: u64 = 1 << 63;
+        if walk.place + STRIDE > block.count + 1 {
+            return None;
+        }
+        let nibbles = block.nibbles(walk.place);
+        if has_zero(nibbles) || has_zero(!nibbles) {
+            return None;
+        }
+        let mut exponents = [walk.exponent; STRIDE + 1];
+        for (lane, exponent) in exponents[1..].iter_mut().enumerate() {
+            *exponent = block.base + (nibbles >> (4 * lane) & 15) - 1;
+        }
+        let (mut widths, mut lens) = ([0; STRIDE], [0; STRIDE]);
+        for lane in 0..STRIDE {
+            let width = exponents[lane].min(exponents[lane + 1]).saturating_sub(block.spare);
+            (widths[lane], lens[lane]) = (width, exponents[lane] - width);
+        }
+        if lens.iter().any(|&len| len as usize > READ_MAX) {
+            return None;
+        }
+        let (mut ats, mut ends, mut at) = ([0; STRIDE], [0; STRIDE], walk.at);
+        for lane in 0..STRIDE {
+            ats[lane] = at;
+            at += lens[lane] as usize;
+            ends[lane] = at;
+        }
+        let mut starts = [0; STRIDE];
+        for lane in 0..STRIDE {
+            let bits = u64::from_be_bytes(block.eight(ats[lane] / 8)) << (ats[lane] % 8);
+            starts[lane] = (bits >> 1 | HIGHEST) >> (63 - lens[lane]) << (widths[lane] & 63);
+        }
+        let mut sum = start;
+        for start in &mut starts {
+            sum = sum.wrapping_add(*start);
+            *start = sum;
+        }
+        Some(Stride { starts, widths, ends, exponent: exponents[STRIDE] })
+    }
+
+    /// How many of the cells begin at or before the number.
+    #[inline(always)]
+    fn begun(&self, number: u64) -> usize {
+        self.starts.iter().map(|&start| usize::from(start <= number)).sum()
+    }
+}
+
+/// Whether one of the eight nibbles is zero.
+#[inline(always)]
+fn has_zero(nibbles: u32) -> bool {
+    nibbles.wrapping_sub(0x1111_1111) & !nibbles & 0x8888_8888 != 0
 }
 
 /// How far a block has been read. A value, so that a search keeps it in registers.

@@ -9,6 +9,7 @@
 use crate::bloom::{BlockedBloom, BlockedBloomBuilder};
 use crate::filter::{
     FilterKind, HashedKey, LowerBound, OutOfOrder, TableFilter, TableFilterBuilder, Trace,
+    UpperBound,
 };
 use crate::prints::{FingerprintFilter, FingerprintFilterBuilder};
 use crate::query::KeyRange;
@@ -128,6 +129,10 @@ impl<B: AsRef<[u8]>> TableFilter for AnyFilter<B> {
 
     fn lower_bound(&self, key: &[u8]) -> Option<LowerBound> {
         with_each!(AnyFilter, self, filter => filter.lower_bound(key))
+    }
+
+    fn upper_bound(&self, key: &[u8]) -> Option<UpperBound> {
+        with_each!(AnyFilter, self, filter => filter.upper_bound(key))
     }
 
     fn count(&self, range: &KeyRange<'_>) -> Option<CountBounds> {

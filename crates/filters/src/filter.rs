@@ -53,6 +53,21 @@ pub enum LowerBound {
     },
 }
 
+/// Where the keys of a table go on towards the first one, as far as its filter knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UpperBound {
+    /// The table has no key at or before the one that was asked for.
+    Start,
+    /// Every key of the table at or before the one that was asked for is before this one.
+    Before {
+        /// At most the key after the one that was asked for: that one and a zero.
+        end: Vec<u8>,
+        /// Whether the filter cannot tell on which side of the key that was asked for the entry behind this bound lies: then the
+        /// bound is the key after that key.
+        unsure: bool,
+    },
+}
+
 /// The filter of one table, over checked bytes.
 pub trait TableFilter {
     /// Which filter it is.
@@ -73,6 +88,12 @@ pub trait TableFilter {
 
     /// Where the table's keys go on from `key`. None: the filter does not know.
     fn lower_bound(&self, key: &[u8]) -> Option<LowerBound> {
+        let _ = key;
+        None
+    }
+
+    /// Where the table's keys go on from `key` towards the first one. None: the filter does not know.
+    fn upper_bound(&self, key: &[u8]) -> Option<UpperBound> {
         let _ = key;
         None
     }

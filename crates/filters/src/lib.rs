@@ -21,7 +21,7 @@ pub use bloom::{BlockedBloom, BlockedBloomBuilder};
 pub use family::{AnyFilter, AnyFilterBuilder, FilterOptions};
 pub use filter::{
     FilterKind, GlobalFilter, HashedKey, LineCounter, LowerBound, OutOfOrder, TableFilter,
-    TableFilterBuilder, Trace, Untraced,
+    TableFilterBuilder, Trace, Untraced, UpperBound,
 };
 pub use fingerprint::Fingerprints;
 pub use grf::{Cursor, CursorBack, GrfOptions, Inserter, Part, PartBuilder, PartSize};

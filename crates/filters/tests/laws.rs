@@ -17,7 +17,7 @@ use std::ops::Bound::{Included, Unbounded};
 use proptest::prelude::*;
 use trommel_filters::{
     AnyFilter, AnyFilterBuilder, Corrupt, FilterKind, FilterOptions, KeyRange, LowerBound,
-    TableFilter, TableFilterBuilder,
+    TableFilter, TableFilterBuilder, UpperBound,
 };
 
 type Key = Vec<u8>;
@@ -180,6 +180,7 @@ fn bounds_are_no_lies(maker: &Maker, filter: &Filter, keys: &BTreeSet<Key>) {
             }
         }
     }
+    probes.iter().for_each(|key| an_upper_bound_is_no_lie(maker, filter, keys, key));
     for (lower, upper) in ranges(&probes) {
         let range = KeyRange::new(lower, upper).expect("the lesser bound first");
         let Some(count) = filter.count(&range) else { continue };
@@ -187,6 +188,22 @@ fn bounds_are_no_lies(maker: &Maker, filter: &Filter, keys: &BTreeSet<Key>) {
         let truth = from_lower.take_while(|key| range.covers(key)).count() as u64;
         let bounded = count.least <= truth && truth <= count.most;
         assert!(bounded, "{}: {count:?} for {truth} in {range:?}", maker.name());
+    }
+}
+
+fn an_upper_bound_is_no_lie(maker: &Maker, filter: &Filter, keys: &BTreeSet<Key>, key: &Key) {
+    let last = keys.range::<[u8], _>((Unbounded, Included(&key[..]))).next_back();
+    match filter.upper_bound(key) {
+        None => {}
+        Some(UpperBound::Start) => {
+            assert_eq!(last, None, "{}: before {}", maker.name(), key.escape_ascii());
+        }
+        Some(UpperBound::Before { end, unsure }) => {
+            let after = [key, &[0][..]].concat();
+            let in_order = end <= after && last.is_none_or(|last| *last < end);
+            assert!(in_order, "{}: before {end:?} from {key:?}, last {last:?}", maker.name());
+            assert!(!unsure || end == after, "{}: unsure, yet before {end:?}", maker.name());
+        }
     }
 }
 
@@ -249,6 +266,7 @@ fn what_is_read_answers_alike() {
                     maker.name()
                 );
                 assert_eq!(first.lower_bound(&probe), second.lower_bound(&probe));
+                assert_eq!(first.upper_bound(&probe), second.upper_bound(&probe));
             }
         }
     }
@@ -302,7 +320,7 @@ fn a_flipped_bit_is_an_error_in_the_structure_and_no_panic_elsewhere() {
 /// Asks whatever can be asked: damage must not make a filter panic.
 fn ask_everything(filter: &Filter, key: &[u8]) {
     black_box(filter.may_contain(key));
-    black_box(filter.lower_bound(key));
+    black_box((filter.lower_bound(key), filter.upper_bound(key)));
     for upper in [None, Some(key), Some(&[0xff; 9][..])] {
         if let Some(range) = KeyRange::new(key, upper) {
             black_box((filter.may_overlap(&range), filter.count(&range)));

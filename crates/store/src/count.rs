@@ -1,11 +1,13 @@
 //! How much a range has: a count within bounds, or the proof that there is nothing.
 //! ```text
 //! memtables     entry by entry
-//! runs          Global: ranks in the filter      else: entries of the blocks between the ends, by the tables' indexes
+//! runs          Global: ranks in the filter
+//!               else    entries of the blocks between the ends, by the tables' indexes, or keys by a table's own filter,
+//!                       whichever is known more closely
 //! ```
 //! No block is read. Invariant: the keys of the range are no more than `most`; they are entries, every one of them.
 
-use trommel_filters::{CountBounds, KeyRange, Query, RankBounds};
+use trommel_filters::{CountBounds, KeyRange, Query, RankBounds, TableFilter as _};
 
 use crate::core::Core;
 use crate::cursor::Cursor;
@@ -35,14 +37,25 @@ fn count_in_runs(version: &Version, bounds: &Bounds, range: &KeyRange<'_>) -> Co
             total += part.approximate_count(range);
         }),
         Guard::Open | Guard::PerTable => {
-            tables(version, bounds).for_each(|table| total += count_in_table(table, bounds));
+            tables(version, bounds).for_each(|table| total += count_in_table(table, bounds, range));
         }
     }
     total
 }
 
+/// By the index, unless the table's filter knows better.
+fn count_in_table(table: &RunTable, bounds: &Bounds, range: &KeyRange<'_>) -> CountBounds {
+    let slack = |count: &CountBounds| count.most - count.least;
+    let by_index = count_by_index(table, bounds);
+    if slack(&by_index) == 0 {
+        return by_index;
+    }
+    let by_filter = table.table.filter().and_then(|filter| filter.count(range));
+    by_filter.filter(|count| slack(count) < slack(&by_index)).unwrap_or(by_index)
+}
+
 /// Off by at most the blocks at the two ends.
-fn count_in_table(table: &RunTable, bounds: &Bounds) -> CountBounds {
+fn count_by_index(table: &RunTable, bounds: &Bounds) -> CountBounds {
     let all = RankBounds::exact(table.table.entry_count());
     let low = table.table.rank_bounds(&bounds.lower);
     let high = bounds.end.as_ref().map_or(all, |end| table.table.rank_bounds(end));

@@ -124,8 +124,9 @@ impl Db {
     /// In memory every entry is counted. On disk the guard `grf` counts by ranks: the bounds are apart by the keys
     /// that its filter cannot tell from the two ends of the range, mostly one or two, and a key counts once in the
     /// last level and once for every flush since that had it ([`Part::approximate_count`] says more). With the
-    /// other guards the tables' block indexes count: the bounds are apart by up to a block at each end of each run.
-    /// With `grf` an excluded bound counts as an included one in `most` and in the estimate.
+    /// other guards the tables' block indexes count: the bounds are apart by up to a block at each end of each run. Where a
+    /// table has a filter that counts its keys more closely than that (`surf-base` and its kin, `cell`, ...), the filter does.
+    /// With filters an excluded bound counts as an included one in `most` and in the estimate.
     ///
     /// [`Part::approximate_count`]: trommel_filters::Part::approximate_count
     pub fn approximate_count<K: AsRef<[u8]>>(

@@ -2,6 +2,7 @@
 //! ```text
 //! key_head        "drum"            -> 0x6472756d_00000000
 //! common_prefix   "drum", "drone"   -> 2
+//! successor       "drum"            -> "drum\0"
 //! ```
 //! Invariant: heads order keys as far as they go: a less head is a less key, equal heads say nothing.
 
@@ -36,6 +37,14 @@ pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
         at += 1;
     }
     at
+}
+
+/// The first key after `key`.
+pub(crate) fn successor(key: &[u8]) -> Vec<u8> {
+    let mut after = Vec::with_capacity(key.len() + 1);
+    after.extend_from_slice(key);
+    after.push(0);
+    after
 }
 
 #[cfg(test)]

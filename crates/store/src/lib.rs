@@ -51,6 +51,7 @@ mod run;
 mod salvage;
 mod scan;
 mod scan_side;
+mod scan_waiting;
 mod skiplist;
 mod snapshots;
 mod stalls;

@@ -13,6 +13,7 @@ use trommel_filters::KeyRange;
 use crate::core::Core;
 use crate::environment::PausePoint;
 use crate::error::Result;
+use crate::keys::successor;
 use crate::scan_side::{Direction, Side};
 use crate::snapshots::Registered;
 use crate::stats::{QueryKind, QueryStats};
@@ -32,7 +33,7 @@ pub(crate) struct Bounds {
 impl Bounds {
     /// The same keys, as an included lower bound and an excluded end: the key after k is k and a zero.
     pub(crate) fn of<K: AsRef<[u8]>>(bounds: &impl RangeBounds<K>) -> Self {
-        let after = |key: &K| [key.as_ref(), &[0]].concat();
+        let after = |key: &K| successor(key.as_ref());
         let lower = match bounds.start_bound() {
             Bound::Included(key) => key.as_ref().to_vec(),
             Bound::Excluded(key) => after(key),

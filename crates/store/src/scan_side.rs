@@ -1,6 +1,7 @@
 //! One direction of a scan: the cursors of memtables and runs as one, opened only when needed.
 //! ```text
-//! guard cursor   next entry may be at or before the smallest key in hand -> position its runs
+//! guard          next entry may be at or before the smallest key in hand -> position its runs
+//!                one filter for all: its cursor     else: a bound for each run (scan_waiting.rs)
 //! heap           memtable, run, run                                     <- positioned sources
 //! waiting        run, run, run, ...                                     <- not touched yet
 //! ```
@@ -10,15 +11,17 @@
 use std::cmp::Ordering;
 
 use trommel_filters::{
-    Cursor as GuardCursor, CursorBack as GuardCursorBack, FlushNumber, Query, Span,
+    Cursor as GuardCursor, CursorBack as GuardCursorBack, FlushNumber, KeyRange, Part, Query, Span,
 };
 
 use crate::cursor::Cursor;
 use crate::entry::{Kind, Sequence};
 use crate::error::Result;
 use crate::guard::{Answer, Guard};
+use crate::keys::successor;
 use crate::read::count_reads;
 use crate::scan::{Bounds, KeyValue};
+use crate::scan_waiting::{self, Sorted, WaitingRuns};
 use crate::stats::QueryStats;
 use crate::sync::Arc;
 use crate::value::Value;
@@ -39,7 +42,7 @@ pub(crate) struct Side {
     sources: Vec<Source>,
     /// Places in `sources` of those that have an entry, as a binary heap: the next one on top.
     heap: Vec<usize>,
-    /// Places in the version's runs of those that are not positioned yet.
+    /// Places in the version's runs of those that wait for the cursor of a global guard.
     waiting: Vec<usize>,
     guard: Lazy,
     probes: u64,
@@ -59,6 +62,8 @@ enum Lazy {
     Done,
     Forward(Box<GuardCursor>),
     Backward(Box<GuardCursorBack>),
+    /// Each run has a bound of its own.
+    Runs(WaitingRuns),
 }
 
 impl Side {
@@ -100,46 +105,57 @@ impl Side {
         Ok(())
     }
 
-    /// Positions the runs that the guard names for a bounded range; for others it asks as it goes.
     fn ask_guard(&mut self, bounds: &Bounds) -> Result<()> {
         let Some(range) = bounds.closed() else { return Ok(()) };
+        let version = Arc::clone(&self.version);
+        match &version.guard {
+            Guard::Global(parts) => self.ask_global(parts.whole(), bounds, &range),
+            Guard::Open | Guard::PerTable => self.ask_tables(bounds, &range),
+        }
+    }
+
+    /// Positions the runs that the filter names for a bounded range; for others it is asked as the scan goes.
+    fn ask_global(&mut self, part: &Part, bounds: &Bounds, range: &KeyRange<'_>) -> Result<()> {
         let bounded = match self.direction {
             Direction::Forward => bounds.end.is_some(),
             Direction::Backward => bounds.end.is_some() && !bounds.lower.is_empty(),
         };
-        let answer = match &self.version.guard {
-            Guard::Global(_) if !bounded => Answer::All,
-            guard => guard.ask(&Query::Range(range)),
-        };
-        self.probes =
-            u64::from(self.runs_reached && matches!(self.version.guard, Guard::Global(_)));
-        if answer.is_nowhere() {
-            return Ok(());
-        }
         let version = Arc::clone(&self.version);
-        let unlisted = match &answer {
-            Answer::Codes(codes) => codes.is_all(),
-            Answer::All | Answer::Point(_) | Answer::Range(_) => true,
+        let answer = if bounded { version.guard.ask(&Query::Range(*range)) } else { Answer::All };
+        self.probes = u64::from(self.runs_reached);
+        let listed = match &answer {
+            Answer::Codes(codes) => !codes.is_all(),
+            Answer::All | Answer::Point(_) | Answer::Range(_) => false,
         };
-        if let (true, Some(part)) = (unlisted, version.guard.part()) {
+        if !listed {
             self.waiting = (0..version.runs.len()).collect();
             self.guard = match self.direction {
-                Direction::Forward => Lazy::Forward(Box::new(part.cursor(&bounds.lower))),
+                Direction::Forward => Lazy::Forward(Box::new(part.cursor(range.lower()))),
                 Direction::Backward => Lazy::Backward(Box::new(part.cursor_back(range.upper()))),
             };
             return Ok(());
         }
         for placed in version.runs.iter().filter(|placed| answer.may_be_in(placed.span())) {
             let overlapping = placed.run.overlapping(range.lower(), bounds.end.as_deref());
-            let found = overlapping.iter().position(|table| answer.may_hold(table));
-            if matches!(answer, Answer::Range(_)) {
-                self.probes += answer.probes(found.map_or(overlapping.len(), |at| at + 1) as u64);
-            }
-            if found.is_some() {
+            if overlapping.iter().any(|table| answer.may_hold(table)) {
                 self.add_source(Box::new(placed.run.cursor()), true, bounds)?;
             }
         }
         Ok(())
+    }
+
+    /// Positions the runs of which nobody knows where they go on; the others wait.
+    fn ask_tables(&mut self, bounds: &Bounds, range: &KeyRange<'_>) -> Result<()> {
+        let version = Arc::clone(&self.version);
+        let Sorted { unknown, waiting, probes } =
+            scan_waiting::sort(&version.runs, self.direction, bounds, range);
+        self.probes = probes;
+        if !waiting.is_empty() {
+            self.guard = Lazy::Runs(waiting);
+        }
+        unknown.into_iter().try_for_each(|place| {
+            self.add_source(Box::new(version.runs[place].run.cursor()), true, bounds)
+        })
     }
 
     fn add_source(
@@ -180,7 +196,7 @@ impl Side {
                 Some((Kind::Put | Kind::PutWithExpiry, value)) => return Ok(Some((key, value))),
                 // A deleted key: runs that are positioned later begin behind it.
                 _ if !matches!(self.guard, Lazy::Done) => match self.direction {
-                    Direction::Forward => bounds.to_mut().lower = [&key[..], &[0]].concat(),
+                    Direction::Forward => bounds.to_mut().lower = successor(&key),
                     Direction::Backward => bounds.to_mut().end = Some(key),
                 },
                 _ => {}
@@ -200,6 +216,16 @@ impl Side {
             let in_hand = in_hand.map(|entry| entry.key);
             let code = match &mut self.guard {
                 Lazy::Done => return Ok(()),
+                Lazy::Runs(waiting) => {
+                    let Some((place, bound)) = waiting.take_due(in_hand, bounds) else {
+                        return Ok(());
+                    };
+                    if waiting.is_empty() {
+                        self.guard = Lazy::Done;
+                    }
+                    self.position_run_at(place, bound)?;
+                    continue;
+                }
                 Lazy::Forward(cursor) => cursor.next_at_most(in_hand.or(bounds.end.as_deref())),
                 Lazy::Backward(cursor) => {
                     let lower = Some(bounds.lower.as_slice()).filter(|lower| !lower.is_empty());
@@ -216,6 +242,16 @@ impl Side {
                 _ => {}
             }
         }
+    }
+
+    /// All that the run has left for the scan lies from its bound on.
+    fn position_run_at(&mut self, place: usize, bound: Vec<u8>) -> Result<()> {
+        let bounds = match self.direction {
+            Direction::Forward => Bounds { lower: bound, end: None },
+            Direction::Backward => Bounds { lower: Vec::new(), end: Some(bound) },
+        };
+        let cursor = self.version.runs[place].run.cursor();
+        self.add_source(Box::new(cursor), true, &bounds)
     }
 
     fn position_runs_of(&mut self, code: Span, bounds: &Bounds) -> Result<()> {

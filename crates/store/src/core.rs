@@ -47,7 +47,7 @@ pub(crate) struct Core {
     /// Where writers are slowed down and stopped.
     pub(crate) run_limits: RunLimits,
     /// Filters that were damaged when the store was opened, and are not used.
-    pub(crate) damaged_filters: Vec<String>,
+    pub(crate) damaged_filters: Vec<DamagedFilter>,
     /// Where the global filter came from at open.
     pub(crate) filter_recovery: FilterRecovery,
     /// How long that took.
@@ -56,7 +56,25 @@ pub(crate) struct Core {
     pub(crate) _lock: Box<dyn Send + Sync>,
 }
 
+/// A filter that cannot be used.
+pub(crate) struct DamagedFilter {
+    /// The table that it is in, or the image of the global filter.
+    pub(crate) file: u64,
+    /// With file and place.
+    pub(crate) what: String,
+}
+
 impl Core {
+    /// Damaged filters that the tree still has: a merge makes new ones in the place of its inputs'.
+    pub(crate) fn damage_of_filters(&self, version: &Version) -> Vec<String> {
+        let image = version.layout.image.as_ref().map(|image| image.file);
+        let stays = |damaged: &&DamagedFilter| {
+            let file = damaged.file;
+            Some(file) == image || version.tables().any(|table| table.table.file() == file)
+        };
+        self.damaged_filters.iter().filter(stays).map(|damaged| damaged.what.clone()).collect()
+    }
+
     /// The time since an earlier one.
     pub(crate) fn since(&self, start: std::time::Duration) -> std::time::Duration {
         self.env.clock.now().saturating_sub(start)

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use trommel_filters::{GrfOptions, Part};
 
-use crate::core::Core;
+use crate::core::{Core, DamagedFilter};
 use crate::environment::PausePoint;
 use crate::error::{Error, Result};
 use crate::guard::{Guard, Parts};
@@ -104,8 +104,8 @@ pub(crate) fn read(storage: &dyn Storage, dir: &Path, record: &ImageRecord) -> R
 pub(crate) struct Recovered {
     pub(crate) guard: Guard,
     pub(crate) recovery: FilterRecovery,
-    /// Of the image, with file and place.
-    pub(crate) damage: Option<String>,
+    /// Of the image.
+    pub(crate) damage: Option<DamagedFilter>,
 }
 
 /// Why an image is not used.
@@ -131,7 +131,10 @@ pub(crate) fn recover(shelf: &Shelf, version: &Version) -> Result<Recovered> {
         }
         Err(Unusable::Unfit(why)) => (why.to_string(), None),
         Err(Unusable::Unreadable(error @ Error::Corrupt { .. })) => {
-            ("the image is damaged".to_string(), Some(error.to_string()))
+            let image = version.layout.image.as_ref();
+            let what = error.to_string();
+            let damage = image.map(|image| DamagedFilter { file: image.file, what });
+            ("the image is damaged".to_string(), damage)
         }
         Err(Unusable::Unreadable(error)) => (error.to_string(), None),
     };

@@ -85,6 +85,15 @@ pub(crate) struct RunWriterState {
     /// All files that were begun.
     files: Vec<u64>,
     last_key: Vec<u8>,
+    /// The filter of each table, if the shelf's options ask for none.
+    filter: Option<FilterOptions>,
+}
+
+impl RunWriterState {
+    /// Nothing is written yet. Tables get this filter if the shelf's options ask for none.
+    pub(crate) fn with_filter(filter: Option<FilterOptions>) -> Self {
+        RunWriterState { filter, ..RunWriterState::default() }
+    }
 }
 
 /// The tables of a finished run, synced and opened.
@@ -120,7 +129,8 @@ impl<'a> RunWriter<'a> {
             }
             let file = self.shelf.new_file();
             state.files.push(file);
-            let (path, options) = (self.shelf.table_path(file), self.shelf.table_options());
+            let (path, mut options) = (self.shelf.table_path(file), self.shelf.table_options());
+            options.filter = options.filter.or_else(|| state.filter.clone());
             state.open = Some((file, TableWriter::create(&*self.shelf.storage, path, &options)?));
         }
         let (_, writer) = state.open.as_mut().expect("opened above");

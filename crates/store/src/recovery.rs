@@ -14,7 +14,7 @@ use trommel_filters::FlushNumber;
 
 use crate::commit::{Commit, Log};
 use crate::copying::{keep_folder, make_folder};
-use crate::core::{Core, Installer};
+use crate::core::{Core, DamagedFilter, Installer};
 use crate::entry::Sequence;
 use crate::environment::Environment;
 use crate::error::{Error, Result};
@@ -164,7 +164,7 @@ fn remove_orphans(storage: &dyn Storage, dir: &Path, names: &[String], layout: &
     }
 }
 
-type OpenTables = (HashMap<u64, Arc<Table>>, Vec<String>);
+type OpenTables = (HashMap<u64, Arc<Table>>, Vec<DamagedFilter>);
 
 /// Opens every table. One whose filter is damaged is used without it.
 fn open_tables(shelf: &Shelf, layout: &Layout) -> Result<OpenTables> {
@@ -180,7 +180,7 @@ fn open_tables(shelf: &Shelf, layout: &Layout) -> Result<OpenTables> {
             Err(error @ Error::Corrupt { .. }) => {
                 let without = open(None).map_err(|_| ());
                 let Ok(table) = without else { return Err(error) };
-                damaged.push(error.to_string());
+                damaged.push(DamagedFilter { file: record.file, what: error.to_string() });
                 table
             }
             Err(error) => return Err(error),

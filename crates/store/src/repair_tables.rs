@@ -2,7 +2,7 @@
 //! ```text
 //! table 12   block | #### | block | index | filter     sound: it stays
 //!                 v                                    else: every entry of blocks that can be read,
-//! table 31   block | block | index                     in a new table; what the others held is lost
+//! table 31   block | block | index | filter            in a new table; what the others held is lost
 //! ```
 //! Invariant: a table that is damaged is not changed, and its number is not used again.
 
@@ -65,7 +65,7 @@ pub(crate) fn mend(
     let parts = TableParts::read(&*shelf.storage, &shelf.table_path(file))?;
     let mut copier = Copier {
         name: table_name(file),
-        writer: RunWriter::new(shelf, RunWriterState::default()),
+        writer: RunWriter::new(shelf, RunWriterState::with_filter(parts.filter())),
         last: None,
         report,
     };

@@ -64,7 +64,7 @@ fn guard_stats(core: &Core, version: &Version) -> GuardStats {
         open_seconds: core.guard_open_seconds,
         seconds: 0.0,
         rebuild_peak_bytes: 0,
-        damaged: core.damaged_filters.clone(),
+        damaged: core.damage_of_filters(version),
     }
 }
 

@@ -274,8 +274,8 @@ pub struct GuardStats {
     pub seconds: f64,
     /// The most memory that building a part has taken, in bytes, beside the part it replaces.
     pub rebuild_peak_bytes: u64,
-    /// Filters and images of filters that did not decode when the store was opened, with file and place; they are
-    /// not used.
+    /// Filters and images of filters that did not decode when the store was opened, with file and place, as long as the
+    /// tree has them; they are not used. A merge makes new ones.
     pub damaged: Vec<String>,
 }
 

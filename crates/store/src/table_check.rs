@@ -8,9 +8,10 @@ use super::{Table, TableFilter};
 use crate::block::Block;
 use crate::block_cursor::BlockCursor;
 use crate::entry::{Entry, Kind, Sequence, order};
+use crate::keys::successor;
 use crate::table_format::Properties;
 
-use trommel_filters::{KeyRange, LowerBound, TableFilter as _};
+use trommel_filters::{KeyRange, LowerBound, TableFilter as _, UpperBound};
 
 /// What was seen so far.
 pub(super) struct Check {
@@ -41,14 +42,47 @@ fn shares_all(block: &Block) -> bool {
     true
 }
 
-/// Whether a filter denies a key to nobody who asks for it.
-fn knows(filter: &TableFilter, key: &[u8]) -> bool {
-    let goes_on = match filter.lower_bound(key) {
+/// Whether a filter denies a key to nobody: who asks for it or counts it, for a range around it, or where the table goes on
+/// from some key on. `before`: the key that the table has before it, if it has one.
+fn knows(filter: &TableFilter, before: Option<&[u8]>, key: &[u8]) -> bool {
+    let below = just_below(key).filter(|below| before.is_none_or(|before| before < &below[..]));
+    let (from, after) = (before.map(successor), successor(key));
+    let lowers = [Some(key), below.as_deref(), from.as_deref()];
+    let overlaps = |lower: &[u8], upper: &[u8]| {
+        KeyRange::new(lower, Some(upper)).is_none_or(|range| filter.may_overlap(&range))
+    };
+    filter.may_contain(key)
+        && filter.count(&KeyRange::of_key(key)).is_none_or(|count| count.most > 0)
+        && lowers.into_iter().flatten().all(|lower| {
+            goes_on(filter, lower, key) && overlaps(lower, key) && overlaps(lower, &after)
+        })
+        && goes_back(filter, key, key)
+        && goes_back(filter, &after, key)
+}
+
+/// A key that is less than `key`, but not by much. None: there is none.
+fn just_below(key: &[u8]) -> Option<Vec<u8>> {
+    let (&last, head) = key.split_last()?;
+    let less = last.checked_sub(1).map(|less| [less, 0xff]);
+    Some([head, less.as_ref().map_or(&[][..], |end| &end[..])].concat())
+}
+
+/// Whether the filter has the table go on from `lower` no later than with `key`, which is the table's first from there on.
+fn goes_on(filter: &TableFilter, lower: &[u8], key: &[u8]) -> bool {
+    match filter.lower_bound(lower) {
         None => true,
         Some(LowerBound::End) => false,
-        Some(LowerBound::From { key: bound, .. }) => bound == key,
-    };
-    goes_on && filter.may_contain(key) && filter.may_overlap(&KeyRange::of_key(key))
+        Some(LowerBound::From { key: bound, .. }) => lower <= &bound[..] && &bound[..] <= key,
+    }
+}
+
+/// Whether the filter has the table go on from `upper` towards its start no later than with `key`.
+fn goes_back(filter: &TableFilter, upper: &[u8], key: &[u8]) -> bool {
+    match filter.upper_bound(upper) {
+        None => true,
+        Some(UpperBound::Start) => false,
+        Some(UpperBound::Before { end, .. }) => key < &end[..],
+    }
 }
 
 impl Check {
@@ -101,8 +135,11 @@ impl Check {
         let found_at = table.first_block_of(key);
         let continues = found_at < number && table.index.fences.continues(number, key);
         require(found_at == number || continues, "a key on the wrong side of a separator")?;
-        let known = self.filters.iter().all(|filter| knows(filter, key));
-        require(known, "a key that the table's filter does not know")?;
+        let before = (seen.entries > 0).then_some(&seen.last_key[..]);
+        if before != Some(key) {
+            let known = self.filters.iter().all(|filter| knows(filter, before, key));
+            require(known, "a key that the table's filter does not know")?;
+        }
         seen.entries += 1;
         seen.deletes += u64::from(kind == Kind::Delete);
         seen.raw_bytes += (key.len() + value.len()) as u64;

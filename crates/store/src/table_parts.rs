@@ -7,11 +7,16 @@
 
 use std::path::Path;
 
+use trommel_filters::{FilterKind, FilterOptions};
+
 use super::{Opened, find};
 use crate::block::Block;
 use crate::error::{Error, Result};
 use crate::storage::Storage;
-use crate::table_format::{Index, Properties, Section, TAG_INDEX, TAG_PROPERTIES};
+use crate::table_format::{Index, Properties, Section, TAG_INDEX, TAG_PROPERTIES, filter_tag};
+
+/// Small tables have large filters for their entries; a filter of more bits than options allow is no better.
+const FILTER_BITS_MAX: f64 = 64.0;
 
 /// The parts of a table's file.
 pub(crate) struct TableParts {
@@ -60,6 +65,18 @@ impl TableParts {
         let at = at.ok_or_else(|| self.opened.corrupt(0, "no properties"))?;
         let bytes = self.opened.section(at)?;
         Properties::decode(&bytes).map_err(self.opened.damage(at.offset))
+    }
+
+    /// A filter like the one that the table has, sound or not: of its kind and about its size. None: it has none that is
+    /// known, or nobody knows of how many entries.
+    pub(crate) fn filter(&self) -> Option<FilterOptions> {
+        let (section, kind) = self.sections.iter().find_map(|section| {
+            let mut kinds = FilterKind::ALL.into_iter();
+            Some((section, kinds.find(|kind| filter_tag(*kind) == section.tag)?))
+        })?;
+        let entries = self.index.as_ref()?.entry_count().max(1);
+        let bits_per_key = (section.len as f64 * 8.0 / entries as f64).clamp(1.0, FILTER_BITS_MAX);
+        Some(FilterOptions::new(kind, bits_per_key))
     }
 
     /// 0 if the index cannot be read.

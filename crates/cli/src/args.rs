@@ -7,6 +7,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use trommel::{Db, GuardKind, Options, Sync};
 use trommel_lab::{Dist, FileFormat, Fingerprints, fingerprints_named};
 
+use crate::guards::{GuardNames, guard, guard_help, guards, guards_help};
+
 /// A key-value store (LSM-tree) that asks one small filter, once, before it opens a file.
 ///
 /// Exit status: 0 fine, 1 not found or check failed, 2 wrong arguments, 3 corrupt data or I/O error.
@@ -85,9 +87,7 @@ pub(crate) struct StoreArgs {
     /// The store's folder.
     #[arg(long, value_name = "DIR")]
     pub(crate) db: PathBuf,
-    /// Who answers which runs may hold a key: none, blocked-bloom, grf, grf-spline, grf-gap, grf-cell. [default: grf; none for get, put, delete,
-    /// scan and count, since a single question does not repay reading the filter]
-    #[arg(long, value_name = "NAME", value_parser = guard)]
+    #[arg(long, value_name = "NAME", value_parser = guard, help = guard_help())]
     pub(crate) guard: Option<GuardKind>,
     /// Memory of the guard, in bits per key.
     #[arg(long, value_name = "BITS", allow_negative_numbers = true, default_value_t = Options::default().bits_per_key)]
@@ -243,9 +243,8 @@ pub(crate) struct StatsArgs {
 /// Which keys and questions are measured.
 #[derive(Debug, Args)]
 pub(crate) struct WorkloadArgs {
-    /// The guards to compare, with commas between them.
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = guard, default_value = "grf")]
-    pub(crate) guard: Vec<GuardKind>,
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = guards, default_value = "grf", help = guards_help())]
+    guard: Vec<GuardNames>,
     /// Memory of the guard, in bits per key.
     #[arg(long, value_name = "BITS", allow_negative_numbers = true, default_value_t = 12.0)]
     pub(crate) bits_per_key: f64,
@@ -271,6 +270,13 @@ pub(crate) struct WorkloadArgs {
     /// Seed of keys and questions.
     #[arg(long, value_name = "S", default_value_t = 42)]
     pub(crate) seed: u64,
+}
+
+impl WorkloadArgs {
+    /// The guards to compare.
+    pub(crate) fn guards(&self) -> Vec<GuardKind> {
+        self.guard.iter().flat_map(GuardNames::kinds).copied().collect()
+    }
 }
 
 #[derive(Debug, Args)]
@@ -396,14 +402,6 @@ pub(crate) struct DemoArgs {
     /// Questions of each kind per round.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub(crate) queries: usize,
-}
-
-/// Reads the name of a guard.
-pub(crate) fn guard(name: &str) -> Result<GuardKind, String> {
-    name.parse().map_err(|error| match error {
-        trommel::Error::Option { problem, .. } => problem,
-        other => other.to_string(),
-    })
 }
 
 /// Reads the name of a kind of fingerprints.

@@ -24,7 +24,7 @@ pub(crate) fn read(arguments: &BenchReadArgs, json: bool, out: &mut dyn Write) -
     };
     let workload = &arguments.workload;
     let plan = ReadPlan {
-        guards: workload.guard.clone(),
+        guards: workload.guards(),
         dist: workload.dist.clone(),
         file_format: workload.file_format,
         keys: workload.keys,
@@ -143,7 +143,7 @@ fn read_text(report: &ReadReport) -> String {
 pub(crate) fn probe(arguments: &BenchProbeArgs, json: bool, out: &mut dyn Write) -> Outcome {
     let workload = &arguments.workload;
     let plan = ProbePlan {
-        guards: workload.guard.clone(),
+        guards: workload.guards(),
         dist: workload.dist.clone(),
         file_format: workload.file_format,
         keys: workload.keys,
@@ -192,6 +192,9 @@ fn probe_text(reports: &[ProbeReport]) -> String {
     });
     row("all tables: point, hit", &|report| {
         time(report.probe_all_ns.as_ref().and_then(|all| all.point_hit))
+    });
+    row("all tables: empty range", &|report| {
+        time(report.probe_all_ns.as_ref().and_then(|all| all.empty_range))
     });
     row("read of one cache line", &|report| time(Some(report.line_ns)));
     row("false positives: point", &|report| rate(report.false_positive_rate.point_miss));

@@ -113,8 +113,12 @@ fn draw_guard(text: &mut String, stats: &Stats, runs: usize) {
         GuardKind::Table(kind) => {
             let filters = counted(runs as u64, "filter");
             line(text, format_args!("guard {}: {memory}", guard.kind));
-            let ranges = if kind.knows_ranges() { "as ranges do" } else { "ranges none" };
-            line(text, format_args!("           points ask up to {filters}, {ranges}"));
+            let asked = if kind.knows_ranges() {
+                format!("points and ranges ask up to {filters}, one for each run")
+            } else {
+                format!("points ask up to {filters}, ranges none")
+            };
+            line(text, format_args!("           {asked}"));
         }
         GuardKind::Grf | GuardKind::GrfSpline | GuardKind::GrfGap | GuardKind::GrfCell => {
             let (base, overlay) = (bytes(guard.base_bytes), bytes(guard.overlay_bytes));

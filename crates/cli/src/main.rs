@@ -13,6 +13,7 @@ mod demo;
 mod dump;
 mod failure;
 mod fpr;
+mod guards;
 mod inspect;
 mod keytext;
 mod kill;

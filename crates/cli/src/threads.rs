@@ -7,9 +7,10 @@ use clap::Args;
 use trommel::GuardKind;
 use trommel_lab::{OpenPlan, ReadersPlan, bench_open, bench_readers};
 
-use crate::args::{byte_count, guard};
+use crate::args::byte_count;
 use crate::bench::{print_json, temporary_folder};
 use crate::failure::{Outcome, Status};
+use crate::guards::guard;
 use crate::progress::StageBar;
 use crate::table::{TextTable, bytes, nanoseconds, whole};
 

@@ -8,9 +8,10 @@ use clap::{Args, ValueEnum};
 use trommel::{GuardKind, Sync};
 use trommel_lab::{WritePattern, WritePlan, WriteReport, bench_write};
 
-use crate::args::{byte_count, guard};
+use crate::args::byte_count;
 use crate::bench::{print_json, temporary_folder};
 use crate::failure::{Outcome, Status};
+use crate::guards::guard;
 use crate::progress::StageBar;
 use crate::table::{TextTable, nanoseconds, whole};
 

@@ -242,7 +242,7 @@ fn tables_of_a_tree(
 }
 
 impl Filter {
-    /// Probes once. For per-table filters: the one that holds all keys, which knows no ranges.
+    /// Probes once. For per-table filters: the one that holds all keys.
     #[inline]
     fn may_hold(&self, query: &Query<'_>, codes: &mut Codes) -> bool {
         match (self, query) {

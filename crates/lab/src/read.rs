@@ -352,11 +352,15 @@ mod tests {
             assert_eq!(report.load.seconds_of_all.len(), 2);
             assert!(report.kinds().iter().all(|(_, kind)| kind.ops == 200 && kind.ns_p99 > 0.0));
         }
-        let grf = &measured[2].report;
+        let of = |guard| {
+            let place = GuardKind::ALL.into_iter().position(|kind| kind == guard);
+            &measured[place.expect("all were measured")].report
+        };
+        let grf = of(GuardKind::Grf);
         for kind in [&grf.point_miss, &grf.point_hit, &grf.empty_range, &grf.seek] {
             assert_eq!(kind.guard_probes_per_op, 1.0);
         }
-        assert_eq!(measured[0].report.guard_bits_per_key, 0.0);
+        assert_eq!(of(GuardKind::Open).guard_bits_per_key, 0.0);
         assert!(grf.count.mean_relative_error < 0.01, "{:?}", grf.count);
         assert!(measured.iter().all(|measured| measured.report.count.ns_per_op > 0.0));
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use trommel::{
     Background, Db, Environment, Error, FilterKind, FilterRecovery, GuardKind, Memory, Options,
-    Storage, Sync,
+    Storage, Sync, repair_with,
 };
 
 const DIR: &str = "db";
@@ -129,6 +129,58 @@ fn a_damaged_filter_is_told_once_and_hides_no_other_damage() {
     assert_eq!(verify(&disk).len(), 1, "{:?}", verify(&disk));
     disk.flip_bit(&path, 10, 0);
     assert_eq!(verify(&disk).len(), 2, "{:?}", verify(&disk));
+}
+
+/// The bytes of a table that are a filter's: damage to them is told of, and the table is used without it.
+fn filter_bytes(pristine: &Memory, path: &Path, guard: GuardKind) -> Vec<u64> {
+    let len = pristine.file(path).expect("is there").len() as u64;
+    let damages_the_filter = |byte: &u64| {
+        let disk = copy(pristine);
+        disk.flip_bit(path, *byte, 0);
+        open(&disk, guard).is_ok_and(|db| !db.stats().guard.damaged.is_empty())
+    };
+    (0..len).filter(damages_the_filter).collect()
+}
+
+/// Found while repairs of filters were written: `stats` told of a damaged filter for as long as the store was open, also
+/// after a merge had made a new one, and a repaired table had none.
+#[test]
+fn a_damaged_filter_is_bypassed_and_made_anew_by_merges_and_repairs() {
+    for kind in FilterKind::ALL {
+        let guard = GuardKind::Table(kind);
+        let (pristine, contents) = small_store(guard);
+        let path = files(&pristine, ".table").remove(0);
+        let bytes = filter_bytes(&pristine, &path, guard);
+        assert!(!bytes.is_empty(), "{guard}: the table has no filter");
+        let filters = open(&pristine, guard).expect("opens").stats().guard.memory_bytes;
+        for byte in bytes.iter().step_by(bytes.len().div_ceil(5)).chain(bytes.last()) {
+            let disk = copy(&pristine);
+            disk.flip_bit(&path, *byte, (byte % 8) as u32);
+            let db = open(&disk, guard).expect("opens without the filter");
+            let case = format!("{guard}, byte {byte}");
+            assert_eq!(check_all(&db, &contents), 0, "{case}");
+            let told = db.stats().guard.damaged;
+            assert!(told.len() == 1 && told[0].contains(".table"), "{case}: {told:?}");
+            assert!(db.stats().guard.memory_bytes < filters, "{case}");
+            db.compact().expect("compacts");
+            assert_eq!(db.stats().guard.damaged, [""; 0], "{case}");
+            assert_eq!(db.verify().expect("verifies").damage, [""; 0], "{case}");
+            assert_eq!(check_all(&db, &contents), 0, "{case}");
+            drop(db);
+            let disk = copy(&pristine);
+            disk.flip_bit(&path, *byte, (byte % 8) as u32);
+            let environment =
+                Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+            let report = repair_with(DIR, &environment).expect("repairs");
+            assert_eq!((report.rewritten, report.lost.len()), (1, 0), "{case}: {report:?}");
+            let db = open(&disk, guard).expect("opens");
+            let stats = db.stats().guard;
+            let has_all = stats.memory_bytes * 10 >= filters * 9;
+            assert!(stats.damaged.is_empty() && has_all, "{case}: {stats:?}");
+            assert_eq!(db.verify().expect("verifies").damage, [""; 0], "{case}");
+            assert_eq!(check_all(&db, &contents), 0, "{case}");
+        }
+    }
 }
 
 /// Opens and answers as if nothing were wrong, and tells of the damage with the image's name.

@@ -1,0 +1,272 @@
+//! Seeks: they give what a map gives, from every key on, and read no block of a run that goes on elsewhere.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::Arc;
+
+use trommel::{
+    Background, Db, Environment, GuardKind, Memory, Options, QueryStats, Snapshot, Sync,
+};
+
+type Key = Vec<u8>;
+type Map = BTreeMap<Key, Vec<u8>>;
+
+fn open(guard: GuardKind, size_ratio: u32) -> (Memory, Db) {
+    let disk = Memory::new();
+    let db = reopen(&disk, guard, size_ratio);
+    (disk, db)
+}
+
+fn reopen(disk: &Memory, guard: GuardKind, size_ratio: u32) -> Db {
+    let options = Options {
+        guard,
+        size_ratio,
+        bits_per_key: 16.0,
+        block_bytes: 256,
+        table_bytes: 4096,
+        compression: false,
+        block_cache_bytes: 0,
+        sync: Sync::Never,
+        background: Background::Stepped,
+        ..Options::default()
+    };
+    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    Db::open_with(Path::new("db"), options, environment).expect("opens")
+}
+
+/// SplitMix64: the same in every run.
+fn spread(n: u64) -> u64 {
+    let mixed = (n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+/// Every key of up to four of three letters: prefixes and neighbours of each other.
+fn crowded_keys() -> Vec<Key> {
+    let mut keys: Vec<Key> = vec![vec![]];
+    let mut longest = keys.clone();
+    for _ in 0..4 {
+        let letters = |key: &Key| [0, b'a', 0xff].map(|letter| [&key[..], &[letter]].concat());
+        longest = longest.iter().flat_map(letters).collect();
+        keys.extend(longest.clone());
+    }
+    keys.sort();
+    keys
+}
+
+/// Writes and deletes a part of the keys, some of them twice, and flushes.
+fn write_round(db: &Db, keys: &[Key], round: u64, map: &mut Map) {
+    for number in 0..keys.len() as u64 / 2 {
+        let drawn = spread(round * 1000 + number);
+        let key = &keys[drawn as usize % keys.len()];
+        if drawn >> 32 & 3 == 0 {
+            db.delete(key).expect("deletes");
+            map.remove(key);
+        } else {
+            let value = vec![round as u8; 100];
+            db.put(key, &value).expect("puts");
+            map.insert(key.clone(), value);
+        }
+    }
+    db.flush().expect("flushes");
+    db.settle().expect("settles");
+}
+
+/// A store of several runs of several tables, and a snapshot of what it was half-way.
+fn crowded_store(guard: GuardKind, keys: &[Key]) -> (Memory, Db, Map, Snapshot, Map) {
+    let (disk, db) = open(guard, 3);
+    let mut map = Map::new();
+    (0..7).for_each(|round| write_round(&db, keys, round, &mut map));
+    let (snapshot, then) = (db.snapshot(), map.clone());
+    (7..11).for_each(|round| write_round(&db, keys, round, &mut map));
+    assert!(db.stats().run_count() >= 3, "{:?}", db.stats().levels);
+    (disk, db, map, snapshot, then)
+}
+
+type KeyBounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
+
+/// Bounds from every key on, and up to some others.
+fn all_bounds(keys: &[Key]) -> impl Iterator<Item = KeyBounds<'_>> {
+    keys.iter().enumerate().flat_map(|(place, lower)| {
+        let uppers = [1, 2, 9, 40].map(|step| keys.get(place + step).map(|upper| &upper[..]));
+        let lower = &lower[..];
+        let closed = uppers.into_iter().flatten().flat_map(move |upper| {
+            [
+                (Bound::Included(lower), Bound::Included(upper)),
+                (Bound::Excluded(lower), Bound::Excluded(upper)),
+            ]
+        });
+        let open = [
+            (Bound::Included(lower), Bound::Unbounded),
+            (Bound::Unbounded, Bound::Included(lower)),
+            (Bound::Unbounded, Bound::Excluded(lower)),
+        ];
+        closed.chain(open)
+    })
+}
+
+/// Both ways to the end, and from both ends in turns.
+fn check_scans(scan: impl Fn() -> trommel::Scan, expected: &[(&Key, &Vec<u8>)], case: &str) {
+    let read = |entry: trommel::Result<trommel::KeyValue>| entry.expect("reads");
+    let is_next = |found: &trommel::KeyValue, expected: &(&Key, &Vec<u8>)| {
+        found.0 == *expected.0 && found.1[..] == expected.1[..]
+    };
+    let found: Vec<_> = scan().map(read).collect();
+    assert_eq!(found.len(), expected.len(), "{case}");
+    assert!(found.iter().zip(expected).all(|(found, next)| is_next(found, next)), "{case}");
+    let found: Vec<_> = scan().rev().map(read).collect();
+    assert_eq!(found.len(), expected.len(), "{case}, backward");
+    let backward = expected.iter().rev();
+    assert!(found.iter().zip(backward).all(|(found, next)| is_next(found, next)), "{case}");
+    let (mut both, mut left) = (scan(), expected.iter());
+    for turn in 0.. {
+        let (found, next) = if turn % 3 == 0 {
+            (both.next_back().map(read), left.next_back())
+        } else {
+            (both.next().map(read), left.next())
+        };
+        let Some((found, next)) = found.as_ref().zip(next) else {
+            assert!(found.is_none() && next.is_none(), "{case}, from both ends");
+            break;
+        };
+        assert!(is_next(found, next), "{case}, from both ends");
+    }
+}
+
+fn check_all(db: &Db, map: &Map, keys: &[Key], guard: GuardKind) {
+    for bounds in all_bounds(keys) {
+        let expected: Vec<_> = map.range::<[u8], _>(bounds).collect();
+        check_scans(|| db.range(bounds), &expected, &format!("{guard}: {bounds:?}"));
+    }
+}
+
+#[test]
+fn scans_equal_a_map_from_every_key_on_under_every_guard() {
+    let keys = crowded_keys();
+    for guard in GuardKind::ALL {
+        let (_, db, map, snapshot, then) = crowded_store(guard, &keys);
+        check_all(&db, &map, &keys, guard);
+        for bounds in all_bounds(&keys).step_by(7) {
+            let expected: Vec<_> = then.range::<[u8], _>(bounds).collect();
+            check_scans(
+                || snapshot.range(bounds),
+                &expected,
+                &format!("{guard}, then: {bounds:?}"),
+            );
+        }
+    }
+}
+
+#[test]
+fn tables_without_the_filter_that_is_asked_for_may_hold_anything() {
+    let keys = crowded_keys();
+    for (place, wrote) in GuardKind::ALL.into_iter().enumerate() {
+        let reads = GuardKind::ALL[(place * 7 + 1) % GuardKind::ALL.len()];
+        let (disk, db, mut map, ..) = crowded_store(wrote, &keys);
+        drop(db);
+        let db = reopen(&disk, reads, 3);
+        write_round(&db, &keys, 20, &mut map);
+        for bounds in all_bounds(&keys).step_by(5) {
+            let expected: Vec<_> = map.range::<[u8], _>(bounds).collect();
+            check_scans(|| db.range(bounds), &expected, &format!("{wrote}, {reads}: {bounds:?}"));
+        }
+        assert_eq!(db.verify().expect("verifies").damage, [""; 0]);
+    }
+}
+
+/// What the seeks of one kind cost.
+fn costs(db: &Db, of: fn(&Db) -> QueryStats, seeks: impl FnOnce()) -> QueryStats {
+    let before = of(db);
+    seeks();
+    of(db).since(&before)
+}
+
+const OPEN: fn(&Db) -> QueryStats = |db| db.stats().open_seek;
+const CLOSED: fn(&Db) -> QueryStats = |db| db.stats().closed_seek;
+
+fn key(number: u64) -> [u8; 8] {
+    number.to_be_bytes()
+}
+
+fn first(scan: trommel::Scan) -> Option<u64> {
+    let (key, _) = { scan }.next()?.expect("reads");
+    Some(u64::from_be_bytes(key.try_into().expect("eight bytes")))
+}
+
+fn last(mut scan: trommel::Scan) -> Option<u64> {
+    let (key, _) = scan.next_back()?.expect("reads");
+    Some(u64::from_be_bytes(key.try_into().expect("eight bytes")))
+}
+
+/// Ten runs side by side, of a hundred keys each.
+fn store_of_neighbours(guard: GuardKind) -> Db {
+    let (_, db) = open(guard, 20);
+    for run in 0..10u64 {
+        (0..100).for_each(|place| db.put(key(run * 1000 + place * 5), [7; 20]).expect("puts"));
+        db.flush().expect("flushes");
+    }
+    assert_eq!(db.stats().run_count(), 10);
+    db
+}
+
+#[test]
+fn a_run_that_begins_behind_the_first_key_is_not_read() {
+    for guard in GuardKind::ALL {
+        let db = store_of_neighbours(guard);
+        let asked = costs(&db, OPEN, || {
+            for run in 0..10 {
+                assert_eq!(first(db.range(key(run * 1000)..)), Some(run * 1000));
+                assert_eq!(last(db.range(..=key(run * 1000 + 600))), Some(run * 1000 + 495));
+            }
+        });
+        assert_eq!((asked.queries, asked.blocks_read), (20, 20), "{guard}");
+        let asked = costs(&db, OPEN, || {
+            let scan = db.range(key(3000)..).take(150);
+            assert_eq!(scan.map(|entry| entry.expect("reads")).count(), 150);
+        });
+        assert_eq!((asked.true_positives, asked.false_positives), (2, 0), "{guard}");
+    }
+}
+
+#[test]
+fn ranges_between_tables_are_empty_without_a_read() {
+    for guard in GuardKind::ALL {
+        let db = store_of_neighbours(guard);
+        db.put(key(20_000), b"in memory").expect("puts");
+        let asked = costs(&db, CLOSED, || {
+            for run in 0..10 {
+                let between = || db.range(key(run * 1000 + 500)..key(run * 1000 + 1000));
+                assert_eq!((first(between()), last(between())), (None, None));
+            }
+        });
+        assert_eq!((asked.queries, asked.blocks_read), (20, 0), "{guard}");
+        assert_eq!(asked.true_negatives, 200, "{guard}");
+    }
+}
+
+/// Runs wait while keys of others are given and deleted, and are found when their turn comes.
+#[test]
+fn a_waiting_run_is_read_behind_deleted_keys() {
+    for guard in GuardKind::ALL {
+        let (_, db) = open(guard, 20);
+        db.put(key(1000), b"first").expect("puts");
+        db.put(key(3000), b"last").expect("puts");
+        db.flush().expect("flushes");
+        (0..50).for_each(|place| db.put(key(2000 + place), b"middle").expect("puts"));
+        db.flush().expect("flushes");
+        (0..50).for_each(|place| db.delete(key(2000 + place)).expect("deletes"));
+        db.flush().expect("flushes");
+        let keys = |scan: trommel::Scan, back: bool| -> Vec<u64> {
+            let of = |entry: trommel::Result<trommel::KeyValue>| {
+                u64::from_be_bytes(entry.expect("reads").0.try_into().expect("eight bytes"))
+            };
+            if back { scan.rev().map(of).collect() } else { scan.map(of).collect() }
+        };
+        assert_eq!(keys(db.range(key(1500)..), false), [3000], "{guard}");
+        assert_eq!(keys(db.range(..key(2500)), true), [1000], "{guard}");
+        assert_eq!(keys(db.range(key(1000)..=key(3000)), false), [1000, 3000], "{guard}");
+        assert_eq!(keys(db.range(key(1001)..key(3000)), true), [0; 0], "{guard}");
+    }
+}

@@ -71,17 +71,19 @@ fn write_round(db: &Db, keys: &[Key], round: u64, map: &mut Map) {
         }
     }
     db.flush().expect("flushes");
-    db.settle().expect("settles");
 }
 
-/// A store of several runs of several tables, and a snapshot of what it was half-way.
+/// A store of several runs, one of them of several tables, and a snapshot of what it was half-way.
 fn crowded_store(guard: GuardKind, keys: &[Key]) -> (Memory, Db, Map, Snapshot, Map) {
-    let (disk, db) = open(guard, 3);
+    let (disk, db) = open(guard, 20);
     let mut map = Map::new();
-    (0..7).for_each(|round| write_round(&db, keys, round, &mut map));
+    (0..5).for_each(|round| write_round(&db, keys, round, &mut map));
+    db.compact().expect("compacts");
+    (5..7).for_each(|round| write_round(&db, keys, round, &mut map));
     let (snapshot, then) = (db.snapshot(), map.clone());
     (7..11).for_each(|round| write_round(&db, keys, round, &mut map));
-    assert!(db.stats().run_count() >= 3, "{:?}", db.stats().levels);
+    let runs: Vec<_> = db.stats().levels.into_iter().flat_map(|level| level.runs).collect();
+    assert!(runs.len() == 7 && runs[6].tables > 2, "{runs:?}");
     (disk, db, map, snapshot, then)
 }
 
@@ -136,9 +138,9 @@ fn check_scans(scan: impl Fn() -> trommel::Scan, expected: &[(&Key, &Vec<u8>)], 
 }
 
 fn check_all(db: &Db, map: &Map, keys: &[Key], guard: GuardKind) {
-    for bounds in all_bounds(keys) {
+    for bounds in all_bounds(keys).step_by(3) {
         let expected: Vec<_> = map.range::<[u8], _>(bounds).collect();
-        check_scans(|| db.range(bounds), &expected, &format!("{guard}: {bounds:?}"));
+        check_scans(|| db.range::<&[u8]>(bounds), &expected, &format!("{guard}: {bounds:?}"));
     }
 }
 
@@ -148,10 +150,10 @@ fn scans_equal_a_map_from_every_key_on_under_every_guard() {
     for guard in GuardKind::ALL {
         let (_, db, map, snapshot, then) = crowded_store(guard, &keys);
         check_all(&db, &map, &keys, guard);
-        for bounds in all_bounds(&keys).step_by(7) {
+        for bounds in all_bounds(&keys).step_by(17) {
             let expected: Vec<_> = then.range::<[u8], _>(bounds).collect();
             check_scans(
-                || snapshot.range(bounds),
+                || snapshot.range::<&[u8]>(bounds),
                 &expected,
                 &format!("{guard}, then: {bounds:?}"),
             );
@@ -166,11 +168,15 @@ fn tables_without_the_filter_that_is_asked_for_may_hold_anything() {
         let reads = GuardKind::ALL[(place * 7 + 1) % GuardKind::ALL.len()];
         let (disk, db, mut map, ..) = crowded_store(wrote, &keys);
         drop(db);
-        let db = reopen(&disk, reads, 3);
+        let db = reopen(&disk, reads, 20);
         write_round(&db, &keys, 20, &mut map);
-        for bounds in all_bounds(&keys).step_by(5) {
+        for bounds in all_bounds(&keys).step_by(13) {
             let expected: Vec<_> = map.range::<[u8], _>(bounds).collect();
-            check_scans(|| db.range(bounds), &expected, &format!("{wrote}, {reads}: {bounds:?}"));
+            check_scans(
+                || db.range::<&[u8]>(bounds),
+                &expected,
+                &format!("{wrote}, {reads}: {bounds:?}"),
+            );
         }
         assert_eq!(db.verify().expect("verifies").damage, [""; 0]);
     }
@@ -221,7 +227,9 @@ fn a_run_that_begins_behind_the_first_key_is_not_read() {
                 assert_eq!(last(db.range(..=key(run * 1000 + 600))), Some(run * 1000 + 495));
             }
         });
-        assert_eq!((asked.queries, asked.blocks_read), (20, 20), "{guard}");
+        assert_eq!((asked.true_positives, asked.false_positives), (20, 0), "{guard}");
+        // The entry before or behind the one that is given may be in another block.
+        assert!((20..40).contains(&asked.blocks_read), "{guard}: {asked:?}");
         let asked = costs(&db, OPEN, || {
             let scan = db.range(key(3000)..).take(150);
             assert_eq!(scan.map(|entry| entry.expect("reads")).count(), 150);

@@ -1,6 +1,6 @@
 //! Seeks: they give what a map gives, from every key on, and read no block of a run that goes on elsewhere.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,19 +12,20 @@ use trommel::{
 type Key = Vec<u8>;
 type Map = BTreeMap<Key, Vec<u8>>;
 
-fn open(guard: GuardKind, size_ratio: u32) -> (Memory, Db) {
+/// Runs are not merged unless someone asks for it.
+fn open(guard: GuardKind, table_bytes: u64) -> (Memory, Db) {
     let disk = Memory::new();
-    let db = reopen(&disk, guard, size_ratio);
+    let db = reopen(&disk, guard, table_bytes);
     (disk, db)
 }
 
-fn reopen(disk: &Memory, guard: GuardKind, size_ratio: u32) -> Db {
+fn reopen(disk: &Memory, guard: GuardKind, table_bytes: u64) -> Db {
     let options = Options {
         guard,
-        size_ratio,
-        bits_per_key: 16.0,
+        size_ratio: 20,
+        bits_per_key: 32.0,
         block_bytes: 256,
-        table_bytes: 4096,
+        table_bytes,
         compression: false,
         block_cache_bytes: 0,
         sync: Sync::Never,
@@ -75,7 +76,7 @@ fn write_round(db: &Db, keys: &[Key], round: u64, map: &mut Map) {
 
 /// A store of several runs, one of them of several tables, and a snapshot of what it was half-way.
 fn crowded_store(guard: GuardKind, keys: &[Key]) -> (Memory, Db, Map, Snapshot, Map) {
-    let (disk, db) = open(guard, 20);
+    let (disk, db) = open(guard, 4096);
     let mut map = Map::new();
     (0..5).for_each(|round| write_round(&db, keys, round, &mut map));
     db.compact().expect("compacts");
@@ -168,7 +169,7 @@ fn tables_without_the_filter_that_is_asked_for_may_hold_anything() {
         let reads = GuardKind::ALL[(place * 7 + 1) % GuardKind::ALL.len()];
         let (disk, db, mut map, ..) = crowded_store(wrote, &keys);
         drop(db);
-        let db = reopen(&disk, reads, 20);
+        let db = reopen(&disk, reads, 4096);
         write_round(&db, &keys, 20, &mut map);
         for bounds in all_bounds(&keys).step_by(13) {
             let expected: Vec<_> = map.range::<[u8], _>(bounds).collect();
@@ -208,7 +209,7 @@ fn last(mut scan: trommel::Scan) -> Option<u64> {
 
 /// Ten runs side by side, of a hundred keys each.
 fn store_of_neighbours(guard: GuardKind) -> Db {
-    let (_, db) = open(guard, 20);
+    let (_, db) = open(guard, 4096);
     for run in 0..10u64 {
         (0..100).for_each(|place| db.put(key(run * 1000 + place * 5), [7; 20]).expect("puts"));
         db.flush().expect("flushes");
@@ -258,7 +259,7 @@ fn ranges_between_tables_are_empty_without_a_read() {
 #[test]
 fn a_waiting_run_is_read_behind_deleted_keys() {
     for guard in GuardKind::ALL {
-        let (_, db) = open(guard, 20);
+        let (_, db) = open(guard, 4096);
         db.put(key(1000), b"first").expect("puts");
         db.put(key(3000), b"last").expect("puts");
         db.flush().expect("flushes");
@@ -276,5 +277,83 @@ fn a_waiting_run_is_read_behind_deleted_keys() {
         assert_eq!(keys(db.range(..key(2500)), true), [1000], "{guard}");
         assert_eq!(keys(db.range(key(1000)..=key(3000)), false), [1000, 3000], "{guard}");
         assert_eq!(keys(db.range(key(1001)..key(3000)), true), [0; 0], "{guard}");
+    }
+}
+
+/// Guards that know where a table goes on, near any key.
+fn guards_with_bounds() -> impl Iterator<Item = GuardKind> {
+    let names = ["cell", "gap", "grf"];
+    names.into_iter().map(|name| name.parse().expect("a guard"))
+}
+
+/// Runs that overlap everywhere: a large one and six small ones, of numbers without pattern.
+fn store_of_layers(guard: GuardKind) -> (Db, BTreeSet<u64>) {
+    let (_, db) = open(guard, 1 << 20);
+    let mut numbers = BTreeSet::new();
+    for run in 0..7u64 {
+        for place in 0..if run == 0 { 3000 } else { 500 } {
+            let number = spread(run << 32 | place);
+            db.put(key(number), [run as u8; 20]).expect("puts");
+            numbers.insert(number);
+        }
+        db.flush().expect("flushes");
+        if run == 0 {
+            db.compact().expect("compacts");
+        }
+    }
+    assert_eq!(db.stats().run_count(), 7);
+    (db, numbers)
+}
+
+#[test]
+fn an_open_seek_reads_about_one_block_and_an_empty_closed_one_none() {
+    const SEEKS: u64 = 500;
+    for guard in guards_with_bounds() {
+        let (db, numbers) = store_of_layers(guard);
+        let asked = costs(&db, OPEN, || {
+            for seek in 0..SEEKS {
+                let from = spread(seek << 50);
+                let next = numbers.range(from..).next().copied();
+                assert_eq!(first(db.range(key(from)..)), next, "{guard}");
+            }
+        });
+        assert!(asked.blocks_read < SEEKS * 5 / 4, "{guard}: {asked:?}");
+        assert!(asked.true_positives <= SEEKS, "{guard}: {asked:?}");
+        let pairs = numbers.iter().zip(numbers.iter().skip(1)).step_by(10);
+        let gaps: Vec<_> = pairs.filter(|(low, high)| **high - **low > 1 << 40).collect();
+        let asked = costs(&db, CLOSED, || {
+            for (low, high) in &gaps {
+                let from = *low + (*high - *low) / 3;
+                let gap = || db.range(key(from)..=key(from + (1 << 36)));
+                assert_eq!((first(gap()), last(gap())), (None, None), "{guard}");
+            }
+        });
+        assert_eq!(asked.queries, 2 * gaps.len() as u64);
+        assert!(
+            asked.queries > 500 && asked.blocks_read * 20 < asked.queries,
+            "{guard}: {asked:?}"
+        );
+    }
+}
+
+/// What a scan goes on to read, it reads once: about as many blocks as hold the keys it gives, and one of each run.
+#[test]
+fn a_scan_that_goes_on_reads_each_run_as_it_comes_to_it() {
+    for guard in GuardKind::ALL {
+        let (db, numbers) = store_of_layers(guard);
+        for from in (0..20).map(|seek| spread(seek << 40)) {
+            let expected: Vec<u64> = numbers.range(from..).take(60).copied().collect();
+            let number = |entry: trommel::Result<trommel::KeyValue>| {
+                u64::from_be_bytes(entry.expect("reads").0.try_into().expect("eight bytes"))
+            };
+            let asked = costs(&db, OPEN, || {
+                let found: Vec<u64> = db.range(key(from)..).take(60).map(number).collect();
+                assert_eq!(found, expected, "{guard}");
+            });
+            assert!(asked.blocks_read <= 60 / 3 + 2 * 7, "{guard}: {asked:?}");
+            let expected: Vec<u64> = numbers.range(..from).rev().take(60).copied().collect();
+            let found: Vec<u64> = db.range(..key(from)).rev().take(60).map(number).collect();
+            assert_eq!(found, expected, "{guard}, backward");
+        }
     }
 }

@@ -6,14 +6,17 @@
 //! ```
 //! Invariant: the last four bytes of every filter say which one it is, so that bytes read as no other filter.
 
-use crate::bloom::{BlockedBloom, BlockedBloomBuilder};
+use crate::blocked_bloom::{BlockedBloom, BlockedBloomBuilder};
+use crate::bloom::{Bloom, BloomBuilder};
 use crate::filter::{
     FilterKind, HashedKey, LowerBound, OutOfOrder, TableFilter, TableFilterBuilder, Trace,
     UpperBound,
 };
+use crate::fuse::{BinaryFuse, BinaryFuseBuilder, Xor, XorBuilder};
 use crate::prints::{FingerprintFilter, FingerprintFilterBuilder};
 use crate::query::KeyRange;
 use crate::rank::CountBounds;
+use crate::ribbon::{Ribbon, RibbonBuilder};
 use crate::wire::{Corrupt, Reader};
 
 /// What the last bytes of a filter are: its kind's tag, the version of its format, a number of its own.
@@ -41,6 +44,10 @@ pub struct AnyFilterBuilder(Builder);
 enum Builder {
     BlockedBloom(BlockedBloomBuilder),
     Fingerprints(FingerprintFilterBuilder),
+    Bloom(BloomBuilder),
+    Ribbon(RibbonBuilder),
+    BinaryFuse(BinaryFuseBuilder),
+    Xor(XorBuilder),
 }
 
 /// A filter of any kind, over its bytes.
@@ -51,6 +58,14 @@ pub enum AnyFilter<B> {
     BlockedBloom(BlockedBloom<B>),
     /// `snarf`, `cell` and `gap`.
     Fingerprints(FingerprintFilter<B>),
+    /// `bloom`.
+    Bloom(Bloom<B>),
+    /// `ribbon`.
+    Ribbon(Ribbon<B>),
+    /// `binary-fuse`.
+    BinaryFuse(BinaryFuse<B>),
+    /// `xor`.
+    Xor(Xor<B>),
 }
 
 /// Does the same with the filter or builder of whichever kind.
@@ -59,6 +74,10 @@ macro_rules! with_each {
         match $value {
             $family::BlockedBloom($name) => $action,
             $family::Fingerprints($name) => $action,
+            $family::Bloom($name) => $action,
+            $family::Ribbon($name) => $action,
+            $family::BinaryFuse($name) => $action,
+            $family::Xor($name) => $action,
         }
     };
 }
@@ -72,6 +91,10 @@ impl AnyFilterBuilder {
             FilterKind::Snarf => Builder::Fingerprints(FingerprintFilterBuilder::snarf(bits)),
             FilterKind::Cell => Builder::Fingerprints(FingerprintFilterBuilder::cell(bits)),
             FilterKind::Gap => Builder::Fingerprints(FingerprintFilterBuilder::gap(bits)),
+            FilterKind::Bloom => Builder::Bloom(BloomBuilder::new(bits)),
+            FilterKind::Ribbon => Builder::Ribbon(RibbonBuilder::new(bits)),
+            FilterKind::BinaryFuse => Builder::BinaryFuse(BinaryFuseBuilder::new(bits)),
+            FilterKind::Xor => Builder::Xor(XorBuilder::new(bits)),
         })
     }
 }
@@ -104,6 +127,10 @@ impl<B: AsRef<[u8]>> AnyFilter<B> {
             FilterKind::Snarf | FilterKind::Cell | FilterKind::Gap => {
                 AnyFilter::Fingerprints(FingerprintFilter::read(bytes)?)
             }
+            FilterKind::Bloom => AnyFilter::Bloom(Bloom::read(bytes)?),
+            FilterKind::Ribbon => AnyFilter::Ribbon(Ribbon::read(bytes)?),
+            FilterKind::BinaryFuse => AnyFilter::BinaryFuse(BinaryFuse::read(bytes)?),
+            FilterKind::Xor => AnyFilter::Xor(Xor::read(bytes)?),
         })
     }
 }

@@ -132,6 +132,14 @@ pub trait TableFilterBuilder {
     fn finish(self) -> Vec<u8>;
 }
 
+/// The bits that the filter of so many keys has for all but its trailer. In a small one the trailer takes an eighth at most:
+/// then the filter is larger than was asked for, rather than good for nothing.
+pub(crate) fn payload_bits(keys: usize, bits_per_key: f64, trailer_bytes: usize) -> f64 {
+    assert!(!bits_per_key.is_nan(), "bits per key is not a number");
+    let bits = keys as f64 * bits_per_key.max(0.0);
+    (bits - trailer_bytes as f64 * 8.0).max(bits * 0.875)
+}
+
 /// A key that comes before the one that was added last. The builder is as it was before.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("key {} comes after key {}: a filter's keys are added in ascending order", key.escape_ascii(), last.escape_ascii())]
@@ -207,12 +215,28 @@ pub enum FilterKind {
     Cell,
     /// Numbers as fine as the gaps beside a key.
     Gap,
+    /// A Bloom filter.
+    Bloom,
+    /// A homogeneous ribbon filter.
+    Ribbon,
+    /// A binary fuse filter of three cells a key.
+    BinaryFuse,
+    /// An xor filter of three cells a key.
+    Xor,
 }
 
 impl FilterKind {
     /// Every kind there is.
-    pub const ALL: [FilterKind; 4] =
-        [FilterKind::BlockedBloom, FilterKind::Snarf, FilterKind::Cell, FilterKind::Gap];
+    pub const ALL: [FilterKind; 8] = [
+        FilterKind::BlockedBloom,
+        FilterKind::Bloom,
+        FilterKind::Ribbon,
+        FilterKind::BinaryFuse,
+        FilterKind::Xor,
+        FilterKind::Snarf,
+        FilterKind::Cell,
+        FilterKind::Gap,
+    ];
 
     /// The number that names the kind in files; never reused.
     pub const fn tag(self) -> u16 {
@@ -221,6 +245,10 @@ impl FilterKind {
             FilterKind::Snarf => 10,
             FilterKind::Cell => 11,
             FilterKind::Gap => 12,
+            FilterKind::Bloom => 2,
+            FilterKind::Ribbon => 3,
+            FilterKind::BinaryFuse => 4,
+            FilterKind::Xor => 5,
         }
     }
 
@@ -231,6 +259,10 @@ impl FilterKind {
             FilterKind::Snarf => "snarf",
             FilterKind::Cell => "cell",
             FilterKind::Gap => "gap",
+            FilterKind::Bloom => "bloom",
+            FilterKind::Ribbon => "ribbon",
+            FilterKind::BinaryFuse => "binary-fuse",
+            FilterKind::Xor => "xor",
         }
     }
 
@@ -239,6 +271,10 @@ impl FilterKind {
         match self {
             FilterKind::BlockedBloom => false,
             FilterKind::Snarf | FilterKind::Cell | FilterKind::Gap => true,
+            FilterKind::Bloom => false,
+            FilterKind::Ribbon => false,
+            FilterKind::BinaryFuse => false,
+            FilterKind::Xor => false,
         }
     }
 

@@ -4,30 +4,36 @@
 //! A run that is left out surely holds nothing.
 
 mod bits;
+mod blocked_bloom;
 mod bloom;
 mod family;
 mod filter;
 mod fingerprint;
+mod fuse;
 mod grf;
 mod hash;
 mod prints;
 mod query;
 mod rank;
+mod ribbon;
 mod shape;
 mod wire;
 
 pub use bits::AlignedBytes;
-pub use bloom::{BlockedBloom, BlockedBloomBuilder};
+pub use blocked_bloom::{BlockedBloom, BlockedBloomBuilder};
+pub use bloom::{Bloom, BloomBuilder};
 pub use family::{AnyFilter, AnyFilterBuilder, FilterOptions};
 pub use filter::{
     FilterKind, GlobalFilter, HashedKey, LineCounter, LowerBound, OutOfOrder, TableFilter,
     TableFilterBuilder, Trace, Untraced, UpperBound,
 };
 pub use fingerprint::Fingerprints;
+pub use fuse::{BinaryFuse, BinaryFuseBuilder, Xor, XorBuilder};
 pub use grf::{Cursor, CursorBack, GrfOptions, Inserter, Part, PartBuilder, PartSize};
 pub use hash::{HashUse, hash_key};
 pub use prints::{FingerprintFilter, FingerprintFilterBuilder};
 pub use query::{KeyRange, Query};
 pub use rank::{CountBounds, RankBounds};
+pub use ribbon::{Ribbon, RibbonBuilder};
 pub use shape::{Codes, FlushNumber, RunIndex, Shape, Span};
 pub use wire::{Corrupt, Reader, Writer};

@@ -5,6 +5,8 @@
 //! ```
 //! Invariant: a `Reader` never panics and never reads past its end; who decodes asks for the end.
 
+use crate::hash::checksum;
+
 /// Bytes that do not decode.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("byte {at}: {what}")]
@@ -204,6 +206,57 @@ impl Writer {
     }
 }
 
+/// Who made a filter's bytes, and a number of its own: what they end with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Signature {
+    pub(crate) tag: u16,
+    pub(crate) version: u8,
+    pub(crate) parameter: u8,
+}
+
+impl Signature {
+    /// After a filter's fields: their checksum and the signature.
+    pub(crate) const BYTES: usize = 4 + 2 + 1 + 1;
+
+    /// Appends a filter's fields and signs them.
+    pub(crate) fn sign(self, fields: &[u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(fields);
+        out.extend_from_slice(&self.check(fields).to_le_bytes());
+        out.extend_from_slice(&self.encode());
+    }
+
+    /// The fields of a filter with this tag and version, `fields_len` bytes long, and its parameter.
+    pub(crate) fn fields(
+        image: &[u8],
+        (tag, version): (u16, u8),
+        fields_len: usize,
+    ) -> Result<(&[u8], u8), Corrupt> {
+        let at = image.len().checked_sub(fields_len + Self::BYTES);
+        let at = at.ok_or(Corrupt { at: 0, what: "a filter's trailer" })?;
+        let mut input = Reader { bytes: image, at };
+        let fields = input.bytes(fields_len)?;
+        let check = input.u32()?;
+        let signed = Signature { tag: input.u16()?, version: input.u8()?, parameter: input.u8()? };
+        input.end()?;
+        if check != signed.check(fields) {
+            return Err(Corrupt { at, what: "the checksum of a filter's trailer" });
+        }
+        if (signed.tag, signed.version) != (tag, version) {
+            return Err(Corrupt { at, what: "the kind and the version of this filter" });
+        }
+        Ok((fields, signed.parameter))
+    }
+
+    fn encode(self) -> [u8; 4] {
+        let [low, high] = self.tag.to_le_bytes();
+        [low, high, self.version, self.parameter]
+    }
+
+    fn check(self, fields: &[u8]) -> u32 {
+        checksum(&[fields, &self.encode()].concat()) as u32
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -228,6 +281,22 @@ mod tests {
         assert_eq!(input.string(), Ok(&b"drum"[..]));
         assert_eq!(input.end(), Ok(()));
         assert!(input.u8().is_err());
+    }
+
+    #[test]
+    fn a_signature_is_broken_by_any_bit() {
+        let signature = Signature { tag: 7, version: 1, parameter: 9 };
+        let mut image = vec![5; 20];
+        signature.sign(&[1, 2, 3], &mut image);
+        assert_eq!(Signature::fields(&image, (7, 1), 3), Ok((&[1, 2, 3][..], 9)));
+        assert!(Signature::fields(&image, (7, 2), 3).is_err());
+        assert!(Signature::fields(&image, (7, 1), 4).is_err());
+        assert!(Signature::fields(&image[..10], (7, 1), 3).is_err());
+        for bit in 20 * 8..image.len() * 8 {
+            image[bit / 8] ^= 1 << (bit % 8);
+            assert!(Signature::fields(&image, (7, 1), 3).is_err(), "bit {bit}");
+            image[bit / 8] ^= 1 << (bit % 8);
+        }
     }
 
     #[test]

@@ -32,10 +32,21 @@ struct Maker {
 }
 
 /// Every filter there is, at several sizes: the more bits, the more of its code is used.
-const FILTERS: [Maker; 9] = [
+const FILTERS: [Maker; 20] = [
     maker(FilterKind::BlockedBloom, 1.0, 8),
     maker(FilterKind::BlockedBloom, 10.0, 8),
     maker(FilterKind::BlockedBloom, 40.0, 8),
+    maker(FilterKind::Bloom, 1.0, 12),
+    maker(FilterKind::Bloom, 10.0, 12),
+    maker(FilterKind::Bloom, 40.0, 12),
+    maker(FilterKind::Ribbon, 1.0, 17),
+    maker(FilterKind::Ribbon, 9.5, 17),
+    maker(FilterKind::Ribbon, 30.0, 17),
+    maker(FilterKind::BinaryFuse, 1.5, 18),
+    maker(FilterKind::BinaryFuse, 9.5, 18),
+    maker(FilterKind::BinaryFuse, 40.0, 18),
+    maker(FilterKind::Xor, 1.5, 18),
+    maker(FilterKind::Xor, 20.0, 18),
     maker(FilterKind::Snarf, 6.0, 60),
     maker(FilterKind::Snarf, 40.0, 60),
     maker(FilterKind::Cell, 10.0, 60),

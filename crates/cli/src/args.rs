@@ -92,6 +92,10 @@ pub(crate) struct StoreArgs {
     /// Memory of the guard, in bits per key.
     #[arg(long, value_name = "BITS", allow_negative_numbers = true, default_value_t = Options::default().bits_per_key)]
     pub(crate) bits_per_key: f64,
+    /// Divide that memory as Monkey does: more bits per key for small runs, fewer for large ones, as many on average. For guards
+    /// with a point filter for each table.
+    #[arg(long)]
+    pub(crate) monkey: bool,
     /// Of these, bits of a hash that only single keys are compared with: they help where keys that are asked for are
     /// close to stored ones.
     #[arg(long, value_name = "BITS", default_value_t = Options::default().point_bits)]
@@ -116,6 +120,7 @@ impl StoreArgs {
         Options {
             guard: self.guard.unwrap_or(guard_default),
             bits_per_key: self.bits_per_key,
+            monkey: self.monkey,
             point_bits: self.point_bits,
             size_ratio: self.size_ratio,
             write_buffer_bytes: self.write_buffer,
@@ -289,6 +294,10 @@ pub(crate) struct BenchReadArgs {
     /// Z: how full the last level is, 1 to T - 1. [default: T - 1]
     #[arg(long, value_name = "Z")]
     pub(crate) fill: Option<u32>,
+    /// Divide that memory as Monkey does: more bits per key for small runs, fewer for large ones, as many on average. For guards
+    /// with a point filter for each table; others are as they are without it.
+    #[arg(long)]
+    pub(crate) monkey: bool,
     /// Bytes of a value.
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) value_bytes: usize,

@@ -34,6 +34,7 @@ pub(crate) fn read(arguments: &BenchReadArgs, json: bool, out: &mut dyn Write) -
             fill: arguments.fill.unwrap_or(workload.size_ratio.saturating_sub(1)),
             value_bytes: arguments.value_bytes,
             bits_per_key: workload.bits_per_key,
+            monkey: arguments.monkey,
             block_cache_bytes: arguments.block_cache,
             seed: workload.seed,
             synced: !arguments.no_sync,

@@ -39,6 +39,7 @@ pub(crate) fn run(arguments: &DemoArgs, json: bool, out: &mut dyn Write) -> Outc
             fill: SIZE_RATIO - 1,
             value_bytes: VALUE_BYTES,
             bits_per_key: BITS_PER_KEY,
+            monkey: false,
             block_cache_bytes: None,
             seed: 42,
             synced: false,

@@ -32,6 +32,10 @@ pub(crate) struct BenchWriteArgs {
     /// Memory of the guard, in bits per key.
     #[arg(long, value_name = "BITS", allow_negative_numbers = true, default_value_t = 12.0)]
     bits_per_key: f64,
+    /// Divide that memory as Monkey does: more bits per key for small runs, fewer for large ones, as many on average. For guards
+    /// with a point filter for each table.
+    #[arg(long)]
+    monkey: bool,
     /// How many writes, of all threads together.
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     keys: u64,
@@ -95,6 +99,7 @@ fn plan(arguments: &BenchWriteArgs, guard: GuardKind, folder: PathBuf) -> WriteP
     WritePlan {
         guard,
         bits_per_key: arguments.bits_per_key,
+        monkey: arguments.monkey,
         threads: arguments.threads,
         sync: match arguments.sync {
             SyncName::Always => Sync::Always,

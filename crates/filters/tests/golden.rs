@@ -79,6 +79,38 @@ fn blocked_bloom_of_two_lines() {
     check_blocked_bloom(&keys, 10.0, golden, 7);
 }
 
+/// The golden bytes of a filter of the keys above read, and say "maybe" for them; the builder still makes them.
+fn check_filter(kind: FilterKind, bits_per_key: f64, golden: &str) {
+    let mut builder = AnyFilterBuilder::new(&FilterOptions::new(kind, bits_per_key));
+    KEYS.iter().for_each(|key| builder.add(key).expect("in order"));
+    assert_eq!(hex(&builder.finish()), golden, "{}", kind.name());
+    let filter = AnyFilter::read(unhex(golden)).expect("golden bytes");
+    assert_eq!(filter.kind(), kind);
+    assert!(KEYS.iter().all(|key| filter.may_contain(key)));
+    let refuted = (0..1000u64).filter(|key| !filter.may_contain(&key.to_be_bytes())).count();
+    assert!(refuted > 700, "{}: {refuted} of 1000", kind.name());
+}
+
+#[test]
+fn bloom_of_a_few_keys() {
+    check_filter(FilterKind::Bloom, 10.0, "BLOOM");
+}
+
+#[test]
+fn ribbon_of_a_few_keys() {
+    check_filter(FilterKind::Ribbon, 9.0, "RIBBON");
+}
+
+#[test]
+fn binary_fuse_of_a_few_keys() {
+    check_filter(FilterKind::BinaryFuse, 15.0, "FUSE");
+}
+
+#[test]
+fn xor_of_a_few_keys() {
+    check_filter(FilterKind::Xor, 15.0, "XOR");
+}
+
 /// A part of a few keys; one more was flushed and merged since, another one flushed.
 fn small_part(fingerprints: Fingerprints) -> Part {
     let options = GrfOptions { fingerprints, ..GrfOptions::default() };

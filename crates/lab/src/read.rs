@@ -330,6 +330,7 @@ mod tests {
                 fill: 3,
                 value_bytes: 20,
                 bits_per_key: 12.0,
+                monkey: false,
                 block_cache_bytes: None,
                 seed: 1,
                 synced: false,

@@ -33,6 +33,8 @@ pub struct TreePlan {
     pub value_bytes: usize,
     /// Memory of the guard.
     pub bits_per_key: f64,
+    /// Whether runs share it as Monkey divides it, where the guard can.
+    pub monkey: bool,
     /// Memory for blocks; None: more than the data takes.
     pub block_cache_bytes: Option<usize>,
     /// Seed of the order in which keys are written.
@@ -89,6 +91,7 @@ impl TreePlan {
             write_buffer_bytes: (2 * flush_bytes).max(WRITE_BUFFER_LEAST),
             guard,
             bits_per_key: self.bits_per_key,
+            monkey: self.monkey && guard.point_rate().is_some(),
             block_cache_bytes: self.block_cache_bytes.unwrap_or(2 * keys.len() * entry_bytes),
             sync: Sync::Never,
             background: Background::Stepped,
@@ -184,6 +187,7 @@ mod tests {
             fill,
             value_bytes: 100,
             bits_per_key: 12.0,
+            monkey: false,
             block_cache_bytes: None,
             seed: 1,
             synced: false,

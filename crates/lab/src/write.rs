@@ -48,6 +48,8 @@ pub struct WritePlan {
     pub guard: GuardKind,
     /// Memory of the guard, in bits per key.
     pub bits_per_key: f64,
+    /// Whether runs share it as Monkey divides it.
+    pub monkey: bool,
     /// Writers.
     pub threads: usize,
     /// When a write is safe on disk.
@@ -216,6 +218,7 @@ fn options(plan: &WritePlan) -> Options {
     Options {
         guard: plan.guard,
         bits_per_key: plan.bits_per_key,
+        monkey: plan.monkey,
         size_ratio: plan.size_ratio,
         write_buffer_bytes: plan.write_buffer_bytes,
         sync: plan.sync,
@@ -397,6 +400,7 @@ mod tests {
         WritePlan {
             guard: GuardKind::Grf,
             bits_per_key: 12.0,
+            monkey: false,
             threads,
             sync: Sync::Never,
             keys: 5000,

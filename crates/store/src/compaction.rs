@@ -71,15 +71,19 @@ pub(crate) fn last_level(
     if flushes == 0 || entries == 0 {
         return None;
     }
+    Some(level_holding(output_entries as f64 * flushes as f64 / entries as f64, size_ratio))
+}
+
+/// The level of a last run of so many flushes.
+pub(crate) fn level_holding(flushes: f64, size_ratio: u32) -> usize {
     let ratio = f64::from(size_ratio);
-    let flushes_in_output = output_entries as f64 * flushes as f64 / entries as f64;
     let mut level = 0;
     let mut full = ratio - 0.5;
-    while flushes_in_output >= full && level < 60 {
+    while flushes >= full && level < 60 {
         level += 1;
         full *= ratio;
     }
-    Some(level)
+    level
 }
 
 /// The share of all entries that the inner levels have just before the next merge into a last level of so many entries, if

@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use trommel_filters::{FlushNumber, Part, PartBuilder, Span};
 
+use crate::budget::filter_bits;
 use crate::core::Core;
 use crate::cursor::Cursor;
 use crate::environment::PausePoint;
@@ -64,7 +65,8 @@ fn write_run(core: &Core, memtable: &Arc<Memtable>) -> Result<Written> {
     let tells_guard = core.current.hold().guard.part().is_some();
     let mut keys = KeyList::default();
     let mut retention = Retention::new(core.snapshots.copy(), false);
-    let mut writer = RunWriter::new(&core.shelf, RunWriterState::default());
+    let bits = filter_bits(core, &[], memtable.len() as u64);
+    let mut writer = RunWriter::new(&core.shelf, RunWriterState::with_filter_bits(bits));
     let mut cursor = memtable.cursor();
     cursor.seek_first()?;
     while let Some(entry) = cursor.entry() {

@@ -8,6 +8,7 @@ mod background;
 mod batch;
 mod block;
 mod block_cursor;
+mod budget;
 mod cache;
 mod checkpoint;
 mod commit;

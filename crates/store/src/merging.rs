@@ -13,6 +13,7 @@ use std::time::Instant;
 
 use trommel_filters::{FlushNumber, Part, PartBuilder, Span};
 
+use crate::budget::filter_bits;
 use crate::compaction::{MergeJob, Target, last_level, overlay_share};
 use crate::core::Core;
 use crate::cursor::Cursor;
@@ -64,6 +65,8 @@ impl MergeTask {
             cursor
         });
         let cursor = MergeCursor::new(cursors.collect())?;
+        let entries = inputs.iter().map(|placed| placed.run.entry_count()).sum();
+        let writer = RunWriterState::with_filter_bits(filter_bits(core, &job.inputs, entries));
         let base = version.guard.part().filter(|_| bottom).map(|part| {
             let entries = |placed: &PlacedRun| core.run_record(placed.id).entries();
             let (_, inner) = inputs.split_last().expect("a merge has inputs");
@@ -74,7 +77,7 @@ impl MergeTask {
             let share = overlay_share(&inner.iter().collect::<Vec<_>>(), last_entries, ratio);
             BaseBuilder::new(part, share)
         });
-        Ok(MergeTask { job, inputs, cursor, retention, writer: RunWriterState::default(), base })
+        Ok(MergeTask { job, inputs, cursor, retention, writer, base })
     }
 
     /// One step: some entries, or at the end installing. True: the merge is done.

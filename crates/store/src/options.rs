@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use trommel_filters::{FilterKind, Fingerprints};
+use trommel_filters::{FilterKind, Fingerprints, PointRate};
 
 use crate::error::{Error, Result};
 use crate::stalls::RunLimits;
@@ -23,6 +23,11 @@ pub struct Options {
     pub guard: GuardKind,
     /// Memory of the guard, in bits per key. More: fewer needless reads.
     pub bits_per_key: f64,
+    /// Whether the runs of the tree share the guard's memory as Monkey divides it: more bits per key for small runs, fewer for
+    /// large ones, `bits_per_key` on average of the tree just before a merge into its last level, and no more at other times.
+    /// A get of an absent key then reads several times fewer needless blocks. For guards with a point filter for each table.
+    /// When the last level was written without it, filters gain from its next merge on.
+    pub monkey: bool,
     /// Of these, bits of a hash of each key, which `get` alone is helped by: where many keys that are asked for are close to
     /// stored ones, a global range filter says "maybe" without them. Ranges pay for them. 0 to 16.
     pub point_bits: u8,
@@ -57,6 +62,7 @@ impl Default for Options {
             write_buffer_bytes: 64 << 20,
             guard: GuardKind::Grf,
             bits_per_key: 12.0,
+            monkey: false,
             point_bits: 0,
             block_bytes: 4096,
             compression: true,
@@ -81,6 +87,7 @@ impl Options {
             ("size_ratio", (2..=255).contains(&self.size_ratio), "must be 2 to 255"),
             ("write_buffer_bytes", self.write_buffer_bytes >= 1024, "must be at least 1024"),
             ("bits_per_key", bits.is_finite() && (1.0..=64.0).contains(&bits), "must be 1 to 64"),
+            ("monkey", !self.monkey || self.guard.point_rate().is_some(), NO_MONKEY),
             ("point_bits", self.point_bits <= 16, "must be 0 to 16"),
             ("block_bytes", (256..=1 << 20).contains(&self.block_bytes), "must be 256 to 1048576"),
             ("stop_runs", stops_late, "must be above slow_down_runs and size_ratio"),
@@ -93,6 +100,9 @@ impl Options {
         }
     }
 }
+
+/// Why a store may not be opened with `monkey`.
+const NO_MONKEY: &str = "needs a guard with a point filter for each table, such as bloom";
 
 /// Who answers the question: which runs may hold this key or this key range?
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -162,6 +172,12 @@ impl GuardKind {
         }
     }
 
+    /// How the false positives of its tables' filters fall with their memory, for Monkey to divide it; None: the guard has no
+    /// point filter for each table.
+    pub fn point_rate(self) -> Option<PointRate> {
+        self.table_filter().and_then(PointRate::of)
+    }
+
     /// Whether it can answer for ranges of keys.
     pub fn knows_ranges(self) -> bool {
         match self {
@@ -221,6 +237,17 @@ mod tests {
         let nonsense = Options { bits_per_key: f64::NAN, ..Options::default() };
         let message = nonsense.check().expect_err("not a number").to_string();
         assert!(message.contains("bits_per_key"), "{message}");
+    }
+
+    #[test]
+    fn monkey_needs_point_filters() {
+        for guard in GuardKind::ALL {
+            let checked = Options { guard, monkey: true, ..Options::default() }.check();
+            assert_eq!(checked.is_ok(), guard.point_rate().is_some(), "{guard}");
+        }
+        let refused = Options { monkey: true, ..Options::default() }.check();
+        let message = refused.expect_err("grf is one filter").to_string();
+        assert!(message.contains("monkey"), "{message}");
     }
 
     #[test]

@@ -55,9 +55,11 @@ impl Shelf {
         Table::open(&*self.storage, path, file, cache, self.options.guard.table_filter())
     }
 
-    fn table_options(&self) -> TableOptions {
-        let bits_per_key = self.options.bits_per_key;
+    /// `bits_per_key`: those of the filter, if they are not the same for all runs.
+    fn table_options(&self, bits_per_key: Option<f64>) -> TableOptions {
+        let bits_per_key = bits_per_key.unwrap_or(self.options.bits_per_key);
         let filter = self.options.guard.table_filter();
+        let filter = filter.filter(|_| bits_per_key >= FILTER_BITS_LEAST);
         TableOptions {
             block_bytes: self.options.block_bytes,
             compression: self.options.compression,
@@ -65,6 +67,9 @@ impl Shelf {
         }
     }
 }
+
+/// Below so many bits per key a filter says "maybe" so often that asking it is not worth it.
+const FILTER_BITS_LEAST: f64 = 0.5;
 
 /// The name of a table's file.
 pub(crate) fn table_name(file: u64) -> String {
@@ -87,12 +92,19 @@ pub(crate) struct RunWriterState {
     last_key: Vec<u8>,
     /// The filter of each table, if the shelf's options ask for none.
     filter: Option<FilterOptions>,
+    /// Bits per key of the run's filters; None: as the options say.
+    bits_per_key: Option<f64>,
 }
 
 impl RunWriterState {
     /// Nothing is written yet. Tables get this filter if the shelf's options ask for none.
     pub(crate) fn with_filter(filter: Option<FilterOptions>) -> Self {
         RunWriterState { filter, ..RunWriterState::default() }
+    }
+
+    /// Nothing written yet; filters of so many bits per key, or as the options say.
+    pub(crate) fn with_filter_bits(bits_per_key: Option<f64>) -> Self {
+        RunWriterState { bits_per_key, ..RunWriterState::default() }
     }
 }
 
@@ -129,7 +141,8 @@ impl<'a> RunWriter<'a> {
             }
             let file = self.shelf.new_file();
             state.files.push(file);
-            let (path, mut options) = (self.shelf.table_path(file), self.shelf.table_options());
+            let path = self.shelf.table_path(file);
+            let mut options = self.shelf.table_options(state.bits_per_key);
             options.filter = options.filter.or_else(|| state.filter.clone());
             state.open = Some((file, TableWriter::create(&*self.shelf.storage, path, &options)?));
         }

@@ -192,11 +192,12 @@ fn variant(number: usize) -> Options {
     }
     let rng = &mut Rng::new(number as u64);
     let short = Duration::from_millis(1);
-    Options {
+    let mut options = Options {
         guard: GuardKind::ALL[number % GuardKind::ALL.len()],
         size_ratio: one_of(&[2, 3, 5, 10], rng),
         write_buffer_bytes: one_of(&[1 << 10, 1 << 12, 1 << 20], rng),
         bits_per_key: one_of(&[2.0, 8.0, 12.0, 20.0, 5.5], rng),
+        monkey: false,
         point_bits: one_of(&[0, 0, 1, 3, 4], rng),
         block_bytes: one_of(&[256, 4096, 1000], rng),
         compression: one_of(&[false, true], rng),
@@ -210,7 +211,9 @@ fn variant(number: usize) -> Options {
             rng,
         ),
         create_if_missing: true,
-    }
+    };
+    options.monkey = options.guard.point_rate().is_some() && one_of(&[false, true], rng);
+    options
 }
 
 fn assert_same(history: &History, seed: u64, plain: &Transcript, other: &Transcript, case: &str) {

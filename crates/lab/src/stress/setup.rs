@@ -16,11 +16,12 @@ pub(crate) const INTERVAL: Duration = Duration::from_secs(1);
 /// The options of a seed.
 pub(crate) fn options(seed: u64) -> Options {
     let mut rng = Rng::new(seed);
-    Options {
+    let mut options = Options {
         size_ratio: [2, 2, 3, 4, 10][rng.place(5)],
         write_buffer_bytes: [1 << 10, 1 << 10, 1 << 11, 1 << 12, 1 << 14][rng.place(5)],
         guard: GuardKind::ALL[rng.place(GuardKind::ALL.len())],
         bits_per_key: [2.0, 6.0, 10.0, 12.0, 20.0][rng.place(5)],
+        monkey: false,
         point_bits: [0, 0, 2, 4][rng.place(4)],
         block_bytes: [256, 512, 4096][rng.place(3)],
         compression: rng.below(2) == 0,
@@ -31,15 +32,18 @@ pub(crate) fn options(seed: u64) -> Options {
         sync: [Sync::Always, Sync::Always, Sync::Never, Sync::Interval(INTERVAL)][rng.place(4)],
         background: Background::Stepped,
         create_if_missing: true,
-    }
+    };
+    options.monkey = options.guard.point_rate().is_some() && rng.below(2) == 0;
+    options
 }
 
 /// Options as people read them.
 pub(crate) fn tell(options: &Options) -> String {
     let Options { guard, size_ratio, write_buffer_bytes, bits_per_key, block_bytes, .. } = options;
-    let Options { point_bits, compression, block_cache_bytes, table_bytes, sync, .. } = options;
+    let Options { monkey, point_bits, compression, block_cache_bytes, table_bytes, sync, .. } =
+        options;
     format!(
-        "guard {guard}, {bits_per_key} bits per key, {point_bits} of them for points, size ratio {size_ratio}, write buffer {write_buffer_bytes}, \
+        "guard {guard}, {bits_per_key} bits per key (monkey: {monkey}), {point_bits} of them for points, size ratio {size_ratio}, write buffer {write_buffer_bytes}, \
          blocks of {block_bytes}, tables of {table_bytes}, cache {block_cache_bytes}, compression {compression}, sync {sync:?}"
     )
 }

@@ -15,7 +15,7 @@ use crate::filter::FilterKind;
 use crate::hash::scaled;
 
 /// How the cells of keys are chosen.
-pub trait Graph: Copy {
+pub(super) trait Graph: Copy {
     /// Whose graph it is.
     const KIND: FilterKind;
     /// In large filters.
@@ -53,7 +53,7 @@ fn growth(tries: u8) -> f64 {
 
 /// The segments of a binary fuse filter.
 #[derive(Clone, Copy, Debug)]
-pub struct Fuse {
+pub(super) struct Fuse {
     /// The places where a key's first cell may be: all but two segments.
     starts: usize,
     /// The length of a segment is a power of two.
@@ -112,7 +112,7 @@ impl Graph for Fuse {
 
 /// The thirds of an xor filter.
 #[derive(Clone, Copy, Debug)]
-pub struct Xored {
+pub(super) struct Xored {
     third: usize,
 }
 

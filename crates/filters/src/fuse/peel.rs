@@ -8,8 +8,8 @@
 
 use crate::bits::cells::Cells;
 
-use super::fingerprint;
 use super::graph::Graph;
+use super::{fingerprint, sum_of_cells};
 
 /// Which of a key's three cells: the low bits of a cell's state are the xor of those of its keys.
 const WHICH_BITS: u32 = 2;
@@ -37,12 +37,16 @@ impl Left {
         let mut sums = vec![0; graph.cell_count()];
         let mut overflown = false;
         for &mix in mixes {
-            for (which, place) in (0u8..).zip(graph.places(mix)) {
+            let mut add = |place: usize, which: u8| {
                 let state = states[place].wrapping_add(ONE_KEY) ^ which;
                 overflown |= state < ONE_KEY;
                 states[place] = state;
                 sums[place] ^= mix;
-            }
+            };
+            let [a, b, c] = graph.places(mix);
+            add(a, 0);
+            add(b, 1);
+            add(c, 2);
         }
         (!overflown).then_some(Left { states, sums })
     }
@@ -96,8 +100,8 @@ impl Peeled {
         for (&mix, &which) in self.mixes.iter().zip(&self.own).rev() {
             let places = graph.places(mix);
             let own = places[usize::from(which)];
-            let [a, b, c] = places.map(|place| cells.read(bytes, place));
-            cells.set(bytes, own, (a ^ b ^ c ^ fingerprint(mix)) & cells.mask(own));
+            let sum = sum_of_cells(cells, bytes, places);
+            cells.set(bytes, own, (sum ^ fingerprint(mix)) & cells.mask(own));
         }
     }
 }

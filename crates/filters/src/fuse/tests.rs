@@ -1,6 +1,6 @@
 use super::*;
 use crate::bits::AlignedBytes;
-use crate::filter::{FilterKind, LineCounter};
+use crate::filter::LineCounter;
 
 fn built<G: Graph>(hashes: impl Iterator<Item = u64>, bits_per_key: f64) -> ThreeCells<G, Vec<u8>> {
     let mut builder = ThreeCellsBuilder::<G>::new(bits_per_key);
@@ -12,9 +12,9 @@ fn rate_is_theory<G: Graph>(bits_per_key: f64) {
     const KEYS: u64 = 60_000;
     const QUERIES: u64 = 1 << 20;
     let filter = built::<G>((0..KEYS).map(scattered), bits_per_key);
-    assert!((0..KEYS).all(|key| filter.may_contain_hash(scattered(key))));
+    assert!((0..KEYS).all(|key| filter.probe(scattered(key), &mut Untraced)));
     let absent = KEYS..KEYS + QUERIES;
-    let found = absent.filter(|&key| filter.may_contain_hash(scattered(key))).count();
+    let found = absent.filter(|&key| filter.probe(scattered(key), &mut Untraced)).count();
     let measured = found as f64 / QUERIES as f64;
     let theory = 0.5f64.powf(filter.cell_bits());
     let noise = 5.0 * (theory / QUERIES as f64).sqrt();
@@ -50,10 +50,13 @@ fn many_sizes_are_built_with_few_cells() {
         let fuse = built::<Fuse>((0..keys).map(scattered), 10.0);
         let xor = built::<Xored>((0..keys).map(scattered), 10.0);
         for hash in (0..keys).map(scattered) {
-            assert!(fuse.may_contain_hash(hash) && xor.may_contain_hash(hash), "{keys} keys");
+            assert!(
+                fuse.probe(hash, &mut Untraced) && xor.probe(hash, &mut Untraced),
+                "{keys} keys"
+            );
         }
         let absent = (keys..keys + 2000).map(scattered);
-        let found = absent.filter(|&hash| fuse.may_contain_hash(hash)).count();
+        let found = absent.filter(|&hash| fuse.probe(hash, &mut Untraced)).count();
         assert!(found < 200, "{found} of 2000 that are not among {keys}");
     }
 }
@@ -61,11 +64,11 @@ fn many_sizes_are_built_with_few_cells() {
 fn equal_hashes_are_one<G: Graph>() {
     let repeated = (0..3000u64).map(|n| scattered(n % 1000));
     let filter = built::<G>(repeated, 10.0);
-    assert!((0..1000).all(|n| filter.may_contain_hash(scattered(n))));
-    let found = (1000..21_000).filter(|&n| filter.may_contain_hash(scattered(n))).count();
+    assert!((0..1000).all(|n| filter.probe(scattered(n), &mut Untraced)));
+    let found = (1000..21_000).filter(|&n| filter.probe(scattered(n), &mut Untraced)).count();
     assert!(found < 300, "{found} of 20000");
     let one = built::<G>(std::iter::once(0).chain([5, 0, 5, 0, 5]), 10.0);
-    assert!(one.may_contain_hash(0) && one.may_contain_hash(5));
+    assert!(one.probe(0, &mut Untraced) && one.probe(5, &mut Untraced));
 }
 
 #[test]
@@ -81,7 +84,7 @@ fn hashes_without_chance_end() {
         let hashes = || (0..3000u64).map(move |n| n.wrapping_mul(step));
         let (fuse, xor) = (built::<Fuse>(hashes(), 9.0), built::<Xored>(hashes(), 9.0));
         for hash in hashes() {
-            assert!(fuse.may_contain_hash(hash) && xor.may_contain_hash(hash), "{hash:x}");
+            assert!(fuse.probe(hash, &mut Untraced) && xor.probe(hash, &mut Untraced), "{hash:x}");
         }
     }
 }
@@ -98,7 +101,7 @@ fn what_cannot_be_peeled_is_told() {
 fn a_filter_that_knows_nothing_says_maybe() {
     let builder = BinaryFuseBuilder::new(10.0);
     let graph = Fuse::for_keys(100, 0);
-    let image = builder.image(graph, Cells::of_average(graph.cell_count(), 0.0), 0, Vec::new());
+    let image = builder.0.image(graph, Cells::of_average(graph.cell_count(), 0.0), 0, Vec::new());
     let filter = BinaryFuse::read(image).expect("whole");
     assert!((0..1000).all(|n| filter.may_contain_hash(scattered(n))));
 }

@@ -66,8 +66,8 @@ impl Cells {
     #[inline(always)]
     pub(crate) fn read(&self, bytes: &[u8], place: usize) -> u64 {
         let bit = self.bit_of(place);
-        let chunk = bytes[bit / 8..].first_chunk::<READ_BYTES>().expect("bytes follow the cells");
-        u64::from_le_bytes(*chunk) >> (bit % 8)
+        let chunk = &bytes[bit / 8..bit / 8 + READ_BYTES];
+        u64::from_le_bytes(chunk.try_into().expect("a slice of eight")) >> (bit % 8)
     }
 
     /// Tells the memory of the cell at `place`.
@@ -82,8 +82,8 @@ impl Cells {
     #[inline(always)]
     pub(crate) fn set(&self, bytes: &mut [u8], place: usize, value: u64) {
         let bit = self.bit_of(place);
-        let chunk = bytes[bit / 8..].first_chunk_mut::<READ_BYTES>();
-        let chunk = chunk.expect("bytes follow the cells");
+        let chunk = &mut bytes[bit / 8..bit / 8 + READ_BYTES];
+        let chunk: &mut [u8; READ_BYTES] = chunk.try_into().expect("a slice of eight");
         *chunk = (u64::from_le_bytes(*chunk) | value << (bit % 8)).to_le_bytes();
     }
 }

@@ -27,6 +27,9 @@ pub(super) trait Graph: Copy {
     /// How many cells there are.
     fn cell_count(&self) -> usize;
 
+    /// Whether there are no cells.
+    fn is_empty(&self) -> bool;
+
     /// The three cells of a key. Requires: there are cells.
     fn places(&self, mix: u64) -> [usize; 3];
 
@@ -86,6 +89,11 @@ impl Graph for Fuse {
     }
 
     #[inline(always)]
+    fn is_empty(&self) -> bool {
+        self.starts == 0
+    }
+
+    #[inline(always)]
     fn places(&self, mix: u64) -> [usize; 3] {
         let length = 1 << self.segment_bits;
         let a = scaled(mix, self.starts);
@@ -131,6 +139,11 @@ impl Graph for Xored {
     #[inline(always)]
     fn cell_count(&self) -> usize {
         self.third * 3
+    }
+
+    #[inline(always)]
+    fn is_empty(&self) -> bool {
+        self.third == 0
     }
 
     #[inline(always)]

@@ -155,7 +155,7 @@ impl<G: Graph, B: AsRef<[u8]>> ThreeCells<G, B> {
 
     #[inline]
     fn probe<T: Trace>(&self, hash: u64, trace: &mut T) -> bool {
-        if self.graph.cell_count() == 0 {
+        if self.graph.is_empty() {
             return false; // no cells, no keys
         }
         let (bytes, mix) = (self.bytes.as_ref(), remix(hash, self.seed));

@@ -16,8 +16,8 @@ fn wrong_arguments_are_usage_errors_that_list_what_is_known() {
     place.run("get --db x --frob key").fails(2, &["--frob", "--db, ", "--guard, ", "--hex"]);
     place.run("bench read --frob").fails(2, &["--frob", "--json, ", "--levels, ", "--fill, "]);
     let guards = ["none", "blocked-bloom", "grf"];
-    place.run("get --db x --guard bloom key").fails(2, &guards);
-    place.run("bench read --guard grf,bloom").fails(2, &guards);
+    place.run("get --db x --guard blom key").fails(2, &guards);
+    place.run("bench read --guard grf,blom").fails(2, &guards);
     place.run("bench read --bits-per-key -1").fails(2, &["bits_per_key", "1 to 64"]);
     place.run("bench read --dist zipf").fails(2, &["uniform", "clustered", "file:PATH"]);
     place.run("bench read --file-format csv").fails(2, &["lines", "u64le"]);
@@ -26,6 +26,7 @@ fn wrong_arguments_are_usage_errors_that_list_what_is_known() {
     place.run("load --db x --key-column 2 keys").fails(2, &["--format tsv"]);
     place.run("put --db x --sync sometimes key value").fails(2, &["always", "never"]);
     place.run("put --db x --write-buffer 1TB key value").fails(2, &["KiB, MiB, GiB"]);
+    place.run("put --db x --guard grf --monkey key value").fails(2, &["monkey", "bloom"]);
     place.run("put --db x --size-ratio 1 key value").fails(2, &["size_ratio"]);
     place.run("put --db x --hex key value").fails(2, &["hexadecimal"]);
     place.run("scan --db x --from b --to a").fails(2, &["--from is after --to"]);

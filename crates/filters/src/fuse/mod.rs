@@ -89,12 +89,6 @@ impl<G: Graph> ThreeCellsBuilder<G> {
     }
 }
 
-/// The sum of three cells in the low bits; what is above belongs to others.
-#[inline(always)]
-fn sum_of_cells(cells: &Cells, bytes: &[u8], [a, b, c]: [usize; 3]) -> u64 {
-    cells.read(bytes, a) ^ cells.read(bytes, b) ^ cells.read(bytes, c)
-}
-
 /// What the sum of a key's cells is to be, in the low bits.
 #[inline(always)]
 fn fingerprint(mix: u64) -> u64 {
@@ -159,10 +153,7 @@ impl<G: Graph, B: AsRef<[u8]>> ThreeCells<G, B> {
             return false; // no cells, no keys
         }
         let (bytes, mix) = (self.bytes.as_ref(), remix(hash, self.seed));
-        let places = self.graph.places(mix);
-        let sum = sum_of_cells(&self.cells, bytes, places);
-        places.iter().for_each(|&place| self.cells.trace(bytes, place, trace));
-        (sum ^ fingerprint(mix)) & self.cells.mask(places[2]) == 0
+        self.cells.sum_to(bytes, self.graph.places(mix), fingerprint(mix), trace)
     }
 }
 

@@ -8,8 +8,8 @@
 
 use crate::bits::cells::Cells;
 
+use super::fingerprint;
 use super::graph::Graph;
-use super::{fingerprint, sum_of_cells};
 
 /// Which of a key's three cells: the low bits of a cell's state are the xor of those of its keys.
 const WHICH_BITS: u32 = 2;
@@ -100,8 +100,7 @@ impl Peeled {
         for (&mix, &which) in self.mixes.iter().zip(&self.own).rev() {
             let places = graph.places(mix);
             let own = places[usize::from(which)];
-            let sum = sum_of_cells(cells, bytes, places);
-            cells.set(bytes, own, (sum ^ fingerprint(mix)) & cells.mask(own));
+            cells.complete(bytes, places, own, fingerprint(mix));
         }
     }
 }

@@ -6,17 +6,25 @@
 //! ```
 //! Invariant: the last four bytes of every filter say which one it is, so that bytes read as no other filter.
 
+use crate::arf::{Arf, ArfBuilder};
 use crate::blocked_bloom::{BlockedBloom, BlockedBloomBuilder};
+use crate::bloom::{BlockedBloom, BlockedBloomBuilder};
 use crate::bloom::{Bloom, BloomBuilder};
 use crate::filter::{
     FilterKind, HashedKey, LowerBound, OutOfOrder, TableFilter, TableFilterBuilder, Trace,
     UpperBound,
 };
 use crate::fuse::{BinaryFuse, BinaryFuseBuilder, Xor, XorBuilder};
+use crate::prefix::{PrefixBloom, PrefixBloomBuilder, PrefixRule};
+use crate::prints::{FingerprintFilter, FingerprintFilterBuilder};
 use crate::prints::{FingerprintFilter, FingerprintFilterBuilder};
 use crate::query::KeyRange;
+use crate::query::KeyRange;
 use crate::rank::CountBounds;
+use crate::rank::CountBounds;
+use crate::rencoder::{Rencoder, RencoderBuilder, RencoderPlan};
 use crate::ribbon::{Ribbon, RibbonBuilder};
+use crate::rosetta::{Rosetta, RosettaBuilder, RosettaPlan};
 use crate::wire::{Corrupt, Reader};
 
 /// What the last bytes of a filter are: its kind's tag, the version of its format, a number of its own.
@@ -29,12 +37,24 @@ pub struct FilterOptions {
     pub kind: FilterKind,
     /// Its size, everything included, as near as the filter can come to it. More: fewer false positives.
     pub bits_per_key: f64,
+    /// `rosetta`: for which ranges.
+    pub rosetta: RosettaPlan,
+    /// `rencoder`: how many bits for a node.
+    pub rencoder: RencoderPlan,
+    /// `prefix-bloom`: what the prefix of a key is.
+    pub prefix: PrefixRule,
 }
 
 impl FilterOptions {
     /// A filter of so many bits for each key, all else as it usually is.
     pub fn new(kind: FilterKind, bits_per_key: f64) -> Self {
-        FilterOptions { kind, bits_per_key }
+        FilterOptions {
+            kind,
+            bits_per_key,
+            rosetta: RosettaPlan::default(),
+            rencoder: RencoderPlan::default(),
+            prefix: PrefixRule::default(),
+        }
     }
 }
 
@@ -48,6 +68,10 @@ enum Builder {
     Ribbon(RibbonBuilder),
     BinaryFuse(BinaryFuseBuilder),
     Xor(XorBuilder),
+    Rosetta(RosettaBuilder),
+    Rencoder(RencoderBuilder),
+    PrefixBloom(PrefixBloomBuilder),
+    Arf(ArfBuilder),
 }
 
 /// A filter of any kind, over its bytes.
@@ -66,6 +90,14 @@ pub enum AnyFilter<B> {
     BinaryFuse(BinaryFuse<B>),
     /// `xor`.
     Xor(Xor<B>),
+    /// `rosetta`.
+    Rosetta(Rosetta<B>),
+    /// `rencoder`.
+    Rencoder(Rencoder<B>),
+    /// `prefix-bloom`.
+    PrefixBloom(PrefixBloom<B>),
+    /// `arf`.
+    Arf(Arf<B>),
 }
 
 /// Does the same with the filter or builder of whichever kind.
@@ -78,6 +110,10 @@ macro_rules! with_each {
             $family::Ribbon($name) => $action,
             $family::BinaryFuse($name) => $action,
             $family::Xor($name) => $action,
+            $family::Rosetta($name) => $action,
+            $family::Rencoder($name) => $action,
+            $family::PrefixBloom($name) => $action,
+            $family::Arf($name) => $action,
         }
     };
 }
@@ -95,6 +131,12 @@ impl AnyFilterBuilder {
             FilterKind::Ribbon => Builder::Ribbon(RibbonBuilder::new(bits)),
             FilterKind::BinaryFuse => Builder::BinaryFuse(BinaryFuseBuilder::new(bits)),
             FilterKind::Xor => Builder::Xor(XorBuilder::new(bits)),
+            FilterKind::Rosetta => Builder::Rosetta(RosettaBuilder::new(bits, options.rosetta)),
+            FilterKind::Rencoder => Builder::Rencoder(RencoderBuilder::new(bits, options.rencoder)),
+            FilterKind::PrefixBloom => {
+                Builder::PrefixBloom(PrefixBloomBuilder::new(bits, options.prefix))
+            }
+            FilterKind::Arf => Builder::Arf(ArfBuilder::new(bits)),
         })
     }
 }
@@ -131,6 +173,10 @@ impl<B: AsRef<[u8]>> AnyFilter<B> {
             FilterKind::Ribbon => AnyFilter::Ribbon(Ribbon::read(bytes)?),
             FilterKind::BinaryFuse => AnyFilter::BinaryFuse(BinaryFuse::read(bytes)?),
             FilterKind::Xor => AnyFilter::Xor(Xor::read(bytes)?),
+            FilterKind::Rosetta => AnyFilter::Rosetta(Rosetta::read(bytes)?),
+            FilterKind::Rencoder => AnyFilter::Rencoder(Rencoder::read(bytes)?),
+            FilterKind::PrefixBloom => AnyFilter::PrefixBloom(PrefixBloom::read(bytes)?),
+            FilterKind::Arf => AnyFilter::Arf(Arf::read(bytes)?),
         })
     }
 }

@@ -223,11 +223,19 @@ pub enum FilterKind {
     BinaryFuse,
     /// An xor filter of three cells a key.
     Xor,
+    /// Bloom filters of the last levels of a binary tree over the keys.
+    Rosetta,
+    /// The same levels, eight of them in one cache line.
+    Rencoder,
+    /// A Bloom filter of whole keys and of their prefixes.
+    PrefixBloom,
+    /// A binary tree with empty leaves, trained with questions.
+    Arf,
 }
 
 impl FilterKind {
     /// Every kind there is.
-    pub const ALL: [FilterKind; 8] = [
+    pub const ALL: [FilterKind; 12] = [
         FilterKind::BlockedBloom,
         FilterKind::Bloom,
         FilterKind::Ribbon,
@@ -236,6 +244,10 @@ impl FilterKind {
         FilterKind::Snarf,
         FilterKind::Cell,
         FilterKind::Gap,
+        FilterKind::Rosetta,
+        FilterKind::Rencoder,
+        FilterKind::PrefixBloom,
+        FilterKind::Arf,
     ];
 
     /// The number that names the kind in files; never reused.
@@ -249,6 +261,10 @@ impl FilterKind {
             FilterKind::Ribbon => 3,
             FilterKind::BinaryFuse => 4,
             FilterKind::Xor => 5,
+            FilterKind::Rosetta => 13,
+            FilterKind::Rencoder => 14,
+            FilterKind::PrefixBloom => 15,
+            FilterKind::Arf => 16,
         }
     }
 
@@ -263,6 +279,10 @@ impl FilterKind {
             FilterKind::Ribbon => "ribbon",
             FilterKind::BinaryFuse => "binary-fuse",
             FilterKind::Xor => "xor",
+            FilterKind::Rosetta => "rosetta",
+            FilterKind::Rencoder => "rencoder",
+            FilterKind::PrefixBloom => "prefix-bloom",
+            FilterKind::Arf => "arf",
         }
     }
 
@@ -275,6 +295,10 @@ impl FilterKind {
             FilterKind::Ribbon => false,
             FilterKind::BinaryFuse => false,
             FilterKind::Xor => false,
+            FilterKind::Rosetta => true,
+            FilterKind::Rencoder => true,
+            FilterKind::PrefixBloom => true,
+            FilterKind::Arf => true,
         }
     }
 

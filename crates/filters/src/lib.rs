@@ -3,6 +3,7 @@
 //! Everything here answers one question: *which sorted runs may hold this key, or this key range?*
 //! A run that is left out surely holds nothing.
 
+mod arf;
 mod bits;
 mod blocked_bloom;
 mod bloom;
@@ -13,13 +14,17 @@ mod fuse;
 mod grf;
 mod hash;
 mod monkey;
+mod prefix;
 mod prints;
 mod query;
 mod rank;
+mod rencoder;
 mod ribbon;
+mod rosetta;
 mod shape;
 mod wire;
 
+pub use arf::{Arf, ArfBuilder};
 pub use bits::AlignedBytes;
 pub use blocked_bloom::{BlockedBloom, BlockedBloomBuilder};
 pub use bloom::{Bloom, BloomBuilder};
@@ -33,9 +38,12 @@ pub use fuse::{BinaryFuse, BinaryFuseBuilder, Xor, XorBuilder};
 pub use grf::{Cursor, CursorBack, GrfOptions, Inserter, Part, PartBuilder, PartSize};
 pub use hash::{HashUse, hash_key};
 pub use monkey::{PointRate, Split};
+pub use prefix::{PrefixBloom, PrefixBloomBuilder, PrefixRule};
 pub use prints::{FingerprintFilter, FingerprintFilterBuilder};
 pub use query::{KeyRange, Query};
 pub use rank::{CountBounds, RankBounds};
+pub use rencoder::{Rencoder, RencoderBuilder, RencoderPlan};
 pub use ribbon::{Ribbon, RibbonBuilder};
+pub use rosetta::{Rosetta, RosettaBuilder, RosettaPlan, RosettaSplit};
 pub use shape::{Codes, FlushNumber, RunIndex, Shape, Span};
 pub use wire::{Corrupt, Reader, Writer};

@@ -32,7 +32,7 @@ struct Maker {
 }
 
 /// Every filter there is, at several sizes: the more bits, the more of its code is used.
-const FILTERS: [Maker; 20] = [
+const FILTERS: [Maker; 29] = [
     maker(FilterKind::BlockedBloom, 1.0, 8),
     maker(FilterKind::BlockedBloom, 10.0, 8),
     maker(FilterKind::BlockedBloom, 40.0, 8),
@@ -53,6 +53,15 @@ const FILTERS: [Maker; 20] = [
     maker(FilterKind::Cell, 24.0, 60),
     maker(FilterKind::Gap, 8.0, 60),
     maker(FilterKind::Gap, 40.0, 60),
+    maker(FilterKind::Rosetta, 2.0, 52),
+    maker(FilterKind::Rosetta, 14.0, 52),
+    maker(FilterKind::Rencoder, 2.0, 14),
+    maker(FilterKind::Rencoder, 10.0, 14),
+    maker(FilterKind::Rencoder, 24.0, 14),
+    maker(FilterKind::PrefixBloom, 4.0, 13),
+    maker(FilterKind::PrefixBloom, 16.0, 13),
+    maker(FilterKind::Arf, 4.0, 16),
+    maker(FilterKind::Arf, 14.0, 16),
 ];
 
 const fn maker(kind: FilterKind, bits_per_key: f64, structure_bytes: usize) -> Maker {

@@ -9,6 +9,9 @@ use trommel_filters::{
     AnyFilter, AnyFilterBuilder, BlockedBloom, BlockedBloomBuilder, Codes, FilterKind,
     FilterOptions, Fingerprints, FlushNumber, GrfOptions, HashUse, Part, PartBuilder, Query, Shape,
     Span, TableFilter, TableFilterBuilder, hash_key,
+    FilterOptions, Fingerprints, FlushNumber, GrfOptions, HashUse, Part, PartBuilder, PrefixRule,
+    Query, RencoderPlan, RosettaPlan, RosettaSplit, Shape, Span, TableFilter, TableFilterBuilder,
+    hash_key,
 };
 
 const KEYS: [&[u8]; 6] = [b"", b"\0", b"drum", b"sieve", b"trommel", &[0xff; 20]];
@@ -234,4 +237,104 @@ fn gap() {
         "140000000c000100",
     );
     check_kind(FilterKind::Gap, &KEYS, golden);
+/// The golden bytes read, and say "maybe" for the keys; the builder still makes them.
+fn check_filter(options: &FilterOptions, keys: &[&[u8]], golden: &str) {
+    let mut builder = AnyFilterBuilder::new(options);
+    keys.iter().for_each(|key| builder.add(key).expect("in order"));
+    assert_eq!(hex(&builder.finish()), golden, "{options:?}");
+    let filter = AnyFilter::read(unhex(golden)).expect("golden bytes");
+    assert_eq!(filter.kind(), options.kind);
+    assert!(keys.iter().all(|key| filter.may_contain(key)));
+}
+
+/// Numbers of eight bytes: in these filters, keys of one length are numbers and nothing else.
+fn check_filter_of_numbers(options: &FilterOptions, golden: &str) {
+    let numbers: Vec<[u8; 8]> = (0..6u64).map(|id| (id * id * 1000).to_be_bytes()).collect();
+    let keys: Vec<&[u8]> = numbers.iter().map(|key| &key[..]).collect();
+    check_filter(options, &keys, golden);
+}
+
+#[test]
+fn rosetta() {
+    let usual = FilterOptions::new(FilterKind::Rosetta, 100.0);
+    check_filter(&usual, &[], "0000eb7d48340d000100");
+    check_filter(
+        &usual,
+        &KEYS,
+        concat!(
+            "3f741310fbf0ff4b2b3f22ee357e9566b1cc27b80ded7300080c0000000b0b00",
+            "00000c0000000001000000000100000000010000000001000000000100000000",
+            "012a001175b0c50d000107"
+        ),
+    );
+    let rosetta = RosettaPlan { range_bits: 2, split: RosettaSplit::Variable };
+    check_filter_of_numbers(
+        &FilterOptions { rosetta, ..usual },
+        concat!(
+            "27d45db5bc477420fea2d335cd4668790ecd0c16fffb75615087308609a4c46d",
+            "fd6328e69a068200000000000000000000010f0000000e0c0000000b0a000000",
+            "091c00e7d32bd50d000103"
+        ),
+    );
+}
+
+#[test]
+fn rencoder() {
+    let usual = FilterOptions::new(FilterKind::Rencoder, 10.0);
+    check_filter(&usual, &[], "00000a2358950e000100");
+    check_filter(
+        &usual,
+        &KEYS,
+        concat!(
+            "d6837339c9f7459129ab4a4e7e17fb93efbedd81e7f7635347d3331260d182b9",
+            "cd682c4af6d92ad2eac67eb5edcda07adaebca19cc680490c80874d0405479d3",
+            "000803070400a368cb850e000115"
+        ),
+    );
+    let rencoder = RencoderPlan { probes: 2 };
+    check_filter_of_numbers(
+        &FilterOptions { rencoder, ..usual },
+        concat!(
+            "f42f4d00d3dd42930b8940416162aac0ab91d6c4c024e1105008120080800980",
+            "bda32257588ea2649000008002900480800000000000018082124c002514000a",
+            "068200000000000002000a006d1bfe620e000110"
+        ),
+    );
+}
+
+#[test]
+fn prefix_bloom() {
+    let usual = FilterOptions::new(FilterKind::PrefixBloom, 40.0);
+    check_filter(&usual, &[], "0006010300206c25710f000100");
+    check_filter_of_numbers(&usual, "432d28f8ffabb272c46a6ba9764207dfca00060d03001dd7caea0f000100");
+    let prefix = PrefixRule::Separator(b'e');
+    check_filter(
+        &FilterOptions { prefix, ..usual },
+        &KEYS,
+        "b5c69a318169ea44ae77b7dac4570985dd01650c0300d4d2340d0f000100",
+    );
+}
+
+#[test]
+fn arf() {
+    let usual = FilterOptions::new(FilterKind::Arf, 160.0);
+    check_filter(&usual, &[], "00008c49bae110000100");
+    check_filter(
+        &usual,
+        &KEYS,
+        concat!(
+            "00000000dfb4adcc2db3cc2a534d35d332abccb4cc2a534d35cb4a53ad34d52a",
+            "534db5cc4c532d33d32a4b2d958a32a5b4020000000000000000000000000000",
+            "000000000000000000000000000000000000004010086000086f010000060090",
+            "13d70610000100"
+        ),
+    );
+    check_filter_of_numbers(
+        &usual,
+        concat!(
+            "000000007bbbb3cc564bcd34cdaad4acaaccacaaaa0200000000000000000000",
+            "0000000000000000000000000000000000000000000000000000000000000000",
+            "000000000000000055050682000000000000970000000c00322fa58010000100"
+        ),
+    );
 }

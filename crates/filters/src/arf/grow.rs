@@ -117,19 +117,25 @@ pub(super) fn grow_trained(tree: &mut Tree, mut places: Vec<Place>) {
     }
 }
 
-/// Spends the rest of the budget on gaps, class by class of leaves, until a leaf of a class finds no room.
+/// Gaps that are neighbours, and are taken in their order: their nodes are near each other in memory.
+const BLOCK_GAPS: usize = 64;
+
+/// Spends the rest of the budget on gaps, class by class of leaves, until a leaf of a class finds no room. Blocks of gaps come in an
+/// order that spreads what fits over all keys.
 pub(super) fn grow_untrained(tree: &mut Tree, numbers: &[u64]) {
+    let gaps = numbers.len() + 1;
+    let blocks = gaps.div_ceil(BLOCK_GAPS) as u64;
+    let step = coprime_step(blocks);
     for class in 0..tree.bits {
         let mut all_fit = true;
-        // In an order that spreads what fits over all gaps.
-        let gaps = numbers.len() as u64 + 1;
-        let step = coprime_step(gaps);
-        let mut gap = 0;
-        for _ in 0..gaps {
-            for place in leaves_of(numbers, tree.bits, gap as usize, class).into_iter().flatten() {
-                all_fit &= tree.escalate(place);
+        let mut block = 0;
+        for _ in 0..blocks {
+            let from = block as usize * BLOCK_GAPS;
+            for gap in from..(from + BLOCK_GAPS).min(gaps) {
+                let leaves = leaves_of(numbers, tree.bits, gap, class);
+                leaves.into_iter().flatten().for_each(|place| all_fit &= tree.escalate(place));
             }
-            gap = (gap + step) % gaps;
+            block = (block + step) % blocks;
         }
         if !all_fit {
             return;

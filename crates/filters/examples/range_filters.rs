@@ -28,8 +28,8 @@ impl Random {
 
 const KEY_BITS: u32 = 50;
 const HELD_OUT: usize = 8;
-/// Questions of one cell, and how many of them are timed as one.
-const BATCH: usize = 1000;
+/// How many questions are timed as one: so few that other processes seldom come between.
+const BATCH: usize = 50;
 const DRAWS_PER_QUESTION_MAX: usize = 20;
 
 struct Arguments {

@@ -45,8 +45,10 @@ pub struct RosettaPlan {
 }
 
 impl Default for RosettaPlan {
+    /// Of what was measured (`examples/range_filters.rs`), what has the fewest false positives in ranges of 2^5 without
+    /// having many more near stored keys, and takes a fifth of the time of a single level.
     fn default() -> Self {
-        RosettaPlan { range_bits: 6, split: RosettaSplit::Single }
+        RosettaPlan { range_bits: 6, split: RosettaSplit::FirstCut }
     }
 }
 

@@ -29,7 +29,7 @@ const VERSION: u8 = 1;
 const KIND: FilterKind = FilterKind::Rosetta;
 /// A range that meets more nodes than this is answered "maybe".
 const VISITS_MAX: u32 = 2048;
-/// The most that the prefixes of one level are kept of: more levels are of no use for ranges that end.
+/// More levels are of no use: ranges that need them hold too many numbers to be answered.
 const LEVELS_MAX: usize = 32;
 /// What a level takes among the fields: its bytes, its probes.
 const LEVEL_FIELD_BYTES: usize = 4 + 1;

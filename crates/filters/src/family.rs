@@ -10,6 +10,7 @@ use crate::arf::{Arf, ArfBuilder};
 use crate::blocked_bloom::{BlockedBloom, BlockedBloomBuilder};
 use crate::bloom::{BlockedBloom, BlockedBloomBuilder};
 use crate::bloom::{Bloom, BloomBuilder};
+use crate::elastic::{Elastic, ElasticBuilder};
 use crate::filter::{
     FilterKind, HashedKey, LowerBound, OutOfOrder, TableFilter, TableFilterBuilder, Trace,
     UpperBound,
@@ -43,6 +44,8 @@ pub struct FilterOptions {
     pub rencoder: RencoderPlan,
     /// `prefix-bloom`: what the prefix of a key is.
     pub prefix: PrefixRule,
+    /// Of `elastic`: how many units share these bits, 1 to 32. None: as many as is usual, at most 8.
+    pub elastic_units: Option<u8>,
 }
 
 impl FilterOptions {
@@ -55,6 +58,7 @@ impl FilterOptions {
             rencoder: RencoderPlan::default(),
             prefix: PrefixRule::default(),
         }
+        FilterOptions { kind, bits_per_key, elastic_units: None }
     }
 }
 
@@ -76,6 +80,7 @@ enum Builder {
     Rencoder(RencoderBuilder),
     PrefixBloom(PrefixBloomBuilder),
     Arf(ArfBuilder),
+    Elastic(ElasticBuilder),
 }
 
 /// A filter of any kind, over its bytes.
@@ -102,6 +107,8 @@ pub enum AnyFilter<B> {
     PrefixBloom(PrefixBloom<B>),
     /// `arf`.
     Arf(Arf<B>),
+    /// `elastic`, all its units.
+    Elastic(Elastic<B>),
 }
 
 /// Does the same with the filter or builder of whichever kind.
@@ -118,6 +125,7 @@ macro_rules! with_each {
             $family::Rencoder($name) => $action,
             $family::PrefixBloom($name) => $action,
             $family::Arf($name) => $action,
+            $family::Elastic($name) => $action,
         }
     };
 }
@@ -141,6 +149,9 @@ impl AnyFilterBuilder {
                 Builder::PrefixBloom(PrefixBloomBuilder::new(bits, options.prefix))
             }
             FilterKind::Arf => Builder::Arf(ArfBuilder::new(bits)),
+            FilterKind::Elastic => {
+                Builder::Elastic(ElasticBuilder::new(bits, options.elastic_units))
+            }
         })
     }
 }
@@ -181,6 +192,7 @@ impl<B: AsRef<[u8]>> AnyFilter<B> {
             FilterKind::Rencoder => AnyFilter::Rencoder(Rencoder::read(bytes)?),
             FilterKind::PrefixBloom => AnyFilter::PrefixBloom(PrefixBloom::read(bytes)?),
             FilterKind::Arf => AnyFilter::Arf(Arf::read(bytes)?),
+            FilterKind::Elastic => AnyFilter::Elastic(Elastic::read(bytes)?),
         })
     }
 }

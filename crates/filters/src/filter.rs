@@ -231,11 +231,13 @@ pub enum FilterKind {
     PrefixBloom,
     /// A binary tree with empty leaves, trained with questions.
     Arf,
+    /// ElasticBF: several small Bloom filters, of which the store keeps as many in memory as are worth it.
+    Elastic,
 }
 
 impl FilterKind {
     /// Every kind there is.
-    pub const ALL: [FilterKind; 12] = [
+    pub const ALL: [FilterKind; 13] = [
         FilterKind::BlockedBloom,
         FilterKind::Bloom,
         FilterKind::Ribbon,
@@ -248,6 +250,7 @@ impl FilterKind {
         FilterKind::Rencoder,
         FilterKind::PrefixBloom,
         FilterKind::Arf,
+        FilterKind::Elastic,
     ];
 
     /// The number that names the kind in files; never reused.
@@ -265,6 +268,7 @@ impl FilterKind {
             FilterKind::Rencoder => 14,
             FilterKind::PrefixBloom => 15,
             FilterKind::Arf => 16,
+            FilterKind::Elastic => 17,
         }
     }
 
@@ -283,13 +287,14 @@ impl FilterKind {
             FilterKind::Rencoder => "rencoder",
             FilterKind::PrefixBloom => "prefix-bloom",
             FilterKind::Arf => "arf",
+            FilterKind::Elastic => "elastic",
         }
     }
 
     /// Whether it can answer for ranges; else it says "maybe" to every range of more than one key.
     pub const fn knows_ranges(self) -> bool {
         match self {
-            FilterKind::BlockedBloom => false,
+            FilterKind::BlockedBloom | FilterKind::Elastic => false,
             FilterKind::Snarf | FilterKind::Cell | FilterKind::Gap => true,
             FilterKind::Bloom => false,
             FilterKind::Ribbon => false,

@@ -7,6 +7,7 @@ mod arf;
 mod bits;
 mod blocked_bloom;
 mod bloom;
+mod elastic;
 mod family;
 mod filter;
 mod fingerprint;
@@ -25,15 +26,13 @@ mod shape;
 mod wire;
 
 pub use arf::{Arf, ArfBuilder};
-pub use bits::AlignedBytes;
+pub use bits::{AlignedBytes};
 pub use blocked_bloom::{BlockedBloom, BlockedBloomBuilder};
-pub use bloom::{Bloom, BloomBuilder};
+pub use bloom::{BlockedBloom, BlockedBloomBuilder, Bloom, BloomBuilder};
+pub use elastic::{Adjustment, Elastic, ElasticBuilder, ElasticDirectory, ElasticPolicy, ElasticUnit, UnitsOfTable};
 pub use family::{AnyFilter, AnyFilterBuilder, FilterOptions};
-pub use filter::{
-    FilterKind, GlobalFilter, HashedKey, LineCounter, LowerBound, OutOfOrder, TableFilter,
-    TableFilterBuilder, Trace, Untraced, UpperBound,
-};
-pub use fingerprint::Fingerprints;
+pub use filter::{FilterKind, GlobalFilter, HashedKey, LineCounter, LowerBound, OutOfOrder, TableFilter, TableFilterBuilder, Trace, Untraced, UpperBound};
+pub use fingerprint::{Fingerprints};
 pub use fuse::{BinaryFuse, BinaryFuseBuilder, Xor, XorBuilder};
 pub use grf::{Cursor, CursorBack, GrfOptions, Inserter, Part, PartBuilder, PartSize};
 pub use hash::{HashUse, hash_key};

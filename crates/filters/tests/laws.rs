@@ -32,7 +32,7 @@ struct Maker {
 }
 
 /// Every filter there is, at several sizes: the more bits, the more of its code is used.
-const FILTERS: [Maker; 29] = [
+const FILTERS: [Maker; 32] = [
     maker(FilterKind::BlockedBloom, 1.0, 8),
     maker(FilterKind::BlockedBloom, 10.0, 8),
     maker(FilterKind::BlockedBloom, 40.0, 8),
@@ -62,6 +62,9 @@ const FILTERS: [Maker; 29] = [
     maker(FilterKind::PrefixBloom, 16.0, 13),
     maker(FilterKind::Arf, 4.0, 16),
     maker(FilterKind::Arf, 14.0, 16),
+    maker(FilterKind::Elastic, 1.0, 8 + 28),
+    maker(FilterKind::Elastic, 10.0, 7 * 8 + 28),
+    maker(FilterKind::Elastic, 30.0, 8 * 8 + 28),
 ];
 
 const fn maker(kind: FilterKind, bits_per_key: f64, structure_bytes: usize) -> Maker {

@@ -1,0 +1,323 @@
+//! Which units of which tables are in memory: ElasticBF's multi-queue.
+//! ```text
+//!        least recently asked              most recently asked
+//! Q_m    [table] [table]                                          m units each
+//! ...                                          ^
+//! Q_1    [table] [table] [table] [table]       | one unit more, if the expected needless reads fall
+//! Q_0    [table]                               v one unit less, once expired: not asked for a lifetime
+//! ```
+//! Time counts questions, not seconds: the same questions give the same units. Nothing here reads a file: who asks
+//! is told what to load and what to drop.
+//!
+//! Invariants: Q_i has the tables with exactly i units. A table that is given a unit takes it from what is free, or from
+//! expired tables, searched from Q_m to Q_1 and in each from the one that was asked least recently; and only if the expected
+//! number of needless reads, the sum over tables of frequency times false positive rate, becomes less.
+
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
+
+/// After so many lifetimes all frequencies are halved, so that what was hot once does not stay so.
+const LIFETIMES_TO_HALVE: u64 = 64;
+/// Expired tables that are looked at for one adjustment.
+const VICTIMS_MAX: usize = 64;
+const LIFETIME_LEAST: u64 = 16;
+
+/// What a policy has to know of a table's units.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct UnitsOfTable {
+    /// Memory of one unit.
+    pub unit_bytes: u64,
+    /// False positive rate of one unit; that of several is the product.
+    pub unit_rate: f64,
+    /// How many units there are to be had.
+    pub units: u8,
+}
+
+/// A unit that is worth more in memory than others. Nothing has changed yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Adjustment {
+    /// The table that has one more unit then.
+    pub load: u64,
+    /// The tables that have one unit less then, each of them once.
+    pub drop: Vec<u64>,
+}
+
+struct Tracked {
+    of: UnitsOfTable,
+    loaded: u8,
+    frequency: f64,
+    expires: u64,
+    /// Its place in its queue.
+    stamp: u64,
+}
+
+impl Tracked {
+    /// Needless reads that are expected with so many units.
+    fn needless_reads(&self, units: u8) -> f64 {
+        self.frequency * self.of.unit_rate.powi(i32::from(units))
+    }
+
+    /// By how much they fall with one unit more.
+    fn gain(&self) -> f64 {
+        self.needless_reads(self.loaded) - self.needless_reads(self.loaded + 1)
+    }
+
+    /// By how much they grow with one unit less. Requires: it has one.
+    fn loss(&self) -> f64 {
+        self.needless_reads(self.loaded - 1) - self.needless_reads(self.loaded)
+    }
+}
+
+/// Decides how many units of each table are in memory. Tables have numbers, which are the caller's.
+#[derive(Default)]
+pub struct ElasticPolicy {
+    /// None: as many questions as there are tables.
+    life_time: Option<u64>,
+    budget_bytes: u64,
+    loaded_bytes: u64,
+    now: u64,
+    halve_at: u64,
+    stamp: u64,
+    tables: HashMap<u64, Tracked>,
+    /// Q_0 to Q_m: tables by the stamp of when they were asked last.
+    queues: Vec<BTreeMap<u64, u64>>,
+}
+
+impl ElasticPolicy {
+    /// No table yet, and no memory. `life_time`: after so many questions a table that none of them was for is expired; None: as
+    /// many as there are tables. The paper finds that the order of magnitude alone matters.
+    pub fn new(life_time: Option<u64>) -> Self {
+        ElasticPolicy { life_time, ..ElasticPolicy::default() }
+    }
+
+    /// Sets the memory that all units may take together. If it is less than they take, see [`shrink`](Self::shrink).
+    pub fn set_budget_bytes(&mut self, bytes: u64) {
+        self.budget_bytes = bytes;
+    }
+
+    /// The memory that all units may take together.
+    pub fn budget_bytes(&self) -> u64 {
+        self.budget_bytes
+    }
+
+    /// The memory that they take.
+    pub fn loaded_bytes(&self) -> u64 {
+        self.loaded_bytes
+    }
+
+    /// Begins with a table of which so many units are in memory. One that is there already stays as it is.
+    pub fn insert(&mut self, table: u64, of: UnitsOfTable, loaded: u8) {
+        assert!(loaded <= of.units, "{loaded} of {} units", of.units);
+        if self.tables.contains_key(&table) {
+            return;
+        }
+        self.loaded_bytes += u64::from(loaded) * of.unit_bytes;
+        let tracked = Tracked { of, loaded, frequency: 0.0, expires: 0, stamp: 0 };
+        self.tables.insert(table, tracked);
+        self.enqueue(table, loaded);
+    }
+
+    /// Ends with a table: its units are not in memory any more.
+    pub fn remove(&mut self, table: u64) {
+        if let Some(gone) = self.tables.remove(&table) {
+            self.queues[usize::from(gone.loaded)].remove(&gone.stamp);
+            self.loaded_bytes -= u64::from(gone.loaded) * gone.of.unit_bytes;
+        }
+    }
+
+    /// Keeps the tables that `stays` names, and gives the others.
+    pub fn retain(&mut self, stays: impl Fn(u64) -> bool) -> Vec<u64> {
+        let mut gone: Vec<u64> =
+            self.tables.keys().copied().filter(|table| !stays(*table)).collect();
+        gone.sort_unstable();
+        gone.iter().for_each(|table| self.remove(*table));
+        gone
+    }
+
+    /// A unit of a table cannot be had: it has one less to offer. Requires: not all of them are in memory.
+    pub fn lose_unit(&mut self, table: u64) {
+        if let Some(tracked) = self.tables.get_mut(&table) {
+            assert!(tracked.loaded < tracked.of.units, "a unit in memory cannot be lost");
+            tracked.of.units -= 1;
+        }
+    }
+
+    /// How many units of a table are in memory. None: there is no such table.
+    pub fn units(&self, table: u64) -> Option<u8> {
+        self.tables.get(&table).map(|tracked| tracked.loaded)
+    }
+
+    /// The tables of each queue, from Q_0 on, least recently asked first.
+    pub fn queues(&self) -> impl Iterator<Item = Vec<u64>> {
+        self.queues.iter().map(|queue| queue.values().copied().collect())
+    }
+
+    /// Needless reads that are expected of the questions that are counted, with the units that are in memory.
+    pub fn expected_needless_reads(&self) -> f64 {
+        let mut numbers: Vec<f64> =
+            self.tables.values().map(|table| table.needless_reads(table.loaded)).collect();
+        // A sum in one order: the same on every machine.
+        numbers.sort_unstable_by(f64::total_cmp);
+        numbers.iter().sum()
+    }
+
+    /// How many questions are counted, after halvings.
+    pub fn counted_questions(&self) -> f64 {
+        let mut numbers: Vec<f64> = self.tables.values().map(|table| table.frequency).collect();
+        numbers.sort_unstable_by(f64::total_cmp);
+        numbers.iter().sum()
+    }
+
+    /// Time goes on by one question to the store.
+    pub fn tick(&mut self) {
+        self.now += 1;
+        if self.now >= self.halve_at {
+            if self.halve_at > 0 {
+                self.tables.values_mut().for_each(|table| table.frequency /= 2.0);
+            }
+            self.halve_at = self.now + self.life_time() * LIFETIMES_TO_HALVE;
+        }
+    }
+
+    /// The question was for a table, which has nothing for it: its filter alone can spare the read.
+    pub fn asked(&mut self, table: u64) {
+        let Some(tracked) = self.tables.get_mut(&table) else { return };
+        tracked.frequency += 1.0;
+        let loaded = tracked.loaded;
+        self.enqueue(table, loaded);
+    }
+
+    /// What one unit more of a table would spare for each byte of it. 0: it has none to offer.
+    pub fn worth(&self, table: u64) -> f64 {
+        let Some(tracked) = self.tables.get(&table) else { return 0.0 };
+        let none_left = tracked.loaded >= tracked.of.units;
+        if none_left { 0.0 } else { tracked.gain() / tracked.of.unit_bytes.max(1) as f64 }
+    }
+
+    /// Whether a table should have one unit more, and at whose cost. None: it has all, there is not enough to take from expired
+    /// tables, or needless reads would not become less.
+    pub fn adjustment(&self, table: u64) -> Option<Adjustment> {
+        let wanting = self.tables.get(&table)?;
+        if wanting.loaded >= wanting.of.units {
+            return None;
+        }
+        let room = self.budget_bytes.saturating_sub(self.loaded_bytes);
+        let mut missing = wanting.of.unit_bytes.saturating_sub(room);
+        let (mut drop, mut loss) = (Vec::new(), 0.0);
+        if missing > 0 {
+            for (victim, tracked) in self.expired().filter(|(victim, _)| *victim != table) {
+                drop.push(victim);
+                loss += tracked.loss();
+                missing = missing.saturating_sub(tracked.of.unit_bytes);
+                if missing == 0 || loss >= wanting.gain() || drop.len() == VICTIMS_MAX {
+                    break;
+                }
+            }
+        }
+        (missing == 0 && wanting.gain() > loss).then_some(Adjustment { load: table, drop })
+    }
+
+    /// Makes an adjustment. Requires: nothing has changed since it was found.
+    pub fn apply(&mut self, adjustment: &Adjustment) {
+        for victim in &adjustment.drop {
+            let units = self.units(*victim).expect("tables stay while an adjustment is made");
+            self.set_units(*victim, units - 1);
+        }
+        let units = self.units(adjustment.load).expect("tables stay while an adjustment is made");
+        self.set_units(adjustment.load, units + 1);
+    }
+
+    /// Gives up units until the others fit into memory: always the one that spares least for its bytes. The tables
+    /// that have one unit less now, one of them perhaps more than once.
+    pub fn shrink(&mut self) -> Vec<u64> {
+        let mut dropped = Vec::new();
+        if self.loaded_bytes <= self.budget_bytes {
+            return dropped;
+        }
+        let mut heap: BinaryHeap<Least> =
+            self.tables.iter().filter_map(|(table, tracked)| Least::of(*table, tracked)).collect();
+        while self.loaded_bytes > self.budget_bytes {
+            let Some(Least { table, .. }) = heap.pop() else { break };
+            let units = self.tables[&table].loaded;
+            self.set_units(table, units - 1);
+            dropped.push(table);
+            heap.extend(Least::of(table, &self.tables[&table]));
+        }
+        dropped
+    }
+
+    fn life_time(&self) -> u64 {
+        let tables = self.tables.len() as u64;
+        self.life_time.unwrap_or(tables.max(LIFETIME_LEAST))
+    }
+
+    /// Expired tables with a unit, from Q_m to Q_1, in each the least recently asked first.
+    fn expired(&self) -> impl Iterator<Item = (u64, &Tracked)> {
+        let queues = self.queues.iter().skip(1).rev();
+        queues.flat_map(|queue| {
+            let tables = queue.values().map(|table| (*table, &self.tables[table]));
+            tables.take_while(|(_, tracked)| tracked.expires < self.now)
+        })
+    }
+
+    fn set_units(&mut self, table: u64, units: u8) {
+        let tracked = &self.tables[&table];
+        let (before, unit_bytes) = (tracked.loaded, tracked.of.unit_bytes);
+        self.loaded_bytes -= u64::from(before) * unit_bytes;
+        self.loaded_bytes += u64::from(units) * unit_bytes;
+        self.enqueue(table, units);
+    }
+
+    /// Puts a table at the recent end of a queue; it expires a lifetime from now. Requires: the table is there.
+    fn enqueue(&mut self, table: u64, units: u8) {
+        let expires = self.now + self.life_time();
+        self.stamp += 1;
+        let tracked = self.tables.get_mut(&table).expect("the caller has it");
+        if let Some(queue) = self.queues.get_mut(usize::from(tracked.loaded)) {
+            queue.remove(&tracked.stamp);
+        }
+        (tracked.loaded, tracked.expires, tracked.stamp) = (units, expires, self.stamp);
+        if self.queues.len() <= usize::from(units) {
+            self.queues.resize_with(usize::from(units) + 1, BTreeMap::new);
+        }
+        self.queues[usize::from(units)].insert(self.stamp, table);
+    }
+}
+
+/// A table with a unit to give up, in the order of a heap: what spares least for its bytes is the greatest.
+struct Least {
+    loss_per_byte: f64,
+    table: u64,
+}
+
+impl Least {
+    fn of(table: u64, tracked: &Tracked) -> Option<Least> {
+        let gives_room = tracked.loaded > 0 && tracked.of.unit_bytes > 0;
+        gives_room
+            .then(|| Least { loss_per_byte: tracked.loss() / tracked.of.unit_bytes as f64, table })
+    }
+}
+
+impl Ord for Least {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        let by_loss = other.loss_per_byte.total_cmp(&self.loss_per_byte);
+        by_loss.then(other.table.cmp(&self.table))
+    }
+}
+
+impl PartialOrd for Least {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Least {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Least {}
+
+#[cfg(test)]
+#[path = "policy_tests.rs"]
+mod tests;

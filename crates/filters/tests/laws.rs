@@ -64,7 +64,7 @@ const FILTERS: [Maker; 32] = [
     maker(FilterKind::Arf, 14.0, 16),
     maker(FilterKind::Elastic, 1.0, 8 + 28),
     maker(FilterKind::Elastic, 10.0, 7 * 8 + 28),
-    maker(FilterKind::Elastic, 30.0, 8 * 8 + 28),
+    maker(FilterKind::Elastic, 30.0, 7 * 8 + 28),
 ];
 
 const fn maker(kind: FilterKind, bits_per_key: f64, structure_bytes: usize) -> Maker {

@@ -11,6 +11,7 @@ use std::collections::HashMap;
 
 use crate::background::Work;
 use crate::commit::Commit;
+use crate::elastic::Elastic;
 use crate::environment::Environment;
 use crate::error::{Error, Result};
 use crate::guard::Guard;
@@ -48,6 +49,8 @@ pub(crate) struct Core {
     pub(crate) run_limits: RunLimits,
     /// Filters that were damaged when the store was opened, and are not used.
     pub(crate) damaged_filters: Vec<DamagedFilter>,
+    /// Who decides which units of `elastic` filters are in memory. None: the store has another guard.
+    pub(crate) elastic: Option<Elastic>,
     /// Where the global filter came from at open.
     pub(crate) filter_recovery: FilterRecovery,
     /// How long that took.
@@ -172,6 +175,9 @@ impl Installer {
         let round = next.round;
         core.current.store(Arc::new(next));
         core.round.store(round, Ordering::Release);
+        if let Some(elastic) = &core.elastic {
+            elastic.follow(&core.current.pin());
+        }
         self.sweep(core);
         Ok(())
     }

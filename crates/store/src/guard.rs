@@ -116,13 +116,16 @@ impl Guard {
         match self {
             Guard::Open => {}
             Guard::PerTable => {
-                for filter in tables.filter_map(|table| table.table.filter()) {
-                    match query {
-                        Query::Point(key) => {
-                            filter.may_contain_traced(&HashedKey::new(key), &mut counter)
+                for table in tables.map(|table| &table.table) {
+                    match (query, table.filter()) {
+                        (Query::Point(key), _) => {
+                            table.trace_filter(&HashedKey::new(key), &mut counter);
                         }
-                        Query::Range(range) => filter.may_overlap_traced(range, &mut counter),
-                    };
+                        (Query::Range(range), Some(filter)) => {
+                            filter.may_overlap_traced(range, &mut counter);
+                        }
+                        (Query::Range(_), None) => {}
+                    }
                 }
             }
             Guard::Global(parts) => parts.collect(query, &mut Codes::new(), &mut counter),
@@ -137,12 +140,8 @@ impl Answer<'_> {
     pub(crate) fn may_hold(&self, candidate: &RunTable) -> bool {
         match self {
             Answer::All => true,
-            Answer::Point(key) => {
-                candidate.table.filter().is_none_or(|filter| filter.may_contain_hashed(key))
-            }
-            Answer::Range(range) => {
-                candidate.table.filter().is_none_or(|filter| filter.may_overlap(range))
-            }
+            Answer::Point(key) => candidate.table.may_contain(key),
+            Answer::Range(range) => candidate.table.may_overlap(range),
             Answer::Codes(codes) => codes.may_meet(candidate.span),
         }
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use trommel_filters::{FilterKind, Fingerprints, PointRate};
+use trommel_filters::{FilterKind, FilterOptions, Fingerprints, PointRate};
 
 use crate::error::{Error, Result};
 use crate::stalls::RunLimits;
@@ -31,6 +31,8 @@ pub struct Options {
     /// Of these, bits of a hash of each key, which `get` alone is helped by: where many keys that are asked for are close to
     /// stored ones, a global range filter says "maybe" without them. Ranges pay for them. 0 to 16.
     pub point_bits: u8,
+    /// Of the guard `elastic`: its units.
+    pub elastic: ElasticOptions,
     /// Bytes of entries in one block, the unit of reading. More: less memory for fence pointers,
     /// better compression, more bytes per read.
     pub block_bytes: usize,
@@ -64,6 +66,7 @@ impl Default for Options {
             bits_per_key: 12.0,
             monkey: false,
             point_bits: 0,
+            elastic: ElasticOptions::default(),
             block_bytes: 4096,
             compression: true,
             block_cache_bytes: 32 << 20,
@@ -89,6 +92,9 @@ impl Options {
             ("bits_per_key", bits.is_finite() && (1.0..=64.0).contains(&bits), "must be 1 to 64"),
             ("monkey", !self.monkey || self.guard.point_rate().is_some(), NO_MONKEY),
             ("point_bits", self.point_bits <= 16, "must be 0 to 16"),
+            ("elastic.units", (1..=32).contains(&self.elastic.units), "must be 1 to 32"),
+            ("elastic.unit_bits_per_key", self.elastic.sensible_bits(), "must be 0.5 to 16"),
+            ("elastic.sample_gets", self.elastic.sample_gets > 0, "must be at least 1"),
             ("block_bytes", (256..=1 << 20).contains(&self.block_bytes), "must be 256 to 1048576"),
             ("stop_runs", stops_late, "must be above slow_down_runs and size_ratio"),
             ("table_bytes", self.table_bytes >= 4096, "must be at least 4096"),
@@ -103,6 +109,42 @@ impl Options {
 
 /// Why a store may not be opened with `monkey`.
 const NO_MONKEY: &str = "needs a guard with a point filter for each table, such as bloom";
+
+/// How the guard `elastic` divides its memory: `bits_per_key` are what all tables together may take, for each of their keys. Each
+/// table has more than that on disk, in units, and as many of them in memory as gets for it are worth.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ElasticOptions {
+    /// Units of a table on disk, 1 to 32. More: hot tables can have fewer needless reads, tables take longer to write.
+    pub units: u8,
+    /// Bits per key of one unit. None: such that a table of medium heat has three. Less: finer steps, more cache lines for a
+    /// probe. Best are multiples of 1.44.
+    pub unit_bits_per_key: Option<f64>,
+    /// A table that was not asked for during so many counted gets may lose a unit. None: as many as there are tables.
+    pub life_time: Option<u64>,
+    /// One get in so many is counted. More: gets cost less, units follow later.
+    pub sample_gets: u32,
+}
+
+impl Default for ElasticOptions {
+    fn default() -> Self {
+        ElasticOptions { units: 8, unit_bits_per_key: None, life_time: None, sample_gets: 16 }
+    }
+}
+
+impl ElasticOptions {
+    /// What a table has on disk, if so many bits per key are in memory on average.
+    pub(crate) fn on_disk(&self, bits_per_key: f64) -> FilterOptions {
+        let probes = (bits_per_key * std::f64::consts::LN_2 / 3.0).round().max(1.0);
+        let unit_bits = self.unit_bits_per_key.unwrap_or(probes * std::f64::consts::LOG2_E);
+        let bits_per_key = unit_bits * f64::from(self.units);
+        let elastic_units = Some(self.units);
+        FilterOptions { elastic_units, ..FilterOptions::new(FilterKind::Elastic, bits_per_key) }
+    }
+
+    fn sensible_bits(&self) -> bool {
+        self.unit_bits_per_key.is_none_or(|bits| (0.5..=16.0).contains(&bits))
+    }
+}
 
 /// Who answers the question: which runs may hold this key or this key range?
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

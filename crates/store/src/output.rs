@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use trommel_filters::{FilterOptions, Span};
+use trommel_filters::{FilterKind, FilterOptions, Span};
 
 use crate::cache::BlockCache;
 use crate::entry::{Entry, Sequence};
@@ -52,7 +52,19 @@ impl Shelf {
 
     pub(crate) fn open_table(&self, file: u64) -> Result<Arc<Table>> {
         let (path, cache) = (self.table_path(file), Arc::clone(&self.cache));
-        Table::open(&*self.storage, path, file, cache, self.options.guard.table_filter())
+        let filter = self.options.guard.table_filter();
+        let table = Table::open(&*self.storage, path, file, cache, filter)?;
+        self.load_first_units(&table)?;
+        Ok(table)
+    }
+
+    /// A table with an `elastic` filter begins with as many units as an equal share of the memory has room for.
+    pub(crate) fn load_first_units(&self, table: &Table) -> Result<()> {
+        let Some(units) = table.units() else { return Ok(()) };
+        let share = table.entry_count() as f64 * self.options.bits_per_key / 8.0;
+        let share = share - units.directory_bytes() as f64;
+        let count = share / units.of_table().unit_bytes.max(1) as f64;
+        table.load_units(count as u8)
     }
 
     /// `bits_per_key`: those of the filter, if they are not the same for all runs.
@@ -63,7 +75,10 @@ impl Shelf {
         TableOptions {
             block_bytes: self.options.block_bytes,
             compression: self.options.compression,
-            filter: filter.map(|kind| FilterOptions::new(kind, bits_per_key)),
+            filter: filter.map(|kind| match kind {
+                FilterKind::Elastic => self.options.elastic.on_disk(bits_per_key),
+                kind => FilterOptions::new(kind, bits_per_key),
+            }),
         }
     }
 }

@@ -10,6 +10,7 @@ use trommel_filters::Query;
 
 use crate::core::Core;
 use crate::cursor::Reads;
+use crate::elastic::Looked;
 use crate::entry::{Kind, Sequence};
 use crate::environment::PausePoint;
 use crate::error::Result;
@@ -38,7 +39,13 @@ pub(crate) fn get_at(
         Some(found) => Ok(Some(found)),
         None => get_in_runs(version, key, at, &mut costs),
     };
-    core.counters.queried(QueryKind::Point, &costs);
+    let before = core.counters.queried(QueryKind::Point, &costs);
+    if let Some(elastic) = &core.elastic
+        && costs.reached_runs > 0
+        && elastic.counts(before)
+    {
+        elastic.count(version, key, &looked(&costs));
+    }
     Ok(found?.and_then(Found::into_put))
 }
 
@@ -84,6 +91,12 @@ fn get_in_runs(
     costs.true_negatives = looked_at - searched;
     count_reads(costs, &reads);
     found
+}
+
+/// What a get of these costs has looked at.
+fn looked(costs: &QueryStats) -> Looked {
+    let runs = costs.true_negatives + costs.false_positives + costs.true_positives;
+    Looked { runs: runs as usize, found: costs.true_positives > 0 }
 }
 
 /// Adds what was read to a query's costs.

@@ -15,6 +15,7 @@ use trommel_filters::FlushNumber;
 use crate::commit::{Commit, Log};
 use crate::copying::{keep_folder, make_folder};
 use crate::core::{Core, DamagedFilter, Installer};
+use crate::elastic::Elastic;
 use crate::entry::Sequence;
 use crate::environment::Environment;
 use crate::error::{Error, Result};
@@ -79,6 +80,10 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Co
     // Not earlier: a manifest that has lost an edit to damage makes a table look like an orphan, and
     // then something above is missing.
     remove_orphans(storage, dir, &names, &version.layout);
+    let elastic = Elastic::of(options);
+    if let Some(elastic) = &elastic {
+        elastic.follow(&version);
+    }
     let core = Core {
         shelf,
         env,
@@ -95,6 +100,7 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Co
         work_changed: Condvar::new(),
         counters: Counters::default(),
         damaged_filters,
+        elastic,
         _lock: lock,
     };
     Ok(core)
@@ -173,7 +179,9 @@ fn open_tables(shelf: &Shelf, layout: &Layout) -> Result<OpenTables> {
     for record in layout.runs.iter().flat_map(|run| &run.tables) {
         let open = |filter| {
             let (path, cache) = (shelf.table_path(record.file), Arc::clone(&shelf.cache));
-            Table::open(&*shelf.storage, &path, record.file, cache, filter)
+            let table = Table::open(&*shelf.storage, &path, record.file, cache, filter)?;
+            shelf.load_first_units(&table)?;
+            Ok(table)
         };
         let table = match open(shelf.options.guard.table_filter()) {
             Ok(table) => table,

@@ -3,6 +3,7 @@
 use trommel_filters::PartSize;
 
 use crate::core::Core;
+use crate::elastic::Elastic;
 use crate::stats::{
     FilterRecovery, GuardStats, LevelStats, QueryStats, RunStats, StallStats, Stats,
 };
@@ -65,7 +66,15 @@ fn guard_stats(core: &Core, version: &Version) -> GuardStats {
         seconds: 0.0,
         rebuild_peak_bytes: 0,
         damaged: core.damage_of_filters(version),
+        elastic: core.elastic.as_ref().map(Elastic::stats),
     }
+}
+
+/// Filters that were damaged when the store was opened, and units that were when they were read.
+fn damaged_filters(core: &Core, version: &Version) -> Vec<String> {
+    let units = version.tables().filter_map(|table| table.table.units());
+    let of_units = units.flat_map(|units| units.damage());
+    core.damaged_filters.iter().cloned().chain(of_units).collect()
 }
 
 fn levels(version: &Version) -> Vec<LevelStats> {

@@ -8,6 +8,7 @@
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 
+use crate::elastic_stats::ElasticStats;
 use crate::options::GuardKind;
 use crate::stalls::StallCounter;
 use crate::sync::{AtomicU64, Ordering};
@@ -151,15 +152,17 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// Adds one query's costs.
-    pub(crate) fn queried(&self, kind: QueryKind, costs: &QueryStats) {
+    /// Adds one query's costs. How many queries of its kind were counted before in the same shard.
+    pub(crate) fn queried(&self, kind: QueryKind, costs: &QueryStats) -> u64 {
         let shard = SHARD.with(|shard| &self.shards[*shard]);
-        let counters = &shard.fields[kind as usize];
-        for (counter, cost) in counters.iter().zip(costs.fields()) {
+        let [queries, counters @ ..] = &shard.fields[kind as usize];
+        let [count, costs @ ..] = costs.fields();
+        for (counter, cost) in counters.iter().zip(costs) {
             if cost > 0 {
                 counter.fetch_add(cost, Ordering::Relaxed);
             }
         }
+        queries.fetch_add(count, Ordering::Relaxed)
     }
 
     pub(crate) fn query_stats(&self, kind: QueryKind) -> QueryStats {
@@ -277,6 +280,8 @@ pub struct GuardStats {
     /// Filters and images of filters that did not decode when the store was opened, with file and place, as long as the
     /// tree has them; they are not used. A merge makes new ones.
     pub damaged: Vec<String>,
+    /// Of the guard `elastic`: which units are in memory.
+    pub elastic: Option<ElasticStats>,
 }
 
 /// How often writers had to wait, and how long.
@@ -419,6 +424,9 @@ impl Stats {
             metric(&mut text, name, "gauge");
             let _ = writeln!(text, "trommel_{name} {value}");
         }
+        if let Some(elastic) = &self.guard.elastic {
+            elastic.prometheus(&mut text);
+        }
         metric(&mut text, "runs", "gauge");
         for level in &self.levels {
             let (number, runs) = (level.level, level.runs.len());
@@ -460,7 +468,8 @@ impl Stats {
     }
 }
 
-fn metric(text: &mut String, name: &str, kind: &str) {
+/// The line that goes before the values of a metric.
+pub(crate) fn metric(text: &mut String, name: &str, kind: &str) {
     let _ = writeln!(text, "# TYPE trommel_{name} {kind}");
 }
 
@@ -474,7 +483,9 @@ mod tests {
         let costs = QueryStats { queries: 1, blocks_read: 2, disk_reads: 1, ..Default::default() };
         std::thread::scope(|scope| {
             for _ in 0..20 {
-                scope.spawn(|| counters.queried(QueryKind::Point, &costs));
+                scope.spawn(|| {
+                    counters.queried(QueryKind::Point, &costs);
+                });
             }
         });
         let total = counters.query_stats(QueryKind::Point);

@@ -24,7 +24,7 @@ use shuttle::{sync, thread};
 #[cfg(not(any(loom, shuttle)))]
 use std::{sync, thread};
 
-use std::sync::PoisonError;
+use std::sync::{PoisonError, TryLockError};
 use std::time::Duration;
 
 use triomphe::ThinArc;
@@ -45,6 +45,15 @@ pub(crate) type Shared<H> = ThinArc<H, u8>;
 /// the next holder could not see: every critical section of the store replaces values as a whole.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Locks, unless someone else has. See [`lock`] about panics.
+pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
 }
 
 /// Waits to be woken. See [`lock`] about panics.

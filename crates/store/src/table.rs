@@ -9,7 +9,10 @@
 use crate::sync::Arc;
 use std::path::{Path, PathBuf};
 
-use trommel_filters::{AlignedBytes, AnyFilter, Corrupt, FilterKind, RankBounds, TableFilter as _};
+use trommel_filters::{
+    AlignedBytes, AnyFilter, Corrupt, FilterKind, HashedKey, KeyRange, RankBounds,
+    TableFilter as _, Trace,
+};
 
 use crate::block::{Block, unseal};
 use crate::cache::{BlockCache, BlockSlots};
@@ -37,6 +40,8 @@ pub(crate) struct Table {
     index: Index,
     properties: Properties,
     filter: Option<TableFilter>,
+    /// Of an `elastic` filter, which is not in `filter` then.
+    units: Option<TableUnits>,
     blocks: BlockSlots,
 }
 
@@ -152,9 +157,22 @@ impl Table {
             return Err(opened.corrupt(at.offset, "index and properties count different entries"));
         }
         let section = filter.and_then(|kind| find(&sections, filter_tag(kind)));
-        let filter = section.map(|at| load_filter(&opened, at)).transpose()?;
+        let (filter, units) = match (filter, section) {
+            (Some(FilterKind::Elastic), Some(at)) => (None, Some(TableUnits::open(&opened, at)?)),
+            (_, at) => (at.map(|at| load_filter(&opened, at)).transpose()?, None),
+        };
         let blocks = BlockSlots::new(cache, index.block_count());
-        Ok(Arc::new(Table { opened, file, size, sections, index, properties, filter, blocks }))
+        Ok(Arc::new(Table {
+            opened,
+            file,
+            size,
+            sections,
+            index,
+            properties,
+            filter,
+            units,
+            blocks,
+        }))
     }
 
     /// The file's number.
@@ -192,10 +210,41 @@ impl Table {
         &self.properties
     }
 
-    /// None: the table has no filter, or it was not asked for; every answer is "maybe".
+    /// None: the table has no filter, it was not asked for, or it is `elastic`, whose units come and go.
     #[inline]
     pub(crate) fn filter(&self) -> Option<&TableFilter> {
         self.filter.as_ref()
+    }
+
+    /// False: the table surely has no entry of the key.
+    #[inline]
+    pub(crate) fn may_contain(&self, key: &HashedKey<'_>) -> bool {
+        match (&self.filter, &self.units) {
+            (Some(filter), _) => filter.may_contain_hashed(key),
+            (None, Some(units)) => units.may_contain(key),
+            (None, None) => true,
+        }
+    }
+
+    /// False: the table surely has no key in the range.
+    #[inline]
+    pub(crate) fn may_overlap(&self, range: &KeyRange<'_>) -> bool {
+        match (&self.filter, &self.units) {
+            (Some(filter), _) => filter.may_overlap(range),
+            (None, Some(units)) if range.upper() == Some(range.lower()) => {
+                units.may_contain(&HashedKey::new(range.lower()))
+            }
+            (None, _) => true,
+        }
+    }
+
+    /// Has `trace` see the memory that a filter reads to answer for a key.
+    pub(crate) fn trace_filter<T: Trace>(&self, key: &HashedKey<'_>, trace: &mut T) {
+        match (&self.filter, &self.units) {
+            (Some(filter), _) => filter.may_contain_traced(key, trace),
+            (None, Some(units)) => units.may_contain_traced(key, trace),
+            (None, None) => true,
+        };
     }
 
     /// The memory that fences, block places and the cache's slots take.
@@ -205,7 +254,8 @@ impl Table {
 
     /// The memory that the filter takes.
     pub(crate) fn filter_bytes(&self) -> usize {
-        self.filter.as_ref().map_or(0, |filter| filter.size_bytes())
+        let units = self.units.as_ref().map_or(0, TableUnits::memory_bytes);
+        units + self.filter.as_ref().map_or(0, |filter| filter.size_bytes())
     }
 
     /// The newest entry of `key` with a sequence number of at most `at`. Asks no filter, and reads a
@@ -334,6 +384,11 @@ fn load_filter(opened: &Opened, at: &Section) -> Result<TableFilter> {
 #[path = "table_check.rs"]
 mod check;
 use check::Check;
+
+#[path = "table_units.rs"]
+mod units;
+use units::TableUnits;
+pub(crate) use units::Unit;
 
 #[path = "table_parts.rs"]
 mod parts;

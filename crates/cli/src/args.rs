@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use trommel::{Db, GuardKind, Options, Sync};
-use trommel_lab::{Dist, FileFormat, Fingerprints, fingerprints_named};
+use trommel_lab::{Dist, FileFormat, Fingerprints, Skew, fingerprints_named};
 
 use crate::guards::{GuardNames, guard, guard_help, guards, guards_help};
 
@@ -304,6 +304,12 @@ pub(crate) struct BenchReadArgs {
     /// Memory for blocks. [default: more than the data takes]
     #[arg(long, value_name = "BYTES", value_parser = byte_count)]
     pub(crate) block_cache: Option<usize>,
+    /// Bytes after which a run goes on in another file.
+    #[arg(long, value_name = "BYTES", value_parser = byte_count)]
+    pub(crate) table_bytes: Option<usize>,
+    /// How gets are spread over the keys: none, zipf:S (by rank in key order: what is hot lies together), scattered-zipf:S.
+    #[arg(long, value_name = "LAW", default_value = "none")]
+    pub(crate) skew: Skew,
     /// How often each store is loaded, in turns; the median time counts.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) loads: usize,

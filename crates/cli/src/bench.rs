@@ -36,11 +36,13 @@ pub(crate) fn read(arguments: &BenchReadArgs, json: bool, out: &mut dyn Write) -
             bits_per_key: workload.bits_per_key,
             monkey: arguments.monkey,
             block_cache_bytes: arguments.block_cache,
+            table_bytes: arguments.table_bytes.map(|bytes| bytes as u64),
             seed: workload.seed,
             synced: !arguments.no_sync,
         },
         queries: workload.queries,
         range_width: workload.range_width,
+        skew: arguments.skew,
         loads: arguments.loads,
         folder,
     };
@@ -91,11 +93,12 @@ fn read_text(report: &ReadReport) -> String {
     let levels: Vec<String> = report.levels.iter().map(|level| level.runs.to_string()).collect();
     let (load, rebuild) = (&report.load, report.guard_rebuild_peak_bytes);
     let heading = format!(
-        "{}: {} keys ({}), {} runs ({}), {:.2} bits per key in the guard, rebuild peak {}\n  \
+        "{}: {} keys ({}, skew {}), {} runs ({}), {:.2} bits per key in the guard, rebuild peak {}\n  \
          loaded in {:.2} s ({:.2} s in the guard), write amplification {:.2}; wrong answers: {}\n",
         report.guard,
         whole(report.keys),
         report.dist,
+        report.skew,
         report.runs,
         levels.join("/"),
         report.guard_bits_per_key,

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use serde_json::json;
 use trommel::{FilterKind, GuardKind};
-use trommel_lab::{Dist, FileFormat, Measured, ReadPlan, ReadReport, TreePlan, bench_read};
+use trommel_lab::{Dist, FileFormat, Measured, ReadPlan, ReadReport, Skew, TreePlan, bench_read};
 
 use crate::args::DemoArgs;
 use crate::bench::{temporary_folder, verdict};
@@ -41,11 +41,13 @@ pub(crate) fn run(arguments: &DemoArgs, json: bool, out: &mut dyn Write) -> Outc
             bits_per_key: BITS_PER_KEY,
             monkey: false,
             block_cache_bytes: None,
+            table_bytes: None,
             seed: 42,
             synced: false,
         },
         queries: arguments.queries,
         range_width: RANGE_WIDTH,
+        skew: Skew::None,
         loads: 1,
         folder: folder.path().to_path_buf(),
     };

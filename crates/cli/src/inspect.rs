@@ -17,7 +17,7 @@ use trommel::{GuardKind, LevelStats, RunStats, Stats};
 
 use crate::args::StoreArgs;
 use crate::failure::{Outcome, Status};
-use crate::stats::{guard_json, levels_json};
+use crate::stats::{guard_json, levels_json, tables_by_units};
 use crate::table::{bytes, counted, whole};
 
 pub(crate) fn run(arguments: &StoreArgs, json: bool, out: &mut dyn Write) -> Outcome {
@@ -119,6 +119,10 @@ fn draw_guard(text: &mut String, stats: &Stats, runs: usize) {
                 format!("points ask up to {filters}, ranges none")
             };
             line(text, format_args!("           {asked}"));
+            if let Some(elastic) = &guard.elastic {
+                let tables = tables_by_units(elastic);
+                line(text, format_args!("           tables by units, cold to hot: {tables}"));
+            }
         }
         GuardKind::Grf | GuardKind::GrfSpline | GuardKind::GrfGap | GuardKind::GrfCell => {
             let (base, overlay) = (bytes(guard.base_bytes), bytes(guard.overlay_bytes));

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use serde_json::{Value, json};
-use trommel::{FilterRecovery, GuardKind, QueryStats, Stats};
+use trommel::{ElasticStats, FilterRecovery, GuardKind, QueryStats, Stats};
 
 use crate::args::StatsArgs;
 use crate::failure::{Outcome, Status};
@@ -52,6 +52,26 @@ pub(crate) fn levels_json(stats: &Stats) -> Value {
     levels.collect()
 }
 
+fn elastic_json(elastic: &ElasticStats) -> Value {
+    json!({
+        "budget_bytes": elastic.budget_bytes,
+        "unit_bytes": elastic.unit_bytes,
+        "tables_by_units": elastic.tables_by_units,
+        "loads": elastic.loads,
+        "drops": elastic.drops,
+        "counted_gets": elastic.counted_gets,
+        "expected_rate": elastic.expected_rate,
+    })
+}
+
+/// How many tables have how many units, cold ones first: `3 of 0, 120 of 1, 80 of 2`.
+pub(crate) fn tables_by_units(elastic: &ElasticStats) -> String {
+    let queues = elastic.tables_by_units.iter().enumerate().filter(|(_, tables)| **tables > 0);
+    let texts: Vec<String> =
+        queues.map(|(units, tables)| format!("{} of {units}", whole(*tables))).collect();
+    if texts.is_empty() { "none".into() } else { texts.join(", ") }
+}
+
 /// The guard as JSON.
 pub(crate) fn guard_json(stats: &Stats) -> Value {
     let guard = &stats.guard;
@@ -68,6 +88,7 @@ pub(crate) fn guard_json(stats: &Stats) -> Value {
         "seconds": guard.seconds,
         "rebuild_peak_bytes": guard.rebuild_peak_bytes,
         "damaged": guard.damaged,
+        "elastic": guard.elastic.as_ref().map(elastic_json),
     })
 }
 
@@ -124,6 +145,13 @@ fn as_text(stats: &Stats) -> String {
     if stats.filter_recovery != FilterRecovery::Nothing {
         let (came_from, seconds) = (&stats.filter_recovery, guard.open_seconds);
         row("filter at open", format!("{came_from} ({seconds:.2} s)"));
+    }
+    if let Some(elastic) = &guard.elastic {
+        let (loaded, budget) = (bytes(elastic.unit_bytes), bytes(elastic.budget_bytes));
+        row("units in memory", format!("{loaded} of {budget}"));
+        row("tables by units, cold to hot", tables_by_units(elastic));
+        let (loads, drops) = (whole(elastic.loads), whole(elastic.drops));
+        row("units read, dropped since open", format!("{loads}, {drops}"));
     }
     if !guard.damaged.is_empty() {
         row("damaged filters, not used", whole(guard.damaged.len() as u64));

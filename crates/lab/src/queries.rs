@@ -2,6 +2,7 @@
 //! ```text
 //! point_miss    a key like the stored ones that is not stored
 //! point_hit     a stored key
+//! point_half    a stored key, or one that is not: as likely
 //! empty_range   [left, left + width - 1] without a stored key, left like the stored keys
 //! range_hit     a range of that width around a stored key
 //! seek          the first key from a key like the stored ones on
@@ -16,6 +17,7 @@ use crate::error::{LabError, Result};
 use crate::keys::{KeyList, SortedKeys, key_after, key_before};
 use crate::keyset::KeySet;
 use crate::rng::Rng;
+use crate::skew::{Places, Skew};
 use crate::tree::fill_value;
 
 /// A kind of question.
@@ -25,6 +27,8 @@ pub enum Kind {
     PointMiss,
     /// A stored key.
     PointHit,
+    /// A stored key or one that is not, as likely.
+    PointHalf,
     /// A range without a stored key.
     EmptyRange,
     /// A range around a stored key.
@@ -35,6 +39,8 @@ pub enum Kind {
     SeekNext50,
 }
 
+/// So far behind a stored key, at most, are misses of skewed gets: two to this power.
+const MISS_REACH_BITS: u32 = 12;
 /// Keys that are read behind the first one.
 const NEXT_COUNT: usize = 50;
 /// Draws per question before a range width counts as too wide.
@@ -46,9 +52,10 @@ const DRAWS_PER_QUERY_MEAN: usize = 50;
 
 impl Kind {
     /// Every kind there is.
-    pub const ALL: [Kind; 6] = [
+    pub const ALL: [Kind; 7] = [
         Kind::PointMiss,
         Kind::PointHit,
+        Kind::PointHalf,
         Kind::EmptyRange,
         Kind::RangeHit,
         Kind::Seek,
@@ -60,11 +67,17 @@ impl Kind {
         match self {
             Kind::PointMiss => "point_miss",
             Kind::PointHit => "point_hit",
+            Kind::PointHalf => "point_half",
             Kind::EmptyRange => "empty_range",
             Kind::RangeHit => "range_hit",
             Kind::Seek => "seek",
             Kind::SeekNext50 => "seek_next_50",
         }
+    }
+
+    /// Whether it asks for one key.
+    fn is_point(self) -> bool {
+        matches!(self, Kind::PointMiss | Kind::PointHit | Kind::PointHalf)
     }
 
     /// The keys that an open seek reads at most; None: the kind is no open seek.
@@ -87,7 +100,7 @@ pub struct Queries {
 }
 
 impl Queries {
-    /// `count` questions. `width`: how many neighbouring keys a range takes in, at least 1.
+    /// `count` questions. `width`: how many neighbouring keys a range takes in, at least 1. All keys are as likely.
     pub fn draw(
         kind: Kind,
         keys: &KeySet,
@@ -95,9 +108,29 @@ impl Queries {
         width: u64,
         rng: &mut Rng,
     ) -> Result<Self> {
+        Self::draw_skewed(kind, keys, count, width, Skew::None, rng)
+    }
+
+    /// As above; gets are for keys that are spread by `skew`, and if it is some, misses are for keys behind such a key.
+    pub fn draw_skewed(
+        kind: Kind,
+        keys: &KeySet,
+        count: usize,
+        width: u64,
+        skew: Skew,
+        rng: &mut Rng,
+    ) -> Result<Self> {
         let mut queries = Queries { kind, lowers: KeyList::new(), uppers: KeyList::new() };
+        let places = Places::new(skew, keys.stored().len());
         for _ in 0..count {
-            queries.add(keys, width.max(1) - 1, rng)?;
+            match kind {
+                Kind::PointMiss | Kind::PointHit | Kind::PointHalf => {
+                    let is_stored =
+                        kind == Kind::PointHit || (kind == Kind::PointHalf && rng.below(2) == 0);
+                    queries.lowers.push(&point(keys, is_stored, skew, &places, rng)?);
+                }
+                _ => queries.add_range(keys, width.max(1) - 1, rng)?,
+            }
         }
         Ok(queries)
     }
@@ -124,11 +157,9 @@ impl Queries {
         queries
     }
 
-    fn add(&mut self, keys: &KeySet, reach: u64, rng: &mut Rng) -> Result<()> {
+    fn add_range(&mut self, keys: &KeySet, reach: u64, rng: &mut Rng) -> Result<()> {
         let stored = keys.stored();
         match self.kind {
-            Kind::PointMiss => self.lowers.push(&redrawn(keys, rng, |key| !stored.holds(key))?),
-            Kind::PointHit => self.lowers.push(stored.get(rng.place(stored.len()))),
             Kind::EmptyRange => {
                 let is_empty = |key: &[u8]| stored.first_in(key, &key_after(key, reach)).is_none();
                 let lower = redrawn(keys, rng, is_empty)?;
@@ -141,7 +172,7 @@ impl Queries {
                 self.uppers.push(&key_after(key, reach - before));
                 self.lowers.push(&key_before(key, before));
             }
-            Kind::Seek | Kind::SeekNext50 => self.lowers.push(&keys.draw(rng)),
+            _ => self.lowers.push(&keys.draw(rng)),
         }
         Ok(())
     }
@@ -171,7 +202,7 @@ impl Queries {
     pub fn query<'a>(&'a self, place: usize, stored: &'a SortedKeys) -> Query<'a> {
         let lower = self.lowers.get(place);
         let upper = match self.kind {
-            Kind::PointMiss | Kind::PointHit => return Query::Point(lower),
+            Kind::PointMiss | Kind::PointHit | Kind::PointHalf => return Query::Point(lower),
             Kind::EmptyRange | Kind::RangeHit => Some(self.uppers.get(place)),
             Kind::Seek | Kind::SeekNext50 => {
                 let count = self.kind.seek_count().unwrap_or(1);
@@ -188,7 +219,9 @@ impl Queries {
     pub(crate) fn ask(&self, db: &Db, place: usize) -> trommel::Result<usize> {
         let lower = self.lowers.get(place);
         match self.kind {
-            Kind::PointMiss | Kind::PointHit => Ok(usize::from(db.get(lower)?.is_some())),
+            Kind::PointMiss | Kind::PointHit | Kind::PointHalf => {
+                Ok(usize::from(db.get(lower)?.is_some()))
+            }
             Kind::EmptyRange | Kind::RangeHit => {
                 let first = db.range(lower..=self.uppers.get(place)).next();
                 Ok(usize::from(first.transpose()?.is_some()))
@@ -216,7 +249,7 @@ impl Queries {
         let mut expected_value = Vec::new();
         for place in 0..self.len() {
             let lower = self.lowers.get(place);
-            let right = if matches!(self.kind, Kind::PointMiss | Kind::PointHit) {
+            let right = if self.kind.is_point() {
                 fill_value(&mut expected_value, lower, value_bytes);
                 let expected = stored.holds(lower).then_some(&expected_value[..]);
                 db.get(lower)?.as_deref() == expected
@@ -248,6 +281,31 @@ impl Queries {
         }
         Ok(expected.next().is_none())
     }
+}
+
+/// A key for a get.
+fn point(
+    keys: &KeySet,
+    is_stored: bool,
+    skew: Skew,
+    places: &Places,
+    rng: &mut Rng,
+) -> Result<Vec<u8>> {
+    let stored = keys.stored();
+    if is_stored {
+        return Ok(stored.get(places.draw(rng)).to_vec());
+    }
+    if skew == Skew::None {
+        return redrawn(keys, rng, |key| !stored.holds(key));
+    }
+    for _ in 0..DRAWS_PER_QUERY {
+        let reach = 1 << rng.below(u64::from(MISS_REACH_BITS));
+        let key = key_after(stored.get(places.draw(rng)), 1 + rng.below(reach));
+        if !stored.holds(&key) {
+            return Ok(key);
+        }
+    }
+    Err(LabError::Plan("behind the keys that are asked for there is no room for misses".into()))
 }
 
 fn redrawn(keys: &KeySet, rng: &mut Rng, fits: impl Fn(&[u8]) -> bool) -> Result<Vec<u8>> {

@@ -21,6 +21,7 @@ use crate::queries::{Kind, Queries};
 use crate::report::{CountReport, KindReport, LevelRuns, LoadReport, ReadReport};
 use crate::rng::{Rng, scramble};
 use crate::rounds::{ROUNDS, medians_ns, p99};
+use crate::skew::Skew;
 use crate::tree::{Loaded, TreePlan, fill_value, load};
 
 /// What to measure.
@@ -40,6 +41,8 @@ pub struct ReadPlan {
     pub queries: usize,
     /// How many neighbouring keys a range takes in.
     pub range_width: u64,
+    /// How gets are spread over the keys.
+    pub skew: Skew,
     /// How often each store is loaded, in turns; the last one is measured.
     pub loads: usize,
     /// Where the stores are made: a folder for each guard in it.
@@ -80,7 +83,8 @@ pub fn bench_read(plan: &ReadPlan, progress: &mut dyn Progress) -> Result<Vec<Me
     let keys = KeySet::new(&plan.dist, plan.file_format, plan.keys, seed)?;
     plan.tree.check(keys.stored().len())?;
     let mut rng = Rng::new(scramble(seed ^ 1));
-    let draw = |kind| Queries::draw(kind, &keys, plan.queries, plan.range_width, &mut rng);
+    let (count, width, skew) = (plan.queries, plan.range_width, plan.skew);
+    let draw = |kind| Queries::draw_skewed(kind, &keys, count, width, skew, &mut rng);
     let queries = Kind::ALL.into_iter().map(draw).collect::<Result<Vec<_>>>()?;
     let counts = CountQueries::draw(&keys, plan.queries, &mut rng);
     progress.advance(1);
@@ -284,8 +288,8 @@ fn measured(side: Side, plan: &ReadPlan, key_count: usize) -> Measured {
         .iter()
         .map(|level| LevelRuns { level: level.level as u64, runs: level.runs.len() as u64 })
         .collect();
-    let [point_miss, point_hit, empty_range, range_hit, seek, seek_next_50] =
-        <[KindReport; 6]>::try_from(side.kinds).expect("one report for each kind");
+    let [point_miss, point_hit, point_half, empty_range, range_hit, seek, seek_next_50] =
+        <[KindReport; 7]>::try_from(side.kinds).expect("one report for each kind");
     let report = ReadReport {
         guard: side.guard.name(),
         keys: key_count as u64,
@@ -298,12 +302,14 @@ fn measured(side: Side, plan: &ReadPlan, key_count: usize) -> Measured {
         dist: plan.dist.to_string(),
         seed: plan.tree.seed,
         range_width: plan.range_width,
+        skew: plan.skew.to_string(),
         value_bytes: plan.tree.value_bytes as u64,
         size_ratio: u64::from(plan.tree.size_ratio),
         load: side.load,
         false_negatives: side.false_negatives,
         point_miss,
         point_hit,
+        point_half,
         empty_range,
         range_hit,
         seek,
@@ -332,11 +338,13 @@ mod tests {
                 bits_per_key: 12.0,
                 monkey: false,
                 block_cache_bytes: None,
+                table_bytes: None,
                 seed: 1,
                 synced: false,
             },
             queries: 200,
             range_width: 64,
+            skew: Skew::None,
             loads: 2,
             folder: folder.to_path_buf(),
         }

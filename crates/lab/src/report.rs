@@ -27,6 +27,8 @@ pub struct ReadReport {
     pub seed: u64,
     /// How many neighbouring keys a range takes in.
     pub range_width: u64,
+    /// How gets are spread over the keys.
+    pub skew: String,
     /// Bytes of a value.
     pub value_bytes: u64,
     /// T.
@@ -39,6 +41,8 @@ pub struct ReadReport {
     pub point_miss: KindReport,
     /// A stored key.
     pub point_hit: KindReport,
+    /// A stored key, or one that is not: half of the gets miss.
+    pub point_half: KindReport,
     /// A range without a stored key: the closed range is asked for its first key.
     pub empty_range: KindReport,
     /// A range around a stored key: the closed range is asked for its first key.
@@ -53,10 +57,11 @@ pub struct ReadReport {
 
 impl ReadReport {
     /// The kinds by name, in the order of the fields.
-    pub fn kinds(&self) -> [(&'static str, &KindReport); 6] {
+    pub fn kinds(&self) -> [(&'static str, &KindReport); 7] {
         [
             ("point_miss", &self.point_miss),
             ("point_hit", &self.point_hit),
+            ("point_half", &self.point_half),
             ("empty_range", &self.empty_range),
             ("range_hit", &self.range_hit),
             ("seek", &self.seek),

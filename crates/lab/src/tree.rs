@@ -37,6 +37,8 @@ pub struct TreePlan {
     pub monkey: bool,
     /// Memory for blocks; None: more than the data takes.
     pub block_cache_bytes: Option<usize>,
+    /// Bytes after which a run goes on in another file; None: the store's default.
+    pub table_bytes: Option<u64>,
     /// Seed of the order in which keys are written.
     pub seed: u64,
     /// Whether flushes and merges wait until the disk has what they wrote.
@@ -86,6 +88,7 @@ impl TreePlan {
     fn options(&self, guard: GuardKind, keys: &SortedKeys, flushes: u64) -> Options {
         let entry_bytes = self.value_bytes + keys.size_bytes() / keys.len() + ENTRY_OVERHEAD;
         let flush_bytes = (keys.len() / flushes as usize + 1) * entry_bytes;
+        let defaults = Options::default();
         Options {
             size_ratio: self.size_ratio,
             write_buffer_bytes: (2 * flush_bytes).max(WRITE_BUFFER_LEAST),
@@ -95,7 +98,8 @@ impl TreePlan {
             block_cache_bytes: self.block_cache_bytes.unwrap_or(2 * keys.len() * entry_bytes),
             sync: Sync::Never,
             background: Background::Stepped,
-            ..Options::default()
+            table_bytes: self.table_bytes.unwrap_or(defaults.table_bytes),
+            ..defaults
         }
     }
 }
@@ -189,6 +193,7 @@ mod tests {
             bits_per_key: 12.0,
             monkey: false,
             block_cache_bytes: None,
+            table_bytes: None,
             seed: 1,
             synced: false,
         }

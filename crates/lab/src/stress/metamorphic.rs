@@ -17,6 +17,7 @@ use super::draw::{History, history};
 use super::keys::Place;
 use super::model::value_of;
 use super::operation::{Operation, Write, tell};
+use super::setup::elastic;
 use crate::rng::Rng;
 
 const STEPS: u32 = 1200;
@@ -211,6 +212,7 @@ fn variant(number: usize) -> Options {
             rng,
         ),
         create_if_missing: true,
+        elastic: elastic(rng),
     };
     options.monkey = options.guard.point_rate().is_some() && one_of(&[false, true], rng);
     options

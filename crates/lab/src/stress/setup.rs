@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use trommel::{Background, GuardKind, Options, Sync};
+use trommel::{Background, ElasticOptions, GuardKind, Options, Sync};
 
 use crate::rng::Rng;
 
@@ -32,9 +32,20 @@ pub(crate) fn options(seed: u64) -> Options {
         sync: [Sync::Always, Sync::Always, Sync::Never, Sync::Interval(INTERVAL)][rng.place(4)],
         background: Background::Stepped,
         create_if_missing: true,
+        elastic: elastic(&mut rng),
     };
     options.monkey = options.guard.point_rate().is_some() && rng.below(2) == 0;
     options
+}
+
+/// Units that move often: at most a few gets are counted between two changes of mind.
+pub(crate) fn elastic(rng: &mut Rng) -> ElasticOptions {
+    ElasticOptions {
+        units: [1, 3, 8, 32][rng.place(4)],
+        unit_bits_per_key: [None, None, Some(0.5), Some(4.0)][rng.place(4)],
+        life_time: [None, Some(1), Some(5)][rng.place(3)],
+        sample_gets: [1, 2, 16][rng.place(3)],
+    }
 }
 
 /// Options as people read them.

@@ -1,0 +1,274 @@
+//! The guard `elastic`: units come to where gets are, within the memory that there is, and whatever happens to them no answer is wrong.
+//! ```text
+//! gets for keys of one table ──> its needless reads fall, units of tables that nobody asks go
+//! ```
+//! Invariant: after every step units and directories take no more than the guard's bits for each entry.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use trommel::{
+    Background, Db, ElasticOptions, ElasticStats, Environment, Fault, FilterKind, GuardKind,
+    Memory, Options, Storage, Sync,
+};
+
+const DIR: &str = "db";
+const KEYS: u32 = 4000;
+
+/// Some fifty tables of some eighty keys; every get is counted.
+fn options() -> Options {
+    Options {
+        size_ratio: 3,
+        guard: GuardKind::Table(FilterKind::Elastic),
+        bits_per_key: 12.0,
+        block_bytes: 256,
+        table_bytes: 4096,
+        compression: false,
+        block_cache_bytes: 0,
+        sync: Sync::Never,
+        background: Background::Stepped,
+        elastic: ElasticOptions {
+            unit_bits_per_key: Some(std::f64::consts::LOG2_E),
+            sample_gets: 1,
+            ..ElasticOptions::default()
+        },
+        ..Options::default()
+    }
+}
+
+fn open_with(disk: &Memory, options: Options) -> Db {
+    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    Db::open_with(Path::new(DIR), options, environment).expect("opens")
+}
+
+fn key(number: u32) -> String {
+    format!("key {number:06}")
+}
+
+/// A key that is not stored, in the table of the one of this number.
+fn miss(number: u32, nth: u32) -> String {
+    format!("key {number:06} {nth}")
+}
+
+/// One run of many tables.
+fn loaded(disk: &Memory) -> Db {
+    let db = open_with(disk, options());
+    for number in 0..KEYS {
+        db.put(key(number), vec![b'.'; 30]).expect("puts");
+    }
+    db.compact().expect("compacts");
+    db
+}
+
+fn elastic(db: &Db) -> ElasticStats {
+    let stats = db.stats();
+    let allowed = stats.entries() as f64 * options().bits_per_key / 8.0;
+    assert!(stats.guard.memory_bytes as f64 <= allowed, "{:?}", stats.guard);
+    let elastic = stats.guard.elastic.expect("the guard is elastic");
+    assert!(elastic.unit_bytes <= elastic.budget_bytes, "{elastic:?}");
+    elastic
+}
+
+/// Asks for keys that are not there, around one key. How many runs were searched for nothing.
+fn ask_misses(db: &Db, number: u32, range: std::ops::Range<u32>) -> u64 {
+    let before = db.stats().point.false_positives;
+    for nth in range {
+        assert_eq!(db.get(miss(number + nth % 20, nth)).expect("gets"), None);
+    }
+    db.stats().point.false_positives - before
+}
+
+fn all_is_there(db: &Db) {
+    for number in 0..KEYS {
+        let value = db.get(key(number)).expect("gets");
+        assert_eq!(value.as_deref(), Some(&[b'.'; 30][..]), "{number}");
+    }
+}
+
+#[test]
+fn units_come_to_where_gets_are() {
+    let db = loaded(&Memory::new());
+    let start = elastic(&db);
+    let tables: u64 =
+        db.stats().levels.iter().flat_map(|level| &level.runs).map(|r| r.tables).sum();
+    assert!(tables > 30, "{tables} tables");
+    assert_eq!(start.tables_by_units.iter().sum::<u64>(), tables);
+    let units_at_first = start.tables_by_units.iter().rposition(|count| *count > 0);
+    assert!(units_at_first.is_some_and(|units| (1..8).contains(&units)), "{start:?}");
+    let cold = ask_misses(&db, 2000, 0..100);
+    ask_misses(&db, 2000, 100..1000);
+    let hot = ask_misses(&db, 2000, 10_000..10_100);
+    assert!(hot < cold, "{hot} needless reads, {cold} before");
+    let warm = elastic(&db);
+    assert!(warm.tables_by_units.len() == 9 && warm.tables_by_units[8] > 0, "{warm:?}");
+    assert!(warm.loads > 0 && warm.expected_rate < 0.01, "{warm:?}");
+    // Others are asked, and the first ones are forgotten: theirs are the only units to be had.
+    for number in (0..KEYS).step_by(40) {
+        ask_misses(&db, number, 0..200);
+        elastic(&db);
+    }
+    let moved = elastic(&db);
+    assert!(moved.drops > 0, "{moved:?}");
+    all_is_there(&db);
+    assert_eq!(db.verify().expect("verifies").damage, [""; 0]);
+}
+
+#[test]
+fn the_same_questions_move_the_same_units() {
+    let histories = [(), ()].map(|()| {
+        let disk = Memory::new();
+        let db = loaded(&disk);
+        let mut history = Vec::new();
+        for step in 0..60u32 {
+            ask_misses(&db, step * step * 7 % 3900, 0..40);
+            db.put(key(step * 61 % KEYS), vec![b'.'; 30]).expect("puts");
+            if step % 10 == 9 {
+                db.flush().expect("flushes");
+            }
+            db.step().expect("steps");
+            history.push(elastic(&db));
+        }
+        (history, disk.operations())
+    });
+    let [one, other] = &histories;
+    assert_eq!(one, other);
+    assert!(one.0.last().is_some_and(|last| last.loads > 0));
+}
+
+#[test]
+fn what_leaves_the_tree_gives_its_units_back() {
+    let db = loaded(&Memory::new());
+    ask_misses(&db, 100, 0..500);
+    let before = elastic(&db);
+    (0..KEYS / 2).for_each(|number| db.delete(key(number)).expect("deletes"));
+    db.compact().expect("compacts");
+    let after = elastic(&db);
+    let sum = |stats: &ElasticStats| stats.tables_by_units.iter().sum::<u64>();
+    assert!(sum(&after) < sum(&before) * 2 / 3, "{after:?}, before {before:?}");
+    assert!(after.budget_bytes < before.budget_bytes * 2 / 3);
+    (KEYS / 2..KEYS).for_each(|number| assert!(db.get(key(number)).expect("gets").is_some()));
+}
+
+#[test]
+fn a_damaged_unit_is_named_and_left_out() {
+    let disk = Memory::new();
+    drop(loaded(&disk));
+    let names = disk.list(Path::new(DIR)).expect("lists");
+    let name = names.iter().find(|name| name.ends_with(".table")).expect("there are tables");
+    let path = Path::new(DIR).join(name);
+    let len = disk.file(&path).expect("is there").len() as u64;
+    let mut named = HashMap::new();
+    for byte in (len / 2..len).step_by(11) {
+        disk.flip_bit(&path, byte, 3);
+        let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+        // Other parts of the table are other tests' matter.
+        if let Ok(db) = Db::open_with(Path::new(DIR), options(), environment) {
+            ask_misses(&db, 0, 0..60);
+            let damaged = db.stats().guard.damaged;
+            assert!(damaged.len() < 2, "told once: {damaged:?}");
+            if let Some(text) = damaged.first().filter(|text| text.contains("of unit ")) {
+                assert!(text.contains(name), "{text}");
+                let (_, rest) = text.split_once("of unit ").expect("it names the unit");
+                *named.entry(rest[..1].to_string()).or_insert(0) += 1;
+                all_is_there(&db);
+                assert_eq!(db.verify().expect("verifies").damage.len(), 1);
+                let most = elastic(&db).tables_by_units.len() - 1;
+                assert!(most == 7, "the other units of the hot table are in memory: {most}");
+            }
+        }
+        disk.flip_bit(&path, byte, 3);
+    }
+    let mut units: Vec<&String> = named.keys().collect();
+    units.sort();
+    assert_eq!(units, ["0", "1", "2", "3", "4", "5", "6", "7"]);
+}
+
+#[test]
+fn a_disk_that_refuses_units_stops_no_get() {
+    let disk = Memory::new();
+    drop(loaded(&disk));
+    let db = open_with(&disk, Options { block_cache_bytes: 1 << 22, ..options() });
+    // Every block is in the cache, but few units were asked for.
+    assert_eq!(db.range::<&[u8]>(..).filter(|entry| entry.is_ok()).count(), KEYS as usize);
+    let before = elastic(&db);
+    disk.fail_from(0, Fault::Io);
+    ask_misses(&db, 300, 0..100);
+    assert_eq!(elastic(&db).loads, before.loads);
+    disk.mend();
+    ask_misses(&db, 300, 0..100);
+    assert!(elastic(&db).loads > before.loads);
+    assert_eq!(db.stats().guard.damaged, [""; 0]);
+}
+
+#[test]
+fn tables_of_other_guards_have_no_units_and_no_wrong_answers() {
+    let disk = Memory::new();
+    drop(loaded(&disk));
+    let bloom = Options { guard: GuardKind::Table(FilterKind::BlockedBloom), ..options() };
+    let db = open_with(&disk, bloom.clone());
+    assert_eq!(db.stats().guard.elastic, None);
+    assert_eq!(db.stats().guard.memory_bytes, 0, "units are no blocked Bloom filters");
+    (0..500).for_each(|number| db.put(key(number), vec![b'.'; 30]).expect("puts"));
+    db.flush().expect("flushes");
+    all_is_there(&db);
+    drop(db);
+    let db = open_with(&disk, options());
+    let tables =
+        db.stats().levels.iter().flat_map(|level| &level.runs).map(|r| r.tables).sum::<u64>();
+    let with_units = elastic(&db).tables_by_units.iter().sum::<u64>();
+    assert!(0 < with_units && with_units < tables, "{with_units} of {tables}");
+    ask_misses(&db, 100, 0..300);
+    all_is_there(&db);
+    // What merges write has units again.
+    db.compact().expect("compacts");
+    ask_misses(&db, 100, 0..300);
+    all_is_there(&db);
+    assert_eq!(db.verify().expect("verifies").damage, [""; 0]);
+}
+
+#[test]
+fn units_survive_a_crash_as_the_tables_do() {
+    let disk = Memory::new();
+    let db = loaded(&disk);
+    ask_misses(&db, 100, 0..300);
+    for crash in [disk.crash(1), disk.kill()] {
+        let db = open_with(&crash, options());
+        ask_misses(&db, 100, 0..300);
+        assert!(elastic(&db).loads > 0);
+        all_is_there(&db);
+    }
+}
+
+#[test]
+fn units_move_beside_writes_and_merges() {
+    let disk = Memory::new();
+    let options = Options {
+        background: Background::Threads(1),
+        write_buffer_bytes: 1 << 14,
+        block_cache_bytes: 1 << 16,
+        ..options()
+    };
+    let db = open_with(&disk, options);
+    (0..KEYS).for_each(|number| db.put(key(number), vec![b'.'; 30]).expect("puts"));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in (0..KEYS).chain(0..KEYS / 2) {
+                db.put(key(number), vec![b'.'; 30]).expect("puts");
+            }
+        });
+        for reader in 0..3 {
+            let db = &db;
+            scope.spawn(move || {
+                for nth in 0..3000u32 {
+                    assert_eq!(db.get(miss(reader * 900 + nth % 30, nth)).expect("gets"), None);
+                    assert!(db.get(key(nth * 7 % KEYS)).expect("gets").is_some(), "{nth}");
+                }
+            });
+        }
+    });
+    db.compact().expect("compacts");
+    ask_misses(&db, 100, 0..300);
+    assert!(elastic(&db).loads > 0);
+    all_is_there(&db);
+}

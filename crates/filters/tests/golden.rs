@@ -12,6 +12,8 @@ use trommel_filters::{
     FilterOptions, Fingerprints, FlushNumber, GrfOptions, HashUse, Part, PartBuilder, PrefixRule,
     Query, RencoderPlan, RosettaPlan, RosettaSplit, Shape, Span, TableFilter, TableFilterBuilder,
     hash_key,
+    BlockedBloom, BlockedBloomBuilder, Codes, Elastic, ElasticBuilder, Fingerprints, FlushNumber, GrfOptions, HashUse, Part,
+    PartBuilder, Query, Shape, Span, TableFilter, TableFilterBuilder, hash_key,
 };
 
 const KEYS: [&[u8]; 6] = [b"", b"\0", b"drum", b"sieve", b"trommel", &[0xff; 20]];
@@ -112,6 +114,15 @@ fn binary_fuse_of_a_few_keys() {
 #[test]
 fn xor_of_a_few_keys() {
     check_filter(FilterKind::Xor, 15.0, "XOR");
+#[test]
+fn elastic_of_four_units() {
+    let mut builder = ElasticBuilder::new(6.0, Some(4));
+    KEYS.iter().for_each(|key| builder.add(key).expect("in order"));
+    let golden = concat!("@@GOLDEN@@");
+    assert_eq!(hex(&builder.finish()), golden);
+    let filter = Elastic::read(unhex(golden)).expect("golden bytes");
+    assert_eq!((filter.directory().unit_count(), filter.directory().key_count()), (4, 6));
+    assert!(KEYS.iter().all(|key| filter.may_contain(key)));
 }
 
 /// A part of a few keys; one more was flushed and merged since, another one flushed.

@@ -307,7 +307,7 @@ pub(crate) struct BenchReadArgs {
     /// Bytes after which a run goes on in another file.
     #[arg(long, value_name = "BYTES", value_parser = byte_count)]
     pub(crate) table_bytes: Option<usize>,
-    /// How gets are spread over the keys: none, zipf:S (by rank in key order: what is hot lies together), scattered-zipf:S.
+    /// How gets are spread over the keys: none, zipf:S (neighbours are alike hot), scattered-zipf:S.
     #[arg(long, value_name = "LAW", default_value = "none")]
     pub(crate) skew: Skew,
     /// How often each store is loaded, in turns; the median time counts.

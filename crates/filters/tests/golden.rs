@@ -14,6 +14,9 @@ use trommel_filters::{
     hash_key,
     BlockedBloom, BlockedBloomBuilder, Codes, Elastic, ElasticBuilder, Fingerprints, FlushNumber, GrfOptions, HashUse, Part,
     PartBuilder, Query, Shape, Span, TableFilter, TableFilterBuilder, hash_key,
+    BlockedBloom, BlockedBloomBuilder, Codes, Elastic, ElasticBuilder, Fingerprints, FlushNumber,
+    GrfOptions, HashUse, Part, PartBuilder, Query, Shape, Span, TableFilter, TableFilterBuilder,
+    hash_key,
 };
 
 const KEYS: [&[u8]; 6] = [b"", b"\0", b"drum", b"sieve", b"trommel", &[0xff; 20]];

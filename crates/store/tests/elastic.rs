@@ -88,7 +88,9 @@ fn all_is_there(db: &Db) {
 
 #[test]
 fn units_come_to_where_gets_are() {
-    let db = loaded(&Memory::new());
+    let disk = Memory::new();
+    drop(loaded(&disk));
+    let (db, copy) = (open_with(&disk, options()), disk.kill());
     let start = elastic(&db);
     let tables: u64 =
         db.stats().levels.iter().flat_map(|level| &level.runs).map(|r| r.tables).sum();
@@ -96,10 +98,13 @@ fn units_come_to_where_gets_are() {
     assert_eq!(start.tables_by_units.iter().sum::<u64>(), tables);
     let units_at_first = start.tables_by_units.iter().rposition(|count| *count > 0);
     assert!(units_at_first.is_some_and(|units| (1..8).contains(&units)), "{start:?}");
-    let cold = ask_misses(&db, 2000, 0..100);
-    ask_misses(&db, 2000, 100..1000);
-    let hot = ask_misses(&db, 2000, 10_000..10_100);
-    assert!(hot < cold, "{hot} needless reads, {cold} before");
+    ask_misses(&db, 2000, 0..1000);
+    let hot = ask_misses(&db, 2000, 10_000..10_200);
+    let fixed = ElasticOptions { sample_gets: u32::MAX, ..options().elastic };
+    let fixed = open_with(&copy, Options { elastic: fixed, ..options() });
+    let cold = ask_misses(&fixed, 2000, 10_000..10_200);
+    assert_eq!(elastic(&fixed).loads, 0);
+    assert!(cold > 30 && hot < cold / 10, "{hot} needless reads, {cold} if no unit is moved");
     let warm = elastic(&db);
     assert!(warm.tables_by_units.len() == 9 && warm.tables_by_units[8] > 0, "{warm:?}");
     assert!(warm.loads > 0 && warm.expected_rate < 0.01, "{warm:?}");

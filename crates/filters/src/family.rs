@@ -26,6 +26,7 @@ use crate::rank::CountBounds;
 use crate::rencoder::{Rencoder, RencoderBuilder, RencoderPlan};
 use crate::ribbon::{Ribbon, RibbonBuilder};
 use crate::rosetta::{Rosetta, RosettaBuilder, RosettaPlan};
+use crate::surf::{Surf, SurfBuilder, SurfOptions};
 use crate::wire::{Corrupt, Reader};
 
 /// What the last bytes of a filter are: its kind's tag, the version of its format, a number of its own.
@@ -46,6 +47,8 @@ pub struct FilterOptions {
     pub prefix: PrefixRule,
     /// Of `elastic`: how many units share these bits, 1 to 32. None: as many as is usual, at most 8.
     pub elastic_units: Option<u8>,
+    /// For the kinds of SuRF: its suffixes, and how much of it is LOUDS-Dense.
+    pub surf: SurfOptions,
 }
 
 impl FilterOptions {
@@ -59,6 +62,7 @@ impl FilterOptions {
             prefix: PrefixRule::default(),
         }
         FilterOptions { kind, bits_per_key, elastic_units: None }
+        FilterOptions { kind, bits_per_key, surf: SurfOptions::default() }
     }
 }
 
@@ -81,6 +85,7 @@ enum Builder {
     PrefixBloom(PrefixBloomBuilder),
     Arf(ArfBuilder),
     Elastic(ElasticBuilder),
+    Surf(SurfBuilder),
 }
 
 /// A filter of any kind, over its bytes.
@@ -109,6 +114,8 @@ pub enum AnyFilter<B> {
     Arf(Arf<B>),
     /// `elastic`, all its units.
     Elastic(Elastic<B>),
+    /// `surf-base`, `surf-hash`, `surf-real`, `surf-mixed`.
+    Surf(Surf<B>),
 }
 
 /// Does the same with the filter or builder of whichever kind.
@@ -126,6 +133,7 @@ macro_rules! with_each {
             $family::PrefixBloom($name) => $action,
             $family::Arf($name) => $action,
             $family::Elastic($name) => $action,
+            $family::Surf($name) => $action,
         }
     };
 }
@@ -152,6 +160,10 @@ impl AnyFilterBuilder {
             FilterKind::Elastic => {
                 Builder::Elastic(ElasticBuilder::new(bits, options.elastic_units))
             }
+            kind @ (FilterKind::SurfBase
+            | FilterKind::SurfHash
+            | FilterKind::SurfReal
+            | FilterKind::SurfMixed) => Builder::Surf(SurfBuilder::new(kind, bits, &options.surf)),
         })
     }
 }
@@ -193,6 +205,10 @@ impl<B: AsRef<[u8]>> AnyFilter<B> {
             FilterKind::PrefixBloom => AnyFilter::PrefixBloom(PrefixBloom::read(bytes)?),
             FilterKind::Arf => AnyFilter::Arf(Arf::read(bytes)?),
             FilterKind::Elastic => AnyFilter::Elastic(Elastic::read(bytes)?),
+            FilterKind::SurfBase
+            | FilterKind::SurfHash
+            | FilterKind::SurfReal
+            | FilterKind::SurfMixed => AnyFilter::Surf(Surf::read(bytes)?),
         })
     }
 }

@@ -233,16 +233,28 @@ pub enum FilterKind {
     Arf,
     /// ElasticBF: several small Bloom filters, of which the store keeps as many in memory as are worth it.
     Elastic,
+    /// A succinct trie of the keys' shortest distinguishing prefixes.
+    SurfBase,
+    /// The same, with some bits of each key's hash.
+    SurfHash,
+    /// The same, with some more bits of each key.
+    SurfReal,
+    /// The same, with some of both.
+    SurfMixed,
 }
 
 impl FilterKind {
     /// Every kind there is.
-    pub const ALL: [FilterKind; 13] = [
+    pub const ALL: [FilterKind; 17] = [
         FilterKind::BlockedBloom,
         FilterKind::Bloom,
         FilterKind::Ribbon,
         FilterKind::BinaryFuse,
         FilterKind::Xor,
+        FilterKind::SurfBase,
+        FilterKind::SurfHash,
+        FilterKind::SurfReal,
+        FilterKind::SurfMixed,
         FilterKind::Snarf,
         FilterKind::Cell,
         FilterKind::Gap,
@@ -269,6 +281,10 @@ impl FilterKind {
             FilterKind::PrefixBloom => 15,
             FilterKind::Arf => 16,
             FilterKind::Elastic => 17,
+            FilterKind::SurfBase => 6,
+            FilterKind::SurfHash => 7,
+            FilterKind::SurfReal => 8,
+            FilterKind::SurfMixed => 9,
         }
     }
 
@@ -288,6 +304,10 @@ impl FilterKind {
             FilterKind::PrefixBloom => "prefix-bloom",
             FilterKind::Arf => "arf",
             FilterKind::Elastic => "elastic",
+            FilterKind::SurfBase => "surf-base",
+            FilterKind::SurfHash => "surf-hash",
+            FilterKind::SurfReal => "surf-real",
+            FilterKind::SurfMixed => "surf-mixed",
         }
     }
 
@@ -304,6 +324,10 @@ impl FilterKind {
             FilterKind::Rencoder => true,
             FilterKind::PrefixBloom => true,
             FilterKind::Arf => true,
+            FilterKind::SurfBase
+            | FilterKind::SurfHash
+            | FilterKind::SurfReal
+            | FilterKind::SurfMixed => true,
         }
     }
 

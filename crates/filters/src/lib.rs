@@ -23,6 +23,7 @@ mod rencoder;
 mod ribbon;
 mod rosetta;
 mod shape;
+mod surf;
 mod wire;
 
 pub use arf::{Arf, ArfBuilder};
@@ -45,4 +46,5 @@ pub use rencoder::{Rencoder, RencoderBuilder, RencoderPlan};
 pub use ribbon::{Ribbon, RibbonBuilder};
 pub use rosetta::{Rosetta, RosettaBuilder, RosettaPlan, RosettaSplit};
 pub use shape::{Codes, FlushNumber, RunIndex, Shape, Span};
+pub use surf::{Surf, SurfBuilder, SurfCursor, SurfEffort, SurfOptions, SurfSuffix};
 pub use wire::{Corrupt, Reader, Writer};

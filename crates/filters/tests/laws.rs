@@ -32,7 +32,7 @@ struct Maker {
 }
 
 /// Every filter there is, at several sizes: the more bits, the more of its code is used.
-const FILTERS: [Maker; 32] = [
+const FILTERS: [Maker; 39] = [
     maker(FilterKind::BlockedBloom, 1.0, 8),
     maker(FilterKind::BlockedBloom, 10.0, 8),
     maker(FilterKind::BlockedBloom, 40.0, 8),
@@ -47,6 +47,13 @@ const FILTERS: [Maker; 32] = [
     maker(FilterKind::BinaryFuse, 40.0, 18),
     maker(FilterKind::Xor, 1.5, 18),
     maker(FilterKind::Xor, 20.0, 18),
+    maker(FilterKind::SurfBase, 10.0, 48),
+    maker(FilterKind::SurfHash, 16.0, 48),
+    maker(FilterKind::SurfHash, 60.0, 48),
+    maker(FilterKind::SurfReal, 20.0, 48),
+    maker(FilterKind::SurfReal, 90.0, 48),
+    maker(FilterKind::SurfMixed, 22.0, 48),
+    maker(FilterKind::SurfMixed, 70.0, 48),
     maker(FilterKind::Snarf, 6.0, 60),
     maker(FilterKind::Snarf, 40.0, 60),
     maker(FilterKind::Cell, 10.0, 60),

@@ -1,8 +1,11 @@
 //! The instructions that a processor may have beside those that all have.
 //! ```text
-//! fastest(work)   the same code twice: once for every processor, once with BMI, POPCNT, LZCNT and AVX2
+//! fastest(work)      the same code twice: once for every processor, once with BMI, POPCNT, LZCNT and AVX2
+//! equal, at_least    sixteen bytes compared at once (SSE2, which every x86-64 has)
+//! prefetch           a cache line asked for before it is read
 //! ```
-//! The one file with `unsafe`. The safe twin is the work itself, run as it is. Invariant: both give the same answer.
+//! The one file with `unsafe`. Each has a safe twin: the work itself, run as it is; a loop over bytes; nothing. Invariant:
+//! twins give the same answer.
 
 #[cfg(target_arch = "x86_64")]
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -60,9 +63,102 @@ fn with_v3<W: Work>(work: W) -> W::Output {
     work.run()
 }
 
+/// Which of sixteen bytes equal `byte`: bit i for byte i.
+#[inline(always)]
+pub(crate) fn equal(bytes: &[u8; 16], byte: u8) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    return sse2::equal(bytes, byte);
+    #[cfg(not(target_arch = "x86_64"))]
+    portable::equal(bytes, byte)
+}
+
+/// Which of sixteen bytes are `byte` or more: bit i for byte i.
+#[inline(always)]
+pub(crate) fn at_least(bytes: &[u8; 16], byte: u8) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    return sse2::at_least(bytes, byte);
+    #[cfg(not(target_arch = "x86_64"))]
+    portable::at_least(bytes, byte)
+}
+
+/// Asks for the cache line of byte `at` of `bytes`, if there is one.
+#[inline(always)]
+pub(crate) fn prefetch(bytes: &[u8], at: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(byte) = bytes.get(at) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        #[expect(unsafe_code, reason = "there is no safe function for it")]
+        // SAFETY: every x86-64 has SSE, and a prefetch of any address has no effect that can be seen.
+        unsafe {
+            _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(byte).cast());
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (bytes, at);
+}
+
+#[cfg(target_arch = "x86_64")]
+mod sse2 {
+    use std::arch::x86_64::{
+        _mm_cmpeq_epi8, _mm_loadu_si128, _mm_max_epu8, _mm_movemask_epi8, _mm_set1_epi8,
+    };
+
+    #[inline(always)]
+    pub(super) fn equal(bytes: &[u8; 16], byte: u8) -> u32 {
+        #[expect(unsafe_code, reason = "instructions that every x86-64 has")]
+        // SAFETY: every x86-64 has SSE2; sixteen bytes can be read there, and the load asks for no alignment.
+        unsafe {
+            let lanes = _mm_loadu_si128(bytes.as_ptr().cast());
+            _mm_movemask_epi8(_mm_cmpeq_epi8(lanes, _mm_set1_epi8(byte.cast_signed()))) as u32
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn at_least(bytes: &[u8; 16], byte: u8) -> u32 {
+        #[expect(unsafe_code, reason = "instructions that every x86-64 has")]
+        // SAFETY: every x86-64 has SSE2; sixteen bytes can be read there, and the load asks for no alignment.
+        unsafe {
+            let lanes = _mm_loadu_si128(bytes.as_ptr().cast());
+            let larger = _mm_max_epu8(lanes, _mm_set1_epi8(byte.cast_signed()));
+            _mm_movemask_epi8(_mm_cmpeq_epi8(larger, lanes)) as u32
+        }
+    }
+}
+
+#[cfg(any(test, not(target_arch = "x86_64")))]
+mod portable {
+    fn mask(bytes: &[u8; 16], is_wanted: impl Fn(u8) -> bool) -> u32 {
+        let bit = |(place, &byte): (usize, &u8)| u32::from(is_wanted(byte)) << place;
+        bytes.iter().enumerate().map(bit).sum()
+    }
+
+    pub(super) fn equal(bytes: &[u8; 16], byte: u8) -> u32 {
+        mask(bytes, |other| other == byte)
+    }
+
+    pub(super) fn at_least(bytes: &[u8; 16], byte: u8) -> u32 {
+        mask(bytes, |other| other >= byte)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sixteen_bytes_are_compared_as_one_by_one() {
+        for round in 0..=255u8 {
+            let bytes = std::array::from_fn(|place| {
+                round.wrapping_mul(37).wrapping_add((place * place * 29) as u8)
+            });
+            for byte in (0..=255).step_by(3).chain(bytes) {
+                assert_eq!(equal(&bytes, byte), portable::equal(&bytes, byte));
+                assert_eq!(at_least(&bytes, byte), portable::at_least(&bytes, byte));
+            }
+        }
+        prefetch(&[1, 2], 1);
+        prefetch(&[], 0);
+    }
 
     #[derive(Clone, Copy)]
     struct Count(u64);

@@ -1,0 +1,295 @@
+//! Ranks and places of ones in long bit strings, with few precomputed answers.
+//! ```text
+//! bits      1011 0010 | 1101 0000 | 0110 ...      little-endian words, lowest bit first
+//! ranks     0           4           7             u32 for each block: the ones before it
+//! samples   place of one 0, of one 64, of one 128, ...   u32 each
+//! ```
+//! Invariant: any bytes may be behind these views. What they answer may then be wrong, but nothing is read that is not there.
+
+use crate::bits::select::select_one;
+
+/// Bits of a word.
+const WORD_BITS: usize = 64;
+/// Words of a block of [`Ranked::rank_in_block`].
+const BLOCK_WORDS: usize = 8;
+/// Bits of such a block: a cache line.
+pub(crate) const BLOCK_BITS: usize = WORD_BITS * BLOCK_WORDS;
+/// Every so many ones, one's place is kept.
+pub(crate) const SAMPLE_ONES: usize = 64;
+
+/// Bits in little-endian words of eight bytes. Beyond the last word there are zeros for ever.
+#[derive(Clone, Copy)]
+pub(crate) struct Bits<'a> {
+    words: &'a [[u8; 8]],
+}
+
+impl<'a> Bits<'a> {
+    /// Whole words; what is left of `bytes` is not looked at.
+    #[inline(always)]
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Bits { words: bytes.as_chunks().0 }
+    }
+
+    /// 64 bits.
+    #[inline(always)]
+    pub(crate) fn word(self, index: usize) -> u64 {
+        self.words.get(index).map_or(0, |word| u64::from_le_bytes(*word))
+    }
+
+    /// One bit.
+    #[inline(always)]
+    pub(crate) fn get(self, at: usize) -> bool {
+        self.word(at / WORD_BITS) >> (at % WORD_BITS) & 1 == 1
+    }
+
+    /// The first one in `from..end`; `end` if there is none.
+    #[inline(always)]
+    pub(crate) fn next_one(self, from: usize, end: usize) -> usize {
+        if from >= end {
+            return end;
+        }
+        let mut index = from / WORD_BITS;
+        let mut word = self.word(index) >> (from % WORD_BITS) << (from % WORD_BITS);
+        while word == 0 {
+            index += 1;
+            if index * WORD_BITS >= end {
+                return end;
+            }
+            word = self.word(index);
+        }
+        (index * WORD_BITS + word.trailing_zeros() as usize).min(end)
+    }
+
+    /// The last one in `start..end`.
+    #[inline(always)]
+    pub(crate) fn last_one(self, start: usize, end: usize) -> Option<usize> {
+        if start >= end {
+            return None;
+        }
+        let mut index = (end - 1) / WORD_BITS;
+        let mut word = self.word(index) & low_ones((end - 1) % WORD_BITS + 1);
+        while word == 0 {
+            if index * WORD_BITS <= start {
+                return None;
+            }
+            index -= 1;
+            word = self.word(index);
+        }
+        let place = index * WORD_BITS + word.ilog2() as usize;
+        (place >= start).then_some(place)
+    }
+}
+
+/// A word whose `count` lowest bits are ones. Requires: `count` <= 64.
+#[inline(always)]
+fn low_ones(count: usize) -> u64 {
+    if count == WORD_BITS { u64::MAX } else { (1 << count) - 1 }
+}
+
+/// Bits with the number of ones before each word, or before each block of eight.
+#[derive(Clone, Copy)]
+pub(crate) struct Ranked<'a> {
+    bytes: &'a [u8],
+    ranks: &'a [[u8; 4]],
+}
+
+impl<'a> Ranked<'a> {
+    /// Bits, and the ranks that [`write_ranks`] made of them.
+    #[inline(always)]
+    pub(crate) fn new(bytes: &'a [u8], ranks: &'a [u8]) -> Self {
+        Ranked { bytes, ranks: ranks.as_chunks().0 }
+    }
+
+    #[inline(always)]
+    fn kept_rank(self, index: usize) -> usize {
+        self.ranks.get(index).map_or(0, |rank| u32::from_le_bytes(*rank) as usize)
+    }
+
+    /// The ones before bit `at`, of bits whose ranks are kept for each word.
+    #[inline(always)]
+    pub(crate) fn rank_in_word(self, at: usize) -> usize {
+        let index = at / WORD_BITS;
+        let word = Bits::new(self.bytes).word(index) & low_ones(at % WORD_BITS);
+        self.kept_rank(index) + word.count_ones() as usize
+    }
+
+    /// As [`Ranked::rank_in_word`], looking at the rank of each eighth word only: what finer ranks save.
+    #[inline(always)]
+    pub(crate) fn rank_from_eighth_word(self, at: usize) -> usize {
+        let first = at / BLOCK_BITS * BLOCK_WORDS;
+        self.kept_rank(first) + self.ones_of_block(at)
+    }
+
+    /// The ones before bit `at`, of bits whose ranks are kept for each block.
+    #[inline(always)]
+    pub(crate) fn rank_in_block(self, at: usize) -> usize {
+        self.kept_rank(at / BLOCK_BITS) + self.ones_of_block(at)
+    }
+
+    /// The ones before bit `at` in its block. No branch depends on `at`: it would be mispredicted all the time.
+    #[inline(always)]
+    fn ones_of_block(self, at: usize) -> usize {
+        const BLOCK_BYTES: usize = BLOCK_BITS / 8;
+        let (blocks, rest) = self.bytes.as_chunks::<BLOCK_BYTES>();
+        let Some(block) = blocks.get(at / BLOCK_BITS) else {
+            return ones_before(rest.as_chunks().0, at % BLOCK_BITS);
+        };
+        ones_before(block.as_chunks().0, at % BLOCK_BITS)
+    }
+}
+
+/// The ones before bit `at` of a few words.
+#[inline(always)]
+fn ones_before(words: &[[u8; 8]], at: usize) -> usize {
+    let ones = |(index, word): (usize, &[u8; 8])| {
+        let len = at.saturating_sub(index * WORD_BITS).min(WORD_BITS);
+        (u64::from_le_bytes(*word) & low_ones(len)).count_ones() as usize
+    };
+    words.iter().enumerate().map(ones).sum()
+}
+
+/// Bits with the places of some ones.
+#[derive(Clone, Copy)]
+pub(crate) struct Selected<'a> {
+    bits: Bits<'a>,
+    samples: &'a [[u8; 4]],
+}
+
+impl<'a> Selected<'a> {
+    /// Bits, and the samples that [`write_samples`] made of them.
+    #[inline(always)]
+    pub(crate) fn new(bits: Bits<'a>, samples: &'a [u8]) -> Self {
+        Selected { bits, samples: samples.as_chunks().0 }
+    }
+
+    /// Where the one with `rank` ones below it is; None: the search from the nearest sample below did not find it in
+    /// `words_max` words. Only each `SKIP`-th sample is looked at: 1 is fastest.
+    #[inline(always)]
+    pub(crate) fn select<const SKIP: usize>(self, rank: usize, words_max: usize) -> Option<usize> {
+        let sampled = rank / (SAMPLE_ONES * SKIP);
+        let from = u32::from_le_bytes(*self.samples.get(sampled * SKIP)?) as usize;
+        let mut left = (rank - sampled * SAMPLE_ONES * SKIP) as u32;
+        let first = from / WORD_BITS;
+        let mut word = self.bits.word(first) >> (from % WORD_BITS) << (from % WORD_BITS);
+        for index in first..first + words_max * SKIP {
+            let ones = word.count_ones();
+            if left < ones {
+                return Some(index * WORD_BITS + select_one(word, left) as usize);
+            }
+            left -= ones;
+            word = self.bits.word(index + 1);
+        }
+        None
+    }
+}
+
+/// How many ranks [`write_ranks`] writes for so many bits: also one for the place after the last bit.
+pub(crate) fn ranks_len(bits: usize, block_bits: usize) -> usize {
+    bits / block_bits + 1
+}
+
+/// Writes how many ones come before each block of bits. Requires: `ranks` has the room that [`ranks_len`] tells.
+pub(crate) fn write_ranks(bits: &[u8], block_bits: usize, ranks: &mut [u8]) {
+    let mut blocks = bits.chunks(block_bits / 8);
+    let mut ones = 0u32;
+    for rank in ranks.as_chunks_mut::<4>().0 {
+        *rank = ones.to_le_bytes();
+        let words = blocks.next().unwrap_or(&[]).as_chunks::<8>().0;
+        ones += words.iter().map(|word| u64::from_le_bytes(*word).count_ones()).sum::<u32>();
+    }
+}
+
+/// How many samples [`write_samples`] writes for so many ones.
+pub(crate) fn samples_len(ones: usize) -> usize {
+    ones.div_ceil(SAMPLE_ONES)
+}
+
+/// Writes the place of each 64th one. Requires: `samples` has the room that [`samples_len`] tells.
+pub(crate) fn write_samples(bits: &[u8], samples: &mut [u8]) {
+    let mut samples = samples.as_chunks_mut::<4>().0.iter_mut();
+    let mut ones = 0usize;
+    for (index, word) in bits.as_chunks::<8>().0.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let wanted = ones.next_multiple_of(SAMPLE_ONES);
+        ones += word.count_ones() as usize;
+        if wanted < ones {
+            let before = ones - word.count_ones() as usize;
+            let place = index * WORD_BITS + select_one(word, (wanted - before) as u32) as usize;
+            let sample = samples.next().expect("a sample for each 64th one");
+            *sample = u32::try_from(place).expect("bits are counted in 32 bits").to_le_bytes();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bits whose density changes along the way.
+    fn some_bits(words: u64) -> Vec<u8> {
+        let word = |n: u64| {
+            let mixed = (n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31);
+            let mixed = (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            match n % 16 {
+                0..8 => mixed ^ mixed >> 32,
+                8..12 => mixed & mixed << 9 & mixed >> 20,
+                12 => u64::MAX,
+                _ => 0,
+            }
+        };
+        (0..words).flat_map(|n| word(n).to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn ranks_and_places_are_those_of_a_plain_count() {
+        for words in [1, 7, 8, 9, 64, 333] {
+            let bytes = some_bits(words);
+            let bits = Bits::new(&bytes);
+            let len = bytes.len() * 8;
+            let mut fine = vec![0; 4 * ranks_len(len, 64)];
+            let mut coarse = vec![0; 4 * ranks_len(len, BLOCK_BITS)];
+            write_ranks(&bytes, 64, &mut fine);
+            write_ranks(&bytes, BLOCK_BITS, &mut coarse);
+            let places: Vec<usize> = (0..len).filter(|&at| bits.get(at)).collect();
+            let mut samples = vec![0; 4 * samples_len(places.len())];
+            write_samples(&bytes, &mut samples);
+            for at in 0..=len {
+                let truth = places.partition_point(|&place| place < at);
+                assert_eq!(Ranked::new(&bytes, &fine).rank_in_word(at), truth);
+                assert_eq!(Ranked::new(&bytes, &fine).rank_from_eighth_word(at), truth);
+                assert_eq!(Ranked::new(&bytes, &coarse).rank_in_block(at), truth);
+            }
+            let selected = Selected::new(bits, &samples);
+            for (rank, place) in places.iter().enumerate() {
+                assert_eq!(selected.select::<1>(rank, 99), Some(*place));
+                assert_eq!(selected.select::<8>(rank, 99), Some(*place));
+            }
+            assert_eq!(selected.select::<1>(places.len() + 64, 9), None);
+        }
+    }
+
+    #[test]
+    fn neighbours_are_those_of_a_plain_search() {
+        let bytes = some_bits(20);
+        let bits = Bits::new(&bytes);
+        let len = bytes.len() * 8;
+        for from in (0..len).step_by(3) {
+            for end in [from, from + 1, from + 63, from + 64, from + 200, len, len + 70] {
+                let places = || (from..end.min(len)).filter(|&at| bits.get(at));
+                assert_eq!(bits.next_one(from, end), places().next().unwrap_or(end));
+                assert_eq!(bits.last_one(from, end), places().next_back());
+            }
+        }
+    }
+
+    #[test]
+    fn beyond_the_end_nothing_is_read() {
+        let bits = Bits::new(&[0xff; 12]);
+        assert!(bits.get(63) && !bits.get(64) && !bits.get(usize::MAX));
+        let ranked = Ranked::new(&[0xff; 12], &[1; 5]);
+        assert_eq!(ranked.rank_in_word(640), 0);
+        assert_eq!(ranked.rank_in_block(5120), 0);
+        assert_eq!(Selected::new(bits, &[0xff; 4]).select::<1>(3, 4), None);
+        assert_eq!(Selected::new(bits, &[]).select::<1>(0, 4), None);
+    }
+}

@@ -1,0 +1,118 @@
+//! How many keys are in a range: the difference of two ranks, level by level.
+//! ```text
+//! level 0   f   s | t          leaves between the two boundaries: 0
+//! level 1   | a o   | r        1
+//! level 2     r . | s p y i |  4   a boundary of a level is where the keys at or after a bound begin, those within it end
+//! ```
+//! Below a level, a boundary goes on where the children of what lies to its right begin. Invariant: leaves between the boundaries
+//! are counted once; of the two leaves that a bound's own bytes lead to, it is known whether they were counted for sure.
+
+use std::cmp::Ordering;
+
+use crate::filter::Untraced;
+use crate::rank::CountBounds;
+use crate::surf::trie::{FULL, Trie};
+
+/// One end of a range, on its way down.
+struct Side<'a> {
+    trie: Trie<'a, FULL>,
+    key: &'a [u8],
+    /// The upper end: a key that equals it is left of the boundary.
+    is_upper: bool,
+    /// The node of this level that the key's bytes lead to; None: they left the trie above.
+    node: Option<usize>,
+    slot: usize,
+    /// A leaf was counted, and it is not known whether it lies in the range.
+    unsure: bool,
+}
+
+impl<'a> Side<'a> {
+    fn new(trie: Trie<'a, FULL>, key: &'a [u8], is_upper: bool) -> Self {
+        let node = trie.root(&mut Untraced);
+        Side { trie, key, is_upper, node, slot: 0, unsure: false }
+    }
+
+    /// The upper end of a range without one.
+    fn end(trie: Trie<'a, FULL>) -> Self {
+        let slot = trie.end_of(0, 0, &mut Untraced);
+        Side { trie, key: &[], is_upper: true, node: None, slot, unsure: false }
+    }
+
+    /// Finds the boundary of a level.
+    fn enter(&mut self, level: usize) {
+        let Some(node) = self.node.take() else { return };
+        let Some(&byte) = self.key.get(level) else {
+            let first = self.trie.first(level, node, &mut Untraced).unwrap_or(node);
+            let has_mark = self.trie.label(level, first, &mut Untraced).is_none();
+            self.slot = node + usize::from(has_mark && self.is_upper);
+            return;
+        };
+        let Some(found) = self.trie.at_least(level, node, byte, &mut Untraced) else {
+            self.slot = self.trie.end_of(level, node, &mut Untraced);
+            return;
+        };
+        self.slot = found.slot;
+        if found.label > byte {
+            return;
+        }
+        if self.trie.has_child(level, found.slot, &mut Untraced) {
+            self.node = self.trie.child(level, found.slot, &mut Untraced);
+        } else {
+            self.pass_leaf(level, &self.key[level + 1..]);
+        }
+    }
+
+    /// At a leaf whose prefix is one of the key, of which `rest` follows.
+    fn pass_leaf(&mut self, level: usize, rest: &[u8]) {
+        let order = self.trie.order(level, self.slot, rest, &mut Untraced);
+        let is_left = match order {
+            Ordering::Less => true,
+            Ordering::Greater => false,
+            Ordering::Equal => {
+                // A key that goes on from the whole of the lower end is not before it.
+                self.unsure = self.is_upper || !rest.is_empty();
+                self.is_upper
+            }
+        };
+        self.slot += usize::from(is_left);
+    }
+
+    /// To the level below.
+    fn leave(&mut self, level: usize) {
+        if self.node.is_none() && level + 1 < self.trie.height() {
+            let number = self.trie.child_number(level, self.slot, &mut Untraced);
+            self.slot = self.trie.boundary(level + 1, number, &mut Untraced);
+        }
+    }
+}
+
+impl Trie<'_, FULL> {
+    /// How many keys are at or after `lower`, and not after `upper`.
+    pub(super) fn count(&self, lower: &[u8], upper: Option<&[u8]>) -> CountBounds {
+        if self.height() == 0 {
+            let alone = self.layout.counts.keys == 1 && lower.is_empty();
+            return CountBounds::exact(u64::from(alone));
+        }
+        let mut low = Side::new(*self, lower, false);
+        let mut high = match upper {
+            Some(upper) => Side::new(*self, upper, true),
+            None => Side::end(*self),
+        };
+        let mut between = 0i64;
+        for level in 0..self.height() {
+            low.enter(level);
+            high.enter(level);
+            if low.slot != high.slot {
+                let leaves = |slot| self.leaves_before(level, slot, &mut Untraced) as i64;
+                between += leaves(high.slot) - leaves(low.slot);
+            } else if low.node.is_none() && high.node.is_none() {
+                break; // and so they stay
+            }
+            low.leave(level);
+            high.leave(level);
+        }
+        let most = between.clamp(0, i64::MAX) as u64;
+        let least = most.saturating_sub(u64::from(low.unsure) + u64::from(high.unsure));
+        CountBounds { least, estimate: least + (most - least).div_ceil(2), most }
+    }
+}

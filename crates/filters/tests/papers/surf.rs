@@ -129,3 +129,60 @@ fn section_3_2_each_hash_bit_halves_the_rate() {
         assert!((theory * 0.9 - noise..=theory * 1.1 + noise).contains(&rate), "{bits}: {rate}");
     }
 }
+
+/// How likely a uniform key that is absent has a stored key's prefix: below some node that two keys share, one key alone.
+fn rate_of_base(keys: f64) -> f64 {
+    let cell = |depth: i32| 256f64.powi(-depth);
+    let empty_but_one = |depth: i32| (1.0 - cell(depth)).powf(keys - 1.0);
+    (1..=8)
+        .map(|depth| keys * cell(depth) * (empty_but_one(depth) - empty_but_one(depth - 1)))
+        .sum()
+}
+
+/// Section 3.1 to 3.4, on uniform keys: each bit of a suffix, hashed or real, halves the rate for points.
+#[test]
+fn section_3_rates_on_uniform_keys() {
+    const KEYS: u64 = 20_000;
+    const QUERIES: u64 = 60_000;
+    let spread = |n: u64| {
+        let mixed = (n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    };
+    let mut keys: Vec<u64> = (0..KEYS).map(spread).collect();
+    keys.sort_unstable();
+    let kinds = [(FilterKind::SurfBase, 0, 0), (FilterKind::SurfHash, 4, 0)];
+    let kinds =
+        kinds.into_iter().chain([(FilterKind::SurfReal, 0, 4), (FilterKind::SurfMixed, 2, 3)]);
+    for (kind, hash, real) in kinds {
+        let options =
+            SurfOptions { suffix: SurfSuffix::Bits { hash, real }, ..SurfOptions::default() };
+        let mut builder = SurfBuilder::new(kind, 0.0, &options);
+        keys.iter().for_each(|key| builder.add(&key.to_be_bytes()).expect("in order"));
+        let surf = Surf::read(builder.finish()).expect("whole");
+        let asked = (KEYS..KEYS + QUERIES).map(spread);
+        let maybe = asked.filter(|key| surf.may_contain(&key.to_be_bytes())).count();
+        let rate = maybe as f64 / QUERIES as f64;
+        let theory = rate_of_base(KEYS as f64) * 0.5f64.powi((hash + real) as i32);
+        let noise = 5.0 * (theory / QUERIES as f64).sqrt();
+        let bounds = theory * 0.9 - noise..theory * 1.1 + noise;
+        assert!(bounds.contains(&rate), "{}: {rate}, {theory} expected", kind.name());
+    }
+}
+
+/// The size is what was asked for, as near as whole bits of suffixes come to it.
+#[test]
+fn suffixes_fill_the_bits_that_were_asked_for() {
+    let key = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+    let mut keys: Vec<[u8; 8]> = (0..20_000).map(key).collect();
+    keys.sort_unstable();
+    for kind in [FilterKind::SurfHash, FilterKind::SurfReal, FilterKind::SurfMixed] {
+        for bits_per_key in [16.0, 18.3, 25.0, 40.0, 70.0] {
+            let mut builder = SurfBuilder::new(kind, bits_per_key, &SurfOptions::default());
+            keys.iter().for_each(|key| builder.add(key).expect("in order"));
+            let bits = builder.finish().len() as f64 * 8.0 / keys.len() as f64;
+            assert!((bits - bits_per_key).abs() <= 0.501, "{}: {bits}", kind.name());
+        }
+    }
+}

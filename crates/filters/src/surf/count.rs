@@ -19,28 +19,43 @@ struct Side<'a> {
     key: &'a [u8],
     /// The upper end: a key that equals it is left of the boundary.
     is_upper: bool,
-    /// The node of this level that the key's bytes lead to; None: they left the trie above.
+    /// The node of this level that the key's bytes lead to; None: they left the trie.
     node: Option<usize>,
+    /// The bytes lead further down: the edge at the boundary has the next one.
+    goes_on: bool,
+    /// The boundary, and the edges with children before it.
     slot: usize,
+    children: usize,
     /// A leaf was counted, and it is not known whether it lies in the range.
     unsure: bool,
 }
 
 impl<'a> Side<'a> {
+    #[inline(always)]
     fn new(trie: Trie<'a, FULL>, key: &'a [u8], is_upper: bool) -> Self {
         let node = trie.root(&mut Untraced);
-        Side { trie, key, is_upper, node, slot: 0, unsure: false }
+        Side { trie, key, is_upper, node, goes_on: false, slot: 0, children: 0, unsure: false }
     }
 
     /// The upper end of a range without one.
+    #[inline(always)]
     fn end(trie: Trie<'a, FULL>) -> Self {
         let slot = trie.end_of(0, 0, &mut Untraced);
-        Side { trie, key: &[], is_upper: true, node: None, slot, unsure: false }
+        Side { node: None, slot, ..Side::new(trie, &[], true) }
     }
 
     /// Finds the boundary of a level.
+    #[inline(always)]
     fn enter(&mut self, level: usize) {
-        let Some(node) = self.node.take() else { return };
+        self.goes_on = false;
+        if let Some(node) = self.node.take() {
+            self.enter_node(level, node);
+        }
+        self.children = self.trie.children_before(level, self.slot, &mut Untraced);
+    }
+
+    #[inline(always)]
+    fn enter_node(&mut self, level: usize, node: usize) {
         let Some(&byte) = self.key.get(level) else {
             let first = self.trie.first(level, node, &mut Untraced).unwrap_or(node);
             let has_mark = self.trie.label(level, first, &mut Untraced).is_none();
@@ -55,14 +70,14 @@ impl<'a> Side<'a> {
         if found.label > byte {
             return;
         }
-        if self.trie.has_child(level, found.slot, &mut Untraced) {
-            self.node = self.trie.child(level, found.slot, &mut Untraced);
-        } else {
+        self.goes_on = self.trie.has_child(level, found.slot, &mut Untraced);
+        if !self.goes_on {
             self.pass_leaf(level, &self.key[level + 1..]);
         }
     }
 
     /// At a leaf whose prefix is one of the key, of which `rest` follows.
+    #[inline(always)]
     fn pass_leaf(&mut self, level: usize, rest: &[u8]) {
         let order = self.trie.order(level, self.slot, rest, &mut Untraced);
         let is_left = match order {
@@ -78,16 +93,25 @@ impl<'a> Side<'a> {
     }
 
     /// To the level below.
+    #[inline(always)]
     fn leave(&mut self, level: usize) {
-        if self.node.is_none() && level + 1 < self.trie.height() {
-            let number = self.trie.child_number(level, self.slot, &mut Untraced);
+        if level + 1 < self.trie.height() {
+            let number = self.trie.number_below(level, self.children);
             self.slot = self.trie.boundary(level + 1, number, &mut Untraced);
+            self.node = self.goes_on.then_some(self.slot);
         }
+    }
+
+    /// The leaves before the boundary.
+    #[inline(always)]
+    fn leaves(&self, level: usize) -> i64 {
+        self.trie.leaves_before(level, self.slot, self.children, &mut Untraced) as i64
     }
 }
 
 impl Trie<'_, FULL> {
     /// How many keys are at or after `lower`, and not after `upper`.
+    #[inline(always)]
     pub(super) fn count(&self, lower: &[u8], upper: Option<&[u8]>) -> CountBounds {
         if self.height() == 0 {
             let alone = self.layout.counts.keys == 1 && lower.is_empty();
@@ -103,9 +127,8 @@ impl Trie<'_, FULL> {
             low.enter(level);
             high.enter(level);
             if low.slot != high.slot {
-                let leaves = |slot| self.leaves_before(level, slot, &mut Untraced) as i64;
-                between += leaves(high.slot) - leaves(low.slot);
-            } else if low.node.is_none() && high.node.is_none() {
+                between += high.leaves(level) - low.leaves(level);
+            } else if !low.goes_on && !high.goes_on {
                 break; // and so they stay
             }
             low.leave(level);

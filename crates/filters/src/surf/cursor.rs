@@ -11,6 +11,7 @@
 
 use std::cmp::Ordering;
 
+use crate::bits::simd::{Work, fastest};
 use crate::filter::Untraced;
 use crate::surf::layout::EDGES_MAX;
 use crate::surf::trie::{FULL, Trie};
@@ -23,6 +24,20 @@ enum Place {
     At(usize),
     /// At the empty key, which is alone.
     Alone,
+}
+
+struct Seek<'c, 'a> {
+    cursor: &'c mut SurfCursor<'a>,
+    key: &'c [u8],
+}
+
+impl Work for Seek<'_, '_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self) -> bool {
+        self.cursor.seek_now(self.key)
+    }
 }
 
 /// A place among the keys of a [`Surf`](crate::Surf).
@@ -69,6 +84,11 @@ impl<'a> SurfCursor<'a> {
     /// Goes to the first key that is at or after `key`, as far as is known. True: it may also be before it, since `key` begins
     /// with all that is known of it.
     pub fn seek(&mut self, key: &[u8]) -> bool {
+        fastest(Seek { cursor: self, key })
+    }
+
+    #[inline(always)]
+    fn seek_now(&mut self, key: &[u8]) -> bool {
         self.forget();
         if self.trie.height() == 0 {
             self.place = if key.is_empty() { self.alone() } else { Place::AfterAll };
@@ -179,6 +199,7 @@ impl<'a> SurfCursor<'a> {
     }
 
     /// Puts an edge on the path. True: it leads to a node; false: it is a leaf, where the cursor now is.
+    #[inline(always)]
     fn step_to(&mut self, level: usize, slot: usize) -> bool {
         match self.slots.get_mut(level) {
             Some(known) => *known = slot,
@@ -194,6 +215,7 @@ impl<'a> SurfCursor<'a> {
     }
 
     /// To the first leaf below a node.
+    #[inline(always)]
     fn go_first(&mut self, level: usize, node: usize) {
         match self.trie.first(level, node, &mut Untraced) {
             Some(slot) => self.go_below_first(level, slot),
@@ -202,6 +224,7 @@ impl<'a> SurfCursor<'a> {
     }
 
     /// To the first leaf of an edge.
+    #[inline(always)]
     fn go_below_first(&mut self, level: usize, slot: usize) {
         let (mut level, mut slot) = (level, slot);
         while self.step_to(level, slot) {
@@ -256,6 +279,7 @@ impl<'a> SurfCursor<'a> {
     }
 
     /// From a level that is at the end of its node, up to where it goes on.
+    #[inline(always)]
     fn leave_forward(&mut self, level: usize) {
         for level in (0..level).rev() {
             if let Some(slot) = self.trie.after(level, self.slots[level], &mut Untraced) {

@@ -71,16 +71,21 @@ impl<const EFFORT: u8> Trie<'_, EFFORT> {
         self.dense_rank((Section::DenseHasChild, Section::DenseChildRanks), place(slot).1, trace)
     }
 
-    /// The number of leaves, marks among them, before a slot.
+    /// The number of edges, marks among them, before a slot.
     #[inline(always)]
-    pub(super) fn dense_leaves_before<T: Trace>(&self, slot: usize, trace: &mut T) -> usize {
+    pub(super) fn dense_edges_before<T: Trace>(&self, slot: usize, trace: &mut T) -> usize {
         let (node, bit) = place(slot);
         let after_mark = node + usize::from(!slot.is_multiple_of(EDGES_MAX));
         let marks = (Section::DensePrefix, Section::DensePrefixRanks);
-        let marks = self.dense_rank(marks, after_mark, trace);
         let labels = (Section::DenseLabels, Section::DenseLabelRanks);
-        let labels = self.dense_rank(labels, bit, trace);
-        (marks + labels).saturating_sub(self.dense_children_before(slot, trace))
+        self.dense_rank(marks, after_mark, trace) + self.dense_rank(labels, bit, trace)
+    }
+
+    /// The number of leaves, marks among them, before a slot.
+    #[inline(always)]
+    pub(super) fn dense_leaves_before<T: Trace>(&self, slot: usize, trace: &mut T) -> usize {
+        let edges = self.dense_edges_before(slot, trace);
+        edges.saturating_sub(self.dense_children_before(slot, trace))
     }
 
     /// The slot of a node's first label from bit `from` on.
@@ -109,6 +114,7 @@ impl<const EFFORT: u8> Trie<'_, EFFORT> {
     }
 
     /// The last edge before a slot, of the node whose slots come right before it.
+    #[inline(always)]
     pub(super) fn dense_before<T: Trace>(&self, slot: usize, trace: &mut T) -> Option<usize> {
         let number = slot.checked_sub(1)? / EDGES_MAX;
         let end = number * FANOUT + (slot - 1 - number * EDGES_MAX);

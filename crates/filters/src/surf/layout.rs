@@ -129,7 +129,9 @@ impl Counts {
         let inner = u64::from(self.sparse_nodes) - u64::from(self.sparse_first);
         let leaves = u64::from(self.dense_leaves) + u64::from(self.sparse_labels);
         let dense_edges = u64::from(self.dense_nodes) * EDGES_MAX as u64;
-        if u64::from(self.dense_leaves) > dense_edges || self.keys + inner != leaves {
+        if u64::from(self.dense_leaves) > dense_edges
+            || self.keys.checked_add(inner) != Some(leaves)
+        {
             return Some("as many keys as leaves");
         }
         None
@@ -187,10 +189,12 @@ impl Layout {
         out.u8(self.suffix.hash as u8);
         out.u8(self.suffix.real as u8);
         out.u16(0);
-        out.u32(checksum(out.as_slice()) as u32);
-        out.u16(self.kind.tag());
-        out.u8(VERSION);
-        out.u8(0);
+        let mut end = Writer::new();
+        end.u16(self.kind.tag());
+        end.u8(VERSION);
+        end.u8(0);
+        out.u32(trailer_checksum(out.as_slice(), end.as_slice()));
+        out.bytes(end.as_slice());
         out.finish()
     }
 
@@ -202,7 +206,7 @@ impl Layout {
         let trailer = &image[at..];
         let kind = decode_kind(&trailer[KIND_AT..]).map_err(|what| wrong(KIND_AT, what))?;
         let mut input = Reader::new(&trailer[CHECKSUM_AT..]);
-        if input.u32()? != checksum(&trailer[..CHECKSUM_AT]) as u32 {
+        if input.u32()? != trailer_checksum(&trailer[..CHECKSUM_AT], &trailer[KIND_AT..]) {
             return Err(wrong(0, "a trailer that has its checksum"));
         }
         let mut input = Reader::new(trailer);
@@ -228,6 +232,11 @@ impl Layout {
         }
         Ok(Layout::new(kind, counts, suffix))
     }
+}
+
+/// The checksum of what comes before it in a trailer, and behind it.
+fn trailer_checksum(before: &[u8], behind: &[u8]) -> u32 {
+    checksum(&[before, behind].concat()) as u32
 }
 
 /// The kind, if it is a SuRF's, in the last four bytes.

@@ -106,6 +106,7 @@ impl<const EFFORT: u8> Trie<'_, EFFORT> {
         same_node.then_some(next)
     }
 
+    #[inline(always)]
     pub(super) fn sparse_before<T: Trace>(&self, slot: usize, trace: &mut T) -> Option<usize> {
         self.touch(trace, Section::SparseLouds, slot / 8, 1);
         if self.bits(Section::SparseLouds).get(slot) { None } else { slot.checked_sub(1) }

@@ -120,6 +120,7 @@ impl<'a, const EFFORT: u8> Trie<'a, EFFORT> {
     }
 
     /// As `node`, or the end of the level if the number is that of the first node below it.
+    #[inline(always)]
     pub(super) fn boundary<T: Trace>(&self, level: usize, number: usize, trace: &mut T) -> usize {
         let counts = &self.layout.counts;
         let dense_nodes = counts.dense_nodes as usize;
@@ -130,15 +131,29 @@ impl<'a, const EFFORT: u8> Trie<'a, EFFORT> {
         node.unwrap_or(counts.sparse_labels as usize)
     }
 
-    /// The number of the first node that an edge at or after a slot leads to.
+    /// How many edges of its encoding lead to nodes, before a slot.
     #[inline(always)]
-    pub(super) fn child_number<T: Trace>(&self, level: usize, slot: usize, trace: &mut T) -> usize {
+    pub(super) fn children_before<T: Trace>(
+        &self,
+        level: usize,
+        slot: usize,
+        trace: &mut T,
+    ) -> usize {
+        if self.is_dense(level) {
+            self.dense_children_before(slot, trace)
+        } else {
+            self.sparse_children_before(slot, trace)
+        }
+    }
+
+    /// The number of the node that an edge leads to, or else the next one that does, by `children_before` it.
+    #[inline(always)]
+    pub(super) fn number_below(&self, level: usize, children: usize) -> usize {
         let counts = &self.layout.counts;
         if self.is_dense(level) {
-            self.dense_children_before(slot, trace) + 1
+            children + 1
         } else {
-            let first = counts.dense_nodes as usize + counts.sparse_first as usize;
-            first + self.sparse_children_before(slot, trace)
+            counts.dense_nodes as usize + counts.sparse_first as usize + children
         }
     }
 
@@ -150,7 +165,8 @@ impl<'a, const EFFORT: u8> Trie<'a, EFFORT> {
         slot: usize,
         trace: &mut T,
     ) -> Option<usize> {
-        self.node(level + 1, self.child_number(level, slot, trace), trace)
+        let children = self.children_before(level, slot, trace);
+        self.node(level + 1, self.number_below(level, children), trace)
     }
 
     /// Whether an edge leads to a node; else it is a leaf.
@@ -163,18 +179,17 @@ impl<'a, const EFFORT: u8> Trie<'a, EFFORT> {
         }
     }
 
-    /// How many leaves of its encoding come before a slot.
+    /// How many leaves of its encoding come before a slot, by `children_before` it.
+    #[inline(always)]
     pub(super) fn leaves_before<T: Trace>(
         &self,
         level: usize,
         slot: usize,
+        children: usize,
         trace: &mut T,
     ) -> usize {
-        if self.is_dense(level) {
-            self.dense_leaves_before(slot, trace)
-        } else {
-            slot.saturating_sub(self.sparse_children_before(slot, trace))
-        }
+        let edges = if self.is_dense(level) { self.dense_edges_before(slot, trace) } else { slot };
+        edges.saturating_sub(children)
     }
 
     /// The first slot of a node's edges: its mark, or its least label.
@@ -189,6 +204,7 @@ impl<'a, const EFFORT: u8> Trie<'a, EFFORT> {
     }
 
     /// The last slot of a node's edges.
+    #[inline(always)]
     pub(super) fn last<T: Trace>(&self, level: usize, node: usize, trace: &mut T) -> Option<usize> {
         if self.is_dense(level) {
             self.dense_before(node + EDGES_MAX, trace)
@@ -213,6 +229,7 @@ impl<'a, const EFFORT: u8> Trie<'a, EFFORT> {
     }
 
     /// The edge of the same node before it.
+    #[inline(always)]
     pub(super) fn before<T: Trace>(
         &self,
         level: usize,
@@ -227,6 +244,7 @@ impl<'a, const EFFORT: u8> Trie<'a, EFFORT> {
     }
 
     /// Where the nodes after that of a slot begin.
+    #[inline(always)]
     pub(super) fn end_of<T: Trace>(&self, level: usize, slot: usize, trace: &mut T) -> usize {
         if self.is_dense(level) {
             (slot / EDGES_MAX + 1) * EDGES_MAX

@@ -234,6 +234,23 @@ impl Layout {
     }
 }
 
+#[cfg(test)]
+impl Layout {
+    /// The trailer of any counts, whether they fit each other or not.
+    pub(super) fn trailer_of(kind: FilterKind, counts: Counts, suffix: SuffixBits) -> Vec<u8> {
+        Layout { kind, counts, suffix, at: [0; SECTIONS + 1] }.encode()
+    }
+}
+
+#[cfg(test)]
+impl Counts {
+    /// The size of the image if they fit each other and it is small.
+    pub(super) fn image_len_if_small(&self, suffix: SuffixBits) -> Option<usize> {
+        let len = self.problem().is_none().then(|| self.image_bytes(suffix))?;
+        usize::try_from(len).ok().filter(|&len| len < 100_000)
+    }
+}
+
 /// The checksum of what comes before it in a trailer, and behind it.
 fn trailer_checksum(before: &[u8], behind: &[u8]) -> u32 {
     checksum(&[before, behind].concat()) as u32

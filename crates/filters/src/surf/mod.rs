@@ -16,6 +16,8 @@ mod dense;
 mod encode;
 #[cfg(test)]
 mod figures;
+#[cfg(test)]
+mod hostile;
 mod layout;
 mod levels;
 mod lookup;

@@ -39,7 +39,7 @@ pub const TARGETS: [Target; 9] = [
     Target { name: "log", body: log::body },
     Target { name: "manifest", body: manifest::body },
     Target { name: "image", body: image::body },
-    Target { name: "bloom", body: filters::bloom },
+    Target { name: "filter", body: filters::body },
     Target { name: "grown", body: grown::body },
     Target { name: "store", body: store::body },
     Target { name: "text", body: text::body },

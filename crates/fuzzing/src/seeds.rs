@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use trommel::{Batch, Db, GuardKind, Memory, Storage};
-use trommel_filters::{BlockedBloomBuilder, TableFilterBuilder};
+use trommel_filters::{AnyFilterBuilder, FilterKind, FilterOptions, TableFilterBuilder};
 use trommel_lab::Rng;
 
 use crate::ask::{self, Contents};
@@ -110,7 +110,7 @@ pub fn seeds() -> Vec<Seed> {
             add_file(&mut seeds, place as u8, name, bytes);
         }
     }
-    add_blooms(&mut seeds);
+    add_filters(&mut seeds);
     add_texts(&mut seeds);
     add_drawn(&mut seeds);
     seeds
@@ -146,11 +146,17 @@ fn add_block(seeds: &mut Vec<Seed>, guard: u8, table: &[u8]) {
     seeds.push(("block", format!("seed-{guard}-pack"), [&[guard, 2][..], &raw].concat()));
 }
 
-fn add_blooms(seeds: &mut Vec<Seed>) {
-    for (keys, bits) in [(0u32, 10.0), (3, 10.0), (40, 12.0), (20, 1.0), (9, 64.0)] {
-        let mut builder = BlockedBloomBuilder::new(bits);
-        (0..keys).for_each(|key| builder.add(&key.to_be_bytes()).expect("any order will do"));
-        seeds.push(("bloom", format!("seed-{keys}-{bits}"), builder.finish()));
+/// Filters of every kind, of few keys and of some more.
+fn add_filters(seeds: &mut Vec<Seed>) {
+    for kind in FilterKind::ALL {
+        for (keys, bits) in [(0u32, 12.0), (1, 20.0), (40, 16.0), (300, 10.0)] {
+            let mut builder = AnyFilterBuilder::new(&FilterOptions::new(kind, bits));
+            for key in 0..keys {
+                let key = [&b"key "[..], &(key * key).to_be_bytes()].concat();
+                builder.add(&key).expect("in order");
+            }
+            seeds.push(("filter", format!("seed-{}-{keys}", kind.name()), builder.finish()));
+        }
     }
 }
 

@@ -60,7 +60,7 @@ macro_rules! targets {
     };
 }
 
-targets!(block, table, log, manifest, image, bloom, grown, store, text);
+targets!(block, table, log, manifest, image, filter, grown, store, text);
 
 #[test]
 fn a_body_takes_any_short_input() {

@@ -8,7 +8,6 @@
 
 use crate::arf::{Arf, ArfBuilder};
 use crate::blocked_bloom::{BlockedBloom, BlockedBloomBuilder};
-use crate::bloom::{BlockedBloom, BlockedBloomBuilder};
 use crate::bloom::{Bloom, BloomBuilder};
 use crate::elastic::{Elastic, ElasticBuilder};
 use crate::filter::{
@@ -18,10 +17,7 @@ use crate::filter::{
 use crate::fuse::{BinaryFuse, BinaryFuseBuilder, Xor, XorBuilder};
 use crate::prefix::{PrefixBloom, PrefixBloomBuilder, PrefixRule};
 use crate::prints::{FingerprintFilter, FingerprintFilterBuilder};
-use crate::prints::{FingerprintFilter, FingerprintFilterBuilder};
 use crate::query::KeyRange;
-use crate::query::KeyRange;
-use crate::rank::CountBounds;
 use crate::rank::CountBounds;
 use crate::rencoder::{Rencoder, RencoderBuilder, RencoderPlan};
 use crate::ribbon::{Ribbon, RibbonBuilder};
@@ -60,9 +56,9 @@ impl FilterOptions {
             rosetta: RosettaPlan::default(),
             rencoder: RencoderPlan::default(),
             prefix: PrefixRule::default(),
+            elastic_units: None,
+            surf: SurfOptions::default(),
         }
-        FilterOptions { kind, bits_per_key, elastic_units: None }
-        FilterOptions { kind, bits_per_key, surf: SurfOptions::default() }
     }
 }
 

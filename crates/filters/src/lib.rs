@@ -27,13 +27,18 @@ mod surf;
 mod wire;
 
 pub use arf::{Arf, ArfBuilder};
-pub use bits::{AlignedBytes};
+pub use bits::AlignedBytes;
 pub use blocked_bloom::{BlockedBloom, BlockedBloomBuilder};
 pub use bloom::{BlockedBloom, BlockedBloomBuilder, Bloom, BloomBuilder};
-pub use elastic::{Adjustment, Elastic, ElasticBuilder, ElasticDirectory, ElasticPolicy, ElasticUnit, UnitsOfTable};
+pub use elastic::{
+    Adjustment, Elastic, ElasticBuilder, ElasticDirectory, ElasticPolicy, ElasticUnit, UnitsOfTable,
+};
 pub use family::{AnyFilter, AnyFilterBuilder, FilterOptions};
-pub use filter::{FilterKind, GlobalFilter, HashedKey, LineCounter, LowerBound, OutOfOrder, TableFilter, TableFilterBuilder, Trace, Untraced, UpperBound};
-pub use fingerprint::{Fingerprints};
+pub use filter::{
+    FilterKind, GlobalFilter, HashedKey, LineCounter, LowerBound, OutOfOrder, TableFilter,
+    TableFilterBuilder, Trace, Untraced, UpperBound,
+};
+pub use fingerprint::Fingerprints;
 pub use fuse::{BinaryFuse, BinaryFuseBuilder, Xor, XorBuilder};
 pub use grf::{Cursor, CursorBack, GrfOptions, Inserter, Part, PartBuilder, PartSize};
 pub use hash::{HashUse, hash_key};

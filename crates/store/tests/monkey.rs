@@ -9,9 +9,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{
-    Background, Db, Environment, FilterKind, GuardKind, Memory, Options, Stats, Sync,
-};
+use trommel::{Background, Db, Environment, FilterKind, GuardKind, Memory, Options, Stats, Sync};
 
 const FLUSHES: u64 = 63;
 const FLUSH_KEYS: u64 = 200;

@@ -29,7 +29,7 @@ mod wire;
 pub use arf::{Arf, ArfBuilder};
 pub use bits::AlignedBytes;
 pub use blocked_bloom::{BlockedBloom, BlockedBloomBuilder};
-pub use bloom::{BlockedBloom, BlockedBloomBuilder, Bloom, BloomBuilder};
+pub use bloom::{Bloom, BloomBuilder};
 pub use elastic::{
     Adjustment, Elastic, ElasticBuilder, ElasticDirectory, ElasticPolicy, ElasticUnit, UnitsOfTable,
 };

@@ -38,6 +38,18 @@ impl PointRate {
             FilterKind::Ribbon => Some(Self::of_fingerprints(1.047)),
             FilterKind::BinaryFuse => Some(Self::of_fingerprints(1.125)),
             FilterKind::Xor => Some(Self::of_fingerprints(1.23)),
+            FilterKind::SurfBase
+            | FilterKind::SurfHash
+            | FilterKind::SurfReal
+            | FilterKind::SurfMixed
+            | FilterKind::Snarf
+            | FilterKind::Cell
+            | FilterKind::Gap
+            | FilterKind::Rosetta
+            | FilterKind::Rencoder
+            | FilterKind::PrefixBloom
+            | FilterKind::Arf
+            | FilterKind::Elastic => None,
         }
     }
 

@@ -68,14 +68,17 @@ pub(crate) struct DamagedFilter {
 }
 
 impl Core {
-    /// Damaged filters that the tree still has: a merge makes new ones in the place of its inputs'.
+    /// Damaged filters that the tree still has, and units that were damaged when they were read: a merge makes new ones in the
+    /// place of its inputs'.
     pub(crate) fn damage_of_filters(&self, version: &Version) -> Vec<String> {
         let image = version.layout.image.as_ref().map(|image| image.file);
         let stays = |damaged: &&DamagedFilter| {
             let file = damaged.file;
             Some(file) == image || version.tables().any(|table| table.table.file() == file)
         };
-        self.damaged_filters.iter().filter(stays).map(|damaged| damaged.what.clone()).collect()
+        let at_open = self.damaged_filters.iter().filter(stays).map(|damaged| damaged.what.clone());
+        let units = version.tables().filter_map(|table| table.table.units());
+        at_open.chain(units.flat_map(|units| units.damage())).collect()
     }
 
     /// The time since an earlier one.

@@ -70,13 +70,6 @@ fn guard_stats(core: &Core, version: &Version) -> GuardStats {
     }
 }
 
-/// Filters that were damaged when the store was opened, and units that were when they were read.
-fn damaged_filters(core: &Core, version: &Version) -> Vec<String> {
-    let units = version.tables().filter_map(|table| table.table.units());
-    let of_units = units.flat_map(|units| units.damage());
-    core.damaged_filters.iter().cloned().chain(of_units).collect()
-}
-
 fn levels(version: &Version) -> Vec<LevelStats> {
     let level = |level: usize| {
         let runs = version.runs.iter().filter(|placed| placed.level == level);

@@ -92,7 +92,7 @@ fn free_memory_goes_to_whoever_asks_for_it_first() {
     ask(&mut policy, 1, 1);
     for units in 1..=2 {
         let adjustment = policy.adjustment(1).expect("there is room");
-        assert_eq!(adjustment.drop, []);
+        assert!(adjustment.drop.is_empty());
         policy.apply(&adjustment);
         assert_eq!(policy.units(1), Some(units));
     }

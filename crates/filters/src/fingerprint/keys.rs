@@ -264,7 +264,7 @@ mod tests {
                 kept.drain(..15);
             }
             assert_eq!((keys.len(), keys.last()), (kept.len(), kept.last().map(Vec::as_slice)));
-            assert_eq!(keys.size_bytes(), kept.iter().map(Vec::len).sum());
+            assert_eq!(keys.size_bytes(), kept.iter().map(Vec::len).sum::<usize>());
             let mut views = Vec::new();
             for at in [0, 3, 59, 64, 70] {
                 keys.take_views(kept.len(), at, &mut views);

@@ -144,7 +144,7 @@ mod tests {
                 let before: usize = (at * LANES..place).map(len).sum();
                 assert_eq!(word.bits_before(lane), before, "{count} {spare} {place}");
                 if (at + 1) * LANES < count - 1 {
-                    assert_eq!(word.bits(), (at * LANES..(at + 1) * LANES).map(len).sum());
+                    assert_eq!(word.bits(), (at * LANES..(at + 1) * LANES).map(len).sum::<usize>());
                 }
             }
             let last = scan.word((count - 2) / LANES);

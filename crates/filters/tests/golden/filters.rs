@@ -1,0 +1,190 @@
+//! The bytes of every filter of one table.
+
+use trommel_filters::{
+    AnyFilter, AnyFilterBuilder, FilterKind, FilterOptions, PrefixRule, RencoderPlan, RosettaPlan,
+    RosettaSplit, TableFilter, TableFilterBuilder,
+};
+
+use super::{KEYS, hex, unhex};
+
+/// The golden bytes read, and say "maybe" for the keys; the builder still makes them.
+fn check(options: &FilterOptions, keys: &[&[u8]], golden: &str) {
+    let mut builder = AnyFilterBuilder::new(options);
+    keys.iter().for_each(|key| builder.add(key).expect("in order"));
+    assert_eq!(hex(&builder.finish()), golden, "{options:?}");
+    let filter = AnyFilter::read(unhex(golden)).expect("golden bytes");
+    assert_eq!(filter.kind(), options.kind);
+    assert!(keys.iter().all(|key| filter.may_contain(key)), "{options:?}");
+}
+
+/// Numbers of eight bytes: in some filters, keys of one length are numbers and nothing else.
+fn check_numbers(options: &FilterOptions, golden: &str) {
+    let numbers: Vec<[u8; 8]> = (0..6u64).map(|id| (id * id * 1000).to_be_bytes()).collect();
+    let keys: Vec<&[u8]> = numbers.iter().map(|key| &key[..]).collect();
+    check(options, &keys, golden);
+}
+
+fn check_kind(kind: FilterKind, bits_per_key: f64, golden: &str) {
+    check(&FilterOptions::new(kind, bits_per_key), &KEYS, golden);
+}
+
+#[test]
+fn bloom() {
+    check_kind(FilterKind::Bloom, 10.0, "BLOOM");
+}
+
+#[test]
+fn ribbon() {
+    check_kind(FilterKind::Ribbon, 9.0, "RIBBON");
+}
+
+#[test]
+fn binary_fuse() {
+    check_kind(FilterKind::BinaryFuse, 15.0, "FUSE");
+}
+
+#[test]
+fn xor() {
+    check_kind(FilterKind::Xor, 15.0, "XOR");
+}
+
+#[test]
+fn surf() {
+    check_kind(FilterKind::SurfBase, 12.0, "SURFB");
+    check_kind(FilterKind::SurfHash, 20.0, "SURFH");
+    check_kind(FilterKind::SurfReal, 20.0, "SURFR");
+    check_kind(FilterKind::SurfMixed, 24.0, "SURFM");
+}
+
+#[test]
+fn elastic_of_four_units() {
+    let usual = FilterOptions::new(FilterKind::Elastic, 6.0);
+    check(&FilterOptions { elastic_units: Some(4), ..usual }, &KEYS, "ELASTIC");
+}
+
+#[test]
+fn snarf() {
+    let golden = concat!(
+        "00000020200001000f0000000000000005001f0000000000fce042beec9ddb2e",
+        "000000000000000000000000000000000000000001000000ffffffffffffffff",
+        "ffffffffffffffffffffffff0600000000000000030000000100000002000000",
+        "0000000000000000140000000a000100",
+    );
+    check_kind(FilterKind::Snarf, 12.0, golden);
+}
+
+#[test]
+fn cell() {
+    let golden = concat!(
+        "00000000040a31050051db439fe00000c84c3da5b8db3a760000000000000000",
+        "00000000000000000000000001000000ffffffffffffffffffffffffffffffff",
+        "ffffffff06000000000000000200000001000000020000000000000000000000",
+        "140000000b000100",
+    );
+    check_kind(FilterKind::Cell, 12.0, golden);
+}
+
+#[test]
+fn gap() {
+    let golden = concat!(
+        "0000001004c6df7aee02476f909170009cd476d8d61f64c40000000000000000",
+        "00000000000000000000000001000000ffffffffffffffffffffffffffffffff",
+        "ffffffff06000000000000000200000001000000020000000000000000000000",
+        "140000000c000100",
+    );
+    check_kind(FilterKind::Gap, 12.0, golden);
+}
+
+#[test]
+fn snarf_without_keys() {
+    let golden = concat!(
+        "86f1ca5538392e13000000000000000000000000000000000000000000000000",
+        "00000000000000000a000100",
+    );
+    check(&FilterOptions::new(FilterKind::Snarf, 12.0), &[], golden);
+}
+
+#[test]
+fn rosetta() {
+    let usual = FilterOptions::new(FilterKind::Rosetta, 100.0);
+    check(&usual, &[], "0000eb7d48340d000100");
+    check(
+        &usual,
+        &KEYS,
+        concat!(
+            "3f741310fbf0ff4b2b3f22ee357e9566b1cc27b80ded7300080c0000000b0b00",
+            "00000c0000000001000000000100000000010000000001000000000100000000",
+            "012a001175b0c50d000107"
+        ),
+    );
+    let rosetta = RosettaPlan { range_bits: 2, split: RosettaSplit::Variable };
+    check_numbers(
+        &FilterOptions { rosetta, ..usual },
+        concat!(
+            "27d45db5bc477420fea2d335cd4668790ecd0c16fffb75615087308609a4c46d",
+            "fd6328e69a068200000000000000000000010f0000000e0c0000000b0a000000",
+            "091c00e7d32bd50d000103"
+        ),
+    );
+}
+
+#[test]
+fn rencoder() {
+    let usual = FilterOptions::new(FilterKind::Rencoder, 10.0);
+    check(&usual, &[], "00000a2358950e000100");
+    check(
+        &usual,
+        &KEYS,
+        concat!(
+            "df837b3945f5499929ab4a5f5e17ff91cfa87c82c2110300669a721200d99b91",
+            "47697c4353d16fd3ffd77eb7c0cfa07bdbf8db1f6e6a04934808751240f468d1",
+            "000802070400bd2aa3ec0e00011f"
+        ),
+    );
+    let rencoder = RencoderPlan { probes: 3 };
+    check_numbers(
+        &FilterOptions { rencoder, ..usual },
+        concat!(
+            "f42f6d00d3fdc2930b8940416162aac0ebb5d6c4c0fde31353091780c4c229c2",
+            "bda32257588ea264906200c867d004c090922000521221828a124cc02516005a",
+            "068200000000000003000a00f2bd71ee0e000110"
+        ),
+    );
+}
+
+#[test]
+fn prefix_bloom() {
+    let usual = FilterOptions::new(FilterKind::PrefixBloom, 40.0);
+    check(&usual, &[], "0006010300206c25710f000100");
+    check_numbers(&usual, "432d28f8ffabb272c46a6ba9764207dfca00060d03001dd7caea0f000100");
+    let prefix = PrefixRule::Separator(b'e');
+    check(
+        &FilterOptions { prefix, ..usual },
+        &KEYS,
+        "b5c69a318169ea44ae77b7dac4570985dd01650c0300d4d2340d0f000100",
+    );
+}
+
+#[test]
+fn arf() {
+    let usual = FilterOptions::new(FilterKind::Arf, 160.0);
+    check(&usual, &[], "00008c49bae110000100");
+    check(
+        &usual,
+        &KEYS,
+        concat!(
+            "00000000dfb4adcc2db3cc2a534d35d332abccb4cc2a534d35cb4a53ad34d52a",
+            "534db5cc4c532d33d32a4b2da58a32add0020000000000000000000000000000",
+            "000000000000000000000000000000000000004008409000086f010000060090",
+            "13d70610000100"
+        ),
+    );
+    check_numbers(
+        &usual,
+        concat!(
+            "000000007bbbb3cc564bcd34cdaad4acaaccacaaaa0200000000000000000000",
+            "0000000000000000000000000000000000000000000000000000000000000000",
+            "000000000000000055050682000000000000970000000c00322fa58010000100"
+        ),
+    );
+}

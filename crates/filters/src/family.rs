@@ -71,6 +71,7 @@ pub struct AnyFilterBuilder(Builder);
 )]
 enum Builder {
     BlockedBloom(BlockedBloomBuilder),
+<<<<<<< ours
     Fingerprints(FingerprintFilterBuilder),
     Bloom(BloomBuilder),
     Ribbon(RibbonBuilder),
@@ -82,6 +83,9 @@ enum Builder {
     Arf(ArfBuilder),
     Elastic(ElasticBuilder),
     Surf(SurfBuilder),
+=======
+    Fingerprints(Box<FingerprintFilterBuilder>),
+>>>>>>> theirs
 }
 
 /// A filter of any kind, over its bytes.
@@ -138,8 +142,10 @@ impl AnyFilterBuilder {
     /// No key yet.
     pub fn new(options: &FilterOptions) -> Self {
         let bits = options.bits_per_key;
+        let fingerprints = |builder| Builder::Fingerprints(Box::new(builder));
         AnyFilterBuilder(match options.kind {
             FilterKind::BlockedBloom => Builder::BlockedBloom(BlockedBloomBuilder::new(bits)),
+<<<<<<< ours
             FilterKind::Snarf => Builder::Fingerprints(FingerprintFilterBuilder::snarf(bits)),
             FilterKind::Cell => Builder::Fingerprints(FingerprintFilterBuilder::cell(bits)),
             FilterKind::Gap => Builder::Fingerprints(FingerprintFilterBuilder::gap(bits)),
@@ -160,6 +166,11 @@ impl AnyFilterBuilder {
             | FilterKind::SurfHash
             | FilterKind::SurfReal
             | FilterKind::SurfMixed) => Builder::Surf(SurfBuilder::new(kind, bits, &options.surf)),
+=======
+            FilterKind::Snarf => fingerprints(FingerprintFilterBuilder::snarf(bits)),
+            FilterKind::Cell => fingerprints(FingerprintFilterBuilder::cell(bits)),
+            FilterKind::Gap => fingerprints(FingerprintFilterBuilder::gap(bits)),
+>>>>>>> theirs
         })
     }
 }

@@ -7,7 +7,7 @@ use super::cell::{
 };
 use super::keys::KeyBuffer;
 use crate::bits::key_bits::bits_at;
-use crate::bits::packed::BitWriter;
+use crate::bits::packed::{BitWriter, top};
 use std::ops::Range;
 
 /// What a block is made of: some neighbours of a buffer, without the first `prefix_bits` bits that all share.
@@ -25,6 +25,7 @@ pub(crate) struct BlockPlan<'a> {
 }
 
 /// Appends the block to `out`.
+#[inline(always)]
 pub(crate) fn encode_block(plan: &BlockPlan<'_>, out: &mut Vec<u8>) {
     let count = plan.range.len();
     assert!((1..=CELLS_MAX).contains(&count), "{count} keys in a block");
@@ -43,9 +44,16 @@ pub(crate) fn encode_block(plan: &BlockPlan<'_>, out: &mut Vec<u8>) {
         let key = plan.keys.get(plan.range.start + place);
         let next = starts.get(place + 1).copied().unwrap_or(0);
         let (run, gap) = if count == 1 { (base, 0) } else { run_and_gap(start, next) };
-        let from = plan.prefix_bits + start;
-        write_key_bits(&mut bits, key, from, run);
-        write_key_bits(&mut bits, key, from + run + gap, plan.spare_bits);
+        let (from, spare) = (plan.prefix_bits + start, plan.spare_bits);
+        if run + gap + spare <= 64 {
+            let word = top(bits_at(key, from), run + gap + spare);
+            // The known zero is cut out.
+            let low = word & ((1 << spare) - 1);
+            bits.push(word >> gap >> spare << spare | low, run + spare);
+        } else {
+            write_key_bits(&mut bits, key, from, run);
+            write_key_bits(&mut bits, key, from + run + gap, spare);
+        }
     }
     bits.finish();
 }

@@ -194,6 +194,7 @@ impl GroupPlan<'_> {
         rises.map(|bits| bits as usize).sum()
     }
 
+    #[inline(always)]
     fn write_cells(&self, spare: f64, writer: &mut GroupWriter) -> Kind {
         let mut start = 0;
         for &end in self.cuts {

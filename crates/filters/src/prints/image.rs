@@ -190,14 +190,14 @@ impl Frame {
     fn directory_is_sound(&self, view: &View<'_>) -> bool {
         let (directory, groups) = (&view.directory, view.directory.len());
         let number = |bytes: &[u8; 4]| u32::from_le_bytes(*bytes) as usize;
-        let radix = directory.radix.iter().map(number);
+        let mut radix = directory.radix.iter().map(number);
         let rests_end = directory.rests.as_ref().map_or(0, |rests| rests.bytes.len());
-        let ends = directory.rests.iter().flat_map(|rests| rests.ends).map(number);
+        let mut ends = directory.rests.iter().flat_map(|rests| rests.ends).map(number);
         (groups == 0 || directory.radix.len() > 1)
             && radix.clone().is_sorted()
-            && radix.last().unwrap_or(0) <= groups
+            && radix.next_back().unwrap_or(0) <= groups
             && ends.clone().is_sorted()
-            && ends.last().unwrap_or(0) == rests_end
+            && ends.next_back().unwrap_or(0) == rests_end
             && directory.separators.iter().map(|bytes| u64::from_le_bytes(*bytes)).is_sorted()
             && directory.offsets.iter().map(number).is_sorted()
     }

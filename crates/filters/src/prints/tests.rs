@@ -82,9 +82,10 @@ fn no_bytes_in_the_groups_make_a_filter_panic() {
                 // From somewhere on: noise, ones, zeros.
                 let mut damaged = image.clone();
                 let from = mixed(round) as usize % at;
-                let noise = |place: usize| [mixed((place as u64) << 8 | round) as u8, 0xff, 0];
-                for place in from..at.min(from + 1 + 40 * round as usize) {
-                    damaged[place] = noise(place)[round as usize % 3];
+                let noise = |place: u64| [mixed(place << 8 | round) as u8, 0xff, 0];
+                let end = at.min(from + 1 + 40 * round as usize);
+                for (byte, place) in damaged[from..end].iter_mut().zip(0..) {
+                    *byte = noise(place)[round as usize % 3];
                 }
                 asked += u32::from(ask(&damaged, &keys));
             }

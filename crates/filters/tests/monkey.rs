@@ -10,7 +10,10 @@ use trommel_filters::{
     XorBuilder,
 };
 
-const PROMISED: [(FilterKind, fn(f64) -> f64); 5] = [
+/// The rate of so many bits per key.
+type Promise = fn(f64) -> f64;
+
+const PROMISED: [(FilterKind, Promise); 5] = [
     (FilterKind::BlockedBloom, BlockedBloomBuilder::expected_rate),
     (FilterKind::Bloom, BloomBuilder::expected_rate),
     (FilterKind::Ribbon, RibbonBuilder::expected_rate),

@@ -71,7 +71,8 @@ fn needless(db: &Db) -> u64 {
 
 #[test]
 fn small_runs_first_and_no_more_memory() {
-    for kind in [FilterKind::Bloom, FilterKind::BlockedBloom] {
+    // Theory for Bloom: 0.36. Lines of 512 bits give small runs more than their share anyway.
+    for (kind, bound) in [(FilterKind::Bloom, 0.5), (FilterKind::BlockedBloom, 0.6)] {
         let stores = [false, true].map(|monkey| {
             let db = open(&Memory::new(), kind, monkey);
             write(&db, 0, FLUSHES);
@@ -79,8 +80,7 @@ fn small_runs_first_and_no_more_memory() {
             db
         });
         let [uniform, monkey] = stores.each_ref().map(needless);
-        // Theory for Bloom: 0.36.
-        let bound = uniform as f64 * 0.5;
+        let bound = uniform as f64 * bound;
         assert!((monkey as f64) < bound, "{}: {monkey}, uniform {uniform}", kind.name());
     }
 }
@@ -88,11 +88,9 @@ fn small_runs_first_and_no_more_memory() {
 #[test]
 fn a_store_may_begin_with_it_and_end() {
     let disk = Memory::new();
-    let mut end = 0;
-    for monkey in [false, true, false, true] {
+    for (session, monkey) in (0..).zip([false, true, false, true]) {
         let db = open(&disk, FilterKind::Bloom, monkey);
-        let begin = std::mem::replace(&mut end, end + 16);
-        write(&db, begin, end.min(FLUSHES));
+        write(&db, session * 16, (session * 16 + 16).min(FLUSHES));
         db.close().expect("closes");
     }
     let db = open(&disk, FilterKind::BlockedBloom, true);

@@ -1,3 +1,5 @@
+//! Filters of three cells: rates, sizes, hashes that no key has.
+
 use super::*;
 use crate::bits::AlignedBytes;
 use crate::filter::LineCounter;

@@ -1,3 +1,5 @@
+//! Ribbon filters: rates, sizes, hashes that no key has.
+
 use super::*;
 use crate::hash::scattered;
 

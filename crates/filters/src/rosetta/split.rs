@@ -1,6 +1,6 @@
 //! How a Rosetta filter's memory is divided over its levels.
 //! ```text
-//! rates           level 0    level 1 .. h                memory of a level with n nodes and rate e: n ln(1/e) / ln(2)^2 bits
+//! rates           level 0    level 1 .. h                memory of a level with n nodes and rate e below 1/2: n ln(1/e) / ln(2)^2
 //! single          least      1 (not kept)
 //! variable        C/g(0)     C/g(r), at most 1           g(r): how often a question asks level r
 //! first cut       e          1 / (2 - e)                 then a question that begins at any level has the rate e
@@ -14,13 +14,32 @@ use super::RosettaSplit;
 /// Halvings of the interval in which a rate is looked for.
 const ROUNDS: u32 = 100;
 
+/// Of the first cut, the last level has at most this rate, or there are fewer levels: many levels of next to no bits refute
+/// less than one of all bits.
+const LAST_RATE_MAX: f64 = 0.25;
+
 /// The bytes of each level, of which there are as many as `nodes` (how many nodes each has). Requires: level 0 has nodes.
 pub(super) fn level_bytes(split: RosettaSplit, nodes: &[u64], bytes: usize) -> Vec<usize> {
-    let rates: Box<dyn Fn(f64) -> Vec<f64>> = match split {
-        RosettaSplit::Single => Box::new(|rate| single(nodes, rate)),
-        RosettaSplit::Variable => Box::new(|rate| variable(nodes, rate)),
-        RosettaSplit::FirstCut => Box::new(|rate| first_cut(nodes, rate)),
+    let mut rates = match split {
+        RosettaSplit::Single => dearest(nodes, bytes, single),
+        RosettaSplit::Variable => dearest(nodes, bytes, variable),
+        RosettaSplit::FirstCut => (1..=nodes.len())
+            .rev()
+            .map(|levels| dearest(&nodes[..levels], bytes, first_cut))
+            .find(|rates| rates.len() == 1 || rates[0] <= LAST_RATE_MAX)
+            .unwrap_or_default(),
     };
+    rates.resize(nodes.len(), 1.0);
+    let bits = rates.into_iter().zip(nodes).map(|(rate, &nodes)| bits_of(nodes, rate));
+    let mut sizes: Vec<usize> = bits.map(|bits| (bits / 8.0) as usize).collect();
+    sizes[0] = 0;
+    let upper = sizes.iter().sum::<usize>().min(bytes);
+    sizes[0] = bytes - upper;
+    sizes
+}
+
+/// The least rates of that kind that so many bytes can pay for.
+fn dearest(nodes: &[u64], bytes: usize, rates: impl Fn(&[u64], f64) -> Vec<f64>) -> Vec<f64> {
     let bits_for = |rates: &[f64]| -> f64 {
         rates.iter().zip(nodes).map(|(&rate, &nodes)| bits_of(nodes, rate)).sum()
     };
@@ -29,19 +48,19 @@ pub(super) fn level_bytes(split: RosettaSplit, nodes: &[u64], bytes: usize) -> V
     let (mut low, mut high) = (-1000.0f64, 0.0f64);
     for _ in 0..ROUNDS {
         let middle = (low + high) / 2.0;
-        if bits_for(&rates(middle.exp())) > budget { low = middle } else { high = middle }
+        if bits_for(&rates(nodes, middle.exp())) > budget { low = middle } else { high = middle }
     }
-    let bits = rates(high.exp()).into_iter().zip(nodes).map(|(rate, &nodes)| bits_of(nodes, rate));
-    let mut sizes: Vec<usize> = bits.map(|bits| (bits / 8.0) as usize).collect();
-    sizes[0] = 0;
-    let upper = sizes.iter().sum::<usize>().min(bytes);
-    sizes[0] = bytes - upper;
-    sizes
+    rates(nodes, high.exp())
 }
 
-/// The memory of a Bloom filter.
+/// The memory of a Bloom filter: of one place for each node where that is the most that helps.
 fn bits_of(nodes: u64, rate: f64) -> f64 {
-    -(nodes as f64) * rate.min(1.0).ln() / (LN_2 * LN_2)
+    let bits_per_node = match rate {
+        1.0.. => 0.0,
+        0.5.. => -1.0 / (1.0 - rate).ln(),
+        _ => -rate.ln() / (LN_2 * LN_2),
+    };
+    nodes as f64 * bits_per_node
 }
 
 fn single(nodes: &[u64], rate: f64) -> Vec<f64> {
@@ -98,6 +117,13 @@ mod tests {
     fn first_cut_gives_the_upper_levels_a_place_each() {
         let sizes = level_bytes(RosettaSplit::FirstCut, &NODES, 3000);
         assert!(sizes[1..].iter().all(|size| (170..=181).contains(size)), "{sizes:?}");
+    }
+
+    #[test]
+    fn few_bits_are_not_spread_thin() {
+        assert_eq!(level_bytes(RosettaSplit::FirstCut, &NODES, 250), [250, 0, 0, 0, 0, 0, 0]);
+        let sizes = level_bytes(RosettaSplit::FirstCut, &NODES, 800);
+        assert!(sizes[0] > 340 && sizes[1] > 100 && sizes[6] == 0, "{sizes:?}");
     }
 
     #[test]

@@ -170,14 +170,29 @@ impl<'a> Selected<'a> {
         let from = u32::from_le_bytes(*self.samples.get(sampled * SKIP)?) as usize;
         let mut left = (rank - sampled * SAMPLE_ONES * SKIP) as u32;
         let first = from / WORD_BITS;
-        let mut word = self.bits.word(first) >> (from % WORD_BITS) << (from % WORD_BITS);
-        for index in first..first + words_max * SKIP {
-            let ones = word.count_ones();
+        let words = self.bits.words.get(first..)?;
+        let (head, words) = words[..words.len().min(words_max * SKIP)].split_first()?;
+        let head = u64::from_le_bytes(*head) >> (from % WORD_BITS) << (from % WORD_BITS);
+        if left < head.count_ones() {
+            return Some(first * WORD_BITS + select_one(head, left) as usize);
+        }
+        left -= head.count_ones();
+        // Four words at a time, until the one lies in them: a search is many words where nodes are wide.
+        let mut passed = 0;
+        for four in words.as_chunks::<4>().0 {
+            let ones = four.iter().map(|word| u64::from_le_bytes(*word).count_ones()).sum::<u32>();
             if left < ones {
-                return Some(index * WORD_BITS + select_one(word, left) as usize);
+                break;
             }
             left -= ones;
-            word = self.bits.word(index + 1);
+            passed += 4;
+        }
+        for (index, word) in words.iter().enumerate().skip(passed) {
+            let word = u64::from_le_bytes(*word);
+            if left < word.count_ones() {
+                return Some((first + 1 + index) * WORD_BITS + select_one(word, left) as usize);
+            }
+            left -= word.count_ones();
         }
         None
     }

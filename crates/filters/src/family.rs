@@ -71,8 +71,7 @@ pub struct AnyFilterBuilder(Builder);
 )]
 enum Builder {
     BlockedBloom(BlockedBloomBuilder),
-<<<<<<< ours
-    Fingerprints(FingerprintFilterBuilder),
+    Fingerprints(Box<FingerprintFilterBuilder>),
     Bloom(BloomBuilder),
     Ribbon(RibbonBuilder),
     BinaryFuse(BinaryFuseBuilder),
@@ -83,9 +82,6 @@ enum Builder {
     Arf(ArfBuilder),
     Elastic(ElasticBuilder),
     Surf(SurfBuilder),
-=======
-    Fingerprints(Box<FingerprintFilterBuilder>),
->>>>>>> theirs
 }
 
 /// A filter of any kind, over its bytes.
@@ -145,10 +141,9 @@ impl AnyFilterBuilder {
         let fingerprints = |builder| Builder::Fingerprints(Box::new(builder));
         AnyFilterBuilder(match options.kind {
             FilterKind::BlockedBloom => Builder::BlockedBloom(BlockedBloomBuilder::new(bits)),
-<<<<<<< ours
-            FilterKind::Snarf => Builder::Fingerprints(FingerprintFilterBuilder::snarf(bits)),
-            FilterKind::Cell => Builder::Fingerprints(FingerprintFilterBuilder::cell(bits)),
-            FilterKind::Gap => Builder::Fingerprints(FingerprintFilterBuilder::gap(bits)),
+            FilterKind::Snarf => fingerprints(FingerprintFilterBuilder::snarf(bits)),
+            FilterKind::Cell => fingerprints(FingerprintFilterBuilder::cell(bits)),
+            FilterKind::Gap => fingerprints(FingerprintFilterBuilder::gap(bits)),
             FilterKind::Bloom => Builder::Bloom(BloomBuilder::new(bits)),
             FilterKind::Ribbon => Builder::Ribbon(RibbonBuilder::new(bits)),
             FilterKind::BinaryFuse => Builder::BinaryFuse(BinaryFuseBuilder::new(bits)),
@@ -166,11 +161,6 @@ impl AnyFilterBuilder {
             | FilterKind::SurfHash
             | FilterKind::SurfReal
             | FilterKind::SurfMixed) => Builder::Surf(SurfBuilder::new(kind, bits, &options.surf)),
-=======
-            FilterKind::Snarf => fingerprints(FingerprintFilterBuilder::snarf(bits)),
-            FilterKind::Cell => fingerprints(FingerprintFilterBuilder::cell(bits)),
-            FilterKind::Gap => fingerprints(FingerprintFilterBuilder::gap(bits)),
->>>>>>> theirs
         })
     }
 }

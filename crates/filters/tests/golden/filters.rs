@@ -1,8 +1,9 @@
 //! The bytes of every filter of one table.
 
 use trommel_filters::{
-    AnyFilter, AnyFilterBuilder, FilterKind, FilterOptions, PrefixRule, RencoderPlan, RosettaPlan,
-    RosettaSplit, TableFilter, TableFilterBuilder,
+    AnyFilter, AnyFilterBuilder, Elastic, ElasticBuilder, FilterKind, FilterOptions, PrefixRule,
+    RencoderPlan, RosettaPlan, RosettaSplit, Surf, SurfBuilder, SurfOptions, SurfSuffix,
+    TableFilter, TableFilterBuilder,
 };
 
 use super::{KEYS, hex, unhex};
@@ -30,36 +31,114 @@ fn check_kind(kind: FilterKind, bits_per_key: f64, golden: &str) {
 
 #[test]
 fn bloom() {
-    check_kind(FilterKind::Bloom, 10.0, "BLOOM");
+    check_kind(FilterKind::Bloom, 10.0, "2c084bb72412aef501000000d627eebe02000107");
 }
 
 #[test]
 fn ribbon() {
-    check_kind(FilterKind::Ribbon, 9.0, "RIBBON");
+    check_kind(
+        FilterKind::Ribbon,
+        9.0,
+        concat!(
+            "ca55adbc50cd7ddcdf9621349560f307f5853f3cf031f146582688d4ec3f77be",
+            "f11f63a9f4701a65adc4054432905b210100000000000000039631a789030001",
+            "00",
+        ),
+    );
 }
 
 #[test]
 fn binary_fuse() {
-    check_kind(FilterKind::BinaryFuse, 15.0, "FUSE");
+    check_kind(
+        FilterKind::BinaryFuse,
+        15.0,
+        "0000e000006c010000000000000070811a00ec06010000000d0000000306aaeea36f04000100",
+    );
 }
 
 #[test]
 fn xor() {
-    check_kind(FilterKind::Xor, 15.0, "XOR");
+    check_kind(
+        FilterKind::Xor,
+        15.0,
+        "000000185003400c0087bd03050000000000000000064994e22e05000100",
+    );
+}
+
+/// The golden bytes of a SuRF are made, and read as one that knows its keys.
+fn check_surf(kind: FilterKind, (hash, real): (u32, u32), size_ratio: u32, golden: &str) {
+    let options = SurfOptions { suffix: SurfSuffix::Bits { hash, real }, size_ratio };
+    let mut builder = SurfBuilder::new(kind, 0.0, &options);
+    KEYS.iter().for_each(|key| builder.add(key).expect("in order"));
+    assert_eq!(hex(&builder.finish()), golden, "{}", kind.name());
+    let filter = Surf::read(unhex(golden)).expect("golden bytes");
+    assert_eq!((filter.kind(), filter.keys(), filter.suffix_bits()), (kind, 6, (hash, real)));
+    assert!(KEYS.iter().all(|key| filter.may_contain(key)));
+    assert!(!filter.may_contain(b"grain"));
 }
 
 #[test]
-fn surf() {
-    check_kind(FilterKind::SurfBase, 12.0, "SURFB");
-    check_kind(FilterKind::SurfHash, 20.0, "SURFH");
-    check_kind(FilterKind::SurfReal, 20.0, "SURFR");
-    check_kind(FilterKind::SurfMixed, 24.0, "SURFM");
+fn surf_base() {
+    let golden = concat!(
+        "0000000000000000000000000000000000000000000000000000000000000000",
+        "0000000000000000000000000000000000000000000000000000000000000000",
+        "01000000000000000000000000000000ff00647374ff06000000000000000100",
+        "0000000000000000000000000000010000000100000006000000000000005443",
+        "c12b06000100",
+    );
+    check_surf(FilterKind::SurfBase, (0, 0), 64, golden);
+}
+
+#[test]
+fn surf_hash() {
+    let golden = concat!(
+        "0000000000000000000000000000000000000000000000000000000000000000",
+        "0000000000000000000000000000000000000000000000000000000000000000",
+        "01000000000000000000000000000000ff00647374ff00eddefec70306000000",
+        "0000000001000000000000000000000000000000010000000100000006000000",
+        "070000008959a44c07000100",
+    );
+    check_surf(FilterKind::SurfHash, (7, 0), 64, golden);
+}
+
+#[test]
+fn surf_real_all_dense() {
+    let golden = concat!(
+        "0100000000000000000000001000180000000000000000000000000000000080",
+        "0000000000000000000000000000000000000000000000000000000000000000",
+        "0100000000000000000000000100000004000000040000000500000000000000",
+        "000000000000000000000000000000000000000000000027676926f7ff060000",
+        "0000000000010000000100000001000000060000000000000000000000000000",
+        "00000c0000c9fdded108000100",
+    );
+    check_surf(FilterKind::SurfReal, (0, 12), 0, golden);
+}
+
+#[test]
+fn surf_mixed() {
+    let golden = concat!(
+        "0000000000000000000000000000000000000000000000000000000000000000",
+        "0000000000000000000000000000000000000000000000000000000000000000",
+        "01000000000000000000000000000000ff00647374ff00048cb3760e3f060000",
+        "0000000000010000000000000000000000000000000100000001000000060000",
+        "00030600007187534609000100",
+    );
+    check_surf(FilterKind::SurfMixed, (3, 6), 64, golden);
 }
 
 #[test]
 fn elastic_of_four_units() {
-    let usual = FilterOptions::new(FilterKind::Elastic, 6.0);
-    check(&FilterOptions { elastic_units: Some(4), ..usual }, &KEYS, "ELASTIC");
+    let mut builder = ElasticBuilder::new(6.0, Some(4));
+    KEYS.iter().for_each(|key| builder.add(key).expect("in order"));
+    let golden = concat!(
+        "10220ed0b9acfcad75a19e557989bed8dacedc1570c52dc2c79d8f83a7148c1e",
+        "2fd54a46a7ef30ea384912c55e78415306f0f219842b53bcdc2dd39413b621b7",
+        "0800000000000000060000000000000007000000b2635c5c11000104",
+    );
+    assert_eq!(hex(&builder.finish()), golden);
+    let filter = Elastic::read(unhex(golden)).expect("golden bytes");
+    assert_eq!((filter.directory().unit_count(), filter.directory().key_count()), (4, 6));
+    assert!(KEYS.iter().all(|key| filter.may_contain(key)));
 }
 
 #[test]

@@ -13,6 +13,7 @@ use crate::keys::successor;
 use crate::run::{Run, RunTable};
 use crate::scan::Bounds;
 use crate::scan_side::Direction;
+use crate::table::TableFilter;
 use crate::version::PlacedRun;
 
 /// Where a run goes on.
@@ -137,7 +138,9 @@ impl Question<'_> {
 
     /// Asks the filter of the table that the scan begins in; no other table of its run has an earlier key for it.
     fn ask(&mut self, table: &RunTable, surely: bool) -> Next {
-        let Some(filter) = table.table.filter() else { return Next::Unknown };
+        let is_one_key = self.range.upper() == Some(self.range.lower());
+        let knows = |filter: &&TableFilter| is_one_key || filter.kind().knows_ranges();
+        let Some(filter) = table.table.filter().filter(knows) else { return Next::Unknown };
         self.probes += 1;
         if !surely && !filter.may_overlap(self.range) {
             return Next::Nowhere;

@@ -48,7 +48,7 @@ fn ask_everything(surf: &Surf<Vec<u8>>, random: &mut Random) {
         cursor.seek(low);
         for step in 0..20 {
             black_box((cursor.key(), cursor.is_whole()));
-            if (random.next() ^ step) % 3 == 0 { cursor.prev() } else { cursor.next() }
+            if (random.next() ^ step).is_multiple_of(3) { cursor.prev() } else { cursor.next() }
         }
     }
 }
@@ -99,7 +99,7 @@ fn trailers_of_any_counts_are_refused_or_harmless() {
             sparse_nodes: random.count(),
             sparse_labels: random.count(),
         };
-        if random.next() % 2 == 0 {
+        if random.next().is_multiple_of(2) {
             let inner = u64::from(counts.sparse_nodes).wrapping_sub(u64::from(counts.sparse_first));
             let edges = u64::from(counts.dense_leaves) + u64::from(counts.sparse_labels);
             counts.keys = edges.wrapping_sub(inner);
@@ -107,7 +107,7 @@ fn trailers_of_any_counts_are_refused_or_harmless() {
         let suffix = SuffixBits { hash: random.count() % 65, real: random.count() % 65 };
         let trailer = Layout::trailer_of(FilterKind::SurfMixed, counts, suffix);
         let len = match counts.image_len_if_small(suffix) {
-            Some(len) if random.next() % 4 > 0 => len,
+            Some(len) if !random.next().is_multiple_of(4) => len,
             _ => TRAILER_BYTES + random.next() as usize % 300,
         };
         let body = (TRAILER_BYTES..len).map(|_| random.next() as u8);

@@ -103,7 +103,7 @@ fn units_come_to_where_gets_are() {
     let fixed = ElasticOptions { sample_gets: u32::MAX, ..options().elastic };
     let fixed = open_with(&copy, Options { elastic: fixed, ..options() });
     let cold = ask_misses(&fixed, 2000, 10_000..10_200);
-    assert_eq!(elastic(&fixed).loads, 0);
+    assert!(elastic(&fixed).loads <= 1, "the first get of all is counted, whatever the sample");
     assert!(cold > 30 && hot < cold / 10, "{hot} needless reads, {cold} if no unit is moved");
     let warm = elastic(&db);
     assert!(warm.tables_by_units.len() == 9 && warm.tables_by_units[8] > 0, "{warm:?}");

@@ -65,10 +65,6 @@ impl FilterOptions {
 /// Makes the filter that its options ask for.
 pub struct AnyFilterBuilder(Builder);
 
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one builder for each table that is written"
-)]
 enum Builder {
     BlockedBloom(BlockedBloomBuilder),
     Fingerprints(Box<FingerprintFilterBuilder>),

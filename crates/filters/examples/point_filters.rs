@@ -27,10 +27,13 @@ struct Built {
     count_maybe: Probe,
 }
 
+/// Builds a filter of hashes.
+type Build = Box<dyn Fn(&[u64]) -> Built>;
+
 /// A filter that can be built of hashes.
 struct Contender {
     name: String,
-    build: Box<dyn Fn(&[u64]) -> Built>,
+    build: Build,
     theory: f64,
 }
 

@@ -42,7 +42,8 @@ fn agree(measured: f64, expected: f64) -> bool {
 /// The paper's section 3.1: n units have the rate of one filter with the bits of all, (0.6185^(b/n))^n = 0.6185^b.
 #[test]
 fn units_together_are_one_filter_of_their_bits() {
-    for (units, unit_bits) in [(8u8, 1.4427), (4, 2.885), (3, 4.328), (6, 2.885)] {
+    for (units, unit_bits) in [(8u8, std::f64::consts::LOG2_E), (4, 2.885), (3, 4.328), (6, 2.885)]
+    {
         let all = units_of(&image_of(KEYS, f64::from(units) * unit_bits, Some(units)));
         for count in 1..=usize::from(units) {
             let measured = measured_rate(&all[..count]);

@@ -278,7 +278,7 @@ mod tests {
             let (mut all, mut codes) = (entries(99, 60 + count, 0, 12), vec![code(0, 12)]);
             let mut bytes = writer.write(&all, &codes, LISTS, 2);
             for turn in 1..12 {
-                codes.push(code(turn as u64, bits));
+                codes.push(code(turn, bits));
                 let mut new = entries(seed as u64 * 16 + turn, count, turn as usize, bits);
                 // Some are there already.
                 new.extend(all.iter().step_by(17));

@@ -71,14 +71,19 @@ impl Core {
     /// Damaged filters that the tree still has, and units that were damaged when they were read: a merge makes new ones in the
     /// place of its inputs'.
     pub(crate) fn damage_of_filters(&self, version: &Version) -> Vec<String> {
+        let units = version.tables().filter_map(|table| table.table.units());
+        let of_units = units.flat_map(|units| units.damage());
+        self.damage_at_open(version).into_iter().chain(of_units).collect()
+    }
+
+    /// Filters that were damaged when they were opened, and that the tree still has.
+    pub(crate) fn damage_at_open(&self, version: &Version) -> Vec<String> {
         let image = version.layout.image.as_ref().map(|image| image.file);
         let stays = |damaged: &&DamagedFilter| {
             let file = damaged.file;
             Some(file) == image || version.tables().any(|table| table.table.file() == file)
         };
-        let at_open = self.damaged_filters.iter().filter(stays).map(|damaged| damaged.what.clone());
-        let units = version.tables().filter_map(|table| table.table.units());
-        at_open.chain(units.flat_map(|units| units.damage())).collect()
+        self.damaged_filters.iter().filter(stays).map(|damaged| damaged.what.clone()).collect()
     }
 
     /// The time since an earlier one.

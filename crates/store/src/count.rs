@@ -51,6 +51,12 @@ fn count_in_table(table: &RunTable, bounds: &Bounds, range: &KeyRange<'_>) -> Co
         return by_index;
     }
     let by_filter = table.table.filter().and_then(|filter| filter.count(range));
+    // The filter was asked for the end too, which may be a key of the table and not of the range.
+    let end_is_in = bounds.end.is_some() && bounds.end.as_deref() == range.upper();
+    let by_filter = by_filter.map(|count| CountBounds {
+        least: count.least.saturating_sub(u64::from(end_is_in)),
+        ..count
+    });
     by_filter.filter(|count| slack(count) < slack(&by_index)).unwrap_or(by_index)
 }
 

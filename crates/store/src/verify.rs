@@ -65,7 +65,7 @@ impl VerifyReport {
 
 pub(crate) fn verify(core: &Core) -> Result<VerifyReport> {
     let version = core.current.hold();
-    let damage = core.damage_of_filters(&version);
+    let damage = core.damage_at_open(&version);
     let mut report = VerifyReport { damage, ..Default::default() };
     for (placed, record) in version.runs.iter().zip(&version.layout.runs) {
         for (table, record) in placed.run.tables().iter().zip(&record.tables) {

@@ -146,7 +146,9 @@ fn filter_bytes(pristine: &Memory, path: &Path, guard: GuardKind) -> Vec<u64> {
 /// after a merge had made a new one, and a repaired table had none.
 #[test]
 fn a_damaged_filter_is_bypassed_and_made_anew_by_merges_and_repairs() {
-    for kind in FilterKind::ALL {
+    // Units of `elastic` are read when they are worth it: elastic.rs.
+    let at_open = FilterKind::ALL.into_iter().filter(|kind| *kind != FilterKind::Elastic);
+    for kind in at_open {
         let guard = GuardKind::Table(kind);
         let (pristine, contents) = small_store(guard);
         let path = files(&pristine, ".table").remove(0);

@@ -487,12 +487,12 @@ mod tests {
     fn the_edges_of_the_numbers() {
         let most = (1 << 63) - 1;
         for spare in [0, 5, 15] {
-            [0, most].map(|key| assert_block(&[key], 0, Some(most).filter(|_| key == 0), spare));
+            assert_block(&[most], 0, None, spare);
+            assert_block(&[0], 0, Some(most), spare);
             assert_block(&[0, most], 0, None, spare);
             assert_block(&[0, 1, 2, 3, most - 1, most], 0, None, spare);
             assert_block(&[7; KEYS_MAX], 7, Some(8), spare);
-            let powers: Vec<u64> = (0..63).map(|bit| 1 << bit).collect();
-            assert_block(&powers, 1, None, spare);
+            assert_block(&(0..63).map(|bit| 1 << bit).collect::<Vec<u64>>(), 1, None, spare);
             let deep: Vec<u64> = (0..63).rev().map(|bit| most - (1 << bit) + 1).collect();
             assert_block(&deep, 0, Some(most), spare);
         }

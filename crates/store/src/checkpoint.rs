@@ -75,10 +75,19 @@ impl Made<'_> {
         self.storage.sync_dir(self.dir).map_err(Error::io(self.dir))
     }
 
-    /// Newest first: the manifest goes before what it tells of. What stays is refused as no store.
+    /// The manifest goes first, for good: else a power cut could bring it back without what it tells of. What stays is
+    /// refused as no store, or is whole.
     fn remove(&self) {
-        for name in self.names.iter().rev() {
-            let _ = self.storage.remove(&self.dir.join(name));
+        let is_manifest = |name: &&String| [MANIFEST_NEW_NAME, MANIFEST_NAME].contains(&&***name);
+        let (manifests, others): (Vec<_>, Vec<_>) = self.names.iter().partition(is_manifest);
+        let remove = |name: &String| self.storage.remove(&self.dir.join(name));
+        for name in &manifests {
+            let _ = remove(name);
+        }
+        if manifests.is_empty() || self.sync().is_ok() {
+            for name in others.into_iter().rev() {
+                let _ = remove(name);
+            }
         }
     }
 }

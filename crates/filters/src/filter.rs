@@ -20,7 +20,7 @@ pub struct HashedKey<'a> {
 
 impl<'a> HashedKey<'a> {
     /// Hashes a key.
-    #[inline(always)]
+    #[inline]
     pub fn new(key: &'a [u8]) -> Self {
         HashedKey { key, hash: hash_key(key, HashUse::Table) }
     }

@@ -32,7 +32,7 @@ pub(crate) fn checksum(bytes: &[u8]) -> u64 {
 }
 
 /// The hash of a key for one use (XXH3, 64 bits).
-#[inline(always)]
+#[inline]
 pub fn hash_key(key: &[u8], hash_use: HashUse) -> u64 {
     xxh3_64_with_seed(key, hash_use.seed())
 }

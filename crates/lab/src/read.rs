@@ -84,7 +84,12 @@ pub fn bench_read(plan: &ReadPlan, progress: &mut dyn Progress) -> Result<Vec<Me
     plan.tree.check(keys.stored().len())?;
     let mut rng = Rng::new(scramble(seed ^ 1));
     let (count, width, skew) = (plan.queries, plan.range_width, plan.skew);
-    let draw = |kind| Queries::draw_skewed(kind, &keys, count, width, skew, &mut rng);
+    // From a generator of its own: the other questions are those of earlier records.
+    let mut half_rng = Rng::new(scramble(seed ^ 4));
+    let draw = |kind| {
+        let rng = if kind == Kind::PointHalf { &mut half_rng } else { &mut rng };
+        Queries::draw_skewed(kind, &keys, count, width, skew, rng)
+    };
     let queries = Kind::ALL.into_iter().map(draw).collect::<Result<Vec<_>>>()?;
     let counts = CountQueries::draw(&keys, plan.queries, &mut rng);
     progress.advance(1);

@@ -33,6 +33,9 @@ const CELL_RATE: f64 = 1.2;
 /// Where keys look alike and no fingerprint in key order promises less, points at least are told apart.
 const HASH_ABOVE: f64 = 0.15;
 
+/// A sample of gaps decides between rates that differ by so much; where keys look alike or rates are closer, all gaps do.
+const CLEARLY: f64 = 1.5;
+
 /// The keys of a group, and what it may cost.
 pub(crate) struct GroupPlan<'a> {
     pub(crate) keys: &'a KeyBuffer,
@@ -71,6 +74,12 @@ enum Choice {
     Gaps { spare: f64 },
     Spline(Layout),
     Hashes(Layout),
+}
+
+/// A choice, and whether a survey of more gaps would surely say the same.
+struct Verdict {
+    choice: Choice,
+    is_clear: bool,
 }
 
 impl GroupWriter {
@@ -152,32 +161,51 @@ impl GroupPlan<'_> {
         let line = layout(keys, blocks, (bits - fixed as f64) / keys as f64);
         let positions = blocks as u64 * line.positions();
         let width = (writer.views[keys - 1] - self.low) as f64 / 2.0 / positions as f64;
-        let survey = Survey::new(&writer.views, width);
+        let sample = Survey::of_sample(&writer.views, width);
+        let verdict = self.judge(&sample, line);
+        if verdict.is_clear {
+            return verdict.choice;
+        }
+        self.judge(&Survey::of_all(&writer.views, width), line).choice
+    }
+
+    /// What is best for keys of which a survey says this.
+    #[inline(always)]
+    fn judge(&self, survey: &Survey, line: Layout) -> Verdict {
+        let (keys, blocks) = (self.key_count(), self.cuts.len());
+        let bits = self.bits - (keys * self.point_bits) as f64;
         let heads = GROUP_BITS + blocks * (BLOCK_BITS + 8 * self.head_bytes) + 4 * keys;
         let spare = |uneven: usize| {
             let spare = (bits - (heads + uneven) as f64) / keys as f64;
             if keys < KEYS_FEW { spare.max(SPARE_OF_FEW) } else { spare }
         };
         let (gaps, cells) = (spare(survey.uneven_bits), || spare(self.uneven_cell_bits()));
+        let clear = |choice| Verdict { choice, is_clear: true };
         match self.fingerprints {
-            Fingerprints::Cell => return Choice::Cells { spare: cells() },
-            Fingerprints::Gap => return Choice::Gaps { spare: gaps },
-            Fingerprints::Spline => return Choice::Spline(line),
+            Fingerprints::Cell => return clear(Choice::Cells { spare: cells() }),
+            Fingerprints::Gap => return clear(Choice::Gaps { spare: gaps }),
+            Fingerprints::Spline => return clear(Choice::Spline(line)),
             Fingerprints::Auto => {}
         }
         let gap_rate = if gaps < 0.0 { f64::INFINITY } else { survey.gap_rate(gaps) };
         let spline_rate = survey.spline_rate();
+        let unclear = |choice| Verdict { choice, is_clear: false };
         if survey.ties > 0.0 {
             let (best, cells) = (gap_rate.min(spline_rate), cells());
             let cell_rate = if cells < 0.0 { f64::INFINITY } else { CELL_RATE * (-cells).exp2() };
             if cell_rate.min(best) > HASH_ABOVE {
-                return Choice::Hashes(self.hash_layout());
+                return unclear(Choice::Hashes(self.hash_layout()));
             }
             if cell_rate < best {
-                return Choice::Cells { spare: cells };
+                return unclear(Choice::Cells { spare: cells });
             }
         }
-        if spline_rate <= gap_rate { Choice::Spline(line) } else { Choice::Gaps { spare: gaps } }
+        let (lesser, greater) = (spline_rate.min(gap_rate), spline_rate.max(gap_rate));
+        let choice = match spline_rate <= gap_rate {
+            true => Choice::Spline(line),
+            false => Choice::Gaps { spare: gaps },
+        };
+        Verdict { choice, is_clear: survey.ties == 0.0 && lesser * CLEARLY < greater }
     }
 
     fn hash_layout(&self) -> Layout {

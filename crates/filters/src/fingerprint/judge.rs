@@ -13,8 +13,8 @@ use super::spline::{Layout, POSITIONS_END, REMAINDER_MAX};
 
 /// Gaps of a window.
 const WINDOW_GAPS: usize = 8;
-/// Windows of a group that are looked at, about: what they say of its gaps is near enough to what all would say.
-const WINDOWS_ASKED: usize = 32;
+/// Windows of a group that a sample has, about.
+const WINDOWS_OF_SAMPLE: usize = 32;
 /// Quotients for each key, at least.
 const QUOTIENTS_MIN: f64 = 0.3;
 /// Quotients of a block, at most.
@@ -33,12 +33,23 @@ pub(crate) struct Survey {
 }
 
 impl Survey {
-    /// Requires: ascending views. `position_width`: of spline fingerprints, in their numbers.
+    /// Of some of the gaps. Requires: ascending views. `position_width`: of spline fingerprints, in their numbers.
     #[inline(always)]
-    pub(crate) fn new(views: &[u64], position_width: f64) -> Survey {
+    pub(crate) fn of_sample(views: &[u64], position_width: f64) -> Survey {
+        Self::of_windows(views, position_width, WINDOWS_OF_SAMPLE)
+    }
+
+    /// Of all gaps.
+    #[cold]
+    pub(crate) fn of_all(views: &[u64], position_width: f64) -> Survey {
+        Self::of_windows(views, position_width, views.len())
+    }
+
+    #[inline(always)]
+    fn of_windows(views: &[u64], position_width: f64, asked: usize) -> Survey {
         let (mut ties, mut uneven, mut gaps, mut windows) = (0, 0, 0, 0.0);
         let (mut gap_rate, mut spline_rate) = (0.0, 0.0);
-        for (window, mut before) in windows_of(views) {
+        for (window, mut before) in windows_of(views, asked) {
             let mut from = number(window[0]);
             let (mut by_cells, mut by_positions, first) = (0.0, 0.0, from);
             for to in window[1..].iter().map(|&view| number(view)) {
@@ -85,11 +96,11 @@ impl Survey {
 }
 
 /// Stretches of some neighbouring keys, each of which begins where the one before ends, and the exponent of the gap before.
-/// Of many stretches some, evenly spread.
+/// About `asked` of them, evenly spread.
 #[inline(always)]
-fn windows_of(views: &[u64]) -> impl Iterator<Item = (&[u64], u32)> {
+fn windows_of(views: &[u64], asked: usize) -> impl Iterator<Item = (&[u64], u32)> {
     let gaps = views.len().saturating_sub(1);
-    let apart = (gaps / (WINDOW_GAPS * WINDOWS_ASKED)).max(1);
+    let apart = (gaps / (WINDOW_GAPS * asked).max(1)).max(1);
     (0..gaps).step_by(WINDOW_GAPS * apart).map(move |from| {
         let before = from
             .checked_sub(1)

@@ -124,6 +124,17 @@ fn draw_guard(text: &mut String, stats: &Stats, runs: usize) {
                 line(text, format_args!("           tables by units, cold to hot: {tables}"));
             }
         }
+        GuardKind::Located(kind) => {
+            line(text, format_args!("guard {}: {memory}", guard.kind));
+            if let Some(located) = &guard.located {
+                let (entries, room) = (whole(located.entries), whole(located.room));
+                let overflow = bytes(located.overflow_bytes as u64);
+                let what = format!("entries {entries}, room for {room}; did not fit {overflow}");
+                line(text, format_args!("           {what}"));
+            }
+            let asked = if kind.knows_ranges() { "" } else { "; ranges search every run" };
+            line(text, format_args!("           one question for all runs{asked}"));
+        }
         GuardKind::Grf | GuardKind::GrfSpline | GuardKind::GrfGap | GuardKind::GrfCell => {
             let (base, overlay) = (bytes(guard.base_bytes), bytes(guard.overlay_bytes));
             line(text, format_args!("guard grf: {memory} (base {base}, overlay {overlay})"));

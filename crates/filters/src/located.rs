@@ -113,6 +113,10 @@ pub trait Located: Clone + Send + Sync {
     /// Keys may come in any order; ascending ones are cheaper for some.
     fn note(&mut self, key: &[u8], from: Option<RunSlot>, to: Option<RunSlot>);
 
+    /// The run of this slot is gone, and all its keys with it: they were noted as moved, or were dropped with it. A merge calls
+    /// it for each of its inputs, after its last note; the slot is free then.
+    fn vacate(&mut self, _slot: RunSlot) {}
+
     /// Adds the slots of all runs that may hold a key of the query.
     fn candidates<T: Trace>(&self, query: &Query<'_>, slots: &mut SlotSet, trace: &mut T);
 

@@ -36,7 +36,7 @@ fn count_in_runs(version: &Version, bounds: &Bounds, range: &KeyRange<'_>) -> Co
         Guard::Global(parts) => parts.overlapping(range).for_each(|part| {
             total += part.approximate_count(range);
         }),
-        Guard::Open | Guard::PerTable => {
+        Guard::Open | Guard::PerTable | Guard::Located(_) => {
             tables(version, bounds).for_each(|table| total += count_in_table(table, bounds, range));
         }
     }

@@ -17,7 +17,9 @@ use crate::environment::PausePoint;
 use crate::error::Result;
 use crate::guard::{Guard, Parts};
 use crate::layout::{Edit, FlushRecord};
+use crate::located;
 use crate::memtable::Memtable;
+use crate::merging::run_of;
 use crate::output::{RunOutput, RunWriter, RunWriterState};
 use crate::retention::Retention;
 use crate::sync::Arc;
@@ -62,7 +64,7 @@ impl FlushTask {
 }
 
 fn write_run(core: &Core, memtable: &Arc<Memtable>) -> Result<Written> {
-    let tells_guard = core.current.hold().guard.part().is_some();
+    let tells_guard = core.current.hold().guard.is_told_of_flushes();
     let mut keys = KeyList::default();
     let mut retention = Retention::new(core.snapshots.copy(), false);
     let bits = filter_bits(core, &[], memtable.len() as u64);
@@ -86,7 +88,8 @@ fn write_run(core: &Core, memtable: &Arc<Memtable>) -> Result<Written> {
 fn install(core: &Core, sealed: &Sealed, Written { output, keys }: &Written) -> Result<()> {
     loop {
         let prepared_for = core.current.hold();
-        let guard = prepare_guard(core, &prepared_for, sealed.flush, keys);
+        let edit_then = edit(core, &prepared_for, sealed, output);
+        let guard = prepare_guard(core, &prepared_for, sealed.flush, &edit_then, keys);
         core.env.pauses.at(PausePoint::FlushPrepared);
         let mut installer = core.installer();
         let now = core.current.hold();
@@ -100,10 +103,7 @@ fn install(core: &Core, sealed: &Sealed, Written { output, keys }: &Written) -> 
 
 /// Whether a guard that was prepared for one version fits another.
 pub(crate) fn same_part(one: &Version, other: &Version) -> bool {
-    match (one.guard.part(), other.guard.part()) {
-        (Some(one), Some(other)) => Arc::ptr_eq(one, other),
-        _ => true,
-    }
+    one.guard.is_same(&other.guard)
 }
 
 fn edit(core: &Core, now: &Version, sealed: &Sealed, output: &RunOutput) -> Edit {
@@ -130,7 +130,19 @@ fn flush_span(now: &Version, flush: FlushNumber) -> Span {
 }
 
 /// The guard of `version` with the flushed keys in it. The first run of a tree is its base.
-fn prepare_guard(core: &Core, version: &Version, flush: FlushNumber, keys: &KeyList) -> Guard {
+fn prepare_guard(
+    core: &Core,
+    version: &Version,
+    flush: FlushNumber,
+    edit: &Edit,
+    keys: &KeyList,
+) -> Guard {
+    if let (Guard::Located(guard), Some(run)) = (&version.guard, run_of(edit)) {
+        let start = Instant::now();
+        let next = located::with_flush(guard, &core.shelf.options, run, keys);
+        core.counters.guard_worked(start.elapsed());
+        return Guard::Located(Arc::new(next));
+    }
     let Some(part) = version.guard.part() else { return version.guard.clone() };
     let start = Instant::now();
     let next: Part = if version.runs.is_empty() {

@@ -4,6 +4,7 @@
 //! Open      everybody may
 //! PerTable  each table's own filter answers, some for points only
 //! Global    one filter answers with codes; a table may hold it if its span meets a code
+//! Located   one filter knows in which run each key is; codes are these runs' spans
 //! ```
 //! Invariant: a table that is left out surely holds no entry for the query. The guard lives inside
 //! the version that it describes.
@@ -13,6 +14,7 @@ use trommel_filters::{
     Untraced,
 };
 
+use crate::located::LocatedGuard;
 use crate::options::{GuardKind, Options};
 use crate::run::RunTable;
 use crate::sync::Arc;
@@ -23,6 +25,7 @@ pub(crate) enum Guard {
     Open,
     PerTable,
     Global(Parts),
+    Located(Arc<LocatedGuard>),
 }
 
 /// The parts of a global filter: each answers from its lower key up to the next one's.
@@ -76,6 +79,9 @@ impl Guard {
     pub(crate) fn empty(options: &Options) -> Guard {
         match (options.guard, grf_options(options)) {
             (_, Some(grf)) => Guard::Global(Parts::of_one(Part::empty(&grf))),
+            (GuardKind::Located(kind), _) => {
+                Guard::Located(Arc::new(LocatedGuard::empty(kind, options)))
+            }
             (GuardKind::Open, None) => Guard::Open,
             (_, None) => Guard::PerTable,
         }
@@ -95,14 +101,33 @@ impl Guard {
                 parts.collect(query, &mut codes, &mut Untraced);
                 Answer::Codes(codes)
             }
+            Guard::Located(guard) => {
+                let mut codes = Codes::new();
+                guard.ask(query, &mut codes, &mut Untraced);
+                Answer::Codes(codes)
+            }
         }
     }
 
     /// The part that a flush adds to and a last-level merge replaces, if there is one.
     pub(crate) fn part(&self) -> Option<&Arc<Part>> {
         match self {
-            Guard::Open | Guard::PerTable => None,
+            Guard::Open | Guard::PerTable | Guard::Located(_) => None,
             Guard::Global(parts) => Some(parts.whole()),
+        }
+    }
+
+    /// Whether a flush tells it of its keys.
+    pub(crate) fn is_told_of_flushes(&self) -> bool {
+        matches!(self, Guard::Global(_) | Guard::Located(_))
+    }
+
+    /// Whether what was prepared for a version with one guard fits a version with the other.
+    pub(crate) fn is_same(&self, other: &Guard) -> bool {
+        match (self, other) {
+            (Guard::Global(one), Guard::Global(other)) => Arc::ptr_eq(one.whole(), other.whole()),
+            (Guard::Located(one), Guard::Located(other)) => Arc::ptr_eq(one, other),
+            _ => true,
         }
     }
 
@@ -129,6 +154,7 @@ impl Guard {
                 }
             }
             Guard::Global(parts) => parts.collect(query, &mut Codes::new(), &mut counter),
+            Guard::Located(guard) => guard.ask(query, &mut Codes::new(), &mut counter),
         }
         counter.take()
     }

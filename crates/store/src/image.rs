@@ -120,6 +120,11 @@ enum Unusable {
 pub(crate) fn recover(shelf: &Shelf, version: &Version) -> Result<Recovered> {
     let recovered = |guard, recovery, damage| Recovered { guard, recovery, damage };
     let wanted = match version.guard.part() {
+        None if matches!(version.guard, Guard::Located(_)) && !version.runs.is_empty() => {
+            let why = "it is always made of the runs".to_string();
+            let guard = rebuild_guard(&shelf.options, version)?;
+            return Ok(recovered(guard, FilterRecovery::Rebuilt { why }, None));
+        }
         Some(part) if !version.runs.is_empty() => part.options(),
         _ => return Ok(recovered(version.guard.clone(), FilterRecovery::Nothing, None)),
     };
@@ -138,7 +143,7 @@ pub(crate) fn recover(shelf: &Shelf, version: &Version) -> Result<Recovered> {
         }
         Err(Unusable::Unreadable(error)) => (error.to_string(), None),
     };
-    Ok(recovered(rebuild_guard(version)?, FilterRecovery::Rebuilt { why }, damage))
+    Ok(recovered(rebuild_guard(&shelf.options, version)?, FilterRecovery::Rebuilt { why }, damage))
 }
 
 /// The image, if it is one of this tree's oldest run and of these options.

@@ -31,6 +31,8 @@ mod guard;
 mod image;
 mod keys;
 mod layout;
+mod located;
+mod located_merge;
 mod manifest;
 mod memory;
 mod memtable;
@@ -88,7 +90,7 @@ pub use storage::{Append, ReadAt, Storage};
 pub use value::Value;
 pub use verify::VerifyReport;
 
-pub use trommel_filters::{CountBounds, FilterKind};
+pub use trommel_filters::{CountBounds, FilterKind, LocatedKind, LocatedSize};
 
 /// The README's example compiles and runs as it stands.
 #[cfg(doctest)]

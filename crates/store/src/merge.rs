@@ -21,6 +21,8 @@ type Input = Box<dyn Cursor + Send>;
 struct Source {
     head: u64,
     cursor: Input,
+    /// Its place among the inputs.
+    place: usize,
 }
 
 /// The entries of all inputs, in order; none is dropped.
@@ -43,11 +45,11 @@ impl MergeCursor {
     /// At the first entry of all. Requires: no two inputs share an entry.
     pub(crate) fn new(inputs: Vec<Input>) -> Result<MergeCursor> {
         let mut merged = MergeCursor { heap: Vec::new(), reads: Reads::default() };
-        for mut cursor in inputs {
+        for (place, mut cursor) in inputs.into_iter().enumerate() {
             cursor.seek_first()?;
             let head = cursor.entry().map(|entry| key_head(entry.key));
             match head {
-                Some(head) => merged.heap.push(Source { head, cursor }),
+                Some(head) => merged.heap.push(Source { head, cursor, place }),
                 None => merged.reads += cursor.reads(),
             }
         }
@@ -59,6 +61,12 @@ impl MergeCursor {
     #[inline]
     pub(crate) fn entry(&self) -> Option<Entry<'_>> {
         self.heap.first()?.cursor.entry()
+    }
+
+    /// Which input the entry is of. Past the end of all: none, 0.
+    #[inline]
+    pub(crate) fn input(&self) -> usize {
+        self.heap.first().map_or(0, |source| source.place)
     }
 
     /// A handle on the entry's value; empty past the end.

@@ -23,9 +23,13 @@ use crate::error::{Error, Result};
 use crate::flush::same_part;
 use crate::guard::{Guard, Parts};
 use crate::layout::{Edit, Layout, RunRecord, flush_of};
+use crate::located;
+use crate::located_merge::LocatedMerge;
 use crate::merge::MergeCursor;
+use crate::options::Options;
 use crate::output::{RunOutput, RunWriter, RunWriterState};
 use crate::retention::Retention;
+use crate::sync::Arc;
 use crate::user_keys::{KeyList, for_each_key, keys_by_flush};
 use crate::version::{PlacedRun, Version};
 
@@ -42,6 +46,7 @@ pub(crate) struct MergeTask {
     retention: Retention,
     writer: RunWriterState,
     base: Option<BaseBuilder>,
+    located: Option<LocatedMerge>,
 }
 
 /// Builds the base of a part from the keys that outlive the merge.
@@ -77,7 +82,8 @@ impl MergeTask {
             let share = overlay_share(&inner.iter().collect::<Vec<_>>(), last_entries, ratio);
             BaseBuilder::new(part, share)
         });
-        Ok(MergeTask { job, inputs, cursor, retention, writer, base })
+        let located = LocatedMerge::new(core, &version, &inputs, job.target);
+        Ok(MergeTask { job, inputs, cursor, retention, writer, base, located })
     }
 
     /// One step: some entries, or at the end installing. True: the merge is done.
@@ -90,7 +96,11 @@ impl MergeTask {
                 self.install(core, &output)?;
                 return Ok(true);
             };
-            if self.retention.keeps(&entry) {
+            let keeps = self.retention.keeps(&entry);
+            if let Some(located) = &mut self.located {
+                located.saw(entry.key, self.cursor.input(), keeps, core);
+            }
+            if keeps {
                 writer.add(&entry)?;
                 if let Some(base) = &mut self.base {
                     base.push(entry.key, core);
@@ -103,10 +113,56 @@ impl MergeTask {
     }
 
     fn install(&mut self, core: &Core, output: &RunOutput) -> Result<()> {
+        if let Some(located) = self.located.take() {
+            return self.install_located(core, output, located);
+        }
         match self.job.target {
             Target::Inner(level) => self.install_inner(core, output, level),
             Target::Last => self.install_last(core, output),
         }
+    }
+
+    /// Installs the guard that the merge has told of every key, when no run is missing in it.
+    fn install_located(
+        &self,
+        core: &Core,
+        output: &RunOutput,
+        located: LocatedMerge,
+    ) -> Result<()> {
+        let level = match self.job.target {
+            Target::Inner(level) => level,
+            Target::Last => self.last_level(core, output),
+        };
+        let inputs = &self.job.inputs;
+        let mut guard = located.finish(core, inputs);
+        let mut catch_up = |now: &Version| {
+            let start = Instant::now();
+            let caught_up = guard.catch_up(now, inputs);
+            core.counters.guard_worked(start.elapsed());
+            caught_up
+        };
+        for _ in 0..ROUNDS_OUTSIDE {
+            catch_up(&core.current.hold())?;
+        }
+        core.env.pauses.at(PausePoint::MergePrepared);
+        let mut installer = core.installer();
+        let now = core.current.hold();
+        catch_up(&now)?;
+        let edit = self.edit(core, &now, output, level);
+        if let Some(run) = run_of(&edit) {
+            guard.settle(run.0, run.1);
+        }
+        installer.install(core, &edit, &output.opened, Guard::Located(Arc::new(guard)))
+    }
+
+    /// The level of the last run after the merge.
+    fn last_level(&self, core: &Core, output: &RunOutput) -> usize {
+        let (oldest, inner) = self.inputs.split_last().expect("a merge has inputs");
+        let records = inner.iter().map(|placed| core.run_record(placed.id));
+        let inner: Vec<RunRecord> = records.collect();
+        let inner: Vec<&RunRecord> = inner.iter().collect();
+        let ratio = core.shelf.options.size_ratio;
+        last_level(&inner, output.entries(), ratio).unwrap_or(oldest.level)
     }
 
     fn install_inner(&mut self, core: &Core, output: &RunOutput, level: usize) -> Result<()> {
@@ -141,12 +197,7 @@ impl MergeTask {
 
     /// Rebuilds the guard, and installs it when no run is missing in it.
     fn install_last(&mut self, core: &Core, output: &RunOutput) -> Result<()> {
-        let (oldest, inner) = self.inputs.split_last().expect("a merge has inputs");
-        let records = inner.iter().map(|placed| core.run_record(placed.id));
-        let inner: Vec<RunRecord> = records.collect();
-        let inner: Vec<&RunRecord> = inner.iter().collect();
-        let ratio = core.shelf.options.size_ratio;
-        let level = last_level(&inner, output.entries(), ratio).unwrap_or(oldest.level);
+        let level = self.last_level(core, output);
         let mut part = self.base.take().map(|base| base.finish(core, self.base_end(core, output)));
         let mut carried = self.job.inputs.clone();
         for _ in 0..ROUNDS_OUTSIDE {
@@ -237,6 +288,12 @@ impl BaseBuilder {
     }
 }
 
+/// The run that an edit adds: its id and span. None: none.
+pub(crate) fn run_of(edit: &Edit) -> Option<(u64, Span)> {
+    let id = edit.added.first()?.run;
+    edit.added.iter().map(|table| table.span).reduce(Span::hull).map(|span| (id, span))
+}
+
 /// Builds what takes the place of a part.
 fn part_builder(old: &Part, overlay_share: Option<f64>) -> PartBuilder {
     match overlay_share {
@@ -298,9 +355,14 @@ pub(crate) fn insert_entries(
 }
 
 /// The guard of a tree, read from its runs: the oldest is the base, the others go on top.
-pub(crate) fn rebuild_guard(version: &Version) -> Result<Guard> {
-    let Guard::Global(parts) = &version.guard else {
-        return Ok(version.guard.clone());
+pub(crate) fn rebuild_guard(options: &Options, version: &Version) -> Result<Guard> {
+    let parts = match &version.guard {
+        Guard::Open | Guard::PerTable => return Ok(version.guard.clone()),
+        Guard::Located(guard) => {
+            let rebuilt = located::rebuild(guard.kind(), options, version)?;
+            return Ok(Guard::Located(Arc::new(rebuilt)));
+        }
+        Guard::Global(parts) => parts,
     };
     let Some((oldest, newer)) = version.runs.split_last() else {
         return Ok(version.guard.clone());

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use trommel_filters::{FilterKind, FilterOptions, Fingerprints, PointRate};
+use trommel_filters::{FilterKind, FilterOptions, Fingerprints, LocatedKind, PointRate};
 
 use crate::error::{Error, Result};
 use crate::stalls::RunLimits;
@@ -161,12 +161,14 @@ pub enum GuardKind {
     GrfGap,
     /// `grf-cell`: the same with the plainest fingerprints, against which the others are tested.
     GrfCell,
+    /// One filter for the whole tree that knows in which run each key is now, by the kind's name: `remix`, ...
+    Located(LocatedKind),
 }
 
 impl GuardKind {
     /// Every guard there is.
-    pub const ALL: [GuardKind; 5 + FilterKind::ALL.len()] = {
-        let mut all = [GuardKind::Open; 5 + FilterKind::ALL.len()];
+    pub const ALL: [GuardKind; 5 + FilterKind::ALL.len() + LocatedKind::ALL.len()] = {
+        let mut all = [GuardKind::Open; 5 + FilterKind::ALL.len() + LocatedKind::ALL.len()];
         let mut place = 1;
         while place <= FilterKind::ALL.len() {
             all[place] = GuardKind::Table(FilterKind::ALL[place - 1]);
@@ -176,6 +178,11 @@ impl GuardKind {
         all[place + 1] = GuardKind::GrfSpline;
         all[place + 2] = GuardKind::GrfGap;
         all[place + 3] = GuardKind::GrfCell;
+        let mut nth = 0;
+        while nth < LocatedKind::ALL.len() {
+            all[place + 4 + nth] = GuardKind::Located(LocatedKind::ALL[nth]);
+            nth += 1;
+        }
         all
     };
 
@@ -188,13 +195,14 @@ impl GuardKind {
             GuardKind::GrfSpline => "grf-spline",
             GuardKind::GrfGap => "grf-gap",
             GuardKind::GrfCell => "grf-cell",
+            GuardKind::Located(kind) => kind.name(),
         }
     }
 
     /// How the global range filter makes fingerprints; None: the guard is another one.
     pub fn fingerprints(self) -> Option<Fingerprints> {
         match self {
-            GuardKind::Open | GuardKind::Table(_) => None,
+            GuardKind::Open | GuardKind::Table(_) | GuardKind::Located(_) => None,
             GuardKind::Grf => Some(Fingerprints::Auto),
             GuardKind::GrfSpline => Some(Fingerprints::Spline),
             GuardKind::GrfGap => Some(Fingerprints::Gap),
@@ -210,7 +218,8 @@ impl GuardKind {
             | GuardKind::Grf
             | GuardKind::GrfSpline
             | GuardKind::GrfGap
-            | GuardKind::GrfCell => None,
+            | GuardKind::GrfCell
+            | GuardKind::Located(_) => None,
         }
     }
 
@@ -225,6 +234,7 @@ impl GuardKind {
         match self {
             GuardKind::Open => false,
             GuardKind::Table(kind) => kind.knows_ranges(),
+            GuardKind::Located(kind) => kind.knows_ranges(),
             GuardKind::Grf | GuardKind::GrfSpline | GuardKind::GrfGap | GuardKind::GrfCell => true,
         }
     }

@@ -4,6 +4,7 @@ use trommel_filters::PartSize;
 
 use crate::core::Core;
 use crate::elastic::Elastic;
+use crate::guard::Guard;
 use crate::stats::{
     FilterRecovery, GuardStats, LevelStats, QueryStats, RunStats, StallStats, Stats,
 };
@@ -50,7 +51,12 @@ fn guard_stats(core: &Core, version: &Version) -> GuardStats {
     let entries: u64 = version.runs.iter().map(|placed| placed.run.entry_count()).sum();
     let part = version.guard.part().map(|part| part.size());
     let per_table = version.tables().map(|table| table.table.filter_bytes() as u64).sum::<u64>();
-    let global = part.as_ref().map_or(0, |size| size.base_bytes + size.overlay_bytes);
+    let located = match &version.guard {
+        Guard::Located(guard) => Some(guard.size()),
+        Guard::Open | Guard::PerTable | Guard::Global(_) => None,
+    };
+    let global = part.as_ref().map_or(0, |size| size.base_bytes + size.overlay_bytes)
+        + located.map_or(0, |size| size.bytes as u64);
     let memory_bytes = per_table + global;
     let of_part = |pick: fn(&PartSize) -> u64| part.as_ref().map_or(0, pick);
     GuardStats {
@@ -67,6 +73,7 @@ fn guard_stats(core: &Core, version: &Version) -> GuardStats {
         rebuild_peak_bytes: 0,
         damaged: core.damage_of_filters(version),
         elastic: core.elastic.as_ref().map(Elastic::stats),
+        located,
     }
 }
 

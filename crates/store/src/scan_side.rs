@@ -11,7 +11,8 @@
 use std::cmp::Ordering;
 
 use trommel_filters::{
-    Cursor as GuardCursor, CursorBack as GuardCursorBack, FlushNumber, KeyRange, Part, Query, Span,
+    Codes, Cursor as GuardCursor, CursorBack as GuardCursorBack, FlushNumber, KeyRange, Part,
+    Query, Span, Untraced,
 };
 
 use crate::cursor::Cursor;
@@ -19,9 +20,10 @@ use crate::entry::{Kind, Sequence};
 use crate::error::Result;
 use crate::guard::{Answer, Guard};
 use crate::keys::successor;
+use crate::located::LocatedGuard;
 use crate::read::count_reads;
 use crate::scan::{Bounds, KeyValue};
-use crate::scan_waiting::{self, Sorted, WaitingRuns};
+use crate::scan_waiting::{self, Asked, Sorted, WaitingRuns};
 use crate::stats::QueryStats;
 use crate::sync::Arc;
 use crate::value::Value;
@@ -110,7 +112,8 @@ impl Side {
         let version = Arc::clone(&self.version);
         match &version.guard {
             Guard::Global(parts) => self.ask_global(parts.whole(), bounds, &range),
-            Guard::Open | Guard::PerTable => self.ask_tables(bounds, &range),
+            Guard::Located(guard) => self.ask_located(guard, bounds, &range),
+            Guard::Open | Guard::PerTable => self.ask_runs(&Asked::Tables, bounds, &range),
         }
     }
 
@@ -144,11 +147,28 @@ impl Side {
         Ok(())
     }
 
+    /// Asks the filter for a bounded range; then, or else, where each run goes on.
+    fn ask_located(
+        &mut self,
+        guard: &LocatedGuard,
+        bounds: &Bounds,
+        range: &KeyRange<'_>,
+    ) -> Result<()> {
+        let mut codes = Codes::new();
+        match bounds.end {
+            Some(_) => guard.ask(&Query::Range(*range), &mut codes, &mut Untraced),
+            None => codes.push_all(),
+        }
+        self.ask_runs(&Asked::Located { guard, codes }, bounds, range)?;
+        self.probes = u64::from(self.runs_reached);
+        Ok(())
+    }
+
     /// Positions the runs of which nobody knows where they go on; the others wait.
-    fn ask_tables(&mut self, bounds: &Bounds, range: &KeyRange<'_>) -> Result<()> {
+    fn ask_runs(&mut self, asked: &Asked<'_>, bounds: &Bounds, range: &KeyRange<'_>) -> Result<()> {
         let version = Arc::clone(&self.version);
         let Sorted { unknown, waiting, probes } =
-            scan_waiting::sort(&version.runs, self.direction, bounds, range);
+            scan_waiting::sort(asked, &version.runs, self.direction, bounds, range);
         self.probes = probes;
         if !waiting.is_empty() {
             self.guard = Lazy::Runs(waiting);

@@ -7,9 +7,10 @@
 //! Invariant: of the keys that the scan has not passed, a waiting run has none before its bound (backward: none at or
 //! behind it). So a run may wait as long as its bound lies behind the key in hand.
 
-use trommel_filters::{KeyRange, LowerBound, TableFilter as _, UpperBound};
+use trommel_filters::{Codes, KeyRange, LowerBound, TableFilter as _, UpperBound};
 
 use crate::keys::successor;
+use crate::located::LocatedGuard;
 use crate::run::{Run, RunTable};
 use crate::scan::Bounds;
 use crate::scan_side::Direction;
@@ -43,17 +44,26 @@ pub(crate) struct Sorted {
     pub(crate) probes: u64,
 }
 
+/// Who is asked where runs go on.
+pub(crate) enum Asked<'a> {
+    /// The filters of their tables.
+    Tables,
+    /// One filter that knows in which run each key is, and has answered with `codes` for the range.
+    Located { guard: &'a LocatedGuard, codes: Codes },
+}
+
 /// Tells the runs that can wait from those that must be looked at. `range`: the bounds as filters are asked for them.
 pub(crate) fn sort(
+    asked: &Asked<'_>,
     runs: &[PlacedRun],
     direction: Direction,
     bounds: &Bounds,
     range: &KeyRange<'_>,
 ) -> Sorted {
-    let mut question = Question { direction, bounds, range, probes: 0 };
+    let mut question = Question { asked, direction, bounds, range, probes: 0 };
     let (mut unknown, mut waiting) = (Vec::new(), Vec::new());
     for (place, placed) in runs.iter().enumerate() {
-        match question.next_of(&placed.run) {
+        match question.next_of(placed) {
             Next::Nowhere => {}
             Next::Unknown => unknown.push(place),
             Next::At(bound) => waiting.push((bound, place)),
@@ -96,6 +106,7 @@ impl WaitingRuns {
 
 /// What is asked of every run.
 struct Question<'a> {
+    asked: &'a Asked<'a>,
     direction: Direction,
     bounds: &'a Bounds,
     range: &'a KeyRange<'a>,
@@ -103,14 +114,19 @@ struct Question<'a> {
 }
 
 impl Question<'_> {
-    fn next_of(&mut self, run: &Run) -> Next {
+    fn next_of(&mut self, placed: &PlacedRun) -> Next {
+        if let Asked::Located { codes, .. } = self.asked {
+            if !codes.may_meet(placed.span()) {
+                return Next::Nowhere;
+            }
+        }
         match self.direction {
-            Direction::Forward => self.next_forward(run),
-            Direction::Backward => self.next_backward(run),
+            Direction::Forward => self.next_forward(placed.id, &placed.run),
+            Direction::Backward => self.next_backward(placed.id, &placed.run),
         }
     }
 
-    fn next_forward(&mut self, run: &Run) -> Next {
+    fn next_forward(&mut self, id: u64, run: &Run) -> Next {
         let Bounds { lower, end } = self.bounds;
         let Some(table) = run.overlapping(lower, end.as_deref()).first() else {
             return Next::Nowhere;
@@ -120,10 +136,10 @@ impl Question<'_> {
         }
         // The table begins before the range. Unless it ends behind it, its last key is in it.
         let surely = end.as_deref().is_none_or(|end| table.table.last_key() < end);
-        self.ask(table, surely)
+        self.ask(id, table, surely)
     }
 
-    fn next_backward(&mut self, run: &Run) -> Next {
+    fn next_backward(&mut self, id: u64, run: &Run) -> Next {
         let Bounds { lower, end } = self.bounds;
         let Some(table) = run.overlapping(lower, end.as_deref()).last() else {
             return Next::Nowhere;
@@ -133,11 +149,32 @@ impl Question<'_> {
         }
         // The table ends behind the range. Unless it begins before it, its first key is in it.
         let surely = table.table.first_key() >= lower.as_slice();
-        self.ask(table, surely)
+        self.ask(id, table, surely)
+    }
+
+    fn ask(&mut self, run: u64, table: &RunTable, surely: bool) -> Next {
+        match self.asked {
+            Asked::Tables => self.ask_table(table, surely),
+            Asked::Located { guard, .. } => self.ask_guard(guard, run),
+        }
+    }
+
+    /// Asks the filter of all runs.
+    fn ask_guard(&self, guard: &LocatedGuard, run: u64) -> Next {
+        let Bounds { lower, end } = self.bounds;
+        if self.direction == Direction::Backward {
+            return Next::Unknown;
+        }
+        match guard.lower_bound(run, lower) {
+            None => Next::Nowhere,
+            Some(bound) if end.as_ref().is_some_and(|end| bound >= *end) => Next::Nowhere,
+            Some(bound) if bound > *lower => Next::At(bound),
+            Some(_) => Next::Unknown,
+        }
     }
 
     /// Asks the filter of the table that the scan begins in; no other table of its run has an earlier key for it.
-    fn ask(&mut self, table: &RunTable, surely: bool) -> Next {
+    fn ask_table(&mut self, table: &RunTable, surely: bool) -> Next {
         let is_one_key = self.range.upper() == Some(self.range.lower());
         let knows = |filter: &&TableFilter| is_one_key || filter.kind().knows_ranges();
         let Some(filter) = table.table.filter().filter(knows) else { return Next::Unknown };
@@ -201,7 +238,12 @@ mod tests {
 
     fn next(run: &Run, direction: Direction, bounds: &Bounds) -> Next {
         let range = bounds.closed().expect("not empty");
-        Question { direction, bounds, range: &range, probes: 0 }.next_of(run)
+        let asked = &Asked::Tables;
+        let mut question = Question { asked, direction, bounds, range: &range, probes: 0 };
+        match direction {
+            Direction::Forward => question.next_forward(0, run),
+            Direction::Backward => question.next_backward(0, run),
+        }
     }
 
     fn at(key: &str) -> Next {

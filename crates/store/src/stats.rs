@@ -12,6 +12,7 @@ use crate::elastic_stats::ElasticStats;
 use crate::options::GuardKind;
 use crate::stalls::StallCounter;
 use crate::sync::{AtomicU64, Ordering};
+use trommel_filters::LocatedSize;
 
 /// What one kind of query has cost so far. Monotone counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -282,6 +283,8 @@ pub struct GuardStats {
     pub damaged: Vec<String>,
     /// Of the guard `elastic`: which units are in memory.
     pub elastic: Option<ElasticStats>,
+    /// Of a filter that knows in which run each key is: its entries, and what did not fit.
+    pub located: Option<LocatedSize>,
 }
 
 /// How often writers had to wait, and how long.

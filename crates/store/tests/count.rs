@@ -43,7 +43,9 @@ fn slack(db: &Db, guard: GuardKind) -> u64 {
     assert!(runs > 3, "{runs} runs");
     match guard {
         GuardKind::Grf | GuardKind::GrfSpline | GuardKind::GrfGap | GuardKind::GrfCell => 12,
-        GuardKind::Open | GuardKind::Table(_) => runs as u64 * 2 * BLOCK_KEYS_MAX,
+        GuardKind::Open | GuardKind::Table(_) | GuardKind::Located(_) => {
+            runs as u64 * 2 * BLOCK_KEYS_MAX
+        }
     }
 }
 

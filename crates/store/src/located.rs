@@ -1,0 +1,235 @@
+//! The guard of a version whose filter knows in which run each key is now: Chucky and Remix.
+//! ```text
+//! query -> filter -> slots -> spans of the runs that have them now
+//!                             runs without a slot: always
+//! ```
+//! Such a filter fits one version alone. So each version has its own, a clone that shares most pages with the one before, and
+//! readers of older versions are answered rightly too.
+//!
+//! Invariant: a run that is listed with a slot has had each of its keys noted there. A level may have more runs than slots:
+//! these wait without one, and no filter helps with them until they are merged.
+
+use trommel_filters::{
+    AnyLocated, AnyLocatedBuilder, Codes, Located, LocatedKind, LocatedSize, Query, RunSlot,
+    SlotSet, Span, Trace, TreePlan,
+};
+
+use crate::error::Result;
+use crate::layout::{Layout, RunRecord};
+use crate::options::Options;
+use crate::user_keys::{KeyList, for_each_key};
+use crate::version::{PlacedRun, Version};
+
+/// The most slots that a tree has.
+const SLOTS_MAX: usize = 256;
+
+/// A run of the version.
+#[derive(Clone, Copy)]
+struct SlottedRun {
+    id: u64,
+    span: Span,
+    slot: Option<RunSlot>,
+}
+
+/// The filter, and the slots of a version's runs.
+#[derive(Clone)]
+pub(crate) struct LocatedGuard {
+    filter: AnyLocated,
+    plan: TreePlan,
+    runs: Vec<SlottedRun>,
+    /// Of a run on its way.
+    reserved: Option<RunSlot>,
+}
+
+impl LocatedGuard {
+    /// Of a tree without runs.
+    pub(crate) fn empty(kind: LocatedKind, options: &Options) -> Self {
+        let plan = plan(options, 1, 0, None);
+        LocatedGuard {
+            filter: AnyLocatedBuilder::new(kind, &plan).finish(),
+            plan,
+            runs: Vec::new(),
+            reserved: None,
+        }
+    }
+
+    /// Of a tree that is to have nothing but its oldest run, whose keys the filter has; its slot is reserved.
+    pub(crate) fn of_oldest(filter: AnyLocated, plan: TreePlan) -> Self {
+        let reserved = plan.slot(plan.runs_of_levels.len() - 1, 0);
+        LocatedGuard { filter, plan, runs: Vec::new(), reserved }
+    }
+
+    /// Asks once.
+    #[inline]
+    pub(crate) fn ask<T: Trace>(&self, query: &Query<'_>, codes: &mut Codes, trace: &mut T) {
+        let mut slots = SlotSet::default();
+        self.filter.candidates(query, &mut slots, trace);
+        for run in &self.runs {
+            if run.slot.is_none_or(|slot| slots.contains(slot)) {
+                codes.push(run.span);
+            }
+        }
+    }
+
+    /// A key such that the run has none from `from` up to it. None: it has no key from `from` on.
+    pub(crate) fn lower_bound(&self, run: u64, from: &[u8]) -> Option<Vec<u8>> {
+        let known = self.runs.iter().find(|known| known.id == run);
+        match known.and_then(|run| run.slot) {
+            Some(slot) => self.filter.lower_bound(slot, from),
+            None => Some(from.to_vec()),
+        }
+    }
+
+    pub(crate) fn kind(&self) -> LocatedKind {
+        self.filter.kind()
+    }
+
+    pub(crate) fn size(&self) -> LocatedSize {
+        let mut size = self.filter.size();
+        size.bytes += self.runs.capacity() * size_of::<SlottedRun>();
+        size
+    }
+
+    /// Adds a run whose keys are then to be noted in the slot that this gives. None: there is no slot for it.
+    pub(crate) fn add_run(&mut self, id: u64, level: usize, span: Span) -> Option<RunSlot> {
+        let slot = self.free_slot(level);
+        self.runs.push(SlottedRun { id, span, slot });
+        slot
+    }
+
+    pub(crate) fn note(&mut self, key: &[u8], from: Option<RunSlot>, to: Option<RunSlot>) {
+        self.filter.note(key, from, to);
+    }
+
+    /// Takes a slot for the output of a merge.
+    pub(crate) fn reserve(&mut self, level: usize) -> Option<RunSlot> {
+        self.reserved = self.free_slot(level);
+        self.reserved
+    }
+
+    /// The slot of a run.
+    pub(crate) fn slot_of(&self, id: u64) -> Option<RunSlot> {
+        self.runs.iter().find(|run| run.id == id).and_then(|run| run.slot)
+    }
+
+    /// Whether it knows a run.
+    pub(crate) fn knows(&self, id: u64) -> bool {
+        self.runs.iter().any(|run| run.id == id)
+    }
+
+    /// Forgets the inputs of a merge, whose keys have all moved.
+    pub(crate) fn remove_runs(&mut self, ids: &[u64]) {
+        for run in self.runs.iter().filter(|run| ids.contains(&run.id)) {
+            if let Some(slot) = run.slot {
+                self.filter.vacate(slot);
+            }
+        }
+        self.runs.retain(|run| !ids.contains(&run.id));
+    }
+
+    /// The run of the reserved slot is there.
+    pub(crate) fn settle(&mut self, id: u64, span: Span) {
+        self.runs.push(SlottedRun { id, span, slot: self.reserved.take() });
+    }
+
+    /// Notes the keys of all runs of `version` that it does not know, from old to new. `leaving`: runs that are none of them.
+    pub(crate) fn catch_up(&mut self, version: &Version, leaving: &[u64]) -> Result<()> {
+        let missing = |placed: &&PlacedRun| !self.knows(placed.id) && !leaving.contains(&placed.id);
+        let missing: Vec<&PlacedRun> = version.runs.iter().rev().filter(missing).collect();
+        missing.into_iter().try_for_each(|placed| self.note_run(placed))
+    }
+
+    /// Notes the keys of a run.
+    pub(crate) fn note_run(&mut self, placed: &PlacedRun) -> Result<()> {
+        let Some(slot) = self.add_run(placed.id, placed.level, placed.span()) else {
+            return Ok(());
+        };
+        for_each_key_of(placed, |key| self.filter.note(key, None, Some(slot)))
+    }
+
+    /// The first slot of a level that no run has.
+    fn free_slot(&self, level: usize) -> Option<RunSlot> {
+        let taken = |slot: RunSlot| self.runs.iter().any(|run| run.slot == Some(slot));
+        let slots = (0..SLOTS_MAX).map_while(|nth| self.plan.slot(level, nth));
+        slots.into_iter().find(|&slot| !taken(slot) && self.reserved != Some(slot))
+    }
+}
+
+/// The guard with a flushed run, by id and span, and its keys. The first run of a tree is its oldest.
+pub(crate) fn with_flush(
+    guard: &LocatedGuard,
+    options: &Options,
+    (id, span): (u64, Span),
+    keys: &KeyList,
+) -> LocatedGuard {
+    if guard.runs.is_empty() {
+        let plan = plan(options, 1, keys.len() as u64, None);
+        let mut builder = AnyLocatedBuilder::new(guard.kind(), &plan);
+        keys.iter().for_each(|key| builder.push(key));
+        let mut next = LocatedGuard::of_oldest(builder.finish(), plan);
+        next.settle(id, span);
+        return next;
+    }
+    let mut next = guard.clone();
+    if let Some(slot) = next.add_run(id, 0, span) {
+        keys.iter().for_each(|key| next.note(key, None, Some(slot)));
+    }
+    next
+}
+
+/// Calls `f` with each key of a run once, ascending.
+pub(crate) fn for_each_key_of(placed: &PlacedRun, f: impl FnMut(&[u8])) -> Result<()> {
+    let mut cursor = placed.run.cursor().fill_cache(false);
+    for_each_key(&mut cursor, placed.run.tables()[0].table.path(), f)
+}
+
+/// The tree that a filter is to describe until the next merge into its last level: of so many levels, `oldest` entries in
+/// the oldest run, and `overlay` of all entries in the others when these are full; None: that is not known.
+pub(crate) fn plan(
+    options: &Options,
+    levels: usize,
+    oldest: u64,
+    overlay: Option<f64>,
+) -> TreePlan {
+    // Runs of level 0 wait while others are merged.
+    let inner = options.size_ratio as usize - 1;
+    let fair = (SLOTS_MAX - 1) / levels.max(1);
+    let of_level = |level: usize| match level + 1 == levels {
+        true => 1,
+        false if level == 0 => (2 * inner + 4).min(fair),
+        false => inner.min(fair),
+    };
+    let overlay = overlay.unwrap_or(0.5).clamp(0.0, 0.9);
+    TreePlan {
+        runs_of_levels: (0..levels.max(1)).map(|level| of_level(level) as u8).collect(),
+        size_ratio: options.size_ratio,
+        entries: (oldest as f64 / (1.0 - overlay)).ceil() as u64,
+        bits_per_key: options.bits_per_key,
+    }
+}
+
+/// The guard of a tree, from its runs.
+pub(crate) fn rebuild(
+    kind: LocatedKind,
+    options: &Options,
+    version: &Version,
+) -> Result<LocatedGuard> {
+    let Some((oldest, newer)) = version.runs.split_last() else {
+        return Ok(LocatedGuard::empty(kind, options));
+    };
+    let plan = plan_of(options, &version.layout);
+    let mut builder = AnyLocatedBuilder::new(kind, &plan);
+    for_each_key_of(oldest, |key| builder.push(key))?;
+    let mut guard = LocatedGuard::of_oldest(builder.finish(), plan);
+    guard.settle(oldest.id, oldest.span());
+    newer.iter().rev().try_for_each(|placed| guard.note_run(placed))?;
+    Ok(guard)
+}
+
+/// The plan of a tree as it is.
+fn plan_of(options: &Options, layout: &Layout) -> TreePlan {
+    let (oldest, inner) = layout.runs.split_last().expect("a tree with runs");
+    let inner: Vec<&RunRecord> = inner.iter().collect();
+    let share = crate::compaction::overlay_share(&inner, oldest.entries(), options.size_ratio);
+    plan(options, layout.level_count(), oldest.entries(), share)
+}

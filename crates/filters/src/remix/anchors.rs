@@ -110,6 +110,11 @@ impl AnchorsBuilder {
         begins
     }
 
+    /// The key that was pushed last.
+    pub(super) fn last(&self) -> Option<&[u8]> {
+        self.ends.as_ref().map(|(_, last)| last.as_slice())
+    }
+
     /// The anchors.
     pub(super) fn finish(self) -> Anchors {
         let (first, last) = self.ends.unwrap_or_default();

@@ -7,14 +7,16 @@
 //! ```
 //! The semi-sorted form (GRF paper, section 6.1): bits instead of a selector for each key, since a selector's place among
 //! its segment's is known only to who reads the segment's keys. A flush sets bits, a merge sets its output's and takes
-//! its inputs' away; segments stay until the oldest run is made anew. The sorted form has the selectors.
+//! its inputs' away; segments stay until the oldest run is made anew. [`SortedRemix`] has the selectors.
 //!
 //! Segments are as long as the memory asks: one more begins as soon as the bits of the keys so far pay for it.
 //!
 //! Invariant: a segment has the bit of every slot to which one of its keys was moved since that slot was vacated.
 
 mod anchors;
+mod ranks;
 mod sets;
+mod sorted;
 
 use crate::filter::Trace;
 use crate::located::{Located, LocatedBuilder, LocatedSize, RunSlot, SlotSet, TreePlan};
@@ -22,6 +24,8 @@ use crate::query::Query;
 use anchors::{Anchors, AnchorsBuilder};
 use sets::Sets;
 use std::sync::Arc;
+
+pub use sorted::{Selected, SortedRemix, SortedRemixBuilder};
 
 /// The semi-sorted view.
 #[derive(Clone)]

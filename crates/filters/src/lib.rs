@@ -42,7 +42,9 @@ pub use filter::{
 };
 pub use fingerprint::Fingerprints;
 pub use fuse::{BinaryFuse, BinaryFuseBuilder, Xor, XorBuilder};
-pub use grf::{Cursor, CursorBack, GrfOptions, Inserter, Part, PartBuilder, PartSize};
+pub use grf::{
+    Cursor, CursorBack, GrfOptions, Inserter, Part, PartBuilder, PartSize, Recoder, RunCodes,
+};
 pub use hash::{HashUse, hash_key};
 pub use located::{Located, LocatedBuilder, LocatedSize, RunSlot, SlotSet, TreePlan};
 pub use monkey::{PointRate, Split};

@@ -21,6 +21,7 @@ mod prefix;
 mod prints;
 mod query;
 mod rank;
+mod remix;
 mod rencoder;
 mod ribbon;
 mod rosetta;
@@ -42,7 +43,9 @@ pub use filter::{
 };
 pub use fingerprint::Fingerprints;
 pub use fuse::{BinaryFuse, BinaryFuseBuilder, Xor, XorBuilder};
-pub use grf::{Cursor, CursorBack, GrfOptions, Inserter, Part, PartBuilder, PartSize};
+pub use grf::{
+    Cursor, CursorBack, GrfOptions, Inserter, Part, PartBuilder, PartSize, Recoder, RunCodes,
+};
 pub use hash::{HashUse, hash_key};
 pub use located::{Located, LocatedBuilder, LocatedSize, RunSlot, SlotSet, TreePlan};
 pub use locator::{AnyLocated, AnyLocatedBuilder, LocatedKind};
@@ -51,6 +54,7 @@ pub use prefix::{PrefixBloom, PrefixBloomBuilder, PrefixRule};
 pub use prints::{FingerprintFilter, FingerprintFilterBuilder};
 pub use query::{KeyRange, Query};
 pub use rank::{CountBounds, RankBounds};
+pub use remix::{Remix, RemixBuilder, Selected, SortedRemix, SortedRemixBuilder};
 pub use rencoder::{Rencoder, RencoderBuilder, RencoderPlan};
 pub use ribbon::{Ribbon, RibbonBuilder};
 pub use rosetta::{Rosetta, RosettaBuilder, RosettaPlan, RosettaSplit};

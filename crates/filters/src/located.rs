@@ -1,7 +1,8 @@
 //! Filters that know for each key in which run it is *now*: what Chucky, its plain form and Remix are.
 //! ```text
 //! flush           key: nowhere -> slot of the new run
-//! merge           key: slot of an input -> slot of the output, or nowhere if a newer entry replaced it
+//! merge           key: slot of an input -> slot of the output, or nowhere if a newer entry replaced it;
+//!                 then each input's slot is vacated
 //! query           key or range -> slots of the runs that may hold it
 //! ```
 //! A slot is a number that the tree gives to a run and takes back when the run is merged away; numbers go from the newest
@@ -35,6 +36,30 @@ impl SlotSet {
     #[inline]
     pub fn contains(&self, slot: RunSlot) -> bool {
         self.0[usize::from(slot.0 >> 6)] >> (slot.0 & 63) & 1 != 0
+    }
+
+    /// Takes a slot out.
+    #[inline]
+    pub fn remove(&mut self, slot: RunSlot) {
+        self.0[usize::from(slot.0 >> 6)] &= !(1 << (slot.0 & 63));
+    }
+
+    /// Adds all slots of another set.
+    #[inline]
+    pub fn insert_all(&mut self, other: SlotSet) {
+        self.0.iter_mut().zip(other.0).for_each(|(word, more)| *word |= more);
+    }
+
+    /// Adds the slots whose bits are set, the first in the low bit of the first byte. Requires: at most 32 bytes.
+    #[inline(always)]
+    pub(crate) fn insert_bits(&mut self, bytes: &[u8]) {
+        for (word, bytes) in self.0.iter_mut().zip(bytes.chunks(8)) {
+            let more = match bytes.first_chunk() {
+                Some(bytes) => u64::from_le_bytes(*bytes),
+                None => bytes.iter().rev().fold(0, |sum, &byte| sum << 8 | u64::from(byte)),
+            };
+            *word |= more;
+        }
     }
 
     /// Whether none is.
@@ -113,9 +138,12 @@ pub trait Located: Clone + Send + Sync {
     /// Keys may come in any order; ascending ones are cheaper for some.
     fn note(&mut self, key: &[u8], from: Option<RunSlot>, to: Option<RunSlot>);
 
-    /// The run of this slot is gone, and all its keys with it: they were noted as moved, or were dropped with it. A merge calls
-    /// it for each of its inputs, after its last note; the slot is free then.
-    fn vacate(&mut self, _slot: RunSlot) {}
+    /// Notes that a slot's run is gone: no key is in it any more. To be called when a merge has noted all of its keys, for each
+    /// input's slot but the output's own. (A filter that keeps sets of runs cannot see from single moves that a
+    /// run has left a set.)
+    fn vacate(&mut self, slot: RunSlot) {
+        let _ = slot;
+    }
 
     /// Adds the slots of all runs that may hold a key of the query.
     fn candidates<T: Trace>(&self, query: &Query<'_>, slots: &mut SlotSet, trace: &mut T);
@@ -176,5 +204,10 @@ mod tests {
         assert_eq!(set.len(), 4);
         assert_eq!(set.iter().map(|slot| slot.0).collect::<Vec<_>>(), [0, 63, 64, 255]);
         assert!(!set.contains(RunSlot(1)));
+        set.remove(RunSlot(63));
+        let mut other = SlotSet::default();
+        other.insert_bits(&[2, 0, 0, 0, 0, 0, 0, 0, 0x80, 1]);
+        set.insert_all(other);
+        assert_eq!(set.iter().map(|slot| slot.0).collect::<Vec<_>>(), [0, 1, 64, 71, 72, 255]);
     }
 }

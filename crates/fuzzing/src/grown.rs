@@ -75,6 +75,7 @@ pub(crate) fn body(input: &[u8]) {
         size_ratio: u32::from(case.size_ratio).max(2),
         fingerprints: Fingerprints::ALL[usize::from(case.fingerprints) % Fingerprints::ALL.len()],
         point_bits: case.point_bits % 17,
+        ..GrfOptions::default()
     };
     let base = list(&case.base);
     let mut builder = PartBuilder::new(&options);

@@ -115,6 +115,7 @@ pub fn bench_fpr(plan: &FprPlan, progress: &mut dyn Progress) -> Result<FprRepor
                     size_ratio: SIZE_RATIO,
                     fingerprints: *fingerprints,
                     point_bits: plan.point_bits,
+                    ..GrfOptions::default()
                 };
                 let filter = Filter { stored: keys.stored(), tree, options };
                 report.filters.push(filter.measure(&misses, plan.seed));

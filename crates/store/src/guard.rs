@@ -201,5 +201,5 @@ impl Answer<'_> {
 fn grf_options(options: &Options) -> Option<GrfOptions> {
     let fingerprints = options.guard.fingerprints()?;
     let Options { bits_per_key, point_bits, size_ratio, .. } = *options;
-    Some(GrfOptions { bits_per_key, size_ratio, fingerprints, point_bits })
+    Some(GrfOptions { bits_per_key, size_ratio, fingerprints, point_bits, ..GrfOptions::default() })
 }

@@ -94,6 +94,14 @@ pub(super) struct ChunkWriter {
     draft: Draft,
 }
 
+/// What is done with entries of merged runs: those at one of some spots get another span.
+pub(super) struct Move<'a> {
+    /// Where keys of the merge are: list, place; sorted.
+    pub(super) spots: &'a [u32],
+    pub(super) inputs: &'a [Span],
+    pub(super) output: Span,
+}
+
 /// What becomes of settled entries' codes, and whether any gets another number.
 struct Recodings {
     codes: [Recoding; CODES_MAX],
@@ -102,15 +110,17 @@ struct Recodings {
 
 /// Settled entries that are being put together.
 #[derive(Default)]
-struct Draft {
-    codes: Vec<Code>,
+pub(super) struct Draft {
+    pub(super) codes: Vec<Code>,
     /// Entries that were settled before, and those that were not. Both sorted.
     old: Vec<Entry>,
     new: Vec<Entry>,
-    entries: Vec<Entry>,
+    pub(super) entries: Vec<Entry>,
     /// Keys that are one entry with another key.
-    merged: u64,
-    writer: SettledWriter,
+    pub(super) merged: u64,
+    /// Whether codes' numbers are written apart.
+    apart: bool,
+    pub(super) writer: SettledWriter,
 }
 
 impl ChunkWriter {
@@ -118,6 +128,19 @@ impl ChunkWriter {
         let settling = (0, merged_from(0, &runs));
         let (young, draft) = (YoungWriter::default(), Draft::default());
         ChunkWriter { runs, growth, settling, fresh: Vec::new(), young, draft }
+    }
+
+    /// For codes that are the runs' spans and nothing else, each with as few bits as its commonness allows.
+    pub(super) fn of_runs(growth: f64) -> Self {
+        let mut writer = Self::new(Runs::default(), growth);
+        writer.draft.apart = true;
+        writer
+    }
+
+    /// The chunk with entries moved. None: there is nothing to move.
+    pub(super) fn recode(&mut self, old: &Chunk, moved: &Move<'_>, lists: Lists) -> Option<Chunk> {
+        let settled = self.draft.recode(&old.settled()?, moved, lists.count)?;
+        Some(Chunk { settled: Some(settled), young: None })
     }
 
     /// The chunk with `new` in it.
@@ -185,7 +208,8 @@ impl ChunkWriter {
         let (origin, known) =
             old.young().map_or((new.flush.0, 0), |young| (young.origin(), young.len()));
         let near = new.flush.0.checked_sub(origin).is_some_and(|age| age < YOUNG_FLUSHES);
-        near && known + new.spots.len() <= room && self.runs.widened(span) == span
+        let fits = near && known + new.spots.len() <= room;
+        fits && self.runs.widened(span) == span && !self.draft.apart
     }
 
     /// A bit for each number from the origin on whose flush was merged with others.
@@ -266,7 +290,7 @@ impl Work for RewriteSettled<'_> {
         // Fractions that were cut can be out of order within a place.
         draft.merged += put_in_order(&mut draft.new);
         if let (Some(settled), Some(recodings)) = (settled, recodings) {
-            let changed = recodings.changed || draft.codes.len() > CODES_MAX;
+            let changed = recodings.changed || draft.codes.len() > CODES_MAX || draft.apart;
             let appended = if changed { None } else { draft.append(&settled) };
             if appended.is_some() {
                 return appended;
@@ -279,7 +303,7 @@ impl Work for RewriteSettled<'_> {
 }
 
 impl Draft {
-    fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.codes.clear();
         self.old.clear();
         self.new.clear();
@@ -287,7 +311,7 @@ impl Draft {
     }
 
     /// How entries get the code `code`, which is added if it is new.
-    fn recoding(&mut self, code: Code) -> Recoding {
+    pub(super) fn recoding(&mut self, code: Code) -> Recoding {
         let number = self.codes.iter().position(|known| *known == code).unwrap_or_else(|| {
             self.codes.push(code);
             self.codes.len() - 1
@@ -379,16 +403,19 @@ impl Draft {
 
     /// The settled entries; None: there are none.
     #[inline(always)]
-    fn write(&mut self, lists: usize) -> Option<Arc<[u8]>> {
+    pub(super) fn write(&mut self, lists: usize) -> Option<Arc<[u8]>> {
         if self.entries.is_empty() {
             return None;
+        }
+        if self.apart {
+            return Some(self.write_apart(lists));
         }
         self.join_codes();
         Some(self.writer.write(&self.entries, &self.codes, lists, self.merged))
     }
 
     /// Joins the oldest codes where there are too many. Forgetting is always safe.
-    fn join_codes(&mut self) {
+    pub(super) fn join_codes(&mut self) {
         if self.codes.len() <= CODES_MAX {
             return;
         }
@@ -415,7 +442,7 @@ impl Draft {
 
 /// Sorts entries, and keeps each once. Gives how many there were too many.
 #[inline(always)]
-fn put_in_order(entries: &mut Vec<Entry>) -> u64 {
+pub(super) fn put_in_order(entries: &mut Vec<Entry>) -> u64 {
     if entries.windows(2).all(|pair| pair[0] < pair[1]) {
         return 0;
     }

@@ -12,7 +12,7 @@ use super::overlay::{Overlay, lists_of};
 use super::place::FRACTION_BITS;
 use super::settled::Settled;
 use super::young::Young;
-use super::{GrfOptions, Part};
+use super::{GrfOptions, Part, RunCodes};
 use crate::fingerprint::Fingerprints;
 use crate::fingerprint::directory::{Directory, Prefix, Rests, radix_table};
 use crate::fingerprint::gap::WINDOW;
@@ -27,6 +27,8 @@ use std::sync::Arc;
 
 const MAGIC: &[u8; 8] = b"TRMLGRF\0";
 const VERSION: u32 = 2;
+/// Beside the tag of the fingerprints: codes are runs, Huffman-coded.
+const HUFFMAN_TAG: u8 = 0x10;
 const CHECKSUM_BYTES: usize = size_of::<u64>();
 /// Bytes of magic, version, options and counts, and of the lengths that stand once; more or less.
 const FIXED_BYTES: usize = 96;
@@ -126,7 +128,11 @@ fn body(bytes: &[u8]) -> Result<&[u8], Corrupt> {
 fn write_options(options: &GrfOptions, out: &mut Writer) {
     out.u64(options.bits_per_key.to_bits());
     out.u32(options.size_ratio);
-    out.u8(options.fingerprints.tag());
+    let run_codes = match options.run_codes {
+        RunCodes::Shape => 0,
+        RunCodes::Huffman => HUFFMAN_TAG,
+    };
+    out.u8(options.fingerprints.tag() | run_codes);
     out.u8(options.point_bits);
 }
 
@@ -134,13 +140,14 @@ fn read_options(input: &mut Reader<'_>) -> Result<GrfOptions, Corrupt> {
     let bits_per_key = f64::from_bits(input.u64()?);
     let size_ratio = input.u32()?;
     let tag = input.u8()?;
-    let known = Fingerprints::ALL.into_iter().find(|kind| kind.tag() == tag);
+    let run_codes = if tag & HUFFMAN_TAG == 0 { RunCodes::Shape } else { RunCodes::Huffman };
+    let known = Fingerprints::ALL.into_iter().find(|kind| kind.tag() == tag & !HUFFMAN_TAG);
     let fingerprints = known.ok_or_else(|| input.corrupt("fingerprints that are known"))?;
     let point_bits = input.u8()?;
     if usize::from(point_bits) > POINT_BITS_MAX {
         return Err(input.corrupt("so many hash bits"));
     }
-    Ok(GrfOptions { bits_per_key, size_ratio, fingerprints, point_bits })
+    Ok(GrfOptions { bits_per_key, size_ratio, run_codes, fingerprints, point_bits })
 }
 
 fn write_base(base: &Base, out: &mut Writer) {

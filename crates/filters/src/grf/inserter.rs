@@ -91,9 +91,16 @@ impl Inserter {
     /// The part with the keys pushed. What the flush did not touch is shared with the old part.
     pub fn finish(mut self) -> Part {
         self.place_batch();
-        let Part { base, overlay, .. } = &self.part;
-        let overlay = self.overlay.finish(overlay, base, self.flush, &self.shape);
+        let Part { base, overlay, options } = &self.part;
+        let shape = (options.run_codes, &self.shape);
+        let overlay = self.overlay.finish(overlay, base, self.flush, shape);
         Part { overlay, ..self.part }
+    }
+
+    /// The part, and the places of the keys pushed.
+    pub(super) fn into_places(mut self) -> (Part, OverlayInserter) {
+        self.place_batch();
+        (self.part, self.overlay)
     }
 }
 

@@ -17,14 +17,17 @@ mod count;
 mod cursor;
 mod extent;
 mod fraction;
+mod huffman;
 mod image;
 mod inserter;
 mod line;
 mod overlay;
 mod place;
 mod point_bits;
+mod recoder;
 mod runs;
 mod settled;
+mod settled_apart;
 mod settled_layout;
 mod settled_writer;
 mod young;
@@ -32,6 +35,7 @@ mod young;
 pub use builder::PartBuilder;
 pub use cursor::{Cursor, CursorBack};
 pub use inserter::Inserter;
+pub use recoder::Recoder;
 
 use crate::bits::simd::{Work, fastest};
 use crate::filter::{GlobalFilter, Trace, Untraced};
@@ -42,6 +46,18 @@ use base::{Base, Role, Spot};
 use overlay::{ARC_BYTES, Overlay};
 use std::sync::Arc;
 
+/// How a key above the last level says in which run it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RunCodes {
+    /// By its flush number, or a span around it: merges write nothing.
+    #[default]
+    Shape,
+    /// By the span of its run, Huffman-coded as the GRF paper's GRF_H has it, to be compared with: every merge has to find
+    /// each of its keys and write its output's span there ([`Part::recoder`]). (In the last level nothing is
+    /// written: the base's keys have one run.)
+    Huffman,
+}
+
 /// The knobs of a global range filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GrfOptions {
@@ -50,6 +66,8 @@ pub struct GrfOptions {
     pub bits_per_key: f64,
     /// How many times larger a level is than the one above: says how much of the tree lies above the last level.
     pub size_ratio: u32,
+    /// What is kept beside the fingerprint of a key above the last level.
+    pub run_codes: RunCodes,
     /// How keys of the base become fingerprints.
     pub fingerprints: Fingerprints,
     /// Of the bits of a key of the base, so many (at most 16) are of a hash, which single keys alone are compared with. They
@@ -63,6 +81,7 @@ impl Default for GrfOptions {
         GrfOptions {
             bits_per_key: 12.0,
             size_ratio: 10,
+            run_codes: RunCodes::Shape,
             fingerprints: Fingerprints::Auto,
             point_bits: 0,
         }
@@ -164,12 +183,23 @@ impl Part {
         Inserter::new(self, flush, shape)
     }
 
+    /// Starts to write the span of a merge's output beside its keys, which were those of the runs with the spans `inputs`, and
+    /// are `pushed` in order. A part with [`RunCodes::Shape`] stays as it is. Requires: the output's span has all inputs'
+    /// in it.
+    ///
+    /// What is not pushed keeps its span, which meets the output's: nothing is lost if a key was dropped, or a merge takes
+    /// a part of a run. And as the output's span contains the flush number of each entry, the new part answers
+    /// rightly for older versions too: at worst it names more of the merge's inputs than hold the key.
+    pub fn recoder(&self, inputs: &[Span], output: Span) -> Recoder {
+        Recoder::new(self, inputs, output)
+    }
+
     /// The part with no more of any code than a version with the runs of `shape` needs: garbage collection (GRF paper,
     /// section 4.2), for lists that no flush touches for long. Takes time in proportion to the lists with something to
     /// forget. Requires: as for [`Part::inserter`].
     #[must_use]
     pub fn collect_garbage(&self, shape: &Shape) -> Part {
-        let overlay = self.overlay.collect_garbage(&self.base, shape);
+        let overlay = self.overlay.collect_garbage(&self.base, self.options.run_codes, shape);
         Part { overlay, ..self.clone() }
     }
 

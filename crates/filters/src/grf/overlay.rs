@@ -7,8 +7,9 @@
 //! Invariant: an overlay never changes; places of the ends of ranges are monotone in keys (see `base.rs`), so that the
 //! entries of all keys in a range lie between the places of its ends.
 
+use super::RunCodes;
 use super::base::{Base, Spot};
-use super::chunk::{Chunk, ChunkEntries, ChunkWriter, Lists, NewEntries};
+use super::chunk::{Chunk, ChunkEntries, ChunkWriter, Lists, Move, NewEntries};
 use super::place::{FRACTION_BITS, LISTS_MAX, PLACE_BITS, bucket_places};
 use super::runs::Runs;
 use super::settled::Settled;
@@ -62,6 +63,14 @@ pub(super) fn lists_of(chunk: usize, base: &Base) -> Lists {
 /// How many times more keys are expected when so many were inserted.
 fn growth(base: &Base, keys: u64) -> f64 {
     (base.overlay_keys as f64 / keys.max(1) as f64).max(1.0)
+}
+
+/// What rewrites chunks for a version with the runs of `shape`.
+fn chunk_writer(run_codes: RunCodes, shape: &Shape, growth: f64) -> ChunkWriter {
+    match run_codes {
+        RunCodes::Shape => ChunkWriter::new(Runs::new(shape), growth),
+        RunCodes::Huffman => ChunkWriter::of_runs(growth),
+    }
 }
 
 /// The settled entries in a place's slot.
@@ -213,8 +222,13 @@ impl Overlay {
     }
 
     /// The overlay with codes as wide as the runs of a version allow, its entries settled that can be.
-    pub(super) fn collect_garbage(&self, base: &Base, shape: &Shape) -> Overlay {
-        let mut writer = ChunkWriter::new(Runs::new(shape), growth(base, self.keys));
+    pub(super) fn collect_garbage(
+        &self,
+        base: &Base,
+        run_codes: RunCodes,
+        shape: &Shape,
+    ) -> Overlay {
+        let mut writer = chunk_writer(run_codes, shape, growth(base, self.keys));
         let collect = |(index, chunk): (usize, &Chunk)| {
             let lists = lists_of(index, base);
             writer.collect_garbage(chunk, lists).unwrap_or_else(|| chunk.clone())
@@ -375,11 +389,38 @@ impl OverlayInserter {
         overlay: &Overlay,
         base: &Base,
         flush: FlushNumber,
-        shape: &Shape,
+        (run_codes, shape): (RunCodes, &Shape),
     ) -> Overlay {
         let keys = overlay.keys + self.spots.len() as u64;
-        let mut writer = ChunkWriter::new(Runs::new(shape), growth(base, keys));
+        let mut writer = chunk_writer(run_codes, shape, growth(base, keys));
         let mut root = overlay.root.to_vec();
+        self.for_each_chunk(|index, spots| {
+            let new = NewEntries { spots, flush };
+            root[index] = writer.add(&root[index], &new, lists_of(index, base));
+        });
+        Overlay { root: root.into(), keys }
+    }
+
+    /// `overlay` with the entries of the pushed places moved from the runs with the spans `inputs` to the one with `output`.
+    pub(super) fn recode(
+        mut self,
+        overlay: &Overlay,
+        base: &Base,
+        (inputs, output): (&[Span], Span),
+    ) -> Overlay {
+        let mut writer = ChunkWriter::of_runs(growth(base, overlay.keys));
+        let mut root = overlay.root.to_vec();
+        self.for_each_chunk(|index, spots| {
+            let moved = Move { spots, inputs, output };
+            let recoded = writer.recode(&root[index], &moved, lists_of(index, base));
+            recoded.into_iter().for_each(|chunk| root[index] = chunk);
+        });
+        Overlay { root: root.into(), keys: overlay.keys }
+    }
+
+    /// Each chunk that gets some entries, and their spots, sorted.
+    #[inline(always)]
+    fn for_each_chunk(&mut self, mut visit: impl FnMut(usize, &[u32])) {
         let mut end = self.spots.len();
         for &(index, start) in self.chunks.iter().rev() {
             let spots = &mut self.spots[start..end];
@@ -387,10 +428,8 @@ impl OverlayInserter {
             if !spots.is_sorted() {
                 spots.sort_unstable();
             }
-            let new = NewEntries { spots, flush };
-            root[index] = writer.add(&root[index], &new, lists_of(index, base));
+            visit(index, spots);
             end = start;
         }
-        Overlay { root: root.into(), keys }
     }
 }

@@ -4,7 +4,8 @@
 //! tables   of each list: its first entry, and where its slots end, counted from there
 //! entries  (bucket within its slot, fraction, code) packed, sorted
 //! codes    of each: first flush, counted from the origin; number of flushes; bits of its entries' fractions
-//! footer   origin u64 | codes u16 | bytes of a number u8 | 0 u8 | keys that are one entry with another key u32
+//! footer   origin u64 | codes u16 | bytes of a number u8 | whether entries' codes are apart u8
+//!          | keys that are one entry with another key u32
 //! ```
 //! What a probe needs comes first, what a match needs last. A slot is some neighbouring buckets of a list: as few as pays for
 //! so many entries. A fraction of fewer bits than the others' has zeros behind, and stands for all fractions that
@@ -51,6 +52,16 @@ impl Entry {
         Entry(self.0 >> cut << cut | u64::from(recoding.code))
     }
 
+    /// The same with code 0.
+    pub(super) fn bare(self) -> Self {
+        Entry(self.0 >> Self::CODE_BITS << Self::CODE_BITS)
+    }
+
+    /// Its spot: list, then place.
+    pub(super) fn spot(self) -> u32 {
+        (self.0 >> Self::CODE_BITS) as u32
+    }
+
     /// The bucket, counted over all lists.
     #[inline(always)]
     pub(super) fn bucket(self) -> usize {
@@ -74,8 +85,8 @@ pub(super) struct Recoding {
 /// Settled entries to be read.
 #[derive(Clone, Copy)]
 pub(super) struct Settled<'a> {
-    bytes: &'a [u8],
-    layout: Layout,
+    pub(super) bytes: &'a [u8],
+    pub(super) layout: Layout,
 }
 
 impl<'a> Settled<'a> {
@@ -138,6 +149,24 @@ impl<'a> Settled<'a> {
             && [1, 2, 4, 8].contains(&len)
             && codes * (2 * len + 1) <= room
             && (0..codes).all(known)
+            && (!self.is_apart() || self.has_numbers(codes, room - codes * (2 * len + 1)))
+    }
+
+    /// Whether the codes' numbers are in a section of their own, behind the entries (`huffman.rs`).
+    #[inline(always)]
+    pub(super) fn is_apart(&self) -> bool {
+        self.footer()[11] != 0
+    }
+
+    /// The code's number of an entry that was read.
+    #[inline(always)]
+    fn number_of(&self, place: usize, entry: u64) -> usize {
+        if self.is_apart() { self.number_apart(place) } else { self.number_within(entry) }
+    }
+
+    #[inline(always)]
+    fn number_within(&self, entry: u64) -> usize {
+        (entry & ((1 << self.layout.code_bits()) - 1)) as usize
     }
 
     #[inline(always)]
@@ -158,7 +187,7 @@ impl<'a> Settled<'a> {
     }
 
     #[inline(always)]
-    fn code(&self, code: usize) -> Code {
+    pub(super) fn code(&self, code: usize) -> Code {
         let footer = self.footer();
         let (codes, len) = (number2(footer, 8), usize::from(footer[10]));
         let at = self.bytes.len() - FOOTER_BYTES - (codes - code) * (2 * len + 1);
@@ -314,7 +343,7 @@ impl<'a> Settled<'a> {
             if packed > high {
                 return;
             }
-            let code = self.code((entry & ((1 << code_bits) - 1)) as usize);
+            let code = self.code(self.number_of(at, entry));
             let spare = self.layout.fraction_bits() - usize::from(code.bits);
             if packed | ((1 << spare) - 1) >= low && !visit(code.span) {
                 return;
@@ -331,10 +360,12 @@ impl<'a> Settled<'a> {
         trace: &mut T,
         mut visit: impl FnMut(Span),
     ) {
+        if self.is_apart() {
+            return self.visit_apart(range, visit);
+        }
         for at in range {
             self.touch_entry(at, trace);
-            let code = self.entry(at) & ((1 << self.layout.code_bits()) - 1);
-            visit(self.code(code as usize).span);
+            visit(self.code(self.number_within(self.entry(at))).span);
         }
     }
 
@@ -351,7 +382,7 @@ impl<'a> Settled<'a> {
             let entry = self.entry(at);
             let packed = entry >> layout.code_bits();
             if packed >> layout.fraction_bits() == within {
-                let code = self.code((entry & ((1 << layout.code_bits()) - 1)) as usize);
+                let code = self.code(self.number_of(at, entry));
                 let fraction = packed & ((1 << layout.fraction_bits()) - 1);
                 visit(fraction >> (layout.fraction_bits() - usize::from(code.bits)), code);
             }
@@ -377,6 +408,9 @@ impl<'a> Settled<'a> {
                 let code = entry & ((1 << code_bits) - 1);
                 *target = Entry(spot << Entry::CODE_BITS | code);
             }
+        }
+        if self.is_apart() {
+            self.decode_numbers(out);
         }
     }
 

@@ -4,6 +4,7 @@
 //! ```
 //! Invariant: what is written is read back by [`Settled`](super::settled::Settled).
 
+use super::huffman::write_section;
 use super::place::{BUCKET_BITS, BUCKETS, FRACTION_BITS, LISTS_MAX};
 use super::settled::{CODES_MAX, Code, Entry, LAYOUT_BYTES, Settled};
 use super::settled_layout::Layout;
@@ -32,6 +33,11 @@ impl Layout {
 }
 
 impl Layout {
+    /// For entries whose codes are apart.
+    fn without_codes(self) -> Layout {
+        Layout(self.0 & !(0xff << 32))
+    }
+
     /// An entry as it is packed.
     #[inline(always)]
     fn packed(self, entry: Entry) -> u64 {
@@ -110,7 +116,37 @@ impl SettledWriter {
         self.bytes.extend_from_slice(&layout.0.to_le_bytes());
         self.write_tables(layout);
         self.write_entries(entries, layout);
-        self.write_codes(codes, merged);
+        self.write_codes(codes, merged, false);
+        Arc::from(self.bytes.as_slice())
+    }
+
+    /// As [`SettledWriter::write`], with the codes' numbers apart, in as few bits as their commonness allows. Requires, too: code
+    /// n is the nth commonest, and each occurs.
+    pub(super) fn write_apart(
+        &mut self,
+        entries: &[Entry],
+        codes: &[Code],
+        lists: usize,
+        merged: u64,
+    ) -> Arc<[u8]> {
+        self.counts.clear();
+        self.counts.resize(lists * BUCKETS, 0);
+        entries.iter().for_each(|entry| self.counts[entry.bucket()] += 1);
+        let layout = Layout::smallest(entries.len(), codes, &self.counts).without_codes();
+        self.bytes.clear();
+        self.bytes.extend_from_slice(&layout.0.to_le_bytes());
+        self.write_tables(layout);
+        let bare: Vec<Entry> = entries.iter().map(|entry| entry.bare()).collect();
+        self.write_entries(&bare, layout);
+        let numbers: Vec<usize> = entries.iter().map(|entry| entry.code()).collect();
+        let (mut rest, mut lists) = (&numbers[..], Vec::with_capacity(lists));
+        for counts in self.counts.chunks_exact(BUCKETS) {
+            let (list, others) = rest.split_at(counts.iter().sum::<u32>() as usize);
+            lists.push(list);
+            rest = others;
+        }
+        write_section(lists.into_iter(), codes.len(), &mut self.bytes);
+        self.write_codes(codes, merged, true);
         Arc::from(self.bytes.as_slice())
     }
 
@@ -141,7 +177,7 @@ impl SettledWriter {
         self.bytes.extend_from_slice(&layout.0.to_le_bytes());
         self.write_tables(layout);
         self.bytes.extend_from_slice(&self.packed[..(bits * entries).div_ceil(8)]);
-        self.write_codes(codes, merged + (most - entries) as u64);
+        self.write_codes(codes, merged + (most - entries) as u64, false);
         Some(Arc::from(self.bytes.as_slice()))
     }
 
@@ -220,7 +256,7 @@ impl SettledWriter {
     }
 
     /// Codes and footer.
-    fn write_codes(&mut self, codes: &[Code], merged: u64) {
+    fn write_codes(&mut self, codes: &[Code], merged: u64, apart: bool) {
         let origin = codes.iter().map(|code| code.span.lo().0).min().unwrap_or(0);
         let most = codes.iter().map(|code| code.span.hi().0 - origin).max().unwrap_or(0);
         let len = number_bytes(most);
@@ -232,7 +268,7 @@ impl SettledWriter {
         }
         self.bytes.extend_from_slice(&origin.to_le_bytes());
         self.bytes.extend_from_slice(&(codes.len() as u16).to_le_bytes());
-        self.bytes.extend_from_slice(&[len as u8, 0]);
+        self.bytes.extend_from_slice(&[len as u8, u8::from(apart)]);
         let merged = u32::try_from(merged).unwrap_or(u32::MAX);
         self.bytes.extend_from_slice(&merged.to_le_bytes());
     }

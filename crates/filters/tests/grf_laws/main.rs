@@ -4,10 +4,12 @@
 //!                            ->  Twin      key -> numbers of the flushes that have it
 //! ```
 //! The law: whatever the twin finds for a query, a code of the filter's answer contains its flush number; and a cursor
-//! gives such a code at or before the key. "No" is proof, "maybe" proves nothing. The law of counts is in `counts.rs`, that
+//! gives such a code at or before the key. "No" is proof, "maybe" proves nothing. Codes that merges rewrite are in
+//! `huffman.rs`, the law of counts is in `counts.rs`, that
 //! of many keys at once in `many.rs`.
 
 mod counts;
+mod huffman;
 mod many;
 mod twin;
 

@@ -7,7 +7,8 @@
 use crate::counts::assert_counts;
 use std::collections::{BTreeMap, BTreeSet};
 use trommel_filters::{
-    Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query, Shape, Span,
+    Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query, RunCodes,
+    Shape, Span,
 };
 
 pub(crate) type Key = Vec<u8>;
@@ -66,6 +67,22 @@ pub(crate) fn assert_all_kinds(bits_per_key: f64, base: &[Key], flushes: &[Vec<K
             assert_laws(&part, &twin);
         }
     }
+    let options = GrfOptions { run_codes: RunCodes::Huffman, ..options(bits_per_key) };
+    let (part, twin) = tree_with(&options, base, flushes, Schedule::LazyLeveling);
+    assert_laws(&part, &twin);
+}
+
+/// The part as the merges between two shapes leave it, where these are written.
+pub(crate) fn merged(part: &Part, twin: &Twin, before: &Shape, after: &Shape) -> Part {
+    let is_new = |output: &Span| !before.runs().any(|run| run == *output);
+    after.runs().filter(is_new).fold(part.clone(), |part, output| {
+        let inputs: Vec<Span> = before.runs().filter(|run| run.meets(output)).collect();
+        let mut recoder = part.recoder(&inputs, output);
+        let is_in = |flush: &u64| output.meets(Span::of_flush(FlushNumber(*flush)));
+        let keys = twin.iter().filter(|(_, flushes)| flushes.iter().any(is_in));
+        keys.for_each(|(key, _)| recoder.push(key));
+        recoder.finish()
+    })
 }
 
 pub(crate) fn tree_with(
@@ -87,6 +104,11 @@ pub(crate) fn tree_with(
         part = insert(&part, number, keys, &shape);
         for key in keys {
             twin.entry(key.clone()).or_default().insert(number);
+        }
+        if options.run_codes == RunCodes::Huffman && schedule == Schedule::LazyLeveling {
+            let mut before = shape;
+            before.levels.insert(0, vec![Span::of_flush(FlushNumber(number))]);
+            part = merged(&part, &twin, &before, &shape_before(number + 1));
         }
     }
     (part, twin)

@@ -32,8 +32,8 @@ const UNSAFE_ROOMS: [&str; 4] = [
 const DISK_ROOMS: [&str; 2] = ["crates/store/src/storage", "crates/store/src/disk.rs"];
 
 /// Modules of `filters` that any filter may use.
-const LEAVES: [&str; 8] =
-    ["query", "rank", "shape", "filter", "wire", "hash", "bits", "fingerprint"];
+const LEAVES: [&str; 9] =
+    ["query", "rank", "shape", "filter", "wire", "hash", "bits", "fingerprint", "located"];
 
 /// Filters that are made of another filter.
 const FILTER_ARROWS: [(&str, &str); 1] = [("elastic", "bloom")];

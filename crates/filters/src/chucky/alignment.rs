@@ -139,8 +139,12 @@ mod tests {
     #[test]
     fn figure_9_long_fingerprints_and_few_overflows() {
         let fluid = Alignment::fluid(&MODEL, 40, 0.9999).expect("it fits");
-        let malleable = Alignment::malleable(&MODEL, 40, 0.9999).expect("it fits");
-        assert!(fluid.overflow_share < 1.001e-4 && malleable.overflow_share < 1.001e-4);
+        assert!(fluid.overflow_share < 1.001e-4, "{fluid:?}");
+        // Without fluid codes, the rarest of the combinations that are to fit have codes of 22 bits.
+        assert_eq!(Alignment::malleable(&MODEL, 40, 0.9999), None);
+        let malleable = Alignment::malleable(&MODEL, 40, 0.99).expect("it fits");
+        assert_eq!(malleable.print_bits, [5, 5, 6, 6, 7, 7]);
+        assert_eq!(fluid.print_bits, [5, 5, 6, 7, 7, 9]);
         let bound = Alignment::bound(&MODEL, 40);
         assert!(fluid.mean_print_bits > malleable.mean_print_bits, "{fluid:?} {malleable:?}");
         assert!((bound - 0.7..bound).contains(&fluid.mean_print_bits), "{bound}, {fluid:?}");

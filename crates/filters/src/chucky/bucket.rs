@@ -32,6 +32,7 @@ pub struct Lanes {
 
 impl Lanes {
     /// Nothing is in any lane.
+    #[cfg(test)]
     pub(super) fn empty(last_slot: u8) -> Self {
         Lanes { slots: [last_slot; BUCKET_SLOTS], prints: [0; BUCKET_SLOTS] }
     }

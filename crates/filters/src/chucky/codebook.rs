@@ -19,8 +19,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use super::bucket::{BUCKET_SLOTS, BucketCodec, Decoded, Encoded, Lanes, PRINT_BITS_MIN};
 use super::combinations::{Combination, likeliest};
 use super::huffman::{canonical_codes, code_lengths};
-use super::lengths::{CODE_BITS_MAX, CODE_ROOM, Frequent, climb, code_bits};
-use super::model::slot_shares;
+use super::lengths::{CODE_BITS_MAX, CODE_ROOM, Frequent, code_bits, fittest};
+use super::model::{level_shares, slot_shares};
 use super::pages::BUCKET_BITS_MAX;
 use super::recoding::Recoding;
 use super::symbol::{Symbol, UniformLanes};
@@ -122,7 +122,7 @@ impl CodeBook {
         let last_slot = u8::try_from(shares.len() - 1).expect("a plan has at most 256 slots");
         let named = likeliest(&shares, NAMED_MAX);
         let frequent = frequent_of(&named, last_slot);
-        let fitted = Fitted::new(key.bucket_bits, frequent, &level_of, runs.len(), named.len());
+        let fitted = Fitted::new(&key, frequent, &level_of, named.len());
         let share = frequent_share(&named, &fitted.frequent);
         let named = named.into_iter().map(|(combination, _)| combination);
         CodeBook::assemble(key, fitted, named.collect(), share, last_slot)
@@ -254,28 +254,23 @@ struct Fitted {
 impl Fitted {
     /// Finds the lengths. Where buckets are too small for so many frequent combinations, the less likely half of them
     /// is no longer frequent, until they fit: the empty one fits always.
-    fn new(
-        bucket_bits: u32,
-        mut frequent: Vec<Combination>,
-        level_of: &[u8],
-        levels: usize,
-        named: usize,
-    ) -> Fitted {
+    fn new(key: &BookKey, mut frequent: Vec<Combination>, level_of: &[u8], named: usize) -> Fitted {
+        let bucket_bits = key.bucket_bits;
         // One number more, for those without a name.
         let number_bits = (named + 1).next_power_of_two().ilog2();
         let escape_bits = bucket_bits.saturating_sub(number_bits).clamp(1, CODE_BITS_MAX);
         let most = (bucket_bits - 1) / BUCKET_SLOTS as u32;
+        let shares = level_shares(f64::from(key.size_ratio), key.runs_of_levels.len());
         loop {
             let by_levels = Frequent::new(bucket_bits, frequent.iter(), level_of);
             let left = CODE_ROOM - (CODE_ROOM >> escape_bits);
-            let mut fits =
-                |lengths: &[u32]| by_levels.room(lengths).is_some_and(|room| room <= left);
-            let lengths = climb(levels, PRINT_BITS_MIN, most, &mut fits);
-            if fits(&lengths) || frequent.len() == 1 {
+            let lengths = fittest(&by_levels, &shares, PRINT_BITS_MIN, most, left);
+            if let Some(lengths) = lengths {
                 let of_slot = |&level: &u8| lengths[usize::from(level)] as u8;
                 let print_bits = level_of.iter().map(of_slot).collect();
                 return Fitted { frequent, print_bits, escape_bits };
             }
+            assert!(frequent.len() > 1, "{bucket_bits} bits hold no four fingerprints");
             frequent.truncate(frequent.len().div_ceil(2));
         }
     }

@@ -79,6 +79,10 @@ pub(crate) enum BenchCommand {
     /// bits per key and fillings of the last level down, widths of ranges across, each rate with its 95 % interval.
     #[command(after_help = FPR_EXAMPLE)]
     Fpr(BenchFprArgs),
+    /// Compute how short Chucky's codes of level ids are, and how well they fill buckets: the data of the paper's Figures 5,
+    /// 6, 8 and 9. Nothing is measured: it is theory, for trees whose runs are all full.
+    #[command(after_help = crate::chucky_codes::EXAMPLES)]
+    ChuckyCodes(crate::chucky_codes::ChuckyCodesArgs),
 }
 
 /// Which store, and how it is opened.

@@ -9,6 +9,7 @@
 mod args;
 mod bench;
 mod checkpoint;
+mod chucky_codes;
 mod demo;
 mod dump;
 mod failure;
@@ -74,6 +75,7 @@ fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
         Command::Bench(BenchCommand::Readers(readers)) => threads::readers(readers, json, out),
         Command::Bench(BenchCommand::Open(open)) => threads::open(open, json, out),
         Command::Bench(BenchCommand::Fpr(fpr)) => fpr::run(fpr, json, out),
+        Command::Bench(BenchCommand::ChuckyCodes(codes)) => chucky_codes::run(codes, json, out),
         Command::Stress(stress) => stress::run(stress, json, out),
         Command::Victim(victim) => kill::victim(victim),
         Command::Demo(demo) => demo::run(demo, json, out),

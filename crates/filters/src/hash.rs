@@ -11,6 +11,8 @@ pub enum HashUse {
     Memtable,
     /// Hashed groups of a global range filter.
     Grf,
+    /// Filters that know in which run each key is now, by its hash.
+    Chucky,
 }
 
 impl HashUse {
@@ -19,6 +21,7 @@ impl HashUse {
             HashUse::Table => 0x7472_6f6d_6d65_6c01,
             HashUse::Memtable => 0x7472_6f6d_6d65_6c02,
             HashUse::Grf => 0x7472_6f6d_6d65_6c03,
+            HashUse::Chucky => 0x7472_6f6d_6d65_6c04,
         }
     }
 }

@@ -7,6 +7,7 @@ mod arf;
 mod bits;
 mod blocked_bloom;
 mod bloom;
+mod chucky;
 mod elastic;
 mod family;
 mod filter;
@@ -33,6 +34,10 @@ pub use arf::{Arf, ArfBuilder};
 pub use bits::AlignedBytes;
 pub use blocked_bloom::{BlockedBloom, BlockedBloomBuilder};
 pub use bloom::{Bloom, BloomBuilder};
+pub use chucky::{
+    Alignment, Chucky, ChuckyBuilder, ChuckyPlain, ChuckyPlainBuilder, ChuckyShape, Cuckoo,
+    CuckooBuilder, LevelModel,
+};
 pub use elastic::{
     Adjustment, Elastic, ElasticBuilder, ElasticDirectory, ElasticPolicy, ElasticUnit, UnitsOfTable,
 };

@@ -4,6 +4,7 @@
 //! keys -> queries -> a tree of known shape per guard -> rounds that take turns -> medians
 //! ```
 
+mod chucky_codes;
 mod counts;
 mod dist;
 mod error;
@@ -29,6 +30,9 @@ mod unsynced;
 mod wilson;
 mod write;
 
+pub use chucky_codes::{
+    AlignmentRow, ChuckyCodesPlan, ChuckyCodesReport, GroupRow, LevelsRow, RatioRow, chucky_codes,
+};
 pub use dist::{Dist, FileFormat};
 pub use error::{LabError, Result};
 pub use fpr::{FprPlan, bench_fpr, fingerprints_name, fingerprints_named};

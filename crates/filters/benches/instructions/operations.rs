@@ -13,9 +13,10 @@
 use std::hint::black_box;
 
 use trommel_filters::{
-    AlignedBytes, AnyFilter, AnyFilterBuilder, BlockedBloom, BlockedBloomBuilder, Codes,
-    FilterKind, FilterOptions, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query, Shape,
-    TableFilter, TableFilterBuilder,
+    AlignedBytes, AnyFilter, AnyFilterBuilder, BlockedBloom, BlockedBloomBuilder, Chucky,
+    ChuckyBuilder, Codes, FilterKind, FilterOptions, FlushNumber, GrfOptions, KeyRange, Located,
+    LocatedBuilder, Part, PartBuilder, Query, RunSlot, Shape, SlotSet, TableFilter,
+    TableFilterBuilder, TreePlan, Untraced,
 };
 
 /// Enough for every path through the filter, few enough for seconds under callgrind.
@@ -44,6 +45,7 @@ pub(crate) fn run_all() {
         run_grf(&source);
     }
     run_bloom();
+    run_chucky();
     for kind in [FilterKind::Snarf, FilterKind::Cell, FilterKind::Gap] {
         run_prints(kind);
     }
@@ -262,6 +264,48 @@ fn build_bloom(keys: &[u64]) -> Vec<u8> {
     let mut builder = BlockedBloomBuilder::new(BLOOM_BITS_PER_KEY);
     keys.iter().for_each(|key| builder.add(&key.to_be_bytes()).expect("any order will do"));
     builder.finish()
+}
+
+/// A filter of all runs that is built from the oldest one's keys, and told of newer keys and of moves.
+fn run_chucky() {
+    let (source, mut random) = (Source::Uniform, Random(41));
+    let keys = source.keys(&mut random);
+    let (newer, oldest) = keys.split_at(keys.len() / 5);
+    let plan = TreePlan {
+        runs_of_levels: vec![4, 4, 4, 1],
+        size_ratio: 5,
+        entries: keys.len() as u64,
+        bits_per_key: 10.0,
+    };
+    let mut filter = ChuckyBuilder::new(&plan).finish();
+    count("chucky-build", oldest.len(), || {
+        let mut builder = ChuckyBuilder::new(&plan);
+        oldest.iter().for_each(|key| builder.push(&key.to_be_bytes()));
+        filter = builder.finish();
+    });
+    let mut note = |name, from, to| {
+        count(name, newer.len(), || {
+            newer.iter().for_each(|key| filter.note(&key.to_be_bytes(), from, to));
+        });
+    };
+    note("chucky-insert", None, Some(RunSlot(0)));
+    note("chucky-move", Some(RunSlot(0)), Some(RunSlot(9)));
+    let misses = source.misses(&keys, 1, &mut random);
+    let mut maybe = 0;
+    count("chucky-point-miss", QUERIES, || maybe = maybe_located(&filter, &misses));
+    assert!(maybe <= NEEDLESS_MAX, "chucky: {maybe} points");
+    let hits = hits(&keys, &mut random);
+    count("chucky-point-hit", QUERIES, || maybe = maybe_located(&filter, &hits));
+    assert_eq!(maybe, QUERIES, "chucky: a stored key was denied");
+}
+
+fn maybe_located(filter: &Chucky, queries: &[u64]) -> usize {
+    let may_hold = |key: &&u64| {
+        let mut slots = SlotSet::default();
+        filter.candidates(&Query::Point(&key.to_be_bytes()), &mut slots, &mut Untraced);
+        !slots.is_empty()
+    };
+    queries.iter().filter(may_hold).count()
 }
 
 /// The fingerprints of one table, of uniform keys.

@@ -1,0 +1,228 @@
+//! Prints what Chucky and its plain form cost and how often they say "maybe" where nothing is, beside Equation 16.
+//! ```text
+//! cargo run --release --example chucky_probe -- --keys 10000000 --bits 10 --levels 6
+//! ```
+//! The tree is lazily levelled, and all its runs are full. Times are the fastest of some passes; a question is asked when the
+//! one before is answered.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use trommel_filters::{
+    Chucky, ChuckyBuilder, ChuckyPlainBuilder, LevelModel, LineCounter, Located, LocatedBuilder,
+    Query, RunSlot, SlotSet, TreePlan, Untraced,
+};
+
+struct Arguments {
+    keys: usize,
+    bits: f64,
+    levels: u32,
+    size_ratio: u32,
+    queries: usize,
+    flush: usize,
+}
+
+fn arguments() -> Arguments {
+    let mut arguments = Arguments {
+        keys: 1_000_000,
+        bits: 10.0,
+        levels: 6,
+        size_ratio: 5,
+        queries: 200_000,
+        flush: 64_000,
+    };
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        let value = words.next().and_then(|value| value.parse::<f64>().ok());
+        match (word.as_str(), value) {
+            ("--keys", Some(value)) => arguments.keys = value as usize,
+            ("--bits", Some(value)) => arguments.bits = value,
+            ("--levels", Some(value)) => arguments.levels = (value as u32).clamp(1, 60),
+            ("--ratio", Some(value)) => arguments.size_ratio = (value as u32).clamp(2, 200),
+            ("--queries", Some(value)) => arguments.queries = value as usize,
+            ("--flush", Some(value)) => arguments.flush = value as usize,
+            _ => {
+                eprintln!(
+                    "usage: chucky_probe [--keys N] [--bits B] [--levels L] [--ratio T] [--queries N] [--flush N]"
+                );
+                std::process::exit(2);
+            }
+        }
+    }
+    arguments
+}
+
+/// A generator: splitmix64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+}
+
+fn main() {
+    let arguments = arguments();
+    let model = LevelModel {
+        size_ratio: arguments.size_ratio,
+        levels: arguments.levels,
+        runs: arguments.size_ratio - 1,
+        last_runs: 1,
+    };
+    let runs_of_levels = model.runs_of_levels().into_iter().map(|runs| runs as u8).collect();
+    let plan = TreePlan {
+        runs_of_levels,
+        size_ratio: arguments.size_ratio,
+        entries: arguments.keys as u64,
+        bits_per_key: arguments.bits,
+    };
+    let expected = model.rate_of_chucky(4, arguments.bits);
+    println!("{} keys, {} runs; Equation 16: {expected:.5}", arguments.keys, plan.slots());
+    let chucky = measure::<ChuckyBuilder>("chucky", &plan, &model, &arguments);
+    report_shape(&chucky, &plan);
+    measure::<ChuckyPlainBuilder>("chucky-plain", &plan, &model, &arguments);
+}
+
+fn report_shape(chucky: &Chucky, plan: &TreePlan) {
+    let levels = 0..plan.runs_of_levels.len();
+    let lengths: Vec<u32> = levels
+        .filter_map(|level| plan.slot(level, 0))
+        .map(|slot| chucky.print_bits(slot))
+        .collect();
+    println!("  bits of fingerprints by level {lengths:?}; {:?}", chucky.shape());
+}
+
+fn measure<B: LocatedBuilder>(
+    name: &str,
+    plan: &TreePlan,
+    model: &LevelModel,
+    arguments: &Arguments,
+) -> B::Filter {
+    let mut random = Random(11);
+    let mut runs: Vec<Vec<u64>> = model
+        .slot_shares()
+        .into_iter()
+        .map(|share| (0..(share * arguments.keys as f64) as usize).map(|_| random.next()).collect())
+        .collect();
+    runs.iter_mut().for_each(|keys| keys.sort_unstable());
+    let start = Instant::now();
+    let mut filter = build::<B>(plan, &runs);
+    let build_ns = start.elapsed().as_nanos() as f64 / arguments.keys as f64;
+    let size = filter.size();
+    println!(
+        "{name}: {:.3} bits per key, of them {:.3} overflow; {} entries of {}; build {build_ns:.0} ns per key",
+        8.0 * size.bytes as f64 / size.entries.max(1) as f64,
+        8.0 * size.overflow_bytes as f64 / size.entries.max(1) as f64,
+        size.entries,
+        size.room,
+    );
+    report_notes(&mut filter, &runs, arguments);
+    report_probes(&filter, &runs, arguments);
+    filter
+}
+
+fn build<B: LocatedBuilder>(plan: &TreePlan, runs: &[Vec<u64>]) -> B::Filter {
+    let (oldest, newer) = runs.split_last().expect("a tree has a run");
+    let mut builder = B::new(plan);
+    oldest.iter().for_each(|key| builder.push(&key.to_be_bytes()));
+    let mut filter = builder.finish();
+    for (slot, keys) in (0..).zip(newer) {
+        keys.iter().for_each(|key| filter.note(&key.to_be_bytes(), None, Some(RunSlot(slot))));
+    }
+    filter
+}
+
+/// What a flush and a merge cost: on a clone, which copies the pages that it changes.
+fn report_notes<F: Located>(filter: &mut F, runs: &[Vec<u64>], arguments: &Arguments) {
+    let (Some(newest), Some(largest)) = (runs.len().checked_sub(2), runs.last()) else { return };
+    let (newest, last) = (RunSlot(newest as u8), RunSlot(newest as u8 + 1));
+    let step = (largest.len() / arguments.flush.max(1)).max(1);
+    let moved: Vec<u64> = largest.iter().step_by(step).copied().collect();
+    let timed = |filter: &mut F, from, to| {
+        let start = Instant::now();
+        moved.iter().for_each(|key| filter.note(&key.to_be_bytes(), from, to));
+        start.elapsed().as_nanos() as f64 / moved.len().max(1) as f64
+    };
+    let start = Instant::now();
+    let mut clone = filter.clone();
+    let clone_us = start.elapsed().as_nanos() as f64 / 1000.0;
+    let first = timed(&mut clone, Some(last), Some(newest));
+    let back = timed(&mut clone, Some(newest), Some(last));
+    let removed = timed(&mut clone, Some(last), None);
+    let inserted = timed(&mut clone, None, Some(last));
+    println!(
+        "  clone {clone_us:.1} us; {} keys moved in it: {first:.0} ns each with the pages' copies, {back:.0} ns without; \
+         removed {removed:.0} ns, inserted {inserted:.0} ns",
+        moved.len()
+    );
+}
+
+fn report_probes(filter: &impl Located, runs: &[Vec<u64>], arguments: &Arguments) {
+    let mut random = Random(99);
+    let misses: Vec<u64> = (0..arguments.queries).map(|_| random.next()).collect();
+    let all: Vec<u64> = runs.iter().flatten().copied().collect();
+    let hits: Vec<u64> = (0..arguments.queries)
+        .map(|_| all[(random.next() % all.len().max(1) as u64) as usize])
+        .collect();
+    let needless: usize = misses.iter().map(|&key| ask(filter, key).len()).sum();
+    let mut lost = 0usize;
+    for (slot, keys) in (0..).zip(runs) {
+        lost += keys.iter().filter(|key| !ask(filter, **key).contains(RunSlot(slot))).count();
+    }
+    let (mut counter, mut lines) = (LineCounter::default(), 0);
+    for key in misses.iter().take(10_000) {
+        let mut slots = SlotSet::default();
+        filter.candidates(&Query::Point(&key.to_be_bytes()), &mut slots, &mut counter);
+        lines += counter.take();
+    }
+    println!(
+        "  {:.5} slots needlessly per miss; lost {lost}; {:.2} lines; point miss {:.0} ns, point hit {:.0} ns; a line {:.0} ns",
+        needless as f64 / misses.len().max(1) as f64,
+        lines as f64 / misses.len().clamp(1, 10_000) as f64,
+        lone_ns(filter, &misses),
+        lone_ns(filter, &hits),
+        line_ns(filter.size().bytes),
+    );
+}
+
+fn ask(filter: &impl Located, key: u64) -> SlotSet {
+    let mut slots = SlotSet::default();
+    filter.candidates(&Query::Point(&key.to_be_bytes()), &mut slots, &mut Untraced);
+    slots
+}
+
+/// Time of one question when the next one depends on its answer. The fastest of 15 passes.
+fn lone_ns(filter: &impl Located, queries: &[u64]) -> f64 {
+    let passes = (0..15).map(|_| {
+        let start = Instant::now();
+        let mut dependence = 0u64;
+        for &key in queries {
+            let slots = ask(filter, key ^ dependence);
+            // Zero, but the processor cannot know.
+            dependence = black_box(slots.len() as u64) >> 32;
+        }
+        start.elapsed().as_nanos() as f64 / queries.len().max(1) as f64
+    });
+    passes.fold(f64::INFINITY, f64::min)
+}
+
+/// A dependent random read of one cache line in an array of the filter's size. The fastest of 5 passes.
+fn line_ns(bytes: usize) -> f64 {
+    const LINE_WORDS: usize = 8;
+    let lines = (bytes / 64).max(1);
+    let mut random = Random(3);
+    let words: Vec<u64> = (0..lines * LINE_WORDS).map(|_| random.next()).collect();
+    let passes = (0..5).map(|_| {
+        let (mut at, steps) = (0usize, 1_000_000);
+        let start = Instant::now();
+        for step in 0..steps {
+            at = (words[at % lines * LINE_WORDS] as usize).wrapping_add(step * 0x9e37_79b9);
+        }
+        black_box(at);
+        start.elapsed().as_nanos() as f64 / steps as f64
+    });
+    passes.fold(f64::INFINITY, f64::min)
+}

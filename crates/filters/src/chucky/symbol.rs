@@ -1,0 +1,148 @@
+//! A frequent combination: where the fingerprints of its slots are in a bucket.
+//! ```text
+//! bucket   | code | print 0 | print 1 | print 2 | print 3 |
+//! shift            27        18        9         0             of each lane
+//! cut              32 - its bits                               what is cut off a key's 32-bit print
+//! ```
+//! Invariant: lanes do not overlap, and the code lies above them.
+
+use super::bucket::{BUCKET_SLOTS, Lanes};
+use super::combinations::Combination;
+use crate::located::{RunSlot, SlotSet};
+
+/// Bits of a key's whole print.
+pub(super) const PRINT_BITS: u32 = u32::BITS;
+
+/// Slots, and places of their fingerprints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Symbol {
+    slots: Combination,
+    shifts: [u8; BUCKET_SLOTS],
+    cuts: [u8; BUCKET_SLOTS],
+}
+
+impl Symbol {
+    /// The places of a combination. `print_bits`: of each slot.
+    pub(super) fn new(slots: Combination, print_bits: &[u8]) -> Symbol {
+        let lengths = slots.map(|slot| print_bits[usize::from(slot)]);
+        let mut shifts = [0; BUCKET_SLOTS];
+        for lane in (0..BUCKET_SLOTS - 1).rev() {
+            shifts[lane] = shifts[lane + 1] + lengths[lane + 1];
+        }
+        Symbol { slots, shifts, cuts: lengths.map(|length| PRINT_BITS as u8 - length) }
+    }
+
+    /// For codes that are no combination's.
+    pub(super) fn none(last_slot: u8) -> Symbol {
+        let nothing = [0; BUCKET_SLOTS];
+        Symbol { slots: [last_slot; BUCKET_SLOTS], shifts: nothing, cuts: nothing }
+    }
+
+    #[inline(always)]
+    fn print(&self, value: u128, lane: usize) -> u32 {
+        (value >> self.shifts[lane]) as u32 & u32::MAX >> self.cuts[lane]
+    }
+
+    /// Adds the slots of the lanes that hold the beginning of `print`.
+    #[inline(always)]
+    pub(super) fn matches(&self, value: u128, print: u32, slots: &mut SlotSet) {
+        for lane in 0..BUCKET_SLOTS {
+            if self.print(value, lane) == print >> self.cuts[lane] {
+                slots.insert(RunSlot(self.slots[lane]));
+            }
+        }
+    }
+
+    /// What a bucket with this symbol's code holds.
+    pub(super) fn read(&self, value: u128) -> Lanes {
+        let prints = std::array::from_fn(|lane| self.print(value, lane));
+        Lanes { slots: self.slots, prints }
+    }
+
+    /// The bits of the fingerprints.
+    pub(super) fn write(&self, prints: &[u32; BUCKET_SLOTS]) -> u128 {
+        let shifted = prints.iter().zip(self.shifts).map(|(&print, by)| u128::from(print) << by);
+        shifted.fold(0, |all, print| all | print)
+    }
+}
+
+/// The lanes of the commonest bucket, all in the last slot: one comparison for the four.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct UniformLanes {
+    /// The lowest bit of each lane.
+    low: u64,
+    cut: u8,
+    lane_bits: u8,
+}
+
+impl UniformLanes {
+    /// None: the symbol has more than one slot, or the lanes are too long for a word.
+    pub(super) fn new(symbol: &Symbol, last_slot: u8) -> Option<UniformLanes> {
+        let lane_bits = PRINT_BITS as u8 - symbol.cuts[0];
+        let uniform = symbol.slots == [last_slot; BUCKET_SLOTS];
+        (uniform && u32::from(lane_bits) * BUCKET_SLOTS as u32 <= u64::BITS).then(|| UniformLanes {
+            low: symbol.shifts.iter().map(|shift| 1u64 << shift).sum(),
+            cut: symbol.cuts[0],
+            lane_bits,
+        })
+    }
+
+    /// Whether a lane holds the beginning of `print`. What is above the lanes does not matter.
+    ///
+    /// A lane of the difference is zero if it borrows when one is taken from it: the lowest that does is surely zero.
+    #[inline(always)]
+    pub(super) fn any(&self, value: u64, print: u32) -> bool {
+        let wanted = u64::from(print >> self.cut).wrapping_mul(self.low);
+        let difference = value ^ wanted;
+        let high = self.low << (self.lane_bits - 1);
+        difference.wrapping_sub(self.low) & !difference & high != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::scattered;
+
+    #[test]
+    fn what_is_written_is_read_and_matched() {
+        let print_bits = [5, 7, 9];
+        for slots in [[0, 0, 1, 2], [2, 2, 2, 2], [0, 1, 1, 1], [0, 0, 0, 0]] {
+            let symbol = Symbol::new(slots, &print_bits);
+            for seed in 0..50 {
+                let prints = [0, 1, 2, 3].map(|lane| scattered(seed * 4 + lane) as u32);
+                let lengths = slots.map(|slot| u32::from(print_bits[usize::from(slot)]));
+                let cut = |lane: usize| prints[lane] >> (32 - lengths[lane]);
+                let held = std::array::from_fn(cut);
+                let value = symbol.write(&held);
+                assert_eq!(symbol.read(value), Lanes { slots, prints: held });
+                for (lane, &print) in prints.iter().enumerate() {
+                    let mut found = SlotSet::default();
+                    symbol.matches(value, print, &mut found);
+                    assert!(found.contains(RunSlot(slots[lane])), "{slots:?}, {seed}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn four_equal_lanes_are_compared_as_one_by_one() {
+        for lane_bits in [5u8, 9, 16] {
+            let symbol = Symbol::new([0; 4], &[lane_bits]);
+            let uniform = UniformLanes::new(&symbol, 0).expect("they fit into a word");
+            for seed in 0..2000 {
+                let held = [0, 1, 2, 3]
+                    .map(|lane| scattered(seed * 5 + lane) as u32 >> (32 - u32::from(lane_bits)));
+                let value = symbol.write(&held);
+                let asked = scattered(seed * 5 + 4) as u32;
+                for print in [asked, held[(seed % 4) as usize] << (32 - u32::from(lane_bits))] {
+                    let mut found = SlotSet::default();
+                    symbol.matches(value, print, &mut found);
+                    assert_eq!(uniform.any(value as u64, print), !found.is_empty());
+                }
+            }
+        }
+        assert_eq!(UniformLanes::new(&Symbol::new([0; 4], &[17]), 0), None);
+        assert_eq!(UniformLanes::new(&Symbol::new([0, 1, 1, 1], &[9, 9]), 1), None);
+    }
+}

@@ -1,135 +1,107 @@
-//! The family of filters that know in which run each key is now: one of them, by name.
+//! The family of filters that know in which run each key is now: one of them, by its kind.
+//! ```text
+//! kind + plan -> AnyLocatedBuilder -- keys of the oldest run --> AnyLocated -- moves --> AnyLocated
+//! ```
 
-use std::collections::BTreeMap;
-
+use crate::chucky::{Chucky, ChuckyBuilder, ChuckyPlain, ChuckyPlainBuilder};
 use crate::filter::Trace;
 use crate::located::{Located, LocatedBuilder, LocatedSize, RunSlot, SlotSet, TreePlan};
 use crate::query::Query;
+use crate::remix::{Remix, RemixBuilder, SortedRemix, SortedRemixBuilder};
 
-#[derive(Clone, Default)]
-pub struct Exact(std::sync::Arc<BTreeMap<Vec<u8>, SlotSet>>, usize);
-
-impl Located for Exact {
-    fn note(&mut self, key: &[u8], from: Option<RunSlot>, to: Option<RunSlot>) {
-        let map = std::sync::Arc::make_mut(&mut self.0);
-        let set = map.entry(key.to_vec()).or_default();
-        let mut next = SlotSet::default();
-        set.iter().filter(|&s| Some(s) != from).for_each(|s| next.insert(s));
-        if let Some(to) = to {
-            next.insert(to);
-        }
-        *set = next;
-        if next.is_empty() {
-            map.remove(key);
-        }
-    }
-    fn candidates<T: Trace>(&self, query: &Query<'_>, slots: &mut SlotSet, _trace: &mut T) {
-        let range = query.range();
-        for (key, set) in self.0.range(range.lower().to_vec()..) {
-            if !range.covers(key) {
-                break;
-            }
-            set.iter().for_each(|s| slots.insert(s));
-        }
-    }
-    fn lower_bound(&self, slot: RunSlot, from: &[u8]) -> Option<Vec<u8>> {
-        self.0
-            .range(from.to_vec()..)
-            .find(|(_, set)| set.contains(slot))
-            .map(|(key, _)| key.clone())
-    }
-    fn size(&self) -> LocatedSize {
-        LocatedSize { bytes: self.0.keys().map(|k| k.len() + 40).sum(), ..Default::default() }
-    }
-}
-
-pub struct ExactBuilder(Exact, RunSlot);
-impl LocatedBuilder for ExactBuilder {
-    type Filter = Exact;
-    fn new(plan: &TreePlan) -> Self {
-        ExactBuilder(Exact::default(), RunSlot(plan.slots() as u8 - 1))
-    }
-    fn push(&mut self, key: &[u8]) {
-        self.0.note(key, None, Some(self.1));
-    }
-    fn finish(self) -> Exact {
-        self.0
-    }
-}
-
-/// Which of these filters.
+/// Which of the filters that know in which run each key is now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LocatedKind {
-    /// `remix`: anchors of segments, and the runs that have keys in each.
+    /// `chucky`: a cuckoo filter with a short code for the runs of each bucket's keys; points alone.
+    Chucky,
+    /// `chucky-plain`: the same with numbers of runs as they are.
+    ChuckyPlain,
+    /// `remix`: segments of the key space, each with the set of runs that have keys there.
     Remix,
+    /// `remix-sorted`: the same with the run of each entry, in key order.
+    RemixSorted,
 }
 
 impl LocatedKind {
     /// Every kind there is.
-    pub const ALL: [LocatedKind; 1] = [LocatedKind::Remix];
+    pub const ALL: [LocatedKind; 4] = [
+        LocatedKind::Chucky,
+        LocatedKind::ChuckyPlain,
+        LocatedKind::Remix,
+        LocatedKind::RemixSorted,
+    ];
 
     /// The name that people write.
     pub fn name(self) -> &'static str {
         match self {
+            LocatedKind::Chucky => "chucky",
+            LocatedKind::ChuckyPlain => "chucky-plain",
             LocatedKind::Remix => "remix",
+            LocatedKind::RemixSorted => "remix-sorted",
         }
     }
 
     /// Whether it can answer for ranges of keys.
     pub fn knows_ranges(self) -> bool {
         match self {
-            LocatedKind::Remix => true,
+            LocatedKind::Chucky | LocatedKind::ChuckyPlain => false,
+            LocatedKind::Remix | LocatedKind::RemixSorted => true,
         }
     }
-}
 
-/// A filter of any of these kinds.
-#[derive(Clone)]
-pub enum AnyLocated {
-    /// See [`LocatedKind::Remix`].
-    Remix(Exact),
-}
-
-/// A builder of any of these kinds.
-pub enum AnyLocatedBuilder {
-    /// See [`LocatedKind::Remix`].
-    Remix(ExactBuilder),
+    /// The hash from which alone it can be told of a key; None: it needs the key itself.
+    pub fn key_hash(self) -> Option<fn(&[u8]) -> u64> {
+        match self {
+            LocatedKind::Chucky => Some(Chucky::key_hash),
+            LocatedKind::ChuckyPlain => Some(ChuckyPlain::key_hash),
+            LocatedKind::Remix | LocatedKind::RemixSorted => None,
+        }
+    }
 }
 
 macro_rules! of_any {
     ($any:ident, $it:expr, $filter:ident => $does:expr) => {
         match $it {
+            $any::Chucky($filter) => $does,
+            $any::ChuckyPlain($filter) => $does,
             $any::Remix($filter) => $does,
+            $any::RemixSorted($filter) => $does,
         }
     };
 }
 
-impl AnyLocatedBuilder {
-    /// Requires: a plan of at most 256 slots.
-    pub fn new(kind: LocatedKind, plan: &TreePlan) -> Self {
-        match kind {
-            LocatedKind::Remix => AnyLocatedBuilder::Remix(LocatedBuilder::new(plan)),
-        }
-    }
-
-    /// The next key of the oldest run. Requires: it is greater than the one before.
-    pub fn push(&mut self, key: &[u8]) {
-        of_any!(AnyLocatedBuilder, self, builder => builder.push(key));
-    }
-
-    /// The filter.
-    pub fn finish(self) -> AnyLocated {
-        match self {
-            AnyLocatedBuilder::Remix(builder) => AnyLocated::Remix(builder.finish()),
-        }
-    }
+/// A filter of any of these kinds.
+#[derive(Clone)]
+pub enum AnyLocated {
+    /// See [`LocatedKind::Chucky`].
+    Chucky(Chucky),
+    /// See [`LocatedKind::ChuckyPlain`].
+    ChuckyPlain(ChuckyPlain),
+    /// See [`LocatedKind::Remix`].
+    Remix(Remix),
+    /// See [`LocatedKind::RemixSorted`].
+    RemixSorted(SortedRemix),
 }
 
 impl AnyLocated {
     /// Which kind it is.
     pub fn kind(&self) -> LocatedKind {
         match self {
+            AnyLocated::Chucky(_) => LocatedKind::Chucky,
+            AnyLocated::ChuckyPlain(_) => LocatedKind::ChuckyPlain,
             AnyLocated::Remix(_) => LocatedKind::Remix,
+            AnyLocated::RemixSorted(_) => LocatedKind::RemixSorted,
+        }
+    }
+
+    /// As [`Located::note`], for a key by the hash that [`LocatedKind::key_hash`] makes of it. Requires: the kind has one.
+    pub fn note_hash(&mut self, hash: u64, from: Option<RunSlot>, to: Option<RunSlot>) {
+        match self {
+            AnyLocated::Chucky(filter) => filter.note_hash(hash, from, to),
+            AnyLocated::ChuckyPlain(filter) => filter.note_hash(hash, from, to),
+            AnyLocated::Remix(_) | AnyLocated::RemixSorted(_) => {
+                unreachable!("a filter that knows keys alone")
+            }
         }
     }
 }
@@ -143,6 +115,7 @@ impl Located for AnyLocated {
         of_any!(AnyLocated, self, filter => filter.vacate(slot));
     }
 
+    #[inline]
     fn candidates<T: Trace>(&self, query: &Query<'_>, slots: &mut SlotSet, trace: &mut T) {
         of_any!(AnyLocated, self, filter => filter.candidates(query, slots, trace));
     }
@@ -153,5 +126,46 @@ impl Located for AnyLocated {
 
     fn size(&self) -> LocatedSize {
         of_any!(AnyLocated, self, filter => filter.size())
+    }
+}
+
+/// A builder of any of these kinds.
+pub enum AnyLocatedBuilder {
+    /// See [`LocatedKind::Chucky`].
+    Chucky(ChuckyBuilder),
+    /// See [`LocatedKind::ChuckyPlain`].
+    ChuckyPlain(ChuckyPlainBuilder),
+    /// See [`LocatedKind::Remix`].
+    Remix(RemixBuilder),
+    /// See [`LocatedKind::RemixSorted`].
+    RemixSorted(SortedRemixBuilder),
+}
+
+impl AnyLocatedBuilder {
+    /// Requires: a plan of at most 256 slots. The keys go to its last slot.
+    pub fn new(kind: LocatedKind, plan: &TreePlan) -> Self {
+        match kind {
+            LocatedKind::Chucky => AnyLocatedBuilder::Chucky(LocatedBuilder::new(plan)),
+            LocatedKind::ChuckyPlain => AnyLocatedBuilder::ChuckyPlain(LocatedBuilder::new(plan)),
+            LocatedKind::Remix => AnyLocatedBuilder::Remix(LocatedBuilder::new(plan)),
+            LocatedKind::RemixSorted => AnyLocatedBuilder::RemixSorted(LocatedBuilder::new(plan)),
+        }
+    }
+
+    /// The next key. Requires: it is greater than the one before.
+    pub fn push(&mut self, key: &[u8]) {
+        of_any!(AnyLocatedBuilder, self, builder => LocatedBuilder::push(builder, key));
+    }
+
+    /// The filter.
+    pub fn finish(self) -> AnyLocated {
+        match self {
+            AnyLocatedBuilder::Chucky(it) => AnyLocated::Chucky(it.finish()),
+            AnyLocatedBuilder::ChuckyPlain(it) => AnyLocated::ChuckyPlain(it.finish()),
+            AnyLocatedBuilder::Remix(it) => AnyLocated::Remix(LocatedBuilder::finish(it)),
+            AnyLocatedBuilder::RemixSorted(it) => {
+                AnyLocated::RemixSorted(LocatedBuilder::finish(it))
+            }
+        }
     }
 }

@@ -135,7 +135,11 @@ fn draw_guard(text: &mut String, stats: &Stats, runs: usize) {
             let asked = if kind.knows_ranges() { "" } else { "; ranges search every run" };
             line(text, format_args!("           one question for all runs{asked}"));
         }
-        GuardKind::Grf | GuardKind::GrfSpline | GuardKind::GrfGap | GuardKind::GrfCell => {
+        GuardKind::Grf
+        | GuardKind::GrfSpline
+        | GuardKind::GrfGap
+        | GuardKind::GrfCell
+        | GuardKind::GrfHuffman => {
             let (base, overlay) = (bytes(guard.base_bytes), bytes(guard.overlay_bytes));
             line(text, format_args!("guard grf: {memory} (base {base}, overlay {overlay})"));
             line(text, format_args!("           one question for all runs"));

@@ -157,6 +157,17 @@ impl AnyLocatedBuilder {
         of_any!(AnyLocatedBuilder, self, builder => LocatedBuilder::push(builder, key));
     }
 
+    /// As `push`, by the hash that [`LocatedKind::key_hash`] makes of a key; in any order. Requires: the kind has one.
+    pub fn push_hash(&mut self, hash: u64) {
+        match self {
+            AnyLocatedBuilder::Chucky(builder) => builder.push_hash(hash),
+            AnyLocatedBuilder::ChuckyPlain(builder) => builder.push_hash(hash),
+            AnyLocatedBuilder::Remix(_) | AnyLocatedBuilder::RemixSorted(_) => {
+                unreachable!("a filter that knows keys alone")
+            }
+        }
+    }
+
     /// The filter.
     pub fn finish(self) -> AnyLocated {
         match self {

@@ -121,7 +121,7 @@ pub(crate) fn recover(shelf: &Shelf, version: &Version) -> Result<Recovered> {
     let recovered = |guard, recovery, damage| Recovered { guard, recovery, damage };
     let wanted = match version.guard.part() {
         None if matches!(version.guard, Guard::Located(_)) && !version.runs.is_empty() => {
-            let why = "it is always made of the runs".to_string();
+            let why = "it has no image".to_string();
             let guard = rebuild_guard(&shelf.options, version)?;
             return Ok(recovered(guard, FilterRecovery::Rebuilt { why }, None));
         }

@@ -144,7 +144,13 @@ impl LocatedGuard {
         let Some(slot) = self.add_run(placed.id, placed.level, placed.span()) else {
             return Ok(());
         };
-        for_each_key_of(placed, |key| self.filter.note(key, None, Some(slot)))
+        match hashes_of(placed, self.kind()) {
+            Some(hashes) => {
+                hashes.iter().for_each(|&hash| self.filter.note_hash(hash, None, Some(slot)));
+                Ok(())
+            }
+            None => for_each_key_of(placed, |key| self.filter.note(key, None, Some(slot))),
+        }
     }
 
     /// The first slot of a level that no run has.
@@ -175,6 +181,17 @@ pub(crate) fn with_flush(
         keys.iter().for_each(|key| next.note(key, None, Some(slot)));
     }
     next
+}
+
+/// The hashes of a run's keys, as its tables have them: a fraction of the bytes of its keys and values (Chucky, section 4.5).
+/// None: some table has none, or none that can be read.
+fn hashes_of(placed: &PlacedRun, kind: LocatedKind) -> Option<Vec<u64>> {
+    kind.key_hash()?;
+    let mut hashes = Vec::new();
+    for table in placed.run.tables() {
+        hashes.extend(table.table.key_hashes().ok().flatten()?);
+    }
+    Some(hashes)
 }
 
 /// Calls `f` with each key of a run once, ascending.
@@ -208,7 +225,7 @@ pub(crate) fn plan(
     }
 }
 
-/// The guard of a tree, from its runs.
+/// The guard of a tree, from its runs: from hashes of their keys where that is enough.
 pub(crate) fn rebuild(
     kind: LocatedKind,
     options: &Options,
@@ -219,7 +236,10 @@ pub(crate) fn rebuild(
     };
     let plan = plan_of(options, &version.layout);
     let mut builder = AnyLocatedBuilder::new(kind, &plan);
-    for_each_key_of(oldest, |key| builder.push(key))?;
+    match hashes_of(oldest, kind) {
+        Some(hashes) => hashes.into_iter().for_each(|hash| builder.push_hash(hash)),
+        None => for_each_key_of(oldest, |key| builder.push(key))?,
+    }
     let mut guard = LocatedGuard::of_oldest(builder.finish(), plan);
     guard.settle(oldest.id, oldest.span());
     newer.iter().rev().try_for_each(|placed| guard.note_run(placed))?;

@@ -1,9 +1,10 @@
 //! A merge: a stretch of runs becomes one run, step by step.
 //! ```text
-//! inner merge   read, keep, write -> install; the guard stays as it is, but for garbage
+//! inner merge   read, keep, write -> install; the guard stays as it is, but for garbage (and codes that are runs)
 //! last level    read, keep, write, and build the part's base on the way
 //!               -> carry over the runs that were not inputs -> install
 //! ```
+//! Filters that know in which run each key is are told of every key: see `located_merge`.
 //! Invariants: an inner merge adds nothing to the guard. A merge into the last level rebuilds
 //! it; flushes that are installed meanwhile are carried over, in rounds outside the lock, the last
 //! one under it (ordering rule 3).
@@ -11,7 +12,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use trommel_filters::{FlushNumber, Part, PartBuilder, Span};
+use trommel_filters::{FlushNumber, Part, PartBuilder, RunCodes, Span};
 
 use crate::budget::filter_bits;
 use crate::compaction::{MergeJob, Target, last_level, overlay_share};
@@ -47,6 +48,8 @@ pub(crate) struct MergeTask {
     writer: RunWriterState,
     base: Option<BaseBuilder>,
     located: Option<LocatedMerge>,
+    /// The keys that outlive an inner merge, if the guard's codes are runs.
+    recoded: Option<KeyList>,
 }
 
 /// Builds the base of a part from the keys that outlive the merge.
@@ -83,7 +86,10 @@ impl MergeTask {
             BaseBuilder::new(part, share)
         });
         let located = LocatedMerge::new(core, &version, &inputs, job.target);
-        Ok(MergeTask { job, inputs, cursor, retention, writer, base, located })
+        let is_recoded = |part: &&Arc<Part>| part.options().run_codes == RunCodes::Huffman;
+        let recoded = version.guard.part().filter(|_| !bottom).filter(is_recoded);
+        let recoded = recoded.map(|_| KeyList::default());
+        Ok(MergeTask { job, inputs, cursor, retention, writer, base, located, recoded })
     }
 
     /// One step: some entries, or at the end installing. True: the merge is done.
@@ -102,6 +108,11 @@ impl MergeTask {
             }
             if keeps {
                 writer.add(&entry)?;
+                if let Some(keys) = &mut self.recoded {
+                    if keys.last() != Some(entry.key) {
+                        keys.push(entry.key);
+                    }
+                }
                 if let Some(base) = &mut self.base {
                     base.push(entry.key, core);
                 }
@@ -166,20 +177,40 @@ impl MergeTask {
     }
 
     fn install_inner(&mut self, core: &Core, output: &RunOutput, level: usize) -> Result<()> {
-        let prepared_for = core.current.hold();
-        let tidied = self.tidied_guard(core, &prepared_for, output, level);
-        core.env.pauses.at(PausePoint::MergePrepared);
-        let mut installer = core.installer();
-        let now = core.current.hold();
-        let edit = self.edit(core, &now, output, level);
-        // A flush that came meanwhile has a part without garbage wherever it added something.
-        let guard = tidied.filter(|_| same_part(&now, &prepared_for));
-        let guard = guard.unwrap_or_else(|| now.guard.clone());
-        installer.install(core, &edit, &output.opened, guard)
+        for round in 0.. {
+            let prepared_for = core.current.hold();
+            let prepared = self.tidied_guard(core, &prepared_for, output, level);
+            core.env.pauses.at(PausePoint::MergePrepared);
+            let mut installer = core.installer();
+            let now = core.current.hold();
+            // A flush that came meanwhile has a part without garbage wherever it added something.
+            let guard = match prepared.filter(|_| same_part(&now, &prepared_for)) {
+                Some(prepared) => Some(prepared),
+                None if self.recoded.is_some() && round < ROUNDS_OUTSIDE => continue,
+                None if self.recoded.is_some() => self.tidied_guard(core, &now, output, level),
+                None => None,
+            };
+            let guard = guard.unwrap_or_else(|| now.guard.clone());
+            let edit = self.edit(core, &now, output, level);
+            return installer.install(core, &edit, &output.opened, guard);
+        }
+        unreachable!("the last round installs")
+    }
+
+    /// The guard with the output's span beside each of its keys: for codes that are runs.
+    fn recoded_guard(&self, core: &Core, part: &Part, keys: &KeyList) -> Guard {
+        let start = Instant::now();
+        let spans: Vec<Span> = self.inputs.iter().map(PlacedRun::span).collect();
+        let output = spans.iter().copied().reduce(Span::hull).expect("a merge has inputs");
+        let mut recoder = part.recoder(&spans, output);
+        keys.iter().for_each(|key| recoder.push(key));
+        let recoded = recoder.finish();
+        core.counters.guard_worked(start.elapsed());
+        Guard::Global(Parts::of_one(recoded))
     }
 
     /// After a merge into the level above the last, most entries need no more of their codes: the guard with their
-    /// garbage collected. None: nothing to collect it for.
+    /// garbage collected; codes that are runs are rewritten by every merge. None: nothing to do.
     fn tidied_guard(
         &self,
         core: &Core,
@@ -187,7 +218,13 @@ impl MergeTask {
         output: &RunOutput,
         level: usize,
     ) -> Option<Guard> {
-        let part = version.guard.part().filter(|_| level + 2 == version.layout.level_count())?;
+        let part = version.guard.part()?;
+        if let Some(keys) = &self.recoded {
+            return Some(self.recoded_guard(core, part, keys));
+        }
+        if level + 2 != version.layout.level_count() {
+            return None;
+        }
         let merged = version.layout.apply(&self.edit(core, version, output, level)).ok()?;
         let start = Instant::now();
         let tidied = part.collect_garbage(&merged.shape());

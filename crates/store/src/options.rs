@@ -161,14 +161,16 @@ pub enum GuardKind {
     GrfGap,
     /// `grf-cell`: the same with the plainest fingerprints, against which the others are tested.
     GrfCell,
+    /// `grf-huffman`: the same with the run of each key in a Huffman code, which every merge rewrites.
+    GrfHuffman,
     /// One filter for the whole tree that knows in which run each key is now, by the kind's name: `remix`, ...
     Located(LocatedKind),
 }
 
 impl GuardKind {
     /// Every guard there is.
-    pub const ALL: [GuardKind; 5 + FilterKind::ALL.len() + LocatedKind::ALL.len()] = {
-        let mut all = [GuardKind::Open; 5 + FilterKind::ALL.len() + LocatedKind::ALL.len()];
+    pub const ALL: [GuardKind; 6 + FilterKind::ALL.len() + LocatedKind::ALL.len()] = {
+        let mut all = [GuardKind::Open; 6 + FilterKind::ALL.len() + LocatedKind::ALL.len()];
         let mut place = 1;
         while place <= FilterKind::ALL.len() {
             all[place] = GuardKind::Table(FilterKind::ALL[place - 1]);
@@ -178,9 +180,10 @@ impl GuardKind {
         all[place + 1] = GuardKind::GrfSpline;
         all[place + 2] = GuardKind::GrfGap;
         all[place + 3] = GuardKind::GrfCell;
+        all[place + 4] = GuardKind::GrfHuffman;
         let mut nth = 0;
         while nth < LocatedKind::ALL.len() {
-            all[place + 4 + nth] = GuardKind::Located(LocatedKind::ALL[nth]);
+            all[place + 5 + nth] = GuardKind::Located(LocatedKind::ALL[nth]);
             nth += 1;
         }
         all
@@ -195,6 +198,7 @@ impl GuardKind {
             GuardKind::GrfSpline => "grf-spline",
             GuardKind::GrfGap => "grf-gap",
             GuardKind::GrfCell => "grf-cell",
+            GuardKind::GrfHuffman => "grf-huffman",
             GuardKind::Located(kind) => kind.name(),
         }
     }
@@ -203,7 +207,7 @@ impl GuardKind {
     pub fn fingerprints(self) -> Option<Fingerprints> {
         match self {
             GuardKind::Open | GuardKind::Table(_) | GuardKind::Located(_) => None,
-            GuardKind::Grf => Some(Fingerprints::Auto),
+            GuardKind::Grf | GuardKind::GrfHuffman => Some(Fingerprints::Auto),
             GuardKind::GrfSpline => Some(Fingerprints::Spline),
             GuardKind::GrfGap => Some(Fingerprints::Gap),
             GuardKind::GrfCell => Some(Fingerprints::Cell),
@@ -219,7 +223,16 @@ impl GuardKind {
             | GuardKind::GrfSpline
             | GuardKind::GrfGap
             | GuardKind::GrfCell
+            | GuardKind::GrfHuffman
             | GuardKind::Located(_) => None,
+        }
+    }
+
+    /// Its kind, if it is one filter that knows in which run each key is now.
+    pub fn located(self) -> Option<LocatedKind> {
+        match self {
+            GuardKind::Located(kind) => Some(kind),
+            _ => None,
         }
     }
 
@@ -235,7 +248,11 @@ impl GuardKind {
             GuardKind::Open => false,
             GuardKind::Table(kind) => kind.knows_ranges(),
             GuardKind::Located(kind) => kind.knows_ranges(),
-            GuardKind::Grf | GuardKind::GrfSpline | GuardKind::GrfGap | GuardKind::GrfCell => true,
+            GuardKind::Grf
+            | GuardKind::GrfSpline
+            | GuardKind::GrfGap
+            | GuardKind::GrfCell
+            | GuardKind::GrfHuffman => true,
         }
     }
 }

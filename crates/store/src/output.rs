@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use trommel_filters::{FilterKind, FilterOptions, Span};
+use trommel_filters::{FilterKind, FilterOptions, LocatedKind, Span};
 
 use crate::cache::BlockCache;
 use crate::entry::{Entry, Sequence};
@@ -75,6 +75,7 @@ impl Shelf {
         TableOptions {
             block_bytes: self.options.block_bytes,
             compression: self.options.compression,
+            key_hash: self.options.guard.located().and_then(LocatedKind::key_hash),
             filter: filter.map(|kind| match kind {
                 FilterKind::Elastic => self.options.elastic.on_disk(bits_per_key),
                 kind => FilterOptions::new(kind, bits_per_key),

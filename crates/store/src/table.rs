@@ -23,8 +23,8 @@ use crate::memtable::Found;
 use crate::storage::{ReadAt, Storage};
 use crate::table_cursor::TableCursor;
 use crate::table_format::{
-    Index, Properties, Section, TAG_INDEX, TAG_PROPERTIES, TAIL_SIZE, VERSION, decode_sections,
-    decode_tail, filter_tag, is_filter_tag, section_name,
+    Index, Properties, Section, TAG_HASHES, TAG_INDEX, TAG_PROPERTIES, TAIL_SIZE, VERSION,
+    decode_sections, decode_tail, filter_tag, is_filter_tag, section_name,
 };
 use crate::value::Value;
 
@@ -236,6 +236,17 @@ impl Table {
             }
             (None, _) => true,
         }
+    }
+
+    /// The hash of each user key, in order, read from disk. None: it was written without.
+    pub(crate) fn key_hashes(&self) -> Result<Option<Vec<u64>>> {
+        let Some(at) = find(&self.sections, TAG_HASHES) else { return Ok(None) };
+        let bytes = self.opened.section(at)?;
+        let (words, rest) = bytes.as_chunks::<{ size_of::<u64>() }>();
+        if !rest.is_empty() {
+            return Err(self.opened.corrupt(at.offset, "hashes of keys that are not whole"));
+        }
+        Ok(Some(words.iter().map(|word| u64::from_le_bytes(*word)).collect()))
     }
 
     /// Has `trace` see the memory that a filter reads to answer for a key.

@@ -25,6 +25,8 @@ const MAGIC: u64 = u64::from_le_bytes(*b"TRMLTBL\0");
 
 pub(crate) const TAG_INDEX: u16 = 1;
 pub(crate) const TAG_PROPERTIES: u16 = 2;
+/// A hash of each user key, from which a filter of the whole tree can be made again.
+pub(crate) const TAG_HASHES: u16 = 3;
 /// A filter's section has its kind's tag on top of this.
 const TAG_FILTERS: u16 = 0x100;
 
@@ -43,6 +45,7 @@ pub(crate) fn section_name(tag: u16) -> &'static str {
     match tag {
         TAG_INDEX => "index",
         TAG_PROPERTIES => "properties",
+        TAG_HASHES => "hashes of keys",
         _ if is_filter_tag(tag) => "filter",
         _ => "section of an unknown kind",
     }

@@ -24,7 +24,7 @@ fn bloom(bits_per_key: f64) -> FilterOptions {
 
 /// Small blocks with everything that can be in a table.
 pub(crate) fn options() -> TableOptions {
-    TableOptions { block_bytes: 256, compression: true, filter: Some(bloom(10.0)) }
+    TableOptions { block_bytes: 256, compression: true, filter: Some(bloom(10.0)), key_hash: None }
 }
 
 impl Shelf {
@@ -89,7 +89,7 @@ proptest! {
     ) {
         let list = sorted(list);
         let shelf = Shelf::new(cache_bytes);
-        let table_options = TableOptions { block_bytes, compression, filter: Some(bloom(8.0)) };
+        let table_options = TableOptions { block_bytes, compression, filter: Some(bloom(8.0)), key_hash: None };
         let table = shelf.table(&list, &table_options);
         table.verify().unwrap();
         follows(&mut table.cursor(), &list, &moves);
@@ -374,7 +374,8 @@ fn entries_out_of_order_are_refused() {
 #[test]
 fn the_bytes_are_those_of_the_format() {
     let shelf = Shelf::new(0);
-    let plain = TableOptions { block_bytes: 4096, compression: false, filter: None };
+    let plain =
+        TableOptions { block_bytes: 4096, compression: false, filter: None, key_hash: None };
     let list = [Shelf::put(b"drum", 3, b"sieve"), (b"drums".to_vec(), 4, Kind::Delete, vec![])];
     let (file, _) = shelf.write(&list, &plain);
     let bytes = shelf.disk.file(Shelf::path(file)).unwrap();

@@ -17,7 +17,8 @@ use crate::error::{Error, Result};
 use crate::fences::separator;
 use crate::storage::{Append, Storage};
 use crate::table_format::{
-    IndexBuilder, Properties, Section, TAG_INDEX, TAG_PROPERTIES, encode_footer, filter_tag,
+    IndexBuilder, Properties, Section, TAG_HASHES, TAG_INDEX, TAG_PROPERTIES, encode_footer,
+    filter_tag,
 };
 
 /// How tables are written.
@@ -29,6 +30,8 @@ pub(crate) struct TableOptions {
     pub(crate) compression: bool,
     /// Some: with such a filter.
     pub(crate) filter: Option<FilterOptions>,
+    /// Some: with such a hash of each user key.
+    pub(crate) key_hash: Option<fn(&[u8]) -> u64>,
 }
 
 /// What was written.
@@ -102,6 +105,8 @@ pub(crate) struct TableWriter {
     block_end_key: Vec<u8>,
     index: IndexBuilder,
     filter: Option<FilterFeed>,
+    /// Of each user key, one behind the other.
+    hashes: Vec<u8>,
     properties: Properties,
     last_sequence: Sequence,
     sections: Vec<Section>,
@@ -139,6 +144,7 @@ impl TableWriter {
             block_end_key: Vec::new(),
             index: IndexBuilder::default(),
             filter: options.filter.as_ref().map(FilterFeed::new),
+            hashes: Vec::new(),
             properties,
             last_sequence: Sequence::MAX,
             sections: Vec::new(),
@@ -155,6 +161,9 @@ impl TableWriter {
         if !first && !in_order {
             let what = format!("no place for key {}: out of order", entry.key.escape_ascii());
             return Err(Error::corrupt(&self.path, self.offset(), what));
+        }
+        if let Some(key_hash) = self.options.key_hash.filter(|_| first || last_key != entry.key) {
+            self.hashes.extend_from_slice(&key_hash(entry.key).to_le_bytes());
         }
         if first {
             self.properties.first_key = entry.key.to_vec();
@@ -198,6 +207,10 @@ impl TableWriter {
             let (bytes, seconds) = filter.finish();
             filter_seconds = seconds;
             self.add_section(tag, true, &bytes)?;
+        }
+        if self.options.key_hash.is_some() {
+            let hashes = std::mem::take(&mut self.hashes);
+            self.add_section(TAG_HASHES, true, &hashes)?;
         }
         let index = std::mem::take(&mut self.index).finish();
         self.add_section(TAG_INDEX, false, &index)?;

@@ -42,7 +42,11 @@ fn slack(db: &Db, guard: GuardKind) -> u64 {
     let runs: usize = db.stats().levels.iter().map(|level| level.runs.len()).sum();
     assert!(runs > 3, "{runs} runs");
     match guard {
-        GuardKind::Grf | GuardKind::GrfSpline | GuardKind::GrfGap | GuardKind::GrfCell => 12,
+        GuardKind::Grf
+        | GuardKind::GrfSpline
+        | GuardKind::GrfGap
+        | GuardKind::GrfCell
+        | GuardKind::GrfHuffman => 12,
         GuardKind::Open | GuardKind::Table(_) | GuardKind::Located(_) => {
             runs as u64 * 2 * BLOCK_KEYS_MAX
         }

@@ -2,6 +2,7 @@
 //! ```text
 //! cargo run --release -p trommel-filters --example grf_probe -- --keys 5000000 --bits 12 --flushes 99
 //! cargo run --release -p trommel-filters --example grf_probe -- --file keys.u64le
+//! cargo run --release -p trommel-filters --example grf_probe -- --run-codes huffman
 //! ```
 //! Nine of ten keys are in the base, the others in equal flushes. `--skew N`: those in the flushes come from 1 / N of the key space,
 //! and so does every tenth query. "clustered": keys in 1000 clusters whose densities
@@ -12,7 +13,7 @@
 use std::time::Instant;
 use trommel_filters::{
     Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, LineCounter, Part, PartBuilder, Query,
-    Shape, Span,
+    RunCodes, Shape, Span,
 };
 
 /// A generator: splitmix64.
@@ -102,6 +103,7 @@ struct Arguments {
     file: Option<String>,
     only: Option<String>,
     fingerprints: Fingerprints,
+    run_codes: RunCodes,
     skew: u64,
 }
 
@@ -114,6 +116,7 @@ fn arguments() -> Arguments {
         file: None,
         only: None,
         fingerprints: Fingerprints::Auto,
+        run_codes: RunCodes::Shape,
         skew: 0,
     };
     let mut words = std::env::args().skip(1);
@@ -135,6 +138,11 @@ fn arguments() -> Arguments {
             arguments.fingerprints = kind;
             continue;
         }
+        if word == "--run-codes" && matches!(next.as_deref(), Some("shape" | "huffman")) {
+            let is_huffman = next.as_deref() == Some("huffman");
+            arguments.run_codes = if is_huffman { RunCodes::Huffman } else { RunCodes::Shape };
+            continue;
+        }
         let value = next.and_then(|value| value.parse::<f64>().ok());
         match (word.as_str(), value) {
             ("--keys", Some(value)) => arguments.keys = value as usize,
@@ -145,7 +153,8 @@ fn arguments() -> Arguments {
             _ => {
                 eprintln!(
                     "usage: grf_probe [--keys N | --file PATH] [--bits B] [--flushes N] [--queries N] \
-                     [--only uniform|clustered] [--fingerprints auto|spline|gap|cell] [--skew N]"
+                     [--only uniform|clustered] [--fingerprints auto|spline|gap|cell] [--skew N] \
+                     [--run-codes shape|huffman]"
                 );
                 std::process::exit(2);
             }
@@ -202,6 +211,7 @@ fn measure(name: &str, source: &Source, mut keys: Vec<u64>, arguments: &Argument
     let options = GrfOptions {
         bits_per_key: arguments.bits,
         fingerprints: arguments.fingerprints,
+        run_codes: arguments.run_codes,
         ..GrfOptions::default()
     };
     let (part, build_ns) = build(&options, &base);
@@ -225,26 +235,58 @@ fn measure(name: &str, source: &Source, mut keys: Vec<u64>, arguments: &Argument
     println!("  point hit: {lone:.0} ns alone, {batch:.0} ns in batches of {BATCH}");
 }
 
+/// The number of the first flush, and the end of the base's.
+const FIRST_FLUSH: u64 = 1000;
+const SIZE_RATIO: u32 = 10;
+
 fn build(options: &GrfOptions, keys: &[u64]) -> (Part, f64) {
     let start = Instant::now();
     let mut builder = PartBuilder::new(options);
     keys.iter().for_each(|key| builder.push(&key.to_be_bytes()));
-    let part = builder.finish(FlushNumber(1000));
+    let part = builder.finish(FlushNumber(FIRST_FLUSH));
     (part, start.elapsed().as_nanos() as f64 / keys.len().max(1) as f64)
 }
 
 fn insert(mut part: Part, flushes: &[Vec<u64>]) -> (Part, f64) {
-    let start = Instant::now();
-    for (number, keys) in (1000..).zip(flushes) {
-        let mut inserter = part.inserter(
-            FlushNumber(number),
-            &Shape::of_round(part.base_end(), FlushNumber(number), 10),
-        );
+    let (mut spent, mut recoded, mut recoding) = (0, 0, 0);
+    for (number, keys) in (FIRST_FLUSH..).zip(flushes) {
+        let start = Instant::now();
+        let before = Shape::of_round(part.base_end(), FlushNumber(number), SIZE_RATIO);
+        let mut inserter = part.inserter(FlushNumber(number), &before);
         keys.iter().for_each(|key| inserter.push(&key.to_be_bytes()));
         part = inserter.finish();
+        spent += start.elapsed().as_nanos();
+        if part.options().run_codes == RunCodes::Huffman {
+            let (merged, keys, ns) = merge(part, &before, number, flushes);
+            (part, recoded, recoding) = (merged, recoded + keys, recoding + ns);
+        }
     }
-    let count: usize = flushes.iter().map(Vec::len).sum();
-    (part, start.elapsed().as_nanos() as f64 / count.max(1) as f64)
+    let count = flushes.iter().map(Vec::len).sum::<usize>().max(1) as f64;
+    if recoded > 0 {
+        let (each, ns) = (recoded as f64 / count, recoding as f64 / recoded as f64);
+        println!(
+            "  merges rewrite {each:.2} codes per key, {ns:.0} ns each: {:.0} ns per key",
+            each * ns
+        );
+    }
+    (part, spent as f64 / count)
+}
+
+/// The merge that a flush makes due, written into the part; how many keys it has, and the nanoseconds that writing takes.
+fn merge(part: Part, before: &Shape, flush: u64, flushes: &[Vec<u64>]) -> (Part, usize, u128) {
+    let after = Shape::of_round(part.base_end(), FlushNumber(flush + 1), SIZE_RATIO);
+    let newest = Span::of_flush(FlushNumber(flush));
+    let runs: Vec<Span> = before.runs().chain([newest]).collect();
+    let Some(output) = after.runs().find(|run| !runs.contains(run)) else { return (part, 0, 0) };
+    let inputs: Vec<Span> = runs.into_iter().filter(|run| run.meets(output)).collect();
+    let numbers = output.lo().0 - FIRST_FLUSH..output.hi().0 - FIRST_FLUSH;
+    let mut keys = flushes[numbers.start as usize..numbers.end as usize].concat();
+    keys.sort_unstable();
+    keys.dedup();
+    let start = Instant::now();
+    let mut recoder = part.recoder(&inputs, output);
+    keys.iter().for_each(|key| recoder.push(&key.to_be_bytes()));
+    (recoder.finish(), keys.len(), start.elapsed().as_nanos())
 }
 
 fn report_size(name: &str, part: &Part, keys: usize, build_ns: f64, insert_ns: f64) {
@@ -272,8 +314,9 @@ fn ask(part: &Part, key: u64, width: u64, codes: &mut Codes) {
 fn count_lost(part: &Part, base: &[u64], flushes: &[Vec<u64>]) {
     let mut codes = Codes::new();
     let mut lost = 0;
-    let numbered =
-        (1000..).zip(flushes).flat_map(|(number, keys)| keys.iter().map(move |key| (key, number)));
+    let numbered = (FIRST_FLUSH..)
+        .zip(flushes)
+        .flat_map(|(number, keys)| keys.iter().map(move |key| (key, number)));
     for (&key, number) in base.iter().map(|key| (key, 0)).chain(numbered) {
         for width in [0, 64] {
             ask(part, key, width, &mut codes);

@@ -139,8 +139,16 @@ impl ChunkWriter {
 
     /// The chunk with entries moved. None: there is nothing to move.
     pub(super) fn recode(&mut self, old: &Chunk, moved: &Move<'_>, lists: Lists) -> Option<Chunk> {
-        let settled = self.draft.recode(&old.settled()?, moved, lists.count)?;
-        Some(Chunk { settled: Some(settled), young: None })
+        let ages = old.young().map_or(0, |young| moved.ages(young.origin()));
+        let young = old.young().filter(|young| young.has_any(ages));
+        let nothing = NewEntries { spots: &[], flush: FlushNumber(0) };
+        let settling = young.map(|young| (young, ages, self.bits(old, &nothing, lists)));
+        let settled = self.draft.recode(old.settled(), settling, moved, lists.count)?;
+        let young = match young {
+            Some(young) => self.young.keep(&young, !ages, 0),
+            None => old.young.clone(),
+        };
+        Some(Chunk { settled: Some(settled), young })
     }
 
     /// The chunk with `new` in it.
@@ -208,8 +216,7 @@ impl ChunkWriter {
         let (origin, known) =
             old.young().map_or((new.flush.0, 0), |young| (young.origin(), young.len()));
         let near = new.flush.0.checked_sub(origin).is_some_and(|age| age < YOUNG_FLUSHES);
-        let fits = near && known + new.spots.len() <= room;
-        fits && self.runs.widened(span) == span && !self.draft.apart
+        near && known + new.spots.len() <= room && self.runs.widened(span) == span
     }
 
     /// A bit for each number from the origin on whose flush was merged with others.

@@ -6,8 +6,9 @@
 //! Invariant: an entry's code contains its flush number before and after: the output's span has all inputs' in it.
 
 use super::chunk::{Draft, Move, put_in_order};
-use super::place::FRACTION_BITS;
+use super::place::{FRACTION_BITS, LISTS_MAX, PLACE_BITS};
 use super::settled::{CODES_MAX, Code, Entry, Recoding, Settled};
+use super::young::{YOUNG_FLUSHES, Young};
 use super::{Inserter, Part, RunCodes};
 use crate::shape::{Shape, Span};
 use std::sync::Arc;
@@ -47,15 +48,40 @@ impl Recoder {
     }
 }
 
+impl Move<'_> {
+    /// A bit for each number from `origin` on whose flush is an input as it was flushed.
+    pub(super) fn ages(&self, origin: u64) -> u64 {
+        let flushes = self.inputs.iter().filter(|span| **span == Span::of_flush(span.lo()));
+        let ages = flushes.filter_map(|span| span.lo().0.checked_sub(origin));
+        ages.filter(|&age| age < YOUNG_FLUSHES).fold(0, |ages, age| ages | 1 << age)
+    }
+}
+
 impl Draft {
-    /// Entries with those of a merge moved. None: there are none to move.
+    /// Settled entries with those of a merge moved, and with the young ones whose bit is set in `ages`, with so many bits, moved
+    /// or not. None: there is nothing to move.
     pub(super) fn recode(
         &mut self,
-        settled: &Settled<'_>,
+        settled: Option<Settled<'_>>,
+        young: Option<(Young<'_>, u64, u8)>,
         moved: &Move<'_>,
         lists: usize,
     ) -> Option<Arc<[u8]>> {
         self.clear();
+        self.entries.clear();
+        let any = settled.is_some_and(|settled| self.recode_settled(&settled, moved));
+        if !any && young.is_none() {
+            return None;
+        }
+        if let Some((young, ages, bits)) = young {
+            self.recode_young(&young, ages, bits, moved);
+        }
+        self.merged += put_in_order(&mut self.entries);
+        self.write(lists)
+    }
+
+    /// Takes settled entries over. Whether any was moved.
+    fn recode_settled(&mut self, settled: &Settled<'_>, moved: &Move<'_>) -> bool {
         self.merged = settled.merged();
         self.codes.extend(settled.codes());
         let known = self.codes.len();
@@ -68,18 +94,36 @@ impl Draft {
             .collect();
         settled.decode(&mut self.entries);
         let Draft { entries, codes, .. } = self;
-        let (mut at, mut any) = (0, false);
+        let (mut rest, mut any) = (moved.spots, false);
         for entry in entries.iter_mut() {
             let Some(target) = targets[entry.code()] else { continue };
             let first = entry.spot();
             let cut = FRACTION_BITS - usize::from(codes[entry.code()].bits);
-            at += moved.spots[at..].partition_point(|&spot| spot < first);
-            if moved.spots.get(at).is_some_and(|&spot| spot >> cut == first >> cut) {
+            rest = &rest[rest.partition_point(|&spot| spot < first)..];
+            // It stands for all spots that begin as it does.
+            if rest.first().is_some_and(|&spot| spot >> cut == first >> cut) {
                 (*entry, any) = (entry.recoded(target), true);
             }
         }
-        self.merged += put_in_order(&mut self.entries);
-        if any { self.write(lists) } else { None }
+        any
+    }
+
+    /// Adds those young entries whose bit is set in `ages`.
+    fn recode_young(&mut self, young: &Young<'_>, ages: u64, bits: u8, moved: &Move<'_>) {
+        for list in 0..LISTS_MAX {
+            let first = (list << PLACE_BITS) as u32;
+            for &word in young.words(young.list(list)) {
+                if ages >> Young::age_of(word) & 1 == 0 {
+                    continue;
+                }
+                let spot = first | Young::place_of(word);
+                let is_moved = moved.spots.binary_search(&spot).is_ok();
+                let span = if is_moved { moved.output } else { young.code_of(word) };
+                let recoding = self.recoding(Code { span, bits });
+                self.entries.push(Entry::new(spot).recoded(recoding));
+            }
+        }
+        self.merged += young.merged();
     }
 
     /// Entries with their codes' numbers apart. Requires: an entry.

@@ -22,7 +22,7 @@ use super::hasher::{QuickHash, map_bytes};
 use super::pages::Pages;
 use super::place::{Geometry, Place};
 use super::symbol::PRINT_BITS;
-use crate::filter::Trace;
+use crate::filter::{Trace, Untraced};
 use crate::hash::{HashUse, hash_key, scattered};
 use crate::located::{Located, LocatedSize, RunSlot, SlotSet, TreePlan};
 use crate::query::Query;
@@ -118,9 +118,13 @@ impl<C: BucketCodec> Cuckoo<C> {
         slots: &mut SlotSet,
         trace: &mut T,
     ) {
-        let value = self.pages.read(bucket, trace);
-        if !self.codec.matches(value, print, slots, trace) {
-            self.overflow_matches(bucket, value, print, slots, trace);
+        let known = if self.pages.are_words() {
+            self.codec.matches_word(self.pages.read_word(bucket, trace), print, slots, trace)
+        } else {
+            self.codec.matches(self.pages.read(bucket, trace), print, slots, trace)
+        };
+        if !known {
+            self.overflow_matches(bucket, print, slots, trace);
         }
     }
 
@@ -129,12 +133,11 @@ impl<C: BucketCodec> Cuckoo<C> {
     fn overflow_matches<T: Trace>(
         &self,
         bucket: u32,
-        value: u128,
         print: u32,
         slots: &mut SlotSet,
         trace: &mut T,
     ) {
-        let lanes = self.lanes_of(bucket, value);
+        let lanes = self.lanes(bucket);
         if let Some(lanes) = self.overflow.get(&bucket) {
             trace.touch(std::ptr::from_ref(lanes) as usize, size_of::<Lanes>());
         }
@@ -165,12 +168,9 @@ impl<C: BucketCodec> Cuckoo<C> {
         Entry { slot, print: place.print >> (PRINT_BITS - self.codec.print_bits(slot)) }
     }
 
+    /// What a bucket holds.
     fn lanes(&self, bucket: u32) -> Lanes {
-        self.lanes_of(bucket, self.pages.read(bucket, &mut crate::filter::Untraced))
-    }
-
-    fn lanes_of(&self, bucket: u32, value: u128) -> Lanes {
-        match self.codec.decode(value) {
+        match self.codec.decode(self.pages.read(bucket, &mut Untraced)) {
             Decoded::Whole(lanes) => lanes,
             Decoded::Overflowed(named) => {
                 let lanes =

@@ -13,6 +13,26 @@ use crate::located::{RunSlot, SlotSet};
 /// Bits of a key's whole print.
 pub(super) const PRINT_BITS: u32 = u32::BITS;
 
+/// The bits of a bucket: a word, where they fit into one.
+pub(super) trait BucketBits: Copy {
+    /// The 32 bits from bit `at` on; zeros after the last. Requires: a bit of the number.
+    fn from_bit(self, at: u8) -> u32;
+}
+
+impl BucketBits for u64 {
+    #[inline(always)]
+    fn from_bit(self, at: u8) -> u32 {
+        (self >> at) as u32
+    }
+}
+
+impl BucketBits for u128 {
+    #[inline(always)]
+    fn from_bit(self, at: u8) -> u32 {
+        (self >> at) as u32
+    }
+}
+
 /// Slots, and places of their fingerprints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Symbol {
@@ -39,17 +59,22 @@ impl Symbol {
     }
 
     #[inline(always)]
-    fn print(&self, value: u128, lane: usize) -> u32 {
-        (value >> self.shifts[lane]) as u32 & u32::MAX >> self.cuts[lane]
+    fn print(&self, value: impl BucketBits, lane: usize) -> u32 {
+        value.from_bit(self.shifts[lane]) & u32::MAX >> self.cuts[lane]
     }
 
-    /// Adds the slots of the lanes that hold the beginning of `print`.
+    /// Adds the slots of the lanes that hold the beginning of `print`. One branch for the four: most buckets have none.
     #[inline(always)]
-    pub(super) fn matches(&self, value: u128, print: u32, slots: &mut SlotSet) {
-        for lane in 0..BUCKET_SLOTS {
-            if self.print(value, lane) == print >> self.cuts[lane] {
-                slots.insert(RunSlot(self.slots[lane]));
-            }
+    pub(super) fn matches(&self, value: impl BucketBits, print: u32, slots: &mut SlotSet) {
+        let same = |lane: usize| {
+            // What is above the lane goes out on the left, on both sides.
+            let other = value.from_bit(self.shifts[lane]) ^ print >> self.cuts[lane];
+            u32::from(other << self.cuts[lane] == 0) << lane
+        };
+        let mut lanes = same(0) | same(1) | same(2) | same(3);
+        while lanes != 0 {
+            slots.insert(RunSlot(self.slots[lanes.trailing_zeros() as usize]));
+            lanes &= lanes - 1;
         }
     }
 

@@ -87,7 +87,7 @@ fn key(number: usize) -> Vec<u8> {
         0 => Vec::new(),
         1..40 => vec![0; number],
         40..60 => vec![0xff; 1000 * (number - 39)],
-        _ if number % 3 == 0 => format!("user/{number}").into_bytes(),
+        _ if number.is_multiple_of(3) => format!("user/{number}").into_bytes(),
         _ => (number as u64).to_be_bytes().to_vec(),
     }
 }

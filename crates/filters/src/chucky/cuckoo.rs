@@ -22,6 +22,7 @@ use super::hasher::{QuickHash, map_bytes};
 use super::pages::Pages;
 use super::place::{Geometry, Place};
 use super::symbol::PRINT_BITS;
+use crate::bits::simd::{Work, fastest};
 use crate::filter::{Trace, Untraced};
 use crate::hash::{HashUse, hash_key, scattered};
 use crate::located::{Located, LocatedSize, RunSlot, SlotSet, TreePlan};
@@ -98,13 +99,7 @@ impl<C: BucketCodec> Cuckoo<C> {
     /// As [`Located::candidates`] for one key, by its hash.
     #[inline]
     pub fn candidates_hash<T: Trace>(&self, hash: u64, slots: &mut SlotSet, trace: &mut T) {
-        let place = self.geometry.place(hash);
-        self.pages.prefetch(place.first);
-        self.pages.prefetch(place.second);
-        self.bucket_matches(place.first, place.print, slots, trace);
-        if place.second != place.first {
-            self.bucket_matches(place.second, place.print, slots, trace);
-        }
+        let place = fastest(Probe { filter: self, hash, slots, trace });
         if self.unplaced_entries > 0 {
             self.unplaced_matches(&place, slots, trace);
         }
@@ -325,6 +320,31 @@ impl<C: BucketCodec> Cuckoo<C> {
     /// Entries that found no place, and buckets that overflowed.
     pub(super) fn misplaced(&self) -> (u64, usize) {
         (self.unplaced_entries, self.overflow.len())
+    }
+}
+
+/// One question: both buckets of a key. The memory of both is asked for before either is waited for.
+struct Probe<'a, C, T> {
+    filter: &'a Cuckoo<C>,
+    hash: u64,
+    slots: &'a mut SlotSet,
+    trace: &'a mut T,
+}
+
+impl<C: BucketCodec, T: Trace> Work for Probe<'_, C, T> {
+    type Output = Place;
+
+    #[inline(always)]
+    fn run(self) -> Place {
+        let Probe { filter, hash, slots, trace } = self;
+        let place = filter.geometry.place(hash);
+        filter.pages.prefetch(place.first);
+        filter.pages.prefetch(place.second);
+        filter.bucket_matches(place.first, place.print, slots, trace);
+        if place.second != place.first {
+            filter.bucket_matches(place.second, place.print, slots, trace);
+        }
+        place
     }
 }
 

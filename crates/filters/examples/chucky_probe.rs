@@ -157,7 +157,9 @@ fn report_notes<F: Located>(filter: &mut F, runs: &[Vec<u64>], arguments: &Argum
     let start = Instant::now();
     let mut clone = filter.clone();
     let clone_us = start.elapsed().as_nanos() as f64 / 1000.0;
-    let first = timed(&mut clone, Some(last), Some(newest));
+    let start = Instant::now();
+    moved.iter().for_each(|key| clone.note(&key.to_be_bytes(), Some(last), Some(newest)));
+    let first = start.elapsed().as_nanos() as f64 / moved.len().max(1) as f64;
     let back = timed(&mut clone, Some(newest), Some(last));
     let removed = timed(&mut clone, Some(last), None);
     let inserted = timed(&mut clone, None, Some(last));

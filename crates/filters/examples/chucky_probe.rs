@@ -2,7 +2,7 @@
 //! ```text
 //! cargo run --release --example chucky_probe -- --keys 10000000 --bits 10 --levels 6
 //! ```
-//! The tree is lazily levelled, and all its runs are full. Times are the fastest of some passes; a question is asked when the
+//! The tree is lazily levelled, and all its runs are full. Times are medians over pieces of work; a question is asked when the
 //! one before is answered.
 
 use std::hint::black_box;
@@ -108,12 +108,11 @@ fn measure<B: LocatedBuilder>(
         .map(|share| (0..(share * arguments.keys as f64) as usize).map(|_| random.next()).collect())
         .collect();
     runs.iter_mut().for_each(|keys| keys.sort_unstable());
-    let start = Instant::now();
+    println!("{name}:");
     let mut filter = build::<B>(plan, &runs);
-    let build_ns = start.elapsed().as_nanos() as f64 / arguments.keys as f64;
     let size = filter.size();
     println!(
-        "{name}: {:.3} bits per key, of them {:.3} overflow; {} entries of {}; build {build_ns:.0} ns per key",
+        "  {:.3} bits per key, of them {:.3} overflow; {} entries of {}",
         8.0 * size.bytes as f64 / size.entries.max(1) as f64,
         8.0 * size.overflow_bytes as f64 / size.entries.max(1) as f64,
         size.entries,
@@ -126,12 +125,23 @@ fn measure<B: LocatedBuilder>(
 
 fn build<B: LocatedBuilder>(plan: &TreePlan, runs: &[Vec<u64>]) -> B::Filter {
     let (oldest, newer) = runs.split_last().expect("a tree has a run");
+    let start = Instant::now();
     let mut builder = B::new(plan);
+    let code_ms = start.elapsed().as_nanos() as f64 / 1e6;
+    let start = Instant::now();
     oldest.iter().for_each(|key| builder.push(&key.to_be_bytes()));
     let mut filter = builder.finish();
+    let build_ns = start.elapsed().as_nanos() as f64 / oldest.len().max(1) as f64;
+    let mut insert_ns = Vec::new();
     for (slot, keys) in (0..).zip(newer) {
-        keys.iter().for_each(|key| filter.note(&key.to_be_bytes(), None, Some(RunSlot(slot))));
+        insert_ns.push(piecewise_ns(keys, |key| {
+            filter.note(&key.to_be_bytes(), None, Some(RunSlot(slot)));
+        }));
     }
+    println!(
+        "  codes {code_ms:.1} ms; build {build_ns:.0} ns per key, newer keys {:.0} ns",
+        median(insert_ns)
+    );
     filter
 }
 
@@ -142,14 +152,14 @@ fn report_notes<F: Located>(filter: &mut F, runs: &[Vec<u64>], arguments: &Argum
     let step = (largest.len() / arguments.flush.max(1)).max(1);
     let moved: Vec<u64> = largest.iter().step_by(step).copied().collect();
     let timed = |filter: &mut F, from, to| {
-        let start = Instant::now();
-        moved.iter().for_each(|key| filter.note(&key.to_be_bytes(), from, to));
-        start.elapsed().as_nanos() as f64 / moved.len().max(1) as f64
+        piecewise_ns(&moved, |key| filter.note(&key.to_be_bytes(), from, to))
     };
     let start = Instant::now();
     let mut clone = filter.clone();
     let clone_us = start.elapsed().as_nanos() as f64 / 1000.0;
-    let first = timed(&mut clone, Some(last), Some(newest));
+    let start = Instant::now();
+    moved.iter().for_each(|key| clone.note(&key.to_be_bytes(), Some(last), Some(newest)));
+    let first = start.elapsed().as_nanos() as f64 / moved.len().max(1) as f64;
     let back = timed(&mut clone, Some(newest), Some(last));
     let removed = timed(&mut clone, Some(last), None);
     let inserted = timed(&mut clone, None, Some(last));
@@ -194,35 +204,48 @@ fn ask(filter: &impl Located, key: u64) -> SlotSet {
     slots
 }
 
-/// Time of one question when the next one depends on its answer. The fastest of 15 passes.
-fn lone_ns(filter: &impl Located, queries: &[u64]) -> f64 {
-    let passes = (0..15).map(|_| {
+/// The median of times: a busy machine interrupts some pieces of work, not the half of them.
+fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times.get(times.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// Pieces of work that are timed alone.
+const PIECE: usize = 1000;
+
+/// Median time of one item in pieces of so many.
+fn piecewise_ns<T>(items: &[T], mut work: impl FnMut(&T)) -> f64 {
+    let pieces = items.chunks(PIECE).map(|piece| {
         let start = Instant::now();
-        let mut dependence = 0u64;
-        for &key in queries {
+        piece.iter().for_each(&mut work);
+        start.elapsed().as_nanos() as f64 / piece.len() as f64
+    });
+    median(pieces.collect())
+}
+
+/// Time of one question when the next one depends on its answer.
+fn lone_ns(filter: &impl Located, queries: &[u64]) -> f64 {
+    let mut dependence = 0u64;
+    let passes = (0..7).map(|_| {
+        piecewise_ns(queries, |&key| {
             let slots = ask(filter, key ^ dependence);
             // Zero, but the processor cannot know.
             dependence = black_box(slots.len() as u64) >> 32;
-        }
-        start.elapsed().as_nanos() as f64 / queries.len().max(1) as f64
+        })
     });
-    passes.fold(f64::INFINITY, f64::min)
+    median(passes.collect())
 }
 
-/// A dependent random read of one cache line in an array of the filter's size. The fastest of 5 passes.
+/// A dependent random read of one cache line in an array of the filter's size.
 fn line_ns(bytes: usize) -> f64 {
     const LINE_WORDS: usize = 8;
     let lines = (bytes / 64).max(1);
     let mut random = Random(3);
     let words: Vec<u64> = (0..lines * LINE_WORDS).map(|_| random.next()).collect();
-    let passes = (0..5).map(|_| {
-        let (mut at, steps) = (0usize, 1_000_000);
-        let start = Instant::now();
-        for step in 0..steps {
-            at = (words[at % lines * LINE_WORDS] as usize).wrapping_add(step * 0x9e37_79b9);
-        }
-        black_box(at);
-        start.elapsed().as_nanos() as f64 / steps as f64
-    });
-    passes.fold(f64::INFINITY, f64::min)
+    let steps: Vec<usize> = (0..1_000_000).collect();
+    let mut at = 0usize;
+    piecewise_ns(&steps, |step| {
+        at = (words[at % lines * LINE_WORDS] as usize).wrapping_add(step * 0x9e37_79b9);
+        at = black_box(at);
+    })
 }

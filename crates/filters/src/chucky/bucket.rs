@@ -122,6 +122,15 @@ pub trait BucketCodec: Clone + Debug + Send + Sync {
         trace: &mut T,
     ) -> bool;
 
+    /// As `matches`, for buckets of at most 64 bits.
+    fn matches_word<T: Trace>(
+        &self,
+        value: u64,
+        print: u32,
+        slots: &mut SlotSet,
+        trace: &mut T,
+    ) -> bool;
+
     /// Memory of its tables.
     fn size_bytes(&self) -> usize;
 }

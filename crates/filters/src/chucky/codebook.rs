@@ -23,9 +23,9 @@ use super::lengths::{CODE_BITS_MAX, CODE_ROOM, Frequent, code_bits, fittest};
 use super::model::{level_shares, slot_shares};
 use super::pages::BUCKET_BITS_MAX;
 use super::recoding::Recoding;
-use super::symbol::{Symbol, UniformLanes};
+use super::symbol::{BucketBits, Symbol};
 use crate::filter::Trace;
-use crate::located::{RunSlot, SlotSet, TreePlan};
+use crate::located::{SlotSet, TreePlan};
 
 /// NOV: of so many buckets the combination is to be a frequent one.
 const FREQUENT_SHARE: f64 = 0.9999;
@@ -65,13 +65,12 @@ pub(super) struct CodeBook {
     key: BookKey,
     print_bits: Vec<u8>,
     last_slot: u8,
-    short: Box<[u16; 1 << SHORT_CODE_BITS]>,
+    short: [u16; 1 << SHORT_CODE_BITS],
     long: Vec<LongCodes>,
     symbols: Vec<Symbol>,
     /// Codes of symbols, with zeros behind them to fill the bucket.
     codes: Vec<u128>,
-    /// The symbol of a bucket whose entries are all in the last slot, as in an empty one; and the bits of that one.
-    uniform_symbol: usize,
+    /// Code and fingerprints of an empty bucket.
     blank: u128,
     /// The symbol that begins the codes of combinations that are not frequent.
     escape: usize,
@@ -80,7 +79,6 @@ pub(super) struct CodeBook {
     /// The decoding table: combinations by number.
     named: Vec<Combination>,
     recoding: Recoding,
-    uniform: Option<UniformLanes>,
     /// How many symbols are frequent combinations, and how likely a bucket has one.
     frequent: (usize, f64),
 }
@@ -154,7 +152,7 @@ impl CodeBook {
         };
         let symbols: Vec<Symbol> = order.iter().map(symbol).collect();
         let place = |source| order.iter().position(|&nth| nth == source).expect("all are ordered");
-        let (uniform_symbol, escape) = (place(0), place(escape_source));
+        let (blank, escape) = (place(0), place(escape_source));
         let known: std::collections::HashSet<Combination> = frequent.iter().copied().collect();
         named.retain(|combination| !known.contains(combination));
         let frequent_symbols =
@@ -165,12 +163,10 @@ impl CodeBook {
             last_slot,
             short: short_table(&sorted, &codes),
             long: long_codes(&sorted, &codes),
-            blank: aligned((&codes[uniform_symbol], &sorted[uniform_symbol])),
+            blank: aligned((&codes[blank], &sorted[blank])),
             codes: codes.iter().zip(&sorted).map(aligned).collect(),
-            uniform_symbol,
             escape,
             number_bits: key.bucket_bits - escape_bits,
-            uniform: UniformLanes::new(&symbols[uniform_symbol], last_slot),
             frequent: (frequent.len(), share),
             print_bits,
             symbols,
@@ -181,17 +177,46 @@ impl CodeBook {
     }
 
     /// The symbol whose code begins the bucket.
-    #[inline(always)]
     fn symbol(&self, value: u128) -> usize {
-        let head = (value << (u128::BITS - self.key.bucket_bits) >> (u128::BITS - 32)) as u32;
+        self.symbol_of((value << (u128::BITS - self.key.bucket_bits) >> (u128::BITS - 32)) as u32)
+    }
+
+    /// The symbol whose code is the beginning of these bits.
+    #[inline(always)]
+    fn symbol_of(&self, head: u32) -> usize {
         let short = self.short[(head >> (32 - SHORT_CODE_BITS)) as usize];
         if short != LONG { usize::from(short) } else { self.long_symbol(head) }
     }
 
+    #[cold]
+    #[inline(never)]
     fn long_symbol(&self, head: u32) -> usize {
         let length = self.long.iter().find(|length| u64::from(head) < length.end);
         let length = length.expect("the codes of a tree leave no bits without a meaning");
         length.symbol_of_zero.wrapping_add(head >> length.shift) as usize
+    }
+
+    /// Adds the slots of the fingerprints that begin `print`. False: the bucket has overflowed.
+    ///
+    /// The commonest buckets, all in the last slot, had a path of their own at first: one comparison for the four lanes. But
+    /// which two of five buckets those are cannot be predicted, and wrong guesses cost more than the path saved: with
+    /// 100,000 keys (`examples/chucky_probe`) a probe took 58 ns, and without that path 49.
+    #[inline(always)]
+    fn symbol_matches<T: Trace>(
+        &self,
+        nth: usize,
+        value: impl BucketBits,
+        print: u32,
+        slots: &mut SlotSet,
+        trace: &mut T,
+    ) -> bool {
+        let symbol = &self.symbols[nth];
+        trace.touch(std::ptr::from_ref(symbol) as usize, size_of::<Symbol>());
+        if nth == self.escape {
+            return false;
+        }
+        symbol.matches(value, print, slots);
+        true
     }
 
     /// What a bucket's number says: its slots, if they have a name.
@@ -207,7 +232,6 @@ impl CodeBook {
 
     fn size_bytes(&self) -> usize {
         size_of::<CodeBook>()
-            + size_of_val(&*self.short)
             + size_of_val(&*self.long)
             + size_of_val(&*self.symbols)
             + size_of_val(&*self.codes)
@@ -299,8 +323,8 @@ fn canonical_order(lengths: &[u32]) -> Vec<usize> {
 }
 
 /// The symbol of each code that is no longer than the table's index.
-fn short_table(lengths: &[u32], codes: &[u64]) -> Box<[u16; 1 << SHORT_CODE_BITS]> {
-    let mut table = Box::new([LONG; 1 << SHORT_CODE_BITS]);
+fn short_table(lengths: &[u32], codes: &[u64]) -> [u16; 1 << SHORT_CODE_BITS] {
+    let mut table = [LONG; 1 << SHORT_CODE_BITS];
     for (symbol, (&bits, &code)) in (0u16..).zip(lengths.iter().zip(codes)) {
         let Some(free) = SHORT_CODE_BITS.checked_sub(bits) else { break };
         let first = (code << free) as usize;
@@ -387,23 +411,22 @@ impl BucketCodec for Combinations {
         trace: &mut T,
     ) -> bool {
         let book = &*self.0;
-        let value = value ^ book.blank;
-        let nth = book.symbol(value);
-        if nth == book.uniform_symbol
-            && let Some(uniform) = &book.uniform
-        {
-            if uniform.any(value as u64, print) {
-                slots.insert(RunSlot(book.last_slot));
-            }
-            return true;
-        }
-        let symbol = &book.symbols[nth];
-        trace.touch(std::ptr::from_ref(symbol) as usize, size_of::<Symbol>());
-        if nth == book.escape {
-            return false;
-        }
-        symbol.matches(value, print, slots);
-        true
+        let nth = book.symbol(value ^ book.blank);
+        book.symbol_matches(nth, value ^ book.blank, print, slots, trace)
+    }
+
+    #[inline(always)]
+    fn matches_word<T: Trace>(
+        &self,
+        value: u64,
+        print: u32,
+        slots: &mut SlotSet,
+        trace: &mut T,
+    ) -> bool {
+        let book = &*self.0;
+        let value = value ^ book.blank as u64;
+        let nth = book.symbol_of((value << (u64::BITS - book.key.bucket_bits) >> 32) as u32);
+        book.symbol_matches(nth, value, print, slots, trace)
     }
 
     fn size_bytes(&self) -> usize {

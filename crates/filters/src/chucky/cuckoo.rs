@@ -22,7 +22,8 @@ use super::hasher::{QuickHash, map_bytes};
 use super::pages::Pages;
 use super::place::{Geometry, Place};
 use super::symbol::PRINT_BITS;
-use crate::filter::Trace;
+use crate::bits::simd::{Work, fastest};
+use crate::filter::{Trace, Untraced};
 use crate::hash::{HashUse, hash_key, scattered};
 use crate::located::{Located, LocatedSize, RunSlot, SlotSet, TreePlan};
 use crate::query::Query;
@@ -98,13 +99,7 @@ impl<C: BucketCodec> Cuckoo<C> {
     /// As [`Located::candidates`] for one key, by its hash.
     #[inline]
     pub fn candidates_hash<T: Trace>(&self, hash: u64, slots: &mut SlotSet, trace: &mut T) {
-        let place = self.geometry.place(hash);
-        self.pages.prefetch(place.first);
-        self.pages.prefetch(place.second);
-        self.bucket_matches(place.first, place.print, slots, trace);
-        if place.second != place.first {
-            self.bucket_matches(place.second, place.print, slots, trace);
-        }
+        let place = fastest(Probe { filter: self, hash, slots, trace });
         if self.unplaced_entries > 0 {
             self.unplaced_matches(&place, slots, trace);
         }
@@ -118,9 +113,13 @@ impl<C: BucketCodec> Cuckoo<C> {
         slots: &mut SlotSet,
         trace: &mut T,
     ) {
-        let value = self.pages.read(bucket, trace);
-        if !self.codec.matches(value, print, slots, trace) {
-            self.overflow_matches(bucket, value, print, slots, trace);
+        let known = if self.pages.are_words() {
+            self.codec.matches_word(self.pages.read_word(bucket, trace), print, slots, trace)
+        } else {
+            self.codec.matches(self.pages.read(bucket, trace), print, slots, trace)
+        };
+        if !known {
+            self.overflow_matches(bucket, print, slots, trace);
         }
     }
 
@@ -129,12 +128,11 @@ impl<C: BucketCodec> Cuckoo<C> {
     fn overflow_matches<T: Trace>(
         &self,
         bucket: u32,
-        value: u128,
         print: u32,
         slots: &mut SlotSet,
         trace: &mut T,
     ) {
-        let lanes = self.lanes_of(bucket, value);
+        let lanes = self.lanes(bucket);
         if let Some(lanes) = self.overflow.get(&bucket) {
             trace.touch(std::ptr::from_ref(lanes) as usize, size_of::<Lanes>());
         }
@@ -165,12 +163,9 @@ impl<C: BucketCodec> Cuckoo<C> {
         Entry { slot, print: place.print >> (PRINT_BITS - self.codec.print_bits(slot)) }
     }
 
+    /// What a bucket holds.
     fn lanes(&self, bucket: u32) -> Lanes {
-        self.lanes_of(bucket, self.pages.read(bucket, &mut crate::filter::Untraced))
-    }
-
-    fn lanes_of(&self, bucket: u32, value: u128) -> Lanes {
-        match self.codec.decode(value) {
+        match self.codec.decode(self.pages.read(bucket, &mut Untraced)) {
             Decoded::Whole(lanes) => lanes,
             Decoded::Overflowed(named) => {
                 let lanes =
@@ -325,6 +320,31 @@ impl<C: BucketCodec> Cuckoo<C> {
     /// Entries that found no place, and buckets that overflowed.
     pub(super) fn misplaced(&self) -> (u64, usize) {
         (self.unplaced_entries, self.overflow.len())
+    }
+}
+
+/// One question: both buckets of a key. The memory of both is asked for before either is waited for.
+struct Probe<'a, C, T> {
+    filter: &'a Cuckoo<C>,
+    hash: u64,
+    slots: &'a mut SlotSet,
+    trace: &'a mut T,
+}
+
+impl<C: BucketCodec, T: Trace> Work for Probe<'_, C, T> {
+    type Output = Place;
+
+    #[inline(always)]
+    fn run(self) -> Place {
+        let Probe { filter, hash, slots, trace } = self;
+        let place = filter.geometry.place(hash);
+        filter.pages.prefetch(place.first);
+        filter.pages.prefetch(place.second);
+        filter.bucket_matches(place.first, place.print, slots, trace);
+        if place.second != place.first {
+            filter.bucket_matches(place.second, place.print, slots, trace);
+        }
+        place
     }
 }
 

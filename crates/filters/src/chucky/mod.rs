@@ -33,6 +33,7 @@ pub use alignment::Alignment;
 pub use cuckoo::Cuckoo;
 pub use model::LevelModel;
 
+use crate::hash::grouped;
 use crate::located::{LocatedBuilder, RunSlot, TreePlan};
 use bucket::BucketCodec;
 
@@ -75,17 +76,31 @@ impl Chucky {
     }
 }
 
-/// Makes a filter from the keys of the oldest run, or from hashes of the keys of all runs.
+/// Hashes that wait until they are noted together, those of neighbouring buckets one after the other.
+const PENDING_MAX: usize = 1 << 18;
+
+/// Makes a filter from the keys of the oldest run, or from their hashes.
 #[derive(Clone, Debug)]
 pub struct CuckooBuilder<C> {
     filter: Cuckoo<C>,
     last_slot: RunSlot,
+    pending: Vec<u64>,
 }
 
 impl<C: BucketCodec> CuckooBuilder<C> {
     /// The next key, by its hash.
     pub fn push_hash(&mut self, hash: u64) {
-        self.filter.note_hash(hash, None, Some(self.last_slot));
+        self.pending.push(hash);
+        if self.pending.len() == PENDING_MAX {
+            self.note_pending();
+        }
+    }
+
+    fn note_pending(&mut self) {
+        for hash in grouped(&self.pending, |hash| hash) {
+            self.filter.note_hash(hash, None, Some(self.last_slot));
+        }
+        self.pending.clear();
     }
 }
 
@@ -94,14 +109,16 @@ impl<C: BucketCodec> LocatedBuilder for CuckooBuilder<C> {
 
     fn new(plan: &TreePlan) -> Self {
         let filter = Cuckoo::<C>::of_plan(plan);
-        CuckooBuilder { last_slot: RunSlot(filter.codec().last_slot()), filter }
+        let last_slot = RunSlot(filter.codec().last_slot());
+        CuckooBuilder { filter, last_slot, pending: Vec::new() }
     }
 
     fn push(&mut self, key: &[u8]) {
         self.push_hash(Cuckoo::<C>::key_hash(key));
     }
 
-    fn finish(self) -> Cuckoo<C> {
+    fn finish(mut self) -> Cuckoo<C> {
+        self.note_pending();
         self.filter
     }
 }

@@ -65,18 +65,35 @@ impl Pages {
         prefetch(&self.table[page], byte);
     }
 
-    /// The bits of a bucket.
+    /// The bytes from a bucket's first on, and the bits before the bucket.
     #[inline(always)]
-    pub(super) fn read<T: Trace>(&self, bucket: u32, trace: &mut T) -> u128 {
+    fn bytes<T: Trace>(&self, bucket: u32, trace: &mut T) -> (&[u8], u32) {
         let (page, byte, shift) = self.place(bucket);
         let entry = &self.table[page];
         trace.touch(std::ptr::from_ref(entry) as usize, size_of_val(entry));
         let bytes = &entry[byte..];
-        trace.touch_bytes(&bytes[..(shift + self.bucket_bits).div_ceil(8) as usize]);
-        if self.bucket_bits <= SHORT_BUCKET_BITS_MAX {
-            let word = u64::from_le_bytes(*bytes.first_chunk().expect("pages are padded"));
-            return u128::from(word >> shift & (u64::MAX >> (u64::BITS - self.bucket_bits)));
-        }
+        trace.touch(bytes.as_ptr() as usize, (shift + self.bucket_bits).div_ceil(8) as usize);
+        (bytes, shift)
+    }
+
+    /// Whether buckets are so short that [`Self::read_word`] reads them.
+    #[inline(always)]
+    pub(super) fn are_words(&self) -> bool {
+        self.bucket_bits <= SHORT_BUCKET_BITS_MAX
+    }
+
+    /// As [`Self::read`]. Requires: buckets are words.
+    #[inline(always)]
+    pub(super) fn read_word<T: Trace>(&self, bucket: u32, trace: &mut T) -> u64 {
+        let (bytes, shift) = self.bytes(bucket, trace);
+        let word = u64::from_le_bytes(*bytes.first_chunk().expect("pages are padded"));
+        word >> shift & (u64::MAX >> (u64::BITS - self.bucket_bits))
+    }
+
+    /// The bits of a bucket.
+    #[inline(always)]
+    pub(super) fn read<T: Trace>(&self, bucket: u32, trace: &mut T) -> u128 {
+        let (bytes, shift) = self.bytes(bucket, trace);
         let word = u128::from_le_bytes(*bytes.first_chunk().expect("pages are padded"));
         word >> shift & self.mask()
     }
@@ -123,7 +140,11 @@ mod tests {
                 let blank = pages.clone();
                 (0..BUCKETS).for_each(|bucket| pages.write(bucket, value(bucket, round)));
                 for bucket in 0..BUCKETS {
-                    assert_eq!(pages.read(bucket, &mut Untraced), value(bucket, round));
+                    let read = pages.read(bucket, &mut Untraced);
+                    assert_eq!(read, value(bucket, round));
+                    if pages.are_words() {
+                        assert_eq!(u128::from(pages.read_word(bucket, &mut Untraced)), read);
+                    }
                     let before = if round == 0 { 0 } else { value(bucket, 0) };
                     assert_eq!(blank.read(bucket, &mut Untraced), before);
                 }

@@ -22,11 +22,23 @@ impl Integers {
         self.id_bits + self.print_bits
     }
 
+    /// Slot and fingerprint, from the bits that begin with a lane's.
     #[inline(always)]
-    fn lane(&self, value: u128, lane: usize) -> (u8, u32) {
-        let bits = (value >> (lane as u32 * self.lane_bits())) as u32;
+    fn lane(&self, bits: u32) -> (u8, u32) {
         let id = (bits >> self.print_bits & !(u32::MAX << self.id_bits)) as u8;
         (self.last_slot.wrapping_sub(id), bits & !(u32::MAX << self.print_bits))
+    }
+
+    #[inline(always)]
+    fn lanes_match(&self, bits: [u32; BUCKET_SLOTS], print: u32, slots: &mut SlotSet) {
+        let wanted = print >> (u32::BITS - self.print_bits);
+        for bits in bits {
+            let (slot, held) = self.lane(bits);
+            // Nothing is a print of zero in the last slot, which no key has: see `Lanes`.
+            if held == wanted {
+                slots.insert(RunSlot(slot));
+            }
+        }
     }
 }
 
@@ -56,7 +68,9 @@ impl BucketCodec for Integers {
     }
 
     fn decode(&self, value: u128) -> Decoded {
-        let lanes: [(u8, u32); BUCKET_SLOTS] = std::array::from_fn(|lane| self.lane(value, lane));
+        let lanes: [(u8, u32); BUCKET_SLOTS] = std::array::from_fn(|lane| {
+            self.lane((value >> (lane as u32 * self.lane_bits())) as u32)
+        });
         Decoded::Whole(Lanes { slots: lanes.map(|lane| lane.0), prints: lanes.map(|lane| lane.1) })
     }
 
@@ -72,14 +86,21 @@ impl BucketCodec for Integers {
 
     #[inline(always)]
     fn matches<T: Trace>(&self, value: u128, print: u32, slots: &mut SlotSet, _: &mut T) -> bool {
-        let wanted = print >> (u32::BITS - self.print_bits);
-        for lane in 0..BUCKET_SLOTS {
-            let (slot, held) = self.lane(value, lane);
-            // Nothing is a print of zero in the last slot, which no key has: see `Lanes`.
-            if held == wanted {
-                slots.insert(RunSlot(slot));
-            }
-        }
+        let lane = |lane| (value >> (lane as u32 * self.lane_bits())) as u32;
+        self.lanes_match(std::array::from_fn(lane), print, slots);
+        true
+    }
+
+    #[inline(always)]
+    fn matches_word<T: Trace>(
+        &self,
+        value: u64,
+        print: u32,
+        slots: &mut SlotSet,
+        _: &mut T,
+    ) -> bool {
+        let lane = |lane| (value >> (lane as u32 * self.lane_bits())) as u32;
+        self.lanes_match(std::array::from_fn(lane), print, slots);
         true
     }
 

@@ -13,6 +13,26 @@ use crate::located::{RunSlot, SlotSet};
 /// Bits of a key's whole print.
 pub(super) const PRINT_BITS: u32 = u32::BITS;
 
+/// The bits of a bucket: a word, where they fit into one.
+pub(super) trait BucketBits: Copy {
+    /// The 32 bits from bit `at` on; zeros after the last. Requires: a bit of the number.
+    fn bits_from(self, at: u8) -> u32;
+}
+
+impl BucketBits for u64 {
+    #[inline(always)]
+    fn bits_from(self, at: u8) -> u32 {
+        (self >> at) as u32
+    }
+}
+
+impl BucketBits for u128 {
+    #[inline(always)]
+    fn bits_from(self, at: u8) -> u32 {
+        (self >> at) as u32
+    }
+}
+
 /// Slots, and places of their fingerprints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Symbol {
@@ -39,17 +59,22 @@ impl Symbol {
     }
 
     #[inline(always)]
-    fn print(&self, value: u128, lane: usize) -> u32 {
-        (value >> self.shifts[lane]) as u32 & u32::MAX >> self.cuts[lane]
+    fn print(&self, value: impl BucketBits, lane: usize) -> u32 {
+        value.bits_from(self.shifts[lane]) & u32::MAX >> self.cuts[lane]
     }
 
-    /// Adds the slots of the lanes that hold the beginning of `print`.
+    /// Adds the slots of the lanes that hold the beginning of `print`. One branch for the four: most buckets have none.
     #[inline(always)]
-    pub(super) fn matches(&self, value: u128, print: u32, slots: &mut SlotSet) {
-        for lane in 0..BUCKET_SLOTS {
-            if self.print(value, lane) == print >> self.cuts[lane] {
-                slots.insert(RunSlot(self.slots[lane]));
-            }
+    pub(super) fn matches(&self, value: impl BucketBits, print: u32, slots: &mut SlotSet) {
+        let same = |lane: usize| {
+            // What is above the lane goes out on the left, on both sides.
+            let other = value.bits_from(self.shifts[lane]) ^ print >> self.cuts[lane];
+            u32::from(other << self.cuts[lane] == 0) << lane
+        };
+        let mut lanes = same(0) | same(1) | same(2) | same(3);
+        while lanes != 0 {
+            slots.insert(RunSlot(self.slots[lanes.trailing_zeros() as usize]));
+            lanes &= lanes - 1;
         }
     }
 
@@ -63,39 +88,6 @@ impl Symbol {
     pub(super) fn write(&self, prints: &[u32; BUCKET_SLOTS]) -> u128 {
         let shifted = prints.iter().zip(self.shifts).map(|(&print, by)| u128::from(print) << by);
         shifted.fold(0, |all, print| all | print)
-    }
-}
-
-/// The lanes of the commonest bucket, all in the last slot: one comparison for the four.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct UniformLanes {
-    /// The lowest bit of each lane.
-    low: u64,
-    cut: u8,
-    lane_bits: u8,
-}
-
-impl UniformLanes {
-    /// None: the symbol has more than one slot, or the lanes are too long for a word.
-    pub(super) fn new(symbol: &Symbol, last_slot: u8) -> Option<UniformLanes> {
-        let lane_bits = PRINT_BITS as u8 - symbol.cuts[0];
-        let uniform = symbol.slots == [last_slot; BUCKET_SLOTS];
-        (uniform && u32::from(lane_bits) * BUCKET_SLOTS as u32 <= u64::BITS).then(|| UniformLanes {
-            low: symbol.shifts.iter().map(|shift| 1u64 << shift).sum(),
-            cut: symbol.cuts[0],
-            lane_bits,
-        })
-    }
-
-    /// Whether a lane holds the beginning of `print`. What is above the lanes does not matter.
-    ///
-    /// A lane of the difference is zero if it borrows when one is taken from it: the lowest that does is surely zero.
-    #[inline(always)]
-    pub(super) fn any(&self, value: u64, print: u32) -> bool {
-        let wanted = u64::from(print >> self.cut).wrapping_mul(self.low);
-        let difference = value ^ wanted;
-        let high = self.low << (self.lane_bits - 1);
-        difference.wrapping_sub(self.low) & !difference & high != 0
     }
 }
 
@@ -123,26 +115,5 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn four_equal_lanes_are_compared_as_one_by_one() {
-        for lane_bits in [5u8, 9, 16] {
-            let symbol = Symbol::new([0; 4], &[lane_bits]);
-            let uniform = UniformLanes::new(&symbol, 0).expect("they fit into a word");
-            for seed in 0..2000 {
-                let held = [0, 1, 2, 3]
-                    .map(|lane| scattered(seed * 5 + lane) as u32 >> (32 - u32::from(lane_bits)));
-                let value = symbol.write(&held);
-                let asked = scattered(seed * 5 + 4) as u32;
-                for print in [asked, held[(seed % 4) as usize] << (32 - u32::from(lane_bits))] {
-                    let mut found = SlotSet::default();
-                    symbol.matches(value, print, &mut found);
-                    assert_eq!(uniform.any(value as u64, print), !found.is_empty());
-                }
-            }
-        }
-        assert_eq!(UniformLanes::new(&Symbol::new([0; 4], &[17]), 0), None);
-        assert_eq!(UniformLanes::new(&Symbol::new([0, 1, 1, 1], &[9, 9]), 1), None);
     }
 }

@@ -8,9 +8,11 @@
 //! otherwise. Hashing the keys is left out everywhere. With names, those filters alone. The second binary fuse filter has packed
 //! cells: below nine bits per key there are no bytes.
 
-use std::hint::black_box;
+#[path = "tools/mod.rs"]
+mod tools;
 
-use rustix::time::{ClockId, clock_gettime};
+use std::hint::black_box;
+use tools::now_ns;
 use trommel_filters::{
     AlignedBytes, BinaryFuse, BinaryFuseBuilder, BlockedBloom, BlockedBloomBuilder, Bloom,
     BloomBuilder, HashUse, Ribbon, RibbonBuilder, TableFilterBuilder, Xor, XorBuilder, hash_key,
@@ -90,15 +92,11 @@ fn contenders() -> Vec<Contender> {
     ]
 }
 
-/// The seconds that this thread had a processor for `work`: what else runs does not count.
+/// The seconds that `work` takes.
 fn seconds(work: impl FnOnce()) -> f64 {
-    let now = || {
-        let time = clock_gettime(ClockId::ThreadCPUTime);
-        time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
-    };
-    let start = now();
+    let start = now_ns();
     work();
-    now() - start
+    (now_ns() - start) / 1e9
 }
 
 fn hashes(numbers: impl Iterator<Item = u64>) -> Vec<u64> {
@@ -150,7 +148,14 @@ fn print(contenders: &[Contender], figures: &[Figures]) {
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
-    let mut number = |or| arguments.next().map_or(or, |text| text.parse().expect("a number"));
+    let mut number = |or| {
+        arguments.next().map_or(or, |text| {
+            text.parse().unwrap_or_else(|_| {
+                eprintln!("usage: point_filters [keys] [rounds] [name...]");
+                std::process::exit(if text == "--help" { 0 } else { 2 })
+            })
+        })
+    };
     let (key_count, rounds) = (number(1_000_000), number(5));
     let names: Vec<String> = arguments.collect();
     let keys = hashes(0..key_count);

@@ -39,13 +39,14 @@ pub(crate) fn checksum(bytes: &[u8]) -> u64 {
 pub fn hash_key(key: &[u8], hash_use: HashUse) -> u64 {
     match key.first_chunk::<8>() {
         Some(word) if key.len() == word.len() => xxh3_64_with_seed(word, hash_use.seed()),
-        _ => hash_any(key, hash_use.seed()),
+        _ => hash_any(key, hash_use),
     }
 }
 
+/// As [`hash_key`], by a call.
 #[inline(never)]
-fn hash_any(key: &[u8], seed: u64) -> u64 {
-    xxh3_64_with_seed(key, seed)
+fn hash_any(key: &[u8], hash_use: HashUse) -> u64 {
+    xxh3_64_with_seed(key, hash_use.seed())
 }
 
 /// An odd multiplier without pattern.
@@ -103,7 +104,7 @@ mod tests {
         let words = (0..1000).map(scattered).chain([0, 1, u64::MAX]);
         for (word, hash_use) in words.flat_map(|word| uses.map(|hash_use| (word, hash_use))) {
             let key = word.to_le_bytes();
-            assert_eq!(hash_key(&key, hash_use), hash_any(&key, hash_use.seed()), "{word:x}");
+            assert_eq!(hash_key(&key, hash_use), hash_any(&key, hash_use), "{word:x}");
         }
     }
 

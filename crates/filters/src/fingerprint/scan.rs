@@ -86,7 +86,7 @@ impl Word {
     #[inline(always)]
     pub(super) fn has_escapes(&self) -> bool {
         let is_any = |starts: u64| {
-            let other = starts ^ ESCAPE as u64 * ONES;
+            let other = starts ^ (ESCAPE as u64 * ONES);
             other.wrapping_sub(ONES) & !other & TOPS != 0
         };
         is_any(self.starts) || is_any(self.nexts)

@@ -13,7 +13,7 @@
 mod tools;
 
 use std::time::Instant;
-use tools::{Random, read_arguments, set};
+use tools::{Random, read_arguments, set, set_text};
 use trommel_filters::{
     Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, LineCounter, Part, PartBuilder, Query,
     Shape, Span,
@@ -110,8 +110,8 @@ fn arguments() -> Arguments {
         Fingerprints::ALL.into_iter().find(named)
     };
     read_arguments(usage, |name, value| match name {
-        "--file" => Some(arguments.file = Some(value.to_owned())),
-        "--only" => Some(arguments.only = Some(value.to_owned())),
+        "--file" => set_text(&mut arguments.file, value),
+        "--only" => set_text(&mut arguments.only, value),
         "--fingerprints" => fingerprints(value).map(|kind| arguments.fingerprints = kind),
         "--keys" => set(&mut arguments.keys, value),
         "--bits" => set(&mut arguments.bits, value),

@@ -12,7 +12,7 @@
 mod tools;
 
 use std::time::Instant;
-use tools::{Random, all_names, read_arguments, set};
+use tools::{Random, all_names, read_arguments, set, set_text};
 use trommel_filters::{
     AlignedBytes, AnyFilter, AnyFilterBuilder, FilterKind, FilterOptions, KeyRange, RencoderPlan,
     RosettaPlan, RosettaSplit, TableFilter, TableFilterBuilder,
@@ -50,8 +50,11 @@ fn arguments() -> Arguments {
             parsed.bits = value.split(',').map(|bits| bits.parse().ok()).collect::<Option<_>>()?;
             Some(())
         }
-        "--filters" => Some(parsed.filters = value.split(',').map(str::to_owned).collect()),
-        "--file" => Some(parsed.file = Some(value.to_owned())),
+        "--filters" => {
+            parsed.filters = value.split(',').map(str::to_owned).collect();
+            Some(())
+        }
+        "--file" => set_text(&mut parsed.file, value),
         "--questions" => set(&mut parsed.questions, value),
         _ => None,
     });

@@ -32,6 +32,12 @@ pub(crate) fn set<T: std::str::FromStr>(place: &mut T, value: &str) -> Option<()
     Some(())
 }
 
+/// Puts a text in the place of none.
+pub(crate) fn set_text(place: &mut Option<String>, value: &str) -> Option<()> {
+    *place = Some(value.to_owned());
+    Some(())
+}
+
 /// The filters of these names, with commas between. None: there is no such filter.
 pub(crate) fn kinds(names: &str) -> Option<Vec<FilterKind>> {
     let kind = |name| FilterKind::ALL.into_iter().find(|kind| kind.name() == name);

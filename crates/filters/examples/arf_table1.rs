@@ -8,28 +8,15 @@
 //! some 36 % of them are empty (the paper: "roughly 50%"). The first fifth trains `arf`, the others are asked. "build MB" is how much
 //! the process grew at most while it built (Linux alone tells). Times depend on the machine: compare those of one run.
 
+#[path = "tools/mod.rs"]
+mod tools;
+
 use std::time::Instant;
+use tools::{Random, all_names, kinds, read_arguments, set};
 use trommel_filters::{
     AlignedBytes, AnyFilter, AnyFilterBuilder, ArfBuilder, FilterKind, FilterOptions, KeyRange,
     TableFilter, TableFilterBuilder,
 };
-
-/// A generator: splitmix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    /// In [0, 1).
-    fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-}
 
 const PAPER_KEYS: usize = 10_000_000;
 const PAPER_RANGE_BITS: u32 = 40;
@@ -44,23 +31,14 @@ struct Arguments {
 fn arguments() -> Arguments {
     let ranged = FilterKind::ALL.into_iter().filter(|kind| kind.knows_ranges());
     let mut parsed = Arguments { scale: 10, bits: 14.0, filters: ranged.collect() };
-    let mut words = std::env::args().skip(1);
-    while let Some(word) = words.next() {
-        let value = words.next().unwrap_or_else(|| panic!("{word} needs a value"));
-        match word.as_str() {
-            "--scale" => parsed.scale = value.parse().expect("a divisor of the paper's sizes"),
-            "--bits" => parsed.bits = value.parse().expect("bits per key"),
-            "--filters" => parsed.filters = value.split(',').map(kind_of).collect(),
-            _ => panic!("{word} is unknown; known: --scale --bits --filters"),
-        }
-    }
+    let usage = format!("arf_table1 [--scale N] [--bits B] [--filters {}]", all_names());
+    read_arguments(&usage, |name, value| match name {
+        "--scale" => set(&mut parsed.scale, value),
+        "--bits" => set(&mut parsed.bits, value),
+        "--filters" => kinds(value).map(|kinds| parsed.filters = kinds),
+        _ => None,
+    });
     parsed
-}
-
-fn kind_of(name: &str) -> FilterKind {
-    let known = FilterKind::ALL.map(FilterKind::name);
-    let found = FilterKind::ALL.into_iter().find(|kind| kind.name() == name);
-    found.unwrap_or_else(|| panic!("{name} is unknown; known: {}", known.join(", ")))
 }
 
 type Range = ([u8; 8], [u8; 8]);

@@ -10,33 +10,15 @@
 //! byte first) every eighth is held out, and queries are drawn from those. Times depend on the machine: compare them with
 //! `line`, a dependent random read of one cache line in an array of the filter's size.
 
+#[path = "tools/mod.rs"]
+mod tools;
+
 use std::time::Instant;
+use tools::{Random, read_arguments, set, set_text};
 use trommel_filters::{
     Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, LineCounter, Part, PartBuilder, Query,
     RunCodes, Shape, Span,
 };
-
-/// A generator: splitmix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    /// In [0, 1).
-    fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    fn normal(&mut self) -> f64 {
-        let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
-        radius * (std::f64::consts::TAU * self.unit()).cos()
-    }
-}
 
 const KEY_BITS: u32 = 50;
 
@@ -77,7 +59,7 @@ impl Source {
             Source::Clusters(clusters, sums) => {
                 let weight = random.unit() * sums[sums.len() - 1];
                 let (centre, scale) = clusters[sums.partition_point(|&sum| sum <= weight)];
-                centre + (scale * random.normal().exp()) as u64
+                centre + (scale * normal(random).exp()) as u64
             }
             Source::Held(held) => held[random.next() as usize % held.len()],
         }
@@ -93,6 +75,11 @@ impl Source {
         let kept = all.iter().enumerate().filter(|(at, _)| at % HELD_OUT != HELD_OUT / 2);
         Ok((kept.map(|(_, &key)| key).collect(), Source::Held(held)))
     }
+}
+
+fn normal(random: &mut Random) -> f64 {
+    let radius = (-2.0 * (1.0 - random.unit()).ln()).sqrt();
+    radius * (std::f64::consts::TAU * random.unit()).cos()
 }
 
 struct Arguments {
@@ -119,47 +106,29 @@ fn arguments() -> Arguments {
         run_codes: RunCodes::Shape,
         skew: 0,
     };
-    let mut words = std::env::args().skip(1);
-    while let Some(word) = words.next() {
-        let next = words.next();
-        if word == "--file" && next.is_some() {
-            arguments.file = next;
-            continue;
-        }
-        if word == "--only" && next.is_some() {
-            arguments.only = next;
-            continue;
-        }
-        if word == "--fingerprints"
-            && let Some(kind) = Fingerprints::ALL
-                .into_iter()
-                .find(|kind| next.as_deref() == Some(format!("{kind:?}").to_lowercase().as_str()))
-        {
-            arguments.fingerprints = kind;
-            continue;
-        }
-        if word == "--run-codes" && matches!(next.as_deref(), Some("shape" | "huffman")) {
-            let is_huffman = next.as_deref() == Some("huffman");
-            arguments.run_codes = if is_huffman { RunCodes::Huffman } else { RunCodes::Shape };
-            continue;
-        }
-        let value = next.and_then(|value| value.parse::<f64>().ok());
-        match (word.as_str(), value) {
-            ("--keys", Some(value)) => arguments.keys = value as usize,
-            ("--bits", Some(value)) => arguments.bits = value,
-            ("--flushes", Some(value)) => arguments.flushes = value as usize,
-            ("--queries", Some(value)) => arguments.queries = value as usize,
-            ("--skew", Some(value)) => arguments.skew = value as u64,
-            _ => {
-                eprintln!(
-                    "usage: grf_probe [--keys N | --file PATH] [--bits B] [--flushes N] [--queries N] \
-                     [--only uniform|clustered] [--fingerprints auto|spline|gap|cell] [--skew N] \
-                     [--run-codes shape|huffman]"
-                );
-                std::process::exit(2);
-            }
-        }
-    }
+    let usage = "grf_probe [--keys N | --file PATH] [--bits B] [--flushes N] [--queries N] \
+                 [--only uniform|clustered] [--fingerprints auto|spline|gap|cell] [--skew N] \
+                 [--run-codes shape|huffman]";
+    let fingerprints = |value: &str| {
+        let named = |kind: &Fingerprints| format!("{kind:?}").to_lowercase() == value;
+        Fingerprints::ALL.into_iter().find(named)
+    };
+    read_arguments(usage, |name, value| match name {
+        "--file" => set_text(&mut arguments.file, value),
+        "--only" => set_text(&mut arguments.only, value),
+        "--fingerprints" => fingerprints(value).map(|kind| arguments.fingerprints = kind),
+        "--run-codes" => match value {
+            "shape" => Some(arguments.run_codes = RunCodes::Shape),
+            "huffman" => Some(arguments.run_codes = RunCodes::Huffman),
+            _ => None,
+        },
+        "--keys" => set(&mut arguments.keys, value),
+        "--bits" => set(&mut arguments.bits, value),
+        "--flushes" => set(&mut arguments.flushes, value),
+        "--queries" => set(&mut arguments.queries, value),
+        "--skew" => set(&mut arguments.skew, value),
+        _ => None,
+    });
     arguments
 }
 

@@ -8,23 +8,15 @@
 //! share that is "maybe", in percent, and the median time of a question. Times depend on the machine: compare
 //! those of one run.
 
+#[path = "tools/mod.rs"]
+mod tools;
+
 use std::time::Instant;
+use tools::{Random, all_names, read_arguments, set, set_text};
 use trommel_filters::{
     AlignedBytes, AnyFilter, AnyFilterBuilder, FilterKind, FilterOptions, KeyRange, RencoderPlan,
     RosettaPlan, RosettaSplit, TableFilter, TableFilterBuilder,
 };
-
-/// A generator: splitmix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-}
 
 const KEY_BITS: u32 = 50;
 const HELD_OUT: usize = 8;
@@ -48,21 +40,24 @@ fn arguments() -> Arguments {
         file: None,
         questions: 100_000,
     };
-    let mut words = std::env::args().skip(1);
-    while let Some(word) = words.next() {
-        let value = words.next().unwrap_or_else(|| panic!("{word} needs a value"));
-        match word.as_str() {
-            "--keys" => parsed.keys = value.parse().expect("a number of keys"),
-            "--bits" => {
-                let numbers = value.split(',').map(|bits| bits.parse().expect("bits per key"));
-                parsed.bits = numbers.collect();
-            }
-            "--filters" => parsed.filters = value.split(',').map(str::to_owned).collect(),
-            "--file" => parsed.file = Some(value),
-            "--questions" => parsed.questions = value.parse().expect("a number of questions"),
-            _ => panic!("{word} is unknown; known: --keys --bits --filters --file --questions"),
+    let usage = format!(
+        "range_filters [--keys N | --file PATH] [--bits B,...] [--filters {}] [--questions N]",
+        all_names()
+    );
+    read_arguments(&usage, |name, value| match name {
+        "--keys" => set(&mut parsed.keys, value),
+        "--bits" => {
+            parsed.bits = value.split(',').map(|bits| bits.parse().ok()).collect::<Option<_>>()?;
+            Some(())
         }
-    }
+        "--filters" => {
+            parsed.filters = value.split(',').map(str::to_owned).collect();
+            Some(())
+        }
+        "--file" => set_text(&mut parsed.file, value),
+        "--questions" => set(&mut parsed.questions, value),
+        _ => None,
+    });
     parsed
 }
 

@@ -6,12 +6,14 @@
 //! Without `--kinds`: all there are. `--dist uniform` (50 random bits), `clustered` (1000 clusters whose densities differ by a
 //! factor of a million) or `ids` (every third number). Queries are drawn as the keys are, and only empty ones are asked; of a
 //! file's keys (ascending, 8 bytes each, least byte first) every eighth is held out, and queries are drawn from those. Kinds
-//! that know no ranges are asked for points. Beside each rate is Wilson's 95 % interval, of the queries alone. Times are those of
-//! this thread's processor, where the system tells them (Linux), and depend on the machine: compare them with `line`, a dependent
+//! that know no ranges are asked for points. Beside each rate is Wilson's 95 % interval, of the queries alone. Times are those that
+//! this thread had a processor, and depend on the machine: compare them with `line`, a dependent
 //! random read of one cache line in an array of the filter's size.
 
-use std::sync::OnceLock;
-use std::time::Instant;
+#[path = "tools/mod.rs"]
+mod tools;
+
+use tools::{Random, all_names, kinds, now_ns, read_arguments, set};
 use trommel_filters::{
     AlignedBytes, AnyFilter, AnyFilterBuilder, FilterKind, FilterOptions, HashedKey, KeyRange,
     LineCounter, TableFilter, TableFilterBuilder,
@@ -19,23 +21,7 @@ use trommel_filters::{
 
 type Filter = AnyFilter<AlignedBytes>;
 
-/// A generator: splitmix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    /// In [0, 1).
-    fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-}
-
+const DISTS: [&str; 3] = ["uniform", "clustered", "ids"];
 const KEY_BITS: u32 = 50;
 /// Of a file's keys, every so many are held out.
 const HELD_OUT: usize = 8;
@@ -62,7 +48,7 @@ impl Source {
             "uniform" => Source::Uniform,
             "clustered" => Source::Clusters((0..1000).map(&mut cluster).collect()),
             "ids" => Source::Ids(3 * keys as u64),
-            other => panic!("no distribution '{other}': uniform, clustered, ids"),
+            other => unreachable!("{other} is none of the distributions"),
         }
     }
 
@@ -110,12 +96,6 @@ struct Arguments {
     file: Option<String>,
 }
 
-fn kind_named(name: &str) -> FilterKind {
-    let known = || FilterKind::ALL.map(FilterKind::name).join(", ");
-    let kind = FilterKind::ALL.into_iter().find(|kind| kind.name() == name);
-    kind.unwrap_or_else(|| panic!("no filter '{name}': {}", known()))
-}
-
 fn arguments() -> Arguments {
     let mut arguments = Arguments {
         kinds: FilterKind::ALL.to_vec(),
@@ -125,20 +105,22 @@ fn arguments() -> Arguments {
         dist: "uniform".to_owned(),
         file: None,
     };
-    let mut words = std::env::args().skip(1);
-    while let Some(word) = words.next() {
-        let value = words.next().unwrap_or_else(|| panic!("{word} needs a value"));
-        let number = || value.parse::<f64>().unwrap_or_else(|_| panic!("{word} {value}"));
-        match word.as_str() {
-            "--kinds" => arguments.kinds = value.split(',').map(kind_named).collect(),
-            "--bits" => arguments.bits = number(),
-            "--keys" => arguments.keys = number() as usize,
-            "--queries" => arguments.queries = number() as usize,
-            "--dist" => arguments.dist = value,
-            "--file" => arguments.file = Some(value),
-            _ => panic!("unknown argument {word}"),
+    let usage = format!(
+        "table_filters [--kinds {}] [--bits B] [--keys N | --file PATH] [--queries N] [--dist uniform|clustered|ids]",
+        all_names()
+    );
+    read_arguments(&usage, |name, value| {
+        match name {
+            "--kinds" => arguments.kinds = kinds(value)?,
+            "--bits" => set(&mut arguments.bits, value)?,
+            "--keys" => set(&mut arguments.keys, value)?,
+            "--queries" => set(&mut arguments.queries, value)?,
+            "--dist" if DISTS.contains(&value) => value.clone_into(&mut arguments.dist),
+            "--file" => arguments.file = Some(value.to_owned()),
+            _ => return None,
         }
-    }
+        Some(())
+    });
     arguments
 }
 
@@ -153,29 +135,20 @@ fn main() {
         }
     };
     let queries = WIDTHS.map(|width| misses(&source, &keys, width, arguments.queries, &mut random));
+    // In no order, as misses are: neighbours would lie on the same cache lines.
+    let hits: Vec<u64> =
+        (0..arguments.queries).map(|_| keys[random.next() as usize % keys.len()]).collect();
     for &kind in &arguments.kinds {
         let options = FilterOptions::new(kind, arguments.bits);
         let filter = build(&options, &keys);
-        let hits = keys.iter().step_by(keys.len() / 100_000 + 1).copied();
-        let lost = hits.clone().filter(|&key| !ask(&filter, key, 1)).count();
-        println!(
-            "  denied keys: {lost}; {:.0} ns a hit",
-            lone_ns(&filter, &hits.collect::<Vec<_>>(), 1)
-        );
+        let lost = hits.iter().filter(|&&key| !ask(&filter, key, 1)).count();
+        println!("  denied keys: {lost}; {:.0} ns a hit", lone_ns(&filter, &hits, 1));
         for (width, queries) in WIDTHS.into_iter().zip(&queries) {
             if !queries.is_empty() && (width == 1 || kind.knows_ranges()) {
                 report(&filter, queries, width);
             }
         }
     }
-}
-
-/// Nanoseconds that this thread has run so far; where the system does not tell, nanoseconds that went by.
-fn now_ns() -> f64 {
-    static START: OnceLock<Instant> = OnceLock::new();
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let ran = told.and_then(|text| text.split(' ').next().and_then(|word| word.parse().ok()));
-    ran.unwrap_or_else(|| START.get_or_init(Instant::now).elapsed().as_nanos() as f64)
 }
 
 /// The nanoseconds that `work` takes, and what it gives.

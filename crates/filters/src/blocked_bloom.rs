@@ -74,10 +74,12 @@ fn set_bits(line: &mut [u8; LINE_BYTES], hash: u64, probes: u32) {
 #[inline]
 fn all_bits_set(line: &[u8; LINE_BYTES], hash: u64, probes: u32) -> bool {
     let word = hash.wrapping_mul(SPREAD[0]);
-    let head = probes.min(HEAD_PROBES);
+    if probes < HEAD_PROBES {
+        return all_set(line, word, probes);
+    }
     let first_word = probes.min(PLACES_PER_WORD);
-    all_set(line, word, head)
-        && all_set(line, word << (head * PLACE_BITS), first_word - head)
+    all_set(line, word, HEAD_PROBES)
+        && all_set(line, word << (HEAD_PROBES * PLACE_BITS), first_word - HEAD_PROBES)
         && (probes == first_word || later_bits_set(line, hash, probes - first_word))
 }
 
@@ -88,12 +90,14 @@ fn later_bits_set(line: &[u8; LINE_BYTES], hash: u64, probes: u32) -> bool {
         && all_set(line, hash.wrapping_mul(SPREAD[2]), probes - second_word)
 }
 
-/// Whether the bits at the first `count` places of a word are set in the line.
-#[inline]
+/// Whether the bits at the first `count` places of a word are set in the line. (Inlined, so that a count that is known is no
+/// loop.)
+#[inline(always)]
 fn all_set(line: &[u8; LINE_BYTES], mut word: u64, count: u32) -> bool {
+    let (words, _) = line.as_chunks::<8>();
     let mut set = 1;
     for _ in 0..count {
-        set &= line[place(word) / 8] >> (place(word) % 8);
+        set &= u64::from_le_bytes(words[place(word) / 64]) >> (place(word) % 64);
         word <<= PLACE_BITS;
     }
     set & 1 == 1

@@ -339,9 +339,9 @@ fn a_flipped_bit_is_an_error_in_the_structure_and_no_panic_elsewhere() {
                 maker.name()
             );
             if let Ok(filter) = result {
-                keys.iter().step_by(bit % 16 + 16).for_each(|key| {
-                    ask_everything(&filter, key);
-                });
+                // Where a question is a few reads, every key is asked for; else in turns some of them.
+                let step = if maker.kind.knows_ranges() { bit % 8 + 8 } else { 1 };
+                keys.iter().step_by(step).for_each(|key| ask_everything(&filter, key));
             }
         }
     }

@@ -13,10 +13,10 @@
 use std::hint::black_box;
 
 use trommel_filters::{
-    AlignedBytes, AnyFilter, AnyFilterBuilder, BlockedBloom, BlockedBloomBuilder, Chucky,
-    ChuckyBuilder, Codes, FilterKind, FilterOptions, FlushNumber, GrfOptions, KeyRange, Located,
-    LocatedBuilder, Part, PartBuilder, Query, RunSlot, Shape, SlotSet, TableFilter,
-    TableFilterBuilder, TreePlan, Untraced,
+    AlignedBytes, AnyFilter, AnyFilterBuilder, BinaryFuse, BinaryFuseBuilder, BlockedBloom,
+    BlockedBloomBuilder, Bloom, BloomBuilder, Chucky, ChuckyBuilder, Codes, FilterKind,
+    FilterOptions, FlushNumber, GrfOptions, KeyRange, Located, LocatedBuilder, Part, PartBuilder,
+    Query, RunSlot, Shape, SlotSet, TableFilter, TableFilterBuilder, TreePlan, Untraced,
 };
 
 /// Enough for every path through the filter, few enough for seconds under callgrind.
@@ -32,6 +32,8 @@ const CLUSTERS: u64 = 1000;
 /// More needless answers than this: the queries are not what they are meant to be, or the filter is broken.
 const NEEDLESS_MAX: usize = QUERIES / 20;
 const BLOOM_BITS_PER_KEY: f64 = 12.0;
+/// Cells of about a byte, as they are usually asked for.
+const FUSE_BITS_PER_KEY: f64 = 9.3;
 const PRINTS_BITS_PER_KEY: f64 = 16.0;
 /// The first flush after the base was built.
 const ORIGIN: u64 = 1000;
@@ -44,7 +46,7 @@ pub(crate) fn run_all() {
     for source in [Source::Uniform, Source::clusters()] {
         run_grf(&source);
     }
-    run_bloom();
+    run_all_points();
     run_chucky();
     for kind in [FilterKind::Snarf, FilterKind::Cell, FilterKind::Gap] {
         run_prints(kind);
@@ -244,26 +246,45 @@ fn maybe_ranges(part: &Part, lows: &[u64]) -> usize {
     lows.iter().filter(may_hold).count()
 }
 
-fn run_bloom() {
+/// A filter that knows points alone.
+fn run_points<F, B>(kind: FilterKind, read: impl Fn(AlignedBytes) -> F, new: impl Fn() -> B)
+where
+    F: TableFilter,
+    B: TableFilterBuilder,
+{
     let (source, mut random) = (Source::Uniform, Random(41));
     let keys = source.keys(&mut random);
+    let name = |operation: &str| format!("{}-{operation}", kind.name());
     let mut bytes = Vec::new();
-    count("blocked-bloom-build", keys.len(), || bytes = build_bloom(&keys));
-    let bloom = BlockedBloom::read(AlignedBytes::from_slice(&bytes)).expect("just built");
-    let may_hold = |key: &&u64| bloom.may_contain(&key.to_be_bytes());
+    count(&name("build"), keys.len(), || {
+        let mut builder = new();
+        keys.iter().for_each(|key| builder.add(&key.to_be_bytes()).expect("any order will do"));
+        bytes = builder.finish();
+    });
+    let filter = read(AlignedBytes::from_slice(&bytes));
+    let may_hold = |key: &&u64| filter.may_contain(&key.to_be_bytes());
     let mut maybe = 0;
     let misses = source.misses(&keys, 1, &mut random);
-    count("blocked-bloom-point-miss", QUERIES, || maybe = misses.iter().filter(may_hold).count());
-    assert!(maybe <= NEEDLESS_MAX, "blocked-bloom: {maybe} points");
+    count(&name("point-miss"), QUERIES, || maybe = misses.iter().filter(may_hold).count());
+    assert!(maybe <= NEEDLESS_MAX, "{}: {maybe} points", kind.name());
     let hits = hits(&keys, &mut random);
-    count("blocked-bloom-point-hit", QUERIES, || maybe = hits.iter().filter(may_hold).count());
-    assert_eq!(maybe, QUERIES, "blocked-bloom: a stored key was denied");
+    count(&name("point-hit"), QUERIES, || maybe = hits.iter().filter(may_hold).count());
+    assert_eq!(maybe, QUERIES, "{}: a stored key was denied", kind.name());
 }
 
-fn build_bloom(keys: &[u64]) -> Vec<u8> {
-    let mut builder = BlockedBloomBuilder::new(BLOOM_BITS_PER_KEY);
-    keys.iter().for_each(|key| builder.add(&key.to_be_bytes()).expect("any order will do"));
-    builder.finish()
+fn run_all_points() {
+    macro_rules! run {
+        ($kind:ident, $builder:ident, $bits:expr) => {
+            run_points(
+                FilterKind::$kind,
+                |bytes| $kind::read(bytes).expect("just built"),
+                || $builder::new($bits),
+            )
+        };
+    }
+    run!(BlockedBloom, BlockedBloomBuilder, BLOOM_BITS_PER_KEY);
+    run!(Bloom, BloomBuilder, BLOOM_BITS_PER_KEY);
+    run!(BinaryFuse, BinaryFuseBuilder, FUSE_BITS_PER_KEY);
 }
 
 /// A filter of all runs that is built from the oldest one's keys, and told of newer keys and of moves.

@@ -80,8 +80,8 @@ impl Cells {
     #[inline(always)]
     fn rest(&self, bytes: &[u8], place: usize) -> u64 {
         let (at, bit) = self.rest_at(place);
-        let chunk = &bytes[at..at + READ_BYTES];
-        u64::from_le_bytes(chunk.try_into().expect("a slice of eight")) >> bit
+        let chunk = bytes[at..].first_chunk::<READ_BYTES>().expect("cells are followed by bytes");
+        u64::from_le_bytes(*chunk) >> bit
     }
 
     #[inline(always)]
@@ -107,15 +107,23 @@ impl Cells {
             }
             wanted >>= u8::BITS;
         }
-        let mask = self.rest_mask(c);
-        if mask == 0 {
-            return true;
-        }
+        self.rest_mask(c) == 0 || self.rests_sum_to(bytes, places, wanted, trace)
+    }
+
+    /// As `sum_to`, for the packed bits. Out of line: most sums are refuted by bytes, in few instructions that go inline.
+    #[inline(never)]
+    fn rests_sum_to<T: Trace>(
+        &self,
+        bytes: &[u8],
+        places: [usize; 3],
+        wanted: u64,
+        trace: &mut T,
+    ) -> bool {
         for (at, bit) in places.map(|place| self.rest_at(place)) {
-            let bits = bit + mask.count_ones() as usize;
-            trace.touch_bytes(&bytes[at..at + bits.div_ceil(8)]);
+            let bits = bit + self.rest as usize + usize::from(self.wide > 0);
+            trace.touch(bytes.as_ptr() as usize + at, bits.div_ceil(8));
         }
-        (self.sum_of_rests(bytes, places) ^ wanted) & mask == 0
+        (self.sum_of_rests(bytes, places) ^ wanted) & self.rest_mask(places[2]) == 0
     }
 
     /// Sets the cell at `own`, one of three, so that their exclusive or is `wanted`, in as many low bits as it has. Requires:

@@ -53,7 +53,7 @@ pub(crate) struct Tail<'a> {
 
 impl<'a> Tail<'a> {
     /// The bits of `key` from bit `start` on.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn new(key: &'a [u8], start: usize) -> Self {
         Tail { key, start, view: bits_at(key, start), short: key.len() * 8 <= start + 64 }
     }
@@ -65,7 +65,7 @@ impl<'a> Tail<'a> {
     }
 
     /// 64 bits from bit `at` on.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn bits(&self, at: usize) -> u64 {
         match (self.short, at < 64) {
             (true, true) => self.view << at,
@@ -100,7 +100,7 @@ pub(crate) struct Block<'a> {
 
 impl<'a> Block<'a> {
     /// Reads the header. Requires: `bytes` begin with a block and go on for [`HEAD_BYTES`].
-    #[inline]
+    #[inline(always)]
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         let header = usize::from(u16::from_le_bytes([bytes[0], bytes[1]]));
         let (count, spare) = ((header & 63) + 1, header >> 6 & 15);
@@ -123,7 +123,7 @@ impl<'a> Block<'a> {
         self.bytes.as_ptr() as usize
     }
 
-    #[inline]
+    #[inline(always)]
     fn cells(&self) -> Cells<'_> {
         let (at, escapes_at) = (self.bits_at, self.escapes_at);
         let lone_run = if self.count == 1 { self.base } else { 0 };
@@ -131,7 +131,7 @@ impl<'a> Block<'a> {
     }
 
     /// The order of a cell's bits and of the key's in their place, and at which bit they differ.
-    #[inline]
+    #[inline(always)]
     fn compare<T: Trace>(&self, cell: &Cell, tail: &Tail<'_>, trace: &mut T) -> (Ordering, usize) {
         let (stored, len) = (cell.run + self.spare, cell.run + cell.gap + self.spare);
         trace.touch(self.address() + cell.at / 8, stored / 8 + 1);
@@ -149,7 +149,7 @@ impl<'a> Block<'a> {
     }
 
     /// The bits of a cell from its start on, the known zero put back. Requires: at most 56 of them.
-    #[inline]
+    #[inline(always)]
     fn short_bits(&self, cell: &Cell) -> u64 {
         let stored = top(load_or_zero(self.bytes, cell.at), cell.run + self.spare);
         if cell.gap == 0 {
@@ -174,11 +174,10 @@ impl<'a> Block<'a> {
     }
 
     /// Where a key falls among the cells.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find<T: Trace>(&self, key: &Tail<'_>, trace: &mut T) -> Found {
         trace.touch(self.address(), self.bits_at / 8);
-        let escapes = self.bits_at != self.escapes_at * 8;
-        if self.count == 1 || escapes {
+        if self.count == 1 {
             self.find_one_by_one(key, trace)
         } else {
             self.find_by_lanes(key, trace)
@@ -186,54 +185,94 @@ impl<'a> Block<'a> {
     }
 
     /// [`Block::find`], cell by cell.
+    #[inline(never)]
     fn find_one_by_one<T: Trace>(&self, key: &Tail<'_>, trace: &mut T) -> Found {
         // The key's bits that match the last cell that was compared, and the one that differs.
         let mut matched = 0;
-        for (before, cell) in self.cells().enumerate() {
-            if cell.start > matched {
+        let found = self.step_through(self.cells(), &mut matched, key, trace);
+        found.map_or_else(|| self.after_all(matched), |(before, fall)| Found { before, fall })
+    }
+
+    /// Compares some cells with the key, one by one. Gives the place of the first one that is not below it.
+    #[inline(always)]
+    fn step_through<T: Trace>(
+        &self,
+        cells: impl Iterator<Item = Cell>,
+        matched: &mut usize,
+        key: &Tail<'_>,
+        trace: &mut T,
+    ) -> Option<(usize, Fall)> {
+        for (before, cell) in cells.enumerate() {
+            if cell.start > *matched {
                 continue; // shares the bit in which the cell before is below the key
             }
+            match self.step(cell, *matched, key, trace) {
+                Ok(further) => *matched = further,
+                Err(fall) => return Some((before, fall)),
+            }
+        }
+        None
+    }
+
+    /// `step_through`, for the cells of a word among which there are escapes.
+    #[inline(never)]
+    fn step_through_word<T: Trace>(
+        &self,
+        cells: &mut Cells<'_>,
+        matched: &mut usize,
+        key: &Tail<'_>,
+        trace: &mut T,
+    ) -> Option<(usize, Fall)> {
+        self.step_through(cells.take(LANES), matched, key, trace)
+    }
+
+    /// [`Block::find`], eight cells at once, but where there are escapes among them. Requires: not a lone cell.
+    #[inline(always)]
+    fn find_by_lanes<T: Trace>(&self, key: &Tail<'_>, trace: &mut T) -> Found {
+        let nibbles = self.bytes[self.nibbles_at..].first_chunk::<NIBBLE_BYTES>();
+        let scan = Scan::new(nibbles.expect("blocks are padded"), self.count, self.spare);
+        let has_escapes = self.bits_at != self.escapes_at * 8;
+        let mut rest = self.cells();
+        let (mut cell, mut before) = (rest.next().expect("a block has a cell"), 0);
+        // The key's bits that match the last cell that was compared, and the one that differs.
+        let (mut matched, mut at) = (0, rest.at);
+        let (mut at_word, mut word, mut open) = (0, scan.word(0), u64::MAX);
+        loop {
             match self.step(cell, matched, key, trace) {
                 Ok(further) => matched = further,
                 Err(fall) => return Found { before, fall },
             }
-        }
-        self.after_all(matched)
-    }
-
-    /// [`Block::find`], eight cells at once. Requires: no escapes, and not a lone cell.
-    fn find_by_lanes<T: Trace>(&self, key: &Tail<'_>, trace: &mut T) -> Found {
-        let nibbles = self.bytes[self.nibbles_at..].first_chunk::<NIBBLE_BYTES>();
-        let scan = Scan::new(nibbles.expect("blocks are padded"), self.count, self.spare);
-        let second = self.base + scan.first();
-        let first = Cell { start: 0, run: second.saturating_sub(1), gap: 1, at: self.bits_at };
-        let mut matched = match self.step(first, 0, key, trace) {
-            Ok(further) => further,
-            Err(fall) => return Found { before: 0, fall },
-        };
-        let mut at = self.bits_at + first.run + self.spare;
-        for at_word in 0..(self.count - 1).div_ceil(LANES) {
-            let word = scan.word(at_word);
-            let mut open = u64::MAX;
-            while matched >= self.base {
-                let found = word.at_most(matched - self.base) & open;
-                if found == 0 {
-                    break;
+            loop {
+                if has_escapes && word.has_escapes() {
+                    let place = 1 + at_word * LANES;
+                    rest.go_on_at(place, at);
+                    match self.step_through_word(&mut rest, &mut matched, key, trace) {
+                        Some((lane, fall)) => return Found { before: place + lane, fall },
+                        None => at = rest.at,
+                    }
+                } else {
+                    let limit = matched.checked_sub(self.base);
+                    let found = limit.map_or(0, |limit| word.at_most(limit) & open);
+                    if found != 0 {
+                        let lane = found.trailing_zeros() as usize / 8;
+                        let start = self.base + word.start(lane);
+                        let next = word.next(lane).map_or(0, |next| self.base + next);
+                        let (run, gap) =
+                            (next.saturating_sub(start + 1), usize::from(next > start));
+                        cell = Cell { start, run, gap, at: at + word.bits_before(lane) };
+                        before = at_word * LANES + lane + 1;
+                        open = u64::MAX << (8 * lane) << 8;
+                        break;
+                    }
+                    at += word.bits();
                 }
-                let lane = found.trailing_zeros() as usize / 8;
-                let start = self.base + word.start(lane);
-                let next = word.next(lane).map_or(0, |next| self.base + next);
-                let (run, gap) = (next.saturating_sub(start + 1), usize::from(next > start));
-                let cell = Cell { start, run, gap, at: at + word.bits_before(lane) };
-                match self.step(cell, matched, key, trace) {
-                    Ok(further) => matched = further,
-                    Err(fall) => return Found { before: at_word * LANES + lane + 1, fall },
+                at_word += 1;
+                if at_word * LANES >= self.count - 1 || matched < self.base && !has_escapes {
+                    return self.after_all(matched);
                 }
-                open = u64::MAX << (8 * lane) << 8;
+                (word, open) = (scan.word(at_word), u64::MAX);
             }
-            at += word.bits();
         }
-        self.after_all(matched)
     }
 
     fn after_all(&self, matched: usize) -> Found {
@@ -241,7 +280,7 @@ impl<'a> Block<'a> {
     }
 
     /// Compares a cell that starts at most at `matched`. Gives the new `matched` if the key is above it.
-    #[inline]
+    #[inline(always)]
     fn step<T: Trace>(
         &self,
         cell: Cell,
@@ -326,7 +365,7 @@ pub(crate) struct Found {
 
 impl Found {
     /// Whether the key lies in a cell. False: no key of the block equals it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn is_in(&self) -> bool {
         matches!(self.fall, Fall::In)
     }
@@ -360,6 +399,18 @@ struct Cells<'a> {
 }
 
 impl Cells<'_> {
+    /// Goes on with the cell at `place`, the first one of a word, whose bits are at `at`. Requires: no escapes between the last
+    /// one that was given and it, itself included.
+    #[inline(always)]
+    fn go_on_at(&mut self, place: usize, at: usize) {
+        if self.place != place {
+            self.nibbles =
+                word_or_zero(self.block.bytes, self.block.nibbles_at + place / 2).swap_bytes();
+            self.start = self.start_at(place);
+            (self.place, self.at) = (place, at);
+        }
+    }
+
     /// Where the cell at `place` starts. Requires: asked for in order, once each.
     #[inline(always)]
     fn start_at(&mut self, place: usize) -> usize {

@@ -7,7 +7,7 @@
 //! Words are made when a search comes to them: most searches end before the last one. Invariant: for cells before the
 //! last one, `lens` is what `Cells` in `cell.rs` computes one by one.
 
-use super::cell::CELLS_MAX;
+use super::cell::{CELLS_MAX, ESCAPE};
 
 /// Bytes that hold the nibbles of the largest block.
 pub(super) const NIBBLE_BYTES: usize = CELLS_MAX / 2;
@@ -38,20 +38,14 @@ pub(super) struct Word {
 }
 
 impl<'a> Scan<'a> {
-    /// Reads the nibbles of a block of `count` cells with `spare` spare bits. Requires: no escapes among them.
-    #[inline]
+    /// Reads the nibbles of a block of `count` cells with `spare` spare bits.
+    #[inline(always)]
     pub(super) fn new(nibbles: &'a [u8; NIBBLE_BYTES], count: usize, spare: usize) -> Self {
         Scan { nibbles, count: count - 1, spare }
     }
 
-    /// The start of the first of the cells, less the block's base. Requires: there is one.
-    #[inline]
-    pub(super) fn first(&self) -> usize {
-        usize::from(self.nibbles[0] & 15)
-    }
-
-    /// The cells from 8 `word` on. Requires: there is one.
-    #[inline]
+    /// The cells from 8 `word` on; of one with escapes, nothing else is known. Requires: there is one.
+    #[inline(always)]
     pub(super) fn word(&self, word: usize) -> Word {
         let at = word * WORD_BYTES;
         let nibbles = self.nibbles[at..].first_chunk::<WORD_BYTES>().expect("words of the array");
@@ -69,41 +63,51 @@ impl<'a> Scan<'a> {
 
 impl Word {
     /// The start of a cell, less the block's base. Requires: there is the cell.
-    #[inline]
+    #[inline(always)]
     pub(super) fn start(&self, lane: usize) -> usize {
         (self.starts >> (8 * lane)) as usize & 0x7f
     }
 
     /// The start of the cell after it; None after the last cell.
-    #[inline]
+    #[inline(always)]
     pub(super) fn next(&self, lane: usize) -> Option<usize> {
         let next = self.nexts >> (8 * lane) & 0x7f;
         (next != NONE).then_some(next as usize)
     }
 
     /// The top bits of the bytes of the cells that start at most at `limit`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn at_most(&self, limit: usize) -> u64 {
         let limit = limit.min(15) as u64 | 0x80;
         (limit * ONES).wrapping_sub(self.starts) & TOPS
     }
 
+    /// Whether a cell or the one after it has a nibble that stands for an escape.
+    #[inline(always)]
+    pub(super) fn has_escapes(&self) -> bool {
+        let is_any = |starts: u64| {
+            let other = starts ^ (ESCAPE as u64 * ONES);
+            other.wrapping_sub(ONES) & !other & TOPS != 0
+        };
+        is_any(self.starts) || is_any(self.nexts)
+    }
+
     /// The bits stored for the first `lanes` cells. Requires: the last cell is not among them.
-    #[inline]
+    #[inline(always)]
     pub(super) fn bits_before(&self, lanes: usize) -> usize {
         let below = (1u64 << (8 * lanes)).wrapping_sub(1);
         sum(self.lens & below)
     }
 
     /// The bits stored for all; meaningless if the last cell is among them.
-    #[inline]
+    #[inline(always)]
     pub(super) fn bits(&self) -> usize {
         sum(self.lens)
     }
 }
 
 /// Eight nibbles, the lowest first, as bytes.
-#[inline]
+#[inline(always)]
 fn spread(nibbles: u32) -> u64 {
     let halves = u64::from(nibbles);
     let quarters = (halves | halves << 16) & 0x0000_ffff_0000_ffff;
@@ -112,7 +116,7 @@ fn spread(nibbles: u32) -> u64 {
 }
 
 /// The sum of the eight bytes, if it is below 256: lengths without escapes are at most 28.
-#[inline]
+#[inline(always)]
 fn sum(bytes: u64) -> usize {
     (bytes.wrapping_mul(ONES) >> 56) as usize
 }
@@ -130,10 +134,10 @@ mod tests {
         let nibble = |place: usize| usize::from(nibbles[place / 2] >> (4 * (place % 2)) & 15);
         for (count, spare) in [(2, 0), (3, 15), (17, 4), (63, 5), (64, 15)] {
             let scan = Scan::new(&nibbles, count, spare);
-            assert_eq!(scan.first(), nibble(0));
             for place in 0..count - 1 {
                 let (at, lane) = (place / LANES, place % LANES);
                 let word = scan.word(at);
+                assert!(!word.has_escapes());
                 assert_eq!(word.start(lane), nibble(place));
                 assert_eq!(word.next(lane), (place + 2 < count).then(|| nibble(place + 1)));
                 for limit in 0..20 {
@@ -145,6 +149,16 @@ mod tests {
                 assert_eq!(word.bits_before(lane), before, "{count} {spare} {place}");
                 if (at + 1) * LANES < count - 1 {
                     assert_eq!(word.bits(), (at * LANES..(at + 1) * LANES).map(len).sum::<usize>());
+                }
+            }
+            for place in 0..count - 1 {
+                let mut escaped = nibbles;
+                escaped[place / 2] |= (ESCAPE << (4 * (place % 2))) as u8;
+                let scan = Scan::new(&escaped, count, spare);
+                for at in 0..(count - 1).div_ceil(LANES) {
+                    // The cell before such a one is as long as that one's start tells.
+                    let is_odd = at == place / LANES || place == (at + 1) * LANES;
+                    assert_eq!(scan.word(at).has_escapes(), is_odd, "{count}, {place}, {at}");
                 }
             }
             let last = scan.word((count - 2) / LANES);

@@ -12,11 +12,11 @@ use crate::rank::{CountBounds, RankBounds};
 impl View<'_> {
     /// The keys between two places; without one: from the start, or to the end. None: more keys than starts can count.
     pub(super) fn count(&self, low: Option<&Place>, high: Option<&Place>) -> Option<CountBounds> {
-        if self.entries > u64::from(u32::MAX) {
+        if self.entries() > u64::from(u32::MAX) {
             return None;
         }
         let low = low.map_or(RankBounds::exact(0), |low| self.rank_bounds(low));
-        let end = RankBounds::exact(self.entries);
+        let end = RankBounds::exact(self.entries());
         Some(CountBounds::between(low, high.map_or(end, |high| self.rank_bounds(high))))
     }
 
@@ -24,7 +24,7 @@ impl View<'_> {
     fn rank_bounds(&self, place: &Place) -> RankBounds {
         let index = match place.list.checked_sub(1) {
             None => return RankBounds::default(),
-            Some(_) if place.list == self.above() => return RankBounds::exact(self.entries),
+            Some(_) if place.list == self.above() => return RankBounds::exact(self.entries()),
             Some(index) => index,
         };
         let group = self.group(index);
@@ -45,6 +45,10 @@ impl View<'_> {
 
     /// The keys before a group, or all.
     fn start(&self, index: usize) -> u64 {
-        if index < self.starts.len() { u64::from(self.starts.at(index)) } else { self.entries }
+        if index < self.starts().len() {
+            u64::from(self.starts().at(index))
+        } else {
+            self.entries()
+        }
     }
 }

@@ -92,13 +92,30 @@ impl<B: AsRef<[u8]>> FingerprintFilter<B> {
 
     #[inline]
     fn place<T: Trace>(&self, key: &[u8], trace: &mut T) -> Place {
-        fastest(Find { view: self.view(), key, trace })
+        fastest(Find { image: self.bytes.as_ref(), frame: &self.frame, key, trace })
+    }
+}
+
+/// Finds the place of an end of a range, where the other end's has the same view.
+struct FindEnd<'a, T> {
+    view: &'a View<'a>,
+    key: &'a [u8],
+    trace: &'a mut T,
+}
+
+impl<T: Trace> Work for FindEnd<'_, T> {
+    type Output = Place;
+
+    #[inline(always)]
+    fn run(self) -> Place {
+        self.view.place(self.key, self.trace)
     }
 }
 
 /// Finds the place of a key.
 struct Find<'a, T> {
-    view: View<'a>,
+    image: &'a [u8],
+    frame: &'a Frame,
     key: &'a [u8],
     trace: &'a mut T,
 }
@@ -108,7 +125,7 @@ impl<T: Trace> Work for Find<'_, T> {
 
     #[inline(always)]
     fn run(self) -> Place {
-        self.view.place(self.key, self.trace)
+        View::new(self.image, self.frame).place(self.key, self.trace)
     }
 }
 
@@ -127,14 +144,14 @@ impl<B: AsRef<[u8]>> TableFilter for FingerprintFilter<B> {
     }
 
     fn may_overlap_traced<T: Trace>(&self, range: &KeyRange<'_>, trace: &mut T) -> bool {
-        let low = self.place(range.lower(), trace);
+        let view = &self.view();
+        let low = fastest(FindEnd { view, key: range.lower(), trace });
         if low.is_in_cell() {
             return true; // whose key may be in the range, whatever its end is
         }
-        let view = self.view();
         match range.upper() {
             Some(upper) if view.is_beside(&low, upper) => false,
-            Some(upper) => view.may_overlap(&low, Some(&self.place(upper, trace))),
+            Some(key) => view.may_overlap(&low, Some(&fastest(FindEnd { view, key, trace }))),
             None => view.may_overlap(&low, None),
         }
     }

@@ -10,6 +10,8 @@
 use super::Prints;
 use super::builder::cut;
 use super::image::Frame;
+use crate::bits::row::Row;
+use crate::bits::simd::prefetch;
 use crate::filter::Trace;
 use crate::fingerprint::cell::{Block, Fall, Tail};
 use crate::fingerprint::directory::{Among, Directory, Prefix, Rests};
@@ -21,13 +23,15 @@ use crate::fingerprint::spline::{SplineBlock, block_count};
 type Words<'a> = &'a [[u8; 8]];
 type Numbers<'a> = &'a [[u8; 4]];
 
+const LINE_BYTES: usize = 64;
+/// Lines that a block and its key's cell are likely to be on, if one of them is guessed.
+const LINES_ABOUT: usize = 4;
+
 /// The image of a filter, its parts told apart.
 pub(super) struct View<'a> {
     image: &'a [u8],
-    prints: Prints,
     pub(super) directory: Directory<Words<'a>, Numbers<'a>, &'a [u8]>,
-    pub(super) starts: Numbers<'a>,
-    pub(super) entries: u64,
+    frame: &'a Frame,
 }
 
 /// Where a key falls.
@@ -80,7 +84,7 @@ impl Place {
 impl<'a> View<'a> {
     /// Requires: the frame of this image.
     #[inline(always)]
-    pub(super) fn new(image: &'a [u8], frame: &Frame) -> View<'a> {
+    pub(super) fn new(image: &'a [u8], frame: &'a Frame) -> View<'a> {
         let numbers = |range: &std::ops::Range<usize>| image[range.clone()].as_chunks::<4>().0;
         let rests = frame
             .rest_ends
@@ -95,8 +99,17 @@ impl<'a> View<'a> {
             radix_shift: frame.radix_shift,
             last: &image[frame.last.clone()],
         };
-        let starts = numbers(&frame.starts);
-        View { image, prints: frame.prints, directory, starts, entries: frame.entries }
+        View { image, directory, frame }
+    }
+
+    /// All keys.
+    pub(super) fn entries(&self) -> u64 {
+        self.frame.entries
+    }
+
+    /// The keys before each group.
+    pub(super) fn starts(&self) -> Numbers<'a> {
+        self.image[self.frame.starts.clone()].as_chunks().0
     }
 
     /// The list above all keys.
@@ -106,7 +119,7 @@ impl<'a> View<'a> {
 
     #[inline(always)]
     pub(super) fn group(&self, index: usize) -> Group<'a> {
-        Group::new(&self.image[self.directory.offset(index) * GROUP_ALIGN..])
+        Group::new(loaded(&self.image[self.directory.offset(index) * GROUP_ALIGN..]))
     }
 
     /// Where `key` falls.
@@ -122,6 +135,9 @@ impl<'a> View<'a> {
             Among::Below => return Place::at_edge(0),
             Among::Above => return Place::at_edge(self.above()),
         };
+        if self.frame.prints != Prints::Snarf {
+            self.load_about(index, word);
+        }
         let (list, group) = (index + 1, self.group(index));
         trace.touch(group.bytes.as_ptr() as usize, group.header_bytes());
         if !self.directory.shares_prefix(index, (key, word), group.prefix_bits) {
@@ -129,7 +145,7 @@ impl<'a> View<'a> {
             return Place::new(list, group.blocks - 1, 0, self.after_all(&group));
         }
         let view = self.directory.view((key, word), group.prefix_bits);
-        let (block, found) = match self.prints {
+        let (block, found) = match self.frame.prints {
             Prints::Snarf => self.find_on_line(index, &group, view, trace),
             Prints::Cell => {
                 let block = group.block_of(view);
@@ -144,6 +160,29 @@ impl<'a> View<'a> {
             }
         };
         Place::new(list, block, view, found)
+    }
+
+    /// Asks for the memory where a group's cells of keys like `word` would be, were the group's keys spread evenly, so that it
+    /// comes along with the group's header instead of after it. Most keys are spread so over some hundred neighbours.
+    #[inline(always)]
+    fn load_about(&self, index: usize, word: u64) {
+        let next = index + 1;
+        if next == self.directory.len() {
+            return;
+        }
+        let (low, high) = (self.directory.separators.at(index), self.directory.separators.at(next));
+        let from = self.directory.offset(index);
+        let units = self.directory.offset(next).saturating_sub(from) as u64;
+        // Half of the bits are plenty. Not zero: the next separator may be the same word.
+        let scale = (high.saturating_sub(low) | 1).leading_zeros();
+        let width = high.saturating_sub(low).max(1) << scale >> u32::BITS;
+        let above = word.saturating_sub(low) << scale >> u32::BITS;
+        // Of damaged bytes anything may come out here: it is where nothing is read, or what is not needed.
+        let after = (units * GROUP_ALIGN as u64).wrapping_mul(above) / width;
+        let at = (from * GROUP_ALIGN).wrapping_add(after as usize);
+        for line in 0..LINES_ABOUT {
+            prefetch(self.image, at.wrapping_add(line * LINE_BYTES).wrapping_sub(LINE_BYTES));
+        }
     }
 
     /// Above all cells of a group's last block.
@@ -211,7 +250,7 @@ impl<'a> View<'a> {
     /// The cells of a block.
     pub(super) fn block_count(&self, group: &Group<'_>, block: usize) -> usize {
         let bytes = group.block(block);
-        match self.prints {
+        match self.frame.prints {
             Prints::Snarf => block_count(bytes),
             Prints::Cell => Block::new(bytes).count(),
             Prints::Gap => with_gaps(bytes, |block| block.count()),
@@ -273,7 +312,7 @@ impl<'a> View<'a> {
             start = if seen == cell { Some(view) } else { start };
             seen += 1;
         };
-        match self.prints {
+        match self.frame.prints {
             Prints::Cell => Block::new(bytes).for_each_bounds(|low, _| see(low)),
             Prints::Gap => {
                 let anchor = self.anchor(index, group, block);
@@ -309,12 +348,11 @@ impl<'a> View<'a> {
     }
 }
 
-/// The bytes of a block, whose second cache line is asked for without waiting: a block is about a line, and seldom begins with
-/// one.
+/// The bytes of a block or a group's header, whose second cache line is asked for without waiting: both are about a line, and
+/// seldom begin with one.
 #[inline(always)]
 fn loaded(bytes: &[u8]) -> &[u8] {
-    const LINE_BYTES: usize = 64;
-    std::hint::black_box(bytes.get(LINE_BYTES).copied());
+    prefetch(bytes, LINE_BYTES);
     bytes
 }
 

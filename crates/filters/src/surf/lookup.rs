@@ -73,6 +73,7 @@ impl<const EFFORT: u8> Trie<'_, EFFORT> {
                 let end = self.sparse_end(node, trace);
                 return self.sparse_mark(node, end, trace);
             };
+            self.load_suffixes(node);
             let Some(slot) = self.sparse_find(node, label, trace) else {
                 return false;
             };

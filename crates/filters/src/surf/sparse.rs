@@ -9,7 +9,7 @@
 
 use crate::bits::rank_select::{SAMPLE_ONES, Selected};
 use crate::bits::simd;
-use crate::filter::Trace;
+use crate::filter::{Trace, Untraced};
 use crate::surf::layout::{EDGES_MAX, Section};
 use crate::surf::trie::{Found, SurfEffort, Trie};
 
@@ -96,6 +96,21 @@ impl<const EFFORT: u8> Trie<'_, EFFORT> {
     pub(super) fn sparse_leaf<T: Trace>(&self, slot: usize, trace: &mut T) -> usize {
         let before = slot.saturating_sub(self.sparse_children_before(slot, trace));
         self.layout.counts.dense_leaves as usize + before
+    }
+
+    /// Asks for the suffixes of a node's leaves while its labels are searched: most edges of sparse nodes are leaves, and a node's
+    /// suffixes lie on a line or two.
+    #[inline(always)]
+    pub(super) fn load_suffixes(&self, node: usize) {
+        const LINE_BYTES: usize = 64;
+        let len = self.layout.suffix.total() as usize;
+        if EFFORT < SurfEffort::Prefetch as u8 || len == 0 {
+            return;
+        }
+        let suffixes = self.section(Section::Suffixes);
+        let at = self.sparse_leaf(node, &mut Untraced) * len / 8;
+        simd::prefetch(suffixes, at);
+        simd::prefetch(suffixes, at + LINE_BYTES / 2);
     }
 
     #[inline(always)]

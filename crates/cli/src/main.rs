@@ -12,6 +12,7 @@ mod checkpoint;
 mod demo;
 mod dump;
 mod failure;
+mod filter_args;
 mod fpr;
 mod guards;
 mod inspect;

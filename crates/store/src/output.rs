@@ -77,7 +77,7 @@ impl Shelf {
             compression: self.options.compression,
             filter: filter.map(|kind| match kind {
                 FilterKind::Elastic => self.options.elastic.on_disk(bits_per_key),
-                kind => FilterOptions::new(kind, bits_per_key),
+                kind => self.options.filter.options(kind, bits_per_key),
             }),
         }
     }

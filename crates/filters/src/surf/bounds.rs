@@ -94,6 +94,42 @@ mod tests {
         assert_eq!(surf.upper_bound(b""), Some(UpperBound::Start));
     }
 
+    /// Of numbers without pattern, with all there is of kinds, suffixes and dense levels.
+    #[test]
+    fn the_end_lies_behind_the_last_key_and_most_often_close_to_it() {
+        let mixed = |n: u64| {
+            let mixed = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            mixed ^ mixed >> 27
+        };
+        let mut numbers: Vec<u64> = (1..3000).map(mixed).collect();
+        numbers.sort_unstable();
+        let keys: Vec<[u8; 8]> = numbers.iter().map(|number| number.to_be_bytes()).collect();
+        for (kind, bits, size_ratio) in [
+            (FilterKind::SurfReal, 32.0, 64),
+            (FilterKind::SurfMixed, 40.0, 0),
+            (FilterKind::SurfReal, 14.0, u32::MAX),
+            (FilterKind::SurfHash, 20.0, 64),
+            (FilterKind::SurfBase, 10.0, 64),
+        ] {
+            let options = SurfOptions { size_ratio, ..SurfOptions::default() };
+            let mut builder = SurfBuilder::new(kind, bits, &options);
+            keys.iter().for_each(|key| builder.add(key).expect("sorted"));
+            let surf = Surf::read(builder.finish()).expect("whole");
+            for asked in (5000..8000).map(mixed) {
+                let last = numbers.partition_point(|&number| number <= asked).checked_sub(1);
+                match surf.upper_bound(&asked.to_be_bytes()) {
+                    Some(UpperBound::Before { end, .. }) => {
+                        let last = last.map(|last| &keys[last][..]);
+                        assert!(last.is_none_or(|last| last < &end[..]), "{kind:?}: {asked:x}");
+                    }
+                    Some(UpperBound::Start) => assert_eq!(last, None, "{kind:?}: {asked:x}"),
+                    None => panic!("{kind:?} knows"),
+                }
+            }
+        }
+    }
+
     #[test]
     fn real_bits_bring_the_end_nearer() {
         let keys: [&[u8]; 3] = [b"drum", b"sieve\xff", b"\xff\xff\xff"];

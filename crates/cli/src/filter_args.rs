@@ -34,6 +34,9 @@ pub(crate) struct FilterArgs {
     /// rencoder: cache lines for a node, 1 to 8. More: fewer false positives near stored keys, more for long ranges.
     #[arg(long, value_name = "N", default_value_t = RencoderPlan::default().probes)]
     rencoder_probes: u8,
+    /// arf: ranges in which scans found nothing, so many of the newest, train the filters of new tables.
+    #[arg(long, value_name = "N", default_value_t = FilterTuning::default().arf_questions)]
+    arf_questions: u32,
     /// elastic: units of a table on disk, 1 to 32; as many of them are in memory as gets for it are worth.
     /// [default: 8]
     #[arg(long, value_name = "N")]
@@ -81,6 +84,7 @@ impl FilterArgs {
                 split: self.rosetta_split.into(),
             },
             rencoder: RencoderPlan { probes: self.rencoder_probes },
+            arf_questions: self.arf_questions,
         }
     }
 
@@ -169,6 +173,7 @@ mod tests {
             (FilterKind::Rosetta, "--rosetta-range-bits 10 --rosetta-split single"),
             (FilterKind::Rosetta, "--rosetta-range-bits 0 --rosetta-split variable"),
             (FilterKind::Rencoder, "--rencoder-probes 5"),
+            (FilterKind::Arf, "--arf-questions 70"),
         ] {
             let tuning = typed(text).tuning();
             let told = tuning.told(kind).expect("it is told something");

@@ -40,6 +40,7 @@ mod merging;
 mod models;
 mod options;
 mod output;
+mod questions;
 mod read;
 mod record;
 mod recovery;

@@ -16,7 +16,7 @@ use trommel_filters::{
 };
 
 /// What the filters of tables are told beside their memory; each part for the guards that it is named after.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct FilterTuning {
     /// `surf-hash`, `surf-real`, `surf-mixed`: suffixes. (If their bits are given, `bits_per_key` has no say.) All kinds of SuRF: how
     /// many times larger its sparse levels are than its dense ones. More: smaller, slower.
@@ -27,6 +27,21 @@ pub struct FilterTuning {
     pub rosetta: RosettaPlan,
     /// `rencoder`: how many bits for a node. More: fewer false positives near stored keys, more for long ranges.
     pub rencoder: RencoderPlan,
+    /// `arf`: how many of the ranges in which scans have found nothing are kept, the newest ones, to train the filters of new tables
+    /// with. 0: filters are not trained. More: more memory (some 80 bytes each), longer flushes and merges.
+    pub arf_questions: u32,
+}
+
+impl Default for FilterTuning {
+    fn default() -> Self {
+        FilterTuning {
+            surf: SurfOptions::default(),
+            prefix: PrefixRule::default(),
+            rosetta: RosettaPlan::default(),
+            rencoder: RencoderPlan::default(),
+            arf_questions: 10_000,
+        }
+    }
 }
 
 impl FilterTuning {
@@ -75,6 +90,7 @@ impl FilterTuning {
                 let bits = self.rosetta.range_bits;
                 Some(format!("rosetta-range-bits {bits}, rosetta-split {split}"))
             }
+            FilterKind::Arf => Some(format!("arf-questions {}", self.arf_questions)),
             FilterKind::Rencoder => Some(format!("rencoder-probes {}", self.rencoder.probes)),
             FilterKind::BlockedBloom
             | FilterKind::Bloom
@@ -84,7 +100,6 @@ impl FilterTuning {
             | FilterKind::Snarf
             | FilterKind::Cell
             | FilterKind::Gap
-            | FilterKind::Arf
             | FilterKind::Elastic => None,
         }
     }

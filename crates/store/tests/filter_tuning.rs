@@ -12,7 +12,7 @@ use trommel::{
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// Kinds that can be told something.
-const KINDS: [FilterKind; 8] = [
+const KINDS: [FilterKind; 9] = [
     FilterKind::SurfBase,
     FilterKind::SurfHash,
     FilterKind::SurfReal,
@@ -20,15 +20,17 @@ const KINDS: [FilterKind; 8] = [
     FilterKind::Rosetta,
     FilterKind::Rencoder,
     FilterKind::PrefixBloom,
+    FilterKind::Arf,
     FilterKind::Elastic,
 ];
 
 fn tunings() -> [(FilterTuning, ElasticOptions); 4] {
-    let tuning = |suffix, size_ratio, prefix, (range_bits, split), probes| FilterTuning {
+    let tuning = |suffix, size_ratio, prefix, (range_bits, split), probes: u8| FilterTuning {
         surf: SurfOptions { suffix, size_ratio },
         prefix,
         rosetta: RosettaPlan { range_bits, split },
         rencoder: RencoderPlan { probes },
+        arf_questions: 100 * u32::from(probes) - 100,
     };
     let bits = |hash, real| SurfSuffix::Bits { hash, real };
     let (fixed, separator) = (PrefixRule::Fixed, PrefixRule::Separator);
@@ -150,4 +152,59 @@ fn tuning_reaches_the_filters() {
     let dense = bits(FilterKind::SurfBase, |options| options.filter.surf.size_ratio = 0);
     let sparse = bits(FilterKind::SurfBase, |options| options.filter.surf.size_ratio = u32::MAX);
     assert!(dense > sparse * 1.5, "{dense} and {sparse} bits per key");
+}
+
+/// How often a scan of an empty range reads a run in vain, of these questions.
+fn needless(db: &Db, asked: &[(u64, u64)]) -> u64 {
+    let before = db.stats().closed_seek.false_positives;
+    for (low, high) in asked {
+        let mut scan = db.range(low.to_be_bytes()..=high.to_be_bytes());
+        assert!(scan.next().is_none(), "nothing is there");
+    }
+    db.stats().closed_seek.false_positives - before
+}
+
+/// Empty ranges of about a hundredth of a gap beside keys, of the lower tenth of all keys.
+fn empty_ranges(keys: &[u64], seed: u64) -> Vec<(u64, u64)> {
+    let pairs = keys[..keys.len() / 10].windows(2);
+    let range = |pair: &[u64]| {
+        let gap = pair[1] - pair[0];
+        let low = pair[0] + 1 + (gap - 1) / 100 * (seed % 90);
+        (low, (low + gap / 100).min(pair[1] - 1))
+    };
+    pairs.filter(|pair| pair[1] - pair[0] > 1000).map(range).collect()
+}
+
+#[test]
+fn arf_learns_from_scans_that_find_nothing() {
+    let rates = |arf_questions: u32| {
+        let options = Options {
+            guard: GuardKind::Table(FilterKind::Arf),
+            bits_per_key: 8.0,
+            filter: FilterTuning { arf_questions, ..FilterTuning::default() },
+            background: Background::Stepped,
+            ..Options::default()
+        };
+        let environment =
+            Environment { storage: Arc::new(Memory::new()), ..Environment::default() };
+        let db = Db::open_with(Path::new("db"), options, environment).expect("opens");
+        let mut keys: Vec<u64> =
+            (1..8000).map(|n: u64| n.wrapping_mul(n).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+        keys.sort_unstable();
+        keys.iter().for_each(|key| db.put(key.to_be_bytes(), b"value").expect("puts"));
+        db.flush().expect("flushes");
+        let (asked, like_them) = (empty_ranges(&keys, 7), empty_ranges(&keys, 50));
+        let untrained = needless(&db, &asked);
+        db.put(keys[0].to_be_bytes(), b"newer").expect("puts");
+        db.compact().expect("merges");
+        [untrained, needless(&db, &asked), needless(&db, &like_them)]
+            .map(|count| (count, asked.len()))
+    };
+    let [(before, asked), (after, _), (alike, _)] = rates(10_000);
+    assert!(asked > 700 && before * 8 > asked as u64, "{before} of {asked}");
+    assert!(after * 20 < before, "{before} became {after} of {asked}");
+    assert!(alike * 2 < before, "{before} became {alike} of {asked} like them");
+    assert_eq!(rates(10_000), rates(10_000), "the same each time");
+    let [(before, _), (after, _), _] = rates(0);
+    assert!(after * 2 > before, "without questions it learns nothing: {before}, {after}");
 }

@@ -70,6 +70,7 @@ pub(crate) fn filter(rng: &mut Rng) -> FilterTuning {
             split: splits[rng.place(3)],
         },
         rencoder: RencoderPlan { probes: [1, 2, 8][rng.place(3)] },
+        arf_questions: [0, 3, 200][rng.place(3)],
     }
 }
 

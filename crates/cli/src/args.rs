@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use trommel::{Db, GuardKind, Options, Sync};
 use trommel_lab::{Dist, FileFormat, Fingerprints, Skew, fingerprints_named};
 
+use crate::filter_args::FilterArgs;
 use crate::guards::{GuardNames, guard, guard_help, guards, guards_help};
 
 /// A key-value store (LSM-tree) that asks one small filter, once, before it opens a file.
@@ -116,6 +117,8 @@ pub(crate) struct StoreArgs {
     /// When a write is safe on disk: always (before it returns), never (when its run is written), or so many seconds later.
     #[arg(long, value_name = "WHEN", value_parser = sync, default_value = "1")]
     pub(crate) sync: Sync,
+    #[command(flatten)]
+    filter: FilterArgs,
 }
 
 impl StoreArgs {
@@ -130,6 +133,8 @@ impl StoreArgs {
             write_buffer_bytes: self.write_buffer,
             block_cache_bytes: self.block_cache,
             sync: self.sync,
+            filter: self.filter.tuning(),
+            elastic: self.filter.elastic(),
             ..Options::default()
         }
     }
@@ -279,6 +284,8 @@ pub(crate) struct WorkloadArgs {
     /// Seed of keys and questions.
     #[arg(long, value_name = "S", default_value_t = 42)]
     pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
 }
 
 impl WorkloadArgs {

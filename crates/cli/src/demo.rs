@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use serde_json::json;
-use trommel::{FilterKind, GuardKind};
+use trommel::{ElasticOptions, FilterKind, FilterTuning, GuardKind};
 use trommel_lab::{Dist, FileFormat, Measured, ReadPlan, ReadReport, Skew, TreePlan, bench_read};
 
 use crate::args::DemoArgs;
@@ -40,6 +40,8 @@ pub(crate) fn run(arguments: &DemoArgs, json: bool, out: &mut dyn Write) -> Outc
             value_bytes: VALUE_BYTES,
             bits_per_key: BITS_PER_KEY,
             monkey: false,
+            filter: FilterTuning::default(),
+            elastic: ElasticOptions::default(),
             block_cache_bytes: None,
             table_bytes: None,
             seed: 42,

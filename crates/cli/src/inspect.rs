@@ -119,6 +119,9 @@ fn draw_guard(text: &mut String, stats: &Stats, runs: usize) {
                 format!("points ask up to {filters}, ranges none")
             };
             line(text, format_args!("           {asked}"));
+            if let Some(told) = &guard.told {
+                line(text, format_args!("           new filters: {told}"));
+            }
             if let Some(elastic) = &guard.elastic {
                 let tables = tables_by_units(elastic);
                 line(text, format_args!("           tables by units, cold to hot: {tables}"));

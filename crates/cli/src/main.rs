@@ -13,6 +13,7 @@ mod chucky_codes;
 mod demo;
 mod dump;
 mod failure;
+mod filter_args;
 mod fpr;
 mod guards;
 mod inspect;

@@ -88,6 +88,7 @@ pub(crate) fn guard_json(stats: &Stats) -> Value {
         "seconds": guard.seconds,
         "rebuild_peak_bytes": guard.rebuild_peak_bytes,
         "damaged": guard.damaged,
+        "told": guard.told,
         "elastic": guard.elastic.as_ref().map(elastic_json),
     })
 }
@@ -140,6 +141,9 @@ fn as_text(stats: &Stats) -> String {
     row("runs", whole(stats.run_count() as u64));
     row("memtables", bytes(stats.memtable_bytes));
     row("guard", guard.kind.to_string());
+    if let Some(told) = &guard.told {
+        row("new filters", told.clone());
+    }
     row("guard memory", bytes(guard.memory_bytes));
     row("guard bits per key", format!("{:.2}", guard.bits_per_key));
     if stats.filter_recovery != FilterRecovery::Nothing {

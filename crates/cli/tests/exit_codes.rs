@@ -27,6 +27,14 @@ fn wrong_arguments_are_usage_errors_that_list_what_is_known() {
     place.run("put --db x --sync sometimes key value").fails(2, &["always", "never"]);
     place.run("put --db x --write-buffer 1TB key value").fails(2, &["KiB, MiB, GiB"]);
     place.run("put --db x --guard grf --monkey key value").fails(2, &["monkey", "bloom"]);
+    place.run("put --db x --surf-suffix soft:3 key value").fails(2, &["fit, hash:BITS, real:BITS"]);
+    let long = "put --db x --guard surf-real --surf-suffix real:65 key value";
+    place.run(long).fails(2, &["filter.surf.suffix", "64 bits"]);
+    place.run("put --db x --prefix 0 key value").fails(2, &["1 to 255", "sep:/"]);
+    place.run("put --db x --rosetta-range-bits 32 key value").fails(2, &["0 to 31"]);
+    place.run("put --db x --rosetta-split most key value").fails(2, &["variable", "first-cut"]);
+    place.run("bench probe --keys 2000 --rencoder-probes 9").fails(2, &["rencoder", "1 to 8"]);
+    place.run("bench probe --keys 2000 --elastic-units 33").fails(2, &["elastic", "1 to 32"]);
     place.run("put --db x --size-ratio 1 key value").fails(2, &["size_ratio"]);
     place.run("put --db x --hex key value").fails(2, &["hexadecimal"]);
     place.run("scan --db x --from b --to a").fails(2, &["--from is after --to"]);
@@ -40,7 +48,12 @@ fn wrong_arguments_are_usage_errors_that_list_what_is_known() {
     place.run("bench fpr --keys 2000 --range-width 0").fails(2, &["--range-width 0"]);
     place.run("bench fpr --keys 100").fails(2, &["too few"]);
     place.run("bench fpr --dist file:nowhere").fails(3, &["nowhere"]);
-    place.run("bench probe --guard none").fails(2, &["blocked-bloom, ", ", grf, "]);
+    let others: Vec<&str> = trommel::GuardKind::ALL[1..].iter().map(|guard| guard.name()).collect();
+    let no_filter = "--guard none: there is no filter to probe; guards that have one: ";
+    for guards in ["none", "none,grf", "cell,none"] {
+        let told = format!("{no_filter}{}\n", others.join(", "));
+        place.run(&format!("bench probe --guard {guards}")).fails(2, &[&told]);
+    }
     assert!(!place.path("x").exists(), "a wrong argument made a store");
 }
 

@@ -44,6 +44,28 @@ fn the_tree_is_a_picture() {
 }
 
 #[test]
+fn what_filters_are_told_is_shown_as_it_is_typed() {
+    let place = loaded();
+    let surf = "--db s --guard surf-mixed --surf-suffix hash:2+real:6 --surf-size-ratio 9";
+    let told = "surf-suffix hash:2+real:6, surf-size-ratio 9";
+    assert_eq!(place.run(&format!("stats {surf} --json")).json(0)["guard"]["told"], told);
+    for command in ["stats", "inspect"] {
+        let text = place.run(&format!("{command} {surf}")).with_status(0);
+        assert!(text.contains("new filters") && text.contains(told), "{text}");
+    }
+    let prefix = place.run("stats --db s --guard prefix-bloom --prefix sep:/").with_status(0);
+    assert!(prefix.contains("prefix sep:/"), "{prefix}");
+    let elastic = place.run("inspect --db s --guard elastic --elastic-units 3").with_status(0);
+    assert!(elastic.contains("elastic-units 3"), "{elastic}");
+    let none = place.run("stats --db s --guard bloom").with_status(0);
+    assert!(!none.contains("new filters"), "{none}");
+    let help = place.run("bench probe --help").with_status(0);
+    for option in ["--surf-suffix", "--prefix", "--rosetta-range-bits", "--elastic-units"] {
+        assert!(help.contains(option), "{help}");
+    }
+}
+
+#[test]
 fn the_demo_compares_the_guards() {
     let place = Workplace::new();
     let text = place.run("demo --keys 3000 --queries 200").with_status(0);

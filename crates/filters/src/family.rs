@@ -43,6 +43,9 @@ pub struct FilterOptions {
     pub prefix: PrefixRule,
     /// Of `elastic`: how many units share these bits, 1 to 32. None: as many as is usual, at most 8.
     pub elastic_units: Option<u8>,
+    /// Of `arf`: ranges that it is trained with, each its first key and its last one, if it has one. More: it knows better what is asked
+    /// like them; building takes longer.
+    pub arf_questions: Vec<(Vec<u8>, Option<Vec<u8>>)>,
     /// For the kinds of SuRF: its suffixes, and how much of it is LOUDS-Dense.
     pub surf: SurfOptions,
 }
@@ -57,6 +60,7 @@ impl FilterOptions {
             rencoder: RencoderPlan::default(),
             prefix: PrefixRule::default(),
             elastic_units: None,
+            arf_questions: Vec::new(),
             surf: SurfOptions::default(),
         }
     }
@@ -149,7 +153,7 @@ impl AnyFilterBuilder {
             FilterKind::PrefixBloom => {
                 Builder::PrefixBloom(PrefixBloomBuilder::new(bits, options.prefix))
             }
-            FilterKind::Arf => Builder::Arf(ArfBuilder::new(bits)),
+            FilterKind::Arf => Builder::Arf(trained_arf(bits, &options.arf_questions)),
             FilterKind::Elastic => {
                 Builder::Elastic(ElasticBuilder::new(bits, options.elastic_units))
             }
@@ -159,6 +163,14 @@ impl AnyFilterBuilder {
             | FilterKind::SurfMixed) => Builder::Surf(SurfBuilder::new(kind, bits, &options.surf)),
         })
     }
+}
+
+/// An ARF that knows these questions already.
+fn trained_arf(bits_per_key: f64, questions: &[(Vec<u8>, Option<Vec<u8>>)]) -> ArfBuilder {
+    let mut builder = ArfBuilder::new(bits_per_key);
+    let ranges = questions.iter().filter_map(|(low, high)| KeyRange::new(low, high.as_deref()));
+    ranges.for_each(|range| builder.train(&range));
+    builder
 }
 
 impl TableFilterBuilder for AnyFilterBuilder {

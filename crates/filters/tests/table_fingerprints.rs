@@ -7,7 +7,7 @@
 
 use trommel_filters::{
     AnyFilter, AnyFilterBuilder, FilterKind, FilterOptions, KeyRange, LowerBound, TableFilter,
-    TableFilterBuilder,
+    TableFilterBuilder, UpperBound,
 };
 
 type Filter = AnyFilter<Vec<u8>>;
@@ -129,6 +129,13 @@ fn each_bit_halves_the_rate_whatever_the_width() {
     }
 }
 
+/// A key's first eight bytes as a number.
+fn number(key: &[u8]) -> u64 {
+    let mut number = [0; 8];
+    number[..key.len().min(8)].copy_from_slice(&key[..key.len().min(8)]);
+    u64::from_be_bytes(number)
+}
+
 #[test]
 fn lower_bounds_are_near_the_next_key() {
     let keys = keys_of(uniform, 50_000);
@@ -139,9 +146,7 @@ fn lower_bounds_are_near_the_next_key() {
             let (asked, next) = (pair[0] + (pair[1] - pair[0]) / 2, pair[1]);
             match filter.lower_bound(&asked.to_be_bytes()) {
                 Some(LowerBound::From { key, unsure }) => {
-                    let mut number = [0; 8];
-                    number[..key.len().min(8)].copy_from_slice(&key[..key.len().min(8)]);
-                    let bound = u64::from_be_bytes(number);
+                    let bound = number(&key);
                     assert!(asked <= bound && bound <= next, "{}: {bound}", kind.name());
                     near += usize::from(!unsure && next - bound <= (next - asked) / 4);
                 }
@@ -151,6 +156,51 @@ fn lower_bounds_are_near_the_next_key() {
         assert!(near > keys.len() * 9 / 10, "{}: {near} of {}", kind.name(), keys.len());
         let after = (keys[keys.len() - 1] + (1 << 40)).to_be_bytes();
         assert_eq!(filter.lower_bound(&after), Some(LowerBound::End), "{}", kind.name());
+    }
+}
+
+#[test]
+fn upper_bounds_are_near_the_key_before() {
+    let keys = keys_of(uniform, 50_000);
+    for kind in KINDS {
+        let filter = filter_of(kind, 14.0, &keys);
+        let mut near = 0;
+        for pair in keys.windows(2) {
+            let (asked, last) = (pair[0] + (pair[1] - pair[0]) / 2, pair[0]);
+            match filter.upper_bound(&asked.to_be_bytes()) {
+                Some(UpperBound::Before { end, unsure }) => {
+                    assert!(end[..] > last.to_be_bytes()[..], "{}: {end:?}", kind.name());
+                    assert!(number(&end) <= asked + 1, "{}: {end:?}", kind.name());
+                    near += usize::from(!unsure && number(&end) - last <= (asked - last) / 4 + 1);
+                }
+                other => panic!("{}: {other:?} behind {last}", kind.name()),
+            }
+        }
+        assert!(near > keys.len() * 9 / 10, "{}: {near} of {}", kind.name(), keys.len());
+        let before = (keys[0] / 2).to_be_bytes();
+        assert_eq!(filter.upper_bound(&before), Some(UpperBound::Start), "{}", kind.name());
+    }
+}
+
+/// Keys that differ only behind what fingerprints look at, with zeros up to there, and nothing but ones before a key.
+#[test]
+fn ends_lie_behind_what_fingerprints_do_not_look_at() {
+    let drums = |tail: &[u8]| [&vec![b'd'; 65_530][..], &[0; 6], tail].concat();
+    let ones = |tail: &[u8]| [&[0xff; 30][..], tail].concat();
+    let keys = [drums(&[]), drums(&[0xff; 9]), ones(&[]), ones(&[0xff; 3])];
+    for kind in KINDS {
+        let mut builder = AnyFilterBuilder::new(&FilterOptions::new(kind, 12.0));
+        keys.iter().for_each(|key| builder.add(key).expect("in order"));
+        let filter = AnyFilter::read(builder.finish()).expect("just built");
+        for asked in [drums(&[]), drums(&[0xff; 12]), vec![b'e'], ones(&[1]), ones(&[0xff; 8])] {
+            let last = keys.iter().rfind(|key| **key <= asked).expect("the first at least");
+            match filter.upper_bound(&asked) {
+                Some(UpperBound::Before { end, .. }) => {
+                    assert!(end > *last && end <= [&asked[..], &[0]].concat(), "{}", kind.name());
+                }
+                other => panic!("{}: {other:?}", kind.name()),
+            }
+        }
     }
 }
 

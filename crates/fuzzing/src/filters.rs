@@ -51,7 +51,12 @@ fn ask_bounds<B: AsRef<[u8]>>(
     if let Some(LowerBound::From { key: bound, unsure }) = &lower {
         assert!(bound.as_slice() >= key && (!unsure || bound == key), "{bound:?} from {key:?}");
     }
-    (lower, filter.upper_bound(key))
+    let upper = filter.upper_bound(key);
+    if let Some(UpperBound::Before { end, unsure }) = &upper {
+        let after = [key, &[0]].concat();
+        assert!(*end <= after && (!unsure || *end == after), "before {end:?} from {key:?}");
+    }
+    (lower, upper)
 }
 
 fn ask_range<B: AsRef<[u8]>>(

@@ -9,7 +9,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use trommel::GuardKind;
+use trommel::{ElasticOptions, FilterTuning, GuardKind, Options};
 use trommel_filters::{
     AlignedBytes, AnyFilter, AnyFilterBuilder, Codes, FilterKind, FilterOptions, FlushNumber,
     GrfOptions, HashedKey, Part, PartBuilder, Query, Shape, TableFilter, TableFilterBuilder,
@@ -38,6 +38,10 @@ pub struct ProbePlan {
     pub keys: Option<usize>,
     /// Memory of the filter, in bits per key.
     pub bits_per_key: f64,
+    /// What filters of tables are told beside their memory.
+    pub filter: FilterTuning,
+    /// Units of the guard `elastic`; None: as many as are usual.
+    pub elastic_units: Option<u8>,
     /// T of the tree that the filters would guard.
     pub size_ratio: u32,
     /// Questions of each kind.
@@ -123,7 +127,7 @@ fn check(plan: &ProbePlan) -> Result<()> {
     if plan.guards.contains(&GuardKind::Open) {
         let others = GuardKind::ALL.into_iter().filter(|guard| *guard != GuardKind::Open);
         let others: Vec<&str> = others.map(GuardKind::name).collect();
-        let problem = "guard 'none' has no filter to probe; there are: ";
+        let problem = "--guard none: there is no filter to probe; guards that have one: ";
         return Err(LabError::Plan(problem.to_owned() + &others.join(", ")));
     }
     if !(1.0..=64.0).contains(&plan.bits_per_key) {
@@ -135,7 +139,9 @@ fn check(plan: &ProbePlan) -> Result<()> {
     if !(2..=255).contains(&plan.size_ratio) {
         return Err(LabError::Plan(format!("--size-ratio {}: must be 2 to 255", plan.size_ratio)));
     }
-    Ok(())
+    let mut elastic = ElasticOptions::default();
+    elastic.units = plan.elastic_units.unwrap_or(elastic.units);
+    Ok(Options { filter: plan.filter.clone(), elastic, ..Options::default() }.check()?)
 }
 
 fn build(guard: GuardKind, plan: &ProbePlan, keys: &SortedKeys) -> Result<Built> {
@@ -197,7 +203,8 @@ fn table<'k>(keys: impl Iterator<Item = &'k [u8]>, options: &FilterOptions) -> R
 }
 
 fn build_tables(plan: &ProbePlan, kind: FilterKind, keys: &SortedKeys) -> Result<Built> {
-    let options = FilterOptions::new(kind, plan.bits_per_key);
+    let elastic_units = plan.elastic_units;
+    let options = FilterOptions { elastic_units, ..plan.filter.options(kind, plan.bits_per_key) };
     let start = Instant::now();
     let whole = table(keys.iter(), &options)?;
     let build_ns_per_key = per_key(start, keys.len());
@@ -423,6 +430,8 @@ mod tests {
             file_format: FileFormat::Lines,
             keys: Some(70_000),
             bits_per_key: 12.0,
+            filter: FilterTuning::default(),
+            elastic_units: None,
             size_ratio: 10,
             queries: 500,
             range_width: 64,

@@ -328,6 +328,7 @@ fn measured(side: Side, plan: &ReadPlan, key_count: usize) -> Measured {
 mod tests {
     use super::*;
     use crate::progress::Silent;
+    use trommel::{ElasticOptions, FilterTuning};
 
     fn plan(folder: &Path) -> ReadPlan {
         ReadPlan {
@@ -342,6 +343,8 @@ mod tests {
                 value_bytes: 20,
                 bits_per_key: 12.0,
                 monkey: false,
+                filter: FilterTuning::default(),
+                elastic: ElasticOptions::default(),
                 block_cache_bytes: None,
                 table_bytes: None,
                 seed: 1,

@@ -11,7 +11,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use trommel::{Background, Db, Environment, GuardKind, Options, Sync};
+use trommel::{
+    Background, Db, ElasticOptions, Environment, FilterTuning, GuardKind, Options, Sync,
+};
 
 use crate::error::{LabError, Result};
 use crate::keys::SortedKeys;
@@ -35,6 +37,10 @@ pub struct TreePlan {
     pub bits_per_key: f64,
     /// Whether runs share it as Monkey divides it, where the guard can.
     pub monkey: bool,
+    /// What the filters of tables are told beside their memory.
+    pub filter: FilterTuning,
+    /// What the guard `elastic` is told.
+    pub elastic: ElasticOptions,
     /// Memory for blocks; None: more than the data takes.
     pub block_cache_bytes: Option<usize>,
     /// Bytes after which a run goes on in another file; None: the store's default.
@@ -98,6 +104,8 @@ impl TreePlan {
             block_cache_bytes: self.block_cache_bytes.unwrap_or(2 * keys.len() * entry_bytes),
             sync: Sync::Never,
             background: Background::Stepped,
+            filter: self.filter.clone(),
+            elastic: self.elastic.clone(),
             table_bytes: self.table_bytes.unwrap_or(defaults.table_bytes),
             ..defaults
         }
@@ -192,6 +200,8 @@ mod tests {
             value_bytes: 100,
             bits_per_key: 12.0,
             monkey: false,
+            filter: FilterTuning::default(),
+            elastic: ElasticOptions::default(),
             block_cache_bytes: None,
             table_bytes: None,
             seed: 1,

@@ -42,6 +42,7 @@ mod merging;
 mod models;
 mod options;
 mod output;
+mod questions;
 mod read;
 mod record;
 mod recovery;
@@ -67,6 +68,7 @@ mod table;
 mod table_cursor;
 mod table_format;
 mod table_writer;
+mod tuning;
 mod user_keys;
 mod value;
 mod verify;
@@ -87,10 +89,14 @@ pub use repair::{Loss, RepairReport, repair, repair_with};
 pub use scan::{KeyValue, Scan};
 pub use stats::{FilterRecovery, GuardStats, LevelStats, QueryStats, RunStats, StallStats, Stats};
 pub use storage::{Append, ReadAt, Storage};
+pub use tuning::FilterTuning;
 pub use value::Value;
 pub use verify::VerifyReport;
 
-pub use trommel_filters::{CountBounds, FilterKind, LocatedKind, LocatedSize};
+pub use trommel_filters::{
+    CountBounds, FilterKind, LocatedKind, LocatedSize, PrefixRule, RencoderPlan, RosettaPlan,
+    RosettaSplit, SurfOptions, SurfSuffix,
+};
 
 /// The README's example compiles and runs as it stands.
 #[cfg(doctest)]

@@ -8,6 +8,7 @@ use trommel_filters::{FilterKind, FilterOptions, Fingerprints, LocatedKind, Poin
 
 use crate::error::{Error, Result};
 use crate::stalls::RunLimits;
+use crate::tuning::FilterTuning;
 
 /// How a store is laid out and what it may use. Nothing here is fixed for ever: a store can be
 /// opened with other options at any time, and moves there as it flushes and merges.
@@ -33,6 +34,8 @@ pub struct Options {
     pub point_bits: u8,
     /// Of the guard `elastic`: its units.
     pub elastic: ElasticOptions,
+    /// Of guards with a filter for each table: what that is told beside its memory.
+    pub filter: FilterTuning,
     /// Bytes of entries in one block, the unit of reading. More: less memory for fence pointers,
     /// better compression, more bytes per read.
     pub block_bytes: usize,
@@ -67,6 +70,7 @@ impl Default for Options {
             monkey: false,
             point_bits: 0,
             elastic: ElasticOptions::default(),
+            filter: FilterTuning::default(),
             block_bytes: 4096,
             compression: true,
             block_cache_bytes: 32 << 20,
@@ -100,8 +104,10 @@ impl Options {
             ("table_bytes", self.table_bytes >= 4096, "must be at least 4096"),
             ("background", self.background != Background::Threads(0), "needs a thread, or Stepped"),
         ];
-        match rules.into_iter().find(|(_, holds, _)| !holds) {
-            Some((option, _, problem)) => Err(Error::Option { option, problem: problem.into() }),
+        let wrong = rules.into_iter().find(|(_, holds, _)| !holds);
+        let wrong = wrong.map(|(option, _, problem)| (option, problem));
+        match wrong.or_else(|| self.filter.problem()) {
+            Some((option, problem)) => Err(Error::Option { option, problem: problem.into() }),
             None => Ok(()),
         }
     }

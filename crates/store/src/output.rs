@@ -10,6 +10,7 @@ use crate::entry::{Entry, Sequence};
 use crate::error::{Error, Result};
 use crate::layout::TableRecord;
 use crate::options::Options;
+use crate::questions::Questions;
 use crate::storage::Storage;
 use crate::sync::{Arc, AtomicU64, Ordering};
 use crate::table::Table;
@@ -21,6 +22,7 @@ pub(crate) struct Shelf {
     pub(crate) dir: PathBuf,
     pub(crate) cache: Arc<BlockCache>,
     pub(crate) options: Options,
+    pub(crate) questions: Questions,
     next_file: AtomicU64,
 }
 
@@ -33,7 +35,8 @@ impl Shelf {
     ) -> Self {
         let cache = Arc::new(BlockCache::new(options.block_cache_bytes as u64));
         let next_file = AtomicU64::new(next_file);
-        Shelf { storage, dir: dir.to_path_buf(), cache, options: options.clone(), next_file }
+        let (dir, questions) = (dir.to_path_buf(), Questions::new(options));
+        Shelf { storage, dir, cache, options: options.clone(), questions, next_file }
     }
 
     /// A number that no file has.
@@ -78,7 +81,11 @@ impl Shelf {
             key_hash: self.options.guard.located().and_then(LocatedKind::key_hash),
             filter: filter.map(|kind| match kind {
                 FilterKind::Elastic => self.options.elastic.on_disk(bits_per_key),
-                kind => FilterOptions::new(kind, bits_per_key),
+                FilterKind::Arf => FilterOptions {
+                    arf_questions: self.questions.kept(),
+                    ..FilterOptions::new(FilterKind::Arf, bits_per_key)
+                },
+                kind => self.options.filter.options(kind, bits_per_key),
             }),
         }
     }

@@ -1,10 +1,11 @@
 //! `stats`: counters and the newest version, as plain data.
 
-use trommel_filters::PartSize;
+use trommel_filters::{FilterKind, PartSize};
 
 use crate::core::Core;
 use crate::elastic::Elastic;
 use crate::guard::Guard;
+use crate::options::Options;
 use crate::stats::{
     FilterRecovery, GuardStats, LevelStats, QueryStats, RunStats, StallStats, Stats,
 };
@@ -72,8 +73,18 @@ fn guard_stats(core: &Core, version: &Version) -> GuardStats {
         seconds: 0.0,
         rebuild_peak_bytes: 0,
         damaged: core.damage_of_filters(version),
+        told: told(&core.shelf.options),
         elastic: core.elastic.as_ref().map(Elastic::stats),
         located,
+    }
+}
+
+/// What new filters of tables are told beside their memory.
+fn told(options: &Options) -> Option<String> {
+    let units = options.elastic.units;
+    match options.guard.table_filter()? {
+        FilterKind::Elastic => Some(format!("elastic-units {units}")),
+        kind => options.filter.told(kind),
     }
 }
 

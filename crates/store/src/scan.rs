@@ -78,6 +78,8 @@ pub struct Scan {
     front: Option<Side>,
     back: Option<Side>,
     ended: bool,
+    /// Whether it was asked before: what it says now is not about all of its bounds.
+    asked: bool,
     kind: Option<QueryKind>,
     costs: QueryStats,
 }
@@ -92,6 +94,7 @@ impl Scan {
             front: None,
             back: None,
             ended: false,
+            asked: false,
             kind: None,
             costs: QueryStats { queries: 1, ..QueryStats::default() },
         }
@@ -102,6 +105,10 @@ impl Scan {
             return None;
         }
         let result = self.try_step(direction);
+        if !self.asked && matches!(result, Ok(None)) {
+            self.core.shelf.questions.note_nothing(&self.bounds);
+        }
+        self.asked = true;
         self.ended = !matches!(result, Ok(Some(_)));
         result.transpose()
     }

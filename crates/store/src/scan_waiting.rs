@@ -206,10 +206,13 @@ fn backward(answer: Option<UpperBound>, bounds: &Bounds) -> Next {
     match answer {
         Some(UpperBound::Before { end, unsure: false }) => {
             if end <= bounds.lower {
-                Next::Nowhere
-            } else {
-                Next::At(end)
+                return Next::Nowhere;
             }
+            // The filter was asked with the end included: the key there is no key of the scan.
+            Next::At(match &bounds.end {
+                Some(most) if *most < end => most.clone(),
+                _ => end,
+            })
         }
         None | Some(UpperBound::Start | UpperBound::Before { unsure: true, .. }) => Next::Unknown,
     }
@@ -287,6 +290,8 @@ mod tests {
         assert_eq!(backward(before("c\0", false), &open), at("c\0"));
         assert_eq!(backward(before("c", false), &open), Next::Nowhere);
         assert_eq!(backward(before("e", true), &open), Next::Unknown);
+        assert_eq!(backward(before("e\0", false), &bounds("c", Some("e"))), at("e"));
+        assert_eq!(backward(before("d", false), &bounds("c", Some("e"))), at("d"));
         assert_eq!(backward(Some(UpperBound::Start), &open), Next::Unknown);
         assert_eq!(backward(None, &open), Next::Unknown);
     }

@@ -281,6 +281,8 @@ pub struct GuardStats {
     /// Filters and images of filters that did not decode when the store was opened, with file and place, as long as the
     /// tree has them; they are not used. A merge makes new ones.
     pub damaged: Vec<String>,
+    /// Of a guard with a filter for each table: what new ones are told beside their memory, as text. None: nothing.
+    pub told: Option<String>,
     /// Of the guard `elastic`: which units are in memory.
     pub elastic: Option<ElasticStats>,
     /// Of a filter that knows in which run each key is: its entries, and what did not fit.

@@ -337,6 +337,32 @@ fn an_open_seek_reads_about_one_block_and_an_empty_closed_one_none() {
     }
 }
 
+#[test]
+fn a_backward_open_seek_reads_about_one_block() {
+    const SEEKS: u64 = 500;
+    for guard in guards_with_bounds() {
+        let (db, numbers) = store_of_layers(guard);
+        for included in [true, false] {
+            let asked = costs(&db, OPEN, || {
+                for seek in 1..=SEEKS {
+                    let to = spread(seek << 50);
+                    let next = numbers.range(..=to).next_back().copied();
+                    let scan = if included { db.range(..=key(to)) } else { db.range(..key(to)) };
+                    assert_eq!(last(scan), next, "{guard}");
+                }
+            });
+            assert!(asked.blocks_read < SEEKS * 5 / 4, "{guard}: {asked:?}");
+            assert!(asked.true_positives <= SEEKS, "{guard}: {asked:?}");
+        }
+        // From keys that are there: their runs are read, and a run that ends close before, now and then.
+        for to in numbers.iter().step_by(20) {
+            assert_eq!(last(db.range(..=key(*to))), Some(*to), "{guard}");
+            let before = numbers.range(..*to).next_back().copied();
+            assert_eq!(last(db.range(..key(*to))), before, "{guard}");
+        }
+    }
+}
+
 /// A filter is asked once for each run, if it knows ranges or the range is one key.
 #[test]
 fn probes_of_ranges_are_counted_by_tables_that_are_asked() {

@@ -39,6 +39,18 @@ pub(crate) fn bits_at(key: &[u8], at: usize) -> u64 {
     word_at(key, byte) << shift | u64::from(next) >> (8 - shift)
 }
 
+/// The least string that is above all strings with this prefix. None: there is none.
+pub(crate) fn after_all_with(mut prefix: Vec<u8>) -> Option<Vec<u8>> {
+    while let Some(last) = prefix.last_mut() {
+        if let Some(next) = last.checked_add(1) {
+            *last = next;
+            return Some(prefix);
+        }
+        prefix.pop();
+    }
+    None
+}
+
 /// The number of leading bits that the two share; None if they are the same bit string.
 #[inline(always)]
 pub(crate) fn common_bits(a: &[u8], b: &[u8]) -> Option<usize> {
@@ -86,6 +98,15 @@ mod tests {
                 assert_eq!(bits_at(&key[..len], at), expected, "{len} {at}");
             }
         }
+    }
+
+    #[test]
+    fn what_is_above_a_prefix_is_the_next_one_of_its_length_or_shorter() {
+        assert_eq!(after_all_with(b"ab".to_vec()), Some(b"ac".to_vec()));
+        assert_eq!(after_all_with(b"ab\xff\xff".to_vec()), Some(b"ac".to_vec()));
+        assert_eq!(after_all_with(vec![0]), Some(vec![1]));
+        assert_eq!(after_all_with(vec![0xff; 3]), None);
+        assert_eq!(after_all_with(vec![]), None);
     }
 
     #[test]

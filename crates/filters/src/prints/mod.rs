@@ -3,11 +3,13 @@
 //! key ──directory──> group ──heads or line──> block ──fingerprints──> place: keys before it, keys through it
 //!
 //! one key      through > before                          a range      through(upper) > before(lower)
-//! lower bound  the cell after the place                  count        through(upper) - before(lower), in all blocks
+//! lower bound  the cell after the place                  upper bound  the cell before it
+//! count        through(upper) - before(lower), in all blocks
 //! ```
 //! These are the groups and blocks of the global range filter's base, read in place. Invariant: places are monotone in keys,
 //! and a key of the table lies in a cell: so what is asked with the places of a range's ends finds every key between them.
 
+mod bounds;
 mod builder;
 mod counts;
 mod image;
@@ -18,7 +20,7 @@ mod tests;
 pub use builder::FingerprintFilterBuilder;
 
 use crate::bits::simd::{Work, fastest};
-use crate::filter::{FilterKind, HashedKey, LowerBound, TableFilter, Trace, Untraced};
+use crate::filter::{FilterKind, HashedKey, LowerBound, TableFilter, Trace, Untraced, UpperBound};
 use crate::fingerprint::Fingerprints;
 use crate::fingerprint::group::Kind;
 use crate::query::KeyRange;
@@ -165,6 +167,17 @@ impl<B: AsRef<[u8]>> TableFilter for FingerprintFilter<B> {
             // Rounding may have put the cell's start before the key.
             Some(start) => LowerBound::From { key: start.max(key.to_vec()), unsure: false },
             None => LowerBound::End,
+        })
+    }
+
+    fn upper_bound(&self, key: &[u8]) -> Option<UpperBound> {
+        let (place, after) = (self.place(key, &mut Untraced), [key, &[0]].concat());
+        if place.is_in_cell() {
+            return Some(UpperBound::Before { end: after, unsure: true });
+        }
+        Some(match self.view().end_before(&place, after) {
+            Some(end) => UpperBound::Before { end, unsure: false },
+            None => UpperBound::Start,
         })
     }
 

@@ -15,7 +15,7 @@ use crate::bits::simd::prefetch;
 use crate::filter::Trace;
 use crate::fingerprint::cell::{Block, Fall, Tail};
 use crate::fingerprint::directory::{Among, Directory, Prefix, Rests};
-use crate::fingerprint::gap::{self, GapBlock, WINDOW, first_view, number};
+use crate::fingerprint::gap::{self, GapBlock, WINDOW, number};
 use crate::fingerprint::group::{GROUP_ALIGN, Group};
 use crate::fingerprint::line::Line;
 use crate::fingerprint::spline::{SplineBlock, block_count};
@@ -31,7 +31,7 @@ const LINES_ABOUT: usize = 4;
 pub(super) struct View<'a> {
     image: &'a [u8],
     pub(super) directory: Directory<Words<'a>, Numbers<'a>, &'a [u8]>,
-    frame: &'a Frame,
+    pub(super) frame: &'a Frame,
 }
 
 /// Where a key falls.
@@ -232,14 +232,14 @@ impl<'a> View<'a> {
 
     /// How views become positions, in the first block of a group.
     #[inline(always)]
-    fn line(&self, index: usize, group: &Group<'_>) -> Line {
+    pub(super) fn line(&self, index: usize, group: &Group<'_>) -> Line {
         let low = self.directory.separator_view(index, group.prefix_bits);
         Line { model: group.model(), blocks: group.blocks, block: 0, low }
     }
 
     /// The number from which a gap block counts.
     #[inline(always)]
-    fn anchor(&self, index: usize, group: &Group<'_>, block: usize) -> u64 {
+    pub(super) fn anchor(&self, index: usize, group: &Group<'_>, block: usize) -> u64 {
         number(if block == 0 {
             self.directory.separator_view(index, group.prefix_bits)
         } else {
@@ -279,73 +279,6 @@ impl<'a> View<'a> {
         let group = self.group(list - 1);
         (from..end.unwrap_or(group.blocks)).any(|block| self.block_count(&group, block) > 0)
     }
-
-    /// A string that is not above the first key at or after a place that lies in no cell; None: there is no such key.
-    pub(super) fn first_from(&self, place: &Place) -> Option<Vec<u8>> {
-        let (mut block, mut skipped) = (place.block, place.before);
-        for list in place.list..self.above() {
-            if let Some(index) = list.checked_sub(1) {
-                let group = self.group(index);
-                for block in block..group.blocks {
-                    let start = self.cell_start(index, &group, block, skipped);
-                    if let Some(view) = start {
-                        return Some(self.string(index, group.prefix_bits, view));
-                    }
-                    skipped = 0;
-                }
-            }
-            (block, skipped) = (0, 0);
-        }
-        None
-    }
-
-    /// The least view of keys in a cell of a block, if there is the cell.
-    fn cell_start(
-        &self,
-        index: usize,
-        group: &Group<'_>,
-        block: usize,
-        cell: usize,
-    ) -> Option<u64> {
-        let (bytes, mut seen, mut start) = (group.block(block), 0, None);
-        let mut see = |view| {
-            start = if seen == cell { Some(view) } else { start };
-            seen += 1;
-        };
-        match self.frame.prints {
-            Prints::Cell => Block::new(bytes).for_each_bounds(|low, _| see(low)),
-            Prints::Gap => {
-                let anchor = self.anchor(index, group, block);
-                with_gaps(bytes, |gaps| {
-                    gaps.for_each_bounds(anchor, |low, _| see(first_view(low)))
-                });
-            }
-            Prints::Snarf => {
-                let line = Line { block, ..self.line(index, group) };
-                SplineBlock::new(bytes, line.model.layout)
-                    .for_each_position(|position| see(line.position_views(position).0));
-            }
-        }
-        start
-    }
-
-    /// The first `prefix_bits` bits of a group's separator, then a view; without zeros at the end, as keys may be.
-    fn string(&self, index: usize, prefix_bits: usize, view: u64) -> Vec<u8> {
-        let (at, shift) = (prefix_bits / 8, prefix_bits % 8);
-        let separator = self.directory.separators[index];
-        let word = u64::from_le_bytes(separator).to_be_bytes();
-        let mut string =
-            [self.directory.prefix.bytes(), &word, self.directory.rest(index)].concat();
-        string.resize(at + 1, 0);
-        string[at] &= !(u8::MAX >> shift);
-        let bits = (u128::from(view) << (8 - shift)).to_be_bytes();
-        let (_, bits) = bits.split_at(bits.len() - size_of::<u64>() - 1);
-        string[at] |= bits[0];
-        string.extend_from_slice(&bits[1..]);
-        let zeros = string.iter().rev().take_while(|&&byte| byte == 0).count();
-        string.truncate(string.len() - zeros);
-        string
-    }
 }
 
 /// The bytes of a block or a group's header, whose second cache line is asked for without waiting: both are about a line, and
@@ -382,7 +315,7 @@ fn find_gap<T: Trace>(block: &GapBlock<'_>, number: u64, anchor: u64, trace: &mu
 
 /// Gives `ask` the gap block with which `bytes` begin. Near the image's end there is less than it may look at: then a copy.
 #[inline(always)]
-fn with_gaps<R>(bytes: &[u8], ask: impl FnOnce(GapBlock<'_>) -> R) -> R {
+pub(super) fn with_gaps<R>(bytes: &[u8], ask: impl FnOnce(GapBlock<'_>) -> R) -> R {
     let mut copy;
     let window = match bytes.first_chunk::<WINDOW>() {
         Some(window) => window,

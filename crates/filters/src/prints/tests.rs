@@ -35,7 +35,7 @@ fn image(prints: Prints, keys: &[Vec<u8>]) -> Vec<u8> {
 fn ask(image: &[u8], keys: &[Vec<u8>]) -> bool {
     let Ok(filter) = FingerprintFilter::read(image) else { return false };
     for key in keys.iter().step_by(keys.len() / 5 + 1).map(|key| &key[..]).chain([&b""[..]]) {
-        black_box((filter.may_contain(key), filter.lower_bound(key)));
+        black_box((filter.may_contain(key), filter.lower_bound(key), filter.upper_bound(key)));
         for upper in [None, Some(key), Some(&[0xff; 9][..]), keys.last().map(|key| &key[..])] {
             if let Some(range) = KeyRange::new(key, upper) {
                 black_box((filter.may_overlap(&range), filter.count(&range)));

@@ -81,6 +81,18 @@ impl<'a> SurfCursor<'a> {
         Some(key)
     }
 
+    /// The real bits that are kept behind the prefix, as the lowest ones, and how many they are.
+    pub(super) fn real_suffix(&self) -> (u64, u32) {
+        match self.place {
+            Place::At(level) if !self.is_whole() => {
+                let suffix = self.trie.layout.suffix;
+                let stored = self.trie.suffix(level, self.slots[level], &mut Untraced);
+                (stored.checked_shr(suffix.hash).unwrap_or(0), suffix.real)
+            }
+            Place::At(_) | Place::Alone | Place::BeforeAll | Place::AfterAll => (0, 0),
+        }
+    }
+
     /// Goes to the first key that is at or after `key`, as far as is known. True: it may also be before it, since `key` begins
     /// with all that is known of it.
     pub fn seek(&mut self, key: &[u8]) -> bool {

@@ -6,9 +6,10 @@
 //! suffixes  some bits of each key, or of its hash, behind its prefix (suffix.rs)
 //! ```
 //! `builder.rs` and `encode.rs` make it, `layout.rs` says where everything is, `trie.rs` goes from node to node, `lookup.rs`,
-//! `range.rs`, `cursor.rs` and `count.rs` answer. Invariant: a key's path leads to its leaf; who asks for a key that is there
+//! `range.rs`, `cursor.rs`, `bounds.rs` and `count.rs` answer. Invariant: a key's path leads to its leaf; who asks for a key that is there
 //! gets there, and who asks for a range finds the leaf of any key in it.
 
+mod bounds;
 mod builder;
 mod count;
 mod cursor;
@@ -27,7 +28,7 @@ mod suffix;
 mod trie;
 
 use crate::bits::simd::{Work, fastest};
-use crate::filter::{FilterKind, HashedKey, LowerBound, TableFilter, Trace, Untraced};
+use crate::filter::{FilterKind, HashedKey, LowerBound, TableFilter, Trace, Untraced, UpperBound};
 use crate::query::KeyRange;
 use crate::rank::CountBounds;
 use crate::wire::Corrupt;
@@ -183,6 +184,10 @@ impl<B: AsRef<[u8]>> TableFilter for Surf<B> {
             unsure,
         });
         Some(bound.unwrap_or(LowerBound::End))
+    }
+
+    fn upper_bound(&self, key: &[u8]) -> Option<UpperBound> {
+        (!self.is_open()).then(|| self.cursor().upper_bound(key))
     }
 
     fn count(&self, range: &KeyRange<'_>) -> Option<CountBounds> {

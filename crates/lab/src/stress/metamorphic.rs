@@ -17,7 +17,7 @@ use super::draw::{History, history};
 use super::keys::Place;
 use super::model::value_of;
 use super::operation::{Operation, Write, tell};
-use super::setup::elastic;
+use super::setup::{elastic, filter};
 use crate::rng::Rng;
 
 const STEPS: u32 = 1200;
@@ -213,6 +213,7 @@ fn variant(number: usize) -> Options {
         ),
         create_if_missing: true,
         elastic: elastic(rng),
+        filter: filter(rng),
     };
     options.monkey = options.guard.point_rate().is_some() && one_of(&[false, true], rng);
     options

@@ -6,7 +6,10 @@
 
 use std::time::Duration;
 
-use trommel::{Background, ElasticOptions, GuardKind, Options, Sync};
+use trommel::{
+    Background, ElasticOptions, FilterTuning, GuardKind, Options, PrefixRule, RencoderPlan,
+    RosettaPlan, RosettaSplit, SurfOptions, SurfSuffix, Sync,
+};
 
 use crate::rng::Rng;
 
@@ -33,8 +36,10 @@ pub(crate) fn options(seed: u64) -> Options {
         background: Background::Stepped,
         create_if_missing: true,
         elastic: elastic(&mut rng),
+        filter: FilterTuning::default(),
     };
     options.monkey = options.guard.point_rate().is_some() && rng.below(2) == 0;
+    options.filter = filter(&mut rng);
     options
 }
 
@@ -48,13 +53,35 @@ pub(crate) fn elastic(rng: &mut Rng) -> ElasticOptions {
     }
 }
 
+/// What filters of tables are told, from one end to the other.
+pub(crate) fn filter(rng: &mut Rng) -> FilterTuning {
+    let bits = |hash, real| SurfSuffix::Bits { hash, real };
+    let splits = [RosettaSplit::Single, RosettaSplit::Variable, RosettaSplit::FirstCut];
+    let (fixed, separator) = (PrefixRule::Fixed, PrefixRule::Separator);
+    FilterTuning {
+        surf: SurfOptions {
+            suffix: [SurfSuffix::Fitted, bits(0, 0), bits(3, 5), bits(0, 64), bits(64, 0)]
+                [rng.place(5)],
+            size_ratio: [0, 1, 64, u32::MAX][rng.place(4)],
+        },
+        prefix: [fixed(1), fixed(3), fixed(6), separator(b'/'), separator(0)][rng.place(5)],
+        rosetta: RosettaPlan {
+            range_bits: [0, 2, 6, 31][rng.place(4)],
+            split: splits[rng.place(3)],
+        },
+        rencoder: RencoderPlan { probes: [1, 2, 8][rng.place(3)] },
+        arf_questions: [0, 3, 200][rng.place(3)],
+    }
+}
+
 /// Options as people read them.
 pub(crate) fn tell(options: &Options) -> String {
     let Options { guard, size_ratio, write_buffer_bytes, bits_per_key, block_bytes, .. } = options;
     let Options { monkey, point_bits, compression, block_cache_bytes, table_bytes, sync, .. } =
         options;
+    let told = guard.table_filter().and_then(|kind| options.filter.told(kind)).unwrap_or_default();
     format!(
-        "guard {guard}, {bits_per_key} bits per key (monkey: {monkey}), {point_bits} of them for points, size ratio {size_ratio}, write buffer {write_buffer_bytes}, \
+        "guard {guard} {told}, {bits_per_key} bits per key (monkey: {monkey}), {point_bits} of them for points, size ratio {size_ratio}, write buffer {write_buffer_bytes}, \
          blocks of {block_bytes}, tables of {table_bytes}, cache {block_cache_bytes}, compression {compression}, sync {sync:?}"
     )
 }

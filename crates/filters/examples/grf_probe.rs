@@ -113,15 +113,16 @@ fn arguments() -> Arguments {
         let named = |kind: &Fingerprints| format!("{kind:?}").to_lowercase() == value;
         Fingerprints::ALL.into_iter().find(named)
     };
+    let run_codes = |value: &str| match value {
+        "shape" => Some(RunCodes::Shape),
+        "huffman" => Some(RunCodes::Huffman),
+        _ => None,
+    };
     read_arguments(usage, |name, value| match name {
         "--file" => set_text(&mut arguments.file, value),
         "--only" => set_text(&mut arguments.only, value),
         "--fingerprints" => fingerprints(value).map(|kind| arguments.fingerprints = kind),
-        "--run-codes" => match value {
-            "shape" => Some(arguments.run_codes = RunCodes::Shape),
-            "huffman" => Some(arguments.run_codes = RunCodes::Huffman),
-            _ => None,
-        },
+        "--run-codes" => run_codes(value).map(|codes| arguments.run_codes = codes),
         "--keys" => set(&mut arguments.keys, value),
         "--bits" => set(&mut arguments.bits, value),
         "--flushes" => set(&mut arguments.flushes, value),

@@ -108,10 +108,10 @@ impl MergeTask {
             }
             if keeps {
                 writer.add(&entry)?;
-                if let Some(keys) = &mut self.recoded {
-                    if keys.last() != Some(entry.key) {
-                        keys.push(entry.key);
-                    }
+                if let Some(keys) = &mut self.recoded
+                    && keys.last() != Some(entry.key)
+                {
+                    keys.push(entry.key);
                 }
                 if let Some(base) = &mut self.base {
                     base.push(entry.key, core);

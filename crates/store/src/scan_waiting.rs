@@ -115,10 +115,10 @@ struct Question<'a> {
 
 impl Question<'_> {
     fn next_of(&mut self, placed: &PlacedRun) -> Next {
-        if let Asked::Located { codes, .. } = self.asked {
-            if !codes.may_meet(placed.span()) {
-                return Next::Nowhere;
-            }
+        if let Asked::Located { codes, .. } = self.asked
+            && !codes.may_meet(placed.span())
+        {
+            return Next::Nowhere;
         }
         match self.direction {
             Direction::Forward => self.next_forward(placed.id, &placed.run),

@@ -387,3 +387,31 @@ fn the_sorted_view_takes_the_memory_that_it_may() {
         assert!((least..bits_per_key).contains(&taken), "{taken} of {bits_per_key} bits");
     }
 }
+
+fn as_many_slots_as_there_can_be<B: LocatedBuilder>(runs_of_levels: &[u8]) {
+    let keys: BTreeSet<Key> = (0..256u64).map(|n| (n << 50).to_be_bytes().to_vec()).collect();
+    let plan = plan(runs_of_levels, u64::MAX, 4000.0);
+    let (mut filter, mut twin) = built::<B>(&plan, &keys);
+    let slots = plan.slots();
+    for (nth, key) in keys.iter().enumerate() {
+        let slot = (nth % slots) as u8;
+        filter.note(key, None, Some(RunSlot(slot)));
+        twin.get_mut(key).expect("a key").insert(slot);
+    }
+    for (key, held) in &twin {
+        assert!(held.iter().all(|slot| point(&filter, key).contains(slot)), "{slots} slots");
+    }
+    assert_eq!(range(&filter, b"", None).len(), slots);
+    let oldest = RunSlot((slots - 1) as u8);
+    assert_eq!(filter.lower_bound(oldest, b""), Some(vec![]), "the first key begins with zeros");
+    (0..slots).for_each(|slot| filter.vacate(RunSlot(slot as u8)));
+    assert_eq!(range(&filter, b"", None), []);
+}
+
+#[test]
+fn one_slot_and_256_slots() {
+    for runs_of_levels in [&[1][..], &[255, 1], &[64, 64, 127, 1]] {
+        as_many_slots_as_there_can_be::<RemixBuilder>(runs_of_levels);
+        as_many_slots_as_there_can_be::<SortedRemixBuilder>(runs_of_levels);
+    }
+}

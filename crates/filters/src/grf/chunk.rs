@@ -131,6 +131,8 @@ impl ChunkWriter {
     }
 
     /// For codes that are the runs' spans and nothing else, each with as few bits as its commonness allows.
+    #[cold]
+    #[inline(never)]
     pub(super) fn of_runs(growth: f64) -> Self {
         let mut writer = Self::new(Runs::default(), growth);
         writer.draft.apart = true;
@@ -318,6 +320,7 @@ impl Draft {
     }
 
     /// How entries get the code `code`, which is added if it is new.
+    #[inline(always)]
     pub(super) fn recoding(&mut self, code: Code) -> Recoding {
         let number = self.codes.iter().position(|known| *known == code).unwrap_or_else(|| {
             self.codes.push(code);

@@ -66,6 +66,7 @@ fn growth(base: &Base, keys: u64) -> f64 {
 }
 
 /// What rewrites chunks for a version with the runs of `shape`.
+#[inline(always)]
 fn chunk_writer(run_codes: RunCodes, shape: &Shape, growth: f64) -> ChunkWriter {
     match run_codes {
         RunCodes::Shape => ChunkWriter::new(Runs::new(shape), growth),

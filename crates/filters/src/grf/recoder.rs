@@ -60,6 +60,7 @@ impl Move<'_> {
 impl Draft {
     /// Settled entries with those of a merge moved, and with the young ones whose bit is set in `ages`, with so many bits, moved
     /// or not. None: there is nothing to move.
+    #[inline(never)]
     pub(super) fn recode(
         &mut self,
         settled: Option<Settled<'_>>,
@@ -127,6 +128,8 @@ impl Draft {
     }
 
     /// Entries with their codes' numbers apart. Requires: an entry.
+    #[cold]
+    #[inline(never)]
     pub(super) fn write_apart(&mut self, lists: usize) -> Arc<[u8]> {
         self.order_codes();
         if self.codes.len() > CODES_MAX {

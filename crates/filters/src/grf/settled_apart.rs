@@ -37,12 +37,14 @@ impl<'a> Settled<'a> {
     }
 
     #[cold]
+    #[inline(never)]
     pub(super) fn number_apart(&self, place: usize) -> usize {
         self.numbers_from(place).take()
     }
 
     /// As [`Settled::visit`], where the codes' numbers are apart.
     #[cold]
+    #[inline(never)]
     pub(super) fn visit_apart(&self, range: Range<usize>, mut visit: impl FnMut(Span)) {
         if range.is_empty() {
             return;
@@ -52,6 +54,7 @@ impl<'a> Settled<'a> {
     }
 
     #[cold]
+    #[inline(never)]
     pub(super) fn decode_numbers(&self, out: &mut [Entry]) {
         let mut numbers = self.numbers_section().numbers_from(0);
         out.iter_mut().for_each(|entry| entry.0 |= numbers.take() as u64);

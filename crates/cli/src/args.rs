@@ -76,12 +76,10 @@ pub(crate) enum BenchCommand {
     Readers(crate::threads::BenchReadersArgs),
     /// Measure opening a store, with and without the image of its filter, beside reading what that must read.
     Open(crate::threads::BenchOpenArgs),
-    /// Count how often a global range filter says "maybe" where nothing is, without a store: a table for each distribution,
-    /// bits per key and fillings of the last level down, widths of ranges across, each rate with its 95 % interval.
+    /// Count how often a global range filter says "maybe" where nothing is, for many distributions, budgets and widths.
     #[command(after_help = FPR_EXAMPLE)]
     Fpr(BenchFprArgs),
-    /// Compute how short Chucky's codes of level ids are, and how well they fill buckets: the data of the paper's Figures 5,
-    /// 6, 8 and 9. Nothing is measured: it is theory, for trees whose runs are all full.
+    /// Compute how short Chucky's codes of level ids are, and how they fill buckets: the paper's Figures 5, 6, 8 and 9.
     #[command(after_help = crate::chucky_codes::EXAMPLES)]
     ChuckyCodes(crate::chucky_codes::ChuckyCodesArgs),
 }

@@ -144,7 +144,10 @@ fn draw_guard(text: &mut String, stats: &Stats, runs: usize) {
         | GuardKind::GrfCell
         | GuardKind::GrfHuffman => {
             let (base, overlay) = (bytes(guard.base_bytes), bytes(guard.overlay_bytes));
-            line(text, format_args!("guard grf: {memory} (base {base}, overlay {overlay})"));
+            line(
+                text,
+                format_args!("guard {}: {memory} (base {base}, overlay {overlay})", guard.kind),
+            );
             line(text, format_args!("           one question for all runs"));
         }
     }

@@ -51,7 +51,11 @@ pub fn run(name: &str, bytes: &[u8]) {
     (target.unwrap_or_else(|| panic!("no target is called {name}")).body)(bytes);
 }
 
-/// The guard that a byte stands for.
+/// The guard that a byte stands for. Files of the corpus are older than most guards: 2 is `grf`, as it was then.
 pub(crate) fn guard_of(byte: u8) -> trommel::GuardKind {
-    trommel::GuardKind::ALL[usize::from(byte) % trommel::GuardKind::ALL.len()]
+    const GRF: usize = 2;
+    let mut guards = trommel::GuardKind::ALL;
+    let grf = guards.iter().position(|guard| *guard == trommel::GuardKind::Grf);
+    guards.swap(GRF, grf.expect("one of all"));
+    guards[usize::from(byte) % guards.len()]
 }

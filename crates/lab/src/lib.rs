@@ -15,6 +15,7 @@ mod kill;
 mod natural_earth;
 mod open;
 mod probe;
+mod probe_filters;
 mod progress;
 mod queries;
 mod read;

@@ -1,7 +1,6 @@
 //! `bench probe`: the filters alone, without a store.
 //! ```text
-//! grf            9 of 10 keys -> base         the others, in flushes -> overlay      1 probe, or a batch of 16 points
-//! others         all keys -> one filter       the tables of a tree -> 19 filters     1 or 19 probes
+//! keys -> each filter (probe_filters.rs) -- the same questions, in turns --> times, rates, denied keys
 //! ```
 //! Invariant: every filter sees the same keys, and the same questions in rounds that take turns; a
 //! stored key that a filter denies is counted.
@@ -10,15 +9,13 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use trommel::{ElasticOptions, FilterTuning, GuardKind, Options};
-use trommel_filters::{
-    AlignedBytes, AnyFilter, AnyFilterBuilder, Codes, FilterKind, FilterOptions, FlushNumber,
-    GrfOptions, HashedKey, Part, PartBuilder, Query, Shape, TableFilter, TableFilterBuilder,
-};
+use trommel_filters::{Codes, HashedKey, Query, TableFilter};
 
 use crate::dist::{Dist, FileFormat};
 use crate::error::{LabError, Result};
 use crate::keys::SortedKeys;
 use crate::keyset::KeySet;
+use crate::probe_filters::{Built, Filter, Table, build, flush_keys, per_key};
 use crate::progress::Progress;
 use crate::queries::{Kind, Queries};
 use crate::report::{ProbeNs, ProbeRates, ProbeReport};
@@ -52,32 +49,7 @@ pub struct ProbePlan {
     pub seed: u64,
 }
 
-/// The base has all but one of so many keys.
-const OVERLAY_SHARE: usize = 10;
 const KINDS: [Kind; 3] = [Kind::PointMiss, Kind::PointHit, Kind::EmptyRange];
-/// Levels of the tree over which `probe_all_ns` goes.
-const TREE_LEVELS: u32 = 3;
-
-type Table = AnyFilter<AlignedBytes>;
-
-/// A built filter, and what building it took.
-struct Built {
-    guard: GuardKind,
-    filter: Filter,
-    build_ns_per_key: f64,
-    insert_ns_per_key: f64,
-    size_bytes: u64,
-}
-
-enum Filter {
-    /// One filter of all keys, and the filters of the tables of a tree, newest first.
-    PerTable {
-        whole: Table,
-        tables: Vec<Table>,
-    },
-    Global(Part),
-}
-
 /// Measures each filter of the plan.
 pub fn bench_probe(plan: &ProbePlan, progress: &mut dyn Progress) -> Result<Vec<ProbeReport>> {
     check(plan)?;
@@ -144,134 +116,6 @@ fn check(plan: &ProbePlan) -> Result<()> {
     Ok(Options { filter: plan.filter.clone(), elastic, ..Options::default() }.check()?)
 }
 
-fn build(guard: GuardKind, plan: &ProbePlan, keys: &SortedKeys) -> Result<Built> {
-    match guard {
-        GuardKind::Open => unreachable!("the plan was checked"),
-        GuardKind::Table(kind) => build_tables(plan, kind, keys),
-        guard => Ok(build_grf(plan, guard, keys)),
-    }
-}
-
-/// The keys of a flush: those of the inner levels come in as many flushes as two of them hold.
-fn flush_keys(plan: &ProbePlan, keys: usize) -> usize {
-    const LEAST: usize = 100;
-    let ratio = plan.size_ratio as usize;
-    (keys / OVERLAY_SHARE).div_ceil(ratio * ratio - 1).max(LEAST)
-}
-
-fn per_key(start: Instant, keys: usize) -> f64 {
-    start.elapsed().as_nanos() as f64 / keys.max(1) as f64
-}
-
-fn build_grf(plan: &ProbePlan, guard: GuardKind, keys: &SortedKeys) -> Built {
-    let mut rng = Rng::new(scramble(plan.seed ^ 2));
-    let (base, newer) = keys.split(|_| rng.place(OVERLAY_SHARE) == 0);
-    let flush_count = newer.len().div_ceil(flush_keys(plan, keys.len()));
-    let mut flushes: Vec<Vec<&[u8]>> = vec![Vec::new(); flush_count];
-    newer.iter().for_each(|key| flushes[rng.place(flush_count)].push(key));
-    let fingerprints = guard.fingerprints().expect("the other guards have their own builders");
-    let ProbePlan { bits_per_key, size_ratio, .. } = *plan;
-    let options = GrfOptions { bits_per_key, size_ratio, fingerprints, ..GrfOptions::default() };
-    let start = Instant::now();
-    let mut builder = PartBuilder::new(&options);
-    base.iter().for_each(|key| builder.push(key));
-    let mut part = builder.finish(FlushNumber(1));
-    let build_ns_per_key = per_key(start, base.len());
-    let start = Instant::now();
-    for (flush, keys) in (1..).zip(&flushes) {
-        let mut inserter = part.inserter(
-            FlushNumber(flush),
-            &Shape::of_round(part.base_end(), FlushNumber(flush), size_ratio),
-        );
-        keys.iter().for_each(|key| inserter.push(key));
-        part = inserter.finish();
-    }
-    let insert_ns_per_key = per_key(start, newer.len());
-    let size = part.size();
-    let size_bytes = size.base_bytes + size.overlay_bytes;
-    let filter = Filter::Global(part);
-    Built { guard, filter, build_ns_per_key, insert_ns_per_key, size_bytes }
-}
-
-fn table<'k>(keys: impl Iterator<Item = &'k [u8]>, options: &FilterOptions) -> Result<Table> {
-    let mut builder = AnyFilterBuilder::new(options);
-    for key in keys {
-        builder.add(key).map_err(|error| LabError::Plan(error.to_string()))?;
-    }
-    let read = AnyFilter::read(AlignedBytes::from_slice(&builder.finish()));
-    read.map_err(|error| LabError::Plan(format!("a filter that was just built: {error}")))
-}
-
-fn build_tables(plan: &ProbePlan, kind: FilterKind, keys: &SortedKeys) -> Result<Built> {
-    let elastic_units = plan.elastic_units;
-    let options = FilterOptions { elastic_units, ..plan.filter.options(kind, plan.bits_per_key) };
-    let start = Instant::now();
-    let whole = table(keys.iter(), &options)?;
-    let build_ns_per_key = per_key(start, keys.len());
-    let mut rng = Rng::new(scramble(plan.seed ^ 2));
-    let flush_count = keys.len().div_ceil(flush_keys(plan, keys.len()));
-    let mut flushes: Vec<Vec<&[u8]>> = vec![Vec::new(); flush_count];
-    keys.iter().for_each(|key| flushes[rng.place(flush_count)].push(key));
-    let start = Instant::now();
-    for keys in &flushes {
-        black_box(table(keys.iter().copied(), &options)?);
-    }
-    let insert_ns_per_key = per_key(start, keys.len());
-    let tables = tables_of_a_tree(plan, &options, keys, &mut rng)?;
-    let size_bytes = tables.iter().map(|table| table.size_bytes() as u64).sum();
-    let (guard, filter) = (GuardKind::Table(kind), Filter::PerTable { whole, tables });
-    Ok(Built { guard, filter, build_ns_per_key, insert_ns_per_key, size_bytes })
-}
-
-/// The filters of a tree just before a merge into the last level, one table for each run, newest
-/// first: T - 1 runs in each inner level, T - 1 times the next one's run size in the last.
-fn tables_of_a_tree(
-    plan: &ProbePlan,
-    options: &FilterOptions,
-    keys: &SortedKeys,
-    rng: &mut Rng,
-) -> Result<Vec<Table>> {
-    let ratio = u64::from(plan.size_ratio);
-    let mut shares: Vec<u64> = Vec::new();
-    for level in 0..TREE_LEVELS - 1 {
-        shares.extend((1..ratio).map(|_| ratio.pow(level)));
-    }
-    shares.push((ratio - 1) * ratio.pow(TREE_LEVELS - 1));
-    let ends: Vec<u64> =
-        shares.iter().scan(0, |end, share| (*end += share, Some(*end)).1).collect();
-    let whole = ends[ends.len() - 1];
-    let mut tables: Vec<Vec<&[u8]>> = vec![Vec::new(); shares.len()];
-    for key in keys.iter() {
-        let drawn = rng.below(whole);
-        tables[ends.partition_point(|end| *end <= drawn)].push(key);
-    }
-    tables.iter().map(|keys| table(keys.iter().copied(), options)).collect()
-}
-
-impl Filter {
-    /// Probes once. For per-table filters: the one that holds all keys.
-    #[inline]
-    fn may_hold(&self, query: &Query<'_>, codes: &mut Codes) -> bool {
-        match (self, query) {
-            (Filter::PerTable { whole, .. }, Query::Point(key)) => whole.may_contain(key),
-            (Filter::PerTable { whole, .. }, Query::Range(range)) => whole.may_overlap(range),
-            (Filter::Global(part), _) => {
-                codes.clear();
-                part.candidates(query, codes);
-                !codes.is_empty()
-            }
-        }
-    }
-
-    fn answers(&self, kind: Kind) -> bool {
-        let knows_ranges = match self {
-            Filter::Global(_) => true,
-            Filter::PerTable { whole, .. } => whole.kind().knows_ranges(),
-        };
-        knows_ranges || kind != Kind::EmptyRange
-    }
-}
-
 /// Probes each query of each kind; a filter that has no answer for a kind is not timed there.
 fn probe_times(built: &[Built], queries: &[Queries; 3], stored: &SortedKeys) -> Vec<ProbeNs> {
     let mut codes = Codes::new();
@@ -326,7 +170,7 @@ fn probe_all_times(
         medians.unwrap_or_else(|never| match never {})[0]
     };
     let of = |built: &Built| match &built.filter {
-        Filter::Global(_) => None,
+        Filter::Global(_) | Filter::Located(_) => None,
         Filter::PerTable { tables, .. } => Some(ProbeNs {
             point_miss: Some(time(tables, &queries[0])),
             point_hit: Some(time(tables, &queries[1])),
@@ -421,7 +265,9 @@ fn line_ns(size_bytes: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::probe_filters::tables_of_a_tree;
     use crate::progress::Silent;
+    use trommel_filters::{FilterKind, FilterOptions};
 
     fn plan() -> ProbePlan {
         ProbePlan {
@@ -455,6 +301,18 @@ mod tests {
         let batch_ns = reports[1].batch_ns.as_ref().expect("a global filter");
         assert!(batch_ns.point_miss.is_some_and(|ns| ns > 0.0));
         assert!(batch_ns.point_hit.is_some_and(|ns| ns > 0.0) && batch_ns.empty_range.is_none());
+    }
+
+    #[test]
+    fn every_filter_is_measured_and_denies_no_key() {
+        let guards = GuardKind::ALL[1..].to_vec();
+        let plan = ProbePlan { guards, keys: Some(3000), queries: 100, ..plan() };
+        let reports = bench_probe(&plan, &mut Silent).expect("measured");
+        assert_eq!(reports.len(), GuardKind::ALL.len() - 1);
+        for report in &reports {
+            assert_eq!(report.false_negatives, 0, "{}", report.guard);
+            assert!(report.guard_bits_per_key > 0.0, "{}", report.guard);
+        }
     }
 
     #[test]

@@ -10,8 +10,8 @@
 //! the version that it describes.
 
 use trommel_filters::{
-    Codes, GrfOptions, HashedKey, KeyRange, LineCounter, Part, Query, RunCodes, Span, TableFilter,
-    Trace, Untraced,
+    Codes, GrfOptions, HashedKey, KeyRange, LineCounter, Part, Query, Span, TableFilter, Trace,
+    Untraced,
 };
 
 use crate::located::LocatedGuard;
@@ -201,9 +201,6 @@ impl Answer<'_> {
 fn grf_options(options: &Options) -> Option<GrfOptions> {
     let fingerprints = options.guard.fingerprints()?;
     let Options { bits_per_key, point_bits, size_ratio, .. } = *options;
-    let run_codes = match options.guard {
-        GuardKind::GrfHuffman => RunCodes::Huffman,
-        _ => RunCodes::Shape,
-    };
+    let run_codes = options.guard.run_codes();
     Some(GrfOptions { bits_per_key, size_ratio, run_codes, fingerprints, point_bits })
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use trommel_filters::{FilterKind, FilterOptions, Fingerprints, LocatedKind, PointRate};
+use trommel_filters::{FilterKind, FilterOptions, Fingerprints, LocatedKind, PointRate, RunCodes};
 
 use crate::error::{Error, Result};
 use crate::stalls::RunLimits;
@@ -217,6 +217,14 @@ impl GuardKind {
             GuardKind::GrfSpline => Some(Fingerprints::Spline),
             GuardKind::GrfGap => Some(Fingerprints::Gap),
             GuardKind::GrfCell => Some(Fingerprints::Cell),
+        }
+    }
+
+    /// What the global range filter keeps beside a key's fingerprint. Of use where there are [`GuardKind::fingerprints`].
+    pub fn run_codes(self) -> RunCodes {
+        match self {
+            GuardKind::GrfHuffman => RunCodes::Huffman,
+            _ => RunCodes::Shape,
         }
     }
 

@@ -395,8 +395,7 @@ impl Stats {
         self.levels.iter().flat_map(|level| &level.runs).map(|run| run.entries).sum()
     }
 
-    /// Memory that the store knows it takes, in bytes: guard, memtables, fence pointers and cached blocks. The allocator, and
-    /// buffers of flushes and merges on their way, take more.
+    /// Memory that the store knows it takes, in bytes: guard, memtables, fence pointers, cached blocks; no buffers of merges.
     pub fn memory_bytes(&self) -> u64 {
         self.guard.memory_bytes + self.memtable_bytes + self.fence_bytes + self.cache_bytes
     }

@@ -20,8 +20,8 @@ use shuttle::rand::Rng;
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::{Config, Runner, thread};
 use trommel::{
-    Background, Batch, Clock, Db, Environment, FilterKind, GuardKind, Memory, Options, Pauses,
-    Scan, Storage, Sync,
+    Background, Batch, Clock, Db, Environment, FilterKind, GuardKind, LocatedKind, Memory, Options,
+    Pauses, Scan, Storage, Sync,
 };
 
 const WRITERS: usize = 2;
@@ -297,11 +297,17 @@ fn run(scheduler: impl Scheduler + 'static, scene: fn(GuardKind), guard: GuardKi
 fn explore(scene: fn(GuardKind), seed: u64) {
     let count = std::env::var("TROMMEL_SCHEDULES").ok().and_then(|count| count.parse().ok());
     let count: usize = count.unwrap_or(120);
-    for guard in [GuardKind::Grf, GuardKind::Table(FilterKind::BlockedBloom)] {
+    let guards = [
+        GuardKind::Grf,
+        GuardKind::Table(FilterKind::BlockedBloom),
+        GuardKind::Located(LocatedKind::Chucky),
+        GuardKind::Located(LocatedKind::Remix),
+    ];
+    for guard in guards {
         run(RandomScheduler::new_from_seed(seed, count), scene, guard);
         run(PctScheduler::new_from_seed(seed, PCT_DEPTH, count), scene, guard);
     }
-    let least = 4 * count as u64;
+    let least = 2 * guards.len() as u64 * count as u64;
     let [flushes, merges] = [&FLUSHES, &MERGES].map(|done| done.load(Ordering::Relaxed));
     assert!(flushes >= 2 * least && merges >= least, "{flushes} flushes, {merges} merges");
 }

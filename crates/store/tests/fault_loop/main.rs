@@ -14,7 +14,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use trommel::{
-    Background, Batch, Db, Environment, Error, Fault, GuardKind, Options, Storage, Sync,
+    Background, Batch, Db, Environment, Error, Fault, GuardKind, LocatedKind, Options, Storage,
+    Sync,
 };
 
 use faulty::Bed;
@@ -50,8 +51,9 @@ struct Mode {
     sync: Sync,
 }
 
-const MODES: [Mode; 3] = [
+const MODES: [Mode; 4] = [
     Mode { guard: GuardKind::Grf, sync: Sync::Always },
+    Mode { guard: GuardKind::Located(LocatedKind::Chucky), sync: Sync::Always },
     Mode { guard: GuardKind::Open, sync: Sync::Always },
     Mode { guard: GuardKind::Open, sync: Sync::Never },
 ];

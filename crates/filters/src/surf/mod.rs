@@ -180,7 +180,8 @@ impl<B: AsRef<[u8]>> TableFilter for Surf<B> {
         let mut cursor = self.cursor();
         let unsure = cursor.seek(key);
         let bound = cursor.key().map(|found| LowerBound::From {
-            key: if unsure { key.to_vec() } else { found },
+            // Of bytes that were damaged since they were checked, the key found may be anywhere.
+            key: if unsure { key.to_vec() } else { found.max(key.to_vec()) },
             unsure,
         });
         Some(bound.unwrap_or(LowerBound::End))

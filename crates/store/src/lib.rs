@@ -51,6 +51,7 @@ mod repair_layout;
 mod repair_logs;
 mod repair_manifest;
 mod repair_tables;
+mod repair_untangle;
 mod report;
 mod retention;
 mod run;

@@ -22,6 +22,8 @@ use crate::version::{PlacedRun, Version};
 
 /// The most slots that a tree has.
 const SLOTS_MAX: usize = 256;
+/// Entries for which a filter was made, times this, are the most that it is told of.
+const ROOM_FACTOR: u64 = 2;
 
 /// A run of the version.
 #[derive(Clone, Copy)]
@@ -90,9 +92,16 @@ impl LocatedGuard {
         size
     }
 
-    /// Adds a run whose keys are then to be noted in the slot that this gives. None: there is no slot for it.
-    pub(crate) fn add_run(&mut self, id: u64, level: usize, span: Span) -> Option<RunSlot> {
-        let slot = self.free_slot(level);
+    /// Adds a run of so many entries, whose keys are then to be noted in the slot that this gives. None: there is no slot for it,
+    /// or far too little room.
+    pub(crate) fn add_run(
+        &mut self,
+        id: u64,
+        level: usize,
+        span: Span,
+        entries: u64,
+    ) -> Option<RunSlot> {
+        let slot = self.free_slot(level).filter(|_| self.has_room(entries));
         self.runs.push(SlottedRun { id, span, slot });
         slot
     }
@@ -141,7 +150,9 @@ impl LocatedGuard {
 
     /// Notes the keys of a run.
     pub(crate) fn note_run(&mut self, placed: &PlacedRun) -> Result<()> {
-        let Some(slot) = self.add_run(placed.id, placed.level, placed.span()) else {
+        let Some(slot) =
+            self.add_run(placed.id, placed.level, placed.span(), placed.run.entry_count())
+        else {
             return Ok(());
         };
         match hashes_of(placed, self.kind()) {
@@ -151,6 +162,13 @@ impl LocatedGuard {
             }
             None => for_each_key_of(placed, |key| self.filter.note(key, None, Some(slot))),
         }
+    }
+
+    /// Whether so many more entries are not far beyond what a filter of hashes was made for: lists of what found no place
+    /// would be long to search.
+    fn has_room(&self, entries: u64) -> bool {
+        let LocatedSize { entries: noted, room, .. } = self.filter.size();
+        self.kind().key_hash().is_none() || noted + entries <= room.saturating_mul(ROOM_FACTOR)
     }
 
     /// The first slot of a level that no run has.
@@ -177,7 +195,7 @@ pub(crate) fn with_flush(
         return next;
     }
     let mut next = guard.clone();
-    if let Some(slot) = next.add_run(id, 0, span) {
+    if let Some(slot) = next.add_run(id, 0, span, keys.len() as u64) {
         keys.iter().for_each(|key| next.note(key, None, Some(slot)));
     }
     next

@@ -1,7 +1,7 @@
 //! Mending a store that does not open, or that `verify` finds damaged.
 //! ```text
 //! manifest sound    its tree, without what is lost                     (what is damaged in tables, in logs)
-//! else              a tree made of all tables that can be read         (repair_layout.rs)
+//! else              a tree made of all tables that can be read         (repair_layout.rs, repair_untangle.rs)
 //! logs not sound    what can be read of them becomes a table, the newest run
 //! then              lost/ has what was damaged -> MANIFEST -> what is in lost/ leaves the folder
 //! ```
@@ -26,6 +26,7 @@ use crate::repair_layout::{TableFacts, layout_of};
 use crate::repair_logs::{SavedWrite, save_writes};
 use crate::repair_manifest::FoundManifest;
 use crate::repair_tables::{Mended, mend};
+use crate::repair_untangle::{Untangled, untangle};
 use crate::sync::Arc;
 use crate::table::{Table, TableParts};
 use crate::wal::wal_name;
@@ -348,8 +349,10 @@ impl Repair {
         aside.extend(logs.into_iter().map(wal_name));
         aside.extend(self.numbers(image_name).into_iter().map(image_name));
         let last = facts.iter().map(|table| table.sequences.1).max().unwrap_or_default();
+        let Untangled { facts, merged } = untangle(&self.shelf, facts, &mut self.written)?;
+        aside.extend(merged.iter().map(|&file| table_name(file)).filter(|name| self.has(name)));
         let (mut layout, doubtful) = layout_of(facts);
-        self.note_doubts(manifest, &doubtful);
+        self.note_doubts(manifest, &[merged, doubtful].concat());
         layout.last_sequence = last.max(manifest.last_sequence);
         layout.next_file = self.shelf.next_file();
         layout.live_wal = layout.next_file;

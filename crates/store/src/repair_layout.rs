@@ -75,7 +75,7 @@ pub(crate) fn layout_of(tables: Vec<TableFacts>) -> (Layout, Vec<u64>) {
 }
 
 /// Groups of tables whose intervals of sequence numbers overlap, oldest first.
-fn by_age(mut tables: Vec<TableFacts>) -> Vec<Vec<TableFacts>> {
+pub(crate) fn by_age(mut tables: Vec<TableFacts>) -> Vec<Vec<TableFacts>> {
     tables.sort_by_key(|table| table.sequences);
     let mut groups: Vec<Vec<TableFacts>> = Vec::new();
     let mut greatest = Sequence(0);
@@ -91,7 +91,7 @@ fn by_age(mut tables: Vec<TableFacts>) -> Vec<Vec<TableFacts>> {
 }
 
 /// Runs of tables of one age, newest first. Tables that share no keys are of one run.
-fn runs_of(mut tables: Vec<TableFacts>) -> Vec<Vec<TableFacts>> {
+pub(crate) fn runs_of(mut tables: Vec<TableFacts>) -> Vec<Vec<TableFacts>> {
     tables.sort_by_key(|table| std::cmp::Reverse((table.is_newest, table.sequences.1, table.file)));
     let mut runs: Vec<Vec<TableFacts>> = Vec::new();
     for table in tables {

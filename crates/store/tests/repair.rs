@@ -318,6 +318,42 @@ fn tables_that_a_merge_has_left_over_bring_nothing_back() {
     assert!(expected.iter().all(|(key, value)| found.get(key) == Some(value)));
 }
 
+/// A table that a merge made is damaged, and its input is still there. What can be read of it may have an old version of a key
+/// whose newer one was in the damaged block: then neither table is the newer one as a whole.
+#[test]
+fn a_damaged_table_hides_nothing_that_a_merge_has_left_over() {
+    let disk = Memory::new();
+    let db = open(&disk, GuardKind::Open).expect("opens");
+    let write = |value: &str| {
+        let value = value.repeat(20);
+        (0..9).for_each(|n| db.put(format!("key {n}"), format!("{value} {n}")).expect("puts"));
+        db.flush().expect("flushes");
+    };
+    // So that blocks end between the versions of a key.
+    db.put("a key", "alone".repeat(12)).expect("puts");
+    write("old");
+    let snapshot = db.snapshot();
+    write("new");
+    let mut scan = db.range::<&[u8]>(..);
+    scan.next().expect("an entry").expect("reads");
+    db.compact().expect("compacts");
+    let (crashed, expected) = (disk.crash_hard(), contents(&db));
+    drop((scan, snapshot));
+    crashed.remove(&manifest()).expect("removes");
+    let tables = files(&crashed, ".table");
+    assert!(tables.len() >= 3, "two inputs are left over");
+    let merged = tables.last().expect("the merged one");
+    let bytes = crashed.file(merged).expect("is there").len() as u64;
+    for byte in (0..bytes).step_by(20) {
+        let disk = copy(&crashed);
+        disk.flip_bit(merged, byte, 0);
+        repair(&disk).expect("repairs");
+        let case = format!("byte {byte} of {bytes}");
+        nothing_was_deleted(&crashed, &disk, &case);
+        assert_eq!(sound_contents(&disk, &case), expected, "{case}");
+    }
+}
+
 type Damage<'d> = (&'d str, &'d dyn Fn(&Memory));
 
 #[test]

@@ -1,0 +1,67 @@
+//! Damaged tables that share keys and ages with others: what merges have left over.
+//! ```text
+//! table 4     a7 b8                     left over from the merge that made table 6
+//! table 6     [a7 a2] b8                of whose block "a7" a repair has saved nothing: a2 b8
+//! neither     6 before 4: a2 hides a7   4 before 6: wrong where 6 has what came after 4
+//! so          a7 a2 b8                  one table of both
+//! ```
+//! Invariant: tables that are merged here hold each entry that any of them had, once.
+
+use crate::cursor::Cursor;
+use crate::entry::Sequence;
+use crate::error::Result;
+use crate::merge::MergeCursor;
+use crate::output::{RunOutput, RunWriter, RunWriterState, Shelf};
+use crate::repair_layout::{TableFacts, by_age, runs_of};
+
+/// What became of tables.
+#[derive(Default)]
+pub(crate) struct Untangled {
+    pub(crate) facts: Vec<TableFacts>,
+    /// Tables that others were made of.
+    pub(crate) merged: Vec<u64>,
+}
+
+/// The tables, but for those of one age that share keys, where one of them is in `written`: it may have lost entries, and what
+/// takes the place of all of them was merged from what they have. The new files are added to `written`.
+pub(crate) fn untangle(
+    shelf: &Shelf,
+    facts: Vec<TableFacts>,
+    written: &mut Vec<u64>,
+) -> Result<Untangled> {
+    let mut untangled = Untangled::default();
+    for group in by_age(facts) {
+        // What came from logs has the newest entry of each of its keys.
+        let is_partial = |table: &TableFacts| !table.is_newest && written.contains(&table.file);
+        if !group.iter().any(is_partial) || runs_of(group.clone()).len() == 1 {
+            untangled.facts.extend(group);
+            continue;
+        }
+        let output = merge(shelf, &group)?;
+        written.extend(output.tables.iter().map(|(file, _)| *file));
+        untangled.facts.extend(output.opened.values().map(|table| TableFacts::of(table)));
+        untangled.merged.extend(group.iter().map(|table| table.file));
+    }
+    Ok(untangled)
+}
+
+fn merge(shelf: &Shelf, group: &[TableFacts]) -> Result<RunOutput> {
+    let cursors = group.iter().map(|table| {
+        let table = shelf.open_table(table.file)?;
+        let cursor: Box<dyn Cursor + Send> = Box::new(table.cursor().fill_cache(false));
+        Ok(cursor)
+    });
+    let mut cursor = MergeCursor::new(cursors.collect::<Result<_>>()?)?;
+    let mut writer = RunWriter::new(shelf, RunWriterState::default());
+    let mut last: Option<(Vec<u8>, Sequence)> = None;
+    while let Some(entry) = cursor.entry() {
+        let is_new =
+            last.as_ref().is_none_or(|(key, at)| (&**key, *at) != (entry.key, entry.sequence));
+        if is_new {
+            writer.add(&entry)?;
+            last = Some((entry.key.to_vec(), entry.sequence));
+        }
+        cursor.next()?;
+    }
+    writer.finish()
+}

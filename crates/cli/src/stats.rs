@@ -90,6 +90,12 @@ pub(crate) fn guard_json(stats: &Stats) -> Value {
         "damaged": guard.damaged,
         "told": guard.told,
         "elastic": guard.elastic.as_ref().map(elastic_json),
+        "located": guard.located.map(|located| json!({
+            "bytes": located.bytes,
+            "overflow_bytes": located.overflow_bytes,
+            "entries": located.entries,
+            "room": located.room,
+        })),
     })
 }
 

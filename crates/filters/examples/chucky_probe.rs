@@ -1,13 +1,17 @@
 //! Prints what Chucky and its plain form cost and how often they say "maybe" where nothing is, beside Equation 16.
 //! ```text
-//! cargo run --release --example chucky_probe -- --keys 10000000 --bits 10 --levels 6
+//! cargo run --release -p trommel-filters --example chucky_probe -- --keys 10000000 --bits 10 --levels 6
 //! ```
 //! The tree is lazily levelled, and all its runs are full. Times are medians over pieces of work; a question is asked when the
 //! one before is answered.
 
+#[path = "tools/mod.rs"]
+mod tools;
+
 use std::hint::black_box;
 use std::time::Instant;
 
+use tools::{Random, read_arguments, set};
 use trommel_filters::{
     Chucky, ChuckyBuilder, ChuckyPlainBuilder, LevelModel, LineCounter, Located, LocatedBuilder,
     Query, RunSlot, SlotSet, TreePlan, Untraced,
@@ -31,37 +35,20 @@ fn arguments() -> Arguments {
         queries: 200_000,
         flush: 64_000,
     };
-    let mut words = std::env::args().skip(1);
-    while let Some(word) = words.next() {
-        let value = words.next().and_then(|value| value.parse::<f64>().ok());
-        match (word.as_str(), value) {
-            ("--keys", Some(value)) => arguments.keys = value as usize,
-            ("--bits", Some(value)) => arguments.bits = value,
-            ("--levels", Some(value)) => arguments.levels = (value as u32).clamp(1, 60),
-            ("--ratio", Some(value)) => arguments.size_ratio = (value as u32).clamp(2, 200),
-            ("--queries", Some(value)) => arguments.queries = value as usize,
-            ("--flush", Some(value)) => arguments.flush = value as usize,
-            _ => {
-                eprintln!(
-                    "usage: chucky_probe [--keys N] [--bits B] [--levels L] [--ratio T] [--queries N] [--flush N]"
-                );
-                std::process::exit(2);
-            }
-        }
-    }
+    let usage =
+        "chucky_probe [--keys N] [--bits B] [--levels L] [--ratio T] [--queries N] [--flush N]";
+    read_arguments(usage, |name, value| match name {
+        "--keys" => set(&mut arguments.keys, value),
+        "--bits" => set(&mut arguments.bits, value),
+        "--levels" => set(&mut arguments.levels, value),
+        "--ratio" => set(&mut arguments.size_ratio, value),
+        "--queries" => set(&mut arguments.queries, value),
+        "--flush" => set(&mut arguments.flush, value),
+        _ => None,
+    });
+    arguments.levels = arguments.levels.clamp(1, 60);
+    arguments.size_ratio = arguments.size_ratio.clamp(2, 200);
     arguments
-}
-
-/// A generator: splitmix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
 }
 
 fn main() {

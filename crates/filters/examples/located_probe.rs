@@ -9,24 +9,17 @@
 //! after a flush: from the merged stream. Times depend on the machine: compare them with `line`, a dependent random
 //! read of one cache line in an array of the filter's size.
 
+#[path = "tools/mod.rs"]
+mod tools;
+
 use std::collections::BTreeSet;
 use std::time::Instant;
+
+use tools::{Random, read_arguments, set, set_text};
 use trommel_filters::{
     KeyRange, LineCounter, Located, LocatedBuilder, Query, RemixBuilder, RunSlot, SlotSet,
     SortedRemixBuilder, TreePlan, Untraced,
 };
-
-/// A generator: splitmix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-}
 
 struct Arguments {
     keys: usize,
@@ -40,25 +33,17 @@ struct Arguments {
 fn arguments() -> Arguments {
     let (keys, queries) = (1_000_000, 200_000);
     let mut arguments = Arguments { keys, bits: 12.0, ratio: 10, levels: 4, queries, file: None };
-    let mut words = std::env::args().skip(1);
-    while let Some(word) = words.next() {
-        let next = words.next();
-        let value = next.as_deref().and_then(|value| value.parse::<f64>().ok());
-        match (word.as_str(), value) {
-            ("--file", _) if next.is_some() => arguments.file = next,
-            ("--keys", Some(value)) => arguments.keys = value as usize,
-            ("--bits", Some(value)) => arguments.bits = value,
-            ("--ratio", Some(value)) => arguments.ratio = value as u32,
-            ("--levels", Some(value)) => arguments.levels = value as usize,
-            ("--queries", Some(value)) => arguments.queries = value as usize,
-            _ => {
-                eprintln!(
-                    "usage: located_probe [--keys N | --file PATH] [--bits B] [--ratio T] [--levels L] [--queries N]"
-                );
-                std::process::exit(2);
-            }
-        }
-    }
+    let usage =
+        "located_probe [--keys N | --file PATH] [--bits B] [--ratio T] [--levels L] [--queries N]";
+    read_arguments(usage, |name, value| match name {
+        "--file" => set_text(&mut arguments.file, value),
+        "--keys" => set(&mut arguments.keys, value),
+        "--bits" => set(&mut arguments.bits, value),
+        "--ratio" => set(&mut arguments.ratio, value),
+        "--levels" => set(&mut arguments.levels, value),
+        "--queries" => set(&mut arguments.queries, value),
+        _ => None,
+    });
     arguments
 }
 

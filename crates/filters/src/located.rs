@@ -134,7 +134,8 @@ pub struct LocatedSize {
 /// A filter that knows for each key in which run it is now.
 pub trait Located: Clone + Send + Sync {
     /// Notes that a key has moved: `from` None: it is new; `to` None: it was replaced by a newer entry or dropped.
-    /// A move from a slot that the key was never moved to changes nothing but adds the key to `to`.
+    /// Requires: slots of the plan; and that the key was noted in `from`, and not away since. (Fingerprints of two keys may be
+    /// equal: who takes away a key that is not there may take another one.) For a run without a slot, `from` is None.
     /// Keys may come in any order; ascending ones are cheaper for some.
     fn note(&mut self, key: &[u8], from: Option<RunSlot>, to: Option<RunSlot>);
 

@@ -7,7 +7,8 @@
 //! readers of older versions are answered rightly too.
 //!
 //! Invariant: a run that is listed with a slot has had each of its keys noted there. A level may have more runs than slots:
-//! these wait without one, and no filter helps with them until they are merged.
+//! these wait without one, as runs do that are far beyond what the filter has room for, and no filter helps with them until
+//! they are merged.
 
 use trommel_filters::{
     AnyLocated, AnyLocatedBuilder, Codes, Located, LocatedKind, LocatedSize, Query, RunSlot,
@@ -167,8 +168,11 @@ impl LocatedGuard {
     /// Whether so many more entries are not far beyond what a filter of hashes was made for: lists of what found no place
     /// would be long to search.
     fn has_room(&self, entries: u64) -> bool {
+        if self.kind().key_hash().is_none() {
+            return true;
+        }
         let LocatedSize { entries: noted, room, .. } = self.filter.size();
-        self.kind().key_hash().is_none() || noted + entries <= room.saturating_mul(ROOM_FACTOR)
+        noted + entries <= room.saturating_mul(ROOM_FACTOR)
     }
 
     /// The first slot of a level that no run has.
@@ -213,7 +217,7 @@ fn hashes_of(placed: &PlacedRun, kind: LocatedKind) -> Option<Vec<u64>> {
 }
 
 /// Calls `f` with each key of a run once, ascending.
-pub(crate) fn for_each_key_of(placed: &PlacedRun, f: impl FnMut(&[u8])) -> Result<()> {
+fn for_each_key_of(placed: &PlacedRun, f: impl FnMut(&[u8])) -> Result<()> {
     let mut cursor = placed.run.cursor().fill_cache(false);
     for_each_key(&mut cursor, placed.run.tables()[0].table.path(), f)
 }

@@ -214,20 +214,22 @@ fn report(filter: &Filter, queries: &[u64], width: u64) {
     let positives = queries.iter().filter(|&&key| ask(filter, key, width)).count();
     let (low, high) = wilson(positives, queries.len());
     let mut counter = LineCounter::default();
-    let (mut lines, counted) = (0, queries.len().min(10_000));
+    let (mut lines, mut unasked, counted) = (0, 0, queries.len().min(10_000));
     for &key in &queries[..counted] {
         let bytes = key.to_be_bytes();
         filter.may_contain_traced(&HashedKey::new(&bytes), &mut counter);
+        unasked += counter.unasked();
         lines += counter.take();
     }
     println!(
-        "  width 2^{}: {:.3} % false positives ({:.3} to {:.3}); {:.0} ns; {:.1} lines a point",
+        "  width 2^{}: {:.3} % false positives ({:.3} to {:.3}); {:.0} ns; {:.1} lines a point, {:.1} not asked for",
         width.ilog2(),
         100.0 * positives as f64 / queries.len() as f64,
         100.0 * low,
         100.0 * high,
         lone_ns(filter, queries, width),
         lines as f64 / counted as f64,
+        unasked as f64 / counted as f64,
     );
 }
 

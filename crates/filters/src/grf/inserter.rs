@@ -141,7 +141,7 @@ impl Work for PlaceBatch<'_> {
         for found in
             found.iter().filter(|found| std::mem::replace(&mut list, found.list) != found.list)
         {
-            base.load_header(found.list);
+            base.load_about(*found, &mut Untraced);
         }
         let mut places = [0; BATCH];
         let mut sites: [Option<Site<'_>>; BATCH] = [const { None }; BATCH];

@@ -7,7 +7,8 @@
 //! each flush rewrites them all: so they are not packed. Invariant: an entry has its flush's own number.
 
 use super::place::{BUCKETS, FRACTION_BITS, LISTS_MAX, PLACE_BITS};
-use crate::filter::Trace;
+use crate::filter::{Trace, ask_for};
+use crate::fingerprint::directory::ACROSS_BITS;
 use crate::shape::{FlushNumber, Span};
 use std::ops::Range;
 use std::sync::Arc;
@@ -82,12 +83,15 @@ impl<'a> Young<'a> {
         &self.words[ENTRIES_AT + range.start..ENTRIES_AT + range.end]
     }
 
-    /// Asks for the memory of the tables and of an entry in the middle, without waiting for it.
+    /// Asks for the memory of the tables and of the entries of keys that lie so far across a list, as if all lists had equally many,
+    /// evenly spread.
     #[inline(always)]
-    pub(super) fn load(words: &[u32], list: usize) {
-        // As if all lists had equally many.
-        let at = ENTRIES_AT + (words.len() - ENTRIES_AT) * list / LISTS_MAX;
-        std::hint::black_box(words[0] ^ words[at.min(words.len() - 1)]);
+    pub(super) fn load_about<T: Trace>(words: &[u32], list: usize, across: usize, trace: &mut T) {
+        ask_for(words, 0, trace);
+        ask_for(words, ENTRIES_AT, trace);
+        let entries = words.len().saturating_sub(ENTRIES_AT);
+        let at = (entries * ((list << ACROSS_BITS) + across) >> ACROSS_BITS) / LISTS_MAX;
+        ask_for(words, ENTRIES_AT + at, trace);
     }
 
     /// Of a list, or of a stretch of it, the entries from one place to another, both included.

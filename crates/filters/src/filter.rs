@@ -105,7 +105,7 @@ pub trait TableFilter {
         None
     }
 
-    /// As `may_contain_traced`, with no one watching.
+    /// As `may_contain_traced`, with no one watching. Filters that have no use for a hash make none.
     #[inline]
     fn may_contain(&self, key: &[u8]) -> bool {
         self.may_contain_traced(&HashedKey::new(key), &mut Untraced)

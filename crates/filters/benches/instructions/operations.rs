@@ -34,7 +34,7 @@ const NEEDLESS_MAX: usize = QUERIES / 20;
 const BLOOM_BITS_PER_KEY: f64 = 12.0;
 /// Cells of about a byte, as they are usually asked for.
 const FUSE_BITS_PER_KEY: f64 = 9.3;
-const PRINTS_BITS_PER_KEY: f64 = 16.0;
+const RANGES_BITS_PER_KEY: f64 = 16.0;
 /// The first flush after the base was built.
 const ORIGIN: u64 = 1000;
 
@@ -48,8 +48,9 @@ pub(crate) fn run_all() {
     }
     run_all_points();
     run_chucky();
-    for kind in [FilterKind::Snarf, FilterKind::Cell, FilterKind::Gap] {
-        run_prints(kind);
+    let prints = [FilterKind::Snarf, FilterKind::Cell, FilterKind::Gap];
+    for kind in prints.into_iter().chain([FilterKind::SurfReal, FilterKind::SurfMixed]) {
+        run_ranges(kind);
     }
 }
 
@@ -330,12 +331,13 @@ fn maybe_located(filter: &Chucky, queries: &[u64]) -> usize {
 }
 
 /// The fingerprints of one table, of uniform keys.
-fn run_prints(kind: FilterKind) {
+/// A filter of one table that knows ranges.
+fn run_ranges(kind: FilterKind) {
     let (source, mut random) = (Source::Uniform, Random(41));
     let keys = source.keys(&mut random);
     let name = |operation: &str| format!("{}-{operation}", kind.name());
     let mut bytes = Vec::new();
-    count(&name("build"), keys.len(), || bytes = build_prints(kind, &keys));
+    count(&name("build"), keys.len(), || bytes = build_ranges(kind, &keys));
     let filter = AnyFilter::read(AlignedBytes::from_slice(&bytes)).expect("just built");
     let may_hold = |key: &&u64| filter.may_contain(&key.to_be_bytes());
     let mut maybe = 0;
@@ -354,8 +356,8 @@ fn run_prints(kind: FilterKind) {
     assert!(maybe <= NEEDLESS_MAX, "{}: {maybe} ranges", kind.name());
 }
 
-fn build_prints(kind: FilterKind, keys: &[u64]) -> Vec<u8> {
-    let mut builder = AnyFilterBuilder::new(&FilterOptions::new(kind, PRINTS_BITS_PER_KEY));
+fn build_ranges(kind: FilterKind, keys: &[u64]) -> Vec<u8> {
+    let mut builder = AnyFilterBuilder::new(&FilterOptions::new(kind, RANGES_BITS_PER_KEY));
     keys.iter().for_each(|key| builder.add(&key.to_be_bytes()).expect("keys in order"));
     builder.finish()
 }

@@ -157,7 +157,7 @@ mod tests {
             }
         }
         prefetch(&[1, 2], 1);
-        prefetch(&[], 0);
+        prefetch::<u8>(&[], 0);
     }
 
     #[derive(Clone, Copy)]

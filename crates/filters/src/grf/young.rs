@@ -6,6 +6,7 @@
 //! Newer entries have longer fractions, as in the paper (section 4.3.2): the base knows least of them. Few entries are young, and
 //! each flush rewrites them all: so they are not packed. Invariant: an entry has its flush's own number.
 
+use super::base::LINE_BYTES;
 use super::place::{BUCKETS, FRACTION_BITS, LISTS_MAX, PLACE_BITS};
 use crate::filter::{Trace, ask_for};
 use crate::fingerprint::directory::ACROSS_BITS;
@@ -91,6 +92,8 @@ impl<'a> Young<'a> {
         ask_for(words, ENTRIES_AT, trace);
         let entries = words.len().saturating_sub(ENTRIES_AT);
         let at = (entries * ((list << ACROSS_BITS) + across) >> ACROSS_BITS) / LISTS_MAX;
+        let line = LINE_BYTES / size_of::<u32>();
+        ask_for(words, (ENTRIES_AT + at).saturating_sub(line), trace);
         ask_for(words, ENTRIES_AT + at, trace);
     }
 

@@ -23,8 +23,9 @@ type Words<'a> = &'a [[u8; 8]];
 type Numbers<'a> = &'a [[u8; 4]];
 
 const LINE_BYTES: usize = 64;
-/// Lines that a block and its key's cell are likely to be on, if one of them is guessed.
-const LINES_ABOUT: usize = 4;
+/// Lines that a block and its key's cell are likely to be on, if one of them is guessed; and how many are before that.
+const LINES_ABOUT: usize = 5;
+const LINES_BEFORE: usize = 2;
 
 /// The image of a filter, its parts told apart.
 pub(super) struct View<'a> {
@@ -118,7 +119,7 @@ impl<'a> View<'a> {
 
     #[inline(always)]
     pub(super) fn group(&self, index: usize) -> Group<'a> {
-        Group::new(loaded(&self.image[self.directory.offset(index) * GROUP_ALIGN..]))
+        Group::new(&self.image[self.directory.offset(index) * GROUP_ALIGN..])
     }
 
     /// Where `key` falls.
@@ -164,9 +165,10 @@ impl<'a> View<'a> {
     fn load_about<T: Trace>(&self, index: usize, word: u64, trace: &mut T) {
         let guess = self.directory.guess(index, word);
         ask_for(self.image, guess.group_at, trace);
+        ask_for(self.image, guess.group_at + LINE_BYTES, trace);
         for line in 0..LINES_ABOUT {
             let at = guess.at.wrapping_add(line * LINE_BYTES);
-            ask_for(self.image, at.wrapping_sub(LINE_BYTES), trace);
+            ask_for(self.image, at.wrapping_sub(LINES_BEFORE * LINE_BYTES), trace);
         }
     }
 
@@ -266,8 +268,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// The bytes of a block or a group's header, whose second cache line is asked for without waiting: both are about a line, and
-/// seldom begin with one.
+/// The bytes of a block, whose second cache line is asked for without waiting: it is about a line, and seldom begins with one.
 #[inline(always)]
 fn loaded(bytes: &[u8]) -> &[u8] {
     prefetch(bytes, LINE_BYTES);

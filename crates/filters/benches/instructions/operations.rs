@@ -48,8 +48,7 @@ pub(crate) fn run_all() {
     }
     run_all_points();
     run_chucky();
-    let prints = [FilterKind::Snarf, FilterKind::Cell, FilterKind::Gap];
-    for kind in prints.into_iter().chain([FilterKind::SurfReal, FilterKind::SurfMixed]) {
+    for kind in [FilterKind::Snarf, FilterKind::Cell, FilterKind::Gap, FilterKind::SurfReal] {
         run_ranges(kind);
     }
 }

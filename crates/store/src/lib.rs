@@ -74,6 +74,7 @@ mod user_keys;
 mod value;
 mod verify;
 mod version;
+mod view_cursor;
 mod wal;
 
 pub use batch::Batch;

@@ -155,14 +155,26 @@ impl MergeTask {
         for _ in 0..ROUNDS_OUTSIDE {
             catch_up(&core.current.hold())?;
         }
+        let prepared_for = core.current.hold();
+        let start = Instant::now();
+        let edit_then = self.edit(core, &prepared_for, output, level);
+        let remade = located::remade(core, &prepared_for, &edit_then, &output.opened);
+        core.counters.guard_worked(start.elapsed());
         core.env.pauses.at(PausePoint::MergePrepared);
         let mut installer = core.installer();
         let now = core.current.hold();
-        catch_up(&now)?;
         let edit = self.edit(core, &now, output, level);
-        if let Some(run) = run_of(&edit) {
-            guard.settle(run.0, run.1);
-        }
+        // A view that does not know the newest flush is of no use: notes do until the next one.
+        let guard = match remade.filter(|_| same_part(&now, &prepared_for)) {
+            Some(remade) => remade,
+            None => {
+                catch_up(&now)?;
+                if let Some(run) = run_of(&edit) {
+                    guard.settle(run.0, run.1);
+                }
+                guard
+            }
+        };
         installer.install(core, &edit, &output.opened, Guard::Located(Arc::new(guard)))
     }
 

@@ -20,6 +20,9 @@ use crate::sync::{Arc, Builder, JoinHandle, Ordering, lock, wait, wait_for};
 const RETRY_FIRST: Duration = Duration::from_millis(50);
 const RETRY_LONGEST: Duration = Duration::from_secs(10);
 
+/// So long at most a merge that keeps to its rate does not look whether it is time to go on.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
 /// What is being done, and what went wrong.
 #[derive(Default)]
 pub(crate) struct Work {
@@ -338,7 +341,7 @@ impl Core {
             && !self.lag().waits_for_merges(self.run_limits)
             && let Some(debt) = self.pacer.debt(self.env.clock.now())
         {
-            work = wait_for(&self.work_changed, &self.work, work, debt).0;
+            work = wait_for(&self.work_changed, &self.work, work, debt.min(LOOK_AGAIN)).0;
         }
     }
 

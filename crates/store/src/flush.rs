@@ -82,6 +82,7 @@ fn write_run(core: &Core, memtable: &Arc<Memtable>) -> Result<Written> {
     }
     let output = writer.finish()?;
     core.counters.flushed(output.bytes(), output.filter_seconds());
+    core.pacer.spend(output.bytes(), core.env.clock.now());
     Ok(Written { output, keys })
 }
 

@@ -42,6 +42,7 @@ mod merging;
 mod models;
 mod options;
 mod output;
+mod pacing;
 mod questions;
 mod read;
 mod record;

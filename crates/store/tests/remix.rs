@@ -19,11 +19,13 @@ type Map = BTreeMap<[u8; 8], u8>;
 const SORTED: GuardKind = GuardKind::Located(LocatedKind::RemixSorted);
 const SEMI_SORTED: GuardKind = GuardKind::Located(LocatedKind::Remix);
 
+type Armed = (PausePoint, fn(&Db));
+
 /// What is done once, when a thread comes to a place.
 #[derive(Default)]
 struct Gap {
     db: Mutex<Weak<Db>>,
-    armed: Mutex<Option<(PausePoint, fn(&Db))>>,
+    armed: Mutex<Option<Armed>>,
 }
 
 impl Gap {

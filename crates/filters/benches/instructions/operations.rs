@@ -46,6 +46,7 @@ pub(crate) fn run_all() {
     for source in [Source::Uniform, Source::clusters()] {
         run_grf(&source);
     }
+    run_grf_out_of_distribution();
     run_all_points();
     run_chucky();
     for kind in [FilterKind::Snarf, FilterKind::Cell, FilterKind::Gap, FilterKind::SurfReal] {
@@ -190,6 +191,27 @@ fn run_grf(source: &Source) {
     let lows = source.misses(&keys, RANGE_KEYS, &mut random);
     count(&name("empty-range"), QUERIES, || maybe = maybe_ranges(&part, &lows));
     assert!(maybe <= NEEDLESS_MAX, "{}: {maybe} ranges", source.name());
+}
+
+/// A uniform base, into a thousandth of whose range all newer keys are inserted, and where all questions are asked.
+fn run_grf_out_of_distribution() {
+    const STRETCH_BITS: u32 = KEY_BITS - 10;
+    let (source, mut random) = (Source::Uniform, Random(43));
+    let (base, _) = split(&source.keys(&mut random), &mut random);
+    let mut draw = || 1 << (KEY_BITS - 1) | random.next() >> (64 - STRETCH_BITS);
+    let mut flushes = vec![Vec::new(); FLUSHES];
+    let mut newer: Vec<u64> = (0..KEYS / 10).map(|_| draw()).collect();
+    newer.sort_unstable();
+    newer.dedup();
+    for (at, key) in newer.iter().enumerate() {
+        flushes[at % FLUSHES].push(key.to_be_bytes());
+    }
+    let misses: Vec<u64> = (0..QUERIES).map(|_| draw()).collect();
+    let mut part = build(&base);
+    count("grf-elsewhere-insert", newer.len(), || part = insert(part.clone(), &flushes));
+    let mut maybe = 0;
+    count("grf-elsewhere-point-miss", QUERIES, || maybe = maybe_points(&part, &misses));
+    assert!(maybe <= NEEDLESS_MAX, "elsewhere: {maybe} points");
 }
 
 fn build(keys: &[Key]) -> Part {

@@ -12,12 +12,11 @@
 //! begin as it does; at most `spare` bits are such zeros. Invariant: an entry's code, a span, contains its flush number.
 
 use super::base::LINE_BYTES;
-use super::place::{BUCKET_BITS, BUCKETS, FRACTION_BITS, LISTS_MAX};
+use super::place::{BUCKET_BITS, BUCKETS, FRACTION_BITS, LISTS_MAX, place_about};
 use super::settled_layout::Layout;
 use crate::bits::packed::{PackedReader, read};
 use crate::bits::simd::prefetch;
 use crate::filter::{Trace, ask_for};
-use crate::fingerprint::directory::ACROSS_BITS;
 use crate::shape::{FlushNumber, Span};
 use std::ops::Range;
 
@@ -268,10 +267,8 @@ impl<'a> Settled<'a> {
         ask_for(bytes, LAYOUT_BYTES + list * TABLE_BYTES_ABOUT, trace);
         let from = LAYOUT_BYTES + LISTS_MAX * TABLE_BYTES_ABOUT;
         let entries = bytes.len().saturating_sub(from + FOOTER_BYTES);
-        let at = from + (entries * ((list << ACROSS_BITS) + across) >> ACROSS_BITS) / LISTS_MAX;
-        for line in 0..LINES {
-            ask_for(bytes, at + line * LINE_BYTES - LINE_BYTES, trace);
-        }
+        let at = from + place_about(entries, list, across);
+        (0..LINES).for_each(|line| ask_for(bytes, at + line * LINE_BYTES - LINE_BYTES, trace));
     }
 
     /// Asks for the memory of an entry, without waiting for it.

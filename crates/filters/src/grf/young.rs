@@ -7,9 +7,8 @@
 //! each flush rewrites them all: so they are not packed. Invariant: an entry has its flush's own number.
 
 use super::base::LINE_BYTES;
-use super::place::{BUCKETS, FRACTION_BITS, LISTS_MAX, PLACE_BITS};
+use super::place::{BUCKETS, FRACTION_BITS, LISTS_MAX, PLACE_BITS, place_about};
 use crate::filter::{Trace, ask_for};
-use crate::fingerprint::directory::ACROSS_BITS;
 use crate::shape::{FlushNumber, Span};
 use std::ops::Range;
 use std::sync::Arc;
@@ -91,7 +90,7 @@ impl<'a> Young<'a> {
         ask_for(words, 0, trace);
         ask_for(words, ENTRIES_AT, trace);
         let entries = words.len().saturating_sub(ENTRIES_AT);
-        let at = (entries * ((list << ACROSS_BITS) + across) >> ACROSS_BITS) / LISTS_MAX;
+        let at = place_about(entries, list, across);
         let line = LINE_BYTES / size_of::<u32>();
         ask_for(words, (ENTRIES_AT + at).saturating_sub(line), trace);
         ask_for(words, ENTRIES_AT + at, trace);

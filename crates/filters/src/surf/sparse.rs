@@ -119,7 +119,7 @@ impl<const EFFORT: u8> Trie<'_, EFFORT> {
     #[inline(always)]
     fn load_edge<T: Trace>(&self, (node, end): (usize, usize), label: u8, trace: &mut T) {
         const EITHER_SIDE: usize = 16;
-        let slot = node + (end.saturating_sub(node) * usize::from(label) >> u8::BITS);
+        let slot = node + ((end.saturating_sub(node) * usize::from(label)) >> u8::BITS);
         ask_for(self.section(Section::SparseLabels), slot, trace);
         ask_for(self.section(Section::SparseHasChild), slot / 8, trace);
         ask_for(self.section(Section::SparseChildRanks), slot / BLOCK_BITS * 4, trace);

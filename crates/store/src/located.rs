@@ -58,7 +58,8 @@ impl LocatedGuard {
 
     /// Of a tree that is to have nothing but its oldest run, whose keys the filter has; its slot is reserved.
     pub(crate) fn of_oldest(filter: AnyLocated, plan: TreePlan) -> Self {
-        let reserved = plan.slot(plan.runs_of_levels.len() - 1, 0);
+        let last = plan.runs_of_levels.len() - 1;
+        let reserved = plan.slot(last, usize::from(plan.runs_of_levels[last]) - 1);
         LocatedGuard { filter, plan, runs: Vec::new(), reserved }
     }
 
@@ -230,13 +231,14 @@ pub(crate) fn plan(
     oldest: u64,
     overlay: Option<f64>,
 ) -> TreePlan {
-    // Runs of level 0 wait while others are merged.
-    let inner = options.size_ratio as usize - 1;
+    let schedule = options.schedule();
     let fair = (SLOTS_MAX - 1) / levels.max(1);
     let of_level = |level: usize| match level + 1 == levels {
-        true => 1,
-        false if level == 0 => (2 * inner + 4).min(fair),
-        false => inner.min(fair),
+        true => schedule.last_runs(level).min(fair),
+        // Runs of level 0 wait while others are merged.
+        false if level == 0 => (2 * schedule.ratio(0) + 2).min(fair),
+        // A run that joins another one is there beside it until then.
+        false => (schedule.inner_runs(level) + usize::from(schedule.joins(level))).min(fair),
     };
     let overlay = overlay.unwrap_or(0.5).clamp(0.0, 0.9);
     TreePlan {
@@ -272,6 +274,6 @@ pub(crate) fn rebuild(
 fn plan_of(options: &Options, layout: &Layout) -> TreePlan {
     let (oldest, inner) = layout.runs.split_last().expect("a tree with runs");
     let inner: Vec<&RunRecord> = inner.iter().collect();
-    let share = crate::compaction::overlay_share(&inner, oldest.entries(), options.size_ratio);
-    plan(options, layout.level_count(), oldest.entries(), share)
+    let share = crate::compaction::overlay_share(&inner, oldest.entries(), &options.schedule());
+    plan(options, layout.level_count(), oldest.entries(), share.map(|share| share.now))
 }

@@ -40,7 +40,7 @@ pub(crate) enum Command {
     /// Print the statistics of a store.
     Stats(StatsArgs),
     /// Show the tree as a picture: levels, runs, spans, guard memory.
-    Inspect(StoreArgs),
+    Inspect(crate::inspect::InspectArgs),
     /// Read everything and check it. Exit status 3 if anything is damaged.
     Verify(StoreArgs),
     /// Print what the files of a store hold. Exit status 3 if anything is damaged.
@@ -103,9 +103,8 @@ pub(crate) struct StoreArgs {
     /// close to stored ones.
     #[arg(long, value_name = "BITS", default_value_t = Options::default().point_bits)]
     pub(crate) point_bits: u8,
-    /// T: how many runs of a level merge into one of the next.
-    #[arg(long, value_name = "T", default_value_t = Options::default().size_ratio)]
-    pub(crate) size_ratio: u32,
+    #[command(flatten)]
+    policy: crate::policy_args::PolicyArgs,
     /// Memory for new entries before they become a run on disk, like 64MiB.
     #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "64MiB")]
     pub(crate) write_buffer: usize,
@@ -127,7 +126,8 @@ impl StoreArgs {
             bits_per_key: self.bits_per_key,
             monkey: self.monkey,
             point_bits: self.point_bits,
-            size_ratio: self.size_ratio,
+            size_ratio: self.policy.size_ratio(),
+            policy: self.policy.policy(),
             write_buffer_bytes: self.write_buffer,
             block_cache_bytes: self.block_cache,
             sync: self.sync,
@@ -297,6 +297,9 @@ impl WorkloadArgs {
 pub(crate) struct BenchReadArgs {
     #[command(flatten)]
     pub(crate) workload: WorkloadArgs,
+    /// When runs merge: lazy-leveling, leveling, tiering, rocksdb.
+    #[arg(long, value_name = "NAME", value_parser = crate::policy_args::policy, default_value = "lazy-leveling")]
+    pub(crate) policy: trommel::Policy,
     /// L: how many levels the tree has; 1 gives one run.
     #[arg(long, value_name = "L", default_value_t = 3)]
     pub(crate) levels: u32,

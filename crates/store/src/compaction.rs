@@ -94,12 +94,6 @@ pub(crate) fn merge_all(layout: &Layout) -> MergeJob {
     job(&layout.runs, Target::Last)
 }
 
-/// The units of a run, where its level's are so large.
-pub(crate) fn units_of(run: &RunRecord, schedule: &Schedule<'_>) -> usize {
-    let units = run.flush_count() as f64 / schedule.unit_flushes(run.level);
-    (units.round() as usize).max(1)
-}
-
 /// Counts units.
 struct Measure<'a> {
     schedule: &'a Schedule<'a>,
@@ -121,7 +115,7 @@ impl<'a> Measure<'a> {
     }
 
     fn units(&self, run: &RunRecord) -> usize {
-        let units = units_of(run, self.schedule);
+        let units = self.schedule.units_of(run.level, run.flush_count());
         let Some(flush_entries) = self.flush_entries else { return units };
         let planned = self.schedule.unit_flushes(run.level) * flush_entries;
         let by_entries = (run.entries() as f64 / planned).round() as usize;

@@ -41,7 +41,8 @@ impl Tree {
     }
 
     fn apply(&mut self, edit: Edit) {
-        let next_flush = edit.added.iter().map(|table| table.span.hi()).chain([self.layout.next_flush]).max();
+        let next_flush =
+            edit.added.iter().map(|table| table.span.hi()).chain([self.layout.next_flush]).max();
         let next_file = Some(self.layout.next_file + 1);
         let edit = Edit { next_file, next_flush, ..edit };
         self.layout = self.layout.apply(&edit).expect("fits");
@@ -92,7 +93,7 @@ impl Tree {
     fn units(&self) -> Vec<usize> {
         let units_in = |level: usize| {
             let runs = self.layout.runs.iter().filter(|run| run.level == level);
-            runs.map(|run| units_of(run, &self.schedule())).sum()
+            runs.map(|run| self.schedule().units_of(level, run.flush_count())).sum()
         };
         (0..self.layout.level_count()).map(units_in).collect()
     }

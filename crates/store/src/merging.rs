@@ -193,7 +193,14 @@ impl MergeTask {
             };
             let guard = guard.unwrap_or_else(|| now.guard.clone());
             let edit = self.edit(core, &now, output, level);
-            return installer.install(core, &edit, &output.opened, guard);
+            installer.install(core, &edit, &output.opened, guard)?;
+            let is_last = level + 1 == now.layout.level_count();
+            drop((installer, now));
+            if is_last {
+                // As large as the last level's runs are, much would be read again at the next open.
+                let _ = crate::image::write(core);
+            }
+            return Ok(());
         }
         unreachable!("the last round installs")
     }

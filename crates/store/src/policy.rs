@@ -76,8 +76,7 @@ impl Policy {
     }
 
     fn presets() -> [(&'static str, Policy); 4] {
-        let policies =
-            [Self::lazy_leveling(), Self::leveling(), Self::tiering(), Self::rocksdb()];
+        let policies = [Self::lazy_leveling(), Self::leveling(), Self::tiering(), Self::rocksdb()];
         let mut names = Self::NAMES.into_iter();
         policies.map(|policy| (names.next().expect("as many names"), policy))
     }
@@ -89,6 +88,17 @@ impl Policy {
         };
         let presets = Self::presets();
         presets.iter().find(|(_, preset)| is_alike(preset)).map_or("custom", |(name, _)| name)
+    }
+
+    /// The rule of a level, where deep ones have the ratio `size_ratio`.
+    pub fn rule(&self, size_ratio: u32, level: usize) -> LevelRule {
+        let schedule = Schedule { policy: self, size_ratio };
+        LevelRule {
+            ratio: schedule.ratio(level) as u64,
+            inner_runs: schedule.inner_runs(level) as u64,
+            run_units: schedule.run_units(level) as u64,
+            last_runs: schedule.last_runs(level) as u64,
+        }
     }
 
     /// The first option that makes no sense, and why.
@@ -105,6 +115,19 @@ impl Policy {
         let wrong = rules.into_iter().find(|(_, holds, _)| !holds);
         wrong.map(|(option, _, problem)| (option, problem))
     }
+}
+
+/// What a policy says of one level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LevelRule {
+    /// T: the units that empty it.
+    pub ratio: u64,
+    /// K: the most runs it has while there is a level below it.
+    pub inner_runs: u64,
+    /// The most units of such a run.
+    pub run_units: u64,
+    /// Z: the most runs it has as the last level.
+    pub last_runs: u64,
 }
 
 /// A policy with the ratio of all deeper levels: the numbers of every level.
@@ -145,6 +168,11 @@ impl Schedule<'_> {
     /// The flushes of a level's unit.
     pub(crate) fn unit_flushes(&self, level: usize) -> f64 {
         (0..level).map(|above| self.ratio(above) as f64).product()
+    }
+
+    /// The units of a run of so many flushes.
+    pub(crate) fn units_of(&self, level: usize, flushes: u64) -> usize {
+        ((flushes as f64 / self.unit_flushes(level)).round() as usize).max(1)
     }
 
     /// The flushes above the oldest run just before it is merged, if it is in this level.
@@ -201,9 +229,8 @@ mod tests {
         let of = |inner_runs: &[u32], last_runs| Policy::of(&[4, 6], inner_runs, last_runs);
         let (policy, each) = (of(&[EACH, 2, 1], 3), of(&[EACH], EACH));
         let schedule = Schedule { policy: &policy, size_ratio: 10 };
-        let numbers = |level| {
-            (schedule.ratio(level), schedule.inner_runs(level), schedule.run_units(level))
-        };
+        let numbers =
+            |level| (schedule.ratio(level), schedule.inner_runs(level), schedule.run_units(level));
         assert_eq!([0, 1, 2, 7].map(numbers), [(4, 3, 1), (6, 2, 3), (10, 1, 9), (10, 1, 9)]);
         assert_eq!([0, 1, 2, 3].map(|level| schedule.unit_flushes(level)), [1.0, 4.0, 24.0, 240.0]);
         assert_eq!((schedule.last_runs(0), schedule.last_runs(2)), (3, 3));
@@ -211,6 +238,9 @@ mod tests {
         assert_eq!(schedule.full_overlay_share(2), 0.3);
         let schedule = Schedule { policy: &each, size_ratio: 10 };
         assert_eq!([0, 1, 2].map(|level| schedule.last_runs(level)), [3, 5, 9]);
-        assert_eq!([3.0, 4.0, 21.0, 23.0, 239.0].map(|f| schedule.level_holding(f)), [0, 1, 1, 2, 3]);
+        assert_eq!(
+            [3.0, 4.0, 21.0, 23.0, 239.0].map(|f| schedule.level_holding(f)),
+            [0, 1, 1, 2, 3]
+        );
     }
 }

@@ -15,7 +15,7 @@ mod model;
 mod operation;
 mod panics;
 mod rot;
-mod setup;
+pub(crate) mod setup;
 mod shorten;
 mod world;
 

@@ -42,6 +42,7 @@ mod merging;
 mod models;
 mod options;
 mod output;
+mod pacing;
 mod policy;
 mod questions;
 mod read;
@@ -76,6 +77,7 @@ mod user_keys;
 mod value;
 mod verify;
 mod version;
+mod view_cursor;
 mod wal;
 
 pub use batch::Batch;

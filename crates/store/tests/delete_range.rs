@@ -22,7 +22,7 @@ fn options(guard: GuardKind) -> Options {
         guard,
         size_ratio: 4,
         block_bytes: 256,
-        table_bytes: 2048,
+        table_bytes: 4096,
         block_cache_bytes: 0,
         compression: false,
         sync: Sync::Always,
@@ -237,7 +237,7 @@ fn deletions_are_cut_between_tables() {
     for guard in GuardKind::ALL {
         let disk = Memory::new();
         let db = open(&disk, guard);
-        put_all(&db, 0..500, "value");
+        put_all(&db, 0..500, "a value of some length, so that tables are many");
         db.compact().expect("compacts");
         let held = db.snapshot();
         db.delete_range("", key(480)).expect("deletes");

@@ -84,14 +84,16 @@ fn write_run(core: &Core, memtable: &Arc<Memtable>) -> Result<Written> {
     }
     let output = writer.finish()?;
     core.counters.flushed(output.bytes(), output.filter_seconds());
+    core.pacer.spend(output.bytes(), core.env.clock.now());
     Ok(Written { output, keys })
 }
 
-fn install(core: &Core, sealed: &Sealed, Written { output, keys }: &Written) -> Result<()> {
+fn install(core: &Core, sealed: &Sealed, written: &Written) -> Result<()> {
+    let output = &written.output;
     loop {
         let prepared_for = core.current.hold();
         let edit_then = edit(core, &prepared_for, sealed, output);
-        let guard = prepare_guard(core, &prepared_for, sealed.flush, &edit_then, keys);
+        let guard = prepare_guard(core, &prepared_for, sealed.flush, &edit_then, written);
         core.env.pauses.at(PausePoint::FlushPrepared);
         let mut installer = core.installer();
         let now = core.current.hold();
@@ -137,11 +139,13 @@ fn prepare_guard(
     version: &Version,
     flush: FlushNumber,
     edit: &Edit,
-    keys: &KeyList,
+    Written { output, keys }: &Written,
 ) -> Guard {
     if let (Guard::Located(guard), Some(run)) = (&version.guard, run_of(edit)) {
         let start = Instant::now();
-        let next = located::with_flush(guard, &core.shelf.options, run, keys);
+        let remade = located::remade(core, version, edit, &output.opened);
+        let noted = || located::with_flush(guard, &core.shelf.options, run, keys);
+        let next = remade.unwrap_or_else(noted);
         core.counters.guard_worked(start.elapsed());
         return Guard::Located(Arc::new(next));
     }

@@ -44,6 +44,7 @@ mod merging;
 mod models;
 mod options;
 mod output;
+mod pacing;
 mod questions;
 mod read;
 mod record;
@@ -78,6 +79,7 @@ mod user_keys;
 mod value;
 mod verify;
 mod version;
+mod view_cursor;
 mod wal;
 
 pub use batch::Batch;

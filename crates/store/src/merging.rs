@@ -51,6 +51,8 @@ pub(crate) struct MergeTask {
     located: Option<LocatedMerge>,
     /// The keys that outlive an inner merge, if the guard's codes are runs.
     recoded: Option<KeyList>,
+    /// Bytes of entries that were read since someone asked.
+    read_bytes: u64,
 }
 
 /// Builds the base of a part from the keys that outlive the merge.
@@ -91,7 +93,22 @@ impl MergeTask {
         let is_recoded = |part: &&Arc<Part>| part.options().run_codes == RunCodes::Huffman;
         let recoded = version.guard.part().filter(|_| !bottom).filter(is_recoded);
         let recoded = recoded.map(|_| KeyList::default());
-        Ok(MergeTask { job, inputs, cursor, retention, writer, base, located, recoded })
+        Ok(MergeTask {
+            job,
+            inputs,
+            cursor,
+            retention,
+            writer,
+            base,
+            located,
+            recoded,
+            read_bytes: 0,
+        })
+    }
+
+    /// Bytes of entries that were read since the last call.
+    pub(crate) fn take_read_bytes(&mut self) -> u64 {
+        std::mem::take(&mut self.read_bytes)
     }
 
     /// One step: some entries, or at the end installing. True: the merge is done.
@@ -104,6 +121,7 @@ impl MergeTask {
                 self.install(core, &output)?;
                 return Ok(true);
             };
+            self.read_bytes += (entry.key.len() + entry.value.len()) as u64;
             let keeps = self.retention.keeps(&entry);
             if let Some(located) = &mut self.located {
                 located.saw(entry.key, self.cursor.input(), keeps, core);
@@ -157,14 +175,26 @@ impl MergeTask {
         for _ in 0..ROUNDS_OUTSIDE {
             catch_up(&core.current.hold())?;
         }
+        let prepared_for = core.current.hold();
+        let start = Instant::now();
+        let edit_then = self.edit(core, &prepared_for, output, level);
+        let remade = located::remade(core, &prepared_for, &edit_then, &output.opened);
+        core.counters.guard_worked(start.elapsed());
         core.env.pauses.at(PausePoint::MergePrepared);
         let mut installer = core.installer();
         let now = core.current.hold();
-        catch_up(&now)?;
         let edit = self.edit(core, &now, output, level);
-        if let Some(run) = run_of(&edit) {
-            guard.settle(run.0, run.1);
-        }
+        // A view that does not know the newest flush is of no use: notes do until the next one.
+        let guard = match remade.filter(|_| same_part(&now, &prepared_for)) {
+            Some(remade) => remade,
+            None => {
+                catch_up(&now)?;
+                if let Some(run) = run_of(&edit) {
+                    guard.settle(run.0, run.1);
+                }
+                guard
+            }
+        };
         installer.install(core, &edit, &output.opened, Guard::Located(Arc::new(guard)))
     }
 

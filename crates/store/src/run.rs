@@ -7,7 +7,7 @@
 
 use crate::sync::Arc;
 
-use trommel_filters::Span;
+use trommel_filters::{RankBounds, Span};
 
 use crate::cursor::{Cursor, Reads};
 use crate::entry::{Entry, Sequence};
@@ -28,6 +28,8 @@ pub(crate) struct RunTable {
 #[derive(Clone)]
 pub(crate) struct Run {
     tables: Vec<RunTable>,
+    /// How many entries come before each table.
+    ranks: Vec<u64>,
     span: Span,
     /// No entry of it is newer.
     greatest: Sequence,
@@ -44,12 +46,23 @@ impl Run {
         let greatest = tables.iter().map(|table| table.table.properties().sequences.1).max()?;
         let deletes = |place: &usize| !tables[*place].table.tombstones().is_empty();
         let deleting = (0..tables.len()).filter(deletes).collect();
-        disjoint.then_some(Run { tables, span, greatest, deleting })
+        let ranks = tables.iter().scan(0, |all, table| {
+            let before = *all;
+            *all += table.table.entry_count();
+            Some(before)
+        });
+        let ranks = ranks.collect();
+        disjoint.then_some(Run { tables, ranks, span, greatest, deleting })
     }
 
     /// No entry and no deleted range of it is newer.
     pub(crate) fn greatest(&self) -> Sequence {
         self.greatest
+    }
+
+    /// False: it has no entry in [lower, end).
+    pub(crate) fn may_have_in(&self, lower: &[u8], end: &[u8]) -> bool {
+        self.overlapping(lower, Some(end)).iter().any(|table| table.table.entry_count() > 0)
     }
 
     /// Whether it deletes ranges.
@@ -102,6 +115,26 @@ impl Run {
         RunCursor { run, number: 0, place: None, fill_cache: true, reads }
     }
 
+    /// Between how many entries and how many are before `key`: exact but for the key's block.
+    pub(crate) fn rank_bounds(&self, key: &[u8]) -> RankBounds {
+        let number = self.first_ending_at_or_after(key);
+        let Some(table) = self.tables.get(number) else {
+            return RankBounds::exact(self.entry_count());
+        };
+        let (before, within) = (self.ranks[number], table.table.rank_bounds(key));
+        RankBounds { least: before + within.least, most: before + within.most }
+    }
+
+    /// The table of the entry that so many come before.
+    pub(crate) fn table_of_rank(&self, rank: u64) -> &RunTable {
+        &self.tables[self.number_of_rank(rank)]
+    }
+
+    /// The first table has the first entry.
+    fn number_of_rank(&self, rank: u64) -> usize {
+        self.ranks.partition_point(|&before| before <= rank) - 1
+    }
+
     /// The size of its files.
     pub(crate) fn bytes(&self) -> u64 {
         self.tables.iter().map(|table| table.table.bytes()).sum()
@@ -133,6 +166,13 @@ impl RunCursor {
     pub(crate) fn fill_cache(mut self, fill_cache: bool) -> Self {
         self.fill_cache = fill_cache;
         self
+    }
+
+    /// To the entry that so many come before. There is none: past the end.
+    pub(crate) fn seek_rank(&mut self, rank: u64) -> Result<()> {
+        let number = self.run.number_of_rank(rank);
+        let within = rank - self.run.ranks[number];
+        self.enter(number).seek_rank(within)
     }
 
     /// Past either end.
@@ -237,7 +277,7 @@ impl Cursor for RunCursor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cursor::checks::{Owned, any_entries, any_moves, follows, sorted};
+    use crate::cursor::checks::{Owned, any_entries, any_moves, entry, follows, sorted};
     use crate::entry::Sequence;
     use crate::table::tests::{Shelf, options};
     use proptest::prelude::*;
@@ -267,8 +307,24 @@ mod tests {
             let list = sorted(list);
             let run = run_of(&Shelf::new(1 << 20), &list, count);
             follows(&mut run.cursor().fill_cache(false), &list, &moves);
+            let mut cursor = run.cursor();
+            for (action, index) in &moves {
+                let rank = index.index(list.len() + 2);
+                cursor.seek_rank(rank as u64).unwrap();
+                prop_assert_eq!(cursor.entry(), list.get(rank).map(entry));
+                if *action < 4 && rank < list.len() {
+                    cursor.prev().unwrap();
+                    let before = rank.checked_sub(1).map(|before| entry(&list[before]));
+                    prop_assert_eq!(cursor.entry(), before);
+                }
+            }
             prop_assert_eq!(run.entry_count(), list.len() as u64);
-            for (key, sequence, ..) in &list {
+            for (rank, (key, sequence, ..)) in list.iter().enumerate() {
+                let bounds = run.rank_bounds(key);
+                let before = list.partition_point(|owned| owned.0 < *key) as u64;
+                prop_assert!(bounds.least <= before && before <= bounds.most);
+                prop_assert!(run.table_of_rank(rank as u64).table.first_key() <= key.as_slice());
+                prop_assert!(run.table_of_rank(rank as u64).table.last_key() >= key.as_slice());
                 let found = run.find(key).expect("a table covers each of its keys");
                 let found = found.table.get(key, Sequence(*sequence), &mut Reads::default());
                 prop_assert_eq!(found.unwrap().map(|found| found.sequence.0), Some(*sequence));

@@ -62,6 +62,13 @@ impl ScanDeleted {
         newest
     }
 
+    /// Whether no run has anything newer than the deletion among the keys around the last one. Requires: they are deleted.
+    pub(crate) fn hides_all_runs(&self, deleted: Sequence) -> bool {
+        let (from, until) = (self.from(), self.until());
+        let mut runs = self.version.runs.iter().map(|placed| &placed.run);
+        runs.all(|run| run.greatest() < deleted || !run.may_have_in(from, until))
+    }
+
     /// The first key of those around the last one that are deleted as it is. Requires: it is deleted.
     pub(crate) fn from(&self) -> &[u8] {
         let from = self.known.as_ref().and_then(|known| known.from.as_deref());

@@ -16,7 +16,7 @@ use trommel_filters::{
     Query, Span, Untraced,
 };
 
-use crate::cursor::Cursor;
+use crate::cursor::{Cursor, RunsRead};
 use crate::entry::{Kind, Sequence};
 use crate::error::Result;
 use crate::guard::{Answer, Guard};
@@ -58,7 +58,9 @@ pub(crate) struct Side {
 struct Source {
     cursor: Box<dyn Cursor + Send>,
     is_run: bool,
-    /// No entry of it is newer.
+    /// Whether it is one of all runs, which has but one entry of each key.
+    is_view: bool,
+    /// No entry of it is newer. Of a view nothing is said.
     greatest: Sequence,
     /// Whether an entry of it was looked at.
     useful: bool,
@@ -155,7 +157,8 @@ impl Side {
         Ok(())
     }
 
-    /// Asks the filter for a bounded range; then, or else, where each run goes on.
+    /// Asks the filter for a bounded range; then goes through its view of all runs if it has one that is whole, or else asks
+    /// where each run goes on.
     fn ask_located(
         &mut self,
         guard: &LocatedGuard,
@@ -167,7 +170,12 @@ impl Side {
             Some(_) => guard.ask(&Query::Range(*range), &mut codes, &mut Untraced),
             None => codes.push_all(),
         }
-        self.ask_runs(&Asked::Located { guard, codes }, bounds, range)?;
+        let cursor =
+            if codes.is_empty() { None } else { guard.cursor(&self.version, self.at, bounds) };
+        match cursor {
+            Some(cursor) => self.add_source(Box::new(cursor), None, bounds)?,
+            None => self.ask_runs(&Asked::Located { guard, codes }, bounds, range)?,
+        }
         self.probes = u64::from(self.runs_reached);
         Ok(())
     }
@@ -187,6 +195,7 @@ impl Side {
         })
     }
 
+    /// Adds what no run or one run has; a cursor that is one over all runs says so itself.
     fn add_source(
         &mut self,
         mut cursor: Box<dyn Cursor + Send>,
@@ -199,8 +208,10 @@ impl Side {
             (Direction::Backward, None) => cursor.seek_last()?,
         }
         let has_entry = cursor.entry().is_some();
-        let (is_run, greatest) = (run.is_some(), run.map_or(Sequence::MAX, Run::greatest));
-        self.sources.push(Source { cursor, is_run, greatest, useful: false });
+        let is_view = cursor.runs_read().is_some();
+        let (is_run, greatest) =
+            (run.is_some() || is_view, run.map_or(Sequence::MAX, Run::greatest));
+        self.sources.push(Source { cursor, is_run, is_view, greatest, useful: false });
         if has_entry {
             self.heap.push(self.sources.len() - 1);
             self.sift_up(self.heap.len() - 1);
@@ -304,11 +315,19 @@ impl Side {
         let deleted = self.deleted.covering(key);
         let is_hidden = |sequence: Sequence| deleted.is_some_and(|deleted| sequence < deleted);
         let mut newest: Option<(Sequence, Kind, Value)> = None;
+        let mut view_passed = false;
         while let Some(&top) = self.heap.first() {
             let source = &mut self.sources[top];
+            if source.is_view && std::mem::replace(&mut view_passed, true) {
+                break;
+            }
             let Some(entry) = source.cursor.entry().filter(|entry| entry.key == key) else { break };
             source.useful = true;
-            if is_hidden(source.greatest) {
+            let leaves = match deleted {
+                Some(deleted) if source.is_view => self.deleted.hides_all_runs(deleted),
+                _ => is_hidden(source.greatest),
+            };
+            if leaves {
                 self.leave_deleted()?;
                 continue;
             }
@@ -391,10 +410,12 @@ impl Side {
         let mut positioned = 0;
         for source in &mut self.sources {
             count_reads(costs, &source.cursor.reads());
+            let own = RunsRead { positioned: 1, useful: u64::from(source.useful) };
             if source.is_run {
-                positioned += 1;
-                costs.true_positives += u64::from(source.useful);
-                costs.false_positives += u64::from(!source.useful);
+                let runs = source.cursor.runs_read().unwrap_or(own);
+                positioned += runs.positioned;
+                costs.true_positives += runs.useful;
+                costs.false_positives += runs.positioned - runs.useful;
             }
         }
         costs.true_negatives += self.version.runs.len() as u64 - positioned;

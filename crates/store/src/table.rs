@@ -339,6 +339,12 @@ impl Table {
         self.index.fences.find(key)
     }
 
+    /// The block of the entry that so many come before, and how many of them are in that block. There is no such entry: more than it
+    /// has.
+    pub(crate) fn block_of_rank(&self, rank: u64) -> (usize, u64) {
+        self.index.block_of_rank(rank)
+    }
+
     /// A block, from the cache or from the disk. Requires: there is such a block.
     #[inline]
     pub(crate) fn block(

@@ -61,6 +61,13 @@ impl TableCursor {
         Ok(self.place.insert(place))
     }
 
+    /// To the entry that so many come before. There is none: past the end.
+    pub(crate) fn seek_rank(&mut self, rank: u64) -> Result<()> {
+        let (number, within) = self.table.block_of_rank(rank);
+        self.load(number)?.seek_nth(within);
+        Ok(())
+    }
+
     /// Past the end of a block: to the first entry after it, if there is one.
     fn on_to_next_block(&mut self) -> Result<()> {
         if self.entry().is_none() && self.number + 1 < self.table.block_count() {

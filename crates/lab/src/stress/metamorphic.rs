@@ -210,6 +210,7 @@ fn variant(number: usize) -> Options {
         block_cache_bytes: one_of(&[0, 1 << 12, 1 << 20], rng),
         slow_down_runs: None,
         stop_runs: None,
+        merge_bytes_per_second: None,
         table_bytes: one_of(&[4096, 1 << 20], rng),
         sync: one_of(&[Sync::Never, Sync::Always, Sync::Interval(short)], rng),
         background: one_of(

@@ -126,6 +126,10 @@ fn draw_level(text: &mut String, level: &LevelStats, is_last: bool, columns: &Co
                 bytes_columns = columns.bytes,
             ),
         );
+        if run.range_deletes > 0 {
+            let ranges = counted(run.range_deletes, "range");
+            line(text, format_args!("  {:<span$}  deletes {ranges}", "", span = columns.span));
+        }
     }
 }
 

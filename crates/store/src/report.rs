@@ -7,7 +7,8 @@ use crate::elastic::Elastic;
 use crate::guard::Guard;
 use crate::options::Options;
 use crate::policy::Schedule;
-use crate::stats::{FilterRecovery, GuardStats, QueryStats, StallStats, Stats};
+use crate::stalls::StallStats;
+use crate::stats::{FilterRecovery, GuardStats, QueryStats, Stats};
 use crate::sync::Ordering;
 use crate::tree_stats::{LevelStats, RunStats};
 use crate::version::{PlacedRun, Version};
@@ -110,6 +111,7 @@ fn run_stats(placed: &PlacedRun, schedule: &Schedule<'_>) -> RunStats {
     RunStats {
         tables: tables.len() as u64,
         entries: placed.run.entry_count(),
+        range_deletes: tables.iter().map(|table| table.table.tombstones().len() as u64).sum(),
         bytes: placed.run.bytes(),
         span: (span.lo().0, span.hi().0),
         units: schedule.units_of(placed.level, span.hi().0 - span.lo().0) as u64,

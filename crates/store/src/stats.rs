@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::elastic_stats::ElasticStats;
 use crate::options::GuardKind;
 use crate::policy::Policy;
-use crate::stalls::StallCounter;
+use crate::stalls::{StallCounter, StallStats};
 use crate::sync::{AtomicU64, Ordering};
 use crate::tree_stats::LevelStats;
 use trommel_filters::LocatedSize;
@@ -291,15 +291,6 @@ pub struct GuardStats {
     pub located: Option<LocatedSize>,
 }
 
-/// How often writers had to wait, and how long.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct StallStats {
-    /// How often.
-    pub count: u64,
-    /// How long, in all, in seconds.
-    pub seconds: f64,
-}
-
 /// A store at one moment.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -322,7 +313,7 @@ pub struct Stats {
     pub memtables: u64,
     /// Their memory, in bytes.
     pub memtable_bytes: u64,
-    /// Memory of fence pointers and of the places for cached blocks, in bytes.
+    /// Memory of fence pointers, of deleted ranges and of the places for cached blocks, in bytes.
     pub fence_bytes: u64,
     /// Memory of cached blocks, in bytes.
     pub cache_bytes: u64,

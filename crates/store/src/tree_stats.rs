@@ -12,6 +12,8 @@ pub struct RunStats {
     pub tables: u64,
     /// Its entries, deletions included.
     pub entries: u64,
+    /// Deletions of ranges: each as far as no other begins or ends.
+    pub range_deletes: u64,
     /// Its bytes on disk.
     pub bytes: u64,
     /// Its span of flush numbers, [lo, hi).

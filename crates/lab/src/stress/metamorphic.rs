@@ -105,6 +105,11 @@ impl Reader<'_> {
     fn apply(&mut self, operation: &Operation) -> Vec<u8> {
         match operation {
             Operation::Write { writes, synced } => self.write(writes, *synced),
+            Operation::DeleteRange(deletion) => {
+                self.write(&deletion.before, false);
+                self.db().delete_range(&deletion.from, &deletion.to).expect("deletes");
+                self.write(&deletion.after, deletion.synced);
+            }
             Operation::Get(place) => return self.get(*place),
             Operation::Scan { edges, back } => {
                 return all_of(self.db().range(edges.clone()), *back);

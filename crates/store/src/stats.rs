@@ -10,8 +10,10 @@ use std::time::Duration;
 
 use crate::elastic_stats::ElasticStats;
 use crate::options::GuardKind;
-use crate::stalls::StallCounter;
+use crate::policy::Policy;
+use crate::stalls::{StallCounter, StallStats};
 use crate::sync::{AtomicU64, Ordering};
+use crate::tree_stats::LevelStats;
 use trommel_filters::LocatedSize;
 
 /// What one kind of query has cost so far. Monotone counters.
@@ -289,39 +291,6 @@ pub struct GuardStats {
     pub located: Option<LocatedSize>,
 }
 
-/// How often writers had to wait, and how long.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct StallStats {
-    /// How often.
-    pub count: u64,
-    /// How long, in all, in seconds.
-    pub seconds: f64,
-}
-
-/// One sorted run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct RunStats {
-    /// Its files.
-    pub tables: u64,
-    /// Its entries, deletions included.
-    pub entries: u64,
-    /// Its bytes on disk.
-    pub bytes: u64,
-    /// Its span of flush numbers, [lo, hi).
-    pub span: (u64, u64),
-}
-
-/// One level.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LevelStats {
-    /// Its number; 0 is the newest.
-    pub level: usize,
-    /// Its runs, newest first.
-    pub runs: Vec<RunStats>,
-}
-
 /// A store at one moment.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -336,13 +305,15 @@ pub struct Stats {
     pub guard: GuardStats,
     /// Where the global filter came from when the store was opened.
     pub filter_recovery: FilterRecovery,
+    /// Which merges keep the tree in shape.
+    pub policy: Policy,
     /// The tree, newest level first.
     pub levels: Vec<LevelStats>,
     /// Memtables, the active one included.
     pub memtables: u64,
     /// Their memory, in bytes.
     pub memtable_bytes: u64,
-    /// Memory of fence pointers and of the places for cached blocks, in bytes.
+    /// Memory of fence pointers, of deleted ranges and of the places for cached blocks, in bytes.
     pub fence_bytes: u64,
     /// Memory of cached blocks, in bytes.
     pub cache_bytes: u64,

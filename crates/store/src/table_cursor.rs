@@ -36,6 +36,11 @@ impl TableCursor {
         self
     }
 
+    /// Whether the table has no entries, but deleted ranges alone: there is no place to go to.
+    fn is_empty(&self) -> bool {
+        self.table.block_count() == 0
+    }
+
     /// The cursor of block `number`, wherever in it. The block at hand is not read again.
     fn load(&mut self, number: usize) -> Result<&mut BlockCursor> {
         let at_hand = self.place.take();
@@ -82,21 +87,33 @@ impl TableCursor {
 
 impl Cursor for TableCursor {
     fn seek(&mut self, key: &[u8]) -> Result<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
         self.load(self.table.first_block_of(key))?.seek(key);
         self.on_to_next_block()
     }
 
     fn seek_first(&mut self) -> Result<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
         self.load(0)?.seek_first();
         Ok(())
     }
 
     fn seek_before(&mut self, key: &[u8]) -> Result<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
         self.load(self.table.first_block_of(key))?.seek_before(key);
         self.back_to_block_before()
     }
 
     fn seek_last(&mut self) -> Result<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
         self.load(self.table.block_count() - 1)?.seek_last();
         Ok(())
     }

@@ -10,8 +10,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use trommel::{
-    Background, Batch, Db, Environment, FilterRecovery, GuardKind, Memory, Options, Scan, Snapshot,
-    Sync,
+    Background, Batch, Db, Environment, FilterRecovery, GuardKind, Memory, Options, Policy, Scan,
+    Snapshot, Sync,
 };
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -41,6 +41,7 @@ enum Op {
     /// One key, many times: its versions fill several blocks, and snapshots hold some of them.
     Repeat(Vec<u8>, u8),
     DeleteAll,
+    DeleteRange(Vec<u8>, Vec<u8>),
 }
 
 /// Keys that are prefixes of each other, with zeros and ones at their ends, and eight-byte numbers.
@@ -73,6 +74,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => Just(Op::Crash),
         1 => (key(), 1u8..80).prop_map(|(key, times)| Op::Repeat(key, times)),
         1 => Just(Op::DeleteAll),
+        3 => (key(), key()).prop_map(|(from, to)| Op::DeleteRange(from, to)),
     ]
 }
 
@@ -167,6 +169,11 @@ impl World {
             Op::DeleteAll => {
                 let keys = self.model.keys().map(|key| (key.clone(), None));
                 self.write_batch(keys.collect());
+            }
+            Op::DeleteRange(from, to) => {
+                let (from, to) = in_order(from, to);
+                self.db().delete_range(&from, &to).expect("deletes");
+                self.model.retain(|key, _| *key < from || *key >= to);
             }
             Op::Get(key) => {
                 let found = self.db().get(&key).expect("gets").map(|value| value.to_vec());
@@ -308,15 +315,28 @@ impl ConcatBytes for Vec<(Vec<u8>, Vec<u8>)> {
     }
 }
 
+/// All presets, and trees between them.
+fn policies() -> Vec<Policy> {
+    let between = Policy { last_runs: 2, ratios: vec![3], ..Policy::leveling() };
+    let delayed = Policy { delay_merges: true, ..Policy::leveling() };
+    let presets = Policy::NAMES.iter().filter_map(|name| Policy::named(name));
+    presets.chain([between, delayed]).collect()
+}
+
 /// Gives how often a filter came from its image.
 fn run(ops: &[Op], size_ratio: u32) -> u32 {
     let mut worlds = GuardKind::ALL.map(|guard| World::new(guard, size_ratio));
+    for (place, world) in worlds.iter_mut().enumerate() {
+        world.options.policy = policies()[place % policies().len()].clone();
+        world.reopen();
+    }
     for op in ops {
         if let Op::Reopen(shift) = op {
             // The worlds trade guards: what one wrote the next must read.
             for (place, world) in worlds.iter_mut().enumerate() {
                 world.options.guard = GuardKind::ALL[(place + shift) % GuardKind::ALL.len()];
                 world.options.size_ratio = 2 + (world.options.size_ratio + *shift as u32) % 4;
+                world.options.policy = policies()[(place + shift) % policies().len()].clone();
                 world.options.write_buffer_bytes = [1 << 10, 1 << 16, 1 << 12][*shift % 3];
                 world.options.table_bytes = [4096, 1 << 20, 8192][*shift % 3];
             }

@@ -9,15 +9,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trommel::{
-    Background, Batch, Db, Disk, Environment, GuardKind, KeyValue, Memory, Options, Scan, Snapshot,
-    Storage, Sync,
+    Background, Batch, Db, Disk, Environment, GuardKind, KeyValue, Memory, Options, Policy, Scan,
+    Snapshot, Storage, Sync,
 };
 
 use super::draw::{History, history};
 use super::keys::Place;
 use super::model::value_of;
 use super::operation::{Operation, Write, tell};
-use super::setup::{elastic, filter};
+use super::setup::{elastic, filter, policy};
 use crate::rng::Rng;
 
 const STEPS: u32 = 1200;
@@ -105,6 +105,11 @@ impl Reader<'_> {
     fn apply(&mut self, operation: &Operation) -> Vec<u8> {
         match operation {
             Operation::Write { writes, synced } => self.write(writes, *synced),
+            Operation::DeleteRange(deletion) => {
+                self.write(&deletion.before, false);
+                self.db().delete_range(&deletion.from, &deletion.to).expect("deletes");
+                self.write(&deletion.after, deletion.synced);
+            }
             Operation::Get(place) => return self.get(*place),
             Operation::Scan { edges, back } => {
                 return all_of(self.db().range(edges.clone()), *back);
@@ -196,6 +201,7 @@ fn variant(number: usize) -> Options {
     let mut options = Options {
         guard: GuardKind::ALL[number % GuardKind::ALL.len()],
         size_ratio: one_of(&[2, 3, 5, 10], rng),
+        policy: Policy::default(),
         write_buffer_bytes: one_of(&[1 << 10, 1 << 12, 1 << 20], rng),
         bits_per_key: one_of(&[2.0, 8.0, 12.0, 20.0, 5.5], rng),
         monkey: false,
@@ -205,6 +211,7 @@ fn variant(number: usize) -> Options {
         block_cache_bytes: one_of(&[0, 1 << 12, 1 << 20], rng),
         slow_down_runs: None,
         stop_runs: None,
+        merge_bytes_per_second: None,
         table_bytes: one_of(&[4096, 1 << 20], rng),
         sync: one_of(&[Sync::Never, Sync::Always, Sync::Interval(short)], rng),
         background: one_of(
@@ -216,6 +223,7 @@ fn variant(number: usize) -> Options {
         filter: filter(rng),
     };
     options.monkey = options.guard.point_rate().is_some() && one_of(&[false, true], rng);
+    options.policy = policy(rng);
     options
 }
 

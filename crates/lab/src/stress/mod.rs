@@ -14,8 +14,9 @@ mod keys;
 mod model;
 mod operation;
 mod panics;
+mod ranges;
 mod rot;
-mod setup;
+pub(crate) mod setup;
 mod shorten;
 mod world;
 

@@ -31,6 +31,7 @@ use crate::options::Options;
 use crate::output::{RunOutput, RunWriter, RunWriterState};
 use crate::retention::Retention;
 use crate::sync::Arc;
+use crate::tombstones::RangeTombstones;
 use crate::user_keys::{KeyList, for_each_key_of, keys_by_flush};
 use crate::version::{PlacedRun, Version};
 
@@ -68,7 +69,7 @@ impl MergeTask {
         let inputs = version.runs_of(&job.inputs);
         assert_eq!(inputs.len(), job.inputs.len(), "a merge's inputs stay until it is installed");
         let bottom = job.target == Target::Last;
-        let retention = Retention::new(core.snapshots.copy(), bottom);
+        let retention = Retention::new(core.snapshots.copy(), bottom, tombstones_of(&inputs));
         core.env.pauses.at(PausePoint::MergeStarted);
         let cursors = inputs.iter().map(|placed| {
             let cursor: Box<dyn Cursor + Send> = Box::new(placed.run.cursor().fill_cache(false));
@@ -77,6 +78,7 @@ impl MergeTask {
         let cursor = MergeCursor::new(cursors.collect())?;
         let entries = inputs.iter().map(|placed| placed.run.entry_count()).sum();
         let writer = RunWriterState::with_filter_bits(filter_bits(core, &job.inputs, entries));
+        let writer = writer.deleting(retention.kept_tombstones());
         let base = version.guard.part().filter(|_| bottom).map(|part| {
             let entries = |placed: &PlacedRun| core.run_record(placed.id).entries();
             let (_, inner) = inputs.split_last().expect("a merge has inputs");
@@ -317,6 +319,12 @@ impl MergeTask {
             ..Edit::default()
         }
     }
+}
+
+/// The ranges that runs delete.
+fn tombstones_of(runs: &[PlacedRun]) -> RangeTombstones {
+    let tables = runs.iter().flat_map(|placed| placed.run.tables());
+    RangeTombstones::of(tables.flat_map(|table| table.table.tombstones().pieces()))
 }
 
 impl BaseBuilder {

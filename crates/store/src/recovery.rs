@@ -33,7 +33,7 @@ use crate::stats::Counters;
 use crate::storage::Storage;
 use crate::sync::{Arc, AtomicU64, AtomicUsize, Condvar, Mutex, Switch};
 use crate::table::Table;
-use crate::version::{Active, Sealed, Version};
+use crate::version::{Active, Sealed, Version, deletes_ranges};
 use crate::wal::{self, Predecessor, wal_name};
 
 /// Locked while the store is open.
@@ -68,12 +68,13 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Co
         active,
         sealed,
         runs: Vec::new(),
+        deletes_ranges: false,
         layout: Arc::new(layout),
         guard: Guard::empty(options),
         round: 0,
     };
     let runs = version.reopen_runs(&version.layout, &tables);
-    let version = Version { runs, ..version };
+    let version = Version { deletes_ranges: deletes_ranges(&runs), runs, ..version };
     let start = Instant::now();
     let recovered = image::recover(&shelf, &version)?;
     damaged_filters.extend(recovered.damage);
@@ -202,8 +203,8 @@ fn open_tables(shelf: &Shelf, layout: &Layout) -> Result<OpenTables> {
 }
 
 fn check_bounds(table: &Table, record: &crate::layout::TableRecord) -> Result<()> {
-    let same = table.first_key() == record.from
-        && record.to.strip_suffix(&[0]) == Some(table.last_key())
+    let (from, to) = table.key_bounds();
+    let same = (from, to) == (record.from.clone(), record.to.clone())
         && table.entry_count() == record.entries;
     let what = "its keys are not those that the manifest names: another store's table?";
     if same { Ok(()) } else { Err(Error::corrupt(table.path(), 0, what)) }

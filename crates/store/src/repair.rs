@@ -13,17 +13,17 @@ use std::fmt;
 use std::path::Path;
 
 use crate::copying::{link_or_copy, make_folder};
-use crate::entry::{Entry, Sequence};
+use crate::entry::{Entry, Kind, Sequence};
 use crate::environment::Environment;
 use crate::error::{Error, Result};
 use crate::image::{self, image_name};
 use crate::layout::{FlushRecord, Layout, RunRecord, TableRecord};
 use crate::manifest::{MANIFEST_NAME, Manifest};
 use crate::options::{GuardKind, Options};
-use crate::output::{RunOutput, RunWriter, RunWriterState, Shelf, table_name};
+use crate::output::{RunOutput, Shelf, table_name};
 use crate::recovery::{file_number, lock_folder, replay_logs};
 use crate::repair_layout::{TableFacts, layout_of};
-use crate::repair_logs::{SavedWrite, save_writes};
+use crate::repair_logs::{SavedWrite, save_writes, write_run};
 use crate::repair_manifest::FoundManifest;
 use crate::repair_tables::{Mended, mend};
 use crate::repair_untangle::{Untangled, untangle};
@@ -414,12 +414,7 @@ impl Repair {
 
     /// Writes entries, which are in order, as a run. None: there are none.
     fn write_run(&mut self, writes: &[SavedWrite]) -> Result<Option<RunOutput>> {
-        if writes.is_empty() {
-            return Ok(None);
-        }
-        let mut writer = RunWriter::new(&self.shelf, RunWriterState::default());
-        writes.iter().try_for_each(|write| writer.add(&write.entry()))?;
-        let output = writer.finish()?;
+        let Some(output) = write_run(&self.shelf, writes)? else { return Ok(None) };
         self.report.saved_from_logs += writes.len() as u64;
         self.written.extend(output.tables.iter().map(|(file, _)| *file));
         Ok(Some(output))
@@ -477,6 +472,10 @@ fn sequences(writes: &[SavedWrite]) -> (Sequence, Sequence) {
 /// Whether no table has this entry or a newer one of its key. Whatever tables a crash or damage has left, what is in
 /// none of them is kept, and nothing takes the place of something newer.
 fn is_newer_than_all(entry: &Entry<'_>, tables: &[Arc<Table>]) -> Result<bool> {
+    // It hides what is older than itself, wherever that is: twice the same is as good.
+    if entry.kind == Kind::DeleteRange {
+        return Ok(true);
+    }
     for table in tables {
         let is_within = table.first_key() <= entry.key && entry.key <= table.last_key();
         if !is_within || table.properties().sequences.1 < entry.sequence {

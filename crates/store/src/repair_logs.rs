@@ -9,10 +9,12 @@ use std::path::Path;
 
 use crate::entry::{Entry, Kind, Sequence, order};
 use crate::error::{Error, Result};
+use crate::output::{RunOutput, RunWriter, RunWriterState, Shelf};
 use crate::record::read_all;
 use crate::repair::{Loss, RepairReport};
 use crate::salvage::{LogRecord, Piece, scan_log, without_torn_end};
 use crate::storage::Storage;
+use crate::tombstones::{RangeDelete, RangeTombstones};
 use crate::wal::{HEADER_SIZE, Predecessor, VERSION, WalBatch, older_version, wal_name};
 
 /// A write that was saved from a log.
@@ -79,6 +81,25 @@ pub(crate) fn save_writes(
     saved.sort_by(|one, other| order((&one.key, one.sequence), (&other.key, other.sequence)));
     saved.dedup_by(|one, other| one.sequence == other.sequence && one.key == other.key);
     Ok(saved)
+}
+
+/// Writes entries, which are in order, and deletions of ranges as a run. None: there are none.
+pub(crate) fn write_run(shelf: &Shelf, writes: &[SavedWrite]) -> Result<Option<RunOutput>> {
+    if writes.is_empty() {
+        return Ok(None);
+    }
+    let is_range = |entry: &Entry<'_>| entry.kind == Kind::DeleteRange;
+    let (deletes, entries): (Vec<_>, Vec<_>) =
+        writes.iter().map(SavedWrite::entry).partition(is_range);
+    let deletes = deletes.iter().map(|delete| RangeDelete {
+        from: delete.key,
+        to: delete.value,
+        sequence: delete.sequence,
+    });
+    let state = RunWriterState::default().deleting(RangeTombstones::of(deletes));
+    let mut writer = RunWriter::new(shelf, state);
+    entries.iter().try_for_each(|entry| writer.add(entry))?;
+    writer.finish().map(Some)
 }
 
 fn predecessor(pieces: &[Piece<LogRecord<'_>>]) -> Option<Predecessor> {

@@ -14,6 +14,7 @@ use crate::output::{RunOutput, RunWriter, RunWriterState, Shelf, table_name};
 use crate::repair::{Loss, RepairReport};
 use crate::sync::Arc;
 use crate::table::{Table, TableParts};
+use crate::table_format::{Section, TAG_TOMBSTONES};
 
 /// What became of a table.
 pub(crate) enum Mended {
@@ -33,8 +34,9 @@ impl Mended {
         };
         let fits = |table: &Arc<Table>| {
             let (least, greatest) = table.properties().sequences;
-            *record.from <= *table.first_key()
-                && *table.last_key() < *record.to
+            let (from, to) = table.key_bounds();
+            record.from <= from
+                && to <= record.to
                 && greatest <= layout.last_sequence
                 && flush_fits(least)
                 && flush_fits(greatest)
@@ -63,16 +65,16 @@ pub(crate) fn mend(
         Err(other) => return Err(other),
     }
     let parts = TableParts::read(&*shelf.storage, &shelf.table_path(file))?;
-    let mut copier = Copier {
-        name: table_name(file),
-        writer: RunWriter::new(shelf, RunWriterState::with_filter(parts.filter())),
-        last: None,
-        report,
-    };
-    if parts.block_count() == 0 {
+    let tombstones = parts.tombstones.clone().unwrap_or_default();
+    let is_empty = parts.block_count() == 0 && tombstones.is_empty();
+    let state = RunWriterState::with_filter(parts.filter()).deleting(tombstones);
+    let mut copier =
+        Copier { name: table_name(file), writer: RunWriter::new(shelf, state), last: None, report };
+    if is_empty {
         copier.lose_all(&parts, entries);
     } else {
         (0..parts.block_count()).try_for_each(|number| copier.copy_block(&parts, number))?;
+        copier.lose_tombstones(&parts);
         copier.note_damage(&parts);
     }
     Ok(Mended::Rewritten(copier.writer.finish()?))
@@ -147,6 +149,16 @@ impl Copier<'_> {
         let unfinished = if entries.is_none() { unfinished } else { "" };
         let what = format!("{what}; nothing of the table can be read{unfinished}");
         self.lose(offset, what, entries);
+    }
+
+    /// What they deleted may be seen again.
+    fn lose_tombstones(&mut self, parts: &TableParts) {
+        let of_tombstones = |section: &&Section| section.tag == TAG_TOMBSTONES;
+        let section = parts.sections.iter().find(of_tombstones);
+        if let Some(section) = section.filter(|_| parts.tombstones.is_none()) {
+            let what = "deletions of ranges; keys in them may be seen again".to_string();
+            self.lose(section.offset, what, None);
+        }
     }
 
     /// Parts that cost no entry.

@@ -6,9 +6,8 @@ use crate::core::Core;
 use crate::elastic::Elastic;
 use crate::guard::Guard;
 use crate::options::Options;
-use crate::stats::{
-    FilterRecovery, GuardStats, LevelStats, QueryStats, RunStats, StallStats, Stats,
-};
+use crate::stalls::StallStats;
+use crate::stats::{FilterRecovery, GuardStats, LevelStats, QueryStats, RunStats, Stats};
 use crate::sync::Ordering;
 use crate::version::{PlacedRun, Version};
 
@@ -101,6 +100,7 @@ fn run_stats(placed: &PlacedRun) -> RunStats {
     RunStats {
         tables: tables.len() as u64,
         entries: placed.run.entry_count(),
+        range_deletes: tables.iter().map(|table| table.table.tombstones().len() as u64).sum(),
         bytes: placed.run.bytes(),
         span: (placed.span().lo().0, placed.span().hi().0),
     }

@@ -12,10 +12,11 @@ use crate::sync::Arc;
 use trommel_filters::{RankBounds, Span};
 
 use crate::cursor::{Cursor, Reads};
-use crate::entry::Entry;
+use crate::entry::{Entry, Sequence};
 use crate::error::Result;
 use crate::table::Table;
 use crate::table_cursor::TableCursor;
+use crate::tombstones::Stretch;
 use crate::value::Value;
 
 /// A table, and the flush numbers of its entries.
@@ -32,6 +33,10 @@ pub(crate) struct Run {
     /// How many entries come before each table.
     ranks: Vec<u64>,
     span: Span,
+    /// No entry of it is newer.
+    greatest: Sequence,
+    /// Places of the tables that delete ranges.
+    deleting: Vec<usize>,
 }
 
 impl Run {
@@ -40,13 +45,44 @@ impl Run {
         let apart = |pair: &[RunTable]| pair[0].table.last_key() < pair[1].table.first_key();
         let disjoint = tables.windows(2).all(apart);
         let span = tables.iter().map(|table| table.span).reduce(Span::hull)?;
+        let greatest = tables.iter().map(|table| table.table.properties().sequences.1).max()?;
+        let deletes = |place: &usize| !tables[*place].table.tombstones().is_empty();
+        let deleting = (0..tables.len()).filter(deletes).collect();
         let ranks = tables.iter().scan(0, |all, table| {
             let before = *all;
             *all += table.table.entry_count();
             Some(before)
         });
         let ranks = ranks.collect();
-        disjoint.then_some(Run { tables, ranks, span })
+        disjoint.then_some(Run { tables, ranks, span, greatest, deleting })
+    }
+
+    /// No entry and no deleted range of it is newer.
+    pub(crate) fn greatest(&self) -> Sequence {
+        self.greatest
+    }
+
+    /// False: it has no entry in [lower, end).
+    pub(crate) fn may_have_in(&self, lower: &[u8], end: &[u8]) -> bool {
+        self.overlapping(lower, Some(end)).iter().any(|table| table.table.entry_count() > 0)
+    }
+
+    /// Whether it deletes ranges.
+    pub(crate) fn deletes_ranges(&self) -> bool {
+        !self.deleting.is_empty()
+    }
+
+    /// What is known of deleted ranges around a key, as far as sequence numbers of at most `at` go.
+    pub(crate) fn stretch(&self, key: &[u8], at: Sequence) -> Stretch<'_> {
+        let tombstones = |place: usize| self.tables[self.deleting[place]].table.tombstones();
+        let ends = |place: &usize| self.tables[*place].table.tombstones().end();
+        let place = self.deleting.partition_point(|table| ends(table).is_none_or(|end| end <= key));
+        let before = place.checked_sub(1).and_then(|before| tombstones(before).end());
+        if place == self.deleting.len() {
+            return Stretch { newest: None, from: before, until: None };
+        }
+        let stretch = tombstones(place).stretch(key, at);
+        Stretch { from: stretch.from.or(before), ..stretch }
     }
 
     /// The least span that covers its tables' spans.
@@ -153,6 +189,22 @@ impl RunCursor {
         }
     }
 
+    /// Past the end of a table: to the first entry of the tables after it, if there is one.
+    fn on_to_next_table(&mut self) -> Result<()> {
+        while self.entry().is_none() && self.number + 1 < self.run.tables.len() {
+            self.enter(self.number + 1).seek_first()?;
+        }
+        Ok(())
+    }
+
+    /// Past the start of a table: to the last entry of the tables before it, if there is one.
+    fn back_to_table_before(&mut self) -> Result<()> {
+        while self.entry().is_none() && self.number > 0 {
+            self.enter(self.number - 1).seek_last()?;
+        }
+        Ok(())
+    }
+
     /// The cursor of table `number`, wherever in it. Requires: there is such a table.
     fn enter(&mut self, number: usize) -> &mut TableCursor {
         if self.number != number {
@@ -171,17 +223,22 @@ impl Cursor for RunCursor {
             self.leave();
             return Ok(());
         }
-        self.enter(number).seek(key)
+        self.enter(number).seek(key)?;
+        self.on_to_next_table()
     }
 
     fn seek_first(&mut self) -> Result<()> {
-        self.enter(0).seek_first()
+        self.enter(0).seek_first()?;
+        self.on_to_next_table()
     }
 
     fn seek_before(&mut self, key: &[u8]) -> Result<()> {
         let after = self.run.tables.partition_point(|table| table.table.first_key() < key);
         match after.checked_sub(1) {
-            Some(number) => self.enter(number).seek_before(key),
+            Some(number) => {
+                self.enter(number).seek_before(key)?;
+                self.back_to_table_before()
+            }
             None => {
                 self.leave();
                 Ok(())
@@ -190,27 +247,20 @@ impl Cursor for RunCursor {
     }
 
     fn seek_last(&mut self) -> Result<()> {
-        self.enter(self.run.tables.len() - 1).seek_last()
+        self.enter(self.run.tables.len() - 1).seek_last()?;
+        self.back_to_table_before()
     }
 
     fn next(&mut self) -> Result<()> {
         let Some(place) = &mut self.place else { return Ok(()) };
         place.next()?;
-        let past_the_end = place.entry().is_none();
-        if past_the_end && self.number + 1 < self.run.tables.len() {
-            return self.enter(self.number + 1).seek_first();
-        }
-        Ok(())
+        self.on_to_next_table()
     }
 
     fn prev(&mut self) -> Result<()> {
         let Some(place) = &mut self.place else { return Ok(()) };
         place.prev()?;
-        let past_the_start = place.entry().is_none();
-        if past_the_start && self.number > 0 {
-            return self.enter(self.number - 1).seek_last();
-        }
-        Ok(())
+        self.back_to_table_before()
     }
 
     #[inline]

@@ -36,6 +36,11 @@ impl TableCursor {
         self
     }
 
+    /// Whether the table has no entries, but deleted ranges alone: there is no place to go to.
+    fn is_empty(&self) -> bool {
+        self.table.block_count() == 0
+    }
+
     /// The cursor of block `number`, wherever in it. The block at hand is not read again.
     fn load(&mut self, number: usize) -> Result<&mut BlockCursor> {
         let at_hand = self.place.take();
@@ -58,6 +63,9 @@ impl TableCursor {
 
     /// To the entry that so many come before. There is none: past the end.
     pub(crate) fn seek_rank(&mut self, rank: u64) -> Result<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
         let (number, within) = self.table.block_of_rank(rank);
         self.load(number)?.seek_nth(within);
         Ok(())
@@ -82,21 +90,33 @@ impl TableCursor {
 
 impl Cursor for TableCursor {
     fn seek(&mut self, key: &[u8]) -> Result<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
         self.load(self.table.first_block_of(key))?.seek(key);
         self.on_to_next_block()
     }
 
     fn seek_first(&mut self) -> Result<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
         self.load(0)?.seek_first();
         Ok(())
     }
 
     fn seek_before(&mut self, key: &[u8]) -> Result<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
         self.load(self.table.first_block_of(key))?.seek_before(key);
         self.back_to_block_before()
     }
 
     fn seek_last(&mut self) -> Result<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
         self.load(self.table.block_count() - 1)?.seek_last();
         Ok(())
     }

@@ -107,7 +107,15 @@ fn check_table(
         return Err(wrong(format!("it has {there} bytes; the manifest names {named}")));
     }
     table.table.verify()?;
+    if table.table.key_bounds() != (record.from.clone(), record.to.clone()) {
+        return Err(wrong("its keys are not those that the manifest names".into()));
+    }
     let is_oldest = version.runs.last().is_some_and(|oldest| oldest.id == placed.id);
+    for delete in table.table.tombstones().pieces() {
+        check_flush(version, table, is_oldest, delete.sequence).map_err(|what| {
+            wrong(format!("the range deleted from {}: {what}", delete.from.escape_ascii()))
+        })?;
+    }
     let mut last_key: Option<Vec<u8>> = None;
     for_each_entry(&mut table.table.cursor().fill_cache(false), |key, sequence| {
         check_flush(version, table, is_oldest, sequence)

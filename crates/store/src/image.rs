@@ -18,6 +18,7 @@ use crate::environment::PausePoint;
 use crate::error::{Error, Result};
 use crate::guard::{Guard, Parts};
 use crate::layout::{ImageRecord, Layout};
+use crate::located;
 use crate::merging::{insert_entries, rebuild_guard};
 use crate::output::Shelf;
 use crate::stats::FilterRecovery;
@@ -119,12 +120,13 @@ enum Unusable {
 /// The guard of `version`, whose own is still empty: from the image and newer tables, or else from the runs.
 pub(crate) fn recover(shelf: &Shelf, version: &Version) -> Result<Recovered> {
     let recovered = |guard, recovery, damage| Recovered { guard, recovery, damage };
+    if let (Guard::Located(guard), false) = (&version.guard, version.runs.is_empty()) {
+        let (guard, told_from) = located::rebuild(guard.kind(), &shelf.options, version)?;
+        let why = told_from.to_string();
+        let guard = Guard::Located(Arc::new(guard));
+        return Ok(recovered(guard, FilterRecovery::Rebuilt { why }, None));
+    }
     let wanted = match version.guard.part() {
-        None if matches!(version.guard, Guard::Located(_)) && !version.runs.is_empty() => {
-            let why = "it has no image".to_string();
-            let guard = rebuild_guard(&shelf.options, version)?;
-            return Ok(recovered(guard, FilterRecovery::Rebuilt { why }, None));
-        }
         Some(part) if !version.runs.is_empty() => part.options(),
         _ => return Ok(recovered(version.guard.clone(), FilterRecovery::Nothing, None)),
     };

@@ -32,7 +32,7 @@ use crate::output::{RunOutput, RunWriter, RunWriterState};
 use crate::retention::Retention;
 use crate::sync::Arc;
 use crate::tombstones::RangeTombstones;
-use crate::user_keys::{KeyList, for_each_key, keys_by_flush};
+use crate::user_keys::{KeyList, for_each_key_of, keys_by_flush};
 use crate::version::{PlacedRun, Version};
 
 /// Entries that one step of a merge reads.
@@ -410,12 +410,7 @@ fn carry_over(
 /// The part with a run's keys in it, each with its own flush as its code.
 pub(crate) fn insert_run(part: &Part, placed: &PlacedRun, layout: &Layout) -> Result<Part> {
     let mut cursor = placed.run.cursor().fill_cache(false);
-    insert_entries(part, &mut cursor, path_of(placed), layout, FlushNumber(0))
-}
-
-/// What errors name of a run that is read as one.
-fn path_of(placed: &PlacedRun) -> &Path {
-    placed.run.tables()[0].table.path()
+    insert_entries(part, &mut cursor, placed.run.path(), layout, FlushNumber(0))
 }
 
 /// The part with the keys of all entries whose flush is not below `from`, each with that flush as its code.
@@ -444,7 +439,7 @@ pub(crate) fn rebuild_guard(options: &Options, version: &Version) -> Result<Guar
     let parts = match &version.guard {
         Guard::Open | Guard::PerTable => return Ok(version.guard.clone()),
         Guard::Located(guard) => {
-            let rebuilt = located::rebuild(guard.kind(), options, version)?;
+            let (rebuilt, _) = located::rebuild(guard.kind(), options, version)?;
             return Ok(Guard::Located(Arc::new(rebuilt)));
         }
         Guard::Global(parts) => parts,
@@ -458,8 +453,7 @@ pub(crate) fn rebuild_guard(options: &Options, version: &Version) -> Result<Guar
         overlay_share(&inner, oldest.entries(), &options.schedule())
     });
     let mut builder = part_builder(parts.whole(), share);
-    let (mut cursor, path) = (oldest.run.cursor().fill_cache(false), path_of(oldest));
-    for_each_key(&mut cursor, path, |key| builder.push(key))?;
+    for_each_key_of(&oldest.run, |key| builder.push(key))?;
     let mut part = builder.finish(oldest.span().hi());
     for placed in newer.iter().rev() {
         part = insert_run(&part, placed, &version.layout)?;

@@ -28,6 +28,7 @@ mod recoder;
 mod runs;
 mod settled;
 mod settled_apart;
+mod settled_check;
 mod settled_layout;
 mod settled_writer;
 mod young;

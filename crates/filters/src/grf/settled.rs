@@ -105,7 +105,8 @@ impl<'a> Settled<'a> {
             return false;
         }
         let settled = Settled::new(bytes);
-        settled.has_a_layout(lists) && settled.has_tables() && settled.has_codes()
+        let has_all = settled.has_a_layout(lists) && settled.has_tables() && settled.has_codes();
+        has_all && settled.has_entries()
     }
 
     fn has_a_layout(&self, lists: usize) -> bool {

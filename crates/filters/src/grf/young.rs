@@ -35,12 +35,15 @@ impl<'a> Young<'a> {
         Young { words }
     }
 
-    /// Whether words can be young entries.
-    pub(super) fn is_one(words: &[u32]) -> bool {
+    /// Whether words can be the young entries of so many lists.
+    pub(super) fn is_one(words: &[u32], lists: usize) -> bool {
         words.len() > ENTRIES_AT && {
             let young = Young::new(words);
             (0..LISTS_MAX).all(|list| young.first(list) <= young.first(list + 1))
                 && ENTRIES_AT + young.len() == words.len()
+                && young.first(lists) == young.len()
+                && young.origin().checked_add(YOUNG_FLUSHES).is_some()
+                && (0..lists).all(|list| young.words(young.list(list)).is_sorted())
         }
     }
 

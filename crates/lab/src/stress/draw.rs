@@ -8,6 +8,7 @@
 use trommel::Fault;
 
 use super::keys::{Keys, Place};
+use super::model::expiring;
 use super::operation::{End, Failure, Operation, Reopening, Step, Write};
 use super::ranges::{RangeDeletion, RangeDrawer};
 use crate::rng::Rng;
@@ -23,6 +24,7 @@ pub(crate) struct History {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Put,
+    PutExpiring,
     Delete,
     Batch,
     DeleteStretch,
@@ -50,8 +52,9 @@ enum Kind {
 }
 
 /// How often each kind comes, in the mean over all histories.
-const WEIGHTS: [(Kind, f64); 25] = [
+const WEIGHTS: [(Kind, f64); 26] = [
     (Kind::Put, 30.0),
+    (Kind::PutExpiring, 4.0),
     (Kind::Delete, 8.0),
     (Kind::Batch, 6.0),
     (Kind::DeleteStretch, 0.5),
@@ -85,6 +88,8 @@ struct Drawer {
     rng: Rng,
     weights: Vec<(Kind, f64)>,
     next_number: u32,
+    /// Ticks that have passed.
+    ticks: u32,
     ranges: RangeDrawer,
     /// The disk is mended at the step with this number, if it still fails then.
     mend_at: Option<u32>,
@@ -99,8 +104,15 @@ pub(crate) fn history(seed: u64, steps: u32) -> History {
     let setup = rng.next_u64();
     let weights = draw_weights(&mut rng);
     // Number 1 is the empty value's.
-    let ranges = RangeDrawer::default();
-    let mut drawer = Drawer { rng, weights, next_number: 2, ranges, mend_at: None, cut_at: None };
+    let mut drawer = Drawer {
+        rng,
+        weights,
+        next_number: 2,
+        ticks: 0,
+        ranges: RangeDrawer::default(),
+        mend_at: None,
+        cut_at: None,
+    };
     let step = |number| Step { number, operation: drawer.operation(number, &keys) };
     let steps = (1..=steps).map(step).collect();
     History { keys, setup, steps }
@@ -140,6 +152,7 @@ impl Drawer {
         }
         match self.kind() {
             Kind::Put => self.writes(1, 0.0, keys),
+            Kind::PutExpiring => self.put_expiring(keys),
             Kind::Delete => self.writes(1, 1.0, keys),
             Kind::Batch => {
                 let count = 1 + self.rng.place(12);
@@ -179,7 +192,10 @@ impl Drawer {
                 let failure = (self.rng.below(3) == 0).then(|| self.failure());
                 Operation::Checkpoint { failure, seed: self.rng.next_u64() }
             }
-            Kind::Tick => Operation::Tick,
+            Kind::Tick => {
+                self.ticks += 1;
+                Operation::Tick
+            }
             Kind::Fail => self.fail(number),
             Kind::Reopen => {
                 let end = self.end();
@@ -223,6 +239,19 @@ impl Drawer {
         let write =
             |place| Write { place: place as Place, number: if puts { self.number() } else { 0 } };
         Operation::Write { writes: places.map(write).collect(), synced: false }
+    }
+
+    /// Some writes of which some expire, most of them soon.
+    fn put_expiring(&mut self, keys: &Keys) -> Operation {
+        let count = [1, 1, 5][self.rng.place(3)];
+        let mut operation = self.writes(count, 0.0, keys);
+        if let Operation::Write { writes, .. } = &mut operation {
+            for write in writes {
+                let tick = self.ticks + [0, 1, 2, 20][self.rng.place(4)];
+                write.number = expiring(write.number, tick);
+            }
+        }
+        operation
     }
 
     /// A range, alone or in a batch with others.

@@ -15,9 +15,10 @@ use trommel::{
 
 use super::draw::{History, history};
 use super::keys::Place;
-use super::model::value_of;
+use super::model::{expiry_of, value_of};
 use super::operation::{Operation, Write, tell};
 use super::setup::{elastic, filter};
+use super::world::expiry_at;
 use crate::rng::Rng;
 
 const STEPS: u32 = 1200;
@@ -158,6 +159,10 @@ impl Reader<'_> {
             let key = self.history.keys.get(write.place);
             match write.number {
                 0 => batch.delete(key),
+                // It has expired: the clock is that of the machine.
+                number if expiry_of(number).is_some() => {
+                    batch.put_with_expiry(key, value_of(number), expiry_at(number % 4))
+                }
                 number => batch.put(key, value_of(number)),
             };
         }

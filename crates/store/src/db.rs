@@ -10,7 +10,7 @@ use crate::batch::Batch;
 use crate::core::Core;
 use crate::count;
 use crate::environment::Environment;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::expiry::Expiry;
 use crate::options::{Options, Sync};
 use crate::read;
@@ -109,6 +109,29 @@ impl Db {
         let mut batch = Batch::new();
         batch.delete_range(from, to);
         self.write(batch)
+    }
+
+    /// Writes entries whose keys ascend as one sorted run, in one pass, past log and memory: for large amounts of data that is sorted
+    /// already. Readers see all of it or nothing, and so does a recovery; it is durable when this returns. How many there were.
+    ///
+    /// Other writes wait until it is done, so the iterator must not write to this store. What is in memory is flushed first. A guard that is told of
+    /// every key (`grf`, ...) has them all in memory until the run is there.
+    ///
+    /// # Errors
+    /// `Unsorted`, `KeyTooLong`, `ValueTooLong`: nothing was written, and no file is left. `Io`: as for [`write`](Db::write).
+    pub fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        entries: impl IntoIterator<Item = (K, V)>,
+    ) -> Result<u64> {
+        self.try_ingest(entries.into_iter().map(Ok::<_, Error>))
+    }
+
+    /// As [`ingest`](Db::ingest), of entries that may be errors: the first one ends it, and nothing was written.
+    pub fn try_ingest<K: AsRef<[u8]>, V: AsRef<[u8]>, E: From<Error>>(
+        &self,
+        entries: impl IntoIterator<Item = std::result::Result<(K, V), E>>,
+    ) -> std::result::Result<u64, E> {
+        crate::ingest::ingest(&self.core, entries.into_iter())
     }
 
     /// Applies a batch: readers see all of it or nothing, and so does a recovery.

@@ -30,6 +30,7 @@ mod fences;
 mod flush;
 mod guard;
 mod image;
+mod ingest;
 mod keys;
 mod layout;
 mod located;

@@ -43,6 +43,8 @@ enum Op {
     Repeat(Vec<u8>, u8),
     DeleteAll,
     DeleteRange(Vec<u8>, Vec<u8>),
+    /// Sorted first.
+    Ingest(Vec<(Vec<u8>, u8)>),
     /// For so many seconds.
     PutTtl(Vec<u8>, u8),
     /// A second passes.
@@ -82,6 +84,7 @@ fn op() -> impl Strategy<Value = Op> {
         3 => (key(), key()).prop_map(|(from, to)| Op::DeleteRange(from, to)),
         3 => (key(), 0u8..4).prop_map(|(key, ttl)| Op::PutTtl(key, ttl)),
         1 => Just(Op::Tick),
+        1 => vec((key(), any::<u8>()), 0..12).prop_map(Op::Ingest),
     ]
 }
 
@@ -192,6 +195,7 @@ impl World {
             }
             Op::PutTtl(key, ttl) => self.put_ttl(key, ttl.into()),
             Op::Tick => self.tick(),
+            Op::Ingest(entries) => self.ingest(entries),
             Op::DeleteRange(from, to) => {
                 let (from, to) = in_order(from, to);
                 self.db().delete_range(&from, &to).expect("deletes");
@@ -228,6 +232,16 @@ impl World {
             }
         }
         answer
+    }
+
+    fn ingest(&mut self, entries: Vec<(Vec<u8>, u8)>) {
+        let sorted: BTreeMap<Vec<u8>, u8> = entries.into_iter().collect();
+        let entries = sorted.iter().map(|(key, byte)| (key, value_of(*byte)));
+        assert_eq!(self.db().ingest(entries).expect("ingests"), sorted.len() as u64);
+        for (key, byte) in sorted {
+            self.note_write(&key);
+            self.model.insert(key, value_of(byte));
+        }
     }
 
     fn put_ttl(&mut self, key: Vec<u8>, ttl: u64) {

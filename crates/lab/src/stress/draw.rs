@@ -29,6 +29,7 @@ enum Kind {
     Batch,
     DeleteStretch,
     DeleteRange,
+    Ingest,
     Load,
     Get,
     Scan,
@@ -52,13 +53,14 @@ enum Kind {
 }
 
 /// How often each kind comes, in the mean over all histories.
-const WEIGHTS: [(Kind, f64); 26] = [
+const WEIGHTS: [(Kind, f64); 27] = [
     (Kind::Put, 30.0),
     (Kind::PutExpiring, 4.0),
     (Kind::Delete, 8.0),
     (Kind::Batch, 6.0),
     (Kind::DeleteStretch, 0.5),
     (Kind::DeleteRange, 3.0),
+    (Kind::Ingest, 0.3),
     (Kind::Load, 0.2),
     (Kind::Get, 6.0),
     (Kind::Scan, 6.0),
@@ -160,6 +162,7 @@ impl Drawer {
             }
             Kind::DeleteStretch => self.stretch(200, false, keys),
             Kind::DeleteRange => self.delete_range(keys),
+            Kind::Ingest => self.ingest(keys),
             Kind::Load => self.stretch(400, true, keys),
             Kind::Get => Operation::Get(keys.draw(&mut self.rng)),
             Kind::Scan => Operation::Scan { edges: self.edges(keys), back: self.toss() },
@@ -267,6 +270,22 @@ impl Drawer {
         Operation::DeleteRange(RangeDeletion { before, from, to, after, synced })
     }
 
+    /// Some keys, near each other or not.
+    fn ingest(&mut self, keys: &Keys) -> Operation {
+        let mut places: Vec<Place> = match self.rng.below(2) {
+            0 => (0..self.rng.place(20)).map(|_| keys.draw(&mut self.rng)).collect(),
+            _ => {
+                let first = self.rng.place(keys.len());
+                let end = (first + self.rng.place(300)).min(keys.len());
+                (first..end).map(|place| place as Place).collect()
+            }
+        };
+        places.sort_unstable();
+        places.dedup();
+        let write = |place| Write { place, number: self.number() };
+        Operation::Ingest(places.into_iter().map(write).collect())
+    }
+
     fn fail(&mut self, number: u32) -> Operation {
         let failure = self.failure();
         let then = number + 1 + self.rng.below(12) as u32;
@@ -319,7 +338,7 @@ mod tests {
             let steps = history(seed, 500).steps;
             seen.extend(steps.iter().map(|step| std::mem::discriminant(&step.operation)));
         }
-        assert_eq!(seen.len(), 22);
+        assert_eq!(seen.len(), 23);
     }
 
     #[test]

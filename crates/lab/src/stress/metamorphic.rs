@@ -111,6 +111,11 @@ impl Reader<'_> {
                 self.db().delete_range(&deletion.from, &deletion.to).expect("deletes");
                 self.write(&deletion.after, deletion.synced);
             }
+            Operation::Ingest(writes) => {
+                let key = |write: &Write| self.history.keys.get(write.place);
+                let entries = writes.iter().map(|write| (key(write), value_of(write.number)));
+                self.db().ingest(entries).expect("ingests");
+            }
             Operation::Get(place) => return self.get(*place),
             Operation::Scan { edges, back } => {
                 return all_of(self.db().range(edges.clone()), *back);

@@ -74,6 +74,8 @@ pub(crate) enum Operation {
         synced: bool,
     },
     DeleteRange(RangeDeletion),
+    /// Ascending, each key once.
+    Ingest(Vec<Write>),
     Get(Place),
     Scan {
         edges: Edges,
@@ -131,6 +133,10 @@ pub(crate) fn tell(step: &Step, keys: &Keys) -> String {
             let synced = if *synced { ", synced" } else { "" };
             let all: Vec<_> = writes.iter().map(|write| write_text(write, keys)).collect();
             format!("write {}{synced}", all.join(", "))
+        }
+        Operation::Ingest(writes) => {
+            let all: Vec<_> = writes.iter().map(|write| write_text(write, keys)).collect();
+            format!("ingest {}", all.join(", "))
         }
         Operation::DeleteRange(deletion) => deletion_text(deletion, keys),
         Operation::Get(place) => format!("get {}", key(place)),

@@ -130,6 +130,7 @@ impl<'k> World<'k> {
         match &step.operation {
             Operation::Write { writes, synced } => self.write(writes, *synced),
             Operation::DeleteRange(deletion) => self.delete_range(deletion),
+            Operation::Ingest(writes) => self.ingest(writes),
             Operation::Get(place) => self.check_get(*place),
             Operation::Scan { edges, back } => self.check_scan(edges, *back),
             Operation::Count(edges) => self.check_count(edges),
@@ -255,6 +256,23 @@ impl<'k> World<'k> {
         // A range of nothing is no write.
         let is_write = from != to || !before.is_empty() || !after.is_empty();
         self.note_written(written && (is_write || *synced), *synced);
+        Ok(())
+    }
+
+    /// All that was written before is in tables then, and so durable.
+    fn ingest(&mut self, writes: &[Write]) -> Checked<()> {
+        let could_fail = self.could_fail();
+        if could_fail && !self.model.takes_doubt() {
+            return Ok(());
+        }
+        let entries = writes.iter().map(|w| (self.keys.get(w.place), value_of(w.number)));
+        let result = self.db().ingest(entries);
+        let written = self.allowed("ingest", could_fail, result)?.is_some();
+        self.model.wrote(writes, written);
+        if written && !writes.is_empty() {
+            self.model.all_durable();
+            (self.inherits, self.has_open_end) = (false, false);
+        }
         Ok(())
     }
 

@@ -142,7 +142,7 @@ impl Core {
         if work.merge_everything && !layout.runs.is_empty() {
             return Some(merge_all(&layout));
         }
-        pick(&layout, self.shelf.options.size_ratio)
+        pick(&layout, &self.shelf.options.schedule())
     }
 
     fn is_due(&self, kind: Kind, work: &Work) -> bool {

@@ -11,7 +11,6 @@ use std::time::Instant;
 use trommel_filters::{FlushNumber, Part, PartBuilder, Span};
 
 use crate::budget::filter_bits;
-use crate::compaction::level_holding;
 use crate::core::Core;
 use crate::cursor::Cursor;
 use crate::entry::Sequence;
@@ -154,7 +153,7 @@ fn level_of(core: &Core, now: &Version, new: &NewRun, output: &RunOutput) -> usi
     }
     let options = &core.shelf.options;
     let flushes = output.bytes() as f64 / options.write_buffer_bytes as f64;
-    level_holding(flushes, options.size_ratio)
+    options.schedule().level_holding(flushes)
 }
 
 /// The span of a flushed run. The oldest run begins at 0 by definition.

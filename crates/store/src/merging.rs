@@ -1,11 +1,11 @@
 //! A merge: a stretch of runs becomes one run, step by step.
 //! ```text
 //! inner merge   read, keep, write -> install; the guard stays as it is, but for garbage (and codes that are runs)
-//! last level    read, keep, write, and build the part's base on the way
+//! oldest run    read, keep, write, and build the part's base on the way
 //!               -> carry over the runs that were not inputs -> install
 //! ```
 //! Filters that know in which run each key is are told of every key: see `located_merge`.
-//! Invariants: an inner merge adds nothing to the guard. A merge into the last level rebuilds
+//! Invariants: an inner merge adds nothing to the guard. A merge into the oldest run rebuilds
 //! it; flushes that are installed meanwhile are carried over, in rounds outside the lock, the last
 //! one under it (ordering rule 3).
 
@@ -15,7 +15,7 @@ use std::time::Instant;
 use trommel_filters::{FlushNumber, Part, PartBuilder, RunCodes, Span};
 
 use crate::budget::filter_bits;
-use crate::compaction::{MergeJob, Target, last_level, overlay_share};
+use crate::compaction::{MergeJob, OverlayShare, Target, last_level, overlay_share};
 use crate::core::Core;
 use crate::cursor::Cursor;
 use crate::entry::Sequence;
@@ -89,9 +89,10 @@ impl MergeTask {
             let (_, inner) = inputs.split_last().expect("a merge has inputs");
             let inner: Vec<RunRecord> =
                 inner.iter().map(|placed| core.run_record(placed.id)).collect();
-            let ratio = core.shelf.options.size_ratio;
+            let schedule = core.shelf.options.schedule();
             let last_entries = inputs.iter().map(entries).sum();
-            let share = overlay_share(&inner.iter().collect::<Vec<_>>(), last_entries, ratio);
+            let inner: Vec<&RunRecord> = inner.iter().collect();
+            let share = overlay_share(&inner, last_entries, &schedule);
             BaseBuilder::new(part, share)
         });
         let located = LocatedMerge::new(core, &version, &inputs, job.target);
@@ -209,8 +210,8 @@ impl MergeTask {
         let records = inner.iter().map(|placed| core.run_record(placed.id));
         let inner: Vec<RunRecord> = records.collect();
         let inner: Vec<&RunRecord> = inner.iter().collect();
-        let ratio = core.shelf.options.size_ratio;
-        last_level(&inner, output.entries(), ratio).unwrap_or(oldest.level)
+        let schedule = core.shelf.options.schedule();
+        last_level(&inner, output.entries(), &schedule).unwrap_or(oldest.level)
     }
 
     fn install_inner(&mut self, core: &Core, output: &RunOutput, level: usize) -> Result<()> {
@@ -229,7 +230,14 @@ impl MergeTask {
             };
             let guard = guard.unwrap_or_else(|| now.guard.clone());
             let edit = self.edit(core, &now, output, level);
-            return installer.install(core, &edit, &output.opened, guard);
+            installer.install(core, &edit, &output.opened, guard)?;
+            let is_last = level + 1 == now.layout.level_count();
+            drop((installer, now));
+            if is_last {
+                // As large as the last level's runs are, much would be read again at the next open.
+                let _ = crate::image::write(core);
+            }
+            return Ok(());
         }
         unreachable!("the last round installs")
     }
@@ -246,7 +254,7 @@ impl MergeTask {
         Guard::Global(Parts::of_one(recoded))
     }
 
-    /// After a merge into the level above the last, most entries need no more of their codes: the guard with their
+    /// After a merge into the level above the last, or into that as another run of it, most entries need no more of their codes: the guard with their
     /// garbage collected; codes that are runs are rewritten by every merge. None: nothing to do.
     fn tidied_guard(
         &self,
@@ -259,7 +267,7 @@ impl MergeTask {
         if let Some(keys) = &self.recoded {
             return Some(self.recoded_guard(core, part, keys));
         }
-        if level + 2 != version.layout.level_count() {
+        if level + 2 < version.layout.level_count() {
             return None;
         }
         let merged = version.layout.apply(&self.edit(core, version, output, level)).ok()?;
@@ -334,7 +342,7 @@ fn tombstones_of(runs: &[PlacedRun]) -> RangeTombstones {
 
 impl BaseBuilder {
     /// The base of the part that takes the place of `old`.
-    fn new(old: &Part, overlay_share: Option<f64>) -> Self {
+    fn new(old: &Part, overlay_share: Option<OverlayShare>) -> Self {
         let builder = part_builder(old, overlay_share);
         BaseBuilder { builder, waiting: KeyList::default(), last: None }
     }
@@ -375,9 +383,11 @@ pub(crate) fn run_of(edit: &Edit) -> Option<(u64, Span)> {
 }
 
 /// Builds what takes the place of a part.
-fn part_builder(old: &Part, overlay_share: Option<f64>) -> PartBuilder {
+fn part_builder(old: &Part, overlay_share: Option<OverlayShare>) -> PartBuilder {
     match overlay_share {
-        Some(share) => PartBuilder::with_overlay_share(old.options(), share),
+        Some(OverlayShare { now, full }) => {
+            PartBuilder::with_overlay_shares(old.options(), now, full)
+        }
         None => PartBuilder::new(old.options()),
     }
 }
@@ -450,7 +460,7 @@ pub(crate) fn rebuild_guard(options: &Options, version: &Version) -> Result<Guar
     let records = version.layout.runs.split_last();
     let share = records.and_then(|(oldest, inner)| {
         let inner: Vec<&RunRecord> = inner.iter().collect();
-        overlay_share(&inner, oldest.entries(), parts.whole().options().size_ratio)
+        overlay_share(&inner, oldest.entries(), &options.schedule())
     });
     let mut builder = part_builder(parts.whole(), share);
     let (mut cursor, path) = (oldest.run.cursor().fill_cache(false), path_of(oldest));

@@ -69,7 +69,12 @@ impl MergeTask {
         let inputs = version.runs_of(&job.inputs);
         assert_eq!(inputs.len(), job.inputs.len(), "a merge's inputs stay until it is installed");
         let bottom = job.target == Target::Last;
-        let retention = Retention::new(core.snapshots.copy(), bottom, tombstones_of(&inputs));
+        let retention = Retention::new(
+            core.snapshots.copy(),
+            bottom,
+            core.env.clock.since_epoch(),
+            tombstones_of(&inputs),
+        );
         core.env.pauses.at(PausePoint::MergeStarted);
         let cursors = inputs.iter().map(|placed| {
             let cursor: Box<dyn Cursor + Send> = Box::new(placed.run.cursor().fill_cache(false));

@@ -8,6 +8,7 @@ use super::{Table, TableFilter};
 use crate::block::Block;
 use crate::block_cursor::BlockCursor;
 use crate::entry::{Entry, Kind, Sequence, order};
+use crate::expiry::EXPIRY_BYTES;
 use crate::keys::successor;
 use crate::table_format::Properties;
 
@@ -151,6 +152,8 @@ impl Check {
             require(known, "a key that the table's filter does not know")?;
             is_new_key = true;
         }
+        let is_whole = kind != Kind::PutWithExpiry || value.len() >= EXPIRY_BYTES;
+        require(is_whole, "an expiry that is not whole")?;
         seen.entries += 1;
         seen.deletes += u64::from(kind == Kind::Delete);
         seen.raw_bytes += (key.len() + value.len()) as u64;

@@ -45,6 +45,11 @@ fn count_in_runs(version: &Version, bounds: &Bounds, range: &KeyRange<'_>) -> Co
 
 /// By the index, unless the table's filter knows better.
 fn count_in_table(table: &RunTable, bounds: &Bounds, range: &KeyRange<'_>) -> CountBounds {
+    if table.is_trimmed() {
+        // Of the file's keys in the range, some may belong to the tree no more.
+        let within = bounds.within(table.first_key(), table.last_key());
+        return count_by_index(table, &within);
+    }
     let slack = |count: &CountBounds| count.most - count.least;
     let by_index = count_by_index(table, bounds);
     if slack(&by_index) == 0 {

@@ -18,6 +18,7 @@ use trommel_filters::{
 use crate::error::Result;
 use crate::layout::{Layout, RunRecord};
 use crate::options::Options;
+use crate::run::RunTable;
 use crate::user_keys::{KeyList, for_each_key};
 use crate::version::{PlacedRun, Version};
 
@@ -137,8 +138,19 @@ impl LocatedGuard {
         self.runs.retain(|run| !ids.contains(&run.id));
     }
 
+    /// The runs are these now: one that it does not know has the reserved slot.
+    pub(crate) fn settle(&mut self, layout: &Layout) {
+        for run in &layout.runs {
+            let (id, span) = (run.id, run.span());
+            match self.runs.iter_mut().find(|known| known.id == id) {
+                Some(known) => known.span = span,
+                None => self.settle_run(id, span),
+            }
+        }
+    }
+
     /// The run of the reserved slot is there.
-    pub(crate) fn settle(&mut self, id: u64, span: Span) {
+    fn settle_run(&mut self, id: u64, span: Span) {
         self.runs.push(SlottedRun { id, span, slot: self.reserved.take() });
     }
 
@@ -195,7 +207,7 @@ pub(crate) fn with_flush(
         let mut builder = AnyLocatedBuilder::new(guard.kind(), &plan);
         keys.iter().for_each(|key| builder.push(key));
         let mut next = LocatedGuard::of_oldest(builder.finish(), plan);
-        next.settle(id, span);
+        next.settle_run(id, span);
         return next;
     }
     let mut next = guard.clone();
@@ -206,9 +218,12 @@ pub(crate) fn with_flush(
 }
 
 /// The hashes of a run's keys, as its tables have them: a fraction of the bytes of its keys and values (Chucky, section 4.5).
-/// None: some table has none, or none that can be read.
+/// None: some table has none, or none that can be read, or not all of its keys are the run's.
 fn hashes_of(placed: &PlacedRun, kind: LocatedKind) -> Option<Vec<u64>> {
     kind.key_hash()?;
+    if placed.run.tables().iter().any(RunTable::is_trimmed) {
+        return None;
+    }
     let mut hashes = Vec::new();
     for table in placed.run.tables() {
         hashes.extend(table.table.key_hashes().ok().flatten()?);
@@ -263,7 +278,7 @@ pub(crate) fn rebuild(
         None => for_each_key_of(oldest, |key| builder.push(key))?,
     }
     let mut guard = LocatedGuard::of_oldest(builder.finish(), plan);
-    guard.settle(oldest.id, oldest.span());
+    guard.settle_run(oldest.id, oldest.span());
     newer.iter().rev().try_for_each(|placed| guard.note_run(placed))?;
     Ok(guard)
 }

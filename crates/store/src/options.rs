@@ -7,6 +7,7 @@ use std::time::Duration;
 use trommel_filters::{FilterKind, FilterOptions, Fingerprints, LocatedKind, PointRate, RunCodes};
 
 use crate::error::{Error, Result};
+use crate::partitions::{Division, Granularity};
 use crate::stalls::RunLimits;
 use crate::tuning::FilterTuning;
 
@@ -52,6 +53,11 @@ pub struct Options {
     pub stop_runs: Option<usize>,
     /// Bytes after which a run goes on in another file.
     pub table_bytes: u64,
+    /// How much of a level a merge rewrites at once.
+    pub granularity: Granularity,
+    /// Bytes of a partition of the last level, about, where merges into it go from one to the next. A tree with less has one.
+    /// More: fewer parts of the filter, fewer blocks read twice; a merge needs more disk.
+    pub partition_bytes: u64,
     /// When a write is safe on disk.
     pub sync: Sync,
     /// Who flushes and merges.
@@ -77,6 +83,8 @@ impl Default for Options {
             slow_down_runs: None,
             stop_runs: None,
             table_bytes: 64 << 20,
+            granularity: Granularity::Partitioned,
+            partition_bytes: 1024,
             sync: Sync::Interval(Duration::from_secs(1)),
             background: Background::Threads(1),
             create_if_missing: true,
@@ -102,6 +110,7 @@ impl Options {
             ("block_bytes", (256..=1 << 20).contains(&self.block_bytes), "must be 256 to 1048576"),
             ("stop_runs", stops_late, "must be above slow_down_runs and size_ratio"),
             ("table_bytes", self.table_bytes >= 4096, "must be at least 4096"),
+            ("partition_bytes", self.partition_bytes >= 1024, "must be at least 1024"),
             ("background", self.background != Background::Threads(0), "needs a thread, or Stepped"),
         ];
         let wrong = rules.into_iter().find(|(_, holds, _)| !holds);
@@ -110,6 +119,13 @@ impl Options {
             Some((option, problem)) => Err(Error::Option { option, problem: problem.into() }),
             None => Ok(()),
         }
+    }
+}
+
+impl Options {
+    /// How merges are divided.
+    pub(crate) fn division(&self) -> Division {
+        Division { granularity: self.granularity, partition_bytes: self.partition_bytes }
     }
 }
 

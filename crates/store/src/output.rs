@@ -117,6 +117,8 @@ pub(crate) struct RunWriterState {
     filter: Option<FilterOptions>,
     /// Bits per key of the run's filters; None: as the options say.
     bits_per_key: Option<f64>,
+    /// Bytes of the tables that are done.
+    done_bytes: u64,
 }
 
 impl RunWriterState {
@@ -191,6 +193,28 @@ impl<'a> RunWriter<'a> {
         self.state.files.clear();
         Ok(RunOutput { tables, opened })
     }
+
+    /// Whether an entry of this key begins a new key.
+    pub(crate) fn is_new(&self, key: &[u8]) -> bool {
+        *self.state.last_key != *key
+    }
+
+    /// Bytes written so far.
+    pub(crate) fn written_bytes(&self) -> u64 {
+        let open = self.state.open.as_ref().map_or(0, |(_, writer)| writer.size_bytes());
+        self.state.done_bytes + open
+    }
+
+    /// Ends the table: the next entry begins another one. Gives how many tables there are now.
+    pub(crate) fn cut(&mut self) -> Result<usize> {
+        finish_table(&mut self.state)?;
+        Ok(self.state.done.len())
+    }
+
+    /// The tables that are done.
+    pub(crate) fn done(&self) -> &[(u64, TableSummary)] {
+        &self.state.done
+    }
 }
 
 impl Drop for RunWriter<'_> {
@@ -205,7 +229,9 @@ impl Drop for RunWriter<'_> {
 
 fn finish_table(state: &mut RunWriterState) -> Result<()> {
     if let Some((file, writer)) = state.open.take() {
-        state.done.push((file, writer.finish()?));
+        let summary = writer.finish()?;
+        state.done_bytes += summary.bytes;
+        state.done.push((file, summary));
     }
     Ok(())
 }
@@ -229,8 +255,8 @@ impl RunOutput {
                 from: summary.first_key.clone(),
                 to,
                 span: span(summary.sequences),
-                part: None,
                 entries: summary.entries,
+                file_entries: summary.entries,
                 bytes: summary.bytes,
             }
         };

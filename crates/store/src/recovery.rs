@@ -67,8 +67,8 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Co
         active,
         sealed,
         runs: Vec::new(),
+        guard: Guard::empty(options, &layout.cuts),
         layout: Arc::new(layout),
-        guard: Guard::empty(options),
         round: 0,
     };
     let runs = version.reopen_runs(&version.layout, &tables);
@@ -154,14 +154,14 @@ pub(crate) fn file_number(name: &str) -> Option<u64> {
 fn remove_orphans(storage: &dyn Storage, dir: &Path, names: &[String], layout: &Layout) {
     let tables = layout.runs.iter().flat_map(|run| &run.tables);
     let live: HashSet<String> = tables.map(|table| table_name(table.file)).collect();
-    let image = layout.image.as_ref().map(|image| image.file);
+    let images: HashSet<u64> = layout.images.iter().map(|image| image.file).collect();
     for name in names {
         let dead_log = |number| name == &wal_name(number) && number < layout.live_wal;
         let dead = file_number(name).is_some_and(|number| {
             dead_log(number)
                 || name.ends_with(".wal.new")
                 || (name == &table_name(number) && !live.contains(name))
-                || (name == &image_name(number) && image != Some(number))
+                || (name == &image_name(number) && !images.contains(&number))
         });
         if dead {
             // If it stays, the next open tries again.
@@ -174,9 +174,13 @@ type OpenTables = (HashMap<u64, Arc<Table>>, Vec<DamagedFilter>);
 
 /// Opens every table. One whose filter is damaged is used without it.
 fn open_tables(shelf: &Shelf, layout: &Layout) -> Result<OpenTables> {
-    let mut opened = HashMap::new();
+    let mut opened: HashMap<u64, Arc<Table>> = HashMap::new();
     let mut damaged = Vec::new();
     for record in layout.runs.iter().flat_map(|run| &run.tables) {
+        if let Some(table) = opened.get(&record.file) {
+            check_bounds(table, record)?;
+            continue;
+        }
         let open = |filter| {
             let (path, cache) = (shelf.table_path(record.file), Arc::clone(&shelf.cache));
             let table = Table::open(&*shelf.storage, &path, record.file, cache, filter)?;
@@ -200,9 +204,13 @@ fn open_tables(shelf: &Shelf, layout: &Layout) -> Result<OpenTables> {
 }
 
 fn check_bounds(table: &Table, record: &crate::layout::TableRecord) -> Result<()> {
-    let same = table.first_key() == record.from
-        && record.to.strip_suffix(&[0]) == Some(table.last_key())
-        && table.entry_count() == record.entries;
+    let (first, last) = (table.first_key(), table.last_key());
+    let ends = (&*record.from, record.to.strip_suffix(&[0]).unwrap_or(&[]));
+    let fits = match record.is_trimmed() {
+        true => first <= ends.0 && ends.1 <= last && ends != (first, last),
+        false => ends == (first, last),
+    };
+    let same = fits && table.entry_count() == record.file_entries;
     let what = "its keys are not those that the manifest names: another store's table?";
     if same { Ok(()) } else { Err(Error::corrupt(table.path(), 0, what)) }
 }

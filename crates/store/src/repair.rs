@@ -16,7 +16,7 @@ use crate::copying::{link_or_copy, make_folder};
 use crate::entry::{Entry, Sequence};
 use crate::environment::Environment;
 use crate::error::{Error, Result};
-use crate::image::{self, image_name};
+use crate::image::{self, base_files, image_name};
 use crate::layout::{FlushRecord, Layout, RunRecord, TableRecord};
 use crate::manifest::{MANIFEST_NAME, Manifest};
 use crate::options::{GuardKind, Options};
@@ -228,7 +228,8 @@ impl Repair {
         if let Some(oldest) = next.runs.last_mut() {
             oldest.tables.iter_mut().for_each(begin_at_0);
         }
-        self.keep_image(&mut next, &mut aside)?;
+        next.end_last_merge();
+        self.keep_images(&mut next, &mut aside)?;
         if next == *layout {
             return Ok(None);
         }
@@ -253,13 +254,14 @@ impl Repair {
             self.lose_table(name, "the table is missing", record.entries);
             return Ok(Vec::new());
         }
-        let mended = mend(&self.shelf, record.file, Some(record.entries), &mut self.report)?;
+        let mended = mend(&self.shelf, record.file, Some(&record), &mut self.report)?;
         let is_another = !mended.belongs(layout, &record);
         if is_another {
             self.lose_table(name.clone(), "another table is in its place", record.entries);
         }
         match mended {
             Mended::Sound(_) if is_another => aside.push(name),
+            Mended::Sound(_) if record.is_trimmed() => return Ok(vec![record]),
             Mended::Sound(table) => {
                 return Ok(vec![TableFacts::of(&table).record(run, level, span)]);
             }
@@ -304,22 +306,29 @@ impl Repair {
         Ok(())
     }
 
-    /// A filter that does not fit is made anew when the store is opened.
-    fn keep_image(&self, next: &mut Layout, aside: &mut Vec<String>) -> Result<()> {
-        let Some(record) = &next.image else { return Ok(()) };
-        let is_of_the_tree = next.runs.last().is_some_and(|run| run.files() == record.tables);
-        match image::read(&*self.shelf.storage, &self.shelf.dir, record) {
-            Ok(bytes) if trommel_filters::Part::read_image(&bytes).is_ok() && is_of_the_tree => {
-                return Ok(());
+    /// Parts of the filter whose images do not fit are made anew when the store is opened.
+    fn keep_images(&self, next: &mut Layout, aside: &mut Vec<String>) -> Result<()> {
+        for record in std::mem::take(&mut next.images) {
+            let mut partitions = next.partitions();
+            let bounds = partitions.find(|bounds| bounds.from == record.lower);
+            let is_of_the_tree =
+                bounds.is_some_and(|bounds| base_files(next, &bounds) == record.tables);
+            drop(partitions);
+            match image::read(&*self.shelf.storage, &self.shelf.dir, &record) {
+                Ok(bytes)
+                    if trommel_filters::Part::read_image(&bytes).is_ok() && is_of_the_tree =>
+                {
+                    next.images.push(record);
+                    continue;
+                }
+                Ok(_) | Err(Error::Corrupt { .. }) => {}
+                Err(other) => return Err(other),
             }
-            Ok(_) | Err(Error::Corrupt { .. }) => {}
-            Err(other) => return Err(other),
+            let name = image_name(record.file);
+            if self.has(&name) {
+                aside.push(name);
+            }
         }
-        let name = image_name(record.file);
-        if self.has(&name) {
-            aside.push(name);
-        }
-        next.image = None;
         Ok(())
     }
 
@@ -333,8 +342,7 @@ impl Repair {
                 aside.push(table_name(file));
                 continue;
             }
-            let entries = manifest.added.get(&file).map(|record| record.entries);
-            match mend(&self.shelf, file, entries, &mut self.report)? {
+            match mend(&self.shelf, file, manifest.added.get(&file), &mut self.report)? {
                 Mended::Sound(table) => tables.push(table),
                 Mended::Rewritten(output) => {
                     aside.push(table_name(file));

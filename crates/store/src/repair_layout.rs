@@ -48,8 +48,9 @@ impl TableFacts {
     pub(crate) fn record(&self, run: u64, level: usize, span: Span) -> TableRecord {
         let (from, mut to) = (self.first_key.clone(), self.last_key.clone());
         to.push(0);
-        let (entries, bytes) = (self.entries, self.bytes);
-        TableRecord { file: self.file, run, level, from, to, span, part: None, entries, bytes }
+        let (file, entries, file_entries, bytes) =
+            (self.file, self.entries, self.entries, self.bytes);
+        TableRecord { file, run, level, from, to, span, entries, file_entries, bytes }
     }
 }
 

@@ -9,6 +9,7 @@
 use crate::block_cursor::BlockCursor;
 use crate::entry::{Entry, Sequence, order};
 use crate::error::{Error, Result};
+use crate::keys::successor;
 use crate::layout::{Layout, TableRecord};
 use crate::output::{RunOutput, RunWriter, RunWriterState, Shelf, table_name};
 use crate::repair::{Loss, RepairReport};
@@ -31,29 +32,34 @@ impl Mended {
             None => oldest && record.span.lo().0 == 0,
             Some(flush) => record.span.lo() <= flush && flush < record.span.hi(),
         };
+        // Of a trimmed table the rest of the file may be anything.
+        let is_sound = matches!(self, Mended::Sound(_));
+        let is_within = |first: &[u8], last: &[u8]| match is_sound && record.is_trimmed() {
+            true => *first <= *record.from && *record.to <= *successor(last),
+            false => *record.from <= *first && *last < *record.to,
+        };
         let fits = |table: &Arc<Table>| {
             let (least, greatest) = table.properties().sequences;
-            *record.from <= *table.first_key()
-                && *table.last_key() < *record.to
+            is_within(table.first_key(), table.last_key())
                 && greatest <= layout.last_sequence
-                && flush_fits(least)
-                && flush_fits(greatest)
+                && (record.is_trimmed() || flush_fits(least))
+                && (record.is_trimmed() || flush_fits(greatest))
         };
         match self {
-            Mended::Sound(table) => fits(table) && table.entry_count() == record.entries,
+            Mended::Sound(table) => fits(table) && table.entry_count() == record.file_entries,
             Mended::Rewritten(output) => output.opened.values().all(fits),
         }
     }
 }
 
-/// Reads a table whole. `entries`: how many it should have, if that is known from elsewhere.
+/// Reads a table whole. `record`: what is known of it from elsewhere; only keys within its bounds are written anew.
 ///
 /// # Errors
 /// `Io`, and `Version`. Damage is no error: it goes into the report.
 pub(crate) fn mend(
     shelf: &Shelf,
     file: u64,
-    entries: Option<u64>,
+    record: Option<&TableRecord>,
     report: &mut RepairReport,
 ) -> Result<Mended> {
     let checked = shelf.open_table(file).and_then(|table| table.verify().map(|()| table));
@@ -67,10 +73,11 @@ pub(crate) fn mend(
         name: table_name(file),
         writer: RunWriter::new(shelf, RunWriterState::with_filter(parts.filter())),
         last: None,
+        within: record.filter(|record| record.is_trimmed()).cloned(),
         report,
     };
     if parts.block_count() == 0 {
-        copier.lose_all(&parts, entries);
+        copier.lose_all(&parts, record.map(|record| record.entries));
     } else {
         (0..parts.block_count()).try_for_each(|number| copier.copy_block(&parts, number))?;
         copier.note_damage(&parts);
@@ -83,6 +90,8 @@ struct Copier<'a> {
     name: String,
     writer: RunWriter<'a>,
     last: Option<(Vec<u8>, Sequence)>,
+    /// Of a trimmed table: what of it belongs to the tree.
+    within: Option<TableRecord>,
     report: &'a mut RepairReport,
 }
 
@@ -111,7 +120,9 @@ impl Copier<'_> {
         let mut copied = 0;
         cursor.seek_first();
         while let Some(entry) = cursor.entry().filter(|entry| self.goes_on(entry)) {
-            self.writer.add(&entry)?;
+            if self.belongs(entry.key) {
+                self.writer.add(&entry)?;
+            }
             match &mut self.last {
                 Some((key, sequence)) => {
                     entry.key.clone_into(key);
@@ -123,6 +134,10 @@ impl Copier<'_> {
             cursor.next();
         }
         Ok(copied)
+    }
+
+    fn belongs(&self, key: &[u8]) -> bool {
+        self.within.as_ref().is_none_or(|record| *record.from <= *key && *key < *record.to)
     }
 
     fn goes_on(&self, entry: &Entry<'_>) -> bool {

@@ -4,11 +4,11 @@ use trommel_filters::{FilterKind, PartSize};
 
 use crate::core::Core;
 use crate::elastic::Elastic;
+use crate::filter_recovery::FilterRecovery;
 use crate::guard::Guard;
+use crate::guard_parts::Parts;
 use crate::options::Options;
-use crate::stats::{
-    FilterRecovery, GuardStats, LevelStats, QueryStats, RunStats, StallStats, Stats,
-};
+use crate::stats::{GuardStats, LevelStats, QueryStats, RunStats, StallStats, Stats};
 use crate::sync::Ordering;
 use crate::version::{PlacedRun, Version};
 
@@ -16,7 +16,7 @@ pub(crate) fn stats(core: &Core) -> Stats {
     let version = core.current.hold();
     let sealed = version.sealed.iter().map(|sealed| sealed.memtable.size_bytes());
     let memtable_bytes = version.active.memtable.size_bytes() + sealed.sum::<usize>();
-    let fences = version.tables().map(|table| table.table.fence_bytes());
+    let fences = version.files().map(|table| table.fence_bytes());
     let none = QueryStats::default();
     let mut stats = Stats {
         point: none,
@@ -50,8 +50,8 @@ pub(crate) fn stats(core: &Core) -> Stats {
 
 fn guard_stats(core: &Core, version: &Version) -> GuardStats {
     let entries: u64 = version.runs.iter().map(|placed| placed.run.entry_count()).sum();
-    let part = version.guard.part().map(|part| part.size());
-    let per_table = version.tables().map(|table| table.table.filter_bytes() as u64).sum::<u64>();
+    let part = version.guard.parts().map(Parts::size);
+    let per_table = version.files().map(|table| table.filter_bytes() as u64).sum::<u64>();
     let located = match &version.guard {
         Guard::Located(guard) => Some(guard.size()),
         Guard::Open | Guard::PerTable | Guard::Global(_) => None,
@@ -68,7 +68,10 @@ fn guard_stats(core: &Core, version: &Version) -> GuardStats {
         overlay_bytes: of_part(|size| size.overlay_bytes),
         base_entries: of_part(|size| size.base_entries),
         overlay_entries: of_part(|size| size.overlay_entries),
-        built_at_open: matches!(core.filter_recovery, FilterRecovery::Rebuilt { .. }),
+        built_at_open: matches!(
+            core.filter_recovery,
+            FilterRecovery::Rebuilt { .. } | FilterRecovery::Mixed { .. }
+        ),
         open_seconds: core.guard_open_seconds,
         seconds: 0.0,
         rebuild_peak_bytes: 0,

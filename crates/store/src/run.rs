@@ -2,18 +2,22 @@
 //! ```text
 //! run      [a .. f] [h .. k] [m .. z]
 //! find(g)  none: no table covers it
+//! clip     [i .. k] [m .. p]        the run's own tables; the last one trimmed
 //! ```
 //! Invariant: there is a table, and each ends before the next begins.
 
 use crate::sync::Arc;
 
-use trommel_filters::Span;
+use trommel_filters::{RankBounds, Span};
 
 use crate::cursor::{Cursor, Reads};
 use crate::entry::Entry;
 use crate::error::Result;
+use crate::key_bounds::KeyBounds;
+use crate::keys::successor;
+use crate::layout::TableRecord;
 use crate::table::Table;
-use crate::table_cursor::TableCursor;
+use crate::table_cursor::{Limits, TableCursor};
 use crate::value::Value;
 
 /// A table, and the flush numbers of its entries.
@@ -21,6 +25,114 @@ use crate::value::Value;
 pub(crate) struct RunTable {
     pub(crate) table: Arc<Table>,
     pub(crate) span: Span,
+    /// None: all of its keys belong to the tree.
+    trim: Option<Trim>,
+}
+
+/// What a table has of the tree.
+#[derive(Clone)]
+struct Trim {
+    limits: Arc<Limits>,
+    entries: u64,
+}
+
+impl RunTable {
+    /// All of a table.
+    #[cfg(test)]
+    pub(crate) fn whole(table: Arc<Table>, span: Span) -> Self {
+        RunTable { table, span, trim: None }
+    }
+
+    /// What a record says that there is of its table.
+    pub(crate) fn of_record(table: Arc<Table>, record: &TableRecord) -> Self {
+        let trim = record.is_trimmed().then(|| {
+            let last = record.to.strip_suffix(&[0]).unwrap_or(&record.to).to_vec();
+            let limits = Arc::new(Limits { first: record.from.clone(), last });
+            Trim { limits, entries: record.entries }
+        });
+        RunTable { table, span: record.span, trim }
+    }
+
+    /// The first key. It is one of the table.
+    #[inline]
+    pub(crate) fn first_key(&self) -> &[u8] {
+        match &self.trim {
+            None => self.table.first_key(),
+            Some(trim) => &trim.limits.first,
+        }
+    }
+
+    /// The last key. It is one of the table.
+    #[inline]
+    pub(crate) fn last_key(&self) -> &[u8] {
+        match &self.trim {
+            None => self.table.last_key(),
+            Some(trim) => &trim.limits.last,
+        }
+    }
+
+    pub(crate) fn is_trimmed(&self) -> bool {
+        self.trim.is_some()
+    }
+
+    /// How many entries; of a trimmed table as its blocks tell.
+    pub(crate) fn entry_count(&self) -> u64 {
+        self.trim.as_ref().map_or_else(|| self.table.entry_count(), |trim| trim.entries)
+    }
+
+    /// Of the file's bytes, the share of these entries.
+    pub(crate) fn bytes_within(&self) -> u64 {
+        let share = self.entry_count() as f64 / self.table.entry_count().max(1) as f64;
+        if self.is_trimmed() {
+            (self.table.bytes() as f64 * share) as u64
+        } else {
+            self.table.bytes()
+        }
+    }
+
+    /// A cursor at no entry.
+    pub(crate) fn cursor(&self) -> TableCursor {
+        self.table.cursor().within(self.trim.as_ref().map(|trim| &trim.limits))
+    }
+
+    /// What it has in the range; None: nothing. Reads the blocks at the range's ends, where these are among its keys.
+    pub(crate) fn clip(&self, bounds: &KeyBounds) -> Result<Option<RunTable>> {
+        let mut cursor = self.cursor().fill_cache(false);
+        let mut first = self.first_key().to_vec();
+        if first < bounds.from {
+            cursor.seek(&bounds.from)?;
+            let Some(entry) = cursor.entry() else { return Ok(None) };
+            first = entry.key.to_vec();
+        }
+        let mut last = self.last_key().to_vec();
+        if let Some(to) = bounds.to.as_ref().filter(|to| last >= **to) {
+            cursor.seek_before(to)?;
+            let Some(entry) = cursor.entry() else { return Ok(None) };
+            last = entry.key.to_vec();
+        }
+        if last < first {
+            return Ok(None);
+        }
+        if first == self.first_key() && last == self.last_key() {
+            return Ok(Some(self.clone()));
+        }
+        let entries = self.entries_within(&first, &last);
+        let trim = Some(Trim { limits: Arc::new(Limits { first, last }), entries });
+        Ok(Some(RunTable { trim, ..self.clone() }))
+    }
+
+    /// About how many entries the keys from `first` to `last` have. Requires: keys of the table, not all of them.
+    fn entries_within(&self, first: &[u8], last: &[u8]) -> u64 {
+        let rank = |key: &[u8]| RankBounds::middle(&self.table.rank_bounds(key));
+        let entries = rank(&successor(last)).saturating_sub(rank(first));
+        entries.clamp(1, (self.entry_count() - 1).max(1))
+    }
+
+    /// The record of these keys, where that of all of the table is `of`.
+    pub(crate) fn record(&self, of: &TableRecord) -> TableRecord {
+        let (from, to) = (self.first_key().to_vec(), successor(self.last_key()));
+        TableRecord { from, to, entries: self.entry_count(), ..of.clone() }
+    }
 }
 
 /// Disjoint tables in key order.
@@ -33,7 +145,7 @@ pub(crate) struct Run {
 impl Run {
     /// None if there are no tables, or if two of them overlap or are out of order.
     pub(crate) fn new(tables: Vec<RunTable>) -> Option<Run> {
-        let apart = |pair: &[RunTable]| pair[0].table.last_key() < pair[1].table.first_key();
+        let apart = |pair: &[RunTable]| pair[0].last_key() < pair[1].first_key();
         let disjoint = tables.windows(2).all(apart);
         let span = tables.iter().map(|table| table.span).reduce(Span::hull)?;
         disjoint.then_some(Run { tables, span })
@@ -53,14 +165,14 @@ impl Run {
     #[inline]
     pub(crate) fn find(&self, key: &[u8]) -> Option<&RunTable> {
         let found = self.tables.get(self.first_ending_at_or_after(key))?;
-        (found.table.first_key() <= key).then_some(found)
+        (found.first_key() <= key).then_some(found)
     }
 
     /// The tables with keys in [lower, end), as far as their first and last keys tell.
     pub(crate) fn overlapping(&self, lower: &[u8], end: Option<&[u8]>) -> &[RunTable] {
         let first = self.first_ending_at_or_after(lower);
         let after = end.map_or(self.tables.len(), |end| {
-            self.tables.partition_point(|table| table.table.first_key() < end)
+            self.tables.partition_point(|table| table.first_key() < end)
         });
         &self.tables[first..after.max(first)]
     }
@@ -71,17 +183,32 @@ impl Run {
         RunCursor { run, number: 0, place: None, fill_cache: true, reads }
     }
 
-    /// The size of its files.
+    /// The size of its files, of trimmed ones by their entries.
     pub(crate) fn bytes(&self) -> u64 {
-        self.tables.iter().map(|table| table.table.bytes()).sum()
+        self.tables.iter().map(RunTable::bytes_within).sum()
     }
 
     pub(crate) fn entry_count(&self) -> u64 {
-        self.tables.iter().map(|table| table.table.entry_count()).sum()
+        self.tables.iter().map(RunTable::entry_count).sum()
+    }
+
+    /// The tables with keys in the range, as far as their first and last keys tell.
+    pub(crate) fn within(&self, bounds: &KeyBounds) -> &[RunTable] {
+        self.overlapping(&bounds.from, bounds.to.as_deref())
+    }
+
+    /// What the run has in a range; None: nothing.
+    pub(crate) fn clip(self: &Arc<Self>, bounds: &KeyBounds) -> Result<Option<Arc<Run>>> {
+        if bounds.is_all() {
+            return Ok(Some(Arc::clone(self)));
+        }
+        let clipped = self.within(bounds).iter().map(|table| table.clip(bounds));
+        let tables: Vec<RunTable> = clipped.filter_map(Result::transpose).collect::<Result<_>>()?;
+        Ok(Run::new(tables).map(Arc::new))
     }
 
     fn first_ending_at_or_after(&self, key: &[u8]) -> usize {
-        self.tables.partition_point(|table| table.table.last_key() < key)
+        self.tables.partition_point(|table| table.last_key() < key)
     }
 }
 
@@ -117,7 +244,7 @@ impl RunCursor {
             self.leave();
         }
         self.number = number;
-        let (table, fill_cache) = (&self.run.tables[number].table, self.fill_cache);
+        let (table, fill_cache) = (&self.run.tables[number], self.fill_cache);
         self.place.get_or_insert_with(|| table.cursor().fill_cache(fill_cache))
     }
 }
@@ -137,7 +264,7 @@ impl Cursor for RunCursor {
     }
 
     fn seek_before(&mut self, key: &[u8]) -> Result<()> {
-        let after = self.run.tables.partition_point(|table| table.table.first_key() < key);
+        let after = self.run.tables.partition_point(|table| table.first_key() < key);
         match after.checked_sub(1) {
             Some(number) => self.enter(number).seek_before(key),
             None => {
@@ -208,7 +335,7 @@ mod tests {
                 len += 1;
             }
             let span = Span::of_flush(FlushNumber(tables.len() as u64));
-            tables.push(RunTable { table: shelf.table(&rest[..len], &options()), span });
+            tables.push(RunTable::whole(shelf.table(&rest[..len], &options()), span));
             rest = &rest[len..];
         }
         Arc::new(Run::new(tables).expect("in order"))
@@ -231,6 +358,42 @@ mod tests {
         }
     }
 
+    proptest! {
+        #[test]
+        fn a_run_within_bounds_is_a_sorted_list(
+            list in any_entries(150), moves in any_moves(), count in 1usize..60,
+            ends in (any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0u8..8),
+        ) {
+            let list = sorted(list);
+            let run = run_of(&Shelf::new(1 << 20), &list, count);
+            let (one, other) = (&list[ends.0.index(list.len())].0, &list[ends.1.index(list.len())].0);
+            let mut bounds = KeyBounds { from: one.min(other).clone(), to: Some(one.max(other).clone()) };
+            if ends.2 & 1 == 1 {
+                bounds.from = successor(&bounds.from);
+            }
+            if ends.2 & 2 == 2 {
+                bounds.to = bounds.to.map(|to| successor(&to));
+            }
+            if ends.2 == 7 {
+                bounds.to = None;
+            }
+            let within: Vec<Owned> =
+                list.iter().filter(|(key, ..)| bounds.contains(key)).cloned().collect();
+            let clipped = run.clip(&bounds).expect("reads");
+            prop_assert_eq!(clipped.is_some(), !within.is_empty());
+            let Some(clipped) = clipped else { return Ok(()) };
+            follows(&mut clipped.cursor().fill_cache(false), &within, &moves);
+            prop_assert_eq!(clipped.tables()[0].first_key(), &within[0].0);
+            prop_assert_eq!(clipped.tables().last().expect("has tables").last_key(), &within[within.len() - 1].0);
+            for (key, ..) in &list {
+                prop_assert_eq!(clipped.find(key).is_some(), bounds.contains(key));
+            }
+            // Trimmed again, from what is trimmed.
+            let twice = clipped.clip(&bounds).expect("reads").expect("the same");
+            prop_assert_eq!(twice.entry_count(), clipped.entry_count());
+        }
+    }
+
     #[test]
     fn keys_between_tables_are_in_none() {
         let shelf = Shelf::new(0);
@@ -249,7 +412,7 @@ mod tests {
         let table = |keys: &[&[u8]]| {
             let list: Vec<Owned> = keys.iter().map(|key| Shelf::put(key, 1, b"")).collect();
             let span = Span::of_flush(FlushNumber(1));
-            RunTable { table: shelf.table(&list, &options()), span }
+            RunTable::whole(shelf.table(&list, &options()), span)
         };
         let (early, late, wide) = (table(&[b"a"]), table(&[b"b"]), table(&[b"a", b"c"]));
         assert!(Run::new(vec![]).is_none());

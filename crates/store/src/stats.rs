@@ -5,10 +5,11 @@
 //! ```
 //! Invariant: counters only grow. What is not a counter is read from the newest version.
 
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::elastic_stats::ElasticStats;
+use crate::filter_recovery::FilterRecovery;
 use crate::options::GuardKind;
 use crate::stalls::StallCounter;
 use crate::sync::{AtomicU64, Ordering};
@@ -215,40 +216,6 @@ impl Counters {
         stats.stall_seconds = stats.slowdowns.seconds + stats.stops.seconds;
         stats.guard.seconds = seconds(&self.guard_nanoseconds);
         stats.guard.rebuild_peak_bytes = get(&self.rebuild_peak_bytes);
-    }
-}
-
-/// Where a global filter came from when the store was opened.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum FilterRecovery {
-    /// There was none to recover: another guard, or no runs.
-    Nothing,
-    /// From its image, and from tables that are newer than that.
-    Image {
-        /// How many tables were read for it.
-        replayed_tables: u64,
-    },
-    /// From all runs.
-    Rebuilt {
-        /// What was wrong with the image.
-        why: String,
-    },
-}
-
-impl fmt::Display for FilterRecovery {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FilterRecovery::Nothing => f.write_str("none"),
-            FilterRecovery::Image { replayed_tables: 0 } => f.write_str("image"),
-            FilterRecovery::Image { replayed_tables: 1 } => {
-                f.write_str("image and 1 replayed table")
-            }
-            FilterRecovery::Image { replayed_tables } => {
-                write!(f, "image and {replayed_tables} replayed tables")
-            }
-            FilterRecovery::Rebuilt { why } => write!(f, "rebuilt: {why}"),
-        }
     }
 }
 

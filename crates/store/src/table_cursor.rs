@@ -1,8 +1,9 @@
 //! A cursor over a table, one block at a time.
 //! ```text
 //! seek -> fences -> block -> entry        next past the block's end -> the block after, its first
+//! limits              keys before the first and behind the last one of a trimmed table are passed over
 //! ```
-//! Invariant: it holds the one block it is in; `number` is that block's.
+//! Invariant: it holds the one block it is in; `number` is that block's. It is never at an entry beyond its limits.
 
 use crate::sync::Arc;
 
@@ -10,8 +11,16 @@ use crate::block_cursor::BlockCursor;
 use crate::cursor::{Cursor, Reads};
 use crate::entry::Entry;
 use crate::error::Result;
+use crate::keys::successor;
 use crate::table::Table;
 use crate::value::Value;
+
+/// The first and the last key of a table that belong to the tree.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Limits {
+    pub(crate) first: Vec<u8>,
+    pub(crate) last: Vec<u8>,
+}
 
 /// A cursor over a table, which it keeps open.
 pub(crate) struct TableCursor {
@@ -20,13 +29,22 @@ pub(crate) struct TableCursor {
     /// None: no block was read yet, or reading one failed.
     place: Option<BlockCursor>,
     fill_cache: bool,
+    /// None: all of the table's keys.
+    limits: Option<Arc<Limits>>,
     reads: Reads,
 }
 
 impl TableCursor {
     pub(crate) fn new(table: Arc<Table>) -> Self {
         let reads = Reads::default();
-        TableCursor { table, number: 0, place: None, fill_cache: true, reads }
+        TableCursor { table, number: 0, place: None, fill_cache: true, limits: None, reads }
+    }
+
+    /// With no keys but those within the limits.
+    #[must_use]
+    pub(crate) fn within(mut self, limits: Option<&Arc<Limits>>) -> Self {
+        self.limits = limits.cloned();
+        self
     }
 
     /// Whether the blocks that it reads are kept in the cache: not if each is read but once.
@@ -56,6 +74,25 @@ impl TableCursor {
         Ok(self.place.insert(place))
     }
 
+    /// Past an end, if it is at an entry beyond the limits.
+    fn clip(&mut self) {
+        if let (Some(limits), Some(entry)) = (&self.limits, self.entry())
+            && !(*limits.first <= *entry.key && *entry.key <= *limits.last)
+        {
+            self.place = None;
+        }
+    }
+
+    fn seek_in_table(&mut self, key: &[u8]) -> Result<()> {
+        self.load(self.table.first_block_of(key))?.seek(key);
+        self.on_to_next_block()
+    }
+
+    fn seek_before_in_table(&mut self, key: &[u8]) -> Result<()> {
+        self.load(self.table.first_block_of(key))?.seek_before(key);
+        self.back_to_block_before()
+    }
+
     /// Past the end of a block: to the first entry after it, if there is one.
     fn on_to_next_block(&mut self) -> Result<()> {
         if self.entry().is_none() && self.number + 1 < self.table.block_count() {
@@ -75,22 +112,39 @@ impl TableCursor {
 
 impl Cursor for TableCursor {
     fn seek(&mut self, key: &[u8]) -> Result<()> {
-        self.load(self.table.first_block_of(key))?.seek(key);
-        self.on_to_next_block()
+        match self.limits.clone() {
+            None => self.seek_in_table(key)?,
+            Some(limits) => self.seek_in_table(key.max(&limits.first))?,
+        }
+        self.clip();
+        Ok(())
     }
 
     fn seek_first(&mut self) -> Result<()> {
-        self.load(0)?.seek_first();
+        match self.limits.clone() {
+            None => self.load(0)?.seek_first(),
+            Some(limits) => self.seek_in_table(&limits.first)?,
+        }
         Ok(())
     }
 
     fn seek_before(&mut self, key: &[u8]) -> Result<()> {
-        self.load(self.table.first_block_of(key))?.seek_before(key);
-        self.back_to_block_before()
+        match self.limits.clone() {
+            None => self.seek_before_in_table(key)?,
+            Some(limits) => {
+                let end = successor(&limits.last);
+                self.seek_before_in_table(key.min(&end))?;
+            }
+        }
+        self.clip();
+        Ok(())
     }
 
     fn seek_last(&mut self) -> Result<()> {
-        self.load(self.table.block_count() - 1)?.seek_last();
+        match self.limits.clone() {
+            None => self.load(self.table.block_count() - 1)?.seek_last(),
+            Some(limits) => self.seek_before_in_table(&successor(&limits.last))?,
+        }
         Ok(())
     }
 
@@ -98,6 +152,7 @@ impl Cursor for TableCursor {
         if let Some(place) = &mut self.place {
             place.next();
             self.on_to_next_block()?;
+            self.clip();
         }
         Ok(())
     }
@@ -106,6 +161,7 @@ impl Cursor for TableCursor {
         if let Some(place) = &mut self.place {
             place.prev();
             self.back_to_block_before()?;
+            self.clip();
         }
         Ok(())
     }

@@ -18,7 +18,7 @@ use crate::cursor::Cursor;
 use crate::entry::Sequence;
 use crate::error::{Error, Result};
 use crate::image;
-use crate::layout::TableRecord;
+use crate::layout::{ImageRecord, TableRecord};
 use crate::manifest::{MANIFEST_NAME, Manifest};
 use crate::recovery::file_number;
 use crate::run::{RunCursor, RunTable};
@@ -70,8 +70,8 @@ pub(crate) fn verify(core: &Core) -> Result<VerifyReport> {
     for (placed, record) in version.runs.iter().zip(&version.layout.runs) {
         for (table, record) in placed.run.tables().iter().zip(&record.tables) {
             report.tables += 1;
-            report.entries += table.table.entry_count();
-            report.bytes += table.table.bytes();
+            report.entries += table.entry_count();
+            report.bytes += table.bytes_within();
             report.note(check_table(&version, placed, table, record))?;
         }
     }
@@ -80,18 +80,19 @@ pub(crate) fn verify(core: &Core) -> Result<VerifyReport> {
             report.note(check_ages(newer, older))?;
         }
     }
-    report.note(check_image(core, &version))?;
+    for image in &version.layout.images {
+        report.note(check_image(core, image))?;
+    }
     check_logs(core, &mut report)?;
     report.note(check_manifest(core))?;
     Ok(report)
 }
 
-/// Whether the bytes of the filter's image are those that were written.
-fn check_image(core: &Core, version: &Version) -> Result<()> {
-    let Some(record) = &version.layout.image else { return Ok(()) };
+/// Whether the bytes of an image of the filter are those that were written.
+fn check_image(core: &Core, record: &ImageRecord) -> Result<()> {
     let read = image::read(&*core.shelf.storage, &core.shelf.dir, record);
     // A newer one may have taken its place meanwhile.
-    let is_named = core.current.pin().layout.image.as_ref() == Some(record);
+    let is_named = core.current.pin().layout.images.contains(record);
     if is_named { read.map(|_| ()) } else { Ok(()) }
 }
 
@@ -109,12 +110,13 @@ fn check_table(
     table.table.verify()?;
     let is_oldest = version.runs.last().is_some_and(|oldest| oldest.id == placed.id);
     let mut last_key: Option<Vec<u8>> = None;
-    for_each_entry(&mut table.table.cursor().fill_cache(false), |key, sequence| {
+    for_each_entry(&mut table.cursor().fill_cache(false), |key, sequence| {
         check_flush(version, table, is_oldest, sequence)
             .map_err(|what| wrong(format!("key {}: {what}", key.escape_ascii())))?;
         match &mut last_key {
             Some(last) if last == key => return Ok(()),
             Some(last) => key.clone_into(last),
+            None if key != table.first_key() => return Err(wrong(TRIMMED_WRONG.into())),
             None => last_key = Some(key.to_vec()),
         }
         let queries = [Query::Point(key), Query::Range(KeyRange::of_key(key))];
@@ -122,8 +124,15 @@ fn check_table(
             return Ok(());
         }
         Err(wrong(format!("the guard denies its key {}", key.escape_ascii())))
-    })
+    })?;
+    if last_key.as_deref() != Some(table.last_key()) {
+        return Err(wrong(TRIMMED_WRONG.into()));
+    }
+    Ok(())
 }
+
+/// What is wrong with a trimmed table whose ends are not among its keys.
+const TRIMMED_WRONG: &str = "it has not the keys at its ends that the manifest names";
 
 /// Whether the manifest has room for an entry: its flush is on record and within the table's span.
 fn check_flush(

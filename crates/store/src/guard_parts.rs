@@ -62,9 +62,9 @@ impl Parts {
         self.places[0].part.options()
     }
 
-    /// Each part and its range.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (KeyBounds, &Arc<Part>)> {
-        self.places.iter().enumerate().map(|(at, place)| (self.bounds(at), &place.part))
+    /// What the part takes that covers a key.
+    pub(crate) fn size_at(&self, key: &[u8]) -> PartSize {
+        self.places[self.place_of(key)].part.size()
     }
 
     /// The parts that have a key of the range in theirs, and these.

@@ -240,8 +240,8 @@ impl Layout {
     pub(crate) fn end_last_merge(&mut self) {
         let oldest = self.runs.last().map(|run| run.id);
         let is_there = |id: &u64| self.runs.iter().any(|run| run.id == *id);
-        self.last_merge
-            .take_if(|merge| oldest != Some(merge.oldest) || !merge.inputs.iter().any(is_there));
+        let has_input = |ids: &[u64]| ids.is_empty() || ids.iter().any(is_there);
+        self.last_merge.take_if(|merge| oldest != Some(merge.oldest) || !has_input(&merge.inputs));
     }
 
     fn recut(&mut self, edit: &Edit) -> Result<(), &'static str> {

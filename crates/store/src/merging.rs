@@ -168,7 +168,7 @@ impl MergeTask {
                     let layout = Arc::clone(&core.current.pin().layout);
                     let base_end = self.base_end(&layout, &writer.done()[self.cut_tables..]);
                     self.cut_tables = tables;
-                    self.cutter.cut(written, entry.key);
+                    self.cutter.cut(writer.written_bytes(), entry.key);
                     if let Some(parts) = &mut self.parts {
                         parts.cut(core, base_end, entry.key);
                     }

@@ -115,22 +115,17 @@ fn without_inputs(layout: &Layout, merge: &LastMerge) -> Layout {
 /// A merge, or the first range of it.
 fn divide(layout: &Layout, merge: MergeJob, division: Division) -> RangeJob {
     let has_partitions = !layout.cuts.is_empty() && division.granularity != Granularity::Full;
-    let (oldest, inner) = match merge.inputs.split_last() {
-        Some((&oldest, inner)) if merge.target == Target::Last && !inner.is_empty() => {
-            (oldest, inner)
-        }
-        _ => return RangeJob::full(merge),
-    };
-    if !has_partitions {
+    let (Some((&oldest, inner)), true) = (merge.inputs.split_last(), has_partitions) else {
         return RangeJob::full(merge);
-    }
-    let records = layout.runs.iter().filter(|run| inner.contains(&run.id));
-    let (mut span, mut entries): (Option<Span>, u64) = (None, 0);
-    for run in records {
-        span = Some(span.map_or(run.span(), |hull| hull.hull(run.span())));
-        entries += run.entries();
-    }
-    let Some(span) = span else { return RangeJob::full(merge) };
+    };
+    let is_last = merge.target == Target::Last;
+    let Some(run) = layout.runs.last().filter(|run| is_last && run.id == oldest) else {
+        return RangeJob::full(merge);
+    };
+    let records = || layout.runs.iter().filter(|run| inner.contains(&run.id));
+    // The oldest run may be merged alone, to be rid of what nobody sees.
+    let span = records().map(RunRecord::span).reduce(Span::hull).unwrap_or(run.span());
+    let entries = records().map(RunRecord::entries).sum();
     let noted = LastMerge { oldest, inputs: inner.to_vec(), done_to: Vec::new(), span, entries };
     range_job(layout, noted, division)
 }
@@ -180,7 +175,8 @@ fn range_end(
     let ids = &merge.inputs;
     let has_more = |cut: &[u8]| {
         let rest = KeyBounds { from: cut.to_vec(), to: None };
-        layout.runs.iter().any(|run| ids.contains(&run.id) && !run.within(&rest).is_empty())
+        let mut runs = layout.runs.iter();
+        ids.is_empty() || runs.any(|run| ids.contains(&run.id) && !run.within(&rest).is_empty())
     };
     let first = layout.cuts.partition_point(|cut| **cut <= *from);
     let range = |cut: &[u8]| KeyBounds { from: from.to_vec(), to: Some(cut.to_vec()) };
@@ -237,7 +233,7 @@ impl Cutter {
 
     /// Whether the next partition begins here, after so many bytes.
     pub(crate) fn is_due(&self, written: u64) -> bool {
-        written - self.cut_at >= self.target.max(1)
+        written.saturating_sub(self.cut_at) >= self.target.max(1)
             && written.saturating_add(self.target / 2) <= self.expected
     }
 

@@ -23,7 +23,7 @@ use crate::options::{GuardKind, Options};
 use crate::output::{RunOutput, RunWriter, RunWriterState, Shelf, table_name};
 use crate::recovery::{file_number, lock_folder, replay_logs};
 use crate::repair_layout::{TableFacts, layout_of};
-use crate::repair_logs::{SavedWrite, save_writes};
+use crate::repair_logs::{SavedWrite, is_newer_than_all, save_writes};
 use crate::repair_manifest::FoundManifest;
 use crate::repair_tables::{Mended, mend};
 use crate::repair_untangle::{Untangled, untangle};
@@ -480,22 +480,6 @@ fn sequences(writes: &[SavedWrite]) -> (Sequence, Sequence) {
     let numbers = || writes.iter().map(|write| write.sequence);
     let (least, greatest) = (numbers().min(), numbers().max());
     (least.expect("not empty"), greatest.expect("not empty"))
-}
-
-/// Whether no table has this entry or a newer one of its key. Whatever tables a crash or damage has left, what is in
-/// none of them is kept, and nothing takes the place of something newer.
-fn is_newer_than_all(entry: &Entry<'_>, tables: &[Arc<Table>]) -> Result<bool> {
-    for table in tables {
-        let is_within = table.first_key() <= entry.key && entry.key <= table.last_key();
-        if !is_within || table.properties().sequences.1 < entry.sequence {
-            continue;
-        }
-        let newest = table.get(entry.key, Sequence::MAX, &mut crate::cursor::Reads::default())?;
-        if newest.is_some_and(|newest| newest.sequence >= entry.sequence) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }
 
 /// The name, or the name with a number that is not taken yet.

@@ -40,7 +40,7 @@ impl TableFacts {
         }
     }
 
-    fn shares_keys(&self, other: &TableFacts) -> bool {
+    pub(crate) fn shares_keys(&self, other: &TableFacts) -> bool {
         self.first_key <= other.last_key && other.first_key <= self.last_key
     }
 

@@ -186,3 +186,19 @@ impl Saver<'_> {
         self.report.notes.extend(empty.iter().map(|loss| format!("{loss} (no writes)")));
     }
 }
+
+/// Whether no table has this entry or a newer one of its key. Whatever tables a crash or damage has left, what is in
+/// none of them is kept, and nothing takes the place of something newer.
+pub(crate) fn is_newer_than_all(entry: &Entry<'_>, tables: &[Arc<Table>]) -> Result<bool> {
+    for table in tables {
+        let is_within = table.first_key() <= entry.key && entry.key <= table.last_key();
+        if !is_within || table.properties().sequences.1 < entry.sequence {
+            continue;
+        }
+        let newest = table.get(entry.key, Sequence::MAX, &mut Reads::default())?;
+        if newest.is_some_and(|newest| newest.sequence >= entry.sequence) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

@@ -8,6 +8,7 @@ use crate::filter_recovery::FilterRecovery;
 use crate::guard::Guard;
 use crate::guard_parts::Parts;
 use crate::options::Options;
+use crate::partition_stats::{partitions, under_way};
 use crate::stats::{GuardStats, LevelStats, QueryStats, RunStats, StallStats, Stats};
 use crate::sync::Ordering;
 use crate::version::{PlacedRun, Version};
@@ -25,6 +26,9 @@ pub(crate) fn stats(core: &Core) -> Stats {
         guard: guard_stats(core, &version),
         filter_recovery: core.filter_recovery.clone(),
         levels: levels(&version),
+        partitions: partitions(&version),
+        under_way: under_way(&version),
+        trimmed_tables: version.tables().filter(|table| table.is_trimmed()).count() as u64,
         memtables: 1 + version.sealed.len() as u64,
         memtable_bytes: memtable_bytes as u64,
         fence_bytes: fences.sum::<usize>() as u64,

@@ -11,6 +11,7 @@ use std::time::Duration;
 use crate::elastic_stats::ElasticStats;
 use crate::filter_recovery::FilterRecovery;
 use crate::options::GuardKind;
+use crate::partition_stats::{PartitionStats, UnderWay};
 use crate::stalls::StallCounter;
 use crate::sync::{AtomicU64, Ordering};
 use trommel_filters::LocatedSize;
@@ -305,6 +306,12 @@ pub struct Stats {
     pub filter_recovery: FilterRecovery,
     /// The tree, newest level first.
     pub levels: Vec<LevelStats>,
+    /// Partitions of the last level, in key order.
+    pub partitions: Vec<PartitionStats>,
+    /// The merge into the last level that is half done, if it goes from partition to partition.
+    pub under_way: Option<UnderWay>,
+    /// Tables of which some keys belong to the tree no more: a merge of a key range has taken these.
+    pub trimmed_tables: u64,
     /// Memtables, the active one included.
     pub memtables: u64,
     /// Their memory, in bytes.

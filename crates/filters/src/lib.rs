@@ -59,7 +59,7 @@ pub use prefix::{PrefixBloom, PrefixBloomBuilder, PrefixRule};
 pub use prints::{FingerprintFilter, FingerprintFilterBuilder};
 pub use query::{KeyRange, Query};
 pub use rank::{CountBounds, RankBounds};
-pub use remix::{Remix, RemixBuilder, Selected, SortedRemix, SortedRemixBuilder};
+pub use remix::{Remix, RemixBuilder, RemixWalk, Selected, SortedRemix, SortedRemixBuilder};
 pub use rencoder::{Rencoder, RencoderBuilder, RencoderPlan};
 pub use ribbon::{Ribbon, RibbonBuilder};
 pub use rosetta::{Rosetta, RosettaBuilder, RosettaPlan, RosettaSplit};

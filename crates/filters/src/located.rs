@@ -153,6 +153,10 @@ pub trait Located: Clone + Send + Sync {
     /// has no key from `from` on. `from` itself, where nothing is known.
     fn lower_bound(&self, slot: RunSlot, from: &[u8]) -> Option<Vec<u8>>;
 
+    /// A key such that the run of this slot has none from it on up to `before`, itself included: all that it has before `before`
+    /// is below. None: the run has no key before `before`. `before` itself, where nothing is known.
+    fn upper_bound(&self, slot: RunSlot, before: &[u8]) -> Option<Vec<u8>>;
+
     /// How large it is.
     fn size(&self) -> LocatedSize;
 }

@@ -94,6 +94,14 @@ impl AnyLocated {
         }
     }
 
+    /// The view of all entries in key order, of the kind that has one.
+    pub fn sorted_view(&self) -> Option<&SortedRemix> {
+        match self {
+            AnyLocated::RemixSorted(view) => Some(view),
+            AnyLocated::Chucky(_) | AnyLocated::ChuckyPlain(_) | AnyLocated::Remix(_) => None,
+        }
+    }
+
     /// As [`Located::note`], for a key by the hash that [`LocatedKind::key_hash`] makes of it. Requires: the kind has one.
     pub fn note_hash(&mut self, hash: u64, from: Option<RunSlot>, to: Option<RunSlot>) {
         match self {
@@ -122,6 +130,10 @@ impl Located for AnyLocated {
 
     fn lower_bound(&self, slot: RunSlot, from: &[u8]) -> Option<Vec<u8>> {
         of_any!(AnyLocated, self, filter => filter.lower_bound(slot, from))
+    }
+
+    fn upper_bound(&self, slot: RunSlot, before: &[u8]) -> Option<Vec<u8>> {
+        of_any!(AnyLocated, self, filter => filter.upper_bound(slot, before))
     }
 
     fn size(&self) -> LocatedSize {

@@ -6,7 +6,7 @@
 //! Invariant: a slot that the twin has is never left out; in sets as narrow as one key, no other one is named.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound::{Included, Unbounded};
+use std::ops::Bound::{Excluded, Included, Unbounded};
 use trommel_filters::{
     KeyRange, LineCounter, Located, LocatedBuilder, Query, RemixBuilder, RunSlot, Selected,
     SlotSet, SortedRemix, SortedRemixBuilder, TreePlan, Untraced,
@@ -109,6 +109,15 @@ fn the_laws_hold(filter: &impl Located, twin: &Twin, slots: u8) {
                     assert!(next.is_none_or(|next| bound <= *next), "{bound:?}, next {next:?}");
                 }
             }
+            let mut before = twin.range::<[u8], _>((Unbounded, Excluded(&lower[..])));
+            let last = before.rfind(|(_, held)| held.contains(&slot)).map(|(key, _)| key);
+            match filter.upper_bound(RunSlot(slot), lower) {
+                None => assert_eq!(last, None, "slot {slot} before {}", lower.escape_ascii()),
+                Some(bound) => {
+                    assert!(bound <= *lower, "{bound:?} before {lower:?}");
+                    assert!(last.is_none_or(|last| *last < bound), "{bound:?}, last {last:?}");
+                }
+            }
         }
     }
 }
@@ -179,6 +188,7 @@ fn a_tree_lives<B: LocatedBuilder>(name: &str, keys: &[Key], bits_per_key: f64) 
     the_laws_hold(&filter, &twin, 8);
     for slot in 0..7 {
         assert_eq!(filter.lower_bound(RunSlot(slot), b""), None, "{name}: slot {slot} is vacated");
+        assert_eq!(filter.upper_bound(RunSlot(slot), &[0xff; 99]), None, "{name}: slot {slot}");
         assert!(!range(&filter, b"", None).contains(&slot), "{name}");
     }
     older.iter().for_each(|(filter, twin)| the_laws_hold(filter, twin, 8));
@@ -211,6 +221,8 @@ fn with_a_segment_per_key_no_other_run_is_named() {
     assert_eq!(point(&filter, &[0xff; 8]), [], "above all keys");
     let first = filter.lower_bound(RunSlot(1), &[0; 8]).expect("slot 1 has keys");
     assert_eq!(first, [0, 0, 9], "the anchor of the first key that it has");
+    let last = filter.upper_bound(RunSlot(1), &[0, 1]).expect("slot 1 has keys");
+    assert_eq!(last, [0, 0, 250], "the anchor after the last key below 256 that it has: 249");
 }
 
 #[test]
@@ -350,8 +362,35 @@ fn the_sorted_view_is_the_merged_runs() {
                 );
                 first += len;
             }
+            a_walk_goes_both_ways(&view, &whole);
             the_sorted_view_names_runs_that_have_keys(&view, &entries);
         }
+    }
+}
+
+/// From every segment on, forward and back, by turns of different lengths.
+fn a_walk_goes_both_ways(view: &SortedRemix, whole: &[Selected]) {
+    let mut back = view.walk_from_end();
+    assert!(back.is_at_end() && back.forward().is_none());
+    whole.iter().rev().for_each(|selected| assert_eq!(back.back(), Some(*selected)));
+    assert_eq!(back.back(), None);
+    let (mut at, mut random) = (0, Random(whole.len() as u64));
+    for segment in 0..view.segments() {
+        let mut walk = view.walk(segment, 1);
+        let mut place = (at + 1).min(at + view.segment_len(segment));
+        for _ in 0..20 {
+            let is_within = whole.get(place).is_some_and(|selected| selected.is_older);
+            assert_eq!((walk.is_within_key(), walk.is_at_end()), (is_within, place == whole.len()));
+            if random.below(2) == 0 {
+                assert_eq!(walk.forward(), whole.get(place).copied());
+                place = whole.len().min(place + 1);
+            } else {
+                let before = place.checked_sub(1);
+                assert_eq!(walk.back(), before.map(|before| whole[before]));
+                place = before.unwrap_or(0);
+            }
+        }
+        at += view.segment_len(segment);
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use trommel::{Batch, Db, GuardKind, Options, Stats, Sync, VALUE_BYTES_MAX};
+use trommel::{Batch, Db, Granularity, GuardKind, Options, Stats, Sync, VALUE_BYTES_MAX};
 
 use crate::error::{LabError, Result};
 use crate::progress::Progress;
@@ -64,6 +64,10 @@ pub struct WritePlan {
     pub write_buffer_bytes: usize,
     /// T.
     pub size_ratio: u32,
+    /// How much of a level a merge rewrites at once.
+    pub granularity: Granularity,
+    /// Bytes of a partition of the last level.
+    pub partition_bytes: u64,
     /// Seed of keys and values.
     pub seed: u64,
     /// Where the store is made: a new folder.
@@ -91,6 +95,10 @@ pub struct WriteReport {
     pub write_buffer_bytes: u64,
     /// T.
     pub size_ratio: u64,
+    /// How much of a level a merge rewrote at once: full, partitioned.
+    pub granularity: &'static str,
+    /// Bytes of a partition of the last level.
+    pub partition_bytes: u64,
     /// The seed.
     pub seed: u64,
     /// From the first write to the end of the last.
@@ -220,6 +228,8 @@ fn options(plan: &WritePlan) -> Options {
         bits_per_key: plan.bits_per_key,
         monkey: plan.monkey,
         size_ratio: plan.size_ratio,
+        granularity: plan.granularity,
+        partition_bytes: plan.partition_bytes,
         write_buffer_bytes: plan.write_buffer_bytes,
         sync: plan.sync,
         ..Options::default()
@@ -247,6 +257,8 @@ fn report(
         bits_per_key: plan.bits_per_key,
         write_buffer_bytes: plan.write_buffer_bytes as u64,
         size_ratio: u64::from(plan.size_ratio),
+        granularity: plan.granularity.name(),
+        partition_bytes: plan.partition_bytes,
         seed: plan.seed,
         seconds,
         settle_seconds,
@@ -408,6 +420,8 @@ mod tests {
             pattern,
             write_buffer_bytes: 16 << 10,
             size_ratio: 4,
+            granularity: Granularity::Partitioned,
+            partition_bytes: 1 << 14,
             seed: 7,
             folder: folder.to_path_buf(),
         }

@@ -21,6 +21,9 @@ use crate::sync::{Arc, Builder, JoinHandle, Ordering, lock, wait, wait_for};
 const RETRY_FIRST: Duration = Duration::from_millis(50);
 const RETRY_LONGEST: Duration = Duration::from_secs(10);
 
+/// So long at most a merge that keeps to its rate does not look whether it is time to go on.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
 /// What is being done, and what went wrong.
 #[derive(Default)]
 pub(crate) struct Work {
@@ -90,6 +93,7 @@ impl Core {
             Kind::Merge => {
                 let Some(mut task) = self.take_merge()? else { return Ok(false) };
                 let done = task.step(self);
+                self.pacer.spend(task.take_read_bytes(), self.env.clock.now());
                 let unfinished = matches!(done, Ok(false)).then_some(task);
                 lock(&self.work).merge.put_back(unfinished, &done);
                 if matches!(done, Ok(true)) {
@@ -314,6 +318,9 @@ impl Core {
         let _alarm = Alarm(self, kind);
         let mut retry = RETRY_FIRST;
         loop {
+            if kind == Kind::Merge {
+                self.pause_merges();
+            }
             match self.run_step(kind) {
                 Ok(true) => retry = RETRY_FIRST,
                 Ok(false) => self.sleep_until_due(kind),
@@ -325,6 +332,17 @@ impl Core {
             if lock(&self.work).stopping {
                 return;
             }
+        }
+    }
+
+    /// Sleeps until merges have kept to their rate, unless writers wait for them.
+    fn pause_merges(&self) {
+        let mut work = lock(&self.work);
+        while !work.stopping
+            && !self.lag().waits_for_merges(self.run_limits)
+            && let Some(debt) = self.pacer.debt(self.env.clock.now())
+        {
+            work = wait_for(&self.work_changed, &self.work, work, debt.min(LOOK_AGAIN)).0;
         }
     }
 

@@ -48,6 +48,12 @@ impl BlockCursor {
         self.jump(self.block.first());
     }
 
+    /// To the entry that so many come before. There is none: past the end.
+    pub(crate) fn seek_nth(&mut self, nth: u64) {
+        self.seek_first();
+        (0..nth.min(self.block.entry_count() as u64)).for_each(|_| self.next());
+    }
+
     pub(crate) fn seek_last(&mut self) {
         (self.at, self.parsed) = (self.block.end(), None);
         self.prev();

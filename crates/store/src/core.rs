@@ -20,6 +20,7 @@ use crate::image::{base_files, image_path};
 use crate::layout::{Edit, ImageRecord, RunRecord};
 use crate::manifest::Manifest;
 use crate::output::Shelf;
+use crate::pacing::Pacer;
 use crate::snapshots::Snapshots;
 use crate::stalls::RunLimits;
 use crate::stats::Counters;
@@ -46,6 +47,8 @@ pub(crate) struct Core {
     /// Signalled when work appears, ends or fails.
     pub(crate) work_changed: Condvar,
     pub(crate) counters: Counters,
+    /// Keeps merges to their rate.
+    pub(crate) pacer: Pacer,
     /// Where writers are slowed down and stopped.
     pub(crate) run_limits: RunLimits,
     /// Filters that were damaged when the store was opened, and are not used.

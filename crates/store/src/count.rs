@@ -47,8 +47,7 @@ fn count_in_runs(version: &Version, bounds: &Bounds, range: &KeyRange<'_>) -> Co
 fn count_in_table(table: &RunTable, bounds: &Bounds, range: &KeyRange<'_>) -> CountBounds {
     if table.is_trimmed() {
         // Of the file's keys in the range, some may belong to the tree no more.
-        let within = bounds.within(table.first_key(), table.last_key());
-        return count_by_index(table, &within);
+        return count_by_index(table, bounds);
     }
     let slack = |count: &CountBounds| count.most - count.least;
     let by_index = count_by_index(table, bounds);
@@ -67,9 +66,9 @@ fn count_in_table(table: &RunTable, bounds: &Bounds, range: &KeyRange<'_>) -> Co
 
 /// Off by at most the blocks at the two ends.
 fn count_by_index(table: &RunTable, bounds: &Bounds) -> CountBounds {
-    let all = RankBounds::exact(table.table.entry_count());
-    let low = table.table.rank_bounds(&bounds.lower);
-    let high = bounds.end.as_ref().map_or(all, |end| table.table.rank_bounds(end));
+    let all = RankBounds::exact(table.entry_count());
+    let low = table.rank_bounds(&bounds.lower);
+    let high = bounds.end.as_ref().map_or(all, |end| table.rank_bounds(end));
     CountBounds {
         least: high.least.saturating_sub(low.most),
         estimate: high.middle().saturating_sub(low.middle()),

@@ -31,6 +31,15 @@ impl AddAssign for Reads {
     }
 }
 
+/// What a cursor has read of several runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RunsRead {
+    /// Runs that it has read something of.
+    pub(crate) positioned: u64,
+    /// Of these, those that an entry was taken from.
+    pub(crate) useful: u64,
+}
+
 /// A place among sorted entries: at an entry, or past either end.
 pub(crate) trait Cursor {
     /// To the first entry whose user key is at or after `key`, its newest version first.
@@ -51,6 +60,10 @@ pub(crate) trait Cursor {
     fn value(&self) -> Value;
     /// What was read since the last call.
     fn reads(&mut self) -> Reads;
+    /// What it has read of which runs, if it is one over several. Such a cursor has one entry of each key.
+    fn runs_read(&self) -> Option<RunsRead> {
+        None
+    }
 }
 
 #[cfg(test)]

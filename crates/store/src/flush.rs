@@ -82,14 +82,16 @@ fn write_run(core: &Core, memtable: &Arc<Memtable>) -> Result<Written> {
     }
     let output = writer.finish()?;
     core.counters.flushed(output.bytes(), output.filter_seconds());
+    core.pacer.spend(output.bytes(), core.env.clock.now());
     Ok(Written { output, keys })
 }
 
-fn install(core: &Core, sealed: &Sealed, Written { output, keys }: &Written) -> Result<()> {
+fn install(core: &Core, sealed: &Sealed, written: &Written) -> Result<()> {
+    let output = &written.output;
     loop {
         let prepared_for = core.current.hold();
         let edit_then = edit(core, &prepared_for, sealed, output);
-        let change = prepare_guard(core, &prepared_for, sealed.flush, &edit_then, keys);
+        let change = prepare_guard(core, &prepared_for, sealed.flush, &edit_then, written);
         core.env.pauses.at(PausePoint::FlushPrepared);
         let mut installer = core.installer();
         let now = core.current.hold();
@@ -130,15 +132,16 @@ fn prepare_guard(
     version: &Version,
     flush: FlushNumber,
     edit: &Edit,
-    keys: &KeyList,
+    Written { output, keys }: &Written,
 ) -> Change {
     let start = Instant::now();
     let change = match &version.guard {
         Guard::Open | Guard::PerTable => return Change::Whole(version.guard.clone()),
         Guard::Located(guard) => match run_of(edit) {
             Some(run) => {
-                let next = located::with_flush(guard, &core.shelf.options, run, keys);
-                Change::Whole(Guard::Located(Arc::new(next)))
+                let remade = located::remade(core, version, edit, &output.opened);
+                let noted = || located::with_flush(guard, &core.shelf.options, run, keys);
+                Change::Whole(Guard::Located(Arc::new(remade.unwrap_or_else(noted))))
             }
             None => return Change::Whole(version.guard.clone()),
         },

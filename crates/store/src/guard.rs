@@ -107,7 +107,8 @@ impl Guard {
         }
     }
 
-    fn is_same(&self, other: &Guard) -> bool {
+    /// Whether what was prepared for a version with one guard as a whole fits a version with the other.
+    pub(crate) fn is_same(&self, other: &Guard) -> bool {
         match (self, other) {
             (Guard::Located(one), Guard::Located(other)) => Arc::ptr_eq(one, other),
             _ => true,

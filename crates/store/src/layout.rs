@@ -34,7 +34,9 @@ pub(crate) struct TableRecord {
     pub(crate) to: Vec<u8>,
     /// [least, greatest + 1) of its entries' flush numbers; begins at 0 in the oldest run.
     pub(crate) span: Span,
-    /// Entries within the bounds: counted by blocks where the table is trimmed.
+    /// Entries of the file before `from`.
+    pub(crate) skipped: u64,
+    /// Entries within the bounds.
     pub(crate) entries: u64,
     /// Entries of the file, more than `entries` if the table is trimmed.
     pub(crate) file_entries: u64,
@@ -304,7 +306,11 @@ impl Layout {
         if self.images.iter().any(never_was) {
             return Err("an image that was never made");
         }
-        if tables().any(|table| table.entries > table.file_entries) {
+        let too_many = |table: &TableRecord| {
+            let of_file = table.skipped.checked_add(table.entries);
+            of_file.is_none_or(|entries| entries > table.file_entries)
+        };
+        if tables().any(too_many) {
             return Err("more entries of a table than it has");
         }
         let out_of_order = |pair: &[RunRecord]| pair[0].level > pair[1].level;
@@ -422,8 +428,8 @@ pub(crate) mod tests {
     pub(crate) fn table(file: u64, run: u64, level: usize, lo: u64, hi: u64) -> TableRecord {
         let span = Span::new(FlushNumber(lo), FlushNumber(hi)).expect("not empty");
         let (from, to) = (b"a".to_vec(), b"z".to_vec());
-        let (entries, file_entries, bytes) = (hi - lo, hi - lo, 100);
-        TableRecord { file, run, level, from, to, span, entries, file_entries, bytes }
+        let (skipped, entries, file_entries, bytes) = (0, hi - lo, hi - lo, 100);
+        TableRecord { file, run, level, from, to, span, skipped, entries, file_entries, bytes }
     }
 
     fn ids(layout: &Layout) -> Vec<u64> {

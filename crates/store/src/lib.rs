@@ -46,6 +46,7 @@ mod merging;
 mod models;
 mod options;
 mod output;
+mod pacing;
 mod partition_stats;
 mod partitions;
 mod questions;
@@ -80,6 +81,7 @@ mod user_keys;
 mod value;
 mod verify;
 mod version;
+mod view_cursor;
 mod wal;
 
 pub use batch::Batch;

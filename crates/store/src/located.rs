@@ -43,6 +43,8 @@ pub(crate) struct LocatedGuard {
     runs: Vec<SlottedRun>,
     /// Of a run on its way.
     reserved: Option<RunSlot>,
+    /// Whether the filter is a view that has every entry of all runs, in order.
+    is_whole: bool,
 }
 
 impl LocatedGuard {
@@ -54,13 +56,14 @@ impl LocatedGuard {
             plan,
             runs: Vec::new(),
             reserved: None,
+            is_whole: false,
         }
     }
 
     /// Of a tree that is to have nothing but its oldest run, whose keys the filter has; its slot is reserved.
     pub(crate) fn of_oldest(filter: AnyLocated, plan: TreePlan) -> Self {
         let reserved = plan.slot(plan.runs_of_levels.len() - 1, 0);
-        LocatedGuard { filter, plan, runs: Vec::new(), reserved }
+        LocatedGuard { filter, plan, runs: Vec::new(), reserved, is_whole: false }
     }
 
     /// Asks once.
@@ -77,10 +80,17 @@ impl LocatedGuard {
 
     /// A key such that the run has none from `from` up to it. None: it has no key from `from` on.
     pub(crate) fn lower_bound(&self, run: u64, from: &[u8]) -> Option<Vec<u8>> {
-        let known = self.runs.iter().find(|known| known.id == run);
-        match known.and_then(|run| run.slot) {
+        match self.slot_of(run) {
             Some(slot) => self.filter.lower_bound(slot, from),
             None => Some(from.to_vec()),
+        }
+    }
+
+    /// A key from which on, up to `before`, the run has none. None: it has no key before `before`.
+    pub(crate) fn upper_bound(&self, run: u64, before: &[u8]) -> Option<Vec<u8>> {
+        match self.slot_of(run) {
+            Some(slot) => self.filter.upper_bound(slot, before),
+            None => Some(before.to_vec()),
         }
     }
 
@@ -105,6 +115,7 @@ impl LocatedGuard {
     ) -> Option<RunSlot> {
         let slot = self.free_slot(level).filter(|_| self.has_room(entries));
         self.runs.push(SlottedRun { id, span, slot });
+        self.is_whole = false;
         slot
     }
 
@@ -136,6 +147,7 @@ impl LocatedGuard {
             }
         }
         self.runs.retain(|run| !ids.contains(&run.id));
+        self.is_whole = false;
     }
 
     /// The runs are these now: one that it does not know has the reserved slot.
@@ -152,6 +164,7 @@ impl LocatedGuard {
     /// The run of the reserved slot is there.
     fn settle_run(&mut self, id: u64, span: Span) {
         self.runs.push(SlottedRun { id, span, slot: self.reserved.take() });
+        self.is_whole = false;
     }
 
     /// Notes the keys of all runs of `version` that it does not know, from old to new. `leaving`: runs that are none of them.
@@ -237,17 +250,18 @@ fn for_each_key_of(placed: &PlacedRun, f: impl FnMut(&[u8])) -> Result<()> {
     for_each_key(&mut cursor, placed.run.tables()[0].table.path(), f)
 }
 
-/// The tree that a filter is to describe until the next merge into its last level: of so many levels, `oldest` entries in
-/// the oldest run, and `overlay` of all entries in the others when these are full; None: that is not known.
+/// The tree that a filter is to describe until the next merge into its last level: of so many levels, two at least (beside the
+/// oldest run of one level others wait), `oldest` entries in the oldest run, and `overlay` of all entries in the others when these are full; None: that is not known.
 pub(crate) fn plan(
     options: &Options,
     levels: usize,
     oldest: u64,
     overlay: Option<f64>,
 ) -> TreePlan {
+    let levels = levels.max(2);
     // Runs of level 0 wait while others are merged.
     let inner = options.size_ratio as usize - 1;
-    let fair = (SLOTS_MAX - 1) / levels.max(1);
+    let fair = (SLOTS_MAX - 1) / levels;
     let of_level = |level: usize| match level + 1 == levels {
         true => 1,
         false if level == 0 => (2 * inner + 4).min(fair),
@@ -255,7 +269,7 @@ pub(crate) fn plan(
     };
     let overlay = overlay.unwrap_or(0.5).clamp(0.0, 0.9);
     TreePlan {
-        runs_of_levels: (0..levels.max(1)).map(|level| of_level(level) as u8).collect(),
+        runs_of_levels: (0..levels).map(|level| of_level(level) as u8).collect(),
         size_ratio: options.size_ratio,
         entries: (oldest as f64 / (1.0 - overlay)).ceil() as u64,
         bits_per_key: options.bits_per_key,
@@ -271,6 +285,11 @@ pub(crate) fn rebuild(
     let Some((oldest, newer)) = version.runs.split_last() else {
         return Ok(LocatedGuard::empty(kind, options));
     };
+    if kind == LocatedKind::RemixSorted
+        && let Some(guard) = sorted::of_runs(options, &version.layout, &version.runs)?
+    {
+        return Ok(guard);
+    }
     let plan = plan_of(options, &version.layout);
     let mut builder = AnyLocatedBuilder::new(kind, &plan);
     match hashes_of(oldest, kind) {
@@ -288,5 +307,12 @@ fn plan_of(options: &Options, layout: &Layout) -> TreePlan {
     let (oldest, inner) = layout.runs.split_last().expect("a tree with runs");
     let inner: Vec<&RunRecord> = inner.iter().collect();
     let share = crate::compaction::overlay_share(&inner, oldest.entries(), options.size_ratio);
-    plan(options, layout.level_count(), oldest.entries(), share)
+    // The oldest run has a level of its own.
+    let levels = inner.iter().map(|run| run.level + 2).max();
+    let levels = layout.level_count().max(levels.unwrap_or(1));
+    plan(options, levels, oldest.entries(), share)
 }
+
+#[path = "located_sorted.rs"]
+mod sorted;
+pub(crate) use sorted::remade;

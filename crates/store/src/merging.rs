@@ -26,6 +26,7 @@ use crate::guard::Guard;
 use crate::guard_parts::PartChange;
 use crate::key_bounds::KeyBounds;
 use crate::layout::{CutsEdit, Edit, LastMerge, Layout, RunRecord, TableRecord, flush_of};
+use crate::located;
 use crate::located_merge::LocatedMerge;
 use crate::merge::MergeCursor;
 use crate::merge_parts::{PartsBuilder, PreparedParts};
@@ -63,6 +64,8 @@ pub(crate) struct MergeTask {
     located: Option<LocatedMerge>,
     /// The keys that outlive an inner merge, if the guard's codes are runs.
     recoded: Option<KeyList>,
+    /// Bytes of entries that were read since someone asked.
+    read_bytes: u64,
 }
 
 /// The inputs of a merge, as the levels are told by.
@@ -144,7 +147,13 @@ impl MergeTask {
             parts,
             located,
             recoded,
+            read_bytes: 0,
         })
+    }
+
+    /// Bytes of entries that were read since the last call.
+    pub(crate) fn take_read_bytes(&mut self) -> u64 {
+        std::mem::take(&mut self.read_bytes)
     }
 
     /// One step: some entries, or at the end installing. True: the merge is done.
@@ -157,6 +166,7 @@ impl MergeTask {
                 self.install(core, &output)?;
                 return Ok(true);
             };
+            self.read_bytes += (entry.key.len() + entry.value.len()) as u64;
             let keeps = self.retention.keeps(&entry);
             if let Some(located) = &mut self.located {
                 located.saw(entry.key, self.cursor.input(), keeps, core);
@@ -221,16 +231,28 @@ impl MergeTask {
         for _ in 0..ROUNDS_OUTSIDE {
             catch_up(&core.current.hold())?;
         }
+        let prepared_for = core.current.hold();
+        let start = Instant::now();
+        let edit_then = self.edit(core, &prepared_for, output, level);
+        let remade = located::remade(core, &prepared_for, &edit_then, &output.opened);
+        core.counters.guard_worked(start.elapsed());
         core.env.pauses.at(PausePoint::MergePrepared);
         let mut installer = core.installer();
         let now = core.current.hold();
-        catch_up(&now)?;
         let edit = self.edit(core, &now, output, level);
-        match now.layout.apply(&edit) {
-            Ok(layout) => guard.settle(&layout),
-            // The installer says what is wrong.
-            Err(_) => guard.settle(&now.layout),
-        }
+        // A view that does not know the newest flush is of no use: notes do until the next one.
+        let guard = match remade.filter(|_| now.guard.is_same(&prepared_for.guard)) {
+            Some(remade) => remade,
+            None => {
+                catch_up(&now)?;
+                match now.layout.apply(&edit) {
+                    Ok(layout) => guard.settle(&layout),
+                    // The installer says what is wrong.
+                    Err(_) => guard.settle(&now.layout),
+                }
+                guard
+            }
+        };
         installer.install(core, &edit, &output.opened, Guard::Located(Arc::new(guard)))
     }
 

@@ -51,6 +51,9 @@ pub struct Options {
     /// `slow_down_runs`. More: later, longer stops. (In memory, writers are slowed down from three full write buffers on and
     /// stopped by four and a fifth, while they wait for their flush.)
     pub stop_runs: Option<usize>,
+    /// Bytes that merges may read in a second, of all entries; flushes count too, but wait for nothing. Merges go faster while
+    /// writers wait for them. None: as fast as they can. Less: steadier reads, more runs while merges catch up.
+    pub merge_bytes_per_second: Option<u64>,
     /// Bytes after which a run goes on in another file.
     pub table_bytes: u64,
     /// How much of a level a merge rewrites at once.
@@ -82,9 +85,10 @@ impl Default for Options {
             block_cache_bytes: 32 << 20,
             slow_down_runs: None,
             stop_runs: None,
+            merge_bytes_per_second: None,
             table_bytes: 64 << 20,
             granularity: Granularity::Partitioned,
-            partition_bytes: 1024,
+            partition_bytes: 256 << 20,
             sync: Sync::Interval(Duration::from_secs(1)),
             background: Background::Threads(1),
             create_if_missing: true,
@@ -109,6 +113,11 @@ impl Options {
             ("elastic.sample_gets", self.elastic.sample_gets > 0, "must be at least 1"),
             ("block_bytes", (256..=1 << 20).contains(&self.block_bytes), "must be 256 to 1048576"),
             ("stop_runs", stops_late, "must be above slow_down_runs and size_ratio"),
+            (
+                "merge_bytes_per_second",
+                self.merge_bytes_per_second != Some(0),
+                "must be at least 1",
+            ),
             ("table_bytes", self.table_bytes >= 4096, "must be at least 4096"),
             ("partition_bytes", self.partition_bytes >= 1024, "must be at least 1024"),
             ("background", self.background != Background::Threads(0), "needs a thread, or Stepped"),

@@ -255,6 +255,7 @@ impl RunOutput {
                 from: summary.first_key.clone(),
                 to,
                 span: span(summary.sequences),
+                skipped: 0,
                 entries: summary.entries,
                 file_entries: summary.entries,
                 bytes: summary.bytes,

@@ -26,6 +26,7 @@ use crate::manifest::{MANIFEST_NAME, MANIFEST_NEW_NAME, Manifest};
 use crate::memtable::Memtable;
 use crate::options::Options;
 use crate::output::{Shelf, table_name};
+use crate::pacing::Pacer;
 use crate::snapshots::Snapshots;
 use crate::stalls::RunLimits;
 use crate::stats::Counters;
@@ -91,6 +92,7 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Co
         guard_open_seconds: start.elapsed().as_secs_f64(),
         current: Switch::new(Arc::new(version)),
         round: AtomicU64::new(0),
+        pacer: Pacer::new(options.merge_bytes_per_second),
         run_limits: RunLimits::of(options),
         leaving_tables: AtomicUsize::new(0),
         snapshots: Arc::new(Snapshots::new(last)),

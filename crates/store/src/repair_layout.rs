@@ -50,7 +50,7 @@ impl TableFacts {
         to.push(0);
         let (file, entries, file_entries, bytes) =
             (self.file, self.entries, self.entries, self.bytes);
-        TableRecord { file, run, level, from, to, span, entries, file_entries, bytes }
+        TableRecord { file, run, level, from, to, span, skipped: 0, entries, file_entries, bytes }
     }
 }
 

@@ -7,12 +7,15 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::cursor::Reads;
 use crate::entry::{Entry, Kind, Sequence, order};
 use crate::error::{Error, Result};
 use crate::record::read_all;
 use crate::repair::{Loss, RepairReport};
 use crate::salvage::{LogRecord, Piece, scan_log, without_torn_end};
 use crate::storage::Storage;
+use crate::sync::Arc;
+use crate::table::Table;
 use crate::wal::{HEADER_SIZE, Predecessor, VERSION, WalBatch, older_version, wal_name};
 
 /// A write that was saved from a log.

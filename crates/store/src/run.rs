@@ -33,6 +33,8 @@ pub(crate) struct RunTable {
 #[derive(Clone)]
 struct Trim {
     limits: Arc<Limits>,
+    /// Entries of the table before the first key.
+    skipped: u64,
     entries: u64,
 }
 
@@ -48,7 +50,7 @@ impl RunTable {
         let trim = record.is_trimmed().then(|| {
             let last = record.to.strip_suffix(&[0]).unwrap_or(&record.to).to_vec();
             let limits = Arc::new(Limits { first: record.from.clone(), last });
-            Trim { limits, entries: record.entries }
+            Trim { limits, skipped: record.skipped, entries: record.entries }
         });
         RunTable { table, span: record.span, trim }
     }
@@ -75,9 +77,21 @@ impl RunTable {
         self.trim.is_some()
     }
 
-    /// How many entries; of a trimmed table as its blocks tell.
+    /// How many entries.
     pub(crate) fn entry_count(&self) -> u64 {
         self.trim.as_ref().map_or_else(|| self.table.entry_count(), |trim| trim.entries)
+    }
+
+    /// How many entries of the table come before the first.
+    fn skipped(&self) -> u64 {
+        self.trim.as_ref().map_or(0, |trim| trim.skipped)
+    }
+
+    /// Between how many entries and how many are before `key`: exact but for the key's block.
+    pub(crate) fn rank_bounds(&self, key: &[u8]) -> RankBounds {
+        let RankBounds { least, most } = self.table.rank_bounds(key);
+        let within = |rank: u64| rank.saturating_sub(self.skipped()).min(self.entry_count());
+        RankBounds { least: within(least), most: within(most) }
     }
 
     /// Of the file's bytes, the share of these entries.
@@ -98,40 +112,37 @@ impl RunTable {
     /// What it has in the range; None: nothing. Reads the blocks at the range's ends, where these are among its keys.
     pub(crate) fn clip(&self, bounds: &KeyBounds) -> Result<Option<RunTable>> {
         let mut cursor = self.cursor().fill_cache(false);
-        let mut first = self.first_key().to_vec();
+        let (mut first, mut last) = (self.first_key().to_vec(), self.last_key().to_vec());
+        let mut skipped = self.skipped();
+        let mut end = skipped + self.entry_count();
         if first < bounds.from {
             cursor.seek(&bounds.from)?;
             let Some(entry) = cursor.entry() else { return Ok(None) };
             first = entry.key.to_vec();
+            skipped = cursor.rank();
         }
-        let mut last = self.last_key().to_vec();
         if let Some(to) = bounds.to.as_ref().filter(|to| last >= **to) {
             cursor.seek_before(to)?;
             let Some(entry) = cursor.entry() else { return Ok(None) };
             last = entry.key.to_vec();
+            end = cursor.rank() + 1;
         }
-        if last < first {
+        if end <= skipped {
             return Ok(None);
         }
-        if first == self.first_key() && last == self.last_key() {
+        if end - skipped == self.entry_count() {
             return Ok(Some(self.clone()));
         }
-        let entries = self.entries_within(&first, &last);
-        let trim = Some(Trim { limits: Arc::new(Limits { first, last }), entries });
+        let limits = Arc::new(Limits { first, last });
+        let trim = Some(Trim { limits, skipped, entries: end - skipped });
         Ok(Some(RunTable { trim, ..self.clone() }))
-    }
-
-    /// About how many entries the keys from `first` to `last` have. Requires: keys of the table, not all of them.
-    fn entries_within(&self, first: &[u8], last: &[u8]) -> u64 {
-        let rank = |key: &[u8]| RankBounds::middle(&self.table.rank_bounds(key));
-        let entries = rank(&successor(last)).saturating_sub(rank(first));
-        entries.clamp(1, (self.entry_count() - 1).max(1))
     }
 
     /// The record of these keys, where that of all of the table is `of`.
     pub(crate) fn record(&self, of: &TableRecord) -> TableRecord {
         let (from, to) = (self.first_key().to_vec(), successor(self.last_key()));
-        TableRecord { from, to, entries: self.entry_count(), ..of.clone() }
+        let (skipped, entries) = (self.skipped(), self.entry_count());
+        TableRecord { from, to, skipped, entries, ..of.clone() }
     }
 }
 
@@ -139,6 +150,8 @@ impl RunTable {
 #[derive(Clone)]
 pub(crate) struct Run {
     tables: Vec<RunTable>,
+    /// How many entries come before each table.
+    ranks: Vec<u64>,
     span: Span,
 }
 
@@ -148,7 +161,13 @@ impl Run {
         let apart = |pair: &[RunTable]| pair[0].last_key() < pair[1].first_key();
         let disjoint = tables.windows(2).all(apart);
         let span = tables.iter().map(|table| table.span).reduce(Span::hull)?;
-        disjoint.then_some(Run { tables, span })
+        let ranks = tables.iter().scan(0, |all, table| {
+            let before = *all;
+            *all += table.entry_count();
+            Some(before)
+        });
+        let ranks = ranks.collect();
+        disjoint.then_some(Run { tables, ranks, span })
     }
 
     /// The least span that covers its tables' spans.
@@ -181,6 +200,26 @@ impl Run {
     pub(crate) fn cursor(self: &Arc<Self>) -> RunCursor {
         let (run, reads) = (Arc::clone(self), Reads::default());
         RunCursor { run, number: 0, place: None, fill_cache: true, reads }
+    }
+
+    /// Between how many entries and how many are before `key`: exact but for the key's block.
+    pub(crate) fn rank_bounds(&self, key: &[u8]) -> RankBounds {
+        let number = self.first_ending_at_or_after(key);
+        let Some(table) = self.tables.get(number) else {
+            return RankBounds::exact(self.entry_count());
+        };
+        let (before, within) = (self.ranks[number], table.rank_bounds(key));
+        RankBounds { least: before + within.least, most: before + within.most }
+    }
+
+    /// The table of the entry that so many come before.
+    pub(crate) fn table_of_rank(&self, rank: u64) -> &RunTable {
+        &self.tables[self.number_of_rank(rank)]
+    }
+
+    /// The first table has the first entry.
+    fn number_of_rank(&self, rank: u64) -> usize {
+        self.ranks.partition_point(|&before| before <= rank) - 1
     }
 
     /// The size of its files, of trimmed ones by their entries.
@@ -229,6 +268,14 @@ impl RunCursor {
     pub(crate) fn fill_cache(mut self, fill_cache: bool) -> Self {
         self.fill_cache = fill_cache;
         self
+    }
+
+    /// To the entry that so many come before. There is none: past the end.
+    pub(crate) fn seek_rank(&mut self, rank: u64) -> Result<()> {
+        let number = self.run.number_of_rank(rank);
+        let within = rank - self.run.ranks[number];
+        let skipped = self.run.tables[number].skipped();
+        self.enter(number).seek_rank(skipped + within)
     }
 
     /// Past either end.
@@ -319,7 +366,7 @@ impl Cursor for RunCursor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cursor::checks::{Owned, any_entries, any_moves, follows, sorted};
+    use crate::cursor::checks::{Owned, any_entries, any_moves, entry, follows, sorted};
     use crate::entry::Sequence;
     use crate::table::tests::{Shelf, options};
     use proptest::prelude::*;
@@ -349,8 +396,24 @@ mod tests {
             let list = sorted(list);
             let run = run_of(&Shelf::new(1 << 20), &list, count);
             follows(&mut run.cursor().fill_cache(false), &list, &moves);
+            let mut cursor = run.cursor();
+            for (action, index) in &moves {
+                let rank = index.index(list.len() + 2);
+                cursor.seek_rank(rank as u64).unwrap();
+                prop_assert_eq!(cursor.entry(), list.get(rank).map(entry));
+                if *action < 4 && rank < list.len() {
+                    cursor.prev().unwrap();
+                    let before = rank.checked_sub(1).map(|before| entry(&list[before]));
+                    prop_assert_eq!(cursor.entry(), before);
+                }
+            }
             prop_assert_eq!(run.entry_count(), list.len() as u64);
-            for (key, sequence, ..) in &list {
+            for (rank, (key, sequence, ..)) in list.iter().enumerate() {
+                let bounds = run.rank_bounds(key);
+                let before = list.partition_point(|owned| owned.0 < *key) as u64;
+                prop_assert!(bounds.least <= before && before <= bounds.most);
+                prop_assert!(run.table_of_rank(rank as u64).table.first_key() <= key.as_slice());
+                prop_assert!(run.table_of_rank(rank as u64).table.last_key() >= key.as_slice());
                 let found = run.find(key).expect("a table covers each of its keys");
                 let found = found.table.get(key, Sequence(*sequence), &mut Reads::default());
                 prop_assert_eq!(found.unwrap().map(|found| found.sequence.0), Some(*sequence));
@@ -387,6 +450,15 @@ mod tests {
             prop_assert_eq!(clipped.tables().last().expect("has tables").last_key(), &within[within.len() - 1].0);
             for (key, ..) in &list {
                 prop_assert_eq!(clipped.find(key).is_some(), bounds.contains(key));
+            }
+            prop_assert_eq!(clipped.entry_count(), within.len() as u64);
+            let mut cursor = clipped.cursor();
+            for (rank, owned) in within.iter().enumerate() {
+                cursor.seek_rank(rank as u64).expect("reads");
+                prop_assert_eq!(cursor.entry(), Some(entry(owned)));
+                let bounds = clipped.rank_bounds(&owned.0);
+                let before = within.partition_point(|other| other.0 < owned.0) as u64;
+                prop_assert!(bounds.least <= before && before <= bounds.most);
             }
             // Trimmed again, from what is trimmed.
             let twice = clipped.clip(&bounds).expect("reads").expect("the same");

@@ -58,15 +58,6 @@ impl Bounds {
         KeyRange::new(&self.lower, Some(upper))
     }
 
-    /// Those of the keys that are not before `first` nor behind `last`.
-    pub(crate) fn within(&self, first: &[u8], last: &[u8]) -> Bounds {
-        let lower = self.lower.as_slice().max(first).to_vec();
-        let after = successor(last);
-        let end =
-            self.end.as_ref().map_or_else(|| after.clone(), |end| end.clone().min(after.clone()));
-        Bounds { lower, end: Some(end) }
-    }
-
     fn pass_front(&mut self, key: &[u8]) {
         key.clone_into(&mut self.lower);
         self.lower.push(0);

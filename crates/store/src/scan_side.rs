@@ -12,7 +12,7 @@ use std::cmp::Ordering;
 
 use trommel_filters::{Codes, FlushNumber, KeyRange, Query, Span, Untraced};
 
-use crate::cursor::Cursor;
+use crate::cursor::{Cursor, RunsRead};
 use crate::entry::{Kind, Sequence};
 use crate::error::Result;
 use crate::guard::{Answer, Guard};
@@ -53,6 +53,8 @@ pub(crate) struct Side {
 struct Source {
     cursor: Box<dyn Cursor + Send>,
     is_run: bool,
+    /// Whether it has but one entry of each key.
+    is_view: bool,
     /// Whether an entry of it was looked at.
     useful: bool,
 }
@@ -150,7 +152,8 @@ impl Side {
         Ok(())
     }
 
-    /// Asks the filter for a bounded range; then, or else, where each run goes on.
+    /// Asks the filter for a bounded range; then goes through its view of all runs if it has one that is whole, or else asks
+    /// where each run goes on.
     fn ask_located(
         &mut self,
         guard: &LocatedGuard,
@@ -162,7 +165,12 @@ impl Side {
             Some(_) => guard.ask(&Query::Range(*range), &mut codes, &mut Untraced),
             None => codes.push_all(),
         }
-        self.ask_runs(&Asked::Located { guard, codes }, bounds, range)?;
+        let cursor =
+            if codes.is_empty() { None } else { guard.cursor(&self.version, self.at, bounds) };
+        match cursor {
+            Some(cursor) => self.add_source(Box::new(cursor), true, bounds)?,
+            None => self.ask_runs(&Asked::Located { guard, codes }, bounds, range)?,
+        }
         self.probes = u64::from(self.runs_reached);
         Ok(())
     }
@@ -193,7 +201,8 @@ impl Side {
             (Direction::Backward, None) => cursor.seek_last()?,
         }
         let has_entry = cursor.entry().is_some();
-        self.sources.push(Source { cursor, is_run, useful: false });
+        let is_view = cursor.runs_read().is_some();
+        self.sources.push(Source { cursor, is_run, is_view, useful: false });
         if has_entry {
             self.heap.push(self.sources.len() - 1);
             self.sift_up(self.heap.len() - 1);
@@ -301,8 +310,12 @@ impl Side {
     /// The newest entry of `key` that the scan sees; all its entries are passed.
     fn newest_visible(&mut self, key: &[u8]) -> Result<Option<(Kind, Value)>> {
         let mut newest: Option<(Sequence, Kind, Value)> = None;
+        let mut view_passed = false;
         while let Some(&top) = self.heap.first() {
             let source = &mut self.sources[top];
+            if source.is_view && std::mem::replace(&mut view_passed, true) {
+                break;
+            }
             let Some(entry) = source.cursor.entry().filter(|entry| entry.key == key) else { break };
             source.useful = true;
             let newer = newest.as_ref().is_none_or(|(sequence, ..)| entry.sequence > *sequence);
@@ -367,10 +380,12 @@ impl Side {
         let mut positioned = 0;
         for source in &mut self.sources {
             count_reads(costs, &source.cursor.reads());
+            let own = RunsRead { positioned: 1, useful: u64::from(source.useful) };
             if source.is_run {
-                positioned += 1;
-                costs.true_positives += u64::from(source.useful);
-                costs.false_positives += u64::from(!source.useful);
+                let runs = source.cursor.runs_read().unwrap_or(own);
+                positioned += runs.positioned;
+                costs.true_positives += runs.useful;
+                costs.false_positives += runs.positioned - runs.useful;
             }
         }
         costs.true_negatives += self.version.runs.len() as u64 - positioned;

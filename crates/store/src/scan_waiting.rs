@@ -162,14 +162,20 @@ impl Question<'_> {
     /// Asks the filter of all runs.
     fn ask_guard(&self, guard: &LocatedGuard, run: u64) -> Next {
         let Bounds { lower, end } = self.bounds;
-        if self.direction == Direction::Backward {
-            return Next::Unknown;
-        }
-        match guard.lower_bound(run, lower) {
-            None => Next::Nowhere,
-            Some(bound) if end.as_ref().is_some_and(|end| bound >= *end) => Next::Nowhere,
-            Some(bound) if bound > *lower => Next::At(bound),
-            Some(_) => Next::Unknown,
+        match (self.direction, end) {
+            (Direction::Forward, _) => match guard.lower_bound(run, lower) {
+                None => Next::Nowhere,
+                Some(bound) if end.as_ref().is_some_and(|end| bound >= *end) => Next::Nowhere,
+                Some(bound) if bound > *lower => Next::At(bound),
+                Some(_) => Next::Unknown,
+            },
+            (Direction::Backward, Some(end)) => match guard.upper_bound(run, end) {
+                None => Next::Nowhere,
+                Some(bound) if bound <= *lower => Next::Nowhere,
+                Some(bound) if bound < *end => Next::At(bound),
+                Some(_) => Next::Unknown,
+            },
+            (Direction::Backward, None) => Next::Unknown,
         }
     }
 

@@ -59,6 +59,11 @@ impl Lag {
         (excess > 0.0).then_some(excess.min(1.0))
     }
 
+    /// Whether writers are slowed down or stopped until merges have caught up.
+    pub(crate) fn waits_for_merges(&self, limits: RunLimits) -> bool {
+        self.runs > limits.slow_down
+    }
+
     /// The time that writing so many bytes should take, in seconds.
     fn price(&self, limits: RunLimits, bytes: usize) -> f64 {
         let Some(excess) = self.excess(limits) else { return 0.0 };

@@ -93,6 +93,30 @@ impl TableCursor {
         self.back_to_block_before()
     }
 
+    /// How many entries of the table come before the one that it is at. Requires: it is at one.
+    pub(crate) fn rank(&self) -> u64 {
+        let (before, _) = self.table.block_entries(self.number);
+        let Some((place, here)) = self.place.as_ref().and_then(|p| Some((p, p.entry()?))) else {
+            return before;
+        };
+        let mut earlier = BlockCursor::new(place.block().clone());
+        earlier.seek_first();
+        let mut rank = before;
+        while earlier.entry().is_some_and(|entry| entry.order(&here).is_lt()) {
+            rank += 1;
+            earlier.next();
+        }
+        rank
+    }
+
+    /// To the entry that so many come before. There is none: past the end.
+    pub(crate) fn seek_rank(&mut self, rank: u64) -> Result<()> {
+        let (number, within) = self.table.block_of_rank(rank);
+        self.load(number)?.seek_nth(within);
+        self.clip();
+        Ok(())
+    }
+
     /// Past the end of a block: to the first entry after it, if there is one.
     fn on_to_next_block(&mut self) -> Result<()> {
         if self.entry().is_none() && self.number + 1 < self.table.block_count() {

@@ -295,6 +295,13 @@ impl Index {
         (self.ranks[block], self.ranks[block + 1] - self.ranks[block])
     }
 
+    /// The block of the entry that so many come before, and how many of them are in it.
+    pub(crate) fn block_of_rank(&self, rank: u64) -> (usize, u64) {
+        // Every block has an entry; the first one begins with the first.
+        let block = self.ranks[..self.block_count()].partition_point(|&before| before <= rank) - 1;
+        (block, rank - self.ranks[block])
+    }
+
     /// The memory it takes.
     pub(crate) fn heap_bytes(&self) -> usize {
         let numbers = self.offsets.capacity() + self.ranks.capacity();

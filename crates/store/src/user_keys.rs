@@ -106,6 +106,11 @@ fn is_next(last: &[u8], key: &[u8], path: &Path) -> Result<bool> {
     }
 }
 
+/// An error that names `path`: `key` is before `last`, which was read before it.
+pub(crate) fn is_in_order(last: &[u8], key: &[u8], path: &Path) -> Result<()> {
+    is_next(last, key, path).map(drop)
+}
+
 /// The keys of each flush, ascending and distinct, flushes in number order. An error that names `path`: the keys descend
 /// somewhere.
 pub(crate) fn keys_by_flush(

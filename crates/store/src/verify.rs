@@ -110,7 +110,9 @@ fn check_table(
     table.table.verify()?;
     let is_oldest = version.runs.last().is_some_and(|oldest| oldest.id == placed.id);
     let mut last_key: Option<Vec<u8>> = None;
+    let mut entries = 0;
     for_each_entry(&mut table.cursor().fill_cache(false), |key, sequence| {
+        entries += 1;
         check_flush(version, table, is_oldest, sequence)
             .map_err(|what| wrong(format!("key {}: {what}", key.escape_ascii())))?;
         match &mut last_key {
@@ -125,14 +127,14 @@ fn check_table(
         }
         Err(wrong(format!("the guard denies its key {}", key.escape_ascii())))
     })?;
-    if last_key.as_deref() != Some(table.last_key()) {
+    if last_key.as_deref() != Some(table.last_key()) || entries != table.entry_count() {
         return Err(wrong(TRIMMED_WRONG.into()));
     }
     Ok(())
 }
 
 /// What is wrong with a trimmed table whose ends are not among its keys.
-const TRIMMED_WRONG: &str = "it has not the keys at its ends that the manifest names";
+const TRIMMED_WRONG: &str = "it has not the keys within its bounds that the manifest names";
 
 /// Whether the manifest has room for an entry: its flush is on record and within the table's span.
 fn check_flush(

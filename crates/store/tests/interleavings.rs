@@ -302,6 +302,7 @@ fn explore(scene: fn(GuardKind), seed: u64) {
         GuardKind::Table(FilterKind::BlockedBloom),
         GuardKind::Located(LocatedKind::Chucky),
         GuardKind::Located(LocatedKind::Remix),
+        GuardKind::Located(LocatedKind::RemixSorted),
     ];
     for guard in guards {
         run(RandomScheduler::new_from_seed(seed, count), scene, guard);

@@ -8,7 +8,9 @@ use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use trommel::{Background, Db, Environment, Memory, Options, PausePoint, Pauses, Stats, Sync};
+use trommel::{
+    Background, Db, Environment, ManualClock, Memory, Options, PausePoint, Pauses, Stats, Sync,
+};
 
 const STOP_RUNS: u64 = 12;
 
@@ -147,4 +149,47 @@ fn merges_that_fail_slow_writers_down_and_do_not_stop_them() {
     let stats = db.stats();
     assert!(stats.run_count() as u64 > STOP_RUNS && stats.slowdowns.count > 0, "{stats:?}");
     assert!(db.get(459u32.to_be_bytes()).expect("reads").is_some());
+}
+
+#[test]
+fn merges_that_keep_to_a_rate_stop_no_writer_for_ever() {
+    // The clock stands still, so nothing that was spent is ever paid for.
+    let clock = Arc::new(ManualClock::default());
+    let storage = Arc::new(Memory::new());
+    let environment = Environment { storage, clock, ..Environment::default() };
+    let options = Options { merge_bytes_per_second: Some(1), ..options(Background::Threads(1)) };
+    let db = Db::open_with("db", options, environment).expect("opens");
+    put(&db, 0..2_000);
+    let stats = db.stats();
+    assert!(stats.merges > 0, "writers were slowed down, so merges went on");
+    let level_0 = stats.levels.first().map_or(0, |level| level.runs.len() as u64);
+    assert!(level_0 <= STOP_RUNS, "{level_0} runs");
+}
+
+#[test]
+fn merges_without_writers_keep_to_their_rate() {
+    let clock = Arc::new(ManualClock::default());
+    let storage = Arc::new(Memory::new());
+    let environment = Environment { storage, clock: clock.clone(), ..Environment::default() };
+    let options = Options {
+        merge_bytes_per_second: Some(1_000),
+        slow_down_runs: Some(100),
+        stop_runs: Some(200),
+        ..options(Background::Threads(1))
+    };
+    let db = Db::open_with("db", options, environment).expect("opens");
+    put(&db, 0..400);
+    db.flush().expect("flushes");
+    // What flushes have spent is owed. One merge may have been about to begin when nothing was.
+    let stats = db.stats();
+    assert!(stats.flushes > 20 && stats.merges <= 1, "{} merges", stats.merges);
+    std::thread::scope(|scope| {
+        let merging = scope.spawn(|| db.compact().expect("merges"));
+        while !merging.is_finished() {
+            clock.advance(Duration::from_secs(10));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    });
+    let runs: usize = db.stats().levels.iter().map(|level| level.runs.len()).sum();
+    assert_eq!(runs, 1);
 }

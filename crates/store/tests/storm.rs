@@ -37,11 +37,12 @@ struct Lane {
 type Lanes = [Lane; WRITERS];
 
 /// One of each kind of guard: there are fewer generations than guards.
-const GUARDS: [GuardKind; 9] = [
+const GUARDS: [GuardKind; 10] = [
     GuardKind::Grf,
     GuardKind::Located(LocatedKind::Chucky),
     GuardKind::Table(FilterKind::BlockedBloom),
     GuardKind::Located(LocatedKind::Remix),
+    GuardKind::Located(LocatedKind::RemixSorted),
     GuardKind::GrfHuffman,
     GuardKind::Table(FilterKind::Elastic),
     GuardKind::Open,

@@ -368,6 +368,10 @@ impl<C: BucketCodec> Located for Cuckoo<C> {
         Some(from.to_vec())
     }
 
+    fn upper_bound(&self, _slot: RunSlot, before: &[u8]) -> Option<Vec<u8>> {
+        Some(before.to_vec())
+    }
+
     fn size(&self) -> LocatedSize {
         let lists = self.unplaced.values().map(|list| list.capacity() * size_of::<Entry>());
         let overflow_bytes =

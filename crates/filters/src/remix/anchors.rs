@@ -67,6 +67,16 @@ impl Anchors {
         start
     }
 
+    /// A key above all of a segment up to that of `before`, and not above `before`: `before` itself, if it is in the segment.
+    pub(super) fn end_before(&self, segment: usize, of_before: usize, before: &[u8]) -> Vec<u8> {
+        let next = segment + 1;
+        // What lies above all keys begins at the last one, and so at no key above the segment before.
+        if segment >= of_before || next + 1 == self.segments() {
+            return before.to_vec();
+        }
+        self.start(next)
+    }
+
     /// The sizes of all allocations.
     pub(super) fn allocations(&self) -> [usize; 7] {
         self.directory.allocations()

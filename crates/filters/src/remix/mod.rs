@@ -17,6 +17,7 @@ mod anchors;
 mod ranks;
 mod sets;
 mod sorted;
+mod walk;
 
 use crate::filter::Trace;
 use crate::located::{Located, LocatedBuilder, LocatedSize, RunSlot, SlotSet, TreePlan};
@@ -26,6 +27,7 @@ use sets::Sets;
 use std::sync::Arc;
 
 pub use sorted::{Selected, SortedRemix, SortedRemixBuilder};
+pub use walk::RemixWalk;
 
 /// The semi-sorted view.
 #[derive(Clone)]
@@ -84,6 +86,12 @@ impl Located for Remix {
         let next = self.sets.first_with(slot, segment)?;
         let start = if next == segment { Vec::new() } else { self.anchors.start(next) };
         Some(start.max(from.to_vec()))
+    }
+
+    fn upper_bound(&self, slot: RunSlot, before: &[u8]) -> Option<Vec<u8>> {
+        let segment = self.anchors.segment_of(before);
+        let last = self.sets.last_with(slot, segment)?;
+        Some(self.anchors.end_before(last, segment, before))
     }
 
     fn size(&self) -> LocatedSize {

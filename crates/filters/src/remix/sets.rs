@@ -115,6 +115,26 @@ impl Sets {
         None
     }
 
+    /// The last segment up to `to` that has a slot.
+    pub(super) fn last_with(&self, slot: RunSlot, to: usize) -> Option<usize> {
+        if !self.all.contains(slot) {
+            return None;
+        }
+        let mut end = to + 1;
+        while end > 0 {
+            let chunk = (end - 1) / CHUNK_SEGMENTS;
+            let start = chunk * CHUNK_SEGMENTS;
+            if self.has(chunk, 0, slot) {
+                let has = |segment: &usize| self.has(chunk, 1 + segment % CHUNK_SEGMENTS, slot);
+                if let Some(found) = (start..end).rev().find(has) {
+                    return Some(found);
+                }
+            }
+            end = start;
+        }
+        None
+    }
+
     /// Adds a slot to a segment.
     pub(super) fn insert(&mut self, segment: usize, slot: RunSlot) {
         let (chunk, row) = (segment / CHUNK_SEGMENTS, 1 + segment % CHUNK_SEGMENTS);

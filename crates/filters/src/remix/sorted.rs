@@ -5,7 +5,7 @@
 //! cursors         |  0, 0, 0, 1        |  1, 1, 0, 3      entries of each run before the segment
 //! ```
 //! Who holds the runs can search a segment by reading the keys that [`SortedRemix::place`] names, and walk over all runs
-//! with [`SortedRemix::scan`] without comparing a key. The price: where a new key's selector belongs is known only to who
+//! with [`SortedRemix::walk`] without comparing a key. The price: where a new key's selector belongs is known only to who
 //! reads the segment's keys. So a flush makes the view anew, from the merged stream of old and new keys (GRF paper,
 //! section 3.2). What is noted until then is kept as the semi-sorted form keeps it: bits beside the selectors.
 //!
@@ -14,6 +14,7 @@
 use super::anchors::{ANCHOR_BYTES, Anchors, AnchorsBuilder};
 use super::ranks::{Ranks, RanksBuilder, rank_bits};
 use super::sets::Sets;
+use super::walk::RemixWalk;
 use crate::bits::packed::{BitWriter, read};
 use crate::filter::{Trace, Untraced};
 use crate::located::{Located, LocatedBuilder, LocatedSize, RunSlot, SlotSet, TreePlan};
@@ -38,13 +39,13 @@ pub struct Selected {
 }
 
 /// What is fixed until the view is made anew.
-struct View {
+pub(super) struct View {
     anchors: Anchors,
-    ranks: Ranks,
+    pub(super) ranks: Ranks,
     selectors: Box<[u8]>,
     /// Bits of a slot; a selector has one more.
     slot_bits: usize,
-    slots: usize,
+    pub(super) slots: usize,
     room: u64,
 }
 
@@ -70,7 +71,8 @@ impl SortedRemix {
         self.view.anchors.segment_of(key)
     }
 
-    /// A key that is not above any of a segment, and above all of the segments before.
+    /// A key that is not above any of a segment, and above all of the segments before; of the last segment, above all but the last
+    /// key.
     pub fn anchor(&self, segment: usize) -> Vec<u8> {
         self.view.anchors.start(segment)
     }
@@ -83,7 +85,7 @@ impl SortedRemix {
 
     /// Whether the view has no entry at all.
     pub fn is_empty(&self) -> bool {
-        self.view.ranks.total(self.segments()) == 0
+        self.view.len() == 0
     }
 
     /// How many entries a run has before a segment.
@@ -103,29 +105,36 @@ impl SortedRemix {
         Some(Selected { slot, rank: self.cursor(segment, slot) + before as u64, is_older })
     }
 
+    /// A walk that stands before the nth entry of a segment; behind its last one if it has fewer.
+    pub fn walk(&self, segment: usize, nth: usize) -> RemixWalk {
+        RemixWalk::new(&self.view, segment, nth)
+    }
+
+    /// A walk that stands behind the last entry.
+    pub fn walk_from_end(&self) -> RemixWalk {
+        self.walk(self.segments(), 0)
+    }
+
     /// All entries from the nth of a segment on, in key order.
     pub fn scan(&self, segment: usize, nth: usize) -> impl Iterator<Item = Selected> + '_ {
-        let view = &*self.view;
-        let mut next: Vec<u64> = (0..view.slots).map(|slot| view.ranks.of(segment, slot)).collect();
-        let entries = view.entries(segment).start..view.ranks.total(self.segments());
-        let selected = entries.map(move |at| {
-            let (slot, is_older) = view.selector(at);
-            let rank = next[usize::from(slot.0)];
-            next[usize::from(slot.0)] += 1;
-            Selected { slot, rank, is_older }
-        });
-        selected.skip(nth)
+        let mut walk = self.walk(segment, nth);
+        std::iter::from_fn(move || walk.forward())
     }
 }
 
 impl View {
+    /// How many entries there are.
+    pub(super) fn len(&self) -> u64 {
+        self.ranks.total(self.anchors.segments())
+    }
+
     /// The entries of a segment, counted over all of them.
-    fn entries(&self, segment: usize) -> Range<u64> {
+    pub(super) fn entries(&self, segment: usize) -> Range<u64> {
         self.ranks.total(segment)..self.ranks.total(segment + 1)
     }
 
     #[inline(always)]
-    fn selector(&self, at: u64) -> (RunSlot, bool) {
+    pub(super) fn selector(&self, at: u64) -> (RunSlot, bool) {
         let bits = self.slot_bits + 1;
         let selector = read(&self.selectors, at as usize * bits, bits);
         (RunSlot((selector >> 1) as u8), selector & 1 != 0)
@@ -169,6 +178,22 @@ impl View {
             (low, high) = if later { (middle + 1, high) } else { (low, middle) };
         }
         (low < segments).then_some(low)
+    }
+
+    /// The last segment up to `to` where a run has an entry.
+    fn last_with(&self, slot: RunSlot, to: usize) -> Option<usize> {
+        let slot = usize::from(slot.0);
+        let all = self.ranks.of(to + 1, slot);
+        if all == 0 {
+            return None;
+        }
+        let (mut low, mut high) = (0, to);
+        while low < high {
+            let middle = (low + high) / 2;
+            let has_all = self.ranks.of(middle + 1, slot) == all;
+            (low, high) = if has_all { (low, middle) } else { (middle + 1, high) };
+        }
+        Some(low)
     }
 }
 
@@ -224,6 +249,15 @@ impl Located for SortedRemix {
         let next = noted.into_iter().chain(selected).min()?;
         let start = if next == segment { Vec::new() } else { self.anchor(next) };
         Some(start.max(from.to_vec()))
+    }
+
+    fn upper_bound(&self, slot: RunSlot, before: &[u8]) -> Option<Vec<u8>> {
+        let segment = self.view.anchors.segment_of(before);
+        let known = usize::from(slot.0) < self.view.slots && !self.vacated.contains(slot);
+        let noted = self.noted.as_ref().and_then(|noted| noted.last_with(slot, segment));
+        let selected = known.then(|| self.view.last_with(slot, segment)).flatten();
+        let last = noted.into_iter().chain(selected).max()?;
+        Some(self.view.anchors.end_before(last, segment, before))
     }
 
     fn size(&self) -> LocatedSize {

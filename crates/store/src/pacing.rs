@@ -1,0 +1,97 @@
+//! Merges that leave some of the disk to readers: no more than so many bytes in a second.
+//! ```text
+//! merge step   spends what it has read        flush   spends what it has written, and waits for nothing
+//! allowance    grows with time, up to a tenth of a second's; below zero a merge pauses
+//! ```
+//! Invariant: pacing makes nobody wait who writes. While merges are what writers are slowed down for, they do not pause.
+
+use std::time::Duration;
+
+use crate::sync::{Mutex, lock};
+
+/// The allowance that idle time saves up, in seconds of the rate: so long may a merge go at full speed.
+const SAVED_SECONDS: f64 = 0.1;
+
+/// Keeps merges to a rate.
+pub(crate) struct Pacer {
+    /// None: as fast as they can.
+    bytes_per_second: Option<f64>,
+    account: Mutex<Account>,
+}
+
+/// What may be spent.
+#[derive(Default)]
+struct Account {
+    /// In bytes. Negative: spent ahead of its time.
+    allowance: f64,
+    /// Up to when time was credited.
+    at: Duration,
+}
+
+impl Pacer {
+    pub(crate) fn new(bytes_per_second: Option<u64>) -> Self {
+        let bytes_per_second = bytes_per_second.map(|bytes| bytes as f64);
+        Pacer { bytes_per_second, account: Mutex::new(Account::default()) }
+    }
+
+    /// Takes bytes from the allowance, whether it has them or not.
+    pub(crate) fn spend(&self, bytes: u64, now: Duration) {
+        if let Some(rate) = self.bytes_per_second {
+            let mut account = lock(&self.account);
+            account.credit(rate, now);
+            account.allowance -= bytes as f64;
+        }
+    }
+
+    /// The time until what was spent is paid for. None: it is.
+    pub(crate) fn debt(&self, now: Duration) -> Option<Duration> {
+        let rate = self.bytes_per_second?;
+        let mut account = lock(&self.account);
+        account.credit(rate, now);
+        let owed = -account.allowance / rate;
+        (owed > 0.0).then(|| Duration::from_secs_f64(owed))
+    }
+}
+
+impl Account {
+    fn credit(&mut self, rate: f64, now: Duration) {
+        let time = now.saturating_sub(self.at).as_secs_f64();
+        self.allowance = (self.allowance + rate * time).min(rate * SAVED_SECONDS);
+        self.at = now.max(self.at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn millis(count: u64) -> Duration {
+        Duration::from_millis(count)
+    }
+
+    #[test]
+    fn what_is_spent_is_paid_for_with_time() {
+        let pacer = Pacer::new(Some(1_000_000));
+        pacer.spend(50_000, millis(1_000));
+        assert_eq!(pacer.debt(millis(1_000)), None, "a tenth of a second's bytes are saved up");
+        pacer.spend(250_000, millis(1_000));
+        assert_eq!(pacer.debt(millis(1_000)), Some(millis(200)));
+        pacer.spend(100_000, millis(1_100));
+        assert_eq!(pacer.debt(millis(1_100)), Some(millis(200)));
+        assert_eq!(pacer.debt(millis(1_300)), None);
+    }
+
+    #[test]
+    fn a_long_rest_saves_up_no_more_than_a_short_one() {
+        let pacer = Pacer::new(Some(1_000_000));
+        pacer.spend(200_000, Duration::from_secs(3_600));
+        assert_eq!(pacer.debt(Duration::from_secs(3_600)), Some(millis(100)));
+    }
+
+    #[test]
+    fn without_a_rate_nothing_is_owed() {
+        let pacer = Pacer::new(None);
+        pacer.spend(u64::MAX, millis(1));
+        assert_eq!(pacer.debt(millis(1)), None);
+    }
+}

@@ -89,10 +89,6 @@ impl Begun {
     fn inner(&self) -> Vec<&RunRecord> {
         self.inner.iter().collect()
     }
-
-    fn entries(&self) -> u64 {
-        self.inner.iter().chain([&self.oldest]).map(RunRecord::entries).sum()
-    }
 }
 
 impl MergeTask {
@@ -114,11 +110,12 @@ impl MergeTask {
             cursor
         });
         let cursor = MergeCursor::new(cursors.collect())?;
-        let entries = inputs.iter().map(|placed| placed.run.entry_count()).sum();
+        // Of all ranges: filters and parts are made for the run, not for a piece of it.
+        let entries = whole.iter().map(|placed| placed.run.entry_count()).sum();
         let writer = RunWriterState::with_filter_bits(filter_bits(core, &job.inputs, entries));
         let parts = version.guard.parts().filter(|_| bottom).map(|parts| {
             let ratio = core.shelf.options.size_ratio;
-            let share = overlay_share(&begun.inner(), begun.entries(), ratio);
+            let share = overlay_share(&begun.inner(), entries, ratio);
             PartsBuilder::new(parts.options(), share, &range.from)
         });
         let cutter = match bottom {

@@ -94,7 +94,10 @@ pub(crate) fn next_job(
 ) -> Option<(RangeJob, bool)> {
     if let Some(under_way) = &layout.last_merge {
         let newer = pick(&without_inputs(layout, under_way));
-        let newer = newer.filter(|job| matches!(job.target, Target::Inner(_)) && !everything);
+        // Not into the last level, above which its inputs wait.
+        let last = layout.level_count() - 1;
+        let goes_above = |job: &MergeJob| matches!(job.target, Target::Inner(to) if to < last);
+        let newer = newer.filter(|job| goes_above(job) && !everything);
         let job = newer.map_or_else(|| go_on(layout, under_way, division), RangeJob::full);
         return Some((job, false));
     }

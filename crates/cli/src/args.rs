@@ -9,6 +9,7 @@ use trommel_lab::{Dist, FileFormat, Fingerprints, Skew, fingerprints_named};
 
 use crate::filter_args::FilterArgs;
 use crate::guards::{GuardNames, guard, guard_help, guards, guards_help};
+use crate::point::{KeyArgs, PutArgs};
 
 /// A key-value store (LSM-tree) that asks one small filter, once, before it opens a file.
 ///
@@ -33,6 +34,9 @@ pub(crate) enum Command {
     Put(PutArgs),
     /// Remove a key. No error if it is not there.
     Delete(KeyArgs),
+    /// Remove all keys from one on and before another, in one write.
+    #[command(after_help = crate::delete_range::EXAMPLES)]
+    DeleteRange(crate::delete_range::DeleteRangeArgs),
     /// Print keys and values in order, a tab between them.
     Scan(ScanArgs),
     /// Estimate how many keys a range has, from block indexes or, with `--guard grf`, from the filter's ranks.
@@ -192,25 +196,6 @@ impl From<TextFormat> for trommel_lab::TextFormat {
             TextFormat::Csv => Self::Csv,
         }
     }
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct KeyArgs {
-    #[command(flatten)]
-    pub(crate) store: StoreArgs,
-    /// The key.
-    pub(crate) key: String,
-    /// Keys and values are read and printed in hexadecimal.
-    #[arg(long)]
-    pub(crate) hex: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct PutArgs {
-    #[command(flatten)]
-    pub(crate) key: KeyArgs,
-    /// The value.
-    pub(crate) value: String,
 }
 
 #[derive(Debug, Args)]

@@ -89,6 +89,10 @@ fn draw_level(text: &mut String, level: &LevelStats, columns: &Columns) {
                 bytes_columns = columns.bytes,
             ),
         );
+        if run.range_deletes > 0 {
+            let ranges = counted(run.range_deletes, "range");
+            line(text, format_args!("  {:<span$}  deletes {ranges}", "", span = columns.span));
+        }
     }
 }
 

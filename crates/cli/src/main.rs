@@ -10,6 +10,7 @@ mod args;
 mod bench;
 mod checkpoint;
 mod chucky_codes;
+mod delete_range;
 mod demo;
 mod dump;
 mod failure;
@@ -62,6 +63,7 @@ fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
         Command::Get(get) => point::get(get, json, out),
         Command::Put(put) => point::put(put, json, out),
         Command::Delete(delete) => point::delete(delete, json, out),
+        Command::DeleteRange(range) => delete_range::run(range, json, out),
         Command::Scan(scan) => scan::scan(scan, json, out),
         Command::Count(count) => scan::count(count, json, out),
         Command::Stats(stats) => stats::run(stats, json, out),

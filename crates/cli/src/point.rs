@@ -2,12 +2,32 @@
 
 use std::io::Write;
 
+use clap::Args;
 use serde_json::json;
 use trommel::GuardKind;
 
-use crate::args::{KeyArgs, PutArgs};
+use crate::args::StoreArgs;
 use crate::failure::{Outcome, Status};
 use crate::keytext::{read, show};
+
+#[derive(Debug, Args)]
+pub(crate) struct KeyArgs {
+    #[command(flatten)]
+    store: StoreArgs,
+    /// The key.
+    key: String,
+    /// Keys and values are read and printed in hexadecimal.
+    #[arg(long)]
+    hex: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PutArgs {
+    #[command(flatten)]
+    key: KeyArgs,
+    /// The value.
+    value: String,
+}
 
 pub(crate) fn get(arguments: &KeyArgs, json: bool, out: &mut dyn Write) -> Outcome {
     let key = read(&arguments.key, arguments.hex)?;

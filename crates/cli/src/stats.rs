@@ -43,7 +43,8 @@ pub(crate) fn levels_json(stats: &Stats) -> Value {
     let levels = stats.levels.iter().map(|level| {
         let runs = level.runs.iter().map(|run| {
             json!({
-                "tables": run.tables, "entries": run.entries, "bytes": run.bytes,
+                "tables": run.tables, "entries": run.entries, "range_deletes": run.range_deletes,
+                "bytes": run.bytes,
                 "span": [run.span.0, run.span.1],
             })
         });
@@ -137,11 +138,18 @@ fn resident_bytes() -> Option<u64> {
     Some(kibibytes * 1024)
 }
 
+/// Deletions of ranges in all runs.
+fn range_deletes(stats: &Stats) -> u64 {
+    let runs = stats.levels.iter().flat_map(|level| &level.runs);
+    runs.map(|run| run.range_deletes).sum()
+}
+
 fn as_text(stats: &Stats) -> String {
     let guard = &stats.guard;
     let mut table = TextTable::new(1, &["", ""]);
     let mut row = |name: &str, value: String| table.row(vec![name.into(), value]);
     row("entries on disk", whole(stats.entries()));
+    row("range deletions on disk", whole(range_deletes(stats)));
     row("bytes on disk", bytes(stats.table_bytes()));
     row("levels", whole(stats.levels.len() as u64));
     row("runs", whole(stats.run_count() as u64));

@@ -95,6 +95,7 @@ mod tests {
             sequences: (2, 3),
             first_key: b"key a".to_vec(),
             last_key: last.to_vec(),
+            deleted: None,
         };
         for (shared, is_sound) in [(4, true), (3, false), (1, false)] {
             let disk = disk_of(&frame::sealed(&block_sharing(shared), 0), &about(b"key b"));

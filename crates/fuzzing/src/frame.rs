@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 /// The header of a log.
 pub(crate) const LOG_HEADER: &[u8] = b"TRMLWAL\0\x02\0\0\0";
 /// The header of a manifest.
-pub(crate) const MANIFEST_HEADER: &[u8] = b"TROMMELM\x02\0\0\0";
+pub(crate) const MANIFEST_HEADER: &[u8] = b"TROMMELM\x03\0\0\0";
 /// The length of both.
 pub(crate) const HEADER_BYTES: usize = 12;
 
@@ -26,6 +26,8 @@ const CHECKSUM_BYTES: usize = 4;
 pub(crate) const TAG_INDEX: u16 = 1;
 /// The section of a table with what it knows of its entries.
 pub(crate) const TAG_PROPERTIES: u16 = 2;
+/// The section of a table with the ranges that it deletes.
+const TAG_TOMBSTONES: u16 = 4;
 /// The section of a table with a blocked Bloom filter.
 pub(crate) const TAG_BLOOM: u16 = 0x101;
 
@@ -99,6 +101,8 @@ pub(crate) struct About {
     pub(crate) sequences: (u64, u64),
     pub(crate) first_key: Vec<u8>,
     pub(crate) last_key: Vec<u8>,
+    /// The first key that the table deletes, and the one behind the last, if it deletes ranges.
+    pub(crate) deleted: Option<(Vec<u8>, Vec<u8>)>,
 }
 
 /// A table of one block and no filter.
@@ -225,7 +229,24 @@ pub(crate) fn about(file: &[u8]) -> Option<About> {
     let sequences = (number()?, number()?);
     let first_key = input.string().ok()?.to_vec();
     let last_key = input.string().ok()?.to_vec();
-    Some(About { entries, deletes, raw_bytes, sequences, first_key, last_key })
+    let deleted = found.iter().find(|section| section.tag == TAG_TOMBSTONES);
+    let deleted = deleted.and_then(|section| deleted_bounds(&file[section.bytes.clone()]));
+    Some(About { entries, deletes, raw_bytes, sequences, first_key, last_key, deleted })
+}
+
+/// The first and the last bound of deleted ranges. None: there are none, or they do not decode.
+fn deleted_bounds(bytes: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
+    let mut input = Reader::new(bytes);
+    let mut bounds: Option<(Vec<u8>, Vec<u8>)> = None;
+    for _ in 0..input.varint().ok()? {
+        let bound = input.string().ok()?.to_vec();
+        for _ in 0..input.varint().ok()? {
+            input.varint().ok()?;
+        }
+        let first = bounds.map_or_else(|| bound.clone(), |(first, _)| first);
+        bounds = Some((first, bound));
+    }
+    bounds
 }
 
 /// The first block of a table: its compression and its bytes. None: it is not where the index says.
@@ -264,8 +285,13 @@ impl EditBytes {
         for number in [0, about.entries, bytes as u64] {
             edit.0.varint(number);
         }
-        edit.0.string(&about.first_key);
-        edit.0.string(&[&about.last_key[..], &[0]].concat());
+        let (mut from, mut to) = (about.first_key.clone(), [&about.last_key[..], &[0]].concat());
+        if let Some((begin, end)) = &about.deleted {
+            from = from.min(begin.clone());
+            to = if about.entries == 0 { end.clone() } else { to.max(end.clone()) };
+        }
+        edit.0.string(&from);
+        edit.0.string(&to);
         edit
     }
 

@@ -33,7 +33,7 @@ pub(crate) fn body(input: &[u8]) {
     let asked = ask::ask(&disk, GuardKind::Grf);
     if let Some(entries) = entries {
         let asked = asked.as_ref().expect("a log as it should be is refused");
-        assert_eq!(asked.contents, twin::visible(entries.iter()), "not what the twin reads");
+        assert_eq!(asked.contents, twin::visible_of_log(&entries), "not what the twin reads");
     }
     if let Some(asked) = asked {
         let contents = asked.is_sound.then_some(&asked.contents);

@@ -110,15 +110,46 @@ pub fn seeds() -> Vec<Seed> {
             add_file(&mut seeds, place as u8, name, bytes);
         }
     }
+    for (name, bytes) in files_with_ranges() {
+        add_file_named(&mut seeds, GRF_BYTE, &format!("ranges-{name}"), &name, &bytes);
+    }
     add_filters(&mut seeds);
     add_texts(&mut seeds);
     add_drawn(&mut seeds);
     seeds
 }
 
+/// What stands for `grf` in an input.
+const GRF_BYTE: u8 = 2;
+
+/// The tables and the log of a store that deletes ranges: in a run with entries, in one without, and in the log.
+fn files_with_ranges() -> Vec<(String, Vec<u8>)> {
+    let disk = Memory::new();
+    let db = ask::open(&disk, GuardKind::Grf).expect("opens");
+    let put = |number: u32| db.put(format!("key {number:03}"), "value").expect("puts");
+    (0..12).for_each(put);
+    db.delete_range("key 002", "key 006").expect("deletes");
+    db.delete_range("key 004", "key 008").expect("deletes");
+    (5..7).for_each(put);
+    db.flush().expect("flushes");
+    db.delete_range("key 009", "key 01").expect("deletes");
+    db.flush().expect("flushes");
+    (3..9).for_each(put);
+    db.delete_range("key 005", "key 007").expect("deletes");
+    db.sync().expect("syncs");
+    let mut files = files(&disk);
+    drop(db);
+    files.retain(|(name, _)| name.ends_with(".table") || name.ends_with(".wal"));
+    files
+}
+
 fn add_file(seeds: &mut Vec<Seed>, guard: u8, name: &str, bytes: &[u8]) {
+    add_file_named(seeds, guard, &format!("{guard}-{name}"), name, bytes);
+}
+
+fn add_file_named(seeds: &mut Vec<Seed>, guard: u8, seed: &str, name: &str, bytes: &[u8]) {
     let mut add = |target, lead: &[u8]| {
-        seeds.push((target, format!("seed-{guard}-{name}"), [lead, bytes].concat()));
+        seeds.push((target, format!("seed-{seed}"), [lead, bytes].concat()));
     };
     match name.split_once('.') {
         None => add("manifest", &[guard, 1]),

@@ -85,6 +85,7 @@ pub(crate) fn about(entries: &[Entry]) -> About {
         sequences: (bounds.0.unwrap_or(0), bounds.1.unwrap_or(0)),
         first_key: entries[0].key.clone(),
         last_key: entries[entries.len() - 1].key.clone(),
+        deleted: None,
     }
 }
 
@@ -100,6 +101,17 @@ pub(crate) fn visible<'e>(entries: impl Iterator<Item = &'e Entry>) -> Contents 
     let is_there = |entry: &Entry| ![KIND_DELETE, KIND_RANGE_DELETE].contains(&entry.kind);
     let there = newest.into_iter().filter(|(_, entry)| is_there(entry));
     there.map(|(key, entry)| (key.to_vec(), entry.value.clone())).collect()
+}
+
+/// What readers see of the writes of a log: of each key the newest, unless a range around it was deleted later.
+pub(crate) fn visible_of_log(entries: &[Entry]) -> Contents {
+    let ranges = || entries.iter().filter(|entry| entry.kind == KIND_RANGE_DELETE);
+    let is_hidden = |entry: &Entry| {
+        let hides = |range: &Entry| range.key <= entry.key && entry.key < range.value;
+        ranges().any(|range| hides(range) && range.sequence > entry.sequence)
+    };
+    let others = entries.iter().filter(|entry| entry.kind != KIND_RANGE_DELETE);
+    visible(others.filter(|entry| !is_hidden(entry)))
 }
 
 /// The entries of a log whose every record is whole. None: another log, or one that must be refused.
@@ -131,6 +143,7 @@ fn log_entry(input: &mut Reader<'_>, sequence: u64) -> Option<Entry> {
     let kind = input.u8().ok()?;
     let key = input.string().ok()?.to_vec();
     let value = if kind == KIND_DELETE { vec![] } else { input.string().ok()?.to_vec() };
-    let is_entry = kind < KINDS && key.len() <= KEY_BYTES_MAX;
+    let is_range = kind != KIND_RANGE_DELETE || (key < value && value.len() <= KEY_BYTES_MAX);
+    let is_entry = kind < KINDS && key.len() <= KEY_BYTES_MAX && is_range;
     is_entry.then_some(Entry { key, sequence, kind, value })
 }

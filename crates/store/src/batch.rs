@@ -36,6 +36,13 @@ impl Batch {
         self.add(Kind::Delete, key.as_ref(), &[])
     }
 
+    /// Removes all keys from `from` on and before `to`, whatever their number: it takes one write. Nothing if both are the
+    /// same. If `from` is behind `to`, writing the batch is an error.
+    pub fn delete_range(&mut self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>) -> &mut Self {
+        let (from, to) = (from.as_ref(), to.as_ref());
+        if from == to { self } else { self.add(Kind::DeleteRange, from, to) }
+    }
+
     /// How many writes it has.
     pub fn len(&self) -> usize {
         self.writes.len()
@@ -74,11 +81,16 @@ impl Batch {
         })
     }
 
-    /// An error if a key or a value is too long.
+    /// An error if a key or a value is too long, or a range ends before it begins.
     pub(crate) fn check(&self) -> Result<()> {
-        for (_, key, value) in self.writes() {
-            if key.len() > KEY_BYTES_MAX {
-                return Err(Error::KeyTooLong { len: key.len(), max: KEY_BYTES_MAX });
+        for (kind, key, value) in self.writes() {
+            let (is_range, max) = (kind == Kind::DeleteRange, KEY_BYTES_MAX);
+            let end = if is_range { value } else { &[] };
+            if let Some(len) = [key.len(), end.len()].into_iter().find(|&len| len > max) {
+                return Err(Error::KeyTooLong { len, max });
+            }
+            if is_range && key > end {
+                return Err(Error::InvertedRange { from: key.to_vec(), to: end.to_vec() });
             }
             if value.len() > VALUE_BYTES_MAX {
                 return Err(Error::ValueTooLong { len: value.len(), max: VALUE_BYTES_MAX });

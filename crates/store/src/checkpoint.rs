@@ -13,16 +13,15 @@ use std::path::{Path, PathBuf};
 
 use crate::copying::{link_or_copy, make_folder};
 use crate::core::Core;
-use crate::cursor::Cursor;
-use crate::entry::{Kind, Sequence};
+use crate::entry::Sequence;
 use crate::error::{Error, Result};
 use crate::image::{image_name, image_path};
 use crate::layout::Layout;
 use crate::manifest::{MANIFEST_NAME, MANIFEST_NEW_NAME, Manifest};
+use crate::memtable_writes::{Write, writes_up_to};
 use crate::output::table_name;
 use crate::recovery::{LOCK_NAME, lock_folder};
 use crate::storage::Storage;
-use crate::value::Value;
 use crate::version::Version;
 use crate::wal::{Predecessor, Wal, wal_name};
 
@@ -126,12 +125,10 @@ fn link_images(core: &Core, made: &mut Made<'_>, layout: &mut Layout) -> Result<
     Ok(())
 }
 
-/// An entry of a memtable.
-type Write = (Sequence, Kind, Vec<u8>, Value);
-
 /// Writes what the memtables have up to `last`, durably, if there is anything.
 fn write_log(made: &mut Made<'_>, number: u64, version: &Version, last: Sequence) -> Result<()> {
-    let writes = writes_up_to(version, last)?;
+    let sealed = version.sealed.iter().map(|sealed| &sealed.memtable);
+    let writes = writes_up_to(sealed.chain([&version.active.memtable]), last)?;
     if writes.is_empty() {
         return Ok(());
     }
@@ -141,8 +138,7 @@ fn write_log(made: &mut Made<'_>, number: u64, version: &Version, last: Sequence
     let mut rest = writes.as_slice();
     while !rest.is_empty() {
         let (group, later) = rest.split_at(group_len(rest));
-        let entries = group.iter().map(|(_, kind, key, value)| (*kind, &key[..], &value[..]));
-        log.append(group[0].0, group.len(), entries)?;
+        log.append(group[0].sequence, group.len(), group.iter().map(Write::parts))?;
         rest = later;
     }
     log.sync()?;
@@ -150,30 +146,12 @@ fn write_log(made: &mut Made<'_>, number: u64, version: &Version, last: Sequence
     log.sync()
 }
 
-/// In the order of their sequence numbers.
-fn writes_up_to(version: &Version, last: Sequence) -> Result<Vec<Write>> {
-    let sealed = version.sealed.iter().map(|sealed| &sealed.memtable);
-    let mut writes = Vec::new();
-    for memtable in sealed.chain([&version.active.memtable]) {
-        let mut cursor = memtable.cursor();
-        cursor.seek_first()?;
-        while let Some(entry) = cursor.entry() {
-            if entry.sequence <= last {
-                writes.push((entry.sequence, entry.kind, entry.key.to_vec(), cursor.value()));
-            }
-            cursor.next()?;
-        }
-    }
-    writes.sort_unstable_by_key(|(sequence, ..)| *sequence);
-    Ok(writes)
-}
-
 /// How many of the writes follow each other without a gap and fit into one group. Requires: there is one.
 fn group_len(writes: &[Write]) -> usize {
     let mut bytes = 0;
     let goes_on = |pair: &&[Write]| {
-        bytes += pair[0].2.len() + pair[0].3.len();
-        pair[0].0.0 + 1 == pair[1].0.0 && bytes < GROUP_BYTES
+        bytes += pair[0].size_bytes();
+        pair[0].sequence.0 + 1 == pair[1].sequence.0 && bytes < GROUP_BYTES
     };
     1 + writes.windows(2).take_while(goes_on).count()
 }

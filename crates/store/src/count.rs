@@ -14,7 +14,7 @@ use crate::cursor::Cursor;
 use crate::error::Result;
 use crate::guard::Guard;
 use crate::memtable::Memtable;
-use crate::run::RunTable;
+use crate::run_table::RunTable;
 use crate::scan::Bounds;
 use crate::sync::Arc;
 use crate::version::Version;

@@ -80,10 +80,21 @@ impl Db {
         self.write(batch)
     }
 
+    /// Removes all keys from `from` on and before `to`, in one write, however many there are. Nothing if both are the same.
+    /// Reads and scans pass over what it has removed without reading it, but for a block or two of each run; merges drop it.
+    ///
+    /// # Errors
+    /// `InvertedRange` if `from` is behind `to`, and those of [`write`](Db::write).
+    pub fn delete_range(&self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>) -> Result<()> {
+        let mut batch = Batch::new();
+        batch.delete_range(from, to);
+        self.write(batch)
+    }
+
     /// Applies a batch: readers see all of it or nothing, and so does a recovery.
     ///
     /// # Errors
-    /// `KeyTooLong`, `ValueTooLong`: nothing was written. `Io`: the batch is not visible now; after a
+    /// `KeyTooLong`, `ValueTooLong`, `InvertedRange`: nothing was written. `Io`: the batch is not visible now; after a
     /// crash it is there as a whole or not at all. `Stopped`: flushing has failed too often to go on.
     pub fn write(&self, batch: Batch) -> Result<()> {
         let sync = self.core.shelf.options.sync == Sync::Always;
@@ -119,7 +130,8 @@ impl Db {
 
     /// How many entries a range has: surely `least`, surely no more than `most`, and so no more keys than `most`
     /// (a proof). Old values and deletions count until a merge into the last level drops them: what was never
-    /// written over or deleted is counted right, but for what the bounds leave open. Reads no block of a table.
+    /// written over or deleted is counted right, but for what the bounds leave open. Keys of a deleted range count until then too;
+    /// the deletion of a range counts for nothing. Reads no block of a table.
     ///
     /// In memory every entry is counted. On disk the guard `grf` counts by ranks: the bounds are apart by the keys
     /// that its filter cannot tell from the two ends of the range, mostly one or two, and a key counts once in the

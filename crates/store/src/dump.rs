@@ -20,7 +20,8 @@ use crate::record::read_all;
 use crate::salvage::{LogRecord, Piece, scan_log, scan_manifest};
 use crate::storage::Storage;
 use crate::table::TableParts;
-use crate::table_format::section_name;
+use crate::table_format::{TAG_TOMBSTONES, section_name};
+use crate::tombstones::RangeDelete;
 
 /// The kinds of files that a store has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +91,7 @@ pub enum DumpItem<'a> {
         kind: &'static str,
         /// Its key.
         key: &'a [u8],
-        /// Its value; empty for a deletion.
+        /// Its value; empty for a deletion. Of the deletion of a range the key behind it.
         value: &'a [u8],
     },
     /// Bytes that are not as they were written.
@@ -191,6 +192,9 @@ fn dump_table(parts: &TableParts, tell: &mut Tell<'_>) -> Result<ControlFlow<()>
     if table_heads(parts, tell).is_break() {
         return Ok(ControlFlow::Break(()));
     }
+    if dump_tombstones(parts, tell).is_break() {
+        return Ok(ControlFlow::Break(()));
+    }
     for number in 0..parts.block_count() {
         let (offset, entries) = parts.block_place(number);
         let told = match parts.block(number) {
@@ -227,6 +231,19 @@ fn table_heads(parts: &TableParts, tell: &mut Tell<'_>) -> ControlFlow<()> {
         note(tell, 0, text)?;
     }
     ControlFlow::Continue(())
+}
+
+/// Deletions of ranges, each as far as no other begins or ends.
+fn dump_tombstones(parts: &TableParts, tell: &mut Tell<'_>) -> ControlFlow<()> {
+    let mut sections = parts.sections.iter();
+    let section = sections.find(|section| section.tag == TAG_TOMBSTONES);
+    let (Some(section), Some(tombstones)) = (section, &parts.tombstones) else {
+        return ControlFlow::Continue(());
+    };
+    tombstones.pieces().try_for_each(|RangeDelete { from, to, sequence }| {
+        let entry = Entry { key: from, sequence, kind: Kind::DeleteRange, value: to };
+        tell_entry(tell, section.offset, &entry)
+    })
 }
 
 fn block_entries(
@@ -328,7 +345,7 @@ fn edit_lines(edit: &Edit) -> Vec<String> {
 
 fn table_line(table: &TableRecord) -> String {
     let TableRecord { file, run, level, span, entries, file_entries, bytes, .. } = table;
-    let of_file = if table.is_trimmed() { format!(" of {file_entries}") } else { String::new() };
+    let of_file = if table.is_trimmed { format!(" of {file_entries}") } else { String::new() };
     let (lo, hi) = (span.lo().0, span.hi().0);
     let (from, to) = (table.from.escape_ascii(), table.to.escape_ascii());
     format!(

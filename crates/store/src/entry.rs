@@ -28,7 +28,7 @@ pub(crate) enum Kind {
     Put = 0,
     /// The key is gone.
     Delete = 1,
-    /// All keys from this one up to the value (excluded) are gone. Numbered, not yet written.
+    /// All keys from this one up to the value (excluded) are gone. In logs, never among the entries of a memtable or a table.
     DeleteRange = 2,
     /// As `Put`, until a time. Numbered, not yet written.
     PutWithExpiry = 3,

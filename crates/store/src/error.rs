@@ -77,6 +77,14 @@ pub enum Error {
         /// The longest allowed.
         max: usize,
     },
+    /// A range to delete ends before it begins. Nothing was written.
+    #[error("a range to delete from {from} to {to}: it ends before it begins", from = from.escape_ascii(), to = to.escape_ascii())]
+    InvertedRange {
+        /// Where it begins.
+        from: Vec<u8>,
+        /// The first key behind it.
+        to: Vec<u8>,
+    },
     /// An option has a value that makes no sense.
     #[error("option {option}: {problem}")]
     Option {

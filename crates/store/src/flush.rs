@@ -66,16 +66,18 @@ impl FlushTask {
 fn write_run(core: &Core, memtable: &Arc<Memtable>) -> Result<Written> {
     let tells_guard = core.current.hold().guard.is_told_of_flushes();
     let mut keys = KeyList::default();
-    let mut retention = Retention::new(core.snapshots.copy(), false);
+    let ranges = memtable.ranges().all();
+    let mut retention = Retention::new(core.snapshots.copy(), false, ranges);
     let bits = filter_bits(core, &[], memtable.len() as u64);
-    let mut writer = RunWriter::new(&core.shelf, RunWriterState::with_filter_bits(bits));
+    let state = RunWriterState::with_filter_bits(bits).deleting(retention.kept_tombstones());
+    let mut writer = RunWriter::new(&core.shelf, state);
     let mut cursor = memtable.cursor();
     cursor.seek_first()?;
     while let Some(entry) = cursor.entry() {
-        if tells_guard && keys.last() != Some(entry.key) {
-            keys.push(entry.key);
-        }
         if retention.keeps(&entry) {
+            if tells_guard && keys.last() != Some(entry.key) {
+                keys.push(entry.key);
+            }
             writer.add(&entry)?;
         }
         cursor.next()?;

@@ -16,7 +16,7 @@ use trommel_filters::{
 use crate::guard_parts::{PartChange, Parts};
 use crate::located::LocatedGuard;
 use crate::options::{GuardKind, Options};
-use crate::run::RunTable;
+use crate::run_table::RunTable;
 use crate::sync::Arc;
 
 /// Who answers for a version.

@@ -28,32 +28,28 @@ pub(crate) struct TableRecord {
     pub(crate) run: u64,
     /// The level of that run.
     pub(crate) level: usize,
-    /// Of its keys, those in [from, to) belong to the tree: `from` is the first of them, and `to` the last one with a zero
-    /// behind it.
+    /// Its keys that belong to the tree, and those that it deletes, lie in [from, to).
     pub(crate) from: Vec<u8>,
     pub(crate) to: Vec<u8>,
     /// [least, greatest + 1) of its entries' flush numbers; begins at 0 in the oldest run.
     pub(crate) span: Span,
+    /// Whether some keys of the file belong to the tree no more.
+    pub(crate) is_trimmed: bool,
     /// Entries of the file before `from`.
     pub(crate) skipped: u64,
     /// Entries within the bounds.
     pub(crate) entries: u64,
-    /// Entries of the file, more than `entries` if the table is trimmed.
+    /// Entries of the file.
     pub(crate) file_entries: u64,
     /// Bytes of the file.
     pub(crate) bytes: u64,
 }
 
 impl TableRecord {
-    /// Whether some entries of the file belong to the tree no more.
-    pub(crate) fn is_trimmed(&self) -> bool {
-        self.entries < self.file_entries
-    }
-
     /// Of the file's bytes, the share of the entries within the bounds.
     pub(crate) fn bytes_within(&self) -> u64 {
         let share = self.entries as f64 / self.file_entries.max(1) as f64;
-        if self.is_trimmed() { (self.bytes as f64 * share) as u64 } else { self.bytes }
+        if self.is_trimmed { (self.bytes as f64 * share) as u64 } else { self.bytes }
     }
 }
 
@@ -308,7 +304,8 @@ impl Layout {
         }
         let too_many = |table: &TableRecord| {
             let of_file = table.skipped.checked_add(table.entries);
-            of_file.is_none_or(|entries| entries > table.file_entries)
+            let most = table.file_entries;
+            of_file.is_none_or(|entries| entries > most || !table.is_trimmed && entries < most)
         };
         if tables().any(too_many) {
             return Err("more entries of a table than it has");
@@ -428,8 +425,20 @@ pub(crate) mod tests {
     pub(crate) fn table(file: u64, run: u64, level: usize, lo: u64, hi: u64) -> TableRecord {
         let span = Span::new(FlushNumber(lo), FlushNumber(hi)).expect("not empty");
         let (from, to) = (b"a".to_vec(), b"z".to_vec());
-        let (skipped, entries, file_entries, bytes) = (0, hi - lo, hi - lo, 100);
-        TableRecord { file, run, level, from, to, span, skipped, entries, file_entries, bytes }
+        let (is_trimmed, skipped, entries, file_entries) = (false, 0, hi - lo, hi - lo);
+        TableRecord {
+            file,
+            run,
+            level,
+            from,
+            to,
+            span,
+            is_trimmed,
+            skipped,
+            entries,
+            file_entries,
+            bytes: 100,
+        }
     }
 
     fn ids(layout: &Layout) -> Vec<u64> {

@@ -18,7 +18,7 @@ use trommel_filters::{
 use crate::error::Result;
 use crate::layout::{Layout, RunRecord};
 use crate::options::Options;
-use crate::run::RunTable;
+use crate::run_table::RunTable;
 use crate::user_keys::{KeyList, for_each_key};
 use crate::version::{PlacedRun, Version};
 

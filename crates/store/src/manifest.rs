@@ -18,7 +18,7 @@ use crate::storage::Storage;
 use crate::sync::Arc;
 
 /// The version of all files of a store. A store of another version is refused.
-pub(crate) const FORMAT_VERSION: u32 = 3;
+pub(crate) const FORMAT_VERSION: u32 = 4;
 /// The file that makes a folder a store.
 pub(crate) const MANIFEST_NAME: &str = "MANIFEST";
 pub(crate) const MANIFEST_NEW_NAME: &str = "MANIFEST.new";
@@ -215,6 +215,7 @@ fn encode_table(table: &TableRecord, out: &mut Writer) {
     let span = [table.span.lo().0, table.span.hi().0];
     let numbers = [table.file, table.run, table.level as u64, span[0], span[1]];
     numbers.into_iter().for_each(|number| out.varint(number));
+    out.u8(u8::from(table.is_trimmed));
     out.varint(table.skipped);
     out.varint(table.entries);
     out.varint(table.file_entries);
@@ -257,11 +258,28 @@ fn decode_table(input: &mut Reader<'_>) -> std::result::Result<TableRecord, Corr
     }
     let (lo, hi) = (FlushNumber(input.varint()?), FlushNumber(input.varint()?));
     let span = Span::new(lo, hi).ok_or_else(|| input.corrupt("a span that is not empty"))?;
+    let is_trimmed = match input.u8()? {
+        0 => false,
+        1 => true,
+        _ => return Err(input.corrupt("whether a table is trimmed")),
+    };
     let (skipped, entries, file_entries) = (input.varint()?, input.varint()?, input.varint()?);
     let bytes = input.varint()?;
     let (from, to) = (input.string()?.to_vec(), input.string()?.to_vec());
     let level = level as usize;
-    Ok(TableRecord { file, run, level, from, to, span, skipped, entries, file_entries, bytes })
+    Ok(TableRecord {
+        file,
+        run,
+        level,
+        from,
+        to,
+        span,
+        is_trimmed,
+        skipped,
+        entries,
+        file_entries,
+        bytes,
+    })
 }
 
 fn decode_cuts(input: &mut Reader<'_>) -> std::result::Result<CutsEdit, Corrupt> {
@@ -311,7 +329,12 @@ mod tests {
             removed: vec![3, 300],
             added: vec![
                 table(7, 7, 2, 0, 9),
-                TableRecord { skipped: 3, file_entries: 9, ..table(8, 8, 0, 9, 10) },
+                TableRecord {
+                    is_trimmed: true,
+                    skipped: 3,
+                    file_entries: 9,
+                    ..table(8, 8, 0, 9, 10)
+                },
             ],
             flushes: vec![FlushRecord { flush: FlushNumber(9), first: Sequence(1000) }],
             forget_below: Some(FlushNumber(8)),
@@ -361,7 +384,7 @@ mod tests {
         let expected = [
             1, 3, // removed
             6, 0xac, 2, // next file
-            2, 7, 6, 1, 2, 4, 0, 2, 2, 100, 1, b'a', 1, b'z', // added
+            2, 7, 6, 1, 2, 4, 0, 0, 2, 2, 100, 1, b'a', 1, b'z', // added
             9, 1, b'k', 11, 0xac, 2, 0xff, 0xff, 0xff, 0xff, 0x0f, 4, 2, 7, 8, // image
             10, 1, b'c', 0, 2, 1, b'e', 1, b'g', // cuts
             11, 8, 3, 9, 0xac, 2, 2, 7, 6, 1, b'm', // merge by key ranges

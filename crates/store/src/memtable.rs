@@ -13,6 +13,7 @@ use trommel_filters::{HashUse, hash_key};
 use crate::cursor::{Cursor, Reads};
 use crate::entry::{Entry, Kind, Sequence};
 use crate::error::Result;
+use crate::memtable_ranges::MemtableRanges;
 use crate::skiplist::{ListCursor, SkipList};
 use crate::value::Value;
 
@@ -24,10 +25,19 @@ pub(crate) struct Found {
     pub(crate) value: Value,
 }
 
-/// A sorted set of entries that grows until it is flushed.
+impl Found {
+    /// What was found of a key, unless a deletion of a range around it is newer.
+    pub(crate) fn or_deleted(found: Option<Found>, deleted: Sequence) -> Option<Found> {
+        let gone = || Found { sequence: deleted, kind: Kind::DeleteRange, value: Value::empty() };
+        Some(found.filter(|found| found.sequence > deleted).unwrap_or_else(gone))
+    }
+}
+
+/// A sorted set of entries, with deletions of ranges beside them, that grows until it is flushed.
 pub(crate) struct Memtable {
     bloom: Bloom,
     list: Arc<SkipList>,
+    ranges: MemtableRanges,
 }
 
 impl Memtable {
@@ -36,19 +46,32 @@ impl Memtable {
         Memtable {
             bloom: Bloom::new(expected_bytes),
             list: Arc::new(SkipList::new(expected_bytes)),
+            ranges: MemtableRanges::new(),
         }
     }
 
-    /// Adds an entry. Requires: none with this key and sequence number is there. Readers go on;
-    /// of several writers each waits for the one before.
+    /// Adds an entry, or a deletion of the keys from `key` up to `value`. Requires: none with this key and sequence number is
+    /// there; a deleted range is not empty. Readers go on; of several writers each waits for the one before.
     pub(crate) fn insert(&self, key: &[u8], sequence: Sequence, kind: Kind, value: &[u8]) {
+        if kind == Kind::DeleteRange {
+            return self.ranges.insert(key, value, sequence);
+        }
         self.bloom.add(key);
         self.list.insert(&Entry { key, sequence, kind, value });
     }
 
-    /// The newest entry of `key` with a sequence number of at most `at`.
+    /// The newest entry of `key` with a sequence number of at most `at`, or the deletion of a range around it that is newer.
     #[inline]
     pub(crate) fn get(self: &Arc<Self>, key: &[u8], at: Sequence) -> Option<Found> {
+        let found = self.find(key, at);
+        match self.ranges.covering(key, at) {
+            Some(deleted) => Found::or_deleted(found, deleted),
+            None => found,
+        }
+    }
+
+    #[inline]
+    fn find(self: &Arc<Self>, key: &[u8], at: Sequence) -> Option<Found> {
         if !self.bloom.may_contain(key) {
             return None;
         }
@@ -62,17 +85,24 @@ impl Memtable {
         self.bloom.may_contain(key)
     }
 
-    /// The memory that the entries and the Bloom take.
+    /// The memory that the entries, the deleted ranges and the Bloom take.
     pub(crate) fn size_bytes(&self) -> usize {
-        self.list.size_bytes() + self.bloom.size_bytes()
+        self.list.size_bytes() + self.bloom.size_bytes() + self.ranges.size_bytes()
     }
 
+    /// The deletions of ranges.
+    pub(crate) fn ranges(&self) -> &MemtableRanges {
+        &self.ranges
+    }
+
+    /// How many entries it has.
     pub(crate) fn len(&self) -> usize {
         self.list.len()
     }
 
+    /// Whether nothing was written to it.
     pub(crate) fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.len() == 0 && self.ranges.is_empty()
     }
 
     /// A cursor at no entry. It sees what is added later.

@@ -35,6 +35,7 @@ use crate::partitions::{Cutter, RangeJob, as_begun};
 use crate::retention::Retention;
 use crate::sync::Arc;
 use crate::table_writer::TableSummary;
+use crate::tombstones::RangeTombstones;
 use crate::user_keys::KeyList;
 use crate::version::{PlacedRun, Version};
 
@@ -99,12 +100,13 @@ impl MergeTask {
         let whole = version.runs_of(&job.inputs);
         assert_eq!(whole.len(), job.inputs.len(), "a merge's inputs stay until it is installed");
         let bottom = job.target == Target::Last;
-        let retention = Retention::new(core.snapshots.copy(), bottom);
+        let snapshots = core.snapshots.copy();
         core.env.pauses.at(PausePoint::MergeStarted);
         let trimmed = trimmed_records(&version.layout, &whole, &range)?;
         let clipped = whole.iter().map(|placed| placed.within(&range));
         let inputs: Vec<PlacedRun> =
             clipped.filter_map(Result::transpose).collect::<Result<_>>()?;
+        let retention = Retention::new(snapshots, bottom, tombstones_of(&inputs));
         let cursors = inputs.iter().map(|placed| {
             let cursor: Box<dyn Cursor + Send> = Box::new(placed.run.cursor().fill_cache(false));
             cursor
@@ -113,6 +115,7 @@ impl MergeTask {
         // Of all ranges: filters and parts are made for the run, not for a piece of it.
         let entries = whole.iter().map(|placed| placed.run.entry_count()).sum();
         let writer = RunWriterState::with_filter_bits(filter_bits(core, &job.inputs, entries));
+        let writer = writer.deleting(retention.kept_tombstones());
         let parts = version.guard.parts().filter(|_| bottom).map(|parts| {
             let ratio = core.shelf.options.size_ratio;
             let share = overlay_share(&begun.inner(), entries, ratio);
@@ -171,7 +174,7 @@ impl MergeTask {
             if keeps {
                 let written = writer.written_bytes();
                 if self.cutter.is_due(written) && writer.is_new(entry.key) {
-                    let tables = writer.cut()?;
+                    let tables = writer.cut(entry.key)?;
                     let layout = Arc::clone(&core.current.pin().layout);
                     let base_end = self.base_end(&layout, &writer.done()[self.cut_tables..]);
                     self.cut_tables = tables;
@@ -408,6 +411,12 @@ impl MergeTask {
         let forget_below = last.then(|| least_newer(&now.layout, &edit));
         Edit { forget_below, ..edit }
     }
+}
+
+/// The ranges that runs delete.
+fn tombstones_of(runs: &[PlacedRun]) -> RangeTombstones {
+    let tables = runs.iter().flat_map(|placed| placed.run.tables());
+    RangeTombstones::of(tables.flat_map(|table| table.tombstones().pieces()))
 }
 
 /// The least flush whose entries are not all in the oldest run, after an edit.

@@ -1,4 +1,9 @@
 //! The tables that a flush or a merge writes: one run, cut into files between user keys.
+//! ```text
+//! entries      a  c  f | h  k  m | p  t          deleted ranges   [b ....... j)        [q .... z)
+//! tables       [b, h)    [h, j)    [q, z)        each has those up to the next one's first key
+//! ```
+//! Invariant: tables, with the ranges that they delete, do not overlap. A run without entries that deletes ranges has one table.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -15,6 +20,7 @@ use crate::storage::Storage;
 use crate::sync::{Arc, AtomicU64, Ordering};
 use crate::table::Table;
 use crate::table_writer::{TableOptions, TableSummary, TableWriter};
+use crate::tombstones::RangeTombstones;
 
 /// Where tables live and how they are written.
 pub(crate) struct Shelf {
@@ -119,6 +125,8 @@ pub(crate) struct RunWriterState {
     bits_per_key: Option<f64>,
     /// Bytes of the tables that are done.
     done_bytes: u64,
+    /// The ranges that the run deletes, as far as no table that is done has them.
+    tombstones: RangeTombstones,
 }
 
 impl RunWriterState {
@@ -130,6 +138,12 @@ impl RunWriterState {
     /// Nothing written yet; filters of so many bits per key, or as the options say.
     pub(crate) fn with_filter_bits(bits_per_key: Option<f64>) -> Self {
         RunWriterState { bits_per_key, ..RunWriterState::default() }
+    }
+
+    /// The run deletes these ranges too.
+    #[must_use]
+    pub(crate) fn deleting(self, tombstones: RangeTombstones) -> Self {
+        RunWriterState { tombstones, ..self }
     }
 }
 
@@ -156,7 +170,7 @@ impl<'a> RunWriter<'a> {
         if state.open.as_ref().is_some_and(|(_, writer)| full(writer))
             && state.last_key != entry.key
         {
-            finish_table(state)?;
+            finish_table(state, Some(entry.key))?;
         }
         if state.open.is_none() {
             // What the tables before hold is told by their keys alone.
@@ -164,12 +178,7 @@ impl<'a> RunWriter<'a> {
                 let what = format!("no place for key {}: out of order", entry.key.escape_ascii());
                 return Err(Error::corrupt(&self.shelf.dir, 0, what));
             }
-            let file = self.shelf.new_file();
-            state.files.push(file);
-            let path = self.shelf.table_path(file);
-            let mut options = self.shelf.table_options(state.bits_per_key);
-            options.filter = options.filter.or_else(|| state.filter.clone());
-            state.open = Some((file, TableWriter::create(&*self.shelf.storage, path, &options)?));
+            begin_table(self.shelf, state)?;
         }
         let (_, writer) = state.open.as_mut().expect("opened above");
         writer.add(entry)?;
@@ -182,7 +191,10 @@ impl<'a> RunWriter<'a> {
 
     /// Syncs the tables and their names, and opens them.
     pub(crate) fn finish(mut self) -> Result<RunOutput> {
-        finish_table(&mut self.state)?;
+        if self.state.open.is_none() && !self.state.tombstones.is_empty() {
+            begin_table(self.shelf, &mut self.state)?;
+        }
+        finish_table(&mut self.state, None)?;
         let tables = std::mem::take(&mut self.state.done);
         if !tables.is_empty() {
             let dir = &self.shelf.dir;
@@ -205,9 +217,9 @@ impl<'a> RunWriter<'a> {
         self.state.done_bytes + open
     }
 
-    /// Ends the table: the next entry begins another one. Gives how many tables there are now.
-    pub(crate) fn cut(&mut self) -> Result<usize> {
-        finish_table(&mut self.state)?;
+    /// Ends the table: the next entry, with this key, begins another one. Gives how many tables there are now.
+    pub(crate) fn cut(&mut self, next: &[u8]) -> Result<usize> {
+        finish_table(&mut self.state, Some(next))?;
         Ok(self.state.done.len())
     }
 
@@ -227,12 +239,30 @@ impl Drop for RunWriter<'_> {
     }
 }
 
-fn finish_table(state: &mut RunWriterState) -> Result<()> {
-    if let Some((file, writer)) = state.open.take() {
-        let summary = writer.finish()?;
-        state.done_bytes += summary.bytes;
-        state.done.push((file, summary));
-    }
+fn begin_table(shelf: &Shelf, state: &mut RunWriterState) -> Result<()> {
+    let file = shelf.new_file();
+    state.files.push(file);
+    let mut options = shelf.table_options(state.bits_per_key);
+    options.filter = options.filter.or_else(|| state.filter.clone());
+    let writer = TableWriter::create(&*shelf.storage, shelf.table_path(file), &options)?;
+    state.open = Some((file, writer));
+    Ok(())
+}
+
+/// The table gets what the run deletes before `next`, the first key of the table after it. None: all that is left.
+fn finish_table(state: &mut RunWriterState, next: Option<&[u8]>) -> Result<()> {
+    let Some((file, writer)) = state.open.take() else { return Ok(()) };
+    let own = match next.filter(|_| !state.tombstones.is_empty()) {
+        Some(next) => {
+            let own = state.tombstones.cut(None, Some(next));
+            state.tombstones = state.tombstones.cut(Some(next), None);
+            own
+        }
+        None => std::mem::take(&mut state.tombstones),
+    };
+    let summary = writer.finish(&own)?;
+    state.done_bytes += summary.bytes;
+    state.done.push((file, summary));
     Ok(())
 }
 
@@ -245,21 +275,18 @@ impl RunOutput {
         level: usize,
         span: impl Fn((Sequence, Sequence)) -> Span,
     ) -> Vec<TableRecord> {
-        let record = |(file, summary): &(u64, TableSummary)| {
-            let mut to = summary.last_key.clone();
-            to.push(0);
-            TableRecord {
-                file: *file,
-                run,
-                level,
-                from: summary.first_key.clone(),
-                to,
-                span: span(summary.sequences),
-                skipped: 0,
-                entries: summary.entries,
-                file_entries: summary.entries,
-                bytes: summary.bytes,
-            }
+        let record = |(file, summary): &(u64, TableSummary)| TableRecord {
+            file: *file,
+            run,
+            level,
+            from: summary.from.clone(),
+            to: summary.to.clone(),
+            span: span(summary.sequences),
+            is_trimmed: false,
+            skipped: 0,
+            entries: summary.entries,
+            file_entries: summary.entries,
+            bytes: summary.bytes,
         };
         self.tables.iter().map(record).collect()
     }

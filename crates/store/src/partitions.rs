@@ -195,8 +195,19 @@ pub(crate) fn as_begun(merge: &LastMerge) -> RunRecord {
     let (file, run, level, span) = (0, 0, 0, merge.span);
     let (entries, file_entries, bytes) = (merge.entries, merge.entries, 0);
     let (from, to) = (Vec::new(), Vec::new());
-    let table =
-        TableRecord { file, run, level, from, to, span, skipped: 0, entries, file_entries, bytes };
+    let table = TableRecord {
+        file,
+        run,
+        level,
+        from,
+        to,
+        span,
+        is_trimmed: false,
+        skipped: 0,
+        entries,
+        file_entries,
+        bytes,
+    };
     RunRecord { id: run, level, tables: vec![table] }
 }
 

@@ -1,6 +1,7 @@
 //! A get: memtables, then the guard, then the candidate runs from new to old.
 //! ```text
 //! pin version -> take sequence number -> memtables -> guard, once -> fence pointers -> block
+//!                                            \-> deleted ranges, in memory: what they hide need not be looked for
 //! ```
 //! Invariant (ordering rule 2): the version is pinned before the sequence number is taken. A merge
 //! that dropped an entry counted the then visible number, so whoever pins a version with its output
@@ -61,6 +62,7 @@ fn get_in_runs(
     at: Sequence,
     costs: &mut QueryStats,
 ) -> Result<Option<Found>> {
+    let deleted = version.covering(key, at);
     let answer = version.guard.ask(&Query::Point(key));
     costs.reached_runs = 1;
     let mut reads = Reads::default();
@@ -69,6 +71,9 @@ fn get_in_runs(
     if !answer.is_nowhere() {
         for (newer, placed) in (0..).zip(&version.runs) {
             if !answer.may_be_in(placed.span()) {
+                continue;
+            }
+            if deleted.is_some_and(|deleted| placed.run.greatest() < deleted) {
                 continue;
             }
             let Some(table) = placed.run.find(key) else { continue };
@@ -90,7 +95,10 @@ fn get_in_runs(
     costs.false_positives = searched - hit;
     costs.true_negatives = looked_at - searched;
     count_reads(costs, &reads);
-    found
+    match deleted {
+        Some(deleted) => found.map(|found| Found::or_deleted(found, deleted)),
+        None => found,
+    }
 }
 
 /// What a get of these costs has looked at.

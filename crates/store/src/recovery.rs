@@ -33,7 +33,7 @@ use crate::stats::Counters;
 use crate::storage::Storage;
 use crate::sync::{Arc, AtomicU64, AtomicUsize, Condvar, Mutex, Switch};
 use crate::table::Table;
-use crate::version::{Active, Sealed, Version};
+use crate::version::{Active, Sealed, Version, deletes_ranges};
 use crate::wal::{self, Predecessor, wal_name};
 
 /// Locked while the store is open.
@@ -69,11 +69,12 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Co
         sealed,
         runs: Vec::new(),
         guard: Guard::empty(options, &layout.cuts),
+        deletes_ranges: false,
         layout: Arc::new(layout),
         round: 0,
     };
     let runs = version.reopen_runs(&version.layout, &tables);
-    let version = Version { runs, ..version };
+    let version = Version { deletes_ranges: deletes_ranges(&runs), runs, ..version };
     let start = Instant::now();
     let recovered = image::recover(&shelf, &version)?;
     damaged_filters.extend(recovered.damage);
@@ -206,11 +207,10 @@ fn open_tables(shelf: &Shelf, layout: &Layout) -> Result<OpenTables> {
 }
 
 fn check_bounds(table: &Table, record: &crate::layout::TableRecord) -> Result<()> {
-    let (first, last) = (table.first_key(), table.last_key());
-    let ends = (&*record.from, record.to.strip_suffix(&[0]).unwrap_or(&[]));
-    let fits = match record.is_trimmed() {
-        true => first <= ends.0 && ends.1 <= last && ends != (first, last),
-        false => ends == (first, last),
+    let (from, to) = table.key_bounds();
+    let fits = match record.is_trimmed {
+        true => from <= record.from && record.to <= to,
+        false => (&from, &to) == (&record.from, &record.to),
     };
     let same = fits && table.entry_count() == record.file_entries;
     let what = "its keys are not those that the manifest names: another store's table?";

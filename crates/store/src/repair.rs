@@ -20,10 +20,10 @@ use crate::image::{self, base_files, image_name};
 use crate::layout::{FlushRecord, Layout, RunRecord, TableRecord};
 use crate::manifest::{MANIFEST_NAME, Manifest};
 use crate::options::{GuardKind, Options};
-use crate::output::{RunOutput, RunWriter, RunWriterState, Shelf, table_name};
+use crate::output::{RunOutput, Shelf, table_name};
 use crate::recovery::{file_number, lock_folder, replay_logs};
 use crate::repair_layout::{TableFacts, layout_of};
-use crate::repair_logs::{SavedWrite, is_newer_than_all, save_writes};
+use crate::repair_logs::{SavedWrite, is_newer_than_all, save_writes, write_run};
 use crate::repair_manifest::FoundManifest;
 use crate::repair_tables::{Mended, mend};
 use crate::repair_untangle::{Untangled, untangle};
@@ -261,7 +261,7 @@ impl Repair {
         }
         match mended {
             Mended::Sound(_) if is_another => aside.push(name),
-            Mended::Sound(_) if record.is_trimmed() => return Ok(vec![record]),
+            Mended::Sound(_) if record.is_trimmed => return Ok(vec![record]),
             Mended::Sound(table) => {
                 return Ok(vec![TableFacts::of(&table).record(run, level, span)]);
             }
@@ -422,12 +422,7 @@ impl Repair {
 
     /// Writes entries, which are in order, as a run. None: there are none.
     fn write_run(&mut self, writes: &[SavedWrite]) -> Result<Option<RunOutput>> {
-        if writes.is_empty() {
-            return Ok(None);
-        }
-        let mut writer = RunWriter::new(&self.shelf, RunWriterState::default());
-        writes.iter().try_for_each(|write| writer.add(&write.entry()))?;
-        let output = writer.finish()?;
+        let Some(output) = write_run(&self.shelf, writes)? else { return Ok(None) };
         self.report.saved_from_logs += writes.len() as u64;
         self.written.extend(output.tables.iter().map(|(file, _)| *file));
         Ok(Some(output))

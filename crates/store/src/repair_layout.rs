@@ -18,8 +18,11 @@ use crate::table::Table;
 #[derive(Clone, Debug)]
 pub(crate) struct TableFacts {
     pub(crate) file: u64,
-    pub(crate) first_key: Vec<u8>,
-    pub(crate) last_key: Vec<u8>,
+    /// Its keys, and those that it deletes, lie in [from, to).
+    pub(crate) from: Vec<u8>,
+    pub(crate) to: Vec<u8>,
+    /// Whether it deletes ranges.
+    pub(crate) deletes_ranges: bool,
     pub(crate) sequences: (Sequence, Sequence),
     pub(crate) entries: u64,
     pub(crate) bytes: u64,
@@ -29,10 +32,12 @@ pub(crate) struct TableFacts {
 
 impl TableFacts {
     pub(crate) fn of(table: &Table) -> Self {
+        let (from, to) = table.key_bounds();
         TableFacts {
             file: table.file(),
-            first_key: table.first_key().to_vec(),
-            last_key: table.last_key().to_vec(),
+            from,
+            to,
+            deletes_ranges: !table.tombstones().is_empty(),
             sequences: table.properties().sequences,
             entries: table.entry_count(),
             bytes: table.bytes(),
@@ -41,16 +46,24 @@ impl TableFacts {
     }
 
     pub(crate) fn shares_keys(&self, other: &TableFacts) -> bool {
-        self.first_key <= other.last_key && other.first_key <= self.last_key
+        self.from < other.to && other.from < self.to
     }
 
     /// The table as a manifest knows it.
     pub(crate) fn record(&self, run: u64, level: usize, span: Span) -> TableRecord {
-        let (from, mut to) = (self.first_key.clone(), self.last_key.clone());
-        to.push(0);
-        let (file, entries, file_entries, bytes) =
-            (self.file, self.entries, self.entries, self.bytes);
-        TableRecord { file, run, level, from, to, span, skipped: 0, entries, file_entries, bytes }
+        TableRecord {
+            file: self.file,
+            run,
+            level,
+            from: self.from.clone(),
+            to: self.to.clone(),
+            span,
+            is_trimmed: false,
+            skipped: 0,
+            entries: self.entries,
+            file_entries: self.entries,
+            bytes: self.bytes,
+        }
     }
 }
 
@@ -121,8 +134,9 @@ mod tests {
     fn table(file: u64, keys: (&str, &str), sequences: (u64, u64)) -> TableFacts {
         TableFacts {
             file,
-            first_key: keys.0.into(),
-            last_key: keys.1.into(),
+            from: keys.0.into(),
+            to: crate::keys::successor(keys.1.as_ref()),
+            deletes_ranges: false,
             sequences: (Sequence(sequences.0), Sequence(sequences.1)),
             entries: 5,
             bytes: 500,

@@ -10,12 +10,14 @@ use std::path::Path;
 use crate::cursor::Reads;
 use crate::entry::{Entry, Kind, Sequence, order};
 use crate::error::{Error, Result};
+use crate::output::{RunOutput, RunWriter, RunWriterState, Shelf};
 use crate::record::read_all;
 use crate::repair::{Loss, RepairReport};
 use crate::salvage::{LogRecord, Piece, scan_log, without_torn_end};
 use crate::storage::Storage;
 use crate::sync::Arc;
 use crate::table::Table;
+use crate::tombstones::{RangeDelete, RangeTombstones};
 use crate::wal::{HEADER_SIZE, Predecessor, VERSION, WalBatch, older_version, wal_name};
 
 /// A write that was saved from a log.
@@ -82,6 +84,25 @@ pub(crate) fn save_writes(
     saved.sort_by(|one, other| order((&one.key, one.sequence), (&other.key, other.sequence)));
     saved.dedup_by(|one, other| one.sequence == other.sequence && one.key == other.key);
     Ok(saved)
+}
+
+/// Writes entries, which are in order, and deletions of ranges as a run. None: there are none.
+pub(crate) fn write_run(shelf: &Shelf, writes: &[SavedWrite]) -> Result<Option<RunOutput>> {
+    if writes.is_empty() {
+        return Ok(None);
+    }
+    let is_range = |entry: &Entry<'_>| entry.kind == Kind::DeleteRange;
+    let (deletes, entries): (Vec<_>, Vec<_>) =
+        writes.iter().map(SavedWrite::entry).partition(is_range);
+    let deletes = deletes.iter().map(|delete| RangeDelete {
+        from: delete.key,
+        to: delete.value,
+        sequence: delete.sequence,
+    });
+    let state = RunWriterState::default().deleting(RangeTombstones::of(deletes));
+    let mut writer = RunWriter::new(shelf, state);
+    entries.iter().try_for_each(|entry| writer.add(entry))?;
+    writer.finish().map(Some)
 }
 
 fn predecessor(pieces: &[Piece<LogRecord<'_>>]) -> Option<Predecessor> {
@@ -193,6 +214,10 @@ impl Saver<'_> {
 /// Whether no table has this entry or a newer one of its key. Whatever tables a crash or damage has left, what is in
 /// none of them is kept, and nothing takes the place of something newer.
 pub(crate) fn is_newer_than_all(entry: &Entry<'_>, tables: &[Arc<Table>]) -> Result<bool> {
+    // It hides what is older than itself, wherever that is: twice the same is as good.
+    if entry.kind == Kind::DeleteRange {
+        return Ok(true);
+    }
     for table in tables {
         let is_within = table.first_key() <= entry.key && entry.key <= table.last_key();
         if !is_within || table.properties().sequences.1 < entry.sequence {

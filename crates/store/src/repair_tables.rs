@@ -9,12 +9,12 @@
 use crate::block_cursor::BlockCursor;
 use crate::entry::{Entry, Sequence, order};
 use crate::error::{Error, Result};
-use crate::keys::successor;
 use crate::layout::{Layout, TableRecord};
 use crate::output::{RunOutput, RunWriter, RunWriterState, Shelf, table_name};
 use crate::repair::{Loss, RepairReport};
 use crate::sync::Arc;
 use crate::table::{Table, TableParts};
+use crate::table_format::{Section, TAG_TOMBSTONES};
 
 /// What became of a table.
 pub(crate) enum Mended {
@@ -34,16 +34,17 @@ impl Mended {
         };
         // Of a trimmed table the rest of the file may be anything.
         let is_sound = matches!(self, Mended::Sound(_));
-        let is_within = |first: &[u8], last: &[u8]| match is_sound && record.is_trimmed() {
-            true => *first <= *record.from && *record.to <= *successor(last),
-            false => *record.from <= *first && *last < *record.to,
+        let is_within = |from: &[u8], to: &[u8]| match is_sound && record.is_trimmed {
+            true => *from <= *record.from && *record.to <= *to,
+            false => *record.from <= *from && *to <= *record.to,
         };
         let fits = |table: &Arc<Table>| {
             let (least, greatest) = table.properties().sequences;
-            is_within(table.first_key(), table.last_key())
+            let bounds = table.key_bounds();
+            is_within(&bounds.0, &bounds.1)
                 && greatest <= layout.last_sequence
-                && (record.is_trimmed() || flush_fits(least))
-                && (record.is_trimmed() || flush_fits(greatest))
+                && (record.is_trimmed || flush_fits(least))
+                && (record.is_trimmed || flush_fits(greatest))
         };
         match self {
             Mended::Sound(table) => fits(table) && table.entry_count() == record.file_entries,
@@ -69,17 +70,21 @@ pub(crate) fn mend(
         Err(other) => return Err(other),
     }
     let parts = TableParts::read(&*shelf.storage, &shelf.table_path(file))?;
-    let mut copier = Copier {
-        name: table_name(file),
-        writer: RunWriter::new(shelf, RunWriterState::with_filter(parts.filter())),
-        last: None,
-        within: record.filter(|record| record.is_trimmed()).cloned(),
-        report,
+    let within = record.filter(|record| record.is_trimmed).cloned();
+    let tombstones = parts.tombstones.clone().unwrap_or_default();
+    let tombstones = match &within {
+        Some(record) => tombstones.cut(Some(&record.from), Some(&record.to)),
+        None => tombstones,
     };
-    if parts.block_count() == 0 {
+    let is_empty = parts.block_count() == 0 && tombstones.is_empty();
+    let state = RunWriterState::with_filter(parts.filter()).deleting(tombstones);
+    let writer = RunWriter::new(shelf, state);
+    let mut copier = Copier { name: table_name(file), writer, last: None, within, report };
+    if is_empty {
         copier.lose_all(&parts, record.map(|record| record.entries));
     } else {
         (0..parts.block_count()).try_for_each(|number| copier.copy_block(&parts, number))?;
+        copier.lose_tombstones(&parts);
         copier.note_damage(&parts);
     }
     Ok(Mended::Rewritten(copier.writer.finish()?))
@@ -162,6 +167,16 @@ impl Copier<'_> {
         let unfinished = if entries.is_none() { unfinished } else { "" };
         let what = format!("{what}; nothing of the table can be read{unfinished}");
         self.lose(offset, what, entries);
+    }
+
+    /// What they deleted may be seen again.
+    fn lose_tombstones(&mut self, parts: &TableParts) {
+        let of_tombstones = |section: &&Section| section.tag == TAG_TOMBSTONES;
+        let section = parts.sections.iter().find(of_tombstones);
+        if let Some(section) = section.filter(|_| parts.tombstones.is_none()) {
+            let what = "deletions of ranges; keys in them may be seen again".to_string();
+            self.lose(section.offset, what, None);
+        }
     }
 
     /// Parts that cost no entry.

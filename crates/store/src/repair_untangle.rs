@@ -6,6 +6,7 @@
 //! so          a7 a2 b8                  one table of both
 //! ```
 //! A table that a merge of a key range has trimmed is such a case as well, where no manifest tells what was trimmed off.
+//! The same where one of them deletes ranges: then all of its age are one table, as they were one run.
 //! Invariant: tables that are merged here hold each entry that any of them had, once.
 
 use crate::cursor::Cursor;
@@ -14,6 +15,7 @@ use crate::error::Result;
 use crate::merge::MergeCursor;
 use crate::output::{RunOutput, RunWriter, RunWriterState, Shelf};
 use crate::repair_layout::{TableFacts, by_age, runs_of};
+use crate::tombstones::RangeTombstones;
 
 /// What became of tables.
 #[derive(Default)]
@@ -34,8 +36,10 @@ pub(crate) fn untangle(
     for group in by_age(facts) {
         // What came from logs has the newest entry of each of its keys.
         let is_partial = |table: &TableFacts| !table.is_newest && written.contains(&table.file);
+        // What a range deletion of an older run hides in a newer one would come back when a merge has dropped the deletion.
+        let must_merge = |table: &TableFacts| is_partial(table) || table.deletes_ranges;
         let runs = runs_of(group.clone());
-        if runs.len() == 1 || !(group.iter().any(is_partial) || is_crossed(&runs)) {
+        if runs.len() == 1 || !(group.iter().any(must_merge) || is_crossed(&runs)) {
             untangled.facts.extend(group);
             continue;
         }
@@ -61,13 +65,16 @@ fn is_crossed(runs: &[Vec<TableFacts>]) -> bool {
 }
 
 fn merge(shelf: &Shelf, group: &[TableFacts]) -> Result<RunOutput> {
-    let cursors = group.iter().map(|table| {
-        let table = shelf.open_table(table.file)?;
+    let tables = group.iter().map(|table| shelf.open_table(table.file));
+    let tables = tables.collect::<Result<Vec<_>>>()?;
+    let cursors = tables.iter().map(|table| {
         let cursor: Box<dyn Cursor + Send> = Box::new(table.cursor().fill_cache(false));
-        Ok(cursor)
+        cursor
     });
-    let mut cursor = MergeCursor::new(cursors.collect::<Result<_>>()?)?;
-    let mut writer = RunWriter::new(shelf, RunWriterState::default());
+    let mut cursor = MergeCursor::new(cursors.collect())?;
+    let tombstones = tables.iter().flat_map(|table| table.tombstones().pieces());
+    let state = RunWriterState::default().deleting(RangeTombstones::of(tombstones));
+    let mut writer = RunWriter::new(shelf, state);
     let mut last: Option<(Vec<u8>, Sequence)> = None;
     while let Some(entry) = cursor.entry() {
         let is_new =

@@ -9,7 +9,8 @@ use crate::guard::Guard;
 use crate::guard_parts::Parts;
 use crate::options::Options;
 use crate::partition_stats::{partitions, under_way};
-use crate::stats::{GuardStats, LevelStats, QueryStats, RunStats, StallStats, Stats};
+use crate::stalls::StallStats;
+use crate::stats::{GuardStats, LevelStats, QueryStats, RunStats, Stats};
 use crate::sync::Ordering;
 use crate::version::{PlacedRun, Version};
 
@@ -108,6 +109,7 @@ fn run_stats(placed: &PlacedRun) -> RunStats {
     RunStats {
         tables: tables.len() as u64,
         entries: placed.run.entry_count(),
+        range_deletes: tables.iter().map(|table| table.tombstones().len() as u64).sum(),
         bytes: placed.run.bytes(),
         span: (placed.span().lo().0, placed.span().hi().0),
     }

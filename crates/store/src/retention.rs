@@ -4,10 +4,13 @@
 //! stripes   0 |  10] 1  |  20]  2  |  30]
 //! key k     put 7, put 9   put 15      delete 22, put 28     keeps 9, 15, 28
 //! ```
+//! A deletion of a range hides what is older; what it hides from everybody goes, and of the deletions of one range one is kept
+//! for each stripe.
 //! Invariant (ordering rule 2): whoever reads at a registered number, or at the visible one or
 //! later, sees the same before and after the merge.
 
 use crate::entry::{Entry, Kind, Sequence};
+use crate::tombstones::RangeTombstones;
 
 /// Decides entry by entry, in the order of entries.
 pub(crate) struct Retention {
@@ -15,14 +18,38 @@ pub(crate) struct Retention {
     snapshots: Vec<Sequence>,
     /// Whether nothing older than the inputs exists, so that a deletion need not be kept.
     bottom: bool,
+    /// The ranges that the inputs delete.
+    tombstones: RangeTombstones,
     key: Vec<u8>,
     /// The stripe of the entry of `key` that was kept or dropped last.
     stripe: Option<usize>,
 }
 
 impl Retention {
-    pub(crate) fn new(snapshots: Vec<Sequence>, bottom: bool) -> Self {
-        Retention { snapshots, bottom, key: Vec::new(), stripe: None }
+    /// `tombstones`: the ranges that the inputs delete.
+    pub(crate) fn new(snapshots: Vec<Sequence>, bottom: bool, tombstones: RangeTombstones) -> Self {
+        Retention { snapshots, bottom, tombstones, key: Vec::new(), stripe: None }
+    }
+
+    /// The deletions of ranges that must be kept.
+    pub(crate) fn kept_tombstones(&self) -> RangeTombstones {
+        self.tombstones.thinned(|in_force| {
+            let mut kept = in_force.to_vec();
+            kept.dedup_by_key(|sequence| self.stripe_of(*sequence));
+            kept.retain(|sequence| !(self.bottom && self.stripe_of(*sequence) == 0));
+            kept
+        })
+    }
+
+    /// Of two writes in one stripe nobody sees the older one without the newer one.
+    fn stripe_of(&self, sequence: Sequence) -> usize {
+        self.snapshots.partition_point(|snapshot| *snapshot < sequence)
+    }
+
+    /// Whether everybody who sees the entry sees a newer deletion of a range around it.
+    fn is_hidden(&self, entry: &Entry<'_>, stripe: usize) -> bool {
+        let at = self.snapshots.get(stripe).copied().unwrap_or(Sequence::MAX);
+        self.tombstones.covering(entry.key, at).is_some_and(|deleted| deleted > entry.sequence)
     }
 
     /// Whether the entry must be kept. Requires: entries come in their order.
@@ -32,11 +59,11 @@ impl Retention {
             self.key.extend_from_slice(entry.key);
             self.stripe = None;
         }
-        let stripe = self.snapshots.partition_point(|snapshot| *snapshot < entry.sequence);
+        let stripe = self.stripe_of(entry.sequence);
         let newest_of_stripe = self.stripe != Some(stripe);
         self.stripe = Some(stripe);
         let needless_deletion = self.bottom && stripe == 0 && entry.kind == Kind::Delete;
-        newest_of_stripe && !needless_deletion
+        newest_of_stripe && !needless_deletion && !self.is_hidden(entry, stripe)
     }
 }
 
@@ -46,7 +73,7 @@ mod tests {
 
     fn kept(snapshots: &[u64], bottom: bool, entries: &[(u64, Kind)]) -> Vec<u64> {
         let snapshots = snapshots.iter().map(|&number| Sequence(number)).collect();
-        let mut retention = Retention::new(snapshots, bottom);
+        let mut retention = Retention::new(snapshots, bottom, RangeTombstones::default());
         let entry =
             |&(number, kind)| Entry { key: b"k", sequence: Sequence(number), kind, value: b"" };
         let entries = entries.iter().map(entry);

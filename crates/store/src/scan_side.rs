@@ -4,6 +4,7 @@
 //!                one filter for all: its cursor     else: a bound for each run (scan_waiting.rs)
 //! heap           memtable, run, run                                     <- positioned sources
 //! waiting        run, run, run, ...                                     <- not touched yet
+//! deleted        [from, until): sources that have nothing newer go to its end at once (scan_deleted.rs)
 //! ```
 //! Invariant: before a key is given out, every run that may hold a key at or before it is
 //! positioned; ties too, because a newer run may hold a newer entry of the same key.
@@ -21,7 +22,9 @@ use crate::key_bounds::KeyBounds;
 use crate::keys::successor;
 use crate::located::LocatedGuard;
 use crate::read::count_reads;
+use crate::run::Run;
 use crate::scan::{Bounds, KeyValue};
+use crate::scan_deleted::ScanDeleted;
 use crate::scan_waiting::{self, Asked, Sorted, WaitingRuns};
 use crate::stats::QueryStats;
 use crate::sync::Arc;
@@ -46,6 +49,7 @@ pub(crate) struct Side {
     /// Places in the version's runs of those that wait for the cursor of a global guard.
     waiting: Vec<usize>,
     guard: Lazy,
+    deleted: ScanDeleted,
     probes: u64,
     runs_reached: bool,
 }
@@ -53,8 +57,10 @@ pub(crate) struct Side {
 struct Source {
     cursor: Box<dyn Cursor + Send>,
     is_run: bool,
-    /// Whether it has but one entry of each key.
+    /// Whether it is one of all runs, which has but one entry of each key.
     is_view: bool,
+    /// No entry of it is newer. Of a view nothing is said.
+    greatest: Sequence,
     /// Whether an entry of it was looked at.
     useful: bool,
 }
@@ -77,6 +83,7 @@ impl Side {
         bounds: &Bounds,
     ) -> Result<Self> {
         let runs_reached = !version.runs.is_empty();
+        let deleted = ScanDeleted::new(Arc::clone(&version), at);
         let mut side = Side {
             version,
             at,
@@ -85,6 +92,7 @@ impl Side {
             heap: Vec::new(),
             waiting: Vec::new(),
             guard: Lazy::Done,
+            deleted,
             probes: 0,
             runs_reached,
         };
@@ -102,7 +110,7 @@ impl Side {
         let sealed = version.sealed.iter().map(|sealed| &sealed.memtable);
         for memtable in std::iter::once(&version.active.memtable).chain(sealed) {
             if !memtable.is_empty() {
-                self.add_source(Box::new(memtable.cursor()), false, bounds)?;
+                self.add_source(Box::new(memtable.cursor()), None, bounds)?;
             }
         }
         Ok(())
@@ -146,7 +154,7 @@ impl Side {
         for placed in version.runs.iter().filter(|placed| answer.may_be_in(placed.span())) {
             let overlapping = placed.run.overlapping(range.lower(), bounds.end.as_deref());
             if overlapping.iter().any(|table| answer.may_hold(table)) {
-                self.add_source(Box::new(placed.run.cursor()), true, bounds)?;
+                self.add_source(Box::new(placed.run.cursor()), Some(&placed.run), bounds)?;
             }
         }
         Ok(())
@@ -168,7 +176,7 @@ impl Side {
         let cursor =
             if codes.is_empty() { None } else { guard.cursor(&self.version, self.at, bounds) };
         match cursor {
-            Some(cursor) => self.add_source(Box::new(cursor), true, bounds)?,
+            Some(cursor) => self.add_source(Box::new(cursor), None, bounds)?,
             None => self.ask_runs(&Asked::Located { guard, codes }, bounds, range)?,
         }
         self.probes = u64::from(self.runs_reached);
@@ -185,14 +193,16 @@ impl Side {
             self.guard = Lazy::Runs(waiting);
         }
         unknown.into_iter().try_for_each(|place| {
-            self.add_source(Box::new(version.runs[place].run.cursor()), true, bounds)
+            let run = &version.runs[place].run;
+            self.add_source(Box::new(run.cursor()), Some(run), bounds)
         })
     }
 
+    /// Adds what no run or one run has; a cursor that is one over all runs says so itself.
     fn add_source(
         &mut self,
         mut cursor: Box<dyn Cursor + Send>,
-        is_run: bool,
+        run: Option<&Run>,
         bounds: &Bounds,
     ) -> Result<()> {
         match (self.direction, &bounds.end) {
@@ -202,7 +212,9 @@ impl Side {
         }
         let has_entry = cursor.entry().is_some();
         let is_view = cursor.runs_read().is_some();
-        self.sources.push(Source { cursor, is_run, is_view, useful: false });
+        let (is_run, greatest) =
+            (run.is_some() || is_view, run.map_or(Sequence::MAX, Run::greatest));
+        self.sources.push(Source { cursor, is_run, is_view, greatest, useful: false });
         if has_entry {
             self.heap.push(self.sources.len() - 1);
             self.sift_up(self.heap.len() - 1);
@@ -286,8 +298,8 @@ impl Side {
             Direction::Forward => Bounds { lower: bound, end: None },
             Direction::Backward => Bounds { lower: Vec::new(), end: Some(bound) },
         };
-        let cursor = self.version.runs[place].run.cursor();
-        self.add_source(Box::new(cursor), true, &bounds)
+        let run = Arc::clone(&self.version.runs[place].run);
+        self.add_source(Box::new(run.cursor()), Some(&run), &bounds)
     }
 
     /// Positions the runs with tables in the range of a part that may have an entry with this code of it.
@@ -299,7 +311,7 @@ impl Side {
             let tables = || run.within(part).iter();
             if run.span().meets(code) && tables().any(|table| table.span.meets(code)) {
                 self.waiting.remove(place);
-                self.add_source(Box::new(run.cursor()), true, bounds)?;
+                self.add_source(Box::new(run.cursor()), Some(run), bounds)?;
             } else {
                 place += 1;
             }
@@ -307,8 +319,10 @@ impl Side {
         Ok(())
     }
 
-    /// The newest entry of `key` that the scan sees; all its entries are passed.
+    /// The newest entry of `key` that the scan sees, unless it is in a range that was deleted later; all its entries are passed.
     fn newest_visible(&mut self, key: &[u8]) -> Result<Option<(Kind, Value)>> {
+        let deleted = self.deleted.covering(key);
+        let is_hidden = |sequence: Sequence| deleted.is_some_and(|deleted| sequence < deleted);
         let mut newest: Option<(Sequence, Kind, Value)> = None;
         let mut view_passed = false;
         while let Some(&top) = self.heap.first() {
@@ -318,13 +332,33 @@ impl Side {
             }
             let Some(entry) = source.cursor.entry().filter(|entry| entry.key == key) else { break };
             source.useful = true;
+            let leaves = match deleted {
+                Some(deleted) if source.is_view => self.deleted.hides_all_runs(deleted),
+                _ => is_hidden(source.greatest),
+            };
+            if leaves {
+                self.leave_deleted()?;
+                continue;
+            }
             let newer = newest.as_ref().is_none_or(|(sequence, ..)| entry.sequence > *sequence);
             if entry.sequence <= self.at && newer {
                 newest = Some((entry.sequence, entry.kind, source.cursor.value()));
             }
             self.advance_top()?;
         }
+        let newest = newest.filter(|(sequence, ..)| !is_hidden(*sequence));
         Ok(newest.map(|(_, kind, value)| (kind, value)))
+    }
+
+    /// Has the top source go past the keys that are deleted as the one in hand is.
+    fn leave_deleted(&mut self) -> Result<()> {
+        let source = &mut self.sources[self.heap[0]];
+        match self.direction {
+            Direction::Forward => source.cursor.seek(self.deleted.until())?,
+            Direction::Backward => source.cursor.seek_before(self.deleted.from())?,
+        }
+        self.settle_top();
+        Ok(())
     }
 
     fn advance_top(&mut self) -> Result<()> {
@@ -333,11 +367,16 @@ impl Side {
             Direction::Forward => source.cursor.next()?,
             Direction::Backward => source.cursor.prev()?,
         }
-        if source.cursor.entry().is_none() {
+        self.settle_top();
+        Ok(())
+    }
+
+    /// Puts the top source in order after its cursor has moved.
+    fn settle_top(&mut self) {
+        if self.sources[self.heap[0]].cursor.entry().is_none() {
             self.heap.swap_remove(0);
         }
         self.sift_down();
-        Ok(())
     }
 
     /// Whether the source at one place of the heap comes before the one at another.

@@ -11,7 +11,8 @@ use trommel_filters::{Codes, KeyRange, LowerBound, TableFilter as _, UpperBound}
 
 use crate::keys::successor;
 use crate::located::LocatedGuard;
-use crate::run::{Run, RunTable};
+use crate::run::Run;
+use crate::run_table::RunTable;
 use crate::scan::Bounds;
 use crate::scan_side::Direction;
 use crate::table::TableFilter;

@@ -10,7 +10,6 @@
 use std::time::Duration;
 
 use crate::options::Options;
-use crate::stats::StallStats;
 use crate::sync::{AtomicU64, Ordering};
 
 /// Sealed memtables that may wait for their flush before writers wait for it.
@@ -38,6 +37,15 @@ impl RunLimits {
         let twice = slow_down.max(usual).saturating_mul(2);
         RunLimits { slow_down, stop: options.stop_runs.unwrap_or(twice) }
     }
+}
+
+/// How often writers had to wait, and how long.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct StallStats {
+    /// How often.
+    pub count: u64,
+    /// How long, in all, in seconds.
+    pub seconds: f64,
 }
 
 /// How far flushes and merges lag behind.

@@ -12,7 +12,7 @@ use crate::elastic_stats::ElasticStats;
 use crate::filter_recovery::FilterRecovery;
 use crate::options::GuardKind;
 use crate::partition_stats::{PartitionStats, UnderWay};
-use crate::stalls::StallCounter;
+use crate::stalls::{StallCounter, StallStats};
 use crate::sync::{AtomicU64, Ordering};
 use trommel_filters::LocatedSize;
 
@@ -257,15 +257,6 @@ pub struct GuardStats {
     pub located: Option<LocatedSize>,
 }
 
-/// How often writers had to wait, and how long.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct StallStats {
-    /// How often.
-    pub count: u64,
-    /// How long, in all, in seconds.
-    pub seconds: f64,
-}
-
 /// One sorted run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -274,6 +265,8 @@ pub struct RunStats {
     pub tables: u64,
     /// Its entries, deletions included.
     pub entries: u64,
+    /// Deletions of ranges: each as far as no other begins or ends.
+    pub range_deletes: u64,
     /// Its bytes on disk.
     pub bytes: u64,
     /// Its span of flush numbers, [lo, hi).
@@ -316,7 +309,7 @@ pub struct Stats {
     pub memtables: u64,
     /// Their memory, in bytes.
     pub memtable_bytes: u64,
-    /// Memory of fence pointers and of the places for cached blocks, in bytes.
+    /// Memory of fence pointers, of deleted ranges and of the places for cached blocks, in bytes.
     pub fence_bytes: u64,
     /// Memory of cached blocks, in bytes.
     pub cache_bytes: u64,

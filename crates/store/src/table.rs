@@ -23,9 +23,11 @@ use crate::memtable::Found;
 use crate::storage::{ReadAt, Storage};
 use crate::table_cursor::TableCursor;
 use crate::table_format::{
-    Index, Properties, Section, TAG_HASHES, TAG_INDEX, TAG_PROPERTIES, TAIL_SIZE, VERSION,
-    decode_sections, decode_tail, filter_tag, is_filter_tag, section_name,
+    Index, Properties, Section, TAG_HASHES, TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES, TAIL_SIZE,
+    VERSION, decode_sections, decode_tail, filter_tag, is_filter_tag, section_name,
 };
+use crate::table_writer::key_bounds;
+use crate::tombstones::RangeTombstones;
 use crate::value::Value;
 
 /// The filter of a table.
@@ -39,6 +41,7 @@ pub(crate) struct Table {
     sections: Vec<Section>,
     index: Index,
     properties: Properties,
+    tombstones: RangeTombstones,
     filter: Option<TableFilter>,
     /// Of an `elastic` filter, which is not in `filter` then.
     units: Option<TableUnits>,
@@ -109,6 +112,14 @@ impl Opened {
         Index::decode(&self.section(at)?, data_end_max).map_err(self.damage(at.offset))
     }
 
+    /// Reads and checks the deleted ranges; none if there is no such section.
+    fn tombstones(&self, sections: &[Section]) -> Result<RangeTombstones> {
+        let Some(at) = find(sections, TAG_TOMBSTONES) else {
+            return Ok(RangeTombstones::default());
+        };
+        RangeTombstones::decode(&self.section(at)?).map_err(self.damage(at.offset))
+    }
+
     /// Reads and checks the file's end: where the sections are.
     fn sections(&self, size: u64) -> Result<Vec<Section>> {
         let no_tail = || self.corrupt(0, "a file too short for a table");
@@ -124,7 +135,7 @@ impl Opened {
         let list = self.read(list_at, u64::from(tail.list_len))?;
         let sections = decode_sections(&list, tail, list_at).map_err(self.damage(list_at))?;
         for Section { tag, optional, offset, .. } in &sections {
-            let known = [TAG_INDEX, TAG_PROPERTIES].contains(tag);
+            let known = [TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES].contains(tag);
             if !known && !optional {
                 let what = format!("section {tag}, which is not known, must not be skipped");
                 return Err(self.corrupt(*offset, what));
@@ -156,6 +167,9 @@ impl Table {
         if properties.entries != index.entry_count() {
             return Err(opened.corrupt(at.offset, "index and properties count different entries"));
         }
+        let tombstones = opened.tombstones(&sections)?;
+        check_tombstones(&properties, &tombstones)
+            .map_err(|what| opened.corrupt(at.offset, what))?;
         let section = filter.and_then(|kind| find(&sections, filter_tag(kind)));
         let (filter, units) = match (filter, section) {
             (Some(FilterKind::Elastic), Some(at)) => (None, Some(TableUnits::open(&opened, at)?)),
@@ -169,6 +183,7 @@ impl Table {
             sections,
             index,
             properties,
+            tombstones,
             filter,
             units,
             blocks,
@@ -190,6 +205,17 @@ impl Table {
 
     pub(crate) fn last_key(&self) -> &[u8] {
         &self.properties.last_key
+    }
+
+    /// Its keys, and those that it deletes, lie in [from, to).
+    pub(crate) fn key_bounds(&self) -> (Vec<u8>, Vec<u8>) {
+        key_bounds(&self.properties, &self.tombstones)
+    }
+
+    /// The deleted ranges.
+    #[inline]
+    pub(crate) fn tombstones(&self) -> &RangeTombstones {
+        &self.tombstones
     }
 
     pub(crate) fn entry_count(&self) -> u64 {
@@ -258,9 +284,9 @@ impl Table {
         };
     }
 
-    /// The memory that fences, block places and the cache's slots take.
+    /// The memory that fences, deleted ranges, block places and the cache's slots take.
     pub(crate) fn fence_bytes(&self) -> usize {
-        self.index.heap_bytes() + self.blocks.heap_bytes()
+        self.index.heap_bytes() + self.tombstones.heap_bytes() + self.blocks.heap_bytes()
     }
 
     /// The memory that the filter takes.
@@ -274,6 +300,9 @@ impl Table {
     #[inline]
     pub(crate) fn get(&self, key: &[u8], at: Sequence, reads: &mut Reads) -> Result<Option<Found>> {
         let mut number = self.index.fences.find(key);
+        if self.block_count() == 0 {
+            return Ok(None);
+        }
         loop {
             let block = self.block(number, true, reads)?;
             if let Some((sequence, kind, range)) = block.get(key, at) {
@@ -289,7 +318,7 @@ impl Table {
 
     /// Between how many entries and how many are before `key`: exact but for the key's block.
     pub(crate) fn rank_bounds(&self, key: &[u8]) -> RankBounds {
-        if key <= self.first_key() {
+        if key <= self.first_key() || self.entry_count() == 0 {
             return RankBounds::exact(0);
         }
         if key > self.last_key() {
@@ -388,6 +417,23 @@ impl Table {
 
 fn find(sections: &[Section], tag: u16) -> Option<&Section> {
     sections.iter().find(|section| section.tag == tag)
+}
+
+/// Whether properties tell of these deleted ranges, as far as that can be seen without the entries.
+fn check_tombstones(
+    properties: &Properties,
+    tombstones: &RangeTombstones,
+) -> std::result::Result<(), &'static str> {
+    let (least, greatest) = properties.sequences;
+    let within = |(from, to)| least <= from && to <= greatest;
+    let is_known = tombstones.sequences().is_none_or(within);
+    let begin = tombstones.begin().filter(|_| properties.entries == 0);
+    let is_first = begin.is_none_or(|begin| *begin == properties.first_key);
+    match tombstones.begin() {
+        None if properties.entries == 0 => Err("a table with nothing in it"),
+        _ if is_known && is_first => Ok(()),
+        _ => Err("properties that do not tell of the deleted ranges"),
+    }
 }
 
 /// Requires: the section is a filter's, of a kind that is known.

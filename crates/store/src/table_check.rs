@@ -150,7 +150,24 @@ impl Check {
         Ok(())
     }
 
-    pub(super) fn end(&self, table: &Table) -> Result<(), Wrong> {
+    pub(super) fn end(mut self, table: &Table) -> Result<(), Wrong> {
+        let Some((least, greatest)) = table.tombstones().sequences() else {
+            return self.compare(table);
+        };
+        let begin = table.tombstones().begin().unwrap_or_default();
+        let seen = self.seen.get_or_insert_with(|| Properties {
+            entries: 0,
+            deletes: 0,
+            raw_bytes: 0,
+            sequences: (least, greatest),
+            first_key: begin.to_vec(),
+            last_key: begin.to_vec(),
+        });
+        seen.sequences = (seen.sequences.0.min(least), seen.sequences.1.max(greatest));
+        self.compare(table)
+    }
+
+    fn compare(&self, table: &Table) -> Result<(), Wrong> {
         let same = self.seen.as_ref() == Some(&table.properties);
         require(same, "the entries are not those that the properties tell of")
     }

@@ -11,15 +11,14 @@ use crate::block_cursor::BlockCursor;
 use crate::cursor::{Cursor, Reads};
 use crate::entry::Entry;
 use crate::error::Result;
-use crate::keys::successor;
 use crate::table::Table;
 use crate::value::Value;
 
-/// The first and the last key of a table that belong to the tree.
+/// Of a table's keys, those in [from, to) belong to the tree.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
-    pub(crate) first: Vec<u8>,
-    pub(crate) last: Vec<u8>,
+    pub(crate) from: Vec<u8>,
+    pub(crate) to: Vec<u8>,
 }
 
 /// A cursor over a table, which it keeps open.
@@ -54,6 +53,11 @@ impl TableCursor {
         self
     }
 
+    /// Whether the table has no entries, but deleted ranges alone: there is no place to go to.
+    fn is_empty(&self) -> bool {
+        self.table.block_count() == 0
+    }
+
     /// The cursor of block `number`, wherever in it. The block at hand is not read again.
     fn load(&mut self, number: usize) -> Result<&mut BlockCursor> {
         let at_hand = self.place.take();
@@ -77,18 +81,24 @@ impl TableCursor {
     /// Past an end, if it is at an entry beyond the limits.
     fn clip(&mut self) {
         if let (Some(limits), Some(entry)) = (&self.limits, self.entry())
-            && !(*limits.first <= *entry.key && *entry.key <= *limits.last)
+            && !(*limits.from <= *entry.key && *entry.key < *limits.to)
         {
             self.place = None;
         }
     }
 
     fn seek_in_table(&mut self, key: &[u8]) -> Result<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
         self.load(self.table.first_block_of(key))?.seek(key);
         self.on_to_next_block()
     }
 
     fn seek_before_in_table(&mut self, key: &[u8]) -> Result<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
         self.load(self.table.first_block_of(key))?.seek_before(key);
         self.back_to_block_before()
     }
@@ -138,7 +148,7 @@ impl Cursor for TableCursor {
     fn seek(&mut self, key: &[u8]) -> Result<()> {
         match self.limits.clone() {
             None => self.seek_in_table(key)?,
-            Some(limits) => self.seek_in_table(key.max(&limits.first))?,
+            Some(limits) => self.seek_in_table(key.max(&limits.from))?,
         }
         self.clip();
         Ok(())
@@ -146,19 +156,18 @@ impl Cursor for TableCursor {
 
     fn seek_first(&mut self) -> Result<()> {
         match self.limits.clone() {
+            None if self.is_empty() => {}
             None => self.load(0)?.seek_first(),
-            Some(limits) => self.seek_in_table(&limits.first)?,
+            Some(limits) => self.seek_in_table(&limits.from)?,
         }
+        self.clip();
         Ok(())
     }
 
     fn seek_before(&mut self, key: &[u8]) -> Result<()> {
         match self.limits.clone() {
             None => self.seek_before_in_table(key)?,
-            Some(limits) => {
-                let end = successor(&limits.last);
-                self.seek_before_in_table(key.min(&end))?;
-            }
+            Some(limits) => self.seek_before_in_table(key.min(&limits.to))?,
         }
         self.clip();
         Ok(())
@@ -166,9 +175,11 @@ impl Cursor for TableCursor {
 
     fn seek_last(&mut self) -> Result<()> {
         match self.limits.clone() {
+            None if self.is_empty() => {}
             None => self.load(self.table.block_count() - 1)?.seek_last(),
-            Some(limits) => self.seek_before_in_table(&successor(&limits.last))?,
+            Some(limits) => self.seek_before_in_table(&limits.to)?,
         }
+        self.clip();
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! What a table's file holds beside its data blocks, as bytes.
 //! ```text
-//! file       data blocks | filter | index | properties | section list | tail
+//! file       data blocks | filter | deleted ranges | index | properties | section list | tail
 //! list       count u16 | (tag u16, flags u8, offset u64, length u64, checksum u32) ...
 //! tail       list length u32 | list checksum u32 | version u32 | tail checksum u32 | magic u64
 //! index      block count | (length, entry count, flags, shared, separator's end) ...
@@ -27,6 +27,8 @@ pub(crate) const TAG_INDEX: u16 = 1;
 pub(crate) const TAG_PROPERTIES: u16 = 2;
 /// A hash of each user key, from which a filter of the whole tree can be made again.
 pub(crate) const TAG_HASHES: u16 = 3;
+/// Deletions of ranges of keys.
+pub(crate) const TAG_TOMBSTONES: u16 = 4;
 /// A filter's section has its kind's tag on top of this.
 const TAG_FILTERS: u16 = 0x100;
 
@@ -46,6 +48,7 @@ pub(crate) fn section_name(tag: u16) -> &'static str {
         TAG_INDEX => "index",
         TAG_PROPERTIES => "properties",
         TAG_HASHES => "hashes of keys",
+        TAG_TOMBSTONES => "deleted ranges",
         _ if is_filter_tag(tag) => "filter",
         _ => "section of an unknown kind",
     }
@@ -143,8 +146,9 @@ pub(crate) struct Properties {
     pub(crate) deletes: u64,
     /// Bytes of keys and values.
     pub(crate) raw_bytes: u64,
-    /// The least and the greatest.
+    /// The least and the greatest, of deleted ranges too.
     pub(crate) sequences: (Sequence, Sequence),
+    /// Of the entries. Without any, both are the first key that a range deletes.
     pub(crate) first_key: Vec<u8>,
     pub(crate) last_key: Vec<u8>,
 }
@@ -169,7 +173,7 @@ impl Properties {
         input.end()?;
         let in_order = sequences.0 <= sequences.1 && first_key <= last_key;
         let is_believed = sequences.1.0 <= NUMBER_MAX;
-        if entries == 0 || deletes > entries || !in_order || !is_believed {
+        if deletes > entries || !in_order || !is_believed {
             return Err(Corrupt { at: 0, what: "properties that no table has" });
         }
         Ok(Properties { entries, deletes, raw_bytes, sequences, first_key, last_key })
@@ -224,13 +228,13 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// Requires of the bytes: one block at least, ascending separators, blocks that end at `data_end_max` at the latest
+    /// Requires of the bytes: ascending separators, blocks that end at `data_end_max` at the latest
     /// and are as long as their entries and separators need.
     pub(crate) fn decode(bytes: &[u8], data_end_max: u64) -> Result<Index> {
         let mut input = Reader::new(bytes);
         let block_count = input.len()?;
         // A block takes five bytes at least: a count beyond that is a lie, and buys no memory.
-        if block_count == 0 || block_count > input.left() / 5 || block_count > u32::MAX as usize {
+        if block_count > input.left() / 5 || block_count > u32::MAX as usize {
             return Err(input.corrupt("a block count that cannot be"));
         }
         let (mut offsets, mut ranks) = (vec![0], vec![0]);
@@ -268,7 +272,7 @@ impl Index {
         input.end()?;
         let views: Vec<_> = ends.windows(2).map(|pair| &separators[pair[0]..pair[1]]).collect();
         let wrong = Corrupt { at: 0, what: "separators in order" };
-        if ends[0] != 0 || continued.first() == Some(&0) {
+        if ends.first().is_some_and(|&end| end != 0) || continued.first() == Some(&0) {
             return Err(wrong);
         }
         continued.shrink_to_fit();
@@ -365,7 +369,8 @@ mod tests {
         for len in 0..bytes.len() {
             assert!(Index::decode(&bytes[..len], 600).is_err(), "cut at {len}");
         }
-        assert!(Index::decode(&[0], 600).is_err());
+        // A table that deletes ranges, and has no entries.
+        assert_eq!(Index::decode(&[0], 600).unwrap().block_count(), 0);
         assert!(Index::decode(&[1, 0, 1, 0, 0, 0], 600).is_err(), "a block of no bytes");
         assert!(Index::decode(&[1, 9, 0, 0, 0, 0], 600).is_err(), "a block of no entries");
         assert!(Index::decode(&[1, 9, 1, 1, 0, 0], 600).is_err(), "the first block continues none");

@@ -13,7 +13,10 @@ use super::{Opened, find};
 use crate::block::Block;
 use crate::error::{Error, Result};
 use crate::storage::Storage;
-use crate::table_format::{Index, Properties, Section, TAG_INDEX, TAG_PROPERTIES, filter_tag};
+use crate::table_format::{
+    Index, Properties, Section, TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES, filter_tag,
+};
+use crate::tombstones::RangeTombstones;
 
 /// Small tables have large filters for their entries; a filter of more bits than options allow is no better.
 const FILTER_BITS_MAX: f64 = 64.0;
@@ -25,6 +28,8 @@ pub(crate) struct TableParts {
     pub(crate) sections: Vec<Section>,
     index: Option<Index>,
     pub(crate) properties: Option<Properties>,
+    /// The deleted ranges. None: they cannot be read.
+    pub(crate) tombstones: Option<RangeTombstones>,
     /// What cannot be read, blocks aside.
     pub(crate) damage: Vec<Error>,
 }
@@ -40,12 +45,19 @@ impl TableParts {
         let opened = Opened { path: path.to_path_buf(), bytes };
         let mut damage = Vec::new();
         let sections = note(opened.sections(size), &mut damage)?.unwrap_or_default();
-        let mut parts =
-            TableParts { opened, sections, index: None, properties: None, damage: Vec::new() };
+        let mut parts = TableParts {
+            opened,
+            sections,
+            index: None,
+            properties: None,
+            tombstones: None,
+            damage: Vec::new(),
+        };
         if damage.is_empty() {
             parts.index = note(parts.opened.index(&parts.sections), &mut damage)?;
             parts.properties = note(parts.read_properties(), &mut damage)?;
-            let known = [TAG_INDEX, TAG_PROPERTIES];
+            parts.tombstones = note(parts.opened.tombstones(&parts.sections), &mut damage)?;
+            let known = [TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES];
             for section in parts.sections.iter().filter(|section| !known.contains(&section.tag)) {
                 note(parts.opened.section(section), &mut damage)?;
             }

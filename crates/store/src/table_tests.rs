@@ -47,7 +47,7 @@ impl Shelf {
         }
         assert_eq!(writer.entry_count(), list.len() as u64);
         let size = writer.size_bytes();
-        let summary = writer.finish().unwrap();
+        let summary = writer.finish(&RangeTombstones::default()).unwrap();
         assert!(size < summary.bytes + 1_000, "{size} before, {} after", summary.bytes);
         (file, summary)
     }
@@ -153,8 +153,8 @@ fn the_summary_tells_what_was_written() {
     assert_eq!((summary.entries, summary.deletes), (1_000, 1));
     assert_eq!(summary.sequences, (Sequence(1), Sequence(1_000)));
     assert_eq!(
-        (&summary.first_key[..], &summary.last_key[..]),
-        (table.first_key(), table.last_key())
+        (&summary.from[..], &summary.to[..]),
+        (table.first_key(), &[table.last_key(), &[0]].concat()[..])
     );
     assert_eq!(summary.bytes, shelf.disk.file(table.path()).unwrap().len() as u64);
     assert_eq!((table.bytes(), table.file()), (summary.bytes, file));
@@ -355,7 +355,8 @@ fn a_table_that_was_not_finished_is_none() {
     let mut writer = TableWriter::create(&shelf.disk, Shelf::path(51), &options()).unwrap();
     numbers(100).iter().for_each(|owned| writer.add(&entry(owned)).unwrap());
     shelf.disk.fail_at(0, Fault::NoSpace);
-    assert!(matches!(writer.finish(), Err(Error::Io { .. })));
+    let finished = writer.finish(&RangeTombstones::default());
+    assert!(matches!(finished, Err(Error::Io { .. })));
     assert!(shelf.open(51).is_err());
 }
 

@@ -15,11 +15,13 @@ use crate::block::{BlockBuilder, seal};
 use crate::entry::{Entry, Kind, Sequence, order};
 use crate::error::{Error, Result};
 use crate::fences::separator;
+use crate::keys::successor;
 use crate::storage::{Append, Storage};
 use crate::table_format::{
-    IndexBuilder, Properties, Section, TAG_HASHES, TAG_INDEX, TAG_PROPERTIES, encode_footer,
-    filter_tag,
+    IndexBuilder, Properties, Section, TAG_HASHES, TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES,
+    encode_footer, filter_tag,
 };
+use crate::tombstones::RangeTombstones;
 
 /// How tables are written.
 #[derive(Clone, Debug)]
@@ -37,8 +39,9 @@ pub(crate) struct TableOptions {
 /// What was written.
 #[derive(Clone, Debug)]
 pub(crate) struct TableSummary {
-    pub(crate) first_key: Vec<u8>,
-    pub(crate) last_key: Vec<u8>,
+    /// Its keys, and those that it deletes, lie in [from, to).
+    pub(crate) from: Vec<u8>,
+    pub(crate) to: Vec<u8>,
     pub(crate) entries: u64,
     #[cfg_attr(not(test), expect(dead_code, reason = "tests check what was counted"))]
     pub(crate) deletes: u64,
@@ -48,6 +51,20 @@ pub(crate) struct TableSummary {
     pub(crate) sequences: (Sequence, Sequence),
     /// The time that went into the filter.
     pub(crate) filter_seconds: f64,
+}
+
+/// The keys of a table, and those that it deletes, lie in [from, to).
+pub(crate) fn key_bounds(
+    properties: &Properties,
+    tombstones: &RangeTombstones,
+) -> (Vec<u8>, Vec<u8>) {
+    let (from, to) = (&properties.first_key[..], successor(&properties.last_key));
+    let from = tombstones.begin().map_or(from, |begin| begin.min(from));
+    let to = match tombstones.end() {
+        Some(end) if properties.entries == 0 || *end > *to => end.to_vec(),
+        _ => to,
+    };
+    (from.to_vec(), to)
 }
 
 /// Collects a filter's keys, a block at a time so that the clock is asked seldom.
@@ -192,12 +209,12 @@ impl TableWriter {
     }
 
     /// Completes the file and syncs it. Its name is durable after the folder's sync. Requires: an
-    /// entry was added.
-    pub(crate) fn finish(mut self) -> Result<TableSummary> {
-        assert!(self.entry_count() > 0, "a table without entries");
+    /// entry was added, or a range is deleted.
+    pub(crate) fn finish(mut self, tombstones: &RangeTombstones) -> Result<TableSummary> {
         self.properties.last_key =
             if self.block.is_empty() { &self.block_end_key } else { self.block.last_key() }
                 .to_vec();
+        self.count_tombstones(tombstones);
         if !self.block.is_empty() {
             self.end_block()?;
         }
@@ -212,6 +229,9 @@ impl TableWriter {
             let hashes = std::mem::take(&mut self.hashes);
             self.add_section(TAG_HASHES, true, &hashes)?;
         }
+        if !tombstones.is_empty() {
+            self.add_section(TAG_TOMBSTONES, false, &tombstones.encode())?;
+        }
         let index = std::mem::take(&mut self.index).finish();
         self.add_section(TAG_INDEX, false, &index)?;
         self.add_section(TAG_PROPERTIES, false, &self.properties.encode())?;
@@ -219,8 +239,24 @@ impl TableWriter {
         self.append_buffer()?;
         self.file.sync().map_err(Error::io(&self.path))?;
         let bytes = self.offset();
-        let Properties { entries, deletes, sequences, first_key, last_key, .. } = self.properties;
-        Ok(TableSummary { first_key, last_key, entries, deletes, bytes, sequences, filter_seconds })
+        let (from, to) = key_bounds(&self.properties, tombstones);
+        let Properties { entries, deletes, sequences, .. } = self.properties;
+        Ok(TableSummary { from, to, entries, deletes, bytes, sequences, filter_seconds })
+    }
+
+    /// What is known of the entries holds for deleted ranges too.
+    fn count_tombstones(&mut self, tombstones: &RangeTombstones) {
+        let Some((least, greatest)) = tombstones.sequences() else {
+            assert!(self.entry_count() > 0, "a table without entries");
+            return;
+        };
+        if self.entry_count() == 0 {
+            let begin = tombstones.begin().expect("a range is deleted");
+            self.properties.first_key = begin.to_vec();
+            self.properties.last_key = begin.to_vec();
+        }
+        let sequences = &mut self.properties.sequences;
+        *sequences = (sequences.0.min(least), sequences.1.max(greatest));
     }
 
     fn count(&mut self, entry: &Entry<'_>) {

@@ -21,7 +21,8 @@ use crate::image;
 use crate::layout::{ImageRecord, TableRecord};
 use crate::manifest::{MANIFEST_NAME, Manifest};
 use crate::recovery::file_number;
-use crate::run::{RunCursor, RunTable};
+use crate::run::RunCursor;
+use crate::run_table::RunTable;
 use crate::sync::Arc;
 use crate::user_keys::for_each_entry;
 use crate::version::{PlacedRun, Version};
@@ -108,7 +109,15 @@ fn check_table(
         return Err(wrong(format!("it has {there} bytes; the manifest names {named}")));
     }
     table.table.verify()?;
+    if table.key_bounds() != (record.from.clone(), record.to.clone()) {
+        return Err(wrong("its keys are not those that the manifest names".into()));
+    }
     let is_oldest = version.runs.last().is_some_and(|oldest| oldest.id == placed.id);
+    for delete in table.tombstones().pieces() {
+        check_flush(version, table, is_oldest, delete.sequence).map_err(|what| {
+            wrong(format!("the range deleted from {}: {what}", delete.from.escape_ascii()))
+        })?;
+    }
     let mut last_key: Option<Vec<u8>> = None;
     let mut entries = 0;
     for_each_entry(&mut table.cursor().fill_cache(false), |key, sequence| {
@@ -118,7 +127,6 @@ fn check_table(
         match &mut last_key {
             Some(last) if last == key => return Ok(()),
             Some(last) => key.clone_into(last),
-            None if key != table.first_key() => return Err(wrong(TRIMMED_WRONG.into())),
             None => last_key = Some(key.to_vec()),
         }
         let queries = [Query::Point(key), Query::Range(KeyRange::of_key(key))];
@@ -127,14 +135,14 @@ fn check_table(
         }
         Err(wrong(format!("the guard denies its key {}", key.escape_ascii())))
     })?;
-    if last_key.as_deref() != Some(table.last_key()) || entries != table.entry_count() {
-        return Err(wrong(TRIMMED_WRONG.into()));
+    if entries != record.entries {
+        return Err(wrong(format!(
+            "it has {entries} entries of the {} that the manifest names",
+            record.entries
+        )));
     }
     Ok(())
 }
-
-/// What is wrong with a trimmed table whose ends are not among its keys.
-const TRIMMED_WRONG: &str = "it has not the keys within its bounds that the manifest names";
 
 /// Whether the manifest has room for an entry: its flush is on record and within the table's span.
 fn check_flush(

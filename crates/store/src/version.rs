@@ -16,9 +16,11 @@ use crate::guard::Guard;
 use crate::key_bounds::KeyBounds;
 use crate::layout::{Edit, Layout};
 use crate::memtable::Memtable;
-use crate::run::{Run, RunTable};
+use crate::run::Run;
+use crate::run_table::RunTable;
 use crate::sync::Arc;
 use crate::table::Table;
+use crate::tombstones::Stretch;
 
 /// The memtable that takes writes.
 #[derive(Clone)]
@@ -69,6 +71,8 @@ pub(crate) struct Version {
     pub(crate) sealed: Vec<Arc<Sealed>>,
     /// Newest first: the layout's runs, opened.
     pub(crate) runs: Vec<PlacedRun>,
+    /// Whether some run deletes ranges.
+    pub(crate) deletes_ranges: bool,
     pub(crate) layout: Arc<Layout>,
     pub(crate) guard: Guard,
     /// Merges installed so far: a scan that pinned an older round moves on to let go of its tables.
@@ -97,11 +101,13 @@ impl Version {
     ) -> Version {
         let fits = guard.parts().is_none_or(|parts| parts.begin_at(&layout.cuts));
         assert!(fits, "parts of the filter that are not those of the tree");
+        let runs = self.reopen_runs(&layout, opened);
         let flushed = |sealed: &Sealed| edit.flushes.iter().any(|r| r.flush == sealed.flush);
         Version {
             active: self.active.clone(),
             sealed: self.sealed.iter().filter(|sealed| !flushed(sealed)).cloned().collect(),
-            runs: self.reopen_runs(&layout, opened),
+            deletes_ranges: deletes_ranges(&runs),
+            runs,
             layout: Arc::new(layout),
             guard,
             round: self.round + u64::from(!edit.removed.is_empty()),
@@ -129,6 +135,21 @@ impl Version {
         layout.runs.iter().map(open_run).collect()
     }
 
+    /// The newest deletion of a range in runs that is in force for a key, as far as sequence numbers of at most `at` go.
+    #[inline]
+    pub(crate) fn covering(&self, key: &[u8], at: Sequence) -> Option<Sequence> {
+        if !self.deletes_ranges {
+            return None;
+        }
+        self.stretches(key, at).filter_map(|stretch| stretch.newest).max()
+    }
+
+    /// What each run knows of deleted ranges around a key.
+    pub(crate) fn stretches(&self, key: &[u8], at: Sequence) -> impl Iterator<Item = Stretch<'_>> {
+        let deleting = self.runs.iter().filter(|placed| placed.run.deletes_ranges());
+        deleting.map(move |placed| placed.run.stretch(key, at))
+    }
+
     /// The runs with these ids, newest first.
     pub(crate) fn runs_of(&self, ids: &[u64]) -> Vec<PlacedRun> {
         self.runs.iter().filter(|placed| ids.contains(&placed.id)).cloned().collect()
@@ -145,4 +166,9 @@ impl Version {
     pub(crate) fn tables(&self) -> impl Iterator<Item = &RunTable> {
         self.runs.iter().flat_map(|placed| placed.run.tables())
     }
+}
+
+/// Whether some of these runs deletes ranges.
+pub(crate) fn deletes_ranges(runs: &[PlacedRun]) -> bool {
+    runs.iter().any(|placed| placed.run.deletes_ranges())
 }

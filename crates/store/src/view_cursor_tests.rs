@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::cursor::checks::{Owned, any_entries, any_moves, entry, follows, sorted};
-use crate::run::RunTable;
+use crate::run_table::RunTable;
 use crate::table::tests::{Shelf, options};
 use proptest::prelude::*;
 use trommel_filters::{FlushNumber, LocatedBuilder, RunSlot, SortedRemixBuilder, Span, TreePlan};

@@ -4,7 +4,7 @@
 //! header       "TRMLWAL\0" | version u32
 //! predecessor  number of the log before | how many of its bytes count
 //! payload      durable bytes | first sequence | count | entry ...    (one group of batches, landed together)
-//! entry        kind u8 | key | value                   (a deletion has no value)
+//! entry        kind u8 | key | value                   (a deletion has no value, that of a range the key behind it)
 //! ```
 //! Invariant: entries have the sequence numbers first, first + 1, …; a group is there as a whole or
 //! not at all. Numbers are varints, keys and values follow their lengths. A log is followed by
@@ -17,11 +17,11 @@ use std::path::{Path, PathBuf};
 
 use trommel_filters::{Corrupt, Reader, Writer};
 
-use crate::cursor::Cursor;
 use crate::entry::{Entry, KEY_BYTES_MAX, Kind, Sequence, VALUE_BYTES_MAX};
 use crate::error::{Error, Result};
 use crate::layout::NUMBER_MAX;
 use crate::memtable::Memtable;
+use crate::memtable_writes::{Write, writes_up_to};
 use crate::record::{self, RecordWriter, Tail};
 use crate::storage::Storage;
 use crate::sync::Arc;
@@ -149,17 +149,9 @@ impl Wal {
 
     /// Writes entries in the order of their sequence numbers, those that follow each other together.
     fn copy_entries(&mut self, memtable: &Arc<Memtable>) -> Result<()> {
-        let mut entries = Vec::new();
-        let mut cursor = memtable.cursor();
-        cursor.seek_first()?;
-        while let Some(entry) = cursor.entry() {
-            entries.push((entry.sequence, entry.kind, entry.key.to_vec(), cursor.value()));
-            cursor.next()?;
-        }
-        entries.sort_unstable_by_key(|(sequence, ..)| *sequence);
-        for group in entries.chunk_by(|one, next| one.0.0 + 1 == next.0.0) {
-            let writes = group.iter().map(|(_, kind, key, value)| (*kind, &key[..], &value[..]));
-            self.append(group[0].0, group.len(), writes)?;
+        let entries = writes_up_to(std::iter::once(memtable), Sequence::MAX)?;
+        for group in entries.chunk_by(|one, next| one.sequence.0 + 1 == next.sequence.0) {
+            self.append(group[0].sequence, group.len(), group.iter().map(Write::parts))?;
         }
         Ok(())
     }
@@ -316,6 +308,9 @@ fn decode_entry<'a>(
     let value = if kind == Kind::Delete { &[][..] } else { input.string()? };
     if key.len() > KEY_BYTES_MAX || value.len() > VALUE_BYTES_MAX {
         return Err(too_long);
+    }
+    if kind == Kind::DeleteRange && (key >= value || value.len() > KEY_BYTES_MAX) {
+        return Err(input.corrupt("a deletion of a range that cannot be"));
     }
     Ok(Entry { key, sequence, kind, value })
 }

@@ -41,6 +41,7 @@ enum Op {
     /// One key, many times: its versions fill several blocks, and snapshots hold some of them.
     Repeat(Vec<u8>, u8),
     DeleteAll,
+    DeleteRange(Vec<u8>, Vec<u8>),
 }
 
 /// Keys that are prefixes of each other, with zeros and ones at their ends, and eight-byte numbers.
@@ -73,6 +74,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => Just(Op::Crash),
         1 => (key(), 1u8..80).prop_map(|(key, times)| Op::Repeat(key, times)),
         1 => Just(Op::DeleteAll),
+        3 => (key(), key()).prop_map(|(from, to)| Op::DeleteRange(from, to)),
     ]
 }
 
@@ -169,6 +171,11 @@ impl World {
             Op::DeleteAll => {
                 let keys = self.model.keys().map(|key| (key.clone(), None));
                 self.write_batch(keys.collect());
+            }
+            Op::DeleteRange(from, to) => {
+                let (from, to) = in_order(from, to);
+                self.db().delete_range(&from, &to).expect("deletes");
+                self.model.retain(|key, _| *key < from || *key >= to);
             }
             Op::Get(key) => {
                 let found = self.db().get(&key).expect("gets").map(|value| value.to_vec());

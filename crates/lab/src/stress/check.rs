@@ -12,6 +12,7 @@ use super::held::{compare, entries_of, value_text};
 use super::keys::{Edges, Keys, Place};
 use super::model::{State, number_of, value_of};
 use super::operation::{Operation, Step, key_text, range_text, way};
+use super::ranges::RangeDeletion;
 use super::world::{Checked, World};
 use crate::rng::Rng;
 
@@ -48,6 +49,9 @@ impl World<'_> {
                 self.check_get(write.place)?;
             }
         }
+        if let Operation::DeleteRange(deletion) = &step.operation {
+            self.check_deleted(deletion, rng.below(2) == 0)?;
+        }
         for _ in 0..2 {
             let place = rng.place(self.keys.len()) as Place;
             self.check_get(place)?;
@@ -68,6 +72,21 @@ impl World<'_> {
             self.check_all(step.number as usize)?;
         }
         Ok(())
+    }
+
+    /// The first and the last keys of a deleted range, and a scan over it and some more.
+    fn check_deleted(&mut self, deletion: &RangeDeletion, back: bool) -> Checked<()> {
+        let places = deletion.places(self.keys);
+        let touched = deletion.before.iter().chain(&deletion.after).map(|write| write.place);
+        let ends = [places.start, places.end.saturating_sub(1), places.end];
+        let ends = ends.into_iter().filter(|&place| place < self.keys.len());
+        touched.chain(ends.map(|place| place as Place)).try_for_each(|p| self.check_get(p))?;
+        let edges = match back {
+            false => (Bound::Included(deletion.from.clone()), Bound::Unbounded),
+            true => (Bound::Unbounded, Bound::Excluded(deletion.to.clone())),
+        };
+        self.check_some(&edges, back, SCAN_MAX)?;
+        self.check_count(&edges)
     }
 
     pub(crate) fn check_get(&mut self, place: Place) -> Checked<()> {

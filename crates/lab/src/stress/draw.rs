@@ -9,6 +9,7 @@ use trommel::Fault;
 
 use super::keys::{Keys, Place};
 use super::operation::{End, Failure, Operation, Reopening, Step, Write};
+use super::ranges::{RangeDeletion, RangeDrawer};
 use crate::rng::Rng;
 
 /// A drawn history.
@@ -25,6 +26,7 @@ enum Kind {
     Delete,
     Batch,
     DeleteStretch,
+    DeleteRange,
     Load,
     Get,
     Scan,
@@ -48,11 +50,12 @@ enum Kind {
 }
 
 /// How often each kind comes, in the mean over all histories.
-const WEIGHTS: [(Kind, f64); 24] = [
+const WEIGHTS: [(Kind, f64); 25] = [
     (Kind::Put, 30.0),
     (Kind::Delete, 8.0),
     (Kind::Batch, 6.0),
     (Kind::DeleteStretch, 0.5),
+    (Kind::DeleteRange, 3.0),
     (Kind::Load, 0.2),
     (Kind::Get, 6.0),
     (Kind::Scan, 6.0),
@@ -82,6 +85,7 @@ struct Drawer {
     rng: Rng,
     weights: Vec<(Kind, f64)>,
     next_number: u32,
+    ranges: RangeDrawer,
     /// The disk is mended at the step with this number, if it still fails then.
     mend_at: Option<u32>,
     /// After a fault the power is cut at this step.
@@ -95,7 +99,8 @@ pub(crate) fn history(seed: u64, steps: u32) -> History {
     let setup = rng.next_u64();
     let weights = draw_weights(&mut rng);
     // Number 1 is the empty value's.
-    let mut drawer = Drawer { rng, weights, next_number: 2, mend_at: None, cut_at: None };
+    let ranges = RangeDrawer::default();
+    let mut drawer = Drawer { rng, weights, next_number: 2, ranges, mend_at: None, cut_at: None };
     let step = |number| Step { number, operation: drawer.operation(number, &keys) };
     let steps = (1..=steps).map(step).collect();
     History { keys, setup, steps }
@@ -141,6 +146,7 @@ impl Drawer {
                 self.writes(count, 0.3, keys)
             }
             Kind::DeleteStretch => self.stretch(200, false, keys),
+            Kind::DeleteRange => self.delete_range(keys),
             Kind::Load => self.stretch(400, true, keys),
             Kind::Get => Operation::Get(keys.draw(&mut self.rng)),
             Kind::Scan => Operation::Scan { edges: self.edges(keys), back: self.toss() },
@@ -219,6 +225,19 @@ impl Drawer {
         Operation::Write { writes: places.map(write).collect(), synced: false }
     }
 
+    /// A range, alone or in a batch with others.
+    fn delete_range(&mut self, keys: &Keys) -> Operation {
+        let (from, to) = self.ranges.draw(keys, &mut self.rng);
+        let mut some = || -> Vec<Write> {
+            let count = if self.rng.below(4) == 0 { self.rng.place(4) } else { 0 };
+            let write = |_| Write { place: keys.draw(&mut self.rng), number: self.number() };
+            (0..count).map(write).collect()
+        };
+        let (before, after) = (some(), some());
+        let synced = self.rng.below(12) == 0;
+        Operation::DeleteRange(RangeDeletion { before, from, to, after, synced })
+    }
+
     fn fail(&mut self, number: u32) -> Operation {
         let failure = self.failure();
         let then = number + 1 + self.rng.below(12) as u32;
@@ -271,7 +290,7 @@ mod tests {
             let steps = history(seed, 500).steps;
             seen.extend(steps.iter().map(|step| std::mem::discriminant(&step.operation)));
         }
-        assert_eq!(seen.len(), 21);
+        assert_eq!(seen.len(), 22);
     }
 
     #[test]

@@ -105,6 +105,11 @@ impl Reader<'_> {
     fn apply(&mut self, operation: &Operation) -> Vec<u8> {
         match operation {
             Operation::Write { writes, synced } => self.write(writes, *synced),
+            Operation::DeleteRange(deletion) => {
+                self.write(&deletion.before, false);
+                self.db().delete_range(&deletion.from, &deletion.to).expect("deletes");
+                self.write(&deletion.after, deletion.synced);
+            }
             Operation::Get(place) => return self.get(*place),
             Operation::Scan { edges, back } => {
                 return all_of(self.db().range(edges.clone()), *back);
@@ -205,6 +210,7 @@ fn variant(number: usize) -> Options {
         block_cache_bytes: one_of(&[0, 1 << 12, 1 << 20], rng),
         slow_down_runs: None,
         stop_runs: None,
+        merge_bytes_per_second: None,
         table_bytes: one_of(&[4096, 1 << 20], rng),
         sync: one_of(&[Sync::Never, Sync::Always, Sync::Interval(short)], rng),
         background: one_of(

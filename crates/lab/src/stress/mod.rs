@@ -14,6 +14,7 @@ mod keys;
 mod model;
 mod operation;
 mod panics;
+mod ranges;
 mod rot;
 mod setup;
 mod shorten;

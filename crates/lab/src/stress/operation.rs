@@ -9,6 +9,7 @@ use std::ops::Bound;
 use trommel::{Fault, Memory};
 
 use super::keys::{Edges, Keys, Place};
+use super::ranges::RangeDeletion;
 
 /// A key gets the value of a number; number 0 removes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +72,7 @@ pub(crate) enum Operation {
         writes: Vec<Write>,
         synced: bool,
     },
+    DeleteRange(RangeDeletion),
     Get(Place),
     Scan {
         edges: Edges,
@@ -129,6 +131,7 @@ pub(crate) fn tell(step: &Step, keys: &Keys) -> String {
             let all: Vec<_> = writes.iter().map(|write| write_text(write, keys)).collect();
             format!("write {}{synced}", all.join(", "))
         }
+        Operation::DeleteRange(deletion) => deletion_text(deletion, keys),
         Operation::Get(place) => format!("get {}", key(place)),
         Operation::Scan { edges, back } => format!("scan {}{}", range_text(edges), way(*back)),
         Operation::Count(edges) => format!("count {}", range_text(edges)),
@@ -162,6 +165,16 @@ pub(crate) fn tell(step: &Step, keys: &Keys) -> String {
         Operation::Sync | Operation::Verify => format!("{operation:?}").to_lowercase(),
     };
     format!("{number:>6}  {said}")
+}
+
+fn deletion_text(deletion: &RangeDeletion, keys: &Keys) -> String {
+    let RangeDeletion { before, from, to, after, synced } = deletion;
+    let text = |writes: &[Write]| -> Vec<String> {
+        writes.iter().map(|write| write_text(write, keys)).collect()
+    };
+    let range = vec![format!("-[{} .. {})", key_text(from), key_text(to))];
+    let all = [text(before), range, text(after)].concat();
+    format!("write {}{}", all.join(", "), if *synced { ", synced" } else { "" })
 }
 
 fn write_text(write: &Write, keys: &Keys) -> String {

@@ -31,6 +31,7 @@ pub(crate) fn options(seed: u64) -> Options {
         block_cache_bytes: [0, 1 << 12, 1 << 16, 1 << 20][rng.place(4)],
         slow_down_runs: None,
         stop_runs: None,
+        merge_bytes_per_second: None,
         table_bytes: [4096, 1 << 14, 1 << 20][rng.place(3)],
         sync: [Sync::Always, Sync::Always, Sync::Never, Sync::Interval(INTERVAL)][rng.place(4)],
         background: Background::Stepped,

@@ -8,6 +8,7 @@
 use std::time::{Duration, Instant};
 
 use super::operation::{End, Operation, Reopening, Step};
+use super::ranges::RangeDeletion;
 
 /// A history that fails, and what it says.
 #[derive(Clone, Debug)]
@@ -77,6 +78,14 @@ fn simpler(operation: &Operation) -> Vec<Operation> {
         }
         Operation::Write { writes, synced: true } => {
             vec![Operation::Write { writes: writes.clone(), synced: false }]
+        }
+        Operation::DeleteRange(deletion) => {
+            let without = |before, after| RangeDeletion { before, after, ..deletion.clone() };
+            let unsynced = RangeDeletion { synced: false, ..deletion.clone() };
+            let (before, after) = (deletion.before.clone(), deletion.after.clone());
+            let simpler = [without(Vec::new(), after), without(before, Vec::new()), unsynced];
+            let changed = simpler.into_iter().filter(|simpler| simpler != deletion);
+            changed.map(Operation::DeleteRange).collect()
         }
         Operation::MoveScan { which, back, times } if *times > 1 => {
             vec![Operation::MoveScan { which: *which, back: *back, times: times - 1 }]

@@ -15,6 +15,7 @@ use super::held::{HeldScan, HeldSnapshot};
 use super::keys::Keys;
 use super::model::{Model, Reopened, value_of};
 use super::operation::{End, Failure, Operation, Reopening, Step, Write};
+use super::ranges::RangeDeletion;
 use super::rot::{check_left_overs, check_rotten_copy};
 use super::setup;
 use crate::rng::Rng;
@@ -126,6 +127,7 @@ impl<'k> World<'k> {
         self.had_faults |= self.disk.may_fail();
         match &step.operation {
             Operation::Write { writes, synced } => self.write(writes, *synced),
+            Operation::DeleteRange(deletion) => self.delete_range(deletion),
             Operation::Get(place) => self.check_get(*place),
             Operation::Scan { edges, back } => self.check_scan(edges, *back),
             Operation::Count(edges) => self.check_count(edges),
@@ -224,6 +226,35 @@ impl<'k> World<'k> {
         let result = self.write_to_store(writes, synced);
         let written = self.allowed("write", could_fail, result)?.is_some();
         self.model.wrote(writes, written);
+        self.note_written(written, synced);
+        Ok(())
+    }
+
+    fn delete_range(&mut self, deletion: &RangeDeletion) -> Checked<()> {
+        let could_fail = self.could_fail();
+        if could_fail && !self.model.takes_doubt() {
+            return Ok(());
+        }
+        let RangeDeletion { before, from, to, after, synced } = deletion;
+        let result = if before.is_empty() && after.is_empty() && !synced {
+            self.db().delete_range(from, to)
+        } else {
+            let mut batch = Batch::new();
+            self.fill(&mut batch, before);
+            batch.delete_range(from, to);
+            self.fill(&mut batch, after);
+            if *synced { self.db().write_synced(batch) } else { self.db().write(batch) }
+        };
+        let written = self.allowed("delete_range", could_fail, result)?.is_some();
+        self.model.wrote(&deletion.writes(self.keys), written);
+        // A range of nothing is no write.
+        let is_write = from != to || !before.is_empty() || !after.is_empty();
+        self.note_written(written && (is_write || *synced), *synced);
+        Ok(())
+    }
+
+    /// What a write that succeeded makes durable.
+    fn note_written(&mut self, written: bool, synced: bool) {
         self.inherits &= !written;
         self.has_open_end &= !written;
         match self.options.sync {
@@ -233,7 +264,6 @@ impl<'k> World<'k> {
             Sync::Interval(_) => self.model.overdue_durable(),
             Sync::Never => {}
         }
-        Ok(())
     }
 
     fn write_to_store(&self, writes: &[Write], synced: bool) -> trommel::Result<()> {
@@ -244,13 +274,18 @@ impl<'k> World<'k> {
             _ => {}
         }
         let mut batch = Batch::new();
+        self.fill(&mut batch, writes);
+        if synced { db.write_synced(batch) } else { db.write(batch) }
+    }
+
+    fn fill(&self, batch: &mut Batch, writes: &[Write]) {
         for write in writes {
+            let key = self.keys.get(write.place);
             match write.number {
-                0 => batch.delete(key(write)),
-                number => batch.put(key(write), value_of(number)),
+                0 => batch.delete(key),
+                number => batch.put(key, value_of(number)),
             };
         }
-        if synced { db.write_synced(batch) } else { db.write(batch) }
     }
 
     fn take_snapshot(&mut self) -> Checked<()> {

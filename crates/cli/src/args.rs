@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use trommel::{Db, GuardKind, Options, Sync};
-use trommel_lab::{Dist, FileFormat, Fingerprints, Skew, fingerprints_named};
+use trommel_lab::{Dist, FileFormat, Skew};
 
 use crate::filter_args::FilterArgs;
 use crate::guards::{GuardNames, guard, guard_help, guards, guards_help};
@@ -44,7 +44,7 @@ pub(crate) enum Command {
     /// Print the statistics of a store.
     Stats(StatsArgs),
     /// Show the tree as a picture: levels, runs, spans, guard memory.
-    Inspect(StoreArgs),
+    Inspect(crate::inspect::InspectArgs),
     /// Read everything and check it. Exit status 3 if anything is damaged.
     Verify(StoreArgs),
     /// Print what the files of a store hold. Exit status 3 if anything is damaged.
@@ -81,8 +81,8 @@ pub(crate) enum BenchCommand {
     /// Measure opening a store, with and without the image of its filter, beside reading what that must read.
     Open(crate::threads::BenchOpenArgs),
     /// Count how often a global range filter says "maybe" where nothing is, for many distributions, budgets and widths.
-    #[command(after_help = FPR_EXAMPLE)]
-    Fpr(BenchFprArgs),
+    #[command(after_help = crate::fpr::EXAMPLES)]
+    Fpr(crate::fpr::BenchFprArgs),
     /// Compute how short Chucky's codes of level ids are, and how they fill buckets: the paper's Figures 5, 6, 8 and 9.
     #[command(after_help = crate::chucky_codes::EXAMPLES)]
     ChuckyCodes(crate::chucky_codes::ChuckyCodesArgs),
@@ -107,9 +107,8 @@ pub(crate) struct StoreArgs {
     /// close to stored ones.
     #[arg(long, value_name = "BITS", default_value_t = Options::default().point_bits)]
     pub(crate) point_bits: u8,
-    /// T: how many runs of a level merge into one of the next.
-    #[arg(long, value_name = "T", default_value_t = Options::default().size_ratio)]
-    pub(crate) size_ratio: u32,
+    #[command(flatten)]
+    policy: crate::policy_args::PolicyArgs,
     /// Memory for new entries before they become a run on disk, like 64MiB.
     #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "64MiB")]
     pub(crate) write_buffer: usize,
@@ -131,7 +130,8 @@ impl StoreArgs {
             bits_per_key: self.bits_per_key,
             monkey: self.monkey,
             point_bits: self.point_bits,
-            size_ratio: self.size_ratio,
+            size_ratio: self.policy.size_ratio(),
+            policy: self.policy.policy(),
             write_buffer_bytes: self.write_buffer,
             block_cache_bytes: self.block_cache,
             sync: self.sync,
@@ -282,6 +282,9 @@ impl WorkloadArgs {
 pub(crate) struct BenchReadArgs {
     #[command(flatten)]
     pub(crate) workload: WorkloadArgs,
+    /// When runs merge: lazy-leveling, leveling, tiering, rocksdb.
+    #[arg(long, value_name = "NAME", value_parser = crate::policy_args::policy, default_value = "lazy-leveling")]
+    pub(crate) policy: trommel::Policy,
     /// L: how many levels the tree has; 1 gives one run.
     #[arg(long, value_name = "L", default_value_t = 3)]
     pub(crate) levels: u32,
@@ -319,55 +322,6 @@ pub(crate) struct BenchReadArgs {
 pub(crate) struct BenchProbeArgs {
     #[command(flatten)]
     pub(crate) workload: WorkloadArgs,
-}
-
-const FPR_EXAMPLE: &str = "Examples: small tables for two distributions; two kinds of fingerprints for the keys of a file\n  \
-    trommel bench fpr --keys 100000 --bits-per-key 10,12 --dist uniform,ids\n  \
-    trommel bench fpr --dist file:osm.u64le --file-format u64le --fingerprints auto,spline --fill 9";
-
-#[derive(Debug, Args)]
-pub(crate) struct BenchFprArgs {
-    /// Where keys come from, with commas between them: uniform, normal, lognormal, clustered, ids, natural-earth, file:PATH.
-    #[arg(
-        long,
-        value_name = "NAMES",
-        value_delimiter = ',',
-        default_value = "uniform,normal,lognormal,clustered,ids"
-    )]
-    pub(crate) dist: Vec<Dist>,
-    /// How a file of keys is written: lines, u64le.
-    #[arg(long, value_name = "NAME", default_value = "lines")]
-    pub(crate) file_format: FileFormat,
-    /// How many keys. [default: 5000000, or all of a file]
-    #[arg(long, value_name = "N")]
-    pub(crate) keys: Option<usize>,
-    /// How keys become fingerprints, with commas between them: auto, spline, gap, cell.
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = fingerprints, default_value = "auto")]
-    pub(crate) fingerprints: Vec<Fingerprints>,
-    /// Memory of the filter, in bits per key, with commas between the numbers.
-    #[arg(
-        long,
-        value_name = "BITS",
-        value_delimiter = ',',
-        allow_negative_numbers = true,
-        default_value = "8,10,12,14"
-    )]
-    pub(crate) bits_per_key: Vec<f64>,
-    /// How many of them are of a hash for single keys.
-    #[arg(long, value_name = "BITS", default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=16))]
-    pub(crate) point_bits: u8,
-    /// Z: how full the last level is, 1 to 9, with commas between the numbers.
-    #[arg(long, value_name = "Z", value_delimiter = ',', default_value = "9,1")]
-    pub(crate) fill: Vec<u32>,
-    /// How many neighbouring keys a range takes in, with commas between the numbers; 1: points.
-    #[arg(long, value_name = "W", value_delimiter = ',', default_value = "1,32,1024,1048576")]
-    pub(crate) range_width: Vec<u64>,
-    /// Questions for each width.
-    #[arg(long, value_name = "N", default_value_t = 200_000)]
-    pub(crate) queries: usize,
-    /// Seed of keys, flushes and questions.
-    #[arg(long, value_name = "S", default_value_t = 42)]
-    pub(crate) seed: u64,
 }
 
 const STRESS_EXAMPLES: &str = "Examples: 20 histories; one again; an hour of others; 1,000 processes killed, one after the other\n  \
@@ -411,11 +365,6 @@ pub(crate) struct DemoArgs {
     /// Questions of each kind per round.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub(crate) queries: usize,
-}
-
-/// Reads the name of a kind of fingerprints.
-fn fingerprints(name: &str) -> Result<Fingerprints, String> {
-    fingerprints_named(name).map_err(|error| error.to_string())
 }
 
 /// Reads a time in minutes.

@@ -30,6 +30,7 @@ pub(crate) fn read(arguments: &BenchReadArgs, json: bool, out: &mut dyn Write) -
         keys: workload.keys,
         tree: TreePlan {
             size_ratio: workload.size_ratio,
+            policy: arguments.policy.clone(),
             levels: arguments.levels,
             fill: arguments.fill.unwrap_or(workload.size_ratio.saturating_sub(1)),
             value_bytes: arguments.value_bytes,

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use serde_json::json;
-use trommel::{ElasticOptions, FilterKind, FilterTuning, GuardKind};
+use trommel::{ElasticOptions, FilterKind, FilterTuning, GuardKind, Policy};
 use trommel_lab::{Dist, FileFormat, Measured, ReadPlan, ReadReport, Skew, TreePlan, bench_read};
 
 use crate::args::DemoArgs;
@@ -35,6 +35,7 @@ pub(crate) fn run(arguments: &DemoArgs, json: bool, out: &mut dyn Write) -> Outc
         keys: arguments.keys,
         tree: TreePlan {
             size_ratio: SIZE_RATIO,
+            policy: Policy::default(),
             levels: 3,
             fill: SIZE_RATIO - 1,
             value_bytes: VALUE_BYTES,

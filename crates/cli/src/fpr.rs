@@ -7,13 +7,72 @@
 
 use std::io::Write;
 
-use trommel_lab::{FprFilter, FprPlan, FprRate, FprReport, bench_fpr};
+use clap::Args;
+use trommel_lab::{
+    Dist, FileFormat, Fingerprints, FprFilter, FprPlan, FprRate, FprReport, bench_fpr,
+    fingerprints_named,
+};
 
-use crate::args::BenchFprArgs;
 use crate::bench::print_json;
 use crate::failure::{Outcome, Status};
 use crate::progress::StageBar;
 use crate::table::{TextTable, whole};
+
+/// For `--help`.
+pub(crate) const EXAMPLES: &str = "Examples: small tables for two distributions; two kinds of fingerprints for the keys of a file\n  \
+    trommel bench fpr --keys 100000 --bits-per-key 10,12 --dist uniform,ids\n  \
+    trommel bench fpr --dist file:osm.u64le --file-format u64le --fingerprints auto,spline --fill 9";
+
+/// Which filters, and what they are asked.
+#[derive(Debug, Args)]
+pub(crate) struct BenchFprArgs {
+    /// Where keys come from, with commas between them: uniform, normal, lognormal, clustered, ids, natural-earth, file:PATH.
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = "uniform,normal,lognormal,clustered,ids"
+    )]
+    dist: Vec<Dist>,
+    /// How a file of keys is written: lines, u64le.
+    #[arg(long, value_name = "NAME", default_value = "lines")]
+    file_format: FileFormat,
+    /// How many keys. [default: 5000000, or all of a file]
+    #[arg(long, value_name = "N")]
+    keys: Option<usize>,
+    /// How keys become fingerprints, with commas between them: auto, spline, gap, cell.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = fingerprints, default_value = "auto")]
+    fingerprints: Vec<Fingerprints>,
+    /// Memory of the filter, in bits per key, with commas between the numbers.
+    #[arg(
+        long,
+        value_name = "BITS",
+        value_delimiter = ',',
+        allow_negative_numbers = true,
+        default_value = "8,10,12,14"
+    )]
+    bits_per_key: Vec<f64>,
+    /// How many of them are of a hash for single keys.
+    #[arg(long, value_name = "BITS", default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=16))]
+    point_bits: u8,
+    /// Z: how full the last level is, 1 to 9, with commas between the numbers.
+    #[arg(long, value_name = "Z", value_delimiter = ',', default_value = "9,1")]
+    fill: Vec<u32>,
+    /// How many neighbouring keys a range takes in, with commas between the numbers; 1: points.
+    #[arg(long, value_name = "W", value_delimiter = ',', default_value = "1,32,1024,1048576")]
+    range_width: Vec<u64>,
+    /// Questions for each width.
+    #[arg(long, value_name = "N", default_value_t = 200_000)]
+    queries: usize,
+    /// Seed of keys, flushes and questions.
+    #[arg(long, value_name = "S", default_value_t = 42)]
+    seed: u64,
+}
+
+/// Reads the name of a kind of fingerprints.
+fn fingerprints(name: &str) -> Result<Fingerprints, String> {
+    fingerprints_named(name).map_err(|error| error.to_string())
+}
 
 pub(crate) fn run(arguments: &BenchFprArgs, json: bool, out: &mut dyn Write) -> Outcome {
     let mut reports = Vec::new();

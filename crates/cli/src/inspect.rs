@@ -1,8 +1,8 @@
 //! `inspect`: the tree as a picture.
 //! ```text
-//! level 0    9 runs
+//! level 0    9 runs (at most 9), 9 of 10 units
 //!   [998, 999)  ####                  413 keys   26.1 KiB
-//! level 2    1 run
+//! level 2    1 run (at most 1)
 //!   [0, 900)    ##############    371,700 keys   22.9 MiB
 //! guard grf: 605.4 KiB, 12.01 bits per key (base 499.1 KiB, overlay 106.3 KiB)
 //!            one question for all runs
@@ -11,20 +11,39 @@
 
 use std::fmt::Write as _;
 use std::io::Write;
+use std::path::PathBuf;
 
+use clap::Args;
 use serde_json::json;
-use trommel::{GuardKind, LevelStats, RunStats, Stats};
+use trommel::{GuardKind, LevelStats, Policy, RunStats, Stats};
 
 use crate::args::StoreArgs;
-use crate::failure::{Outcome, Status};
-use crate::stats::{guard_json, levels_json, tables_by_units};
+use crate::failure::{Failure, Outcome, Status};
+use crate::stats::{guard_json, levels_json, policy_json, tables_by_units};
+use crate::svg;
 use crate::table::{bytes, counted, whole};
 
-pub(crate) fn run(arguments: &StoreArgs, json: bool, out: &mut dyn Write) -> Outcome {
-    let db = arguments.open(GuardKind::Grf)?;
+/// A store, and where to draw it.
+#[derive(Debug, Args)]
+pub(crate) struct InspectArgs {
+    #[command(flatten)]
+    store: StoreArgs,
+    /// Draw the tree into this file, too, as a picture (SVG).
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+pub(crate) fn run(arguments: &InspectArgs, json: bool, out: &mut dyn Write) -> Outcome {
+    let db = arguments.store.open(GuardKind::Grf)?;
     let stats = db.stats();
+    if let Some(file) = &arguments.svg {
+        let failed = |error| Failure::Data(format!("{}: {error}", file.display()));
+        std::fs::write(file, svg::picture(&stats)).map_err(failed)?;
+    }
     if json {
-        writeln!(out, "{}", json!({ "levels": levels_json(&stats), "guard": guard_json(&stats) }))?;
+        let (policy, levels) = (policy_json(&stats), levels_json(&stats));
+        let guard = guard_json(&stats);
+        writeln!(out, "{}", json!({ "policy": policy, "levels": levels, "guard": guard }))?;
     } else {
         out.write_all(picture(&stats).as_bytes())?;
     }
@@ -47,10 +66,12 @@ pub(crate) fn picture(stats: &Stats) -> String {
         &mut text,
         format_args!("newest first; a span [from, to) counts flushes; bars are logarithmic"),
     );
+    line(&mut text, format_args!("policy     {}", policy_text(&stats.policy)));
     let memtables = counted(stats.memtables, "memtable");
     line(&mut text, format_args!("memory     {memtables}, {}", bytes(stats.memtable_bytes)));
     for level in &stats.levels {
-        draw_level(&mut text, level, &columns);
+        let is_last = level.level + 1 == stats.levels.len();
+        draw_level(&mut text, level, is_last, &columns);
     }
     draw_guard(&mut text, stats, runs().count());
     text
@@ -68,13 +89,29 @@ fn line(text: &mut String, arguments: std::fmt::Arguments<'_>) {
     writeln!(text, "{arguments}").expect("a string takes everything");
 }
 
-fn span(run: &RunStats) -> String {
+/// A span as it is written.
+pub(crate) fn span(run: &RunStats) -> String {
     format!("[{}, {})", run.span.0, run.span.1)
 }
 
-fn draw_level(text: &mut String, level: &LevelStats, columns: &Columns) {
+/// A policy in a few words. A store may be opened with another one at any time: this is the one it was opened with.
+pub(crate) fn policy_text(policy: &Policy) -> String {
+    let delayed =
+        if policy.delay_merges { ", delayed where entries replace each other" } else { "" };
+    format!("{}{delayed}", policy.name())
+}
+
+/// What a level has, and may have.
+pub(crate) fn level_text(level: &LevelStats, is_last: bool) -> String {
     let runs = counted(level.runs.len() as u64, "run");
-    line(text, format_args!("level {:<4} {runs}", level.level));
+    // The oldest run's span begins at 0 by definition, and says nothing of its size.
+    let units = format!(", {} of {} units", level.units(), level.size_ratio);
+    let units = if is_last { String::new() } else { units };
+    format!("{runs} (at most {}){units}", level.runs_max)
+}
+
+fn draw_level(text: &mut String, level: &LevelStats, is_last: bool, columns: &Columns) {
+    line(text, format_args!("level {:<4} {}", level.level, level_text(level, is_last)));
     for run in &level.runs {
         let bar = bar(run.bytes, columns.bytes_most);
         let (keys, size) = (whole(run.entries), bytes(run.bytes));

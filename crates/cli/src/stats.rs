@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use serde_json::{Value, json};
-use trommel::{ElasticStats, FilterRecovery, GuardKind, QueryStats, Stats};
+use trommel::{ElasticStats, FilterRecovery, GuardKind, Policy, QueryStats, Stats};
 
 use crate::args::StatsArgs;
 use crate::failure::{Outcome, Status};
@@ -38,6 +38,20 @@ fn query_json(stats: &QueryStats) -> Value {
     })
 }
 
+/// When runs merge, as JSON.
+pub(crate) fn policy_json(stats: &Stats) -> Value {
+    let Policy { ratios, inner_runs, last_runs, delay_merges } = &stats.policy;
+    // No limit is no number.
+    let limit = |runs: u32| (runs < u32::MAX).then_some(runs);
+    json!({
+        "name": stats.policy.name(),
+        "ratios": ratios,
+        "inner_runs": inner_runs.iter().map(|&runs| limit(runs)).collect::<Vec<_>>(),
+        "last_runs": limit(*last_runs),
+        "delay_merges": delay_merges,
+    })
+}
+
 /// The levels as JSON, newest first.
 pub(crate) fn levels_json(stats: &Stats) -> Value {
     let levels = stats.levels.iter().map(|level| {
@@ -45,10 +59,13 @@ pub(crate) fn levels_json(stats: &Stats) -> Value {
             json!({
                 "tables": run.tables, "entries": run.entries, "range_deletes": run.range_deletes,
                 "bytes": run.bytes,
-                "span": [run.span.0, run.span.1],
+                "span": [run.span.0, run.span.1], "units": run.units,
             })
         });
-        json!({ "level": level.level, "runs": runs.collect::<Vec<_>>() })
+        json!({
+            "level": level.level, "size_ratio": level.size_ratio, "runs_max": level.runs_max,
+            "runs": runs.collect::<Vec<_>>(),
+        })
     });
     levels.collect()
 }
@@ -107,6 +124,7 @@ fn as_json(stats: &Stats) -> Value {
         "closed_seek": query_json(&stats.closed_seek),
         "guard": guard_json(stats),
         "filter_recovery": stats.filter_recovery.to_string(),
+        "policy": policy_json(stats),
         "levels": levels_json(stats),
         "memtables": stats.memtables,
         "memtable_bytes": stats.memtable_bytes,
@@ -151,6 +169,7 @@ fn as_text(stats: &Stats) -> String {
     row("entries on disk", whole(stats.entries()));
     row("range deletions on disk", whole(range_deletes(stats)));
     row("bytes on disk", bytes(stats.table_bytes()));
+    row("policy", stats.policy.name().to_string());
     row("levels", whole(stats.levels.len() as u64));
     row("runs", whole(stats.run_count() as u64));
     row("memtables", bytes(stats.memtable_bytes));

@@ -41,6 +41,34 @@ fn the_tree_is_a_picture() {
     let json = place.run("inspect --db s --json").json(0);
     assert_eq!(json["levels"][0]["runs"][0]["entries"], 5000);
     place.run("inspect --db s --guard none").with_status(0);
+    assert_eq!(json["policy"]["name"], "lazy-leveling");
+}
+
+#[test]
+fn trees_of_every_policy_are_drawn() {
+    let place = loaded();
+    for (policy, told) in [
+        ("leveling", "level 0    1 run (at most 1)"),
+        ("tiering --size-ratio 4", "level 0    1 run (at most 3)"),
+        ("rocksdb", "policy     rocksdb"),
+        ("leveling --ratios 4,10 --last-runs 2", "level 0    1 run (at most 2)"),
+    ] {
+        let command = format!("inspect --db s --svg tree.svg --policy {policy}");
+        let text = place.run(&command).with_status(0);
+        assert!(text.contains(told), "{text}");
+        let svg = std::fs::read_to_string(place.path("tree.svg")).expect("was written");
+        assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n"), "{svg}");
+        assert!(svg.contains("[0, 1): 5,000 keys") && svg.contains("guard grf"), "{svg}");
+        assert_eq!(
+            svg.matches("<rect").count(),
+            1 + 1 + 1,
+            "a run, a base, and what is behind them"
+        );
+    }
+    place.run("inspect --db s --policy levelling").fails(2, &["levelling", "tiering"]);
+    place.run("inspect --db s --last-runs 0").fails(2, &["policy.last_runs"]);
+    place.run("inspect --db s --ratios 4,1").fails(2, &["policy.ratios"]);
+    place.run("inspect --db s --svg no/such/folder.svg").fails(3, &["no/such/folder.svg"]);
 }
 
 #[test]

@@ -310,6 +310,7 @@ fn measured(side: Side, plan: &ReadPlan, key_count: usize) -> Measured {
         skew: plan.skew.to_string(),
         value_bytes: plan.tree.value_bytes as u64,
         size_ratio: u64::from(plan.tree.size_ratio),
+        policy: plan.tree.policy.name(),
         load: side.load,
         false_negatives: side.false_negatives,
         point_miss,
@@ -338,6 +339,7 @@ mod tests {
             keys: Some(4000),
             tree: TreePlan {
                 size_ratio: 4,
+                policy: trommel::Policy::default(),
                 levels: 3,
                 fill: 3,
                 value_bytes: 20,

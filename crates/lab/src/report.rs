@@ -33,6 +33,8 @@ pub struct ReadReport {
     pub value_bytes: u64,
     /// T.
     pub size_ratio: u64,
+    /// When runs merge.
+    pub policy: &'static str,
     /// How loading went.
     pub load: LoadReport,
     /// Stored keys that the store did not find, and every other wrong answer. Must be 0.

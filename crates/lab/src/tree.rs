@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use trommel::{
-    Background, Db, ElasticOptions, Environment, FilterTuning, GuardKind, Options, Sync,
+    Background, Db, ElasticOptions, Environment, FilterTuning, GuardKind, LevelRule, Options,
+    Policy, Sync,
 };
 
 use crate::error::{LabError, Result};
@@ -27,6 +28,8 @@ use crate::unsynced::Unsynced;
 pub struct TreePlan {
     /// T.
     pub size_ratio: u32,
+    /// When runs merge. (Pictures of the tree here are of the default.)
+    pub policy: Policy,
     /// L: how many levels, at least 1.
     pub levels: u32,
     /// Z: how full the last level is, 1 to T - 1.
@@ -66,8 +69,8 @@ impl TreePlan {
         if !(1..=LEVELS_MAX).contains(&self.levels) {
             return wrong(format!("--levels {}: must be 1 to {LEVELS_MAX}", self.levels));
         }
-        if self.fill < 1 || self.fill >= self.size_ratio {
-            let most = self.size_ratio - 1;
+        let most = self.policy.rule(self.size_ratio, self.levels as usize - 1).ratio - 1;
+        if !(1..=most).contains(&u64::from(self.fill)) {
             return wrong(format!(
                 "--fill {}: must be 1 to {most}, the size ratio less one",
                 self.fill
@@ -82,13 +85,24 @@ impl TreePlan {
 
     /// How many flushes make the shape. None: more than can be counted.
     pub fn flush_count(&self) -> Option<u64> {
-        let upper = u64::from(self.size_ratio).checked_pow(self.levels - 1)?;
+        let ratios = (0..self.levels - 1).map(|level| self.rule(level).ratio);
+        let upper = ratios.into_iter().try_fold(1u64, u64::checked_mul)?;
         Some(upper.checked_mul(u64::from(self.fill) + 1)? - 1)
     }
 
     /// How many runs the shape has.
     pub fn run_count(&self) -> u64 {
-        u64::from(self.levels - 1) * u64::from(self.size_ratio - 1) + 1
+        let inner = (0..self.levels - 1).map(|level| {
+            let rule = self.rule(level);
+            (rule.ratio - 1).div_ceil(rule.run_units)
+        });
+        // Each unit is a run of the last level, until there are too many.
+        let last = (u64::from(self.fill) - 1) % self.rule(self.levels - 1).last_runs + 1;
+        inner.sum::<u64>() + last
+    }
+
+    fn rule(&self, level: u32) -> LevelRule {
+        self.policy.rule(self.size_ratio, level as usize)
     }
 
     fn options(&self, guard: GuardKind, keys: &SortedKeys, flushes: u64) -> Options {
@@ -97,6 +111,7 @@ impl TreePlan {
         let defaults = Options::default();
         Options {
             size_ratio: self.size_ratio,
+            policy: self.policy.clone(),
             write_buffer_bytes: (2 * flush_bytes).max(WRITE_BUFFER_LEAST),
             guard,
             bits_per_key: self.bits_per_key,
@@ -195,6 +210,7 @@ mod tests {
     fn plan(size_ratio: u32, levels: u32, fill: u32) -> TreePlan {
         TreePlan {
             size_ratio,
+            policy: Policy::default(),
             levels,
             fill,
             value_bytes: 100,
@@ -217,6 +233,20 @@ mod tests {
             (plan(10, 3, 1).flush_count(), plan(4, 2, 3).flush_count()),
             (Some(199), Some(15))
         );
+    }
+
+    #[test]
+    fn every_policy_has_a_tree_of_that_shape() {
+        let numbers = |name: &str| {
+            let policy = Policy::named(name).expect("a preset");
+            let plan = TreePlan { policy, ..plan(10, 3, 9) };
+            (plan.flush_count(), plan.run_count())
+        };
+        assert_eq!(numbers("leveling"), (Some(999), 3));
+        assert_eq!(numbers("tiering"), (Some(999), 27));
+        assert_eq!(numbers("rocksdb"), (Some(399), 5));
+        let few = Policy { last_runs: 4, ..Policy::leveling() };
+        assert_eq!(TreePlan { policy: few, ..plan(10, 3, 9) }.run_count(), 3);
     }
 
     #[test]

@@ -143,7 +143,8 @@ impl Core {
         let options = &self.shelf.options;
         // Everything may have been deleted since someone asked.
         let everything = work.merge_everything && !layout.runs.is_empty();
-        next_job(&layout, options.division(), everything, |rest| pick(rest, options.size_ratio))
+        let schedule = options.schedule();
+        next_job(&layout, options.division(), everything, |rest| pick(rest, &schedule))
     }
 
     fn is_due(&self, kind: Kind, work: &Work) -> bool {

@@ -14,8 +14,8 @@
 
 use trommel_filters::{PointRate, Split};
 
-use crate::compaction::level_holding;
 use crate::core::Core;
+use crate::policy::Schedule;
 
 /// A run of the tree, oldest last.
 #[derive(Clone, Copy, Debug)]
@@ -43,13 +43,13 @@ pub(crate) fn filter_bits(core: &Core, inputs: &[u64], entries: u64) -> Option<f
         }
     });
     let runs: Vec<TreeRun> = runs.collect();
-    Some(share(rate, (options.bits_per_key, options.size_ratio), &runs, entries))
+    Some(share(rate, (options.bits_per_key, options.schedule()), &runs, entries))
 }
 
 /// The bits per key of a new run with so many entries.
 fn share(
     rate: PointRate,
-    (bits_per_key, size_ratio): (f64, u32),
+    (bits_per_key, schedule): (f64, Schedule<'_>),
     runs: &[TreeRun],
     entries: u64,
 ) -> f64 {
@@ -63,19 +63,23 @@ fn share(
     }
     let flush_entries = flushed_entries as f64 / flushes as f64;
     let last = if oldest.is_input { entries } else { oldest.entries };
-    let full = full_tree(last, flush_entries, size_ratio);
+    let full = full_tree(last, flush_entries, schedule);
     let budget = bits_per_key * full.iter().sum::<u64>() as f64;
     let planned = Split::of(rate, &full, budget).map_or(bits_per_key, |s| s.bits_per_key(entries));
     planned.min(left_over(bits_per_key, runs, entries).max(bits_per_key))
 }
 
-/// The runs of a tree just before a merge into its last level.
-fn full_tree(last_entries: u64, flush_entries: f64, size_ratio: u32) -> Vec<u64> {
-    let levels = level_holding(last_entries as f64 / flush_entries, size_ratio);
-    let ratio = f64::from(size_ratio);
-    let entries = |level: usize| (flush_entries * ratio.powi(level as i32)).round() as u64;
-    let inner = (0..levels).flat_map(|level| vec![entries(level); size_ratio as usize - 1]);
-    inner.chain([last_entries]).collect()
+/// The runs of a tree just before a merge into its oldest run.
+fn full_tree(last_entries: u64, flush_entries: f64, schedule: Schedule<'_>) -> Vec<u64> {
+    let last = schedule.level_holding(last_entries as f64 / flush_entries);
+    let unit = |level: usize| flush_entries * schedule.unit_flushes(level);
+    let inner = (0..last).flat_map(|level| {
+        let (units, runs) = (schedule.ratio(level) - 1, schedule.inner_runs(level));
+        let entries = unit(level) * units as f64 / runs as f64;
+        vec![entries.round() as u64; runs]
+    });
+    let newer = vec![unit(last).round() as u64; schedule.last_runs(last) - 1];
+    inner.chain(newer).chain([last_entries]).collect()
 }
 
 /// What the runs that stay leave of the budget, in bits per key of the new one.
@@ -88,9 +92,16 @@ fn left_over(bits_per_key: f64, runs: &[TreeRun], entries: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::sync::LazyLock;
 
-    const ASKED: (f64, u32) = (8.0, 10);
+    use super::*;
+    use crate::policy::Policy;
+
+    /// Lazy leveling, T = 10.
+    fn asked(bits_per_key: f64) -> (f64, Schedule<'static>) {
+        static POLICY: LazyLock<Policy> = LazyLock::new(Policy::default);
+        (bits_per_key, Schedule { policy: &POLICY, size_ratio: 10 })
+    }
 
     fn run(entries: u64, flushes: u64, bits_per_key: f64) -> TreeRun {
         let filter_bits = entries as f64 * bits_per_key;
@@ -102,7 +113,7 @@ mod tests {
     }
 
     fn bits(runs: &[TreeRun], entries: u64) -> f64 {
-        share(PointRate::BLOOM, ASKED, runs, entries)
+        share(PointRate::BLOOM, asked(8.0), runs, entries)
     }
 
     #[test]
@@ -158,9 +169,21 @@ mod tests {
     }
 
     #[test]
+    fn the_runs_of_a_full_tree_are_those_of_its_policy() {
+        let full = |policy: Policy| {
+            let schedule = Schedule { policy: &policy, size_ratio: 4 };
+            full_tree(40_000, 1000.0, schedule)
+        };
+        let many = [vec![1000; 3], vec![4000; 3]].concat();
+        assert_eq!(full(Policy::lazy_leveling()), [&many[..], &[40_000]].concat());
+        assert_eq!(full(Policy::leveling()), [3000, 12_000, 40_000]);
+        assert_eq!(full(Policy::rocksdb()), [1000, 1000, 1000, 12_000, 40_000]);
+        assert_eq!(full(Policy::tiering()), [&many[..], &[16_000; 2], &[40_000]].concat());
+    }
+
+    #[test]
     fn runs_that_are_too_large_get_nothing() {
-        let asked = (0.6, 10);
         let merged = [vec![input(1000, 10); 9], vec![input(81_000, 1)]].concat();
-        assert_eq!(share(PointRate::BLOOM, asked, &merged, 90_000), 0.0);
+        assert_eq!(share(PointRate::BLOOM, asked(0.6), &merged, 90_000), 0.0);
     }
 }

@@ -1,18 +1,24 @@
-//! What to merge next: a pure function of the layout. Lazy leveling with full merges.
+//! What to merge next: a pure function of the layout and the policy. Full merges.
 //! ```text
-//! level 0      T runs wait      -> their merge is a carry ...
-//! level 1      T - 1 runs: full -> ... which takes this level along ...
-//! last level   one run          -> ... and, where all inner levels are full, the last one too
+//! level 0      T units wait      -> their merge is a carry ...
+//! level 1      T - 1 units: full -> ... which takes this level along ...
+//! level 2      has room          -> ... and joins the newest run here, or is a run of its own
+//! last level   Z runs: full      -> a carry that comes this far takes all of them, and is the oldest run
 //! ```
-//! Invariants: a merge takes a contiguous stretch of the list of runs, and in level 0 exactly the
-//! oldest T runs, however many newer ones wait. The number of levels follows the data.
+//! How many units a run holds follows from its span: no record of it is needed, whatever was merged under which policy. What a
+//! policy finds that another one has left (more runs than it allows, units of other sizes) is merged when its level is next
+//! emptied: a carry needs nothing but T units in level 0.
+//!
+//! Invariants: a merge takes a contiguous stretch of the list of runs, and of level 0 exactly the oldest T units, however many
+//! newer ones wait. Each merge leaves fewer runs, or empties a level: so there is an end. The number of levels follows the data.
 
 use crate::layout::{Layout, RunRecord};
+use crate::policy::Schedule;
 
 /// Where the output of a merge goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// An inner level, as its newest run.
+    /// Into this level, which may be the last one, but not as the oldest run: all that is older stays.
     Inner(usize),
     /// The last level: the inputs include the oldest run, and the output is the oldest run.
     Last,
@@ -27,169 +33,148 @@ pub(crate) struct MergeJob {
 }
 
 /// The merge that is due. None: the tree is in shape.
-pub(crate) fn pick(layout: &Layout, size_ratio: u32) -> Option<MergeJob> {
-    let ratio = size_ratio as usize;
+pub(crate) fn pick(layout: &Layout, schedule: &Schedule<'_>) -> Option<MergeJob> {
     let last = layout.level_count() - 1;
     if last == 0 {
-        return (layout.runs.len() > 1).then(|| merge_all(layout));
+        return (layout.runs.len() > schedule.last_runs(0)).then(|| merge_all(layout));
     }
-    let waiting = layout.runs_in(0);
-    if waiting < ratio {
-        return None;
+    let measure = Measure::new(layout, schedule)?;
+    match full_block(layout, &measure) {
+        Some(from) => Some(carry(layout, &measure, from)),
+        None => join(layout, &measure),
     }
+}
+
+/// Where the newest run of level 0's oldest T units is. None: there are fewer.
+fn full_block(layout: &Layout, measure: &Measure<'_>) -> Option<usize> {
+    let mut units = 0;
+    (0..layout.runs_in(0)).rev().find(|&place| {
+        units += measure.units(&layout.runs[place]);
+        units >= measure.schedule.ratio(0)
+    })
+}
+
+/// The runs of level 0 from `from` on go as far as levels are full. Requires: `from` is not the last level's.
+fn carry(layout: &Layout, measure: &Measure<'_>, from: usize) -> MergeJob {
+    let schedule = measure.schedule;
+    let last = layout.level_count() - 1;
     let mut target = 1;
-    while target < last && layout.runs_in(target) + 1 >= ratio {
+    while target < last && measure.is_full(layout, target) {
         target += 1;
     }
-    let from = waiting - ratio;
+    if target == last && layout.runs_in(last) >= schedule.last_runs(last) {
+        return job(&layout.runs[from..], Target::Last);
+    }
     let older_than_target = |run: &RunRecord| run.level >= target;
     let to = layout.runs.iter().position(older_than_target).unwrap_or(layout.runs.len());
-    if target == last {
-        let inputs = layout.runs[from..].iter().map(|run| run.id).collect();
-        return Some(MergeJob { inputs, target: Target::Last });
-    }
-    let inputs = layout.runs[from..to].iter().map(|run| run.id).collect();
-    Some(MergeJob { inputs, target: Target::Inner(target) })
+    let joined = target < last
+        && layout.runs.get(to).is_some_and(|run| run.level == target && measure.has_room(run));
+    job(&layout.runs[from..to + usize::from(joined)], Target::Inner(target))
+}
+
+/// Flushes join the oldest run of level 0 that has room for them.
+fn join(layout: &Layout, measure: &Measure<'_>) -> Option<MergeJob> {
+    let room = measure.schedule.run_units(0);
+    (1..layout.runs_in(0)).rev().find_map(|place| {
+        let (mut from, mut units) = (place, measure.units(&layout.runs[place]));
+        while from > 0 && units + measure.units(&layout.runs[from - 1]) <= room {
+            from -= 1;
+            units += measure.units(&layout.runs[from]);
+        }
+        (from < place).then(|| job(&layout.runs[from..=place], Target::Inner(0)))
+    })
+}
+
+fn job(inputs: &[RunRecord], target: Target) -> MergeJob {
+    MergeJob { inputs: inputs.iter().map(|run| run.id).collect(), target }
 }
 
 /// The merge of everything. Requires: there are runs.
 pub(crate) fn merge_all(layout: &Layout) -> MergeJob {
-    let inputs = layout.runs.iter().map(|run| run.id).collect();
-    MergeJob { inputs, target: Target::Last }
+    job(&layout.runs, Target::Last)
 }
 
-/// The level of the last run after a merge into it: the least that is not yet full, where a level l
-/// holds T^(l+1) flushes of the size that the merged inner runs had. Rounded, because entries that
-/// replace each other make a level a little smaller than its flushes.
+/// Counts units.
+struct Measure<'a> {
+    schedule: &'a Schedule<'a>,
+    /// Of a flush as it comes from memory, if units are counted by entries.
+    flush_entries: Option<f64>,
+}
+
+impl<'a> Measure<'a> {
+    /// None: units are counted by entries, and no flush has come yet to tell what is usual. The next one will.
+    fn new(layout: &Layout, schedule: &'a Schedule<'a>) -> Option<Self> {
+        if !schedule.policy.delay_merges {
+            return Some(Measure { schedule, flush_entries: None });
+        }
+        let is_flush = |run: &&RunRecord| run.level == 0 && run.flush_count() == 1;
+        let flushes: Vec<u64> =
+            layout.runs.iter().filter(is_flush).map(RunRecord::entries).collect();
+        let entries = flushes.iter().sum::<u64>() as f64 / flushes.len() as f64;
+        (!flushes.is_empty()).then_some(Measure { schedule, flush_entries: Some(entries.max(1.0)) })
+    }
+
+    fn units(&self, run: &RunRecord) -> usize {
+        let units = self.schedule.units_of(run.level, run.flush_count());
+        let Some(flush_entries) = self.flush_entries else { return units };
+        let planned = self.schedule.unit_flushes(run.level) * flush_entries;
+        let by_entries = (run.entries() as f64 / planned).round() as usize;
+        by_entries.clamp(units.div_ceil(2), units)
+    }
+
+    fn has_room(&self, run: &RunRecord) -> bool {
+        self.units(run) < self.schedule.run_units(run.level)
+    }
+
+    /// Whether another unit takes a level's runs along.
+    fn is_full(&self, layout: &Layout, level: usize) -> bool {
+        let runs = || layout.runs.iter().filter(|run| run.level == level);
+        let units: usize = runs().map(|run| self.units(run)).sum();
+        let needs_a_run = !runs().next().is_some_and(|newest| self.has_room(newest));
+        units + 1 >= self.schedule.ratio(level)
+            || needs_a_run && runs().count() >= self.schedule.inner_runs(level)
+    }
+}
+
+/// The level of the oldest run after a merge into it, by its entries: of flushes such as the merged `inner` runs had. None: that is
+/// not known.
 pub(crate) fn last_level(
     inner: &[&RunRecord],
     output_entries: u64,
-    size_ratio: u32,
+    schedule: &Schedule<'_>,
 ) -> Option<usize> {
     let flushes: u64 = inner.iter().map(|run| run.flush_count()).sum();
     let entries: u64 = inner.iter().map(|run| run.entries()).sum();
     if flushes == 0 || entries == 0 {
         return None;
     }
-    Some(level_holding(output_entries as f64 * flushes as f64 / entries as f64, size_ratio))
+    Some(schedule.level_holding(output_entries as f64 * flushes as f64 / entries as f64))
 }
 
-/// The level of a last run of so many flushes.
-pub(crate) fn level_holding(flushes: f64, size_ratio: u32) -> usize {
-    let ratio = f64::from(size_ratio);
-    let mut level = 0;
-    let mut full = ratio - 0.5;
-    while flushes >= full && level < 60 {
-        level += 1;
-        full *= ratio;
-    }
-    level
+/// The share of all entries that is above the oldest run just before that is merged.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct OverlayShare {
+    /// Before the next merge of it.
+    pub(crate) now: f64,
+    /// When its level is full.
+    pub(crate) full: f64,
 }
 
-/// The share of all entries that the inner levels have just before the next merge into a last level of so many entries, if
-/// flushes stay as large as those of the `inner` runs. None: that is not known.
+/// That share, if the oldest run has so many entries and flushes stay as large as those of the `inner` runs. None: that is not
+/// known.
 pub(crate) fn overlay_share(
     inner: &[&RunRecord],
     last_entries: u64,
-    size_ratio: u32,
-) -> Option<f64> {
-    let level = last_level(inner, last_entries, size_ratio)?;
+    schedule: &Schedule<'_>,
+) -> Option<OverlayShare> {
+    let level = last_level(inner, last_entries, schedule)?;
     let flushes: u64 = inner.iter().map(|run| run.flush_count()).sum();
     let entries: u64 = inner.iter().map(|run| run.entries()).sum();
-    let most_flushes = f64::from(size_ratio).powi(level as i32) - 1.0;
-    let most_entries = most_flushes * entries as f64 / flushes as f64;
-    Some(most_entries / (most_entries + last_entries as f64))
+    let most_entries = schedule.overlay_flushes(level) * entries as f64 / flushes as f64;
+    let now = most_entries / (most_entries + last_entries as f64);
+    Some(OverlayShare { now, full: schedule.full_overlay_share(level) })
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::layout::Edit;
-    use crate::layout::tests::table;
-
-    /// Runs a tree by whole flushes of one entry each; gives the number of runs per level after each.
-    fn shapes(size_ratio: u32, flushes: u64) -> (Layout, Vec<Vec<usize>>) {
-        let mut layout = Layout::default();
-        let mut shapes = Vec::new();
-        let mut next_file = 0;
-        for flush in 0..flushes {
-            next_file += 1;
-            let added = vec![table(next_file, next_file, 0, flush, flush + 1)];
-            layout = layout.apply(&Edit { added, ..Edit::default() }).expect("fits");
-            while let Some(job) = pick(&layout, size_ratio) {
-                next_file += 1;
-                layout = merge(&layout, &job, next_file, size_ratio);
-            }
-            shapes.push(layout.shape().digits());
-        }
-        (layout, shapes)
-    }
-
-    fn merge(layout: &Layout, job: &MergeJob, file: u64, size_ratio: u32) -> Layout {
-        let inputs: Vec<_> =
-            layout.runs.iter().filter(|run| job.inputs.contains(&run.id)).collect();
-        let lo = inputs.iter().map(|run| run.span().lo().0).min().expect("inputs");
-        let hi = inputs.iter().map(|run| run.span().hi().0).max().expect("inputs");
-        let inner = &inputs[..inputs.len() - 1];
-        let level = match job.target {
-            Target::Inner(level) => level,
-            Target::Last => last_level(inner, hi - lo, size_ratio).expect("inner runs"),
-        };
-        let removed = inputs.iter().flat_map(|run| &run.tables).map(|table| table.file).collect();
-        let added = vec![table(file, file, level, lo, hi)];
-        layout.apply(&Edit { removed, added, ..Edit::default() }).expect("fits")
-    }
-
-    #[test] // GRF paper, section 4.2 and DESIGN 2: the shape is the number of flushes in base T.
-    fn the_shape_is_an_odometer_of_flushes() {
-        let (_, shapes) = shapes(10, 2345);
-        for (count, shape) in (1u64..).zip(&shapes) {
-            let digits = format!("{count}").len();
-            assert_eq!(shape.len(), digits, "after {count} flushes");
-            assert_eq!(shape[digits - 1], 1, "after {count} flushes");
-            for (level, &runs) in shape[..digits - 1].iter().enumerate() {
-                let digit = count / 10u64.pow(level as u32) % 10;
-                assert_eq!(runs as u64, digit, "level {level} after {count} flushes");
-            }
-        }
-    }
-
-    #[test] // GRF paper, Figure 7 (T = 4): 2211, a flush makes 3211, the next one 0311.
-    fn figure_7_flush_and_carry() {
-        // 64 flushes are in the last level; then 2 runs in level 2, 2 in 1 and 2 in 0 is 42 more.
-        let (_, shapes) = shapes(4, 64 + 16 + 8 + 4);
-        let after = |flushes: usize| shapes[flushes - 1].clone();
-        assert_eq!(after(64 + 16 + 8 + 2), [2, 2, 1, 1]);
-        assert_eq!(after(64 + 16 + 8 + 3), [3, 2, 1, 1]);
-        assert_eq!(after(64 + 16 + 8 + 4), [0, 3, 1, 1]);
-    }
-
-    #[test] // GRF paper, Figure 7, end of the round: every run goes into the last level, 0001.
-    fn figure_7_the_last_flush_of_a_round() {
-        let (_, shapes) = shapes(4, 128);
-        assert_eq!(shapes[126], [3, 3, 3, 1]);
-        assert_eq!(shapes[127], [0, 0, 0, 1]);
-    }
-
-    #[test]
-    fn newer_runs_wait_while_a_block_is_merged() {
-        let mut layout = Layout::default();
-        let oldest = table(1, 1, 2, 0, 100);
-        let waiting = (0..7).map(|n| table(10 + n, 10 + n, 0, 100 + n, 101 + n));
-        let added = std::iter::once(oldest).chain(waiting).collect();
-        layout = layout.apply(&Edit { added, ..Edit::default() }).expect("fits");
-        let job = pick(&layout, 4).expect("seven wait, four merge");
-        assert_eq!(job.inputs, [13, 12, 11, 10]);
-        assert_eq!(job.target, Target::Inner(1));
-    }
-
-    #[test]
-    fn overwrites_do_not_make_levels() {
-        let flush = table(1, 1, 0, 7, 8);
-        let run = RunRecord { id: 1, level: 0, tables: vec![flush] };
-        assert_eq!(last_level(&[&run], 1, 10), Some(0));
-        assert_eq!(last_level(&[&run], 10, 10), Some(1));
-        assert_eq!(last_level(&[&run], 100, 10), Some(2));
-        assert_eq!(last_level(&[], 100, 10), None);
-    }
-}
+#[path = "compaction_tests.rs"]
+mod tests;

@@ -200,7 +200,7 @@ fn recover_parts(shelf: &Shelf, version: &Version, wanted: &GrfOptions) -> Resul
                 rebuilt += 1;
                 let why = why_unusable(version, &bounds, unusable, &mut damage);
                 first_why.get_or_insert(why);
-                rebuild_part(wanted, version, &bounds)?
+                rebuild_part(&shelf.options, wanted, version, &bounds)?
             }
         };
         parts.push((bounds.from, part));

@@ -184,7 +184,7 @@ pub(crate) struct Layout {
     pub(crate) last_sequence: Sequence,
     /// Images of parts of the filter, in key order; one goes with the first table of its base.
     pub(crate) images: Vec<ImageRecord>,
-    /// Where partitions of the last level begin, but for the first: ascending. Each has its own part of the filter.
+    /// Where partitions of the last level begin, but for the first; each has its own part of the filter.
     pub(crate) cuts: Vec<Vec<u8>>,
     /// The merge into the last level that is under way, if it goes by key ranges.
     pub(crate) last_merge: Option<LastMerge>,
@@ -237,8 +237,8 @@ impl Layout {
     /// A merge that goes by key ranges is over when its runs are gone.
     pub(crate) fn end_last_merge(&mut self) {
         let oldest = self.runs.last().map(|run| run.id);
-        let is_there = |id: &u64| self.runs.iter().any(|run| run.id == *id);
-        let has_input = |ids: &[u64]| ids.is_empty() || ids.iter().any(is_there);
+        let has_input =
+            |ids: &[u64]| ids.is_empty() || self.runs.iter().any(|run| ids.contains(&run.id));
         self.last_merge.take_if(|merge| oldest != Some(merge.oldest) || !has_input(&merge.inputs));
     }
 
@@ -251,8 +251,8 @@ impl Layout {
             let at = self.cuts.partition_point(|cut| *cut <= within.from);
             self.cuts.splice(at..at, cuts.iter().cloned());
         }
-        let ascend = self.cuts.windows(2).all(|pair| pair[0] < pair[1]);
-        if ascend { Ok(()) } else { Err("partitions out of order") }
+        let ascend = self.cuts.is_sorted_by(|one, next| one < next);
+        ascend.then_some(()).ok_or("partitions out of order")
     }
 
     /// Of images, those of parts that are no more go, and those whose tables are gone.
@@ -272,7 +272,6 @@ impl Layout {
         self.images = images;
     }
 
-    /// Whether some record names the file.
     pub(crate) fn has_file(&self, file: u64) -> bool {
         self.runs.iter().flat_map(|run| &run.tables).any(|table| table.file == file)
     }

@@ -62,7 +62,8 @@ impl LocatedGuard {
 
     /// Of a tree that is to have nothing but its oldest run, whose keys the filter has; its slot is reserved.
     pub(crate) fn of_oldest(filter: AnyLocated, plan: TreePlan) -> Self {
-        let reserved = plan.slot(plan.runs_of_levels.len() - 1, 0);
+        let last = plan.runs_of_levels.len() - 1;
+        let reserved = plan.slot(last, usize::from(plan.runs_of_levels[last]) - 1);
         LocatedGuard { filter, plan, runs: Vec::new(), reserved, is_whole: false }
     }
 
@@ -259,13 +260,17 @@ pub(crate) fn plan(
     overlay: Option<f64>,
 ) -> TreePlan {
     let levels = levels.max(2);
-    // Runs of level 0 wait while others are merged.
-    let inner = options.size_ratio as usize - 1;
+    let schedule = options.schedule();
     let fair = (SLOTS_MAX - 1) / levels;
     let of_level = |level: usize| match level + 1 == levels {
-        true => 1,
-        false if level == 0 => (2 * inner + 4).min(fair),
-        false => inner.min(fair),
+        true => schedule.last_runs(level).min(fair),
+        // Runs of level 0 wait while others are merged.
+        false if level == 0 => (2 * schedule.ratio(0) + 2).min(fair),
+        // A run that joins another one is there beside it until then; and what is the last level may have runs beside the oldest.
+        false => {
+            let joined = schedule.inner_runs(level) + usize::from(schedule.joins(level));
+            joined.max(schedule.last_runs(level) - 1).min(fair)
+        }
     };
     let overlay = overlay.unwrap_or(0.5).clamp(0.0, 0.9);
     TreePlan {
@@ -306,11 +311,11 @@ pub(crate) fn rebuild(
 fn plan_of(options: &Options, layout: &Layout) -> TreePlan {
     let (oldest, inner) = layout.runs.split_last().expect("a tree with runs");
     let inner: Vec<&RunRecord> = inner.iter().collect();
-    let share = crate::compaction::overlay_share(&inner, oldest.entries(), options.size_ratio);
+    let share = crate::compaction::overlay_share(&inner, oldest.entries(), &options.schedule());
     // The oldest run has a level of its own.
     let levels = inner.iter().map(|run| run.level + 2).max();
     let levels = layout.level_count().max(levels.unwrap_or(1));
-    plan(options, levels, oldest.entries(), share)
+    plan(options, levels, oldest.entries(), share.map(|share| share.now))
 }
 
 #[path = "located_sorted.rs"]

@@ -157,9 +157,9 @@ fn new_filter(core: &Core, kind: LocatedKind, inputs: &[PlacedRun]) -> Next {
     let (_, inner) = records.split_last().expect("a merge has inputs");
     let inner: Vec<&RunRecord> = inner.iter().collect();
     let entries = records.iter().map(RunRecord::entries).sum();
-    let level = last_level(&inner, entries, options.size_ratio);
+    let level = last_level(&inner, entries, &options.schedule());
     let level = level.unwrap_or(records[records.len() - 1].level);
-    let share = overlay_share(&inner, entries, options.size_ratio);
-    let plan = plan(options, level + 1, entries, share);
+    let share = overlay_share(&inner, entries, &options.schedule());
+    let plan = plan(options, level + 1, entries, share.map(|share| share.now));
     Next::New { builder: AnyLocatedBuilder::new(kind, &plan), plan }
 }

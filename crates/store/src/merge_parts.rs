@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use trommel_filters::{FlushNumber, GrfOptions, Part, PartBuilder};
 
-use crate::compaction::overlay_share;
+use crate::compaction::{OverlayShare, overlay_share};
 use crate::core::Core;
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
@@ -31,7 +31,7 @@ const KEYS_WAITING: usize = 4096;
 /// Builds the parts of a key range from the keys that outlive a merge.
 pub(crate) struct PartsBuilder {
     options: GrfOptions,
-    overlay_share: Option<f64>,
+    overlay_share: Option<OverlayShare>,
     /// Parts that are built, and where they begin.
     done: Vec<(Vec<u8>, Part)>,
     /// Where the part begins that is being built.
@@ -44,7 +44,11 @@ pub(crate) struct PartsBuilder {
 
 impl PartsBuilder {
     /// `overlay_share`: the share of all entries that runs above the last level will have; None: that is not known.
-    pub(crate) fn new(options: &GrfOptions, overlay_share: Option<f64>, from: &[u8]) -> Self {
+    pub(crate) fn new(
+        options: &GrfOptions,
+        overlay_share: Option<OverlayShare>,
+        from: &[u8],
+    ) -> Self {
         PartsBuilder {
             options: *options,
             overlay_share,
@@ -101,9 +105,9 @@ impl PartsBuilder {
 }
 
 /// Builds what takes the place of a part.
-fn part_builder(options: &GrfOptions, overlay_share: Option<f64>) -> PartBuilder {
+fn part_builder(options: &GrfOptions, overlay_share: Option<OverlayShare>) -> PartBuilder {
     match overlay_share {
-        Some(share) => PartBuilder::with_overlay_share(options, share),
+        Some(OverlayShare { now, full }) => PartBuilder::with_overlay_shares(options, now, full),
         None => PartBuilder::new(options),
     }
 }
@@ -181,7 +185,7 @@ pub(crate) fn rebuild_guard(options: &Options, version: &Version) -> Result<Guar
         Guard::Global(parts) => {
             let partitions = version.layout.partitions();
             let rebuild = |bounds: KeyBounds| {
-                let part = rebuild_part(parts.options(), version, &bounds)?;
+                let part = rebuild_part(options, parts.options(), version, &bounds)?;
                 Ok((bounds.from, part))
             };
             Ok(Guard::Global(Parts::of(partitions.map(rebuild).collect::<Result<_>>()?)))
@@ -191,17 +195,18 @@ pub(crate) fn rebuild_guard(options: &Options, version: &Version) -> Result<Guar
 
 /// The part of one partition, read from the runs.
 pub(crate) fn rebuild_part(
-    options: &GrfOptions,
+    options: &Options,
+    grf: &GrfOptions,
     version: &Version,
     bounds: &KeyBounds,
 ) -> Result<Part> {
-    let Some((oldest, newer)) = version.runs.split_last() else { return Ok(Part::empty(options)) };
+    let Some((oldest, newer)) = version.runs.split_last() else { return Ok(Part::empty(grf)) };
     let records = version.layout.runs.split_last();
     let share = records.and_then(|(oldest, inner)| {
         let inner: Vec<&RunRecord> = inner.iter().collect();
-        overlay_share(&inner, oldest.entries(), options.size_ratio)
+        overlay_share(&inner, oldest.entries(), &options.schedule())
     });
-    let mut builder = part_builder(options, share);
+    let mut builder = part_builder(grf, share);
     let mut base_end = FlushNumber(0);
     if let Some(run) = oldest.run.clip(bounds)? {
         let (mut cursor, path) = (run.cursor().fill_cache(false), run.tables()[0].table.path());

@@ -1,12 +1,12 @@
 //! A merge: a stretch of runs becomes one run, or in a range of keys a piece of one, step by step.
 //! ```text
 //! inner merge   read, keep, write -> install; the guard stays as it is, but for garbage (and codes that are runs)
-//! last level    read, keep, write, and build the parts of the filter on the way
+//! oldest run    read, keep, write, and build the parts of the filter on the way
 //!               -> carry over the runs that were not inputs -> install
 //! key range     of the inputs, what lies in it is read; tables across its ends are trimmed, not rewritten
 //! ```
 //! Filters that know in which run each key is are told of every key: see `located_merge`.
-//! Invariants: an inner merge adds nothing to the guard. A merge into the last level rebuilds
+//! Invariants: an inner merge adds nothing to the guard. A merge into the oldest run rebuilds
 //! it, where its keys are; flushes that are installed meanwhile are carried over, in rounds outside the lock, the last
 //! one under it (ordering rule 3).
 
@@ -117,8 +117,8 @@ impl MergeTask {
         let writer = RunWriterState::with_filter_bits(filter_bits(core, &job.inputs, entries));
         let writer = writer.deleting(retention.kept_tombstones());
         let parts = version.guard.parts().filter(|_| bottom).map(|parts| {
-            let ratio = core.shelf.options.size_ratio;
-            let share = overlay_share(&begun.inner(), entries, ratio);
+            let schedule = core.shelf.options.schedule();
+            let share = overlay_share(&begun.inner(), entries, &schedule);
             PartsBuilder::new(parts.options(), share, &range.from)
         });
         let cutter = match bottom {
@@ -275,8 +275,8 @@ impl MergeTask {
         }
         let merged: u64 = oldest.within(&self.range).iter().map(|table| table.entries).sum();
         let entries = output.entries() + oldest.entries().saturating_sub(merged);
-        let ratio = core.shelf.options.size_ratio;
-        last_level(&self.begun.inner(), entries, ratio).unwrap_or(oldest.level)
+        let schedule = core.shelf.options.schedule();
+        last_level(&self.begun.inner(), entries, &schedule).unwrap_or(oldest.level)
     }
 
     fn install_inner(&mut self, core: &Core, output: &RunOutput, level: usize) -> Result<()> {
@@ -301,12 +301,20 @@ impl MergeTask {
             };
             let guard = Guard::Global(parts.with_fitting(&changes));
             let edit = self.edit(core, &now, output, level);
-            return installer.install(core, &edit, &output.opened, guard);
+            installer.install(core, &edit, &output.opened, guard)?;
+            let is_last = level + 1 == now.layout.level_count();
+            drop((installer, now));
+            if is_last {
+                // As large as the last level's runs are, much would be read again at the next open.
+                let _ = crate::image::write(core, &self.range);
+            }
+            return Ok(());
         }
         unreachable!("the last round installs")
     }
 
-    /// After a merge into the level above the last, most entries need no more of their codes: the parts with their
+    /// After a merge into the level above the last, or into that as another run of it, most entries need no more of their
+    /// codes: the parts with their
     /// garbage collected; codes that are runs are rewritten by every merge.
     fn tidied_parts(
         &self,
@@ -325,7 +333,7 @@ impl MergeTask {
                 keys.for_each(|key| recoder.push(key));
                 recoder.finish()
             })
-        } else if level + 2 == version.layout.level_count() {
+        } else if level + 2 >= version.layout.level_count() {
             let merged = version.layout.apply(&self.edit(core, version, output, level));
             let Ok(merged) = merged else { return Vec::new() };
             parts.changes_within(&self.range, |bounds, part| {

@@ -8,6 +8,7 @@ use trommel_filters::{FilterKind, FilterOptions, Fingerprints, LocatedKind, Poin
 
 use crate::error::{Error, Result};
 use crate::partitions::{Division, Granularity};
+use crate::policy::{Policy, Schedule};
 use crate::stalls::RunLimits;
 use crate::tuning::FilterTuning;
 
@@ -15,9 +16,11 @@ use crate::tuning::FilterTuning;
 /// opened with other options at any time, and moves there as it flushes and merges.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// T: how many runs of a level merge into one of the next. 2 to 255.
+    /// T: how many runs of a level, when that is full, merge into one of the next. 2 to 255.
     /// More: cheaper writes, more runs (which a guard makes cheap to have).
     pub size_ratio: u32,
+    /// How many runs levels have, and whether first levels have another ratio.
+    pub policy: Policy,
     /// Bytes of new entries that are kept in memory before they become a run on disk.
     /// More: fewer, larger runs; more memory (up to five times this, under load) and longer recovery.
     pub write_buffer_bytes: usize,
@@ -45,9 +48,9 @@ pub struct Options {
     /// Memory for blocks that were read. 0: none is kept.
     pub block_cache_bytes: usize,
     /// Runs of level 0 (flushed and not yet merged) from which on writers are slowed down: the more, the slower, from 64 MB/s
-    /// to a hundredth of it. None: 2 T + 4. More: fewer pauses, more runs to search while merges catch up.
+    /// to a hundredth of it. None: 2 T + 4, of level 0's ratio T. More: fewer pauses, more runs to search while merges catch up.
     pub slow_down_runs: Option<usize>,
-    /// Runs of level 0 at which writers wait for a merge. None: twice the larger of `slow_down_runs` and 2 T + 4. More than `size_ratio`, and than
+    /// Runs of level 0 at which writers wait for a merge. None: twice the larger of `slow_down_runs` and 2 T + 4. More than level 0's ratio, and than
     /// `slow_down_runs`. More: later, longer stops. (In memory, writers are slowed down from three full write buffers on and
     /// stopped by four and a fifth, while they wait for their flush.)
     pub stop_runs: Option<usize>,
@@ -73,6 +76,7 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             size_ratio: 10,
+            policy: Policy::default(),
             write_buffer_bytes: 64 << 20,
             guard: GuardKind::Grf,
             bits_per_key: 12.0,
@@ -97,11 +101,16 @@ impl Default for Options {
 }
 
 impl Options {
+    /// The policy with the ratio of every level.
+    pub(crate) fn schedule(&self) -> Schedule<'_> {
+        Schedule { policy: &self.policy, size_ratio: self.size_ratio }
+    }
+
     /// An error that names the first option that makes no sense.
     pub fn check(&self) -> Result<()> {
         let bits = self.bits_per_key;
         let limits = RunLimits::of(self);
-        let stops_late = limits.stop > limits.slow_down && limits.stop > self.size_ratio as usize;
+        let stops_late = limits.stop > limits.slow_down && limits.stop > self.schedule().ratio(0);
         let rules = [
             ("size_ratio", (2..=255).contains(&self.size_ratio), "must be 2 to 255"),
             ("write_buffer_bytes", self.write_buffer_bytes >= 1024, "must be at least 1024"),
@@ -112,7 +121,7 @@ impl Options {
             ("elastic.unit_bits_per_key", self.elastic.sensible_bits(), "must be 0.5 to 16"),
             ("elastic.sample_gets", self.elastic.sample_gets > 0, "must be at least 1"),
             ("block_bytes", (256..=1 << 20).contains(&self.block_bytes), "must be 256 to 1048576"),
-            ("stop_runs", stops_late, "must be above slow_down_runs and size_ratio"),
+            ("stop_runs", stops_late, "must be above slow_down_runs and size_ratio (of level 0)"),
             (
                 "merge_bytes_per_second",
                 self.merge_bytes_per_second != Some(0),
@@ -124,7 +133,7 @@ impl Options {
         ];
         let wrong = rules.into_iter().find(|(_, holds, _)| !holds);
         let wrong = wrong.map(|(option, _, problem)| (option, problem));
-        match wrong.or_else(|| self.filter.problem()) {
+        match wrong.or_else(|| self.policy.problem()).or_else(|| self.filter.problem()) {
             Some((option, problem)) => Err(Error::Option { option, problem: problem.into() }),
             None => Ok(()),
         }

@@ -9,9 +9,11 @@ use crate::guard::Guard;
 use crate::guard_parts::Parts;
 use crate::options::Options;
 use crate::partition_stats::{partitions, under_way};
+use crate::policy::Schedule;
 use crate::stalls::StallStats;
-use crate::stats::{GuardStats, LevelStats, QueryStats, RunStats, Stats};
+use crate::stats::{GuardStats, QueryStats, Stats};
 use crate::sync::Ordering;
+use crate::tree_stats::{LevelStats, RunStats};
 use crate::version::{PlacedRun, Version};
 
 pub(crate) fn stats(core: &Core) -> Stats {
@@ -26,7 +28,8 @@ pub(crate) fn stats(core: &Core) -> Stats {
         closed_seek: none,
         guard: guard_stats(core, &version),
         filter_recovery: core.filter_recovery.clone(),
-        levels: levels(&version),
+        policy: core.shelf.options.policy.clone(),
+        levels: levels(&version, &core.shelf.options.schedule()),
         partitions: partitions(&version),
         under_way: under_way(&version),
         trimmed_tables: version.tables().filter(|table| table.is_trimmed()).count() as u64,
@@ -96,21 +99,30 @@ fn told(options: &Options) -> Option<String> {
     }
 }
 
-fn levels(version: &Version) -> Vec<LevelStats> {
+fn levels(version: &Version, schedule: &Schedule<'_>) -> Vec<LevelStats> {
+    let count = version.layout.level_count();
     let level = |level: usize| {
         let runs = version.runs.iter().filter(|placed| placed.level == level);
-        LevelStats { level, runs: runs.map(run_stats).collect() }
+        let is_last = level + 1 == count;
+        let runs_max = if is_last { schedule.last_runs(level) } else { schedule.inner_runs(level) };
+        LevelStats {
+            level,
+            size_ratio: schedule.ratio(level) as u64,
+            runs_max: runs_max as u64,
+            runs: runs.map(|placed| run_stats(placed, schedule)).collect(),
+        }
     };
-    (0..version.layout.level_count()).map(level).collect()
+    (0..count).map(level).collect()
 }
 
-fn run_stats(placed: &PlacedRun) -> RunStats {
-    let tables = placed.run.tables();
+fn run_stats(placed: &PlacedRun, schedule: &Schedule<'_>) -> RunStats {
+    let (tables, span) = (placed.run.tables(), placed.span());
     RunStats {
         tables: tables.len() as u64,
         entries: placed.run.entry_count(),
         range_deletes: tables.iter().map(|table| table.tombstones().len() as u64).sum(),
         bytes: placed.run.bytes(),
-        span: (placed.span().lo().0, placed.span().hi().0),
+        span: (span.lo().0, span.hi().0),
+        units: schedule.units_of(placed.level, span.hi().0 - span.lo().0) as u64,
     }
 }

@@ -32,7 +32,7 @@ pub(crate) struct RunLimits {
 
 impl RunLimits {
     pub(crate) fn of(options: &Options) -> Self {
-        let usual = 2 * options.size_ratio as usize + SEALED_MAX;
+        let usual = 2 * options.schedule().ratio(0) + SEALED_MAX;
         let slow_down = options.slow_down_runs.unwrap_or(usual);
         let twice = slow_down.max(usual).saturating_mul(2);
         RunLimits { slow_down, stop: options.stop_runs.unwrap_or(twice) }

@@ -12,8 +12,10 @@ use crate::elastic_stats::ElasticStats;
 use crate::filter_recovery::FilterRecovery;
 use crate::options::GuardKind;
 use crate::partition_stats::{PartitionStats, UnderWay};
+use crate::policy::Policy;
 use crate::stalls::{StallCounter, StallStats};
 use crate::sync::{AtomicU64, Ordering};
+use crate::tree_stats::LevelStats;
 use trommel_filters::LocatedSize;
 
 /// What one kind of query has cost so far. Monotone counters.
@@ -257,32 +259,6 @@ pub struct GuardStats {
     pub located: Option<LocatedSize>,
 }
 
-/// One sorted run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct RunStats {
-    /// Its files.
-    pub tables: u64,
-    /// Its entries, deletions included.
-    pub entries: u64,
-    /// Deletions of ranges: each as far as no other begins or ends.
-    pub range_deletes: u64,
-    /// Its bytes on disk.
-    pub bytes: u64,
-    /// Its span of flush numbers, [lo, hi).
-    pub span: (u64, u64),
-}
-
-/// One level.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LevelStats {
-    /// Its number; 0 is the newest.
-    pub level: usize,
-    /// Its runs, newest first.
-    pub runs: Vec<RunStats>,
-}
-
 /// A store at one moment.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -297,6 +273,8 @@ pub struct Stats {
     pub guard: GuardStats,
     /// Where the global filter came from when the store was opened.
     pub filter_recovery: FilterRecovery,
+    /// Which merges keep the tree in shape.
+    pub policy: Policy,
     /// The tree, newest level first.
     pub levels: Vec<LevelStats>,
     /// Partitions of the last level, in key order.

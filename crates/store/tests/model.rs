@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use trommel::{
     Background, Batch, Db, Environment, FilterRecovery, Granularity, GuardKind, Memory, Options,
-    Scan, Snapshot, Sync,
+    Policy, Scan, Snapshot, Sync,
 };
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -317,15 +317,28 @@ impl ConcatBytes for Vec<(Vec<u8>, Vec<u8>)> {
     }
 }
 
+/// All presets, and trees between them.
+fn policies() -> Vec<Policy> {
+    let between = Policy { last_runs: 2, ratios: vec![3], ..Policy::leveling() };
+    let delayed = Policy { delay_merges: true, ..Policy::leveling() };
+    let presets = Policy::NAMES.iter().filter_map(|name| Policy::named(name));
+    presets.chain([between, delayed]).collect()
+}
+
 /// Gives how often a filter came from its image.
 fn run(ops: &[Op], size_ratio: u32) -> u32 {
     let mut worlds = GuardKind::ALL.map(|guard| World::new(guard, size_ratio));
+    for (place, world) in worlds.iter_mut().enumerate() {
+        world.options.policy = policies()[place % policies().len()].clone();
+        world.reopen();
+    }
     for op in ops {
         if let Op::Reopen(shift) = op {
             // The worlds trade guards: what one wrote the next must read.
             for (place, world) in worlds.iter_mut().enumerate() {
                 world.options.guard = GuardKind::ALL[(place + shift) % GuardKind::ALL.len()];
                 world.options.size_ratio = 2 + (world.options.size_ratio + *shift as u32) % 4;
+                world.options.policy = policies()[(place + shift) % policies().len()].clone();
                 world.options.write_buffer_bytes = [1 << 10, 1 << 16, 1 << 12][*shift % 3];
                 world.options.table_bytes = [4096, 1 << 20, 8192][*shift % 3];
                 world.options.granularity = Granularity::ALL[*shift % Granularity::ALL.len()];

@@ -64,7 +64,8 @@ pub struct GrfOptions {
     /// Filter memory in bits per key of the whole tree, everything included, when the last level is full and
     /// the next merge into it is due. More: fewer needless reads.
     pub bits_per_key: f64,
-    /// How many times larger a level is than the one above: says how much of the tree lies above the last level.
+    /// How many times larger a level is than the one above: says how much of the tree lies above the last level, unless a
+    /// builder is told ([`PartBuilder::with_overlay_shares`]).
     pub size_ratio: u32,
     /// What is kept beside the fingerprint of a key above the last level.
     pub run_codes: RunCodes,
@@ -106,16 +107,19 @@ impl GrfOptions {
     /// entries where the overlay has a greater share of all keys.
     const ENTRY_BITS: f64 = 7.8;
     const ENTRY_BITS_SHARED: f64 = 3.8;
+    /// Less would tell nothing, however little an overlay of nearly all keys leaves.
+    const BASE_BITS_LEAST: f64 = 1.0;
     /// The most that any filling of the tree may take, in times of the budget; a little is left for chance.
     const FILLING_MAX: f64 = 1.225;
 
-    /// What is left for a base key, if just before the base is built anew such a share of all keys is in the overlay.
-    fn split(&self, overlay_share: f64) -> Split {
+    /// What is left for a base key, if just before the base is built anew such a share of all keys is in the overlay, and such a
+    /// one when the last level is full.
+    fn split(&self, overlay_share: f64, full_share: f64) -> Split {
         let entry_bits = |share: f64| Self::ENTRY_BITS - Self::ENTRY_BITS_SHARED * share;
         let overlay = |share: f64| share * (Self::FRACTION_BEYOND_BASE + entry_bits(share));
-        let when_full = self.bits_per_key - overlay(1.0 / f64::from(self.size_ratio.max(2)));
+        let when_full = self.bits_per_key - overlay(full_share);
         let at_most = Self::FILLING_MAX * self.bits_per_key - overlay(overlay_share);
-        let base_bits = when_full.min(at_most);
+        let base_bits = when_full.min(at_most).max(Self::BASE_BITS_LEAST);
         let settled_bits = (base_bits + Self::FRACTION_BEYOND_BASE).clamp(6.0, 17.0) as u8;
         Split { base_bits, settled_bits }
     }

@@ -19,6 +19,7 @@ use super::history::{Change, LANES, Name, SLOTS, bytes_of, key_of};
 use super::watched::Watched;
 use super::wire::{Activity, Message, Teller, nobody_listens};
 use crate::rng::{Rng, scramble};
+use crate::stress::setup::policy;
 
 /// The store, in the folder of the test.
 pub(super) const STORE: &str = "store";
@@ -100,6 +101,7 @@ pub(super) fn options(rng: &mut Rng) -> Options {
     let interval = Sync::Interval(Duration::from_millis(5));
     Options {
         size_ratio: [2, 3, 4, 10][rng.place(4)],
+        policy: policy(rng),
         write_buffer_bytes: [8 << 10, 32 << 10, 32 << 10, 256 << 10][rng.place(4)],
         guard: GuardKind::ALL[rng.place(GuardKind::ALL.len())],
         block_bytes: [512, 4096][rng.place(2)],

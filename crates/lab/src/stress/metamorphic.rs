@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use trommel::{
     Background, Batch, Db, Disk, Environment, Granularity, GuardKind, KeyValue, Memory, Options,
-    Scan, Snapshot, Storage, Sync,
+    Policy, Scan, Snapshot, Storage, Sync,
 };
 
 use super::draw::{History, history};
 use super::keys::Place;
 use super::model::value_of;
 use super::operation::{Operation, Write, tell};
-use super::setup::{elastic, filter};
+use super::setup::{elastic, filter, policy};
 use crate::rng::Rng;
 
 const STEPS: u32 = 1200;
@@ -201,6 +201,7 @@ fn variant(number: usize) -> Options {
     let mut options = Options {
         guard: GuardKind::ALL[number % GuardKind::ALL.len()],
         size_ratio: one_of(&[2, 3, 5, 10], rng),
+        policy: Policy::default(),
         write_buffer_bytes: one_of(&[1 << 10, 1 << 12, 1 << 20], rng),
         bits_per_key: one_of(&[2.0, 8.0, 12.0, 20.0, 5.5], rng),
         monkey: false,
@@ -225,6 +226,7 @@ fn variant(number: usize) -> Options {
         ..Options::default()
     };
     options.monkey = options.guard.point_rate().is_some() && one_of(&[false, true], rng);
+    options.policy = policy(rng);
     options
 }
 

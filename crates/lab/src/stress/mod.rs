@@ -16,7 +16,7 @@ mod operation;
 mod panics;
 mod ranges;
 mod rot;
-mod setup;
+pub(crate) mod setup;
 mod shorten;
 mod world;
 

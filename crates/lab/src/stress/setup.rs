@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use trommel::{
-    Background, ElasticOptions, FilterTuning, Granularity, GuardKind, Options, PrefixRule,
+    Background, ElasticOptions, FilterTuning, Granularity, GuardKind, Options, Policy, PrefixRule,
     RencoderPlan, RosettaPlan, RosettaSplit, SurfOptions, SurfSuffix, Sync,
 };
 
@@ -21,6 +21,7 @@ pub(crate) fn options(seed: u64) -> Options {
     let mut rng = Rng::new(seed);
     let mut options = Options {
         size_ratio: [2, 2, 3, 4, 10][rng.place(5)],
+        policy: Policy::default(),
         write_buffer_bytes: [1 << 10, 1 << 10, 1 << 11, 1 << 12, 1 << 14][rng.place(5)],
         guard: GuardKind::ALL[rng.place(GuardKind::ALL.len())],
         bits_per_key: [2.0, 6.0, 10.0, 12.0, 20.0][rng.place(5)],
@@ -44,7 +45,22 @@ pub(crate) fn options(seed: u64) -> Options {
     };
     options.monkey = options.guard.point_rate().is_some() && rng.below(2) == 0;
     options.filter = filter(&mut rng);
+    options.policy = policy(&mut rng);
     options
+}
+
+/// A preset as often as any other tree.
+pub(crate) fn policy(rng: &mut Rng) -> Policy {
+    let limits = [1, 2, 3, u32::MAX];
+    let preset = Policy::named(Policy::NAMES[rng.place(Policy::NAMES.len())]);
+    let preset = preset.expect("a preset has a name");
+    let any = Policy {
+        ratios: (0..rng.place(4)).map(|_| [2, 3, 4, 6][rng.place(4)]).collect(),
+        inner_runs: (0..=rng.place(3)).map(|_| limits[rng.place(4)]).collect(),
+        last_runs: limits[rng.place(4)],
+        delay_merges: rng.below(2) == 0,
+    };
+    if rng.below(2) == 0 { preset } else { any }
 }
 
 /// Units that move often: at most a few gets are counted between two changes of mind.
@@ -84,9 +100,10 @@ pub(crate) fn tell(options: &Options) -> String {
     let Options { monkey, point_bits, compression, block_cache_bytes, table_bytes, sync, .. } =
         options;
     let Options { granularity, partition_bytes, .. } = options;
+    let Policy { ratios, inner_runs, last_runs, delay_merges } = &options.policy;
     let told = guard.table_filter().and_then(|kind| options.filter.told(kind)).unwrap_or_default();
     format!(
-        "guard {guard} {told}, {bits_per_key} bits per key (monkey: {monkey}), {point_bits} of them for points, size ratio {size_ratio}, write buffer {write_buffer_bytes}, \
+        "guard {guard} {told}, {bits_per_key} bits per key (monkey: {monkey}), {point_bits} of them for points, size ratio {size_ratio}, after {ratios:?}, runs {inner_runs:?} and {last_runs} (delayed: {delay_merges}), write buffer {write_buffer_bytes}, \
          blocks of {block_bytes}, tables of {table_bytes}, cache {block_cache_bytes}, compression {compression}, sync {sync:?}, {granularity} merges, partitions of {partition_bytes}"
     )
 }

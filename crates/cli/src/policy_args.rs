@@ -1,0 +1,91 @@
+//! When runs merge, as it is typed.
+//! ```text
+//! --policy leveling --size-ratio 10        --policy rocksdb --ratios 4,10,10        --last-runs 3
+//! ```
+//! Invariant: without any of these a tree is lazily levelled, with ten units to a level.
+
+use clap::Args;
+use trommel::{Options, Policy};
+
+/// When runs merge.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct PolicyArgs {
+    /// T: how many units a level takes before it is emptied into the next one. (A unit is a full run of the level above.)
+    #[arg(long, value_name = "T", default_value_t = Options::default().size_ratio)]
+    pub(crate) size_ratio: u32,
+    /// When runs merge: lazy-leveling (many runs in each level, one in the last), leveling (one run in each), tiering (many in each),
+    /// rocksdb (four flushed ones, then one run in each).
+    #[arg(long, value_name = "NAME", value_parser = policy, default_value = "lazy-leveling")]
+    policy: Policy,
+    /// T of each level, newest first, with commas between them; the last one goes on.
+    #[arg(long, value_name = "T,..", value_delimiter = ',', conflicts_with = "size_ratio")]
+    ratios: Vec<u32>,
+    /// K: the most runs of each level above the last, newest first; the last one goes on. [default: as the policy says]
+    #[arg(long, value_name = "K,..", value_delimiter = ',')]
+    inner_runs: Vec<u32>,
+    /// Z: the most runs of the last level. [default: as the policy says]
+    #[arg(long, value_name = "Z")]
+    last_runs: Option<u32>,
+    /// Let levels of few runs wait for more merges where entries replace each other, until they are as large as planned.
+    #[arg(long)]
+    delay_merges: bool,
+}
+
+impl PolicyArgs {
+    /// T of deep levels.
+    pub(crate) fn size_ratio(&self) -> u32 {
+        self.ratios.last().copied().unwrap_or(self.size_ratio)
+    }
+
+    /// The policy that was asked for.
+    pub(crate) fn policy(&self) -> Policy {
+        let mut policy = self.policy.clone();
+        if !self.ratios.is_empty() {
+            policy.ratios.clone_from(&self.ratios);
+        }
+        if !self.inner_runs.is_empty() {
+            policy.inner_runs.clone_from(&self.inner_runs);
+        }
+        policy.last_runs = self.last_runs.unwrap_or(policy.last_runs);
+        policy.delay_merges = self.delay_merges;
+        policy
+    }
+}
+
+/// The preset of this name.
+pub(crate) fn policy(name: &str) -> Result<Policy, String> {
+    let known = Policy::NAMES.join(", ");
+    Policy::named(name).ok_or_else(|| format!("there is no policy '{name}'; there are: {known}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        policy: PolicyArgs,
+    }
+
+    fn typed(line: &str) -> Result<(u32, Policy), clap::Error> {
+        let line = Line::try_parse_from(std::iter::once("x").chain(line.split_whitespace()))?;
+        Ok((line.policy.size_ratio(), line.policy.policy()))
+    }
+
+    #[test]
+    fn policies_are_as_they_are_typed() {
+        let parsed = |line| typed(line).expect("makes sense");
+        assert_eq!(parsed(""), (10, Policy::default()));
+        assert_eq!(parsed("--policy rocksdb --size-ratio 7"), (7, Policy::rocksdb()));
+        let (size_ratio, policy) = parsed("--policy leveling --ratios 4,6,8 --last-runs 2");
+        assert_eq!((size_ratio, policy.name()), (8, "custom"));
+        assert_eq!([0, 1, 2, 9].map(|level| policy.rule(size_ratio, level).ratio), [4, 6, 8, 8]);
+        assert_eq!(parsed("--inner-runs 3,1 --delay-merges").1.rule(10, 5).inner_runs, 1);
+        let message = typed("--policy levelling").expect_err("unknown").to_string();
+        assert!(message.contains("lazy-leveling, leveling, tiering, rocksdb"), "{message}");
+        assert!(typed("--ratios 4,6 --size-ratio 3").is_err(), "twice");
+    }
+}

@@ -1,0 +1,246 @@
+//! When runs merge: the policy of a tree, as plain data.
+//! ```text
+//!                       level 0     inner levels    last level
+//! leveling              1 run       1 run           1 run       least to read, most to write
+//! lazy-leveling         T - 1       T - 1           1 run
+//! tiering               T - 1       T - 1           T - 1       least to write, most to read
+//! rocksdb   (T_0 = 4)   T - 1       1 run           1 run
+//! ```
+//! A level counts *units*: a unit is one run of the level above, when that is full. Level l holds 0 to T_l - 1 of them, in at most K_l
+//! runs (Z in the last level); the next unit takes the level's runs along to the next level and leaves it empty: a carry of
+//! an odometer, whatever K is. Run limits say only how many units a run holds.
+//!
+//! Invariant: what a schedule says depends on the policy alone, never on time; so which merge is due follows from the layout.
+
+/// Policy of merges, for [`Options::policy`](crate::Options::policy). With the ratio T that
+/// [`Options::size_ratio`](crate::Options::size_ratio) says and K = `inner_runs`, Z = `last_runs`, a key is written about
+/// (T - 1) / (K + 1) times in each inner level and (T - 1) / (Z + 1) times in the last one. A store may be opened with another policy
+/// at any time: each level moves there when it is next emptied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// T of the first levels, newest first: how many units a level takes before it is emptied into the next one, 2 to 255. Deeper levels
+    /// have `size_ratio`; none here: all have.
+    pub ratios: Vec<u32>,
+    /// K: the most runs of each level above the last, newest first; the last number goes on. At least 1, and more than T - 1 means
+    /// T - 1. More: cheaper writes, more runs (which a guard makes cheap to have).
+    pub inner_runs: Vec<u32>,
+    /// Z: the most runs of the last level, as for `inner_runs`. More: cheaper writes, more space for entries that were replaced, and a
+    /// global range filter's base (the cheapest part of it) holds the oldest run alone.
+    pub last_runs: u32,
+    /// Whether levels whose runs hold several units count these by their entries: where entries replace each other, such a level then
+    /// waits for more merges, up to twice as many, until it is as large as planned.
+    pub delay_merges: bool,
+}
+
+/// A run limit that is no limit: a run for each unit.
+const EACH: u32 = u32::MAX;
+
+impl Default for Policy {
+    fn default() -> Self {
+        Policy::lazy_leveling()
+    }
+}
+
+impl Policy {
+    /// The names of the presets.
+    pub const NAMES: [&'static str; 4] = ["lazy-leveling", "leveling", "tiering", "rocksdb"];
+
+    fn of(ratios: &[u32], inner_runs: &[u32], last_runs: u32) -> Policy {
+        let (ratios, inner_runs) = (ratios.to_vec(), inner_runs.to_vec());
+        Policy { ratios, inner_runs, last_runs, delay_merges: false }
+    }
+
+    /// Many runs in each level but the last, which has one: the default.
+    pub fn lazy_leveling() -> Policy {
+        Policy::of(&[], &[EACH], 1)
+    }
+
+    /// One run in each level.
+    pub fn leveling() -> Policy {
+        Policy::of(&[], &[1], 1)
+    }
+
+    /// Many runs in each level.
+    pub fn tiering() -> Policy {
+        Policy::of(&[], &[EACH], EACH)
+    }
+
+    /// Four flushed runs merge into the next level; from there on one run in each.
+    pub fn rocksdb() -> Policy {
+        Policy::of(&[4], &[EACH, 1], 1)
+    }
+
+    /// The preset of this name. None: there is none.
+    pub fn named(name: &str) -> Option<Policy> {
+        Self::presets().into_iter().find(|(known, _)| *known == name).map(|(_, policy)| policy)
+    }
+
+    fn presets() -> [(&'static str, Policy); 4] {
+        let policies = [Self::lazy_leveling(), Self::leveling(), Self::tiering(), Self::rocksdb()];
+        let mut names = Self::NAMES.into_iter();
+        policies.map(|policy| (names.next().expect("as many names"), policy))
+    }
+
+    /// The name of the preset with these run limits; `custom` if there is none.
+    pub fn name(&self) -> &'static str {
+        let is_alike = |preset: &Policy| {
+            preset.inner_runs == self.inner_runs && preset.last_runs == self.last_runs
+        };
+        let presets = Self::presets();
+        presets.iter().find(|(_, preset)| is_alike(preset)).map_or("custom", |(name, _)| name)
+    }
+
+    /// The rule of a level, where deep ones have the ratio `size_ratio`.
+    pub fn rule(&self, size_ratio: u32, level: usize) -> LevelRule {
+        let schedule = Schedule { policy: self, size_ratio };
+        LevelRule {
+            ratio: schedule.ratio(level) as u64,
+            inner_runs: schedule.inner_runs(level) as u64,
+            run_units: schedule.run_units(level) as u64,
+            last_runs: schedule.last_runs(level) as u64,
+        }
+    }
+
+    /// The first option that makes no sense, and why.
+    pub(crate) fn problem(&self) -> Option<(&'static str, &'static str)> {
+        let ratios = self.ratios.iter().all(|ratio| (2..=255).contains(ratio));
+        let runs = !self.inner_runs.is_empty() && self.inner_runs.iter().all(|&runs| runs > 0);
+        let rules = [
+            ("policy.ratios", ratios, "must be 2 to 255 each"),
+            ("policy.ratios", self.ratios.len() <= 32, "must be at most 32"),
+            ("policy.inner_runs", runs, "must be at least one number, each at least 1"),
+            ("policy.inner_runs", self.inner_runs.len() <= 32, "must be at most 32"),
+            ("policy.last_runs", self.last_runs > 0, "must be at least 1"),
+        ];
+        let wrong = rules.into_iter().find(|(_, holds, _)| !holds);
+        wrong.map(|(option, _, problem)| (option, problem))
+    }
+}
+
+/// What a policy says of one level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LevelRule {
+    /// T: the units that empty it.
+    pub ratio: u64,
+    /// K: the most runs it has while there is a level below it.
+    pub inner_runs: u64,
+    /// The most units of such a run.
+    pub run_units: u64,
+    /// Z: the most runs it has as the last level.
+    pub last_runs: u64,
+}
+
+/// A policy with the ratio of all deeper levels: the numbers of every level.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Schedule<'a> {
+    pub(crate) policy: &'a Policy,
+    pub(crate) size_ratio: u32,
+}
+
+impl Schedule<'_> {
+    /// T: the units that empty a level.
+    pub(crate) fn ratio(&self, level: usize) -> usize {
+        self.policy.ratios.get(level).copied().unwrap_or(self.size_ratio).max(2) as usize
+    }
+
+    /// K: the most runs of a level above the last.
+    pub(crate) fn inner_runs(&self, level: usize) -> usize {
+        let limits = &self.policy.inner_runs;
+        let limit = limits.get(level).or(limits.last()).copied().unwrap_or(EACH);
+        (limit as usize).clamp(1, self.ratio(level) - 1)
+    }
+
+    /// Z: the most runs of the last level, if that is this one.
+    pub(crate) fn last_runs(&self, level: usize) -> usize {
+        (self.policy.last_runs as usize).clamp(1, self.ratio(level) - 1)
+    }
+
+    /// The most units of one run of a level above the last.
+    pub(crate) fn run_units(&self, level: usize) -> usize {
+        (self.ratio(level) - 1).div_ceil(self.inner_runs(level))
+    }
+
+    /// Whether runs of a level above the last are merged with what comes into it.
+    pub(crate) fn joins(&self, level: usize) -> bool {
+        self.run_units(level) > 1
+    }
+
+    /// The flushes of a level's unit.
+    pub(crate) fn unit_flushes(&self, level: usize) -> f64 {
+        (0..level).map(|above| self.ratio(above) as f64).product()
+    }
+
+    /// The units of a run of so many flushes.
+    pub(crate) fn units_of(&self, level: usize, flushes: u64) -> usize {
+        ((flushes as f64 / self.unit_flushes(level)).round() as usize).max(1)
+    }
+
+    /// The flushes above the oldest run just before it is merged, if it is in this level.
+    pub(crate) fn overlay_flushes(&self, level: usize) -> f64 {
+        self.last_runs(level) as f64 * self.unit_flushes(level) - 1.0
+    }
+
+    /// The share of all entries that is above the oldest run just before that is merged, if it is in this level, which is full.
+    pub(crate) fn full_overlay_share(&self, level: usize) -> f64 {
+        self.last_runs(level) as f64 / self.ratio(level) as f64
+    }
+
+    /// The level of an oldest run of so many flushes: the least that is not yet full. Rounded, because entries that replace each other
+    /// make a level a little smaller than its flushes.
+    pub(crate) fn level_holding(&self, flushes: f64) -> usize {
+        let mut level = 0;
+        while level < 60 && flushes >= (self.ratio(level) as f64 - 0.5) * self.unit_flushes(level) {
+            level += 1;
+        }
+        level
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn presets_have_names_and_make_sense() {
+        for name in Policy::NAMES {
+            let policy = Policy::named(name).expect("a preset");
+            assert_eq!((policy.name(), policy.problem()), (name, None));
+        }
+        assert_eq!(Policy::named("levelling"), None);
+        assert_eq!(Policy { last_runs: 3, ..Policy::leveling() }.name(), "custom");
+    }
+
+    #[test]
+    fn nonsense_is_named() {
+        let sound = Policy::default();
+        for (wrong, option) in [
+            (Policy { ratios: vec![4, 1], ..sound.clone() }, "policy.ratios"),
+            (Policy { ratios: vec![4; 33], ..sound.clone() }, "policy.ratios"),
+            (Policy { inner_runs: vec![], ..sound.clone() }, "policy.inner_runs"),
+            (Policy { inner_runs: vec![2, 0], ..sound.clone() }, "policy.inner_runs"),
+            (Policy { last_runs: 0, ..sound }, "policy.last_runs"),
+        ] {
+            assert_eq!(wrong.problem().map(|(option, _)| option), Some(option));
+        }
+    }
+
+    #[test]
+    fn run_limits_say_how_many_units_a_run_holds() {
+        let of = |inner_runs: &[u32], last_runs| Policy::of(&[4, 6], inner_runs, last_runs);
+        let (policy, each) = (of(&[EACH, 2, 1], 3), of(&[EACH], EACH));
+        let schedule = Schedule { policy: &policy, size_ratio: 10 };
+        let numbers =
+            |level| (schedule.ratio(level), schedule.inner_runs(level), schedule.run_units(level));
+        assert_eq!([0, 1, 2, 7].map(numbers), [(4, 3, 1), (6, 2, 3), (10, 1, 9), (10, 1, 9)]);
+        assert_eq!([0, 1, 2, 3].map(|level| schedule.unit_flushes(level)), [1.0, 4.0, 24.0, 240.0]);
+        assert_eq!((schedule.last_runs(0), schedule.last_runs(2)), (3, 3));
+        assert_eq!(schedule.overlay_flushes(2), 71.0);
+        assert_eq!(schedule.full_overlay_share(2), 0.3);
+        let schedule = Schedule { policy: &each, size_ratio: 10 };
+        assert_eq!([0, 1, 2].map(|level| schedule.last_runs(level)), [3, 5, 9]);
+        assert_eq!(
+            [3.0, 4.0, 21.0, 23.0, 239.0].map(|f| schedule.level_holding(f)),
+            [0, 1, 1, 2, 3]
+        );
+    }
+}

@@ -1,0 +1,44 @@
+//! The tree as `stats` and `inspect` tell of it.
+//! ```text
+//! level 1, T = 10, at most 1 run     [90, 130) 4 units     units: runs of level 0 that were merged into it since it was empty
+//! ```
+//! Invariant: plain data of one version.
+
+/// One sorted run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RunStats {
+    /// Its files.
+    pub tables: u64,
+    /// Its entries, deletions included.
+    pub entries: u64,
+    /// Deletions of ranges: each as far as no other begins or ends.
+    pub range_deletes: u64,
+    /// Its bytes on disk.
+    pub bytes: u64,
+    /// Its span of flush numbers, [lo, hi).
+    pub span: (u64, u64),
+    /// How many full runs of the level above it holds, by its span. (In the last level entries that were replaced count, too.)
+    pub units: u64,
+}
+
+/// One level.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LevelStats {
+    /// Its number; 0 is the newest.
+    pub level: usize,
+    /// T: how many units empty it into the next level.
+    pub size_ratio: u64,
+    /// How many runs its policy allows. (Level 0 has more while these wait to be merged.)
+    pub runs_max: u64,
+    /// Its runs, newest first.
+    pub runs: Vec<RunStats>,
+}
+
+impl LevelStats {
+    /// The units of its runs.
+    pub fn units(&self) -> u64 {
+        self.runs.iter().map(|run| run.units).sum()
+    }
+}

@@ -150,8 +150,19 @@ impl LocatedGuard {
         self.is_whole = false;
     }
 
+    /// The runs are these now: one that it does not know has the reserved slot.
+    pub(crate) fn settle(&mut self, layout: &Layout) {
+        for run in &layout.runs {
+            let (id, span) = (run.id, run.span());
+            match self.runs.iter_mut().find(|known| known.id == id) {
+                Some(known) => known.span = span,
+                None => self.settle_run(id, span),
+            }
+        }
+    }
+
     /// The run of the reserved slot is there.
-    pub(crate) fn settle(&mut self, id: u64, span: Span) {
+    fn settle_run(&mut self, id: u64, span: Span) {
         self.runs.push(SlottedRun { id, span, slot: self.reserved.take() });
         self.is_whole = false;
     }
@@ -208,7 +219,7 @@ pub(crate) fn with_flush(
         let mut builder = AnyLocatedBuilder::new(guard.kind(), &plan);
         keys.iter().for_each(|key| builder.push(key));
         let mut next = LocatedGuard::of_oldest(builder.finish(), plan);
-        next.settle(id, span);
+        next.settle_run(id, span);
         return next;
     }
     let mut next = guard.clone();
@@ -270,7 +281,7 @@ pub(crate) fn rebuild(
         Told::Key(key) => builder.push(key),
     })?;
     let mut guard = LocatedGuard::of_oldest(builder.finish(), plan);
-    guard.settle(oldest.id, oldest.span());
+    guard.settle_run(oldest.id, oldest.span());
     newer.iter().rev().try_for_each(|placed| guard.note_run(placed, &mut told_from))?;
     Ok((guard, told_from))
 }

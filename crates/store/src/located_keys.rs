@@ -11,8 +11,8 @@ use trommel_filters::LocatedKind;
 
 use crate::error::Result;
 use crate::run::Run;
+use crate::run_table::RunTable;
 use crate::sync::Arc;
-use crate::table::Table;
 use crate::user_keys::{for_each_key, for_each_key_of};
 
 /// A key, as a filter is told of it.
@@ -44,11 +44,12 @@ impl ToldFrom {
             self.keys += run.tables().len();
             return for_each_key_of(run, |key| f(Told::Key(key)));
         }
-        run.tables().iter().try_for_each(|table| self.table(&table.table, &mut f))
+        run.tables().iter().try_for_each(|table| self.table(table, &mut f))
     }
 
-    fn table(&mut self, table: &Arc<Table>, f: &mut impl FnMut(Told<'_>)) -> Result<()> {
-        let hashes = table.key_hashes();
+    fn table(&mut self, table: &RunTable, f: &mut impl FnMut(Told<'_>)) -> Result<()> {
+        // Which of a trimmed table's hashes are of keys that belong to the tree, nobody knows.
+        let hashes = if table.is_trimmed() { Ok(None) } else { table.table.key_hashes() };
         if let Ok(Some(hashes)) = hashes {
             self.hashes += 1;
             hashes.into_iter().for_each(|hash| f(Told::Hash(hash)));
@@ -57,7 +58,7 @@ impl ToldFrom {
         self.keys += 1;
         self.unusable += usize::from(hashes.is_err());
         let mut cursor = table.cursor().fill_cache(false);
-        for_each_key(&mut cursor, table.path(), |key| f(Told::Key(key)))
+        for_each_key(&mut cursor, table.table.path(), |key| f(Told::Key(key)))
     }
 
     /// Tables that a view of all entries was made from.

@@ -342,6 +342,11 @@ impl Table {
         self.index.block_of_rank(rank)
     }
 
+    /// How many entries come before a block, and how many it has.
+    pub(crate) fn block_entries(&self, number: usize) -> (u64, u64) {
+        self.index.entries(number)
+    }
+
     /// A block, from the cache or from the disk. Requires: there is such a block.
     #[inline]
     pub(crate) fn block(

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 
 use trommel_filters::FlushNumber;
@@ -39,10 +40,25 @@ impl KeyList {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        (0..self.len()).map(|place| self.get(place))
+        self.range(0..self.len())
     }
 
-    fn get(&self, place: usize) -> &[u8] {
+    /// The keys at these places.
+    pub(crate) fn range(&self, places: Range<usize>) -> impl Iterator<Item = &[u8]> {
+        places.map(|place| self.get(place))
+    }
+
+    /// The first place from `start` on with a key that `before` denies. Requires: all keys there come after those that it affirms.
+    pub(crate) fn first_not(&self, start: usize, before: impl Fn(&[u8]) -> bool) -> usize {
+        let (mut low, mut high) = (start, self.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if before(self.get(middle)) { low = middle + 1 } else { high = middle }
+        }
+        low
+    }
+
+    pub(crate) fn get(&self, place: usize) -> &[u8] {
         let start = if place == 0 { 0 } else { self.ends[place - 1] };
         &self.bytes[start..self.ends[place]]
     }

@@ -163,7 +163,7 @@ impl Runs {
         if self.places[usize::from(selected.slot.0)].is_some() {
             return false;
         }
-        let table = &self.run(selected).table_of_rank(selected.rank).table;
+        let table = self.run(selected).table_of_rank(selected.rank);
         let is_behind = bounds.end.as_deref().is_some_and(|end| table.first_key() >= end);
         is_behind || table.last_key() < bounds.lower.as_slice()
     }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use trommel::{Batch, Db, GuardKind, Options, Policy, Stats, Sync, VALUE_BYTES_MAX};
+use trommel::{Batch, Db, Granularity, GuardKind, Options, Policy, Stats, Sync, VALUE_BYTES_MAX};
 
 use crate::amplification::{ExpectedWrites, expected_writes};
 use crate::error::{LabError, Result};
@@ -67,6 +67,10 @@ pub struct WritePlan {
     pub size_ratio: u32,
     /// When runs merge.
     pub policy: Policy,
+    /// How much of a level a merge rewrites at once.
+    pub granularity: Granularity,
+    /// Bytes of a partition of the last level.
+    pub partition_bytes: u64,
     /// Seed of keys and values.
     pub seed: u64,
     /// Where the store is made: a new folder.
@@ -96,6 +100,10 @@ pub struct WriteReport {
     pub size_ratio: u64,
     /// When runs merge.
     pub policy: &'static str,
+    /// How much of a level a merge rewrote at once: full, partitioned.
+    pub granularity: &'static str,
+    /// Bytes of a partition of the last level.
+    pub partition_bytes: u64,
     /// The seed.
     pub seed: u64,
     /// From the first write to the end of the last.
@@ -232,6 +240,8 @@ fn options(plan: &WritePlan) -> Options {
         monkey: plan.monkey,
         size_ratio: plan.size_ratio,
         policy: plan.policy.clone(),
+        granularity: plan.granularity,
+        partition_bytes: plan.partition_bytes,
         write_buffer_bytes: plan.write_buffer_bytes,
         sync: plan.sync,
         ..Options::default()
@@ -261,6 +271,8 @@ fn report(
         write_buffer_bytes: plan.write_buffer_bytes as u64,
         size_ratio: u64::from(plan.size_ratio),
         policy: plan.policy.name(),
+        granularity: plan.granularity.name(),
+        partition_bytes: plan.partition_bytes,
         seed: plan.seed,
         seconds,
         settle_seconds,
@@ -436,6 +448,8 @@ mod tests {
             write_buffer_bytes: 16 << 10,
             size_ratio: 4,
             policy: Policy::default(),
+            granularity: Granularity::Partitioned,
+            partition_bytes: 1 << 14,
             seed: 7,
             folder: folder.to_path_buf(),
         }

@@ -15,7 +15,8 @@ use trommel_filters::Part;
 use crate::block_cursor::BlockCursor;
 use crate::entry::{Entry, Kind};
 use crate::error::{Error, Result};
-use crate::layout::{Edit, ImageRecord, TableRecord};
+use crate::expiry::{EXPIRY_BYTES, Expiry};
+use crate::layout::{CutsEdit, Edit, ImageRecord, LastMerge, TableRecord};
 use crate::record::read_all;
 use crate::salvage::{LogRecord, Piece, scan_log, scan_manifest};
 use crate::storage::Storage;
@@ -89,6 +90,8 @@ pub enum DumpItem<'a> {
         sequence: u64,
         /// What it does: put, delete, delete-range, put-expiring.
         kind: &'static str,
+        /// Of put-expiring: until when.
+        expiry: Option<Expiry>,
         /// Its key.
         key: &'a [u8],
         /// Its value; empty for a deletion. Of the deletion of a range the key behind it.
@@ -184,7 +187,11 @@ fn kind_name(kind: Kind) -> &'static str {
 
 fn tell_entry(tell: &mut Tell<'_>, offset: u64, entry: &Entry<'_>) -> ControlFlow<()> {
     let &Entry { key, sequence, kind, value } = entry;
-    tell(DumpItem::Entry { offset, sequence: sequence.0, kind: kind_name(kind), key, value })
+    let expiry = (kind == Kind::PutWithExpiry).then(|| Expiry::of_stored(value));
+    let behind = if expiry.is_some() { EXPIRY_BYTES } else { 0 };
+    let value = value.get(behind..).unwrap_or_default();
+    let (sequence, kind) = (sequence.0, kind_name(kind));
+    tell(DumpItem::Entry { offset, sequence, kind, expiry, key, value })
 }
 
 /// Whatever damage it meets, it goes on.
@@ -337,25 +344,46 @@ fn edit_lines(edit: &Edit) -> Vec<String> {
     };
     lines.extend(edit.flushes.iter().map(flush));
     lines.extend(numbers.iter().filter_map(|(name, n)| Some(format!("{name}: {}", (*n)?))));
-    lines.extend(edit.image.iter().map(image_line));
+    lines.extend(edit.images.iter().map(image_line));
+    lines.extend(edit.cuts.iter().map(cuts_line));
+    lines.extend(edit.last_merge.iter().map(last_merge_line));
     lines
 }
 
 fn table_line(table: &TableRecord) -> String {
-    let TableRecord { file, run, level, span, entries, bytes, .. } = table;
+    let TableRecord { file, run, level, span, entries, file_entries, bytes, .. } = table;
+    let of_file = if table.is_trimmed { format!(" of {file_entries}") } else { String::new() };
     let (lo, hi) = (span.lo().0, span.hi().0);
     let (from, to) = (table.from.escape_ascii(), table.to.escape_ascii());
     format!(
-        "table {file:06} joins run {run} in level {level}: flushes [{lo}, {hi}), {entries} entries, {bytes} bytes, keys [{from}, {to})"
+        "table {file:06} joins run {run} in level {level}: flushes [{lo}, {hi}), {entries}{of_file} entries, {bytes} bytes, keys [{from}, {to})"
     )
 }
 
 fn image_line(image: &ImageRecord) -> String {
-    let ImageRecord { file, bytes, checksum, watermark, tables } = image;
-    let watermark = watermark.0;
+    let ImageRecord { lower, file, bytes, checksum, watermark, tables } = image;
+    let (watermark, lower) = (watermark.0, lower.escape_ascii());
     format!(
-        "filter {file:06}: {bytes} bytes, checksum {checksum:#010x}, flushes below {watermark}, base of tables {tables:?}"
+        "filter {file:06}: part from [{lower}] on, {bytes} bytes, checksum {checksum:#010x}, flushes below {watermark}, base of tables {tables:?}"
     )
+}
+
+fn cuts_line(edit: &CutsEdit) -> String {
+    let cuts: Vec<String> = edit.cuts.iter().map(|cut| cut.escape_ascii().to_string()).collect();
+    let from = edit.within.from.escape_ascii();
+    let to = edit.within.to.as_ref().map_or_else(String::new, |to| to.escape_ascii().to_string());
+    format!("in [{from}, {to}) new partitions begin at [{}]", cuts.join(", "))
+}
+
+fn last_merge_line(merge: &LastMerge) -> String {
+    let LastMerge { oldest, inputs, .. } = merge;
+    match merge.done_to.is_empty() {
+        true => format!("the merge of runs {inputs:?} into run {oldest} is done"),
+        false => {
+            let key = merge.done_to.escape_ascii();
+            format!("the merge of runs {inputs:?} into run {oldest} is done up to {key}")
+        }
+    }
 }
 
 fn dump_filter(bytes: &[u8], tell: &mut Tell<'_>) -> ControlFlow<()> {

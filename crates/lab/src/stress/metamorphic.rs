@@ -233,7 +233,6 @@ fn variant(number: usize) -> Options {
         filter: filter(rng),
         granularity: one_of(&Granularity::ALL, rng),
         partition_bytes: one_of(&[1 << 10, 1 << 12, 1 << 20], rng),
-        ..Options::default()
     };
     options.monkey = options.guard.point_rate().is_some() && one_of(&[false, true], rng);
     options.policy = policy(rng);

@@ -41,7 +41,6 @@ pub(crate) fn options(seed: u64) -> Options {
         filter: FilterTuning::default(),
         granularity: Granularity::ALL[rng.place(Granularity::ALL.len())],
         partition_bytes: [1 << 10, 1 << 11, 1 << 13, 1 << 20][rng.place(4)],
-        ..Options::default()
     };
     options.monkey = options.guard.point_rate().is_some() && rng.below(2) == 0;
     options.filter = filter(&mut rng);

@@ -27,6 +27,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Write the keys of a file, or of standard input, into a store.
+    #[command(after_help = crate::load::EXAMPLES)]
     Load(LoadArgs),
     /// Print the value of a key. Exit status 1 if there is none.
     Get(KeyArgs),
@@ -169,6 +170,10 @@ pub(crate) struct LoadArgs {
     /// The column of the values; without it values are empty.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) value_column: Option<u32>,
+    /// The keys of the file ascend, each once: make one sorted run of them, all at once, past log and memory. If they do not,
+    /// nothing is loaded.
+    #[arg(long)]
+    pub(crate) ingest: bool,
     /// Skip the first line (tsv, csv).
     #[arg(long)]
     pub(crate) header: bool,

@@ -89,7 +89,7 @@ impl Printer<'_> {
                 writeln!(self.out, "{}: {}, {}", path.display(), kind.name(), bytes(*size))
             }
             DumpItem::Note { offset, text } => writeln!(self.out, "{offset:>10}  {text}"),
-            DumpItem::Entry { offset, sequence, kind, key, value } => {
+            DumpItem::Entry { offset, sequence, kind, expiry, key, value } => {
                 let shown = &value[..value.len().min(self.arguments.value_bytes)];
                 let mut value_text = show(shown, hex);
                 if shown.len() < value.len() {
@@ -97,8 +97,13 @@ impl Printer<'_> {
                     value_text.push_str(&format!("... ({size} bytes)"));
                 }
                 let equals = if value.is_empty() { "" } else { " = " };
+                let until = expiry.map(|expiry| format!(" until {} ms", expiry.milliseconds()));
+                let until = until.unwrap_or_default();
                 let key = show(key, hex);
-                writeln!(self.out, "{offset:>10}  {sequence} {kind} {key}{equals}{value_text}")
+                writeln!(
+                    self.out,
+                    "{offset:>10}  {sequence} {kind}{until} {key}{equals}{value_text}"
+                )
             }
             DumpItem::Damage { offset, what } => {
                 writeln!(self.out, "{offset:>10}  DAMAGED: {what}")
@@ -128,10 +133,11 @@ impl Printer<'_> {
         let hex = self.arguments.hex;
         match item {
             DumpItem::Note { offset, text } => json!({ "offset": offset, "note": text }),
-            DumpItem::Entry { offset, sequence, kind, key, value } => {
+            DumpItem::Entry { offset, sequence, kind, expiry, key, value } => {
                 let shown = &value[..value.len().min(self.arguments.value_bytes)];
                 json!({
                     "offset": offset, "sequence": sequence, "kind": kind,
+                    "expires_at_ms": expiry.map(|expiry| expiry.milliseconds()),
                     "key": show(key, hex), "value": show(shown, hex), "value_bytes": value.len(),
                 })
             }

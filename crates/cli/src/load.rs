@@ -15,6 +15,11 @@ use crate::failure::{Failure, Outcome, Status};
 use crate::progress::byte_bar;
 use crate::table::{counted, whole};
 
+pub(crate) const EXAMPLES: &str = "Examples: one key per line; a table with names and values; what is sorted already, as one run\n  \
+    trommel load --db words /usr/share/dict/words\n  \
+    trommel load --db cities --format csv --header --key-column 2 --value-column 3 cities.csv\n  \
+    LC_ALL=C sort -u keys | trommel load --db sorted --ingest -";
+
 /// Entries that are written together: fewer locks, and still little memory.
 const BATCH_ENTRIES: usize = 512;
 const BATCH_BYTES: usize = 1 << 20;
@@ -32,7 +37,10 @@ pub(crate) fn run(arguments: &LoadArgs, json: bool, out: &mut dyn Write) -> Outc
         loaded: 0,
         file: &arguments.file,
     };
-    let result = load.run(arguments.header, &bar);
+    let result = match arguments.ingest {
+        true => load.ingest(arguments.header, &bar),
+        false => load.run(arguments.header, &bar),
+    };
     bar.finish_and_clear();
     let (loaded, empty_lines) = (load.loaded, load.records.empty_lines());
     result?;
@@ -150,6 +158,30 @@ impl Load<'_> {
         }
     }
 
+    /// Makes one run of all entries. On a bad line or a key out of order nothing is loaded.
+    fn ingest(&mut self, header: bool, bar: &ProgressBar) -> Result<(), Failure> {
+        if header {
+            self.records.skip_line().map_err(|bad| self.failure(&bad))?;
+        }
+        let (file, records) = (self.file, &mut self.records);
+        let mut count = 0u64;
+        let entries = std::iter::from_fn(|| {
+            let record = match records.next_record() {
+                Ok(None) => return None,
+                Ok(Some(record)) => Ok((record.key, record.value)),
+                Err(bad) => Err(failure(file, &bad, 0)),
+            };
+            count += 1;
+            if count.is_multiple_of(BATCH_ENTRIES as u64) {
+                bar.set_position(records.bytes_read());
+                bar.set_message(format!("{} keys", whole(count)));
+            }
+            Some(record)
+        });
+        self.loaded = self.db.try_ingest(entries)?;
+        Ok(())
+    }
+
     fn write(&mut self) -> Result<(), Failure> {
         let batch = std::mem::take(&mut self.batch);
         let count = batch.len() as u64;
@@ -161,8 +193,12 @@ impl Load<'_> {
     }
 
     fn failure(&self, bad: &BadText) -> Failure {
-        let (file, kept) = (shown(self.file), kept(self.loaded));
-        let (line, problem) = (bad.line, &bad.problem);
-        Failure::Data(format!("{file}, line {line}: {problem} ({kept})"))
+        failure(self.file, bad, self.loaded)
     }
+}
+
+fn failure(file: &Path, bad: &BadText, loaded: u64) -> Failure {
+    let (file, kept) = (shown(file), kept(loaded));
+    let (line, problem) = (bad.line, &bad.problem);
+    Failure::Data(format!("{file}, line {line}: {problem} ({kept})"))
 }

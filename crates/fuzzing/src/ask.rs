@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use trommel::{
-    Background, Db, DumpItem, Environment, Error, GuardKind, Memory, Options, Storage, Sync,
-    VerifyReport, dump,
+    Background, Db, DumpItem, Environment, Error, GuardKind, ManualClock, Memory, Options, Storage,
+    Sync, VerifyReport, dump,
 };
 
 /// The folder of every store here.
@@ -47,7 +47,9 @@ pub(crate) fn open(disk: &Memory, guard: GuardKind) -> trommel::Result<Db> {
 
 /// The surroundings of a store on this disk.
 pub(crate) fn environment(disk: &Memory) -> Environment {
-    Environment { storage: Arc::new(disk.clone()), ..Environment::default() }
+    // It stands at 0, the same in every run.
+    let clock = Arc::new(ManualClock::default());
+    Environment { storage: Arc::new(disk.clone()), clock, ..Environment::default() }
 }
 
 /// A disk with these files in the store's folder.

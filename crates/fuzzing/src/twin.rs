@@ -13,7 +13,10 @@ use crate::frame::{self, About};
 
 const KIND_DELETE: u8 = 1;
 const KIND_RANGE_DELETE: u8 = 2;
+const KIND_EXPIRING: u8 = 3;
 const KINDS: u8 = 4;
+/// The time before the value of a put with expiry. The clock of these stores stands at 0: only what expires then has.
+const EXPIRY_BYTES: usize = 8;
 const KEY_BYTES_MAX: usize = 1 << 16;
 const RESTART_BYTES: usize = 8;
 /// Sequence numbers and numbers of logs that a store believes.
@@ -69,7 +72,8 @@ fn entry(
         (&before.key, !before.sequence) < (&key, !sequence) && before.sequence < NUMBER_MAX
     });
     let value = values.bytes(value).ok()?.to_vec();
-    let is_entry = is_right && follows && kind < KINDS && key.len() <= KEY_BYTES_MAX;
+    let is_whole = kind != KIND_EXPIRING || value.len() >= EXPIRY_BYTES;
+    let is_entry = is_right && follows && kind < KINDS && key.len() <= KEY_BYTES_MAX && is_whole;
     (is_entry && sequence < NUMBER_MAX).then_some(Entry { key, sequence, kind, value })
 }
 
@@ -98,9 +102,15 @@ pub(crate) fn visible<'e>(entries: impl Iterator<Item = &'e Entry>) -> Contents 
             *place = entry;
         }
     }
-    let is_there = |entry: &Entry| ![KIND_DELETE, KIND_RANGE_DELETE].contains(&entry.kind);
-    let there = newest.into_iter().filter(|(_, entry)| is_there(entry));
-    there.map(|(key, entry)| (key.to_vec(), entry.value.clone())).collect()
+    let value = |entry: &Entry| match entry.kind {
+        KIND_DELETE | KIND_RANGE_DELETE => None,
+        KIND_EXPIRING => {
+            let (time, value) = entry.value.split_first_chunk::<EXPIRY_BYTES>()?;
+            (time != &[0; EXPIRY_BYTES]).then(|| value.to_vec())
+        }
+        _ => Some(entry.value.clone()),
+    };
+    newest.into_iter().filter_map(|(key, entry)| Some((key.to_vec(), value(entry)?))).collect()
 }
 
 /// What readers see of the writes of a log: of each key the newest, unless a range around it was deleted later.
@@ -144,6 +154,7 @@ fn log_entry(input: &mut Reader<'_>, sequence: u64) -> Option<Entry> {
     let key = input.string().ok()?.to_vec();
     let value = if kind == KIND_DELETE { vec![] } else { input.string().ok()?.to_vec() };
     let is_range = kind != KIND_RANGE_DELETE || (key < value && value.len() <= KEY_BYTES_MAX);
-    let is_entry = kind < KINDS && key.len() <= KEY_BYTES_MAX && is_range;
+    let is_whole = kind != KIND_EXPIRING || value.len() >= EXPIRY_BYTES;
+    let is_entry = kind < KINDS && key.len() <= KEY_BYTES_MAX && is_range && is_whole;
     is_entry.then_some(Entry { key, sequence, kind, value })
 }

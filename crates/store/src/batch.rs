@@ -2,6 +2,7 @@
 
 use crate::entry::{KEY_BYTES_MAX, Kind, VALUE_BYTES_MAX};
 use crate::error::{Error, Result};
+use crate::expiry::Expiry;
 
 /// Writes that become visible together, and survive a crash together or not at all.
 /// Of two writes of one key the later one counts.
@@ -29,6 +30,18 @@ impl Batch {
     /// Sets the value of a key.
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> &mut Self {
         self.add(Kind::Put, key.as_ref(), value.as_ref())
+    }
+
+    /// Sets the value of a key until a time; from then on the key has no value, neither this one nor an older one.
+    /// [`Db::expiry_after`](crate::Db::expiry_after) tells the time that comes so much later.
+    pub fn put_with_expiry(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        expiry: Expiry,
+    ) -> &mut Self {
+        let time = expiry.milliseconds().to_le_bytes();
+        self.add_parts(Kind::PutWithExpiry, key.as_ref(), &[&time, value.as_ref()])
     }
 
     /// Removes a key. No error if it is not there.
@@ -65,10 +78,14 @@ impl Batch {
     }
 
     fn add(&mut self, kind: Kind, key: &[u8], value: &[u8]) -> &mut Self {
+        self.add_parts(kind, key, &[value])
+    }
+
+    fn add_parts(&mut self, kind: Kind, key: &[u8], value: &[&[u8]]) -> &mut Self {
         let key_at = self.bytes.len();
         self.bytes.extend_from_slice(key);
         let value_at = self.bytes.len();
-        self.bytes.extend_from_slice(value);
+        value.iter().for_each(|part| self.bytes.extend_from_slice(part));
         self.writes.push(Write { kind, key_at, value_at, end: self.bytes.len() });
         self
     }

@@ -226,6 +226,20 @@ impl Commit {
         }
     }
 
+    /// Has `work` done while nobody writes, when all that was written before is in tables: it gets a sequence number of its own,
+    /// which readers see if it succeeds.
+    pub(crate) fn write_apart<T, E: From<Error>>(
+        &self,
+        core: &Core,
+        work: impl FnOnce(Sequence) -> std::result::Result<T, E>,
+    ) -> std::result::Result<T, E> {
+        let mut writer = lock(&self.writer);
+        let sequence = writer.stand_apart(core)?;
+        let done = work(sequence)?;
+        core.snapshots.publish(sequence);
+        Ok(done)
+    }
+
     /// Makes all writes so far durable: in the log, or if that has failed, in tables.
     pub(crate) fn make_durable(&self, core: &Core) -> Result<()> {
         let mut writer = lock(&self.writer);
@@ -389,6 +403,27 @@ impl Writer {
         self.seal_onto_new_log(core)
     }
 
+    /// Brings all that was written into tables, and takes a number for what is to be written past the log.
+    fn stand_apart(&mut self, core: &Core) -> Result<Sequence> {
+        if self.wal_failed || self.owes_flush {
+            self.leave_failed_log(core)?;
+        }
+        self.seal(core)?;
+        core.flush_sealed()?;
+        let _installer = core.installer();
+        let mut next = (*core.current.hold()).clone();
+        if !next.sealed.is_empty() {
+            let cause = "a flush that must come first is under way elsewhere".into();
+            return Err(Error::Stopped { cause });
+        }
+        let sequence = self.next;
+        // Spent even if it comes to nothing.
+        self.next = Sequence(sequence.0 + 1);
+        next.active.first = self.next;
+        core.current.store(Arc::new(next));
+        Ok(sequence)
+    }
+
     fn seal_onto_new_log(&mut self, core: &Core) -> Result<()> {
         let (wal, active) = self.new_log(core)?;
         self.seal_onto(core, Log::Open(wal), active);
@@ -454,20 +489,6 @@ impl Writer {
                 pause(time);
             }
             core.counters.slowdowns.add(time);
-        }
-    }
-}
-
-impl Error {
-    /// The same failure, told to another writer of the group.
-    fn for_another(&self) -> Error {
-        match self {
-            Error::Io { path, source } => {
-                let source = std::io::Error::new(source.kind(), source.to_string());
-                Error::Io { path: path.clone(), source }
-            }
-            Error::Stopped { cause } => Error::Stopped { cause: cause.clone() },
-            other => Error::Stopped { cause: other.to_string() },
         }
     }
 }

@@ -114,8 +114,7 @@ impl Core {
         last: crate::entry::Sequence,
     ) {
         let now = self.current.hold();
-        let flush = installer.next_flush;
-        installer.next_flush = flush.next();
+        let flush = installer.take_flush();
         let old = &now.active;
         let sealed = Sealed {
             memtable: Arc::clone(&old.memtable),
@@ -158,6 +157,13 @@ impl Installer {
             doubtful_images,
             has_changed,
         }
+    }
+
+    /// The next flush number.
+    pub(crate) fn take_flush(&mut self) -> trommel_filters::FlushNumber {
+        let flush = self.next_flush;
+        self.next_flush = flush.next();
+        flush
     }
 
     /// Applies `edit` to the newest version: first on disk, then for readers.

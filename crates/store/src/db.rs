@@ -2,6 +2,7 @@
 
 use std::ops::RangeBounds;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use trommel_filters::{CountBounds, Query};
 
@@ -9,7 +10,8 @@ use crate::batch::Batch;
 use crate::core::Core;
 use crate::count;
 use crate::environment::Environment;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::expiry::Expiry;
 use crate::options::{Options, Sync};
 use crate::read;
 use crate::recovery;
@@ -73,6 +75,24 @@ impl Db {
         self.write(batch)
     }
 
+    /// Sets the value of a key for so long; then the key has no value, neither this one nor an older one, also for
+    /// snapshots and scans that began before: time passes for them as well. Merges drop what has expired as they drop deletions.
+    pub fn put_ttl(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        ttl: Duration,
+    ) -> Result<()> {
+        let mut batch = Batch::new();
+        batch.put_with_expiry(key, value, self.expiry_after(ttl));
+        self.write(batch)
+    }
+
+    /// The moment that comes so long after now, by the clock of the store's environment.
+    pub fn expiry_after(&self, ttl: Duration) -> Expiry {
+        Expiry::after(ttl, &*self.core.env.clock)
+    }
+
     /// Removes a key. No error if it is not there.
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
         let mut batch = Batch::new();
@@ -89,6 +109,29 @@ impl Db {
         let mut batch = Batch::new();
         batch.delete_range(from, to);
         self.write(batch)
+    }
+
+    /// Writes entries whose keys ascend as one sorted run, in one pass, past log and memory: for large amounts of data that is sorted
+    /// already. Readers see all of it or nothing, and so does a recovery; it is durable when this returns. How many there were.
+    ///
+    /// Other writes wait until it is done, so the iterator must not write to this store. What is in memory is flushed first. A guard that is told of
+    /// every key (`grf`, ...) has them all in memory until the run is there.
+    ///
+    /// # Errors
+    /// `Unsorted`, `KeyTooLong`, `ValueTooLong`: nothing was written, and no file is left. `Io`: as for [`write`](Db::write).
+    pub fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        entries: impl IntoIterator<Item = (K, V)>,
+    ) -> Result<u64> {
+        self.try_ingest(entries.into_iter().map(Ok::<_, Error>))
+    }
+
+    /// As [`ingest`](Db::ingest), of entries that may be errors: the first one ends it, and nothing was written.
+    pub fn try_ingest<K: AsRef<[u8]>, V: AsRef<[u8]>, E: From<Error>>(
+        &self,
+        entries: impl IntoIterator<Item = std::result::Result<(K, V), E>>,
+    ) -> std::result::Result<u64, E> {
+        crate::ingest::ingest(&self.core, entries.into_iter())
     }
 
     /// Applies a batch: readers see all of it or nothing, and so does a recovery.
@@ -130,7 +173,7 @@ impl Db {
 
     /// How many entries a range has: surely `least`, surely no more than `most`, and so no more keys than `most`
     /// (a proof). Old values and deletions count until a merge into the last level drops them: what was never
-    /// written over or deleted is counted right, but for what the bounds leave open. Keys of a deleted range count until then too;
+    /// written over or deleted and does not expire is counted right, but for what the bounds leave open. Keys of a deleted range count until then too;
     /// the deletion of a range counts for nothing. Reads no block of a table.
     ///
     /// In memory every entry is counted. On disk the guard `grf` counts by ranks: the bounds are apart by the keys

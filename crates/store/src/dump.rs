@@ -15,6 +15,7 @@ use trommel_filters::Part;
 use crate::block_cursor::BlockCursor;
 use crate::entry::{Entry, Kind};
 use crate::error::{Error, Result};
+use crate::expiry::{EXPIRY_BYTES, Expiry};
 use crate::layout::{CutsEdit, Edit, ImageRecord, LastMerge, TableRecord};
 use crate::record::read_all;
 use crate::salvage::{LogRecord, Piece, scan_log, scan_manifest};
@@ -89,6 +90,8 @@ pub enum DumpItem<'a> {
         sequence: u64,
         /// What it does: put, delete, delete-range, put-expiring.
         kind: &'static str,
+        /// Of put-expiring: until when.
+        expiry: Option<Expiry>,
         /// Its key.
         key: &'a [u8],
         /// Its value; empty for a deletion. Of the deletion of a range the key behind it.
@@ -184,7 +187,11 @@ fn kind_name(kind: Kind) -> &'static str {
 
 fn tell_entry(tell: &mut Tell<'_>, offset: u64, entry: &Entry<'_>) -> ControlFlow<()> {
     let &Entry { key, sequence, kind, value } = entry;
-    tell(DumpItem::Entry { offset, sequence: sequence.0, kind: kind_name(kind), key, value })
+    let expiry = (kind == Kind::PutWithExpiry).then(|| Expiry::of_stored(value));
+    let behind = if expiry.is_some() { EXPIRY_BYTES } else { 0 };
+    let value = value.get(behind..).unwrap_or_default();
+    let (sequence, kind) = (sequence.0, kind_name(kind));
+    tell(DumpItem::Entry { offset, sequence, kind, expiry, key, value })
 }
 
 /// Whatever damage it meets, it goes on.

@@ -30,7 +30,7 @@ pub(crate) enum Kind {
     Delete = 1,
     /// All keys from this one up to the value (excluded) are gone. In logs, never among the entries of a memtable or a table.
     DeleteRange = 2,
-    /// As `Put`, until a time. Numbered, not yet written.
+    /// As `Put`, until a time, which the value begins with (`expiry.rs`).
     PutWithExpiry = 3,
 }
 

@@ -1,7 +1,7 @@
 //! What a store needs from outside and cannot be plain data: storage, clock, pauses.
 
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::disk::Disk;
 use crate::storage::Storage;
@@ -35,6 +35,12 @@ impl fmt::Debug for Environment {
 pub trait Clock: Send + Sync {
     /// Time since some moment that stays the same for this clock.
     fn now(&self) -> Duration;
+
+    /// Time since the start of 1970, for entries that expire. It may go back, when someone sets the clock: then entries that had
+    /// expired may be there again, as long as no merge has dropped them. A clock for tests may leave it at [`now`](Clock::now).
+    fn since_epoch(&self) -> Duration {
+        self.now()
+    }
 }
 
 struct SystemClock {
@@ -44,6 +50,11 @@ struct SystemClock {
 impl Clock for SystemClock {
     fn now(&self) -> Duration {
         self.start.elapsed()
+    }
+
+    fn since_epoch(&self) -> Duration {
+        // Before 1970 nothing has expired.
+        SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
     }
 }
 

@@ -77,6 +77,14 @@ pub enum Error {
         /// The longest allowed.
         max: usize,
     },
+    /// Entries to ingest are not in order, or have a key twice. Nothing was written. Sort them, and keep one of each key.
+    #[error("keys to ingest must ascend: {key} comes after {before}", key = key.escape_ascii(), before = before.escape_ascii())]
+    Unsorted {
+        /// The key before.
+        before: Vec<u8>,
+        /// The key that is not behind it.
+        key: Vec<u8>,
+    },
     /// A range to delete ends before it begins. Nothing was written.
     #[error("a range to delete from {from} to {to}: it ends before it begins", from = from.escape_ascii(), to = to.escape_ascii())]
     InvertedRange {
@@ -111,5 +119,17 @@ impl Error {
     /// Damage in `path` at `offset`.
     pub(crate) fn corrupt(path: impl Into<PathBuf>, offset: u64, what: impl Into<String>) -> Error {
         Error::Corrupt { path: path.into(), offset, what: what.into() }
+    }
+
+    /// The same failure, told to another writer of the group.
+    pub(crate) fn for_another(&self) -> Error {
+        match self {
+            Error::Io { path, source } => {
+                let source = std::io::Error::new(source.kind(), source.to_string());
+                Error::Io { path: path.clone(), source }
+            }
+            Error::Stopped { cause } => Error::Stopped { cause: cause.clone() },
+            other => Error::Stopped { cause: other.to_string() },
+        }
     }
 }

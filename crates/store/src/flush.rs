@@ -13,6 +13,7 @@ use trommel_filters::{FlushNumber, PartBuilder, Span};
 use crate::budget::filter_bits;
 use crate::core::Core;
 use crate::cursor::Cursor;
+use crate::entry::Sequence;
 use crate::environment::PausePoint;
 use crate::error::Result;
 use crate::guard::{Change, Guard};
@@ -32,11 +33,29 @@ pub(crate) struct FlushTask {
     written: Option<Written>,
 }
 
-/// The table of a flush.
-struct Written {
-    output: RunOutput,
+/// The tables of a flush, or of what is loaded past the memtable.
+pub(crate) struct Written {
+    pub(crate) output: RunOutput,
     /// Its keys, for a guard that is told of each flush: the memtable is walked once.
-    keys: KeyList,
+    pub(crate) keys: KeyList,
+}
+
+/// What the manifest is to know of a new run, beside its tables.
+#[derive(Clone, Copy)]
+pub(crate) struct NewRun {
+    pub(crate) flush: FlushNumber,
+    /// Its least and its greatest sequence number.
+    pub(crate) first: Sequence,
+    pub(crate) last: Sequence,
+    /// The log that is no longer needed. None: it came from no log.
+    pub(crate) wal: Option<u64>,
+}
+
+impl NewRun {
+    fn of(sealed: &Sealed) -> Self {
+        let Sealed { wal, first, last, flush, .. } = *sealed;
+        NewRun { flush, first, last, wal: Some(wal) }
+    }
 }
 
 impl FlushTask {
@@ -52,7 +71,7 @@ impl FlushTask {
                 Ok(false)
             }
             Some(written) => {
-                let installed = install(core, &self.sealed, &written);
+                let installed = install(core, &NewRun::of(&self.sealed), &written);
                 if installed.is_err() {
                     // The table is good, and the manifest may name it: it is not written again.
                     self.written = Some(written);
@@ -67,7 +86,8 @@ fn write_run(core: &Core, memtable: &Arc<Memtable>) -> Result<Written> {
     let tells_guard = core.current.hold().guard.is_told_of_flushes();
     let mut keys = KeyList::default();
     let ranges = memtable.ranges().all();
-    let mut retention = Retention::new(core.snapshots.copy(), false, ranges);
+    let mut retention =
+        Retention::new(core.snapshots.copy(), false, core.env.clock.since_epoch(), ranges);
     let bits = filter_bits(core, &[], memtable.len() as u64);
     let state = RunWriterState::with_filter_bits(bits).deleting(retention.kept_tombstones());
     let mut writer = RunWriter::new(&core.shelf, state);
@@ -88,36 +108,47 @@ fn write_run(core: &Core, memtable: &Arc<Memtable>) -> Result<Written> {
     Ok(Written { output, keys })
 }
 
-fn install(core: &Core, sealed: &Sealed, written: &Written) -> Result<()> {
+/// Tells the guard of a new run, and installs both.
+pub(crate) fn install(core: &Core, new: &NewRun, written: &Written) -> Result<()> {
     let output = &written.output;
     loop {
         let prepared_for = core.current.hold();
-        let edit_then = edit(core, &prepared_for, sealed, output);
-        let change = prepare_guard(core, &prepared_for, sealed.flush, &edit_then, written);
+        let edit_then = edit(core, &prepared_for, new, output);
+        let change = prepare_guard(core, &prepared_for, new.flush, &edit_then, written);
         core.env.pauses.at(PausePoint::FlushPrepared);
         let mut installer = core.installer();
         let now = core.current.hold();
         let has_same_base = now.runs.is_empty() == prepared_for.runs.is_empty();
         let fitting = now.guard.with(&change, &prepared_for.guard).filter(|_| has_same_base);
         let Some(guard) = fitting else { continue };
-        let edit = edit(core, &now, sealed, output);
+        let edit = edit(core, &now, new, output);
         return installer.install(core, &edit, &output.opened, guard);
     }
 }
 
-fn edit(core: &Core, now: &Version, sealed: &Sealed, output: &RunOutput) -> Edit {
-    let span = flush_span(now, sealed.flush);
+fn edit(core: &Core, now: &Version, new: &NewRun, output: &RunOutput) -> Edit {
+    let span = flush_span(now, new.flush);
     let run = output.tables.first().map_or(0, |(file, _)| *file);
-    let next_wal = now.sealed.iter().rev().map(|s| s.wal).find(|&wal| wal > sealed.wal);
+    let later = |wal| now.sealed.iter().rev().map(|s| s.wal).find(|&other| other > wal);
     Edit {
-        added: output.records(run, 0, |_| span),
-        flushes: vec![FlushRecord { flush: sealed.flush, first: sealed.first }],
-        live_wal: Some(next_wal.unwrap_or(now.active.wal)),
+        added: output.records(run, level_of(core, now, new, output), |_| span),
+        flushes: vec![FlushRecord { flush: new.flush, first: new.first }],
+        live_wal: new.wal.map(|wal| later(wal).unwrap_or(now.active.wal)),
         next_file: Some(core.shelf.next_file()),
-        next_flush: Some(now.layout.next_flush.max(sealed.flush.next())),
-        last_sequence: Some(now.layout.last_sequence.max(sealed.last)),
+        next_flush: Some(now.layout.next_flush.max(new.flush.next())),
+        last_sequence: Some(now.layout.last_sequence.max(new.last)),
         ..Edit::default()
     }
+}
+
+/// Level 0; but what is loaded into an empty store is its last level, whose number is by its size.
+fn level_of(core: &Core, now: &Version, new: &NewRun, output: &RunOutput) -> usize {
+    if new.wal.is_some() || !now.runs.is_empty() {
+        return 0;
+    }
+    let options = &core.shelf.options;
+    let flushes = output.bytes() as f64 / options.write_buffer_bytes as f64;
+    options.schedule().level_holding(flushes)
 }
 
 /// The span of a flushed run. The oldest run begins at 0 by definition.

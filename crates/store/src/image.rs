@@ -22,7 +22,8 @@ use crate::guard::Guard;
 use crate::guard_parts::Parts;
 use crate::key_bounds::KeyBounds;
 use crate::layout::{ImageRecord, Layout, TableRecord};
-use crate::merge_parts::{insert_entries, rebuild_guard, rebuild_part};
+use crate::located;
+use crate::merge_parts::{insert_entries, rebuild_part};
 use crate::output::Shelf;
 use crate::storage::Storage;
 use crate::sync::Arc;
@@ -174,9 +175,10 @@ enum Unusable {
 /// The guard of `version`, whose own is still empty: from images and newer tables, or else from the runs.
 pub(crate) fn recover(shelf: &Shelf, version: &Version) -> Result<Recovered> {
     match &version.guard {
-        Guard::Located(_) if !version.runs.is_empty() => {
-            let why = "it has no image".to_string();
-            let guard = rebuild_guard(&shelf.options, version)?;
+        Guard::Located(guard) if !version.runs.is_empty() => {
+            let (guard, told_from) = located::rebuild(guard.kind(), &shelf.options, version)?;
+            let why = told_from.to_string();
+            let guard = Guard::Located(Arc::new(guard));
             Ok(Recovered::sound(guard, FilterRecovery::Rebuilt { why }))
         }
         Guard::Global(parts) if !version.runs.is_empty() => {

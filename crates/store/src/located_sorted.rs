@@ -110,7 +110,7 @@ fn view(
     let mut last = Vec::new();
     while let Some(entry) = merged.entry() {
         let placed = merged.input();
-        is_in_order(&last, entry.key, runs[placed].run.tables()[0].table.path())?;
+        is_in_order(&last, entry.key, runs[placed].run.path())?;
         entry.key.clone_into(&mut last);
         if let Some(slot) = slots[placed] {
             builder.add(entry.key, slot);

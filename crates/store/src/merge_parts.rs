@@ -15,13 +15,9 @@ use crate::compaction::{OverlayShare, overlay_share};
 use crate::core::Core;
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
-use crate::guard::Guard;
-use crate::guard_parts::Parts;
 use crate::key_bounds::KeyBounds;
 use crate::layout::{Layout, RunRecord};
-use crate::located;
 use crate::options::Options;
-use crate::sync::Arc;
 use crate::user_keys::{KeyList, for_each_key, keys_by_flush};
 use crate::version::{PlacedRun, Version};
 
@@ -172,25 +168,6 @@ pub(crate) fn insert_entries(
         inserter.finish()
     };
     Ok(lists.split_off(&from).into_iter().fold(part.clone(), insert))
-}
-
-/// The guard of a tree, read from its runs: the oldest is the base, the others go on top.
-pub(crate) fn rebuild_guard(options: &Options, version: &Version) -> Result<Guard> {
-    match &version.guard {
-        Guard::Open | Guard::PerTable => Ok(version.guard.clone()),
-        Guard::Located(guard) => {
-            let rebuilt = located::rebuild(guard.kind(), options, version)?;
-            Ok(Guard::Located(Arc::new(rebuilt)))
-        }
-        Guard::Global(parts) => {
-            let partitions = version.layout.partitions();
-            let rebuild = |bounds: KeyBounds| {
-                let part = rebuild_part(options, parts.options(), version, &bounds)?;
-                Ok((bounds.from, part))
-            };
-            Ok(Guard::Global(Parts::of(partitions.map(rebuild).collect::<Result<_>>()?)))
-        }
-    }
 }
 
 /// The part of one partition, read from the runs.

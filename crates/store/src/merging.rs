@@ -106,7 +106,8 @@ impl MergeTask {
         let clipped = whole.iter().map(|placed| placed.within(&range));
         let inputs: Vec<PlacedRun> =
             clipped.filter_map(Result::transpose).collect::<Result<_>>()?;
-        let retention = Retention::new(snapshots, bottom, tombstones_of(&inputs));
+        let retention =
+            Retention::new(snapshots, bottom, core.env.clock.since_epoch(), tombstones_of(&inputs));
         let cursors = inputs.iter().map(|placed| {
             let cursor: Box<dyn Cursor + Send> = Box::new(placed.run.cursor().fill_cache(false));
             cursor

@@ -13,7 +13,7 @@ use crate::core::Core;
 use crate::cursor::Reads;
 use crate::elastic::Looked;
 use crate::entry::{Kind, Sequence};
-use crate::environment::PausePoint;
+use crate::environment::{Clock, PausePoint};
 use crate::error::Result;
 use crate::memtable::Found;
 use crate::stats::{QueryKind, QueryStats};
@@ -47,7 +47,7 @@ pub(crate) fn get_at(
     {
         elastic.count(version, key, &looked(&costs));
     }
-    Ok(found?.and_then(Found::into_put))
+    Ok(found?.and_then(|found| found.into_put(&*core.env.clock)))
 }
 
 fn get_in_memory(version: &Version, key: &[u8], at: Sequence) -> Option<Found> {
@@ -115,10 +115,11 @@ pub(crate) fn count_reads(costs: &mut QueryStats, reads: &Reads) {
 }
 
 impl Found {
-    /// The value, unless the entry is a deletion.
-    fn into_put(self) -> Option<Value> {
+    /// The value, unless the entry is a deletion, or has expired.
+    fn into_put(self, clock: &dyn Clock) -> Option<Value> {
         match self.kind {
-            Kind::Put | Kind::PutWithExpiry => Some(self.value),
+            Kind::Put => Some(self.value),
+            Kind::PutWithExpiry => self.value.unless_expired(clock),
             Kind::Delete | Kind::DeleteRange => None,
         }
     }

@@ -9,6 +9,8 @@
 //! Invariant (ordering rule 2): whoever reads at a registered number, or at the visible one or
 //! later, sees the same before and after the merge.
 
+use std::time::Duration;
+
 use crate::entry::{Entry, Kind, Sequence};
 use crate::tombstones::RangeTombstones;
 
@@ -18,6 +20,8 @@ pub(crate) struct Retention {
     snapshots: Vec<Sequence>,
     /// Whether nothing older than the inputs exists, so that a deletion need not be kept.
     bottom: bool,
+    /// By the clock, when the merge began: what has expired then is as good as deleted.
+    now: Duration,
     /// The ranges that the inputs delete.
     tombstones: RangeTombstones,
     key: Vec<u8>,
@@ -26,9 +30,14 @@ pub(crate) struct Retention {
 }
 
 impl Retention {
-    /// `tombstones`: the ranges that the inputs delete.
-    pub(crate) fn new(snapshots: Vec<Sequence>, bottom: bool, tombstones: RangeTombstones) -> Self {
-        Retention { snapshots, bottom, tombstones, key: Vec::new(), stripe: None }
+    /// `now`: time since the start of 1970. `tombstones`: the ranges that the inputs delete.
+    pub(crate) fn new(
+        snapshots: Vec<Sequence>,
+        bottom: bool,
+        now: Duration,
+        tombstones: RangeTombstones,
+    ) -> Self {
+        Retention { snapshots, bottom, now, tombstones, key: Vec::new(), stripe: None }
     }
 
     /// The deletions of ranges that must be kept.
@@ -62,7 +71,8 @@ impl Retention {
         let stripe = self.stripe_of(entry.sequence);
         let newest_of_stripe = self.stripe != Some(stripe);
         self.stripe = Some(stripe);
-        let needless_deletion = self.bottom && stripe == 0 && entry.kind == Kind::Delete;
+        let is_gone = || entry.kind == Kind::Delete || entry.has_expired(self.now);
+        let needless_deletion = self.bottom && stripe == 0 && is_gone();
         newest_of_stripe && !needless_deletion && !self.is_hidden(entry, stripe)
     }
 }
@@ -73,7 +83,8 @@ mod tests {
 
     fn kept(snapshots: &[u64], bottom: bool, entries: &[(u64, Kind)]) -> Vec<u64> {
         let snapshots = snapshots.iter().map(|&number| Sequence(number)).collect();
-        let mut retention = Retention::new(snapshots, bottom, RangeTombstones::default());
+        let mut retention =
+            Retention::new(snapshots, bottom, Duration::from_millis(5), RangeTombstones::default());
         let entry =
             |&(number, kind)| Entry { key: b"k", sequence: Sequence(number), kind, value: b"" };
         let entries = entries.iter().map(entry);
@@ -94,5 +105,23 @@ mod tests {
         assert_eq!(kept(&[30], true, &entries), [0u64; 0]);
         assert_eq!(kept(&[30], false, &entries), [22]);
         assert_eq!(kept(&[10, 30], true, &entries), [22, 9]);
+    }
+
+    #[test]
+    fn what_has_expired_goes_where_a_deletion_may() {
+        let kept = |snapshots: &[u64], bottom, expiry: u64| {
+            let snapshots = snapshots.iter().map(|&number| Sequence(number)).collect();
+            let now = Duration::from_millis(5);
+            let mut retention = Retention::new(snapshots, bottom, now, RangeTombstones::default());
+            let stored = expiry.to_le_bytes();
+            let (kind, value) = (Kind::PutWithExpiry, &stored[..]);
+            let expiring = Entry { key: b"k", sequence: Sequence(22), kind, value };
+            let older = Entry { sequence: Sequence(9), kind: Kind::Put, ..expiring };
+            [expiring, older].map(|entry| retention.keeps(&entry))
+        };
+        assert_eq!(kept(&[30], true, 5), [false, false], "it hides what is older");
+        assert_eq!(kept(&[30], true, 6), [true, false], "its time has not come");
+        assert_eq!(kept(&[30], false, 5), [true, false], "there may be something older below");
+        assert_eq!(kept(&[10, 30], true, 5), [true, true], "a snapshot sees the older one");
     }
 }

@@ -6,6 +6,8 @@
 //! ```
 //! Invariant: there is a table, and each ends before the next begins.
 
+use std::path::Path;
+
 use crate::sync::Arc;
 
 use trommel_filters::{RankBounds, Span};
@@ -86,6 +88,11 @@ impl Run {
     /// In key order.
     pub(crate) fn tables(&self) -> &[RunTable] {
         &self.tables
+    }
+
+    /// What errors name of a run that is read as one.
+    pub(crate) fn path(&self) -> &Path {
+        self.tables[0].table.path()
     }
 
     /// The one table whose bounds `key` is within. None: the run does not hold the key.

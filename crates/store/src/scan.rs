@@ -130,7 +130,7 @@ impl Scan {
                 side.insert(Side::new(version, at, direction, &self.bounds)?)
             }
         };
-        let Some(found) = side.step(&self.bounds)? else { return Ok(None) };
+        let Some(found) = side.step(&self.bounds, &*self.core.env.clock)? else { return Ok(None) };
         match direction {
             Direction::Forward => self.bounds.pass_front(&found.0),
             Direction::Backward => self.bounds.pass_back(&found.0),

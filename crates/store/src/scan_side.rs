@@ -15,6 +15,7 @@ use trommel_filters::{Codes, FlushNumber, KeyRange, Query, Span, Untraced};
 
 use crate::cursor::{Cursor, RunsRead};
 use crate::entry::{Kind, Sequence};
+use crate::environment::Clock;
 use crate::error::Result;
 use crate::guard::{Answer, Guard};
 use crate::guard_parts::{Parts, PartsCursor, PartsCursorBack};
@@ -222,8 +223,8 @@ impl Side {
         Ok(())
     }
 
-    /// The next key within the bounds that is not deleted, with its value.
-    pub(crate) fn step(&mut self, bounds: &Bounds) -> Result<Option<KeyValue>> {
+    /// The next key within the bounds that is not deleted and has not expired, with its value.
+    pub(crate) fn step(&mut self, bounds: &Bounds, clock: &dyn Clock) -> Result<Option<KeyValue>> {
         let mut bounds = std::borrow::Cow::Borrowed(bounds);
         loop {
             self.position_waiting(&bounds)?;
@@ -236,8 +237,13 @@ impl Side {
                 return Ok(None);
             }
             let key = key.to_vec();
-            match self.newest_visible(&key)? {
-                Some((Kind::Put | Kind::PutWithExpiry, value)) => return Ok(Some((key, value))),
+            let value = match self.newest_visible(&key)? {
+                Some((Kind::Put, value)) => Some(value),
+                Some((Kind::PutWithExpiry, value)) => value.unless_expired(clock),
+                Some((Kind::Delete | Kind::DeleteRange, _)) | None => None,
+            };
+            match value {
+                Some(value) => return Ok(Some((key, value))),
                 // A deleted key: runs that are positioned later begin behind it.
                 _ if !matches!(self.guard, Lazy::Done) => match self.direction {
                     Direction::Forward => bounds.to_mut().lower = successor(&key),

@@ -121,6 +121,9 @@ impl TableCursor {
 
     /// To the entry that so many come before. There is none: past the end.
     pub(crate) fn seek_rank(&mut self, rank: u64) -> Result<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
         let (number, within) = self.table.block_of_rank(rank);
         self.load(number)?.seek_nth(within);
         self.clip();

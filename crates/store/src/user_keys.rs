@@ -10,6 +10,8 @@ use trommel_filters::FlushNumber;
 use crate::cursor::Cursor;
 use crate::entry::Sequence;
 use crate::error::{Error, Result};
+use crate::run::Run;
+use crate::sync::Arc;
 
 /// Byte strings behind each other in one allocation.
 #[derive(Default)]
@@ -91,6 +93,11 @@ pub(crate) fn for_each_key(
         f(key);
         Ok(())
     })
+}
+
+/// Calls `f` with each user key of a run once, ascending. Its blocks are read past the cache.
+pub(crate) fn for_each_key_of(run: &Arc<Run>, f: impl FnMut(&[u8])) -> Result<()> {
+    for_each_key(&mut run.cursor().fill_cache(false), run.path(), f)
 }
 
 /// Whether `key` is another one than `last`, before it. Checksums do not tell of order: it is looked at here, before

@@ -9,6 +9,8 @@ use std::fmt;
 use std::ops::{Deref, Range};
 
 use crate::block::Block;
+use crate::environment::Clock;
+use crate::expiry::{EXPIRY_BYTES, Expiry};
 use crate::skiplist::HeldBytes;
 
 /// The bytes of a value. It keeps what holds them alive: a block, or a memtable. Copy the bytes
@@ -25,6 +27,8 @@ enum Place {
     /// Where it begins in the block, and where it ends: a block is shorter than 4 GiB.
     Block(Block, u32, u32),
     Memtable(HeldBytes),
+    /// What is stored begins with a time, which is none of the value's bytes.
+    MemtableBehindExpiry(HeldBytes),
 }
 
 // A get hands it through some functions on its way out.
@@ -42,6 +46,21 @@ impl Value {
         Value { place: Place::Block(block, range.start as u32, range.end as u32) }
     }
 
+    /// The value that the user gave, of one that is stored with a time before it, unless that has come.
+    pub(crate) fn unless_expired(self, clock: &dyn Clock) -> Option<Value> {
+        if Expiry::of_stored(&self).has_come(clock.since_epoch()) {
+            return None;
+        }
+        let place = match self.place {
+            Place::Block(block, start, end) => {
+                Place::Block(block, start + EXPIRY_BYTES as u32, end)
+            }
+            Place::Memtable(held) => Place::MemtableBehindExpiry(held),
+            other => other,
+        };
+        Some(Value { place })
+    }
+
     #[inline]
     pub(crate) fn in_memtable(held: HeldBytes) -> Self {
         Value { place: Place::Memtable(held) }
@@ -57,6 +76,9 @@ impl Deref for Value {
             Place::Empty => &[],
             Place::Block(block, start, end) => block.bytes(*start as usize..*end as usize),
             Place::Memtable(held) => held.as_slice(),
+            Place::MemtableBehindExpiry(held) => {
+                held.as_slice().get(EXPIRY_BYTES..).unwrap_or_default()
+            }
         }
     }
 }

@@ -180,7 +180,7 @@ impl Runs {
         place.go_to(selected.rank)?;
         place.cursor.entry().ok_or_else(|| {
             let what = "it has fewer entries than its tables' indexes count";
-            Error::corrupt(run.tables()[0].table.path(), 0, what)
+            Error::corrupt(run.path(), 0, what)
         })
     }
 }

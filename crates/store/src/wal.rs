@@ -19,6 +19,7 @@ use trommel_filters::{Corrupt, Reader, Writer};
 
 use crate::entry::{Entry, KEY_BYTES_MAX, Kind, Sequence, VALUE_BYTES_MAX};
 use crate::error::{Error, Result};
+use crate::expiry::EXPIRY_BYTES;
 use crate::layout::NUMBER_MAX;
 use crate::memtable::Memtable;
 use crate::memtable_writes::{Write, writes_up_to};
@@ -308,6 +309,9 @@ fn decode_entry<'a>(
     let value = if kind == Kind::Delete { &[][..] } else { input.string()? };
     if key.len() > KEY_BYTES_MAX || value.len() > VALUE_BYTES_MAX {
         return Err(too_long);
+    }
+    if kind == Kind::PutWithExpiry && value.len() < EXPIRY_BYTES {
+        return Err(input.corrupt("an expiry that is not whole"));
     }
     if kind == Kind::DeleteRange && (key >= value || value.len() > KEY_BYTES_MAX) {
         return Err(input.corrupt("a deletion of a range that cannot be"));

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use trommel::{
-    Background, Batch, Db, Environment, FilterRecovery, Granularity, GuardKind, Memory, Options,
-    Policy, Scan, Snapshot, Sync,
+    Background, Batch, Clock, Db, Environment, FilterRecovery, Granularity, GuardKind, ManualClock,
+    Memory, Options, Policy, Scan, Snapshot, Sync,
 };
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -42,6 +43,12 @@ enum Op {
     Repeat(Vec<u8>, u8),
     DeleteAll,
     DeleteRange(Vec<u8>, Vec<u8>),
+    /// Sorted first.
+    Ingest(Vec<(Vec<u8>, u8)>),
+    /// For so many seconds.
+    PutTtl(Vec<u8>, u8),
+    /// A second passes.
+    Tick,
 }
 
 /// Keys that are prefixes of each other, with zeros and ones at their ends, and eight-byte numbers.
@@ -75,6 +82,9 @@ fn op() -> impl Strategy<Value = Op> {
         1 => (key(), 1u8..80).prop_map(|(key, times)| Op::Repeat(key, times)),
         1 => Just(Op::DeleteAll),
         3 => (key(), key()).prop_map(|(from, to)| Op::DeleteRange(from, to)),
+        3 => (key(), 0u8..4).prop_map(|(key, ttl)| Op::PutTtl(key, ttl)),
+        1 => Just(Op::Tick),
+        1 => vec((key(), any::<u8>()), 0..12).prop_map(Op::Ingest),
     ]
 }
 
@@ -86,6 +96,7 @@ struct HeldScan {
 
 struct World {
     disk: Memory,
+    clock: Arc<ManualClock>,
     options: Options,
     db: Option<Db>,
     model: Model,
@@ -100,9 +111,20 @@ fn value_of(byte: u8) -> Vec<u8> {
     vec![byte; usize::from(byte % 32)]
 }
 
-fn open(disk: &Memory, options: &Options) -> Db {
-    let storage = Arc::new(disk.clone());
-    let environment = Environment { storage, ..Environment::default() };
+/// The value of an entry that expires tells when.
+fn expiring(seconds: u64) -> Vec<u8> {
+    [b"until ", &seconds.to_be_bytes()[..]].concat()
+}
+
+fn has_expired(value: &[u8], now: u64) -> bool {
+    let seconds =
+        value.strip_prefix(b"until ").map(|end| u64::from_be_bytes(end.try_into().unwrap()));
+    seconds.is_some_and(|seconds| seconds <= now)
+}
+
+fn open(disk: &Memory, clock: &Arc<ManualClock>, options: &Options) -> Db {
+    let (storage, clock) = (Arc::new(disk.clone()), Arc::clone(clock) as _);
+    let environment = Environment { storage, clock, ..Environment::default() };
     Db::open_with(Path::new("db"), options.clone(), environment).expect("opens")
 }
 
@@ -126,9 +148,10 @@ impl World {
             background: Background::Stepped,
             ..Options::default()
         };
-        let db = Some(open(&disk, &options));
+        let clock = Arc::new(ManualClock::default());
+        let db = Some(open(&disk, &clock, &options));
         let (model, writes, snapshots, scans, images_used) = Default::default();
-        World { disk, options, db, model, writes, snapshots, scans, images_used }
+        World { disk, clock, options, db, model, writes, snapshots, scans, images_used }
     }
 
     fn db(&self) -> &Db {
@@ -139,7 +162,7 @@ impl World {
         self.snapshots.clear();
         self.scans.clear();
         self.db = None;
-        let db = open(&self.disk, &self.options);
+        let db = open(&self.disk, &self.clock, &self.options);
         let recovery = db.stats().filter_recovery;
         self.images_used += u32::from(matches!(recovery, FilterRecovery::Image { .. }));
         self.db = Some(db);
@@ -172,6 +195,9 @@ impl World {
                 let keys = self.model.keys().map(|key| (key.clone(), None));
                 self.write_batch(keys.collect());
             }
+            Op::PutTtl(key, ttl) => self.put_ttl(key, ttl.into()),
+            Op::Tick => self.tick(),
+            Op::Ingest(entries) => self.ingest(entries),
             Op::DeleteRange(from, to) => {
                 let (from, to) = in_order(from, to);
                 self.db().delete_range(&from, &to).expect("deletes");
@@ -208,6 +234,39 @@ impl World {
             }
         }
         answer
+    }
+
+    fn ingest(&mut self, entries: Vec<(Vec<u8>, u8)>) {
+        let sorted: BTreeMap<Vec<u8>, u8> = entries.into_iter().collect();
+        let entries = sorted.iter().map(|(key, byte)| (key, value_of(*byte)));
+        assert_eq!(self.db().ingest(entries).expect("ingests"), sorted.len() as u64);
+        for (key, byte) in sorted {
+            self.note_write(&key);
+            self.model.insert(key, value_of(byte));
+        }
+    }
+
+    fn put_ttl(&mut self, key: Vec<u8>, ttl: u64) {
+        let until = self.clock.now().as_secs() + ttl;
+        self.db().put_ttl(&key, expiring(until), Duration::from_secs(ttl)).expect("puts");
+        self.note_write(&key);
+        match ttl {
+            0 => self.model.remove(&key),
+            _ => self.model.insert(key, expiring(until)),
+        };
+    }
+
+    /// What expires is gone for everybody.
+    fn tick(&mut self) {
+        self.clock.advance(Duration::from_secs(1));
+        let now = self.clock.now().as_secs();
+        let models = self.snapshots.iter_mut().map(|(_, model)| model);
+        for model in models.chain([&mut self.model]) {
+            model.retain(|_, value| !has_expired(value, now));
+        }
+        for held in &mut self.scans {
+            held.expected.retain(|(_, value)| !has_expired(value, now));
+        }
     }
 
     fn note_write(&mut self, key: &[u8]) {

@@ -44,7 +44,7 @@ impl World<'_> {
     /// The checks after a step.
     pub(crate) fn check_after(&mut self, step: &Step) -> Checked<()> {
         let mut rng = Rng::new(u64::from(step.number));
-        if let Operation::Write { writes, .. } = &step.operation {
+        if let Operation::Write { writes, .. } | Operation::Ingest(writes) = &step.operation {
             for write in writes.iter().take(TOUCHED_MAX) {
                 self.check_get(write.place)?;
             }

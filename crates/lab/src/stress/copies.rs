@@ -59,7 +59,7 @@ fn check_checkpoint(
     is_whole: bool,
     rng: &mut Rng,
 ) -> Checked<()> {
-    match open(disk, folder, rng) {
+    match open(world, disk, folder, rng) {
         Ok(db) => {
             let found = full_state(&db, world.keys)?;
             if &found != world.model.seen() {
@@ -75,14 +75,15 @@ fn check_checkpoint(
 }
 
 /// Opens a store that is there, with drawn options.
-fn open(disk: &Memory, folder: &Path, rng: &mut Rng) -> trommel::Result<Db> {
+fn open(world: &World<'_>, disk: &Memory, folder: &Path, rng: &mut Rng) -> trommel::Result<Db> {
     let mut options = setup::options(rng.next_u64());
     options.create_if_missing = false;
-    Db::open_with(folder, options, environment(disk))
+    Db::open_with(folder, options, environment(world, disk))
 }
 
-fn environment(disk: &Memory) -> Environment {
-    Environment { storage: Arc::new(disk.clone()), ..Environment::default() }
+fn environment(world: &World<'_>, disk: &Memory) -> Environment {
+    let (storage, clock) = (Arc::new(disk.clone()), Arc::clone(&world.clock) as _);
+    Environment { storage, clock, ..Environment::default() }
 }
 
 fn no_damage(db: &Db) -> Checked<()> {
@@ -142,7 +143,7 @@ fn repair_and_read(
     rng: &mut Rng,
 ) -> Checked<()> {
     let before = files(copy);
-    let report = match repair_with(DIR, &environment(copy)) {
+    let report = match repair_with(DIR, &environment(world, copy)) {
         Ok(report) => report,
         // A flipped bit of a version is another version; and without any file there is no store.
         Err(Error::Version { .. } | Error::Missing { .. }) if !is_sound => return Ok(()),
@@ -151,7 +152,7 @@ fn repair_and_read(
     if is_sound && (report.changed || files(copy) != before) {
         return Err(format!("a sound store was changed: {report:?}"));
     }
-    let db = open(copy, Path::new(DIR), rng).map_err(|error| format!("open: {error}"))?;
+    let db = open(world, copy, Path::new(DIR), rng).map_err(|error| format!("open: {error}"))?;
     no_damage(&db)?;
     let found = full_state(&db, world.keys)?;
     if is_sound && opened.is_some_and(|opened| &found != opened) {

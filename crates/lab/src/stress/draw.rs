@@ -8,6 +8,7 @@
 use trommel::Fault;
 
 use super::keys::{Keys, Place};
+use super::model::expiring;
 use super::operation::{End, Failure, Operation, Reopening, Step, Write};
 use super::ranges::{RangeDeletion, RangeDrawer};
 use crate::rng::Rng;
@@ -23,10 +24,12 @@ pub(crate) struct History {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Put,
+    PutExpiring,
     Delete,
     Batch,
     DeleteStretch,
     DeleteRange,
+    Ingest,
     Load,
     Get,
     Scan,
@@ -50,12 +53,14 @@ enum Kind {
 }
 
 /// How often each kind comes, in the mean over all histories.
-const WEIGHTS: [(Kind, f64); 25] = [
+const WEIGHTS: [(Kind, f64); 27] = [
     (Kind::Put, 30.0),
+    (Kind::PutExpiring, 4.0),
     (Kind::Delete, 8.0),
     (Kind::Batch, 6.0),
     (Kind::DeleteStretch, 0.5),
     (Kind::DeleteRange, 3.0),
+    (Kind::Ingest, 0.3),
     (Kind::Load, 0.2),
     (Kind::Get, 6.0),
     (Kind::Scan, 6.0),
@@ -85,6 +90,8 @@ struct Drawer {
     rng: Rng,
     weights: Vec<(Kind, f64)>,
     next_number: u32,
+    /// Ticks that have passed.
+    ticks: u32,
     ranges: RangeDrawer,
     /// The disk is mended at the step with this number, if it still fails then.
     mend_at: Option<u32>,
@@ -99,8 +106,15 @@ pub(crate) fn history(seed: u64, steps: u32) -> History {
     let setup = rng.next_u64();
     let weights = draw_weights(&mut rng);
     // Number 1 is the empty value's.
-    let ranges = RangeDrawer::default();
-    let mut drawer = Drawer { rng, weights, next_number: 2, ranges, mend_at: None, cut_at: None };
+    let mut drawer = Drawer {
+        rng,
+        weights,
+        next_number: 2,
+        ticks: 0,
+        ranges: RangeDrawer::default(),
+        mend_at: None,
+        cut_at: None,
+    };
     let step = |number| Step { number, operation: drawer.operation(number, &keys) };
     let steps = (1..=steps).map(step).collect();
     History { keys, setup, steps }
@@ -140,6 +154,7 @@ impl Drawer {
         }
         match self.kind() {
             Kind::Put => self.writes(1, 0.0, keys),
+            Kind::PutExpiring => self.put_expiring(keys),
             Kind::Delete => self.writes(1, 1.0, keys),
             Kind::Batch => {
                 let count = 1 + self.rng.place(12);
@@ -147,6 +162,7 @@ impl Drawer {
             }
             Kind::DeleteStretch => self.stretch(200, false, keys),
             Kind::DeleteRange => self.delete_range(keys),
+            Kind::Ingest => self.ingest(keys),
             Kind::Load => self.stretch(400, true, keys),
             Kind::Get => Operation::Get(keys.draw(&mut self.rng)),
             Kind::Scan => Operation::Scan { edges: self.edges(keys), back: self.toss() },
@@ -179,7 +195,10 @@ impl Drawer {
                 let failure = (self.rng.below(3) == 0).then(|| self.failure());
                 Operation::Checkpoint { failure, seed: self.rng.next_u64() }
             }
-            Kind::Tick => Operation::Tick,
+            Kind::Tick => {
+                self.ticks += 1;
+                Operation::Tick
+            }
             Kind::Fail => self.fail(number),
             Kind::Reopen => {
                 let end = self.end();
@@ -225,6 +244,19 @@ impl Drawer {
         Operation::Write { writes: places.map(write).collect(), synced: false }
     }
 
+    /// Some writes of which some expire, most of them soon.
+    fn put_expiring(&mut self, keys: &Keys) -> Operation {
+        let count = [1, 1, 5][self.rng.place(3)];
+        let mut operation = self.writes(count, 0.0, keys);
+        if let Operation::Write { writes, .. } = &mut operation {
+            for write in writes {
+                let tick = self.ticks + [0, 1, 2, 20][self.rng.place(4)];
+                write.number = expiring(write.number, tick);
+            }
+        }
+        operation
+    }
+
     /// A range, alone or in a batch with others.
     fn delete_range(&mut self, keys: &Keys) -> Operation {
         let (from, to) = self.ranges.draw(keys, &mut self.rng);
@@ -236,6 +268,22 @@ impl Drawer {
         let (before, after) = (some(), some());
         let synced = self.rng.below(12) == 0;
         Operation::DeleteRange(RangeDeletion { before, from, to, after, synced })
+    }
+
+    /// Some keys, near each other or not.
+    fn ingest(&mut self, keys: &Keys) -> Operation {
+        let mut places: Vec<Place> = match self.rng.below(2) {
+            0 => (0..self.rng.place(20)).map(|_| keys.draw(&mut self.rng)).collect(),
+            _ => {
+                let first = self.rng.place(keys.len());
+                let end = (first + self.rng.place(300)).min(keys.len());
+                (first..end).map(|place| place as Place).collect()
+            }
+        };
+        places.sort_unstable();
+        places.dedup();
+        let write = |place| Write { place, number: self.number() };
+        Operation::Ingest(places.into_iter().map(write).collect())
     }
 
     fn fail(&mut self, number: u32) -> Operation {
@@ -290,7 +338,7 @@ mod tests {
             let steps = history(seed, 500).steps;
             seen.extend(steps.iter().map(|step| std::mem::discriminant(&step.operation)));
         }
-        assert_eq!(seen.len(), 22);
+        assert_eq!(seen.len(), 23);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use trommel::{KeyValue, Scan, Snapshot};
 
 use super::keys::{Keys, Place};
-use super::model::{State, number_of, value_of};
+use super::model::{State, expiry_of, number_of, value_of};
 use super::operation::{Write, key_text, way};
 
 /// A snapshot, and the state that it shows.
@@ -64,6 +64,12 @@ pub(crate) fn value_text(value: &[u8]) -> String {
 impl HeldScan {
     pub(crate) fn new(scan: Scan, state: &State, places: std::ops::Range<usize>) -> Self {
         HeldScan { scan, expected: entries_of(state, places).collect() }
+    }
+
+    /// Time has come to a tick: what expires by then is gone.
+    pub(crate) fn expire(&mut self, tick: u32) {
+        let stays = |write: &Write| expiry_of(write.number).is_none_or(|expiry| expiry > tick);
+        self.expected.retain(stays);
     }
 
     /// Moves on. The inner error is the store's.

@@ -15,9 +15,10 @@ use trommel::{
 
 use super::draw::{History, history};
 use super::keys::Place;
-use super::model::value_of;
+use super::model::{expiry_of, value_of};
 use super::operation::{Operation, Write, tell};
 use super::setup::{elastic, filter, policy};
+use super::world::expiry_at;
 use crate::rng::Rng;
 
 const STEPS: u32 = 1200;
@@ -110,6 +111,11 @@ impl Reader<'_> {
                 self.db().delete_range(&deletion.from, &deletion.to).expect("deletes");
                 self.write(&deletion.after, deletion.synced);
             }
+            Operation::Ingest(writes) => {
+                let key = |write: &Write| self.history.keys.get(write.place);
+                let entries = writes.iter().map(|write| (key(write), value_of(write.number)));
+                self.db().ingest(entries).expect("ingests");
+            }
             Operation::Get(place) => return self.get(*place),
             Operation::Scan { edges, back } => {
                 return all_of(self.db().range(edges.clone()), *back);
@@ -158,6 +164,10 @@ impl Reader<'_> {
             let key = self.history.keys.get(write.place);
             match write.number {
                 0 => batch.delete(key),
+                // It has expired: the clock is that of the machine.
+                number if expiry_of(number).is_some() => {
+                    batch.put_with_expiry(key, value_of(number), expiry_at(number % 4))
+                }
                 number => batch.put(key, value_of(number)),
             };
         }

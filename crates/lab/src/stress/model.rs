@@ -17,6 +17,11 @@ use crate::rng::scramble;
 pub(crate) struct State(pub(crate) Vec<u32>);
 
 impl State {
+    /// Time has come to a tick: what expires by then is gone.
+    pub(crate) fn expire(&mut self, tick: u32) {
+        self.0.iter_mut().for_each(|number| *number = shown_at(*number, tick));
+    }
+
     fn apply(&mut self, writes: &[Write]) {
         writes.iter().for_each(|write| self.0[usize::from(write.place)] = write.number);
     }
@@ -30,6 +35,29 @@ impl State {
 
 fn digest_of(place: usize, number: u32) -> u64 {
     if number == 0 { 0 } else { scramble((place as u64) << 32 | u64::from(number)) }
+}
+
+/// The bit of numbers whose values expire.
+const EXPIRING: u32 = 1 << 31;
+/// The tick when they do lies above these bits.
+const EXPIRY_SHIFT: u32 = 20;
+/// The last tick that has room.
+const EXPIRY_MAX: u32 = (EXPIRING >> EXPIRY_SHIFT) - 1;
+
+/// The number of a value that expires at a tick.
+pub(crate) fn expiring(number: u32, tick: u32) -> u32 {
+    let serial = number & ((1 << EXPIRY_SHIFT) - 1);
+    EXPIRING | tick.min(EXPIRY_MAX) << EXPIRY_SHIFT | serial
+}
+
+/// The tick at which the value of a number expires. None: never.
+pub(crate) fn expiry_of(number: u32) -> Option<u32> {
+    (number & EXPIRING != 0).then_some(number >> EXPIRY_SHIFT & EXPIRY_MAX)
+}
+
+/// The number, or 0 from the tick on at which its value expires.
+fn shown_at(number: u32, tick: u32) -> u32 {
+    if expiry_of(number).is_some_and(|expiry| expiry <= tick) { 0 } else { number }
 }
 
 /// The value of a number. Number 1 is the empty value.
@@ -82,6 +110,8 @@ pub(crate) struct Model {
     /// So many groups are as old as an interval of syncing: the next write makes them durable.
     overdue: usize,
     doubtful: usize,
+    /// The time.
+    tick: u32,
     /// How often each key was written, deletions included.
     written: Vec<u64>,
     /// All values that keys ever were to have.
@@ -95,9 +125,9 @@ impl Model {
     pub(crate) fn new(keys: usize) -> Self {
         let empty = State(vec![0; keys]);
         let (groups, written) = (Vec::new(), vec![0; keys]);
-        let (durable, overdue, doubtful) = (0, 0, 0);
+        let (durable, overdue, doubtful, tick) = (0, 0, 0, 0);
         let (seen, base, ever) = (empty.clone(), empty, HashSet::new());
-        Model { seen, base, groups, durable, overdue, doubtful, written, ever }
+        Model { seen, base, groups, durable, overdue, doubtful, tick, written, ever }
     }
 
     /// What readers see.
@@ -123,11 +153,13 @@ impl Model {
     pub(crate) fn wrote(&mut self, writes: &[Write], acknowledged: bool) {
         writes.iter().for_each(|write| self.written[usize::from(write.place)] += 1);
         self.ever.extend(writes.iter().map(|write| (write.place, write.number)));
+        let shown = |write: &Write| Write { number: shown_at(write.number, self.tick), ..*write };
+        let writes: Vec<Write> = writes.iter().map(shown).collect();
         if acknowledged {
-            self.seen.apply(writes);
+            self.seen.apply(&writes);
         }
         self.doubtful += usize::from(!acknowledged);
-        self.groups.push(Group { writes: writes.to_vec(), acknowledged });
+        self.groups.push(Group { writes, acknowledged });
     }
 
     /// All that was acknowledged is durable.
@@ -140,9 +172,21 @@ impl Model {
         }
     }
 
-    /// As much time as an interval of syncing has passed.
+    /// As much time as an interval of syncing has passed: another tick.
     pub(crate) fn interval_passed(&mut self) {
         self.overdue = self.groups.len();
+        self.tick += 1;
+        let tick = self.tick;
+        self.seen.expire(tick);
+        self.base.expire(tick);
+        for write in self.groups.iter_mut().flat_map(|group| &mut group.writes) {
+            write.number = shown_at(write.number, tick);
+        }
+    }
+
+    /// The time, in ticks.
+    pub(crate) fn tick(&self) -> u32 {
+        self.tick
     }
 
     /// What was acknowledged before that is durable.
@@ -241,11 +285,26 @@ mod tests {
 
     #[test]
     fn values_tell_their_numbers() {
-        for number in 1..3000 {
+        for number in (1..3000).chain((1..3000).map(|number| expiring(number, number % 50))) {
             assert_eq!(number_of(&value_of(number)), Some(number));
         }
         assert_eq!(number_of(b"abc"), None);
         assert_eq!(number_of(&[7, 0, 0, 0]), None, "its filler is missing");
+    }
+
+    #[test]
+    fn what_expires_is_gone_wherever_it_is() {
+        let keys = Keys::draw_from(&mut Rng::new(1));
+        let len = keys.len();
+        let mut model = Model::new(len);
+        let (soon, later, over) = (expiring(5, 1), expiring(6, 2), expiring(7, 0));
+        assert_eq!([soon, later, over].map(expiry_of), [Some(1), Some(2), Some(0)]);
+        model.wrote(&[put(0, soon), put(1, later), put(2, over)].concat(), true);
+        assert_eq!(model.seen(), &state(&[soon, later, 0], len));
+        model.interval_passed();
+        assert_eq!((model.seen(), model.tick()), (&state(&[0, later, 0], len), 1));
+        model.reopened(state(&[0, later, 0], len), LOSS, &keys).expect("all is there");
+        assert!(model.was_written(0, soon) && model.was_written(2, over));
     }
 
     #[test]

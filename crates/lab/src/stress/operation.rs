@@ -9,9 +9,10 @@ use std::ops::Bound;
 use trommel::{Fault, Memory};
 
 use super::keys::{Edges, Keys, Place};
+use super::model::expiry_of;
 use super::ranges::RangeDeletion;
 
-/// A key gets the value of a number; number 0 removes it.
+/// A key gets the value of a number, which may expire; number 0 removes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Write {
     pub(crate) place: Place,
@@ -73,6 +74,8 @@ pub(crate) enum Operation {
         synced: bool,
     },
     DeleteRange(RangeDeletion),
+    /// Ascending, each key once.
+    Ingest(Vec<Write>),
     Get(Place),
     Scan {
         edges: Edges,
@@ -131,6 +134,10 @@ pub(crate) fn tell(step: &Step, keys: &Keys) -> String {
             let all: Vec<_> = writes.iter().map(|write| write_text(write, keys)).collect();
             format!("write {}{synced}", all.join(", "))
         }
+        Operation::Ingest(writes) => {
+            let all: Vec<_> = writes.iter().map(|write| write_text(write, keys)).collect();
+            format!("ingest {}", all.join(", "))
+        }
         Operation::DeleteRange(deletion) => deletion_text(deletion, keys),
         Operation::Get(place) => format!("get {}", key(place)),
         Operation::Scan { edges, back } => format!("scan {}{}", range_text(edges), way(*back)),
@@ -179,7 +186,11 @@ fn deletion_text(deletion: &RangeDeletion, keys: &Keys) -> String {
 
 fn write_text(write: &Write, keys: &Keys) -> String {
     let key = key_text(keys.get(write.place));
-    if write.number == 0 { format!("-{key}") } else { format!("{key} = #{}", write.number) }
+    match (write.number, expiry_of(write.number)) {
+        (0, _) => format!("-{key}"),
+        (number, None) => format!("{key} = #{number}"),
+        (number, Some(tick)) => format!("{key} = #{number} until tick {tick}"),
+    }
 }
 
 /// A key, its middle left out if it is long.

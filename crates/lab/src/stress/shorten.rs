@@ -79,6 +79,10 @@ fn simpler(operation: &Operation) -> Vec<Operation> {
         Operation::Write { writes, synced: true } => {
             vec![Operation::Write { writes: writes.clone(), synced: false }]
         }
+        Operation::Ingest(writes) if writes.len() > 1 => {
+            let half = writes.len() / 2;
+            [&writes[half..], &writes[..half]].map(|half| Operation::Ingest(half.to_vec())).into()
+        }
         Operation::DeleteRange(deletion) => {
             let without = |before, after| RangeDeletion { before, after, ..deletion.clone() };
             let unsynced = RangeDeletion { synced: false, ..deletion.clone() };

@@ -7,13 +7,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{Batch, Db, Environment, Error, Fault, ManualClock, Memory, Options, Storage, Sync};
+use trommel::{
+    Batch, Db, Environment, Error, Expiry, Fault, ManualClock, Memory, Options, Storage, Sync,
+};
 
 use super::check::full_state;
 use super::copies::{check_repair, checkpoint};
 use super::held::{HeldScan, HeldSnapshot};
 use super::keys::Keys;
-use super::model::{Model, Reopened, value_of};
+use super::model::{Model, Reopened, expiry_of, value_of};
 use super::operation::{End, Failure, Operation, Reopening, Step, Write};
 use super::ranges::RangeDeletion;
 use super::rot::{check_left_overs, check_rotten_copy};
@@ -51,7 +53,7 @@ pub(crate) struct World<'k> {
     pub(crate) keys: &'k Keys,
     door: Door,
     pub(crate) disk: Memory,
-    clock: Arc<ManualClock>,
+    pub(crate) clock: Arc<ManualClock>,
     options: Options,
     /// None only while it is opened again.
     db: Option<Db>,
@@ -128,6 +130,7 @@ impl<'k> World<'k> {
         match &step.operation {
             Operation::Write { writes, synced } => self.write(writes, *synced),
             Operation::DeleteRange(deletion) => self.delete_range(deletion),
+            Operation::Ingest(writes) => self.ingest(writes),
             Operation::Get(place) => self.check_get(*place),
             Operation::Scan { edges, back } => self.check_scan(edges, *back),
             Operation::Count(edges) => self.check_count(edges),
@@ -159,6 +162,9 @@ impl<'k> World<'k> {
             Operation::Tick => {
                 self.clock.advance(setup::INTERVAL);
                 self.model.interval_passed();
+                let tick = self.model.tick();
+                self.snapshots.iter_mut().for_each(|held| held.state.expire(tick));
+                self.scans.iter_mut().for_each(|held| held.expire(tick));
                 Ok(())
             }
             Operation::Fail(failure) => {
@@ -253,6 +259,23 @@ impl<'k> World<'k> {
         Ok(())
     }
 
+    /// All that was written before is in tables then, and so durable.
+    fn ingest(&mut self, writes: &[Write]) -> Checked<()> {
+        let could_fail = self.could_fail();
+        if could_fail && !self.model.takes_doubt() {
+            return Ok(());
+        }
+        let entries = writes.iter().map(|w| (self.keys.get(w.place), value_of(w.number)));
+        let result = self.db().ingest(entries);
+        let written = self.allowed("ingest", could_fail, result)?.is_some();
+        self.model.wrote(writes, written);
+        if written && !writes.is_empty() {
+            self.model.all_durable();
+            (self.inherits, self.has_open_end) = (false, false);
+        }
+        Ok(())
+    }
+
     /// What a write that succeeded makes durable.
     fn note_written(&mut self, written: bool, synced: bool) {
         self.inherits &= !written;
@@ -270,7 +293,7 @@ impl<'k> World<'k> {
         let (db, key) = (self.db(), |write: &Write| self.keys.get(write.place));
         match writes {
             [write] if !synced && write.number == 0 => return db.delete(key(write)),
-            [write] if !synced => return db.put(key(write), value_of(write.number)),
+            [write] if !synced => return self.put(write),
             _ => {}
         }
         let mut batch = Batch::new();
@@ -281,11 +304,21 @@ impl<'k> World<'k> {
     fn fill(&self, batch: &mut Batch, writes: &[Write]) {
         for write in writes {
             let key = self.keys.get(write.place);
-            match write.number {
-                0 => batch.delete(key),
-                number => batch.put(key, value_of(number)),
+            match (write.number, expiry_of(write.number)) {
+                (0, _) => batch.delete(key),
+                (number, None) => batch.put(key, value_of(number)),
+                (number, Some(tick)) => {
+                    batch.put_with_expiry(key, value_of(number), expiry_at(tick))
+                }
             };
         }
+    }
+
+    fn put(&self, write: &Write) -> trommel::Result<()> {
+        let (key, value) = (self.keys.get(write.place), value_of(write.number));
+        let Some(tick) = expiry_of(write.number) else { return self.db().put(key, value) };
+        let left = tick.saturating_sub(self.model.tick());
+        self.db().put_ttl(key, value, setup::INTERVAL * left)
     }
 
     fn take_snapshot(&mut self) -> Checked<()> {
@@ -447,6 +480,11 @@ impl<'k> World<'k> {
         self.done.disk_operations += self.disk.operations();
         Ok(self.done)
     }
+}
+
+/// The moment of a tick.
+pub(crate) fn expiry_at(tick: u32) -> Expiry {
+    Expiry::at_milliseconds((setup::INTERVAL * tick).as_millis() as u64)
 }
 
 fn remove_one<T>(list: &mut Vec<T>, which: usize) {

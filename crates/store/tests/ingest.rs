@@ -1,0 +1,204 @@
+//! Bulk loading: sorted entries are there as a whole, newer than all that was written before, or not at all.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use trommel::{
+    Background, Db, Environment, Error, Fault, GuardKind, Memory, Options, Storage, Sync,
+};
+
+fn open(disk: &Memory, guard: GuardKind) -> trommel::Result<Db> {
+    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let options = Options {
+        guard,
+        size_ratio: 4,
+        block_bytes: 256,
+        table_bytes: 4096,
+        sync: Sync::Never,
+        background: Background::Stepped,
+        ..Options::default()
+    };
+    Db::open_with(Path::new("db"), options, environment)
+}
+
+fn key(number: u32) -> String {
+    format!("{number:05}")
+}
+
+fn entries(numbers: std::ops::Range<u32>, value: &str) -> impl Iterator<Item = (String, String)> {
+    numbers.map(move |number| (key(number), value.to_string()))
+}
+
+fn value(db: &Db, number: u32) -> Option<String> {
+    let found = db.get(key(number)).expect("gets");
+    let by_scan = db.range(key(number)..=key(number)).next().map(|entry| entry.expect("reads").1);
+    assert_eq!(found, by_scan, "{number}");
+    found.map(|value| String::from_utf8(value.to_vec()).expect("text"))
+}
+
+fn tables(disk: &Memory) -> usize {
+    let names = disk.list(Path::new("db")).expect("lists");
+    names.iter().filter(|name| name.ends_with(".table")).count()
+}
+
+#[test]
+fn what_is_ingested_is_newer_than_all_before_and_older_than_all_behind() {
+    for guard in GuardKind::ALL {
+        let disk = Memory::new();
+        let db = open(&disk, guard).expect("opens");
+        assert_eq!(db.ingest(entries(0..1000, "first")).expect("ingests"), 1000);
+        let stats = db.stats();
+        assert_eq!((stats.run_count(), stats.entries(), stats.writes), (1, 1000, 1000), "{guard}");
+        entries(10..20, "written").for_each(|(key, value)| db.put(key, value).expect("puts"));
+        let before = db.snapshot();
+        db.ingest(entries(15..25, "second")).expect("ingests");
+        db.put(key(16), "last").expect("puts");
+        let expected = |number| match number {
+            16 => "last",
+            15..25 => "second",
+            10..15 => "written",
+            _ => "first",
+        };
+        for step in ["at once", "flushed", "settled", "merged", "opened again"] {
+            let mut again = None;
+            match step {
+                "flushed" => db.flush().expect("flushes"),
+                "settled" => db.settle().expect("settles"),
+                "merged" => db.compact().expect("compacts"),
+                "opened again" => again = Some(disk.crash_hard()),
+                _ => {}
+            }
+            let again = again.map(|disk| open(&disk, guard).expect("opens"));
+            let db = again.as_ref().unwrap_or(&db);
+            for number in 0..30 {
+                assert_eq!(value(db, number).as_deref(), Some(expected(number)), "{guard} {step}");
+            }
+            assert_eq!(db.range::<&[u8]>(..).count(), 1000, "{guard} {step}");
+            assert_eq!(db.verify().expect("verifies").damage, [""; 0], "{guard} {step}");
+        }
+        assert_eq!(before.get(key(15)).expect("gets").as_deref(), Some(&b"written"[..]));
+        assert_eq!(before.get(key(21)).expect("gets").as_deref(), Some(&b"first"[..]));
+    }
+}
+
+#[test]
+fn keys_out_of_order_are_named_and_leave_nothing_behind() {
+    let disk = Memory::new();
+    let db = open(&disk, GuardKind::Grf).expect("opens");
+    db.put("a", "1").expect("puts");
+    db.flush().expect("flushes");
+    let many = || entries(0..5000, "a value of some length");
+    let twice = many().chain([(key(4999), "again".into())]);
+    let error = db.ingest(twice).expect_err("a key twice");
+    assert!(matches!(&error, Error::Unsorted { before, key } if before == key), "{error}");
+    let back = many().chain([(key(7), "back".into())]);
+    let error = db.ingest(back).expect_err("descends");
+    assert!(error.to_string().contains("00007 comes after 04999"), "{error}");
+    let long = vec![b'z'; trommel::KEY_BYTES_MAX + 1];
+    let error = db.ingest([(b"k".to_vec(), ""), (long, "")]).expect_err("too long");
+    assert!(matches!(error, Error::KeyTooLong { .. }), "{error}");
+    let failing = [Ok(("k", "v")), Err(Error::Stopped { cause: "the source".into() })];
+    let error = db.try_ingest(failing).expect_err("the source fails");
+    assert!(error.to_string().contains("the source"), "{error}");
+    assert_eq!((tables(&disk), db.range::<&[u8]>(..).count()), (1, 1));
+    assert_eq!(db.ingest(Vec::<(&str, &str)>::new()).expect("nothing"), 0);
+    assert_eq!(db.stats().run_count(), 1);
+    db.put("b", "2").and_then(|()| db.flush()).expect("the store goes on");
+    db.ingest([("c", "3")]).expect("ingests");
+    assert_eq!((tables(&disk), db.range::<&[u8]>(..).count()), (3, 3));
+    drop(db);
+    assert_eq!(
+        open(&disk.crash_hard(), GuardKind::Grf).expect("opens").range::<&[u8]>(..).count(),
+        3
+    );
+}
+
+/// What lies in memory is flushed first: rule 1.
+#[test]
+fn writes_in_memory_come_before() {
+    let disk = Memory::new();
+    let db = open(&disk, GuardKind::Grf).expect("opens");
+    db.put(key(1), "in memory").expect("puts");
+    db.delete_range(key(5), key(9)).expect("deletes");
+    db.ingest(entries(0..10, "ingested")).expect("ingests");
+    assert_eq!(value(&db, 1).as_deref(), Some("ingested"));
+    assert_eq!(value(&db, 6).as_deref(), Some("ingested"));
+    assert_eq!(db.stats().run_count(), 2);
+    db.delete_range(key(6), key(8)).expect("deletes");
+    assert_eq!((value(&db, 6), value(&db, 8).as_deref()), (None, Some("ingested")));
+    drop(db);
+    let db = open(&disk.kill(), GuardKind::Grf).expect("opens");
+    assert_eq!(db.range::<&[u8]>(..).count(), 8);
+}
+
+/// Every operation of the disk fails once, or from then on, and the power goes: all of it is there, or nothing.
+#[test]
+fn whatever_fails_all_is_there_or_nothing() {
+    for lasts in [false, true] {
+        for after in 0..60 {
+            let disk = Memory::new();
+            let db = open(&disk, GuardKind::Grf).expect("opens");
+            entries(0..50, "old").for_each(|(key, value)| db.put(key, value).expect("puts"));
+            db.sync().expect("syncs");
+            match lasts {
+                true => disk.fail_from(after, Fault::NoSpace),
+                false => disk.fail_at(after, Fault::Io),
+            }
+            let ingested = db.ingest(entries(40..300, "new"));
+            disk.mend();
+            let case = format!("{after} {lasts}: {ingested:?}");
+            let seen = value(&db, 45);
+            assert_eq!(
+                seen.as_deref(),
+                Some(if ingested.is_ok() { "new" } else { "old" }),
+                "{case}"
+            );
+            // Later writes are newer, whatever became of it.
+            db.put(key(44), "later").expect("puts");
+            db.sync().expect("syncs");
+            for crashed in [disk.crash_hard(), disk.kill()] {
+                let again = open(&crashed, GuardKind::Grf).expect("opens");
+                let found = value(&again, 45).expect("is there");
+                assert!(ingested.is_err() || found == "new", "{case}: {found}");
+                let rest = value(&again, 299);
+                assert_eq!(rest.is_some(), found == "new", "{case}: half of it");
+                assert_eq!(value(&again, 44).as_deref(), Some("later"), "{case}");
+                assert_eq!(again.verify().expect("verifies").damage, [""; 0], "{case}");
+            }
+            db.compact().expect("goes on");
+            let count = if ingested.is_ok() { 300 } else { 50 };
+            assert_eq!(db.range::<&[u8]>(..).count(), count, "{case}");
+        }
+    }
+}
+
+/// Others write meanwhile, with threads that flush and merge.
+#[test]
+fn writers_wait_and_lose_nothing() {
+    let disk = Memory::new();
+    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let options = Options {
+        write_buffer_bytes: 1 << 14,
+        size_ratio: 3,
+        background: Background::Threads(1),
+        ..Options::default()
+    };
+    let db = Db::open_with(Path::new("db"), options, environment).expect("opens");
+    std::thread::scope(|scope| {
+        for writer in 0..2 {
+            let db = &db;
+            scope.spawn(move || {
+                for number in 0..2000 {
+                    db.put(format!("writer {writer} {number:05}"), [7; 30]).expect("puts");
+                }
+            });
+        }
+        for round in 0..10 {
+            let list = (0..200).map(|number| (format!("round {round} {number:05}"), [round; 20]));
+            assert_eq!(db.ingest(list).expect("ingests"), 200);
+        }
+    });
+    db.settle().expect("settles");
+    assert_eq!(db.range::<&[u8]>(..).count(), 4000 + 2000);
+    assert_eq!(db.verify().expect("verifies").damage, [""; 0]);
+}

@@ -36,7 +36,7 @@ impl Tree {
         let lo = self.layout.runs.first().map_or(0, |run| run.span().hi().0);
         let file = self.layout.next_file;
         let mut added = table(file, file, level, lo, lo + flushes);
-        added.entries = entries;
+        (added.entries, added.file_entries) = (entries, entries);
         self.apply(Edit { added: vec![added], ..Edit::default() });
     }
 
@@ -86,7 +86,8 @@ impl Tree {
         };
         let removed = inputs.iter().flat_map(|run| run.files()).collect();
         let file = self.layout.next_file;
-        let added = TableRecord { entries, ..table(file, file, level, lo, hi) };
+        let added =
+            TableRecord { entries, file_entries: entries, ..table(file, file, level, lo, hi) };
         self.apply(Edit { removed, added: vec![added], ..Edit::default() });
     }
 

@@ -199,6 +199,13 @@ impl Installer {
         Ok(())
     }
 
+    /// Writes an edit that changes nothing, so that what went before is not the manifest's end.
+    pub(crate) fn repeat_edit(&mut self, core: &Core) -> Result<()> {
+        let edit = Edit { next_file: Some(core.shelf.next_file()), ..Edit::default() };
+        let guard = core.current.hold().guard.clone();
+        self.install(core, &edit, &HashMap::new(), guard)
+    }
+
     /// Has the manifest name an image, if its base is still that of the newest version.
     pub(crate) fn install_image(&mut self, core: &Core, image: ImageRecord) -> Result<()> {
         let (now, file) = (core.current.hold(), image.file);

@@ -1,7 +1,7 @@
 //! `bench fpr`: measure, then print a table for each distribution.
 //! ```text
-//! fingerprints  bits  z        point            2^5  ...   base  overlay  total
-//! auto            12  9  0.55 % ± 0.03  0.55 % ± 0.03      11.2     19.3   12.0
+//! fingerprints  policy         bits  z        point            2^5  ...   base  overlay  total
+//! auto          lazy-leveling    12  9  0.55 % ± 0.03  0.55 % ± 0.03      11.2     19.3   12.0
 //! ```
 //! Invariant: without `--json` each table is printed when its distribution is done, so that a later error costs none.
 
@@ -55,6 +55,9 @@ pub(crate) struct BenchFprArgs {
     /// How many of them are of a hash for single keys.
     #[arg(long, value_name = "BITS", default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=16))]
     point_bits: u8,
+    /// When runs of the tree merge, with commas between them: lazy-leveling, leveling, tiering, rocksdb.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = crate::policy_args::policy, default_value = "lazy-leveling")]
+    policy: Vec<trommel::Policy>,
     /// Z: how full the last level is, 1 to 9, with commas between the numbers.
     #[arg(long, value_name = "Z", value_delimiter = ',', default_value = "9,1")]
     fill: Vec<u32>,
@@ -84,6 +87,7 @@ pub(crate) fn run(arguments: &BenchFprArgs, json: bool, out: &mut dyn Write) -> 
             fingerprints: arguments.fingerprints.clone(),
             bits_per_key: arguments.bits_per_key.clone(),
             point_bits: arguments.point_bits,
+            policies: arguments.policy.clone(),
             fills: arguments.fill.clone(),
             range_widths: arguments.range_width.clone(),
             queries: arguments.queries,
@@ -125,10 +129,10 @@ fn text(report: &FprReport) -> String {
     );
     let widths = report.filters.first().map_or(&[][..], |filter| &filter.rates);
     let widths: Vec<String> = widths.iter().map(|rate| width_text(rate.range_width)).collect();
-    let mut names = vec!["fingerprints", "bits", "z"];
+    let mut names = vec!["fingerprints", "policy", "bits", "z"];
     names.extend(widths.iter().map(String::as_str));
     names.extend(["base", "overlay", "total"]);
-    let mut table = TextTable::new(1, &names);
+    let mut table = TextTable::new(2, &names);
     report.filters.iter().for_each(|filter| table.row(row(filter)));
     format!("{heading}{}", table.render())
 }
@@ -136,6 +140,7 @@ fn text(report: &FprReport) -> String {
 fn row(filter: &FprFilter) -> Vec<String> {
     let mut cells = vec![
         filter.fingerprints.to_string(),
+        filter.policy.to_string(),
         filter.bits_per_key.to_string(),
         filter.fill.to_string(),
     ];

@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use trommel::{GuardKind, Sync};
+use trommel::{Granularity, GuardKind, Sync};
 use trommel_lab::{WritePattern, WritePlan, WriteReport, bench_write};
 
 use crate::args::byte_count;
 use crate::bench::{print_json, temporary_folder};
 use crate::failure::{Outcome, Status};
 use crate::guards::guard;
+use crate::policy_args::PolicyArgs;
 use crate::progress::StageBar;
 use crate::table::{TextTable, nanoseconds, whole};
 
@@ -48,9 +49,15 @@ pub(crate) struct BenchWriteArgs {
     /// Memory for new entries before they become a run on disk.
     #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "4MiB")]
     write_buffer: usize,
-    /// T: how many runs of a level merge into one of the next.
-    #[arg(long, value_name = "T", default_value_t = 10)]
-    size_ratio: u32,
+    #[command(flatten)]
+    policy: PolicyArgs,
+    /// How much of a level a merge rewrites at once: full, or partitioned (merges into the last level go from one partition to
+    /// the next). The peak of disk space tells them apart.
+    #[arg(long, value_name = "NAME", value_parser = granularity, default_value = "partitioned")]
+    granularity: Granularity,
+    /// Bytes of a partition of the last level.
+    #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "256MiB")]
+    partition_bytes: usize,
     /// Seed of keys and values.
     #[arg(long, value_name = "S", default_value_t = 42)]
     seed: u64,
@@ -71,6 +78,11 @@ enum PatternName {
     Random,
     Sequential,
     Update,
+}
+
+/// A granularity by its name; an error lists those that there are.
+fn granularity(name: &str) -> Result<Granularity, String> {
+    name.parse().map_err(|error: trommel::Error| error.to_string())
 }
 
 pub(crate) fn run(arguments: &BenchWriteArgs, json: bool, out: &mut dyn Write) -> Outcome {
@@ -114,7 +126,10 @@ fn plan(arguments: &BenchWriteArgs, guard: GuardKind, folder: PathBuf) -> WriteP
             PatternName::Update => WritePattern::Update,
         },
         write_buffer_bytes: arguments.write_buffer,
-        size_ratio: arguments.size_ratio,
+        size_ratio: arguments.policy.size_ratio(),
+        policy: arguments.policy.policy(),
+        granularity: arguments.granularity,
+        partition_bytes: arguments.partition_bytes as u64,
         seed: arguments.seed,
         folder,
     }
@@ -135,7 +150,11 @@ fn as_text(reports: &[WriteReport]) -> String {
     row("99.9 %", &|report| nanoseconds(report.put_ns.p999 as f64));
     row("longest", &|report| nanoseconds(report.put_ns.max as f64));
     row("stalls", &|report| format!("{} ({:.2} s)", report.stalls.count, report.stalls.seconds));
+    row("policy", &|report| report.policy.to_string());
     row("write amplification", &|report| format!("{:.2}", report.write_amplification));
+    row("an entry is written", &|report| format!("{:.2} times", report.table_writes));
+    row("by the closed form", &|report| format!("{:.2}", report.table_writes_expected));
+    row("by Dostoevsky's", &|report| format!("{:.2}", report.table_writes_dostoevsky));
     row("space amplification, peak", &|report| format!("{:.2}", report.space_amplification_peak));
     row("guard, per write", &|report| nanoseconds(report.guard_ns_per_key));
     row("flushes", &|report| whole(report.flushes));

@@ -13,8 +13,7 @@
 #[path = "tools/mod.rs"]
 mod tools;
 
-use std::time::Instant;
-use tools::{Random, read_arguments, set, set_text};
+use tools::{Random, now_ns, read_arguments, set, set_text};
 use trommel_filters::{
     Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, LineCounter, Part, PartBuilder, Query,
     RunCodes, Shape, Span,
@@ -210,22 +209,22 @@ const FIRST_FLUSH: u64 = 1000;
 const SIZE_RATIO: u32 = 10;
 
 fn build(options: &GrfOptions, keys: &[u64]) -> (Part, f64) {
-    let start = Instant::now();
+    let start = now_ns();
     let mut builder = PartBuilder::new(options);
     keys.iter().for_each(|key| builder.push(&key.to_be_bytes()));
     let part = builder.finish(FlushNumber(FIRST_FLUSH));
-    (part, start.elapsed().as_nanos() as f64 / keys.len().max(1) as f64)
+    (part, (now_ns() - start) / keys.len().max(1) as f64)
 }
 
 fn insert(mut part: Part, flushes: &[Vec<u64>]) -> (Part, f64) {
-    let (mut spent, mut recoded, mut recoding) = (0, 0, 0);
+    let (mut spent, mut recoded, mut recoding) = (0.0, 0, 0.0);
     for (number, keys) in (FIRST_FLUSH..).zip(flushes) {
-        let start = Instant::now();
+        let start = now_ns();
         let before = Shape::of_round(part.base_end(), FlushNumber(number), SIZE_RATIO);
         let mut inserter = part.inserter(FlushNumber(number), &before);
         keys.iter().for_each(|key| inserter.push(&key.to_be_bytes()));
         part = inserter.finish();
-        spent += start.elapsed().as_nanos();
+        spent += now_ns() - start;
         if part.options().run_codes == RunCodes::Huffman {
             let (merged, keys, ns) = merge(part, &before, number, flushes);
             (part, recoded, recoding) = (merged, recoded + keys, recoding + ns);
@@ -233,30 +232,30 @@ fn insert(mut part: Part, flushes: &[Vec<u64>]) -> (Part, f64) {
     }
     let count = flushes.iter().map(Vec::len).sum::<usize>().max(1) as f64;
     if recoded > 0 {
-        let (each, ns) = (recoded as f64 / count, recoding as f64 / recoded as f64);
+        let (each, ns) = (recoded as f64 / count, recoding / recoded as f64);
         println!(
             "  merges rewrite {each:.2} codes per key, {ns:.0} ns each: {:.0} ns per key",
             each * ns
         );
     }
-    (part, spent as f64 / count)
+    (part, spent / count)
 }
 
 /// The merge that a flush makes due, written into the part; how many keys it has, and the nanoseconds that writing takes.
-fn merge(part: Part, before: &Shape, flush: u64, flushes: &[Vec<u64>]) -> (Part, usize, u128) {
+fn merge(part: Part, before: &Shape, flush: u64, flushes: &[Vec<u64>]) -> (Part, usize, f64) {
     let after = Shape::of_round(part.base_end(), FlushNumber(flush + 1), SIZE_RATIO);
     let newest = Span::of_flush(FlushNumber(flush));
     let runs: Vec<Span> = before.runs().chain([newest]).collect();
-    let Some(output) = after.runs().find(|run| !runs.contains(run)) else { return (part, 0, 0) };
+    let Some(output) = after.runs().find(|run| !runs.contains(run)) else { return (part, 0, 0.0) };
     let inputs: Vec<Span> = runs.into_iter().filter(|run| run.meets(output)).collect();
     let numbers = output.lo().0 - FIRST_FLUSH..output.hi().0 - FIRST_FLUSH;
     let mut keys = flushes[numbers.start as usize..numbers.end as usize].concat();
     keys.sort_unstable();
     keys.dedup();
-    let start = Instant::now();
+    let start = now_ns();
     let mut recoder = part.recoder(&inputs, output);
     keys.iter().for_each(|key| recoder.push(&key.to_be_bytes()));
-    (recoder.finish(), keys.len(), start.elapsed().as_nanos())
+    (recoder.finish(), keys.len(), now_ns() - start)
 }
 
 fn report_size(name: &str, part: &Part, keys: usize, build_ns: f64, insert_ns: f64) {
@@ -328,20 +327,22 @@ fn report_queries(part: &Part, queries: &[u64], width: u64) {
         needless += if codes.is_all() { 100 } else { codes.as_slice().len() };
     }
     let mut counter = LineCounter::default();
-    let mut lines = 0;
+    let (mut lines, mut unasked) = (0, 0);
     for &key in queries.iter().take(10_000) {
         let bytes = key.to_be_bytes();
         part.candidates_traced(&Query::Point(&bytes), &mut codes, &mut counter);
+        unasked += counter.unasked();
         lines += counter.take();
     }
     let count = queries.len() as f64;
     println!(
-        "  width {width}: {:.2} % false positives ({:.2} % base), {:.4} runs needlessly; {:.0} ns alone, {:.1} lines",
+        "  width {width}: {:.2} % false positives ({:.2} % base), {:.4} runs needlessly; {:.0} ns alone, {:.1} lines, {:.1} of them not asked for",
         100.0 * positives as f64 / count,
         100.0 * base_positives as f64 / count,
         needless as f64 / count,
         lone_ns(part, queries, width),
         lines as f64 / queries.len().min(10_000) as f64,
+        unasked as f64 / queries.len().min(10_000) as f64,
     );
 }
 
@@ -350,14 +351,14 @@ fn lone_ns(part: &Part, queries: &[u64], width: u64) -> f64 {
     let mut codes = Codes::new();
     let passes: Vec<f64> = (0..25)
         .map(|_| {
-            let start = Instant::now();
+            let start = now_ns();
             let mut dependence = 0u64;
             for &key in queries {
                 ask(part, key ^ dependence, width, &mut codes);
                 // Zero, but the processor cannot know.
                 dependence = std::hint::black_box(codes.as_slice().len() as u64) >> 32;
             }
-            start.elapsed().as_nanos() as f64 / queries.len() as f64
+            (now_ns() - start) / queries.len() as f64
         })
         .collect();
     passes.into_iter().fold(f64::INFINITY, f64::min)
@@ -369,7 +370,7 @@ const BATCH: usize = 16;
 /// Time of one of a batch's point queries. The fastest of 25 passes.
 fn batch_ns(part: &Part, queries: &[u64]) -> f64 {
     let passes = (0..25).map(|_| {
-        let start = Instant::now();
+        let start = now_ns();
         for batch in queries.chunks(BATCH) {
             let mut keys = [[0; 8]; BATCH];
             keys.iter_mut().zip(batch).for_each(|(key, query)| *key = query.to_be_bytes());
@@ -378,7 +379,7 @@ fn batch_ns(part: &Part, queries: &[u64]) -> f64 {
                 std::hint::black_box(codes.is_empty());
             });
         }
-        start.elapsed().as_nanos() as f64 / queries.len() as f64
+        (now_ns() - start) / queries.len() as f64
     });
     passes.fold(f64::INFINITY, f64::min)
 }
@@ -400,10 +401,10 @@ fn line_ns(size: trommel_filters::PartSize) -> f64 {
     let mut random = Random(3);
     words.iter_mut().for_each(|word| *word = random.next());
     let (mut at, steps) = (0usize, 1_000_000);
-    let start = Instant::now();
+    let start = now_ns();
     for step in 0..steps {
         at = (words[at % lines * LINE_WORDS] as usize).wrapping_add(step * 0x9e37_79b9);
     }
     std::hint::black_box(at);
-    start.elapsed().as_nanos() as f64 / steps as f64
+    (now_ns() - start) / steps as f64
 }

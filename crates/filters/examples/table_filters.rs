@@ -142,7 +142,11 @@ fn main() {
         let options = FilterOptions::new(kind, arguments.bits);
         let filter = build(&options, &keys);
         let lost = hits.iter().filter(|&&key| !ask(&filter, key, 1)).count();
-        println!("  denied keys: {lost}; {:.0} ns a hit", lone_ns(&filter, &hits, 1));
+        let (lines, unasked) = lines_of(&filter, &hits);
+        println!(
+            "  denied keys: {lost}; {:.0} ns a hit, {lines:.1} lines, {unasked:.1} not asked for",
+            lone_ns(&filter, &hits, 1)
+        );
         for (width, queries) in WIDTHS.into_iter().zip(&queries) {
             if !queries.is_empty() && (width == 1 || kind.knows_ranges()) {
                 report(&filter, queries, width);
@@ -213,22 +217,28 @@ fn misses(
 fn report(filter: &Filter, queries: &[u64], width: u64) {
     let positives = queries.iter().filter(|&&key| ask(filter, key, width)).count();
     let (low, high) = wilson(positives, queries.len());
-    let mut counter = LineCounter::default();
-    let (mut lines, counted) = (0, queries.len().min(10_000));
-    for &key in &queries[..counted] {
-        let bytes = key.to_be_bytes();
-        filter.may_contain_traced(&HashedKey::new(&bytes), &mut counter);
-        lines += counter.take();
-    }
+    let (lines, unasked) = lines_of(filter, queries);
     println!(
-        "  width 2^{}: {:.3} % false positives ({:.3} to {:.3}); {:.0} ns; {:.1} lines a point",
+        "  width 2^{}: {:.3} % false positives ({:.3} to {:.3}); {:.0} ns; {lines:.1} lines a point, {unasked:.1} not asked for",
         width.ilog2(),
         100.0 * positives as f64 / queries.len() as f64,
         100.0 * low,
         100.0 * high,
         lone_ns(filter, queries, width),
-        lines as f64 / counted as f64,
     );
+}
+
+/// The cache lines that a point touches, and those of them that were not asked for before.
+fn lines_of(filter: &Filter, queries: &[u64]) -> (f64, f64) {
+    let mut counter = LineCounter::default();
+    let (mut lines, mut unasked, counted) = (0, 0, queries.len().min(10_000));
+    for &key in &queries[..counted] {
+        let bytes = key.to_be_bytes();
+        filter.may_contain_traced(&HashedKey::new(&bytes), &mut counter);
+        unasked += counter.unasked();
+        lines += counter.take();
+    }
+    (lines as f64 / counted as f64, unasked as f64 / counted as f64)
 }
 
 /// Wilson's interval, 95 %, of a share.

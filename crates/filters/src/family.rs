@@ -228,6 +228,11 @@ impl<B: AsRef<[u8]>> TableFilter for AnyFilter<B> {
     }
 
     #[inline]
+    fn may_contain(&self, key: &[u8]) -> bool {
+        with_each!(AnyFilter, self, filter => filter.may_contain(key))
+    }
+
+    #[inline]
     fn may_contain_traced<T: Trace>(&self, key: &HashedKey<'_>, trace: &mut T) -> bool {
         with_each!(AnyFilter, self, filter => filter.may_contain_traced(key, trace))
     }

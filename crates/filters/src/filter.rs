@@ -6,6 +6,7 @@
 //! ```
 //! Invariant: every answer errs one way only. "No" is proof of absence, "maybe" proves nothing.
 
+use crate::bits::simd::prefetch;
 use crate::hash::{HashUse, hash_key};
 use crate::query::{KeyRange, Query};
 use crate::rank::CountBounds;
@@ -104,7 +105,7 @@ pub trait TableFilter {
         None
     }
 
-    /// As `may_contain_traced`, with no one watching.
+    /// As `may_contain_traced`, with no one watching. Filters that have no use for a hash make none.
     #[inline]
     fn may_contain(&self, key: &[u8]) -> bool {
         self.may_contain_traced(&HashedKey::new(key), &mut Untraced)
@@ -161,9 +162,22 @@ pub trait Trace {
     /// `len` bytes from `address` on were read.
     fn touch(&mut self, address: usize, len: usize);
 
+    /// The cache line of `address` was asked for, as it is likely to be read soon.
+    #[inline(always)]
+    fn ask(&mut self, _address: usize) {}
+
     /// The memory of `bytes` was read.
     fn touch_bytes(&mut self, bytes: &[u8]) {
         self.touch(bytes.as_ptr() as usize, bytes.len());
+    }
+}
+
+/// Asks for the cache line of an item, if there is one, without waiting for it.
+#[inline(always)]
+pub(crate) fn ask_for<T, R: Trace>(items: &[T], at: usize, trace: &mut R) {
+    prefetch(items, at);
+    if let Some(item) = items.get(at) {
+        trace.ask(std::ptr::from_ref(item) as usize);
     }
 }
 
@@ -180,6 +194,8 @@ impl Trace for Untraced {
 #[derive(Clone, Debug, Default)]
 pub struct LineCounter {
     lines: Vec<usize>,
+    asked: Vec<usize>,
+    unasked: usize,
 }
 
 impl LineCounter {
@@ -187,11 +203,14 @@ impl LineCounter {
 
     /// How many distinct lines were touched since the last call of `take`.
     pub fn take(&mut self) -> usize {
-        self.lines.sort_unstable();
-        self.lines.dedup();
         let count = self.lines.len();
-        self.lines.clear();
+        *self = LineCounter::default();
         count
+    }
+
+    /// How many of them no one had asked for before they were touched.
+    pub fn unasked(&self) -> usize {
+        self.unasked
     }
 }
 
@@ -199,8 +218,17 @@ impl Trace for LineCounter {
     fn touch(&mut self, address: usize, len: usize) {
         if len > 0 {
             let last = (address + len - 1) / Self::LINE_BYTES;
-            self.lines.extend(address / Self::LINE_BYTES..=last);
+            for line in address / Self::LINE_BYTES..=last {
+                if !self.lines.contains(&line) {
+                    self.lines.push(line);
+                    self.unasked += usize::from(!self.asked.contains(&line));
+                }
+            }
         }
+    }
+
+    fn ask(&mut self, address: usize) {
+        self.asked.push(address / Self::LINE_BYTES);
     }
 }
 

@@ -5,7 +5,8 @@
 //! Invariant: bytes that were flipped, cut or added never read as a part, and never panic.
 
 use trommel_filters::{
-    Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query, Shape,
+    Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query, RunCodes,
+    Shape, Span,
 };
 
 type Key = Vec<u8>;
@@ -161,4 +162,68 @@ fn reading_an_image_with_a_forged_checksum_does_not_panic() {
     let flips = (0..body).flat_map(|at| [(at, 0x04), (at, 0x80), (at, 0xff), (at, good[at])]);
     let panicked: Vec<(usize, u8)> = flips.filter(panics).collect();
     assert_eq!(panicked, [], "of {body} bytes");
+}
+
+/// A small part before and after some flushes, of which some were merged, two by two: codes of each sort are settled.
+fn part_with_merges(run_codes: RunCodes, merges: u64) -> (Part, Part) {
+    let mut builder = PartBuilder::new(&GrfOptions { run_codes, ..GrfOptions::default() });
+    sorted((0..260).map(number).collect()).iter().for_each(|key| builder.push(key));
+    let base = builder.finish(FlushNumber(7));
+    let of_flush = |flush: u64| sorted((0..9).map(|n| number(300 + flush * 9 + n)).collect());
+    let flushed = (7..16).fold(base.clone(), |part, flush| insert(&part, flush, &of_flush(flush)));
+    let merged = (0..merges).fold(flushed, |part, merge| {
+        let (lo, hi) = (7 + 2 * merge, 9 + 2 * merge);
+        let keys: Vec<Key> = (lo..hi).flat_map(of_flush).collect();
+        recoded(&part, (lo, hi), &sorted(keys))
+    });
+    let last = Shape::of_round(FlushNumber(7), FlushNumber(40), 3);
+    (base, merged.collect_garbage(&last))
+}
+
+/// The part after a merge of the flushes from one to another.
+fn recoded(part: &Part, (lo, hi): (u64, u64), keys: &[Key]) -> Part {
+    let span = |lo, hi| Span::new(FlushNumber(lo), FlushNumber(hi)).expect("not empty");
+    let inputs: Vec<Span> = (lo..hi).map(|flush| span(flush, flush + 1)).collect();
+    let mut recoder = part.recoder(&inputs, span(lo, hi));
+    keys.iter().for_each(|key| recoder.push(key));
+    recoder.finish()
+}
+
+/// All that a store does with a part.
+fn use_part(part: &Part, keys: &[Key]) {
+    keys.iter().for_each(|key| drop(answer(part, &Query::Point(key))));
+    answer(part, &Query::Range(KeyRange::all()));
+    let (mut forward, mut back) = (part.cursor(&[]), part.cursor_back(None));
+    let codes = std::iter::from_fn(|| forward.next_at_most(None)).take(9999).count();
+    let codes_back = std::iter::from_fn(|| back.next_at_least(None)).take(9999).count();
+    assert!(codes < 9999 && codes_back < 9999, "a cursor without an end");
+    let part = recoded(&insert(part, 40, keys), (9, 13), keys);
+    drop(part.collect_garbage(&Shape::of_round(FlushNumber(7), FlushNumber(60), 3)));
+    image_of(&part);
+}
+
+#[test]
+fn entries_with_damage_behind_right_checksums_are_refused_or_do_no_harm() {
+    let keys = sorted((0..400).step_by(7).map(number).collect());
+    let cases = [(RunCodes::Shape, 0), (RunCodes::Huffman, 1), (RunCodes::Huffman, 4)];
+    for (run_codes, merges) in cases {
+        let (base, part) = part_with_merges(run_codes, merges);
+        let image = image_of(&part);
+        let same = image.iter().zip(image_of(&base)).take_while(|(a, b)| **a == *b).count();
+        let (mut refused, mut used) = (0, 0);
+        for at in same..image.len() - size_of::<u64>() {
+            for change in [1u8, 2, 4, 8, 16, 32, 64, 128, 255] {
+                let mut damaged = image.clone();
+                damaged[at] ^= change;
+                match Part::of_checked_image(damaged) {
+                    Ok(part) => {
+                        use_part(&part, &keys);
+                        used += 1;
+                    }
+                    Err(_) => refused += 1,
+                }
+            }
+        }
+        assert!(refused > 300 && used > 500, "{run_codes:?}: {refused} refused, {used} used");
+    }
 }

@@ -1,6 +1,7 @@
 //! The image of a global range filter: as a part by itself, and as the file of a store.
 //! ```text
-//! input   forge u8: 0 the checksum is left alone | bytes of the image
+//! input   forge u8: 0 the checksum is left alone, else put right | bytes of the image
+//!         2, 3: changes of a small image (`merged.rs`), codes as shapes, as runs
 //! ```
 //! Invariant: reading never panics, whatever the checksum; a part that is read writes the same image. Only a part whose
 //! checksum nobody has forged is asked (see the head of `grf/image.rs`); the store finds every other one out by the
@@ -9,10 +10,13 @@
 use trommel::{GuardKind, Storage};
 use trommel_filters::{Codes, KeyRange, Part, Query};
 
-use crate::{ask, frame, seeds};
+use crate::{ask, frame, merged, seeds};
 
 pub(crate) fn body(input: &[u8]) {
     let [forge, bytes @ ..] = input else { return };
+    if let 2 | 3 = forge {
+        return merged::body(usize::from(forge - 2), bytes);
+    }
     let mut image = bytes.to_vec();
     if *forge != 0 {
         frame::mend_image(&mut image);

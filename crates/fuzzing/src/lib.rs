@@ -13,6 +13,7 @@ mod grown;
 mod image;
 mod log;
 mod manifest;
+mod merged;
 mod mutate;
 mod seeds;
 mod store;

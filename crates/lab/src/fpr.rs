@@ -15,6 +15,8 @@ use trommel_filters::{
     Shape, Span,
 };
 
+use trommel::Policy;
+
 use crate::dist::{Dist, FileFormat};
 use crate::error::{LabError, Result};
 use crate::keys::{SortedKeys, key_after, key_before};
@@ -41,6 +43,8 @@ pub struct FprPlan {
     pub bits_per_key: Vec<f64>,
     /// How many of them are of a hash for single keys.
     pub point_bits: u8,
+    /// When runs of the tree merge.
+    pub policies: Vec<Policy>,
     /// Z: how full the last level is, 1 to 9.
     pub fills: Vec<u32>,
     /// How many neighbouring keys a range takes in; 1: points.
@@ -53,14 +57,6 @@ pub struct FprPlan {
 
 const KEYS_DEFAULT: usize = 5_000_000;
 const SIZE_RATIO: u32 = 10;
-/// Runs of each inner level just before the merge into the last one.
-const INNER_RUNS: u64 = SIZE_RATIO as u64 - 1;
-/// Flushes in a run of level 1.
-const RUN_FLUSHES: u64 = SIZE_RATIO as u64;
-/// Flushes of one inner level's worth in the last level.
-const FILL_FLUSHES: u64 = RUN_FLUSHES * SIZE_RATIO as u64;
-/// Flushes that are in the inner levels.
-const OVERLAY_FLUSHES: u64 = INNER_RUNS * (RUN_FLUSHES + 1);
 /// Stored keys that are looked for in each filter.
 const HITS: usize = 50_000;
 /// A rate is told from at least so many distinct questions, or half of those asked for if that is fewer.
@@ -88,7 +84,8 @@ pub fn fingerprints_named(name: &str) -> Result<Fingerprints> {
 /// Measures every filter of the plan.
 pub fn bench_fpr(plan: &FprPlan, progress: &mut dyn Progress) -> Result<FprReport> {
     check(plan)?;
-    let filters = plan.fingerprints.len() * plan.bits_per_key.len() * plan.fills.len();
+    let trees = plan.policies.len() * plan.fills.len();
+    let filters = plan.fingerprints.len() * plan.bits_per_key.len() * trees;
     progress.stage(&format!("false positives, {}", plan.dist), 2 + filters as u64);
     let is_set = matches!(plan.dist, Dist::File(_) | Dist::NaturalEarth);
     let count = plan.keys.or((!is_set).then_some(KEYS_DEFAULT));
@@ -97,8 +94,11 @@ pub fn bench_fpr(plan: &FprPlan, progress: &mut dyn Progress) -> Result<FprRepor
     progress.advance(1);
     let misses = plan.range_widths.iter().map(|width| Misses::draw(&keys, *width, plan));
     let misses: Vec<Misses> = misses.collect();
-    let trees = plan.fills.iter().map(|fill| Tree::deal(keys.stored().len(), *fill, plan.seed));
-    let trees: Vec<Tree> = trees.collect();
+    let shapes =
+        plan.policies.iter().flat_map(|policy| plan.fills.iter().map(move |fill| (policy, *fill)));
+    let trees =
+        shapes.map(|(policy, fill)| Tree::deal(keys.stored().len(), policy, fill, plan.seed));
+    let trees: Vec<Tree<'_>> = trees.collect();
     progress.advance(1);
     let mut report = FprReport {
         dist: plan.dist.to_string(),
@@ -140,24 +140,42 @@ fn check(plan: &FprPlan) -> Result<()> {
     if plan.range_widths.contains(&0) {
         return wrong("--range-width 0: must be 1 (points) or more".into());
     }
-    let lists = [plan.fingerprints.len(), plan.fills.len(), plan.range_widths.len()];
+    let widths = plan.range_widths.len();
+    let lists = [plan.fingerprints.len(), plan.policies.len(), plan.fills.len(), widths];
     if plan.bits_per_key.is_empty() || lists.contains(&0) {
-        return wrong("fingerprints, bits, a filling and a width: at least one of each".into());
+        return wrong(
+            "fingerprints, bits, a policy, a filling, a width: at least one of each".into(),
+        );
     }
     Ok(())
 }
 
 /// An error if a flush would have no key.
 fn check_flushes(plan: &FprPlan, keys: usize) -> Result<()> {
-    let flushes = plan.fills.iter().map(|fill| flush_count(*fill)).max().unwrap_or(0);
+    let of_policy = |policy| plan.fills.iter().map(move |fill| flush_count(policy, *fill));
+    let flushes = plan.policies.iter().flat_map(of_policy).max().unwrap_or(0);
     if flushes > keys as u64 {
         return Err(LabError::Plan(format!("{keys} keys are too few for {flushes} flushes")));
     }
     Ok(())
 }
 
-fn flush_count(fill: u32) -> u64 {
-    u64::from(fill) * FILL_FLUSHES + OVERLAY_FLUSHES
+/// The flushes of a unit of each level.
+fn units(policy: &Policy) -> [u64; 3] {
+    let ratio = |level| policy.rule(SIZE_RATIO, level).ratio;
+    [1, ratio(0), ratio(0) * ratio(1)]
+}
+
+/// All flushes just before a merge into the last level.
+fn flush_count(policy: &Policy, fill: u32) -> u64 {
+    (u64::from(fill) + 1) * units(policy)[2] - 1
+}
+
+/// The flushes of the oldest run then: all of the last level, or, if that may have several runs, what was there when all were
+/// merged the last time.
+fn base_flushes(policy: &Policy, fill: u32) -> u64 {
+    let newer = (u64::from(fill) - 1) % policy.rule(SIZE_RATIO, 2).last_runs;
+    (u64::from(fill) - newer) * units(policy)[2]
 }
 
 /// Questions of one width without an answer.
@@ -184,7 +202,8 @@ impl Misses {
 }
 
 /// Which flush each key came with, and the runs that the flushes have become.
-struct Tree {
+struct Tree<'p> {
+    policy: &'p Policy,
     fill: u32,
     base_end: u64,
     /// By the place of the key.
@@ -194,22 +213,22 @@ struct Tree {
     shape: Shape,
 }
 
-impl Tree {
+impl<'p> Tree<'p> {
     /// Deals the keys out to equal flushes, at random.
-    fn deal(key_count: usize, fill: u32, seed: u64) -> Tree {
-        let flushes = flush_count(fill);
-        let base_end = flushes - OVERLAY_FLUSHES;
+    fn deal(key_count: usize, policy: &'p Policy, fill: u32, seed: u64) -> Self {
+        let (flushes, base_end) = (flush_count(policy, fill), base_flushes(policy, fill));
         let mut flush_of = vec![0u16; key_count];
         for (turn, place) in random_order(key_count, seed ^ 2).into_iter().enumerate() {
             flush_of[place as usize] = (turn as u64 * flushes / key_count as u64) as u16;
         }
-        let mut newer = vec![Vec::new(); OVERLAY_FLUSHES as usize];
+        let mut newer = vec![Vec::new(); (flushes - base_end) as usize];
         for (place, flush) in (0..).zip(&flush_of) {
             if let Some(number) = u64::from(*flush).checked_sub(base_end) {
                 newer[number as usize].push(place);
             }
         }
-        Tree { fill, base_end, flush_of, newer, shape: shape(base_end) }
+        let shape = shape(policy, base_end, flushes);
+        Tree { policy, fill, base_end, flush_of, newer, shape }
     }
 
     fn flush_of(&self, place: usize) -> FlushNumber {
@@ -217,23 +236,32 @@ impl Tree {
     }
 }
 
-/// The runs just before a merge into the last level, each level's newest first.
-fn shape(base_end: u64) -> Shape {
+/// The runs of all flushes below `next` above an oldest run, each level's newest first.
+fn shape(policy: &Policy, base_end: u64, next: u64) -> Shape {
     let run = |from: u64, flushes: u64| {
         let span = Span::new(FlushNumber(from), FlushNumber(from + flushes));
         span.expect("a run has flushes")
     };
-    let level_0_from = base_end + INNER_RUNS * RUN_FLUSHES;
-    let level_0 = (0..INNER_RUNS).rev().map(|place| run(level_0_from + place, 1));
-    let level_1 =
-        (0..INNER_RUNS).rev().map(|place| run(base_end + place * RUN_FLUSHES, RUN_FLUSHES));
-    Shape { levels: vec![level_0.collect(), level_1.collect(), vec![run(0, base_end)]] }
+    let units = units(policy);
+    let mut levels = vec![Vec::new(), Vec::new(), vec![run(0, base_end)]];
+    let mut end = base_end;
+    for level in [2, 1, 0] {
+        // Beside the oldest run, those of the last level have a unit each.
+        let most = if level == 2 { 1 } else { policy.rule(SIZE_RATIO, level).run_units };
+        let mut left = (next - end) / units[level];
+        while left > 0 {
+            let flushes = left.min(most) * units[level];
+            levels[level].insert(0, run(end, flushes));
+            (end, left) = (end + flushes, left - left.min(most));
+        }
+    }
+    Shape { levels }
 }
 
 /// A filter to build and to ask.
 struct Filter<'a> {
     stored: &'a SortedKeys,
-    tree: &'a Tree,
+    tree: &'a Tree<'a>,
     options: GrfOptions,
 }
 
@@ -248,6 +276,7 @@ impl Filter<'_> {
         let bits = |bytes: u64, keys: usize| bytes as f64 * 8.0 / keys as f64;
         FprFilter {
             fingerprints: fingerprints_name(self.options.fingerprints),
+            policy: self.tree.policy.name(),
             bits_per_key: self.options.bits_per_key,
             fill: u64::from(self.tree.fill),
             base_keys: base as u64,
@@ -265,7 +294,9 @@ impl Filter<'_> {
         let Tree { base_end, flush_of, newer, .. } = self.tree;
         let newer_keys = newer.iter().map(Vec::len).sum::<usize>();
         let share = newer_keys as f64 / self.stored.len() as f64;
-        let mut builder = PartBuilder::with_overlay_share(&self.options, share);
+        let rule = self.tree.policy.rule(SIZE_RATIO, 2);
+        let full = rule.last_runs as f64 / rule.ratio as f64;
+        let mut builder = PartBuilder::with_overlay_shares(&self.options, share, full);
         let in_base = |flush: u16| u64::from(flush) < *base_end;
         let keys = self.stored.iter().zip(flush_of).filter(|(_, flush)| in_base(**flush));
         keys.for_each(|(key, _)| builder.push(key));
@@ -279,7 +310,7 @@ impl Filter<'_> {
     }
 
     fn inserter(&self, part: &Part, flush: FlushNumber) -> Inserter {
-        part.inserter(flush, &Shape::of_round(part.base_end(), flush, self.options.size_ratio))
+        part.inserter(flush, &shape(self.tree.policy, self.tree.base_end, flush.0))
     }
 
     fn rate(&self, part: &Part, misses: &Misses) -> FprRate {
@@ -332,123 +363,5 @@ impl Filter<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::progress::Silent;
-
-    fn plan(dist: Dist) -> FprPlan {
-        FprPlan {
-            dist,
-            file_format: FileFormat::Lines,
-            keys: Some(20_000),
-            fingerprints: vec![Fingerprints::Auto],
-            bits_per_key: vec![10.0, 14.0],
-            point_bits: 0,
-            fills: vec![9, 1],
-            range_widths: vec![1, 32],
-            queries: 4000,
-            seed: 1,
-        }
-    }
-
-    fn measured(plan: &FprPlan) -> FprReport {
-        bench_fpr(plan, &mut Silent).expect("measured")
-    }
-
-    #[test]
-    fn every_filter_is_measured_and_loses_nothing() {
-        let fingerprints = Fingerprints::ALL.to_vec();
-        let report = measured(&FprPlan { fingerprints, ..plan(Dist::Uniform) });
-        let named = |filter: &FprFilter| (filter.fingerprints, filter.bits_per_key, filter.fill);
-        let order: Vec<_> = report.filters.iter().map(named).collect();
-        assert_eq!(order.len(), 16);
-        assert_eq!(order[..3], [("auto", 10.0, 9), ("auto", 10.0, 1), ("auto", 14.0, 9)]);
-        assert_eq!(order[15], ("cell", 14.0, 1));
-        for filter in &report.filters {
-            assert_eq!((filter.hits, filter.false_negatives), (3 * HITS as u64, 0), "{filter:?}");
-            assert_eq!(filter.base_keys + filter.overlay_keys, 20_000);
-            let whole = filter.base_bits_per_key * filter.base_keys as f64
-                + filter.overlay_bits_per_key * filter.overlay_keys as f64;
-            assert!((whole / 20_000.0 - filter.guard_bits_per_key).abs() < 1e-6, "{filter:?}");
-            for rate in &filter.rates {
-                let (share, [low, high]) =
-                    (rate.false_positive_rate.expect("asked"), rate.interval_95.expect("asked"));
-                let most = if filter.bits_per_key > 12.0 { 0.06 } else { 0.4 };
-                assert!(low <= share && share < high && high < most, "{filter:?}");
-                assert!(rate.needless_runs_per_op >= Some(share) && rate.queries == 4000);
-            }
-        }
-        let rate = |place: usize| report.filters[place].rates[0].false_positive_rate;
-        assert!(rate(2) < rate(0), "more bits, fewer false positives: {report:?}");
-    }
-
-    #[test]
-    fn a_seed_gives_the_same_counts_again() {
-        let plan = plan(Dist::Clustered);
-        assert_eq!(measured(&plan), measured(&plan));
-        assert_ne!(measured(&plan).filters, measured(&FprPlan { seed: 2, ..plan.clone() }).filters);
-        let alone = measured(&FprPlan { range_widths: vec![32], ..plan.clone() });
-        let with_points = measured(&plan);
-        assert_eq!(alone.filters[0].rates[0], with_points.filters[0].rates[1]);
-    }
-
-    #[test]
-    fn dense_ids_have_misses_but_no_empty_ranges() {
-        let report = measured(&plan(Dist::Ids));
-        let rates = &report.filters[0].rates;
-        assert!(rates[0].queries == 4000 && rates[0].queries_distinct <= 2000);
-        let none = (rates[1].queries, rates[1].false_positive_rate, rates[1].interval_95);
-        assert_eq!(none, (0, None, None));
-        assert!(report.filters.iter().all(|filter| filter.false_negatives == 0));
-    }
-
-    #[test]
-    fn a_filter_that_lacks_keys_is_found_out() {
-        let keys = KeySet::new(&Dist::Uniform, FileFormat::Lines, Some(5000), 1).expect("keys");
-        let (tree, options) = (Tree::deal(5000, 9, 1), GrfOptions::default());
-        let filter = Filter { stored: keys.stored(), tree: &tree, options };
-        let widths = [1, 32];
-        let all = 3 * HITS as u64;
-        assert_eq!(filter.lost(&filter.build(), &widths, 1), (all, 0));
-        assert_eq!(filter.lost(&Part::empty(&options), &widths, 1), (all, all));
-        // The same keys, dealt to other flushes: they are there, but many in the wrong run.
-        let tree = Tree::deal(5000, 9, 2);
-        let other = Filter { tree: &tree, ..filter };
-        let (_, lost) = other.lost(&filter.build(), &widths, 1);
-        assert!(lost > all / 20, "{lost} of {all}");
-    }
-
-    #[test]
-    fn a_tree_has_the_runs_of_lazy_leveling() {
-        for (fill, keys, base_keys) in [(9, 99_900, 90_000), (1, 19_900, 10_000)] {
-            let tree = Tree::deal(keys, fill, 1);
-            assert_eq!(tree.shape.digits(), [9, 9, 1]);
-            assert!(tree.shape.runs().is_sorted_by(|newer, older| newer.lo() == older.hi()));
-            let ends = (tree.shape.levels[0][0].hi(), tree.shape.levels[2][0].lo());
-            assert_eq!(ends, (FlushNumber(flush_count(fill)), FlushNumber(0)));
-            assert!(tree.newer.iter().all(|places| places.len() == 100 && places.is_sorted()));
-            let in_base = |flush: &&u16| u64::from(**flush) < tree.base_end;
-            assert_eq!(tree.flush_of.iter().filter(in_base).count(), base_keys);
-        }
-    }
-
-    #[test]
-    fn plans_without_sense_are_errors() {
-        let plan = plan(Dist::Uniform);
-        for (plan, word) in [
-            (FprPlan { queries: 0, ..plan.clone() }, "--queries"),
-            (FprPlan { bits_per_key: vec![12.0, f64::NAN], ..plan.clone() }, "--bits-per-key"),
-            (FprPlan { bits_per_key: vec![], ..plan.clone() }, "at least"),
-            (FprPlan { fills: vec![10], ..plan.clone() }, "--fill 10"),
-            (FprPlan { range_widths: vec![0], ..plan.clone() }, "--range-width"),
-            (FprPlan { fingerprints: vec![], ..plan.clone() }, "at least"),
-            (FprPlan { keys: Some(998), ..plan.clone() }, "too few"),
-            (FprPlan { keys: Some(0), ..plan.clone() }, "0 keys"),
-        ] {
-            let message = bench_fpr(&plan, &mut Silent).expect_err(word).to_string();
-            assert!(message.contains(word), "{message}");
-        }
-        let message = fingerprints_named("snarf").expect_err("unknown").to_string();
-        assert!(message.contains("auto, spline, gap, cell"), "{message}");
-    }
-}
+#[path = "fpr_tests.rs"]
+mod tests;

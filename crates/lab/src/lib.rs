@@ -4,6 +4,7 @@
 //! keys -> queries -> a tree of known shape per guard -> rounds that take turns -> medians
 //! ```
 
+mod amplification;
 mod chucky_codes;
 mod counts;
 mod dist;
@@ -31,6 +32,7 @@ mod unsynced;
 mod wilson;
 mod write;
 
+pub use amplification::{ExpectedWrites, expected_writes};
 pub use chucky_codes::{
     AlignmentRow, ChuckyCodesPlan, ChuckyCodesReport, GroupRow, LevelsRow, RatioRow, chucky_codes,
 };

@@ -207,6 +207,8 @@ pub struct FprReport {
 pub struct FprFilter {
     /// How keys become fingerprints.
     pub fingerprints: &'static str,
+    /// When runs of the tree merge.
+    pub policy: &'static str,
     /// Bits per key that were asked for.
     pub bits_per_key: f64,
     /// Z: how full the last level is.

@@ -12,8 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use trommel::{Batch, Db, GuardKind, Options, Stats, Sync, VALUE_BYTES_MAX};
+use trommel::{Batch, Db, Granularity, GuardKind, Options, Policy, Stats, Sync, VALUE_BYTES_MAX};
 
+use crate::amplification::{ExpectedWrites, expected_writes};
 use crate::error::{LabError, Result};
 use crate::progress::Progress;
 use crate::rng::{Rng, scramble};
@@ -64,6 +65,12 @@ pub struct WritePlan {
     pub write_buffer_bytes: usize,
     /// T.
     pub size_ratio: u32,
+    /// When runs merge.
+    pub policy: Policy,
+    /// How much of a level a merge rewrites at once.
+    pub granularity: Granularity,
+    /// Bytes of a partition of the last level.
+    pub partition_bytes: u64,
     /// Seed of keys and values.
     pub seed: u64,
     /// Where the store is made: a new folder.
@@ -91,6 +98,12 @@ pub struct WriteReport {
     pub write_buffer_bytes: u64,
     /// T.
     pub size_ratio: u64,
+    /// When runs merge.
+    pub policy: &'static str,
+    /// How much of a level a merge rewrote at once: full, partitioned.
+    pub granularity: &'static str,
+    /// Bytes of a partition of the last level.
+    pub partition_bytes: u64,
     /// The seed.
     pub seed: u64,
     /// From the first write to the end of the last.
@@ -103,6 +116,12 @@ pub struct WriteReport {
     pub put_ns: PutNs,
     /// Bytes of tables written, per byte of keys and values written. Logs do not count.
     pub write_amplification: f64,
+    /// The same per byte flushed: how often an entry is written, whatever tables have beside it.
+    pub table_writes: f64,
+    /// What that is by the closed form for so many flushes, if no entry replaced another.
+    pub table_writes_expected: f64,
+    /// What that is by Dostoevsky's formula, for a tree of so many levels.
+    pub table_writes_dostoevsky: f64,
     /// The most bytes that the store's folder has had, logs included, per byte of keys and values that it holds at the end.
     pub space_amplification_peak: f64,
     /// How often and how long writers waited for flushes or merges.
@@ -220,6 +239,9 @@ fn options(plan: &WritePlan) -> Options {
         bits_per_key: plan.bits_per_key,
         monkey: plan.monkey,
         size_ratio: plan.size_ratio,
+        policy: plan.policy.clone(),
+        granularity: plan.granularity,
+        partition_bytes: plan.partition_bytes,
         write_buffer_bytes: plan.write_buffer_bytes,
         sync: plan.sync,
         ..Options::default()
@@ -236,6 +258,7 @@ fn report(
 ) -> WriteReport {
     let tables = |stats: &Stats| (stats.bytes_flushed + stats.bytes_merged) as f64;
     let user_bytes = (after.bytes_written_user - before.bytes_written_user) as f64;
+    let expected = expected_between(plan, before.flushes, after.flushes);
     let held_bytes = plan.keys as f64 * (KEY_BYTES + plan.value_bytes) as f64;
     WriteReport {
         guard: plan.guard.name(),
@@ -247,12 +270,19 @@ fn report(
         bits_per_key: plan.bits_per_key,
         write_buffer_bytes: plan.write_buffer_bytes as u64,
         size_ratio: u64::from(plan.size_ratio),
+        policy: plan.policy.name(),
+        granularity: plan.granularity.name(),
+        partition_bytes: plan.partition_bytes,
         seed: plan.seed,
         seconds,
         settle_seconds,
         ops_per_s: plan.keys as f64 / seconds,
         put_ns,
         write_amplification: (tables(after) - tables(before)) / user_bytes,
+        table_writes: (tables(after) - tables(before))
+            / (after.bytes_flushed - before.bytes_flushed) as f64,
+        table_writes_expected: expected.exact,
+        table_writes_dostoevsky: expected.dostoevsky,
         space_amplification_peak: peak_bytes as f64 / held_bytes,
         stalls: Stalls {
             count: after.stalls - before.stalls,
@@ -263,6 +293,15 @@ fn report(
         merges: after.merges - before.merges,
         wrong_answers,
     }
+}
+
+/// How often entries are written by the flushes after the first ones.
+fn expected_between(plan: &WritePlan, first: u64, last: u64) -> ExpectedWrites {
+    let nothing = ExpectedWrites { exact: 0.0, dostoevsky: 0.0 };
+    let of = |flushes| expected_writes(&plan.policy, plan.size_ratio, flushes).unwrap_or(nothing);
+    let (before, all) = (of(first), of(last));
+    let written = all.exact * last as f64 - before.exact * first as f64;
+    ExpectedWrites { exact: written / (last - first).max(1) as f64, ..all }
 }
 
 fn sync_name(sync: Sync) -> &'static str {
@@ -408,6 +447,9 @@ mod tests {
             pattern,
             write_buffer_bytes: 16 << 10,
             size_ratio: 4,
+            policy: Policy::default(),
+            granularity: Granularity::Partitioned,
+            partition_bytes: 1 << 14,
             seed: 7,
             folder: folder.to_path_buf(),
         }
@@ -426,6 +468,7 @@ mod tests {
             let report = bench_write(&plan, &mut Silent).expect("measures");
             assert_eq!(report.wrong_answers, 0, "{pattern:?}");
             assert!(report.flushes > 2 && report.merges > 0, "{report:?}");
+            assert!(report.table_writes > 1.0 && report.table_writes_expected > 1.0, "{report:?}");
             assert!(report.write_amplification > 1.0 && report.space_amplification_peak > 0.5);
             let PutNs { p50, p99, p999, max } = report.put_ns;
             assert!(0 < p50 && p50 <= p99 && p99 <= p999 && p999 <= max, "{report:?}");

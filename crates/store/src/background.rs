@@ -7,12 +7,13 @@
 
 use std::time::{Duration, Instant};
 
-use crate::compaction::{MergeJob, merge_all, pick};
+use crate::compaction::pick;
 use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::flush::FlushTask;
 use crate::merging::MergeTask;
 use crate::options::{Background, Sync};
+use crate::partitions::{RangeJob, next_job};
 use crate::stalls::{Lag, SEALED_MAX};
 use crate::sync::{Arc, Builder, JoinHandle, Ordering, lock, wait, wait_for};
 
@@ -125,8 +126,8 @@ impl Core {
             work.merge.busy = true;
             return Ok(Some(task));
         }
-        let Some(job) = self.next_merge(&work) else { return Ok(None) };
-        work.merge_everything = false;
+        let Some((job, is_everything)) = self.next_merge(&work) else { return Ok(None) };
+        work.merge_everything &= !is_everything;
         work.merge.busy = true;
         drop(work);
         MergeTask::new(self, job).map(Some).inspect_err(|error| {
@@ -136,13 +137,14 @@ impl Core {
         })
     }
 
-    fn next_merge(&self, work: &Work) -> Option<MergeJob> {
+    /// The merge that is due, and whether it is the one of everything.
+    fn next_merge(&self, work: &Work) -> Option<(RangeJob, bool)> {
         let layout = Arc::clone(&self.current.pin().layout);
+        let options = &self.shelf.options;
         // Everything may have been deleted since someone asked.
-        if work.merge_everything && !layout.runs.is_empty() {
-            return Some(merge_all(&layout));
-        }
-        pick(&layout, &self.shelf.options.schedule())
+        let everything = work.merge_everything && !layout.runs.is_empty();
+        let schedule = options.schedule();
+        next_job(&layout, options.division(), everything, |rest| pick(rest, &schedule))
     }
 
     fn is_due(&self, kind: Kind, work: &Work) -> bool {

@@ -96,12 +96,12 @@ fn fill(core: &Core, made: &mut Made<'_>) -> Result<()> {
     // flushed in between may have later writes, and then the memtables have none up to the number.
     let last = core.snapshots.register().sequence();
     let version = core.current.hold();
-    for table in version.tables() {
-        let (from, name) = (table.table.path(), table_name(table.table.file()));
+    for table in version.files() {
+        let (from, name) = (table.path(), table_name(table.file()));
         link_or_copy(made.storage, from, &made.path(name))?;
     }
     let mut layout = (*version.layout).clone();
-    link_image(core, made, &mut layout)?;
+    link_images(core, made, &mut layout)?;
     let number = core.shelf.new_file();
     (layout.live_wal, layout.next_file) = (number, number + 1);
     write_log(made, number, &version, last)?;
@@ -110,17 +110,19 @@ fn fill(core: &Core, made: &mut Made<'_>) -> Result<()> {
     Manifest::create(&core.shelf.storage, made.dir, &layout).map(drop)
 }
 
-/// The filter's image goes along, unless another has taken its place: then the filter is read from the tables.
-fn link_image(core: &Core, made: &mut Made<'_>, layout: &mut Layout) -> Result<()> {
-    let Some(image) = &layout.image else { return Ok(()) };
-    let from = image_path(&core.shelf.dir, image.file);
-    match link_or_copy(made.storage, &from, &made.path(image_name(image.file))) {
-        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
-            layout.image = None;
-            Ok(())
+/// The filter's images go along, but for those that others have taken the place of: these parts are read from the tables.
+fn link_images(core: &Core, made: &mut Made<'_>, layout: &mut Layout) -> Result<()> {
+    for image in std::mem::take(&mut layout.images) {
+        let from = image_path(&core.shelf.dir, image.file);
+        match link_or_copy(made.storage, &from, &made.path(image_name(image.file))) {
+            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {}
+            linked => {
+                linked?;
+                layout.images.push(image);
+            }
         }
-        linked => linked,
     }
+    Ok(())
 }
 
 /// Writes what the memtables have up to `last`, durably, if there is anything.

@@ -14,15 +14,16 @@ use crate::commit::Commit;
 use crate::elastic::Elastic;
 use crate::environment::Environment;
 use crate::error::{Error, Result};
+use crate::filter_recovery::FilterRecovery;
 use crate::guard::Guard;
-use crate::image::image_path;
+use crate::image::{base_files, image_path};
 use crate::layout::{Edit, ImageRecord, RunRecord};
 use crate::manifest::Manifest;
 use crate::output::Shelf;
 use crate::pacing::Pacer;
 use crate::snapshots::Snapshots;
 use crate::stalls::RunLimits;
-use crate::stats::{Counters, FilterRecovery};
+use crate::stats::Counters;
 use crate::sync::{
     Arc, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, Switch, Weak, lock,
 };
@@ -81,10 +82,10 @@ impl Core {
 
     /// Filters that were damaged when they were opened, and that the tree still has.
     pub(crate) fn damage_at_open(&self, version: &Version) -> Vec<String> {
-        let image = version.layout.image.as_ref().map(|image| image.file);
         let stays = |damaged: &&DamagedFilter| {
             let file = damaged.file;
-            Some(file) == image || version.tables().any(|table| table.table.file() == file)
+            let is_image = version.layout.images.iter().any(|image| image.file == file);
+            is_image || version.tables().any(|table| table.table.file() == file)
         };
         self.damaged_filters.iter().filter(stays).map(|damaged| damaged.what.clone()).collect()
     }
@@ -177,12 +178,14 @@ impl Installer {
         let misfit = |wrong| Error::corrupt(&core.shelf.dir, 0, format!("edit: {wrong}"));
         let layout = now.layout.apply(edit).map_err(misfit)?;
         self.manifest.append(edit, &layout)?;
-        let leaving = now.tables().filter(|table| edit.removed.contains(&table.table.file()));
-        let leaving = leaving.map(|table| (table.table.file(), Arc::downgrade(&table.table)));
+        // A table that was trimmed stays until its last record goes.
+        let has_left = |file| edit.removed.contains(&file) && !layout.has_file(file);
+        let leaving = now.files().filter(|table| has_left(table.file()));
+        let leaving = leaving.map(|table| (table.file(), Arc::downgrade(table)));
         self.leaving.extend(leaving.collect::<Vec<_>>());
         self.dead_images.append(&mut self.doubtful_images);
-        let old_image = now.layout.image.iter().filter(|_| now.layout.image != layout.image);
-        self.dead_images.extend(old_image.map(|image| image.file));
+        let old_images = now.layout.images.iter().filter(|image| !layout.images.contains(image));
+        self.dead_images.extend(old_images.map(|image| image.file));
         self.has_changed = true;
         if let Some(live) = edit.live_wal {
             self.dead_wals.extend(now.layout.live_wal..live);
@@ -206,18 +209,25 @@ impl Installer {
         self.install(core, &edit, &HashMap::new(), guard)
     }
 
-    /// Has the manifest name an image, if its base is still that of the newest version.
-    pub(crate) fn install_image(&mut self, core: &Core, image: ImageRecord) -> Result<()> {
-        let (now, file) = (core.current.hold(), image.file);
-        if now.layout.runs.last().is_none_or(|oldest| oldest.files() != image.tables) {
-            self.dead_images.push(file);
+    /// Has the manifest name images, of those parts whose base is still that of the newest version.
+    pub(crate) fn install_images(&mut self, core: &Core, images: Vec<ImageRecord>) -> Result<()> {
+        let now = core.current.hold();
+        let is_newest = |image: &ImageRecord| {
+            let mut partitions = now.layout.partitions();
+            let bounds = partitions.find(|bounds| bounds.from == image.lower);
+            bounds.is_some_and(|bounds| base_files(&now.layout, &bounds) == image.tables)
+        };
+        let (images, late): (Vec<_>, Vec<_>) = images.into_iter().partition(is_newest);
+        self.dead_images.extend(late.iter().map(|image| image.file));
+        if images.is_empty() {
             self.sweep(core);
             return Ok(());
         }
+        let files: Vec<u64> = images.iter().map(|image| image.file).collect();
         let next_file = Some(core.shelf.next_file());
-        let edit = Edit { image: Some(image), next_file, ..Edit::default() };
+        let edit = Edit { images, next_file, ..Edit::default() };
         let installed = self.install(core, &edit, &HashMap::new(), now.guard.clone());
-        installed.inspect_err(|_| self.doubtful_images.push(file))
+        installed.inspect_err(|_| self.doubtful_images.extend(files))
     }
 
     /// Removes files that nobody refers to any more. What cannot be removed is tried again later.

@@ -14,7 +14,7 @@ use crate::cursor::Cursor;
 use crate::error::Result;
 use crate::guard::Guard;
 use crate::memtable::Memtable;
-use crate::run::RunTable;
+use crate::run_table::RunTable;
 use crate::scan::Bounds;
 use crate::sync::Arc;
 use crate::version::Version;
@@ -45,6 +45,10 @@ fn count_in_runs(version: &Version, bounds: &Bounds, range: &KeyRange<'_>) -> Co
 
 /// By the index, unless the table's filter knows better.
 fn count_in_table(table: &RunTable, bounds: &Bounds, range: &KeyRange<'_>) -> CountBounds {
+    if table.is_trimmed() {
+        // Of the file's keys in the range, some may belong to the tree no more.
+        return count_by_index(table, bounds);
+    }
     let slack = |count: &CountBounds| count.most - count.least;
     let by_index = count_by_index(table, bounds);
     if slack(&by_index) == 0 {
@@ -62,9 +66,9 @@ fn count_in_table(table: &RunTable, bounds: &Bounds, range: &KeyRange<'_>) -> Co
 
 /// Off by at most the blocks at the two ends.
 fn count_by_index(table: &RunTable, bounds: &Bounds) -> CountBounds {
-    let all = RankBounds::exact(table.table.entry_count());
-    let low = table.table.rank_bounds(&bounds.lower);
-    let high = bounds.end.as_ref().map_or(all, |end| table.table.rank_bounds(end));
+    let all = RankBounds::exact(table.entry_count());
+    let low = table.rank_bounds(&bounds.lower);
+    let high = bounds.end.as_ref().map_or(all, |end| table.rank_bounds(end));
     CountBounds {
         least: high.least.saturating_sub(low.most),
         estimate: high.middle().saturating_sub(low.middle()),

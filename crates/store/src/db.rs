@@ -332,7 +332,7 @@ impl Core {
     fn write_image_at_close(&self) {
         if self.installer().has_changed {
             // Without an image the filter is read from the runs.
-            let _ = crate::image::write(self);
+            let _ = crate::image::write(self, &crate::key_bounds::KeyBounds::all());
         }
     }
 

@@ -16,7 +16,7 @@ use crate::block_cursor::BlockCursor;
 use crate::entry::{Entry, Kind};
 use crate::error::{Error, Result};
 use crate::expiry::{EXPIRY_BYTES, Expiry};
-use crate::layout::{Edit, ImageRecord, TableRecord};
+use crate::layout::{CutsEdit, Edit, ImageRecord, LastMerge, TableRecord};
 use crate::record::read_all;
 use crate::salvage::{LogRecord, Piece, scan_log, scan_manifest};
 use crate::storage::Storage;
@@ -344,25 +344,46 @@ fn edit_lines(edit: &Edit) -> Vec<String> {
     };
     lines.extend(edit.flushes.iter().map(flush));
     lines.extend(numbers.iter().filter_map(|(name, n)| Some(format!("{name}: {}", (*n)?))));
-    lines.extend(edit.image.iter().map(image_line));
+    lines.extend(edit.images.iter().map(image_line));
+    lines.extend(edit.cuts.iter().map(cuts_line));
+    lines.extend(edit.last_merge.iter().map(last_merge_line));
     lines
 }
 
 fn table_line(table: &TableRecord) -> String {
-    let TableRecord { file, run, level, span, entries, bytes, .. } = table;
+    let TableRecord { file, run, level, span, entries, file_entries, bytes, .. } = table;
+    let of_file = if table.is_trimmed { format!(" of {file_entries}") } else { String::new() };
     let (lo, hi) = (span.lo().0, span.hi().0);
     let (from, to) = (table.from.escape_ascii(), table.to.escape_ascii());
     format!(
-        "table {file:06} joins run {run} in level {level}: flushes [{lo}, {hi}), {entries} entries, {bytes} bytes, keys [{from}, {to})"
+        "table {file:06} joins run {run} in level {level}: flushes [{lo}, {hi}), {entries}{of_file} entries, {bytes} bytes, keys [{from}, {to})"
     )
 }
 
 fn image_line(image: &ImageRecord) -> String {
-    let ImageRecord { file, bytes, checksum, watermark, tables } = image;
-    let watermark = watermark.0;
+    let ImageRecord { lower, file, bytes, checksum, watermark, tables } = image;
+    let (watermark, lower) = (watermark.0, lower.escape_ascii());
     format!(
-        "filter {file:06}: {bytes} bytes, checksum {checksum:#010x}, flushes below {watermark}, base of tables {tables:?}"
+        "filter {file:06}: part from [{lower}] on, {bytes} bytes, checksum {checksum:#010x}, flushes below {watermark}, base of tables {tables:?}"
     )
+}
+
+fn cuts_line(edit: &CutsEdit) -> String {
+    let cuts: Vec<String> = edit.cuts.iter().map(|cut| cut.escape_ascii().to_string()).collect();
+    let from = edit.within.from.escape_ascii();
+    let to = edit.within.to.as_ref().map_or_else(String::new, |to| to.escape_ascii().to_string());
+    format!("in [{from}, {to}) new partitions begin at [{}]", cuts.join(", "))
+}
+
+fn last_merge_line(merge: &LastMerge) -> String {
+    let LastMerge { oldest, inputs, .. } = merge;
+    match merge.done_to.is_empty() {
+        true => format!("the merge of runs {inputs:?} into run {oldest} is done"),
+        false => {
+            let key = merge.done_to.escape_ascii();
+            format!("the merge of runs {inputs:?} into run {oldest} is done up to {key}")
+        }
+    }
 }
 
 fn dump_filter(bytes: &[u8], tell: &mut Tell<'_>) -> ControlFlow<()> {

@@ -61,7 +61,7 @@ impl Elastic {
     /// A new version has come: its new tables begin with what they have in memory, those that have left give theirs back.
     pub(crate) fn follow(&self, version: &Version) {
         let mut state = lock(&self.state);
-        let tables = || version.tables().map(|table| &table.table);
+        let tables = || version.files();
         let present: HashMap<u64, &Arc<Table>> =
             tables().map(|table| (table.file(), table)).collect();
         for gone in state.policy.retain(|file| present.contains_key(&file)) {

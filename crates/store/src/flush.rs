@@ -1,6 +1,6 @@
 //! A flush: one sealed memtable becomes one run.
 //! ```text
-//! write the table -> prepare the guard for the newest version -> install, if it is still the newest part
+//! write the table -> prepare the guard for the newest version -> install, if the parts that it adds to are still the newest
 //!                         ^-------------- prepare again ----------------'  else
 //! ```
 //! Invariants: flushes are installed in number order (ordering rule 1). The table is written and
@@ -8,7 +8,7 @@
 
 use std::time::Instant;
 
-use trommel_filters::{FlushNumber, Part, PartBuilder, Span};
+use trommel_filters::{FlushNumber, PartBuilder, Span};
 
 use crate::budget::filter_bits;
 use crate::core::Core;
@@ -16,7 +16,7 @@ use crate::cursor::Cursor;
 use crate::entry::Sequence;
 use crate::environment::PausePoint;
 use crate::error::Result;
-use crate::guard::{Guard, Parts};
+use crate::guard::{Change, Guard};
 use crate::layout::{Edit, FlushRecord};
 use crate::located;
 use crate::memtable::Memtable;
@@ -114,21 +114,16 @@ pub(crate) fn install(core: &Core, new: &NewRun, written: &Written) -> Result<()
     loop {
         let prepared_for = core.current.hold();
         let edit_then = edit(core, &prepared_for, new, output);
-        let guard = prepare_guard(core, &prepared_for, new.flush, &edit_then, written);
+        let change = prepare_guard(core, &prepared_for, new.flush, &edit_then, written);
         core.env.pauses.at(PausePoint::FlushPrepared);
         let mut installer = core.installer();
         let now = core.current.hold();
-        if !same_part(&now, &prepared_for) || now.runs.is_empty() != prepared_for.runs.is_empty() {
-            continue;
-        }
+        let has_same_base = now.runs.is_empty() == prepared_for.runs.is_empty();
+        let fitting = now.guard.with(&change, &prepared_for.guard).filter(|_| has_same_base);
+        let Some(guard) = fitting else { continue };
         let edit = edit(core, &now, new, output);
         return installer.install(core, &edit, &output.opened, guard);
     }
-}
-
-/// Whether a guard that was prepared for one version fits another.
-pub(crate) fn same_part(one: &Version, other: &Version) -> bool {
-    one.guard.is_same(&other.guard)
 }
 
 fn edit(core: &Core, now: &Version, new: &NewRun, output: &RunOutput) -> Edit {
@@ -171,26 +166,29 @@ fn prepare_guard(
     flush: FlushNumber,
     edit: &Edit,
     Written { output, keys }: &Written,
-) -> Guard {
-    if let (Guard::Located(guard), Some(run)) = (&version.guard, run_of(edit)) {
-        let start = Instant::now();
-        let remade = located::remade(core, version, edit, &output.opened);
-        let noted = || located::with_flush(guard, &core.shelf.options, run, keys);
-        let next = remade.unwrap_or_else(noted);
-        core.counters.guard_worked(start.elapsed());
-        return Guard::Located(Arc::new(next));
-    }
-    let Some(part) = version.guard.part() else { return version.guard.clone() };
+) -> Change {
     let start = Instant::now();
-    let next: Part = if version.runs.is_empty() {
-        let mut builder = PartBuilder::new(part.options());
-        keys.iter().for_each(|key| builder.push(key));
-        builder.finish(flush.next())
-    } else {
-        let mut inserter = part.inserter(flush, &version.layout.shape());
-        keys.iter().for_each(|key| inserter.push(key));
-        inserter.finish()
+    let change = match &version.guard {
+        Guard::Open | Guard::PerTable => return Change::Whole(version.guard.clone()),
+        Guard::Located(guard) => match run_of(edit) {
+            Some(run) => {
+                let remade = located::remade(core, version, edit, &output.opened);
+                let noted = || located::with_flush(guard, &core.shelf.options, run, keys);
+                Change::Whole(Guard::Located(Arc::new(remade.unwrap_or_else(noted))))
+            }
+            None => return Change::Whole(version.guard.clone()),
+        },
+        Guard::Global(parts) => Change::Parts(parts.changes(keys, |bounds, part, keys| {
+            if version.runs.is_empty() {
+                let mut builder = PartBuilder::new(part.options());
+                keys.for_each(|key| builder.push(key));
+                return builder.finish(flush.next());
+            }
+            let mut inserter = part.inserter(flush, &version.layout.shape_within(bounds));
+            keys.for_each(|key| inserter.push(key));
+            inserter.finish()
+        })),
     };
     core.counters.guard_worked(start.elapsed());
-    Guard::Global(Parts::of_one(next))
+    change
 }

@@ -10,13 +10,13 @@
 //! the version that it describes.
 
 use trommel_filters::{
-    Codes, GrfOptions, HashedKey, KeyRange, LineCounter, Part, Query, Span, TableFilter, Trace,
-    Untraced,
+    Codes, GrfOptions, HashedKey, KeyRange, LineCounter, Query, Span, TableFilter, Untraced,
 };
 
+use crate::guard_parts::{PartChange, Parts};
 use crate::located::LocatedGuard;
 use crate::options::{GuardKind, Options};
-use crate::run::RunTable;
+use crate::run_table::RunTable;
 use crate::sync::Arc;
 
 /// Who answers for a version.
@@ -28,39 +28,12 @@ pub(crate) enum Guard {
     Located(Arc<LocatedGuard>),
 }
 
-/// The parts of a global filter: each answers from its lower key up to the next one's.
-/// One part until merges are partitioned.
-#[derive(Clone)]
-pub(crate) struct Parts {
-    parts: Arc<[(Vec<u8>, Arc<Part>)]>,
-}
-
-impl Parts {
-    pub(crate) fn of_one(part: Part) -> Self {
-        Parts { parts: Arc::new([(Vec::new(), Arc::new(part))]) }
-    }
-
-    /// The part that covers all keys. Requires: merges are not partitioned.
-    pub(crate) fn whole(&self) -> &Arc<Part> {
-        assert_eq!(self.parts.len(), 1, "full merges keep one part");
-        &self.parts[0].1
-    }
-
-    /// The parts that cover some key of the range.
-    pub(crate) fn overlapping<'a>(
-        &'a self,
-        range: &'a KeyRange<'_>,
-    ) -> impl Iterator<Item = &'a Part> {
-        let first = self.parts.partition_point(|(lower, _)| lower.as_slice() <= range.lower());
-        let parts = self.parts[first.saturating_sub(1)..].iter();
-        let begins = |lower: &[u8]| range.upper().is_none_or(|upper| lower <= upper);
-        parts.take_while(move |(lower, _)| begins(lower)).map(|(_, part)| &**part)
-    }
-
-    fn collect<T: Trace>(&self, query: &Query<'_>, codes: &mut Codes, trace: &mut T) {
-        let range = query.range();
-        self.overlapping(&range).for_each(|part| part.candidates_traced(query, codes, trace));
-    }
+/// A guard for another version, prepared outside of the lock.
+pub(crate) enum Change {
+    /// In the place of one that is still the same.
+    Whole(Guard),
+    /// Some parts of a global filter.
+    Parts(Vec<PartChange>),
 }
 
 /// What the guard said about one query.
@@ -76,9 +49,10 @@ pub(crate) enum Answer<'q> {
 }
 
 impl Guard {
-    pub(crate) fn empty(options: &Options) -> Guard {
+    /// Of a tree without runs, whose last level begins new partitions at `cuts`.
+    pub(crate) fn empty(options: &Options, cuts: &[Vec<u8>]) -> Guard {
         match (options.guard, grf_options(options)) {
-            (_, Some(grf)) => Guard::Global(Parts::of_one(Part::empty(&grf))),
+            (_, Some(grf)) => Guard::Global(Parts::empty(&grf, cuts)),
             (GuardKind::Located(kind), _) => {
                 Guard::Located(Arc::new(LocatedGuard::empty(kind, options)))
             }
@@ -109,11 +83,11 @@ impl Guard {
         }
     }
 
-    /// The part that a flush adds to and a last-level merge replaces, if there is one.
-    pub(crate) fn part(&self) -> Option<&Arc<Part>> {
+    /// The parts that a flush adds to and a last-level merge replaces, if there are some.
+    pub(crate) fn parts(&self) -> Option<&Parts> {
         match self {
             Guard::Open | Guard::PerTable | Guard::Located(_) => None,
-            Guard::Global(parts) => Some(parts.whole()),
+            Guard::Global(parts) => Some(parts),
         }
     }
 
@@ -122,10 +96,20 @@ impl Guard {
         matches!(self, Guard::Global(_) | Guard::Located(_))
     }
 
-    /// Whether what was prepared for a version with one guard fits a version with the other.
+    /// This guard, which is the newest, with a change that was prepared for another one. None: it does not fit any more.
+    pub(crate) fn with(&self, change: &Change, prepared_for: &Guard) -> Option<Guard> {
+        match (self, change) {
+            (Guard::Global(parts), Change::Parts(changes)) => {
+                parts.all_fit(changes).then(|| Guard::Global(parts.with_fitting(changes)))
+            }
+            (_, Change::Whole(guard)) => self.is_same(prepared_for).then(|| guard.clone()),
+            (_, Change::Parts(_)) => None,
+        }
+    }
+
+    /// Whether what was prepared for a version with one guard as a whole fits a version with the other.
     pub(crate) fn is_same(&self, other: &Guard) -> bool {
         match (self, other) {
-            (Guard::Global(one), Guard::Global(other)) => Arc::ptr_eq(one.whole(), other.whole()),
             (Guard::Located(one), Guard::Located(other)) => Arc::ptr_eq(one, other),
             _ => true,
         }

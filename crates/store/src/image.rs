@@ -1,11 +1,12 @@
-//! The filter's image: a file that spares reading all runs when the store is opened.
+//! The images of a global filter's parts: files that spare reading all runs when the store is opened.
 //! ```text
-//! written   part of a version -> NNNNNN.filter, synced -> edit: file, checksum, watermark, tables of the base
+//! written   part of a version -> NNNNNN.filter, synced -> edit: its range, file, checksum, watermark, tables of the base
 //! read      record -> bytes -> part -> + entries of flushes from the watermark on, from newer tables
 //! ```
+//! Each part has an image of its own: a merge of a key range writes those of the parts that it has built, and no other.
 //! Invariants: every installed flush below the watermark is in the image; its base stands for exactly the tables that
-//! the record names, which are the oldest run's. So an image of an older round is known by its tables. It is never
-//! trusted and never fatal: what does not fit is made anew from the runs.
+//! the record names, which are those of the oldest run with keys of the part. So an image of an older round is known by its
+//! tables. It is never trusted and never fatal: a part whose image does not fit is made anew from the runs.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -16,11 +17,14 @@ use trommel_filters::{GrfOptions, Part};
 use crate::core::{Core, DamagedFilter};
 use crate::environment::PausePoint;
 use crate::error::{Error, Result};
-use crate::guard::{Guard, Parts};
-use crate::layout::{ImageRecord, Layout};
-use crate::merging::{insert_entries, rebuild_guard};
+use crate::filter_recovery::FilterRecovery;
+use crate::guard::Guard;
+use crate::guard_parts::Parts;
+use crate::key_bounds::KeyBounds;
+use crate::layout::{ImageRecord, Layout, TableRecord};
+use crate::located;
+use crate::merge_parts::{insert_entries, rebuild_part};
 use crate::output::Shelf;
-use crate::stats::FilterRecovery;
 use crate::storage::Storage;
 use crate::sync::Arc;
 use crate::version::Version;
@@ -34,17 +38,32 @@ pub(crate) fn image_path(dir: &Path, file: u64) -> PathBuf {
     dir.join(image_name(file))
 }
 
-/// Writes the image of the newest version, if there is no such image yet, and has the manifest name it. A failure
-/// leaves the store as it is.
-pub(crate) fn write(core: &Core) -> Result<()> {
+/// Writes the images of the newest version's parts that have keys of a range, where there are none yet that know as much, and has
+/// the manifest name them. A failure leaves the store as it is.
+pub(crate) fn write(core: &Core, range: &KeyBounds) -> Result<()> {
     let version = core.current.hold();
-    let Some(part) = version.guard.part().map(Arc::clone) else { return Ok(()) };
-    let Some(mut record) = record_of(&version.layout, &part) else { return Ok(()) };
-    if version.layout.image.as_ref().is_some_and(|old| old.is_as_new_as(&record)) {
-        return Ok(());
-    }
-    // The part alone is written: nobody's tables are kept for it.
+    let Some(parts) = version.guard.parts().cloned() else { return Ok(()) };
+    let layout = Arc::clone(&version.layout);
+    // The parts alone are written: nobody's tables are kept for them.
     drop(version);
+    let mut records = Vec::new();
+    let mut written = Ok(());
+    for (bounds, part) in parts.within(range) {
+        let Some(record) = record_of(&layout, &bounds, part) else { continue };
+        written = write_part(core, part, record).map(|record| records.push(record));
+        if written.is_err() {
+            break;
+        }
+    }
+    if records.is_empty() {
+        return written;
+    }
+    core.env.pauses.at(PausePoint::ImageWritten);
+    core.installer().install_images(core, records)?;
+    written
+}
+
+fn write_part(core: &Core, part: &Part, mut record: ImageRecord) -> Result<ImageRecord> {
     let start = Instant::now();
     let mut bytes = Vec::new();
     part.write_image(&mut bytes);
@@ -52,16 +71,47 @@ pub(crate) fn write(core: &Core) -> Result<()> {
     (record.bytes, record.checksum) = (bytes.len() as u64, crc32c::crc32c(&bytes));
     core.counters.guard_worked(start.elapsed());
     write_file(&core.shelf, record.file, &bytes)?;
-    core.env.pauses.at(PausePoint::ImageWritten);
-    core.installer().install_image(core, record)
+    Ok(record)
 }
 
-/// What the manifest is to say about the part of a version, but for the file. None: no table stands for its base.
-fn record_of(layout: &Layout, part: &Part) -> Option<ImageRecord> {
-    let oldest = layout.runs.last()?;
-    let (watermark, tables) = (layout.next_flush, oldest.files());
-    let has_base = part.base_end() == oldest.span().hi();
-    has_base.then_some(ImageRecord { file: 0, bytes: 0, checksum: 0, watermark, tables })
+/// The files of the oldest run with keys in the range.
+pub(crate) fn base_files(layout: &Layout, bounds: &KeyBounds) -> Vec<u64> {
+    base_tables(layout, bounds).iter().map(|table| table.file).collect()
+}
+
+fn base_tables<'l>(layout: &'l Layout, bounds: &KeyBounds) -> &'l [TableRecord] {
+    layout.runs.last().map_or(&[], |oldest| oldest.within(bounds))
+}
+
+/// Whether a part's base ends where the tables of the oldest run do that it stands for.
+fn has_base(part: &Part, tables: &[TableRecord]) -> bool {
+    tables.iter().map(|table| table.span.hi()).max().is_none_or(|end| part.base_end() == end)
+}
+
+/// What the manifest is to say about a part of a version, but for the file. None: no tables stand for its base, or there is an
+/// image that knows as much.
+fn record_of(layout: &Layout, bounds: &KeyBounds, part: &Part) -> Option<ImageRecord> {
+    let tables = base_tables(layout, bounds);
+    let is_known = |image: &&ImageRecord| {
+        image.lower == bounds.from && image.tables == base_files(layout, bounds)
+    };
+    let knows = layout.images.iter().find(is_known).map(|image| image.watermark);
+    let (_, newer) = layout.runs.split_last()?;
+    let has_newer = |watermark| {
+        newer.iter().flat_map(|run| run.within(bounds)).any(|table| table.span.hi() > watermark)
+    };
+    if !has_base(part, tables) || knows.is_some_and(|watermark| !has_newer(watermark)) {
+        return None;
+    }
+    let (watermark, tables) = (layout.next_flush, base_files(layout, bounds));
+    Some(ImageRecord {
+        lower: bounds.from.clone(),
+        file: 0,
+        bytes: 0,
+        checksum: 0,
+        watermark,
+        tables,
+    })
 }
 
 /// Writes an image's file, durably. On a failure nothing stays of it.
@@ -104,8 +154,14 @@ pub(crate) fn read(storage: &dyn Storage, dir: &Path, record: &ImageRecord) -> R
 pub(crate) struct Recovered {
     pub(crate) guard: Guard,
     pub(crate) recovery: FilterRecovery,
-    /// Of the image.
-    pub(crate) damage: Option<DamagedFilter>,
+    /// Of images.
+    pub(crate) damage: Vec<DamagedFilter>,
+}
+
+impl Recovered {
+    fn sound(guard: Guard, recovery: FilterRecovery) -> Self {
+        Recovered { guard, recovery, damage: Vec::new() }
+    }
 }
 
 /// Why an image is not used.
@@ -116,49 +172,87 @@ enum Unusable {
     Unreadable(Error),
 }
 
-/// The guard of `version`, whose own is still empty: from the image and newer tables, or else from the runs.
+/// The guard of `version`, whose own is still empty: from images and newer tables, or else from the runs.
 pub(crate) fn recover(shelf: &Shelf, version: &Version) -> Result<Recovered> {
-    let recovered = |guard, recovery, damage| Recovered { guard, recovery, damage };
-    let wanted = match version.guard.part() {
-        None if matches!(version.guard, Guard::Located(_)) && !version.runs.is_empty() => {
-            let why = "it has no image".to_string();
-            let guard = rebuild_guard(&shelf.options, version)?;
-            return Ok(recovered(guard, FilterRecovery::Rebuilt { why }, None));
+    match &version.guard {
+        Guard::Located(guard) if !version.runs.is_empty() => {
+            let (guard, told_from) = located::rebuild(guard.kind(), &shelf.options, version)?;
+            let why = told_from.to_string();
+            let guard = Guard::Located(Arc::new(guard));
+            Ok(Recovered::sound(guard, FilterRecovery::Rebuilt { why }))
         }
-        Some(part) if !version.runs.is_empty() => part.options(),
-        _ => return Ok(recovered(version.guard.clone(), FilterRecovery::Nothing, None)),
-    };
-    let (why, damage) = match usable_image(shelf, version, wanted) {
-        Ok((part, record)) => {
-            let (part, replayed_tables) = replay(part, record, version)?;
-            let guard = Guard::Global(Parts::of_one(part));
-            return Ok(recovered(guard, FilterRecovery::Image { replayed_tables }, None));
+        Guard::Global(parts) if !version.runs.is_empty() => {
+            recover_parts(shelf, version, parts.options())
         }
-        Err(Unusable::Unfit(why)) => (why.to_string(), None),
-        Err(Unusable::Unreadable(error @ Error::Corrupt { .. })) => {
-            let image = version.layout.image.as_ref();
-            let what = error.to_string();
-            let damage = image.map(|image| DamagedFilter { file: image.file, what });
-            ("the image is damaged".to_string(), damage)
-        }
-        Err(Unusable::Unreadable(error)) => (error.to_string(), None),
-    };
-    Ok(recovered(rebuild_guard(&shelf.options, version)?, FilterRecovery::Rebuilt { why }, damage))
+        guard => Ok(Recovered::sound(guard.clone(), FilterRecovery::Nothing)),
+    }
 }
 
-/// The image, if it is one of this tree's oldest run and of these options.
+fn recover_parts(shelf: &Shelf, version: &Version, wanted: &GrfOptions) -> Result<Recovered> {
+    let (mut parts, mut damage, mut rebuilt, mut replayed_tables) = (Vec::new(), Vec::new(), 0, 0);
+    let mut first_why = None;
+    for bounds in version.layout.partitions() {
+        let part = match usable_image(shelf, version, &bounds, wanted) {
+            Ok((part, record)) => {
+                let (part, replayed) = replay(part, record, version, &bounds)?;
+                replayed_tables += replayed;
+                part
+            }
+            Err(unusable) => {
+                rebuilt += 1;
+                let why = why_unusable(version, &bounds, unusable, &mut damage);
+                first_why.get_or_insert(why);
+                rebuild_part(&shelf.options, wanted, version, &bounds)?
+            }
+        };
+        parts.push((bounds.from, part));
+    }
+    let recovery = match first_why {
+        None => FilterRecovery::Image { replayed_tables },
+        Some(why) if rebuilt == parts.len() as u64 => FilterRecovery::Rebuilt { why },
+        Some(why) => {
+            FilterRecovery::Mixed { parts: parts.len() as u64, rebuilt, replayed_tables, why }
+        }
+    };
+    Ok(Recovered { guard: Guard::Global(Parts::of(parts)), recovery, damage })
+}
+
+/// Why, as text; damage is noted.
+fn why_unusable(
+    version: &Version,
+    bounds: &KeyBounds,
+    unusable: Unusable,
+    damage: &mut Vec<DamagedFilter>,
+) -> String {
+    match unusable {
+        Unusable::Unfit(why) => why.to_string(),
+        Unusable::Unreadable(error @ Error::Corrupt { .. }) => {
+            let image = image_of(&version.layout, bounds);
+            let what = error.to_string();
+            damage.extend(image.map(|image| DamagedFilter { file: image.file, what }));
+            "the image is damaged".to_string()
+        }
+        Unusable::Unreadable(error) => error.to_string(),
+    }
+}
+
+fn image_of<'l>(layout: &'l Layout, bounds: &KeyBounds) -> Option<&'l ImageRecord> {
+    layout.images.iter().find(|image| image.lower == bounds.from)
+}
+
+/// A part's image, if it is one of this tree's oldest run and of these options.
 fn usable_image<'v>(
     shelf: &Shelf,
     version: &'v Version,
+    bounds: &KeyBounds,
     wanted: &GrfOptions,
 ) -> std::result::Result<(Part, &'v ImageRecord), Unusable> {
-    let Some(record) = &version.layout.image else {
+    let Some(record) = image_of(&version.layout, bounds) else {
         return Err(Unusable::Unfit("there is no image"));
     };
-    let oldest = version.layout.runs.last();
-    let Some(oldest) = oldest.filter(|oldest| oldest.files() == record.tables) else {
+    if record.tables != base_files(&version.layout, bounds) {
         return Err(Unusable::Unfit("the image is of an older round"));
-    };
+    }
     let bytes = read(&*shelf.storage, &shelf.dir, record).map_err(Unusable::Unreadable)?;
     let part = Part::of_checked_image(bytes).map_err(|wrong| {
         let path = image_path(&shelf.dir, record.file);
@@ -167,7 +261,7 @@ fn usable_image<'v>(
     if part.options() != wanted {
         return Err(Unusable::Unfit("the image was made with other options"));
     }
-    if part.base_end() != oldest.span().hi() {
+    if !has_base(&part, base_tables(&version.layout, bounds)) {
         return Err(Unusable::Unfit("the image is of an older round"));
     }
     Ok((part, record))
@@ -177,16 +271,23 @@ fn usable_image<'v>(
 ///
 /// A merge may have put such entries into one table with entries that the image knows. Each entry's flush is on
 /// record, so just those from the watermark on are added, with their own flush as their code.
-fn replay(mut part: Part, record: &ImageRecord, version: &Version) -> Result<(Part, u64)> {
+fn replay(
+    mut part: Part,
+    record: &ImageRecord,
+    version: &Version,
+    bounds: &KeyBounds,
+) -> Result<(Part, u64)> {
     let mut replayed = 0;
     let (_, newer) = version.runs.split_last().expect("an image has an oldest run");
-    for table in newer.iter().rev().flat_map(|placed| placed.run.tables()) {
-        if table.span.hi() > record.watermark {
-            let mut cursor = table.table.cursor().fill_cache(false);
-            let (path, layout) = (table.table.path(), &version.layout);
-            part = insert_entries(&part, &mut cursor, path, layout, record.watermark)?;
-            replayed += 1;
+    for table in newer.iter().rev().flat_map(|placed| placed.run.within(bounds)) {
+        if table.span.hi() <= record.watermark {
+            continue;
         }
+        let Some(table) = table.clip(bounds)? else { continue };
+        let mut cursor = table.cursor().fill_cache(false);
+        let (path, layout) = (table.table.path(), &*version.layout);
+        part = insert_entries(&part, &mut cursor, path, (layout, bounds), record.watermark)?;
+        replayed += 1;
     }
     Ok((part, replayed))
 }
@@ -215,7 +316,7 @@ mod tests {
         core.commit.write(&core, batch, true).expect("writes");
         core.commit.seal(&core).expect("seals");
         core.flush_sealed().expect("flushes");
-        write(&core).expect("writes an image");
+        write(&core, &KeyBounds::all()).expect("writes an image");
         drop(core);
         let layout = Manifest::read(&disk, Path::new("db")).expect("reads").expect("is there");
         (disk, layout)
@@ -223,7 +324,7 @@ mod tests {
 
     /// How the filter is recovered if the manifest says this of its image.
     fn recovery_with(disk: &Memory, layout: &Layout, image: ImageRecord) -> String {
-        let layout = Layout { image: Some(image), ..layout.clone() };
+        let layout = Layout { images: vec![image], ..layout.clone() };
         let storage: Arc<dyn Storage> = Arc::new(disk.clone());
         Manifest::create(&storage, Path::new("db"), &layout).expect("writes");
         open(disk).filter_recovery.to_string()
@@ -232,7 +333,7 @@ mod tests {
     #[test]
     fn an_image_of_other_tables_is_of_another_round() {
         let (disk, layout) = store();
-        let image = layout.image.clone().expect("has an image");
+        let image = layout.images[0].clone();
         assert_eq!(recovery_with(&disk, &layout, image.clone()), "image");
         for tables in [vec![], vec![900], vec![image.tables[0], 900]] {
             let other = ImageRecord { tables, ..image.clone() };
@@ -244,7 +345,7 @@ mod tests {
     #[test]
     fn a_base_that_ends_before_its_run_is_of_another_round() {
         let (disk, layout) = store();
-        let image = layout.image.clone().expect("has an image");
+        let image = layout.images[0].clone();
         let old = read(&disk, Path::new("db"), &image).expect("reads");
         let end = Part::read_image(&old).expect("an image").base_end();
         for (end, expected) in
@@ -264,7 +365,7 @@ mod tests {
     #[test]
     fn bytes_that_are_no_image_are_damage() {
         let (disk, layout) = store();
-        let image = layout.image.clone().expect("has an image");
+        let image = layout.images[0].clone();
         let rubbish = b"no image, but with the right checksum";
         disk.put_file(image_path(Path::new("db"), image.file), rubbish.as_slice());
         let (checksum, bytes) = (crc32c::crc32c(rubbish), rubbish.len() as u64);
@@ -277,10 +378,10 @@ mod tests {
     fn an_image_that_comes_too_late_is_not_named() {
         let (disk, layout) = store();
         let core = open(&disk);
-        let late = ImageRecord { file: 77, tables: vec![900], ..layout.image.clone().expect("is") };
+        let late = ImageRecord { file: 77, tables: vec![900], ..layout.images[0].clone() };
         disk.put_file(image_path(Path::new("db"), 77), b"late".as_slice());
-        core.installer().install_image(&core, late).expect("nothing is wrong");
-        assert_eq!(core.current.pin().layout.image, layout.image);
+        core.installer().install_images(&core, vec![late]).expect("nothing is wrong");
+        assert_eq!(core.current.pin().layout.images, layout.images);
         assert_eq!(disk.file(image_path(Path::new("db"), 77)), None);
     }
 }

@@ -4,13 +4,17 @@
 //!                        id 7, level 1   [table 24] [table 25]
 //!                        id 2, level 2   [table 20] [table 21] [table 22]
 //! edit                   removes tables 31, 24, 25; adds table 40 as run 10, level 1
+//! edit of a key range    removes tables 31, 24; adds what stays of 24 with narrower bounds, and table 40
 //! ```
-//! Invariants: per key the runs are one list by age (ordering rule 1), levels are labels; a merge
+//! A record says which keys of its table belong to the tree: a file that a merge of a key range has taken a piece of is
+//! trimmed, not rewritten, and may be named twice, before and behind the piece. Invariants: a file leaves the tree with its
+//! last record; per key the runs are one list by age (ordering rule 1), levels are labels; a merge
 //! takes a contiguous stretch of the list and its output takes that place. No I/O here.
 
 use trommel_filters::{FlushNumber, Shape, Span};
 
 use crate::entry::Sequence;
+use crate::key_bounds::KeyBounds;
 
 /// The largest number of a file, flush or write that is believed: far beyond all that a store can
 /// reach, and far below what its encodings hold.
@@ -24,15 +28,29 @@ pub(crate) struct TableRecord {
     pub(crate) run: u64,
     /// The level of that run.
     pub(crate) level: usize,
-    /// Its keys lie in [from, to).
+    /// Its keys that belong to the tree, and those that it deletes, lie in [from, to).
     pub(crate) from: Vec<u8>,
     pub(crate) to: Vec<u8>,
     /// [least, greatest + 1) of its entries' flush numbers; begins at 0 in the oldest run.
     pub(crate) span: Span,
-    /// The part of the filter that covers it, once merges are partitioned.
-    pub(crate) part: Option<u64>,
+    /// Whether some keys of the file belong to the tree no more.
+    pub(crate) is_trimmed: bool,
+    /// Entries of the file before `from`.
+    pub(crate) skipped: u64,
+    /// Entries within the bounds.
     pub(crate) entries: u64,
+    /// Entries of the file.
+    pub(crate) file_entries: u64,
+    /// Bytes of the file.
     pub(crate) bytes: u64,
+}
+
+impl TableRecord {
+    /// Of the file's bytes, the share of the entries within the bounds.
+    pub(crate) fn bytes_within(&self) -> u64 {
+        let share = self.entries as f64 / self.file_entries.max(1) as f64;
+        if self.is_trimmed { (self.bytes as f64 * share) as u64 } else { self.bytes }
+    }
 }
 
 /// One run: disjoint tables in key order.
@@ -59,8 +77,21 @@ impl RunRecord {
     }
 
     /// The numbers of its files, in key order.
+    #[cfg(test)]
     pub(crate) fn files(&self) -> Vec<u64> {
         self.tables.iter().map(|table| table.file).collect()
+    }
+
+    /// The tables with keys in the range.
+    pub(crate) fn within(&self, bounds: &KeyBounds) -> &[TableRecord] {
+        let first = self.tables.partition_point(|table| *table.to <= *bounds.from);
+        let after = self.tables.partition_point(|table| bounds.ends_after(&table.from));
+        &self.tables[first..after.max(first)]
+    }
+
+    /// Every table is in the level of its run.
+    fn label_tables(&mut self) {
+        self.tables.iter_mut().for_each(|table| table.level = self.level);
     }
 
     fn in_order(&self) -> bool {
@@ -76,24 +107,41 @@ pub(crate) struct FlushRecord {
     pub(crate) first: Sequence,
 }
 
-/// The filter's image, as the manifest knows it.
+/// The image of a part of the filter, as the manifest knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ImageRecord {
+    /// Where the part begins.
+    pub(crate) lower: Vec<u8>,
     pub(crate) file: u64,
     pub(crate) bytes: u64,
     /// CRC-32C of them.
     pub(crate) checksum: u32,
     /// Every flush below this one that was installed is in the image.
     pub(crate) watermark: FlushNumber,
-    /// The tables that its base stands for: those of the oldest run, in key order.
+    /// The tables that its base stands for: those of the oldest run with keys of the part, in key order.
     pub(crate) tables: Vec<u64>,
 }
 
-impl ImageRecord {
-    /// Whether it says all that `other` says.
-    pub(crate) fn is_as_new_as(&self, other: &ImageRecord) -> bool {
-        self.watermark == other.watermark && self.tables == other.tables
-    }
+/// A merge into the last level that goes from key range to key range, and how far it has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LastMerge {
+    /// The run that it merges into: the oldest one.
+    pub(crate) oldest: u64,
+    /// The other runs that it merges, newest first. Of their keys, those before `done_to` are in the oldest run.
+    pub(crate) inputs: Vec<u64>,
+    /// Empty in an edit: the merge is done.
+    pub(crate) done_to: Vec<u8>,
+    /// What these runs were when it began.
+    pub(crate) span: Span,
+    pub(crate) entries: u64,
+}
+
+/// Where partitions of the last level, and so parts of the filter, begin within a range that was merged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CutsEdit {
+    pub(crate) within: KeyBounds,
+    /// Ascending; they take the place of those between the ends of the range.
+    pub(crate) cuts: Vec<Vec<u8>>,
 }
 
 /// A change of the tree. Applied to the newest layout, not to the one its job began with.
@@ -115,8 +163,12 @@ pub(crate) struct Edit {
     pub(crate) next_flush: Option<FlushNumber>,
     /// The newest sequence number in the tables.
     pub(crate) last_sequence: Option<Sequence>,
-    /// The filter's image that takes the place of the one before.
-    pub(crate) image: Option<ImageRecord>,
+    /// Images of parts of the filter, which take the place of those before.
+    pub(crate) images: Vec<ImageRecord>,
+    /// Where the partitions begin that a merge into the last level has written.
+    pub(crate) cuts: Option<CutsEdit>,
+    /// How far such a merge has come.
+    pub(crate) last_merge: Option<LastMerge>,
 }
 
 /// The tree as plain data.
@@ -130,22 +182,28 @@ pub(crate) struct Layout {
     pub(crate) next_file: u64,
     pub(crate) next_flush: FlushNumber,
     pub(crate) last_sequence: Sequence,
-    /// The filter's image; it goes with the first table of its base.
-    pub(crate) image: Option<ImageRecord>,
+    /// Images of parts of the filter, in key order; one goes with the first table of its base.
+    pub(crate) images: Vec<ImageRecord>,
+    /// Where partitions of the last level begin, but for the first; each has its own part of the filter.
+    pub(crate) cuts: Vec<Vec<u8>>,
+    /// The merge into the last level that is under way, if it goes by key ranges.
+    pub(crate) last_merge: Option<LastMerge>,
 }
 
 impl Layout {
     /// The layout after `edit`; an error that says what does not fit, with the layout unchanged.
     pub(crate) fn apply(&self, edit: &Edit) -> Result<Layout, &'static str> {
         let mut next = self.clone();
-        let mut place = next.remove_tables(&edit.removed)?;
+        let place = next.remove_tables(&edit.removed)?;
         for table in &edit.added {
-            place = next.add_table(table, place)?;
+            next.add_table(table, place)?;
         }
         next.runs.retain(|run| !run.tables.is_empty());
         if !next.runs.iter().all(RunRecord::in_order) {
             return Err("tables of a run overlap");
         }
+        next.follow_last_merge(edit);
+        next.runs.iter_mut().for_each(RunRecord::label_tables);
         next.flushes.extend(&edit.flushes);
         if !next.flushes.windows(2).all(|p| p[0].flush < p[1].flush && p[0].first <= p[1].first) {
             return Err("flushes out of order");
@@ -157,12 +215,65 @@ impl Layout {
         next.next_file = edit.next_file.unwrap_or(next.next_file);
         next.next_flush = edit.next_flush.unwrap_or(next.next_flush);
         next.last_sequence = edit.last_sequence.unwrap_or(next.last_sequence);
-        let is_gone = |file: &u64| edit.removed.contains(file);
-        next.image.take_if(|image| image.tables.iter().any(is_gone));
-        if let Some(image) = &edit.image {
-            next.image = Some(image.clone());
-        }
+        next.recut(edit)?;
+        next.replace_images(edit);
         Ok(next)
+    }
+
+    /// A merge that goes by key ranges notes how far it has come; the runs that it takes in wait just above the last level, so
+    /// that newer ones can be merged meanwhile.
+    fn follow_last_merge(&mut self, edit: &Edit) {
+        if let Some(merge) = &edit.last_merge {
+            self.last_merge = (!merge.done_to.is_empty()).then(|| merge.clone());
+        }
+        self.end_last_merge();
+        if let (Some(merge), Some(oldest)) = (&self.last_merge, self.runs.last()) {
+            let last = oldest.level;
+            let inputs = self.runs.iter_mut().filter(|run| merge.inputs.contains(&run.id));
+            inputs.for_each(|run| run.level = run.level.max(last.saturating_sub(1)));
+        }
+    }
+
+    /// A merge that goes by key ranges is over when its runs are gone.
+    pub(crate) fn end_last_merge(&mut self) {
+        let oldest = self.runs.last().map(|run| run.id);
+        let has_input =
+            |ids: &[u64]| ids.is_empty() || self.runs.iter().any(|run| ids.contains(&run.id));
+        self.last_merge.take_if(|merge| oldest != Some(merge.oldest) || !has_input(&merge.inputs));
+    }
+
+    fn recut(&mut self, edit: &Edit) -> Result<(), &'static str> {
+        if let Some(CutsEdit { within, cuts }) = &edit.cuts {
+            if !cuts.iter().all(|cut| *cut > within.from && within.ends_after(cut)) {
+                return Err("a partition that begins outside of what was merged");
+            }
+            self.cuts.retain(|cut| *cut <= within.from || !within.ends_after(cut));
+            let at = self.cuts.partition_point(|cut| *cut <= within.from);
+            self.cuts.splice(at..at, cuts.iter().cloned());
+        }
+        let ascend = self.cuts.is_sorted_by(|one, next| one < next);
+        ascend.then_some(()).ok_or("partitions out of order")
+    }
+
+    /// Of images, those of parts that are no more go, and those whose tables are gone.
+    fn replace_images(&mut self, edit: &Edit) {
+        let remade =
+            |lower: &[u8]| edit.cuts.as_ref().is_some_and(|cuts| cuts.within.contains(lower));
+        let has_left = |file: &u64| edit.removed.contains(file) && !self.has_file(*file);
+        let outdated = |image: &ImageRecord| {
+            remade(&image.lower)
+                || image.tables.iter().any(has_left)
+                || edit.images.iter().any(|new| new.lower == image.lower)
+        };
+        let mut images = self.images.clone();
+        images.retain(|image| !outdated(image));
+        images.extend(edit.images.iter().cloned());
+        images.sort_by(|one, other| one.lower.cmp(&other.lower));
+        self.images = images;
+    }
+
+    pub(crate) fn has_file(&self, file: u64) -> bool {
+        self.runs.iter().flat_map(|run| &run.tables).any(|table| table.file == file)
     }
 
     /// What a layout from disk must obey, or its store could not go on: numbers that leave room for
@@ -187,8 +298,16 @@ impl Layout {
         }
         let never_was =
             |image: &ImageRecord| image.file >= self.next_file || image.watermark > self.next_flush;
-        if self.image.as_ref().is_some_and(never_was) {
+        if self.images.iter().any(never_was) {
             return Err("an image that was never made");
+        }
+        let too_many = |table: &TableRecord| {
+            let of_file = table.skipped.checked_add(table.entries);
+            let most = table.file_entries;
+            of_file.is_none_or(|entries| entries > most || !table.is_trimmed && entries < most)
+        };
+        if tables().any(too_many) {
+            return Err("more entries of a table than it has");
         }
         let out_of_order = |pair: &[RunRecord]| pair[0].level > pair[1].level;
         if self.runs.windows(2).any(out_of_order) {
@@ -197,26 +316,26 @@ impl Layout {
         Ok(())
     }
 
-    /// Takes tables out; gives the place of the newest run that lost one, which new runs take.
+    /// Takes files out, with all their records; gives the place that new runs take: behind the oldest run that lost one.
     /// Runs that are left without tables stay for now, to hold the place.
     fn remove_tables(&mut self, files: &[u64]) -> Result<usize, &'static str> {
+        if !files.iter().all(|&file| self.has_file(file)) {
+            return Err("removes a table that is not there");
+        }
         let loses = |run: &RunRecord| run.tables.iter().any(|table| files.contains(&table.file));
-        let place = self.runs.iter().position(loses).unwrap_or(0);
-        let before: usize = self.runs.iter().map(|run| run.tables.len()).sum();
+        let place = self.runs.iter().rposition(loses).map_or(0, |oldest| oldest + 1);
         for run in &mut self.runs {
             run.tables.retain(|table| !files.contains(&table.file));
         }
-        let after: usize = self.runs.iter().map(|run| run.tables.len()).sum();
-        if before - after == files.len() {
-            Ok(place)
-        } else {
-            Err("removes a table that is not there")
-        }
+        Ok(place)
     }
 
-    /// Puts a table into its run; a run that is not there yet is made at `place`.
-    fn add_table(&mut self, table: &TableRecord, place: usize) -> Result<usize, &'static str> {
-        if self.runs.iter().flat_map(|run| &run.tables).any(|other| other.file == table.file) {
+    /// Puts a table into its run; a run that is not there yet is made at `place`. A file may have several records, in one run.
+    fn add_table(&mut self, table: &TableRecord, place: usize) -> Result<(), &'static str> {
+        let is_elsewhere = |run: &RunRecord| {
+            run.id != table.run && run.tables.iter().any(|o| o.file == table.file)
+        };
+        if self.runs.iter().any(is_elsewhere) {
             return Err("adds a table that is there already");
         }
         match self.runs.iter_mut().find(|run| run.id == table.run) {
@@ -231,7 +350,7 @@ impl Layout {
                 self.runs.insert(place, run);
             }
         }
-        Ok(place)
+        Ok(())
     }
 
     /// The flush that wrote an entry; None if it is older than all that are still on record.
@@ -250,15 +369,27 @@ impl Layout {
     }
 
     /// The runs per level, each with its span.
+    #[cfg(test)]
     pub(crate) fn shape(&self) -> Shape {
+        self.shape_within(&KeyBounds::all())
+    }
+
+    /// The runs that have keys in the range, per level, each with the span of its tables there.
+    pub(crate) fn shape_within(&self, bounds: &KeyBounds) -> Shape {
         let mut levels = vec![Vec::new(); self.level_count()];
         for run in &self.runs {
             if run.level >= levels.len() {
                 levels.resize(run.level + 1, Vec::new());
             }
-            levels[run.level].push(run.span());
+            let spans = run.within(bounds).iter().map(|table| table.span);
+            levels[run.level].extend(spans.reduce(Span::hull));
         }
         Shape { levels }
+    }
+
+    /// The key ranges of the partitions, and so of the filter's parts.
+    pub(crate) fn partitions(&self) -> impl Iterator<Item = KeyBounds> + '_ {
+        KeyBounds::between(&self.cuts)
     }
 
     /// The edit that makes this layout out of an empty one.
@@ -271,7 +402,10 @@ impl Layout {
             next_file: Some(self.next_file),
             next_flush: Some(self.next_flush),
             last_sequence: Some(self.last_sequence),
-            image: self.image.clone(),
+            images: self.images.clone(),
+            cuts: (!self.cuts.is_empty())
+                .then(|| CutsEdit { within: KeyBounds::all(), cuts: self.cuts.clone() }),
+            last_merge: self.last_merge.clone(),
             ..Edit::default()
         }
     }
@@ -290,7 +424,20 @@ pub(crate) mod tests {
     pub(crate) fn table(file: u64, run: u64, level: usize, lo: u64, hi: u64) -> TableRecord {
         let span = Span::new(FlushNumber(lo), FlushNumber(hi)).expect("not empty");
         let (from, to) = (b"a".to_vec(), b"z".to_vec());
-        TableRecord { file, run, level, from, to, span, part: None, entries: hi - lo, bytes: 100 }
+        let (is_trimmed, skipped, entries, file_entries) = (false, 0, hi - lo, hi - lo);
+        TableRecord {
+            file,
+            run,
+            level,
+            from,
+            to,
+            span,
+            is_trimmed,
+            skipped,
+            entries,
+            file_entries,
+            bytes: 100,
+        }
     }
 
     fn ids(layout: &Layout) -> Vec<u64> {
@@ -315,20 +462,20 @@ pub(crate) mod tests {
         let record = |file, watermark| {
             let (bytes, checksum, tables) = (100, 7, vec![0]);
             let watermark = FlushNumber(watermark);
-            Some(ImageRecord { file, bytes, checksum, watermark, tables })
+            vec![ImageRecord { lower: Vec::new(), file, bytes, checksum, watermark, tables }]
         };
-        let edit = Edit { added, image: record(3, 3), ..Edit::default() };
+        let edit = Edit { added, images: record(3, 3), ..Edit::default() };
         let three = Layout::default().apply(&edit).expect("fits");
-        assert_eq!(three.image, record(3, 3));
-        let newer = Edit { image: record(4, 3), ..Edit::default() };
+        assert_eq!(three.images, record(3, 3));
+        let newer = Edit { images: record(4, 3), ..Edit::default() };
         let three = three.apply(&newer).expect("fits");
         let inner =
             Edit { removed: vec![1, 2], added: vec![table(9, 9, 0, 1, 3)], ..Edit::default() };
         let two = three.apply(&inner).expect("fits");
-        assert_eq!(two.image, record(4, 3));
+        assert_eq!(two.images, record(4, 3));
         let last =
             Edit { removed: vec![0, 9], added: vec![table(10, 10, 1, 0, 3)], ..Edit::default() };
-        assert_eq!(two.apply(&last).expect("fits").image, None);
+        assert_eq!(two.apply(&last).expect("fits").images, []);
     }
 
     #[test]

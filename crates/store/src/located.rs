@@ -18,7 +18,7 @@ use trommel_filters::{
 use crate::error::Result;
 use crate::layout::{Layout, RunRecord};
 use crate::options::Options;
-use crate::user_keys::{KeyList, for_each_key};
+use crate::user_keys::KeyList;
 use crate::version::{PlacedRun, Version};
 
 /// The most slots that a tree has.
@@ -150,8 +150,19 @@ impl LocatedGuard {
         self.is_whole = false;
     }
 
+    /// The runs are these now: one that it does not know has the reserved slot.
+    pub(crate) fn settle(&mut self, layout: &Layout) {
+        for run in &layout.runs {
+            let (id, span) = (run.id, run.span());
+            match self.runs.iter_mut().find(|known| known.id == id) {
+                Some(known) => known.span = span,
+                None => self.settle_run(id, span),
+            }
+        }
+    }
+
     /// The run of the reserved slot is there.
-    pub(crate) fn settle(&mut self, id: u64, span: Span) {
+    fn settle_run(&mut self, id: u64, span: Span) {
         self.runs.push(SlottedRun { id, span, slot: self.reserved.take() });
         self.is_whole = false;
     }
@@ -160,23 +171,22 @@ impl LocatedGuard {
     pub(crate) fn catch_up(&mut self, version: &Version, leaving: &[u64]) -> Result<()> {
         let missing = |placed: &&PlacedRun| !self.knows(placed.id) && !leaving.contains(&placed.id);
         let missing: Vec<&PlacedRun> = version.runs.iter().rev().filter(missing).collect();
-        missing.into_iter().try_for_each(|placed| self.note_run(placed))
+        let mut told_from = ToldFrom::default();
+        missing.into_iter().try_for_each(|placed| self.note_run(placed, &mut told_from))
     }
 
     /// Notes the keys of a run.
-    pub(crate) fn note_run(&mut self, placed: &PlacedRun) -> Result<()> {
+    fn note_run(&mut self, placed: &PlacedRun, told_from: &mut ToldFrom) -> Result<()> {
         let Some(slot) =
             self.add_run(placed.id, placed.level, placed.span(), placed.run.entry_count())
         else {
             return Ok(());
         };
-        match hashes_of(placed, self.kind()) {
-            Some(hashes) => {
-                hashes.iter().for_each(|&hash| self.filter.note_hash(hash, None, Some(slot)));
-                Ok(())
-            }
-            None => for_each_key_of(placed, |key| self.filter.note(key, None, Some(slot))),
-        }
+        let kind = self.kind();
+        told_from.run(&placed.run, kind, |told| match told {
+            Told::Hash(hash) => self.filter.note_hash(hash, None, Some(slot)),
+            Told::Key(key) => self.filter.note(key, None, Some(slot)),
+        })
     }
 
     /// Whether so many more entries are not far beyond what a filter of hashes was made for: lists of what found no place
@@ -209,7 +219,7 @@ pub(crate) fn with_flush(
         let mut builder = AnyLocatedBuilder::new(guard.kind(), &plan);
         keys.iter().for_each(|key| builder.push(key));
         let mut next = LocatedGuard::of_oldest(builder.finish(), plan);
-        next.settle(id, span);
+        next.settle_run(id, span);
         return next;
     }
     let mut next = guard.clone();
@@ -217,23 +227,6 @@ pub(crate) fn with_flush(
         keys.iter().for_each(|key| next.note(key, None, Some(slot)));
     }
     next
-}
-
-/// The hashes of a run's keys, as its tables have them: a fraction of the bytes of its keys and values (Chucky, section 4.5).
-/// None: some table has none, or none that can be read.
-fn hashes_of(placed: &PlacedRun, kind: LocatedKind) -> Option<Vec<u64>> {
-    kind.key_hash()?;
-    let mut hashes = Vec::new();
-    for table in placed.run.tables() {
-        hashes.extend(table.table.key_hashes().ok().flatten()?);
-    }
-    Some(hashes)
-}
-
-/// Calls `f` with each key of a run once, ascending.
-fn for_each_key_of(placed: &PlacedRun, f: impl FnMut(&[u8])) -> Result<()> {
-    let mut cursor = placed.run.cursor().fill_cache(false);
-    for_each_key(&mut cursor, placed.run.tables()[0].table.path(), f)
 }
 
 /// The tree that a filter is to describe until the next merge into its last level: of so many levels, two at least (beside the
@@ -266,30 +259,31 @@ pub(crate) fn plan(
     }
 }
 
-/// The guard of a tree, from its runs: from hashes of their keys where that is enough.
+/// The guard of a tree, from its runs, and what of them it was made from: hashes of their keys where these are enough.
 pub(crate) fn rebuild(
     kind: LocatedKind,
     options: &Options,
     version: &Version,
-) -> Result<LocatedGuard> {
+) -> Result<(LocatedGuard, ToldFrom)> {
+    let mut told_from = ToldFrom::default();
     let Some((oldest, newer)) = version.runs.split_last() else {
-        return Ok(LocatedGuard::empty(kind, options));
+        return Ok((LocatedGuard::empty(kind, options), told_from));
     };
     if kind == LocatedKind::RemixSorted
         && let Some(guard) = sorted::of_runs(options, &version.layout, &version.runs)?
     {
-        return Ok(guard);
+        return Ok((guard, ToldFrom::keys(version.tables().count())));
     }
     let plan = plan_of(options, &version.layout);
     let mut builder = AnyLocatedBuilder::new(kind, &plan);
-    match hashes_of(oldest, kind) {
-        Some(hashes) => hashes.into_iter().for_each(|hash| builder.push_hash(hash)),
-        None => for_each_key_of(oldest, |key| builder.push(key))?,
-    }
+    told_from.run(&oldest.run, kind, |told| match told {
+        Told::Hash(hash) => builder.push_hash(hash),
+        Told::Key(key) => builder.push(key),
+    })?;
     let mut guard = LocatedGuard::of_oldest(builder.finish(), plan);
-    guard.settle(oldest.id, oldest.span());
-    newer.iter().rev().try_for_each(|placed| guard.note_run(placed))?;
-    Ok(guard)
+    guard.settle_run(oldest.id, oldest.span());
+    newer.iter().rev().try_for_each(|placed| guard.note_run(placed, &mut told_from))?;
+    Ok((guard, told_from))
 }
 
 /// The plan of a tree as it is.
@@ -302,6 +296,11 @@ fn plan_of(options: &Options, layout: &Layout) -> TreePlan {
     let levels = layout.level_count().max(levels.unwrap_or(1));
     plan(options, levels, oldest.entries(), share.map(|share| share.now))
 }
+
+#[path = "located_keys.rs"]
+mod keys;
+use keys::Told;
+pub(crate) use keys::ToldFrom;
 
 #[path = "located_sorted.rs"]
 mod sorted;

@@ -3,6 +3,7 @@
 //! inner merge   a clone: each key moves from its inputs' slots to the output's, or nowhere
 //! last level    a new filter of the keys that outlive the merge
 //!               -> + runs that are no inputs -> installed with the output
+//! key range     as an inner merge; the output's slot is that of the run that it is merged into
 //! ```
 //! No block is read for it: a merge sees every key anyway (Chucky, section 4.1). The clone is nobody else's until the merge is
 //! installed. Flushes that come meanwhile are caught up with as `merging` does for GRF.
@@ -14,6 +15,7 @@ use trommel_filters::{AnyLocatedBuilder, LocatedKind, RunSlot, TreePlan};
 use crate::compaction::{Target, last_level, overlay_share};
 use crate::core::Core;
 use crate::guard::Guard;
+use crate::key_bounds::KeyBounds;
 use crate::layout::RunRecord;
 use crate::located::{LocatedGuard, plan};
 use crate::user_keys::KeyList;
@@ -48,11 +50,15 @@ impl LocatedMerge {
         core: &Core,
         version: &Version,
         inputs: &[PlacedRun],
-        target: Target,
+        (target, range): (Target, &KeyBounds),
     ) -> Option<Self> {
         let Guard::Located(guard) = &version.guard else { return None };
         let slots = inputs.iter().map(|placed| guard.slot_of(placed.id)).collect();
         let next = match target {
+            Target::Last if !range.is_all() => {
+                let output = version.runs.last().and_then(|oldest| guard.slot_of(oldest.id));
+                Next::Changed { guard: LocatedGuard::clone(guard), output }
+            }
             Target::Inner(level) => {
                 let mut guard = LocatedGuard::clone(guard);
                 let output = guard.reserve(level);
@@ -97,9 +103,16 @@ impl LocatedMerge {
             self.moved.push(&self.key);
             self.moves.push((None, None));
         }
+        // A key that is in the output's slot already stays there.
+        let is_there = to.is_some() && self.had_by.iter().any(|&input| self.inputs[input] == to);
+        let stays = to.filter(|_| is_there);
+        to = to.filter(|_| !is_there);
         for &input in self.had_by.iter().filter(|_| is_changed) {
-            self.moved.push(&self.key);
-            self.moves.push((self.inputs[input], to.take()));
+            let from = self.inputs[input];
+            if stays.is_none() || from != stays {
+                self.moved.push(&self.key);
+                self.moves.push((from, to.take()));
+            }
         }
         self.had_by.clear();
         self.is_kept = false;

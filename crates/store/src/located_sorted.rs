@@ -74,7 +74,7 @@ pub(super) fn of_runs(
     let plan = with_slots_for(newer, plan_of(options, layout));
     let empty = AnyLocatedBuilder::new(LocatedKind::RemixSorted, &plan).finish();
     let mut guard = LocatedGuard::of_oldest(empty, plan);
-    guard.settle(oldest.id, oldest.span());
+    guard.settle_run(oldest.id, oldest.span());
     for placed in newer.iter().rev() {
         guard.add_run(placed.id, placed.level, placed.span(), placed.run.entry_count());
     }
@@ -110,7 +110,7 @@ fn view(
     let mut last = Vec::new();
     while let Some(entry) = merged.entry() {
         let placed = merged.input();
-        is_in_order(&last, entry.key, runs[placed].run.tables()[0].table.path())?;
+        is_in_order(&last, entry.key, runs[placed].run.path())?;
         entry.key.clone_into(&mut last);
         if let Some(slot) = slots[placed] {
             builder.add(entry.key, slot);

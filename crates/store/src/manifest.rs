@@ -11,13 +11,14 @@ use trommel_filters::{Corrupt, FlushNumber, Reader, Span, Writer};
 
 use crate::entry::Sequence;
 use crate::error::{Error, Result};
-use crate::layout::{Edit, FlushRecord, ImageRecord, Layout, TableRecord};
+use crate::key_bounds::KeyBounds;
+use crate::layout::{CutsEdit, Edit, FlushRecord, ImageRecord, LastMerge, Layout, TableRecord};
 use crate::record::{RecordWriter, read_records};
 use crate::storage::Storage;
 use crate::sync::Arc;
 
 /// The version of all files of a store. A store of another version is refused.
-pub(crate) const FORMAT_VERSION: u32 = 3;
+pub(crate) const FORMAT_VERSION: u32 = 4;
 /// The file that makes a folder a store.
 pub(crate) const MANIFEST_NAME: &str = "MANIFEST";
 pub(crate) const MANIFEST_NEW_NAME: &str = "MANIFEST.new";
@@ -34,6 +35,8 @@ const TAG_NEXT_FILE: u8 = 6;
 const TAG_NEXT_FLUSH: u8 = 7;
 const TAG_LAST_SEQUENCE: u8 = 8;
 const TAG_IMAGE: u8 = 9;
+const TAG_CUTS: u8 = 10;
+const TAG_LAST_MERGE: u8 = 11;
 
 pub(crate) fn header() -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
@@ -169,14 +172,39 @@ fn encode(edit: &Edit) -> Vec<u8> {
         out.u8(TAG_ADDED);
         encode_table(table, &mut out);
     }
-    if let Some(image) = &edit.image {
+    for image in &edit.images {
         out.u8(TAG_IMAGE);
         encode_image(image, &mut out);
+    }
+    if let Some(cuts) = &edit.cuts {
+        out.u8(TAG_CUTS);
+        encode_cuts(cuts, &mut out);
+    }
+    if let Some(merge) = &edit.last_merge {
+        out.u8(TAG_LAST_MERGE);
+        encode_last_merge(merge, &mut out);
     }
     out.finish()
 }
 
+fn encode_cuts(edit: &CutsEdit, out: &mut Writer) {
+    out.string(&edit.within.from);
+    // No range ends before the first key: an empty string says that there is no end.
+    out.string(edit.within.to.as_deref().unwrap_or(&[]));
+    out.varint(edit.cuts.len() as u64);
+    edit.cuts.iter().for_each(|cut| out.string(cut));
+}
+
+fn encode_last_merge(merge: &LastMerge, out: &mut Writer) {
+    let numbers = [merge.oldest, merge.span.lo().0, merge.span.hi().0, merge.entries];
+    numbers.into_iter().for_each(|number| out.varint(number));
+    out.varint(merge.inputs.len() as u64);
+    merge.inputs.iter().for_each(|&run| out.varint(run));
+    out.string(&merge.done_to);
+}
+
 fn encode_image(image: &ImageRecord, out: &mut Writer) {
+    out.string(&image.lower);
     let numbers = [image.file, image.bytes, u64::from(image.checksum), image.watermark.0];
     numbers.into_iter().for_each(|number| out.varint(number));
     out.varint(image.tables.len() as u64);
@@ -187,9 +215,10 @@ fn encode_table(table: &TableRecord, out: &mut Writer) {
     let span = [table.span.lo().0, table.span.hi().0];
     let numbers = [table.file, table.run, table.level as u64, span[0], span[1]];
     numbers.into_iter().for_each(|number| out.varint(number));
-    // 0: no part; else the part's number plus one.
-    out.varint(table.part.map_or(0, |part| part + 1));
+    out.u8(u8::from(table.is_trimmed));
+    out.varint(table.skipped);
     out.varint(table.entries);
+    out.varint(table.file_entries);
     out.varint(table.bytes);
     out.string(&table.from);
     out.string(&table.to);
@@ -211,7 +240,9 @@ pub(crate) fn decode(bytes: &[u8]) -> std::result::Result<Edit, Corrupt> {
             TAG_NEXT_FILE => edit.next_file = Some(input.varint()?),
             TAG_NEXT_FLUSH => edit.next_flush = Some(FlushNumber(input.varint()?)),
             TAG_LAST_SEQUENCE => edit.last_sequence = Some(Sequence(input.varint()?)),
-            TAG_IMAGE => edit.image = Some(decode_image(&mut input)?),
+            TAG_IMAGE => edit.images.push(decode_image(&mut input)?),
+            TAG_CUTS => edit.cuts = Some(decode_cuts(&mut input)?),
+            TAG_LAST_MERGE => edit.last_merge = Some(decode_last_merge(&mut input)?),
             _ => return Err(input.corrupt("a tag of an edit")),
         }
     }
@@ -227,21 +258,59 @@ fn decode_table(input: &mut Reader<'_>) -> std::result::Result<TableRecord, Corr
     }
     let (lo, hi) = (FlushNumber(input.varint()?), FlushNumber(input.varint()?));
     let span = Span::new(lo, hi).ok_or_else(|| input.corrupt("a span that is not empty"))?;
-    let part = input.varint()?.checked_sub(1);
-    let (entries, bytes) = (input.varint()?, input.varint()?);
+    let is_trimmed = match input.u8()? {
+        0 => false,
+        1 => true,
+        _ => return Err(input.corrupt("whether a table is trimmed")),
+    };
+    let (skipped, entries, file_entries) = (input.varint()?, input.varint()?, input.varint()?);
+    let bytes = input.varint()?;
     let (from, to) = (input.string()?.to_vec(), input.string()?.to_vec());
     let level = level as usize;
-    Ok(TableRecord { file, run, level, from, to, span, part, entries, bytes })
+    Ok(TableRecord {
+        file,
+        run,
+        level,
+        from,
+        to,
+        span,
+        is_trimmed,
+        skipped,
+        entries,
+        file_entries,
+        bytes,
+    })
+}
+
+fn decode_cuts(input: &mut Reader<'_>) -> std::result::Result<CutsEdit, Corrupt> {
+    let (from, to) = (input.string()?.to_vec(), input.string()?.to_vec());
+    let within = KeyBounds { from, to: (!to.is_empty()).then_some(to) };
+    let count = input.len()?;
+    let cut = |_| input.string().map(<[u8]>::to_vec);
+    let cuts = (0..count).map(cut).collect::<std::result::Result<_, _>>()?;
+    Ok(CutsEdit { within, cuts })
+}
+
+fn decode_last_merge(input: &mut Reader<'_>) -> std::result::Result<LastMerge, Corrupt> {
+    let oldest = input.varint()?;
+    let (lo, hi) = (FlushNumber(input.varint()?), FlushNumber(input.varint()?));
+    let span = Span::new(lo, hi).ok_or_else(|| input.corrupt("a span that is not empty"))?;
+    let entries = input.varint()?;
+    let inputs =
+        (0..input.varint()?).map(|_| input.varint()).collect::<std::result::Result<_, _>>()?;
+    let done_to = input.string()?.to_vec();
+    Ok(LastMerge { oldest, inputs, done_to, span, entries })
 }
 
 fn decode_image(input: &mut Reader<'_>) -> std::result::Result<ImageRecord, Corrupt> {
+    let lower = input.string()?.to_vec();
     let (file, bytes) = (input.varint()?, input.varint()?);
     let checksum = u32::try_from(input.varint()?);
     let checksum = checksum.map_err(|_| input.corrupt("a checksum of 32 bits"))?;
     let watermark = FlushNumber(input.varint()?);
     let tables =
         (0..input.varint()?).map(|_| input.varint()).collect::<std::result::Result<_, _>>()?;
-    Ok(ImageRecord { file, bytes, checksum, watermark, tables })
+    Ok(ImageRecord { lower, file, bytes, checksum, watermark, tables })
 }
 
 #[cfg(test)]
@@ -251,7 +320,8 @@ mod tests {
 
     fn image(file: u64, watermark: u64) -> ImageRecord {
         let (checksum, watermark) = (u32::MAX, FlushNumber(watermark));
-        ImageRecord { file, bytes: 300, checksum, watermark, tables: vec![7, 8] }
+        let (lower, bytes, tables) = (b"k".to_vec(), 300, vec![7, 8]);
+        ImageRecord { lower, file, bytes, checksum, watermark, tables }
     }
 
     fn full_edit() -> Edit {
@@ -259,7 +329,12 @@ mod tests {
             removed: vec![3, 300],
             added: vec![
                 table(7, 7, 2, 0, 9),
-                TableRecord { part: Some(0), ..table(8, 8, 0, 9, 10) },
+                TableRecord {
+                    is_trimmed: true,
+                    skipped: 3,
+                    file_entries: 9,
+                    ..table(8, 8, 0, 9, 10)
+                },
             ],
             flushes: vec![FlushRecord { flush: FlushNumber(9), first: Sequence(1000) }],
             forget_below: Some(FlushNumber(8)),
@@ -267,8 +342,21 @@ mod tests {
             next_file: Some(13),
             next_flush: Some(FlushNumber(10)),
             last_sequence: Some(Sequence(u64::MAX >> 8)),
-            image: Some(image(11, 10)),
+            images: vec![image(11, 10)],
+            cuts: Some(cuts()),
+            last_merge: Some(last_merge()),
         }
+    }
+
+    fn cuts() -> CutsEdit {
+        let within = KeyBounds { from: b"c".to_vec(), to: None };
+        CutsEdit { within, cuts: vec![b"e".to_vec(), b"g".to_vec()] }
+    }
+
+    fn last_merge() -> LastMerge {
+        let span = Span::new(FlushNumber(3), FlushNumber(9)).expect("not empty");
+        let (inputs, done_to) = (vec![7, 6], b"m".to_vec());
+        LastMerge { oldest: 8, inputs, done_to, span, entries: 300 }
     }
 
     #[test]
@@ -288,14 +376,18 @@ mod tests {
             removed: vec![3],
             added: vec![table(7, 6, 1, 2, 4)],
             next_file: Some(300),
-            image: Some(image(11, 4)),
+            images: vec![image(11, 4)],
+            cuts: Some(cuts()),
+            last_merge: Some(last_merge()),
             ..Edit::default()
         };
         let expected = [
             1, 3, // removed
             6, 0xac, 2, // next file
-            2, 7, 6, 1, 2, 4, 0, 2, 100, 1, b'a', 1, b'z', // added
-            9, 11, 0xac, 2, 0xff, 0xff, 0xff, 0xff, 0x0f, 4, 2, 7, 8, // image
+            2, 7, 6, 1, 2, 4, 0, 0, 2, 2, 100, 1, b'a', 1, b'z', // added
+            9, 1, b'k', 11, 0xac, 2, 0xff, 0xff, 0xff, 0xff, 0x0f, 4, 2, 7, 8, // image
+            10, 1, b'c', 0, 2, 1, b'e', 1, b'g', // cuts
+            11, 8, 3, 9, 0xac, 2, 2, 7, 6, 1, b'm', // merge by key ranges
         ];
         assert_eq!(encode(&edit), expected);
     }
@@ -331,8 +423,16 @@ mod tests {
             Edit { added: vec![table(8, 8, 2, 8, 9)], ..Edit::default() },
             Edit { added: vec![table(8, 7, 1, 0, 9)], ..Edit::default() },
             Edit { removed: vec![99], ..Edit::default() },
-            Edit { image: Some(image(20, 9)), ..Edit::default() },
-            Edit { image: Some(image(11, 10)), ..Edit::default() },
+            Edit { images: vec![image(20, 9)], ..Edit::default() },
+            Edit { images: vec![image(11, 10)], ..Edit::default() },
+            Edit {
+                cuts: Some(CutsEdit { cuts: vec![b"b".to_vec()], ..cuts() }),
+                ..Edit::default()
+            },
+            Edit {
+                added: vec![TableRecord { file_entries: 1, ..table(8, 8, 0, 0, 9) }],
+                ..Edit::default()
+            },
         ];
         for edit in absurd {
             let read = read_back(&[base.clone(), edit.clone()]);

@@ -1,38 +1,42 @@
-//! A merge: a stretch of runs becomes one run, step by step.
+//! A merge: a stretch of runs becomes one run, or in a range of keys a piece of one, step by step.
 //! ```text
 //! inner merge   read, keep, write -> install; the guard stays as it is, but for garbage (and codes that are runs)
-//! oldest run    read, keep, write, and build the part's base on the way
+//! oldest run    read, keep, write, and build the parts of the filter on the way
 //!               -> carry over the runs that were not inputs -> install
+//! key range     of the inputs, what lies in it is read; tables across its ends are trimmed, not rewritten
 //! ```
 //! Filters that know in which run each key is are told of every key: see `located_merge`.
 //! Invariants: an inner merge adds nothing to the guard. A merge into the oldest run rebuilds
-//! it; flushes that are installed meanwhile are carried over, in rounds outside the lock, the last
+//! it, where its keys are; flushes that are installed meanwhile are carried over, in rounds outside the lock, the last
 //! one under it (ordering rule 3).
 
-use std::path::Path;
+use std::collections::HashSet;
 use std::time::Instant;
 
-use trommel_filters::{FlushNumber, Part, PartBuilder, RunCodes, Span};
+use trommel_filters::{FlushNumber, RunCodes, Span};
 
 use crate::budget::filter_bits;
-use crate::compaction::{MergeJob, OverlayShare, Target, last_level, overlay_share};
+use crate::compaction::{MergeJob, Target, last_level, overlay_share};
 use crate::core::Core;
 use crate::cursor::Cursor;
 use crate::entry::Sequence;
 use crate::environment::PausePoint;
-use crate::error::{Error, Result};
-use crate::flush::same_part;
-use crate::guard::{Guard, Parts};
-use crate::layout::{Edit, Layout, RunRecord, flush_of};
+use crate::error::Result;
+use crate::guard::Guard;
+use crate::guard_parts::PartChange;
+use crate::key_bounds::KeyBounds;
+use crate::layout::{CutsEdit, Edit, LastMerge, Layout, RunRecord, TableRecord, flush_of};
 use crate::located;
 use crate::located_merge::LocatedMerge;
 use crate::merge::MergeCursor;
-use crate::options::Options;
+use crate::merge_parts::{PartsBuilder, PreparedParts};
 use crate::output::{RunOutput, RunWriter, RunWriterState};
+use crate::partitions::{Cutter, RangeJob, as_begun};
 use crate::retention::Retention;
 use crate::sync::Arc;
+use crate::table_writer::TableSummary;
 use crate::tombstones::RangeTombstones;
-use crate::user_keys::{KeyList, for_each_key, keys_by_flush};
+use crate::user_keys::KeyList;
 use crate::version::{PlacedRun, Version};
 
 /// Entries that one step of a merge reads.
@@ -43,11 +47,21 @@ const ROUNDS_OUTSIDE: usize = 3;
 /// A merge on its way.
 pub(crate) struct MergeTask {
     job: MergeJob,
+    range: KeyBounds,
+    noted: Option<LastMerge>,
+    /// Of the inputs, what lies in the range: those that have something there, newest first.
     inputs: Vec<PlacedRun>,
+    /// What the inputs were when the merge began, with all ranges: the oldest run's entries, and the others.
+    begun: Begun,
+    /// What stays of tables across the ends of the range.
+    trimmed: Vec<TableRecord>,
     cursor: MergeCursor,
     retention: Retention,
     writer: RunWriterState,
-    base: Option<BaseBuilder>,
+    cutter: Cutter,
+    /// Tables before the last cut.
+    cut_tables: usize,
+    parts: Option<PartsBuilder>,
     located: Option<LocatedMerge>,
     /// The keys that outlive an inner merge, if the guard's codes are runs.
     recoded: Option<KeyList>,
@@ -55,57 +69,83 @@ pub(crate) struct MergeTask {
     read_bytes: u64,
 }
 
-/// Builds the base of a part from the keys that outlive the merge.
-struct BaseBuilder {
-    builder: PartBuilder,
-    /// Keys wait here, so that the clock is asked once for many of them.
-    waiting: KeyList,
-    last: Option<Vec<u8>>,
+/// The inputs of a merge, as the levels are told by.
+struct Begun {
+    /// But the oldest.
+    inner: Vec<RunRecord>,
+    /// The oldest of the inputs.
+    oldest: RunRecord,
+}
+
+impl Begun {
+    fn of(core: &Core, job: &RangeJob) -> Begun {
+        let (&oldest, inner) = job.merge.inputs.split_last().expect("a merge has inputs");
+        let inner = match &job.noted {
+            Some(noted) => vec![as_begun(noted)],
+            None => inner.iter().map(|&id| core.run_record(id)).collect(),
+        };
+        Begun { inner, oldest: core.run_record(oldest) }
+    }
+
+    fn inner(&self) -> Vec<&RunRecord> {
+        self.inner.iter().collect()
+    }
 }
 
 impl MergeTask {
-    pub(crate) fn new(core: &Core, job: MergeJob) -> Result<Self> {
+    pub(crate) fn new(core: &Core, job: RangeJob) -> Result<Self> {
         let version = core.current.hold();
-        let inputs = version.runs_of(&job.inputs);
-        assert_eq!(inputs.len(), job.inputs.len(), "a merge's inputs stay until it is installed");
+        let begun = Begun::of(core, &job);
+        let RangeJob { merge: job, range, noted } = job;
+        let whole = version.runs_of(&job.inputs);
+        assert_eq!(whole.len(), job.inputs.len(), "a merge's inputs stay until it is installed");
         let bottom = job.target == Target::Last;
-        let retention = Retention::new(
-            core.snapshots.copy(),
-            bottom,
-            core.env.clock.since_epoch(),
-            tombstones_of(&inputs),
-        );
+        let snapshots = core.snapshots.copy();
         core.env.pauses.at(PausePoint::MergeStarted);
+        let trimmed = trimmed_records(&version.layout, &whole, &range)?;
+        let clipped = whole.iter().map(|placed| placed.within(&range));
+        let inputs: Vec<PlacedRun> =
+            clipped.filter_map(Result::transpose).collect::<Result<_>>()?;
+        let retention =
+            Retention::new(snapshots, bottom, core.env.clock.since_epoch(), tombstones_of(&inputs));
         let cursors = inputs.iter().map(|placed| {
             let cursor: Box<dyn Cursor + Send> = Box::new(placed.run.cursor().fill_cache(false));
             cursor
         });
         let cursor = MergeCursor::new(cursors.collect())?;
-        let entries = inputs.iter().map(|placed| placed.run.entry_count()).sum();
+        // Of all ranges: filters and parts are made for the run, not for a piece of it.
+        let entries = whole.iter().map(|placed| placed.run.entry_count()).sum();
         let writer = RunWriterState::with_filter_bits(filter_bits(core, &job.inputs, entries));
         let writer = writer.deleting(retention.kept_tombstones());
-        let base = version.guard.part().filter(|_| bottom).map(|part| {
-            let entries = |placed: &PlacedRun| core.run_record(placed.id).entries();
-            let (_, inner) = inputs.split_last().expect("a merge has inputs");
-            let inner: Vec<RunRecord> =
-                inner.iter().map(|placed| core.run_record(placed.id)).collect();
+        let parts = version.guard.parts().filter(|_| bottom).map(|parts| {
             let schedule = core.shelf.options.schedule();
-            let last_entries = inputs.iter().map(entries).sum();
-            let inner: Vec<&RunRecord> = inner.iter().collect();
-            let share = overlay_share(&inner, last_entries, &schedule);
-            BaseBuilder::new(part, share)
+            let share = overlay_share(&begun.inner(), entries, &schedule);
+            PartsBuilder::new(parts.options(), share, &range.from)
         });
-        let located = LocatedMerge::new(core, &version, &inputs, job.target);
-        let is_recoded = |part: &&Arc<Part>| part.options().run_codes == RunCodes::Huffman;
-        let recoded = version.guard.part().filter(|_| !bottom).filter(is_recoded);
+        let cutter = match bottom {
+            true => {
+                let bytes = inputs.iter().map(|placed| placed.run.bytes()).sum();
+                Cutter::new(core.shelf.options.division(), bytes)
+            }
+            false => Cutter::none(),
+        };
+        let located = LocatedMerge::new(core, &version, &inputs, (job.target, &range));
+        let parts_of_version = version.guard.parts().filter(|_| !bottom);
+        let recoded = parts_of_version.filter(|p| p.options().run_codes == RunCodes::Huffman);
         let recoded = recoded.map(|_| KeyList::default());
         Ok(MergeTask {
             job,
+            range,
+            noted,
             inputs,
+            begun,
+            trimmed,
             cursor,
             retention,
             writer,
-            base,
+            cutter,
+            cut_tables: 0,
+            parts,
             located,
             recoded,
             read_bytes: 0,
@@ -133,14 +173,25 @@ impl MergeTask {
                 located.saw(entry.key, self.cursor.input(), keeps, core);
             }
             if keeps {
+                let written = writer.written_bytes();
+                if self.cutter.is_due(written) && writer.is_new(entry.key) {
+                    let tables = writer.cut(entry.key)?;
+                    let layout = Arc::clone(&core.current.pin().layout);
+                    let base_end = self.base_end(&layout, &writer.done()[self.cut_tables..]);
+                    self.cut_tables = tables;
+                    self.cutter.cut(writer.written_bytes(), entry.key);
+                    if let Some(parts) = &mut self.parts {
+                        parts.cut(core, base_end, entry.key);
+                    }
+                }
                 writer.add(&entry)?;
                 if let Some(keys) = &mut self.recoded
                     && keys.last() != Some(entry.key)
                 {
                     keys.push(entry.key);
                 }
-                if let Some(base) = &mut self.base {
-                    base.push(entry.key, core);
+                if let Some(parts) = &mut self.parts {
+                    parts.push(entry.key, core);
                 }
             }
             self.cursor.next()?;
@@ -170,11 +221,11 @@ impl MergeTask {
             Target::Inner(level) => level,
             Target::Last => self.last_level(core, output),
         };
-        let inputs = &self.job.inputs;
-        let mut guard = located.finish(core, inputs);
+        let gone = self.gone(core, output, level);
+        let mut guard = located.finish(core, &gone);
         let mut catch_up = |now: &Version| {
             let start = Instant::now();
-            let caught_up = guard.catch_up(now, inputs);
+            let caught_up = guard.catch_up(now, &gone);
             core.counters.guard_worked(start.elapsed());
             caught_up
         };
@@ -191,12 +242,14 @@ impl MergeTask {
         let now = core.current.hold();
         let edit = self.edit(core, &now, output, level);
         // A view that does not know the newest flush is of no use: notes do until the next one.
-        let guard = match remade.filter(|_| same_part(&now, &prepared_for)) {
+        let guard = match remade.filter(|_| now.guard.is_same(&prepared_for.guard)) {
             Some(remade) => remade,
             None => {
                 catch_up(&now)?;
-                if let Some(run) = run_of(&edit) {
-                    guard.settle(run.0, run.1);
+                match now.layout.apply(&edit) {
+                    Ok(layout) => guard.settle(&layout),
+                    // The installer says what is wrong.
+                    Err(_) => guard.settle(&now.layout),
                 }
                 guard
             }
@@ -204,105 +257,132 @@ impl MergeTask {
         installer.install(core, &edit, &output.opened, Guard::Located(Arc::new(guard)))
     }
 
-    /// The level of the last run after the merge.
+    /// The inputs that have nothing left after the merge.
+    fn gone(&self, core: &Core, output: &RunOutput, level: usize) -> Vec<u64> {
+        let now = core.current.hold();
+        let merged = now.layout.apply(&self.edit(core, &now, output, level));
+        let stays = |id: &u64| {
+            merged.as_ref().is_ok_and(|after| after.runs.iter().any(|run| run.id == *id))
+        };
+        self.job.inputs.iter().copied().filter(|id| !stays(id)).collect()
+    }
+
+    /// The level of the last run after the merge: until all ranges are done, that which it has.
     fn last_level(&self, core: &Core, output: &RunOutput) -> usize {
-        let (oldest, inner) = self.inputs.split_last().expect("a merge has inputs");
-        let records = inner.iter().map(|placed| core.run_record(placed.id));
-        let inner: Vec<RunRecord> = records.collect();
-        let inner: Vec<&RunRecord> = inner.iter().collect();
+        let oldest = &self.begun.oldest;
+        let is_done = self.noted.as_ref().is_none_or(|noted| noted.done_to.is_empty());
+        if !is_done {
+            return oldest.level;
+        }
+        let merged: u64 = oldest.within(&self.range).iter().map(|table| table.entries).sum();
+        let entries = output.entries() + oldest.entries().saturating_sub(merged);
         let schedule = core.shelf.options.schedule();
-        last_level(&inner, output.entries(), &schedule).unwrap_or(oldest.level)
+        last_level(&self.begun.inner(), entries, &schedule).unwrap_or(oldest.level)
     }
 
     fn install_inner(&mut self, core: &Core, output: &RunOutput, level: usize) -> Result<()> {
         for round in 0.. {
             let prepared_for = core.current.hold();
-            let prepared = self.tidied_guard(core, &prepared_for, output, level);
+            let prepared = self.tidied_parts(core, &prepared_for, output, level);
             core.env.pauses.at(PausePoint::MergePrepared);
             let mut installer = core.installer();
             let now = core.current.hold();
-            // A flush that came meanwhile has a part without garbage wherever it added something.
-            let guard = match prepared.filter(|_| same_part(&now, &prepared_for)) {
-                Some(prepared) => Some(prepared),
-                None if self.recoded.is_some() && round < ROUNDS_OUTSIDE => continue,
-                None if self.recoded.is_some() => self.tidied_guard(core, &now, output, level),
-                None => None,
+            let Some(parts) = now.guard.parts() else {
+                let edit = self.edit(core, &now, output, level);
+                return installer.install(core, &edit, &output.opened, now.guard.clone());
             };
-            let guard = guard.unwrap_or_else(|| now.guard.clone());
+            // A flush that came meanwhile has a part without garbage wherever it added something. But codes that are runs
+            // must all be written.
+            let changes = if self.recoded.is_none() || parts.all_fit(&prepared) {
+                prepared
+            } else if round < ROUNDS_OUTSIDE {
+                continue;
+            } else {
+                self.tidied_parts(core, &now, output, level)
+            };
+            let guard = Guard::Global(parts.with_fitting(&changes));
             let edit = self.edit(core, &now, output, level);
             installer.install(core, &edit, &output.opened, guard)?;
             let is_last = level + 1 == now.layout.level_count();
             drop((installer, now));
             if is_last {
                 // As large as the last level's runs are, much would be read again at the next open.
-                let _ = crate::image::write(core);
+                let _ = crate::image::write(core, &self.range);
             }
             return Ok(());
         }
         unreachable!("the last round installs")
     }
 
-    /// The guard with the output's span beside each of its keys: for codes that are runs.
-    fn recoded_guard(&self, core: &Core, part: &Part, keys: &KeyList) -> Guard {
-        let start = Instant::now();
-        let spans: Vec<Span> = self.inputs.iter().map(PlacedRun::span).collect();
-        let output = spans.iter().copied().reduce(Span::hull).expect("a merge has inputs");
-        let mut recoder = part.recoder(&spans, output);
-        keys.iter().for_each(|key| recoder.push(key));
-        let recoded = recoder.finish();
-        core.counters.guard_worked(start.elapsed());
-        Guard::Global(Parts::of_one(recoded))
-    }
-
-    /// After a merge into the level above the last, or into that as another run of it, most entries need no more of their codes: the guard with their
-    /// garbage collected; codes that are runs are rewritten by every merge. None: nothing to do.
-    fn tidied_guard(
+    /// After a merge into the level above the last, or into that as another run of it, most entries need no more of their
+    /// codes: the parts with their
+    /// garbage collected; codes that are runs are rewritten by every merge.
+    fn tidied_parts(
         &self,
         core: &Core,
         version: &Version,
         output: &RunOutput,
         level: usize,
-    ) -> Option<Guard> {
-        let part = version.guard.part()?;
-        if let Some(keys) = &self.recoded {
-            return Some(self.recoded_guard(core, part, keys));
-        }
-        if level + 2 < version.layout.level_count() {
-            return None;
-        }
-        let merged = version.layout.apply(&self.edit(core, version, output, level)).ok()?;
+    ) -> Vec<PartChange> {
+        let Some(parts) = version.guard.parts() else { return Vec::new() };
         let start = Instant::now();
-        let tidied = part.collect_garbage(&merged.shape());
+        let changes = if let Some(keys) = &self.recoded {
+            let spans: Vec<Span> = self.inputs.iter().map(PlacedRun::span).collect();
+            let output = spans.iter().copied().reduce(Span::hull).expect("a merge has inputs");
+            parts.changes(keys, |_, part, keys| {
+                let mut recoder = part.recoder(&spans, output);
+                keys.for_each(|key| recoder.push(key));
+                recoder.finish()
+            })
+        } else if level + 2 >= version.layout.level_count() {
+            let merged = version.layout.apply(&self.edit(core, version, output, level));
+            let Ok(merged) = merged else { return Vec::new() };
+            parts.changes_within(&self.range, |bounds, part| {
+                part.collect_garbage(&merged.shape_within(bounds))
+            })
+        } else {
+            return Vec::new();
+        };
         core.counters.guard_worked(start.elapsed());
-        Some(Guard::Global(Parts::of_one(tidied)))
+        changes
     }
 
-    /// Rebuilds the guard, and installs it when no run is missing in it.
+    /// Rebuilds the guard where the merge's keys are, and installs it when no run is missing in it.
     fn install_last(&mut self, core: &Core, output: &RunOutput) -> Result<()> {
         let level = self.last_level(core, output);
-        let mut part = self.base.take().map(|base| base.finish(core, self.base_end(core, output)));
-        let mut carried = self.job.inputs.clone();
+        let layout = Arc::clone(&core.current.pin().layout);
+        let base_end = self.base_end(&layout, &output.tables[self.cut_tables..]);
+        let mut prepared = self.parts.take().map(|parts| PreparedParts {
+            range: self.range.clone(),
+            parts: parts.finish(core, base_end),
+            carried: self.job.inputs.clone(),
+        });
+        let mut carry_over = |now: &Version| match &mut prepared {
+            Some(prepared) => prepared.carry_over(core, now),
+            None => Ok(()),
+        };
         for _ in 0..ROUNDS_OUTSIDE {
-            let now = core.current.hold();
-            carry_over(core, &now, &mut carried, &mut part)?;
+            carry_over(&core.current.hold())?;
         }
         core.env.pauses.at(PausePoint::MergePrepared);
         let mut installer = core.installer();
         let now = core.current.hold();
-        carry_over(core, &now, &mut carried, &mut part)?;
+        carry_over(&now)?;
         let edit = self.edit(core, &now, output, level);
-        let guard = part.map_or(now.guard.clone(), |part| Guard::Global(Parts::of_one(part)));
+        let guard = match (now.guard.parts(), prepared) {
+            (Some(parts), Some(new)) => Guard::Global(parts.replaced(&self.range, new.parts)),
+            _ => now.guard.clone(),
+        };
         installer.install(core, &edit, &output.opened, guard)?;
         drop((installer, now));
         // The merge is done. Without an image the filter is read from the runs at the next open.
-        let _ = crate::image::write(core);
+        let _ = crate::image::write(core, &self.range);
         Ok(())
     }
 
-    /// B of the design: the largest end of the output's spans.
-    fn base_end(&self, core: &Core, output: &RunOutput) -> FlushNumber {
-        let layout = &core.current.hold().layout;
-        let ends = output.tables.iter().map(|(_, t)| self.span(layout, t.sequences).hi());
+    /// B of the design: the largest end of the spans of tables that the merge wrote.
+    fn base_end(&self, layout: &Layout, tables: &[(u64, TableSummary)]) -> FlushNumber {
+        let ends = tables.iter().map(|(_, table)| self.span(layout, table.sequences).hi());
         ends.max().unwrap_or(FlushNumber(0))
     }
 
@@ -320,154 +400,67 @@ impl MergeTask {
 
     fn edit(&self, core: &Core, now: &Version, output: &RunOutput, level: usize) -> Edit {
         let inputs = self.inputs.iter().flat_map(|placed| placed.run.tables());
-        let run = output.tables.first().map_or(0, |(file, _)| *file);
-        let newer = now.runs.iter().take_while(|placed| !self.job.inputs.contains(&placed.id));
-        let least_newer = newer.map(|placed| placed.span().lo()).min();
         let last = self.job.target == Target::Last;
-        Edit {
-            removed: inputs.map(|table| table.table.file()).collect(),
-            added: output.records(run, level, |sequences| self.span(&now.layout, sequences)),
-            forget_below: last.then(|| least_newer.unwrap_or(now.layout.next_flush)),
+        let new_run = output.tables.first().map_or(0, |(file, _)| *file);
+        // What a range is merged into stays the run that it is.
+        let run = if self.noted.is_some() { self.begun.oldest.id } else { new_run };
+        let merged = output.records(run, level, |sequences| self.span(&now.layout, sequences));
+        let cuts = CutsEdit { within: self.range.clone(), cuts: self.cutter.cuts.clone() };
+        let mut removed: Vec<u64> = inputs.map(|table| table.table.file()).collect();
+        removed.sort_unstable();
+        removed.dedup();
+        let edit = Edit {
+            removed,
+            added: self.trimmed.iter().cloned().chain(merged).collect(),
             next_file: Some(core.shelf.next_file()),
+            cuts: last.then_some(cuts),
+            last_merge: self.noted.clone(),
             ..Edit::default()
-        }
+        };
+        let forget_below = last.then(|| least_newer(&now.layout, &edit));
+        Edit { forget_below, ..edit }
     }
 }
 
 /// The ranges that runs delete.
 fn tombstones_of(runs: &[PlacedRun]) -> RangeTombstones {
     let tables = runs.iter().flat_map(|placed| placed.run.tables());
-    RangeTombstones::of(tables.flat_map(|table| table.table.tombstones().pieces()))
+    RangeTombstones::of(tables.flat_map(|table| table.tombstones().pieces()))
 }
 
-impl BaseBuilder {
-    /// The base of the part that takes the place of `old`.
-    fn new(old: &Part, overlay_share: Option<OverlayShare>) -> Self {
-        let builder = part_builder(old, overlay_share);
-        BaseBuilder { builder, waiting: KeyList::default(), last: None }
-    }
+/// The least flush whose entries are not all in the oldest run, after an edit.
+fn least_newer(layout: &Layout, edit: &Edit) -> FlushNumber {
+    let Ok(after) = layout.apply(edit) else { return FlushNumber(0) };
+    let Some((oldest, newer)) = after.runs.split_last() else { return layout.next_flush };
+    // A run that became the oldest since all below it was deleted does not begin at 0 until it is merged.
+    let of_oldest = oldest.tables.iter().filter(|table| table.span.lo() > FlushNumber(0));
+    let of_newer = newer.iter().flat_map(|run| &run.tables);
+    of_newer.chain(of_oldest).map(|table| table.span.lo()).min().unwrap_or(layout.next_flush)
+}
 
-    fn push(&mut self, key: &[u8], core: &Core) {
-        match &mut self.last {
-            Some(last) if last == key => return,
-            Some(last) => key.clone_into(last),
-            None => self.last = Some(key.to_vec()),
+/// What stays of the tables of runs that have some of their keys in a range, and others outside of it.
+fn trimmed_records(
+    layout: &Layout,
+    runs: &[PlacedRun],
+    range: &KeyBounds,
+) -> Result<Vec<TableRecord>> {
+    let mut trimmed = Vec::new();
+    let records = layout.runs.iter().filter(|run| runs.iter().any(|placed| placed.id == run.id));
+    for (placed, run) in runs.iter().zip(records) {
+        let Some(inside) = placed.run.clip(range)? else { continue };
+        let files: HashSet<u64> = inside.tables().iter().map(|table| table.table.file()).collect();
+        let tables = placed.run.tables().iter().zip(&run.tables);
+        for (table, record) in tables.filter(|(_, record)| files.contains(&record.file)) {
+            for outside in [range.before(), range.behind()].into_iter().flatten() {
+                trimmed.extend(table.clip(&outside)?.map(|rest| rest.record(record)));
+            }
         }
-        self.waiting.push(key);
-        if self.waiting.len() == STEP_ENTRIES {
-            self.flush(core);
-        }
     }
-
-    fn flush(&mut self, core: &Core) {
-        let start = Instant::now();
-        self.waiting.iter().for_each(|key| self.builder.push(key));
-        self.waiting.clear();
-        core.counters.guard_worked(start.elapsed());
-    }
-
-    fn finish(mut self, core: &Core, base_end: FlushNumber) -> Part {
-        self.flush(core);
-        core.counters.rebuilt(self.builder.peak_bytes());
-        let start = Instant::now();
-        let part = self.builder.finish(base_end);
-        core.counters.guard_worked(start.elapsed());
-        part
-    }
+    Ok(trimmed)
 }
 
 /// The run that an edit adds: its id and span. None: none.
 pub(crate) fn run_of(edit: &Edit) -> Option<(u64, Span)> {
     let id = edit.added.first()?.run;
     edit.added.iter().map(|table| table.span).reduce(Span::hull).map(|span| (id, span))
-}
-
-/// Builds what takes the place of a part.
-fn part_builder(old: &Part, overlay_share: Option<OverlayShare>) -> PartBuilder {
-    match overlay_share {
-        Some(OverlayShare { now, full }) => {
-            PartBuilder::with_overlay_shares(old.options(), now, full)
-        }
-        None => PartBuilder::new(old.options()),
-    }
-}
-
-/// Inserts the keys of all runs of `now` that are not in `carried` yet, from old to new.
-fn carry_over(
-    core: &Core,
-    now: &Version,
-    carried: &mut Vec<u64>,
-    part: &mut Option<Part>,
-) -> Result<()> {
-    let Some(part) = part else {
-        return Ok(());
-    };
-    let missing = now.runs.iter().rev().filter(|placed| !carried.contains(&placed.id));
-    for placed in missing.collect::<Vec<_>>() {
-        let start = Instant::now();
-        *part = insert_run(part, placed, &now.layout)?;
-        core.counters.guard_worked(start.elapsed());
-        carried.push(placed.id);
-    }
-    Ok(())
-}
-
-/// The part with a run's keys in it, each with its own flush as its code.
-pub(crate) fn insert_run(part: &Part, placed: &PlacedRun, layout: &Layout) -> Result<Part> {
-    let mut cursor = placed.run.cursor().fill_cache(false);
-    insert_entries(part, &mut cursor, path_of(placed), layout, FlushNumber(0))
-}
-
-/// What errors name of a run that is read as one.
-fn path_of(placed: &PlacedRun) -> &Path {
-    placed.run.tables()[0].table.path()
-}
-
-/// The part with the keys of all entries whose flush is not below `from`, each with that flush as its code.
-pub(crate) fn insert_entries(
-    part: &Part,
-    cursor: &mut dyn Cursor,
-    path: &Path,
-    layout: &Layout,
-    from: FlushNumber,
-) -> Result<Part> {
-    let mut lists = keys_by_flush(cursor, path, |sequence| {
-        let unknown = || Error::corrupt(path, 0, "an entry of a flush that is not on record");
-        layout.flush_of(sequence).ok_or_else(unknown)
-    })?;
-    let shape = layout.shape();
-    let insert = |part: Part, (flush, keys): (FlushNumber, KeyList)| {
-        let mut inserter = part.inserter(flush, &shape);
-        keys.iter().for_each(|key| inserter.push(key));
-        inserter.finish()
-    };
-    Ok(lists.split_off(&from).into_iter().fold(part.clone(), insert))
-}
-
-/// The guard of a tree, read from its runs: the oldest is the base, the others go on top.
-pub(crate) fn rebuild_guard(options: &Options, version: &Version) -> Result<Guard> {
-    let parts = match &version.guard {
-        Guard::Open | Guard::PerTable => return Ok(version.guard.clone()),
-        Guard::Located(guard) => {
-            let rebuilt = located::rebuild(guard.kind(), options, version)?;
-            return Ok(Guard::Located(Arc::new(rebuilt)));
-        }
-        Guard::Global(parts) => parts,
-    };
-    let Some((oldest, newer)) = version.runs.split_last() else {
-        return Ok(version.guard.clone());
-    };
-    let records = version.layout.runs.split_last();
-    let share = records.and_then(|(oldest, inner)| {
-        let inner: Vec<&RunRecord> = inner.iter().collect();
-        overlay_share(&inner, oldest.entries(), &options.schedule())
-    });
-    let mut builder = part_builder(parts.whole(), share);
-    let (mut cursor, path) = (oldest.run.cursor().fill_cache(false), path_of(oldest));
-    for_each_key(&mut cursor, path, |key| builder.push(key))?;
-    let mut part = builder.finish(oldest.span().hi());
-    for placed in newer.iter().rev() {
-        part = insert_run(&part, placed, &version.layout)?;
-    }
-    Ok(Guard::Global(Parts::of_one(part)))
 }

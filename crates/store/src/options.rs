@@ -7,6 +7,7 @@ use std::time::Duration;
 use trommel_filters::{FilterKind, FilterOptions, Fingerprints, LocatedKind, PointRate, RunCodes};
 
 use crate::error::{Error, Result};
+use crate::partitions::{Division, Granularity};
 use crate::policy::{Policy, Schedule};
 use crate::stalls::RunLimits;
 use crate::tuning::FilterTuning;
@@ -58,6 +59,11 @@ pub struct Options {
     pub merge_bytes_per_second: Option<u64>,
     /// Bytes after which a run goes on in another file.
     pub table_bytes: u64,
+    /// How much of a level a merge rewrites at once.
+    pub granularity: Granularity,
+    /// Bytes of a partition of the last level, about, where merges into it go from one to the next. A tree with less has one.
+    /// More: fewer parts of the filter, fewer blocks read twice; a merge needs more disk.
+    pub partition_bytes: u64,
     /// When a write is safe on disk.
     pub sync: Sync,
     /// Who flushes and merges.
@@ -85,6 +91,8 @@ impl Default for Options {
             stop_runs: None,
             merge_bytes_per_second: None,
             table_bytes: 64 << 20,
+            granularity: Granularity::Partitioned,
+            partition_bytes: 256 << 20,
             sync: Sync::Interval(Duration::from_secs(1)),
             background: Background::Threads(1),
             create_if_missing: true,
@@ -120,6 +128,7 @@ impl Options {
                 "must be at least 1",
             ),
             ("table_bytes", self.table_bytes >= 4096, "must be at least 4096"),
+            ("partition_bytes", self.partition_bytes >= 1024, "must be at least 1024"),
             ("background", self.background != Background::Threads(0), "needs a thread, or Stepped"),
         ];
         let wrong = rules.into_iter().find(|(_, holds, _)| !holds);
@@ -128,6 +137,13 @@ impl Options {
             Some((option, problem)) => Err(Error::Option { option, problem: problem.into() }),
             None => Ok(()),
         }
+    }
+}
+
+impl Options {
+    /// How merges are divided.
+    pub(crate) fn division(&self) -> Division {
+        Division { granularity: self.granularity, partition_bytes: self.partition_bytes }
     }
 }
 

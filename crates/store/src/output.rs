@@ -123,6 +123,8 @@ pub(crate) struct RunWriterState {
     filter: Option<FilterOptions>,
     /// Bits per key of the run's filters; None: as the options say.
     bits_per_key: Option<f64>,
+    /// Bytes of the tables that are done.
+    done_bytes: u64,
     /// The ranges that the run deletes, as far as no table that is done has them.
     tombstones: RangeTombstones,
 }
@@ -203,6 +205,28 @@ impl<'a> RunWriter<'a> {
         self.state.files.clear();
         Ok(RunOutput { tables, opened })
     }
+
+    /// Whether an entry of this key begins a new key.
+    pub(crate) fn is_new(&self, key: &[u8]) -> bool {
+        *self.state.last_key != *key
+    }
+
+    /// Bytes written so far.
+    pub(crate) fn written_bytes(&self) -> u64 {
+        let open = self.state.open.as_ref().map_or(0, |(_, writer)| writer.size_bytes());
+        self.state.done_bytes + open
+    }
+
+    /// Ends the table: the next entry, with this key, begins another one. Gives how many tables there are now.
+    pub(crate) fn cut(&mut self, next: &[u8]) -> Result<usize> {
+        finish_table(&mut self.state, Some(next))?;
+        Ok(self.state.done.len())
+    }
+
+    /// The tables that are done.
+    pub(crate) fn done(&self) -> &[(u64, TableSummary)] {
+        &self.state.done
+    }
 }
 
 impl Drop for RunWriter<'_> {
@@ -236,7 +260,9 @@ fn finish_table(state: &mut RunWriterState, next: Option<&[u8]>) -> Result<()> {
         }
         None => std::mem::take(&mut state.tombstones),
     };
-    state.done.push((file, writer.finish(&own)?));
+    let summary = writer.finish(&own)?;
+    state.done_bytes += summary.bytes;
+    state.done.push((file, summary));
     Ok(())
 }
 
@@ -256,8 +282,10 @@ impl RunOutput {
             from: summary.from.clone(),
             to: summary.to.clone(),
             span: span(summary.sequences),
-            part: None,
+            is_trimmed: false,
+            skipped: 0,
             entries: summary.entries,
+            file_entries: summary.entries,
             bytes: summary.bytes,
         };
         self.tables.iter().map(record).collect()

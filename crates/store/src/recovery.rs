@@ -68,9 +68,9 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Co
         active,
         sealed,
         runs: Vec::new(),
+        guard: Guard::empty(options, &layout.cuts),
         deletes_ranges: false,
         layout: Arc::new(layout),
-        guard: Guard::empty(options),
         round: 0,
     };
     let runs = version.reopen_runs(&version.layout, &tables);
@@ -157,14 +157,14 @@ pub(crate) fn file_number(name: &str) -> Option<u64> {
 fn remove_orphans(storage: &dyn Storage, dir: &Path, names: &[String], layout: &Layout) {
     let tables = layout.runs.iter().flat_map(|run| &run.tables);
     let live: HashSet<String> = tables.map(|table| table_name(table.file)).collect();
-    let image = layout.image.as_ref().map(|image| image.file);
+    let images: HashSet<u64> = layout.images.iter().map(|image| image.file).collect();
     for name in names {
         let dead_log = |number| name == &wal_name(number) && number < layout.live_wal;
         let dead = file_number(name).is_some_and(|number| {
             dead_log(number)
                 || name.ends_with(".wal.new")
                 || (name == &table_name(number) && !live.contains(name))
-                || (name == &image_name(number) && image != Some(number))
+                || (name == &image_name(number) && !images.contains(&number))
         });
         if dead {
             // If it stays, the next open tries again.
@@ -177,9 +177,13 @@ type OpenTables = (HashMap<u64, Arc<Table>>, Vec<DamagedFilter>);
 
 /// Opens every table. One whose filter is damaged is used without it.
 fn open_tables(shelf: &Shelf, layout: &Layout) -> Result<OpenTables> {
-    let mut opened = HashMap::new();
+    let mut opened: HashMap<u64, Arc<Table>> = HashMap::new();
     let mut damaged = Vec::new();
     for record in layout.runs.iter().flat_map(|run| &run.tables) {
+        if let Some(table) = opened.get(&record.file) {
+            check_bounds(table, record)?;
+            continue;
+        }
         let open = |filter| {
             let (path, cache) = (shelf.table_path(record.file), Arc::clone(&shelf.cache));
             let table = Table::open(&*shelf.storage, &path, record.file, cache, filter)?;
@@ -204,8 +208,11 @@ fn open_tables(shelf: &Shelf, layout: &Layout) -> Result<OpenTables> {
 
 fn check_bounds(table: &Table, record: &crate::layout::TableRecord) -> Result<()> {
     let (from, to) = table.key_bounds();
-    let same = (from, to) == (record.from.clone(), record.to.clone())
-        && table.entry_count() == record.entries;
+    let fits = match record.is_trimmed {
+        true => from <= record.from && record.to <= to,
+        false => (&from, &to) == (&record.from, &record.to),
+    };
+    let same = fits && table.entry_count() == record.file_entries;
     let what = "its keys are not those that the manifest names: another store's table?";
     if same { Ok(()) } else { Err(Error::corrupt(table.path(), 0, what)) }
 }

@@ -13,17 +13,17 @@ use std::fmt;
 use std::path::Path;
 
 use crate::copying::{link_or_copy, make_folder};
-use crate::entry::{Entry, Kind, Sequence};
+use crate::entry::{Entry, Sequence};
 use crate::environment::Environment;
 use crate::error::{Error, Result};
-use crate::image::{self, image_name};
+use crate::image::{self, base_files, image_name};
 use crate::layout::{FlushRecord, Layout, RunRecord, TableRecord};
 use crate::manifest::{MANIFEST_NAME, Manifest};
 use crate::options::{GuardKind, Options};
 use crate::output::{RunOutput, Shelf, table_name};
 use crate::recovery::{file_number, lock_folder, replay_logs};
 use crate::repair_layout::{TableFacts, layout_of};
-use crate::repair_logs::{SavedWrite, save_writes, write_run};
+use crate::repair_logs::{SavedWrite, is_newer_than_all, save_writes, write_run};
 use crate::repair_manifest::FoundManifest;
 use crate::repair_tables::{Mended, mend};
 use crate::repair_untangle::{Untangled, untangle};
@@ -228,7 +228,8 @@ impl Repair {
         if let Some(oldest) = next.runs.last_mut() {
             oldest.tables.iter_mut().for_each(begin_at_0);
         }
-        self.keep_image(&mut next, &mut aside)?;
+        next.end_last_merge();
+        self.keep_images(&mut next, &mut aside)?;
         if next == *layout {
             return Ok(None);
         }
@@ -253,13 +254,14 @@ impl Repair {
             self.lose_table(name, "the table is missing", record.entries);
             return Ok(Vec::new());
         }
-        let mended = mend(&self.shelf, record.file, Some(record.entries), &mut self.report)?;
+        let mended = mend(&self.shelf, record.file, Some(&record), &mut self.report)?;
         let is_another = !mended.belongs(layout, &record);
         if is_another {
             self.lose_table(name.clone(), "another table is in its place", record.entries);
         }
         match mended {
             Mended::Sound(_) if is_another => aside.push(name),
+            Mended::Sound(_) if record.is_trimmed => return Ok(vec![record]),
             Mended::Sound(table) => {
                 return Ok(vec![TableFacts::of(&table).record(run, level, span)]);
             }
@@ -304,22 +306,29 @@ impl Repair {
         Ok(())
     }
 
-    /// A filter that does not fit is made anew when the store is opened.
-    fn keep_image(&self, next: &mut Layout, aside: &mut Vec<String>) -> Result<()> {
-        let Some(record) = &next.image else { return Ok(()) };
-        let is_of_the_tree = next.runs.last().is_some_and(|run| run.files() == record.tables);
-        match image::read(&*self.shelf.storage, &self.shelf.dir, record) {
-            Ok(bytes) if trommel_filters::Part::read_image(&bytes).is_ok() && is_of_the_tree => {
-                return Ok(());
+    /// Parts of the filter whose images do not fit are made anew when the store is opened.
+    fn keep_images(&self, next: &mut Layout, aside: &mut Vec<String>) -> Result<()> {
+        for record in std::mem::take(&mut next.images) {
+            let mut partitions = next.partitions();
+            let bounds = partitions.find(|bounds| bounds.from == record.lower);
+            let is_of_the_tree =
+                bounds.is_some_and(|bounds| base_files(next, &bounds) == record.tables);
+            drop(partitions);
+            match image::read(&*self.shelf.storage, &self.shelf.dir, &record) {
+                Ok(bytes)
+                    if trommel_filters::Part::read_image(&bytes).is_ok() && is_of_the_tree =>
+                {
+                    next.images.push(record);
+                    continue;
+                }
+                Ok(_) | Err(Error::Corrupt { .. }) => {}
+                Err(other) => return Err(other),
             }
-            Ok(_) | Err(Error::Corrupt { .. }) => {}
-            Err(other) => return Err(other),
+            let name = image_name(record.file);
+            if self.has(&name) {
+                aside.push(name);
+            }
         }
-        let name = image_name(record.file);
-        if self.has(&name) {
-            aside.push(name);
-        }
-        next.image = None;
         Ok(())
     }
 
@@ -333,8 +342,7 @@ impl Repair {
                 aside.push(table_name(file));
                 continue;
             }
-            let entries = manifest.added.get(&file).map(|record| record.entries);
-            match mend(&self.shelf, file, entries, &mut self.report)? {
+            match mend(&self.shelf, file, manifest.added.get(&file), &mut self.report)? {
                 Mended::Sound(table) => tables.push(table),
                 Mended::Rewritten(output) => {
                     aside.push(table_name(file));
@@ -467,26 +475,6 @@ fn sequences(writes: &[SavedWrite]) -> (Sequence, Sequence) {
     let numbers = || writes.iter().map(|write| write.sequence);
     let (least, greatest) = (numbers().min(), numbers().max());
     (least.expect("not empty"), greatest.expect("not empty"))
-}
-
-/// Whether no table has this entry or a newer one of its key. Whatever tables a crash or damage has left, what is in
-/// none of them is kept, and nothing takes the place of something newer.
-fn is_newer_than_all(entry: &Entry<'_>, tables: &[Arc<Table>]) -> Result<bool> {
-    // It hides what is older than itself, wherever that is: twice the same is as good.
-    if entry.kind == Kind::DeleteRange {
-        return Ok(true);
-    }
-    for table in tables {
-        let is_within = table.first_key() <= entry.key && entry.key <= table.last_key();
-        if !is_within || table.properties().sequences.1 < entry.sequence {
-            continue;
-        }
-        let newest = table.get(entry.key, Sequence::MAX, &mut crate::cursor::Reads::default())?;
-        if newest.is_some_and(|newest| newest.sequence >= entry.sequence) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }
 
 /// The name, or the name with a number that is not taken yet.

@@ -45,15 +45,25 @@ impl TableFacts {
         }
     }
 
-    fn shares_keys(&self, other: &TableFacts) -> bool {
+    pub(crate) fn shares_keys(&self, other: &TableFacts) -> bool {
         self.from < other.to && other.from < self.to
     }
 
     /// The table as a manifest knows it.
     pub(crate) fn record(&self, run: u64, level: usize, span: Span) -> TableRecord {
-        let (from, to) = (self.from.clone(), self.to.clone());
-        let (entries, bytes) = (self.entries, self.bytes);
-        TableRecord { file: self.file, run, level, from, to, span, part: None, entries, bytes }
+        TableRecord {
+            file: self.file,
+            run,
+            level,
+            from: self.from.clone(),
+            to: self.to.clone(),
+            span,
+            is_trimmed: false,
+            skipped: 0,
+            entries: self.entries,
+            file_entries: self.entries,
+            bytes: self.bytes,
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::cursor::Reads;
 use crate::entry::{Entry, Kind, Sequence, order};
 use crate::error::{Error, Result};
 use crate::output::{RunOutput, RunWriter, RunWriterState, Shelf};
@@ -14,6 +15,8 @@ use crate::record::read_all;
 use crate::repair::{Loss, RepairReport};
 use crate::salvage::{LogRecord, Piece, scan_log, without_torn_end};
 use crate::storage::Storage;
+use crate::sync::Arc;
+use crate::table::Table;
 use crate::tombstones::{RangeDelete, RangeTombstones};
 use crate::wal::{HEADER_SIZE, Predecessor, VERSION, WalBatch, older_version, wal_name};
 
@@ -206,4 +209,24 @@ impl Saver<'_> {
         let empty: Vec<Loss> = empty;
         self.report.notes.extend(empty.iter().map(|loss| format!("{loss} (no writes)")));
     }
+}
+
+/// Whether no table has this entry or a newer one of its key. Whatever tables a crash or damage has left, what is in
+/// none of them is kept, and nothing takes the place of something newer.
+pub(crate) fn is_newer_than_all(entry: &Entry<'_>, tables: &[Arc<Table>]) -> Result<bool> {
+    // It hides what is older than itself, wherever that is: twice the same is as good.
+    if entry.kind == Kind::DeleteRange {
+        return Ok(true);
+    }
+    for table in tables {
+        let is_within = table.first_key() <= entry.key && entry.key <= table.last_key();
+        if !is_within || table.properties().sequences.1 < entry.sequence {
+            continue;
+        }
+        let newest = table.get(entry.key, Sequence::MAX, &mut Reads::default())?;
+        if newest.is_some_and(|newest| newest.sequence >= entry.sequence) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }

@@ -32,30 +32,35 @@ impl Mended {
             None => oldest && record.span.lo().0 == 0,
             Some(flush) => record.span.lo() <= flush && flush < record.span.hi(),
         };
+        // Of a trimmed table the rest of the file may be anything.
+        let is_sound = matches!(self, Mended::Sound(_));
+        let is_within = |from: &[u8], to: &[u8]| match is_sound && record.is_trimmed {
+            true => *from <= *record.from && *record.to <= *to,
+            false => *record.from <= *from && *to <= *record.to,
+        };
         let fits = |table: &Arc<Table>| {
             let (least, greatest) = table.properties().sequences;
-            let (from, to) = table.key_bounds();
-            record.from <= from
-                && to <= record.to
+            let bounds = table.key_bounds();
+            is_within(&bounds.0, &bounds.1)
                 && greatest <= layout.last_sequence
-                && flush_fits(least)
-                && flush_fits(greatest)
+                && (record.is_trimmed || flush_fits(least))
+                && (record.is_trimmed || flush_fits(greatest))
         };
         match self {
-            Mended::Sound(table) => fits(table) && table.entry_count() == record.entries,
+            Mended::Sound(table) => fits(table) && table.entry_count() == record.file_entries,
             Mended::Rewritten(output) => output.opened.values().all(fits),
         }
     }
 }
 
-/// Reads a table whole. `entries`: how many it should have, if that is known from elsewhere.
+/// Reads a table whole. `record`: what is known of it from elsewhere; only keys within its bounds are written anew.
 ///
 /// # Errors
 /// `Io`, and `Version`. Damage is no error: it goes into the report.
 pub(crate) fn mend(
     shelf: &Shelf,
     file: u64,
-    entries: Option<u64>,
+    record: Option<&TableRecord>,
     report: &mut RepairReport,
 ) -> Result<Mended> {
     let checked = shelf.open_table(file).and_then(|table| table.verify().map(|()| table));
@@ -65,13 +70,18 @@ pub(crate) fn mend(
         Err(other) => return Err(other),
     }
     let parts = TableParts::read(&*shelf.storage, &shelf.table_path(file))?;
+    let within = record.filter(|record| record.is_trimmed).cloned();
     let tombstones = parts.tombstones.clone().unwrap_or_default();
+    let tombstones = match &within {
+        Some(record) => tombstones.cut(Some(&record.from), Some(&record.to)),
+        None => tombstones,
+    };
     let is_empty = parts.block_count() == 0 && tombstones.is_empty();
     let state = RunWriterState::with_filter(parts.filter()).deleting(tombstones);
-    let mut copier =
-        Copier { name: table_name(file), writer: RunWriter::new(shelf, state), last: None, report };
+    let writer = RunWriter::new(shelf, state);
+    let mut copier = Copier { name: table_name(file), writer, last: None, within, report };
     if is_empty {
-        copier.lose_all(&parts, entries);
+        copier.lose_all(&parts, record.map(|record| record.entries));
     } else {
         (0..parts.block_count()).try_for_each(|number| copier.copy_block(&parts, number))?;
         copier.lose_tombstones(&parts);
@@ -85,6 +95,8 @@ struct Copier<'a> {
     name: String,
     writer: RunWriter<'a>,
     last: Option<(Vec<u8>, Sequence)>,
+    /// Of a trimmed table: what of it belongs to the tree.
+    within: Option<TableRecord>,
     report: &'a mut RepairReport,
 }
 
@@ -113,7 +125,9 @@ impl Copier<'_> {
         let mut copied = 0;
         cursor.seek_first();
         while let Some(entry) = cursor.entry().filter(|entry| self.goes_on(entry)) {
-            self.writer.add(&entry)?;
+            if self.belongs(entry.key) {
+                self.writer.add(&entry)?;
+            }
             match &mut self.last {
                 Some((key, sequence)) => {
                     entry.key.clone_into(key);
@@ -125,6 +139,10 @@ impl Copier<'_> {
             cursor.next();
         }
         Ok(copied)
+    }
+
+    fn belongs(&self, key: &[u8]) -> bool {
+        self.within.as_ref().is_none_or(|record| *record.from <= *key && *key < *record.to)
     }
 
     fn goes_on(&self, entry: &Entry<'_>) -> bool {

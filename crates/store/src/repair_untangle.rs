@@ -5,6 +5,7 @@
 //! neither     6 before 4: a2 hides a7   4 before 6: wrong where 6 has what came after 4
 //! so          a7 a2 b8                  one table of both
 //! ```
+//! A table that a merge of a key range has trimmed is such a case as well, where no manifest tells what was trimmed off.
 //! The same where one of them deletes ranges: then all of its age are one table, as they were one run.
 //! Invariant: tables that are merged here hold each entry that any of them had, once.
 
@@ -37,7 +38,8 @@ pub(crate) fn untangle(
         let is_partial = |table: &TableFacts| !table.is_newest && written.contains(&table.file);
         // What a range deletion of an older run hides in a newer one would come back when a merge has dropped the deletion.
         let must_merge = |table: &TableFacts| is_partial(table) || table.deletes_ranges;
-        if !group.iter().any(must_merge) || runs_of(group.clone()).len() == 1 {
+        let runs = runs_of(group.clone());
+        if runs.len() == 1 || !(group.iter().any(must_merge) || is_crossed(&runs)) {
             untangled.facts.extend(group);
             continue;
         }
@@ -47,6 +49,19 @@ pub(crate) fn untangle(
         untangled.merged.extend(group.iter().map(|table| table.file));
     }
     Ok(untangled)
+}
+
+/// Whether of two tables that share keys the one with the newest entry was written first. Merges write newer tables with
+/// newer entries, but for one case: a merge of a key range has trimmed the first, which has newer entries elsewhere, and keys
+/// that the second one has since.
+fn is_crossed(runs: &[Vec<TableFacts>]) -> bool {
+    let is_crossed_by = |newer: &TableFacts, older: &TableFacts| {
+        !newer.is_newest && newer.file < older.file && newer.shares_keys(older)
+    };
+    let pairs = runs.iter().enumerate().flat_map(|(at, newer)| {
+        newer.iter().flat_map(move |table| runs[at + 1..].iter().flatten().map(move |o| (table, o)))
+    });
+    pairs.into_iter().any(|(newer, older)| is_crossed_by(newer, older))
 }
 
 fn merge(shelf: &Shelf, group: &[TableFacts]) -> Result<RunOutput> {

@@ -4,11 +4,14 @@ use trommel_filters::{FilterKind, PartSize};
 
 use crate::core::Core;
 use crate::elastic::Elastic;
+use crate::filter_recovery::FilterRecovery;
 use crate::guard::Guard;
+use crate::guard_parts::Parts;
 use crate::options::Options;
+use crate::partition_stats::{partitions, under_way};
 use crate::policy::Schedule;
 use crate::stalls::StallStats;
-use crate::stats::{FilterRecovery, GuardStats, QueryStats, Stats};
+use crate::stats::{GuardStats, QueryStats, Stats};
 use crate::sync::Ordering;
 use crate::tree_stats::{LevelStats, RunStats};
 use crate::version::{PlacedRun, Version};
@@ -17,7 +20,7 @@ pub(crate) fn stats(core: &Core) -> Stats {
     let version = core.current.hold();
     let sealed = version.sealed.iter().map(|sealed| sealed.memtable.size_bytes());
     let memtable_bytes = version.active.memtable.size_bytes() + sealed.sum::<usize>();
-    let fences = version.tables().map(|table| table.table.fence_bytes());
+    let fences = version.files().map(|table| table.fence_bytes());
     let none = QueryStats::default();
     let mut stats = Stats {
         point: none,
@@ -27,6 +30,9 @@ pub(crate) fn stats(core: &Core) -> Stats {
         filter_recovery: core.filter_recovery.clone(),
         policy: core.shelf.options.policy.clone(),
         levels: levels(&version, &core.shelf.options.schedule()),
+        partitions: partitions(&version),
+        under_way: under_way(&version),
+        trimmed_tables: version.tables().filter(|table| table.is_trimmed()).count() as u64,
         memtables: 1 + version.sealed.len() as u64,
         memtable_bytes: memtable_bytes as u64,
         fence_bytes: fences.sum::<usize>() as u64,
@@ -52,8 +58,8 @@ pub(crate) fn stats(core: &Core) -> Stats {
 
 fn guard_stats(core: &Core, version: &Version) -> GuardStats {
     let entries: u64 = version.runs.iter().map(|placed| placed.run.entry_count()).sum();
-    let part = version.guard.part().map(|part| part.size());
-    let per_table = version.tables().map(|table| table.table.filter_bytes() as u64).sum::<u64>();
+    let part = version.guard.parts().map(Parts::size);
+    let per_table = version.files().map(|table| table.filter_bytes() as u64).sum::<u64>();
     let located = match &version.guard {
         Guard::Located(guard) => Some(guard.size()),
         Guard::Open | Guard::PerTable | Guard::Global(_) => None,
@@ -70,7 +76,10 @@ fn guard_stats(core: &Core, version: &Version) -> GuardStats {
         overlay_bytes: of_part(|size| size.overlay_bytes),
         base_entries: of_part(|size| size.base_entries),
         overlay_entries: of_part(|size| size.overlay_entries),
-        built_at_open: matches!(core.filter_recovery, FilterRecovery::Rebuilt { .. }),
+        built_at_open: matches!(
+            core.filter_recovery,
+            FilterRecovery::Rebuilt { .. } | FilterRecovery::Mixed { .. }
+        ),
         open_seconds: core.guard_open_seconds,
         seconds: 0.0,
         rebuild_peak_bytes: 0,
@@ -111,7 +120,7 @@ fn run_stats(placed: &PlacedRun, schedule: &Schedule<'_>) -> RunStats {
     RunStats {
         tables: tables.len() as u64,
         entries: placed.run.entry_count(),
-        range_deletes: tables.iter().map(|table| table.table.tombstones().len() as u64).sum(),
+        range_deletes: tables.iter().map(|table| table.tombstones().len() as u64).sum(),
         bytes: placed.run.bytes(),
         span: (span.lo().0, span.hi().0),
         units: schedule.units_of(placed.level, span.hi().0 - span.lo().0) as u64,

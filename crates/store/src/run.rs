@@ -2,8 +2,11 @@
 //! ```text
 //! run      [a .. f] [h .. k] [m .. z]
 //! find(g)  none: no table covers it
+//! clip     [i .. k] [m .. p]        the run's own tables; the last one trimmed
 //! ```
 //! Invariant: there is a table, and each ends before the next begins.
+
+use std::path::Path;
 
 use crate::sync::Arc;
 
@@ -12,17 +15,11 @@ use trommel_filters::{RankBounds, Span};
 use crate::cursor::{Cursor, Reads};
 use crate::entry::{Entry, Sequence};
 use crate::error::Result;
-use crate::table::Table;
+use crate::key_bounds::KeyBounds;
+use crate::run_table::RunTable;
 use crate::table_cursor::TableCursor;
 use crate::tombstones::Stretch;
 use crate::value::Value;
-
-/// A table, and the flush numbers of its entries.
-#[derive(Clone)]
-pub(crate) struct RunTable {
-    pub(crate) table: Arc<Table>,
-    pub(crate) span: Span,
-}
 
 /// Disjoint tables in key order.
 #[derive(Clone)]
@@ -40,15 +37,15 @@ pub(crate) struct Run {
 impl Run {
     /// None if there are no tables, or if two of them overlap or are out of order.
     pub(crate) fn new(tables: Vec<RunTable>) -> Option<Run> {
-        let apart = |pair: &[RunTable]| pair[0].table.last_key() < pair[1].table.first_key();
+        let apart = |pair: &[RunTable]| pair[0].ends_before(pair[1].first_key());
         let disjoint = tables.windows(2).all(apart);
         let span = tables.iter().map(|table| table.span).reduce(Span::hull)?;
         let greatest = tables.iter().map(|table| table.table.properties().sequences.1).max()?;
-        let deletes = |place: &usize| !tables[*place].table.tombstones().is_empty();
+        let deletes = |place: &usize| !tables[*place].tombstones().is_empty();
         let deleting = (0..tables.len()).filter(deletes).collect();
         let ranks = tables.iter().scan(0, |all, table| {
             let before = *all;
-            *all += table.table.entry_count();
+            *all += table.entry_count();
             Some(before)
         });
         let ranks = ranks.collect();
@@ -62,7 +59,7 @@ impl Run {
 
     /// False: it has no entry in [lower, end).
     pub(crate) fn may_have_in(&self, lower: &[u8], end: &[u8]) -> bool {
-        self.overlapping(lower, Some(end)).iter().any(|table| table.table.entry_count() > 0)
+        self.overlapping(lower, Some(end)).iter().any(|table| table.entry_count() > 0)
     }
 
     /// Whether it deletes ranges.
@@ -72,8 +69,8 @@ impl Run {
 
     /// What is known of deleted ranges around a key, as far as sequence numbers of at most `at` go.
     pub(crate) fn stretch(&self, key: &[u8], at: Sequence) -> Stretch<'_> {
-        let tombstones = |place: usize| self.tables[self.deleting[place]].table.tombstones();
-        let ends = |place: &usize| self.tables[*place].table.tombstones().end();
+        let tombstones = |place: usize| self.tables[self.deleting[place]].tombstones();
+        let ends = |place: &usize| self.tables[*place].tombstones().end();
         let place = self.deleting.partition_point(|table| ends(table).is_none_or(|end| end <= key));
         let before = place.checked_sub(1).and_then(|before| tombstones(before).end());
         if place == self.deleting.len() {
@@ -93,18 +90,23 @@ impl Run {
         &self.tables
     }
 
+    /// What errors name of a run that is read as one.
+    pub(crate) fn path(&self) -> &Path {
+        self.tables[0].table.path()
+    }
+
     /// The one table whose bounds `key` is within. None: the run does not hold the key.
     #[inline]
     pub(crate) fn find(&self, key: &[u8]) -> Option<&RunTable> {
         let found = self.tables.get(self.first_ending_at_or_after(key))?;
-        (found.table.first_key() <= key).then_some(found)
+        (found.first_key() <= key).then_some(found)
     }
 
     /// The tables with keys in [lower, end), as far as their first and last keys tell.
     pub(crate) fn overlapping(&self, lower: &[u8], end: Option<&[u8]>) -> &[RunTable] {
         let first = self.first_ending_at_or_after(lower);
         let after = end.map_or(self.tables.len(), |end| {
-            self.tables.partition_point(|table| table.table.first_key() < end)
+            self.tables.partition_point(|table| table.first_key() < end)
         });
         &self.tables[first..after.max(first)]
     }
@@ -121,7 +123,7 @@ impl Run {
         let Some(table) = self.tables.get(number) else {
             return RankBounds::exact(self.entry_count());
         };
-        let (before, within) = (self.ranks[number], table.table.rank_bounds(key));
+        let (before, within) = (self.ranks[number], table.rank_bounds(key));
         RankBounds { least: before + within.least, most: before + within.most }
     }
 
@@ -135,17 +137,35 @@ impl Run {
         self.ranks.partition_point(|&before| before <= rank) - 1
     }
 
-    /// The size of its files.
+    /// The size of its files, of trimmed ones by their entries.
     pub(crate) fn bytes(&self) -> u64 {
-        self.tables.iter().map(|table| table.table.bytes()).sum()
+        self.tables.iter().map(RunTable::bytes_within).sum()
     }
 
     pub(crate) fn entry_count(&self) -> u64 {
-        self.tables.iter().map(|table| table.table.entry_count()).sum()
+        self.tables.iter().map(RunTable::entry_count).sum()
+    }
+
+    /// The tables with keys in the range, as far as their first and last keys tell.
+    pub(crate) fn within(&self, bounds: &KeyBounds) -> &[RunTable] {
+        self.overlapping(&bounds.from, bounds.to.as_deref())
+    }
+
+    /// What the run has in a range; None: nothing.
+    pub(crate) fn clip(self: &Arc<Self>, bounds: &KeyBounds) -> Result<Option<Arc<Run>>> {
+        if bounds.is_all() {
+            return Ok(Some(Arc::clone(self)));
+        }
+        let first = self.tables.partition_point(|table| table.key_bounds().1 <= bounds.from);
+        let begun = |table: &&RunTable| bounds.ends_after(&table.key_bounds().0);
+        let tables = self.tables[first..].iter().take_while(begun);
+        let clipped = tables.map(|table| table.clip(bounds));
+        let tables: Vec<RunTable> = clipped.filter_map(Result::transpose).collect::<Result<_>>()?;
+        Ok(Run::new(tables).map(Arc::new))
     }
 
     fn first_ending_at_or_after(&self, key: &[u8]) -> usize {
-        self.tables.partition_point(|table| table.table.last_key() < key)
+        self.tables.partition_point(|table| table.ends_before(key))
     }
 }
 
@@ -172,7 +192,8 @@ impl RunCursor {
     pub(crate) fn seek_rank(&mut self, rank: u64) -> Result<()> {
         let number = self.run.number_of_rank(rank);
         let within = rank - self.run.ranks[number];
-        self.enter(number).seek_rank(within)
+        let skipped = self.run.tables[number].skipped();
+        self.enter(number).seek_rank(skipped + within)
     }
 
     /// Past either end.
@@ -204,7 +225,7 @@ impl RunCursor {
             self.leave();
         }
         self.number = number;
-        let (table, fill_cache) = (&self.run.tables[number].table, self.fill_cache);
+        let (table, fill_cache) = (&self.run.tables[number], self.fill_cache);
         self.place.get_or_insert_with(|| table.cursor().fill_cache(fill_cache))
     }
 }
@@ -226,7 +247,7 @@ impl Cursor for RunCursor {
     }
 
     fn seek_before(&mut self, key: &[u8]) -> Result<()> {
-        let after = self.run.tables.partition_point(|table| table.table.first_key() < key);
+        let after = self.run.tables.partition_point(|table| table.first_key() < key);
         match after.checked_sub(1) {
             Some(number) => {
                 self.enter(number).seek_before(key)?;
@@ -279,6 +300,7 @@ mod tests {
     use super::*;
     use crate::cursor::checks::{Owned, any_entries, any_moves, entry, follows, sorted};
     use crate::entry::Sequence;
+    use crate::keys::successor;
     use crate::table::tests::{Shelf, options};
     use proptest::prelude::*;
     use trommel_filters::FlushNumber;
@@ -293,7 +315,7 @@ mod tests {
                 len += 1;
             }
             let span = Span::of_flush(FlushNumber(tables.len() as u64));
-            tables.push(RunTable { table: shelf.table(&rest[..len], &options()), span });
+            tables.push(RunTable::whole(shelf.table(&rest[..len], &options()), span));
             rest = &rest[len..];
         }
         Arc::new(Run::new(tables).expect("in order"))
@@ -332,6 +354,49 @@ mod tests {
         }
     }
 
+    proptest! {
+        #[test]
+        fn a_run_within_bounds_is_a_sorted_list(
+            list in any_entries(150), moves in any_moves(), count in 1usize..60,
+            ends in (any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0u8..8),
+        ) {
+            let list = sorted(list);
+            let run = run_of(&Shelf::new(1 << 20), &list, count);
+            let (one, other) = (&list[ends.0.index(list.len())].0, &list[ends.1.index(list.len())].0);
+            let mut bounds = KeyBounds { from: one.min(other).clone(), to: Some(one.max(other).clone()) };
+            if ends.2 & 1 == 1 {
+                bounds.from = successor(&bounds.from);
+            }
+            if ends.2 & 2 == 2 {
+                bounds.to = bounds.to.map(|to| successor(&to));
+            }
+            if ends.2 == 7 {
+                bounds.to = None;
+            }
+            let within: Vec<Owned> =
+                list.iter().filter(|(key, ..)| bounds.contains(key)).cloned().collect();
+            let clipped = run.clip(&bounds).expect("reads");
+            prop_assert_eq!(clipped.is_some(), !within.is_empty());
+            let Some(clipped) = clipped else { return Ok(()) };
+            follows(&mut clipped.cursor().fill_cache(false), &within, &moves);
+            for (key, ..) in &list {
+                prop_assert!(clipped.find(key).is_some() || !bounds.contains(key));
+            }
+            prop_assert_eq!(clipped.entry_count(), within.len() as u64);
+            let mut cursor = clipped.cursor();
+            for (rank, owned) in within.iter().enumerate() {
+                cursor.seek_rank(rank as u64).expect("reads");
+                prop_assert_eq!(cursor.entry(), Some(entry(owned)));
+                let bounds = clipped.rank_bounds(&owned.0);
+                let before = within.partition_point(|other| other.0 < owned.0) as u64;
+                prop_assert!(bounds.least <= before && before <= bounds.most);
+            }
+            // Trimmed again, from what is trimmed.
+            let twice = clipped.clip(&bounds).expect("reads").expect("the same");
+            prop_assert_eq!(twice.entry_count(), clipped.entry_count());
+        }
+    }
+
     #[test]
     fn keys_between_tables_are_in_none() {
         let shelf = Shelf::new(0);
@@ -350,7 +415,7 @@ mod tests {
         let table = |keys: &[&[u8]]| {
             let list: Vec<Owned> = keys.iter().map(|key| Shelf::put(key, 1, b"")).collect();
             let span = Span::of_flush(FlushNumber(1));
-            RunTable { table: shelf.table(&list, &options()), span }
+            RunTable::whole(shelf.table(&list, &options()), span)
         };
         let (early, late, wide) = (table(&[b"a"]), table(&[b"b"]), table(&[b"a", b"c"]));
         assert!(Run::new(vec![]).is_none());

@@ -11,16 +11,15 @@
 
 use std::cmp::Ordering;
 
-use trommel_filters::{
-    Codes, Cursor as GuardCursor, CursorBack as GuardCursorBack, FlushNumber, KeyRange, Part,
-    Query, Span, Untraced,
-};
+use trommel_filters::{Codes, FlushNumber, KeyRange, Query, Span, Untraced};
 
 use crate::cursor::{Cursor, RunsRead};
 use crate::entry::{Kind, Sequence};
 use crate::environment::Clock;
 use crate::error::Result;
 use crate::guard::{Answer, Guard};
+use crate::guard_parts::{Parts, PartsCursor, PartsCursorBack};
+use crate::key_bounds::KeyBounds;
 use crate::keys::successor;
 use crate::located::LocatedGuard;
 use crate::read::count_reads;
@@ -71,8 +70,8 @@ struct Source {
 enum Lazy {
     /// Nothing waits.
     Done,
-    Forward(Box<GuardCursor>),
-    Backward(Box<GuardCursorBack>),
+    Forward(Box<PartsCursor>),
+    Backward(Box<PartsCursorBack>),
     /// Each run has a bound of its own.
     Runs(WaitingRuns),
 }
@@ -122,14 +121,14 @@ impl Side {
         let Some(range) = bounds.closed() else { return Ok(()) };
         let version = Arc::clone(&self.version);
         match &version.guard {
-            Guard::Global(parts) => self.ask_global(parts.whole(), bounds, &range),
+            Guard::Global(parts) => self.ask_global(parts, bounds, &range),
             Guard::Located(guard) => self.ask_located(guard, bounds, &range),
             Guard::Open | Guard::PerTable => self.ask_runs(&Asked::Tables, bounds, &range),
         }
     }
 
     /// Positions the runs that the filter names for a bounded range; for others it is asked as the scan goes.
-    fn ask_global(&mut self, part: &Part, bounds: &Bounds, range: &KeyRange<'_>) -> Result<()> {
+    fn ask_global(&mut self, parts: &Parts, bounds: &Bounds, range: &KeyRange<'_>) -> Result<()> {
         let bounded = match self.direction {
             Direction::Forward => bounds.end.is_some(),
             Direction::Backward => bounds.end.is_some() && !bounds.lower.is_empty(),
@@ -144,8 +143,12 @@ impl Side {
         if !listed {
             self.waiting = (0..version.runs.len()).collect();
             self.guard = match self.direction {
-                Direction::Forward => Lazy::Forward(Box::new(part.cursor(range.lower()))),
-                Direction::Backward => Lazy::Backward(Box::new(part.cursor_back(range.upper()))),
+                Direction::Forward => {
+                    Lazy::Forward(Box::new(PartsCursor::new(parts, range.lower())))
+                }
+                Direction::Backward => {
+                    Lazy::Backward(Box::new(PartsCursorBack::new(parts, range.upper())))
+                }
             };
             return Ok(());
         }
@@ -261,7 +264,7 @@ impl Side {
         loop {
             let in_hand = self.heap.first().and_then(|&top| self.sources[top].cursor.entry());
             let in_hand = in_hand.map(|entry| entry.key);
-            let code = match &mut self.guard {
+            let (code, part) = match &mut self.guard {
                 Lazy::Done => return Ok(()),
                 Lazy::Runs(waiting) => {
                     let Some((place, bound)) = waiting.take_due(in_hand, bounds) else {
@@ -273,14 +276,18 @@ impl Side {
                     self.position_run_at(place, bound)?;
                     continue;
                 }
-                Lazy::Forward(cursor) => cursor.next_at_most(in_hand.or(bounds.end.as_deref())),
+                Lazy::Forward(cursor) => {
+                    let code = cursor.next_at_most(in_hand.or(bounds.end.as_deref()));
+                    (code, cursor.bounds())
+                }
                 Lazy::Backward(cursor) => {
                     let lower = Some(bounds.lower.as_slice()).filter(|lower| !lower.is_empty());
-                    cursor.next_at_least(in_hand.or(lower))
+                    let code = cursor.next_at_least(in_hand.or(lower));
+                    (code, cursor.bounds())
                 }
             };
             let Some(code) = code else { return Ok(()) };
-            self.position_runs_of(code, bounds)?;
+            self.position_runs_of(code, &part, bounds)?;
             match &mut self.guard {
                 _ if self.waiting.is_empty() => self.guard = Lazy::Done,
                 // Most entries are of the last level: once its run is positioned they tell nothing new.
@@ -301,12 +308,14 @@ impl Side {
         self.add_source(Box::new(run.cursor()), Some(&run), &bounds)
     }
 
-    fn position_runs_of(&mut self, code: Span, bounds: &Bounds) -> Result<()> {
+    /// Positions the runs with tables in the range of a part that may have an entry with this code of it.
+    fn position_runs_of(&mut self, code: Span, part: &KeyBounds, bounds: &Bounds) -> Result<()> {
         let version = Arc::clone(&self.version);
         let mut place = 0;
         while place < self.waiting.len() {
             let run = &version.runs[self.waiting[place]].run;
-            if run.span().meets(code) {
+            let tables = || run.within(part).iter();
+            if run.span().meets(code) && tables().any(|table| table.span.meets(code)) {
                 self.waiting.remove(place);
                 self.add_source(Box::new(run.cursor()), Some(run), bounds)?;
             } else {

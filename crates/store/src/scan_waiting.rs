@@ -11,7 +11,8 @@ use trommel_filters::{Codes, KeyRange, LowerBound, TableFilter as _, UpperBound}
 
 use crate::keys::successor;
 use crate::located::LocatedGuard;
-use crate::run::{Run, RunTable};
+use crate::run::Run;
+use crate::run_table::RunTable;
 use crate::scan::Bounds;
 use crate::scan_side::Direction;
 use crate::table::TableFilter;
@@ -131,11 +132,11 @@ impl Question<'_> {
         let Some(table) = run.overlapping(lower, end.as_deref()).first() else {
             return Next::Nowhere;
         };
-        if table.table.first_key() >= lower.as_slice() {
-            return Next::At(table.table.first_key().to_vec());
+        if table.first_key() >= lower.as_slice() {
+            return Next::At(table.first_key().to_vec());
         }
         // The table begins before the range. Unless it ends behind it, its last key is in it.
-        let surely = end.as_deref().is_none_or(|end| table.table.last_key() < end);
+        let surely = end.as_deref().is_none_or(|end| table.last_key() < end);
         self.ask(id, table, surely)
     }
 
@@ -144,11 +145,11 @@ impl Question<'_> {
         let Some(table) = run.overlapping(lower, end.as_deref()).last() else {
             return Next::Nowhere;
         };
-        if end.as_deref().is_none_or(|end| table.table.last_key() < end) {
-            return Next::At(successor(table.table.last_key()));
+        if end.as_deref().is_none_or(|end| table.last_key() < end) {
+            return Next::At(successor(table.last_key()));
         }
         // The table ends behind the range. Unless it begins before it, its first key is in it.
-        let surely = table.table.first_key() >= lower.as_slice();
+        let surely = table.first_key() >= lower.as_slice();
         self.ask(id, table, surely)
     }
 
@@ -236,7 +237,7 @@ mod tests {
         let table = |keys: &&[&str]| {
             let list: Vec<Owned> =
                 keys.iter().map(|key| Shelf::put(key.as_bytes(), 1, b"")).collect();
-            RunTable { table: shelf.table(&list, &options()), span: Span::of_flush(FlushNumber(1)) }
+            RunTable::whole(shelf.table(&list, &options()), Span::of_flush(FlushNumber(1)))
         };
         Run::new(tables.iter().map(table).collect()).expect("in order")
     }

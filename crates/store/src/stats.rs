@@ -5,11 +5,13 @@
 //! ```
 //! Invariant: counters only grow. What is not a counter is read from the newest version.
 
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::elastic_stats::ElasticStats;
+use crate::filter_recovery::FilterRecovery;
 use crate::options::GuardKind;
+use crate::partition_stats::{PartitionStats, UnderWay};
 use crate::policy::Policy;
 use crate::stalls::{StallCounter, StallStats};
 use crate::sync::{AtomicU64, Ordering};
@@ -220,40 +222,6 @@ impl Counters {
     }
 }
 
-/// Where a global filter came from when the store was opened.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum FilterRecovery {
-    /// There was none to recover: another guard, or no runs.
-    Nothing,
-    /// From its image, and from tables that are newer than that.
-    Image {
-        /// How many tables were read for it.
-        replayed_tables: u64,
-    },
-    /// From all runs.
-    Rebuilt {
-        /// What was wrong with the image.
-        why: String,
-    },
-}
-
-impl fmt::Display for FilterRecovery {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FilterRecovery::Nothing => f.write_str("none"),
-            FilterRecovery::Image { replayed_tables: 0 } => f.write_str("image"),
-            FilterRecovery::Image { replayed_tables: 1 } => {
-                f.write_str("image and 1 replayed table")
-            }
-            FilterRecovery::Image { replayed_tables } => {
-                write!(f, "image and {replayed_tables} replayed tables")
-            }
-            FilterRecovery::Rebuilt { why } => write!(f, "rebuilt: {why}"),
-        }
-    }
-}
-
 /// What the guard is and costs.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -309,6 +277,12 @@ pub struct Stats {
     pub policy: Policy,
     /// The tree, newest level first.
     pub levels: Vec<LevelStats>,
+    /// Partitions of the last level, in key order.
+    pub partitions: Vec<PartitionStats>,
+    /// The merge into the last level that is half done, if it goes from partition to partition.
+    pub under_way: Option<UnderWay>,
+    /// Tables of which some keys belong to the tree no more: a merge of a key range has taken these.
+    pub trimmed_tables: u64,
     /// Memtables, the active one included.
     pub memtables: u64,
     /// Their memory, in bytes.

@@ -24,7 +24,7 @@ use crate::storage::{ReadAt, Storage};
 use crate::table_cursor::TableCursor;
 use crate::table_format::{
     Index, Properties, Section, TAG_HASHES, TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES, TAIL_SIZE,
-    VERSION, decode_sections, decode_tail, filter_tag, is_filter_tag, section_name,
+    VERSION, decode_hashes, decode_sections, decode_tail, filter_tag, is_filter_tag, section_name,
 };
 use crate::table_writer::key_bounds;
 use crate::tombstones::RangeTombstones;
@@ -264,15 +264,12 @@ impl Table {
         }
     }
 
-    /// The hash of each user key, in order, read from disk. None: it was written without.
+    /// The hash of each user key, in order, read from disk. None: it was written without. An error: they are damaged, or not as many
+    /// as the table has keys.
     pub(crate) fn key_hashes(&self) -> Result<Option<Vec<u64>>> {
         let Some(at) = find(&self.sections, TAG_HASHES) else { return Ok(None) };
-        let bytes = self.opened.section(at)?;
-        let (words, rest) = bytes.as_chunks::<{ size_of::<u64>() }>();
-        if !rest.is_empty() {
-            return Err(self.opened.corrupt(at.offset, "hashes of keys that are not whole"));
-        }
-        Ok(Some(words.iter().map(|word| u64::from_le_bytes(*word)).collect()))
+        let hashes = decode_hashes(&self.opened.section(at)?, self.entry_count());
+        hashes.map(Some).map_err(self.opened.damage(at.offset))
     }
 
     /// Has `trace` see the memory that a filter reads to answer for a key.
@@ -345,6 +342,11 @@ impl Table {
         self.index.block_of_rank(rank)
     }
 
+    /// How many entries come before a block, and how many it has.
+    pub(crate) fn block_entries(&self, number: usize) -> (u64, u64) {
+        self.index.entries(number)
+    }
+
     /// A block, from the cache or from the disk. Requires: there is such a block.
     #[inline]
     pub(crate) fn block(
@@ -383,7 +385,11 @@ impl Table {
             self.opened.section(section)?;
         }
         let (filters, damage) = self.load_filters(&filters);
-        let mut check = Check::new(filters);
+        let (hashes, wrong_hashes) = match self.key_hashes() {
+            Ok(hashes) => (hashes, Ok(())),
+            Err(wrong) => (None, Err(wrong)),
+        };
+        let mut check = Check::new(filters, hashes);
         for number in 0..self.block_count() {
             let block = self.block_on_disk(number, &mut Reads::default())?;
             let (offset, _) = self.index.block(number);
@@ -391,7 +397,7 @@ impl Table {
             check.block(self, number, block).map_err(wrong)?;
         }
         check.end(self).map_err(|what| self.opened.corrupt(0, what))?;
-        damage
+        wrong_hashes.and(damage)
     }
 
     /// The filters that can be read, whether they are in use or not, and what is wrong with the first that cannot.

@@ -12,13 +12,15 @@ use crate::expiry::EXPIRY_BYTES;
 use crate::keys::successor;
 use crate::table_format::Properties;
 
-use trommel_filters::{KeyRange, LowerBound, TableFilter as _, UpperBound};
+use trommel_filters::{Chucky, KeyRange, LowerBound, TableFilter as _, UpperBound};
 
 /// What was seen so far.
 pub(super) struct Check {
     filters: Vec<TableFilter>,
     seen: Option<Properties>,
     last_sequence: Sequence,
+    /// Of the keys that are still to come, if the table has hashes.
+    hashes: Option<std::vec::IntoIter<u64>>,
 }
 
 type Wrong = &'static str;
@@ -87,9 +89,16 @@ fn goes_back(filter: &TableFilter, upper: &[u8], key: &[u8]) -> bool {
 }
 
 impl Check {
-    /// Nothing was seen yet. Every key is to be known to all `filters`.
-    pub(super) fn new(filters: Vec<TableFilter>) -> Self {
-        Check { filters, seen: None, last_sequence: Sequence::default() }
+    /// Nothing was seen yet. Every key is to be known to all `filters`, and to have its hash among `hashes`.
+    pub(super) fn new(filters: Vec<TableFilter>, hashes: Option<Vec<u64>>) -> Self {
+        let hashes = hashes.map(Vec::into_iter);
+        Check { filters, seen: None, last_sequence: Sequence::default(), hashes }
+    }
+
+    /// Whether the next hash is that of the next key.
+    fn hash(&mut self, key: &[u8]) -> Result<(), Wrong> {
+        let Some(hashes) = &mut self.hashes else { return Ok(()) };
+        require(hashes.next() == Some(Chucky::key_hash(key)), "a hash that is not of its key")
     }
 
     pub(super) fn block(
@@ -136,10 +145,12 @@ impl Check {
         let found_at = table.first_block_of(key);
         let continues = found_at < number && table.index.fences.continues(number, key);
         require(found_at == number || continues, "a key on the wrong side of a separator")?;
+        let mut is_new_key = false;
         let before = (seen.entries > 0).then_some(&seen.last_key[..]);
         if before != Some(key) {
             let known = self.filters.iter().all(|filter| knows(filter, before, key));
             require(known, "a key that the table's filter does not know")?;
+            is_new_key = true;
         }
         let is_whole = kind != Kind::PutWithExpiry || value.len() >= EXPIRY_BYTES;
         require(is_whole, "an expiry that is not whole")?;
@@ -150,7 +161,7 @@ impl Check {
         seen.last_key.clear();
         seen.last_key.extend_from_slice(key);
         self.last_sequence = sequence;
-        Ok(())
+        if is_new_key { self.hash(key) } else { Ok(()) }
     }
 
     pub(super) fn end(mut self, table: &Table) -> Result<(), Wrong> {
@@ -172,6 +183,8 @@ impl Check {
 
     fn compare(&self, table: &Table) -> Result<(), Wrong> {
         let same = self.seen.as_ref() == Some(&table.properties);
-        require(same, "the entries are not those that the properties tell of")
+        require(same, "the entries are not those that the properties tell of")?;
+        let no_more = self.hashes.as_ref().is_none_or(|hashes| hashes.as_slice().is_empty());
+        require(no_more, "hashes of keys that are not there")
     }
 }

@@ -1,8 +1,9 @@
 //! A cursor over a table, one block at a time.
 //! ```text
 //! seek -> fences -> block -> entry        next past the block's end -> the block after, its first
+//! limits              keys before the first and behind the last one of a trimmed table are passed over
 //! ```
-//! Invariant: it holds the one block it is in; `number` is that block's.
+//! Invariant: it holds the one block it is in; `number` is that block's. It is never at an entry beyond its limits.
 
 use crate::sync::Arc;
 
@@ -13,6 +14,13 @@ use crate::error::Result;
 use crate::table::Table;
 use crate::value::Value;
 
+/// Of a table's keys, those in [from, to) belong to the tree.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Limits {
+    pub(crate) from: Vec<u8>,
+    pub(crate) to: Vec<u8>,
+}
+
 /// A cursor over a table, which it keeps open.
 pub(crate) struct TableCursor {
     table: Arc<Table>,
@@ -20,13 +28,22 @@ pub(crate) struct TableCursor {
     /// None: no block was read yet, or reading one failed.
     place: Option<BlockCursor>,
     fill_cache: bool,
+    /// None: all of the table's keys.
+    limits: Option<Arc<Limits>>,
     reads: Reads,
 }
 
 impl TableCursor {
     pub(crate) fn new(table: Arc<Table>) -> Self {
         let reads = Reads::default();
-        TableCursor { table, number: 0, place: None, fill_cache: true, reads }
+        TableCursor { table, number: 0, place: None, fill_cache: true, limits: None, reads }
+    }
+
+    /// With no keys but those within the limits.
+    #[must_use]
+    pub(crate) fn within(mut self, limits: Option<&Arc<Limits>>) -> Self {
+        self.limits = limits.cloned();
+        self
     }
 
     /// Whether the blocks that it reads are kept in the cache: not if each is read but once.
@@ -61,10 +78,55 @@ impl TableCursor {
         Ok(self.place.insert(place))
     }
 
+    /// Past an end, if it is at an entry beyond the limits.
+    fn clip(&mut self) {
+        if let (Some(limits), Some(entry)) = (&self.limits, self.entry())
+            && !(*limits.from <= *entry.key && *entry.key < *limits.to)
+        {
+            self.place = None;
+        }
+    }
+
+    fn seek_in_table(&mut self, key: &[u8]) -> Result<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        self.load(self.table.first_block_of(key))?.seek(key);
+        self.on_to_next_block()
+    }
+
+    fn seek_before_in_table(&mut self, key: &[u8]) -> Result<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        self.load(self.table.first_block_of(key))?.seek_before(key);
+        self.back_to_block_before()
+    }
+
+    /// How many entries of the table come before the one that it is at. Requires: it is at one.
+    pub(crate) fn rank(&self) -> u64 {
+        let (before, _) = self.table.block_entries(self.number);
+        let Some((place, here)) = self.place.as_ref().and_then(|p| Some((p, p.entry()?))) else {
+            return before;
+        };
+        let mut earlier = BlockCursor::new(place.block().clone());
+        earlier.seek_first();
+        let mut rank = before;
+        while earlier.entry().is_some_and(|entry| entry.order(&here).is_lt()) {
+            rank += 1;
+            earlier.next();
+        }
+        rank
+    }
+
     /// To the entry that so many come before. There is none: past the end.
     pub(crate) fn seek_rank(&mut self, rank: u64) -> Result<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
         let (number, within) = self.table.block_of_rank(rank);
         self.load(number)?.seek_nth(within);
+        self.clip();
         Ok(())
     }
 
@@ -87,34 +149,40 @@ impl TableCursor {
 
 impl Cursor for TableCursor {
     fn seek(&mut self, key: &[u8]) -> Result<()> {
-        if self.is_empty() {
-            return Ok(());
+        match self.limits.clone() {
+            None => self.seek_in_table(key)?,
+            Some(limits) => self.seek_in_table(key.max(&limits.from))?,
         }
-        self.load(self.table.first_block_of(key))?.seek(key);
-        self.on_to_next_block()
+        self.clip();
+        Ok(())
     }
 
     fn seek_first(&mut self) -> Result<()> {
-        if self.is_empty() {
-            return Ok(());
+        match self.limits.clone() {
+            None if self.is_empty() => {}
+            None => self.load(0)?.seek_first(),
+            Some(limits) => self.seek_in_table(&limits.from)?,
         }
-        self.load(0)?.seek_first();
+        self.clip();
         Ok(())
     }
 
     fn seek_before(&mut self, key: &[u8]) -> Result<()> {
-        if self.is_empty() {
-            return Ok(());
+        match self.limits.clone() {
+            None => self.seek_before_in_table(key)?,
+            Some(limits) => self.seek_before_in_table(key.min(&limits.to))?,
         }
-        self.load(self.table.first_block_of(key))?.seek_before(key);
-        self.back_to_block_before()
+        self.clip();
+        Ok(())
     }
 
     fn seek_last(&mut self) -> Result<()> {
-        if self.is_empty() {
-            return Ok(());
+        match self.limits.clone() {
+            None if self.is_empty() => {}
+            None => self.load(self.table.block_count() - 1)?.seek_last(),
+            Some(limits) => self.seek_before_in_table(&limits.to)?,
         }
-        self.load(self.table.block_count() - 1)?.seek_last();
+        self.clip();
         Ok(())
     }
 
@@ -122,6 +190,7 @@ impl Cursor for TableCursor {
         if let Some(place) = &mut self.place {
             place.next();
             self.on_to_next_block()?;
+            self.clip();
         }
         Ok(())
     }
@@ -130,6 +199,7 @@ impl Cursor for TableCursor {
         if let Some(place) = &mut self.place {
             place.prev();
             self.back_to_block_before()?;
+            self.clip();
         }
         Ok(())
     }

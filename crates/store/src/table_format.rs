@@ -217,6 +217,26 @@ impl IndexBuilder {
     }
 }
 
+/// The section of hashes, of so many user keys. Each hash takes eight bytes.
+pub(crate) fn encode_hashes(keys: u64, hashes: &[u8]) -> Vec<u8> {
+    let mut out = Writer::new();
+    out.u64(keys);
+    out.bytes(hashes);
+    out.finish()
+}
+
+/// The hashes of a section, in a table of so many entries.
+pub(crate) fn decode_hashes(bytes: &[u8], entries: u64) -> Result<Vec<u64>> {
+    let mut input = Reader::new(bytes);
+    let keys = input.u64()?;
+    let (words, rest) = bytes[input.at()..].as_chunks::<{ size_of::<u64>() }>();
+    let is_whole = rest.is_empty() && words.len() as u64 == keys;
+    if !is_whole || keys > entries || (keys == 0) != (entries == 0) {
+        return Err(Corrupt { at: 0, what: "as many hashes as the table has keys" });
+    }
+    Ok(words.iter().map(|word| u64::from_le_bytes(*word)).collect())
+}
+
 /// Where a table's blocks are.
 #[derive(Debug)]
 pub(crate) struct Index {
@@ -397,6 +417,19 @@ mod tests {
         builder.add(100, 3, &long, false);
         builder.add(1, 1, &long, true);
         assert!(Index::decode(&builder.finish(), 500).is_err(), "a key of 600 bytes in one byte");
+    }
+
+    #[test]
+    fn hashes_are_as_many_as_keys_or_none_is_believed() {
+        let words = [7u64, 9, 11].map(u64::to_le_bytes).concat();
+        let bytes = encode_hashes(3, &words);
+        assert_eq!(decode_hashes(&bytes, 5), Ok(vec![7, 9, 11]));
+        assert!(decode_hashes(&bytes, 2).is_err(), "more keys than entries");
+        assert!((0..bytes.len()).all(|len| decode_hashes(&bytes[..len], 5).is_err()));
+        assert!(decode_hashes(&encode_hashes(2, &words), 5).is_err(), "a hash too many");
+        assert!(decode_hashes(&encode_hashes(4, &words), 5).is_err(), "a hash too few");
+        assert!(decode_hashes(&encode_hashes(0, &[]), 5).is_err(), "entries of no key");
+        assert_eq!(decode_hashes(&encode_hashes(0, &[]), 0), Ok(vec![]), "deleted ranges alone");
     }
 
     #[test]

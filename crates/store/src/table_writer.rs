@@ -19,7 +19,7 @@ use crate::keys::successor;
 use crate::storage::{Append, Storage};
 use crate::table_format::{
     IndexBuilder, Properties, Section, TAG_HASHES, TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES,
-    encode_footer, filter_tag,
+    encode_footer, encode_hashes, filter_tag,
 };
 use crate::tombstones::RangeTombstones;
 
@@ -124,6 +124,7 @@ pub(crate) struct TableWriter {
     filter: Option<FilterFeed>,
     /// Of each user key, one behind the other.
     hashes: Vec<u8>,
+    user_keys: u64,
     properties: Properties,
     last_sequence: Sequence,
     sections: Vec<Section>,
@@ -162,6 +163,7 @@ impl TableWriter {
             index: IndexBuilder::default(),
             filter: options.filter.as_ref().map(FilterFeed::new),
             hashes: Vec::new(),
+            user_keys: 0,
             properties,
             last_sequence: Sequence::MAX,
             sections: Vec::new(),
@@ -179,7 +181,9 @@ impl TableWriter {
             let what = format!("no place for key {}: out of order", entry.key.escape_ascii());
             return Err(Error::corrupt(&self.path, self.offset(), what));
         }
-        if let Some(key_hash) = self.options.key_hash.filter(|_| first || last_key != entry.key) {
+        let is_new_key = first || last_key != entry.key;
+        self.user_keys += u64::from(is_new_key);
+        if let Some(key_hash) = self.options.key_hash.filter(|_| is_new_key) {
             self.hashes.extend_from_slice(&key_hash(entry.key).to_le_bytes());
         }
         if first {
@@ -226,7 +230,7 @@ impl TableWriter {
             self.add_section(tag, true, &bytes)?;
         }
         if self.options.key_hash.is_some() {
-            let hashes = std::mem::take(&mut self.hashes);
+            let hashes = encode_hashes(self.user_keys, &std::mem::take(&mut self.hashes));
             self.add_section(TAG_HASHES, true, &hashes)?;
         }
         if !tombstones.is_empty() {

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 
 use trommel_filters::FlushNumber;
@@ -9,6 +10,8 @@ use trommel_filters::FlushNumber;
 use crate::cursor::Cursor;
 use crate::entry::Sequence;
 use crate::error::{Error, Result};
+use crate::run::Run;
+use crate::sync::Arc;
 
 /// Byte strings behind each other in one allocation.
 #[derive(Default)]
@@ -37,10 +40,25 @@ impl KeyList {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        (0..self.len()).map(|place| self.get(place))
+        self.range(0..self.len())
     }
 
-    fn get(&self, place: usize) -> &[u8] {
+    /// The keys at these places.
+    pub(crate) fn range(&self, places: Range<usize>) -> impl Iterator<Item = &[u8]> {
+        places.map(|place| self.get(place))
+    }
+
+    /// The first place from `start` on with a key that `before` denies. Requires: all keys there come after those that it affirms.
+    pub(crate) fn first_not(&self, start: usize, before: impl Fn(&[u8]) -> bool) -> usize {
+        let (mut low, mut high) = (start, self.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if before(self.get(middle)) { low = middle + 1 } else { high = middle }
+        }
+        low
+    }
+
+    pub(crate) fn get(&self, place: usize) -> &[u8] {
         let start = if place == 0 { 0 } else { self.ends[place - 1] };
         &self.bytes[start..self.ends[place]]
     }
@@ -75,6 +93,11 @@ pub(crate) fn for_each_key(
         f(key);
         Ok(())
     })
+}
+
+/// Calls `f` with each user key of a run once, ascending. Its blocks are read past the cache.
+pub(crate) fn for_each_key_of(run: &Arc<Run>, f: impl FnMut(&[u8])) -> Result<()> {
+    for_each_key(&mut run.cursor().fill_cache(false), run.path(), f)
 }
 
 /// Whether `key` is another one than `last`, before it. Checksums do not tell of order: it is looked at here, before

@@ -18,10 +18,11 @@ use crate::cursor::Cursor;
 use crate::entry::Sequence;
 use crate::error::{Error, Result};
 use crate::image;
-use crate::layout::TableRecord;
+use crate::layout::{ImageRecord, TableRecord};
 use crate::manifest::{MANIFEST_NAME, Manifest};
 use crate::recovery::file_number;
-use crate::run::{RunCursor, RunTable};
+use crate::run::RunCursor;
+use crate::run_table::RunTable;
 use crate::sync::Arc;
 use crate::user_keys::for_each_entry;
 use crate::version::{PlacedRun, Version};
@@ -70,8 +71,8 @@ pub(crate) fn verify(core: &Core) -> Result<VerifyReport> {
     for (placed, record) in version.runs.iter().zip(&version.layout.runs) {
         for (table, record) in placed.run.tables().iter().zip(&record.tables) {
             report.tables += 1;
-            report.entries += table.table.entry_count();
-            report.bytes += table.table.bytes();
+            report.entries += table.entry_count();
+            report.bytes += table.bytes_within();
             report.note(check_table(&version, placed, table, record))?;
         }
     }
@@ -80,18 +81,19 @@ pub(crate) fn verify(core: &Core) -> Result<VerifyReport> {
             report.note(check_ages(newer, older))?;
         }
     }
-    report.note(check_image(core, &version))?;
+    for image in &version.layout.images {
+        report.note(check_image(core, image))?;
+    }
     check_logs(core, &mut report)?;
     report.note(check_manifest(core))?;
     Ok(report)
 }
 
-/// Whether the bytes of the filter's image are those that were written.
-fn check_image(core: &Core, version: &Version) -> Result<()> {
-    let Some(record) = &version.layout.image else { return Ok(()) };
+/// Whether the bytes of an image of the filter are those that were written.
+fn check_image(core: &Core, record: &ImageRecord) -> Result<()> {
     let read = image::read(&*core.shelf.storage, &core.shelf.dir, record);
     // A newer one may have taken its place meanwhile.
-    let is_named = core.current.pin().layout.image.as_ref() == Some(record);
+    let is_named = core.current.pin().layout.images.contains(record);
     if is_named { read.map(|_| ()) } else { Ok(()) }
 }
 
@@ -107,17 +109,19 @@ fn check_table(
         return Err(wrong(format!("it has {there} bytes; the manifest names {named}")));
     }
     table.table.verify()?;
-    if table.table.key_bounds() != (record.from.clone(), record.to.clone()) {
+    if table.key_bounds() != (record.from.clone(), record.to.clone()) {
         return Err(wrong("its keys are not those that the manifest names".into()));
     }
     let is_oldest = version.runs.last().is_some_and(|oldest| oldest.id == placed.id);
-    for delete in table.table.tombstones().pieces() {
+    for delete in table.tombstones().pieces() {
         check_flush(version, table, is_oldest, delete.sequence).map_err(|what| {
             wrong(format!("the range deleted from {}: {what}", delete.from.escape_ascii()))
         })?;
     }
     let mut last_key: Option<Vec<u8>> = None;
-    for_each_entry(&mut table.table.cursor().fill_cache(false), |key, sequence| {
+    let mut entries = 0;
+    for_each_entry(&mut table.cursor().fill_cache(false), |key, sequence| {
+        entries += 1;
         check_flush(version, table, is_oldest, sequence)
             .map_err(|what| wrong(format!("key {}: {what}", key.escape_ascii())))?;
         match &mut last_key {
@@ -130,7 +134,14 @@ fn check_table(
             return Ok(());
         }
         Err(wrong(format!("the guard denies its key {}", key.escape_ascii())))
-    })
+    })?;
+    if entries != record.entries {
+        return Err(wrong(format!(
+            "it has {entries} entries of the {} that the manifest names",
+            record.entries
+        )));
+    }
+    Ok(())
 }
 
 /// Whether the manifest has room for an entry: its flush is on record and within the table's span.

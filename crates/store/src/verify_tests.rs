@@ -111,7 +111,7 @@ fn a_key_that_the_guard_denies_is_damage() {
     let (disk, _) = store();
     let core = open(&disk, GuardKind::Grf);
     let mut version = (*core.current.hold()).clone();
-    version.guard = crate::guard::Guard::empty(&core.shelf.options);
+    version.guard = crate::guard::Guard::empty(&core.shelf.options, &[]);
     core.current.store(Arc::new(version));
     let damage = damage(&core);
     assert!(damage.len() == 3 && damage[0].contains("the guard denies its key drum"), "{damage:?}");

@@ -6,15 +6,18 @@
 //! Invariant (ordering rule 3): all of it changes together, in one store of a new version. A reader
 //! that pins a version sees memtables, tables and guard that belong together.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use trommel_filters::{FlushNumber, Span};
 
 use crate::entry::Sequence;
+use crate::error::Result;
 use crate::guard::Guard;
+use crate::key_bounds::KeyBounds;
 use crate::layout::{Edit, Layout};
 use crate::memtable::Memtable;
-use crate::run::{Run, RunTable};
+use crate::run::Run;
+use crate::run_table::RunTable;
 use crate::sync::Arc;
 use crate::table::Table;
 use crate::tombstones::Stretch;
@@ -51,6 +54,12 @@ pub(crate) struct PlacedRun {
 impl PlacedRun {
     pub(crate) fn span(&self) -> Span {
         self.span
+    }
+
+    /// What the run has in a range; None: nothing.
+    pub(crate) fn within(&self, range: &KeyBounds) -> Result<Option<PlacedRun>> {
+        let clipped = self.run.clip(range)?;
+        Ok(clipped.map(|run| PlacedRun { span: run.span(), run, ..*self }))
     }
 }
 
@@ -90,6 +99,8 @@ impl Version {
         opened: &HashMap<u64, Arc<Table>>,
         guard: Guard,
     ) -> Version {
+        let fits = guard.parts().is_none_or(|parts| parts.begin_at(&layout.cuts));
+        assert!(fits, "parts of the filter that are not those of the tree");
         let runs = self.reopen_runs(&layout, opened);
         let flushed = |sealed: &Sealed| edit.flushes.iter().any(|r| r.flush == sealed.flush);
         Version {
@@ -116,7 +127,7 @@ impl Version {
         let open_run = |record: &crate::layout::RunRecord| {
             let run_tables = record.tables.iter().map(|table| {
                 let opened = tables.get(&table.file).expect("every table of a layout is open");
-                RunTable { table: Arc::clone(opened), span: table.span }
+                RunTable::of_record(Arc::clone(opened), table)
             });
             let run = Run::new(run_tables.collect()).expect("a layout's runs are in order");
             PlacedRun { id: record.id, level: record.level, span: run.span(), run: Arc::new(run) }
@@ -144,7 +155,14 @@ impl Version {
         self.runs.iter().filter(|placed| ids.contains(&placed.id)).cloned().collect()
     }
 
-    /// Every table, newest run first.
+    /// Every file once.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Arc<Table>> {
+        let mut known = HashSet::new();
+        let tables = self.tables().map(|table| &table.table);
+        tables.filter(move |table| known.insert(table.file()))
+    }
+
+    /// Every table, newest run first; what is before and behind a piece that was taken out of one comes apart.
     pub(crate) fn tables(&self) -> impl Iterator<Item = &RunTable> {
         self.runs.iter().flat_map(|placed| placed.run.tables())
     }

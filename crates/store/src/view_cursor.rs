@@ -163,7 +163,7 @@ impl Runs {
         if self.places[usize::from(selected.slot.0)].is_some() {
             return false;
         }
-        let table = &self.run(selected).table_of_rank(selected.rank).table;
+        let table = self.run(selected).table_of_rank(selected.rank);
         let is_behind = bounds.end.as_deref().is_some_and(|end| table.first_key() >= end);
         is_behind || table.last_key() < bounds.lower.as_slice()
     }
@@ -180,7 +180,7 @@ impl Runs {
         place.go_to(selected.rank)?;
         place.cursor.entry().ok_or_else(|| {
             let what = "it has fewer entries than its tables' indexes count";
-            Error::corrupt(run.tables()[0].table.path(), 0, what)
+            Error::corrupt(run.path(), 0, what)
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::cursor::checks::{Owned, any_entries, any_moves, entry, follows, sorted};
-use crate::run::RunTable;
+use crate::run_table::RunTable;
 use crate::table::tests::{Shelf, options};
 use proptest::prelude::*;
 use trommel_filters::{FlushNumber, LocatedBuilder, RunSlot, SortedRemixBuilder, Span, TreePlan};
@@ -34,7 +34,7 @@ fn view_of(
                 len += 1;
             }
             let span = Span::of_flush(FlushNumber(slot as u64));
-            tables.push(RunTable { table: shelf.table(&rest[..len], &options()), span });
+            tables.push(RunTable::whole(shelf.table(&rest[..len], &options()), span));
             rest = &rest[len..];
         }
         Run::new(tables).map(Arc::new)

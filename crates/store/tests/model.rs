@@ -11,8 +11,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use trommel::{
-    Background, Batch, Clock, Db, Environment, FilterRecovery, GuardKind, ManualClock, Memory,
-    Options, Policy, Scan, Snapshot, Sync,
+    Background, Batch, Clock, Db, Environment, FilterRecovery, Granularity, GuardKind, ManualClock,
+    Memory, Options, Policy, Scan, Snapshot, Sync,
 };
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -141,6 +141,8 @@ impl World {
             write_buffer_bytes: 1 << 16,
             block_bytes: 256,
             table_bytes: 4096,
+            // Trees of a few hundred entries have several partitions.
+            partition_bytes: 1024,
             block_cache_bytes: 1 << 14,
             sync: Sync::Always,
             background: Background::Stepped,
@@ -398,6 +400,7 @@ fn run(ops: &[Op], size_ratio: u32) -> u32 {
                 world.options.policy = policies()[(place + shift) % policies().len()].clone();
                 world.options.write_buffer_bytes = [1 << 10, 1 << 16, 1 << 12][*shift % 3];
                 world.options.table_bytes = [4096, 1 << 20, 8192][*shift % 3];
+                world.options.granularity = Granularity::ALL[*shift % Granularity::ALL.len()];
             }
         }
         let answers = worlds.each_mut().map(|world| world.apply(op));

@@ -34,7 +34,7 @@ const NEEDLESS_MAX: usize = QUERIES / 20;
 const BLOOM_BITS_PER_KEY: f64 = 12.0;
 /// Cells of about a byte, as they are usually asked for.
 const FUSE_BITS_PER_KEY: f64 = 9.3;
-const PRINTS_BITS_PER_KEY: f64 = 16.0;
+const RANGES_BITS_PER_KEY: f64 = 16.0;
 /// The first flush after the base was built.
 const ORIGIN: u64 = 1000;
 
@@ -46,10 +46,11 @@ pub(crate) fn run_all() {
     for source in [Source::Uniform, Source::clusters()] {
         run_grf(&source);
     }
+    run_grf_out_of_distribution();
     run_all_points();
     run_chucky();
-    for kind in [FilterKind::Snarf, FilterKind::Cell, FilterKind::Gap] {
-        run_prints(kind);
+    for kind in [FilterKind::Snarf, FilterKind::Cell, FilterKind::Gap, FilterKind::SurfReal] {
+        run_ranges(kind);
     }
 }
 
@@ -192,6 +193,27 @@ fn run_grf(source: &Source) {
     assert!(maybe <= NEEDLESS_MAX, "{}: {maybe} ranges", source.name());
 }
 
+/// A uniform base, into a thousandth of whose range all newer keys are inserted, and where all questions are asked.
+fn run_grf_out_of_distribution() {
+    const STRETCH_BITS: u32 = KEY_BITS - 10;
+    let (source, mut random) = (Source::Uniform, Random(43));
+    let (base, _) = split(&source.keys(&mut random), &mut random);
+    let mut draw = || 1 << (KEY_BITS - 1) | random.next() >> (64 - STRETCH_BITS);
+    let mut flushes = vec![Vec::new(); FLUSHES];
+    let mut newer: Vec<u64> = (0..KEYS / 10).map(|_| draw()).collect();
+    newer.sort_unstable();
+    newer.dedup();
+    for (at, key) in newer.iter().enumerate() {
+        flushes[at % FLUSHES].push(key.to_be_bytes());
+    }
+    let misses: Vec<u64> = (0..QUERIES).map(|_| draw()).collect();
+    let mut part = build(&base);
+    count("grf-elsewhere-insert", newer.len(), || part = insert(part.clone(), &flushes));
+    let mut maybe = 0;
+    count("grf-elsewhere-point-miss", QUERIES, || maybe = maybe_points(&part, &misses));
+    assert!(maybe <= NEEDLESS_MAX, "elsewhere: {maybe} points");
+}
+
 fn build(keys: &[Key]) -> Part {
     let mut builder = PartBuilder::new(&GrfOptions::default());
     keys.iter().for_each(|key| builder.push(key));
@@ -330,12 +352,13 @@ fn maybe_located(filter: &Chucky, queries: &[u64]) -> usize {
 }
 
 /// The fingerprints of one table, of uniform keys.
-fn run_prints(kind: FilterKind) {
+/// A filter of one table that knows ranges.
+fn run_ranges(kind: FilterKind) {
     let (source, mut random) = (Source::Uniform, Random(41));
     let keys = source.keys(&mut random);
     let name = |operation: &str| format!("{}-{operation}", kind.name());
     let mut bytes = Vec::new();
-    count(&name("build"), keys.len(), || bytes = build_prints(kind, &keys));
+    count(&name("build"), keys.len(), || bytes = build_ranges(kind, &keys));
     let filter = AnyFilter::read(AlignedBytes::from_slice(&bytes)).expect("just built");
     let may_hold = |key: &&u64| filter.may_contain(&key.to_be_bytes());
     let mut maybe = 0;
@@ -354,8 +377,8 @@ fn run_prints(kind: FilterKind) {
     assert!(maybe <= NEEDLESS_MAX, "{}: {maybe} ranges", kind.name());
 }
 
-fn build_prints(kind: FilterKind, keys: &[u64]) -> Vec<u8> {
-    let mut builder = AnyFilterBuilder::new(&FilterOptions::new(kind, PRINTS_BITS_PER_KEY));
+fn build_ranges(kind: FilterKind, keys: &[u64]) -> Vec<u8> {
+    let mut builder = AnyFilterBuilder::new(&FilterOptions::new(kind, RANGES_BITS_PER_KEY));
     keys.iter().for_each(|key| builder.add(&key.to_be_bytes()).expect("keys in order"));
     builder.finish()
 }

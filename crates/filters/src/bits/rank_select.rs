@@ -126,6 +126,15 @@ impl<'a> Ranked<'a> {
         self.kept_rank(at / BLOCK_BITS) + self.ones_of_block(at)
     }
 
+    /// About the ones before bit `at`, of bits whose ranks are kept for each block, as if those of its block were spread evenly: without
+    /// a look at the bits. Of damaged ranks, anything.
+    #[inline(always)]
+    pub(crate) fn rank_about(self, at: usize) -> usize {
+        let (block, within) = (at / BLOCK_BITS, at % BLOCK_BITS);
+        let (before, after) = (self.kept_rank(block), self.kept_rank(block + 1));
+        before + after.saturating_sub(before).min(BLOCK_BITS) * within / BLOCK_BITS
+    }
+
     /// The ones before bit `at` in its block. No branch depends on `at`: it would be mispredicted all the time.
     #[inline(always)]
     fn ones_of_block(self, at: usize) -> usize {
@@ -160,6 +169,18 @@ impl<'a> Selected<'a> {
     #[inline(always)]
     pub(crate) fn new(bits: Bits<'a>, samples: &'a [u8]) -> Self {
         Selected { bits, samples: samples.as_chunks().0 }
+    }
+
+    /// About where the one with `rank` ones below it is, and how far the next one is from it, as if the ones between two samples were
+    /// spread evenly: without a look at the bits. Of damaged samples, anything.
+    #[inline(always)]
+    pub(crate) fn select_about(self, rank: usize) -> Option<(usize, usize)> {
+        let sample = |index: usize| {
+            self.samples.get(index).map(|sample| u32::from_le_bytes(*sample) as usize)
+        };
+        let (from, to) = (sample(rank / SAMPLE_ONES)?, sample(rank / SAMPLE_ONES + 1)?);
+        let width = to.saturating_sub(from);
+        Some((from + width * (rank % SAMPLE_ONES) / SAMPLE_ONES, width / SAMPLE_ONES))
     }
 
     /// Where the one with `rank` ones below it is; None: the search from the nearest sample below did not find it in
@@ -272,7 +293,12 @@ mod tests {
                 let truth = places.partition_point(|&place| place < at);
                 assert_eq!(Ranked::new(&bytes, &fine).rank_in_word(at), truth);
                 assert_eq!(Ranked::new(&bytes, &fine).rank_from_eighth_word(at), truth);
-                assert_eq!(Ranked::new(&bytes, &coarse).rank_in_block(at), truth);
+                let coarse = Ranked::new(&bytes, &coarse);
+                assert_eq!(coarse.rank_in_block(at), truth);
+                let block = at / BLOCK_BITS * BLOCK_BITS;
+                let most = coarse.rank_in_block((block + BLOCK_BITS).min(len));
+                let about = coarse.rank_about(at);
+                assert!((coarse.rank_in_block(block)..=most).contains(&about), "{at}: {about}");
             }
             let selected = Selected::new(bits, &samples);
             for (rank, place) in places.iter().enumerate() {
@@ -280,6 +306,13 @@ mod tests {
                 assert_eq!(selected.select::<8>(rank, 99), Some(*place));
             }
             assert_eq!(selected.select::<1>(places.len() + 64, 9), None);
+            for (rank, _) in places.iter().enumerate() {
+                let next = rank / SAMPLE_ONES * SAMPLE_ONES + SAMPLE_ONES;
+                let about = selected.select_about(rank);
+                assert_eq!(about.is_some(), next < places.len());
+                let between = |at| places[next - SAMPLE_ONES] <= at && at < places[next];
+                assert!(about.is_none_or(|(at, _)| between(at)), "{rank}: {about:?}");
+            }
         }
     }
 

@@ -81,20 +81,20 @@ pub(crate) fn at_least(bytes: &[u8; 16], byte: u8) -> u32 {
     portable::at_least(bytes, byte)
 }
 
-/// Asks for the cache line of byte `at` of `bytes`, if there is one.
+/// Asks for the cache line of item `at` of `items`, if there is one.
 #[inline(always)]
-pub(crate) fn prefetch(bytes: &[u8], at: usize) {
+pub(crate) fn prefetch<T>(items: &[T], at: usize) {
     #[cfg(target_arch = "x86_64")]
-    if let Some(byte) = bytes.get(at) {
+    if let Some(item) = items.get(at) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         #[expect(unsafe_code, reason = "there is no safe function for it")]
         // SAFETY: every x86-64 has SSE, and a prefetch of any address has no effect that can be seen.
         unsafe {
-            _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(byte).cast());
+            _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(item).cast());
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (bytes, at);
+    let _ = (items, at);
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -157,7 +157,7 @@ mod tests {
             }
         }
         prefetch(&[1, 2], 1);
-        prefetch(&[], 0);
+        prefetch::<u8>(&[], 0);
     }
 
     #[derive(Clone, Copy)]

@@ -10,12 +10,28 @@
 
 use crate::bits::key_bits::{bits_at, common_bits, compare, word_at};
 use crate::bits::row::Row;
+use crate::bits::simd::prefetch;
 use crate::filter::{Trace, Untraced};
+use crate::fingerprint::group::GROUP_ALIGN;
 use std::cmp::Ordering;
 use std::ops::Deref;
 
 /// Groups that are worth being looked at one by one: a search costs as much.
 const STEPS: usize = 6;
+
+/// Bits of how far a key lies from its group's separator to the next one's.
+pub(crate) const ACROSS_BITS: u32 = 16;
+
+/// Where a key's block is, guessed.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Guess {
+    /// Where the group begins, which is known.
+    pub(crate) group_at: usize,
+    /// Where the block is about, in the same bytes.
+    pub(crate) at: usize,
+    /// How far the key lies from the group's separator to the next one's, of 2^[`ACROSS_BITS`].
+    pub(crate) across: usize,
+}
 
 /// Where a key lies among the groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,12 +169,15 @@ impl DirectoryBuilder {
     }
 }
 
-/// Two slots a group: the first group whose separator is in the slot or after it, and an end.
+/// Slots of the radix table for each group.
+const SLOTS_PER_GROUP: usize = 2;
+
+/// The radix table: for each slot the first group whose separator is in the slot or after it, and an end.
 pub(crate) fn radix_table(separators: &[u64]) -> (Box<[u32]>, u32) {
     let (Some(least), Some(most)) = (separators.first(), separators.last()) else {
         return (Box::default(), 0);
     };
-    let slots_wanted = 2 * separators.len() as u64;
+    let slots_wanted = (SLOTS_PER_GROUP * separators.len()) as u64;
     let width = most - least;
     let shift = (0..64).find(|shift| width >> shift < slots_wanted).unwrap_or(63);
     let slots = (width >> shift) as usize + 1;
@@ -197,6 +216,16 @@ impl Directory {
             }
         }
         self.find(key, word, &mut Untraced)
+    }
+
+    /// Asks for the memory where the search for `key` begins, and where it ends if groups are spread evenly.
+    #[inline(always)]
+    pub(crate) fn load_radix(&self, key: &[u8]) {
+        let least = self.separators.first().copied().unwrap_or(0);
+        let slot = self.radix_slot(word_at(key, self.prefix.len()).saturating_sub(least));
+        prefetch(&self.radix, slot);
+        prefetch(&self.separators, slot / SLOTS_PER_GROUP);
+        prefetch(&self.offsets, slot / SLOTS_PER_GROUP);
     }
 
     /// How far `key` lies above the last key, as 64-bit numbers from a byte a little before the keys differ.
@@ -241,6 +270,28 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
     #[inline(always)]
     pub(crate) fn offset(&self, group: usize) -> usize {
         self.offsets.at(group) as usize
+    }
+
+    /// Where the block of a key with this word lies in its group, if the group's keys are spread evenly: a guess, which most
+    /// are near to over some hundred keys. Known before the group is read, so that its block comes along with its header instead
+    /// of after it. Of damaged bytes, anything.
+    #[inline(always)]
+    pub(crate) fn guess(&self, group: usize, word: u64) -> Guess {
+        let (start, next) = (self.offset(group), group + 1);
+        if next >= self.len() {
+            return Guess { group_at: start * GROUP_ALIGN, at: start * GROUP_ALIGN, across: 0 };
+        }
+        let low = self.separators.at(group);
+        // Not zero: the next separator may be the same word.
+        let width = self.separators.at(next).saturating_sub(low) | 1;
+        // Half of the bits are plenty, and a word below the next separator stays below it.
+        let scale = width.leading_zeros();
+        let (width, above) = (width << scale >> 32, word.saturating_sub(low) << scale >> 32);
+        let across = (above << ACROSS_BITS) / width;
+        let bytes = self.offset(next).saturating_sub(start) * GROUP_ALIGN;
+        let after = bytes.wrapping_mul(across as usize) >> ACROSS_BITS;
+        let group_at = start * GROUP_ALIGN;
+        Guess { group_at, at: group_at.wrapping_add(after), across: across as usize }
     }
 
     /// Eight bytes of `key` after the prefix. If it has not the prefix: where it lies.
@@ -299,16 +350,6 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
     #[inline(always)]
     fn radix_slot(&self, above: u64) -> usize {
         (above >> self.radix_shift).min(self.radix.len() as u64) as usize
-    }
-
-    /// Asks for the memory where the search for `key` begins, without waiting for it.
-    #[inline(always)]
-    pub(crate) fn load_radix(&self, key: &[u8]) {
-        if self.len() > 0 {
-            let above = word_at(key, self.prefix.len()).saturating_sub(self.separators.at(0));
-            let slot = self.radix_slot(above);
-            std::hint::black_box((slot < self.radix.len()).then(|| self.radix.at(slot)));
-        }
     }
 
     /// Corrects `after`, the number of separators whose word is at most `view`, by the bytes after the word.

@@ -12,7 +12,8 @@ use super::extent::Extent;
 use super::fraction::{Limits, fraction};
 use super::overlay::Slot;
 use super::place::{BUCKETS, FRACTION_BITS, PLACE_BITS, bucket_places, place};
-use crate::filter::Trace;
+use crate::bits::simd::prefetch;
+use crate::filter::{Trace, ask_for};
 use crate::fingerprint::cell::{Block, Tail};
 use crate::fingerprint::directory::{Among, Directory};
 use crate::fingerprint::gap::number;
@@ -25,6 +26,9 @@ use crate::fingerprint::starts::GroupStarts;
 use crate::shape::FlushNumber;
 
 pub(super) const LINE_BYTES: usize = 64;
+/// Lines that a block and its key's fingerprint are likely to be on, if one of them is guessed; and how many are before that.
+const LINES_ABOUT: usize = 4;
+const LINES_BEFORE: usize = 2;
 
 /// The keys of the last level.
 #[derive(Default)]
@@ -85,20 +89,8 @@ impl<'a> Site<'a> {
         | Within::Positions { bytes, .. } = &self.within
         {
             // A block of fingerprints is about a line, and seldom begins with one.
-            std::hint::black_box(bytes[0] ^ bytes.get(LINE_BYTES).copied().unwrap_or(0));
-        }
-    }
-
-    /// The bytes from the bucket's fingerprints on; none at the edges.
-    #[inline(always)]
-    pub(crate) fn block(&self) -> &'a [u8] {
-        match &self.within {
-            Within::Edge => &[],
-            Within::AfterPrefix { bytes, .. }
-            | Within::Cells { bytes, .. }
-            | Within::Gaps { bytes, .. }
-            | Within::Hashes { bytes, .. }
-            | Within::Positions { bytes, .. } => bytes,
+            prefetch(bytes, 0);
+            prefetch(bytes, LINE_BYTES);
         }
     }
 
@@ -318,6 +310,23 @@ impl Base {
             _ => Within::Gaps { bytes, extent: self.extent(index, &group, bucket) },
         };
         Site { list, bucket, view, within }
+    }
+
+    /// Asks for the memory of a list's group and where the block of the key that was found there is likely to be. Gives how far the
+    /// key lies across the list (`Guess`).
+    #[inline(always)]
+    pub(super) fn load_about<T: Trace>(&self, Found { list, word }: Found, trace: &mut T) -> usize {
+        if self.is_edge(list) {
+            return 0;
+        }
+        let guess = self.directory.guess(list - 1, word);
+        ask_for(&self.arena, guess.group_at, trace);
+        ask_for(&self.arena, guess.group_at + LINE_BYTES, trace);
+        for line in 0..LINES_ABOUT {
+            let at = guess.at.wrapping_add(line * LINE_BYTES);
+            ask_for(&self.arena, at.wrapping_sub(LINES_BEFORE * LINE_BYTES), trace);
+        }
+        guess.across
     }
 
     fn locate_at_edge<'a>(&self, list: usize, key: &[u8]) -> Site<'a> {

@@ -266,14 +266,15 @@ fn read_overlay(base: &Base, input: &mut Reader<'_>) -> Result<Overlay, Corrupt>
         return Err(input.corrupt("a chunk for every few groups"));
     }
     let mut chunk = |index| {
+        let lists = lists_of(index, base).count;
         let settled = input.string()?;
-        if !settled.is_empty() && !Settled::is_one(settled, lists_of(index, base).count) {
+        if !settled.is_empty() && !Settled::is_one(settled, lists) {
             return Err(input.corrupt("settled entries"));
         }
         let settled = (!settled.is_empty()).then(|| Arc::from(settled));
         let words = input.len()?;
         let young = read_numbers(input, words)?;
-        if words > 0 && !Young::is_one(&young) {
+        if words > 0 && !Young::is_one(&young, lists) {
             return Err(input.corrupt("young entries"));
         }
         Ok(Chunk { settled, young: (words > 0).then(|| young.into()) })

@@ -6,12 +6,12 @@
 //! overlap. Invariant: places come out in the order of keys.
 
 use super::Part;
-use super::base::{Base, Found, Role, Site};
+use super::base::{Base, Found, LINE_BYTES, Role, Site};
 use super::overlay::OverlayInserter;
 use super::place::{FRACTION_BITS, place};
-use crate::bits::simd::{Work, fastest};
+use crate::bits::simd::{Work, fastest, prefetch};
 use crate::filter::Untraced;
-use crate::fingerprint::group::Kind;
+use crate::fingerprint::group::{GROUP_ALIGN, Kind};
 use crate::fingerprint::line::Line;
 use crate::shape::{FlushNumber, Shape};
 
@@ -189,6 +189,16 @@ impl Base {
             Err(beyond) => (beyond, 0),
         };
         Found { list: self.list_at(among), word }
+    }
+
+    /// Asks for the memory of a list's group, without waiting for it: its header may lie on two lines.
+    #[inline(always)]
+    fn load_header(&self, list: usize) {
+        if !self.is_edge(list) {
+            let at = self.directory.offset(list - 1) * GROUP_ALIGN;
+            prefetch(&self.arena, at);
+            prefetch(&self.arena, at + LINE_BYTES);
+        }
     }
 
     /// The line of a list's group, if it has one. None, too, if its keys share more than a word.

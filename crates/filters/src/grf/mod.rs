@@ -28,6 +28,7 @@ mod recoder;
 mod runs;
 mod settled;
 mod settled_apart;
+mod settled_check;
 mod settled_layout;
 mod settled_writer;
 mod young;
@@ -276,7 +277,8 @@ impl<T: Trace> Work for FindSpot<'_, T> {
         let FindSpot { part: Part { base, overlay, .. }, key, role, trace } = self;
         // Base and overlay are read side by side: both are asked for before either is waited for.
         let found = base.list_of(key, trace);
-        overlay.load_tables(found.list, base);
+        let across = base.load_about(found, trace);
+        overlay.load_about(found.list, across, base, trace);
         let site = base.locate_in(found, key, trace);
         site.load_block();
         let slot = overlay.slot(site.bucket_key(), base);

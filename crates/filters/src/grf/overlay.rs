@@ -151,16 +151,22 @@ impl Overlay {
         Collect { overlay: self, base, low: spot, high: None, codes, trace }.within_bucket(spot);
     }
 
-    /// Asks for the memory of a list's tables, without waiting for it.
+    /// Asks for the memory of a list's tables and of where the entries of a key are likely to be that lies so far across the list.
     #[inline(always)]
-    pub(super) fn load_tables(&self, list: usize, base: &Base) {
+    pub(super) fn load_about<T: Trace>(
+        &self,
+        list: usize,
+        across: usize,
+        base: &Base,
+        trace: &mut T,
+    ) {
         let (index, list) = chunk_of(list, base.list_count());
         let chunk = &self.root[index];
         if let Some(bytes) = chunk.settled.as_deref() {
-            Settled::load_table(bytes, list);
+            Settled::load_about(bytes, list, across, trace);
         }
         if let Some(words) = chunk.young.as_deref() {
-            Young::load(words, list);
+            Young::load_about(words, list, across, trace);
         }
     }
 
@@ -173,27 +179,6 @@ impl Overlay {
             settled.load_entry(slot.start);
             (slot.start as u32, slot.end as u32)
         })
-    }
-
-    /// The slot of a bucket, and the bytes from its first entry on.
-    #[inline(always)]
-    pub(super) fn slot_and_entry(
-        &self,
-        (list, bucket): (usize, usize),
-        base: &Base,
-    ) -> (Slot, &[u8]) {
-        let (index, list) = chunk_of(list, base.list_count());
-        self.root[index].settled().map_or(((0, 0), &[]), |settled| {
-            let slot = settled.slot(list, bucket);
-            ((slot.start as u32, slot.end as u32), settled.entry_bytes(slot.start))
-        })
-    }
-
-    /// The young entries of a list.
-    #[inline(always)]
-    pub(super) fn young_words(&self, list: usize, base: &Base) -> &[u32] {
-        let (index, list) = chunk_of(list, base.list_count());
-        self.root[index].young().map_or(&[], |young| young.words(young.list(list)))
     }
 
     #[inline(always)]

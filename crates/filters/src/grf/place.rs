@@ -5,6 +5,7 @@
 //! ```
 //! Invariant: within a list, places of the ends of ranges are monotone in keys.
 
+use crate::fingerprint::directory::ACROSS_BITS;
 use crate::fingerprint::group::BLOCKS_MAX;
 
 /// Lists of a chunk, at most.
@@ -21,6 +22,13 @@ pub(super) const PLACE_BITS: usize = BUCKET_BITS + FRACTION_BITS;
 pub(super) fn place(bucket: usize, fraction: u64) -> u32 {
     debug_assert!(bucket < BUCKETS && fraction >> FRACTION_BITS == 0);
     (bucket << FRACTION_BITS) as u32 | fraction as u32
+}
+
+/// Of `len` things that a chunk has for its lists in order, which one is for a key of `list` so far `across` it, if all lists have
+/// equally many, evenly spread.
+#[inline(always)]
+pub(super) fn place_about(len: usize, list: usize, across: usize) -> usize {
+    len * ((list << ACROSS_BITS) + across) / (LISTS_MAX << ACROSS_BITS)
 }
 
 /// The first and the last place of a bucket.

@@ -11,10 +11,12 @@
 //! so many entries. A fraction of fewer bits than the others' has zeros behind, and stands for all fractions that
 //! begin as it does; at most `spare` bits are such zeros. Invariant: an entry's code, a span, contains its flush number.
 
-use super::place::{BUCKET_BITS, BUCKETS, FRACTION_BITS};
+use super::base::LINE_BYTES;
+use super::place::{BUCKET_BITS, BUCKETS, FRACTION_BITS, LISTS_MAX, place_about};
 use super::settled_layout::Layout;
 use crate::bits::packed::{PackedReader, read};
-use crate::filter::Trace;
+use crate::bits::simd::prefetch;
+use crate::filter::{Trace, ask_for};
 use crate::shape::{FlushNumber, Span};
 use std::ops::Range;
 
@@ -23,6 +25,8 @@ pub(super) const CODES_MAX: usize = 256;
 
 pub(super) const LAYOUT_BYTES: usize = 8;
 const FOOTER_BYTES: usize = 16;
+/// Bytes of a list's table that has an end of one byte for each of its buckets, as most have.
+const TABLE_BYTES_ABOUT: usize = 2 + BUCKETS;
 
 /// What entries of one code share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -101,7 +105,8 @@ impl<'a> Settled<'a> {
             return false;
         }
         let settled = Settled::new(bytes);
-        settled.has_a_layout(lists) && settled.has_tables() && settled.has_codes()
+        let has_all = settled.has_a_layout(lists) && settled.has_tables() && settled.has_codes();
+        has_all && settled.has_entries()
     }
 
     fn has_a_layout(&self, lists: usize) -> bool {
@@ -254,25 +259,24 @@ impl<'a> Settled<'a> {
         first + if slot == 0 { 0 } else { before }..first + end
     }
 
-    /// Asks for the memory of a list's table, without waiting for it.
+    /// Asks for the memory of a list's table and of the entries of keys that lie so far across the list, as if all lists had equally
+    /// many, evenly spread.
     #[inline(always)]
-    pub(super) fn load_table(bytes: &[u8], list: usize) {
-        // As if lists had 16 ends of one byte each.
-        let at = (LAYOUT_BYTES + list * (2 + BUCKETS)).min(bytes.len() - 1);
-        std::hint::black_box(bytes[0] ^ bytes[at]);
+    pub(super) fn load_about<T: Trace>(bytes: &[u8], list: usize, across: usize, trace: &mut T) {
+        const LINES: usize = 3;
+        ask_for(bytes, 0, trace);
+        ask_for(bytes, LAYOUT_BYTES + list * TABLE_BYTES_ABOUT, trace);
+        let from = LAYOUT_BYTES + LISTS_MAX * TABLE_BYTES_ABOUT;
+        let entries = bytes.len().saturating_sub(from + FOOTER_BYTES);
+        let at = from + place_about(entries, list, across);
+        (0..LINES).for_each(|line| ask_for(bytes, at + line * LINE_BYTES - LINE_BYTES, trace));
     }
 
     /// Asks for the memory of an entry, without waiting for it.
     #[inline(always)]
     pub(super) fn load_entry(&self, place: usize) {
         let at = self.layout.entries_at() + place * self.layout.entry_bits() / 8;
-        std::hint::black_box(self.bytes[at]);
-    }
-
-    /// The bytes from an entry on.
-    #[inline(always)]
-    pub(super) fn entry_bytes(&self, place: usize) -> &'a [u8] {
-        &self.bytes[self.layout.entries_at() + place * self.layout.entry_bits() / 8..]
+        prefetch(self.bytes, at);
     }
 
     /// Bucket within its slot, fraction and code, as they are packed.

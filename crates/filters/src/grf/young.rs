@@ -6,8 +6,9 @@
 //! Newer entries have longer fractions, as in the paper (section 4.3.2): the base knows least of them. Few entries are young, and
 //! each flush rewrites them all: so they are not packed. Invariant: an entry has its flush's own number.
 
-use super::place::{BUCKETS, FRACTION_BITS, LISTS_MAX, PLACE_BITS};
-use crate::filter::Trace;
+use super::base::LINE_BYTES;
+use super::place::{BUCKETS, FRACTION_BITS, LISTS_MAX, PLACE_BITS, place_about};
+use crate::filter::{Trace, ask_for};
 use crate::shape::{FlushNumber, Span};
 use std::ops::Range;
 use std::sync::Arc;
@@ -34,12 +35,15 @@ impl<'a> Young<'a> {
         Young { words }
     }
 
-    /// Whether words can be young entries.
-    pub(super) fn is_one(words: &[u32]) -> bool {
+    /// Whether words can be the young entries of so many lists.
+    pub(super) fn is_one(words: &[u32], lists: usize) -> bool {
         words.len() > ENTRIES_AT && {
             let young = Young::new(words);
             (0..LISTS_MAX).all(|list| young.first(list) <= young.first(list + 1))
                 && ENTRIES_AT + young.len() == words.len()
+                && young.first(lists) == young.len()
+                && young.origin().checked_add(YOUNG_FLUSHES).is_some()
+                && (0..lists).all(|list| young.words(young.list(list)).is_sorted())
         }
     }
 
@@ -82,12 +86,17 @@ impl<'a> Young<'a> {
         &self.words[ENTRIES_AT + range.start..ENTRIES_AT + range.end]
     }
 
-    /// Asks for the memory of the tables and of an entry in the middle, without waiting for it.
+    /// Asks for the memory of the tables and of the entries of keys that lie so far across a list, as if all lists had equally many,
+    /// evenly spread.
     #[inline(always)]
-    pub(super) fn load(words: &[u32], list: usize) {
-        // As if all lists had equally many.
-        let at = ENTRIES_AT + (words.len() - ENTRIES_AT) * list / LISTS_MAX;
-        std::hint::black_box(words[0] ^ words[at.min(words.len() - 1)]);
+    pub(super) fn load_about<T: Trace>(words: &[u32], list: usize, across: usize, trace: &mut T) {
+        ask_for(words, 0, trace);
+        ask_for(words, ENTRIES_AT, trace);
+        let entries = words.len().saturating_sub(ENTRIES_AT);
+        let at = place_about(entries, list, across);
+        let line = LINE_BYTES / size_of::<u32>();
+        ask_for(words, (ENTRIES_AT + at).saturating_sub(line), trace);
+        ask_for(words, ENTRIES_AT + at, trace);
     }
 
     /// Of a list, or of a stretch of it, the entries from one place to another, both included.

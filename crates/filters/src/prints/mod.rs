@@ -141,6 +141,11 @@ impl<B: AsRef<[u8]>> TableFilter for FingerprintFilter<B> {
     }
 
     #[inline]
+    fn may_contain(&self, key: &[u8]) -> bool {
+        self.place(key, &mut Untraced).is_in_cell()
+    }
+
+    #[inline]
     fn may_contain_traced<T: Trace>(&self, key: &HashedKey<'_>, trace: &mut T) -> bool {
         self.place(key.key(), trace).is_in_cell()
     }

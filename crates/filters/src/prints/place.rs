@@ -10,9 +10,8 @@
 use super::Prints;
 use super::builder::cut;
 use super::image::Frame;
-use crate::bits::row::Row;
 use crate::bits::simd::prefetch;
-use crate::filter::Trace;
+use crate::filter::{Trace, ask_for};
 use crate::fingerprint::cell::{Block, Fall, Tail};
 use crate::fingerprint::directory::{Among, Directory, Prefix, Rests};
 use crate::fingerprint::gap::{self, GapBlock, WINDOW, number};
@@ -24,8 +23,9 @@ type Words<'a> = &'a [[u8; 8]];
 type Numbers<'a> = &'a [[u8; 4]];
 
 const LINE_BYTES: usize = 64;
-/// Lines that a block and its key's cell are likely to be on, if one of them is guessed.
-const LINES_ABOUT: usize = 4;
+/// Lines that a block and its key's cell are likely to be on, if one of them is guessed; and how many are before that.
+const LINES_ABOUT: usize = 5;
+const LINES_BEFORE: usize = 2;
 
 /// The image of a filter, its parts told apart.
 pub(super) struct View<'a> {
@@ -119,7 +119,7 @@ impl<'a> View<'a> {
 
     #[inline(always)]
     pub(super) fn group(&self, index: usize) -> Group<'a> {
-        Group::new(loaded(&self.image[self.directory.offset(index) * GROUP_ALIGN..]))
+        Group::new(&self.image[self.directory.offset(index) * GROUP_ALIGN..])
     }
 
     /// Where `key` falls.
@@ -135,9 +135,7 @@ impl<'a> View<'a> {
             Among::Below => return Place::at_edge(0),
             Among::Above => return Place::at_edge(self.above()),
         };
-        if self.frame.prints != Prints::Snarf {
-            self.load_about(index, word);
-        }
+        self.load_about(index, word, trace);
         let (list, group) = (index + 1, self.group(index));
         trace.touch(group.bytes.as_ptr() as usize, group.header_bytes());
         if !self.directory.shares_prefix(index, (key, word), group.prefix_bits) {
@@ -162,26 +160,15 @@ impl<'a> View<'a> {
         Place::new(list, block, view, found)
     }
 
-    /// Asks for the memory where a group's cells of keys like `word` would be, were the group's keys spread evenly, so that it
-    /// comes along with the group's header instead of after it. Most keys are spread so over some hundred neighbours.
+    /// Asks for the memory where the block of a key is likely to be, so that it comes along with the group's header.
     #[inline(always)]
-    fn load_about(&self, index: usize, word: u64) {
-        let next = index + 1;
-        if next == self.directory.len() {
-            return;
-        }
-        let (low, high) = (self.directory.separators.at(index), self.directory.separators.at(next));
-        let from = self.directory.offset(index);
-        let units = self.directory.offset(next).saturating_sub(from) as u64;
-        // Half of the bits are plenty. Not zero: the next separator may be the same word.
-        let scale = (high.saturating_sub(low) | 1).leading_zeros();
-        let width = high.saturating_sub(low).max(1) << scale >> u32::BITS;
-        let above = word.saturating_sub(low) << scale >> u32::BITS;
-        // Of damaged bytes anything may come out here: it is where nothing is read, or what is not needed.
-        let after = (units * GROUP_ALIGN as u64).wrapping_mul(above) / width;
-        let at = (from * GROUP_ALIGN).wrapping_add(after as usize);
+    fn load_about<T: Trace>(&self, index: usize, word: u64, trace: &mut T) {
+        let guess = self.directory.guess(index, word);
+        ask_for(self.image, guess.group_at, trace);
+        ask_for(self.image, guess.group_at + LINE_BYTES, trace);
         for line in 0..LINES_ABOUT {
-            prefetch(self.image, at.wrapping_add(line * LINE_BYTES).wrapping_sub(LINE_BYTES));
+            let at = guess.at.wrapping_add(line * LINE_BYTES);
+            ask_for(self.image, at.wrapping_sub(LINES_BEFORE * LINE_BYTES), trace);
         }
     }
 
@@ -281,8 +268,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// The bytes of a block or a group's header, whose second cache line is asked for without waiting: both are about a line, and
-/// seldom begin with one.
+/// The bytes of a block, whose second cache line is asked for without waiting: it is about a line, and seldom begins with one.
 #[inline(always)]
 fn loaded(bytes: &[u8]) -> &[u8] {
     prefetch(bytes, LINE_BYTES);

@@ -66,14 +66,15 @@ impl<const EFFORT: u8> Trie<'_, EFFORT> {
         let counts = &self.layout.counts;
         let mut number = first;
         for depth in counts.dense_levels as usize..self.height() {
+            let label = key.key().get(depth);
+            label.into_iter().for_each(|&label| self.load_about(number, label, trace));
             let Some(node) = self.sparse_node(number, trace) else {
                 return false;
             };
-            let Some(&label) = key.key().get(depth) else {
+            let Some(&label) = label else {
                 let end = self.sparse_end(node, trace);
                 return self.sparse_mark(node, end, trace);
             };
-            self.load_suffixes(node);
             let Some(slot) = self.sparse_find(node, label, trace) else {
                 return false;
             };

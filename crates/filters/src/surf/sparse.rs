@@ -7,9 +7,9 @@
 //! ```
 //! Invariant: the labels of a node ascend behind its mark; so a first 0xff with a second edge is a mark, and only then.
 
-use crate::bits::rank_select::{SAMPLE_ONES, Selected};
+use crate::bits::rank_select::{BLOCK_BITS, SAMPLE_ONES, Selected};
 use crate::bits::simd;
-use crate::filter::{Trace, Untraced};
+use crate::filter::{Trace, ask_for};
 use crate::surf::layout::{EDGES_MAX, Section};
 use crate::surf::trie::{Found, SurfEffort, Trie};
 
@@ -98,19 +98,41 @@ impl<const EFFORT: u8> Trie<'_, EFFORT> {
         self.layout.counts.dense_leaves as usize + before
     }
 
-    /// Asks for the suffixes of a node's leaves while its labels are searched: most edges of sparse nodes are leaves, and a node's
-    /// suffixes lie on a line or two.
+    /// Asks for the memory of a node and of its edge with this label, as if the nodes between two samples were of one size: so that
+    /// it comes along with the bits that tell where the node is.
     #[inline(always)]
-    pub(super) fn load_suffixes(&self, node: usize) {
-        const LINE_BYTES: usize = 64;
-        let len = self.layout.suffix.total() as usize;
-        if EFFORT < SurfEffort::Prefetch as u8 || len == 0 {
+    pub(super) fn load_about<T: Trace>(&self, number: usize, label: u8, trace: &mut T) {
+        if EFFORT < SurfEffort::Prefetch as u8 {
             return;
         }
+        let samples = self.section(Section::LoudsSamples);
+        let selected = Selected::new(self.bits(Section::SparseLouds), samples);
+        if let Some((node, width)) = selected.select_about(number) {
+            ask_for(self.section(Section::SparseLouds), node / 8, trace);
+            self.load_edge((node, node + width), label, trace);
+        }
+    }
+
+    /// Asks for the memory of a node's edge with this label, as if its labels were spread evenly: for the edge's byte and bit, the rank
+    /// that its child is found by, and the suffix that it has if it is a leaf, as most are. Where that is the ranks of its
+    /// block and of the next one tell nearly, without the bits between them.
+    #[inline(always)]
+    fn load_edge<T: Trace>(&self, (node, end): (usize, usize), label: u8, trace: &mut T) {
+        const EITHER_SIDE: usize = 16;
+        let slot = node + ((end.saturating_sub(node) * usize::from(label)) >> u8::BITS);
+        ask_for(self.section(Section::SparseLabels), slot, trace);
+        ask_for(self.section(Section::SparseHasChild), slot / 8, trace);
+        ask_for(self.section(Section::SparseChildRanks), slot / BLOCK_BITS * 4, trace);
+        let len = self.layout.suffix.total() as usize;
+        if len == 0 {
+            return;
+        }
+        let ranked = self.ranked(Section::SparseHasChild, Section::SparseChildRanks);
+        let before = slot.saturating_sub(ranked.rank_about(slot));
+        let at = (self.layout.counts.dense_leaves as usize + before) * len / 8;
         let suffixes = self.section(Section::Suffixes);
-        let at = self.sparse_leaf(node, &mut Untraced) * len / 8;
-        simd::prefetch(suffixes, at);
-        simd::prefetch(suffixes, at + LINE_BYTES / 2);
+        ask_for(suffixes, at.saturating_sub(EITHER_SIDE), trace);
+        ask_for(suffixes, at + EITHER_SIDE, trace);
     }
 
     #[inline(always)]
@@ -135,12 +157,10 @@ impl<const EFFORT: u8> Trie<'_, EFFORT> {
         label: u8,
         trace: &mut T,
     ) -> Option<usize> {
-        if EFFORT >= SurfEffort::Prefetch as u8 {
-            // The edge lies in this node: its bit, and the ranks that its child is found by, are likely on these lines.
-            simd::prefetch(self.section(Section::SparseHasChild), node / 8);
-            simd::prefetch(self.section(Section::SparseChildRanks), node / 512 * 4);
-        }
         let end = self.sparse_end(node, trace);
+        if EFFORT >= SurfEffort::Prefetch as u8 {
+            self.load_edge((node, end), label, trace);
+        }
         let from = node + usize::from(self.sparse_mark(node, end, trace));
         self.touch(trace, Section::SparseLabels, from, end.saturating_sub(from));
         if EFFORT >= SurfEffort::Simd as u8 {

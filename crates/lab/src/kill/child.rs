@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use trommel::{Background, Batch, Db, Environment, GuardKind, Options, Sync};
+use trommel::{Background, Batch, Db, Environment, Granularity, GuardKind, Options, Sync};
 
 use super::history::{Change, LANES, Name, SLOTS, bytes_of, key_of};
 use super::watched::Watched;
@@ -108,6 +108,8 @@ pub(super) fn options(rng: &mut Rng) -> Options {
         compression: rng.below(2) == 0,
         block_cache_bytes: [0, 1 << 16, 1 << 20][rng.place(3)],
         table_bytes: [1 << 14, 1 << 17, 1 << 20][rng.place(3)],
+        granularity: Granularity::ALL[rng.place(Granularity::ALL.len())],
+        partition_bytes: [1 << 14, 1 << 17, 1 << 20][rng.place(3)],
         sync: [Sync::Always, Sync::Always, Sync::Never, interval][rng.place(4)],
         background: Background::Threads(1 + rng.place(2)),
         ..Options::default()

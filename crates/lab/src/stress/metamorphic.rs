@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trommel::{
-    Background, Batch, Db, Disk, Environment, GuardKind, KeyValue, Memory, Options, Policy, Scan,
-    Snapshot, Storage, Sync,
+    Background, Batch, Db, Disk, Environment, Granularity, GuardKind, KeyValue, Memory, Options,
+    Policy, Scan, Snapshot, Storage, Sync,
 };
 
 use super::draw::{History, history};
@@ -231,6 +231,9 @@ fn variant(number: usize) -> Options {
         create_if_missing: true,
         elastic: elastic(rng),
         filter: filter(rng),
+        granularity: one_of(&Granularity::ALL, rng),
+        partition_bytes: one_of(&[1 << 10, 1 << 12, 1 << 20], rng),
+        ..Options::default()
     };
     options.monkey = options.guard.point_rate().is_some() && one_of(&[false, true], rng);
     options.policy = policy(rng);

@@ -1,0 +1,161 @@
+//! Tests of `bench fpr`: what it counts, of which trees, and what it refuses.
+
+use super::*;
+use crate::progress::Silent;
+
+fn plan(dist: Dist) -> FprPlan {
+    FprPlan {
+        dist,
+        file_format: FileFormat::Lines,
+        keys: Some(20_000),
+        fingerprints: vec![Fingerprints::Auto],
+        bits_per_key: vec![10.0, 14.0],
+        point_bits: 0,
+        policies: vec![Policy::default()],
+        fills: vec![9, 1],
+        range_widths: vec![1, 32],
+        queries: 4000,
+        seed: 1,
+    }
+}
+
+fn measured(plan: &FprPlan) -> FprReport {
+    bench_fpr(plan, &mut Silent).expect("measured")
+}
+
+#[test]
+fn every_filter_is_measured_and_loses_nothing() {
+    let fingerprints = Fingerprints::ALL.to_vec();
+    let report = measured(&FprPlan { fingerprints, ..plan(Dist::Uniform) });
+    let named = |filter: &FprFilter| (filter.fingerprints, filter.bits_per_key, filter.fill);
+    let order: Vec<_> = report.filters.iter().map(named).collect();
+    assert_eq!(order.len(), 16);
+    assert_eq!(order[..3], [("auto", 10.0, 9), ("auto", 10.0, 1), ("auto", 14.0, 9)]);
+    assert_eq!(order[15], ("cell", 14.0, 1));
+    for filter in &report.filters {
+        assert_eq!((filter.hits, filter.false_negatives), (3 * HITS as u64, 0), "{filter:?}");
+        assert_eq!(filter.base_keys + filter.overlay_keys, 20_000);
+        let whole = filter.base_bits_per_key * filter.base_keys as f64
+            + filter.overlay_bits_per_key * filter.overlay_keys as f64;
+        assert!((whole / 20_000.0 - filter.guard_bits_per_key).abs() < 1e-6, "{filter:?}");
+        for rate in &filter.rates {
+            let (share, [low, high]) =
+                (rate.false_positive_rate.expect("asked"), rate.interval_95.expect("asked"));
+            let most = if filter.bits_per_key > 12.0 { 0.06 } else { 0.4 };
+            assert!(low <= share && share < high && high < most, "{filter:?}");
+            assert!(rate.needless_runs_per_op >= Some(share) && rate.queries == 4000);
+        }
+    }
+    let rate = |place: usize| report.filters[place].rates[0].false_positive_rate;
+    assert!(rate(2) < rate(0), "more bits, fewer false positives: {report:?}");
+}
+
+#[test]
+fn a_seed_gives_the_same_counts_again() {
+    let plan = plan(Dist::Clustered);
+    assert_eq!(measured(&plan), measured(&plan));
+    assert_ne!(measured(&plan).filters, measured(&FprPlan { seed: 2, ..plan.clone() }).filters);
+    let alone = measured(&FprPlan { range_widths: vec![32], ..plan.clone() });
+    let with_points = measured(&plan);
+    assert_eq!(alone.filters[0].rates[0], with_points.filters[0].rates[1]);
+}
+
+#[test]
+fn dense_ids_have_misses_but_no_empty_ranges() {
+    let report = measured(&plan(Dist::Ids));
+    let rates = &report.filters[0].rates;
+    assert!(rates[0].queries == 4000 && rates[0].queries_distinct <= 2000);
+    let none = (rates[1].queries, rates[1].false_positive_rate, rates[1].interval_95);
+    assert_eq!(none, (0, None, None));
+    assert!(report.filters.iter().all(|filter| filter.false_negatives == 0));
+}
+
+#[test]
+fn a_filter_that_lacks_keys_is_found_out() {
+    let policy = Policy::default();
+    let keys = KeySet::new(&Dist::Uniform, FileFormat::Lines, Some(5000), 1).expect("keys");
+    let (tree, options) = (Tree::deal(5000, &policy, 9, 1), GrfOptions::default());
+    let filter = Filter { stored: keys.stored(), tree: &tree, options };
+    let widths = [1, 32];
+    let all = 3 * HITS as u64;
+    assert_eq!(filter.lost(&filter.build(), &widths, 1), (all, 0));
+    assert_eq!(filter.lost(&Part::empty(&options), &widths, 1), (all, all));
+    // The same keys, dealt to other flushes: they are there, but many in the wrong run.
+    let tree = Tree::deal(5000, &policy, 9, 2);
+    let other = Filter { tree: &tree, ..filter };
+    let (_, lost) = other.lost(&filter.build(), &widths, 1);
+    assert!(lost > all / 20, "{lost} of {all}");
+}
+
+#[test]
+fn a_tree_has_the_runs_of_lazy_leveling() {
+    let policy = Policy::default();
+    for (fill, keys, base_keys) in [(9, 99_900, 90_000), (1, 19_900, 10_000)] {
+        let tree = Tree::deal(keys, &policy, fill, 1);
+        assert_eq!(tree.shape.digits(), [9, 9, 1]);
+        assert!(tree.shape.runs().is_sorted_by(|newer, older| newer.lo() == older.hi()));
+        let ends = (tree.shape.levels[0][0].hi(), tree.shape.levels[2][0].lo());
+        assert_eq!(ends, (FlushNumber(flush_count(&policy, fill)), FlushNumber(0)));
+        assert!(tree.newer.iter().all(|places| places.len() == 100 && places.is_sorted()));
+        let in_base = |flush: &&u16| u64::from(**flush) < tree.base_end;
+        assert_eq!(tree.flush_of.iter().filter(in_base).count(), base_keys);
+    }
+}
+
+#[test]
+fn trees_of_other_policies_have_their_runs() {
+    for (name, digits, base_end) in
+        [("leveling", [1, 1, 1], 900), ("tiering", [9, 9, 9], 100), ("rocksdb", [3, 1, 1], 360)]
+    {
+        let policy = Policy::named(name).expect("a preset");
+        let tree = Tree::deal(5000, &policy, 9, 1);
+        assert_eq!((tree.shape.digits(), tree.base_end), (digits.to_vec(), base_end));
+        assert!(tree.shape.runs().is_sorted_by(|newer, older| newer.lo() == older.hi()));
+    }
+}
+
+#[test] // Issue 7: longer codes cost a bit at most, for these hold several units in a run.
+fn levelled_trees_need_no_more_bits_than_lazily_levelled_ones() {
+    let policies =
+        ["lazy-leveling", "leveling", "rocksdb"].map(|name| Policy::named(name).expect("a preset"));
+    let plan = FprPlan {
+        policies: policies.to_vec(),
+        keys: Some(100_000),
+        bits_per_key: vec![12.0],
+        fills: vec![9],
+        queries: 40_000,
+        ..plan(Dist::Uniform)
+    };
+    let report = measured(&plan);
+    let lazy = &report.filters[0];
+    for filter in &report.filters[1..] {
+        assert!(filter.guard_bits_per_key <= lazy.guard_bits_per_key + 1.0, "{filter:?}");
+        let pairs = filter.rates.iter().zip(&lazy.rates);
+        let no_worse = |(own, lazy): (&FprRate, &FprRate)| {
+            own.interval_95.map(|interval| interval[0])
+                <= lazy.interval_95.map(|interval| interval[1])
+        };
+        assert!(pairs.into_iter().all(no_worse), "{filter:?}, {lazy:?}");
+    }
+}
+
+#[test]
+fn plans_without_sense_are_errors() {
+    let plan = plan(Dist::Uniform);
+    for (plan, word) in [
+        (FprPlan { queries: 0, ..plan.clone() }, "--queries"),
+        (FprPlan { bits_per_key: vec![12.0, f64::NAN], ..plan.clone() }, "--bits-per-key"),
+        (FprPlan { bits_per_key: vec![], ..plan.clone() }, "at least"),
+        (FprPlan { fills: vec![10], ..plan.clone() }, "--fill 10"),
+        (FprPlan { policies: vec![], ..plan.clone() }, "at least"),
+        (FprPlan { range_widths: vec![0], ..plan.clone() }, "--range-width"),
+        (FprPlan { fingerprints: vec![], ..plan.clone() }, "at least"),
+        (FprPlan { keys: Some(998), ..plan.clone() }, "too few"),
+        (FprPlan { keys: Some(0), ..plan.clone() }, "0 keys"),
+    ] {
+        let message = bench_fpr(&plan, &mut Silent).expect_err(word).to_string();
+        assert!(message.contains(word), "{message}");
+    }
+    let message = fingerprints_named("snarf").expect_err("unknown").to_string();
+    assert!(message.contains("auto, spline, gap, cell"), "{message}");
+}

@@ -1,0 +1,79 @@
+//! A range of keys: what a merge rewrites, what a part of the filter answers for.
+//! ```text
+//! keys        ...  c  |  d  f  m  |  p  ...
+//! [d, p)              from        to             to: None, there is no end
+//! ```
+//! Invariant: `from` is in the range, `to` is not.
+
+/// Keys in [from, to).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct KeyBounds {
+    pub(crate) from: Vec<u8>,
+    /// None: no key is beyond it.
+    pub(crate) to: Option<Vec<u8>>,
+}
+
+impl KeyBounds {
+    /// All keys.
+    pub(crate) fn all() -> Self {
+        KeyBounds::default()
+    }
+
+    pub(crate) fn is_all(&self) -> bool {
+        self.from.is_empty() && self.to.is_none()
+    }
+
+    /// Whether a key is before the range's end.
+    pub(crate) fn ends_after(&self, key: &[u8]) -> bool {
+        self.to.as_deref().is_none_or(|to| key < to)
+    }
+
+    pub(crate) fn contains(&self, key: &[u8]) -> bool {
+        *self.from <= *key && self.ends_after(key)
+    }
+
+    /// The range before this one; None: there are no such keys.
+    pub(crate) fn before(&self) -> Option<KeyBounds> {
+        let to = (!self.from.is_empty()).then(|| self.from.clone())?;
+        Some(KeyBounds { from: Vec::new(), to: Some(to) })
+    }
+
+    /// The range behind this one; None: there are no such keys.
+    pub(crate) fn behind(&self) -> Option<KeyBounds> {
+        self.to.clone().map(|from| KeyBounds { from, to: None })
+    }
+
+    /// The ranges that begin at the first key and at each of `cuts`, which ascend.
+    pub(crate) fn between(cuts: &[Vec<u8>]) -> impl Iterator<Item = KeyBounds> + '_ {
+        let from = |place: usize| place.checked_sub(1).map_or_else(Vec::new, |at| cuts[at].clone());
+        (0..=cuts.len())
+            .map(move |place| KeyBounds { from: from(place), to: cuts.get(place).cloned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bounds(from: &str, to: Option<&str>) -> KeyBounds {
+        KeyBounds { from: from.into(), to: to.map(Into::into) }
+    }
+
+    #[test]
+    fn cuts_divide_all_keys() {
+        let cuts = [b"d".to_vec(), b"p".to_vec()];
+        let between: Vec<_> = KeyBounds::between(&cuts).collect();
+        assert_eq!(between, [bounds("", Some("d")), bounds("d", Some("p")), bounds("p", None)]);
+        assert!(KeyBounds::between(&[]).eq([KeyBounds::all()]));
+    }
+
+    #[test]
+    fn the_end_is_not_in_it() {
+        let range = bounds("d", Some("p"));
+        assert!(range.contains(b"d") && range.contains(b"ozz"));
+        assert!(!range.contains(b"c") && !range.contains(b"p"));
+        assert_eq!(range.before(), Some(bounds("", Some("d"))));
+        assert_eq!(range.behind(), Some(bounds("p", None)));
+        assert_eq!((KeyBounds::all().before(), KeyBounds::all().behind()), (None, None));
+    }
+}

@@ -1,0 +1,198 @@
+//! The parts of a global filter that a merge into the last level builds, and those that are read from the runs.
+//! ```text
+//! keys of the output   a b c | d e f | g h ...       one part for each partition
+//! runs that stay       b     |   e   |   h           their keys are carried over, each with its own flush
+//! ```
+//! Invariant: a part is asked when every run of its version is in it. Runs that come while a merge is on its way are carried
+//! over in rounds outside the lock, the last one under it (ordering rule 3).
+
+use std::path::Path;
+use std::time::Instant;
+
+use trommel_filters::{FlushNumber, GrfOptions, Part, PartBuilder};
+
+use crate::compaction::{OverlayShare, overlay_share};
+use crate::core::Core;
+use crate::cursor::Cursor;
+use crate::error::{Error, Result};
+use crate::key_bounds::KeyBounds;
+use crate::layout::{Layout, RunRecord};
+use crate::options::Options;
+use crate::user_keys::{KeyList, for_each_key, keys_by_flush};
+use crate::version::{PlacedRun, Version};
+
+/// Keys wait until there are so many, so that the clock is asked once for them.
+const KEYS_WAITING: usize = 4096;
+
+/// Builds the parts of a key range from the keys that outlive a merge.
+pub(crate) struct PartsBuilder {
+    options: GrfOptions,
+    overlay_share: Option<OverlayShare>,
+    /// Parts that are built, and where they begin.
+    done: Vec<(Vec<u8>, Part)>,
+    /// Where the part begins that is being built.
+    lower: Vec<u8>,
+    builder: PartBuilder,
+    waiting: KeyList,
+    last: Option<Vec<u8>>,
+    peak_bytes: usize,
+}
+
+impl PartsBuilder {
+    /// `overlay_share`: the share of all entries that runs above the last level will have; None: that is not known.
+    pub(crate) fn new(
+        options: &GrfOptions,
+        overlay_share: Option<OverlayShare>,
+        from: &[u8],
+    ) -> Self {
+        PartsBuilder {
+            options: *options,
+            overlay_share,
+            done: Vec::new(),
+            lower: from.to_vec(),
+            builder: part_builder(options, overlay_share),
+            waiting: KeyList::default(),
+            last: None,
+            peak_bytes: 0,
+        }
+    }
+
+    pub(crate) fn push(&mut self, key: &[u8], core: &Core) {
+        match &mut self.last {
+            Some(last) if last == key => return,
+            Some(last) => key.clone_into(last),
+            None => self.last = Some(key.to_vec()),
+        }
+        self.waiting.push(key);
+        if self.waiting.len() == KEYS_WAITING {
+            self.flush(core);
+        }
+    }
+
+    fn flush(&mut self, core: &Core) {
+        let start = Instant::now();
+        self.waiting.iter().for_each(|key| self.builder.push(key));
+        self.waiting.clear();
+        core.counters.guard_worked(start.elapsed());
+    }
+
+    /// Ends a part whose keys are of flushes below `base_end`; the next one begins at `key`.
+    pub(crate) fn cut(&mut self, core: &Core, base_end: FlushNumber, key: &[u8]) {
+        self.flush(core);
+        let start = Instant::now();
+        let next = part_builder(&self.options, self.overlay_share);
+        let builder = std::mem::replace(&mut self.builder, next);
+        self.peak_bytes = self.peak_bytes.max(self.done_bytes() + builder.peak_bytes());
+        let lower = std::mem::replace(&mut self.lower, key.to_vec());
+        self.done.push((lower, builder.finish(base_end)));
+        core.counters.guard_worked(start.elapsed());
+    }
+
+    fn done_bytes(&self) -> usize {
+        self.done.iter().map(|(_, part)| part.size().base_bytes as usize).sum()
+    }
+
+    /// All parts, in key order.
+    pub(crate) fn finish(mut self, core: &Core, base_end: FlushNumber) -> Vec<(Vec<u8>, Part)> {
+        self.cut(core, base_end, &[]);
+        core.counters.rebuilt(self.peak_bytes);
+        self.done
+    }
+}
+
+/// Builds what takes the place of a part.
+fn part_builder(options: &GrfOptions, overlay_share: Option<OverlayShare>) -> PartBuilder {
+    match overlay_share {
+        Some(OverlayShare { now, full }) => PartBuilder::with_overlay_shares(options, now, full),
+        None => PartBuilder::new(options),
+    }
+}
+
+/// Parts of a key range on their way into a version: which of its runs they have.
+pub(crate) struct PreparedParts {
+    pub(crate) range: KeyBounds,
+    pub(crate) parts: Vec<(Vec<u8>, Part)>,
+    /// The ids of runs whose keys in the range are in the parts.
+    pub(crate) carried: Vec<u64>,
+}
+
+impl PreparedParts {
+    /// Inserts the keys of all runs of `now` that are not carried over yet, from old to new.
+    pub(crate) fn carry_over(&mut self, core: &Core, now: &Version) -> Result<()> {
+        let missing = now.runs.iter().rev().filter(|placed| !self.carried.contains(&placed.id));
+        for placed in missing.collect::<Vec<_>>() {
+            let start = Instant::now();
+            let lowers: Vec<Vec<u8>> = self.parts[1..].iter().map(|(l, _)| l.clone()).collect();
+            for (mut bounds, (lower, part)) in KeyBounds::between(&lowers).zip(&mut self.parts) {
+                bounds.from.clone_from(lower);
+                bounds.to = bounds.to.or_else(|| self.range.to.clone());
+                *part = insert_run(part, placed, &bounds, &now.layout)?;
+            }
+            core.counters.guard_worked(start.elapsed());
+            self.carried.push(placed.id);
+        }
+        Ok(())
+    }
+}
+
+/// The part of this range with a run's keys there, each with its own flush as its code.
+fn insert_run(
+    part: &Part,
+    placed: &PlacedRun,
+    bounds: &KeyBounds,
+    layout: &Layout,
+) -> Result<Part> {
+    let Some(run) = placed.run.clip(bounds)? else { return Ok(part.clone()) };
+    let mut cursor = run.cursor().fill_cache(false);
+    let path = run.tables()[0].table.path();
+    insert_entries(part, &mut cursor, path, (layout, bounds), FlushNumber(0))
+}
+
+/// The part of this range with the keys of all entries whose flush is not below `from`, each with that flush as its code. Errors
+/// name `path`.
+pub(crate) fn insert_entries(
+    part: &Part,
+    cursor: &mut dyn Cursor,
+    path: &Path,
+    (layout, bounds): (&Layout, &KeyBounds),
+    from: FlushNumber,
+) -> Result<Part> {
+    let mut lists = keys_by_flush(cursor, path, |sequence| {
+        let unknown = || Error::corrupt(path, 0, "an entry of a flush that is not on record");
+        layout.flush_of(sequence).ok_or_else(unknown)
+    })?;
+    let shape = layout.shape_within(bounds);
+    let insert = |part: Part, (flush, keys): (FlushNumber, KeyList)| {
+        let mut inserter = part.inserter(flush, &shape);
+        keys.iter().for_each(|key| inserter.push(key));
+        inserter.finish()
+    };
+    Ok(lists.split_off(&from).into_iter().fold(part.clone(), insert))
+}
+
+/// The part of one partition, read from the runs.
+pub(crate) fn rebuild_part(
+    options: &Options,
+    grf: &GrfOptions,
+    version: &Version,
+    bounds: &KeyBounds,
+) -> Result<Part> {
+    let Some((oldest, newer)) = version.runs.split_last() else { return Ok(Part::empty(grf)) };
+    let records = version.layout.runs.split_last();
+    let share = records.and_then(|(oldest, inner)| {
+        let inner: Vec<&RunRecord> = inner.iter().collect();
+        overlay_share(&inner, oldest.entries(), &options.schedule())
+    });
+    let mut builder = part_builder(grf, share);
+    let mut base_end = FlushNumber(0);
+    if let Some(run) = oldest.run.clip(bounds)? {
+        let (mut cursor, path) = (run.cursor().fill_cache(false), run.tables()[0].table.path());
+        for_each_key(&mut cursor, path, |key| builder.push(key))?;
+        base_end = run.span().hi();
+    }
+    let mut part = builder.finish(base_end);
+    for placed in newer.iter().rev() {
+        part = insert_run(&part, placed, bounds, &version.layout)?;
+    }
+    Ok(part)
+}

@@ -1,0 +1,260 @@
+//! Merges of key ranges: which range a merge rewrites, and where its output is cut.
+//! ```text
+//! full          all keys at once                         needs as much disk again as the tree has
+//! partitioned   last level  [ 1 ][ 2 ][ 3 ][ 4 ]         a merge into it goes from partition to partition (Spooky):
+//!               inner runs  [ . ][ . ][---------]        these two are done, and what they had in inner runs is gone
+//!                                ^ done_to
+//! ```
+//! A partitioned merge is a list of merges, each of which is installed by itself. How far it has come stands in the layout: so
+//! what comes next is a pure function of that, a store that was opened again goes on where it was, and between two
+//! partitions newer runs are merged among themselves.
+//!
+//! Invariant: ranges begin and end where partitions do, so that a part of the filter is rebuilt whole.
+
+use std::fmt;
+use std::str::FromStr;
+
+use trommel_filters::Span;
+
+use crate::compaction::{MergeJob, Target, merge_all};
+use crate::error::{Error, Result};
+use crate::key_bounds::KeyBounds;
+use crate::layout::{LastMerge, Layout, RunRecord, TableRecord};
+
+/// How much of a level a merge rewrites at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Granularity {
+    /// `full`: all of it. A merge into the last level needs as much disk again as the store takes, until it is done.
+    Full,
+    /// `partitioned`: inner levels all at once; the last level partition by partition, so that no merge needs more than a
+    /// few partitions of disk.
+    Partitioned,
+}
+
+impl Granularity {
+    /// Every one there is.
+    pub const ALL: [Granularity; 2] = [Granularity::Full, Granularity::Partitioned];
+
+    /// The name that people write.
+    pub fn name(self) -> &'static str {
+        match self {
+            Granularity::Full => "full",
+            Granularity::Partitioned => "partitioned",
+        }
+    }
+}
+
+impl fmt::Display for Granularity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Granularity {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|granularity| granularity.name() == name).ok_or_else(|| {
+            let known = Self::ALL.map(Granularity::name).join(", ");
+            let problem = format!("there is no granularity '{name}'; there are: {known}");
+            Error::Option { option: "granularity", problem }
+        })
+    }
+}
+
+/// A merge, and the keys that it rewrites.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RangeJob {
+    pub(crate) merge: MergeJob,
+    pub(crate) range: KeyBounds,
+    /// What a merge by key ranges notes when this range is done; None: it is no such merge.
+    pub(crate) noted: Option<LastMerge>,
+}
+
+impl RangeJob {
+    fn full(merge: MergeJob) -> Self {
+        RangeJob { merge, range: KeyBounds::all(), noted: None }
+    }
+}
+
+/// How merges are divided.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Division {
+    pub(crate) granularity: Granularity,
+    pub(crate) partition_bytes: u64,
+}
+
+/// The merge that is due, where `pick` says which it is in a tree without a merge that is half done. `everything`: someone
+/// asked for all runs to be merged into one; the second value says that this is it.
+pub(crate) fn next_job(
+    layout: &Layout,
+    division: Division,
+    everything: bool,
+    pick: impl Fn(&Layout) -> Option<MergeJob>,
+) -> Option<(RangeJob, bool)> {
+    if let Some(under_way) = &layout.last_merge {
+        let newer = pick(&without_inputs(layout, under_way));
+        // Not into the last level, above which its inputs wait.
+        let last = layout.level_count() - 1;
+        let goes_above = |job: &MergeJob| matches!(job.target, Target::Inner(to) if to < last);
+        let newer = newer.filter(|job| goes_above(job) && !everything);
+        let job = newer.map_or_else(|| go_on(layout, under_way, division), RangeJob::full);
+        return Some((job, false));
+    }
+    if everything {
+        return Some((divide(layout, merge_all(layout), division), true));
+    }
+    pick(layout).map(|job| (divide(layout, job, division), false))
+}
+
+/// The tree as it will be when the merge is done: what is newer than its inputs goes on meanwhile.
+fn without_inputs(layout: &Layout, merge: &LastMerge) -> Layout {
+    let mut rest = layout.clone();
+    rest.runs.retain(|run| !merge.inputs.contains(&run.id));
+    rest.last_merge = None;
+    rest
+}
+
+/// A merge, or the first range of it.
+fn divide(layout: &Layout, merge: MergeJob, division: Division) -> RangeJob {
+    let has_partitions = !layout.cuts.is_empty() && division.granularity != Granularity::Full;
+    let (Some((&oldest, inner)), true) = (merge.inputs.split_last(), has_partitions) else {
+        return RangeJob::full(merge);
+    };
+    let is_last = merge.target == Target::Last;
+    let Some(run) = layout.runs.last().filter(|run| is_last && run.id == oldest) else {
+        return RangeJob::full(merge);
+    };
+    let records = || layout.runs.iter().filter(|run| inner.contains(&run.id));
+    // The oldest run may be merged alone, to be rid of what nobody sees.
+    let span = records().map(RunRecord::span).reduce(Span::hull).unwrap_or(run.span());
+    let entries = records().map(RunRecord::entries).sum();
+    let noted = LastMerge { oldest, inputs: inner.to_vec(), done_to: Vec::new(), span, entries };
+    range_job(layout, noted, division)
+}
+
+/// The next range of a merge that is under way. With another granularity than it began with, all that is left is one range.
+fn go_on(layout: &Layout, merge: &LastMerge, division: Division) -> RangeJob {
+    range_job(layout, merge.clone(), division)
+}
+
+fn range_job(layout: &Layout, merge: LastMerge, division: Division) -> RangeJob {
+    let is_there = |id: &u64| layout.runs.iter().any(|run| run.id == *id);
+    let inputs: Vec<u64> = merge.inputs.iter().copied().filter(is_there).collect();
+    let from = range_start(layout, &merge);
+    let to = range_end(layout, &merge, &from, division);
+    let range = KeyBounds { from, to };
+    if range.is_all() {
+        let inputs = inputs.into_iter().chain([merge.oldest]).collect();
+        return RangeJob::full(MergeJob { inputs, target: Target::Last });
+    }
+    let noted = LastMerge { done_to: range.to.clone().unwrap_or_default(), ..merge };
+    let inputs = inputs.into_iter().chain([noted.oldest]).collect();
+    RangeJob { merge: MergeJob { inputs, target: Target::Last }, range, noted: Some(noted) }
+}
+
+/// Where the partition begins that has the next key of the merge's inputs: those before it are not rewritten for nothing.
+fn range_start(layout: &Layout, merge: &LastMerge) -> Vec<u8> {
+    let left = KeyBounds { from: merge.done_to.clone(), to: None };
+    let inputs = layout.runs.iter().filter(|run| merge.inputs.contains(&run.id));
+    let firsts = inputs.filter_map(|run| run.within(&left).first()).map(|table| &table.from);
+    let Some(first) = firsts.min() else { return left.from };
+    let after = layout.cuts.partition_point(|cut| cut <= first);
+    let begins = after.checked_sub(1).map_or_else(Vec::new, |at| layout.cuts[at].clone());
+    begins.max(left.from)
+}
+
+/// Where a range of a merge ends: partitions that have become small go together. None: where all keys end.
+fn range_end(
+    layout: &Layout,
+    merge: &LastMerge,
+    from: &[u8],
+    division: Division,
+) -> Option<Vec<u8>> {
+    if division.granularity == Granularity::Full {
+        return None;
+    }
+    let oldest = layout.runs.last()?;
+    let ids = &merge.inputs;
+    let has_more = |cut: &[u8]| {
+        let rest = KeyBounds { from: cut.to_vec(), to: None };
+        let mut runs = layout.runs.iter();
+        ids.is_empty() || runs.any(|run| ids.contains(&run.id) && !run.within(&rest).is_empty())
+    };
+    let first = layout.cuts.partition_point(|cut| **cut <= *from);
+    let range = |cut: &[u8]| KeyBounds { from: from.to_vec(), to: Some(cut.to_vec()) };
+    let enough = |cut: &&Vec<u8>| {
+        let tables = oldest.within(&range(cut)).iter();
+        tables.map(TableRecord::bytes_within).sum::<u64>() >= division.partition_bytes / 2
+    };
+    layout.cuts[first..].iter().find(enough).filter(|cut| has_more(cut)).cloned()
+}
+
+/// What the inputs of a merge were when it began, as one run: levels are told by that.
+pub(crate) fn as_begun(merge: &LastMerge) -> RunRecord {
+    let (file, run, level, span) = (0, 0, 0, merge.span);
+    let (entries, file_entries, bytes) = (merge.entries, merge.entries, 0);
+    let (from, to) = (Vec::new(), Vec::new());
+    let table = TableRecord {
+        file,
+        run,
+        level,
+        from,
+        to,
+        span,
+        is_trimmed: false,
+        skipped: 0,
+        entries,
+        file_entries,
+        bytes,
+    };
+    RunRecord { id: run, level, tables: vec![table] }
+}
+
+/// Tells where the output of a merge into the last level is cut: into partitions of about the same size.
+pub(crate) struct Cutter {
+    /// Bytes of a partition.
+    target: u64,
+    /// Bytes of the output, about.
+    expected: u64,
+    /// Bytes before the last cut.
+    cut_at: u64,
+    /// The first key of each partition but the first.
+    pub(crate) cuts: Vec<Vec<u8>>,
+}
+
+impl Cutter {
+    /// For inputs of so many bytes.
+    pub(crate) fn new(division: Division, input_bytes: u64) -> Self {
+        let partitions = match division.granularity {
+            Granularity::Full => 1,
+            Granularity::Partitioned => {
+                let wanted = division.partition_bytes.max(1);
+                ((input_bytes + wanted / 2) / wanted).max(1)
+            }
+        };
+        Cutter {
+            target: input_bytes / partitions,
+            expected: input_bytes,
+            cut_at: 0,
+            cuts: Vec::new(),
+        }
+    }
+
+    /// Never.
+    pub(crate) fn none() -> Self {
+        Cutter { target: u64::MAX, expected: 0, cut_at: 0, cuts: Vec::new() }
+    }
+
+    /// Whether the next partition begins here, after so many bytes.
+    pub(crate) fn is_due(&self, written: u64) -> bool {
+        written.saturating_sub(self.cut_at) >= self.target.max(1)
+            && written.saturating_add(self.target / 2) <= self.expected
+    }
+
+    /// The next partition begins at `key`, after so many bytes.
+    pub(crate) fn cut(&mut self, written: u64, key: &[u8]) {
+        self.cut_at = written;
+        self.cuts.push(key.to_vec());
+    }
+}

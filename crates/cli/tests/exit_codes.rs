@@ -10,7 +10,9 @@ fn wrong_arguments_are_usage_errors_that_list_what_is_known() {
     place.run("--help").with_status(0);
     place.run("--version").with_status(0);
     place.run("").fails(2, &["Usage"]);
-    place.run("frobnicate").fails(2, &["frobnicate", "load, get, put, delete, scan, count"]);
+    place
+        .run("frobnicate")
+        .fails(2, &["frobnicate", "load, get, put, delete, delete-range, scan, count"]);
     place.run("bench frobnicate").fails(2, &["frobnicate", "read, probe"]);
     place.run("get --db x").fails(2, &["KEY"]);
     place.run("get --db x --frob key").fails(2, &["--frob", "--db, ", "--guard, ", "--hex"]);

@@ -202,6 +202,13 @@ impl Installer {
         Ok(())
     }
 
+    /// Writes an edit that changes nothing, so that what went before is not the manifest's end.
+    pub(crate) fn repeat_edit(&mut self, core: &Core) -> Result<()> {
+        let edit = Edit { next_file: Some(core.shelf.next_file()), ..Edit::default() };
+        let guard = core.current.hold().guard.clone();
+        self.install(core, &edit, &HashMap::new(), guard)
+    }
+
     /// Has the manifest name images, of those parts whose base is still that of the newest version.
     pub(crate) fn install_images(&mut self, core: &Core, images: Vec<ImageRecord>) -> Result<()> {
         let now = core.current.hold();

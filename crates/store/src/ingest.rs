@@ -5,7 +5,8 @@
 //! ```
 //! Invariants (ordering rule 1): all that was written before is in tables when the flush number is taken, and nothing is written
 //! until the run is there; so its entries, which share one sequence number, are newer than all others. Readers see all of it or
-//! nothing, and so does a recovery: one edit names every table.
+//! nothing, and so does a recovery: one edit names every table. No log tells of the run, as it tells of a flushed memtable: so a second edit
+//! follows, and damage to the first one is no torn end.
 
 use std::iter::Peekable;
 
@@ -43,6 +44,8 @@ where
         let flush = core.installer().take_flush();
         let run = NewRun { flush, first: sequence, last: sequence, wal: None };
         install(core, &run, &written)?;
+        // It has happened. After a failure the next edit begins a new manifest, which names it from the start.
+        let _ = core.installer().repeat_edit(core);
         core.work_appeared();
         Ok::<_, E>(loaded)
     })?;

@@ -202,3 +202,25 @@ fn writers_wait_and_lose_nothing() {
     assert_eq!(db.range::<&[u8]>(..).count(), 4000 + 2000);
     assert_eq!(db.verify().expect("verifies").damage, [""; 0]);
 }
+
+/// Found by `trommel stress --seed 2`: the edit looked like a torn end, and no log told of what it had named.
+#[test]
+fn a_manifest_that_lost_the_edit_of_an_ingest_is_noticed() {
+    for rounds in 1..3 {
+        let disk = Memory::new();
+        let db = open(&disk, GuardKind::Open).expect("opens");
+        db.put(key(500), "before").and_then(|()| db.flush()).expect("flushes");
+        (0..rounds).for_each(|round| {
+            db.ingest(entries(round..round + 1, "ingested")).expect("ingests");
+        });
+        drop(db);
+        let manifest = Path::new("db/MANIFEST");
+        for at in 0..disk.file(manifest).expect("is there").len() as u64 {
+            let copy = disk.kill();
+            copy.flip_bit(manifest, at, 5);
+            if let Ok(db) = open(&copy, GuardKind::Open) {
+                assert_eq!(db.range::<&[u8]>(..).count() as u32, 1 + rounds, "byte {at}");
+            }
+        }
+    }
+}

@@ -203,6 +203,7 @@ impl Layout {
             return Err("tables of a run overlap");
         }
         next.follow_last_merge(edit);
+        next.order_levels();
         next.runs.iter_mut().for_each(RunRecord::label_tables);
         next.flushes.extend(&edit.flushes);
         if !next.flushes.windows(2).all(|p| p[0].flush < p[1].flush && p[0].first <= p[1].first) {
@@ -231,6 +232,16 @@ impl Layout {
             let last = oldest.level;
             let inputs = self.runs.iter_mut().filter(|run| merge.inputs.contains(&run.id));
             inputs.for_each(|run| run.level = run.level.max(last.saturating_sub(1)));
+        }
+    }
+
+    /// No run is labelled with a level above that of a newer one. A merge labels the oldest run by its entries: where most of
+    /// these were deleted, that would be above what was merged meanwhile.
+    fn order_levels(&mut self) {
+        let mut least = 0;
+        for run in &mut self.runs {
+            least = least.max(run.level);
+            run.level = least;
         }
     }
 
@@ -277,7 +288,7 @@ impl Layout {
     }
 
     /// What a layout from disk must obey, or its store could not go on: numbers that leave room for
-    /// more of their kind, and newer runs above older ones.
+    /// more of their kind.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
         let numbers = [self.next_file, self.next_flush.0, self.last_sequence.0, self.live_wal];
         if numbers.into_iter().any(|number| number > NUMBER_MAX) {
@@ -308,10 +319,6 @@ impl Layout {
         };
         if tables().any(too_many) {
             return Err("more entries of a table than it has");
-        }
-        let out_of_order = |pair: &[RunRecord]| pair[0].level > pair[1].level;
-        if self.runs.windows(2).any(out_of_order) {
-            return Err("a newer run below an older one");
         }
         Ok(())
     }
@@ -418,83 +425,5 @@ pub(crate) fn flush_of(flushes: &[FlushRecord], sequence: Sequence) -> Option<Fl
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-
-    pub(crate) fn table(file: u64, run: u64, level: usize, lo: u64, hi: u64) -> TableRecord {
-        let span = Span::new(FlushNumber(lo), FlushNumber(hi)).expect("not empty");
-        let (from, to) = (b"a".to_vec(), b"z".to_vec());
-        let (is_trimmed, skipped, entries, file_entries) = (false, 0, hi - lo, hi - lo);
-        TableRecord {
-            file,
-            run,
-            level,
-            from,
-            to,
-            span,
-            is_trimmed,
-            skipped,
-            entries,
-            file_entries,
-            bytes: 100,
-        }
-    }
-
-    fn ids(layout: &Layout) -> Vec<u64> {
-        layout.runs.iter().map(|run| run.id).collect()
-    }
-
-    #[test]
-    fn the_output_of_a_merge_takes_the_place_of_its_inputs() {
-        let added = (0..4).map(|n| table(n, n, 0, n, n + 1)).collect();
-        let four = Layout::default().apply(&Edit { added, ..Edit::default() }).expect("fits");
-        assert_eq!(ids(&four), [3, 2, 1, 0]);
-        let merge =
-            Edit { removed: vec![1, 2], added: vec![table(9, 9, 1, 1, 3)], ..Edit::default() };
-        let merged = four.apply(&merge).expect("fits");
-        assert_eq!(ids(&merged), [3, 9, 0]);
-        assert_eq!(merged, Layout::default().apply(&merged.as_edit()).expect("fits"));
-    }
-
-    #[test]
-    fn an_image_stays_until_its_base_is_merged() {
-        let added = (0..3).map(|n| table(n, n, 0, n, n + 1)).collect();
-        let record = |file, watermark| {
-            let (bytes, checksum, tables) = (100, 7, vec![0]);
-            let watermark = FlushNumber(watermark);
-            vec![ImageRecord { lower: Vec::new(), file, bytes, checksum, watermark, tables }]
-        };
-        let edit = Edit { added, images: record(3, 3), ..Edit::default() };
-        let three = Layout::default().apply(&edit).expect("fits");
-        assert_eq!(three.images, record(3, 3));
-        let newer = Edit { images: record(4, 3), ..Edit::default() };
-        let three = three.apply(&newer).expect("fits");
-        let inner =
-            Edit { removed: vec![1, 2], added: vec![table(9, 9, 0, 1, 3)], ..Edit::default() };
-        let two = three.apply(&inner).expect("fits");
-        assert_eq!(two.images, record(4, 3));
-        let last =
-            Edit { removed: vec![0, 9], added: vec![table(10, 10, 1, 0, 3)], ..Edit::default() };
-        assert_eq!(two.apply(&last).expect("fits").images, []);
-    }
-
-    #[test]
-    fn edits_that_do_not_fit_are_refused() {
-        let one = Edit { added: vec![table(1, 1, 0, 0, 1)], ..Edit::default() };
-        let layout = Layout::default().apply(&one).expect("fits");
-        assert!(layout.apply(&one).is_err(), "the same table twice");
-        assert!(layout.apply(&Edit { removed: vec![7], ..Edit::default() }).is_err());
-        let overlapping = Edit { added: vec![table(2, 1, 0, 0, 1)], ..Edit::default() };
-        assert!(layout.apply(&overlapping).is_err(), "two tables of one run overlap");
-    }
-
-    #[test]
-    fn a_flush_is_an_interval_of_sequence_numbers() {
-        let record =
-            |flush, first| FlushRecord { flush: FlushNumber(flush), first: Sequence(first) };
-        let flushes = [record(4, 10), record(5, 20)];
-        assert_eq!(flush_of(&flushes, Sequence(9)), None);
-        assert_eq!(flush_of(&flushes, Sequence(10)), Some(FlushNumber(4)));
-        assert_eq!(flush_of(&flushes, Sequence(25)), Some(FlushNumber(5)));
-    }
-}
+#[path = "layout_tests.rs"]
+pub(crate) mod tests;

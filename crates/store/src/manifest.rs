@@ -99,6 +99,11 @@ impl Manifest {
         Ok(manifest)
     }
 
+    /// Makes the layout durable that was read. After an error it is as it was.
+    pub(crate) fn keep(&mut self, layout: &Layout) -> Result<()> {
+        self.rewrite(layout)
+    }
+
     /// Makes `edit` durable. `after` is the layout with the edit applied. After an error the edit may
     /// or may not be found by the next open: keep all files that it names, and try again.
     pub(crate) fn append(&mut self, edit: &Edit, after: &Layout) -> Result<()> {

@@ -45,7 +45,7 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Co
     let storage = &*env.storage;
     let lock = take_folder(storage, dir, options.create_if_missing)?;
     let found = Manifest::read(storage, dir)?;
-    let manifest = match &found {
+    let mut manifest = match &found {
         Some(_) => Manifest::open(&env.storage, dir),
         None => Manifest::create(&env.storage, dir, &Layout::default())?,
     };
@@ -81,7 +81,9 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Co
     let version = Version { guard: recovered.guard, ..version };
     // Not earlier: a manifest that has lost an edit to damage makes a table look like an orphan, and
     // then something above is missing.
-    remove_orphans(storage, dir, &names, &version.layout);
+    remove_orphans(storage, dir, &orphans(&names, &version.layout), || {
+        manifest.keep(&version.layout).is_ok()
+    });
     let elastic = Elastic::of(options);
     if let Some(elastic) = &elastic {
         elastic.follow(&version);
@@ -153,23 +155,34 @@ pub(crate) fn file_number(name: &str) -> Option<u64> {
     number.parse().ok().filter(|&number| number <= NUMBER_MAX)
 }
 
-/// Removes what a crash or a reader of the last session has left: it is in no layout.
-fn remove_orphans(storage: &dyn Storage, dir: &Path, names: &[String], layout: &Layout) {
+/// What a crash or a reader of the last session has left: it is in no layout.
+fn orphans<'n>(names: &'n [String], layout: &Layout) -> Vec<&'n String> {
     let tables = layout.runs.iter().flat_map(|run| &run.tables);
     let live: HashSet<String> = tables.map(|table| table_name(table.file)).collect();
     let images: HashSet<u64> = layout.images.iter().map(|image| image.file).collect();
-    for name in names {
-        let dead_log = |number| name == &wal_name(number) && number < layout.live_wal;
-        let dead = file_number(name).is_some_and(|number| {
+    let is_dead = |name: &&String| {
+        let dead_log = |number| **name == wal_name(number) && number < layout.live_wal;
+        file_number(name).is_some_and(|number| {
             dead_log(number)
                 || name.ends_with(".wal.new")
-                || (name == &table_name(number) && !live.contains(name))
-                || (name == &image_name(number) && !images.contains(&number))
-        });
-        if dead {
-            // If it stays, the next open tries again.
-            let _ = storage.remove(&dir.join(name));
-        }
+                || (**name == table_name(number) && !live.contains(*name))
+                || (**name == image_name(number) && !images.contains(&number))
+        })
+    };
+    names.iter().filter(is_dead).collect()
+}
+
+/// Removes files that the layout does not need. The edit that says so may be one whose sync has failed, and that a power cut
+/// would take back: so the layout is made durable first.
+fn remove_orphans(
+    storage: &dyn Storage,
+    dir: &Path,
+    orphans: &[&String],
+    keep_layout: impl FnOnce() -> bool,
+) {
+    if !orphans.is_empty() && keep_layout() {
+        // What stays now is tried again by the next open.
+        orphans.iter().for_each(|name| drop(storage.remove(&dir.join(name))));
     }
 }
 

@@ -387,3 +387,25 @@ fn a_kill_after_the_log_has_failed_loses_nothing_that_was_acknowledged() {
         assert!((5..60).contains(&refused), "{refused} writes were refused");
     }
 }
+
+/// A flush whose edit the manifest has, but not yet on the disk, calls its log dead.
+#[test] // stress --seed 5: who opened the store after the fault removed that log, and the power cut took the edit back.
+fn a_fault_a_kill_and_then_a_power_cut_lose_nothing_that_was_acknowledged() {
+    let options = options(Sync::Always);
+    for first in 0..60 {
+        let disk = Memory::new();
+        let db = open(&disk, &options).expect("opens");
+        disk.fail_at(first, Fault::Io);
+        history(&disk, &db, 0..16, u64::MAX / 2, &mut |acknowledged| {
+            let after = disk.kill();
+            after.mend();
+            let case = format!("fault {first}, {} acknowledged", acknowledged.len());
+            drop(open_crashed(&after, &options, &case));
+            for disk in [after.crash_hard(), after.crash(first)] {
+                let found = found(&open_crashed(&disk, &options, &case));
+                let lost = acknowledged.iter().find(|number| !found.contains(number));
+                assert_eq!(lost, None, "{case}: an acknowledged write is lost");
+            }
+        });
+    }
+}

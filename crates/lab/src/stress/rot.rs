@@ -98,12 +98,16 @@ fn check_answers(db: &Db, world: &World<'_>, state: &State) -> Checked<()> {
 }
 
 /// A store that was opened and closed in peace has no files but those it needs.
-pub(crate) fn check_left_overs(disk: &dyn Storage, tables: u64) -> Checked<()> {
+pub(crate) fn check_left_overs(disk: &dyn Storage, tables: u64, partitions: u64) -> Checked<()> {
     let names = disk.list(Path::new(DIR)).map_err(|error| format!("list: {error}"))?;
     let count = |end: &str| names.iter().filter(|name| name.ends_with(end)).count() as u64;
     let right = count(".table") == tables
         && count(".wal") <= 1
-        && count(".filter") <= 1
+        && count(".filter") <= partitions
         && count(".new") == 0;
-    if right { Ok(()) } else { Err(format!("{tables} tables in use, and these files: {names:?}")) }
+    if right {
+        Ok(())
+    } else {
+        Err(format!("{tables} tables in use, {partitions} partitions, and these files: {names:?}"))
+    }
 }

@@ -473,10 +473,11 @@ impl<'k> World<'k> {
         self.db = Some(self.open().map_err(|error| format!("the last open: {error}"))?);
         self.write(&[Write { place: 0, number: 1 }], false)?;
         self.work("the last flush", true, Db::flush)?;
-        let levels = self.db().stats().levels;
+        let stats = self.db().stats();
+        let (levels, partitions) = (stats.levels, stats.partitions.len() as u64);
         let tables = levels.iter().flat_map(|level| &level.runs).map(|run| run.tables).sum();
         self.end(End::Close)?;
-        check_left_overs(&*(self.door)(self.disk.clone()), tables)?;
+        check_left_overs(&*(self.door)(self.disk.clone()), tables, partitions)?;
         self.done.disk_operations += self.disk.operations();
         Ok(self.done)
     }

@@ -19,6 +19,7 @@ use trommel::{GuardKind, LevelStats, Policy, RunStats, Stats};
 
 use crate::args::StoreArgs;
 use crate::failure::{Failure, Outcome, Status};
+use crate::partitions::{partition_lines, partitions_json};
 use crate::stats::{guard_json, levels_json, policy_json, tables_by_units};
 use crate::svg;
 use crate::table::{bytes, counted, whole};
@@ -43,7 +44,11 @@ pub(crate) fn run(arguments: &InspectArgs, json: bool, out: &mut dyn Write) -> O
     if json {
         let (policy, levels) = (policy_json(&stats), levels_json(&stats));
         let guard = guard_json(&stats);
-        writeln!(out, "{}", json!({ "policy": policy, "levels": levels, "guard": guard }))?;
+        writeln!(
+            out,
+            "{}",
+            json!({ "policy": policy, "levels": levels, "ranges": partitions_json(&stats), "guard": guard })
+        )?;
     } else {
         out.write_all(picture(&stats).as_bytes())?;
     }
@@ -73,6 +78,9 @@ pub(crate) fn picture(stats: &Stats) -> String {
         let is_last = level.level + 1 == stats.levels.len();
         draw_level(&mut text, level, is_last, &columns);
     }
+    partition_lines(stats)
+        .into_iter()
+        .for_each(|text_line| line(&mut text, format_args!("{text_line}")));
     draw_guard(&mut text, stats, runs().count());
     text
 }

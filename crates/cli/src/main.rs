@@ -21,6 +21,7 @@ mod inspect;
 mod keytext;
 mod kill;
 mod load;
+mod partitions;
 mod point;
 mod policy_args;
 mod progress;

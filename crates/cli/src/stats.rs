@@ -126,6 +126,7 @@ fn as_json(stats: &Stats) -> Value {
         "filter_recovery": stats.filter_recovery.to_string(),
         "policy": policy_json(stats),
         "levels": levels_json(stats),
+        "ranges": crate::partitions::partitions_json(stats),
         "memtables": stats.memtables,
         "memtable_bytes": stats.memtable_bytes,
         "fence_bytes": stats.fence_bytes,

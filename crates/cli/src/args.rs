@@ -119,6 +119,9 @@ pub(crate) struct StoreArgs {
     /// When a write is safe on disk: always (before it returns), never (when its run is written), or so many seconds later.
     #[arg(long, value_name = "WHEN", value_parser = sync, default_value = "1")]
     pub(crate) sync: Sync,
+    /// Bytes that merges may read in a second; they go faster while writers wait for them. [default: as fast as they can]
+    #[arg(long, value_name = "BYTES", value_parser = byte_count)]
+    merge_rate: Option<usize>,
     #[command(flatten)]
     filter: FilterArgs,
 }
@@ -133,6 +136,9 @@ impl StoreArgs {
             point_bits: self.point_bits,
             size_ratio: self.policy.size_ratio(),
             policy: self.policy.policy(),
+            granularity: self.policy.granularity(),
+            partition_bytes: self.policy.partition_bytes(),
+            merge_bytes_per_second: self.merge_rate.map(|bytes| bytes as u64),
             write_buffer_bytes: self.write_buffer,
             block_cache_bytes: self.block_cache,
             sync: self.sync,

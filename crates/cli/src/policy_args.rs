@@ -1,11 +1,14 @@
 //! When runs merge, as it is typed.
 //! ```text
 //! --policy leveling --size-ratio 10        --policy rocksdb --ratios 4,10,10        --last-runs 3
+//! --granularity partitioned --partition-bytes 64MiB
 //! ```
 //! Invariant: without any of these a tree is lazily levelled, with ten units to a level.
 
 use clap::Args;
-use trommel::{Options, Policy};
+use trommel::{Granularity, Options, Policy};
+
+use crate::args::byte_count;
 
 /// When runs merge.
 #[derive(Clone, Debug, Args)]
@@ -29,12 +32,28 @@ pub(crate) struct PolicyArgs {
     /// Let levels of few runs wait for more merges where entries replace each other, until they are as large as planned.
     #[arg(long)]
     delay_merges: bool,
+    /// How much of a level a merge rewrites at once: full, or partitioned (merges into the last level go from one partition to
+    /// the next, and need little more disk than the store takes).
+    #[arg(long, value_name = "NAME", value_parser = granularity, default_value = "partitioned")]
+    granularity: Granularity,
+    /// Bytes of a partition of the last level.
+    #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "256MiB")]
+    partition_bytes: usize,
 }
 
 impl PolicyArgs {
     /// T of deep levels.
     pub(crate) fn size_ratio(&self) -> u32 {
         self.ratios.last().copied().unwrap_or(self.size_ratio)
+    }
+
+    /// How much of a level a merge rewrites at once.
+    pub(crate) fn granularity(&self) -> Granularity {
+        self.granularity
+    }
+
+    pub(crate) fn partition_bytes(&self) -> u64 {
+        self.partition_bytes as u64
     }
 
     /// The policy that was asked for.
@@ -50,6 +69,11 @@ impl PolicyArgs {
         policy.delay_merges = self.delay_merges;
         policy
     }
+}
+
+/// The granularity of this name; an error lists those that there are.
+fn granularity(name: &str) -> Result<Granularity, String> {
+    name.parse().map_err(|error: trommel::Error| error.to_string())
 }
 
 /// The preset of this name.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use trommel::{Granularity, GuardKind, Sync};
+use trommel::{GuardKind, Sync};
 use trommel_lab::{WritePattern, WritePlan, WriteReport, bench_write};
 
 use crate::args::byte_count;
@@ -51,13 +51,6 @@ pub(crate) struct BenchWriteArgs {
     write_buffer: usize,
     #[command(flatten)]
     policy: PolicyArgs,
-    /// How much of a level a merge rewrites at once: full, or partitioned (merges into the last level go from one partition to
-    /// the next). The peak of disk space tells them apart.
-    #[arg(long, value_name = "NAME", value_parser = granularity, default_value = "partitioned")]
-    granularity: Granularity,
-    /// Bytes of a partition of the last level.
-    #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "256MiB")]
-    partition_bytes: usize,
     /// Seed of keys and values.
     #[arg(long, value_name = "S", default_value_t = 42)]
     seed: u64,
@@ -78,11 +71,6 @@ enum PatternName {
     Random,
     Sequential,
     Update,
-}
-
-/// A granularity by its name; an error lists those that there are.
-fn granularity(name: &str) -> Result<Granularity, String> {
-    name.parse().map_err(|error: trommel::Error| error.to_string())
 }
 
 pub(crate) fn run(arguments: &BenchWriteArgs, json: bool, out: &mut dyn Write) -> Outcome {
@@ -128,8 +116,8 @@ fn plan(arguments: &BenchWriteArgs, guard: GuardKind, folder: PathBuf) -> WriteP
         write_buffer_bytes: arguments.write_buffer,
         size_ratio: arguments.policy.size_ratio(),
         policy: arguments.policy.policy(),
-        granularity: arguments.granularity,
-        partition_bytes: arguments.partition_bytes as u64,
+        granularity: arguments.policy.granularity(),
+        partition_bytes: arguments.policy.partition_bytes(),
         seed: arguments.seed,
         folder,
     }

@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 /// The header of a log.
 pub(crate) const LOG_HEADER: &[u8] = b"TRMLWAL\0\x02\0\0\0";
 /// The header of a manifest.
-pub(crate) const MANIFEST_HEADER: &[u8] = b"TROMMELM\x03\0\0\0";
+pub(crate) const MANIFEST_HEADER: &[u8] = b"TROMMELM\x04\0\0\0";
 /// The length of both.
 pub(crate) const HEADER_BYTES: usize = 12;
 
@@ -282,7 +282,8 @@ impl EditBytes {
     /// A table that joins the tree: file, run, level, span.
     pub(crate) fn table(self, numbers: [u64; 5], about: &About, bytes: usize) -> Self {
         let mut edit = self.numbers(2, &numbers);
-        for number in [0, about.entries, bytes as u64] {
+        // Not trimmed: none is left out before the first, and all of the file belong to the tree.
+        for number in [0, 0, about.entries, about.entries, bytes as u64] {
             edit.0.varint(number);
         }
         let (mut from, mut to) = (about.first_key.clone(), [&about.last_key[..], &[0]].concat());

@@ -242,14 +242,7 @@ impl Commit {
 
     /// Makes all writes so far durable: in the log, or if that has failed, in tables.
     pub(crate) fn make_durable(&self, core: &Core) -> Result<()> {
-        let mut writer = lock(&self.writer);
-        if writer.wal_failed || writer.owes_flush {
-            return writer.leave_failed_log(core);
-        }
-        if !core.current.pin().active.memtable.is_empty() {
-            writer.open_log(core)?;
-        }
-        writer.sync(core)
+        lock(&self.writer).make_durable(core)
     }
 
     /// Moves on from a log that has failed, if it has, and has its entries flushed.
@@ -284,10 +277,21 @@ fn take_group(waiting: &mut Vec<Arc<Waiting>>) -> Vec<Arc<Waiting>> {
 }
 
 impl Writer {
+    /// Makes all writes so far durable: in the log, or if that has failed, in tables.
+    fn make_durable(&mut self, core: &Core) -> Result<()> {
+        if self.wal_failed || self.owes_flush {
+            return self.leave_failed_log(core);
+        }
+        if !core.current.pin().active.memtable.is_empty() {
+            self.open_log(core)?;
+        }
+        self.sync(core)
+    }
+
     fn commit(&mut self, core: &Core, batches: &[&Batch], sync: bool) -> Result<()> {
         let count: usize = batches.iter().map(|batch| batch.len()).sum();
         if count == 0 {
-            return if sync { self.sync(core) } else { Ok(()) };
+            return if sync { self.make_durable(core) } else { Ok(()) };
         }
         self.make_room(core, batches.iter().map(|batch| batch.size_bytes()).sum())?;
         let first = self.next;

@@ -409,3 +409,15 @@ fn a_fault_a_kill_and_then_a_power_cut_lose_nothing_that_was_acknowledged() {
         });
     }
 }
+
+#[test] // stress --seed 160: a synced deletion of an empty range told of a failure that was over.
+fn a_synced_batch_without_writes_moves_on_from_a_failed_log() {
+    let disk = Memory::new();
+    let db = open(&disk, &options(Sync::Never)).expect("opens");
+    db.put("drum", "turns").expect("puts");
+    disk.fail_at(0, Fault::Io);
+    db.put("sieve", "sifts").expect_err("the log fails");
+    db.write_synced(Batch::new()).expect("all that was acknowledged is made durable");
+    let db = open_crashed(&disk.crash_hard(), &options(Sync::Never), "after an empty batch");
+    assert_eq!(db.get("drum").expect("gets").as_deref(), Some(&b"turns"[..]));
+}

@@ -424,8 +424,7 @@ mod tests {
             Edit { last_sequence: Some(Sequence(u64::MAX)), ..Edit::default() },
             Edit { live_wal: Some(21), ..Edit::default() },
             Edit { added: vec![table(8, 8, 2, 9, u64::MAX)], ..Edit::default() },
-            // A newer run in a lower level than an older one, and tables of a run that overlap.
-            Edit { added: vec![table(8, 8, 2, 8, 9)], ..Edit::default() },
+            // Tables of a run that overlap.
             Edit { added: vec![table(8, 7, 1, 0, 9)], ..Edit::default() },
             Edit { removed: vec![99], ..Edit::default() },
             Edit { images: vec![image(20, 9)], ..Edit::default() },

@@ -59,7 +59,8 @@ pub struct Options {
     pub merge_bytes_per_second: Option<u64>,
     /// Bytes after which a run goes on in another file.
     pub table_bytes: u64,
-    /// How much of a level a merge rewrites at once.
+    /// How much of a level a merge rewrites at once. With a guard that knows in which run each key is (`chucky`, `remix`, ...) it is
+    /// all, whatever this says: such a merge makes the guard anew.
     pub granularity: Granularity,
     /// Bytes of a partition of the last level, about, where merges into it go from one to the next. A tree with less has one.
     /// More: fewer parts of the filter, fewer blocks read twice; a merge needs more disk.
@@ -143,7 +144,12 @@ impl Options {
 impl Options {
     /// How merges are divided.
     pub(crate) fn division(&self) -> Division {
-        Division { granularity: self.granularity, partition_bytes: self.partition_bytes }
+        // A filter that knows in which run each key is gets room for more of them when a merge makes it anew, of all keys.
+        let granularity = match self.guard.located() {
+            Some(_) => Granularity::Full,
+            None => self.granularity,
+        };
+        Division { granularity, partition_bytes: self.partition_bytes }
     }
 }
 

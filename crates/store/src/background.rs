@@ -7,13 +7,13 @@
 
 use std::time::{Duration, Instant};
 
-use crate::compaction::pick;
 use crate::core::Core;
+use crate::due::next_job;
 use crate::error::{Error, Result};
 use crate::flush::FlushTask;
 use crate::merging::MergeTask;
 use crate::options::{Background, Sync};
-use crate::partitions::{RangeJob, next_job};
+use crate::partitions::RangeJob;
 use crate::stalls::{Lag, SEALED_MAX};
 use crate::sync::{Arc, Builder, JoinHandle, Ordering, lock, wait, wait_for};
 
@@ -143,8 +143,7 @@ impl Core {
         let options = &self.shelf.options;
         // Everything may have been deleted since someone asked.
         let everything = work.merge_everything && !layout.runs.is_empty();
-        let schedule = options.schedule();
-        next_job(&layout, options.division(), everything, |rest| pick(rest, &schedule))
+        next_job(&layout, &options.schedule(), options.division(), everything)
     }
 
     fn is_due(&self, kind: Kind, work: &Work) -> bool {

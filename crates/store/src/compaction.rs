@@ -34,11 +34,20 @@ pub(crate) struct MergeJob {
 
 /// The merge that is due. None: the tree is in shape.
 pub(crate) fn pick(layout: &Layout, schedule: &Schedule<'_>) -> Option<MergeJob> {
+    pick_units(layout, schedule, false)
+}
+
+/// The merge of whole runs that is due. `partial`: levels of one run are emptied table by table, so a carry ends in the first of them.
+pub(crate) fn pick_units(
+    layout: &Layout,
+    schedule: &Schedule<'_>,
+    partial: bool,
+) -> Option<MergeJob> {
     let last = layout.level_count() - 1;
     if last == 0 {
         return (layout.runs.len() > schedule.last_runs(0)).then(|| merge_all(layout));
     }
-    let measure = Measure::new(layout, schedule)?;
+    let measure = Measure::new(layout, schedule, partial)?;
     match full_block(layout, &measure) {
         Some(from) => Some(carry(layout, &measure, from)),
         None => join(layout, &measure),
@@ -99,19 +108,22 @@ struct Measure<'a> {
     schedule: &'a Schedule<'a>,
     /// Of a flush as it comes from memory, if units are counted by entries.
     flush_entries: Option<f64>,
+    /// Levels of one run are never full: tables of them go down.
+    partial: bool,
 }
 
 impl<'a> Measure<'a> {
     /// None: units are counted by entries, and no flush has come yet to tell what is usual. The next one will.
-    fn new(layout: &Layout, schedule: &'a Schedule<'a>) -> Option<Self> {
+    fn new(layout: &Layout, schedule: &'a Schedule<'a>, partial: bool) -> Option<Self> {
         if !schedule.policy.delay_merges {
-            return Some(Measure { schedule, flush_entries: None });
+            return Some(Measure { schedule, flush_entries: None, partial });
         }
         let is_flush = |run: &&RunRecord| run.level == 0 && run.flush_count() == 1;
         let flushes: Vec<u64> =
             layout.runs.iter().filter(is_flush).map(RunRecord::entries).collect();
         let entries = flushes.iter().sum::<u64>() as f64 / flushes.len() as f64;
-        (!flushes.is_empty()).then_some(Measure { schedule, flush_entries: Some(entries.max(1.0)) })
+        let flush_entries = Some(entries.max(1.0));
+        (!flushes.is_empty()).then_some(Measure { schedule, flush_entries, partial })
     }
 
     fn units(&self, run: &RunRecord) -> usize {
@@ -123,11 +135,18 @@ impl<'a> Measure<'a> {
     }
 
     fn has_room(&self, run: &RunRecord) -> bool {
-        self.units(run) < self.schedule.run_units(run.level)
+        self.is_emptied_by_tables(run.level) || self.units(run) < self.schedule.run_units(run.level)
+    }
+
+    fn is_emptied_by_tables(&self, level: usize) -> bool {
+        self.partial && level > 0 && self.schedule.inner_runs(level) == 1
     }
 
     /// Whether another unit takes a level's runs along.
     fn is_full(&self, layout: &Layout, level: usize) -> bool {
+        if self.is_emptied_by_tables(level) {
+            return false;
+        }
         let runs = || layout.runs.iter().filter(|run| run.level == level);
         let units: usize = runs().map(|run| self.units(run)).sum();
         let needs_a_run = !runs().next().is_some_and(|newest| self.has_room(newest));
@@ -136,19 +155,16 @@ impl<'a> Measure<'a> {
     }
 }
 
-/// The level of the oldest run after a merge into it, by its entries: of flushes such as the merged `inner` runs had. None: that is
-/// not known.
-pub(crate) fn last_level(
-    inner: &[&RunRecord],
-    output_entries: u64,
-    schedule: &Schedule<'_>,
-) -> Option<usize> {
-    let flushes: u64 = inner.iter().map(|run| run.flush_count()).sum();
-    let entries: u64 = inner.iter().map(|run| run.entries()).sum();
-    if flushes == 0 || entries == 0 {
-        return None;
-    }
-    Some(schedule.level_holding(output_entries as f64 * flushes as f64 / entries as f64))
+/// Entries of a usual flush, as runs have them whose spans do not overlap. None: there are no such runs, or they are empty.
+pub(crate) fn flush_entries<'r>(runs: impl IntoIterator<Item = &'r RunRecord>) -> Option<f64> {
+    let sizes = runs.into_iter().map(|run| (run.flush_count(), run.entries()));
+    let (flushes, entries) = sizes.fold((0, 0), |sum, run| (sum.0 + run.0, sum.1 + run.1));
+    (flushes > 0 && entries > 0).then(|| entries as f64 / flushes as f64)
+}
+
+/// The level of the oldest run, by its entries and those of a usual flush.
+pub(crate) fn last_level(flush_entries: f64, entries: u64, schedule: &Schedule<'_>) -> usize {
+    schedule.level_holding(entries as f64 / flush_entries)
 }
 
 /// The share of all entries that is above the oldest run just before that is merged.
@@ -160,19 +176,16 @@ pub(crate) struct OverlayShare {
     pub(crate) full: f64,
 }
 
-/// That share, if the oldest run has so many entries and flushes stay as large as those of the `inner` runs. None: that is not
-/// known.
+/// That share, if the oldest run has so many entries, and a flush as many as is usual.
 pub(crate) fn overlay_share(
-    inner: &[&RunRecord],
+    flush_entries: f64,
     last_entries: u64,
     schedule: &Schedule<'_>,
-) -> Option<OverlayShare> {
-    let level = last_level(inner, last_entries, schedule)?;
-    let flushes: u64 = inner.iter().map(|run| run.flush_count()).sum();
-    let entries: u64 = inner.iter().map(|run| run.entries()).sum();
-    let most_entries = schedule.overlay_flushes(level) * entries as f64 / flushes as f64;
+) -> OverlayShare {
+    let level = last_level(flush_entries, last_entries, schedule);
+    let most_entries = schedule.overlay_flushes(level) * flush_entries;
     let now = most_entries / (most_entries + last_entries as f64);
-    Some(OverlayShare { now, full: schedule.full_overlay_share(level) })
+    OverlayShare { now, full: schedule.full_overlay_share(level) }
 }
 
 #[cfg(test)]

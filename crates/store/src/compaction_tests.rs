@@ -76,12 +76,13 @@ impl Tree {
         let entries: u64 = inputs.iter().map(RunRecord::entries).sum();
         let kept = if takes_oldest { self.kept } else { self.kept_inner };
         let entries = (entries * kept / 8).max(1);
-        let inner: Vec<&RunRecord> = inputs[..inputs.len() - 1].iter().collect();
+        let inner = &inputs[..inputs.len() - 1];
         let level = match job.target {
             Target::Inner(level) => level,
             Target::Last => {
                 self.merges_of_all += 1;
-                last_level(&inner, entries, &self.schedule()).expect("inner runs")
+                let flush = flush_entries(inner).expect("inner runs");
+                last_level(flush, entries, &self.schedule())
             }
         };
         let removed = inputs.iter().flat_map(|run| run.files()).collect();
@@ -240,13 +241,10 @@ fn flushes_that_wait_join_a_levelled_run_together() {
 fn overwrites_do_not_make_levels() {
     let (policy, flush) = (Policy::default(), table(1, 1, 0, 7, 8));
     let run = RunRecord { id: 1, level: 0, tables: vec![flush] };
-    let level = |inner: &[&RunRecord], entries| {
-        last_level(inner, entries, &Schedule { policy: &policy, size_ratio: 10 })
-    };
-    assert_eq!(level(&[&run], 1), Some(0));
-    assert_eq!(level(&[&run], 10), Some(1));
-    assert_eq!(level(&[&run], 100), Some(2));
-    assert_eq!(level(&[], 100), None);
+    let flush = flush_entries([&run]).expect("a run");
+    let level = |entries| last_level(flush, entries, &Schedule { policy: &policy, size_ratio: 10 });
+    assert_eq!([1, 10, 100].map(level), [0, 1, 2]);
+    assert_eq!(flush_entries([]), None);
 }
 
 #[test] // GRF paper, section 5, generalization 3: T' > T where levels stay small.

@@ -43,6 +43,14 @@ impl KeyBounds {
         self.to.clone().map(|from| KeyBounds { from, to: None })
     }
 
+    /// What `outer` has before and behind this range. Requires: it has all of this one.
+    pub(crate) fn beside(&self, outer: &KeyBounds) -> Vec<KeyBounds> {
+        let before = KeyBounds { from: outer.from.clone(), to: Some(self.from.clone()) };
+        let behind = self.to.clone().map(|from| KeyBounds { from, to: outer.to.clone() });
+        let has_keys = |range: &KeyBounds| range.ends_after(&range.from);
+        [Some(before), behind].into_iter().flatten().filter(has_keys).collect()
+    }
+
     /// The ranges that begin at the first key and at each of `cuts`, which ascend.
     pub(crate) fn between(cuts: &[Vec<u8>]) -> impl Iterator<Item = KeyBounds> + '_ {
         let from = |place: usize| place.checked_sub(1).map_or_else(Vec::new, |at| cuts[at].clone());
@@ -75,5 +83,14 @@ mod tests {
         assert_eq!(range.before(), Some(bounds("", Some("d"))));
         assert_eq!(range.behind(), Some(bounds("p", None)));
         assert_eq!((KeyBounds::all().before(), KeyBounds::all().behind()), (None, None));
+    }
+
+    #[test]
+    fn what_is_beside_a_range() {
+        let (range, all) = (bounds("d", Some("p")), KeyBounds::all());
+        assert_eq!(range.beside(&range), []);
+        assert_eq!(range.beside(&all), [bounds("", Some("d")), bounds("p", None)]);
+        assert_eq!(range.beside(&bounds("c", Some("p"))), [bounds("c", Some("d"))]);
+        assert_eq!(all.beside(&all), []);
     }
 }

@@ -15,8 +15,9 @@ use trommel_filters::{
     SlotSet, Span, Trace, TreePlan,
 };
 
+use crate::compaction::{flush_entries, overlay_share};
 use crate::error::Result;
-use crate::layout::{Layout, RunRecord};
+use crate::layout::Layout;
 use crate::options::Options;
 use crate::user_keys::KeyList;
 use crate::version::{PlacedRun, Version};
@@ -289,8 +290,8 @@ pub(crate) fn rebuild(
 /// The plan of a tree as it is.
 fn plan_of(options: &Options, layout: &Layout) -> TreePlan {
     let (oldest, inner) = layout.runs.split_last().expect("a tree with runs");
-    let inner: Vec<&RunRecord> = inner.iter().collect();
-    let share = crate::compaction::overlay_share(&inner, oldest.entries(), &options.schedule());
+    let share = flush_entries(inner)
+        .map(|flush| overlay_share(flush, oldest.entries(), &options.schedule()));
     // The oldest run has a level of its own.
     let levels = inner.iter().map(|run| run.level + 2).max();
     let levels = layout.level_count().max(levels.unwrap_or(1));

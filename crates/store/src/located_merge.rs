@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use trommel_filters::{AnyLocatedBuilder, LocatedKind, RunSlot, TreePlan};
 
-use crate::compaction::{Target, last_level, overlay_share};
+use crate::compaction::{Target, flush_entries, last_level, overlay_share};
 use crate::core::Core;
 use crate::guard::Guard;
 use crate::key_bounds::KeyBounds;
@@ -154,12 +154,11 @@ impl LocatedMerge {
 fn new_filter(core: &Core, kind: LocatedKind, inputs: &[PlacedRun]) -> Next {
     let options = &core.shelf.options;
     let records: Vec<RunRecord> = inputs.iter().map(|placed| core.run_record(placed.id)).collect();
-    let (_, inner) = records.split_last().expect("a merge has inputs");
-    let inner: Vec<&RunRecord> = inner.iter().collect();
+    let (oldest, inner) = records.split_last().expect("a merge has inputs");
     let entries = records.iter().map(RunRecord::entries).sum();
-    let level = last_level(&inner, entries, &options.schedule());
-    let level = level.unwrap_or(records[records.len() - 1].level);
-    let share = overlay_share(&inner, entries, &options.schedule());
+    let (flush, schedule) = (flush_entries(inner), options.schedule());
+    let level = flush.map_or(oldest.level, |flush| last_level(flush, entries, &schedule));
+    let share = flush.map(|flush| overlay_share(flush, entries, &schedule));
     let plan = plan(options, level + 1, entries, share.map(|share| share.now));
     Next::New { builder: AnyLocatedBuilder::new(kind, &plan), plan }
 }

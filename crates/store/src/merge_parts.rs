@@ -11,15 +11,22 @@ use std::time::Instant;
 
 use trommel_filters::{FlushNumber, GrfOptions, Part, PartBuilder};
 
-use crate::compaction::{OverlayShare, overlay_share};
+use crate::compaction::{OverlayShare, flush_entries, overlay_share};
 use crate::core::Core;
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::key_bounds::KeyBounds;
-use crate::layout::{Layout, RunRecord};
+use crate::layout::Layout;
 use crate::options::Options;
+use crate::partial;
+use crate::partitions::Granularity;
 use crate::user_keys::{KeyList, for_each_key, keys_by_flush};
 use crate::version::{PlacedRun, Version};
+
+/// The end of the code [0, 1) of the keys of a part's base: the oldest run's tables all have it in their spans, which begin at 0 by
+/// definition, and where runs' spans overlap no other table has. (Up to B, the largest end of their spans, as the design has
+/// it, newer tables with an old entry would be candidates for every key of the base.)
+const OLDEST_RUN: FlushNumber = FlushNumber(1);
 
 /// Keys wait until there are so many, so that the clock is asked once for them.
 const KEYS_WAITING: usize = 4096;
@@ -76,15 +83,15 @@ impl PartsBuilder {
         core.counters.guard_worked(start.elapsed());
     }
 
-    /// Ends a part whose keys are of flushes below `base_end`; the next one begins at `key`.
-    pub(crate) fn cut(&mut self, core: &Core, base_end: FlushNumber, key: &[u8]) {
+    /// Ends a part; the next one begins at `key`.
+    pub(crate) fn cut(&mut self, core: &Core, key: &[u8]) {
         self.flush(core);
         let start = Instant::now();
         let next = part_builder(&self.options, self.overlay_share);
         let builder = std::mem::replace(&mut self.builder, next);
         self.peak_bytes = self.peak_bytes.max(self.done_bytes() + builder.peak_bytes());
         let lower = std::mem::replace(&mut self.lower, key.to_vec());
-        self.done.push((lower, builder.finish(base_end)));
+        self.done.push((lower, builder.finish(OLDEST_RUN)));
         core.counters.guard_worked(start.elapsed());
     }
 
@@ -93,8 +100,8 @@ impl PartsBuilder {
     }
 
     /// All parts, in key order.
-    pub(crate) fn finish(mut self, core: &Core, base_end: FlushNumber) -> Vec<(Vec<u8>, Part)> {
-        self.cut(core, base_end, &[]);
+    pub(crate) fn finish(mut self, core: &Core) -> Vec<(Vec<u8>, Part)> {
+        self.cut(core, &[]);
         core.counters.rebuilt(self.peak_bytes);
         self.done
     }
@@ -121,16 +128,22 @@ impl PreparedParts {
     pub(crate) fn carry_over(&mut self, core: &Core, now: &Version) -> Result<()> {
         let missing = now.runs.iter().rev().filter(|placed| !self.carried.contains(&placed.id));
         for placed in missing.collect::<Vec<_>>() {
-            let start = Instant::now();
-            let lowers: Vec<Vec<u8>> = self.parts[1..].iter().map(|(l, _)| l.clone()).collect();
-            for (mut bounds, (lower, part)) in KeyBounds::between(&lowers).zip(&mut self.parts) {
-                bounds.from.clone_from(lower);
-                bounds.to = bounds.to.or_else(|| self.range.to.clone());
-                *part = insert_run(part, placed, &bounds, &now.layout)?;
-            }
-            core.counters.guard_worked(start.elapsed());
+            self.insert(core, placed, now)?;
             self.carried.push(placed.id);
         }
+        Ok(())
+    }
+
+    /// Inserts the keys that a run of `now` has in the range. Requires: it is newer than those whose keys are in the parts.
+    pub(crate) fn insert(&mut self, core: &Core, placed: &PlacedRun, now: &Version) -> Result<()> {
+        let start = Instant::now();
+        let lowers: Vec<Vec<u8>> = self.parts[1..].iter().map(|(l, _)| l.clone()).collect();
+        for (mut bounds, (lower, part)) in KeyBounds::between(&lowers).zip(&mut self.parts) {
+            bounds.from.clone_from(lower);
+            bounds.to = bounds.to.or_else(|| self.range.to.clone());
+            *part = insert_run(part, placed, &bounds, &now.layout)?;
+        }
+        core.counters.guard_worked(start.elapsed());
         Ok(())
     }
 }
@@ -178,19 +191,19 @@ pub(crate) fn rebuild_part(
     bounds: &KeyBounds,
 ) -> Result<Part> {
     let Some((oldest, newer)) = version.runs.split_last() else { return Ok(Part::empty(grf)) };
-    let records = version.layout.runs.split_last();
-    let share = records.and_then(|(oldest, inner)| {
-        let inner: Vec<&RunRecord> = inner.iter().collect();
-        overlay_share(&inner, oldest.entries(), &options.schedule())
+    let share = version.layout.runs.split_last().and_then(|(oldest, inner)| {
+        let flush_entries = match options.division().granularity {
+            Granularity::Partial => partial::flush_entries(&version.layout),
+            Granularity::Full | Granularity::Partitioned => flush_entries(inner),
+        };
+        flush_entries.map(|flush| overlay_share(flush, oldest.entries(), &options.schedule()))
     });
     let mut builder = part_builder(grf, share);
-    let mut base_end = FlushNumber(0);
     if let Some(run) = oldest.run.clip(bounds)? {
         let (mut cursor, path) = (run.cursor().fill_cache(false), run.tables()[0].table.path());
         for_each_key(&mut cursor, path, |key| builder.push(key))?;
-        base_end = run.span().hi();
     }
-    let mut part = builder.finish(base_end);
+    let mut part = builder.finish(OLDEST_RUN);
     for placed in newer.iter().rev() {
         part = insert_run(&part, placed, bounds, &version.layout)?;
     }

@@ -4,19 +4,19 @@
 //! oldest run    read, keep, write, and build the parts of the filter on the way
 //!               -> carry over the runs that were not inputs -> install
 //! key range     of the inputs, what lies in it is read; tables across its ends are trimmed, not rewritten
+//! one table     of a run, and what it meets in the next one; if that is nothing, the table only gets another place
 //! ```
 //! Filters that know in which run each key is are told of every key: see `located_merge`.
 //! Invariants: an inner merge adds nothing to the guard. A merge into the oldest run rebuilds
 //! it, where its keys are; flushes that are installed meanwhile are carried over, in rounds outside the lock, the last
 //! one under it (ordering rule 3).
 
-use std::collections::HashSet;
 use std::time::Instant;
 
 use trommel_filters::{FlushNumber, RunCodes, Span};
 
 use crate::budget::filter_bits;
-use crate::compaction::{MergeJob, Target, last_level, overlay_share};
+use crate::compaction::{MergeJob, Target, flush_entries, last_level, overlay_share};
 use crate::core::Core;
 use crate::cursor::Cursor;
 use crate::entry::Sequence;
@@ -29,13 +29,13 @@ use crate::layout::{CutsEdit, Edit, LastMerge, Layout, RunRecord, TableRecord, f
 use crate::located;
 use crate::located_merge::LocatedMerge;
 use crate::merge::MergeCursor;
+use crate::merge_inputs::{Pieces, only_table, tombstones_of};
 use crate::merge_parts::{PartsBuilder, PreparedParts};
 use crate::output::{RunOutput, RunWriter, RunWriterState};
-use crate::partitions::{Cutter, RangeJob, as_begun};
+use crate::partial;
+use crate::partitions::{Cutter, Granularity, RangeJob, as_begun};
 use crate::retention::Retention;
 use crate::sync::Arc;
-use crate::table_writer::TableSummary;
-use crate::tombstones::RangeTombstones;
 use crate::user_keys::KeyList;
 use crate::version::{PlacedRun, Version};
 
@@ -49,8 +49,14 @@ pub(crate) struct MergeTask {
     job: MergeJob,
     range: KeyBounds,
     noted: Option<LastMerge>,
-    /// Of the inputs, what lies in the range: those that have something there, newest first.
+    /// The output becomes a piece of the oldest input.
+    joins: bool,
+    /// Of the inputs, what is merged: those that have something there, newest first.
     inputs: Vec<PlacedRun>,
+    /// Of the inputs, what lies in the range and is not merged.
+    staying: Vec<PlacedRun>,
+    /// The only input, if it is one table that goes as it is to the place of the output.
+    moves: Option<TableRecord>,
     /// What the inputs were when the merge began, with all ranges: the oldest run's entries, and the others.
     begun: Begun,
     /// What stays of tables across the ends of the range.
@@ -59,8 +65,6 @@ pub(crate) struct MergeTask {
     retention: Retention,
     writer: RunWriterState,
     cutter: Cutter,
-    /// Tables before the last cut.
-    cut_tables: usize,
     parts: Option<PartsBuilder>,
     located: Option<LocatedMerge>,
     /// The keys that outlive an inner merge, if the guard's codes are runs.
@@ -69,43 +73,42 @@ pub(crate) struct MergeTask {
     read_bytes: u64,
 }
 
-/// The inputs of a merge, as the levels are told by.
+/// What the levels are told by.
 struct Begun {
-    /// But the oldest.
-    inner: Vec<RunRecord>,
+    /// Entries of a usual flush. None: that is not known.
+    flush_entries: Option<f64>,
     /// The oldest of the inputs.
     oldest: RunRecord,
 }
 
 impl Begun {
-    fn of(core: &Core, job: &RangeJob) -> Begun {
+    fn of(core: &Core, job: &RangeJob, layout: &Layout) -> Begun {
         let (&oldest, inner) = job.merge.inputs.split_last().expect("a merge has inputs");
-        let inner = match &job.noted {
-            Some(noted) => vec![as_begun(noted)],
-            None => inner.iter().map(|&id| core.run_record(id)).collect(),
+        let flush_entries = match (&job.noted, core.shelf.options.division().granularity) {
+            (_, Granularity::Partial) => partial::flush_entries(layout),
+            (Some(noted), _) => flush_entries([&as_begun(noted)]),
+            (None, _) => {
+                let is_inner = |run: &&RunRecord| inner.contains(&run.id);
+                flush_entries(layout.runs.iter().filter(is_inner))
+            }
         };
-        Begun { inner, oldest: core.run_record(oldest) }
-    }
-
-    fn inner(&self) -> Vec<&RunRecord> {
-        self.inner.iter().collect()
+        Begun { flush_entries, oldest: core.run_record(oldest) }
     }
 }
 
 impl MergeTask {
     pub(crate) fn new(core: &Core, job: RangeJob) -> Result<Self> {
         let version = core.current.hold();
-        let begun = Begun::of(core, &job);
-        let RangeJob { merge: job, range, noted } = job;
+        let begun = Begun::of(core, &job, &version.layout);
+        let RangeJob { merge: job, range, noted, moved, joins } = job;
         let whole = version.runs_of(&job.inputs);
         assert_eq!(whole.len(), job.inputs.len(), "a merge's inputs stay until it is installed");
         let bottom = job.target == Target::Last;
         let snapshots = core.snapshots.copy();
         core.env.pauses.at(PausePoint::MergeStarted);
-        let trimmed = trimmed_records(&version.layout, &whole, &range)?;
-        let clipped = whole.iter().map(|placed| placed.within(&range));
-        let inputs: Vec<PlacedRun> =
-            clipped.filter_map(Result::transpose).collect::<Result<_>>()?;
+        let oldest = if joins { &range } else { &moved };
+        let pieces = Pieces::of(&version.layout, &whole, (&moved, oldest))?;
+        let Pieces { inputs, staying, trimmed } = pieces;
         let retention =
             Retention::new(snapshots, bottom, core.env.clock.since_epoch(), tombstones_of(&inputs));
         let cursors = inputs.iter().map(|placed| {
@@ -119,7 +122,7 @@ impl MergeTask {
         let writer = writer.deleting(retention.kept_tombstones());
         let parts = version.guard.parts().filter(|_| bottom).map(|parts| {
             let schedule = core.shelf.options.schedule();
-            let share = overlay_share(&begun.inner(), entries, &schedule);
+            let share = begun.flush_entries.map(|flush| overlay_share(flush, entries, &schedule));
             PartsBuilder::new(parts.options(), share, &range.from)
         });
         let cutter = match bottom {
@@ -133,18 +136,27 @@ impl MergeTask {
         let parts_of_version = version.guard.parts().filter(|_| !bottom);
         let recoded = parts_of_version.filter(|p| p.options().run_codes == RunCodes::Huffman);
         let recoded = recoded.map(|_| KeyList::default());
+        let is_as_it_was = !bottom && recoded.is_none() && trimmed.is_empty();
+        let moves =
+            only_table(&version.layout, &inputs).filter(|_| is_as_it_was && !moved.is_all());
+        let moves = moves.map(|record| {
+            let run = if joins { begun.oldest.id } else { core.shelf.new_file() };
+            TableRecord { run, ..record }
+        });
         Ok(MergeTask {
             job,
             range,
             noted,
+            joins,
             inputs,
+            staying,
+            moves,
             begun,
             trimmed,
             cursor,
             retention,
             writer,
             cutter,
-            cut_tables: 0,
             parts,
             located,
             recoded,
@@ -159,6 +171,10 @@ impl MergeTask {
 
     /// One step: some entries, or at the end installing. True: the merge is done.
     pub(crate) fn step(&mut self, core: &Core) -> Result<bool> {
+        if self.moves.is_some() {
+            self.install(core, &RunOutput::default())?;
+            return Ok(true);
+        }
         let mut writer = RunWriter::new(&core.shelf, std::mem::take(&mut self.writer));
         for _ in 0..STEP_ENTRIES {
             let Some(entry) = self.cursor.entry() else {
@@ -175,13 +191,10 @@ impl MergeTask {
             if keeps {
                 let written = writer.written_bytes();
                 if self.cutter.is_due(written) && writer.is_new(entry.key) {
-                    let tables = writer.cut(entry.key)?;
-                    let layout = Arc::clone(&core.current.pin().layout);
-                    let base_end = self.base_end(&layout, &writer.done()[self.cut_tables..]);
-                    self.cut_tables = tables;
+                    writer.cut(entry.key)?;
                     self.cutter.cut(writer.written_bytes(), entry.key);
                     if let Some(parts) = &mut self.parts {
-                        parts.cut(core, base_end, entry.key);
+                        parts.cut(core, entry.key);
                     }
                 }
                 writer.add(&entry)?;
@@ -271,13 +284,12 @@ impl MergeTask {
     fn last_level(&self, core: &Core, output: &RunOutput) -> usize {
         let oldest = &self.begun.oldest;
         let is_done = self.noted.as_ref().is_none_or(|noted| noted.done_to.is_empty());
-        if !is_done {
+        let Some(flush_entries) = self.begun.flush_entries.filter(|_| is_done) else {
             return oldest.level;
-        }
+        };
         let merged: u64 = oldest.within(&self.range).iter().map(|table| table.entries).sum();
         let entries = output.entries() + oldest.entries().saturating_sub(merged);
-        let schedule = core.shelf.options.schedule();
-        last_level(&self.begun.inner(), entries, &schedule).unwrap_or(oldest.level)
+        last_level(flush_entries, entries, &core.shelf.options.schedule())
     }
 
     fn install_inner(&mut self, core: &Core, output: &RunOutput, level: usize) -> Result<()> {
@@ -350,13 +362,15 @@ impl MergeTask {
     /// Rebuilds the guard where the merge's keys are, and installs it when no run is missing in it.
     fn install_last(&mut self, core: &Core, output: &RunOutput) -> Result<()> {
         let level = self.last_level(core, output);
-        let layout = Arc::clone(&core.current.pin().layout);
-        let base_end = self.base_end(&layout, &output.tables[self.cut_tables..]);
         let mut prepared = self.parts.take().map(|parts| PreparedParts {
             range: self.range.clone(),
-            parts: parts.finish(core, base_end),
+            parts: parts.finish(core),
             carried: self.job.inputs.clone(),
         });
+        if let Some(prepared) = &mut prepared {
+            let now = core.current.hold();
+            self.staying.iter().rev().try_for_each(|run| prepared.insert(core, run, &now))?;
+        }
         let mut carry_over = |now: &Version| match &mut prepared {
             Some(prepared) => prepared.carry_over(core, now),
             None => Ok(()),
@@ -380,12 +394,6 @@ impl MergeTask {
         Ok(())
     }
 
-    /// B of the design: the largest end of the spans of tables that the merge wrote.
-    fn base_end(&self, layout: &Layout, tables: &[(u64, TableSummary)]) -> FlushNumber {
-        let ends = tables.iter().map(|(_, table)| self.span(layout, table.sequences).hi());
-        ends.max().unwrap_or(FlushNumber(0))
-    }
-
     /// The span of surviving entries with these sequence numbers.
     fn span(&self, layout: &Layout, (least, greatest): (Sequence, Sequence)) -> Span {
         let spans = self.inputs.iter().map(PlacedRun::span);
@@ -403,8 +411,11 @@ impl MergeTask {
         let last = self.job.target == Target::Last;
         let new_run = output.tables.first().map_or(0, |(file, _)| *file);
         // What a range is merged into stays the run that it is.
-        let run = if self.noted.is_some() { self.begun.oldest.id } else { new_run };
-        let merged = output.records(run, level, |sequences| self.span(&now.layout, sequences));
+        let run = if self.joins { self.begun.oldest.id } else { new_run };
+        let merged = match &self.moves {
+            Some(record) => vec![TableRecord { level, ..record.clone() }],
+            None => output.records(run, level, |sequences| self.span(&now.layout, sequences)),
+        };
         let cuts = CutsEdit { within: self.range.clone(), cuts: self.cutter.cuts.clone() };
         let mut removed: Vec<u64> = inputs.map(|table| table.table.file()).collect();
         removed.sort_unstable();
@@ -422,12 +433,6 @@ impl MergeTask {
     }
 }
 
-/// The ranges that runs delete.
-fn tombstones_of(runs: &[PlacedRun]) -> RangeTombstones {
-    let tables = runs.iter().flat_map(|placed| placed.run.tables());
-    RangeTombstones::of(tables.flat_map(|table| table.tombstones().pieces()))
-}
-
 /// The least flush whose entries are not all in the oldest run, after an edit.
 fn least_newer(layout: &Layout, edit: &Edit) -> FlushNumber {
     let Ok(after) = layout.apply(edit) else { return FlushNumber(0) };
@@ -436,27 +441,6 @@ fn least_newer(layout: &Layout, edit: &Edit) -> FlushNumber {
     let of_oldest = oldest.tables.iter().filter(|table| table.span.lo() > FlushNumber(0));
     let of_newer = newer.iter().flat_map(|run| &run.tables);
     of_newer.chain(of_oldest).map(|table| table.span.lo()).min().unwrap_or(layout.next_flush)
-}
-
-/// What stays of the tables of runs that have some of their keys in a range, and others outside of it.
-fn trimmed_records(
-    layout: &Layout,
-    runs: &[PlacedRun],
-    range: &KeyBounds,
-) -> Result<Vec<TableRecord>> {
-    let mut trimmed = Vec::new();
-    let records = layout.runs.iter().filter(|run| runs.iter().any(|placed| placed.id == run.id));
-    for (placed, run) in runs.iter().zip(records) {
-        let Some(inside) = placed.run.clip(range)? else { continue };
-        let files: HashSet<u64> = inside.tables().iter().map(|table| table.table.file()).collect();
-        let tables = placed.run.tables().iter().zip(&run.tables);
-        for (table, record) in tables.filter(|(_, record)| files.contains(&record.file)) {
-            for outside in [range.before(), range.behind()].into_iter().flatten() {
-                trimmed.extend(table.clip(&outside)?.map(|rest| rest.record(record)));
-            }
-        }
-    }
-    Ok(trimmed)
 }
 
 /// The run that an edit adds: its id and span. None: none.

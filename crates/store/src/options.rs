@@ -149,7 +149,8 @@ impl Options {
             Some(_) => Granularity::Full,
             None => self.granularity,
         };
-        Division { granularity, partition_bytes: self.partition_bytes }
+        let Options { partition_bytes, table_bytes, .. } = *self;
+        Division { granularity, partition_bytes, table_bytes }
     }
 }
 

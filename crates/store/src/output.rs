@@ -148,6 +148,7 @@ impl RunWriterState {
 }
 
 /// The tables of a finished run, synced and opened.
+#[derive(Default)]
 pub(crate) struct RunOutput {
     pub(crate) tables: Vec<(u64, TableSummary)>,
     pub(crate) opened: HashMap<u64, Arc<Table>>,
@@ -217,15 +218,9 @@ impl<'a> RunWriter<'a> {
         self.state.done_bytes + open
     }
 
-    /// Ends the table: the next entry, with this key, begins another one. Gives how many tables there are now.
-    pub(crate) fn cut(&mut self, next: &[u8]) -> Result<usize> {
-        finish_table(&mut self.state, Some(next))?;
-        Ok(self.state.done.len())
-    }
-
-    /// The tables that are done.
-    pub(crate) fn done(&self) -> &[(u64, TableSummary)] {
-        &self.state.done
+    /// Ends the table: the next entry, with this key, begins another one.
+    pub(crate) fn cut(&mut self, next: &[u8]) -> Result<()> {
+        finish_table(&mut self.state, Some(next))
     }
 }
 

@@ -4,6 +4,7 @@
 //! partitioned   last level  [ 1 ][ 2 ][ 3 ][ 4 ]         a merge into it goes from partition to partition (Spooky):
 //!               inner runs  [ . ][ . ][---------]        these two are done, and what they had in inner runs is gone
 //!                                ^ done_to
+//! partial       one table of a level goes into the level below it: see `partial`
 //! ```
 //! A partitioned merge is a list of merges, each of which is installed by itself. How far it has come stands in the layout: so
 //! what comes next is a pure function of that, a store that was opened again goes on where it was, and between two
@@ -16,7 +17,7 @@ use std::str::FromStr;
 
 use trommel_filters::Span;
 
-use crate::compaction::{MergeJob, Target, merge_all};
+use crate::compaction::{MergeJob, Target};
 use crate::error::{Error, Result};
 use crate::key_bounds::KeyBounds;
 use crate::layout::{LastMerge, Layout, RunRecord, TableRecord};
@@ -29,17 +30,23 @@ pub enum Granularity {
     /// `partitioned`: inner levels all at once; the last level partition by partition, so that no merge needs more than a
     /// few partitions of disk.
     Partitioned,
+    /// `partial`: as LevelDB and RocksDB do, one table of a level at a time goes into the level below it, where both have one run;
+    /// other levels as under `partitioned`. Merges are small, levels are always nearly full, and runs' spans overlap, so a
+    /// global filter may name a run too many.
+    Partial,
 }
 
 impl Granularity {
     /// Every one there is.
-    pub const ALL: [Granularity; 2] = [Granularity::Full, Granularity::Partitioned];
+    pub const ALL: [Granularity; 3] =
+        [Granularity::Full, Granularity::Partitioned, Granularity::Partial];
 
     /// The name that people write.
     pub fn name(self) -> &'static str {
         match self {
             Granularity::Full => "full",
             Granularity::Partitioned => "partitioned",
+            Granularity::Partial => "partial",
         }
     }
 }
@@ -69,11 +76,26 @@ pub(crate) struct RangeJob {
     pub(crate) range: KeyBounds,
     /// What a merge by key ranges notes when this range is done; None: it is no such merge.
     pub(crate) noted: Option<LastMerge>,
+    /// Of the inputs but the oldest, only these keys are merged, which lie in the range.
+    pub(crate) moved: KeyBounds,
+    /// The output becomes a piece of the oldest input, which stays the run that it is.
+    pub(crate) joins: bool,
 }
 
 impl RangeJob {
-    fn full(merge: MergeJob) -> Self {
-        RangeJob { merge, range: KeyBounds::all(), noted: None }
+    pub(crate) fn full(merge: MergeJob) -> Self {
+        let (range, moved) = (KeyBounds::all(), KeyBounds::all());
+        RangeJob { merge, range, noted: None, moved, joins: false }
+    }
+
+    /// One table of a run, with these keys, and of the next run those in the range.
+    pub(crate) fn partial(
+        merge: MergeJob,
+        range: KeyBounds,
+        moved: KeyBounds,
+        joins: bool,
+    ) -> Self {
+        RangeJob { merge, range, noted: None, moved, joins }
     }
 }
 
@@ -82,41 +104,11 @@ impl RangeJob {
 pub(crate) struct Division {
     pub(crate) granularity: Granularity,
     pub(crate) partition_bytes: u64,
-}
-
-/// The merge that is due, where `pick` says which it is in a tree without a merge that is half done. `everything`: someone
-/// asked for all runs to be merged into one; the second value says that this is it.
-pub(crate) fn next_job(
-    layout: &Layout,
-    division: Division,
-    everything: bool,
-    pick: impl Fn(&Layout) -> Option<MergeJob>,
-) -> Option<(RangeJob, bool)> {
-    if let Some(under_way) = &layout.last_merge {
-        let newer = pick(&without_inputs(layout, under_way));
-        // Not into the last level, above which its inputs wait.
-        let last = layout.level_count() - 1;
-        let goes_above = |job: &MergeJob| matches!(job.target, Target::Inner(to) if to < last);
-        let newer = newer.filter(|job| goes_above(job) && !everything);
-        let job = newer.map_or_else(|| go_on(layout, under_way, division), RangeJob::full);
-        return Some((job, false));
-    }
-    if everything {
-        return Some((divide(layout, merge_all(layout), division), true));
-    }
-    pick(layout).map(|job| (divide(layout, job, division), false))
-}
-
-/// The tree as it will be when the merge is done: what is newer than its inputs goes on meanwhile.
-fn without_inputs(layout: &Layout, merge: &LastMerge) -> Layout {
-    let mut rest = layout.clone();
-    rest.runs.retain(|run| !merge.inputs.contains(&run.id));
-    rest.last_merge = None;
-    rest
+    pub(crate) table_bytes: u64,
 }
 
 /// A merge, or the first range of it.
-fn divide(layout: &Layout, merge: MergeJob, division: Division) -> RangeJob {
+pub(crate) fn divide(layout: &Layout, merge: MergeJob, division: Division) -> RangeJob {
     let has_partitions = !layout.cuts.is_empty() && division.granularity != Granularity::Full;
     let (Some((&oldest, inner)), true) = (merge.inputs.split_last(), has_partitions) else {
         return RangeJob::full(merge);
@@ -134,7 +126,7 @@ fn divide(layout: &Layout, merge: MergeJob, division: Division) -> RangeJob {
 }
 
 /// The next range of a merge that is under way. With another granularity than it began with, all that is left is one range.
-fn go_on(layout: &Layout, merge: &LastMerge, division: Division) -> RangeJob {
+pub(crate) fn go_on(layout: &Layout, merge: &LastMerge, division: Division) -> RangeJob {
     range_job(layout, merge.clone(), division)
 }
 
@@ -150,7 +142,8 @@ fn range_job(layout: &Layout, merge: LastMerge, division: Division) -> RangeJob 
     }
     let noted = LastMerge { done_to: range.to.clone().unwrap_or_default(), ..merge };
     let inputs = inputs.into_iter().chain([noted.oldest]).collect();
-    RangeJob { merge: MergeJob { inputs, target: Target::Last }, range, noted: Some(noted) }
+    let (merge, moved) = (MergeJob { inputs, target: Target::Last }, range.clone());
+    RangeJob { merge, range, noted: Some(noted), moved, joins: true }
 }
 
 /// Where the partition begins that has the next key of the merge's inputs: those before it are not rewritten for nothing.
@@ -230,8 +223,10 @@ impl Cutter {
             Granularity::Full => 1,
             Granularity::Partitioned => {
                 let wanted = division.partition_bytes.max(1);
-                ((input_bytes + wanted / 2) / wanted).max(1)
+                (input_bytes.saturating_add(wanted / 2) / wanted).max(1)
             }
+            // Each a table: none is left over that is small.
+            Granularity::Partial => input_bytes.div_ceil(division.table_bytes.max(1)).max(1),
         };
         Cutter {
             target: input_bytes / partitions,

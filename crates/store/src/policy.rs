@@ -165,6 +165,17 @@ impl Schedule<'_> {
         self.run_units(level) > 1
     }
 
+    /// Whether a level has one run, where the last level is `last`.
+    pub(crate) fn is_levelled(&self, level: usize, last: usize) -> bool {
+        let runs = if level == last { self.last_runs(level) } else { self.inner_runs(level) };
+        runs == 1
+    }
+
+    /// The flushes that a level above the last has room for.
+    pub(crate) fn level_flushes(&self, level: usize) -> f64 {
+        (self.ratio(level) - 1) as f64 * self.unit_flushes(level)
+    }
+
     /// The flushes of a level's unit.
     pub(crate) fn unit_flushes(&self, level: usize) -> f64 {
         (0..level).map(|above| self.ratio(above) as f64).product()

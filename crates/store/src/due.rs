@@ -1,0 +1,53 @@
+//! Which merge is due: a pure function of the layout, the policy and the granularity.
+//! ```text
+//! a merge by key ranges is under way    what is newer than its inputs comes first, if it stays above the last level; then its next range
+//! someone wants everything merged       all runs
+//! else                                  whole runs (compaction), or a table of a level (partial)
+//! ```
+//! Invariant: what was begun is ended, with whatever granularity the store was opened again.
+
+use crate::compaction::{Target, merge_all, pick};
+use crate::layout::{LastMerge, Layout};
+use crate::partial;
+use crate::partitions::{Division, Granularity, RangeJob, divide, go_on};
+use crate::policy::Schedule;
+
+/// The merge that is due. `everything`: someone asked for all runs to be merged into one; the second value says that this is it.
+pub(crate) fn next_job(
+    layout: &Layout,
+    schedule: &Schedule<'_>,
+    division: Division,
+    everything: bool,
+) -> Option<(RangeJob, bool)> {
+    if let Some(under_way) = &layout.last_merge {
+        let newer = by_policy(&without_inputs(layout, under_way), schedule, division);
+        // Not into the last level, above which its inputs wait.
+        let last = layout.level_count() - 1;
+        let goes_above =
+            |job: &RangeJob| matches!(job.merge.target, Target::Inner(to) if to < last);
+        let newer = newer.filter(|job| goes_above(job) && !everything);
+        return Some((newer.unwrap_or_else(|| go_on(layout, under_way, division)), false));
+    }
+    if everything {
+        return Some((divide(layout, merge_all(layout), division), true));
+    }
+    by_policy(layout, schedule, division).map(|job| (job, false))
+}
+
+/// The merge that is due in a tree without one that is half done.
+fn by_policy(layout: &Layout, schedule: &Schedule<'_>, division: Division) -> Option<RangeJob> {
+    match division.granularity {
+        Granularity::Full | Granularity::Partitioned => {
+            pick(layout, schedule).map(|job| divide(layout, job, division))
+        }
+        Granularity::Partial => partial::pick(layout, schedule, division),
+    }
+}
+
+/// The tree as it will be when the merge is done: what is newer than its inputs goes on meanwhile.
+fn without_inputs(layout: &Layout, merge: &LastMerge) -> Layout {
+    let mut rest = layout.clone();
+    rest.runs.retain(|run| !merge.inputs.contains(&run.id));
+    rest.last_merge = None;
+    rest
+}

@@ -32,8 +32,9 @@ pub(crate) struct PolicyArgs {
     /// Let levels of few runs wait for more merges where entries replace each other, until they are as large as planned.
     #[arg(long)]
     delay_merges: bool,
-    /// How much of a level a merge rewrites at once: full, or partitioned (merges into the last level go from one partition to
-    /// the next, and need little more disk than the store takes).
+    /// How much of a level a merge rewrites at once: full, partitioned (merges into the last level go from one partition to the
+    /// next, and need little more disk than the store takes), or partial (one table of a level of one run at a time, as LevelDB
+    /// and RocksDB merge).
     #[arg(long, value_name = "NAME", value_parser = granularity, default_value = "partitioned")]
     granularity: Granularity,
     /// Bytes of a partition of the last level.

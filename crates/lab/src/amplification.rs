@@ -1,11 +1,14 @@
 //! What writing costs in theory, for any policy: counted for so many flushes, and as Dostoevsky has it.
 //! ```text
 //! exact        the odometer of units, each merge of u flushes adds u           so many flushes, none of whose entries replace others
+//!              (partial merges: `partial_writes`)
 //! dostoevsky   (T - 1) / (K + 1) in each inner level, (T - 1) / (Z + 1) in the last     a tree of so many levels, for ever
 //! ```
 //! Invariant: nothing here looks at a store; what a store has written is compared with it.
 
-use trommel::{LevelRule, Policy};
+use trommel::{Granularity, LevelRule, Policy};
+
+use crate::partial_writes::partial_writes;
 
 /// How often an entry is written into tables, flushes included.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,11 +20,20 @@ pub struct ExpectedWrites {
 }
 
 /// For so many flushes of one size. None: there are no flushes.
-pub fn expected_writes(policy: &Policy, size_ratio: u32, flushes: u64) -> Option<ExpectedWrites> {
+pub fn expected_writes(
+    policy: &Policy,
+    granularity: Granularity,
+    size_ratio: u32,
+    flushes: u64,
+) -> Option<ExpectedWrites> {
     let mut tree = Tree { policy, size_ratio, levels: vec![Vec::new()], written: 0 };
     (0..flushes).for_each(|_| tree.flush());
+    let partial = match granularity {
+        Granularity::Full | Granularity::Partitioned => None,
+        Granularity::Partial => partial_writes(policy, size_ratio, flushes),
+    };
     (flushes > 0).then(|| ExpectedWrites {
-        exact: tree.written as f64 / flushes as f64,
+        exact: partial.unwrap_or(tree.written as f64 / flushes as f64),
         dostoevsky: dostoevsky(policy, size_ratio, tree.levels.len()),
     })
 }
@@ -125,8 +137,11 @@ mod tests {
     }
 
     /// Bytes of tables written for each byte flushed, and flushes.
-    fn measured(policy: &Policy, size_ratio: u32, flushes: u64) -> f64 {
+    fn measured(policy: &Policy, granularity: Granularity, size_ratio: u32, flushes: u64) -> f64 {
         let options = Options {
+            granularity,
+            table_bytes: 16 << 10,
+            partition_bytes: 1 << 20,
             size_ratio,
             policy: policy.clone(),
             compression: false,
@@ -154,8 +169,10 @@ mod tests {
     fn stores_write_what_the_closed_form_says() {
         for (name, policy) in presets() {
             for (size_ratio, flushes) in [(4, 255), (5, 130), (10, 399)] {
-                let expected = expected_writes(&policy, size_ratio, flushes).expect("flushes");
-                let measured = measured(&policy, size_ratio, flushes);
+                let full = Granularity::Full;
+                let expected = expected_writes(&policy, full, size_ratio, flushes);
+                let expected = expected.expect("flushes");
+                let measured = measured(&policy, full, size_ratio, flushes);
                 let case = format!("{name}, T = {size_ratio}: {measured}, {expected:?}");
                 assert!((0.9..1.05).contains(&(measured / expected.exact)), "{case}");
                 assert!((0.7..1.4).contains(&(expected.exact / expected.dostoevsky)), "{case}");
@@ -163,11 +180,28 @@ mod tests {
         }
     }
 
+    #[test]
+    fn partial_merges_write_what_their_closed_form_says() {
+        for name in ["leveling", "rocksdb"] {
+            let policy = Policy::named(name).expect("a preset");
+            for (size_ratio, flushes) in [(4, 255), (4, 900), (10, 600)] {
+                let partial = Granularity::Partial;
+                let expected = expected_writes(&policy, partial, size_ratio, flushes);
+                let expected = expected.expect("flushes").exact;
+                let measured = measured(&policy, partial, size_ratio, flushes);
+                let case = format!("{name}, T = {size_ratio}, {flushes}: {measured}, {expected}");
+                assert!((0.75..1.25).contains(&(measured / expected)), "{case}");
+            }
+        }
+        let of = |granularity| expected_writes(&Policy::default(), granularity, 10, 999);
+        assert_eq!(of(Granularity::Partial), of(Granularity::Full), "its levels have many runs");
+    }
+
     #[test] // Dostoevsky, as Chucky's section 2 tells it.
     fn a_tree_of_three_levels_by_hand() {
         let of = |name: &str| {
             let policy = Policy::named(name).expect("a preset");
-            let expected = expected_writes(&policy, 10, 999).expect("flushes");
+            let expected = expected_writes(&policy, Granularity::Full, 10, 999).expect("flushes");
             (expected.dostoevsky, expected.exact)
         };
         let (formula, exact) = of("lazy-leveling");
@@ -177,6 +211,6 @@ mod tests {
         assert_eq!(of("tiering").0, 3.0 * 0.9);
         assert_eq!(of("leveling").0, 3.0 * 4.5);
         assert!(of("tiering").1 < exact && exact < of("leveling").1);
-        assert_eq!(expected_writes(&Policy::default(), 10, 0), None);
+        assert_eq!(expected_writes(&Policy::default(), Granularity::Full, 10, 0), None);
     }
 }

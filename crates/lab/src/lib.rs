@@ -15,6 +15,7 @@ mod keyset;
 mod kill;
 mod natural_earth;
 mod open;
+mod partial_writes;
 mod probe;
 mod probe_filters;
 mod progress;

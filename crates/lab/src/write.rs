@@ -101,7 +101,7 @@ pub struct WriteReport {
     pub size_ratio: u64,
     /// When runs merge.
     pub policy: &'static str,
-    /// How much of a level a merge rewrote at once: full, partitioned.
+    /// How much of a level a merge rewrote at once: full, partitioned, partial.
     pub granularity: &'static str,
     /// Bytes of a partition of the last level.
     pub partition_bytes: u64,
@@ -274,7 +274,9 @@ fn report(
 /// How often entries are written by the flushes after the first ones.
 fn expected_between(plan: &WritePlan, first: u64, last: u64) -> ExpectedWrites {
     let nothing = ExpectedWrites { exact: 0.0, dostoevsky: 0.0 };
-    let of = |flushes| expected_writes(&plan.policy, plan.size_ratio, flushes).unwrap_or(nothing);
+    let WritePlan { policy, granularity, size_ratio, .. } = plan;
+    let of =
+        |flushes| expected_writes(policy, *granularity, *size_ratio, flushes).unwrap_or(nothing);
     let (before, all) = (of(first), of(last));
     let written = all.exact * last as f64 - before.exact * first as f64;
     ExpectedWrites { exact: written / (last - first).max(1) as f64, ..all }

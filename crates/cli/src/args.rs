@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use trommel::{Db, GuardKind, Options, Sync};
+use trommel::{Background, Db, GuardKind, Options, Sync};
 use trommel_lab::{Dist, FileFormat, Skew};
 
 use crate::filter_args::FilterArgs;
@@ -138,6 +138,7 @@ impl StoreArgs {
             policy: self.policy.policy(),
             granularity: self.policy.granularity(),
             partition_bytes: self.policy.partition_bytes(),
+            background: Background::Threads(self.policy.merge_threads()),
             merge_bytes_per_second: self.merge_rate.map(|bytes| bytes as u64),
             write_buffer_bytes: self.write_buffer,
             block_cache_bytes: self.block_cache,

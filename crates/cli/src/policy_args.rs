@@ -1,7 +1,7 @@
 //! When runs merge, as it is typed.
 //! ```text
 //! --policy leveling --size-ratio 10        --policy rocksdb --ratios 4,10,10        --last-runs 3
-//! --granularity partitioned --partition-bytes 64MiB
+//! --granularity partitioned --partition-bytes 64MiB --merge-threads 2
 //! ```
 //! Invariant: without any of these a tree is lazily levelled, with ten units to a level.
 
@@ -40,6 +40,9 @@ pub(crate) struct PolicyArgs {
     /// Bytes of a partition of the last level.
     #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "256MiB")]
     partition_bytes: usize,
+    /// Threads that merge: so many merges at once, each of other runs. (One more flushes.)
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    merge_threads: usize,
 }
 
 impl PolicyArgs {
@@ -51,6 +54,11 @@ impl PolicyArgs {
     /// How much of a level a merge rewrites at once.
     pub(crate) fn granularity(&self) -> Granularity {
         self.granularity
+    }
+
+    /// Threads that merge.
+    pub(crate) fn merge_threads(&self) -> usize {
+        self.merge_threads
     }
 
     pub(crate) fn partition_bytes(&self) -> u64 {

@@ -140,6 +140,7 @@ fn as_json(stats: &Stats) -> Value {
         "write_amplification": stats.write_amplification(),
         "flushes": stats.flushes,
         "merges": stats.merges,
+        "merging": stats.merging,
         "stalls": stats.stalls,
         "stall_seconds": stats.stall_seconds,
         "sequence": stats.sequence,
@@ -203,6 +204,7 @@ fn as_text(stats: &Stats) -> String {
     }
     row("flushes since open", whole(stats.flushes));
     row("merges since open", whole(stats.merges));
+    row("merges under way", whole(stats.merging));
     row("oldest pin", stats.oldest_pin.map_or("none".into(), whole));
     row("write stalls", format!("{} ({:.2} s)", whole(stats.stalls), stats.stall_seconds));
     if let Some(failure) = &stats.failure {

@@ -118,6 +118,7 @@ fn plan(arguments: &BenchWriteArgs, guard: GuardKind, folder: PathBuf) -> WriteP
         policy: arguments.policy.policy(),
         granularity: arguments.policy.granularity(),
         partition_bytes: arguments.policy.partition_bytes(),
+        merge_threads: arguments.policy.merge_threads(),
         seed: arguments.seed,
         folder,
     }
@@ -138,6 +139,7 @@ fn as_text(reports: &[WriteReport]) -> String {
     row("99.9 %", &|report| nanoseconds(report.put_ns.p999 as f64));
     row("longest", &|report| nanoseconds(report.put_ns.max as f64));
     row("stalls", &|report| format!("{} ({:.2} s)", report.stalls.count, report.stalls.seconds));
+    row("threads that merge", &|report| whole(report.merge_threads));
     row("policy", &|report| report.policy.to_string());
     row("write amplification", &|report| format!("{:.2}", report.write_amplification));
     row("an entry is written", &|report| format!("{:.2} times", report.table_writes));

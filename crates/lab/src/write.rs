@@ -12,7 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use trommel::{Batch, Db, Granularity, GuardKind, Options, Policy, Stats, Sync, VALUE_BYTES_MAX};
+use trommel::{
+    Background, Batch, Db, Granularity, GuardKind, Options, Policy, Stats, Sync, VALUE_BYTES_MAX,
+};
 
 use crate::amplification::{ExpectedWrites, expected_writes};
 use crate::error::{LabError, Result};
@@ -72,6 +74,8 @@ pub struct WritePlan {
     pub granularity: Granularity,
     /// Bytes of a partition of the last level.
     pub partition_bytes: u64,
+    /// Threads that merge.
+    pub merge_threads: usize,
     /// Seed of keys and values.
     pub seed: u64,
     /// Where the store is made: a new folder.
@@ -105,6 +109,8 @@ pub struct WriteReport {
     pub granularity: &'static str,
     /// Bytes of a partition of the last level.
     pub partition_bytes: u64,
+    /// Threads that merge.
+    pub merge_threads: u64,
     /// The seed.
     pub seed: u64,
     /// From the first write to the end of the last.
@@ -218,6 +224,7 @@ fn options(plan: &WritePlan) -> Options {
         policy: plan.policy.clone(),
         granularity: plan.granularity,
         partition_bytes: plan.partition_bytes,
+        background: Background::Threads(plan.merge_threads),
         write_buffer_bytes: plan.write_buffer_bytes,
         sync: plan.sync,
         ..Options::default()
@@ -249,6 +256,7 @@ fn report(
         policy: plan.policy.name(),
         granularity: plan.granularity.name(),
         partition_bytes: plan.partition_bytes,
+        merge_threads: plan.merge_threads as u64,
         seed: plan.seed,
         seconds,
         settle_seconds,
@@ -428,6 +436,7 @@ mod tests {
             policy: Policy::default(),
             granularity: Granularity::Partitioned,
             partition_bytes: 1 << 14,
+            merge_threads: threads,
             seed: 7,
             folder: folder.to_path_buf(),
         }

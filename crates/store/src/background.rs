@@ -2,18 +2,16 @@
 //! ```text
 //! next_job -> FlushTask | MergeTask -> run_step ... run_step -> installed
 //! ```
-//! Invariants: one flush and one merge run at a time, and a flush never waits for a merge. A failed
+//! Invariants: one flush runs at a time, merges as `lanes` says, and a flush never waits for a merge. A failed
 //! flush keeps its number and holds later ones back until it is tried again (ordering rule 1).
 
 use std::time::{Duration, Instant};
 
 use crate::core::Core;
-use crate::due::next_job;
 use crate::error::{Error, Result};
 use crate::flush::FlushTask;
-use crate::merging::MergeTask;
+use crate::lanes::{Failed, Lanes, MergeId};
 use crate::options::{Background, Sync};
-use crate::partitions::RangeJob;
 use crate::stalls::{Lag, SEALED_MAX};
 use crate::sync::{Arc, Builder, JoinHandle, Ordering, lock, wait, wait_for};
 
@@ -27,11 +25,10 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// What is being done, and what went wrong.
 #[derive(Default)]
 pub(crate) struct Work {
-    /// Tasks between two steps. A task that someone is working on is not here, but marked busy.
-    flush: Lane<FlushTask>,
-    merge: Lane<MergeTask>,
+    flush: FlushLane,
+    pub(crate) merges: Lanes,
     /// Someone asked for everything to be merged into one run.
-    merge_everything: bool,
+    pub(crate) merge_everything: bool,
     stopping: bool,
     /// A background thread has ended in a panic: what it did is not done any more.
     panicked: Option<String>,
@@ -40,23 +37,19 @@ pub(crate) struct Work {
 impl Work {
     /// The first thing that is known to stop work.
     fn failure(&self) -> Option<&String> {
-        let lanes = self.flush.failure.as_ref().or(self.merge.failure.as_ref());
-        self.panicked.as_ref().or(lanes)
+        let of_work = self.flush.failure.as_ref().or_else(|| self.merges.failure());
+        self.panicked.as_ref().or(of_work)
     }
 }
 
-/// One kind of work: at most one task of it at a time.
-struct Lane<T> {
-    task: Option<T>,
+/// At most one flush at a time.
+#[derive(Default)]
+struct FlushLane {
+    /// Between two steps. A task that someone is working on is not here, but marked busy.
+    task: Option<FlushTask>,
     busy: bool,
-    /// The last failure, until a task succeeds.
+    /// The last failure, until a flush succeeds.
     failure: Option<String>,
-}
-
-impl<T> Default for Lane<T> {
-    fn default() -> Self {
-        Lane { task: None, busy: false, failure: None }
-    }
 }
 
 /// The two kinds of work.
@@ -69,41 +62,41 @@ enum Kind {
 impl Core {
     /// Runs one step of a flush if one is due, else one of a merge. False: nothing is due.
     pub(crate) fn step(&self) -> Result<bool> {
-        Ok(self.run_step(Kind::Flush)? || self.run_step(Kind::Merge)?)
+        Ok(self.flush_step()? || self.lone_merge_step(None)?)
     }
 
-    /// One step of a flush. False: none is due.
+    /// One step of the work that `choice` picks among all that can be gone on with now. False: there is none.
+    pub(crate) fn step_any(&self, choice: usize) -> Result<bool> {
+        let work = lock(&self.work);
+        let flushes = usize::from(self.is_wanted(Kind::Flush, &work));
+        let merges = self.merge_choices(&work);
+        drop(work);
+        match choice.checked_rem(flushes + merges) {
+            None => Ok(false),
+            Some(nth) if nth < flushes => self.flush_step(),
+            Some(nth) => self.lone_merge_step(Some(nth - flushes)),
+        }
+    }
+
+    /// One step of a flush. False: none is due, or someone else is at it.
     pub(crate) fn flush_step(&self) -> Result<bool> {
-        self.run_step(Kind::Flush)
-    }
-
-    /// One step of one kind of work. False: there is none, or someone else is at it.
-    fn run_step(&self, kind: Kind) -> Result<bool> {
-        let done = match kind {
-            Kind::Flush => {
-                let Some(mut task) = self.take_flush() else { return Ok(false) };
-                let done = task.step(self);
-                // What it has written is not lost by a failure.
-                lock(&self.work).flush.put_back(Some(task), &done);
-                if matches!(done, Ok(true)) {
-                    self.counters.flushes.fetch_add(1, Ordering::Relaxed);
-                }
-                done
-            }
-            Kind::Merge => {
-                let Some(mut task) = self.take_merge()? else { return Ok(false) };
-                let done = task.step(self);
-                self.pacer.spend(task.take_read_bytes(), self.env.clock.now());
-                let unfinished = matches!(done, Ok(false)).then_some(task);
-                lock(&self.work).merge.put_back(unfinished, &done);
-                if matches!(done, Ok(true)) {
-                    self.counters.merges.fetch_add(1, Ordering::Relaxed);
-                }
-                done
-            }
-        };
+        let Some(mut task) = self.take_flush() else { return Ok(false) };
+        let done = task.step(self);
+        // What it has written is not lost by a failure.
+        lock(&self.work).flush.put_back(task, &done);
+        if matches!(done, Ok(true)) {
+            self.counters.flushes.fetch_add(1, Ordering::Relaxed);
+        }
         self.work_changed.notify_all();
         done.map(|_| true)
+    }
+
+    /// One step of a merge where nobody waits before a failed one is tried again. False: there is none.
+    fn lone_merge_step(&self, choice: Option<usize>) -> Result<bool> {
+        self.merge_step(choice).map_err(|Failed { merge, error, .. }| {
+            lock(&self.work).merges.release(merge);
+            error
+        })
     }
 
     fn take_flush(&self) -> Option<FlushTask> {
@@ -117,45 +110,16 @@ impl Core {
         Some(task)
     }
 
-    fn take_merge(&self) -> Result<Option<MergeTask>> {
-        let mut work = lock(&self.work);
-        if work.merge.busy {
-            return Ok(None);
-        }
-        if let Some(task) = work.merge.task.take() {
-            work.merge.busy = true;
-            return Ok(Some(task));
-        }
-        let Some((job, is_everything)) = self.next_merge(&work) else { return Ok(None) };
-        work.merge_everything &= !is_everything;
-        work.merge.busy = true;
-        drop(work);
-        MergeTask::new(self, job).map(Some).inspect_err(|error| {
-            let mut work = lock(&self.work);
-            (work.merge.busy, work.merge.failure) = (false, Some(error.to_string()));
-            self.work_changed.notify_all();
-        })
-    }
-
-    /// The merge that is due, and whether it is the one of everything.
-    fn next_merge(&self, work: &Work) -> Option<(RangeJob, bool)> {
-        let layout = Arc::clone(&self.current.pin().layout);
-        let options = &self.shelf.options;
-        // Everything may have been deleted since someone asked.
-        let everything = work.merge_everything && !layout.runs.is_empty();
-        next_job(&layout, &options.schedule(), options.division(), everything)
-    }
-
-    fn is_due(&self, kind: Kind, work: &Work) -> bool {
-        match kind {
-            Kind::Flush => work.flush.task.is_some() || !self.current.pin().sealed.is_empty(),
-            Kind::Merge => work.merge.task.is_some() || self.next_merge(work).is_some(),
-        }
+    fn is_flush_due(&self, work: &Work) -> bool {
+        work.flush.task.is_some() || !self.current.pin().sealed.is_empty()
     }
 
     /// Whether a thread that has nothing to do may begin: not with what another one is at.
     fn is_wanted(&self, kind: Kind, work: &Work) -> bool {
-        !work.is_busy(kind) && self.is_due(kind, work)
+        match kind {
+            Kind::Flush => !work.flush.busy && self.is_flush_due(work),
+            Kind::Merge => self.merge_choices(work) > 0,
+        }
     }
 
     /// Tells the threads that there may be work.
@@ -196,8 +160,8 @@ impl Core {
 
     /// Whether waiting for a merge has an end.
     fn may_merge(&self, work: &Work) -> bool {
-        let fails = work.panicked.is_some() || work.merge.failure.is_some();
-        !fails && (work.merge.busy || self.is_due(Kind::Merge, work))
+        let fails = work.panicked.is_some() || work.merges.failure().is_some();
+        !fails && self.has_merges(work)
     }
 
     /// Has a writer wait while there is too much to do, and counts it. In stepped mode it only counts.
@@ -239,7 +203,7 @@ impl Core {
     pub(crate) fn flush_sealed(&self) -> Result<()> {
         match self.shelf.options.background {
             Background::Stepped => {
-                while self.run_step(Kind::Flush)? {}
+                while self.flush_step()? {}
                 Ok(())
             }
             Background::Threads(_) => {
@@ -263,7 +227,8 @@ impl Core {
             Background::Threads(_) => {
                 // What failed before is tried again, and may succeed now.
                 let mut work = lock(&self.work);
-                (work.flush.failure, work.merge.failure) = (None, None);
+                work.flush.failure = None;
+                work.merges.forget_failures();
                 drop(work);
                 self.work_changed.notify_all();
                 self.wait_until_idle()
@@ -277,8 +242,8 @@ impl Core {
             if let Some(cause) = work.failure() {
                 return Err(Error::Stopped { cause: cause.clone() });
             }
-            let busy = work.flush.busy || work.merge.busy;
-            if !busy && !self.is_due(Kind::Flush, &work) && !self.is_due(Kind::Merge, &work) {
+            let flushes = work.flush.busy || self.is_flush_due(&work);
+            if !flushes && !self.has_merges(&work) {
                 return Ok(());
             }
             work = wait(&self.work_changed, work);
@@ -291,7 +256,8 @@ impl Core {
             return Ok(());
         }
         let mut work = lock(&self.work);
-        (work.merge_everything, work.merge.failure) = (true, None);
+        work.merge_everything = true;
+        work.merges.forget_failures();
         drop(work);
         self.work_changed.notify_all();
         match self.shelf.options.background {
@@ -313,26 +279,40 @@ impl Core {
         self.work_changed.notify_all();
     }
 
-    /// A background thread's life.
-    fn work_loop(&self, kind: Kind) {
-        let _alarm = Alarm(self, kind);
+    /// The life of the thread that flushes.
+    fn flush_loop(&self) {
         let mut retry = RETRY_FIRST;
-        loop {
-            if kind == Kind::Merge {
-                self.pause_merges();
-            }
-            match self.run_step(kind) {
+        while !lock(&self.work).stopping {
+            match self.flush_step() {
                 Ok(true) => retry = RETRY_FIRST,
-                Ok(false) => self.sleep_until_due(kind),
+                Ok(false) => self.sleep_until_due(Kind::Flush),
                 Err(_) => {
-                    self.sleep_after_failure(kind, retry);
+                    self.sleep_while(retry, |work| work.flush.failure.is_some());
                     retry = (retry * 2).min(RETRY_LONGEST);
                 }
             }
-            if lock(&self.work).stopping {
-                return;
+        }
+    }
+
+    /// The life of a thread that merges.
+    fn merge_loop(&self) {
+        while !lock(&self.work).stopping {
+            self.pause_merges();
+            match self.merge_step(None) {
+                Ok(true) => {}
+                Ok(false) => self.sleep_until_due(Kind::Merge),
+                Err(Failed { merge, times, .. }) => self.sleep_after_failure(merge, times),
             }
         }
+    }
+
+    /// Nobody else tries the same merge meanwhile.
+    fn sleep_after_failure(&self, merge: MergeId, times: u32) {
+        let doubled = 1u32.checked_shl(times.saturating_sub(1)).unwrap_or(u32::MAX);
+        let time = RETRY_FIRST.saturating_mul(doubled).min(RETRY_LONGEST);
+        self.sleep_while(time, |work| work.merges.has_failed(merge));
+        lock(&self.work).merges.release(merge);
+        self.work_changed.notify_all();
     }
 
     /// Sleeps until merges have kept to their rate, unless writers wait for them.
@@ -348,10 +328,10 @@ impl Core {
 
     /// Sleeps for a time, or until someone has forgiven the failure to have it tried again. Other
     /// work that comes and goes does not count: two failing lanes would wake each other for ever.
-    fn sleep_after_failure(&self, kind: Kind, time: Duration) {
+    fn sleep_while(&self, time: Duration, has_failed: impl Fn(&Work) -> bool) {
         let start = Instant::now();
         let mut work = lock(&self.work);
-        while !work.stopping && work.has_failed(kind) {
+        while !work.stopping && has_failed(&work) {
             let Some(left) = time.checked_sub(start.elapsed()) else { return };
             let (woken, is_over) = wait_for(&self.work_changed, &self.work, work, left);
             if is_over {
@@ -376,22 +356,6 @@ impl Core {
     }
 }
 
-impl Work {
-    fn is_busy(&self, kind: Kind) -> bool {
-        match kind {
-            Kind::Flush => self.flush.busy,
-            Kind::Merge => self.merge.busy,
-        }
-    }
-
-    fn has_failed(&self, kind: Kind) -> bool {
-        match kind {
-            Kind::Flush => self.flush.failure.is_some(),
-            Kind::Merge => self.merge.failure.is_some(),
-        }
-    }
-}
-
 /// Says so when a background thread panics, so that nobody waits for it for ever.
 struct Alarm<'c>(&'c Core, Kind);
 
@@ -407,14 +371,14 @@ impl Drop for Alarm<'_> {
     }
 }
 
-impl<T> Lane<T> {
-    /// After a step: a task that is not done goes on, if there is one.
-    fn put_back(&mut self, task: Option<T>, done: &Result<bool>) {
+impl FlushLane {
+    /// After a step: a task that is not done goes on.
+    fn put_back(&mut self, task: FlushTask, done: &Result<bool>) {
         self.busy = false;
         match done {
             Ok(true) => self.failure = None,
-            Ok(false) => self.task = task,
-            Err(error) => (self.task, self.failure) = (task, Some(error.to_string())),
+            Ok(false) => self.task = Some(task),
+            Err(error) => (self.task, self.failure) = (Some(task), Some(error.to_string())),
         }
     }
 }
@@ -429,7 +393,14 @@ pub(crate) fn start_threads(core: &Arc<Core>) -> Result<Vec<JoinHandle<()>>> {
         let core = Arc::clone(core);
         let name = format!("trommel-{kind:?}").to_lowercase();
         let thread = Builder::new().name(name);
-        thread.spawn(move || core.work_loop(kind)).map_err(Error::io("a background thread"))
+        let life = move || {
+            let _alarm = Alarm(&core, kind);
+            match kind {
+                Kind::Flush => core.flush_loop(),
+                Kind::Merge => core.merge_loop(),
+            }
+        };
+        thread.spawn(life).map_err(Error::io("a background thread"))
     };
     kinds.map(start).collect()
 }
@@ -456,9 +427,10 @@ mod tests {
             while core.flush_step().expect("flushes") {}
         }
         assert!(core.is_wanted(Kind::Merge, &lock(&core.work)), "two runs wait");
-        let task = core.take_merge().expect("takes").expect("a merge is due");
-        let work = lock(&core.work);
-        assert!(core.is_due(Kind::Merge, &work), "its runs are still there");
+        assert!(core.lone_merge_step(None).expect("begins"), "a merge is due");
+        let mut work = lock(&core.work);
+        let task = work.merges.take(None).expect("it is open");
+        assert!(core.has_merges(&work), "its runs are still there");
         assert!(!core.is_wanted(Kind::Merge, &work), "someone is at it");
         drop((work, task));
     }

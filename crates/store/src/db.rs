@@ -216,6 +216,13 @@ impl Db {
         self.core.step()
     }
 
+    /// In stepped mode: as [`step`](Db::step), of that which `choice` picks, counted round, among all that can be gone on with: a
+    /// flush, each of the merges that are open, and a merge that is due, if [`Options::merges_at_once`] allows for another one.
+    /// With one number after the other, background work is done in any order that threads could do it in.
+    pub fn step_any(&self, choice: usize) -> Result<bool> {
+        self.core.step_any(choice)
+    }
+
     /// Returns when no flush or merge is due: waits for the threads, or does the steps.
     pub fn settle(&self) -> Result<()> {
         self.core.settle()

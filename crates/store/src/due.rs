@@ -6,41 +6,49 @@
 //! ```
 //! Invariant: what was begun is ended, with whatever granularity the store was opened again.
 
-use crate::compaction::{Target, merge_all, pick};
+use crate::compaction::{MergeJob, Target, merge_all, pick};
 use crate::layout::{LastMerge, Layout};
 use crate::partial;
 use crate::partitions::{Division, Granularity, RangeJob, divide, go_on};
 use crate::policy::Schedule;
 
-/// The merge that is due. `everything`: someone asked for all runs to be merged into one; the second value says that this is it.
+/// The merge that is due, of those that `is_free` says may begin. `everything`: someone asked for all runs to be merged into one; the
+/// second value says that this is it.
 pub(crate) fn next_job(
     layout: &Layout,
-    schedule: &Schedule<'_>,
-    division: Division,
+    (schedule, division): (&Schedule<'_>, Division),
     everything: bool,
+    is_free: &dyn Fn(&MergeJob) -> bool,
 ) -> Option<(RangeJob, bool)> {
+    let by_policy = |layout: &Layout| by_policy(layout, (schedule, division), is_free);
     if let Some(under_way) = &layout.last_merge {
-        let newer = by_policy(&without_inputs(layout, under_way), schedule, division);
+        let newer = by_policy(&without_inputs(layout, under_way));
         // Not into the last level, above which its inputs wait.
         let last = layout.level_count() - 1;
         let goes_above =
             |job: &RangeJob| matches!(job.merge.target, Target::Inner(to) if to < last);
         let newer = newer.filter(|job| goes_above(job) && !everything);
-        return Some((newer.unwrap_or_else(|| go_on(layout, under_way, division)), false));
+        let job = newer.unwrap_or_else(|| go_on(layout, under_way, division));
+        return is_free(&job.merge).then_some((job, false));
     }
     if everything {
         return Some((divide(layout, merge_all(layout), division), true));
     }
-    by_policy(layout, schedule, division).map(|job| (job, false))
+    by_policy(layout).map(|job| (job, false))
 }
 
 /// The merge that is due in a tree without one that is half done.
-fn by_policy(layout: &Layout, schedule: &Schedule<'_>, division: Division) -> Option<RangeJob> {
+fn by_policy(
+    layout: &Layout,
+    (schedule, division): (&Schedule<'_>, Division),
+    is_free: &dyn Fn(&MergeJob) -> bool,
+) -> Option<RangeJob> {
     match division.granularity {
         Granularity::Full | Granularity::Partitioned => {
-            pick(layout, schedule).map(|job| divide(layout, job, division))
+            let job = pick(layout, schedule).filter(is_free);
+            job.map(|job| divide(layout, job, division))
         }
-        Granularity::Partial => partial::pick(layout, schedule, division),
+        Granularity::Partial => partial::pick(layout, schedule, division, is_free),
     }
 }
 

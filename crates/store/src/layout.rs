@@ -237,7 +237,7 @@ impl Layout {
 
     /// No run is labelled with a level above that of a newer one. A merge labels the oldest run by its entries: where most of
     /// these were deleted, that would be above what was merged meanwhile.
-    fn order_levels(&mut self) {
+    pub(crate) fn order_levels(&mut self) {
         let mut least = 0;
         for run in &mut self.runs {
             least = least.max(run.level);

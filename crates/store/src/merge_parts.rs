@@ -115,50 +115,55 @@ fn part_builder(options: &GrfOptions, overlay_share: Option<OverlayShare>) -> Pa
     }
 }
 
-/// Parts of a key range on their way into a version: which of its runs they have.
+/// Parts of a key range on their way into a version: which of its flushes they have.
 pub(crate) struct PreparedParts {
     pub(crate) range: KeyBounds,
     pub(crate) parts: Vec<(Vec<u8>, Part)>,
-    /// The ids of runs whose keys in the range are in the parts.
-    pub(crate) carried: Vec<u64>,
+    /// The ids of the merge's inputs, whose keys the parts have from its output.
+    pub(crate) inputs: Vec<u64>,
+    /// The entries of all flushes below this one are in the parts.
+    pub(crate) watermark: FlushNumber,
 }
 
 impl PreparedParts {
-    /// Inserts the keys of all runs of `now` that are not carried over yet, from old to new.
+    /// Inserts the entries of `now` that are not carried over yet, from old to new. Told by their flushes, not by their runs: other
+    /// merges may have made new runs of what was carried over before.
     pub(crate) fn carry_over(&mut self, core: &Core, now: &Version) -> Result<()> {
-        let missing = now.runs.iter().rev().filter(|placed| !self.carried.contains(&placed.id));
-        for placed in missing.collect::<Vec<_>>() {
-            self.insert(core, placed, now)?;
-            self.carried.push(placed.id);
-        }
+        let is_missing = |placed: &&PlacedRun| {
+            placed.span().hi() > self.watermark && !self.inputs.contains(&placed.id)
+        };
+        let missing: Vec<_> = now.runs.iter().rev().filter(is_missing).cloned().collect();
+        missing.iter().try_for_each(|placed| self.insert(core, placed, now))?;
+        self.watermark = now.layout.next_flush;
         Ok(())
     }
 
-    /// Inserts the keys that a run of `now` has in the range. Requires: it is newer than those whose keys are in the parts.
+    /// Inserts the keys that a run of `now` has in the range, of flushes from the watermark on. Requires: it is newer than those whose
+    /// keys are in the parts.
     pub(crate) fn insert(&mut self, core: &Core, placed: &PlacedRun, now: &Version) -> Result<()> {
         let start = Instant::now();
         let lowers: Vec<Vec<u8>> = self.parts[1..].iter().map(|(l, _)| l.clone()).collect();
         for (mut bounds, (lower, part)) in KeyBounds::between(&lowers).zip(&mut self.parts) {
             bounds.from.clone_from(lower);
             bounds.to = bounds.to.or_else(|| self.range.to.clone());
-            *part = insert_run(part, placed, &bounds, &now.layout)?;
+            *part = insert_run(part, placed, (&now.layout, &bounds), self.watermark)?;
         }
         core.counters.guard_worked(start.elapsed());
         Ok(())
     }
 }
 
-/// The part of this range with a run's keys there, each with its own flush as its code.
+/// The part of this range with a run's keys there, of flushes from `from` on, each with its own flush as its code.
 fn insert_run(
     part: &Part,
     placed: &PlacedRun,
-    bounds: &KeyBounds,
-    layout: &Layout,
+    (layout, bounds): (&Layout, &KeyBounds),
+    from: FlushNumber,
 ) -> Result<Part> {
     let Some(run) = placed.run.clip(bounds)? else { return Ok(part.clone()) };
     let mut cursor = run.cursor().fill_cache(false);
     let path = run.tables()[0].table.path();
-    insert_entries(part, &mut cursor, path, (layout, bounds), FlushNumber(0))
+    insert_entries(part, &mut cursor, path, (layout, bounds), from)
 }
 
 /// The part of this range with the keys of all entries whose flush is not below `from`, each with that flush as its code. Errors
@@ -205,7 +210,7 @@ pub(crate) fn rebuild_part(
     }
     let mut part = builder.finish(OLDEST_RUN);
     for placed in newer.iter().rev() {
-        part = insert_run(&part, placed, bounds, &version.layout)?;
+        part = insert_run(&part, placed, (&version.layout, bounds), FlushNumber(0))?;
     }
     Ok(part)
 }

@@ -365,7 +365,8 @@ impl MergeTask {
         let mut prepared = self.parts.take().map(|parts| PreparedParts {
             range: self.range.clone(),
             parts: parts.finish(core),
-            carried: self.job.inputs.clone(),
+            inputs: self.job.inputs.clone(),
+            watermark: FlushNumber(0),
         });
         if let Some(prepared) = &mut prepared {
             let now = core.current.hold();

@@ -65,6 +65,10 @@ pub struct Options {
     /// Bytes of a partition of the last level, about, where merges into it go from one to the next. A tree with less has one.
     /// More: fewer parts of the filter, fewer blocks read twice; a merge needs more disk.
     pub partition_bytes: u64,
+    /// The most merges that are open at once, each of other runs. None: as many as threads merge; in stepped mode one. With a guard
+    /// that merges tell of every key (`chucky`, `remix`, `grf-huffman`, ...) it is one, whatever this says. More: small merges wait
+    /// less for large ones; more disk and memory while they last.
+    pub merges_at_once: Option<usize>,
     /// When a write is safe on disk.
     pub sync: Sync,
     /// Who flushes and merges.
@@ -94,6 +98,7 @@ impl Default for Options {
             table_bytes: 64 << 20,
             granularity: Granularity::Partitioned,
             partition_bytes: 256 << 20,
+            merges_at_once: None,
             sync: Sync::Interval(Duration::from_secs(1)),
             background: Background::Threads(1),
             create_if_missing: true,
@@ -130,6 +135,7 @@ impl Options {
             ),
             ("table_bytes", self.table_bytes >= 4096, "must be at least 4096"),
             ("partition_bytes", self.partition_bytes >= 1024, "must be at least 1024"),
+            ("merges_at_once", self.merges_at_once != Some(0), "must be at least 1"),
             ("background", self.background != Background::Threads(0), "needs a thread, or Stepped"),
         ];
         let wrong = rules.into_iter().find(|(_, holds, _)| !holds);
@@ -151,6 +157,18 @@ impl Options {
         };
         let Options { partition_bytes, table_bytes, .. } = *self;
         Division { granularity, partition_bytes, table_bytes }
+    }
+
+    /// How many merges may be open at once.
+    pub(crate) fn merge_lanes(&self) -> usize {
+        // A merge makes such a guard anew out of that which it began with: two would each lack what the other one told.
+        if self.guard.located().is_some() || self.guard.run_codes() == RunCodes::Huffman {
+            return 1;
+        }
+        self.merges_at_once.unwrap_or(match self.background {
+            Background::Threads(count) => count,
+            Background::Stepped => 1,
+        })
     }
 }
 

@@ -18,18 +18,19 @@ use crate::layout::{FlushRecord, Layout, RunRecord, TableRecord};
 use crate::partitions::{Division, RangeJob, divide};
 use crate::policy::Schedule;
 
-/// The merge that is due. None: the tree is in shape.
+/// The merge that is due, of those that `is_free` says may begin. None: the tree is in shape.
 pub(crate) fn pick(
     layout: &Layout,
     schedule: &Schedule<'_>,
     division: Division,
+    is_free: &dyn Fn(&MergeJob) -> bool,
 ) -> Option<RangeJob> {
-    match pick_units(layout, schedule, true) {
+    match pick_units(layout, schedule, true).filter(is_free) {
         Some(MergeJob { target: Target::Inner(level), inputs }) => {
             Some(into_tables(layout, level, inputs))
         }
         Some(job) => Some(divide(layout, job, division)),
-        None => push(layout, schedule, division),
+        None => push(layout, schedule, division, is_free),
     }
 }
 
@@ -71,7 +72,12 @@ pub(crate) fn flush_entries(layout: &Layout) -> Option<f64> {
 }
 
 /// A table of the level that is the most times too large.
-fn push(layout: &Layout, schedule: &Schedule<'_>, division: Division) -> Option<RangeJob> {
+fn push(
+    layout: &Layout,
+    schedule: &Schedule<'_>,
+    division: Division,
+    is_free: &dyn Fn(&MergeJob) -> bool,
+) -> Option<RangeJob> {
     let last = layout.level_count() - 1;
     let flush = flush_entries(layout)?;
     let fullness = |level: usize| {
@@ -82,9 +88,11 @@ fn push(layout: &Layout, schedule: &Schedule<'_>, division: Division) -> Option<
     let pushed = |&(level, fullness): &(usize, f64)| {
         fullness > 1.0 && schedule.is_levelled(level, last) && schedule.is_levelled(level + 1, last)
     };
-    let levels = (1..last).map(|level| (level, fullness(level))).filter(pushed);
-    let (level, _) = levels.max_by(|one, other| one.1.total_cmp(&other.1))?;
-    push_from(layout, level, division)
+    let mut levels: Vec<(usize, f64)> =
+        (1..last).map(|level| (level, fullness(level))).filter(pushed).collect();
+    levels.sort_by(|one, other| one.1.total_cmp(&other.1));
+    let pushed = |(level, _)| push_from(layout, level, division).filter(|job| is_free(&job.merge));
+    levels.into_iter().rev().find_map(pushed)
 }
 
 /// The table of a level whose merge rewrites least for what it takes away, and what it is merged with.

@@ -43,7 +43,7 @@ fn layout(tables: Vec<TableRecord>, cuts: &[&str]) -> Layout {
 
 fn picked(layout: &Layout) -> Option<RangeJob> {
     let policy = Policy::leveling();
-    pick(layout, &Schedule { policy: &policy, size_ratio: 4 }, DIVISION)
+    pick(layout, &Schedule { policy: &policy, size_ratio: 4 }, DIVISION, &|_| true)
 }
 
 fn bounds(from: &str, to: &str) -> KeyBounds {
@@ -145,8 +145,8 @@ fn flushed_tables_go_into_the_next_level_however_full_it_is() {
     let below = last_level().into_iter().chain(level_2()).chain(level_1([40, 40, 40]));
     let tree = layout(below.chain(flushes).collect(), &["e", "i"]);
     let policy = Policy::rocksdb();
-    let job =
-        pick(&tree, &Schedule { policy: &policy, size_ratio: 4 }, DIVISION).expect("four wait");
+    let job = pick(&tree, &Schedule { policy: &policy, size_ratio: 4 }, DIVISION, &|_| true)
+        .expect("four wait");
     assert_eq!(job.merge, MergeJob { inputs: vec![33, 32, 31, 30, 11], target: Target::Inner(1) });
     assert_eq!((job.range, job.moved, job.joins), (bounds("a", "z"), bounds("a", "z"), true));
 }

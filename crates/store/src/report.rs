@@ -43,6 +43,7 @@ pub(crate) fn stats(core: &Core) -> Stats {
         bytes_merged: 0,
         flushes: 0,
         merges: 0,
+        merging: core.open_merges() as u64,
         slowdowns: StallStats::default(),
         stops: StallStats::default(),
         stalls: 0,

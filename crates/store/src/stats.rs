@@ -303,6 +303,8 @@ pub struct Stats {
     pub flushes: u64,
     /// Merges done.
     pub merges: u64,
+    /// Merges that are open: each has runs of its own, some may wait for a thread.
+    pub merging: u64,
     /// Times that writers were slowed down because flushes or merges lagged behind. In stepped mode nobody waits, and it is counted
     /// as if they had.
     pub slowdowns: StallStats,
@@ -402,7 +404,7 @@ impl Stats {
         ]
     }
 
-    fn gauges(&self) -> [(&'static str, f64); 9] {
+    fn gauges(&self) -> [(&'static str, f64); 10] {
         [
             ("guard_bits_per_key", self.guard.bits_per_key),
             ("guard_bytes", self.guard.memory_bytes as f64),
@@ -412,6 +414,7 @@ impl Stats {
             ("cache_bytes", self.cache_bytes as f64),
             ("table_bytes", self.table_bytes() as f64),
             ("leaving_tables", self.leaving_tables as f64),
+            ("merging", self.merging as f64),
             ("stopped", f64::from(u8::from(self.failure.is_some()))),
         ]
     }

@@ -53,7 +53,7 @@ fn options(guard: GuardKind) -> Options {
         table_bytes: 4096,
         block_cache_bytes: 2048,
         sync: Sync::Always,
-        background: Background::Threads(1),
+        background: Background::Threads(2),
         ..Options::default()
     }
 }

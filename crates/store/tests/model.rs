@@ -31,7 +31,8 @@ enum Op {
     MoveScan(bool),
     DropScan,
     Flush,
-    Steps(u8),
+    /// Of what is due or open, if several merges may be.
+    Steps(Vec<u8>),
     Settle,
     Compact,
     /// With other options.
@@ -73,7 +74,7 @@ fn op() -> impl Strategy<Value = Op> {
         4 => any::<bool>().prop_map(Op::MoveScan),
         1 => Just(Op::DropScan),
         5 => Just(Op::Flush),
-        4 => (1u8..6).prop_map(Op::Steps),
+        4 => vec(any::<u8>(), 1..6).prop_map(Op::Steps),
         2 => Just(Op::Settle),
         1 => Just(Op::Compact),
         1 => (0..GuardKind::ALL.len()).prop_map(Op::Reopen),
@@ -219,11 +220,7 @@ impl World {
             Op::MoveScan(back) => self.scans.iter_mut().for_each(|held| held.step(back)),
             Op::DropScan => drop((!self.scans.is_empty()).then(|| self.scans.remove(0))),
             Op::Flush => self.db().flush().expect("flushes"),
-            Op::Steps(count) => {
-                for _ in 0..count {
-                    self.db().step().expect("steps");
-                }
-            }
+            Op::Steps(choices) => choices.into_iter().for_each(|choice| self.step(choice)),
             Op::Settle => self.db().settle().expect("settles"),
             Op::Compact => self.db().compact().expect("compacts"),
             Op::Reopen(_) | Op::Close => self.reopen(),
@@ -234,6 +231,14 @@ impl World {
             }
         }
         answer
+    }
+
+    fn step(&self, choice: u8) {
+        let stepped = match self.options.merges_at_once {
+            None => self.db().step(),
+            Some(_) => self.db().step_any(choice.into()),
+        };
+        stepped.expect("steps");
     }
 
     fn ingest(&mut self, entries: Vec<(Vec<u8>, u8)>) {
@@ -389,6 +394,7 @@ fn run(ops: &[Op], size_ratio: u32) -> u32 {
     let mut worlds = GuardKind::ALL.map(|guard| World::new(guard, size_ratio));
     for (place, world) in worlds.iter_mut().enumerate() {
         world.options.policy = policies()[place % policies().len()].clone();
+        world.options.merges_at_once = [Some(3), None, Some(2)][place % 3];
         world.reopen();
     }
     for op in ops {
@@ -400,6 +406,7 @@ fn run(ops: &[Op], size_ratio: u32) -> u32 {
                 world.options.policy = policies()[(place + shift) % policies().len()].clone();
                 world.options.write_buffer_bytes = [1 << 10, 1 << 16, 1 << 12][*shift % 3];
                 world.options.table_bytes = [4096, 1 << 20, 8192][*shift % 3];
+                world.options.merges_at_once = [None, Some(2), Some(4)][(place + shift) % 3];
                 world.options.granularity = Granularity::ALL[*shift % Granularity::ALL.len()];
             }
         }

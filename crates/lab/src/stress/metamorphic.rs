@@ -16,7 +16,7 @@ use trommel::{
 use super::draw::{History, history};
 use super::keys::Place;
 use super::model::{expiry_of, value_of};
-use super::operation::{Operation, Write, tell};
+use super::operation::{Operation, Step, Write, tell};
 use super::setup::{elastic, filter, policy};
 use super::world::expiry_at;
 use crate::rng::Rng;
@@ -64,7 +64,7 @@ fn answers(
     };
     reader.open();
     for step in &history.steps {
-        let answer = reader.apply(&step.operation);
+        let answer = reader.apply(step);
         reader.transcript.push((step.number, answer));
     }
     reader.ask_at_the_end();
@@ -103,8 +103,8 @@ impl Reader<'_> {
         self.db = Some(Db::open_with(self.dir, options, environment).expect("opens"));
     }
 
-    fn apply(&mut self, operation: &Operation) -> Vec<u8> {
-        match operation {
+    fn apply(&mut self, step: &Step) -> Vec<u8> {
+        match &step.operation {
             Operation::Write { writes, synced } => self.write(writes, *synced),
             Operation::DeleteRange(deletion) => {
                 self.write(&deletion.before, false);
@@ -145,8 +145,8 @@ impl Reader<'_> {
                 self.scans.remove(which % self.scans.len());
             }
             Operation::Flush => self.db().flush().expect("flushes"),
-            Operation::Step(count) => (0..*count).for_each(|_| {
-                self.db().step().expect("steps");
+            Operation::Step(count) => (0..*count).for_each(|nth| {
+                self.db().step_any(step.choice(nth)).expect("steps");
             }),
             Operation::Settle => self.db().settle().expect("settles"),
             Operation::Compact => self.db().compact().expect("compacts"),
@@ -233,9 +233,11 @@ fn variant(number: usize) -> Options {
         filter: filter(rng),
         granularity: one_of(&Granularity::ALL, rng),
         partition_bytes: one_of(&[1 << 10, 1 << 12, 1 << 20], rng),
+        merges_at_once: None,
     };
     options.monkey = options.guard.point_rate().is_some() && one_of(&[false, true], rng);
     options.policy = policy(rng);
+    options.merges_at_once = one_of(&[None, Some(2), Some(4)], rng);
     options
 }
 

@@ -11,6 +11,7 @@ use trommel::{Fault, Memory};
 use super::keys::{Edges, Keys, Place};
 use super::model::expiry_of;
 use super::ranges::RangeDeletion;
+use crate::rng::scramble;
 
 /// A key gets the value of a number, which may expire; number 0 removes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,6 +123,13 @@ pub(crate) enum Operation {
 pub(crate) struct Step {
     pub(crate) number: u32,
     pub(crate) operation: Operation,
+}
+
+impl Step {
+    /// Which of all the background work that can be gone on with its `nth` step of that is of.
+    pub(crate) fn choice(&self, nth: u32) -> usize {
+        scramble(u64::from(self.number) << 32 | u64::from(nth)) as usize
+    }
 }
 
 /// A step as people read it.

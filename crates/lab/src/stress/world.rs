@@ -149,9 +149,10 @@ impl<'k> World<'k> {
                 Ok(())
             }
             Operation::Flush => self.work("flush", true, Db::flush),
-            Operation::Step(count) => {
-                (0..*count).try_for_each(|_| self.work("step", false, |db| db.step().map(|_| ())))
-            }
+            Operation::Step(count) => (0..*count).try_for_each(|nth| {
+                let choice = step.choice(nth);
+                self.work("step", false, |db| db.step_any(choice).map(|_| ()))
+            }),
             Operation::Settle => self.work("settle", false, Db::settle),
             Operation::Compact => self.work("compact", true, Db::compact),
             Operation::Sync => self.work("sync", true, Db::sync),

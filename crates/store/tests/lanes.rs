@@ -1,0 +1,362 @@
+//! Several merges at once: whatever order their steps are done in, and wherever it is cut short, every answer is right.
+//! ```text
+//! flush, flush, step 5, step 2, put, step 9, ..., crash, step 1, ...       a step is of any merge that is open, or opens one
+//! ```
+//! Invariant: an answer is that of a `BTreeMap` with the same writes.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use trommel::{
+    Background, Db, Environment, FilterKind, Granularity, GuardKind, LocatedKind, Memory, Options,
+    PausePoint, Pauses, Policy, Snapshot, Sync,
+};
+
+type Model = BTreeMap<u16, u32>;
+
+const GUARDS: [GuardKind; 6] = [
+    GuardKind::Grf,
+    GuardKind::Table(FilterKind::BlockedBloom),
+    GuardKind::GrfHuffman,
+    GuardKind::Located(LocatedKind::Chucky),
+    GuardKind::Open,
+    GuardKind::Table(FilterKind::Elastic),
+];
+
+fn options(guard: GuardKind) -> Options {
+    Options {
+        guard,
+        size_ratio: 2,
+        write_buffer_bytes: 1 << 13,
+        block_bytes: 256,
+        table_bytes: 4096,
+        compression: false,
+        partition_bytes: 2048,
+        merges_at_once: Some(4),
+        sync: Sync::Always,
+        background: Background::Stepped,
+        ..Options::default()
+    }
+}
+
+fn open(disk: &Memory, options: &Options) -> Db {
+    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    Db::open_with("db", options.clone(), environment).expect("opens")
+}
+
+/// Above all others.
+const LAST_KEYS: std::ops::Range<u16> = 1000..5000;
+
+fn ingest(db: &Db, version: u32) {
+    let entries = LAST_KEYS.map(|key| (key.to_be_bytes(), value(version)));
+    db.ingest(entries).expect("ingests");
+}
+
+fn value(version: u32) -> Vec<u8> {
+    version.to_be_bytes().repeat(1 + version as usize % 9)
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    /// Keys one after another, from here on, and a flush.
+    Write(u16, u8),
+    Delete(u16),
+    DeleteRange(u16, u8),
+    Flush,
+    Step(usize),
+    TakeSnapshot,
+    Compact,
+    Crash,
+    Reopen(usize),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let key = || 0u16..400;
+    prop_oneof![
+        10 => (key(), 1u8..60).prop_map(|(key, count)| Op::Write(key, count)),
+        2 => key().prop_map(Op::Delete),
+        2 => (key(), 1u8..200).prop_map(|(key, count)| Op::DeleteRange(key, count)),
+        2 => Just(Op::Flush),
+        24 => any::<usize>().prop_map(Op::Step),
+        1 => Just(Op::TakeSnapshot),
+        1 => Just(Op::Compact),
+        2 => Just(Op::Crash),
+        1 => any::<usize>().prop_map(Op::Reopen),
+    ]
+}
+
+struct World {
+    disk: Memory,
+    options: Options,
+    db: Option<Db>,
+    model: Model,
+    version: u32,
+    snapshots: Vec<(Snapshot, Model)>,
+    most_merging: u64,
+}
+
+impl World {
+    fn new(options: Options) -> Self {
+        let disk = Memory::new();
+        let db = Some(open(&disk, &options));
+        let (model, snapshots) = Default::default();
+        World { disk, options, db, model, version: 0, snapshots, most_merging: 0 }
+    }
+
+    fn db(&self) -> &Db {
+        self.db.as_ref().expect("open between operations")
+    }
+
+    fn reopen(&mut self) {
+        self.snapshots.clear();
+        self.db = None;
+        self.db = Some(open(&self.disk, &self.options));
+    }
+
+    fn put(&mut self, key: u16) {
+        self.version += 1;
+        self.db().put(key.to_be_bytes(), value(self.version)).expect("puts");
+        self.model.insert(key, self.version);
+    }
+
+    /// Puts a last level below all else, as of many flushes.
+    fn deepen(&mut self) {
+        self.version += 1;
+        let version = self.version;
+        ingest(self.db(), version);
+        self.model.extend(LAST_KEYS.map(|key| (key, version)));
+    }
+
+    fn apply(&mut self, op: &Op) {
+        match *op {
+            Op::Write(key, count) => {
+                (key..key + u16::from(count)).for_each(|key| self.put(key));
+                self.db().flush().expect("flushes");
+            }
+            Op::Delete(key) => {
+                self.db().delete(key.to_be_bytes()).expect("deletes");
+                self.model.remove(&key);
+            }
+            Op::DeleteRange(from, count) => {
+                let to = from + u16::from(count);
+                self.db().delete_range(from.to_be_bytes(), to.to_be_bytes()).expect("deletes");
+                self.model.retain(|key, _| !(from..to).contains(key));
+            }
+            Op::Flush => self.db().flush().expect("flushes"),
+            Op::Step(choice) => {
+                self.db().step_any(choice).expect("steps");
+                self.most_merging = self.most_merging.max(self.db().stats().merging);
+            }
+            Op::TakeSnapshot => self.snapshots.push((self.db().snapshot(), self.model.clone())),
+            Op::Compact => self.db().compact().expect("compacts"),
+            Op::Crash => {
+                self.disk = self.disk.crash_hard();
+                self.reopen();
+            }
+            Op::Reopen(shift) => {
+                self.options.guard = GUARDS[shift % GUARDS.len()];
+                self.options.granularity = Granularity::ALL[shift % Granularity::ALL.len()];
+                self.options.merges_at_once = [None, Some(2), Some(5)][shift / 3 % 3];
+                self.reopen();
+            }
+        }
+    }
+
+    fn check(&self) {
+        for key in 0..480u16 {
+            let found = self.db().get(key.to_be_bytes()).expect("reads");
+            let expected = self.model.get(&key).map(|&version| value(version));
+            assert_eq!(found.as_deref(), expected.as_deref(), "key {key}");
+        }
+        let scan = |scan: trommel::Scan, model: &Model| {
+            let found: Vec<_> = scan.map(|entry| entry.expect("reads")).collect();
+            let expected = model.iter().map(|(key, &version)| (key.to_be_bytes(), value(version)));
+            let expected: Vec<_> = expected.collect();
+            let found: Vec<_> = found.iter().map(|(key, value)| (&key[..], &value[..])).collect();
+            let expected: Vec<_> = expected.iter().map(|(k, v)| (&k[..], &v[..])).collect();
+            assert_eq!(found, expected);
+        };
+        scan(self.db().range::<&[u8]>(..), &self.model);
+        for (snapshot, model) in &self.snapshots {
+            scan(snapshot.range::<&[u8]>(..), model);
+        }
+    }
+}
+
+fn run(ops: &[Op], is_deep: bool, options: Options) -> u64 {
+    let mut world = World::new(options);
+    // A value that is long enough.
+    world.version = 6;
+    if is_deep {
+        world.deepen();
+    }
+    for (place, op) in ops.iter().enumerate() {
+        world.apply(op);
+        if matches!(op, Op::Crash | Op::Reopen(_)) || place % 16 == 15 {
+            world.check();
+        }
+    }
+    world.db().settle().expect("settles");
+    world.check();
+    assert_eq!(world.db().verify().expect("verifies").damage, [""; 0]);
+    assert_eq!(world.db().stats().merging, 0);
+    world.most_merging
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, max_shrink_iters: 2000, ..Default::default() })]
+
+    #[test]
+    fn merges_in_any_order_answer_like_a_map(
+        ops in vec(op(), 1..200),
+        guard in prop::sample::select(GUARDS.to_vec()),
+        policy in prop::sample::select(Policy::NAMES.to_vec()),
+        size_ratio in 2u32..4,
+        is_deep in any::<bool>(),
+        granularity in prop::sample::select(Granularity::ALL.to_vec()),
+    ) {
+        let policy = Policy::named(policy).expect("a preset");
+        run(&ops, is_deep, Options { policy, size_ratio, granularity, ..options(guard) });
+    }
+}
+
+#[test]
+fn several_merges_are_open_at_once() {
+    for guard in GUARDS {
+        let mut world = World::new(Options { size_ratio: 5, ..options(guard) });
+        world.version = 6;
+        world.deepen();
+        for turn in 0..60 {
+            world.apply(&Op::Write(turn * 37 % 300, 50));
+            if turn % 5 == 4 {
+                // What is due is last; if nothing is, it is the oldest merge's turn.
+                world.apply(&Op::Step(world.db().stats().merging as usize));
+                world.check();
+            }
+        }
+        world.db().settle().expect("settles");
+        world.check();
+        // A guard that merges tell of every key has one at a time.
+        let is_told = matches!(guard, GuardKind::Located(_) | GuardKind::GrfHuffman);
+        assert_eq!(world.most_merging, if is_told { 1 } else { 4 }, "{guard}");
+    }
+}
+
+#[test] // DESIGN 2, rule 3: what was flushed or merged since is in the filter when the last level's new base is installed.
+fn a_merge_into_the_last_level_catches_up_with_flushes_and_merges() {
+    let options = Options { size_ratio: 3, partition_bytes: 1 << 20, ..options(GuardKind::Grf) };
+    let mut world = World::new(options);
+    world.version = 6;
+    world.deepen();
+    // Until the inner levels are full: one step more begins the merge into the last level.
+    (0..8).for_each(|turn| {
+        world.apply(&Op::Write(turn * 40, 40));
+        world.db().settle().expect("settles");
+    });
+    world.apply(&Op::Write(0, 40));
+    world.apply(&Op::Step(0));
+    let before = world.db().stats();
+    assert_eq!((before.merging, before.levels[0].runs.len()), (1, 3));
+    // More flushes come, and are merged among themselves: three make a merge due, one step begins it and one ends it.
+    for turn in 0..6 {
+        world.apply(&Op::Write(turn * 30, 30));
+        if turn % 3 == 2 {
+            (0..2).for_each(|_| world.apply(&Op::Step(1)));
+        }
+        world.check();
+    }
+    let after = world.db().stats();
+    assert_eq!((after.merging, after.merges), (1, before.merges + 2), "it is still open");
+    world.db().settle().expect("settles");
+    world.check();
+    assert_eq!(world.db().verify().expect("verifies").damage, [""; 0]);
+}
+
+fn write(db: &Db, from: u16) {
+    (from..from + 50).for_each(|key| db.put(key.to_be_bytes(), value(7)).expect("puts"));
+    db.flush().expect("flushes");
+}
+
+fn has_all(db: &Db, keys: u16) -> bool {
+    (0..keys).all(|key| db.get(key.to_be_bytes()).expect("reads").is_some())
+}
+
+#[test] // A failed merge tried again and again would have kept the other lane from its own.
+fn a_merge_that_fails_holds_up_no_other() {
+    let disk = Memory::new();
+    let options = Options { size_ratio: 4, ..options(GuardKind::Open) };
+    let db = open(&disk, &options);
+    ingest(&db, 7);
+    (0..8).for_each(|turn| write(&db, turn * 50));
+    db.step_any(0).expect("begins");
+    db.step_any(1).expect("begins");
+    assert_eq!(db.stats().merging, 2);
+    disk.no_space(true);
+    assert!(db.step_any(0).is_err());
+    let stats = db.stats();
+    assert_eq!(stats.merging, 1, "the other one is still open");
+    assert!(stats.failure.is_some());
+    disk.no_space(false);
+    db.settle().expect("settles");
+    assert_eq!(db.stats().failure, None);
+    assert!(has_all(&db, 400));
+    assert_eq!(db.verify().expect("verifies").damage, [""; 0]);
+}
+
+/// Holds the first merge back before it is installed, until it is let go.
+#[derive(Default)]
+struct Gate {
+    come: AtomicU64,
+    is_open: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Gate {
+    fn pause(&self) {
+        if self.come.fetch_add(1, Ordering::SeqCst) == 0 {
+            let closed = self.is_open.lock().expect("no panic");
+            drop(self.opened.wait_while(closed, |is_open| !*is_open).expect("no panic"));
+        }
+    }
+
+    fn open(&self) {
+        *self.is_open.lock().expect("no panic") = true;
+        self.opened.notify_all();
+    }
+}
+
+#[test] // Threads(2): a merge that pauses before its end does not keep a newer one from beginning and ending.
+fn threads_merge_beside_each_other() {
+    let (disk, gate) = (Memory::new(), Arc::new(Gate::default()));
+    let stepped = options(GuardKind::Grf);
+    let db = open(&disk, &stepped);
+    ingest(&db, 7);
+    db.close().expect("closes");
+    let hook = Arc::clone(&gate);
+    let pauses = Pauses::new(move |point| {
+        if point == PausePoint::MergePrepared {
+            hook.pause();
+        }
+    });
+    let environment = Environment { storage: Arc::new(disk.clone()), pauses, ..Default::default() };
+    let background = Background::Threads(2);
+    let options = Options { background, size_ratio: 4, merges_at_once: None, ..stepped };
+    let db = Db::open_with("db", options, environment).expect("opens");
+    (0..4).for_each(|turn| write(&db, turn * 50));
+    while gate.come.load(Ordering::SeqCst) == 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!((db.stats().merges, db.stats().merging), (0, 1));
+    (4..12).for_each(|turn| write(&db, turn * 50));
+    while db.stats().merges == 0 {
+        std::thread::yield_now();
+    }
+    assert!(has_all(&db, 600));
+    gate.open();
+    db.settle().expect("settles");
+    assert!(has_all(&db, 600));
+    assert_eq!(db.verify().expect("verifies").damage, [""; 0]);
+}

@@ -6,7 +6,7 @@
 //! ```
 //! Invariant: every answer errs one way only. "No" is proof of absence, "maybe" proves nothing.
 
-use crate::bits::simd::prefetch;
+use crate::bits::simd::{prefetch, prefetch_lines};
 use crate::hash::{HashUse, hash_key};
 use crate::query::{KeyRange, Query};
 use crate::rank::CountBounds;
@@ -179,6 +179,15 @@ pub(crate) fn ask_for<T, R: Trace>(items: &[T], at: usize, trace: &mut R) {
     if let Some(item) = items.get(at) {
         trace.ask(std::ptr::from_ref(item) as usize);
     }
+}
+
+/// Asks for some cache lines from that of an item on, which need not be there, without waiting for them.
+#[inline(always)]
+pub(crate) fn ask_for_lines<T, R: Trace>(items: &[T], at: usize, lines: usize, trace: &mut R) {
+    const LINE_BYTES: usize = 64;
+    prefetch_lines(items, at, lines);
+    let address = items.as_ptr().wrapping_add(at) as usize;
+    (0..lines).for_each(|line| trace.ask(address.wrapping_add(line * LINE_BYTES)));
 }
 
 /// No one watches.

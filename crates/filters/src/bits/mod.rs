@@ -9,6 +9,7 @@
 //! packed     bits behind each other in a byte string
 //! row        numbers one after the other, wherever they are
 //! rank_select  how many ones lie before a place, and where the n-th one is, in long bit strings
+//! search     where among ordered things one belongs
 //! select     where the n-th zero is
 //! simd       instructions that not every processor has
 //! tail       the end of an image: what its bytes mean
@@ -24,6 +25,7 @@ pub(crate) mod number;
 pub(crate) mod packed;
 pub(crate) mod rank_select;
 pub(crate) mod row;
+pub(crate) mod search;
 pub(crate) mod select;
 pub(crate) mod simd;
 pub(crate) mod tail;

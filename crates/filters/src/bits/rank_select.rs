@@ -6,7 +6,7 @@
 //! ```
 //! Invariant: any bytes may be behind these views. What they answer may then be wrong, but nothing is read that is not there.
 
-use crate::bits::select::select_one;
+use crate::bits::simd::select_one;
 
 /// Bits of a word.
 const WORD_BITS: usize = 64;

@@ -5,10 +5,17 @@
 //! ```
 //! Invariant: every machine finds the same bit.
 
+use super::simd;
+use std::hint::select_unpredictable;
+
+/// Words that a search looks at together.
+const WORDS: usize = 4;
+const WORD_BYTES: usize = size_of::<u64>();
+
 const ONES: u64 = 0x0101_0101_0101_0101;
 const TOPS: u64 = ONES << 7;
 
-/// The place of the one bit with `rank` ones below it. Requires: there is one.
+/// The place of the one bit with `rank` ones below it, on every machine. Requires: there is one.
 #[inline(always)]
 pub(crate) fn select_one(word: u64, rank: u32) -> u32 {
     let pairs = word - ((word >> 1) & 0x5555_5555_5555_5555);
@@ -30,15 +37,36 @@ pub(crate) fn select_one(word: u64, rank: u32) -> u32 {
 /// The place of the zero bit with `rank` zeros below it, in little-endian words from byte `at` on.
 /// Past the bytes there are zeros. Requires: eight bytes can be read wherever the bytes mean anything.
 #[inline(always)]
-pub(crate) fn select_zero(bytes: &[u8], mut at: usize, mut rank: u32) -> usize {
-    let start = at;
+pub(crate) fn select_zero(bytes: &[u8], at: usize, rank: u32) -> usize {
+    let words = bytes.get(at..).and_then(|rest| rest.first_chunk::<{ WORDS * WORD_BYTES }>());
+    let Some(words) = words else { return select_zero_on(bytes, at, 0, rank) };
+    let zeros: [u64; WORDS] = std::array::from_fn(|word| !little_word(words, WORD_BYTES * word));
+    // Which word it is, nothing foretells: so all are counted, and no branch is taken.
+    let (mut word, mut before, mut place) = (zeros[0], 0, 0);
+    let mut through = zeros[0].count_ones();
+    for (index, &next) in zeros.iter().enumerate().skip(1) {
+        let is_passed = rank >= through;
+        word = select_unpredictable(is_passed, next, word);
+        before = select_unpredictable(is_passed, through, before);
+        place = select_unpredictable(is_passed, 64 * index, place);
+        through += next.count_ones();
+    }
+    if rank >= through {
+        return select_zero_on(bytes, at, WORDS * WORD_BYTES, rank - through);
+    }
+    place + simd::select_one(word, rank - before) as usize
+}
+
+/// [`select_zero`], where the words before `skipped` bytes have been passed.
+#[cold]
+fn select_zero_on(bytes: &[u8], at: usize, mut skipped: usize, mut rank: u32) -> usize {
     loop {
-        let zeros = !little_word(bytes, at);
+        let zeros = !little_word(bytes, at + skipped);
         let count = zeros.count_ones();
         if rank < count {
-            return (at - start) * 8 + select_one(zeros, rank) as usize;
+            return skipped * 8 + simd::select_one(zeros, rank) as usize;
         }
-        (at, rank) = (at + 8, rank - count);
+        (skipped, rank) = (skipped + WORD_BYTES, rank - count);
     }
 }
 
@@ -82,5 +110,7 @@ mod tests {
             assert_eq!(select_zero(&bytes, 0, rank as u32), bit);
             assert_eq!(select_zero(&bytes, 8, rank as u32), bit - 64);
         }
+        // Past the bytes, too: there are zeros.
+        assert_eq!(select_zero(&bytes, 0, 4 + 8 * 8 + 100), 320 + 8 * 8 + 100);
     }
 }

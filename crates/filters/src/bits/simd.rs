@@ -2,13 +2,18 @@
 //! ```text
 //! fastest(work)      the same code twice: once for every processor, once with BMI, POPCNT, LZCNT and AVX2
 //! equal, at_least    sixteen bytes compared at once (SSE2, which every x86-64 has)
-//! prefetch           a cache line asked for before it is read
+//! select_one         the n-th one of a word (BMI2: its place, deposited among the ones)
+//! prefetch           cache lines asked for before they are read
 //! ```
-//! The one file with `unsafe`. Each has a safe twin: the work itself, run as it is; a loop over bytes; nothing. Invariant:
-//! twins give the same answer.
+//! The one file with `unsafe`. Each has a safe twin: the work itself, run as it is; a loop over bytes; sums of bytes; nothing.
+//! Invariant: twins give the same answer.
 
 #[cfg(target_arch = "x86_64")]
 use std::sync::atomic::{AtomicU8, Ordering};
+
+/// Bytes of a cache line.
+#[cfg(target_arch = "x86_64")]
+const LINE_BYTES: usize = 64;
 
 /// What is worth being compiled twice. A trait, as closures cannot be told to be inlined.
 pub(crate) trait Work {
@@ -81,6 +86,36 @@ pub(crate) fn at_least(bytes: &[u8; 16], byte: u8) -> u32 {
     portable::at_least(bytes, byte)
 }
 
+/// The place of the one bit with `rank` ones below it. Requires: there is one.
+#[inline(always)]
+pub(crate) fn select_one(word: u64, rank: u32) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    if has_v3() {
+        #[expect(unsafe_code, reason = "an instruction of newer processors")]
+        // SAFETY: BMI1 and BMI2 were just detected.
+        return unsafe { bmi2::select_one(word, rank) };
+    }
+    super::select::select_one(word, rank)
+}
+
+/// Asks for some cache lines, from that of item `at` of `items` on. The items need not be there: then for nothing, or for
+/// what is beside them.
+#[inline(always)]
+pub(crate) fn prefetch_lines<T>(items: &[T], at: usize, lines: usize) {
+    #[cfg(target_arch = "x86_64")]
+    for line in 0..lines {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let address = items.as_ptr().wrapping_add(at).cast::<i8>().wrapping_add(line * LINE_BYTES);
+        #[expect(unsafe_code, reason = "there is no safe function for it")]
+        // SAFETY: every x86-64 has SSE, and a prefetch of any address has no effect that can be seen.
+        unsafe {
+            _mm_prefetch::<_MM_HINT_T0>(address);
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (items, at, lines);
+}
+
 /// Asks for the cache line of item `at` of `items`, if there is one.
 #[inline(always)]
 pub(crate) fn prefetch<T>(items: &[T], at: usize) {
@@ -95,6 +130,17 @@ pub(crate) fn prefetch<T>(items: &[T], at: usize) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (items, at);
+}
+
+#[cfg(target_arch = "x86_64")]
+mod bmi2 {
+    use std::arch::x86_64::_pdep_u64;
+
+    #[target_feature(enable = "bmi1,bmi2")]
+    #[inline]
+    pub(super) fn select_one(word: u64, rank: u32) -> u32 {
+        _pdep_u64(1 << rank, word).trailing_zeros()
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -158,6 +204,21 @@ mod tests {
         }
         prefetch(&[1, 2], 1);
         prefetch::<u8>(&[], 0);
+        prefetch_lines(&[1, 2], 1, 2);
+        prefetch_lines::<u8>(&[], usize::MAX - 5, 3);
+    }
+
+    #[test]
+    fn ones_are_found_as_one_by_one() {
+        let mut word = 0x9e37_79b9_7f4a_7c15u64;
+        for round in 0..500 {
+            word = word.wrapping_mul(0xbf58_476d_1ce4_e5b9).rotate_left(23) ^ round;
+            let word = if round % 3 == 0 { word & word << 7 & word >> 3 } else { word };
+            for rank in 0..word.count_ones() {
+                let expected = crate::bits::select::select_one(word, rank);
+                assert_eq!(select_one(word, rank), expected, "{word:x} {rank}");
+            }
+        }
     }
 
     #[derive(Clone, Copy)]

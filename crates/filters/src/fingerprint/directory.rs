@@ -10,11 +10,15 @@
 
 use crate::bits::key_bits::{bits_at, common_bits, compare, word_at};
 use crate::bits::row::Row;
+use crate::bits::search::first_not;
 use crate::bits::simd::prefetch;
 use crate::filter::{Trace, Untraced};
 use crate::fingerprint::group::GROUP_ALIGN;
 use std::cmp::Ordering;
 use std::ops::Deref;
+
+/// Steps of the search in a slot of the radix table: where groups are spread evenly, it has fewer than four.
+const SLOT_STEPS: u32 = 2;
 
 /// Groups that are worth being looked at one by one: a search costs as much.
 const STEPS: usize = 6;
@@ -284,10 +288,10 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
         let low = self.separators.at(group);
         // Not zero: the next separator may be the same word.
         let width = self.separators.at(next).saturating_sub(low) | 1;
-        // Half of the bits are plenty, and a word below the next separator stays below it.
+        // A quarter of the bits is plenty, and a word below the next separator stays below it.
         let scale = width.leading_zeros();
-        let (width, above) = (width << scale >> 32, word.saturating_sub(low) << scale >> 32);
-        let across = (above << ACROSS_BITS) / width;
+        let high = |word: u64| (word << scale >> (64 - ACROSS_BITS)) as u32;
+        let across = (high(word.saturating_sub(low)) << ACROSS_BITS) / high(width);
         let bytes = self.offset(next).saturating_sub(start) * GROUP_ALIGN;
         let after = bytes.wrapping_mul(across as usize) >> ACROSS_BITS;
         let group_at = start * GROUP_ALIGN;
@@ -326,23 +330,19 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
             return None;
         }
         let slot = self.radix_slot(view - least);
-        let (mut from, end) = if slot + 1 < self.radix.len() {
+        let (from, end) = if slot + 1 < self.radix.len() {
             (self.radix.at(slot) as usize, self.radix.at(slot + 1) as usize)
         } else {
             (self.len(), self.len())
         };
         trace.touch(self.radix.address() + 4 * slot.min(self.radix.len() - 1), 8);
-        let mut len = end - from;
-        while len > 0 {
-            let half = len / 2;
-            trace.touch(self.separators.address() + 8 * (from + half), 8);
-            let at_most = self.separators.at(from + half) <= view;
-            from = if at_most { from + half + 1 } else { from };
-            len = if at_most { len - half - 1 } else { half };
-        }
+        let after = first_not::<SLOT_STEPS>(from, end, |group| {
+            trace.touch(self.separators.address() + 8 * group, 8);
+            self.separators.at(group) <= view
+        });
         match &self.rests {
-            None => from.checked_sub(1),
-            Some(rests) => self.among_ties(rests, key, view, from),
+            None => after.checked_sub(1),
+            Some(rests) => self.among_ties(rests, key, view, after),
         }
     }
 

@@ -8,7 +8,7 @@
 //! a rate of 2^-r. The line is drawn in whole numbers, the same at build and at probe. Invariant: positions are monotone
 //! in keys; a key's position is among those of its block.
 
-use crate::bits::packed::{load_or_zero, top, write_packed};
+use crate::bits::packed::{LEN_MAX, load_or_zero, top, write_packed};
 use crate::bits::select::{little_word, select_zero};
 use crate::filter::Trace;
 use std::ops::Range;
@@ -29,6 +29,9 @@ const COUNT_BYTES: usize = 2;
 pub(crate) const POSITIONS_END: u64 = 1 << (64 - FACTOR_BITS);
 /// The most bits of a remainder.
 pub(crate) const REMAINDER_MAX: u32 = 20;
+/// Keys of a quotient that are looked at together.
+const LANES: usize = 2;
+const _: () = assert!(LANES * REMAINDER_MAX as usize <= LEN_MAX);
 
 /// How the positions of a block are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -204,32 +207,42 @@ impl<'a> SplineBlock<'a> {
         self.count
     }
 
+    /// Where a key's remainder is, in bits.
+    #[inline(always)]
+    fn remainder_at(&self, place: usize) -> usize {
+        let unary_bytes = (self.layout.quotients as usize + self.count).div_ceil(8);
+        8 * (COUNT_BYTES + unary_bytes) + place * self.layout.remainder_bits as usize
+    }
+
     #[inline(always)]
     fn remainder(&self, place: usize) -> u64 {
-        let unary_bytes = (self.layout.quotients as usize + self.count).div_ceil(8);
         let bits = self.layout.remainder_bits as usize;
-        top(load_or_zero(self.bytes, 8 * (COUNT_BYTES + unary_bytes) + place * bits), bits)
+        top(load_or_zero(self.bytes, self.remainder_at(place)), bits)
     }
 
     /// The keys with positions below `position`, counted from the block's first one, and those up to it.
     #[inline(always)]
     pub(crate) fn find<T: Trace>(&self, position: u64, trace: &mut T) -> (usize, usize) {
-        let quotient = (position >> self.layout.remainder_bits) as usize;
-        let remainder = position & ((1 << self.layout.remainder_bits) - 1);
+        let bits = self.layout.remainder_bits as usize;
+        let quotient = (position >> bits) as usize;
+        let remainder = position & ((1 << bits) - 1);
         let keys = self.keys_of(quotient);
         trace.touch(self.bytes.as_ptr() as usize, COUNT_BYTES + (quotient + keys.end) / 8);
-        let mut before = keys.start;
-        while before < keys.end && self.remainder(before) < remainder {
-            before += 1;
+        let at = self.remainder_at(keys.start);
+        trace.touch(self.bytes.as_ptr() as usize + at / 8, keys.len() * bits / 8);
+        let (mut before, mut through) = (keys.start, keys.start);
+        let mut count = |other: u64, is_key: bool| {
+            before += usize::from(is_key & (other < remainder));
+            through += usize::from(is_key & (other <= remainder));
+        };
+        // Few quotients have more keys; whether they have as many nothing foretells.
+        let word = load_or_zero(self.bytes, at);
+        for lane in 0..LANES {
+            count(word << (lane * bits) >> 1 >> (63 - bits), lane < keys.len());
         }
-        let mut through = before;
-        while through < keys.end && self.remainder(through) == remainder {
-            through += 1;
+        for place in keys.start + LANES..keys.end {
+            count(self.remainder(place), true);
         }
-        let bits = self.layout.remainder_bits as usize;
-        let unary_bytes = (self.layout.quotients as usize + self.count).div_ceil(8);
-        let at = COUNT_BYTES + unary_bytes + keys.start * bits / 8;
-        trace.touch(self.bytes.as_ptr() as usize + at, keys.len() * bits / 8);
         (before, through)
     }
 

@@ -12,8 +12,9 @@ use super::extent::Extent;
 use super::fraction::{Limits, fraction};
 use super::overlay::Slot;
 use super::place::{BUCKETS, FRACTION_BITS, PLACE_BITS, bucket_places, place};
-use crate::bits::simd::prefetch;
-use crate::filter::{Trace, ask_for};
+use super::positions::Positions;
+use crate::bits::simd::prefetch_lines;
+use crate::filter::{Trace, ask_for_lines};
 use crate::fingerprint::cell::{Block, Tail};
 use crate::fingerprint::directory::{Among, Directory};
 use crate::fingerprint::gap::number;
@@ -26,6 +27,8 @@ use crate::fingerprint::starts::GroupStarts;
 use crate::shape::FlushNumber;
 
 pub(super) const LINE_BYTES: usize = 64;
+/// Lines on which a group's header may be.
+const HEADER_LINES: usize = 2;
 /// Lines that a block and its key's fingerprint are likely to be on, if one of them is guessed; and how many are before that.
 const LINES_ABOUT: usize = 4;
 const LINES_BEFORE: usize = 2;
@@ -75,22 +78,23 @@ enum Within<'a> {
     Gaps { bytes: &'a [u8], extent: Extent },
     /// Among hashes.
     Hashes { bytes: &'a [u8], layout: Layout, hash: u64 },
-    /// Among positions on a line; without one: beyond the last one.
-    Positions { bytes: &'a [u8], line: Line, fine: Option<u64> },
+    /// Among positions on a line.
+    Positions(Positions<'a>),
 }
 
 impl<'a> Site<'a> {
     /// Asks for the memory of the bucket's fingerprints, without waiting for it.
     #[inline(always)]
     pub(crate) fn load_block(&self) {
-        if let Within::Cells { bytes, .. }
-        | Within::Gaps { bytes, .. }
-        | Within::Hashes { bytes, .. }
-        | Within::Positions { bytes, .. } = &self.within
-        {
-            // A block of fingerprints is about a line, and seldom begins with one.
-            prefetch(bytes, 0);
-            prefetch(bytes, LINE_BYTES);
+        match &self.within {
+            Within::Edge | Within::AfterPrefix { .. } => {}
+            Within::Positions(positions) => positions.load(),
+            Within::Cells { bytes, .. }
+            | Within::Gaps { bytes, .. }
+            | Within::Hashes { bytes, .. } => {
+                // A block of fingerprints is about a line, and seldom begins with one.
+                prefetch_lines(bytes, 0, 2);
+            }
         }
     }
 
@@ -148,13 +152,12 @@ pub(crate) struct Spot {
 impl Spot {
     /// The place of a key in its bucket of `count` keys; the first of `ranks` below it, the second through it.
     #[inline(always)]
-    fn new(
-        site: &Site<'_>,
+    pub(super) fn new(
+        (list, bucket): (usize, usize),
         fraction: u64,
         (before, through): (usize, usize),
         count: usize,
     ) -> Self {
-        let (list, bucket) = site.bucket_key();
         Spot { list, bucket, fraction, before, through, count, fall: None, slot: (0, 0) }
     }
 
@@ -289,12 +292,9 @@ impl Base {
         }
         let view = self.directory.view((key, word), group.prefix_bits);
         if kind == Kind::Spline {
-            let mut line = self.line(index, &group, 0);
-            let fine = line.fine_position(view);
-            line.block = fine.map_or(group.blocks - 1, |fine| line.block_of(fine));
-            let bytes = group.block(line.block);
-            let bucket = line.block;
-            return Site { list, bucket, view, within: Within::Positions { bytes, line, fine } };
+            let positions = self.positions_in(index, &group, view);
+            let bucket = positions.bucket_key().1;
+            return Site { list, bucket, view, within: Within::Positions(positions) };
         }
         let bucket = group.block_of(view);
         let bytes = group.block(bucket);
@@ -320,12 +320,9 @@ impl Base {
             return 0;
         }
         let guess = self.directory.guess(list - 1, word);
-        ask_for(&self.arena, guess.group_at, trace);
-        ask_for(&self.arena, guess.group_at + LINE_BYTES, trace);
-        for line in 0..LINES_ABOUT {
-            let at = guess.at.wrapping_add(line * LINE_BYTES);
-            ask_for(&self.arena, at.wrapping_sub(LINES_BEFORE * LINE_BYTES), trace);
-        }
+        ask_for_lines(&self.arena, guess.group_at, HEADER_LINES, trace);
+        let before = LINES_BEFORE * LINE_BYTES;
+        ask_for_lines(&self.arena, guess.at.wrapping_sub(before), LINES_ABOUT, trace);
         guess.across
     }
 
@@ -344,7 +341,7 @@ impl Base {
     #[inline(always)]
     pub(crate) fn place<T: Trace>(&self, site: &Site<'_>, role: Role<'_>, trace: &mut T) -> Spot {
         let bits = FRACTION_BITS;
-        let spot = |fraction, ranks, count| Spot::new(site, fraction, ranks, count);
+        let spot = |fraction, ranks, count| Spot::new(site.bucket_key(), fraction, ranks, count);
         match &site.within {
             Within::Edge => spot(site.view & ((1 << FRACTION_BITS) - 1), (0, 0), 0),
             Within::AfterPrefix { bytes, kind } => {
@@ -382,22 +379,7 @@ impl Base {
                     Role::High(_) => spot(last, (0, block.count()), block.count()),
                 }
             }
-            Within::Positions { bytes, line, fine } => {
-                let block = SplineBlock::new(bytes, line.model.layout);
-                let count = block.count();
-                match fine {
-                    Some(fine) => {
-                        let ranks = block.find(line.position(*fine), trace);
-                        spot(line.fraction(*fine, bits), ranks, count)
-                    }
-                    None => {
-                        let end = self
-                            .directory
-                            .end_view(site.list - 1, self.group(site.list - 1).prefix_bits);
-                        spot(line.tail_fraction(site.view, end, bits), (count, count), count)
-                    }
-                }
-            }
+            Within::Positions(positions) => self.place_on_line(positions, trace),
         }
     }
 

@@ -10,6 +10,7 @@
 
 use super::Part;
 use super::base::{Found, Role, Site};
+use super::list::ListEntries;
 use super::overlay::Slot;
 use crate::bits::simd::{Work, fastest};
 use crate::filter::Untraced;
@@ -41,6 +42,7 @@ struct AnswerBatch<'a> {
 /// Where a key is, as far as is known before its block was read.
 struct Located<'a> {
     site: Site<'a>,
+    entries: ListEntries<'a>,
     slot: Slot,
 }
 
@@ -67,7 +69,7 @@ impl<'a> AnswerBatch<'a> {
         for (list, key) in lists.iter_mut().zip(self.keys) {
             *list = base.list_of(key, &mut Untraced);
             let across = base.load_about(*list, &mut Untraced);
-            overlay.load_about(list.list, across, base, &mut Untraced);
+            overlay.list(list.list, base).load_about(across, &mut Untraced);
         }
     }
 
@@ -78,8 +80,9 @@ impl<'a> AnswerBatch<'a> {
         for ((key, &found), located) in self.keys.iter().zip(lists).zip(located) {
             let site = base.locate_in(found, key, &mut Untraced);
             site.load_block();
-            let slot = overlay.slot(site.bucket_key(), base);
-            *located = Some(Located { site, slot });
+            let entries = overlay.list(site.list, base);
+            let slot = entries.slot(site.bucket);
+            *located = Some(Located { site, entries, slot });
         }
     }
 
@@ -87,14 +90,14 @@ impl<'a> AnswerBatch<'a> {
     fn collect(&mut self, located: &[Option<Located<'a>>; BATCH]) {
         let part = self.part;
         let located = located.iter().flatten().zip(self.keys);
-        for (place, (Located { site, slot }, key)) in located.enumerate() {
-            let mut spot = part.base.place(site, Role::Point, &mut Untraced);
-            spot.slot = *slot;
+        for (place, (Located { site, entries, slot }, key)) in located.enumerate() {
+            let spot = part.base.place(site, Role::Point, &mut Untraced);
             self.codes.clear();
             if part.base.may_hold(key, &spot) {
                 part.base_code().into_iter().for_each(|code| self.codes.push(code));
             }
-            part.overlay.collect_at(&part.base, &spot, self.codes);
+            let places = (spot.place(), spot.place());
+            entries.collect((spot.bucket, *slot), places, self.codes, &mut Untraced);
             (self.visit)(place, self.codes);
         }
     }

@@ -21,15 +21,19 @@ mod huffman;
 mod image;
 mod inserter;
 mod line;
+mod list;
 mod overlay;
 mod place;
+mod point;
 mod point_bits;
+mod positions;
 mod recoder;
 mod runs;
 mod settled;
 mod settled_apart;
 mod settled_check;
 mod settled_layout;
+mod settled_search;
 mod settled_writer;
 mod young;
 
@@ -216,13 +220,7 @@ impl Part {
     /// As [`Part::candidates`], and tells `trace` which memory it reads.
     pub fn candidates_traced<T: Trace>(&self, query: &Query<'_>, codes: &mut Codes, trace: &mut T) {
         match query {
-            Query::Point(key) => {
-                let spot = self.spot(key, Role::Point, trace);
-                if self.base.may_hold(key, &spot) {
-                    self.base_code().into_iter().for_each(|code| codes.push(code));
-                }
-                self.overlay.collect(&self.base, &spot, Some(&spot), codes, trace);
-            }
+            Query::Point(key) => self.ask_point(key, codes, trace),
             Query::Range(range) => {
                 let low = self.spot(range.lower(), Role::Low, trace);
                 let high = range.upper().map(|key| self.spot(key, Role::High(&low), trace));
@@ -278,10 +276,11 @@ impl<T: Trace> Work for FindSpot<'_, T> {
         // Base and overlay are read side by side: both are asked for before either is waited for.
         let found = base.list_of(key, trace);
         let across = base.load_about(found, trace);
-        overlay.load_about(found.list, across, base, trace);
+        let entries = overlay.list(found.list, base);
+        entries.load_about(across, trace);
         let site = base.locate_in(found, key, trace);
         site.load_block();
-        let slot = overlay.slot(site.bucket_key(), base);
+        let slot = entries.slot(site.bucket);
         let mut spot = base.place(&site, role, trace);
         spot.slot = slot;
         spot

@@ -10,18 +10,15 @@
 use super::RunCodes;
 use super::base::{Base, Spot};
 use super::chunk::{Chunk, ChunkEntries, ChunkWriter, Lists, Move, NewEntries};
+use super::list::{ENTRIES_ASKED_MAX, ListEntries};
 use super::place::{FRACTION_BITS, LISTS_MAX, PLACE_BITS, bucket_places};
 use super::runs::Runs;
-use super::settled::Settled;
-use super::young::Young;
 use crate::bits::simd::{Work, fastest};
 use crate::filter::{Trace, Untraced};
 use crate::shape::{Codes, FlushNumber, Shape, Span};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Entries that one answer looks at before it says "all".
-const ENTRIES_ASKED_MAX: usize = 256;
 /// Chunks that one answer looks at before it says "all".
 const CHUNKS_ASKED_MAX: usize = 8;
 
@@ -78,7 +75,7 @@ fn chunk_writer(run_codes: RunCodes, shape: &Shape, growth: f64) -> ChunkWriter 
 pub(super) type Slot = (u32, u32);
 
 #[inline(always)]
-fn range((start, end): Slot) -> Range<usize> {
+pub(super) fn range((start, end): Slot) -> Range<usize> {
     start as usize..end as usize
 }
 
@@ -144,41 +141,11 @@ impl Overlay {
         fastest(Collect { overlay: self, base, low, high, codes, trace });
     }
 
-    /// As [`Overlay::collect`], for a single key's place, within work that is compiled for the processor already.
+    /// The entries of a list.
     #[inline(always)]
-    pub(super) fn collect_at(&self, base: &Base, spot: &Spot, codes: &mut Codes) {
-        let trace = &mut Untraced;
-        Collect { overlay: self, base, low: spot, high: None, codes, trace }.within_bucket(spot);
-    }
-
-    /// Asks for the memory of a list's tables and of where the entries of a key are likely to be that lies so far across the list.
-    #[inline(always)]
-    pub(super) fn load_about<T: Trace>(
-        &self,
-        list: usize,
-        across: usize,
-        base: &Base,
-        trace: &mut T,
-    ) {
+    pub(super) fn list(&self, list: usize, base: &Base) -> ListEntries<'_> {
         let (index, list) = chunk_of(list, base.list_count());
-        let chunk = &self.root[index];
-        if let Some(bytes) = chunk.settled.as_deref() {
-            Settled::load_about(bytes, list, across, trace);
-        }
-        if let Some(words) = chunk.young.as_deref() {
-            Young::load_about(words, list, across, trace);
-        }
-    }
-
-    /// The slot of a bucket, whose memory is asked for without waiting for it.
-    #[inline(always)]
-    pub(super) fn slot(&self, (list, bucket): (usize, usize), base: &Base) -> Slot {
-        let (index, list) = chunk_of(list, base.list_count());
-        self.root[index].settled().map_or((0, 0), |settled| {
-            let slot = settled.slot(list, bucket);
-            settled.load_entry(slot.start);
-            (slot.start as u32, slot.end as u32)
-        })
+        ListEntries { chunk: &self.root[index], list }
     }
 
     #[inline(always)]
@@ -239,37 +206,18 @@ impl<T: Trace> Work for Collect<'_, T> {
     #[inline(always)]
     fn run(mut self) {
         match self.high {
-            Some(high) if high.bucket_key() == self.low.bucket_key() => self.within_bucket(high),
+            // The usual case.
+            Some(high) if high.bucket_key() == self.low.bucket_key() => {
+                let Collect { overlay, base, low, codes, trace, .. } = self;
+                let places = (low.place(), high.place());
+                overlay.list(low.list, base).collect((low.bucket, low.slot), places, codes, trace);
+            }
             _ => self.over_buckets(),
         }
     }
 }
 
 impl<T: Trace> Collect<'_, T> {
-    /// Both ends lie in one bucket: the usual case.
-    #[inline(always)]
-    fn within_bucket(&mut self, high: &Spot) {
-        let (index, list) = chunk_of(self.low.list, self.base.list_count());
-        self.overlay.touch_root(index, self.trace);
-        let (places, chunk) = ((self.low.place(), high.place()), &self.overlay.root[index]);
-        let mut asked = 0;
-        let mut push = |span| {
-            self.codes.push(span);
-            asked += 1;
-            asked <= ENTRIES_ASKED_MAX
-        };
-        if let Some(settled) = chunk.settled() {
-            settled.touch_table(list, self.low.bucket, self.trace);
-            settled.visit_between(range(self.low.slot), places, self.trace, &mut push);
-        }
-        if let Some(young) = chunk.young() {
-            young.visit(list, places, self.trace, |_, span| push(span));
-        }
-        if asked > ENTRIES_ASKED_MAX {
-            self.codes.push_all();
-        }
-    }
-
     fn over_buckets(&mut self) {
         let (low, lists) = (self.low, self.base.list_count());
         let (first, first_list) = chunk_of(low.list, lists);

@@ -15,8 +15,8 @@ use super::base::LINE_BYTES;
 use super::place::{BUCKET_BITS, BUCKETS, FRACTION_BITS, LISTS_MAX, place_about};
 use super::settled_layout::Layout;
 use crate::bits::packed::{PackedReader, read};
-use crate::bits::simd::prefetch;
-use crate::filter::{Trace, ask_for};
+use crate::bits::simd::prefetch_lines;
+use crate::filter::{Trace, ask_for_lines};
 use crate::shape::{FlushNumber, Span};
 use std::ops::Range;
 
@@ -165,7 +165,7 @@ impl<'a> Settled<'a> {
 
     /// The code's number of an entry that was read.
     #[inline(always)]
-    fn number_of(&self, place: usize, entry: u64) -> usize {
+    pub(super) fn number_of(&self, place: usize, entry: u64) -> usize {
         if self.is_apart() { self.number_apart(place) } else { self.number_within(entry) }
     }
 
@@ -264,96 +264,31 @@ impl<'a> Settled<'a> {
     #[inline(always)]
     pub(super) fn load_about<T: Trace>(bytes: &[u8], list: usize, across: usize, trace: &mut T) {
         const LINES: usize = 3;
-        ask_for(bytes, 0, trace);
-        ask_for(bytes, LAYOUT_BYTES + list * TABLE_BYTES_ABOUT, trace);
+        ask_for_lines(bytes, 0, 1, trace);
+        ask_for_lines(bytes, LAYOUT_BYTES + list * TABLE_BYTES_ABOUT, 1, trace);
         let from = LAYOUT_BYTES + LISTS_MAX * TABLE_BYTES_ABOUT;
         let entries = bytes.len().saturating_sub(from + FOOTER_BYTES);
         let at = from + place_about(entries, list, across);
-        (0..LINES).for_each(|line| ask_for(bytes, at + line * LINE_BYTES - LINE_BYTES, trace));
+        ask_for_lines(bytes, at - LINE_BYTES, LINES, trace);
     }
 
     /// Asks for the memory of an entry, without waiting for it.
     #[inline(always)]
     pub(super) fn load_entry(&self, place: usize) {
-        let at = self.layout.entries_at() + place * self.layout.entry_bits() / 8;
-        prefetch(self.bytes, at);
+        prefetch_lines(self.bytes, self.entry_byte(place), 1);
+    }
+
+    /// Where an entry begins, or the byte that it shares with the one before.
+    #[inline(always)]
+    fn entry_byte(&self, place: usize) -> usize {
+        self.layout.entries_at() + place * self.layout.entry_bits() / 8
     }
 
     /// Bucket within its slot, fraction and code, as they are packed.
     #[inline(always)]
-    fn entry(&self, place: usize) -> u64 {
+    pub(super) fn entry(&self, place: usize) -> u64 {
         let bits = self.layout.entry_bits();
         read(self.bytes, 8 * self.layout.entries_at() + place * bits, bits)
-    }
-
-    /// Of a slot, the first entry that is not below, as packed.
-    #[inline(always)]
-    fn rank<T: Trace>(&self, slot: Range<usize>, packed: u64, trace: &mut T) -> usize {
-        let (mut from, mut len) = (slot.start, slot.len());
-        let least = packed << self.layout.code_bits();
-        while len > 0 {
-            let half = len / 2;
-            self.touch_entry(from + half, trace);
-            let before = self.entry(from + half) < least;
-            from = if before { from + half + 1 } else { from };
-            len = if before { len - half - 1 } else { half };
-        }
-        from
-    }
-
-    /// A place as entries have it: within its slot, and without the bits that none has.
-    #[inline(always)]
-    fn packed(&self, place: u32) -> u64 {
-        let within = (1 << (self.layout.slot_bits() + FRACTION_BITS)) - 1;
-        (u64::from(place) & within) >> (FRACTION_BITS - self.layout.fraction_bits())
-    }
-
-    /// Of a slot, the entries from the first that may stand for the place `low` to the last that may for `high`. Some
-    /// between them may not.
-    #[inline(always)]
-    pub(super) fn between<T: Trace>(
-        &self,
-        slot: Range<usize>,
-        (low, high): (u32, u32),
-        trace: &mut T,
-    ) -> Range<usize> {
-        let from = self.from(slot.clone(), low, trace);
-        from..self.rank(slot, self.packed(high) + 1, trace).max(from)
-    }
-
-    /// Where [`Settled::between`] begins.
-    #[inline(always)]
-    pub(super) fn from<T: Trace>(&self, slot: Range<usize>, low: u32, trace: &mut T) -> usize {
-        let spare = self.layout.spare_bits();
-        self.rank(slot, self.packed(low) >> spare << spare, trace)
-    }
-
-    /// The codes of a slot's entries that stand for a place from one to another, both included, until `visit` has enough.
-    #[inline(always)]
-    pub(super) fn visit_between<T: Trace>(
-        &self,
-        slot: Range<usize>,
-        (low, high): (u32, u32),
-        trace: &mut T,
-        mut visit: impl FnMut(Span) -> bool,
-    ) {
-        let (end, code_bits) = (slot.end, self.layout.code_bits());
-        let mut at = self.from(slot, low, trace);
-        let (low, high) = (self.packed(low), self.packed(high));
-        while at < end {
-            self.touch_entry(at, trace);
-            let entry = self.entry(at);
-            let packed = entry >> code_bits;
-            if packed > high {
-                return;
-            }
-            let code = self.code(self.number_of(at, entry));
-            let spare = self.layout.fraction_bits() - usize::from(code.bits);
-            if packed | ((1 << spare) - 1) >= low && !visit(code.span) {
-                return;
-            }
-            at += 1;
-        }
     }
 
     /// The spans of entries.
@@ -430,9 +365,8 @@ impl<'a> Settled<'a> {
     }
 
     #[inline(always)]
-    fn touch_entry<T: Trace>(&self, place: usize, trace: &mut T) {
-        let at = self.layout.entries_at() + place * self.layout.entry_bits() / 8;
-        trace.touch(self.bytes.as_ptr() as usize + at, 8);
+    pub(super) fn touch_entry<T: Trace>(&self, place: usize, trace: &mut T) {
+        trace.touch(self.bytes.as_ptr() as usize + self.entry_byte(place), 8);
     }
 }
 

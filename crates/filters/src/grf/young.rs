@@ -8,7 +8,8 @@
 
 use super::base::LINE_BYTES;
 use super::place::{BUCKETS, FRACTION_BITS, LISTS_MAX, PLACE_BITS, place_about};
-use crate::filter::{Trace, ask_for};
+use crate::bits::search::first_not;
+use crate::filter::{Trace, ask_for_lines};
 use crate::shape::{FlushNumber, Span};
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,6 +19,9 @@ const CODE_BITS: usize = u32::BITS as usize - PLACE_BITS;
 pub(super) const YOUNG_FLUSHES: u64 = 1 << CODE_BITS;
 /// Entries that can be young.
 pub(super) const YOUNG_MAX: usize = u16::MAX as usize;
+
+/// Steps of the search in a list: most have fewer than sixteen.
+const LIST_STEPS: u32 = 4;
 
 const MERGED_AT: usize = 2;
 const FIRSTS_AT: usize = 3;
@@ -90,22 +94,26 @@ impl<'a> Young<'a> {
     /// evenly spread.
     #[inline(always)]
     pub(super) fn load_about<T: Trace>(words: &[u32], list: usize, across: usize, trace: &mut T) {
-        ask_for(words, 0, trace);
-        ask_for(words, ENTRIES_AT, trace);
+        ask_for_lines(words, 0, 1, trace);
+        ask_for_lines(words, ENTRIES_AT, 1, trace);
         let entries = words.len().saturating_sub(ENTRIES_AT);
         let at = place_about(entries, list, across);
         let line = LINE_BYTES / size_of::<u32>();
-        ask_for(words, (ENTRIES_AT + at).saturating_sub(line), trace);
-        ask_for(words, ENTRIES_AT + at, trace);
+        ask_for_lines(words, (ENTRIES_AT + at).wrapping_sub(line), 2, trace);
     }
 
     /// Of a list, or of a stretch of it, the entries from one place to another, both included.
     #[inline(always)]
     pub(super) fn between(&self, list: Range<usize>, (low, high): (u32, u32)) -> Range<usize> {
-        let words = self.words(list.clone());
-        let from = words.partition_point(|&word| word >> CODE_BITS < low);
-        let to = from + words[from..].partition_point(|&word| word >> CODE_BITS <= high);
-        list.start + from..list.start + to
+        let from = self.first_from(list.clone(), low);
+        from..self.first_from(from..list.end, high + 1)
+    }
+
+    /// Of a stretch of a list, the first entry that is not below a place.
+    #[inline(always)]
+    fn first_from(&self, entries: Range<usize>, place: u32) -> usize {
+        let is_below = |entry: usize| Self::place_of(self.words[ENTRIES_AT + entry]) < place;
+        first_not::<LIST_STEPS>(entries.start, entries.end, is_below)
     }
 
     /// Whether an entry's flush, less the origin, is a bit of `ages`.
@@ -152,10 +160,10 @@ impl<'a> Young<'a> {
         let start = self.words.as_ptr() as usize;
         trace.touch(start, 4 * FIRSTS_AT);
         trace.touch(start + 4 * FIRSTS_AT + 2 * list, 4);
-        let words = self.words(self.list(list));
-        trace.touch(words.as_ptr() as usize + 2 * words.len(), 4);
-        let from = words.partition_point(|&word| word >> CODE_BITS < low);
-        for &word in &words[from..] {
+        let list = self.list(list);
+        let from = self.first_from(list.clone(), low);
+        trace.touch(start + 4 * (ENTRIES_AT + from), 4);
+        for &word in self.words(from..list.end) {
             let place = Self::place_of(word);
             let fraction = u64::from(place & ((1 << FRACTION_BITS) - 1));
             if place > high || !visit(fraction, self.code_of(word)) {

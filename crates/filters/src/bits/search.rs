@@ -1,0 +1,55 @@
+//! Where among ordered things one belongs, found without turns that nothing foretells.
+//! ```text
+//! below below below | not not      steps of 8, 4, 2, 1: each is taken or not, by arithmetic
+//! ```
+//! A processor that guesses wrongly which way a search turns waits as long as some ten comparisons take; half of all guesses
+//! are wrong. So a search makes as many steps whatever it finds, and hardly more where there are few things. Invariant: what is
+//! found is what a search one by one finds.
+
+use std::hint::select_unpredictable;
+
+/// The first of `from..end` that is not `below`. Requires: those that are come first. Makes at least `STEPS` comparisons, which
+/// is enough for 2^STEPS - 1 things. `below` may be asked of place 0, and of the place before `from`: then for nothing.
+#[inline(always)]
+pub(crate) fn first_not<const STEPS: u32>(
+    from: usize,
+    end: usize,
+    mut below: impl FnMut(usize) -> bool,
+) -> usize {
+    let (mut at, mut len) = (from, end - from);
+    while len >> STEPS > 0 {
+        let half = len / 2;
+        at = select_unpredictable(below(at + half - 1), at + half, at);
+        len -= half;
+    }
+    let end = at + len;
+    for step in (0..STEPS).rev() {
+        let next = at + (1 << step);
+        // Beyond the end, the last one is asked in vain.
+        let is_below = below(next.min(end).saturating_sub(1));
+        at = select_unpredictable((next <= end) & is_below, next, at);
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_found_is_the_first_that_is_not_below() {
+        for from in [0, 1, 7] {
+            for len in (0..70).chain([127, 128, 129, 1000]) {
+                for first in from..=from + len {
+                    let below = |place: usize| {
+                        assert!(place + 1 >= from && place < (from + len).max(1), "{place}");
+                        place < first
+                    };
+                    assert_eq!(first_not::<1>(from, from + len, below), first);
+                    assert_eq!(first_not::<2>(from, from + len, below), first);
+                    assert_eq!(first_not::<4>(from, from + len, below), first);
+                }
+            }
+        }
+    }
+}

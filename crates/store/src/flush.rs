@@ -85,9 +85,9 @@ impl FlushTask {
 fn write_run(core: &Core, memtable: &Arc<Memtable>) -> Result<Written> {
     let tells_guard = core.current.hold().guard.is_told_of_flushes();
     let mut keys = KeyList::default();
-    let ranges = memtable.ranges().all();
-    let mut retention =
-        Retention::new(core.snapshots.copy(), false, core.env.clock.since_epoch(), ranges);
+    let snapshots = core.snapshots.copy();
+    let ranges = memtable.ranges().visible_at(&snapshots);
+    let mut retention = Retention::new(snapshots, false, core.env.clock.since_epoch(), ranges);
     let bits = filter_bits(core, &[], memtable.len() as u64);
     let state = RunWriterState::with_filter_bits(bits).deleting(retention.kept_tombstones());
     let mut writer = RunWriter::new(&core.shelf, state);

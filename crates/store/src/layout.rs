@@ -11,6 +11,8 @@
 //! last record; per key the runs are one list by age (ordering rule 1), levels are labels; a merge
 //! takes a contiguous stretch of the list and its output takes that place. No I/O here.
 
+use std::collections::HashSet;
+
 use trommel_filters::{FlushNumber, Shape, Span};
 
 use crate::entry::Sequence;
@@ -319,6 +321,35 @@ impl Layout {
         };
         if tables().any(too_many) {
             return Err("more entries of a table than it has");
+        }
+        // Entries and bytes are added up in many places.
+        let sum =
+            |count: fn(&TableRecord) -> u64| tables().map(count).map(u128::from).sum::<u128>();
+        let sums = [sum(|t| t.entries), sum(|t| t.file_entries), sum(|t| t.bytes)];
+        if sums.into_iter().any(|sum| sum > u128::from(NUMBER_MAX)) {
+            return Err("more in tables than there can be");
+        }
+        if self.runs.iter().any(|run| run.id >= self.next_file) {
+            return Err("a run that was never made");
+        }
+        self.last_merge.as_ref().map_or(Ok(()), |merge| self.check_last_merge(merge))
+    }
+
+    /// A merge that is half done goes on from the beginning of a partition, with runs that lie just above the oldest one.
+    fn check_last_merge(&self, merge: &LastMerge) -> Result<(), &'static str> {
+        if !self.cuts.contains(&merge.done_to) {
+            return Err("a merge that is half done within a partition");
+        }
+        if merge.span.hi() > self.next_flush || merge.entries > NUMBER_MAX {
+            return Err("a merge of more than there can be");
+        }
+        let ids: HashSet<u64> = merge.inputs.iter().copied().collect();
+        let is_input = |run: &RunRecord| ids.contains(&run.id);
+        let newer = &self.runs[..self.runs.len() - 1];
+        let after = newer.iter().position(is_input).unwrap_or(newer.len());
+        let stretch = newer[after..].iter().all(is_input) && !ids.contains(&merge.oldest);
+        if !stretch || ids.len() < merge.inputs.len() {
+            return Err("a merge of runs that do not follow each other");
         }
         Ok(())
     }

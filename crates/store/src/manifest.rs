@@ -444,3 +444,7 @@ mod tests {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "manifest_tests.rs"]
+mod nonsense;

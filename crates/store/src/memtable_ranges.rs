@@ -86,10 +86,10 @@ impl MemtableRanges {
         self.lists.pin().iter().map(|list| Arc::clone(&list.tombstones)).collect()
     }
 
-    /// All as one list.
-    pub(crate) fn all(&self) -> RangeTombstones {
+    /// What those see of all who read at one of these numbers, which ascend, or at a later one; as one list.
+    pub(crate) fn visible_at(&self, snapshots: &[Sequence]) -> RangeTombstones {
         let written = lock(&self.written);
-        RangeTombstones::of(written.iter().map(WrittenDelete::as_delete))
+        RangeTombstones::visible_at(written.iter().map(WrittenDelete::as_delete), snapshots)
     }
 
     /// Calls `f` with each deletion as it was written.
@@ -133,9 +133,10 @@ mod tests {
             ranges.insert(&from.to_be_bytes(), &to.to_be_bytes(), Sequence(number));
         }
         assert!(ranges.lists().len() <= 10, "{} lists", ranges.lists().len());
-        let all = ranges.all();
+        let snapshots = [0, 10, 500, 1000];
+        let all = ranges.visible_at(&snapshots.map(Sequence));
         for number in 0..1002u64 {
-            for at in [0, 10, 500, 1000] {
+            for at in snapshots {
                 let (key, at) = (number.to_be_bytes(), Sequence(at));
                 assert_eq!(ranges.covering(&key, at), all.covering(&key, at));
             }

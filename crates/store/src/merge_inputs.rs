@@ -6,8 +6,9 @@
 //! ```
 //! Invariant: what is merged, what is trimmed and the tables that neither has to do with are all of the inputs.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
+use crate::entry::Sequence;
 use crate::error::Result;
 use crate::key_bounds::KeyBounds;
 use crate::layout::{Layout, TableRecord};
@@ -20,41 +21,65 @@ pub(crate) struct Pieces {
     pub(crate) inputs: Vec<PlacedRun>,
     /// What newer inputs have beside that, within the range of the oldest one.
     pub(crate) staying: Vec<PlacedRun>,
-    /// What stays of tables that are merged in part.
+    /// The files of tables that are merged, or in part, or make way for what is.
+    pub(crate) removed: Vec<u64>,
+    /// What stays of them.
     pub(crate) trimmed: Vec<TableRecord>,
 }
 
 impl Pieces {
-    /// Of runs, newest first: those keys of the newer ones, and those of the oldest one, which has the others in it.
+    /// Of runs, newest first: the keys that are `moved`. `joined`: the output becomes a piece of the oldest run, of which these keys
+    /// are merged, which have the others in them. Else it is merged as the other runs are.
     pub(crate) fn of(
         layout: &Layout,
         runs: &[PlacedRun],
-        (newer, oldest): (&KeyBounds, &KeyBounds),
+        moved: &KeyBounds,
+        joined: Option<&KeyBounds>,
     ) -> Result<Pieces> {
-        let (mut inputs, mut staying, mut trimmed) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut inputs, mut staying) = (Vec::new(), Vec::new());
+        let (mut removed, mut trimmed) = (BTreeSet::new(), Vec::new());
         for (place, placed) in runs.iter().enumerate() {
             let is_oldest = place + 1 == runs.len();
-            let merged = if is_oldest { oldest } else { newer };
-            inputs.extend(placed.within(merged)?);
-            trimmed.extend(trimmed_records(layout, placed, merged)?);
-            for beside in newer.beside(oldest).iter().filter(|_| !is_oldest) {
-                staying.extend(placed.within(beside)?);
+            for beside in joined.filter(|_| !is_oldest).iter().flat_map(|all| moved.beside(all)) {
+                staying.extend(placed.within(&beside)?);
             }
+            let joined = joined.filter(|_| is_oldest);
+            let merged = joined.unwrap_or(moved);
+            let input = placed.within(merged)?;
+            let files = files_of(layout, placed, &input, joined);
+            trimmed.extend(trimmed_records(layout, placed, merged, &files)?);
+            removed.extend(files);
+            inputs.extend(input);
         }
-        Ok(Pieces { inputs, staying, trimmed })
+        Ok(Pieces { inputs, staying, removed: removed.into_iter().collect(), trimmed })
     }
 }
 
-/// What stays of the tables of a run that have some of their keys in a range, and others outside of it.
+/// The files of what is merged of a run. One that has nothing there, but something on both sides, makes way too where the output
+/// becomes a piece of its run.
+fn files_of(
+    layout: &Layout,
+    placed: &PlacedRun,
+    input: &Option<PlacedRun>,
+    joined: Option<&KeyBounds>,
+) -> HashSet<u64> {
+    let tables = input.iter().flat_map(|input| input.run.tables());
+    let run = layout.runs.iter().find(|run| run.id == placed.id);
+    let around = run.zip(joined).map_or(&[][..], |(run, range)| run.within(range));
+    let around = around.iter().map(|record| record.file);
+    tables.map(|table| table.table.file()).chain(around).collect()
+}
+
+/// What stays of tables of a run that have some of their keys in a range, and others outside of it.
 fn trimmed_records(
     layout: &Layout,
     placed: &PlacedRun,
     range: &KeyBounds,
+    files: &HashSet<u64>,
 ) -> Result<Vec<TableRecord>> {
     let mut trimmed = Vec::new();
     let record = layout.runs.iter().find(|run| run.id == placed.id);
-    let (Some(inside), Some(run)) = (placed.run.clip(range)?, record) else { return Ok(trimmed) };
-    let files: HashSet<u64> = inside.tables().iter().map(|table| table.table.file()).collect();
+    let Some(run) = record else { return Ok(trimmed) };
     let tables = placed.run.tables().iter().zip(&run.tables);
     for (table, record) in tables.filter(|(_, record)| files.contains(&record.file)) {
         for outside in [range.before(), range.behind()].into_iter().flatten() {
@@ -72,8 +97,9 @@ pub(crate) fn only_table(layout: &Layout, runs: &[PlacedRun]) -> Option<TableRec
     run.tables.iter().find(|record| record.file == table.table.file()).cloned()
 }
 
-/// The ranges that runs delete.
-pub(crate) fn tombstones_of(runs: &[PlacedRun]) -> RangeTombstones {
+/// The ranges that runs delete, as far as anyone sees it who reads at one of these numbers or later.
+pub(crate) fn tombstones_of(runs: &[PlacedRun], snapshots: &[Sequence]) -> RangeTombstones {
     let tables = runs.iter().flat_map(|placed| placed.run.tables());
-    RangeTombstones::of(tables.flat_map(|table| table.tombstones().pieces()))
+    let pieces = tables.flat_map(|table| table.tombstones().pieces());
+    RangeTombstones::visible_at(pieces, snapshots)
 }

@@ -59,7 +59,8 @@ pub(crate) struct MergeTask {
     moves: Option<TableRecord>,
     /// What the inputs were when the merge began, with all ranges: the oldest run's entries, and the others.
     begun: Begun,
-    /// What stays of tables across the ends of the range.
+    /// Files whose tables leave the inputs, and what stays of them.
+    removed: Vec<u64>,
     trimmed: Vec<TableRecord>,
     cursor: MergeCursor,
     retention: Retention,
@@ -106,11 +107,10 @@ impl MergeTask {
         let bottom = job.target == Target::Last;
         let snapshots = core.snapshots.copy();
         core.env.pauses.at(PausePoint::MergeStarted);
-        let oldest = if joins { &range } else { &moved };
-        let pieces = Pieces::of(&version.layout, &whole, (&moved, oldest))?;
-        let Pieces { inputs, staying, trimmed } = pieces;
-        let retention =
-            Retention::new(snapshots, bottom, core.env.clock.since_epoch(), tombstones_of(&inputs));
+        let pieces = Pieces::of(&version.layout, &whole, &moved, joins.then_some(&range))?;
+        let Pieces { inputs, staying, removed, trimmed } = pieces;
+        let tombstones = tombstones_of(&inputs, &snapshots);
+        let retention = Retention::new(snapshots, bottom, core.env.clock.since_epoch(), tombstones);
         let cursors = inputs.iter().map(|placed| {
             let cursor: Box<dyn Cursor + Send> = Box::new(placed.run.cursor().fill_cache(false));
             cursor
@@ -152,6 +152,7 @@ impl MergeTask {
             staying,
             moves,
             begun,
+            removed,
             trimmed,
             cursor,
             retention,
@@ -408,7 +409,6 @@ impl MergeTask {
     }
 
     fn edit(&self, core: &Core, now: &Version, output: &RunOutput, level: usize) -> Edit {
-        let inputs = self.inputs.iter().flat_map(|placed| placed.run.tables());
         let last = self.job.target == Target::Last;
         let new_run = output.tables.first().map_or(0, |(file, _)| *file);
         // What a range is merged into stays the run that it is.
@@ -418,11 +418,8 @@ impl MergeTask {
             None => output.records(run, level, |sequences| self.span(&now.layout, sequences)),
         };
         let cuts = CutsEdit { within: self.range.clone(), cuts: self.cutter.cuts.clone() };
-        let mut removed: Vec<u64> = inputs.map(|table| table.table.file()).collect();
-        removed.sort_unstable();
-        removed.dedup();
         let edit = Edit {
-            removed,
+            removed: self.removed.clone(),
             added: self.trimmed.iter().cloned().chain(merged).collect(),
             next_file: Some(core.shelf.next_file()),
             cuts: last.then_some(cuts),

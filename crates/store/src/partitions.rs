@@ -134,13 +134,16 @@ fn range_job(layout: &Layout, merge: LastMerge, division: Division) -> RangeJob 
     let is_there = |id: &u64| layout.runs.iter().any(|run| run.id == *id);
     let inputs: Vec<u64> = merge.inputs.iter().copied().filter(is_there).collect();
     let from = range_start(layout, &merge);
-    let to = range_end(layout, &merge, &from, division);
+    let to = range_end(layout, &from, division);
     let range = KeyBounds { from, to };
     if range.is_all() {
         let inputs = inputs.into_iter().chain([merge.oldest]).collect();
         return RangeJob::full(MergeJob { inputs, target: Target::Last });
     }
-    let noted = LastMerge { done_to: range.to.clone().unwrap_or_default(), ..merge };
+    // Behind the last key of its inputs nothing is rewritten.
+    let goes_on = range.behind().is_some_and(|rest| has_more(layout, &merge, &rest));
+    let done_to = range.to.clone().filter(|_| goes_on).unwrap_or_default();
+    let noted = LastMerge { done_to, ..merge };
     let inputs = inputs.into_iter().chain([noted.oldest]).collect();
     let (merge, moved) = (MergeJob { inputs, target: Target::Last }, range.clone());
     RangeJob { merge, range, noted: Some(noted), moved, joins: true }
@@ -158,29 +161,25 @@ fn range_start(layout: &Layout, merge: &LastMerge) -> Vec<u8> {
 }
 
 /// Where a range of a merge ends: partitions that have become small go together. None: where all keys end.
-fn range_end(
-    layout: &Layout,
-    merge: &LastMerge,
-    from: &[u8],
-    division: Division,
-) -> Option<Vec<u8>> {
+fn range_end(layout: &Layout, from: &[u8], division: Division) -> Option<Vec<u8>> {
     if division.granularity == Granularity::Full {
         return None;
     }
     let oldest = layout.runs.last()?;
-    let ids = &merge.inputs;
-    let has_more = |cut: &[u8]| {
-        let rest = KeyBounds { from: cut.to_vec(), to: None };
-        let mut runs = layout.runs.iter();
-        ids.is_empty() || runs.any(|run| ids.contains(&run.id) && !run.within(&rest).is_empty())
-    };
     let first = layout.cuts.partition_point(|cut| **cut <= *from);
     let range = |cut: &[u8]| KeyBounds { from: from.to_vec(), to: Some(cut.to_vec()) };
     let enough = |cut: &&Vec<u8>| {
         let tables = oldest.within(&range(cut)).iter();
         tables.map(TableRecord::bytes_within).sum::<u64>() >= division.partition_bytes / 2
     };
-    layout.cuts[first..].iter().find(enough).filter(|cut| has_more(cut)).cloned()
+    layout.cuts[first..].iter().find(enough).cloned()
+}
+
+/// Whether a merge has keys to merge in a range. The oldest run alone is merged to its end.
+fn has_more(layout: &Layout, merge: &LastMerge, range: &KeyBounds) -> bool {
+    let ids = &merge.inputs;
+    let mut inputs = layout.runs.iter().filter(|run| ids.contains(&run.id));
+    ids.is_empty() || inputs.any(|run| !run.within(range).is_empty())
 }
 
 /// What the inputs of a merge were when it began, as one run: levels are told by that.

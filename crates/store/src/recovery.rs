@@ -222,7 +222,7 @@ fn open_tables(shelf: &Shelf, layout: &Layout) -> Result<OpenTables> {
 fn check_bounds(table: &Table, record: &crate::layout::TableRecord) -> Result<()> {
     let (from, to) = table.key_bounds();
     let fits = match record.is_trimmed {
-        true => from <= record.from && record.to <= to,
+        true => from <= record.from && record.to <= to && table.has_piece(record),
         false => (&from, &to) == (&record.from, &record.to),
     };
     let same = fits && table.entry_count() == record.file_entries;

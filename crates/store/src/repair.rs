@@ -21,14 +21,14 @@ use crate::layout::{FlushRecord, Layout, RunRecord, TableRecord};
 use crate::manifest::{MANIFEST_NAME, Manifest};
 use crate::options::{GuardKind, Options};
 use crate::output::{RunOutput, Shelf, table_name};
-use crate::recovery::{file_number, lock_folder, replay_logs};
+use crate::recovery::{file_number, lock_folder};
 use crate::repair_layout::{TableFacts, layout_of};
 use crate::repair_logs::{SavedWrite, is_newer_than_all, save_writes, write_run};
 use crate::repair_manifest::FoundManifest;
 use crate::repair_tables::{Mended, mend};
 use crate::repair_untangle::{Untangled, untangle};
 use crate::sync::Arc;
-use crate::table::{Table, TableParts};
+use crate::table::Table;
 use crate::wal::wal_name;
 
 /// The folder, within the store's, that takes what is no longer of the store.
@@ -176,40 +176,6 @@ impl Repair {
         numbers
     }
 
-    /// Whether the manifest tells of the newest tree. One that has lost its last edits may still be readable: then tables
-    /// that it names are gone, or logs do not go on where its tables end, or others are newer than all of that.
-    fn trusts(&self, layout: &Layout, manifest: &FoundManifest) -> Result<bool> {
-        let tables = || layout.runs.iter().flat_map(|run| &run.tables);
-        let all_there = tables().all(|table| self.has(&table_name(table.file)));
-        let mut unknown = self.numbers(table_name);
-        unknown.retain(|file| !manifest.added.contains_key(file));
-        if unknown.is_empty() && !manifest.is_torn {
-            return Ok(true);
-        }
-        let Some(last) = self.last_in_logs(layout)?.filter(|_| all_there) else {
-            return Ok(false);
-        };
-        let last = last.max(layout.last_sequence);
-        // Not without a torn end: tables that no edit was ever to name, because of a crash, need not be complete.
-        for file in unknown.into_iter().filter(|_| manifest.is_torn) {
-            let parts = TableParts::read(&*self.shelf.storage, &self.shelf.table_path(file))?;
-            if parts.properties.is_some_and(|known| known.sequences.1 > last) {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    /// The newest sequence number in logs. None: they are not as they should be.
-    fn last_in_logs(&self, layout: &Layout) -> Result<Option<Sequence>> {
-        let (storage, dir) = (&*self.shelf.storage, &self.shelf.dir);
-        match replay_logs(storage, dir, &self.names, layout, &self.shelf.options) {
-            Ok(logs) => Ok(Some(logs.iter().map(|log| log.last).max().unwrap_or_default())),
-            Err(Error::Corrupt { .. } | Error::Version { .. }) => Ok(None),
-            Err(other) => Err(other),
-        }
-    }
-
     /// The manifest's tree without what is lost. None: there is nothing to mend.
     fn keep(&mut self, layout: &Layout) -> Result<Option<Plan>> {
         let mut next = layout.clone();
@@ -225,11 +191,12 @@ impl Repair {
         if self.last_in_logs(layout)?.is_none() {
             self.keep_logs(&mut next, &mut aside)?;
         }
-        if let Some(oldest) = next.runs.last_mut() {
+        let was_oldest = layout.runs.last().map(|run| run.id);
+        if let Some(oldest) = next.runs.last_mut().filter(|run| Some(run.id) != was_oldest) {
             oldest.tables.iter_mut().for_each(begin_at_0);
         }
         next.end_last_merge();
-        self.keep_images(&mut next, &mut aside)?;
+        self.keep_images(layout, &mut next, &mut aside)?;
         if next == *layout {
             return Ok(None);
         }
@@ -261,9 +228,9 @@ impl Repair {
         }
         match mended {
             Mended::Sound(_) if is_another => aside.push(name),
-            Mended::Sound(_) if record.is_trimmed => return Ok(vec![record]),
             Mended::Sound(table) => {
-                return Ok(vec![TableFacts::of(&table).record(run, level, span)]);
+                let facts = TableFacts::of_piece(&table, Some(&record));
+                return Ok(vec![facts.record(run, level, span)]);
             }
             Mended::Rewritten(output) if is_another => {
                 aside.push(name);
@@ -306,14 +273,21 @@ impl Repair {
         Ok(())
     }
 
-    /// Parts of the filter whose images do not fit are made anew when the store is opened.
-    fn keep_images(&self, next: &mut Layout, aside: &mut Vec<String>) -> Result<()> {
+    /// Parts of the filter whose images do not fit any more are made anew when the store is opened.
+    fn keep_images(
+        &self,
+        layout: &Layout,
+        next: &mut Layout,
+        aside: &mut Vec<String>,
+    ) -> Result<()> {
         for record in std::mem::take(&mut next.images) {
-            let mut partitions = next.partitions();
-            let bounds = partitions.find(|bounds| bounds.from == record.lower);
-            let is_of_the_tree =
-                bounds.is_some_and(|bounds| base_files(next, &bounds) == record.tables);
-            drop(partitions);
+            let base = |layout: &Layout| {
+                let mut partitions = layout.partitions();
+                let bounds = partitions.find(|bounds| bounds.from == record.lower);
+                bounds.map(|bounds| base_files(layout, &bounds))
+            };
+            // In a sound tree, too, a run may have become the oldest that an image does not know as such.
+            let is_of_the_tree = base(next) == base(layout);
             match image::read(&*self.shelf.storage, &self.shelf.dir, &record) {
                 Ok(bytes)
                     if trommel_filters::Part::read_image(&bytes).is_ok() && is_of_the_tree =>
@@ -342,16 +316,21 @@ impl Repair {
                 aside.push(table_name(file));
                 continue;
             }
-            match mend(&self.shelf, file, manifest.added.get(&file), &mut self.report)? {
-                Mended::Sound(table) => tables.push(table),
-                Mended::Rewritten(output) => {
-                    aside.push(table_name(file));
-                    self.note_rewritten(&output);
-                    tables.extend(output.opened.into_values());
+            for record in manifest.pieces_of(file) {
+                match mend(&self.shelf, file, record, &mut self.report)? {
+                    Mended::Sound(table) => {
+                        facts.push(TableFacts::of_piece(&table, record));
+                        tables.push(table);
+                    }
+                    Mended::Rewritten(output) => {
+                        aside.push(table_name(file));
+                        self.note_rewritten(&output);
+                        facts.extend(output.opened.values().map(|table| TableFacts::of(table)));
+                        tables.extend(output.opened.into_values());
+                    }
                 }
             }
         }
-        facts.extend(tables.iter().map(|table| TableFacts::of(table)));
         let logs = self.numbers(wal_name);
         facts.extend(self.rebuild_logs(&logs, &tables)?);
         aside.extend(logs.into_iter().map(wal_name));
@@ -397,20 +376,21 @@ impl Repair {
                 "{name} has keys and ages in common with another table: if it is left over from a merge, keys that were deleted may be seen again"
             ));
         }
-        let is_unknown = |file: &u64| !manifest.added.contains_key(file);
+        let is_unknown = |file: &u64| !manifest.knows(*file);
         let may_be_merged = self.numbers(table_name).iter().any(is_unknown)
             || !manifest.damage.is_empty()
             || manifest.is_torn;
-        for table in manifest.added.values() {
-            let name = table_name(table.file);
-            if manifest.removed.contains(&table.file) || self.has(&name) {
+        for (&file, pieces) in &manifest.added {
+            let name = table_name(file);
+            if self.has(&name) {
                 continue;
             }
             if may_be_merged {
                 let note = format!("{name} is missing: it was merged into another, or is lost");
                 self.report.notes.push(note);
             } else {
-                self.lose_table(name, "the table is missing", table.entries);
+                let entries = pieces.iter().map(|piece| piece.entries).sum();
+                self.lose_table(name, "the table is missing", entries);
             }
         }
     }
@@ -428,7 +408,10 @@ impl Repair {
         Ok(Some(output))
     }
 
-    fn install(&mut self, plan: Plan) -> Result<()> {
+    fn install(&mut self, mut plan: Plan) -> Result<()> {
+        // One of several pieces leaves the folder once.
+        plan.aside.sort_unstable();
+        plan.aside.dedup();
         let (storage, dir) = (&self.shelf.storage, &self.shelf.dir);
         let lost = dir.join(LOST_NAME);
         make_folder(&**storage, &lost)?;
@@ -464,7 +447,7 @@ impl Repair {
     }
 }
 
-/// The oldest run's span begins at 0 by definition.
+/// The span of a run begins at 0 that is the oldest since those below it are lost.
 fn begin_at_0(table: &mut TableRecord) {
     let from_0 = trommel_filters::Span::new(trommel_filters::FlushNumber(0), table.span.hi());
     table.span = from_0.expect("no span ends at 0");
@@ -483,3 +466,6 @@ fn free_name(name: &str, taken: &[String]) -> String {
     let mut names = std::iter::once(name.to_string()).chain(numbered);
     names.find(|name| !taken.contains(name)).expect("numbers do not end")
 }
+
+#[path = "repair_trust.rs"]
+mod trust;

@@ -14,15 +14,18 @@ use crate::entry::Sequence;
 use crate::layout::{FlushRecord, Layout, RunRecord, TableRecord};
 use crate::table::Table;
 
-/// What a table knows of itself.
+/// What a table knows of itself; and, if it was trimmed, what the manifest knows of a piece of it.
 #[derive(Clone, Debug)]
 pub(crate) struct TableFacts {
     pub(crate) file: u64,
     /// Its keys, and those that it deletes, lie in [from, to).
     pub(crate) from: Vec<u8>,
     pub(crate) to: Vec<u8>,
-    /// Whether it deletes ranges.
-    pub(crate) deletes_ranges: bool,
+    pub(crate) is_trimmed: bool,
+    /// Entries of the file before the piece.
+    pub(crate) skipped: u64,
+    /// Entries of the file.
+    pub(crate) file_entries: u64,
     pub(crate) sequences: (Sequence, Sequence),
     pub(crate) entries: u64,
     pub(crate) bytes: u64,
@@ -37,12 +40,30 @@ impl TableFacts {
             file: table.file(),
             from,
             to,
-            deletes_ranges: !table.tombstones().is_empty(),
+            is_trimmed: false,
+            skipped: 0,
+            file_entries: table.entry_count(),
             sequences: table.properties().sequences,
             entries: table.entry_count(),
             bytes: table.bytes(),
             is_newest: false,
         }
+    }
+
+    /// Of what the record says that there is of its table, if it was trimmed: the rest was merged into others.
+    pub(crate) fn of_piece(table: &Table, record: Option<&TableRecord>) -> Self {
+        let whole = TableFacts::of(table);
+        let fits = |record: &&TableRecord| {
+            record.is_trimmed
+                && whole.from <= record.from
+                && record.to <= whole.to
+                && record.file_entries == whole.file_entries
+                && table.has_piece(record)
+        };
+        let Some(record) = record.filter(fits) else { return whole };
+        let (from, to) = (record.from.clone(), record.to.clone());
+        let TableRecord { is_trimmed, skipped, entries, .. } = *record;
+        TableFacts { from, to, is_trimmed, skipped, entries, ..whole }
     }
 
     pub(crate) fn shares_keys(&self, other: &TableFacts) -> bool {
@@ -58,10 +79,10 @@ impl TableFacts {
             from: self.from.clone(),
             to: self.to.clone(),
             span,
-            is_trimmed: false,
-            skipped: 0,
+            is_trimmed: self.is_trimmed,
+            skipped: self.skipped,
             entries: self.entries,
-            file_entries: self.entries,
+            file_entries: self.file_entries,
             bytes: self.bytes,
         }
     }
@@ -136,7 +157,9 @@ mod tests {
             file,
             from: keys.0.into(),
             to: crate::keys::successor(keys.1.as_ref()),
-            deletes_ranges: false,
+            is_trimmed: false,
+            skipped: 0,
+            file_entries: 5,
             sequences: (Sequence(sequences.0), Sequence(sequences.1)),
             entries: 5,
             bytes: 500,

@@ -99,7 +99,9 @@ pub(crate) fn write_run(shelf: &Shelf, writes: &[SavedWrite]) -> Result<Option<R
         to: delete.value,
         sequence: delete.sequence,
     });
-    let state = RunWriterState::default().deleting(RangeTombstones::of(deletes));
+    // Nobody reads a store that is mended.
+    let deleted = RangeTombstones::visible_at(deletes, &[]);
+    let state = RunWriterState::default().deleting(deleted);
     let mut writer = RunWriter::new(shelf, state);
     entries.iter().try_for_each(|entry| writer.add(entry))?;
     writer.finish().map(Some)

@@ -3,7 +3,8 @@
 //! edit | edit | edit            all of it: the layout
 //! edit | #### | edit | edit     the edits that can be read: which tables joined, which left for ever
 //! ```
-//! Invariant: a file's number is never used twice, so a table that left in any edit is not of the tree.
+//! Invariant: a file's number is never used twice, so a table that left in any edit is not of the tree, unless that edit itself
+//! names pieces of it again.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::ErrorKind;
@@ -11,7 +12,7 @@ use std::path::Path;
 
 use crate::entry::Sequence;
 use crate::error::{Error, Result};
-use crate::layout::{Layout, NUMBER_MAX, TableRecord};
+use crate::layout::{Edit, Layout, NUMBER_MAX, TableRecord};
 use crate::manifest::{FORMAT_VERSION, HEADER_BYTES, MANIFEST_NAME};
 use crate::record::read_all;
 use crate::salvage::{Piece, scan_manifest};
@@ -31,9 +32,10 @@ pub(crate) struct FoundManifest {
     pub(crate) is_torn: bool,
     /// What is wrong, with its place.
     pub(crate) damage: Vec<(u64, String)>,
-    /// Every table that joined the tree in an edit that can be read.
-    pub(crate) added: BTreeMap<u64, TableRecord>,
-    /// Every table that left it.
+    /// Every table that joined the tree in an edit that can be read, as the last such edit tells of it: several records are
+    /// pieces of one that was trimmed.
+    pub(crate) added: BTreeMap<u64, Vec<TableRecord>>,
+    /// Every table that left it, and of which nothing was named again.
     pub(crate) removed: HashSet<u64>,
     /// The newest sequence number that it names.
     pub(crate) last_sequence: Sequence,
@@ -69,10 +71,9 @@ impl FoundManifest {
                         None => {}
                     }
                     edits += 1;
-                    found.removed.extend(&edit.removed);
+                    found.follow(&edit);
                     let last = edit.last_sequence.filter(|last| last.0 <= NUMBER_MAX);
                     found.last_sequence = found.last_sequence.max(last.unwrap_or_default());
-                    found.added.extend(edit.added.into_iter().map(|table| (table.file, table)));
                 }
                 Piece::Damage { offset, what, .. } => {
                     found.damage.push((offset, what));
@@ -89,6 +90,32 @@ impl FoundManifest {
         }
         found.layout = layout.filter(|_| found.damage.is_empty());
         found
+    }
+
+    /// A merge of a key range takes tables out of the tree and, in the same edit, puts back what stays of them.
+    fn follow(&mut self, edit: &Edit) {
+        for file in &edit.removed {
+            self.added.remove(file);
+            self.removed.insert(*file);
+        }
+        for table in &edit.added {
+            self.removed.remove(&table.file);
+            self.added.entry(table.file).or_default().push(table.clone());
+        }
+    }
+
+    /// The records of a table that was trimmed, or one record, or None.
+    pub(crate) fn pieces_of(&self, file: u64) -> Vec<Option<&TableRecord>> {
+        let pieces = self.added.get(&file).map_or(&[][..], Vec::as_slice);
+        match pieces.iter().all(|piece| piece.is_trimmed) && !pieces.is_empty() {
+            true => pieces.iter().map(Some).collect(),
+            false => vec![pieces.first()],
+        }
+    }
+
+    /// Whether an edit that can be read tells of a table.
+    pub(crate) fn knows(&self, file: u64) -> bool {
+        self.added.contains_key(&file) || self.removed.contains(&file)
     }
 }
 

@@ -32,7 +32,7 @@ impl Mended {
             None => oldest && record.span.lo().0 == 0,
             Some(flush) => record.span.lo() <= flush && flush < record.span.hi(),
         };
-        // Of a trimmed table the rest of the file may be anything.
+        // Of a trimmed table the file has other keys too.
         let is_sound = matches!(self, Mended::Sound(_));
         let is_within = |from: &[u8], to: &[u8]| match is_sound && record.is_trimmed {
             true => *from <= *record.from && *record.to <= *to,
@@ -43,11 +43,14 @@ impl Mended {
             let bounds = table.key_bounds();
             is_within(&bounds.0, &bounds.1)
                 && greatest <= layout.last_sequence
-                && (record.is_trimmed || flush_fits(least))
-                && (record.is_trimmed || flush_fits(greatest))
+                && flush_fits(least)
+                && flush_fits(greatest)
         };
         match self {
-            Mended::Sound(table) => fits(table) && table.entry_count() == record.file_entries,
+            Mended::Sound(table) => {
+                let is_piece = !record.is_trimmed || table.has_piece(record);
+                fits(table) && table.entry_count() == record.file_entries && is_piece
+            }
             Mended::Rewritten(output) => output.opened.values().all(fits),
         }
     }
@@ -150,8 +153,12 @@ impl Copier<'_> {
         self.last.as_ref().is_none_or(|(key, sequence)| order((key, *sequence), here).is_lt())
     }
 
+    /// Of a table of several pieces each is mended by itself; what is damaged is told once.
     fn lose(&mut self, offset: u64, what: String, entries: Option<u64>) {
-        self.report.lost.push(Loss { file: self.name.clone(), offset, what, entries });
+        let loss = Loss { file: self.name.clone(), offset, what, entries };
+        if !self.report.lost.contains(&loss) {
+            self.report.lost.push(loss);
+        }
     }
 
     /// Without the index nobody knows where blocks begin.
@@ -181,7 +188,10 @@ impl Copier<'_> {
 
     /// Parts that cost no entry.
     fn note_damage(&mut self, parts: &TableParts) {
-        let notes = parts.damage.iter().map(|error| format!("mended: {error}"));
-        self.report.notes.extend(notes);
+        for note in parts.damage.iter().map(|error| format!("mended: {error}")) {
+            if !self.report.notes.contains(&note) {
+                self.report.notes.push(note);
+            }
+        }
     }
 }

@@ -30,7 +30,8 @@ pub(crate) struct Retention {
 }
 
 impl Retention {
-    /// `now`: time since the start of 1970. `tombstones`: the ranges that the inputs delete.
+    /// `now`: time since the start of 1970. `tombstones`: the ranges that the inputs delete, as far as they are seen at
+    /// `snapshots` and later.
     pub(crate) fn new(
         snapshots: Vec<Sequence>,
         bottom: bool,

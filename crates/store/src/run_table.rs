@@ -35,6 +35,19 @@ struct Trim {
     tombstones: RangeTombstones,
 }
 
+impl Table {
+    /// Whether a record of some of its keys counts them as its index does, which knows how many entries come before a key but for
+    /// those in its block.
+    pub(crate) fn has_piece(&self, record: &TableRecord) -> bool {
+        let fits = |key: &[u8], before: u64| {
+            let RankBounds { least, most } = self.rank_bounds(key);
+            least <= before && before <= most
+        };
+        let end = record.skipped.checked_add(record.entries);
+        fits(&record.from, record.skipped) && end.is_some_and(|end| fits(&record.to, end))
+    }
+}
+
 impl RunTable {
     /// All of a table.
     #[cfg(test)]

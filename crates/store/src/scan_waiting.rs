@@ -189,6 +189,10 @@ impl Question<'_> {
         if !surely && !filter.may_overlap(self.range) {
             return Next::Nowhere;
         }
+        if table.is_trimmed() {
+            // The file's next key may be one that belongs to the tree no more, behind keys of the run's other tables.
+            return Next::Unknown;
+        }
         match (self.direction, self.range.upper()) {
             (Direction::Forward, _) => forward(filter.lower_bound(self.range.lower()), self.bounds),
             (Direction::Backward, Some(upper)) => backward(filter.upper_bound(upper), self.bounds),
@@ -229,8 +233,12 @@ fn backward(answer: Option<UpperBound>, bounds: &Bounds) -> Next {
 mod tests {
     use super::*;
     use crate::cursor::checks::Owned;
+    use crate::key_bounds::KeyBounds;
+    use crate::sync::Arc;
+    use crate::table::Table;
     use crate::table::tests::{Shelf, options};
-    use trommel_filters::{FlushNumber, Span};
+    use crate::table_writer::TableOptions;
+    use trommel_filters::{FilterKind, FilterOptions, FlushNumber, Span};
 
     /// A run of tables with these keys.
     fn run(shelf: &Shelf, tables: &[&[&str]]) -> Run {
@@ -240,6 +248,18 @@ mod tests {
             RunTable::whole(shelf.table(&list, &options()), Span::of_flush(FlushNumber(1)))
         };
         Run::new(tables.iter().map(table).collect()).expect("in order")
+    }
+
+    /// A run of one table whose filter knows where keys go on.
+    fn surf_run(shelf: &Shelf, keys: &[&str]) -> Run {
+        let list: Vec<Owned> = keys.iter().map(|key| Shelf::put(key.as_bytes(), 1, b"")).collect();
+        let filter = Some(FilterOptions::new(FilterKind::SurfReal, 30.0));
+        let table = shelf.table(&list, &TableOptions { filter, ..options() });
+        let path = table.path();
+        let (kind, cache) = (Some(FilterKind::SurfReal), Arc::clone(&shelf.cache));
+        let table = Table::open(&shelf.disk, path, 1, cache, kind).expect("opens");
+        let span = Span::of_flush(FlushNumber(1));
+        Run::new(vec![RunTable::whole(table, span)]).expect("one table")
     }
 
     fn bounds(lower: &str, end: Option<&str>) -> Bounds {
@@ -280,6 +300,22 @@ mod tests {
         assert_eq!(backward("", Some("g")), Next::Unknown);
         assert_eq!(backward("h\0", None), Next::Nowhere);
         assert_eq!(backward("d\0", Some("f")), Next::Nowhere);
+    }
+
+    #[test] // Its next key, x, is one that was merged elsewhere; the run goes on with n. A scan from c passed over n.
+    fn what_the_filter_of_a_trimmed_table_says_is_no_bound() {
+        let shelf = Shelf::new(0);
+        let whole = Arc::new(surf_run(&shelf, &["b", "x"]));
+        assert_eq!(next(&whole, Direction::Forward, &bounds("c", None)), at("x"));
+        let range = KeyBounds { from: Vec::new(), to: Some(b"m".to_vec()) };
+        let trimmed = whole.clip(&range).expect("reads").expect("b is in it");
+        let other = run(&shelf, &[&["n"]]);
+        let both = [trimmed.tables(), other.tables()].concat();
+        let both = Run::new(both).expect("in order");
+        assert_eq!(next(&both, Direction::Forward, &bounds("c", None)), Next::Unknown);
+        assert_eq!(next(&both, Direction::Forward, &bounds("m", None)), at("n"));
+        assert_eq!(next(&both, Direction::Backward, &bounds("", Some("d"))), Next::Unknown);
+        assert_eq!(next(&both, Direction::Forward, &bounds("c", Some("d"))), Next::Nowhere);
     }
 
     #[test]

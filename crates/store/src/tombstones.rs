@@ -58,6 +58,33 @@ pub(crate) struct RangeTombstones {
 impl RangeTombstones {
     /// Of these deletions, in any order. Empty ranges delete nothing.
     pub(crate) fn of<'a>(deletes: impl IntoIterator<Item = RangeDelete<'a>>) -> Self {
+        Self::sweep(deletes, |in_force, made, bound| {
+            made.push(bound, in_force.keys().rev().copied());
+        })
+    }
+
+    /// Of these, what someone sees who reads at one of these sequence numbers, which ascend, or at a later one: where deletions lie
+    /// one over the other, no more than one for each number, and the newest.
+    pub(crate) fn visible_at<'a>(
+        deletes: impl IntoIterator<Item = RangeDelete<'a>>,
+        snapshots: &[Sequence],
+    ) -> Self {
+        Self::sweep(deletes, |in_force, made, bound| {
+            let newest = in_force.last_key_value().map(|(sequence, _)| *sequence);
+            let seen = std::iter::successors(newest, |newer| {
+                let before = snapshots.partition_point(|snapshot| snapshot < newer);
+                let snapshot = snapshots[..before].last()?;
+                in_force.range(..=*snapshot).next_back().map(|(sequence, _)| *sequence)
+            });
+            made.push(bound, seen);
+        })
+    }
+
+    /// Goes from bound to bound. `push` adds what is in force from there on, which it is told with the number of pieces.
+    fn sweep<'a>(
+        deletes: impl IntoIterator<Item = RangeDelete<'a>>,
+        push: impl Fn(&BTreeMap<Sequence, isize>, &mut RangeTombstones, &[u8]),
+    ) -> Self {
         let mut edges: Vec<(&[u8], Sequence, bool)> = Vec::new();
         for RangeDelete { from, to, sequence } in deletes {
             if from < to {
@@ -72,8 +99,12 @@ impl RangeTombstones {
             for (_, sequence, begins) in edges {
                 *in_force.entry(*sequence).or_default() += if *begins { 1 } else { -1 };
             }
-            in_force.retain(|_, pieces| *pieces != 0);
-            made.push(edges[0].0, in_force.keys().rev().copied());
+            for (_, sequence, _) in edges {
+                if in_force.get(sequence) == Some(&0) {
+                    in_force.remove(sequence);
+                }
+            }
+            push(&in_force, &mut made, edges[0].0);
         }
         made
     }
@@ -307,6 +338,23 @@ mod tests {
         }
 
         #[test]
+        fn who_reads_at_a_snapshot_or_later_sees_the_same(
+            list in any_deletes(),
+            snapshots in prop::collection::btree_set(0u64..14, 0..4),
+            keys in prop::collection::vec(any_key(), 1..20),
+        ) {
+            let numbers: Vec<Sequence> = snapshots.iter().map(|&number| Sequence(number)).collect();
+            let all = of(&list);
+            let made = RangeTombstones::visible_at(all.pieces(), &numbers);
+            for key in &keys {
+                for at in snapshots.iter().copied().chain([20]) {
+                    prop_assert_eq!(made.covering(key, Sequence(at)), covering(&list, key, at));
+                }
+            }
+            prop_assert!(made.len() <= (numbers.len() + 1) * made.bounds.len());
+        }
+
+        #[test]
         fn what_is_cut_is_the_same_between_the_cuts(
             list in any_deletes(),
             from in any_key(),
@@ -346,6 +394,25 @@ mod tests {
             flipped[at] ^= 1 << bit;
             assert_ne!(RangeTombstones::decode(&flipped).ok(), Some(made.clone()));
         }
+    }
+
+    #[test] // They took memory by the square of their number: each stretch had all that were ever in force there.
+    fn ranges_within_ranges_are_no_more_than_are_seen() {
+        let nested: Vec<Owned> = (0..20_000u64)
+            .map(|n| (n.to_be_bytes().to_vec(), (100_000 - n).to_be_bytes().to_vec(), n + 1))
+            .collect();
+        let deletes = nested.iter().map(|(from, to, sequence)| RangeDelete {
+            from,
+            to,
+            sequence: Sequence(*sequence),
+        });
+        let made = RangeTombstones::visible_at(deletes, &[Sequence(700), Sequence(30_000)]);
+        assert!(made.len() <= 2 * made.bounds.len(), "{} of 20000", made.len());
+        let covering = |key: u64, at| made.covering(&key.to_be_bytes(), Sequence(at));
+        assert_eq!(covering(50_000, 30_000), Some(Sequence(20_000)));
+        assert_eq!(covering(50_000, 700), Some(Sequence(700)));
+        assert_eq!(covering(5, 30_000), Some(Sequence(6)));
+        assert_eq!(covering(100_000, 30_000), None);
     }
 
     #[test]

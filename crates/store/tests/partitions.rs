@@ -293,6 +293,31 @@ fn partitions_without_new_keys_are_not_rewritten() {
     assert!((0..KEYS).all(|number| db.get(number.to_be_bytes()).expect("reads").is_some()));
 }
 
+#[test] // Its last range went on to the end of all keys: a write to the first partition rewrote the whole last level.
+fn a_merge_ends_behind_the_last_key_of_its_inputs() {
+    for guard in [GuardKind::Grf, GuardKind::Open] {
+        let disk = Memory::new();
+        let db = open(&disk, &options(guard));
+        load(&db, KEYS);
+        db.compact().expect("compacts");
+        let mut sorted: Vec<u64> = (0..KEYS).collect();
+        sorted.sort_unstable_by_key(|&number| key(number));
+        let (merged, live) = (db.stats().bytes_merged, live_bytes(&db.stats()));
+        for _ in 0..8 {
+            let few = sorted[..20].iter();
+            few.for_each(|&number| db.put(key(number), value(number)).expect("writes"));
+            db.flush().expect("flushes");
+            db.settle().expect("settles");
+        }
+        db.compact().expect("compacts");
+        let rewritten = db.stats().bytes_merged - merged;
+        assert!(rewritten < live, "{guard}: {rewritten} of {live} bytes were rewritten");
+        check(&db, KEYS);
+        assert_eq!((db.stats().under_way, db.stats().trimmed_tables), (None, 0), "{guard}");
+        assert_eq!(runs(&db.stats()), 1, "{guard}");
+    }
+}
+
 #[test]
 fn partitions_that_shrink_are_put_together() {
     for guard in [GuardKind::Grf, GuardKind::Open] {

@@ -14,11 +14,15 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
-use shapes::{KEYS, Keys, Model, Op, World, options, owned};
+use shapes::{Gap, KEYS, Keys, Model, Op, World, options, owned};
 use trommel::{Db, Environment, Options, Policy, repair_with};
 
 fn range() -> impl Strategy<Value = Range<u16>> {
     (0..KEYS, 0..KEYS).prop_map(|(one, other)| one.min(other)..one.max(other))
+}
+
+fn gap() -> impl Strategy<Value = Gap> {
+    prop_oneof![Just(Gap::MergeStarted), Just(Gap::MergePrepared), Just(Gap::FlushPrepared)]
 }
 
 fn keys() -> impl Strategy<Value = Keys> {
@@ -56,6 +60,7 @@ fn then() -> impl Strategy<Value = Op> {
         2 => Just(Op::Flush),
         3 => (1u8..4).prop_map(Op::Steps),
         2 => Just(Op::StepIntoRanges),
+        3 => (gap(), keys()).prop_map(|(gap, keys)| Op::StepIntoGap(gap, keys)),
         1 => Just(Op::TakeSnapshot),
         1 => Just(Op::DropSnapshot),
         1 => range().prop_map(Op::OpenScan),

@@ -8,12 +8,12 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Bound, Range};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use trommel::{
     Background, Clock, Db, Environment, FilterKind, Granularity, GuardKind, LocatedKind,
-    ManualClock, Memory, Options, Policy, Scan, Snapshot, Sync, repair_with,
+    ManualClock, Memory, Options, PausePoint, Pauses, Policy, Scan, Snapshot, Sync, repair_with,
 };
 
 pub(crate) type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -66,6 +66,9 @@ pub(crate) enum Op {
     Steps(u8),
     /// Until a merge of key ranges is half done, or nothing is left to do.
     StepIntoRanges,
+    /// Steps, until one comes to a gap. Another thread's work is done there: writes, and a flush of them; in the gap of a flush,
+    /// merges.
+    StepIntoGap(Gap, Keys),
     Settle,
     Compact,
     TakeSnapshot,
@@ -85,6 +88,43 @@ pub(crate) enum Op {
     Check,
 }
 
+/// Gaps between two steps of the background's work.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Gap {
+    MergeStarted,
+    MergePrepared,
+    FlushPrepared,
+}
+
+impl Gap {
+    fn point(self) -> PausePoint {
+        match self {
+            Gap::MergeStarted => PausePoint::MergeStarted,
+            Gap::MergePrepared => PausePoint::MergePrepared,
+            Gap::FlushPrepared => PausePoint::FlushPrepared,
+        }
+    }
+}
+
+type Action = Box<dyn FnOnce(&Db) + Send>;
+
+/// What is to be done in the next gap of a kind.
+#[derive(Default)]
+struct Script {
+    db: Mutex<Weak<Db>>,
+    armed: Mutex<Option<(PausePoint, Action)>>,
+}
+
+impl Script {
+    fn come_to(&self, point: PausePoint) {
+        let mut armed = self.armed.lock().expect("not poisoned");
+        let Some((_, action)) = armed.take_if(|(wanted, _)| *wanted == point) else { return };
+        drop(armed);
+        let db = self.db.lock().expect("not poisoned").upgrade();
+        action(&db.expect("the store is open"));
+    }
+}
+
 struct HeldScan {
     scan: Scan,
     expected: VecDeque<(Vec<u8>, Vec<u8>)>,
@@ -95,7 +135,8 @@ pub(crate) struct World {
     clock: Arc<ManualClock>,
     pub(crate) options: Options,
     pub(crate) dir: String,
-    db: Option<Db>,
+    db: Option<Arc<Db>>,
+    script: Arc<Script>,
     pub(crate) model: Model,
     /// How often each key was written, deletions included.
     written: BTreeMap<Vec<u8>, u64>,
@@ -127,8 +168,7 @@ pub(crate) fn options(number: u32) -> Options {
     let policies = Policy::NAMES.map(|name| Policy::named(name).expect("a preset"));
     Options {
         guard: guards()[draw(guards().len())],
-        granularity: [Granularity::Partitioned, Granularity::Partitioned, Granularity::Full]
-            [draw(3)],
+        granularity: [Granularity::Partitioned, Granularity::Partial, Granularity::Full][draw(3)],
         policy: policies[draw(policies.len())].clone(),
         size_ratio: 2 + draw(3) as u32,
         partition_bytes: [1024, 4096][draw(2)],
@@ -160,6 +200,7 @@ impl World {
             options,
             dir: "db".into(),
             db: None,
+            script: Arc::default(),
             model: Model::new(),
             written: BTreeMap::new(),
             writes: 0,
@@ -177,7 +218,9 @@ impl World {
 
     pub(crate) fn environment(&self) -> Environment {
         let (storage, clock) = (Arc::new(self.disk.clone()), Arc::clone(&self.clock) as _);
-        Environment { storage, clock, ..Environment::default() }
+        let script = Arc::clone(&self.script);
+        let pauses = Pauses::new(move |point| script.come_to(point));
+        Environment { storage, clock, pauses }
     }
 
     fn close(&mut self) {
@@ -189,7 +232,9 @@ impl World {
     fn open(&mut self) {
         let options = self.options.clone();
         let db = Db::open_with(Path::new(&self.dir), options, self.environment());
-        self.db = Some(db.expect("opens"));
+        let db = Arc::new(db.expect("opens"));
+        *self.script.db.lock().expect("not poisoned") = Arc::downgrade(&db);
+        self.db = Some(db);
     }
 
     pub(crate) fn apply(&mut self, op: &Op) {
@@ -201,6 +246,7 @@ impl World {
             Op::DeleteRange(range) => self.delete_range(range),
             Op::Ingest(keys) => self.ingest(*keys),
             Op::Tick => self.tick(),
+            Op::StepIntoGap(gap, keys) => self.step_into_gap(*gap, *keys),
             Op::TakeSnapshot => {
                 let snapshot = self.db().snapshot();
                 self.snapshots.push((snapshot, self.model.clone()));
@@ -302,6 +348,25 @@ impl World {
         let loaded = self.db().ingest(entries.iter().map(|(k, v)| (k, v))).expect("ingests");
         assert_eq!(loaded, entries.len() as u64);
         self.model.extend(entries);
+    }
+
+    fn step_into_gap(&mut self, gap: Gap, keys: Keys) {
+        let entries: Model =
+            keys.numbers().map(|n| (key(n), value(self.note_write(&key(n))))).collect();
+        let written = entries.clone();
+        let action = move |db: &Db| {
+            written.iter().for_each(|(key, value)| db.put(key, value).expect("puts"));
+            match gap {
+                Gap::MergeStarted | Gap::MergePrepared => db.flush().expect("flushes"),
+                Gap::FlushPrepared => while db.step().expect("steps") {},
+            }
+        };
+        let armed = || self.script.armed.lock().expect("not poisoned");
+        *armed() = Some((gap.point(), Box::new(action)));
+        while armed().is_some() && self.db().step().expect("steps") {}
+        if armed().take().is_none() {
+            self.model.extend(entries);
+        }
     }
 
     /// What expires is gone for everybody.

@@ -5,7 +5,8 @@
 //! level 2     [  e ][ f ][ g ][ h ]        f and g are rewritten; where nothing lies below, the table is only told that it
 //!                                          belongs there (a trivial move)
 //! ```
-//! Levels of one run are merged so. Into them, levels of several runs are merged whole, one level at a time; into the last level by
+//! Levels of one run are merged so, and before anything else: were level 0 emptied first, level 1 would grow while writers are fast, and
+//! each merge into it rewrites it. Into them, levels of several runs are merged whole, one level at a time; into the last level by
 //! partitions. Under this granularity each table of the last level is a partition, and so a part of the filter.
 //!
 //! Invariants: of each key the list of runs by age stays one list, since a table goes from one run into the next older one; a range that
@@ -25,13 +26,16 @@ pub(crate) fn pick(
     division: Division,
     is_free: &dyn Fn(&MergeJob) -> bool,
 ) -> Option<RangeJob> {
-    match pick_units(layout, schedule, true).filter(is_free) {
-        Some(MergeJob { target: Target::Inner(level), inputs }) => {
-            Some(into_tables(layout, level, inputs))
-        }
-        Some(job) => Some(divide(layout, job, division)),
-        None => push(layout, schedule, division, is_free),
+    let too_large = too_large(layout, schedule);
+    if !too_large.is_empty() {
+        let push = |level| push_from(layout, level, division).filter(|job| is_free(&job.merge));
+        return too_large.into_iter().find_map(push);
     }
+    let whole = pick_units(layout, schedule, true).filter(is_free)?;
+    Some(match whole {
+        MergeJob { target: Target::Inner(level), inputs } => into_tables(layout, level, inputs),
+        job => divide(layout, job, division),
+    })
 }
 
 /// The merge of whole runs, of which the oldest may be that of their level: then only those of its tables are rewritten that others
@@ -71,15 +75,10 @@ pub(crate) fn flush_entries(layout: &Layout) -> Option<f64> {
     Some(median.max(1) as f64)
 }
 
-/// A table of the level that is the most times too large.
-fn push(
-    layout: &Layout,
-    schedule: &Schedule<'_>,
-    division: Division,
-    is_free: &dyn Fn(&MergeJob) -> bool,
-) -> Option<RangeJob> {
+/// The levels that are too large, of those that are emptied by tables: first that which is so the most times.
+fn too_large(layout: &Layout, schedule: &Schedule<'_>) -> Vec<usize> {
     let last = layout.level_count() - 1;
-    let flush = flush_entries(layout)?;
+    let Some(flush) = flush_entries(layout) else { return Vec::new() };
     let fullness = |level: usize| {
         let runs = layout.runs.iter().filter(|run| run.level == level);
         let entries: u64 = runs.map(RunRecord::entries).sum();
@@ -90,9 +89,8 @@ fn push(
     };
     let mut levels: Vec<(usize, f64)> =
         (1..last).map(|level| (level, fullness(level))).filter(pushed).collect();
-    levels.sort_by(|one, other| one.1.total_cmp(&other.1));
-    let pushed = |(level, _)| push_from(layout, level, division).filter(|job| is_free(&job.merge));
-    levels.into_iter().rev().find_map(pushed)
+    levels.sort_by(|one, other| other.1.total_cmp(&one.1));
+    levels.into_iter().map(|(level, _)| level).collect()
 }
 
 /// The table of a level whose merge rewrites least for what it takes away, and what it is merged with.

@@ -281,3 +281,26 @@ fn snapshots_deleted_ranges_and_scans_see_their_moment() {
         assert_eq!(found.count(), left.len(), "{guard}");
     }
 }
+
+#[test] // Level 0 was emptied first, whatever the others were like: level 1 grew, and every merge into it rewrote it.
+fn writers_that_do_not_wait_make_no_level_grow() {
+    const FLUSH: u64 = 1000;
+    let options = Options { table_bytes: 16 << 10, ..options(GuardKind::Open, Policy::rocksdb()) };
+    let db = open(&Memory::new(), &options);
+    let mut level_0_most = 0;
+    for first in (0..160 * FLUSH).step_by(FLUSH as usize) {
+        write(&db, first..first + FLUSH);
+        // A step merges four flushes: too few steps.
+        let _ = (0..3).filter(|_| db.step().expect("steps")).count();
+        let stats = db.stats();
+        if stats.levels.len() > 2 {
+            let entries = |level: usize| -> u64 {
+                stats.levels[level].runs.iter().map(|run| run.entries).sum()
+            };
+            level_0_most = level_0_most.max(entries(0));
+            // Twelve flushes are its share, and four come at once.
+            assert!(entries(1) <= 16 * FLUSH, "{} entries in level 1", entries(1));
+        }
+    }
+    assert!(level_0_most > 8 * FLUSH, "merges did not lag behind: {level_0_most}");
+}

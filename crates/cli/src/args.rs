@@ -139,6 +139,7 @@ impl StoreArgs {
             granularity: self.policy.granularity(),
             partition_bytes: self.policy.partition_bytes(),
             background: Background::Threads(self.policy.merge_threads()),
+            table_bytes: self.policy.table_bytes(),
             merge_bytes_per_second: self.merge_rate.map(|bytes| bytes as u64),
             write_buffer_bytes: self.write_buffer,
             block_cache_bytes: self.block_cache,

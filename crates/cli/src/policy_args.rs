@@ -43,6 +43,9 @@ pub(crate) struct PolicyArgs {
     /// Threads that merge: so many merges at once, each of other runs. (One more flushes.)
     #[arg(long, value_name = "N", default_value_t = 1)]
     merge_threads: usize,
+    /// Bytes after which a run goes on in another file: what a partial merge takes at once.
+    #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "64MiB")]
+    table_bytes: usize,
 }
 
 impl PolicyArgs {
@@ -59,6 +62,10 @@ impl PolicyArgs {
     /// Threads that merge.
     pub(crate) fn merge_threads(&self) -> usize {
         self.merge_threads
+    }
+
+    pub(crate) fn table_bytes(&self) -> u64 {
+        self.table_bytes as u64
     }
 
     pub(crate) fn partition_bytes(&self) -> u64 {

@@ -5,14 +5,17 @@
 //! level 1    [ 960, 996 )
 //! level 2    [            0, 960            ]
 //! guard      [  base  ][ overlay ]                  as wide as the root of their bytes
+//! parts      [ o ][ oo ][ o ][ oo ][ o ]            in key order: the overlay stands on the base, each as high as its share
+//!            [ b ][ bb ][ b ][ bb ][ b ]
 //! ```
 //! Invariants: the widest row fills the picture; every box tells its numbers when it is pointed at; nothing outside the file is needed.
 
 use std::fmt::Write as _;
 
-use trommel::{LevelStats, RunStats, Stats};
+use trommel::{LevelStats, PartitionStats, RunStats, Stats};
 
 use crate::inspect::{level_text, policy_text, span};
+use crate::keytext::show;
 use crate::table::{bytes, counted, whole};
 
 const WIDTH: f64 = 1000.0;
@@ -29,6 +32,8 @@ const TITLE: f64 = 58.0;
 const LETTER: f64 = 6.4;
 /// From the newest level to the oldest, in turns.
 const COLOURS: [&str; 6] = ["#f4a261", "#e9c46a", "#a7c957", "#6fb98f", "#5fa8d3", "#8e9aec"];
+/// More parts than these are drawn several in a box.
+const PART_BOXES_MAX: usize = 100;
 const BASE_COLOUR: &str = "#b8c0cc";
 const OVERLAY_COLOUR: &str = "#e3b7c4";
 
@@ -42,6 +47,8 @@ struct Shape {
     /// When it is pointed at.
     told: String,
     colour: &'static str,
+    /// The upper share of the box that has the overlay's colour.
+    overlay: f64,
 }
 
 /// A row of the picture.
@@ -58,6 +65,7 @@ pub(crate) fn picture(stats: &Stats) -> String {
         .map(|level| level_row(level, level.level + 1 == stats.levels.len()))
         .collect();
     rows.push(guard_row(stats));
+    rows.extend(parts_row(stats));
     let height = TITLE + rows.len() as f64 * ROW + MARGIN / 2.0;
     let mut out = String::new();
     write_start(&mut out, height);
@@ -72,10 +80,11 @@ pub(crate) fn picture(stats: &Stats) -> String {
     let legend =
         "runs, newest first, with the flushes that they hold; width: the square root of entries";
     write_text(&mut out, (MARGIN, 44.0), 11, legend);
+    // Runs can be compared with runs.
     let (runs, guard) = rows.split_at(stats.levels.len());
-    let scales = [scale(runs), scale(guard)];
-    for (place, row) in rows.iter().enumerate() {
-        let scale = scales[usize::from(place >= stats.levels.len())];
+    let of_guard = guard.iter().map(|row| scale(std::slice::from_ref(row)));
+    let scales = std::iter::repeat_n(scale(runs), runs.len()).chain(of_guard);
+    for ((place, row), scale) in rows.iter().enumerate().zip(scales) {
         write_row(&mut out, row, TITLE + place as f64 * ROW, scale);
     }
     out.push_str("</svg>\n");
@@ -93,7 +102,7 @@ fn run_shape(run: &RunStats, colour: &'static str) -> Shape {
     let (label, detail) = (span(run), format!("{} keys", whole(run.entries)));
     let (size, files) = (bytes(run.bytes), counted(run.tables, "file"));
     let told = format!("{label}: {detail}, {size}, {files}, {}", counted(run.units, "unit"));
-    Shape { weight: run.entries, label, detail, told, colour }
+    Shape { weight: run.entries, label, detail, told, colour, overlay: 0.0 }
 }
 
 fn guard_row(stats: &Stats) -> Row {
@@ -101,7 +110,8 @@ fn guard_row(stats: &Stats) -> Row {
     let of_part = |name: &str, memory: u64, entries: u64, colour| {
         let detail = format!("{} entries", whole(entries));
         let told = format!("{name}: {}, {detail}", bytes(memory));
-        Shape { weight: memory, label: format!("{name} {}", bytes(memory)), detail, told, colour }
+        let label = format!("{name} {}", bytes(memory));
+        Shape { weight: memory, label, detail, told, colour, overlay: 0.0 }
     };
     let parts = [
         of_part("base", guard.base_bytes, guard.base_entries, BASE_COLOUR),
@@ -113,6 +123,41 @@ fn guard_row(stats: &Stats) -> Row {
         heading: format!("guard {}: {memory}; width: the square root of bytes", guard.kind),
         shapes,
     }
+}
+
+/// The parts of a global filter, each with the base of its own. None: there are not several.
+fn parts_row(stats: &Stats) -> Option<Row> {
+    let parts = &stats.partitions;
+    let has_several = parts.len() > 1 && parts.iter().any(|part| part.filter_bytes > 0);
+    let together = parts.len().div_ceil(PART_BOXES_MAX);
+    let shapes = parts.chunks(together).zip((0..).step_by(together));
+    let heading = format!(
+        "parts of it, in key order, {} in a box; lower: bases, upper: overlays",
+        whole(together as u64)
+    );
+    has_several.then(|| Row {
+        heading,
+        shapes: shapes.map(|(parts, first)| parts_shape(parts, first)).collect(),
+    })
+}
+
+/// Neighbouring parts, the first of which has this number.
+fn parts_shape(parts: &[PartitionStats], first: usize) -> Shape {
+    let sum = |of: &dyn Fn(&PartitionStats) -> u64| parts.iter().map(of).sum::<u64>();
+    let (all, base) = (sum(&|part| part.filter_bytes), sum(&|part| part.base_bytes));
+    let (keys, entries) = (sum(&|part| part.base_entries), sum(&|part| part.overlay_entries));
+    let last = first + parts.len() - 1;
+    let label = if last == first { format!("{first}") } else { format!("{first} to {last}") };
+    let from = show(&parts[0].from, true);
+    let told = format!(
+        "part {label}, from key {from} on: base {}, {} keys; overlay {}, {} entries",
+        bytes(base),
+        whole(keys),
+        bytes(all - base),
+        whole(entries)
+    );
+    let overlay = (all - base) as f64 / all.max(1) as f64;
+    Shape { weight: all, label, detail: bytes(all), told, colour: BASE_COLOUR, overlay }
 }
 
 /// What the root of a weight is multiplied with, so that the widest row fills the picture.
@@ -136,7 +181,7 @@ fn write_row(out: &mut String, row: &Row, top: f64, scale: f64) {
 }
 
 fn write_box(out: &mut String, shape: &Shape, (left, top): (f64, f64), width: f64) {
-    let Shape { label, detail, told, colour, .. } = shape;
+    let Shape { label, detail, told, colour, overlay, .. } = shape;
     write!(
         out,
         "<g><title>{told}</title><rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" \
@@ -144,6 +189,15 @@ fn write_box(out: &mut String, shape: &Shape, (left, top): (f64, f64), width: f6
     )
     .expect(TAKES_ALL);
     let fits = |text: &str, room: f64| text.chars().count() as f64 * LETTER <= room;
+    if *overlay > 0.0 {
+        let height = BOX_HEIGHT * overlay;
+        write!(
+            out,
+            "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" rx=\"3\" \
+             fill=\"{OVERLAY_COLOUR}\"/>"
+        )
+        .expect(TAKES_ALL);
+    }
     let (middle, centre) = (left + width / 2.0, top + BOX_HEIGHT / 2.0);
     if fits(label, width - 6.0) {
         let two_lines = fits(detail, width - 6.0);

@@ -43,6 +43,10 @@ pub(crate) struct BenchWriteArgs {
     /// Bytes of a value.
     #[arg(long, value_name = "N", default_value_t = 100)]
     value_bytes: usize,
+    /// Write so many bytes of keys and values a second, of all threads together; a write that comes late is timed from when it was
+    /// due. [default: as fast as writes go]
+    #[arg(long, value_name = "BYTES", value_parser = byte_count)]
+    rate: Option<usize>,
     /// Which keys: each once in no order, each once ascending, or keys that are there already.
     #[arg(long, value_enum, default_value_t = PatternName::Random)]
     pattern: PatternName,
@@ -108,6 +112,7 @@ fn plan(arguments: &BenchWriteArgs, guard: GuardKind, folder: PathBuf) -> WriteP
         },
         keys: arguments.keys,
         value_bytes: arguments.value_bytes,
+        bytes_per_second: arguments.rate.map(|bytes| bytes as u64),
         pattern: match arguments.pattern {
             PatternName::Random => WritePattern::Random,
             PatternName::Sequential => WritePattern::Sequential,
@@ -119,6 +124,7 @@ fn plan(arguments: &BenchWriteArgs, guard: GuardKind, folder: PathBuf) -> WriteP
         granularity: arguments.policy.granularity(),
         partition_bytes: arguments.policy.partition_bytes(),
         merge_threads: arguments.policy.merge_threads(),
+        table_bytes: arguments.policy.table_bytes(),
         seed: arguments.seed,
         folder,
     }

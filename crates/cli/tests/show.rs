@@ -69,6 +69,25 @@ fn trees_of_every_policy_are_drawn() {
 }
 
 #[test]
+fn parts_of_the_filter_are_drawn_each_with_its_base() {
+    let place = Workplace::new();
+    place
+        .run("bench write --db s --keys 20000 --value-bytes 20 --write-buffer 16KiB --partition-bytes 32KiB --ratios 4 --sync never")
+        .with_status(0);
+    let text = place.run("inspect --db s/grf --svg tree.svg").with_status(0);
+    let parts = text.lines().find(|line| line.starts_with("parts ")).expect("a line for them");
+    assert!(parts.contains("bases") && parts.contains("overlays"), "{text}");
+    let json = place.run("inspect --db s/grf --json").json(0);
+    let partitions = json["ranges"]["partitions"].as_array().expect("a list");
+    assert!(partitions.len() > 4, "{json}");
+    assert!(partitions.iter().all(|part| part["base_bytes"].as_u64() > Some(0)), "{json}");
+    let svg = std::fs::read_to_string(place.path("tree.svg")).expect("was written");
+    for place in 0..partitions.len() {
+        assert!(svg.contains(&format!("<title>part {place}, from key ")), "part {place}: {svg}");
+    }
+}
+
+#[test]
 fn what_filters_are_told_is_shown_as_it_is_typed() {
     let place = loaded();
     let surf = "--db s --guard surf-mixed --surf-suffix hash:2+real:6 --surf-size-ratio 9";

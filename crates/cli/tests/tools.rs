@@ -138,6 +138,10 @@ fn bench_write_prints_the_promised_fields() {
     assert!(table.contains("writes per second") && place.path("stores/grf/MANIFEST").exists());
     place.run("bench write --keys 20 --db stores").fails(3, &["not empty"]);
     place.run("bench write --threads 0").fails(2, &["threads"]);
+    let steady =
+        place.run("bench write --keys 400 --value-bytes 92 --rate 400KiB --sync never --json");
+    assert_eq!(steady.json(0)["bytes_per_s_asked"], 400 << 10);
+    place.run("bench write --keys 20 --rate 0").fails(2, &["per second"]);
     place.run("bench write --pattern zigzag").fails(2, &["random, sequential, update"]);
     place.run("bench write --sync sometimes").fails(2, &["always, interval, never"]);
 }

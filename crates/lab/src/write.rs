@@ -1,15 +1,15 @@
 //! `bench write`: what writing costs, from one thread or several.
 //! ```text
 //! writers   put, put, put ...   each timed             } the clock of `ops_per_s` stops when the last writer ends
-//! beside    the folder's size, fifty times a second    } the peak counts until flushes and merges have settled
+//! beside    the folder's size, now and then            } the peak counts until flushes and merges have settled
 //! after     every key is read back
 //! ```
 //! Invariants: writers share the keys without overlap, but for updates, where each draws from all of them. What is filled
 //! in before updates are measured is not measured.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde::Serialize;
 use trommel::{
@@ -18,6 +18,8 @@ use trommel::{
 
 use crate::amplification::{ExpectedWrites, expected_writes};
 use crate::error::{LabError, Result};
+use crate::folder_size::FolderSize;
+use crate::pace::Pace;
 use crate::progress::Progress;
 use crate::put_ns::PutNs;
 use crate::rng::{Rng, scramble};
@@ -62,6 +64,9 @@ pub struct WritePlan {
     pub keys: u64,
     /// Bytes of a value.
     pub value_bytes: usize,
+    /// Bytes of keys and values that are written in a second, of all writers together. A write that comes late, since those before it
+    /// took long, is timed from when it was due. None: as fast as writes go.
+    pub bytes_per_second: Option<u64>,
     /// Which keys.
     pub pattern: WritePattern,
     /// Memory for new entries.
@@ -76,6 +81,8 @@ pub struct WritePlan {
     pub partition_bytes: u64,
     /// Threads that merge.
     pub merge_threads: usize,
+    /// Bytes of a table.
+    pub table_bytes: u64,
     /// Seed of keys and values.
     pub seed: u64,
     /// Where the store is made: a new folder.
@@ -97,6 +104,8 @@ pub struct WriteReport {
     pub keys: u64,
     /// Bytes of a value.
     pub value_bytes: u64,
+    /// Bytes per second that were asked for; none: as fast as writes go.
+    pub bytes_per_s_asked: Option<u64>,
     /// Bits per key that were asked for.
     pub bits_per_key: f64,
     /// Bytes of memory for new entries.
@@ -111,6 +120,8 @@ pub struct WriteReport {
     pub partition_bytes: u64,
     /// Threads that merge.
     pub merge_threads: u64,
+    /// Bytes of a table.
+    pub table_bytes: u64,
     /// The seed.
     pub seed: u64,
     /// From the first write to the end of the last.
@@ -163,7 +174,7 @@ pub fn bench_write(plan: &WritePlan, progress: &mut dyn Progress) -> Result<Writ
     let written = AtomicU64::new(0);
     progress.stage("writing", plan.keys);
     let start = Instant::now();
-    let mut peak = 0;
+    let mut size = FolderSize::new(&plan.folder);
     let times = std::thread::scope(|scope| {
         let db = &db;
         let written = &written;
@@ -171,11 +182,10 @@ pub fn bench_write(plan: &WritePlan, progress: &mut dyn Progress) -> Result<Writ
         let writers: Vec<_> = (0..plan.threads).map(writer).collect();
         let mut told = 0;
         while !writers.iter().all(|writer| writer.is_finished()) {
-            peak = peak.max(folder_bytes(&plan.folder));
             let now = written.load(Ordering::Relaxed);
             progress.advance(now - told);
             told = now;
-            std::thread::sleep(Duration::from_millis(20));
+            size.look_and_wait();
         }
         let joined = writers.into_iter().map(|writer| writer.join().expect("no writer panics"));
         joined.collect::<Result<Vec<_>>>()
@@ -187,7 +197,7 @@ pub fn bench_write(plan: &WritePlan, progress: &mut dyn Progress) -> Result<Writ
         .max()
         .map_or(0.0, |ended| ended.duration_since(start).as_secs_f64());
     let settling = Instant::now();
-    peak = peak.max(settle(&db, &plan.folder)?);
+    let peak = settle(&db, &mut size)?;
     let settle_seconds = settling.elapsed().as_secs_f64();
     let stats = db.stats();
     let wrong_answers = count_wrong(&db, plan, progress)?;
@@ -200,6 +210,9 @@ fn check(plan: &WritePlan) -> Result<()> {
     let wrong = |problem: &str| Err(LabError::Plan(problem.to_string()));
     if !(1..=256).contains(&plan.threads) {
         return wrong("1 to 256 threads");
+    }
+    if plan.bytes_per_second == Some(0) {
+        return wrong("at least one byte per second");
     }
     if plan.keys == 0 || plan.keys > 1 << 32 {
         return wrong("1 to 4294967296 keys");
@@ -225,6 +238,7 @@ fn options(plan: &WritePlan) -> Options {
         granularity: plan.granularity,
         partition_bytes: plan.partition_bytes,
         background: Background::Threads(plan.merge_threads),
+        table_bytes: plan.table_bytes,
         write_buffer_bytes: plan.write_buffer_bytes,
         sync: plan.sync,
         ..Options::default()
@@ -250,6 +264,7 @@ fn report(
         pattern: plan.pattern.name(),
         keys: plan.keys,
         value_bytes: plan.value_bytes as u64,
+        bytes_per_s_asked: plan.bytes_per_second,
         bits_per_key: plan.bits_per_key,
         write_buffer_bytes: plan.write_buffer_bytes as u64,
         size_ratio: u64::from(plan.size_ratio),
@@ -257,6 +272,7 @@ fn report(
         granularity: plan.granularity.name(),
         partition_bytes: plan.partition_bytes,
         merge_threads: plan.merge_threads as u64,
+        table_bytes: plan.table_bytes,
         seed: plan.seed,
         seconds,
         settle_seconds,
@@ -358,10 +374,12 @@ fn write_share(db: &Db, plan: &WritePlan, thread: usize, written: &AtomicU64) ->
     let is_update = plan.pattern == WritePattern::Update;
     let mut nanoseconds = Vec::with_capacity(plan.keys as usize / plan.threads + 1);
     let mut value = Vec::new();
+    let bytes_per_writes = ((KEY_BYTES + plan.value_bytes) * plan.threads) as f64;
+    let mut pace = Pace::new(plan.bytes_per_second.map(|bytes| bytes as f64 / bytes_per_writes));
     for place in places(plan, thread) {
         let key = key_of(plan, place);
         value_of(&mut value, key, is_update, plan.value_bytes);
-        let start = Instant::now();
+        let start = pace.wait();
         db.put(key, &value)?;
         nanoseconds.push(start.elapsed().as_nanos() as u64);
         written.fetch_add(1, Ordering::Relaxed);
@@ -369,25 +387,16 @@ fn write_share(db: &Db, plan: &WritePlan, thread: usize, written: &AtomicU64) ->
     Ok(Share { nanoseconds, ended: Instant::now() })
 }
 
-/// Flushes, lets merges end, and gives the most bytes that the folder has had meanwhile.
-fn settle(db: &Db, folder: &Path) -> Result<u64> {
-    let mut peak = 0;
+/// Flushes, lets merges end, and gives the most bytes that the folder has had until then.
+fn settle(db: &Db, size: &mut FolderSize) -> Result<u64> {
     std::thread::scope(|scope| {
         let settling = scope.spawn(|| db.flush().and_then(|()| db.settle()));
         while !settling.is_finished() {
-            peak = peak.max(folder_bytes(folder));
-            std::thread::sleep(Duration::from_millis(20));
+            size.look_and_wait();
         }
         settling.join().expect("flushes and merges do not panic")
     })?;
-    Ok(peak.max(folder_bytes(folder)))
-}
-
-/// Files that go meanwhile count nothing.
-fn folder_bytes(folder: &Path) -> u64 {
-    let Ok(files) = std::fs::read_dir(folder) else { return 0 };
-    let sizes = files.filter_map(|file| Some(file.ok()?.metadata().ok()?.len()));
-    sizes.sum()
+    Ok(size.look())
 }
 
 /// Reads everything, and counts what is not as it was written.
@@ -417,77 +426,5 @@ fn count_wrong(db: &Db, plan: &WritePlan, progress: &mut dyn Progress) -> Result
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::progress::Silent;
-
-    fn plan(folder: &Path, pattern: WritePattern, threads: usize) -> WritePlan {
-        WritePlan {
-            guard: GuardKind::Grf,
-            bits_per_key: 12.0,
-            monkey: false,
-            threads,
-            sync: Sync::Never,
-            keys: 5000,
-            value_bytes: 20,
-            pattern,
-            write_buffer_bytes: 16 << 10,
-            size_ratio: 4,
-            policy: Policy::default(),
-            granularity: Granularity::Partitioned,
-            partition_bytes: 1 << 14,
-            merge_threads: threads,
-            seed: 7,
-            folder: folder.to_path_buf(),
-        }
-    }
-
-    #[test]
-    fn every_pattern_is_written_and_read_back() {
-        for (pattern, threads) in [
-            (WritePattern::Random, 1),
-            (WritePattern::Random, 3),
-            (WritePattern::Sequential, 2),
-            (WritePattern::Update, 2),
-        ] {
-            let folder = tempfile::tempdir().expect("a temporary folder");
-            let plan = plan(&folder.path().join("store"), pattern, threads);
-            let report = bench_write(&plan, &mut Silent).expect("measures");
-            assert_eq!(report.wrong_answers, 0, "{pattern:?}");
-            assert!(report.flushes > 2 && report.merges > 0, "{report:?}");
-            assert!(report.table_writes > 1.0 && report.table_writes_expected > 1.0, "{report:?}");
-            assert!(report.write_amplification > 1.0 && report.space_amplification_peak > 0.5);
-            let PutNs { p50, p99, p999, max } = report.put_ns;
-            assert!(0 < p50 && p50 <= p99 && p99 <= p999 && p999 <= max, "{report:?}");
-            assert!(report.ops_per_s > 0.0 && report.guard_ns_per_key > 0.0, "{report:?}");
-            let used = bench_write(&plan, &mut Silent).expect_err("the folder is in use");
-            assert!(matches!(used, LabError::Folder { .. }));
-        }
-    }
-
-    #[test]
-    fn a_wrong_value_is_counted() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let plan = plan(&folder.path().join("store"), WritePattern::Random, 1);
-        bench_write(&plan, &mut Silent).expect("measures");
-        let db = Db::open(&plan.folder, options(&plan)).expect("opens");
-        assert_eq!(count_wrong(&db, &plan, &mut Silent).expect("reads"), 0);
-        db.put(key_of(&plan, 3), "another value").expect("puts");
-        assert_eq!(count_wrong(&db, &plan, &mut Silent).expect("reads"), 1);
-        db.put([0xff; 9], "one too many").expect("puts");
-        assert_eq!(count_wrong(&db, &plan, &mut Silent).expect("reads"), 2);
-    }
-
-    #[test]
-    fn plans_that_make_no_sense_are_refused() {
-        let sound = plan(Path::new("nowhere"), WritePattern::Random, 1);
-        for wrong in [
-            WritePlan { threads: 0, ..sound.clone() },
-            WritePlan { keys: 0, ..sound.clone() },
-            WritePlan { value_bytes: VALUE_BYTES_MAX + 1, ..sound },
-        ] {
-            let refused = bench_write(&wrong, &mut Silent).expect_err("makes no sense");
-            assert!(matches!(refused, LabError::Plan(_)), "{refused}");
-        }
-    }
-}
+#[path = "write_tests.rs"]
+mod tests;

@@ -26,6 +26,8 @@ pub struct PartitionStats {
     pub overlay_entries: u64,
     /// Of a global filter: memory of the part, in bytes.
     pub filter_bytes: u64,
+    /// Of these, the base's.
+    pub base_bytes: u64,
 }
 
 /// A merge into the last level that goes from partition to partition.
@@ -57,6 +59,7 @@ fn partition(version: &Version, bounds: KeyBounds) -> PartitionStats {
         base_entries: size.base_entries,
         overlay_entries: size.overlay_entries,
         filter_bytes: size.base_bytes + size.overlay_bytes,
+        base_bytes: size.base_bytes,
     }
 }
 

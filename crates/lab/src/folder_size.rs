@@ -1,0 +1,63 @@
+//! The most bytes that a folder has had.
+//! ```text
+//! look, wait, look, wait ...      a look takes longer the more files there are, and so does the wait after it
+//! ```
+//! Invariant: looking takes a small share of the time, so that it does not slow down what is measured.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Between two looks, at least.
+const WAIT: Duration = Duration::from_millis(20);
+/// Of the time, looking takes one part in so many at most.
+const SHARE: u32 = 50;
+
+/// Looks at a folder now and then.
+pub(crate) struct FolderSize {
+    folder: PathBuf,
+    peak: u64,
+}
+
+impl FolderSize {
+    pub(crate) fn new(folder: &Path) -> Self {
+        FolderSize { folder: folder.to_path_buf(), peak: 0 }
+    }
+
+    /// Looks, then waits until it is worth while to look again.
+    pub(crate) fn look_and_wait(&mut self) {
+        let start = Instant::now();
+        self.look();
+        std::thread::sleep(WAIT.max(start.elapsed() * SHARE));
+    }
+
+    /// The most bytes so far, now included.
+    pub(crate) fn look(&mut self) -> u64 {
+        self.peak = self.peak.max(bytes(&self.folder));
+        self.peak
+    }
+}
+
+/// Files that go meanwhile count nothing.
+fn bytes(folder: &Path) -> u64 {
+    let Ok(files) = std::fs::read_dir(folder) else { return 0 };
+    files.filter_map(|file| Some(file.ok()?.metadata().ok()?.len())).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_peak_stays_when_files_go() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut size = FolderSize::new(folder.path());
+        assert_eq!(size.look(), 0);
+        let file = |name: &str| folder.path().join(name);
+        std::fs::write(file("one"), [0; 100]).expect("writes");
+        std::fs::write(file("two"), [0; 50]).expect("writes");
+        assert_eq!(size.look(), 150);
+        std::fs::remove_file(file("one")).expect("removes");
+        assert_eq!(size.look(), 150);
+        assert_eq!(FolderSize::new(Path::new("nowhere")).look(), 0);
+    }
+}

@@ -3,6 +3,7 @@
 //! fastest(work)      the same code twice: once for every processor, once with BMI, POPCNT, LZCNT and AVX2
 //! equal, at_least    sixteen bytes compared at once (SSE2, which every x86-64 has)
 //! select_one         the n-th one of a word (BMI2: its place, deposited among the ones)
+//! nibble_planes      bit 0 of sixty-four nibbles, bit 1, ... (AVX2)
 //! prefetch           cache lines asked for before they are read
 //! ```
 //! The one file with `unsafe`. Each has a safe twin: the work itself, run as it is; a loop over bytes; sums of bytes; nothing.
@@ -98,6 +99,18 @@ pub(crate) fn select_one(word: u64, rank: u32) -> u32 {
     super::select::select_one(word, rank)
 }
 
+/// The bits of sixty-four nibbles, low ones first: of each nibble bit 0, of each bit 1, and so on.
+#[inline(always)]
+pub(crate) fn nibble_planes(nibbles: &[u8; 32]) -> [u64; 4] {
+    #[cfg(target_arch = "x86_64")]
+    if has_v3() {
+        #[expect(unsafe_code, reason = "instructions of newer processors")]
+        // SAFETY: AVX2 was just detected.
+        return unsafe { avx2::nibble_planes(nibbles) };
+    }
+    portable::nibble_planes(nibbles)
+}
+
 /// Asks for some cache lines, from that of item `at` of `items` on. The items need not be there: then for nothing, or for
 /// what is beside them.
 #[inline(always)]
@@ -144,6 +157,42 @@ mod bmi2 {
 }
 
 #[cfg(target_arch = "x86_64")]
+mod avx2 {
+    use std::arch::x86_64::{
+        __m256i, _mm256_and_si256, _mm256_loadu_si256, _mm256_movemask_epi8,
+        _mm256_permute4x64_epi64, _mm256_set1_epi8, _mm256_slli_epi16, _mm256_srli_epi16,
+        _mm256_unpackhi_epi8, _mm256_unpacklo_epi8,
+    };
+
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    pub(super) fn nibble_planes(nibbles: &[u8; 32]) -> [u64; 4] {
+        #[expect(unsafe_code, reason = "a load that asks for no alignment")]
+        // SAFETY: thirty-two bytes can be read there.
+        let bytes = unsafe { _mm256_loadu_si256(nibbles.as_ptr().cast()) };
+        // Unpacked are the first eight bytes of each half, or the last: so that these are each other's neighbours.
+        let bytes = _mm256_permute4x64_epi64::<0b11_01_10_00>(bytes);
+        let low = _mm256_set1_epi8(15);
+        let even = _mm256_and_si256(bytes, low);
+        let odd = _mm256_and_si256(_mm256_srli_epi16::<4>(bytes), low);
+        let first = _mm256_unpacklo_epi8(even, odd);
+        let last = _mm256_unpackhi_epi8(even, odd);
+        let plane = |first: __m256i, last: __m256i| {
+            let first = _mm256_movemask_epi8(first).cast_unsigned();
+            let last = _mm256_movemask_epi8(last).cast_unsigned();
+            u64::from(first) | u64::from(last) << 32
+        };
+        // Each bit in turn on top of its byte; what comes from the byte beside it is below.
+        [
+            plane(_mm256_slli_epi16::<7>(first), _mm256_slli_epi16::<7>(last)),
+            plane(_mm256_slli_epi16::<6>(first), _mm256_slli_epi16::<6>(last)),
+            plane(_mm256_slli_epi16::<5>(first), _mm256_slli_epi16::<5>(last)),
+            plane(_mm256_slli_epi16::<4>(first), _mm256_slli_epi16::<4>(last)),
+        ]
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
 mod sse2 {
     use std::arch::x86_64::{
         _mm_cmpeq_epi8, _mm_loadu_si128, _mm_max_epu8, _mm_movemask_epi8, _mm_set1_epi8,
@@ -171,17 +220,39 @@ mod sse2 {
     }
 }
 
-#[cfg(any(test, not(target_arch = "x86_64")))]
 mod portable {
+    pub(super) fn nibble_planes(nibbles: &[u8; 32]) -> [u64; 4] {
+        let mut planes = [0; 4];
+        for (place, eight) in nibbles.as_chunks::<8>().0.iter().enumerate() {
+            let word = u64::from_le_bytes(*eight);
+            for (bit, plane) in planes.iter_mut().enumerate() {
+                *plane |= every_fourth(word >> bit) << (16 * place);
+            }
+        }
+        planes
+    }
+
+    /// Bits 0, 4, 8 and so on, side by side.
+    fn every_fourth(word: u64) -> u64 {
+        let ones = word & 0x1111_1111_1111_1111;
+        let pairs = (ones | ones >> 3) & 0x0303_0303_0303_0303;
+        let fours = (pairs | pairs >> 6) & 0x000f_000f_000f_000f;
+        let eights = (fours | fours >> 12) & 0x0000_00ff_0000_00ff;
+        (eights | eights >> 24) & 0xffff
+    }
+
+    #[cfg(any(test, not(target_arch = "x86_64")))]
     fn mask(bytes: &[u8; 16], is_wanted: impl Fn(u8) -> bool) -> u32 {
         let bit = |(place, &byte): (usize, &u8)| u32::from(is_wanted(byte)) << place;
         bytes.iter().enumerate().map(bit).sum()
     }
 
+    #[cfg(any(test, not(target_arch = "x86_64")))]
     pub(super) fn equal(bytes: &[u8; 16], byte: u8) -> u32 {
         mask(bytes, |other| other == byte)
     }
 
+    #[cfg(any(test, not(target_arch = "x86_64")))]
     pub(super) fn at_least(bytes: &[u8; 16], byte: u8) -> u32 {
         mask(bytes, |other| other >= byte)
     }
@@ -206,6 +277,23 @@ mod tests {
         prefetch::<u8>(&[], 0);
         prefetch_lines(&[1, 2], 1, 2);
         prefetch_lines::<u8>(&[], usize::MAX - 5, 3);
+    }
+
+    #[test]
+    fn planes_have_the_bits_of_each_nibble() {
+        for round in 0..64u64 {
+            let byte = |place: usize| {
+                (round.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(place as u32 * 7) >> 3) as u8
+            };
+            let nibbles: [u8; 32] = std::array::from_fn(byte);
+            let planes = nibble_planes(&nibbles);
+            assert_eq!(planes, portable::nibble_planes(&nibbles));
+            for place in 0..64 {
+                let nibble = u64::from(nibbles[place / 2] >> (4 * (place % 2)) & 15);
+                let bit = |bit: usize| (planes[bit] >> place & 1) << bit;
+                assert_eq!(bit(0) | bit(1) | bit(2) | bit(3), nibble, "{round} {place}");
+            }
+        }
     }
 
     #[test]

@@ -13,9 +13,9 @@
 //! All starts count from the end of the group's prefix. Invariant: cells of a block are in key order, and
 //! disjoint but for cuts at the block's edges; a key lies in its cell.
 
-use super::scan::{LANES, NIBBLE_BYTES, Scan};
+use super::trie::{NIBBLE_BYTES, Stretch, Trie};
 use crate::bits::key_bits::bits_at;
-use crate::bits::packed::{load_or_zero, top, word_or_zero};
+use crate::bits::packed::{LEN_MAX, load_or_zero, top, word_or_zero};
 use crate::filter::Trace;
 use std::cmp::Ordering;
 
@@ -179,8 +179,10 @@ impl<'a> Block<'a> {
         trace.touch(self.address(), self.bits_at / 8);
         if self.count == 1 {
             self.find_one_by_one(key, trace)
+        } else if self.bits_at == self.escapes_at * 8 {
+            self.find_on_path::<false, _>(key, trace)
         } else {
-            self.find_by_lanes(key, trace)
+            self.find_on_path::<true, _>(key, trace)
         }
     }
 
@@ -214,65 +216,61 @@ impl<'a> Block<'a> {
         None
     }
 
-    /// `step_through`, for the cells of a word among which there are escapes.
-    #[inline(never)]
-    fn step_through_word<T: Trace>(
-        &self,
-        cells: &mut Cells<'_>,
-        matched: &mut usize,
-        key: &Tail<'_>,
-        trace: &mut T,
-    ) -> Option<(usize, Fall)> {
-        self.step_through(cells.take(LANES), matched, key, trace)
+    /// [`Block::find`]: the path through the trie that the starts make names the cells to compare. Requires: not a lone cell.
+    #[inline(always)]
+    fn find_on_path<const ESCAPES: bool, T: Trace>(&self, key: &Tail<'_>, trace: &mut T) -> Found {
+        let nibbles = self.bytes[self.nibbles_at..].first_chunk().expect("blocks are padded");
+        let escapes = self.bytes.get(self.escapes_at..).unwrap_or_default();
+        let trie = Trie::<ESCAPES>::new(nibbles, escapes, (self.base, self.spare), self.count);
+        let path = trie.path(key.bits(self.base.saturating_sub(1)));
+        let (mut place, mut start, mut at) = self.follow(&trie, path & !1, key, trace);
+        loop {
+            let Stretch { run, gap } = trie.stretch(place, start);
+            let matched = match self.compare(&Cell { start, run, gap, at }, key, trace) {
+                (Ordering::Less, differs) => differs + 1,
+                (Ordering::Equal, _) => return Found { before: place, fall: Fall::In },
+                (Ordering::Greater, shared) => {
+                    let fall = Fall::NearAfter { split: start, shared };
+                    return Found { before: place, fall };
+                }
+            };
+            // Hardly ever a cell that the path did not lead to.
+            let Some(next) = trie.next(place, matched) else { return self.after_all(matched) };
+            start = trie.start(next);
+            if start < matched {
+                let fall = Fall::NearBefore { split: start, shared: matched - 1 };
+                return Found { before: next, fall };
+            }
+            (place, at) = (next, self.bits_at + trie.bits_before(next));
+        }
     }
 
-    /// [`Block::find`], eight cells at once, but where there are escapes among them. Requires: not a lone cell.
+    /// Goes from the first cell along a path as long as the key has the bits of the cells that are left behind, up to where they
+    /// differ from what follows on the path. None of these loads waits for another. Gives the cell that is come to, its start, and
+    /// where its bits are.
     #[inline(always)]
-    fn find_by_lanes<T: Trace>(&self, key: &Tail<'_>, trace: &mut T) -> Found {
-        let nibbles = self.bytes[self.nibbles_at..].first_chunk::<NIBBLE_BYTES>();
-        let scan = Scan::new(nibbles.expect("blocks are padded"), self.count, self.spare);
-        let has_escapes = self.bits_at != self.escapes_at * 8;
-        let mut rest = self.cells();
-        let (mut cell, mut before) = (rest.next().expect("a block has a cell"), 0);
-        // The key's bits that match the last cell that was compared, and the one that differs.
-        let (mut matched, mut at) = (0, rest.at);
-        let (mut at_word, mut word, mut open) = (0, scan.word(0), u64::MAX);
-        loop {
-            match self.step(cell, matched, key, trace) {
-                Ok(further) => matched = further,
-                Err(fall) => return Found { before, fall },
+    fn follow<const ESCAPES: bool, T: Trace>(
+        &self,
+        trie: &Trie<'_, ESCAPES>,
+        mut path: u64,
+        key: &Tail<'_>,
+        trace: &mut T,
+    ) -> (usize, usize, usize) {
+        let (mut place, mut start, mut at) = (0, 0, self.bits_at);
+        while path != 0 {
+            let next = path.trailing_zeros() as usize;
+            let next_start = trie.start(next);
+            let len = next_start.wrapping_sub(start + 1);
+            trace.touch(self.address() + at / 8, 1);
+            let differences = load_or_zero(self.bytes, at) ^ key.bits(start);
+            // The next bit is the path's: 1, where the cell has a 0.
+            if len >= LEN_MAX || differences >> 1 >> (63 - len) != 0 {
+                break;
             }
-            loop {
-                if has_escapes && word.has_escapes() {
-                    let place = 1 + at_word * LANES;
-                    rest.go_on_at(place, at);
-                    match self.step_through_word(&mut rest, &mut matched, key, trace) {
-                        Some((lane, fall)) => return Found { before: place + lane, fall },
-                        None => at = rest.at,
-                    }
-                } else {
-                    let limit = matched.checked_sub(self.base);
-                    let found = limit.map_or(0, |limit| word.at_most(limit) & open);
-                    if found != 0 {
-                        let lane = found.trailing_zeros() as usize / 8;
-                        let start = self.base + word.start(lane);
-                        let next = word.next(lane).map_or(0, |next| self.base + next);
-                        let (run, gap) =
-                            (next.saturating_sub(start + 1), usize::from(next > start));
-                        cell = Cell { start, run, gap, at: at + word.bits_before(lane) };
-                        before = at_word * LANES + lane + 1;
-                        open = u64::MAX << (8 * lane) << 8;
-                        break;
-                    }
-                    at += word.bits();
-                }
-                at_word += 1;
-                if at_word * LANES >= self.count - 1 || matched < self.base && !has_escapes {
-                    return self.after_all(matched);
-                }
-                (word, open) = (scan.word(at_word), u64::MAX);
-            }
+            (place, start, at) = (next, next_start, self.bits_at + trie.bits_before(next));
+            path &= path - 1;
         }
+        (place, start, at)
     }
 
     fn after_all(&self, matched: usize) -> Found {
@@ -399,18 +397,6 @@ struct Cells<'a> {
 }
 
 impl Cells<'_> {
-    /// Goes on with the cell at `place`, the first one of a word, whose bits are at `at`. Requires: no escapes between the last
-    /// one that was given and it, itself included.
-    #[inline(always)]
-    fn go_on_at(&mut self, place: usize, at: usize) {
-        if self.place != place {
-            self.nibbles =
-                word_or_zero(self.block.bytes, self.block.nibbles_at + place / 2).swap_bytes();
-            self.start = self.start_at(place);
-            (self.place, self.at) = (place, at);
-        }
-    }
-
     /// Where the cell at `place` starts. Requires: asked for in order, once each.
     #[inline(always)]
     fn start_at(&mut self, place: usize) -> usize {

@@ -11,8 +11,7 @@
 use crate::bits::key_bits::{bits_at, common_bits, compare, word_at};
 use crate::bits::row::Row;
 use crate::bits::search::first_not;
-use crate::bits::simd::prefetch;
-use crate::filter::{Trace, Untraced};
+use crate::filter::{Trace, Untraced, ask_for_lines};
 use crate::fingerprint::group::GROUP_ALIGN;
 use std::cmp::Ordering;
 use std::ops::Deref;
@@ -173,7 +172,7 @@ impl DirectoryBuilder {
     }
 }
 
-/// Slots of the radix table for each group.
+/// Slots of the radix table for each group, at most.
 const SLOTS_PER_GROUP: usize = 2;
 
 /// The radix table: for each slot the first group whose separator is in the slot or after it, and an end.
@@ -224,12 +223,14 @@ impl Directory {
 
     /// Asks for the memory where the search for `key` begins, and where it ends if groups are spread evenly.
     #[inline(always)]
-    pub(crate) fn load_radix(&self, key: &[u8]) {
+    pub(crate) fn load_about<T: Trace>(&self, key: &[u8], trace: &mut T) {
         let least = self.separators.first().copied().unwrap_or(0);
         let slot = self.radix_slot(word_at(key, self.prefix.len()).saturating_sub(least));
-        prefetch(&self.radix, slot);
-        prefetch(&self.separators, slot / SLOTS_PER_GROUP);
-        prefetch(&self.offsets, slot / SLOTS_PER_GROUP);
+        // Slots are as wide as a power of two: of those for each group there are one to two.
+        let group = slot * self.len() / self.radix.len().max(1);
+        ask_for_lines(&self.radix, slot, 1, trace);
+        ask_for_lines(&self.separators, group, 1, trace);
+        ask_for_lines(&self.offsets, group, 1, trace);
     }
 
     /// How far `key` lies above the last key, as 64-bit numbers from a byte a little before the keys differ.

@@ -16,9 +16,9 @@ mod judge;
 pub(crate) mod keys;
 pub(crate) mod line;
 pub(crate) mod point_bits;
-mod scan;
 pub(crate) mod spline;
 pub(crate) mod starts;
+mod trie;
 
 /// How a key becomes a fingerprint (DESIGN section 3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -115,15 +115,6 @@ pub(crate) enum Role<'a> {
     High(&'a Spot),
 }
 
-impl<'a> Role<'a> {
-    fn low(self) -> Option<&'a Spot> {
-        match self {
-            Role::High(low) => Some(low),
-            Role::Point | Role::Low => None,
-        }
-    }
-}
-
 /// The fraction, of `bits` bits, of a key in a hashed group.
 #[inline(always)]
 fn hash_fraction(hash: u64, bits: usize) -> u64 {
@@ -358,12 +349,14 @@ impl Base {
             Within::Gaps { bytes, extent } => {
                 let block = GapBlock::new(bytes);
                 let number = number(site.view);
-                let known = role
-                    .low()
-                    .filter(|low| low.bucket_key() == site.bucket_key())
-                    .and_then(|low| low.fall)
-                    .filter(|fall| fall.reaches(number));
-                let fall = known.unwrap_or_else(|| block.find(number, extent.start, trace));
+                let known = match role {
+                    Role::High(low) if low.bucket_key() == site.bucket_key() => low.fall,
+                    _ => None,
+                };
+                let fall = match known {
+                    Some(fall) if fall.reaches(number) => fall,
+                    _ => block.find(number, extent.start, trace),
+                };
                 let fraction = extent.fraction(&fall, number, block.count(), bits);
                 Spot { fall: Some(fall), ..spot(fraction, fall.ranks(), block.count()) }
             }

@@ -65,7 +65,7 @@ impl<'a> AnswerBatch<'a> {
     #[inline(always)]
     fn find_lists(&self, lists: &mut [Found]) {
         let Part { base, overlay, .. } = self.part;
-        self.keys.iter().for_each(|key| base.directory.load_radix(key));
+        self.keys.iter().for_each(|key| base.directory.load_about(key, &mut Untraced));
         for (list, key) in lists.iter_mut().zip(self.keys) {
             *list = base.list_of(key, &mut Untraced);
             let across = base.load_about(*list, &mut Untraced);

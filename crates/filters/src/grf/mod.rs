@@ -274,6 +274,7 @@ impl<T: Trace> Work for FindSpot<'_, T> {
     fn run(self) -> Spot {
         let FindSpot { part: Part { base, overlay, .. }, key, role, trace } = self;
         // Base and overlay are read side by side: both are asked for before either is waited for.
+        base.directory.load_about(key, trace);
         let found = base.list_of(key, trace);
         let across = base.load_about(found, trace);
         let entries = overlay.list(found.list, base);

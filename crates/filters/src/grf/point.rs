@@ -33,6 +33,7 @@ impl<T: Trace> Work for AskPoint<'_, T> {
     fn run(self) {
         let AskPoint { part, key, codes, trace } = self;
         let Part { base, overlay, .. } = part;
+        base.directory.load_about(key, trace);
         let found = base.list_of(key, trace);
         let across = base.load_about(found, trace);
         let entries = overlay.list(found.list, base);

@@ -1,0 +1,368 @@
+//! The trie that the starts of a block's cells make, and the path of a key through it.
+//! ```text
+//! cells     0     1  2     3  4         a start: the bits shared with the cell before, and the one that differs
+//! starts    -     3  5     2  4
+//! trie            .---- bit 1 ----.     a cell's first bit is 0 at the node left of it, 1 right of it
+//!          .-- bit 2 --.       .- bit 3 -.
+//!         (0)      .- bit 4 -. (3)      (4)
+//!                 (1)       (2)
+//! ```
+//! A blind search: at each node the key's own bit says where to go, nothing stored is compared. The path names the cells at
+//! which it goes right; those are compared afterwards, each without waiting for the one before. All is done for sixty-four cells at
+//! once in planes, words with a bit for each cell: bit 0 of its nibble, bit 1 and so on. Invariant: starts, runs and sums are what
+//! `Cells` in `cell.rs` finds one by one; of damaged bytes, anything.
+
+use super::cell::{CELLS_MAX, ESCAPE};
+use crate::bits::simd::nibble_planes;
+use std::hint::select_unpredictable;
+
+/// Bytes that hold the nibbles of the largest block.
+pub(super) const NIBBLE_BYTES: usize = CELLS_MAX / 2;
+/// Bits of a nibble.
+const PLANES: usize = 4;
+
+/// The starts of the cells of a block, the first of which starts at 0. `ESCAPES`: nibbles may not tell some of them; else they tell
+/// all, and nothing is looked at twice.
+#[derive(Clone, Copy)]
+pub(super) struct Trie<'a, const ESCAPES: bool> {
+    nibbles: &'a [u8; NIBBLE_BYTES],
+    /// Starts that nibbles do not tell, and what follows them.
+    escapes: &'a [u8],
+    base: usize,
+    spare: usize,
+    /// The cells but the first one, and those of them whose nibbles do not tell the start.
+    others: u64,
+    escaped: u64,
+    /// The bits of the cells' nibbles; a bit for each cell.
+    planes: [u64; PLANES],
+    /// The bits of the cells' runs, if their nibbles tell them; the first cell's is apart.
+    runs: [u64; PLANES],
+    first_run: usize,
+}
+
+/// Of a cell, the bits stored up to the next one's start, and whether a known zero stands there.
+#[derive(Clone, Copy)]
+pub(super) struct Stretch {
+    pub(super) run: usize,
+    pub(super) gap: usize,
+}
+
+impl<'a, const ESCAPES: bool> Trie<'a, ESCAPES> {
+    /// The starts of `count` cells, more than one. `escapes`: the bytes from the first start on that no nibble tells.
+    #[inline(always)]
+    pub(super) fn new(
+        nibbles: &'a [u8; NIBBLE_BYTES],
+        escapes: &'a [u8],
+        (base, spare): (usize, usize),
+        count: usize,
+    ) -> Self {
+        let others = ((2u64 << (count - 1)).wrapping_sub(1)) & !1;
+        // The first nibble is the second cell's.
+        let mut planes = nibble_planes(nibbles);
+        for plane in &mut planes {
+            *plane <<= 1;
+        }
+        let mut escaped = 0;
+        if ESCAPES {
+            escaped = planes[0] & planes[1] & planes[2] & planes[3] & others;
+        }
+        let runs = runs_of(&planes, others & !escaped);
+        let trie =
+            Trie { nibbles, escapes, base, spare, others, escaped, planes, runs, first_run: 0 };
+        Trie { first_run: trie.start(1).saturating_sub(1), ..trie }
+    }
+
+    /// Where a cell starts. Requires: there is the cell, and it is not the first one.
+    #[inline(always)]
+    pub(super) fn start(&self, cell: usize) -> usize {
+        if ESCAPES && self.escaped >> cell & 1 == 1 {
+            return self.escaped_start(cell);
+        }
+        let nibble = cell.wrapping_sub(1) % CELLS_MAX;
+        self.base + usize::from(self.nibbles[nibble / 2] >> (4 * (nibble % 2)) & 15)
+    }
+
+    /// Three bytes of seven bits each, at most, for each start.
+    #[cold]
+    #[inline(never)]
+    fn escaped_start(&self, cell: usize) -> usize {
+        let mut bytes = self.escapes.iter().map(|&byte| usize::from(byte));
+        let mut start = 0;
+        for _ in 0..=(self.escaped & below(cell)).count_ones() {
+            start = 0;
+            for shift in [0, 7, 14] {
+                let byte = bytes.next().unwrap_or(0);
+                start |= (byte & 0x7f) << shift;
+                if byte & 0x80 == 0 {
+                    break;
+                }
+            }
+        }
+        start
+    }
+
+    /// The stretch of a cell that starts there. Requires: there is the cell.
+    #[inline(always)]
+    pub(super) fn stretch(&self, cell: usize, start: usize) -> Stretch {
+        let is_last = self.others >> cell >> 1 == 0;
+        let next = if is_last { 0 } else { self.start(cell + 1) };
+        Stretch { run: next.saturating_sub(start + 1), gap: usize::from(next > start) }
+    }
+
+    /// The bits stored for the cells before one. Requires: it is not the first one.
+    #[inline(always)]
+    pub(super) fn bits_before(&self, cell: usize) -> usize {
+        let mask = below(cell);
+        let [ones, twos, fours, eights] = self.runs;
+        let told = (ones & mask).count_ones()
+            + 2 * (twos & mask).count_ones()
+            + 4 * (fours & mask).count_ones()
+            + 8 * (eights & mask).count_ones();
+        let mut sum = told as usize + self.first_run + cell * self.spare;
+        if ESCAPES {
+            // The runs up to and from each escape.
+            sum += self.untold_runs((self.escaped | self.escaped >> 1) & mask & !1);
+        }
+        sum
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn untold_runs(&self, mut cells: u64) -> usize {
+        let mut sum = 0;
+        while cells != 0 {
+            let cell = cells.trailing_zeros() as usize;
+            sum += self.stretch(cell, self.start(cell)).run;
+            cells &= cells - 1;
+        }
+        sum
+    }
+
+    /// Whether a start is less than the base.
+    #[cold]
+    #[inline(never)]
+    fn has_low_escapes(&self) -> bool {
+        let mut rest = self.escaped;
+        while rest != 0 && self.start(rest.trailing_zeros() as usize) >= self.base {
+            rest &= rest - 1;
+        }
+        rest != 0
+    }
+
+    /// The cells at which the path of a key goes right, the first one included, as far as nibbles tell. `window`: the key's bits from
+    /// the one before the base on.
+    #[inline(always)]
+    pub(super) fn path(&self, window: u64) -> u64 {
+        if ESCAPES && self.has_low_escapes() {
+            return 1; // A node above all levels would be missed, and with it where to go at the others.
+        }
+        let (levels, mut descent) = (self.levels(), Descent { reached: self.others | 1, path: 1 });
+        // All of them, whether the path has ended or not, which nothing foretells.
+        for level in 0..ESCAPE {
+            descent.descend(levels.nodes(level), window << level);
+        }
+        descent.path
+    }
+
+    #[inline(always)]
+    fn levels(&self) -> Levels {
+        let [ones, twos, fours, eights] = self.planes;
+        let plain = self.others & !self.escaped;
+        let (no_eights, eights) = (plain & !eights, plain & eights);
+        Levels {
+            low: [!ones & !twos, ones & !twos, !ones & twos, ones & twos],
+            high: [no_eights & !fours, no_eights & fours, eights & !fours, eights & fours],
+        }
+    }
+
+    /// The first cell after one that starts at most at `limit`.
+    #[inline(always)]
+    pub(super) fn next(&self, after: usize, limit: usize) -> Option<usize> {
+        let mut found = match limit.checked_sub(self.base) {
+            Some(nibble) => self.starting_by(nibble.min(ESCAPE - 1)) & !self.escaped,
+            None => 0,
+        };
+        if ESCAPES {
+            found |= self.escaped_by(limit);
+        }
+        let found = found & self.others & !below(after) & !(1 << after);
+        (found != 0).then(|| found.trailing_zeros() as usize)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn escaped_by(&self, limit: usize) -> u64 {
+        let (mut rest, mut found) = (self.escaped, 0);
+        while rest != 0 {
+            let cell = rest.trailing_zeros();
+            found |= u64::from(self.start(cell as usize) <= limit) << cell;
+            rest &= rest - 1;
+        }
+        found
+    }
+
+    /// The cells whose nibbles are at most this.
+    #[inline(always)]
+    fn starting_by(&self, nibble: usize) -> u64 {
+        let mut above = 0;
+        for (bit, plane) in self.planes.into_iter().enumerate() {
+            let limit = 0u64.wrapping_sub((nibble >> bit & 1) as u64);
+            // The higher bit decides.
+            above = plane & !limit | !(plane ^ limit) & above;
+        }
+        !above
+    }
+}
+
+/// Cells by their nibbles.
+struct Levels {
+    /// By the two low bits.
+    low: [u64; 4],
+    /// By the two high ones.
+    high: [u64; 4],
+}
+
+impl Levels {
+    /// The cells with a nibble.
+    #[inline(always)]
+    fn nodes(&self, nibble: usize) -> u64 {
+        self.low[nibble % 4] & self.high[nibble / 4]
+    }
+}
+
+/// A way down the trie.
+struct Descent {
+    /// The cells below the present node.
+    reached: u64,
+    path: u64,
+}
+
+impl Descent {
+    /// Goes left or right at the node of a level, if there is one, as the first bit of `window` says.
+    #[inline(always)]
+    fn descend(&mut self, nodes: u64, window: u64) {
+        // Among the cells that are reached there is one at most.
+        let node = nodes & self.reached;
+        let right = (window.cast_signed() >> 63).cast_unsigned();
+        let side = node.wrapping_sub(1) ^ right;
+        self.reached = select_unpredictable(node == 0, self.reached, self.reached & side);
+        self.path |= node & right;
+    }
+}
+
+/// Subtracts from each cell's nibble the one before it and one more, where that gives no less than nothing: all at once. For cells
+/// that are `plain`, and the next one too.
+#[inline(always)]
+fn runs_of(planes: &[u64; PLANES], plain: u64) -> [u64; PLANES] {
+    // next - own - 1 is next + !own, and there is a carry if that is not negative.
+    let (mut runs, mut carry) = ([0; PLANES], 0);
+    for bit in 0..PLANES {
+        let (own, next) = (!planes[bit], planes[bit] >> 1);
+        runs[bit] = own ^ next ^ carry;
+        carry = own & next | carry & (own ^ next);
+    }
+    let told = plain & plain >> 1 & carry;
+    for run in &mut runs {
+        *run &= told;
+    }
+    runs
+}
+
+/// The cells before one.
+#[inline(always)]
+fn below(cell: usize) -> u64 {
+    (1 << cell) - 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mixed(number: u64) -> u64 {
+        let mixed = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb)
+    }
+
+    /// Starts as they are in a block of ascending keys of 64 bits, and the nibbles of these.
+    fn starts_of(keys: &[u64], base: usize) -> (Vec<usize>, [u8; NIBBLE_BYTES], Vec<u8>) {
+        let start = |pair: &[u64]| (pair[0] ^ pair[1]).leading_zeros() as usize + 1;
+        let starts: Vec<usize> = [0].into_iter().chain(keys.windows(2).map(start)).collect();
+        let (mut nibbles, mut escaped) = ([0xa5; NIBBLE_BYTES], Vec::new());
+        for (place, &start) in starts[1..].iter().enumerate() {
+            let is_plain = start >= base && start - base < ESCAPE;
+            escaped.extend((!is_plain).then_some(start as u8));
+            let nibble = if is_plain { start - base } else { ESCAPE };
+            let shift = 4 * (place % 2);
+            nibbles[place / 2] = nibbles[place / 2] & !(15 << shift) | (nibble << shift) as u8;
+        }
+        (starts, nibbles, escaped)
+    }
+
+    fn keys(seed: u64, count: u64) -> Vec<u64> {
+        let mut keys: Vec<u64> = (0..count)
+            .map(|i| mixed(seed << 8 | i) >> (mixed(i ^ seed) % (1 + seed % 30)))
+            .collect();
+        keys.sort_unstable();
+        keys.dedup();
+        keys
+    }
+
+    #[test]
+    fn starts_runs_and_sums_are_those_of_one_by_one() {
+        for seed in 0..300 {
+            let keys = keys(seed, 2 + seed % 63);
+            let (base, spare) = (1 + (seed % 9) as usize, (seed % 16) as usize);
+            let (starts, nibbles, escaped) = starts_of(&keys, base);
+            let trie = Trie::<true>::new(&nibbles, &escaped, (base, spare), keys.len());
+            assert_starts(&trie, &starts, seed);
+            if escaped.is_empty() {
+                let trie = Trie::<false>::new(&nibbles, &[], (base, spare), keys.len());
+                assert_starts(&trie, &starts, seed);
+            }
+        }
+    }
+
+    fn assert_starts<const ESCAPES: bool>(trie: &Trie<'_, ESCAPES>, starts: &[usize], seed: u64) {
+        let mut sum = 0;
+        for (cell, &start) in starts.iter().enumerate() {
+            let next = starts.get(cell + 1).copied().unwrap_or(0);
+            let stretch = trie.stretch(cell, start);
+            assert!(cell == 0 || trie.start(cell) == start, "{seed} {cell}");
+            assert!(cell == 0 || trie.bits_before(cell) == sum, "{seed} {cell}");
+            assert_eq!(stretch.run, next.saturating_sub(start + 1), "{seed} {cell}");
+            assert_eq!(stretch.gap, usize::from(next > start), "{seed} {cell}");
+            sum += stretch.run + trie.spare;
+            for limit in 0..70 {
+                let first = (cell + 1..starts.len()).find(|&other| starts[other] <= limit);
+                assert_eq!(trie.next(cell, limit), first, "{seed} {cell} {limit}");
+            }
+        }
+    }
+
+    /// The cells before a key that share more with it than all between them and it: a stored key's own is the last.
+    #[test]
+    fn the_path_of_a_stored_key_leads_to_its_cell() {
+        let mut trusted = 0;
+        for seed in 0..300 {
+            let keys = keys(seed, 2 + seed % 63);
+            let (_, _, all) = starts_of(&keys, 1);
+            let least = keys.windows(2).map(|pair| (pair[0] ^ pair[1]).leading_zeros() + 1).min();
+            let base = least.unwrap_or(1) as usize + usize::from(seed % 5 == 0 && !all.is_empty());
+            let (starts, nibbles, escaped) = starts_of(&keys, base);
+            let trie = Trie::<true>::new(&nibbles, &escaped, (base, 0), keys.len());
+            for (cell, &key) in keys.iter().enumerate() {
+                let path = trie.path(key << (base - 1));
+                let is_right = |other: &usize| {
+                    (other + 1..=cell).all(|later| starts[later] > starts[*other])
+                        && (*other == 0 || starts[*other] < base + ESCAPE)
+                };
+                let expected: u64 = (0..=cell).filter(is_right).map(|other| 1 << other).sum();
+                if escaped.iter().all(|&start| usize::from(start) >= base) {
+                    assert_eq!(path, expected, "{seed} {cell}");
+                    trusted += 1;
+                }
+            }
+        }
+        assert!(trusted > 5000, "{trusted} paths");
+    }
+}

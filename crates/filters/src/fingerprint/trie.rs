@@ -26,8 +26,6 @@ const PLANES: usize = 4;
 #[derive(Clone, Copy)]
 pub(super) struct Trie<'a, const ESCAPES: bool> {
     nibbles: &'a [u8; NIBBLE_BYTES],
-    /// Starts that nibbles do not tell, and what follows them.
-    escapes: &'a [u8],
     base: usize,
     spare: usize,
     /// The cells but the first one, and those of them whose nibbles do not tell the start.
@@ -38,6 +36,9 @@ pub(super) struct Trie<'a, const ESCAPES: bool> {
     /// The bits of the cells' runs, if their nibbles tell them; the first cell's is apart.
     runs: [u64; PLANES],
     first_run: usize,
+    /// The starts that nibbles do not tell, each at its cell's place; whether one is less than the base.
+    untold: [u32; CELLS_MAX],
+    is_low: bool,
 }
 
 /// Of a cell, the bits stored up to the next one's start, and whether a known zero stands there.
@@ -52,7 +53,7 @@ impl<'a, const ESCAPES: bool> Trie<'a, ESCAPES> {
     #[inline(always)]
     pub(super) fn new(
         nibbles: &'a [u8; NIBBLE_BYTES],
-        escapes: &'a [u8],
+        escapes: &[u8],
         (base, spare): (usize, usize),
         count: usize,
     ) -> Self {
@@ -67,38 +68,45 @@ impl<'a, const ESCAPES: bool> Trie<'a, ESCAPES> {
             escaped = planes[0] & planes[1] & planes[2] & planes[3] & others;
         }
         let runs = runs_of(&planes, others & !escaped);
-        let trie =
-            Trie { nibbles, escapes, base, spare, others, escaped, planes, runs, first_run: 0 };
-        Trie { first_run: trie.start(1).saturating_sub(1), ..trie }
+        let (untold, is_low) = ([0; CELLS_MAX], false);
+        let first_run = 0;
+        let mut trie =
+            Trie { nibbles, base, spare, others, escaped, planes, runs, first_run, untold, is_low };
+        if ESCAPES {
+            trie.take_escapes(escapes);
+        }
+        trie.first_run = trie.start(1).saturating_sub(1);
+        trie
+    }
+
+    /// Reads the starts that nibbles do not tell: each of at most three bytes of seven bits.
+    #[inline(always)]
+    fn take_escapes(&mut self, escapes: &[u8]) {
+        let (mut rest, mut at) = (self.escaped, 0);
+        while rest != 0 {
+            let mut start = 0;
+            for shift in [0, 7, 14] {
+                let byte = escapes.get(at).copied().unwrap_or(0);
+                at += 1;
+                start |= u32::from(byte & 0x7f) << shift;
+                if byte & 0x80 == 0 {
+                    break;
+                }
+            }
+            self.untold[rest.trailing_zeros() as usize] = start;
+            self.is_low |= (start as usize) < self.base;
+            rest &= rest - 1;
+        }
     }
 
     /// Where a cell starts. Requires: there is the cell, and it is not the first one.
     #[inline(always)]
     pub(super) fn start(&self, cell: usize) -> usize {
         if ESCAPES && self.escaped >> cell & 1 == 1 {
-            return self.escaped_start(cell);
+            return self.untold[cell % CELLS_MAX] as usize;
         }
         let nibble = cell.wrapping_sub(1) % CELLS_MAX;
         self.base + usize::from(self.nibbles[nibble / 2] >> (4 * (nibble % 2)) & 15)
-    }
-
-    /// Three bytes of seven bits each, at most, for each start.
-    #[cold]
-    #[inline(never)]
-    fn escaped_start(&self, cell: usize) -> usize {
-        let mut bytes = self.escapes.iter().map(|&byte| usize::from(byte));
-        let mut start = 0;
-        for _ in 0..=(self.escaped & below(cell)).count_ones() {
-            start = 0;
-            for shift in [0, 7, 14] {
-                let byte = bytes.next().unwrap_or(0);
-                start |= (byte & 0x7f) << shift;
-                if byte & 0x80 == 0 {
-                    break;
-                }
-            }
-        }
-        start
     }
 
     /// The stretch of a cell that starts there. Requires: there is the cell.
@@ -126,8 +134,7 @@ impl<'a, const ESCAPES: bool> Trie<'a, ESCAPES> {
         sum
     }
 
-    #[cold]
-    #[inline(never)]
+    #[inline(always)]
     fn untold_runs(&self, mut cells: u64) -> usize {
         let mut sum = 0;
         while cells != 0 {
@@ -138,22 +145,11 @@ impl<'a, const ESCAPES: bool> Trie<'a, ESCAPES> {
         sum
     }
 
-    /// Whether a start is less than the base.
-    #[cold]
-    #[inline(never)]
-    fn has_low_escapes(&self) -> bool {
-        let mut rest = self.escaped;
-        while rest != 0 && self.start(rest.trailing_zeros() as usize) >= self.base {
-            rest &= rest - 1;
-        }
-        rest != 0
-    }
-
     /// The cells at which the path of a key goes right, the first one included, as far as nibbles tell. `window`: the key's bits from
     /// the one before the base on.
     #[inline(always)]
     pub(super) fn path(&self, window: u64) -> u64 {
-        if ESCAPES && self.has_low_escapes() {
+        if ESCAPES && self.is_low {
             return 1; // A node above all levels would be missed, and with it where to go at the others.
         }
         let (levels, mut descent) = (self.levels(), Descent { reached: self.others | 1, path: 1 });
@@ -189,8 +185,7 @@ impl<'a, const ESCAPES: bool> Trie<'a, ESCAPES> {
         (found != 0).then(|| found.trailing_zeros() as usize)
     }
 
-    #[cold]
-    #[inline(never)]
+    #[inline(always)]
     fn escaped_by(&self, limit: usize) -> u64 {
         let (mut rest, mut found) = (self.escaped, 0);
         while rest != 0 {

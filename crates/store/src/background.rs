@@ -1,6 +1,6 @@
 //! Who flushes and merges, and when: the same jobs by threads or step by step.
 //! ```text
-//! next_job -> FlushTask | MergeTask -> run_step ... run_step -> installed
+//! FlushTask, or a piece of a merge -> one step -> ... -> one step -> installed
 //! ```
 //! Invariants: one flush runs at a time, merges as `lanes` says, and a flush never waits for a merge. A failed
 //! flush keeps its number and holds later ones back until it is tried again (ordering rule 1).

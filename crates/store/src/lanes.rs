@@ -1,7 +1,7 @@
 //! The merges that are open: who has which in hand, and which one is begun next.
 //! ```text
-//! next_beside(layout, claims) -> open -> in hand <-> idle -> installed: its claim is gone
-//!                                           '------> failed: its claim stays until it is tried again
+//! next_beside(layout, claims) -> open: its pieces in hand <-> idle -> all done -> installed: its claim is gone
+//!                                                   '------> failed: its claim stays until it is tried again
 //! ```
 //! Invariants: what is open has a claim, and no two claims share a run. A merge that has failed has not changed the tree: its inputs
 //! are all there, and it begins anew.
@@ -10,7 +10,8 @@ use crate::background::Work;
 use crate::claims::{Claim, next_beside};
 use crate::core::Core;
 use crate::error::Error;
-use crate::merging::MergeTask;
+use crate::merge_piece::{MergePiece, PieceOutput};
+use crate::merging::MergePlan;
 use crate::partitions::RangeJob;
 use crate::sync::{Arc, Ordering, lock};
 
@@ -31,8 +32,41 @@ pub(crate) struct Lanes {
 struct OpenMerge {
     id: MergeId,
     claim: Claim,
-    /// None: someone has it in hand, or it has failed.
-    idle: Option<MergeTask>,
+    /// How many pieces there are. None: nobody has counted them yet.
+    pieces: Option<usize>,
+    /// Those that nobody has in hand, in key order.
+    idle: Vec<MergePiece>,
+    /// How many someone has in hand; before there are any, whoever makes them.
+    in_hand: usize,
+    /// What the pieces that are done have written.
+    outputs: Vec<PieceOutput>,
+    has_failed: bool,
+    /// It has failed, and may be tried again.
+    is_released: bool,
+}
+
+/// What is to be done after a step.
+pub(crate) enum Next {
+    GoOn,
+    /// All pieces are done.
+    Install(Vec<PieceOutput>),
+    /// The merge has failed elsewhere.
+    Abandon(Leftovers),
+}
+
+/// What a merge that has failed had written.
+#[derive(Default)]
+pub(crate) struct Leftovers {
+    pieces: Vec<MergePiece>,
+    outputs: Vec<PieceOutput>,
+}
+
+impl Leftovers {
+    /// Removes the files.
+    pub(crate) fn abandon(self, core: &Core) {
+        self.pieces.into_iter().for_each(|piece| piece.abandon(core));
+        self.outputs.into_iter().for_each(|output| output.abandon(core));
+    }
 }
 
 struct Failure {
@@ -63,35 +97,45 @@ impl Core {
             drop(work);
             return self.begin_merge(id, job);
         }
-        let Some((id, task)) = work.merges.take(choice) else { return Ok(false) };
+        let Some((id, piece)) = work.merges.take(choice) else { return Ok(false) };
         drop(work);
-        self.go_on_merging(id, task)
+        self.go_on_merging(id, piece)
     }
 
     fn begin_merge(&self, id: MergeId, job: RangeJob) -> Result<bool, Failed> {
-        let task = MergeTask::new(self, job).map_err(|error| self.merge_failed(id, error))?;
-        lock(&self.work).merges.put_back(id, task);
+        let plan = MergePlan::new(self, job).map_err(|error| self.merge_failed(id, error))?;
+        lock(&self.work).merges.opened(id, MergePiece::all(&Arc::new(plan)));
         self.work_changed.notify_all();
         Ok(true)
     }
 
-    fn go_on_merging(&self, id: MergeId, mut task: MergeTask) -> Result<bool, Failed> {
-        let done = task.step(self);
-        self.pacer.spend(task.take_read_bytes(), self.env.clock.now());
-        match done {
-            Ok(true) => {
+    fn go_on_merging(&self, id: MergeId, mut piece: MergePiece) -> Result<bool, Failed> {
+        let done = piece.step(self);
+        self.pacer.spend(piece.take_read_bytes(), self.env.clock.now());
+        let done = done.map_err(|error| self.merge_failed(id, error))?;
+        let plan = Arc::clone(piece.plan());
+        let mut work = lock(&self.work);
+        let next = match done {
+            None => work.merges.put_back(id, piece),
+            Some(output) => work.merges.ended(id, output),
+        };
+        drop(work);
+        match next {
+            Next::GoOn => {}
+            Next::Abandon(left) => left.abandon(self),
+            Next::Install(outputs) => {
+                plan.install(self, outputs).map_err(|error| self.merge_failed(id, error))?;
                 self.counters.merges.fetch_add(1, Ordering::Relaxed);
                 lock(&self.work).merges.end(id);
             }
-            Ok(false) => lock(&self.work).merges.put_back(id, task),
-            Err(error) => return Err(self.merge_failed(id, error)),
         }
         self.work_changed.notify_all();
         Ok(true)
     }
 
     fn merge_failed(&self, merge: MergeId, error: Error) -> Failed {
-        let times = lock(&self.work).merges.fail(merge, error.to_string());
+        let (times, left) = lock(&self.work).merges.fail(merge, error.to_string());
+        left.abandon(self);
         self.work_changed.notify_all();
         Failed { merge, times, error }
     }
@@ -135,64 +179,126 @@ impl Lanes {
         self.open.iter().map(|open| open.claim.clone()).collect()
     }
 
-    /// Opens a merge, which is in hand.
+    /// Opens a merge whose pieces are still to be made.
     pub(crate) fn begin(&mut self, claim: Claim) -> MergeId {
         let id = MergeId(self.begun);
         self.begun += 1;
-        self.open.push(OpenMerge { id, claim, idle: None });
+        let (idle, outputs, pieces) = Default::default();
+        let (in_hand, has_failed, is_released) = (1, false, false);
+        self.open.push(OpenMerge {
+            id,
+            claim,
+            pieces,
+            idle,
+            in_hand,
+            outputs,
+            has_failed,
+            is_released,
+        });
         id
     }
 
-    /// Takes in hand what is idle: of that, in the order in which it began, number `choice`, counted round; None: what began last,
-    /// which is the least to do, mostly, and has newer runs wait for it.
-    pub(crate) fn take(&mut self, choice: Option<usize>) -> Option<(MergeId, MergeTask)> {
-        let idle = || self.open.iter().enumerate().filter(|(_, open)| open.idle.is_some());
-        let count = idle().count();
-        let nth = choice.map_or(count.checked_sub(1), |choice| choice.checked_rem(count))?;
-        let (at, _) = idle().nth(nth)?;
-        let open = &mut self.open[at];
-        open.idle.take().map(|task| (open.id, task))
+    /// Its pieces are there.
+    pub(crate) fn opened(&mut self, id: MergeId, pieces: Vec<MergePiece>) {
+        if let Some(open) = self.find(id) {
+            (open.pieces, open.idle, open.in_hand) = (Some(pieces.len()), pieces, 0);
+        }
     }
 
-    /// How many merges wait to be taken in hand.
+    /// Takes a piece in hand that is idle: of these, by the order in which merges began and then by keys, number `choice`, counted
+    /// round; None: the first of the merge that began last, which is the smallest, mostly, and has newer runs wait for it.
+    pub(crate) fn take(&mut self, choice: Option<usize>) -> Option<(MergeId, MergePiece)> {
+        let Some(choice) = choice else {
+            let newest = self.open.iter_mut().rev().find(|open| !open.idle.is_empty());
+            return newest.map(|open| open.take(0));
+        };
+        let mut nth = choice.checked_rem(self.idle_count())?;
+        for open in &mut self.open {
+            match nth.checked_sub(open.idle.len()) {
+                None => return Some(open.take(nth)),
+                Some(behind) => nth = behind,
+            }
+        }
+        None
+    }
+
+    /// How many pieces of merges wait to be taken in hand.
     pub(crate) fn idle_count(&self) -> usize {
-        self.open.iter().filter(|open| open.idle.is_some()).count()
+        self.open.iter().map(|open| open.idle.len()).sum()
     }
 
     /// Someone has done a step of it.
-    pub(crate) fn put_back(&mut self, id: MergeId, task: MergeTask) {
-        if let Some(open) = self.find(id) {
-            open.idle = Some(task);
+    pub(crate) fn put_back(&mut self, id: MergeId, piece: MergePiece) -> Next {
+        let Some(open) = self.find(id) else { return Next::GoOn };
+        open.in_hand -= 1;
+        if open.has_failed {
+            self.close_released();
+            return Next::Abandon(Leftovers { pieces: vec![piece], outputs: Vec::new() });
         }
+        let at = open.idle.partition_point(|other| other.place() < piece.place());
+        open.idle.insert(at, piece);
+        Next::GoOn
+    }
+
+    /// A piece is done. Of the last one the merge stays in hand: it is to be installed.
+    pub(crate) fn ended(&mut self, id: MergeId, output: PieceOutput) -> Next {
+        let Some(open) = self.find(id) else { return Next::GoOn };
+        open.outputs.push(output);
+        if Some(open.outputs.len()) == open.pieces {
+            return Next::Install(std::mem::take(&mut open.outputs));
+        }
+        open.in_hand -= 1;
+        if open.has_failed {
+            let outputs = std::mem::take(&mut open.outputs);
+            self.close_released();
+            return Next::Abandon(Leftovers { pieces: Vec::new(), outputs });
+        }
+        Next::GoOn
     }
 
     /// It was installed. What has failed before and waits for nobody to try it again may not be wanted any more.
     pub(crate) fn end(&mut self, id: MergeId) {
-        self.close(id);
+        self.open.retain(|open| open.id != id);
         let open = &self.open;
         let is_open = |failed: &Claim| open.iter().any(|o| o.claim.shares_a_run(failed.inputs()));
         self.failures.retain(|failure| is_open(&failure.claim));
     }
 
-    /// It has failed. Its claim stays, so that nobody else tries the same; how often it has failed by now.
-    pub(crate) fn fail(&mut self, id: MergeId, what: String) -> u32 {
-        let Some(claim) = self.find(id).map(|open| open.claim.clone()) else { return 0 };
-        let same = |failure: &&mut Failure| failure.claim.shares_a_run(claim.inputs());
-        match self.failures.iter_mut().find(same) {
-            Some(failure) => {
-                (failure.times, failure.what) = (failure.times.saturating_add(1), what);
-                failure.times
-            }
-            None => {
-                self.failures.push(Failure { claim, what, times: 1 });
-                1
-            }
-        }
+    /// It has failed, whose piece was in hand. Its claim stays, so that nobody else tries the same; how often it has failed by now,
+    /// and what is left of it.
+    pub(crate) fn fail(&mut self, id: MergeId, what: String) -> (u32, Leftovers) {
+        let Some(open) = self.find(id) else { return Default::default() };
+        let (claim, is_first) = (open.claim.clone(), !open.has_failed);
+        open.has_failed = true;
+        open.in_hand -= 1;
+        let (pieces, outputs) = (std::mem::take(&mut open.idle), std::mem::take(&mut open.outputs));
+        let times = self.note_failure(claim, what, is_first);
+        self.close_released();
+        (times, Leftovers { pieces, outputs })
     }
 
-    /// What has failed may be tried again.
+    /// `is_new`: it is no other piece of a merge that has failed a moment ago.
+    fn note_failure(&mut self, claim: Claim, what: String, is_new: bool) -> u32 {
+        let same = |failure: &&mut Failure| failure.claim.shares_a_run(claim.inputs());
+        let Some(failure) = self.failures.iter_mut().find(same) else {
+            self.failures.push(Failure { claim, what, times: 1 });
+            return 1;
+        };
+        failure.what = what;
+        failure.times = failure.times.saturating_add(is_new.into());
+        failure.times
+    }
+
+    /// What has failed may be tried again, when nobody has a piece of it in hand any more.
     pub(crate) fn release(&mut self, id: MergeId) {
-        self.close(id);
+        if let Some(open) = self.find(id) {
+            open.is_released = true;
+        }
+        self.close_released();
+    }
+
+    fn close_released(&mut self) {
+        self.open.retain(|open| !open.is_released || open.in_hand > 0);
     }
 
     /// Whether it has failed, and nobody has forgotten that.
@@ -216,9 +322,11 @@ impl Lanes {
     fn find(&mut self, id: MergeId) -> Option<&mut OpenMerge> {
         self.open.iter_mut().find(|open| open.id == id)
     }
+}
 
-    fn close(&mut self, id: MergeId) -> Option<OpenMerge> {
-        let at = self.open.iter().position(|open| open.id == id)?;
-        Some(self.open.remove(at))
+impl OpenMerge {
+    fn take(&mut self, nth: usize) -> (MergeId, MergePiece) {
+        self.in_hand += 1;
+        (self.id, self.idle.remove(nth))
     }
 }

@@ -48,7 +48,9 @@ mod memtable_ranges;
 mod memtable_writes;
 mod merge;
 mod merge_inputs;
+mod merge_install;
 mod merge_parts;
+mod merge_piece;
 mod merging;
 #[cfg(all(test, loom))]
 mod models;
@@ -83,6 +85,7 @@ mod snapshots;
 mod stalls;
 mod stats;
 mod storage;
+mod subdivide;
 mod sync;
 mod table;
 mod table_cursor;

@@ -16,7 +16,7 @@ use crate::tombstones::RangeTombstones;
 use crate::version::PlacedRun;
 
 /// The inputs of a merge of key ranges.
-pub(crate) struct Pieces {
+pub(crate) struct MergeInputs {
     /// What is merged, newest first: of the inputs that have something there.
     pub(crate) inputs: Vec<PlacedRun>,
     /// What newer inputs have beside that, within the range of the oldest one.
@@ -27,7 +27,7 @@ pub(crate) struct Pieces {
     pub(crate) trimmed: Vec<TableRecord>,
 }
 
-impl Pieces {
+impl MergeInputs {
     /// Of runs, newest first: the keys that are `moved`. `joined`: the output becomes a piece of the oldest run, of which these keys
     /// are merged, which have the others in them. Else it is merged as the other runs are.
     pub(crate) fn of(
@@ -35,7 +35,7 @@ impl Pieces {
         runs: &[PlacedRun],
         moved: &KeyBounds,
         joined: Option<&KeyBounds>,
-    ) -> Result<Pieces> {
+    ) -> Result<MergeInputs> {
         let (mut inputs, mut staying) = (Vec::new(), Vec::new());
         let (mut removed, mut trimmed) = (BTreeSet::new(), Vec::new());
         for (place, placed) in runs.iter().enumerate() {
@@ -51,7 +51,7 @@ impl Pieces {
             removed.extend(files);
             inputs.extend(input);
         }
-        Ok(Pieces { inputs, staying, removed: removed.into_iter().collect(), trimmed })
+        Ok(MergeInputs { inputs, staying, removed: removed.into_iter().collect(), trimmed })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The parts of a global filter that a merge into the last level builds, and those that are read from the runs.
 //! ```text
-//! keys of the output   a b c | d e f | g h ...       one part for each partition
+//! keys of the output   a b c | d e f | g h ...       one part for each partition, from one piece of the merge after the other
 //! runs that stay       b     |   e   |   h           their keys are carried over, each with its own flush
 //! ```
 //! Invariant: a part is asked when every run of its version is in it. Runs that come while a merge is on its way are carried
@@ -20,6 +20,7 @@ use crate::layout::Layout;
 use crate::options::Options;
 use crate::partial;
 use crate::partitions::Granularity;
+use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
 use crate::user_keys::{KeyList, for_each_key, keys_by_flush};
 use crate::version::{PlacedRun, Version};
 
@@ -31,8 +32,17 @@ const OLDEST_RUN: FlushNumber = FlushNumber(1);
 /// Keys wait until there are so many, so that the clock is asked once for them.
 const KEYS_WAITING: usize = 4096;
 
-/// Builds the parts of a key range from the keys that outlive a merge.
+/// Builds the parts of a key range from the keys that outlive a merge, whose pieces give them.
+///
+/// Parts are built in key order: the pieces take turns. Who is merged before its turn keeps its keys until then, so a merge over n
+/// threads has the keys of about n - 1 pieces in memory.
 pub(crate) struct PartsBuilder {
+    /// The piece whose keys are next.
+    turn: AtomicUsize,
+    building: Mutex<Building>,
+}
+
+struct Building {
     options: GrfOptions,
     overlay_share: Option<OverlayShare>,
     /// Parts that are built, and where they begin.
@@ -40,9 +50,49 @@ pub(crate) struct PartsBuilder {
     /// Where the part begins that is being built.
     lower: Vec<u8>,
     builder: PartBuilder,
-    waiting: KeyList,
-    last: Option<Vec<u8>>,
+    /// Pieces that ended before their turn.
+    ended: Vec<PieceKeys>,
     peak_bytes: usize,
+}
+
+/// The keys of a piece on their way into the parts, in order.
+pub(crate) struct PieceKeys {
+    /// Of the pieces, in key order.
+    place: usize,
+    keys: KeyList,
+    last: Option<Vec<u8>>,
+    cuts: Vec<PartCut>,
+}
+
+/// A part begins at `lower`, before key number `at` of those that wait.
+struct PartCut {
+    at: usize,
+    lower: Vec<u8>,
+}
+
+impl PieceKeys {
+    /// Of piece number `place`.
+    pub(crate) fn new(place: usize) -> Self {
+        let (keys, last, cuts) = Default::default();
+        PieceKeys { place, keys, last, cuts }
+    }
+
+    pub(crate) fn push(&mut self, key: &[u8], parts: &PartsBuilder, core: &Core) {
+        match &mut self.last {
+            Some(last) if last == key => return,
+            Some(last) => key.clone_into(last),
+            None => self.last = Some(key.to_vec()),
+        }
+        self.keys.push(key);
+        if self.keys.len() >= KEYS_WAITING && parts.turn.load(Ordering::Acquire) == self.place {
+            lock(&parts.building).take(self, core);
+        }
+    }
+
+    /// The next part begins at `key`: the keys so far are before it, and the next ones are not.
+    pub(crate) fn cut(&mut self, key: &[u8]) {
+        self.cuts.push(PartCut { at: self.keys.len(), lower: key.to_vec() });
+    }
 }
 
 impl PartsBuilder {
@@ -52,58 +102,68 @@ impl PartsBuilder {
         overlay_share: Option<OverlayShare>,
         from: &[u8],
     ) -> Self {
-        PartsBuilder {
+        let building = Building {
             options: *options,
             overlay_share,
             done: Vec::new(),
             lower: from.to_vec(),
             builder: part_builder(options, overlay_share),
-            waiting: KeyList::default(),
-            last: None,
+            ended: Vec::new(),
             peak_bytes: 0,
-        }
+        };
+        PartsBuilder { turn: AtomicUsize::new(0), building: Mutex::new(building) }
     }
 
-    pub(crate) fn push(&mut self, key: &[u8], core: &Core) {
-        match &mut self.last {
-            Some(last) if last == key => return,
-            Some(last) => key.clone_into(last),
-            None => self.last = Some(key.to_vec()),
+    /// A piece has given all its keys.
+    pub(crate) fn end(&self, keys: PieceKeys, core: &Core) {
+        let mut building = lock(&self.building);
+        building.ended.push(keys);
+        // Nobody else moves the turn: that is done under this lock.
+        let mut turn = self.turn.load(Ordering::Relaxed);
+        while let Some(at) = building.ended.iter().position(|ended| ended.place == turn) {
+            let mut keys = building.ended.swap_remove(at);
+            building.take(&mut keys, core);
+            turn += 1;
         }
-        self.waiting.push(key);
-        if self.waiting.len() == KEYS_WAITING {
-            self.flush(core);
-        }
+        self.turn.store(turn, Ordering::Release);
     }
 
-    fn flush(&mut self, core: &Core) {
+    /// All parts, in key order. Requires: all pieces have ended, and nobody has asked before.
+    pub(crate) fn finish(&self, core: &Core) -> Vec<(Vec<u8>, Part)> {
+        let mut building = lock(&self.building);
+        assert!(building.ended.is_empty(), "a piece has not ended");
+        building.cut(&[]);
+        core.counters.rebuilt(building.peak_bytes);
+        std::mem::take(&mut building.done)
+    }
+}
+
+impl Building {
+    /// Takes the keys that a piece has by now. Requires: it is its turn.
+    fn take(&mut self, piece: &mut PieceKeys, core: &Core) {
         let start = Instant::now();
-        self.waiting.iter().for_each(|key| self.builder.push(key));
-        self.waiting.clear();
+        let mut at = 0;
+        for cut in piece.cuts.drain(..) {
+            piece.keys.range(at..cut.at).for_each(|key| self.builder.push(key));
+            self.cut(&cut.lower);
+            at = cut.at;
+        }
+        piece.keys.range(at..piece.keys.len()).for_each(|key| self.builder.push(key));
+        piece.keys.clear();
         core.counters.guard_worked(start.elapsed());
     }
 
-    /// Ends a part; the next one begins at `key`.
-    pub(crate) fn cut(&mut self, core: &Core, key: &[u8]) {
-        self.flush(core);
-        let start = Instant::now();
+    /// Ends a part; the next one begins at `lower`.
+    fn cut(&mut self, lower: &[u8]) {
         let next = part_builder(&self.options, self.overlay_share);
         let builder = std::mem::replace(&mut self.builder, next);
         self.peak_bytes = self.peak_bytes.max(self.done_bytes() + builder.peak_bytes());
-        let lower = std::mem::replace(&mut self.lower, key.to_vec());
+        let lower = std::mem::replace(&mut self.lower, lower.to_vec());
         self.done.push((lower, builder.finish(OLDEST_RUN)));
-        core.counters.guard_worked(start.elapsed());
     }
 
     fn done_bytes(&self) -> usize {
         self.done.iter().map(|(_, part)| part.size().base_bytes as usize).sum()
-    }
-
-    /// All parts, in key order.
-    pub(crate) fn finish(mut self, core: &Core) -> Vec<(Vec<u8>, Part)> {
-        self.cut(core, &[]);
-        core.counters.rebuilt(self.peak_bytes);
-        self.done
     }
 }
 

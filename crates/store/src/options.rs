@@ -69,6 +69,10 @@ pub struct Options {
     /// that merges tell of every key (`chucky`, `remix`, `grf-huffman`, ...) it is one, whatever this says. More: small merges wait
     /// less for large ones; more disk and memory while they last.
     pub merges_at_once: Option<usize>,
+    /// Bytes of a piece of a merge, about: where several merges may be open, one of twice as much or more is cut into pieces, so that
+    /// several threads merge it. Less: threads share smaller merges. More: larger tables where `table_bytes` allows for them. While
+    /// the last level is merged, a global range filter has the keys of up to a piece for each thread in memory.
+    pub merge_piece_bytes: u64,
     /// When a write is safe on disk.
     pub sync: Sync,
     /// Who flushes and merges.
@@ -99,6 +103,7 @@ impl Default for Options {
             granularity: Granularity::Partitioned,
             partition_bytes: 256 << 20,
             merges_at_once: None,
+            merge_piece_bytes: 64 << 20,
             sync: Sync::Interval(Duration::from_secs(1)),
             background: Background::Threads(1),
             create_if_missing: true,
@@ -136,6 +141,7 @@ impl Options {
             ("table_bytes", self.table_bytes >= 4096, "must be at least 4096"),
             ("partition_bytes", self.partition_bytes >= 1024, "must be at least 1024"),
             ("merges_at_once", self.merges_at_once != Some(0), "must be at least 1"),
+            ("merge_piece_bytes", self.merge_piece_bytes >= 1024, "must be at least 1024"),
             ("background", self.background != Background::Threads(0), "needs a thread, or Stepped"),
         ];
         let wrong = rules.into_iter().find(|(_, holds, _)| !holds);

@@ -107,6 +107,22 @@ pub(crate) struct Division {
     pub(crate) table_bytes: u64,
 }
 
+impl Division {
+    /// How many partitions so many bytes of the last level make.
+    pub(crate) fn partitions_of(self, bytes: u64) -> u64 {
+        let partitions = match self.granularity {
+            Granularity::Full => 1,
+            Granularity::Partitioned => {
+                let wanted = self.partition_bytes.max(1);
+                bytes.saturating_add(wanted / 2) / wanted
+            }
+            // Each a table: none is left over that is small.
+            Granularity::Partial => bytes.div_ceil(self.table_bytes.max(1)),
+        };
+        partitions.max(1)
+    }
+}
+
 /// A merge, or the first range of it.
 pub(crate) fn divide(layout: &Layout, merge: MergeJob, division: Division) -> RangeJob {
     let has_partitions = !layout.cuts.is_empty() && division.granularity != Granularity::Full;
@@ -218,17 +234,8 @@ pub(crate) struct Cutter {
 impl Cutter {
     /// For inputs of so many bytes.
     pub(crate) fn new(division: Division, input_bytes: u64) -> Self {
-        let partitions = match division.granularity {
-            Granularity::Full => 1,
-            Granularity::Partitioned => {
-                let wanted = division.partition_bytes.max(1);
-                (input_bytes.saturating_add(wanted / 2) / wanted).max(1)
-            }
-            // Each a table: none is left over that is small.
-            Granularity::Partial => input_bytes.div_ceil(division.table_bytes.max(1)).max(1),
-        };
         Cutter {
-            target: input_bytes / partitions,
+            target: input_bytes / division.partitions_of(input_bytes),
             expected: input_bytes,
             cut_at: 0,
             cuts: Vec::new(),

@@ -54,6 +54,7 @@ fn options(guard: GuardKind) -> Options {
         block_cache_bytes: 2048,
         sync: Sync::Always,
         background: Background::Threads(2),
+        merge_piece_bytes: 1024,
         ..Options::default()
     }
 }

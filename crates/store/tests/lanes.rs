@@ -5,14 +5,15 @@
 //! Invariant: an answer is that of a `BTreeMap` with the same writes.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use trommel::{
-    Background, Db, Environment, FilterKind, Granularity, GuardKind, LocatedKind, Memory, Options,
-    PausePoint, Pauses, Policy, Snapshot, Sync,
+    Background, Db, DumpItem, Environment, FilterKind, FilterRecovery, Granularity, GuardKind,
+    LocatedKind, Memory, Options, PausePoint, Pauses, Policy, Snapshot, Storage, Sync,
 };
 
 type Model = BTreeMap<u16, u32>;
@@ -36,10 +37,16 @@ fn options(guard: GuardKind) -> Options {
         compression: false,
         partition_bytes: 2048,
         merges_at_once: Some(4),
+        merge_piece_bytes: 1024,
         sync: Sync::Always,
         background: Background::Stepped,
         ..Options::default()
     }
+}
+
+/// As many steps can be gone on with as merges are open.
+fn undivided(guard: GuardKind) -> Options {
+    Options { merge_piece_bytes: 1 << 30, ..options(guard) }
 }
 
 fn open(disk: &Memory, options: &Options) -> Db {
@@ -226,7 +233,7 @@ proptest! {
 #[test]
 fn several_merges_are_open_at_once() {
     for guard in GUARDS {
-        let mut world = World::new(Options { size_ratio: 5, ..options(guard) });
+        let mut world = World::new(Options { size_ratio: 5, ..undivided(guard) });
         world.version = 6;
         world.deepen();
         for turn in 0..60 {
@@ -247,7 +254,7 @@ fn several_merges_are_open_at_once() {
 
 #[test] // DESIGN 2, rule 3: what was flushed or merged since is in the filter when the last level's new base is installed.
 fn a_merge_into_the_last_level_catches_up_with_flushes_and_merges() {
-    let options = Options { size_ratio: 3, partition_bytes: 1 << 20, ..options(GuardKind::Grf) };
+    let options = Options { size_ratio: 3, partition_bytes: 1 << 20, ..undivided(GuardKind::Grf) };
     let mut world = World::new(options);
     world.version = 6;
     world.deepen();
@@ -287,7 +294,7 @@ fn has_all(db: &Db, keys: u16) -> bool {
 #[test] // A failed merge tried again and again would have kept the other lane from its own.
 fn a_merge_that_fails_holds_up_no_other() {
     let disk = Memory::new();
-    let options = Options { size_ratio: 4, ..options(GuardKind::Open) };
+    let options = Options { size_ratio: 4, ..undivided(GuardKind::Open) };
     let db = open(&disk, &options);
     ingest(&db, 7);
     (0..8).for_each(|turn| write(&db, turn * 50));
@@ -358,5 +365,105 @@ fn threads_merge_beside_each_other() {
     gate.open();
     db.settle().expect("settles");
     assert!(has_all(&db, 600));
+    assert_eq!(db.verify().expect("verifies").damage, [""; 0]);
+}
+
+/// What all tables have, by key and age.
+fn entries(disk: &Memory) -> Vec<(Vec<u8>, u64, &'static str, Vec<u8>)> {
+    let mut entries = Vec::new();
+    let tell = &mut |item: DumpItem<'_>| {
+        if let DumpItem::Entry { key, sequence, kind, value, .. } = item {
+            entries.push((key.to_vec(), sequence, kind, value.to_vec()));
+        }
+        ControlFlow::Continue(())
+    };
+    trommel::dump(disk, "db", tell).expect("dumps");
+    // Deleted ranges are cut where tables end.
+    entries.retain(|(_, _, kind, _)| *kind != "delete-range");
+    entries.sort_unstable();
+    entries
+}
+
+/// Two stores with the same history, of which one merges in pieces.
+fn with_and_without_pieces(ops: &[Op], options: &Options) -> [World; 2] {
+    let of = |merges_at_once| {
+        let mut world = World::new(Options { merges_at_once, ..options.clone() });
+        world.version = 6;
+        world.deepen();
+        for op in ops.iter().filter(|op| !matches!(op, Op::Crash | Op::Reopen(_))) {
+            world.apply(op);
+        }
+        world.db().compact().expect("compacts");
+        world.check();
+        world
+    };
+    [of(None), of(Some(3))]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 32, max_shrink_iters: 500, ..Default::default() })]
+
+    #[test] // What snapshots see, and nothing else, is kept by pieces as by whole merges; deleted ranges lie across them.
+    fn pieces_keep_what_whole_merges_keep(
+        ops in vec(op(), 1..120),
+        granularity in prop::sample::select(Granularity::ALL.to_vec()),
+    ) {
+        let options = Options { granularity, ..options(GuardKind::Grf) };
+        let [whole, pieces] = with_and_without_pieces(&ops, &options).map(|mut world| {
+            world.snapshots.clear();
+            world.db = None;
+            // What left the tree while someone read it is removed at an opening.
+            open(&world.disk, &options).close().expect("closes");
+            entries(&world.disk)
+        });
+        prop_assert_eq!(whole, pieces);
+    }
+}
+
+#[test]
+fn a_large_merge_is_done_in_pieces() {
+    for granularity in Granularity::ALL {
+        let options = Options { granularity, partition_bytes: 1 << 15, ..options(GuardKind::Grf) };
+        let mut world = World::new(options);
+        world.version = 6;
+        world.deepen();
+        world.apply(&Op::Write(0, 50));
+        world.db().compact().expect("compacts");
+        world.check();
+        let stats = world.db().stats();
+        let filters = stats.partitions.iter().filter(|part| part.base_entries > 0).count();
+        assert_eq!(filters, stats.partitions.len(), "{granularity}: a part without keys");
+        let has_many = stats.partitions.len() > 2;
+        assert_eq!(has_many, granularity != Granularity::Full, "{:?}", stats.partitions.len());
+        assert_eq!(world.db().verify().expect("verifies").damage, [""; 0]);
+        world.db = None;
+        world.reopen();
+        let recovery = world.db().stats().filter_recovery;
+        assert_eq!(recovery, FilterRecovery::Image { replayed_tables: 0 }, "{granularity}");
+        world.check();
+    }
+}
+
+#[test] // What is left of pieces that were done is removed at once: retries on a full disk would make it fuller.
+fn a_piece_that_fails_leaves_no_files() {
+    let disk = Memory::new();
+    let options = Options { granularity: Granularity::Full, ..options(GuardKind::Grf) };
+    let db = open(&disk, &options);
+    ingest(&db, 7);
+    (0..2).for_each(|turn| write(&db, turn * 50));
+    let files = || disk.list("db".as_ref()).expect("lists");
+    let before = files();
+    for pieces_done in 0..3 {
+        assert!(db.step_any(0).expect("begins"));
+        (0..pieces_done).for_each(|_| assert!(db.step_any(1).expect("does a piece")));
+        assert!(files().len() >= before.len() + pieces_done);
+        disk.no_space(true);
+        assert!(db.step_any(0).is_err());
+        disk.no_space(false);
+        assert_eq!(files(), before, "after {pieces_done} pieces");
+        assert_eq!(db.stats().merging, 0);
+    }
+    db.settle().expect("settles");
+    assert!(has_all(&db, 100));
     assert_eq!(db.verify().expect("verifies").damage, [""; 0]);
 }

@@ -144,6 +144,7 @@ impl World {
             table_bytes: 4096,
             // Trees of a few hundred entries have several partitions.
             partition_bytes: 1024,
+            merge_piece_bytes: 1024,
             block_cache_bytes: 1 << 14,
             sync: Sync::Always,
             background: Background::Stepped,

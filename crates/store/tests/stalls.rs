@@ -168,6 +168,11 @@ fn merges_that_keep_to_a_rate_stop_no_writer_for_ever() {
 
 #[test]
 fn merges_without_writers_keep_to_their_rate() {
+    [1, 2].into_iter().for_each(merges_of_threads_keep_to_their_rate);
+}
+
+/// They share one rate.
+fn merges_of_threads_keep_to_their_rate(threads: usize) {
     let clock = Arc::new(ManualClock::default());
     let storage = Arc::new(Memory::new());
     let environment = Environment { storage, clock: clock.clone(), ..Environment::default() };
@@ -175,7 +180,7 @@ fn merges_without_writers_keep_to_their_rate() {
         merge_bytes_per_second: Some(1_000),
         slow_down_runs: Some(100),
         stop_runs: Some(200),
-        ..options(Background::Threads(1))
+        ..options(Background::Threads(threads))
     };
     let db = Db::open_with("db", options, environment).expect("opens");
     put(&db, 0..400);

@@ -60,6 +60,7 @@ fn options(generation: usize) -> Options {
         block_cache_bytes: 1 << 14,
         sync: Sync::Always,
         background: Background::Threads(1 + generation % 2),
+        merge_piece_bytes: 4096,
         ..Options::default()
     }
 }

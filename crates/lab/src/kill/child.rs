@@ -115,6 +115,7 @@ pub(super) fn options(rng: &mut Rng) -> Options {
         partition_bytes: [1 << 14, 1 << 17, 1 << 20][rng.place(3)],
         sync: [Sync::Always, Sync::Always, Sync::Never, interval][rng.place(4)],
         background: Background::Threads(1 + rng.place(2)),
+        merge_piece_bytes: 1 << 14,
         ..Options::default()
     }
 }

@@ -20,7 +20,9 @@ use crate::layout::Layout;
 use crate::options::Options;
 use crate::partial;
 use crate::partitions::Granularity;
-use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
+use crate::run::Run;
+use crate::run_table::RunTable;
+use crate::sync::{Arc, AtomicUsize, Mutex, Ordering, lock};
 use crate::user_keys::{KeyList, for_each_key, keys_by_flush};
 use crate::version::{PlacedRun, Version};
 
@@ -248,6 +250,15 @@ pub(crate) fn insert_entries(
     Ok(lists.split_off(&from).into_iter().fold(part.clone(), insert))
 }
 
+/// What the oldest run has in a partition: tables whose keys are of the base; and those that a run still has which became the oldest
+/// without a merge, since all below it was deleted. Their spans do not begin at 0, and their flushes are on record.
+fn base_of(oldest: &PlacedRun, bounds: &KeyBounds) -> Result<[Option<Arc<Run>>; 2]> {
+    let Some(run) = oldest.run.clip(bounds)? else { return Ok([None, None]) };
+    let is_base = |table: &RunTable| table.span.lo() == FlushNumber(0);
+    let (base, young): (Vec<_>, Vec<_>) = run.tables().iter().cloned().partition(is_base);
+    Ok([base, young].map(|tables| Run::new(tables).map(Arc::new)))
+}
+
 /// The part of one partition, read from the runs.
 pub(crate) fn rebuild_part(
     options: &Options,
@@ -264,11 +275,17 @@ pub(crate) fn rebuild_part(
         flush_entries.map(|flush| overlay_share(flush, oldest.entries(), &options.schedule()))
     });
     let mut builder = part_builder(grf, share);
-    if let Some(run) = oldest.run.clip(bounds)? {
+    let [base, young] = base_of(oldest, bounds)?;
+    if let Some(run) = base {
         let (mut cursor, path) = (run.cursor().fill_cache(false), run.tables()[0].table.path());
         for_each_key(&mut cursor, path, |key| builder.push(key))?;
     }
     let mut part = builder.finish(OLDEST_RUN);
+    if let Some(run) = young {
+        let (mut cursor, path) = (run.cursor().fill_cache(false), run.tables()[0].table.path());
+        let among = (&*version.layout, bounds);
+        part = insert_entries(&part, &mut cursor, path, among, FlushNumber(0))?;
+    }
     for placed in newer.iter().rev() {
         part = insert_run(&part, placed, (&version.layout, bounds), FlushNumber(0))?;
     }

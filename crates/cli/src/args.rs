@@ -9,6 +9,7 @@ use trommel_lab::{Dist, FileFormat, Skew};
 
 use crate::filter_args::FilterArgs;
 use crate::guards::{GuardNames, guard, guard_help, guards, guards_help};
+use crate::io_args::IoArgs;
 use crate::point::{KeyArgs, PutArgs};
 
 /// A key-value store (LSM-tree) that asks one small filter, once, before it opens a file.
@@ -123,6 +124,8 @@ pub(crate) struct StoreArgs {
     #[arg(long, value_name = "BYTES", value_parser = byte_count)]
     merge_rate: Option<usize>,
     #[command(flatten)]
+    io: IoArgs,
+    #[command(flatten)]
     filter: FilterArgs,
 }
 
@@ -143,6 +146,7 @@ impl StoreArgs {
             merge_bytes_per_second: self.merge_rate.map(|bytes| bytes as u64),
             write_buffer_bytes: self.write_buffer,
             block_cache_bytes: self.block_cache,
+            direct: self.io.direct(),
             sync: self.sync,
             filter: self.filter.tuning(),
             elastic: self.filter.elastic(),

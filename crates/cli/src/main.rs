@@ -18,6 +18,7 @@ mod filter_args;
 mod fpr;
 mod guards;
 mod inspect;
+mod io_args;
 mod keytext;
 mod kill;
 mod load;

@@ -7,6 +7,7 @@ use trommel::{ElasticStats, FilterRecovery, GuardKind, Policy, QueryStats, Stats
 
 use crate::args::StatsArgs;
 use crate::failure::{Outcome, Status};
+use crate::io_args::direct_text;
 use crate::table::{TextTable, bytes, whole};
 
 pub(crate) fn run(arguments: &StatsArgs, json: bool, out: &mut dyn Write) -> Outcome {
@@ -146,6 +147,11 @@ fn as_json(stats: &Stats) -> Value {
         "sequence": stats.sequence,
         "oldest_pin": stats.oldest_pin,
         "leaving_tables": stats.leaving_tables,
+        "direct": {
+            "reads": stats.io.direct.reads,
+            "flushes": stats.io.direct.flushes,
+            "merges": stats.io.direct.merges,
+        },
         "failure": stats.failure,
     })
 }
@@ -202,6 +208,7 @@ fn as_text(stats: &Stats) -> String {
     if let Some(resident) = resident_bytes() {
         row("memory of this process", bytes(resident));
     }
+    row("past the system's cache", direct_text(&stats.io));
     row("flushes since open", whole(stats.flushes));
     row("merges since open", whole(stats.merges));
     row("merges under way", whole(stats.merging));

@@ -4,7 +4,7 @@
 //! read_at  pread                  sync_dir   fsync of the folder
 //! lock     flock, until dropped
 //! ```
-//! Invariant: the one file of the store that names `std::fs`. Nothing is buffered here: what an
+//! Invariant: this file and `disk_*.rs` alone name `std::fs`. Nothing is buffered here: what an
 //! append was given is in the kernel when it returns.
 
 use crate::sync::Arc;
@@ -13,6 +13,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use crate::access::Access;
+use crate::disk_direct;
 use crate::storage::{Append, ReadAt, Storage};
 
 /// Files of the operating system.
@@ -43,6 +45,28 @@ impl Storage for Disk {
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadAt>> {
         Ok(Arc::new(Opened(File::open(path)?)))
+    }
+
+    fn grant(&self, beside: &Path, wanted: Access) -> Access {
+        Access { direct: wanted.direct && matches!(disk_direct::open_reader(beside), Ok(Some(_))) }
+    }
+
+    fn create_with(&self, path: &Path, access: Access) -> io::Result<Box<dyn Append>> {
+        if access.direct
+            && let Some(writer) = disk_direct::create(path)?
+        {
+            return Ok(Box::new(writer));
+        }
+        self.create(path)
+    }
+
+    fn open_with(&self, path: &Path, access: Access) -> io::Result<Arc<dyn ReadAt>> {
+        if access.direct
+            && let Some(reader) = disk_direct::open_reader(path)?
+        {
+            return Ok(Arc::new(reader));
+        }
+        self.open(path)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
@@ -156,6 +180,53 @@ mod tests {
     fn the_disk_behaves_like_a_disk() {
         let folder = tempfile::tempdir().unwrap();
         behaves_like_a_disk(&Disk, folder.path());
+    }
+
+    /// A disk whose files are all direct, as far as they can be.
+    struct Direct;
+
+    impl Storage for Direct {
+        fn create_dir(&self, dir: &Path) -> io::Result<()> {
+            Disk.create_dir(dir)
+        }
+        fn dir_exists(&self, dir: &Path) -> bool {
+            Disk.dir_exists(dir)
+        }
+        fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+            Disk.list(dir)
+        }
+        fn create(&self, path: &Path) -> io::Result<Box<dyn Append>> {
+            Disk.create_with(path, Access { direct: true })
+        }
+        fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadAt>> {
+            Disk.open_with(path, Access { direct: true })
+        }
+        fn remove(&self, path: &Path) -> io::Result<()> {
+            Disk.remove(path)
+        }
+        fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+            Disk.rename(from, to)
+        }
+        fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+            Disk.link(from, to)
+        }
+        fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+            Disk.sync_dir(dir)
+        }
+        fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
+            Disk.lock(path)
+        }
+        fn free_space(&self, dir: &Path) -> io::Result<u64> {
+            Disk.free_space(dir)
+        }
+    }
+
+    #[test]
+    fn the_disk_behaves_like_a_disk_with_direct_files() {
+        for root in [std::env::temp_dir(), Path::new(env!("CARGO_MANIFEST_DIR")).to_path_buf()] {
+            let folder = tempfile::tempdir_in(root).unwrap();
+            behaves_like_a_disk(&Direct, folder.path());
+        }
     }
 
     #[test]

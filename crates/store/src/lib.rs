@@ -4,6 +4,7 @@
 //!
 //! Misses and empty ranges are answered from memory, hits read one block. Begin with [`Db::open`].
 
+mod access;
 mod background;
 mod batch;
 mod block;
@@ -20,6 +21,7 @@ mod count;
 mod cursor;
 mod db;
 mod disk;
+mod disk_direct;
 mod due;
 mod dump;
 mod elastic;
@@ -80,6 +82,7 @@ mod scan;
 mod scan_deleted;
 mod scan_side;
 mod scan_waiting;
+mod sectors;
 mod skiplist;
 mod snapshots;
 mod stalls;
@@ -101,6 +104,7 @@ mod version;
 mod view_cursor;
 mod wal;
 
+pub use access::{Access, DirectIo, IoStats};
 pub use batch::Batch;
 pub use db::{Db, Snapshot};
 pub use disk::Disk;

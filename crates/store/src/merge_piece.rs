@@ -133,7 +133,7 @@ impl Reading {
             cursor
         });
         let cursor = MergeCursor::new(cursors.collect())?;
-        let writer = RunWriterState::with_filter_bits(plan.filter_bits);
+        let writer = RunWriterState::with_filter_bits(plan.filter_bits).by_a_merge();
         let writer = writer.deleting(retention.kept_tombstones());
         let located = plan.located(core, &inputs);
         let kept = Kept {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use trommel_filters::{FilterKind, FilterOptions, Fingerprints, LocatedKind, PointRate, RunCodes};
 
+use crate::access::DirectIo;
 use crate::error::{Error, Result};
 use crate::partitions::{Division, Granularity};
 use crate::policy::{Policy, Schedule};
@@ -47,6 +48,8 @@ pub struct Options {
     pub compression: bool,
     /// Memory for blocks that were read. 0: none is kept.
     pub block_cache_bytes: usize,
+    /// Which transfers of tables go past the operating system's cache, where the file system can do it.
+    pub direct: DirectIo,
     /// Runs of level 0 (flushed and not yet merged) from which on writers are slowed down: the more, the slower, from 64 MB/s
     /// to a hundredth of it. None: 2 T + 4, of level 0's ratio T. More: fewer pauses, more runs to search while merges catch up.
     pub slow_down_runs: Option<usize>,
@@ -96,6 +99,7 @@ impl Default for Options {
             block_bytes: 4096,
             compression: true,
             block_cache_bytes: 32 << 20,
+            direct: DirectIo::default(),
             slow_down_runs: None,
             stop_runs: None,
             merge_bytes_per_second: None,

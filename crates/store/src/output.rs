@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use trommel_filters::{FilterKind, FilterOptions, LocatedKind, Span};
 
+use crate::access::{IoStats, WrittenBy};
 use crate::cache::BlockCache;
 use crate::entry::{Entry, Sequence};
 use crate::error::{Error, Result};
@@ -28,6 +29,8 @@ pub(crate) struct Shelf {
     pub(crate) dir: PathBuf,
     pub(crate) cache: Arc<BlockCache>,
     pub(crate) options: Options,
+    /// How tables are read and written.
+    pub(crate) io: IoStats,
     pub(crate) questions: Questions,
     next_file: AtomicU64,
 }
@@ -42,7 +45,14 @@ impl Shelf {
         let cache = Arc::new(BlockCache::new(options.block_cache_bytes as u64));
         let next_file = AtomicU64::new(next_file);
         let (dir, questions) = (dir.to_path_buf(), Questions::new(options));
-        Shelf { storage, dir, cache, options: options.clone(), questions, next_file }
+        let io = IoStats::default();
+        Shelf { storage, dir, cache, options: options.clone(), io, questions, next_file }
+    }
+
+    /// With tables that are read and written so. Requires: it was granted.
+    #[must_use]
+    pub(crate) fn with_io(self, io: IoStats) -> Self {
+        Shelf { io, ..self }
     }
 
     /// A number that no file has.
@@ -62,7 +72,7 @@ impl Shelf {
     pub(crate) fn open_table(&self, file: u64) -> Result<Arc<Table>> {
         let (path, cache) = (self.table_path(file), Arc::clone(&self.cache));
         let filter = self.options.guard.table_filter();
-        let table = Table::open(&*self.storage, path, file, cache, filter)?;
+        let table = Table::open(&*self.storage, path, self.io.reads(), file, cache, filter)?;
         self.load_first_units(&table)?;
         Ok(table)
     }
@@ -123,6 +133,7 @@ pub(crate) struct RunWriterState {
     filter: Option<FilterOptions>,
     /// Bits per key of the run's filters; None: as the options say.
     bits_per_key: Option<f64>,
+    by: WrittenBy,
     /// Bytes of the tables that are done.
     done_bytes: u64,
     /// The ranges that the run deletes, as far as no table that is done has them.
@@ -138,6 +149,12 @@ impl RunWriterState {
     /// Nothing written yet; filters of so many bits per key, or as the options say.
     pub(crate) fn with_filter_bits(bits_per_key: Option<f64>) -> Self {
         RunWriterState { bits_per_key, ..RunWriterState::default() }
+    }
+
+    /// The run is written by a merge.
+    #[must_use]
+    pub(crate) fn by_a_merge(self) -> Self {
+        RunWriterState { by: WrittenBy::Merge, ..self }
     }
 
     /// The run deletes these ranges too.
@@ -239,7 +256,9 @@ fn begin_table(shelf: &Shelf, state: &mut RunWriterState) -> Result<()> {
     state.files.push(file);
     let mut options = shelf.table_options(state.bits_per_key);
     options.filter = options.filter.or_else(|| state.filter.clone());
-    let writer = TableWriter::create(&*shelf.storage, shelf.table_path(file), &options)?;
+    let path = shelf.table_path(file);
+    let access = shelf.io.writes(state.by);
+    let writer = TableWriter::create(&*shelf.storage, path, access, &options)?;
     state.open = Some((file, writer));
     Ok(())
 }

@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use trommel_filters::FlushNumber;
 
+use crate::access::IoStats;
 use crate::commit::{Commit, Log};
 use crate::copying::{keep_folder, make_folder};
 use crate::core::{Core, DamagedFilter, Installer};
@@ -51,9 +52,7 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Co
     };
     let layout = found.unwrap_or_default();
     let names = storage.list(dir).map_err(Error::io(dir))?;
-    let next_file = names.iter().filter_map(|name| file_number(name)).map(|number| number + 1);
-    let next_file = next_file.max().unwrap_or(0).max(layout.next_file).max(1);
-    let shelf = Shelf::new(Arc::clone(&env.storage), dir, options, next_file);
+    let shelf = make_shelf(&env, dir, options, &names, &layout);
     let (tables, mut damaged_filters) = open_tables(&shelf, &layout)?;
     let mut logs = replay_logs(storage, dir, &names, &layout, options)?;
     let last = logs.iter().map(|log| log.last).max().unwrap_or_default();
@@ -109,6 +108,20 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Co
         _lock: lock,
     };
     Ok(core)
+}
+
+/// The shelf of a folder that is taken.
+fn make_shelf(
+    env: &Environment,
+    dir: &Path,
+    options: &Options,
+    names: &[String],
+    layout: &Layout,
+) -> Shelf {
+    let next_file = names.iter().filter_map(|name| file_number(name)).map(|number| number + 1);
+    let next_file = next_file.max().unwrap_or(0).max(layout.next_file).max(1);
+    let io = IoStats::granted(&*env.storage, &dir.join(LOCK_NAME), options.direct);
+    Shelf::new(Arc::clone(&env.storage), dir, options, next_file).with_io(io)
 }
 
 /// Makes sure that the folder is a store or may become one, and takes it.
@@ -199,7 +212,8 @@ fn open_tables(shelf: &Shelf, layout: &Layout) -> Result<OpenTables> {
         }
         let open = |filter| {
             let (path, cache) = (shelf.table_path(record.file), Arc::clone(&shelf.cache));
-            let table = Table::open(&*shelf.storage, &path, record.file, cache, filter)?;
+            let table =
+                Table::open(&*shelf.storage, &path, shelf.io.reads(), record.file, cache, filter)?;
             shelf.load_first_units(&table)?;
             Ok(table)
         };

@@ -51,6 +51,7 @@ pub(crate) fn stats(core: &Core) -> Stats {
         sequence: core.snapshots.visible().0,
         oldest_pin: core.snapshots.oldest().map(|sequence| sequence.0),
         leaving_tables: core.leaving_tables.load(Ordering::Relaxed) as u64,
+        io: core.shelf.io,
         failure: core.failure(),
     };
     core.counters.fill(&mut stats);

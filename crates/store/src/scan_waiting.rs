@@ -232,6 +232,7 @@ fn backward(answer: Option<UpperBound>, bounds: &Bounds) -> Next {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::access::Access;
     use crate::cursor::checks::Owned;
     use crate::key_bounds::KeyBounds;
     use crate::sync::Arc;
@@ -257,7 +258,8 @@ mod tests {
         let table = shelf.table(&list, &TableOptions { filter, ..options() });
         let path = table.path();
         let (kind, cache) = (Some(FilterKind::SurfReal), Arc::clone(&shelf.cache));
-        let table = Table::open(&shelf.disk, path, 1, cache, kind).expect("opens");
+        let table =
+            Table::open(&shelf.disk, path, Access::default(), 1, cache, kind).expect("opens");
         let span = Span::of_flush(FlushNumber(1));
         Run::new(vec![RunTable::whole(table, span)]).expect("one table")
     }

@@ -8,6 +8,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use crate::access::IoStats;
 use crate::elastic_stats::ElasticStats;
 use crate::filter_recovery::FilterRecovery;
 use crate::options::GuardKind;
@@ -320,6 +321,8 @@ pub struct Stats {
     pub oldest_pin: Option<u64>,
     /// Tables that left the tree and are still read by someone.
     pub leaving_tables: u64,
+    /// How tables are read and written.
+    pub io: IoStats,
     /// What stops flushes or merges, or has made the log unusable, if something has. It is tried again: the log's place is taken
     /// by another with the next write, `sync` or `flush`.
     pub failure: Option<String>,

@@ -5,6 +5,7 @@
 //! ```
 //! Invariant: nothing else in the store names `std::fs`.
 
+use crate::access::Access;
 use crate::sync::Arc;
 use std::io;
 use std::path::Path;
@@ -21,6 +22,19 @@ pub trait Storage: Send + Sync {
     fn create(&self, path: &Path) -> io::Result<Box<dyn Append>>;
     /// Opens a file for reading.
     fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadAt>>;
+    /// What of `wanted` files beside this one can have. Nothing, if the storage does not say. Writes nothing. Requires: the file
+    /// is there.
+    fn grant(&self, _beside: &Path, _wanted: Access) -> Access {
+        Access::default()
+    }
+    /// As [`create`](Storage::create), with an access that was granted. A file that cannot have it has the ordinary one.
+    fn create_with(&self, path: &Path, _access: Access) -> io::Result<Box<dyn Append>> {
+        self.create(path)
+    }
+    /// As [`open`](Storage::open), with an access that was granted. A file that cannot have it has the ordinary one.
+    fn open_with(&self, path: &Path, _access: Access) -> io::Result<Arc<dyn ReadAt>> {
+        self.open(path)
+    }
     /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
     /// Gives a file another name, replacing what had it. Durable after `sync_dir`.
@@ -37,7 +51,8 @@ pub trait Storage: Send + Sync {
 
 /// A file that grows at its end.
 pub trait Append: Send {
-    /// Adds bytes at the end. After an error the file's end is unknown: write no more to it.
+    /// Adds bytes at the end; readers may see them only when they are synced. After an error the file's end is unknown: write no
+    /// more to it.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
     /// Makes all that was appended durable.
     fn sync(&mut self) -> io::Result<()>;

@@ -14,6 +14,7 @@ use trommel_filters::{
     TableFilter as _, Trace,
 };
 
+use crate::access::Access;
 use crate::block::{Block, unseal};
 use crate::cache::{BlockCache, BlockSlots};
 use crate::cursor::Reads;
@@ -150,12 +151,13 @@ impl Table {
     pub(crate) fn open(
         storage: &dyn Storage,
         path: impl Into<PathBuf>,
+        access: Access,
         file: u64,
         cache: Arc<BlockCache>,
         filter: Option<FilterKind>,
     ) -> Result<Arc<Table>> {
         let path = path.into();
-        let bytes = storage.open(&path).map_err(Error::io(&path))?;
+        let bytes = storage.open_with(&path, access).map_err(Error::io(&path))?;
         let size = bytes.size().map_err(Error::io(&path))?;
         let opened = Opened { path, bytes };
         let sections = opened.sections(size)?;

@@ -41,7 +41,8 @@ impl Shelf {
 
     fn write(&self, list: &[Owned], options: &TableOptions) -> (u64, TableSummary) {
         let file = self.next_file.fetch_add(1, Ordering::Relaxed);
-        let mut writer = TableWriter::create(&self.disk, Self::path(file), options).unwrap();
+        let mut writer =
+            TableWriter::create(&self.disk, Self::path(file), Access::default(), options).unwrap();
         for owned in list {
             writer.add(&entry(owned)).unwrap();
         }
@@ -58,7 +59,14 @@ impl Shelf {
 
     fn open(&self, file: u64) -> Result<Arc<Table>> {
         let kind = Some(FilterKind::BlockedBloom);
-        Table::open(&self.disk, Self::path(file), file, Arc::clone(&self.cache), kind)
+        Table::open(
+            &self.disk,
+            Self::path(file),
+            Access::default(),
+            file,
+            Arc::clone(&self.cache),
+            kind,
+        )
     }
 
     pub(crate) fn table(&self, list: &[Owned], options: &TableOptions) -> Arc<Table> {
@@ -288,7 +296,7 @@ fn a_damaged_filter_can_be_left_alone() {
         other => panic!("{other:?}"),
     }
     let cache = Arc::clone(&shelf.cache);
-    let open = Table::open(&shelf.disk, table.path(), file, cache, None);
+    let open = Table::open(&shelf.disk, table.path(), Access::default(), file, cache, None);
     let table = open.unwrap();
     assert!(table.filter().is_none());
     assert!(get(&table, &3u64.to_be_bytes(), u64::MAX).is_some());
@@ -348,11 +356,13 @@ fn another_version_is_told_from_damage() {
 #[test]
 fn a_table_that_was_not_finished_is_none() {
     let shelf = Shelf::new(0);
-    let mut writer = TableWriter::create(&shelf.disk, Shelf::path(50), &options()).unwrap();
+    let mut writer =
+        TableWriter::create(&shelf.disk, Shelf::path(50), Access::default(), &options()).unwrap();
     numbers(100).iter().for_each(|owned| writer.add(&entry(owned)).unwrap());
     drop(writer);
     assert!(matches!(shelf.open(50).map(|_| ()), Err(Error::Corrupt { .. })));
-    let mut writer = TableWriter::create(&shelf.disk, Shelf::path(51), &options()).unwrap();
+    let mut writer =
+        TableWriter::create(&shelf.disk, Shelf::path(51), Access::default(), &options()).unwrap();
     numbers(100).iter().for_each(|owned| writer.add(&entry(owned)).unwrap());
     shelf.disk.fail_at(0, Fault::NoSpace);
     let finished = writer.finish(&RangeTombstones::default());
@@ -365,7 +375,9 @@ fn entries_out_of_order_are_refused() {
     let shelf = Shelf::new(0);
     let first = Shelf::put(b"b", 5, b"");
     for second in [Shelf::put(b"a", 6, b""), Shelf::put(b"b", 5, b""), Shelf::put(b"b", 6, b"")] {
-        let mut writer = TableWriter::create(&shelf.disk, Shelf::path(7), &options()).unwrap();
+        let mut writer =
+            TableWriter::create(&shelf.disk, Shelf::path(7), Access::default(), &options())
+                .unwrap();
         writer.add(&entry(&first)).unwrap();
         let error = writer.add(&entry(&second)).expect_err("it is not after the one before");
         assert!(matches!(error, Error::Corrupt { .. }), "{error}");

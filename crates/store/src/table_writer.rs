@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use trommel_filters::{AnyFilterBuilder, FilterKind, FilterOptions, TableFilterBuilder};
 
+use crate::access::Access;
 use crate::block::{BlockBuilder, seal};
 use crate::entry::{Entry, Kind, Sequence, order};
 use crate::error::{Error, Result};
@@ -140,10 +141,11 @@ impl TableWriter {
     pub(crate) fn create(
         storage: &dyn Storage,
         path: impl Into<PathBuf>,
+        access: Access,
         options: &TableOptions,
     ) -> Result<Self> {
         let path = path.into();
-        let file = storage.create(&path).map_err(Error::io(&path))?;
+        let file = storage.create_with(&path, access).map_err(Error::io(&path))?;
         let properties = Properties {
             entries: 0,
             deletes: 0,

@@ -29,7 +29,7 @@ const UNSAFE_ROOMS: [&str; 4] = [
 ];
 
 /// The files of the store that may name `std::fs`.
-const DISK_ROOMS: [&str; 2] = ["crates/store/src/storage", "crates/store/src/disk.rs"];
+const DISK_ROOMS: [&str; 2] = ["crates/store/src/storage", "crates/store/src/disk"];
 
 /// Modules of `filters` that any filter may use.
 const LEAVES: [&str; 9] =

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trommel::{
-    Background, Batch, Db, Disk, Environment, Granularity, GuardKind, KeyValue, Memory, Options,
-    Policy, Scan, Snapshot, Storage, Sync,
+    Background, Batch, Db, DirectIo, Disk, Environment, Granularity, GuardKind, KeyValue, Memory,
+    Options, Policy, Scan, Snapshot, Storage, Sync,
 };
 
 use super::draw::{History, history};
@@ -219,6 +219,7 @@ fn variant(number: usize) -> Options {
         block_bytes: one_of(&[256, 4096, 1000], rng),
         compression: one_of(&[false, true], rng),
         block_cache_bytes: one_of(&[0, 1 << 12, 1 << 20], rng),
+        direct: DirectIo::default(),
         slow_down_runs: None,
         stop_runs: None,
         merge_bytes_per_second: None,

@@ -7,8 +7,8 @@
 use std::time::Duration;
 
 use trommel::{
-    Background, ElasticOptions, FilterTuning, Granularity, GuardKind, Options, Policy, PrefixRule,
-    RencoderPlan, RosettaPlan, RosettaSplit, SurfOptions, SurfSuffix, Sync,
+    Background, DirectIo, ElasticOptions, FilterTuning, Granularity, GuardKind, Options, Policy,
+    PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit, SurfOptions, SurfSuffix, Sync,
 };
 
 use crate::rng::Rng;
@@ -30,6 +30,7 @@ pub(crate) fn options(seed: u64) -> Options {
         block_bytes: [256, 512, 4096][rng.place(3)],
         compression: rng.below(2) == 0,
         block_cache_bytes: [0, 1 << 12, 1 << 16, 1 << 20][rng.place(4)],
+        direct: DirectIo::default(),
         slow_down_runs: None,
         stop_runs: None,
         merge_bytes_per_second: None,

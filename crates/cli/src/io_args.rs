@@ -1,0 +1,43 @@
+//! Options of how tables are read and written, as they are typed.
+
+use clap::{Args, ValueEnum};
+use trommel::{DirectIo, IoStats};
+
+/// How tables are read and written.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct IoArgs {
+    /// Go past the operating system's cache: with all transfers of tables, or some, like --direct=reads,merges. Where the
+    /// file system cannot do it, they go through it; `stats` says so.
+    #[arg(long, value_enum, value_name = "WHICH", num_args = 0.., require_equals = true, value_delimiter = ',', default_missing_values = ["reads", "flushes", "merges"])]
+    direct: Vec<Transfer>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Transfer {
+    /// Blocks of tables.
+    Reads,
+    /// Tables that flushes write.
+    Flushes,
+    /// Tables that merges write.
+    Merges,
+}
+
+impl IoArgs {
+    pub(crate) fn direct(&self) -> DirectIo {
+        let has = |transfer| self.direct.contains(&transfer);
+        DirectIo {
+            reads: has(Transfer::Reads),
+            flushes: has(Transfer::Flushes),
+            merges: has(Transfer::Merges),
+        }
+    }
+}
+
+/// What goes past the system's cache, as text.
+pub(crate) fn direct_text(io: &IoStats) -> String {
+    let DirectIo { reads, flushes, merges } = io.direct;
+    let names = [(reads, "reads"), (flushes, "flushes"), (merges, "merges")];
+    let names: Vec<&str> =
+        names.into_iter().filter(|(is_direct, _)| *is_direct).map(|(_, name)| name).collect();
+    if names.is_empty() { "nothing".into() } else { names.join(", ") }
+}

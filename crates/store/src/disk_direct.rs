@@ -1,0 +1,161 @@
+//! Files that are read and written past the cache of the operating system (`O_DIRECT`).
+//! ```text
+//! read      window of whole sectors -> aligned memory -> the wanted bytes of it
+//! append    [ whole sectors, direct ........ | less than a sector ]      the rest waits in memory
+//! sync                                         written through the cache, then fdatasync of all
+//! ```
+//! Invariants: a direct transfer moves whole sectors between aligned memory and aligned places. A file is as long
+//! as what was synced or whole sectors of it, never longer: nothing is padded. Bytes on disk are what a
+//! buffered writer would have written.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+use rustix::fs::{AtFlags, FsWord, OFlags, StatxFlags, fstatfs, statx};
+
+use crate::sectors::{ALIGN_UNTOLD, Sectors, Window};
+use crate::storage::{Append, ReadAt};
+
+/// The most that one transfer moves.
+const PIECE_BYTES: usize = 1 << 20;
+/// A file system in memory: it takes the flag, and has nothing that it could go past.
+const TMPFS_MAGIC: FsWord = 0x0102_1994;
+
+/// The alignment that direct transfers of a file need. None: it can have none.
+pub(crate) fn alignment(file: &File) -> Option<usize> {
+    if fstatfs(file).is_ok_and(|system| system.f_type == TMPFS_MAGIC) {
+        return None;
+    }
+    let told = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok();
+    let told = told.filter(|told| told.stx_mask & StatxFlags::DIOALIGN.bits() != 0);
+    let align = told.map_or(ALIGN_UNTOLD, |told| {
+        told.stx_dio_offset_align.max(told.stx_dio_mem_align) as usize
+    });
+    (align.is_power_of_two() && align <= ALIGN_UNTOLD).then_some(align)
+}
+
+/// Opens a file for direct transfers. None: it cannot have any.
+fn open(options: &OpenOptions, path: &Path) -> io::Result<Option<(File, usize)>> {
+    let flag = OFlags::DIRECT.bits() as i32;
+    match options.clone().custom_flags(flag).open(path) {
+        Ok(file) => {
+            let align = alignment(&file);
+            Ok(align.map(|align| (file, align)))
+        }
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// A file to be read directly. None: it cannot be.
+pub(crate) fn open_reader(path: &Path) -> io::Result<Option<DirectReader>> {
+    let opened = open(OpenOptions::new().read(true), path)?;
+    Ok(opened.map(|(file, align)| DirectReader { file, align }))
+}
+
+/// A file to be written directly, made anew. None: it cannot be.
+pub(crate) fn create(path: &Path) -> io::Result<Option<DirectWriter>> {
+    let buffered = File::create(path)?;
+    let opened = open(OpenOptions::new().write(true), path)?;
+    Ok(opened.map(|(direct, align)| {
+        let waiting = Sectors::zeroed(PIECE_BYTES);
+        DirectWriter { direct, buffered, align, waiting, waiting_len: 0, written: 0 }
+    }))
+}
+
+/// Reads whole sectors.
+pub(crate) struct DirectReader {
+    file: File,
+    align: usize,
+}
+
+impl ReadAt for DirectReader {
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let mut offset = offset;
+        for piece in buffer.chunks_mut(PIECE_BYTES) {
+            let window = Window::around(offset, piece.len(), self.align)?;
+            let mut sectors = Sectors::zeroed(window.len);
+            read_window(&self.file, window, &mut sectors)?;
+            piece.copy_from_slice(&sectors.bytes()[window.range()]);
+            offset += piece.len() as u64;
+        }
+        Ok(())
+    }
+}
+
+/// Fills the wanted part of a window. `UnexpectedEof`: the file ends before.
+fn read_window(file: &File, window: Window, sectors: &mut Sectors) -> io::Result<()> {
+    let mut filled = 0;
+    // A short read is the file's end, or a part: then it goes on at the last sector that began.
+    while let Some(at) = window.rest(filled) {
+        let bytes = &mut sectors.bytes_mut()[at..window.len];
+        let now = match file.read_at(bytes, window.offset + at as u64) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            read => at + read?,
+        };
+        if now <= filled {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        filled = now;
+    }
+    Ok(())
+}
+
+/// Writes whole sectors; the rest when it is synced.
+pub(crate) struct DirectWriter {
+    direct: File,
+    /// The same file, through the cache.
+    buffered: File,
+    align: usize,
+    waiting: Sectors,
+    waiting_len: usize,
+    /// How much was written directly: where the waiting bytes go.
+    written: u64,
+}
+
+impl DirectWriter {
+    /// Writes those sectors that are whole, and keeps the rest.
+    fn write_sectors(&mut self) -> io::Result<()> {
+        let whole = self.waiting_len - self.waiting_len % self.align;
+        self.direct.write_all_at(&self.waiting.bytes()[..whole], self.written)?;
+        self.waiting.bytes_mut().copy_within(whole..self.waiting_len, 0);
+        self.written += whole as u64;
+        self.waiting_len -= whole;
+        Ok(())
+    }
+}
+
+impl Append for DirectWriter {
+    fn append(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let room = PIECE_BYTES - self.waiting_len;
+            let (now, later) = bytes.split_at(bytes.len().min(room));
+            let end = self.waiting_len + now.len();
+            self.waiting.bytes_mut()[self.waiting_len..end].copy_from_slice(now);
+            self.waiting_len = end;
+            bytes = later;
+            if self.waiting_len == PIECE_BYTES {
+                self.write_sectors()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.write_sectors()?;
+        // It stays in memory as well: what is appended later is written from its sector's start on.
+        let tail = &self.waiting.bytes()[..self.waiting_len];
+        self.buffered.write_all_at(tail, self.written)?;
+        self.buffered.sync_data()
+    }
+}
+
+#[cfg(test)]
+#[path = "disk_direct_tests.rs"]
+mod tests;

@@ -1,0 +1,112 @@
+//! Direct files beside the same bytes in memory: odd places, ends of files, file systems that cannot.
+
+use super::*;
+use crate::access::Access;
+use crate::disk::Disk;
+use crate::storage::Storage;
+
+/// A folder on a file system that can do direct transfers; None: this machine has none at hand.
+fn folder() -> Option<tempfile::TempDir> {
+    let roots = [Path::new(env!("CARGO_MANIFEST_DIR")).to_path_buf(), std::env::temp_dir()];
+    let folders = roots.iter().filter_map(|root| tempfile::tempdir_in(root).ok());
+    folders.into_iter().find(|folder| {
+        let file = File::create(folder.path().join("probe")).expect("a file");
+        alignment(&file).is_some()
+    })
+}
+
+fn bytes(len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at * 31 + at / 251) as u8).collect()
+}
+
+const DIRECT: Access = Access { direct: true };
+
+#[test]
+fn every_place_and_length_is_read_as_it_was_written() {
+    let Some(folder) = folder() else { return };
+    let path = folder.path().join("file");
+    for len in [0, 1, 511, 512, 513, 4096, 10_000, PIECE_BYTES + 7] {
+        let expected = bytes(len);
+        std::fs::write(&path, &expected).unwrap();
+        let reader = open_reader(&path).unwrap().expect("can be direct");
+        assert_eq!(reader.size().unwrap(), len as u64);
+        for offset in [0, 1, 100, 511, 512, 4095, 5000, len / 2, len.saturating_sub(1), len] {
+            for wanted in [0, 1, 5, 512, 700, 4096, len] {
+                let mut buffer = vec![0xaa; wanted];
+                let read = reader.read_at(offset as u64, &mut buffer);
+                match expected.get(offset..offset + wanted) {
+                    Some(there) => {
+                        read.unwrap();
+                        assert_eq!(buffer, there, "{wanted} bytes at {offset} of {len}");
+                    }
+                    None if wanted == 0 => read.unwrap(),
+                    None => {
+                        let kind = read.unwrap_err().kind();
+                        assert_eq!(kind, io::ErrorKind::UnexpectedEof, "{wanted} at {offset}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_appended_in_pieces_and_synced_anywhere_is_the_file() {
+    let Some(folder) = folder() else { return };
+    let path = folder.path().join("file");
+    let pieces = [1, 510, 1, 512, 4096, 3, 70_000, 0, 511, 2 * PIECE_BYTES + 9, 77];
+    let expected = bytes(pieces.iter().sum());
+    let mut writer = create(&path).unwrap().expect("can be direct");
+    let mut written = 0;
+    for (nth, piece) in pieces.into_iter().enumerate() {
+        writer.append(&expected[written..written + piece]).unwrap();
+        written += piece;
+        if nth % 2 == 0 {
+            writer.sync().unwrap();
+            assert!(std::fs::read(&path).unwrap() == expected[..written], "after piece {nth}");
+        }
+        assert!(std::fs::metadata(&path).unwrap().len() <= written as u64, "never padded");
+    }
+    writer.sync().unwrap();
+    drop(writer);
+    assert!(std::fs::read(&path).unwrap() == expected);
+    // As large as before and shorter: what was there is gone.
+    let mut writer = Disk.create_with(&path, DIRECT).unwrap();
+    writer.append(b"short").unwrap();
+    writer.sync().unwrap();
+    assert_eq!(std::fs::read(&path).unwrap(), b"short");
+}
+
+#[test]
+fn what_the_cache_has_and_the_disk_has_not_yet_is_read() {
+    let Some(folder) = folder() else { return };
+    let path = folder.path().join("file");
+    let mut writer = Disk.create(&path).unwrap();
+    writer.append(&bytes(5000)).unwrap();
+    let reader = Disk.open_with(&path, DIRECT).unwrap();
+    let mut buffer = vec![0; 4990];
+    reader.read_at(10, &mut buffer).unwrap();
+    assert!(buffer == bytes(5000)[10..]);
+}
+
+#[test]
+fn a_file_system_in_memory_is_not_direct() {
+    let Ok(folder) = tempfile::tempdir_in("/dev/shm") else { return };
+    let path = folder.path().join("file");
+    File::create(&path).unwrap();
+    assert_eq!(Disk.grant(&path, DIRECT), Access::default());
+    let mut writer = Disk.create_with(&path, DIRECT).unwrap();
+    writer.append(b"drum").unwrap();
+    let mut buffer = [0; 4];
+    Disk.open_with(&path, DIRECT).unwrap().read_at(0, &mut buffer).unwrap();
+    assert_eq!(&buffer, b"drum");
+}
+
+#[test]
+fn what_is_missing_is_not_granted_and_not_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("none");
+    assert_eq!(Disk.grant(&path, DIRECT), Access::default());
+    let missing = Disk.open_with(&path, DIRECT).err().expect("no such file");
+    assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+}

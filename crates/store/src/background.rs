@@ -11,6 +11,7 @@ use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::flush::FlushTask;
 use crate::lanes::{Failed, Lanes, MergeId};
+use crate::layout::Layout;
 use crate::options::{Background, Sync};
 use crate::stalls::{Lag, SEALED_MAX};
 use crate::sync::{Arc, Builder, JoinHandle, Ordering, lock, wait, wait_for};
@@ -133,7 +134,11 @@ impl Core {
         let now = self.current.pin();
         let size = now.active.memtable.size_bytes() as f64;
         let fullness = size / self.shelf.options.write_buffer_bytes as f64;
-        Lag { sealed: now.sealed.len(), fullness, runs: now.layout.runs_in(0) }
+        Lag { sealed: now.sealed.len(), fullness, runs: self.lagging_runs(&now.layout) }
+    }
+
+    fn lagging_runs(&self, layout: &Layout) -> usize {
+        self.run_limits.lagging_runs(layout, &self.shelf.options.schedule())
     }
 
     /// Waits until there is room for another sealed memtable, or flushing has failed.
@@ -142,10 +147,10 @@ impl Core {
         self.count_stop(crowded, || self.wait_while(crowded))
     }
 
-    /// Waits until level 0 has fewer runs than writers are stopped at. Merges that fail stop nobody: a table that cannot be read
+    /// Waits until no level has as many runs as writers are stopped at. Merges that fail stop nobody: a table that cannot be read
     /// is no reason not to write, and slowed down writers are.
     pub(crate) fn wait_for_merges(&self) -> Result<()> {
-        let crowded = || self.current.pin().layout.runs_in(0) >= self.run_limits.stop;
+        let crowded = || self.lagging_runs(&self.current.pin().layout) >= self.run_limits.stop;
         self.count_stop(crowded, || {
             let mut work = lock(&self.work);
             while crowded() && self.may_merge(&work) {

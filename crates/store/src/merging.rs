@@ -220,14 +220,14 @@ impl MergePlan {
     }
 }
 
-/// The pieces of a merge: one, if only one merge may be open, or the guard is told of every key.
+/// The pieces of a merge: one, if no other thread could merge one, or the guard is told of every key.
 fn pieces(
     options: &Options,
     range: &KeyBounds,
     inputs: &[PlacedRun],
     is_last: bool,
 ) -> Result<Vec<PieceBounds>> {
-    if options.merge_lanes() == 1 {
+    if !options.subdivides() {
         return Ok(undivided(range, inputs));
     }
     divided(range, inputs, options.merge_piece_bytes, is_last.then(|| options.division()))

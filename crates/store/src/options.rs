@@ -52,6 +52,7 @@ pub struct Options {
     pub direct: DirectIo,
     /// Runs of level 0 (flushed and not yet merged) from which on writers are slowed down: the more, the slower, from 64 MB/s
     /// to a hundredth of it. None: 2 T + 4, of level 0's ratio T. More: fewer pauses, more runs to search while merges catch up.
+    /// (A level between the first and the last slows them down from 2 T + 4 runs on, of its own T, whatever this says.)
     pub slow_down_runs: Option<usize>,
     /// Runs of level 0 at which writers wait for a merge. None: twice the larger of `slow_down_runs` and 2 T + 4. More than level 0's ratio, and than
     /// `slow_down_runs`. More: later, longer stops. (In memory, writers are slowed down from three full write buffers on and
@@ -68,12 +69,13 @@ pub struct Options {
     /// Bytes of a partition of the last level, about, where merges into it go from one to the next. A tree with less has one.
     /// More: fewer parts of the filter, fewer blocks read twice; a merge needs more disk.
     pub partition_bytes: u64,
-    /// The most merges that are open at once, each of other runs. None: as many as threads merge; in stepped mode one. With a guard
-    /// that merges tell of every key (`chucky`, `remix`, `grf-huffman`, ...) it is one, whatever this says. More: small merges wait
-    /// less for large ones; more disk and memory while they last.
+    /// The most merges that are open at once, each of other runs; a thread goes on with the one that began last, mostly a small one.
+    /// None: one more than threads merge; in stepped mode one. With a guard that merges tell of every key (`chucky`, `remix`,
+    /// `grf-huffman`, ...) it is one, whatever this says. More: small merges wait less for large ones; more disk and memory while
+    /// they last.
     pub merges_at_once: Option<usize>,
-    /// Bytes of a piece of a merge, about: where several merges may be open, one of twice as much or more is cut into pieces, so that
-    /// several threads merge it. Less: threads share smaller merges. More: larger tables where `table_bytes` allows for them. While
+    /// Bytes of a piece of a merge, about: where several threads merge, one of twice as much or more is cut into pieces, so that
+    /// they share it (in stepped mode, where several merges may be open). Less: threads share smaller merges. More: larger tables where `table_bytes` allows for them. While
     /// the last level is merged, a global range filter has the keys of up to a piece for each thread in memory.
     pub merge_piece_bytes: u64,
     /// When a write is safe on disk.
@@ -176,9 +178,15 @@ impl Options {
             return 1;
         }
         self.merges_at_once.unwrap_or(match self.background {
-            Background::Threads(count) => count,
+            // Small merges need not wait until a thread is done with a large one.
+            Background::Threads(count) => count + 1,
             Background::Stepped => 1,
         })
+    }
+
+    /// Whether large merges are cut into pieces, for several threads.
+    pub(crate) fn subdivides(&self) -> bool {
+        self.background != Background::Threads(1) && self.merge_lanes() > 1
     }
 }
 

@@ -3,13 +3,18 @@
 //! memtables   0 ........ SEALED_MAX - 1 ~~~~~~~~~~~ SEALED_MAX, and the active one is full
 //! level 0     0 ........ slow_down_runs ~~~~~~~~~~~ stop_runs
 //!             at will    slower and slower          stop
+//! below it    0 ........ 2 T + 4 of its T ~~~~~~~~~ as many more as in level 0      but for the last level
 //! ```
+//! Small merges go before large ones, so a level below can lag while level 0 does not.
+//!
 //! Invariants: what is counted follows from the writes and the state of the tree alone, but for the length of a stop. In
 //! stepped mode nobody waits, since nobody else would end it: slowdowns and stops are counted all the same.
 
 use std::time::Duration;
 
+use crate::layout::{Layout, RunRecord};
 use crate::options::Options;
+use crate::policy::Schedule;
 use crate::sync::{AtomicU64, Ordering};
 
 /// Sealed memtables that may wait for their flush before writers wait for it.
@@ -32,11 +37,31 @@ pub(crate) struct RunLimits {
 
 impl RunLimits {
     pub(crate) fn of(options: &Options) -> Self {
-        let usual = 2 * options.schedule().ratio(0) + SEALED_MAX;
+        let usual = usual_runs(&options.schedule(), 0);
         let slow_down = options.slow_down_runs.unwrap_or(usual);
         let twice = slow_down.max(usual).saturating_mul(2);
         RunLimits { slow_down, stop: options.stop_runs.unwrap_or(twice) }
     }
+
+    /// The runs of the level that lags behind most, as if it were level 0: what a lower one has beyond the usual counts like runs
+    /// of level 0 beyond `slow_down`.
+    pub(crate) fn lagging_runs(self, layout: &Layout, schedule: &Schedule<'_>) -> usize {
+        let last = layout.level_count() - 1;
+        let as_of_level_0 = |runs: &[RunRecord]| match runs[0].level {
+            0 => runs.len(),
+            level if level < last && runs.len() > usual_runs(schedule, level) => {
+                self.slow_down.saturating_add(runs.len() - usual_runs(schedule, level))
+            }
+            _ => 0,
+        };
+        let levels = layout.runs.chunk_by(|one, other| one.level == other.level);
+        levels.map(as_of_level_0).max().unwrap_or(0)
+    }
+}
+
+/// As many as a level has while merges keep up, and about as many again.
+fn usual_runs(schedule: &Schedule<'_>, level: usize) -> usize {
+    2 * schedule.ratio(level) + SEALED_MAX
 }
 
 /// How often writers had to wait, and how long.
@@ -54,6 +79,7 @@ pub(crate) struct Lag {
     pub(crate) sealed: usize,
     /// The active memtable: 0 empty, 1 full.
     pub(crate) fullness: f64,
+    /// Of the level that lags behind most.
     pub(crate) runs: usize,
 }
 
@@ -174,6 +200,25 @@ mod tests {
         assert_eq!(of(None, None), RunLimits { slow_down: 24, stop: 48 });
         assert_eq!(of(Some(5), Some(9)), RunLimits { slow_down: 5, stop: 9 });
         assert_eq!(of(Some(40), None), RunLimits { slow_down: 40, stop: 80 });
+    }
+
+    #[test] // With small merges first, a tree whose large merges cannot keep up grew without an end.
+    fn a_lower_level_that_lags_slows_writers_down() {
+        let layout = |levels: &[usize]| {
+            let run_of = |&level: &usize| RunRecord { id: 0, level, tables: Vec::new() };
+            Layout { runs: levels.iter().map(run_of).collect(), ..Layout::default() }
+        };
+        let options = Options { size_ratio: 3, ..Options::default() };
+        let lagging = |levels: &[(usize, usize)]| {
+            let levels = levels.iter().flat_map(|&(level, runs)| vec![level; runs]);
+            let layout = layout(&levels.collect::<Vec<_>>());
+            LIMITS.lagging_runs(&layout, &options.schedule())
+        };
+        assert_eq!((lagging(&[]), lagging(&[(0, 7)]), lagging(&[(0, 99)])), (0, 7, 99));
+        assert_eq!(lagging(&[(0, 2), (1, 10), (2, 1)]), 2, "2 T + 4 are usual");
+        assert_eq!(lagging(&[(0, 2), (1, 13), (2, 1)]), LIMITS.slow_down + 3);
+        assert_eq!(lagging(&[(0, 15), (1, 13), (2, 1)]), 15, "the worse of the two");
+        assert_eq!(lagging(&[(0, 2), (1, 99)]), 2, "as many as the policy says, in the last level");
     }
 
     #[test] // Twice as many was more than a number holds: a panic, or a limit below the other.

@@ -282,6 +282,29 @@ fn a_merge_into_the_last_level_catches_up_with_flushes_and_merges() {
     assert_eq!(world.db().verify().expect("verifies").damage, [""; 0]);
 }
 
+#[test] // Level 0 filled up, and writers waited, while the one thread was at a large merge.
+fn a_thread_does_small_merges_before_it_goes_on_with_a_large_one() {
+    let options = Options { size_ratio: 3, partition_bytes: 1 << 20, ..undivided(GuardKind::Grf) };
+    let mut world = World::new(Options { merges_at_once: Some(2), ..options });
+    world.version = 6;
+    world.deepen();
+    (0..8).for_each(|turn| {
+        world.apply(&Op::Write(turn * 40, 40));
+        world.db().settle().expect("settles");
+    });
+    world.apply(&Op::Write(0, 40));
+    assert!(world.db().step().expect("begins the merge into the last level"));
+    let before = world.db().stats();
+    for turn in 0..3 {
+        world.apply(&Op::Write(turn * 30, 30));
+    }
+    (0..2).for_each(|_| assert!(world.db().step().expect("a step")));
+    let after = world.db().stats();
+    assert_eq!((before.merging, after.merging, after.merges), (1, 1, before.merges + 1));
+    world.db().settle().expect("settles");
+    world.check();
+}
+
 fn write(db: &Db, from: u16) {
     (from..from + 50).for_each(|key| db.put(key.to_be_bytes(), value(7)).expect("puts"));
     db.flush().expect("flushes");

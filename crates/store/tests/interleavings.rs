@@ -20,8 +20,8 @@ use shuttle::rand::Rng;
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::{Config, Runner, thread};
 use trommel::{
-    Background, Batch, Clock, Db, Environment, FilterKind, GuardKind, LocatedKind, Memory, Options,
-    Pauses, Scan, Storage, Sync,
+    Background, Batch, Clock, Db, Environment, FilterKind, Granularity, GuardKind, LocatedKind,
+    Memory, Options, Pauses, Scan, Storage, Sync,
 };
 
 const WRITERS: usize = 2;
@@ -44,9 +44,13 @@ impl Clock for Ticking {
     }
 }
 
+/// Of a schedule: which granularity it has is drawn with it.
 fn options(guard: GuardKind) -> Options {
+    let granularities = [Granularity::Full, Granularity::Partitioned, Granularity::Partial];
     Options {
         guard,
+        granularity: granularities[shuttle::rand::thread_rng().gen_range(0..3)],
+        partition_bytes: 1024,
         size_ratio: 2,
         write_buffer_bytes: 1024,
         block_bytes: 256,

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use trommel::{
-    Background, Batch, Db, Environment, Fault, GuardKind, Memory, Options, PausePoint, Pauses,
-    Storage,
+    Background, Batch, Db, Environment, Fault, Granularity, GuardKind, Memory, Options, PausePoint,
+    Pauses, Storage,
 };
 
 type Action = Box<dyn FnOnce(&Db) + Send>;
@@ -28,6 +28,19 @@ struct Script {
 
 impl Stage {
     fn new(guard: GuardKind) -> Self {
+        Stage::of(guard, Granularity::Partitioned)
+    }
+
+    /// Of every guard, in trees of every granularity.
+    fn of_all_kinds() -> impl Iterator<Item = (String, Self)> {
+        let granularities = [Granularity::Full, Granularity::Partitioned, Granularity::Partial];
+        let of = |guard, granularity| {
+            (format!("{guard}, {granularity:?}"), Stage::of(guard, granularity))
+        };
+        GuardKind::ALL.into_iter().flat_map(move |guard| granularities.map(|how| of(guard, how)))
+    }
+
+    fn of(guard: GuardKind, granularity: Granularity) -> Self {
         let disk = Memory::new();
         let script = Arc::new(Script::default());
         let at_gap = Arc::clone(&script);
@@ -38,6 +51,8 @@ impl Stage {
         };
         let options = Options {
             guard,
+            granularity,
+            partition_bytes: 1024,
             size_ratio: 3,
             background: Background::Stepped,
             block_cache_bytes: 0,
@@ -92,8 +107,7 @@ fn spans(db: &Db) -> Vec<(u64, u64)> {
 
 #[test]
 fn rule_1_a_failed_flush_keeps_its_number_and_holds_later_ones_back() {
-    for guard in GuardKind::ALL {
-        let stage = Stage::new(guard);
+    for (_, stage) in Stage::of_all_kinds() {
         put_and_flush(&stage.db, "a", "0");
         stage.db.put("k", "old").expect("puts");
         stage.disk.fail_at(0, Fault::NoSpace);
@@ -133,8 +147,7 @@ fn rule_1_a_batch_is_published_as_a_whole() {
 
 #[test]
 fn rule_2_a_get_pins_before_it_takes_its_sequence_number() {
-    for guard in GuardKind::ALL {
-        let stage = Stage::new(guard);
+    for (kind, stage) in Stage::of_all_kinds() {
         put_and_flush(&stage.db, "k", "old");
         // In the gap the entry is replaced, and a merge drops it: no snapshot holds it. A get that took
         // its number first would look for the old entry where only the new one is left.
@@ -146,15 +159,14 @@ fn rule_2_a_get_pins_before_it_takes_its_sequence_number() {
         stage.assert_ran(1);
         assert!(
             found == value("old") || found == value("new"),
-            "{guard}: the key is lost: {found:?}"
+            "{kind}: the key is lost: {found:?}"
         );
     }
 }
 
 #[test]
 fn rule_2_a_scan_registers_before_it_pins() {
-    for guard in GuardKind::ALL {
-        let stage = Stage::new(guard);
+    for (kind, stage) in Stage::of_all_kinds() {
         put_and_flush(&stage.db, "k", "old");
         stage.at(PausePoint::SnapshotRegistered, |db| {
             db.put("k", "new").expect("puts");
@@ -163,15 +175,14 @@ fn rule_2_a_scan_registers_before_it_pins() {
         });
         let found: Vec<_> = stage.db.range::<&str>(..).map(|e| e.expect("reads")).collect();
         stage.assert_ran(1);
-        assert_eq!(found.len(), 1, "{guard}: what came later shows");
-        assert_eq!(&found[0].1[..], b"old", "{guard}: what was there is lost");
+        assert_eq!(found.len(), 1, "{kind}: what came later shows");
+        assert_eq!(&found[0].1[..], b"old", "{kind}: what was there is lost");
     }
 }
 
 #[test]
 fn rule_2_a_merge_keeps_what_registered_numbers_see() {
-    for guard in GuardKind::ALL {
-        let stage = Stage::new(guard);
+    for (_, stage) in Stage::of_all_kinds() {
         put_and_flush(&stage.db, "k", "1");
         let first = stage.db.snapshot();
         put_and_flush(&stage.db, "k", "2");
@@ -326,8 +337,7 @@ fn rule_4_base_entries_are_found_in_the_oldest_run_whatever_has_survived() {
 
 #[test]
 fn rule_5_what_someone_reads_stays_and_what_no_one_reads_goes() {
-    for guard in GuardKind::ALL {
-        let stage = Stage::new(guard);
+    for (kind, stage) in Stage::of_all_kinds() {
         for n in 0..50 {
             stage.db.put(format!("key {n}"), "1").expect("puts");
         }
@@ -341,13 +351,13 @@ fn rule_5_what_someone_reads_stays_and_what_no_one_reads_goes() {
         scan.next().expect("has keys").expect("reads");
         put_and_flush(&stage.db, "key 1", "2");
         stage.db.compact().expect("compacts");
-        assert!(old.iter().all(|name| tables(&stage).contains(name)), "{guard}: gone while read");
+        assert!(old.iter().all(|name| tables(&stage).contains(name)), "{kind}: gone while read");
         assert!(stage.db.stats().oldest_pin.is_some() && stage.db.stats().leaving_tables > 0);
         // The scan moves on to the newest version, and nobody holds the old table any more.
         scan.next().expect("has keys").expect("reads");
         put_and_flush(&stage.db, "z", "3");
-        assert!(!old.iter().any(|name| tables(&stage).contains(name)), "{guard}: never removed");
-        assert_eq!(scan.count(), 48, "{guard}: the scan goes on where it was");
+        assert!(!old.iter().any(|name| tables(&stage).contains(name)), "{kind}: never removed");
+        assert_eq!(scan.count(), 48, "{kind}: the scan goes on where it was");
         assert_eq!(stage.db.stats().oldest_pin, None);
     }
 }

@@ -147,6 +147,7 @@ impl StoreArgs {
             write_buffer_bytes: self.write_buffer,
             block_cache_bytes: self.block_cache,
             direct: self.io.direct(),
+            overlap: self.io.overlap(),
             sync: self.sync,
             filter: self.filter.tuning(),
             elastic: self.filter.elastic(),

@@ -1,7 +1,7 @@
 //! Options of how tables are read and written, as they are typed.
 
 use clap::{Args, ValueEnum};
-use trommel::{DirectIo, IoStats};
+use trommel::{DirectIo, IoStats, Overlap};
 
 /// How tables are read and written.
 #[derive(Clone, Debug, Default, Args)]
@@ -10,6 +10,16 @@ pub(crate) struct IoArgs {
     /// file system cannot do it, they go through it; `stats` says so.
     #[arg(long, value_enum, value_name = "WHICH", num_args = 0.., require_equals = true, value_delimiter = ',', default_missing_values = ["reads", "flushes", "merges"])]
     direct: Vec<Transfer>,
+    /// How reads that are asked for together are done at once: io_uring (where it is forbidden, as pool), pool (of threads),
+    /// one-by-one.
+    #[arg(long, value_name = "NAME", value_parser = overlap, default_value = Overlap::Ring.name())]
+    overlap: Overlap,
+}
+
+fn overlap(name: &str) -> Result<Overlap, String> {
+    let known = Overlap::ALL.into_iter().find(|overlap| overlap.name() == name);
+    let names = || Overlap::ALL.map(Overlap::name).join(", ");
+    known.ok_or_else(|| format!("there is no '{name}'; there are: {}", names()))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -23,6 +33,10 @@ enum Transfer {
 }
 
 impl IoArgs {
+    pub(crate) fn overlap(&self) -> Overlap {
+        self.overlap
+    }
+
     pub(crate) fn direct(&self) -> DirectIo {
         let has = |transfer| self.direct.contains(&transfer);
         DirectIo {

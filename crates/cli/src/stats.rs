@@ -152,6 +152,7 @@ fn as_json(stats: &Stats) -> Value {
             "flushes": stats.io.direct.flushes,
             "merges": stats.io.direct.merges,
         },
+        "overlap": stats.io.overlap.name(),
         "failure": stats.failure,
     })
 }
@@ -209,6 +210,7 @@ fn as_text(stats: &Stats) -> String {
         row("memory of this process", bytes(resident));
     }
     row("past the system's cache", direct_text(&stats.io));
+    row("reads at once", stats.io.overlap.name().into());
     row("flushes since open", whole(stats.flushes));
     row("merges since open", whole(stats.merges));
     row("merges under way", whole(stats.merging));

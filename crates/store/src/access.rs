@@ -32,6 +32,34 @@ impl DirectIo {
 pub struct Access {
     /// Past the operating system's cache.
     pub direct: bool,
+    /// How many reads of it are done at once.
+    pub overlap: Overlap,
+}
+
+/// How several reads that are asked for together are done at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Overlap {
+    /// `io_uring`: by the kernel (io_uring), a ring for each thread that needs one; where this process may not have one, by the pool.
+    Ring,
+    /// `pool`: by a pool of threads that wait for them.
+    Pool,
+    /// `one-by-one`: not at all.
+    #[default]
+    OneByOne,
+}
+
+impl Overlap {
+    /// Every way there is.
+    pub const ALL: [Overlap; 3] = [Overlap::Ring, Overlap::Pool, Overlap::OneByOne];
+
+    /// The name that people write.
+    pub fn name(self) -> &'static str {
+        match self {
+            Overlap::Ring => "io_uring",
+            Overlap::Pool => "pool",
+            Overlap::OneByOne => "one-by-one",
+        }
+    }
 }
 
 /// How a store's tables are read and written: as far as its storage grants what its options ask for.
@@ -40,24 +68,25 @@ pub struct Access {
 pub struct IoStats {
     /// What goes past the operating system's cache.
     pub direct: DirectIo,
+    /// How reads that are asked for together are done at once.
+    pub overlap: Overlap,
 }
 
 impl IoStats {
     /// Asks what files beside this one can have. Requires: it is there.
-    pub(crate) fn granted(storage: &dyn Storage, beside: &Path, wanted: DirectIo) -> IoStats {
-        if wanted == DirectIo::default() {
-            return IoStats::default();
-        }
-        let can = storage.grant(beside, Access { direct: true }).direct;
-        let DirectIo { reads, flushes, merges } = wanted;
+    pub(crate) fn granted(storage: &dyn Storage, beside: &Path, wanted: IoStats) -> IoStats {
+        let DirectIo { reads, flushes, merges } = wanted.direct;
+        let direct = reads || flushes || merges;
+        let granted = storage.grant(beside, Access { direct, overlap: wanted.overlap });
+        let (can, overlap) = (granted.direct, granted.overlap);
         let direct =
             DirectIo { reads: reads && can, flushes: flushes && can, merges: merges && can };
-        IoStats { direct }
+        IoStats { direct, overlap }
     }
 
     /// How tables are read.
     pub(crate) fn reads(&self) -> Access {
-        Access { direct: self.direct.reads }
+        Access { direct: self.direct.reads, overlap: self.overlap }
     }
 
     /// How those write that make a new run.
@@ -66,7 +95,7 @@ impl IoStats {
             WrittenBy::Flush => self.direct.flushes,
             WrittenBy::Merge => self.direct.merges,
         };
-        Access { direct }
+        Access { direct, overlap: self.overlap }
     }
 }
 

@@ -10,12 +10,14 @@
 use crate::sync::Arc;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use crate::access::Access;
-use crate::disk_direct;
-use crate::storage::{Append, ReadAt, Storage};
+use crate::access::{Access, Overlap};
+use crate::read_queue::ReadQueue;
+use crate::storage::{Append, RawFile, ReadAt, Storage};
+use crate::{disk_direct, disk_many};
 
 /// Files of the operating system.
 #[derive(Clone, Copy, Debug, Default)]
@@ -48,7 +50,8 @@ impl Storage for Disk {
     }
 
     fn grant(&self, beside: &Path, wanted: Access) -> Access {
-        Access { direct: wanted.direct && matches!(disk_direct::open_reader(beside), Ok(Some(_))) }
+        let direct = wanted.direct && matches!(disk_direct::open_reader(beside), Ok(Some(_)));
+        Access { direct, overlap: disk_many::granted(wanted.overlap) }
     }
 
     fn create_with(&self, path: &Path, access: Access) -> io::Result<Box<dyn Append>> {
@@ -61,12 +64,16 @@ impl Storage for Disk {
     }
 
     fn open_with(&self, path: &Path, access: Access) -> io::Result<Arc<dyn ReadAt>> {
-        if access.direct
-            && let Some(reader) = disk_direct::open_reader(path)?
-        {
-            return Ok(Arc::new(reader));
-        }
-        self.open(path)
+        let direct = if access.direct { disk_direct::open_reader(path)? } else { None };
+        let file: Arc<dyn ReadAt> = match direct {
+            Some(reader) => Arc::new(reader),
+            None => self.open(path)?,
+        };
+        Ok(disk_many::overlapping(file, access.overlap))
+    }
+
+    fn read_queue(&self, overlap: Overlap, depth: usize) -> Box<dyn ReadQueue> {
+        disk_many::queue(overlap, depth)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
@@ -121,6 +128,10 @@ impl ReadAt for Opened {
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.0.read_exact_at(buffer, offset)
+    }
+
+    fn raw(&self) -> Option<RawFile<'_>> {
+        Some(RawFile { fd: self.0.as_fd(), align: 1 })
     }
 }
 
@@ -182,6 +193,8 @@ mod tests {
         behaves_like_a_disk(&Disk, folder.path());
     }
 
+    const DIRECT: Access = Access { direct: true, overlap: Overlap::Ring };
+
     /// A disk whose files are all direct, as far as they can be.
     struct Direct;
 
@@ -196,10 +209,10 @@ mod tests {
             Disk.list(dir)
         }
         fn create(&self, path: &Path) -> io::Result<Box<dyn Append>> {
-            Disk.create_with(path, Access { direct: true })
+            Disk.create_with(path, DIRECT)
         }
         fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadAt>> {
-            Disk.open_with(path, Access { direct: true })
+            Disk.open_with(path, DIRECT)
         }
         fn remove(&self, path: &Path) -> io::Result<()> {
             Disk.remove(path)

@@ -10,13 +10,14 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::fs::{AtFlags, FsWord, OFlags, StatxFlags, fstatfs, statx};
 
 use crate::sectors::{ALIGN_UNTOLD, Sectors, Window};
-use crate::storage::{Append, ReadAt};
+use crate::storage::{Append, RawFile, ReadAt};
 
 /// The most that one transfer moves.
 const PIECE_BYTES: usize = 1 << 20;
@@ -86,6 +87,10 @@ impl ReadAt for DirectReader {
             offset += piece.len() as u64;
         }
         Ok(())
+    }
+
+    fn raw(&self) -> Option<RawFile<'_>> {
+        Some(RawFile { fd: self.file.as_fd(), align: self.align })
     }
 }
 

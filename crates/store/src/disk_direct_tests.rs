@@ -1,7 +1,7 @@
 //! Direct files beside the same bytes in memory: odd places, ends of files, file systems that cannot.
 
 use super::*;
-use crate::access::Access;
+use crate::access::{Access, Overlap};
 use crate::disk::Disk;
 use crate::storage::Storage;
 
@@ -19,7 +19,7 @@ fn bytes(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at * 31 + at / 251) as u8).collect()
 }
 
-const DIRECT: Access = Access { direct: true };
+const DIRECT: Access = Access { direct: true, overlap: Overlap::OneByOne };
 
 #[test]
 fn every_place_and_length_is_read_as_it_was_written() {

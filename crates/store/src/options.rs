@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use trommel_filters::{FilterKind, FilterOptions, Fingerprints, LocatedKind, PointRate, RunCodes};
 
-use crate::access::DirectIo;
+use crate::access::{DirectIo, IoStats, Overlap};
 use crate::error::{Error, Result};
 use crate::partitions::{Division, Granularity};
 use crate::policy::{Policy, Schedule};
@@ -50,6 +50,8 @@ pub struct Options {
     pub block_cache_bytes: usize,
     /// Which transfers of tables go past the operating system's cache, where the file system can do it.
     pub direct: DirectIo,
+    /// How reads of blocks that are asked for together are done at once, where the storage can do it.
+    pub overlap: Overlap,
     /// Runs of level 0 (flushed and not yet merged) from which on writers are slowed down: the more, the slower, from 64 MB/s
     /// to a hundredth of it. None: 2 T + 4, of level 0's ratio T. More: fewer pauses, more runs to search while merges catch up.
     /// (A level between the first and the last slows them down from 2 T + 4 runs on, of its own T, whatever this says.)
@@ -102,6 +104,7 @@ impl Default for Options {
             compression: true,
             block_cache_bytes: 32 << 20,
             direct: DirectIo::default(),
+            overlap: Overlap::Ring,
             slow_down_runs: None,
             stop_runs: None,
             merge_bytes_per_second: None,
@@ -160,6 +163,11 @@ impl Options {
 }
 
 impl Options {
+    /// How tables are read and written, if the storage can do it.
+    pub(crate) fn io(&self) -> IoStats {
+        IoStats { direct: self.direct, overlap: self.overlap }
+    }
+
     /// How merges are divided.
     pub(crate) fn division(&self) -> Division {
         // A filter that knows in which run each key is gets room for more of them when a merge makes it anew, of all keys.

@@ -120,7 +120,7 @@ fn make_shelf(
 ) -> Shelf {
     let next_file = names.iter().filter_map(|name| file_number(name)).map(|number| number + 1);
     let next_file = next_file.max().unwrap_or(0).max(layout.next_file).max(1);
-    let io = IoStats::granted(&*env.storage, &dir.join(LOCK_NAME), options.direct);
+    let io = IoStats::granted(&*env.storage, &dir.join(LOCK_NAME), options.io());
     Shelf::new(Arc::clone(&env.storage), dir, options, next_file).with_io(io)
 }
 

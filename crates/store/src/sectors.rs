@@ -10,6 +10,8 @@
 use std::io;
 use std::ops::Range;
 
+use crate::read_queue::ReadBuffer;
+
 /// What memory for direct transfers begins at a multiple of.
 const MEMORY_ALIGN: usize = 4096;
 
@@ -34,6 +36,12 @@ impl Sectors {
 
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.memory[self.start..self.start + self.len]
+    }
+
+    /// A part of them.
+    pub(crate) fn part(self, range: Range<usize>) -> ReadBuffer {
+        assert!(range.end <= self.len, "{range:?} of {}", self.len);
+        ReadBuffer::part(self.memory, self.start + range.start..self.start + range.end)
     }
 
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {

@@ -5,9 +5,11 @@
 //! ```
 //! Invariant: nothing else in the store names `std::fs`.
 
-use crate::access::Access;
+use crate::access::{Access, Overlap};
+use crate::read_queue::{ReadQueue, one_by_one};
 use crate::sync::Arc;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 /// A place where files live.
@@ -34,6 +36,11 @@ pub trait Storage: Send + Sync {
     /// As [`open`](Storage::open), with an access that was granted. A file that cannot have it has the ordinary one.
     fn open_with(&self, path: &Path, _access: Access) -> io::Result<Arc<dyn ReadAt>> {
         self.open(path)
+    }
+    /// A queue for reads of files that are open, of which about `depth` are under way at once, with a way of doing so that was
+    /// granted.
+    fn read_queue(&self, _overlap: Overlap, _depth: usize) -> Box<dyn ReadQueue> {
+        one_by_one()
     }
     /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
@@ -64,8 +71,21 @@ pub trait ReadAt: Send + Sync {
     fn size(&self) -> io::Result<u64>;
     /// Fills `buffer` from `offset` on. `UnexpectedEof` if the file ends before.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
-    /// Several reads at once: submitted together, collected together.
+    /// Several reads at once: submitted together, collected together. After an error it is unknown which buffers are filled.
     fn read_many(&self, reads: &mut [(u64, &mut [u8])]) -> io::Result<()> {
         reads.iter_mut().try_for_each(|(offset, buffer)| self.read_at(*offset, buffer))
     }
+    /// How the operating system knows the file. None: it does not, and `read_at` is the only way.
+    fn raw(&self) -> Option<RawFile<'_>> {
+        None
+    }
+}
+
+/// A file as the operating system knows it.
+#[derive(Clone, Copy, Debug)]
+pub struct RawFile<'f> {
+    /// Open as long as the file is.
+    pub fd: BorrowedFd<'f>,
+    /// What offsets, lengths and memory must be multiples of. 1: anything will do.
+    pub align: usize,
 }

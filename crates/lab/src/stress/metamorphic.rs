@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use trommel::{
     Background, Batch, Db, DirectIo, Disk, Environment, Granularity, GuardKind, KeyValue, Memory,
-    Options, Policy, Scan, Snapshot, Storage, Sync,
+    Options, Overlap, Policy, Scan, Snapshot, Storage, Sync,
 };
 
 use super::draw::{History, history};
@@ -220,6 +220,7 @@ fn variant(number: usize) -> Options {
         compression: one_of(&[false, true], rng),
         block_cache_bytes: one_of(&[0, 1 << 12, 1 << 20], rng),
         direct: DirectIo::default(),
+        overlap: Overlap::OneByOne,
         slow_down_runs: None,
         stop_runs: None,
         merge_bytes_per_second: None,

@@ -7,8 +7,8 @@
 use std::time::Duration;
 
 use trommel::{
-    Background, DirectIo, ElasticOptions, FilterTuning, Granularity, GuardKind, Options, Policy,
-    PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit, SurfOptions, SurfSuffix, Sync,
+    Background, DirectIo, ElasticOptions, FilterTuning, Granularity, GuardKind, Options, Overlap,
+    Policy, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit, SurfOptions, SurfSuffix, Sync,
 };
 
 use crate::rng::Rng;
@@ -31,6 +31,7 @@ pub(crate) fn options(seed: u64) -> Options {
         compression: rng.below(2) == 0,
         block_cache_bytes: [0, 1 << 12, 1 << 16, 1 << 20][rng.place(4)],
         direct: DirectIo::default(),
+        overlap: Overlap::OneByOne,
         slow_down_runs: None,
         stop_runs: None,
         merge_bytes_per_second: None,

@@ -1,0 +1,134 @@
+//! Reads that are under way: submitted one by one, collected as they complete.
+//! ```text
+//! submit(tag, file, offset, len) ->  [ . . . . ]  -> collect() -> tag, bytes or error      in any order
+//!                                    at most `depth` at the storage at once; more wait for their turn
+//! ```
+//! Invariants: what was submitted is collected once, whatever becomes of it. The queue owns the memory that is
+//! read into until then, and keeps the file open: so it may be dropped, or a caller may panic, at any time.
+
+use std::collections::VecDeque;
+use std::io;
+use std::ops::{Deref, Range};
+
+use crate::storage::ReadAt;
+use crate::sync::Arc;
+
+/// A read that has completed.
+pub struct Completed {
+    /// What it was submitted with.
+    pub tag: u64,
+    /// As many bytes as were asked for. `UnexpectedEof` if the file ends before.
+    pub bytes: io::Result<ReadBuffer>,
+}
+
+/// Reads that are under way.
+pub trait ReadQueue: Send {
+    /// Has `len` bytes of a file be read from `offset` on. It may begin only when something is collected.
+    fn submit(&mut self, tag: u64, file: Arc<dyn ReadAt>, offset: u64, len: usize);
+
+    /// A read that has completed. None: none has; if `wait`, none is under way.
+    fn collect(&mut self, wait: bool) -> Option<Completed>;
+}
+
+/// Bytes that were read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadBuffer {
+    memory: Vec<u8>,
+    range: Range<usize>,
+}
+
+impl ReadBuffer {
+    /// A part of some memory. Requires: it has that part.
+    pub(crate) fn part(memory: Vec<u8>, range: Range<usize>) -> ReadBuffer {
+        assert!(range.start <= range.end && range.end <= memory.len(), "{range:?} is read");
+        ReadBuffer { memory, range }
+    }
+}
+
+impl From<Vec<u8>> for ReadBuffer {
+    fn from(memory: Vec<u8>) -> Self {
+        let range = 0..memory.len();
+        ReadBuffer { memory, range }
+    }
+}
+
+impl Deref for ReadBuffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.memory[self.range.clone()]
+    }
+}
+
+/// A read that has not begun.
+pub(crate) struct Request {
+    pub(crate) tag: u64,
+    pub(crate) file: Arc<dyn ReadAt>,
+    pub(crate) offset: u64,
+    pub(crate) len: usize,
+}
+
+impl Request {
+    /// Reads, as any file can be read.
+    pub(crate) fn read(&self) -> io::Result<ReadBuffer> {
+        let mut bytes = vec![0; self.len];
+        self.file.read_at(self.offset, &mut bytes)?;
+        Ok(bytes.into())
+    }
+}
+
+/// Reads one after the other, each when it is collected. Which one comes next, `choose` says, of so many.
+pub(crate) struct OneByOne<F> {
+    waiting: VecDeque<Request>,
+    choose: F,
+}
+
+impl<F: FnMut(usize) -> usize + Send> OneByOne<F> {
+    pub(crate) fn choosing(choose: F) -> Self {
+        OneByOne { waiting: VecDeque::new(), choose }
+    }
+}
+
+/// In the order of submission.
+pub(crate) fn one_by_one() -> Box<dyn ReadQueue> {
+    Box::new(OneByOne::choosing(|_| 0))
+}
+
+impl<F: FnMut(usize) -> usize + Send> ReadQueue for OneByOne<F> {
+    fn submit(&mut self, tag: u64, file: Arc<dyn ReadAt>, offset: u64, len: usize) {
+        self.waiting.push_back(Request { tag, file, offset, len });
+    }
+
+    fn collect(&mut self, _wait: bool) -> Option<Completed> {
+        if self.waiting.is_empty() {
+            return None;
+        }
+        let place = (self.choose)(self.waiting.len());
+        let request = self.waiting.remove(place).expect("one of them was chosen");
+        Some(Completed { tag: request.tag, bytes: request.read() })
+    }
+}
+
+/// Fills all buffers of one file through a queue with nothing else under way. The first error by place; the buffers
+/// that were read before it are filled.
+pub(crate) fn read_many(
+    queue: &mut dyn ReadQueue,
+    file: &Arc<dyn ReadAt>,
+    reads: &mut [(u64, &mut [u8])],
+) -> io::Result<()> {
+    for (tag, (offset, buffer)) in (0..).zip(&*reads) {
+        queue.submit(tag, Arc::clone(file), *offset, buffer.len());
+    }
+    let mut wrong: Option<(u64, io::Error)> = None;
+    for _ in 0..reads.len() {
+        let done = queue.collect(true).expect("it was submitted");
+        match done.bytes {
+            Ok(bytes) => reads[done.tag as usize].1.copy_from_slice(&bytes),
+            Err(error) if wrong.as_ref().is_none_or(|(tag, _)| done.tag < *tag) => {
+                wrong = Some((done.tag, error));
+            }
+            Err(_) => {}
+        }
+    }
+    wrong.map_or(Ok(()), |(_, error)| Err(error))
+}

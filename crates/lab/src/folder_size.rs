@@ -1,4 +1,4 @@
-//! The most bytes that a folder has had.
+//! The most bytes that a folder has had, and those that it has.
 //! ```text
 //! look, wait, look, wait ...      a look takes longer the more files there are, and so does the wait after it
 //! ```
@@ -16,11 +16,12 @@ const SHARE: u32 = 50;
 pub(crate) struct FolderSize {
     folder: PathBuf,
     peak: u64,
+    last: u64,
 }
 
 impl FolderSize {
     pub(crate) fn new(folder: &Path) -> Self {
-        FolderSize { folder: folder.to_path_buf(), peak: 0 }
+        FolderSize { folder: folder.to_path_buf(), peak: 0, last: 0 }
     }
 
     /// Looks, then waits until it is worth while to look again.
@@ -30,10 +31,20 @@ impl FolderSize {
         std::thread::sleep(WAIT.max(start.elapsed() * SHARE));
     }
 
-    /// The most bytes so far, now included.
-    pub(crate) fn look(&mut self) -> u64 {
-        self.peak = self.peak.max(bytes(&self.folder));
+    /// Looks.
+    pub(crate) fn look(&mut self) {
+        self.last = bytes(&self.folder);
+        self.peak = self.peak.max(self.last);
+    }
+
+    /// The most bytes so far.
+    pub(crate) fn peak(&self) -> u64 {
         self.peak
+    }
+
+    /// The bytes at the last look.
+    pub(crate) fn last(&self) -> u64 {
+        self.last
     }
 }
 
@@ -51,13 +62,18 @@ mod tests {
     fn the_peak_stays_when_files_go() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let mut size = FolderSize::new(folder.path());
-        assert_eq!(size.look(), 0);
+        size.look();
+        assert_eq!((size.peak(), size.last()), (0, 0));
         let file = |name: &str| folder.path().join(name);
         std::fs::write(file("one"), [0; 100]).expect("writes");
         std::fs::write(file("two"), [0; 50]).expect("writes");
-        assert_eq!(size.look(), 150);
+        size.look();
+        assert_eq!((size.peak(), size.last()), (150, 150));
         std::fs::remove_file(file("one")).expect("removes");
-        assert_eq!(size.look(), 150);
-        assert_eq!(FolderSize::new(Path::new("nowhere")).look(), 0);
+        size.look();
+        assert_eq!((size.peak(), size.last()), (150, 50));
+        let mut nowhere = FolderSize::new(Path::new("nowhere"));
+        nowhere.look();
+        assert_eq!(nowhere.peak(), 0);
     }
 }

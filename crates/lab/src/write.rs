@@ -142,6 +142,8 @@ pub struct WriteReport {
     pub table_writes_dostoevsky: f64,
     /// The most bytes that the store's folder has had, logs included, per byte of keys and values that it holds at the end.
     pub space_amplification_peak: f64,
+    /// The same per byte that the folder has at the end: without what compression saves.
+    pub space_peak_per_end: f64,
     /// How often and how long writers waited for flushes or merges.
     pub stalls: Stalls,
     /// Time spent on building and updating the guard, per write.
@@ -197,13 +199,13 @@ pub fn bench_write(plan: &WritePlan, progress: &mut dyn Progress) -> Result<Writ
         .max()
         .map_or(0.0, |ended| ended.duration_since(start).as_secs_f64());
     let settling = Instant::now();
-    let peak = settle(&db, &mut size)?;
+    settle(&db, &mut size)?;
     let settle_seconds = settling.elapsed().as_secs_f64();
     let stats = db.stats();
     let wrong_answers = count_wrong(&db, plan, progress)?;
     let times = times.into_iter().flat_map(|share| share.nanoseconds).collect();
     let seconds = [seconds, settle_seconds];
-    Ok(report(plan, [&before, &stats], seconds, PutNs::of(times), peak, wrong_answers))
+    Ok(report(plan, [&before, &stats], seconds, PutNs::of(times), &size, wrong_answers))
 }
 
 fn check(plan: &WritePlan) -> Result<()> {
@@ -250,7 +252,7 @@ fn report(
     [before, after]: [&Stats; 2],
     [seconds, settle_seconds]: [f64; 2],
     put_ns: PutNs,
-    peak_bytes: u64,
+    size: &FolderSize,
     wrong_answers: u64,
 ) -> WriteReport {
     let tables = |stats: &Stats| (stats.bytes_flushed + stats.bytes_merged) as f64;
@@ -283,7 +285,8 @@ fn report(
             / (after.bytes_flushed - before.bytes_flushed) as f64,
         table_writes_expected: expected.exact,
         table_writes_dostoevsky: expected.dostoevsky,
-        space_amplification_peak: peak_bytes as f64 / held_bytes,
+        space_amplification_peak: size.peak() as f64 / held_bytes,
+        space_peak_per_end: size.peak() as f64 / size.last().max(1) as f64,
         stalls: Stalls {
             count: after.stalls - before.stalls,
             seconds: after.stall_seconds - before.stall_seconds,
@@ -388,7 +391,7 @@ fn write_share(db: &Db, plan: &WritePlan, thread: usize, written: &AtomicU64) ->
 }
 
 /// Flushes, lets merges end, and gives the most bytes that the folder has had until then.
-fn settle(db: &Db, size: &mut FolderSize) -> Result<u64> {
+fn settle(db: &Db, size: &mut FolderSize) -> Result<()> {
     std::thread::scope(|scope| {
         let settling = scope.spawn(|| db.flush().and_then(|()| db.settle()));
         while !settling.is_finished() {
@@ -396,7 +399,8 @@ fn settle(db: &Db, size: &mut FolderSize) -> Result<u64> {
         }
         settling.join().expect("flushes and merges do not panic")
     })?;
-    Ok(size.look())
+    size.look();
+    Ok(())
 }
 
 /// Reads everything, and counts what is not as it was written.

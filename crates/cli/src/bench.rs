@@ -4,7 +4,8 @@ use std::io::Write;
 
 use serde::Serialize;
 use trommel_lab::{
-    Measured, ProbePlan, ProbeReport, ReadPlan, ReadReport, TreePlan, bench_probe, bench_read,
+    ManyReport, Measured, ProbePlan, ProbeReport, ReadPlan, ReadReport, TreePlan, TurnsReport,
+    bench_probe, bench_read,
 };
 
 use crate::args::{BenchProbeArgs, BenchReadArgs};
@@ -144,7 +145,22 @@ fn read_text(report: &ReadReport) -> String {
         100.0 * count.mean_relative_error,
         100.0 * count.worst_relative_error,
     );
-    format!("{heading}{}{counted}", table.render())
+    format!("{heading}{}{counted}{}", table.render(), batches_text(&report.multi_get))
+}
+
+/// What questions cost in batches, and how much more they cost alone.
+fn batches_text(many: &ManyReport) -> String {
+    let kinds = [
+        ("point_miss", &many.point_miss),
+        ("point_hit", &many.point_hit),
+        ("empty_range", &many.empty_range),
+    ];
+    let of_kind = |(name, turns): (&str, &TurnsReport)| {
+        let (together, alone) = (turns.ns_per_op, turns.alone_ns_per_op);
+        let times = alone / together;
+        format!("{name} {}, alone {} ({times:.2})", nanoseconds(together), nanoseconds(alone))
+    };
+    format!(" multi_get of {}: {}\n", many.batch, kinds.map(of_kind).join("; "))
 }
 
 pub(crate) fn probe(arguments: &BenchProbeArgs, json: bool, out: &mut dyn Write) -> Outcome {

@@ -32,6 +32,7 @@ mod wire;
 
 pub use arf::{Arf, ArfBuilder};
 pub use bits::AlignedBytes;
+pub use bits::simd::{prefetch_at, prefetch_lines};
 pub use blocked_bloom::{BlockedBloom, BlockedBloomBuilder};
 pub use bloom::{Bloom, BloomBuilder};
 pub use chucky::{

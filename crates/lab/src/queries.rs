@@ -76,7 +76,7 @@ impl Kind {
     }
 
     /// Whether it asks for one key.
-    fn is_point(self) -> bool {
+    pub(crate) fn is_point(self) -> bool {
         matches!(self, Kind::PointMiss | Kind::PointHit | Kind::PointHalf)
     }
 
@@ -195,6 +195,11 @@ impl Queries {
     /// The key that is asked for, or the first one of the range.
     pub(crate) fn lower(&self, place: usize) -> &[u8] {
         self.lowers.get(place)
+    }
+
+    /// The last key of the range; None: it is no closed range.
+    pub(crate) fn upper(&self, place: usize) -> Option<&[u8]> {
+        (place < self.uppers.len()).then(|| self.uppers.get(place))
     }
 
     /// The question at a place as a filter sees it. An open seek is asked up to the last key that it

@@ -16,9 +16,10 @@ use crate::dist::{Dist, FileFormat};
 use crate::error::{LabError, Result};
 use crate::keys::SortedKeys;
 use crate::keyset::KeySet;
+use crate::many::measure_many;
 use crate::progress::Progress;
 use crate::queries::{Kind, Queries};
-use crate::report::{CountReport, KindReport, LevelRuns, LoadReport, ReadReport};
+use crate::report::{CountReport, KindReport, LevelRuns, LoadReport, ManyReport, ReadReport};
 use crate::rng::{Rng, scramble};
 use crate::rounds::{ROUNDS, medians_ns, p99};
 use crate::skew::Skew;
@@ -68,6 +69,7 @@ struct Side {
     false_negatives: u64,
     kinds: Vec<KindReport>,
     count: CountReport,
+    many: ManyReport,
 }
 
 /// Measures. The stores stay in `plan.folder`.
@@ -97,6 +99,7 @@ pub fn bench_read(plan: &ReadPlan, progress: &mut dyn Progress) -> Result<Vec<Me
     check_answers(&mut sides, &queries, keys.stored(), plan.tree.value_bytes, progress)?;
     measure_times(&mut sides, &queries, progress)?;
     measure_counts(&mut sides, &counts)?;
+    measure_batches(&mut sides, &queries)?;
     for side in &mut sides {
         for (queries, report) in queries.iter().zip(&mut side.kinds) {
             report.ns_p99 = time_each(&side.db, queries)?;
@@ -132,7 +135,8 @@ fn load_sides(
 
 fn side(guard: GuardKind, db: Db, reports: Vec<LoadReport>) -> Side {
     let (load, count) = (median_load(reports), CountReport::default());
-    Side { guard, db, load, false_negatives: 0, kinds: Vec::new(), count }
+    let many = ManyReport::default();
+    Side { guard, db, load, false_negatives: 0, kinds: Vec::new(), count, many }
 }
 
 /// The report with the median time. Requires: there is one.
@@ -242,6 +246,17 @@ fn measure_counts(sides: &mut [Side], counts: &CountQueries) -> Result<()> {
     Ok(())
 }
 
+/// Asks in batches, and compares with single questions.
+fn measure_batches(sides: &mut [Side], queries: &[Queries]) -> Result<()> {
+    let dbs: Vec<&Db> = sides.iter().map(|side| &side.db).collect();
+    let measured = measure_many(&dbs, queries)?;
+    for (side, (report, wrong)) in sides.iter_mut().zip(measured) {
+        side.many = report;
+        side.false_negatives += wrong;
+    }
+    Ok(())
+}
+
 /// What queries have cost so far, summed over the kinds that the store tells apart: between two
 /// readings only one kind is asked.
 fn all_kinds(stats: &Stats) -> [QueryStats; 3] {
@@ -321,6 +336,7 @@ fn measured(side: Side, plan: &ReadPlan, key_count: usize) -> Measured {
         seek,
         seek_next_50,
         count: side.count,
+        multi_get: side.many,
     };
     Measured { report, stats }
 }
@@ -399,6 +415,11 @@ mod tests {
                       guard_lines_per_op false_positive_rate";
         for kind in ["point_miss", "point_hit", "empty_range", "seek", "seek_next_50"] {
             assert!(fields.split_whitespace().all(|name| json[kind][name].is_number()), "{kind}");
+        }
+        for kind in ["point_miss", "point_hit", "empty_range"] {
+            let turns = &json["multi_get"][kind];
+            let names = ["ops", "alone_ns_per_op", "ns_per_op"];
+            assert!(names.iter().all(|name| turns[name].is_number()), "{kind}");
         }
         for name in ["ops", "ns_per_op", "mean_relative_error", "worst_relative_error"] {
             assert!(json["count"][name].is_number(), "{name}");

@@ -55,6 +55,8 @@ pub struct ReadReport {
     pub seek_next_50: KindReport,
     /// How many keys a range of about a thousand has.
     pub count: CountReport,
+    /// Questions in batches, beside single ones in turns with them: `multi_get`, `multi_may_contain`.
+    pub multi_get: ManyReport,
 }
 
 impl ReadReport {
@@ -116,6 +118,30 @@ pub struct KindReport {
     pub guard_lines_per_op: f64,
     /// Runs searched needlessly; summed over the runs, so it can exceed 1.
     pub false_positive_rate: f64,
+}
+
+/// Questions in batches, and the same ones alone. (Of empty ranges: whether there may be a key, which reads no block.)
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ManyReport {
+    /// Questions of a batch.
+    pub batch: u64,
+    /// Keys that are not stored.
+    pub point_miss: TurnsReport,
+    /// Stored keys.
+    pub point_hit: TurnsReport,
+    /// Ranges without a stored key.
+    pub empty_range: TurnsReport,
+}
+
+/// What the same questions cost alone and in batches.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct TurnsReport {
+    /// Questions per round.
+    pub ops: u64,
+    /// Time per question, asked alone: the median of the rounds.
+    pub alone_ns_per_op: f64,
+    /// Time per question of a batch: the median of the rounds.
+    pub ns_per_op: f64,
 }
 
 /// What counting cost, and how far it was off.

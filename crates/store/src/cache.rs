@@ -11,6 +11,8 @@
 
 use std::collections::VecDeque;
 
+use trommel_filters::prefetch_lines;
+
 use crate::block::{Block, BlockHeader};
 use crate::sync::{Arc, Mutex, Slot, lock};
 
@@ -111,6 +113,22 @@ impl BlockSlots {
         let block = Block::from(self.slots.get(number)?.hold()?);
         block.touch();
         Some(block)
+    }
+
+    /// Asks for the memory of a slot, without waiting for it.
+    #[inline]
+    pub(crate) fn ask_for_slot(&self, number: usize) {
+        prefetch_lines(&self.slots, number, 1);
+    }
+
+    /// Asks for the memory where the block of this number begins, if it is here, without waiting for it: its header, and the heads
+    /// of its entries.
+    #[inline]
+    pub(crate) fn ask_for_block(&self, number: usize) {
+        const LINES: usize = 5;
+        if let Some(slot) = self.slots.get(number) {
+            slot.ask_for(LINES);
+        }
     }
 
     /// Keeps a block, unless it is here already or greater than the whole budget. It begins

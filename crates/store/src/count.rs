@@ -12,7 +12,7 @@ use trommel_filters::{CountBounds, KeyRange, Query, RankBounds, TableFilter as _
 use crate::core::Core;
 use crate::cursor::Cursor;
 use crate::error::Result;
-use crate::guard::Guard;
+use crate::guard::{Answer, Guard};
 use crate::memtable::Memtable;
 use crate::run_table::RunTable;
 use crate::scan::Bounds;
@@ -91,16 +91,46 @@ fn count_in_memtable(memtable: &Arc<Memtable>, bounds: &Bounds) -> Result<u64> {
 pub(crate) fn may_contain_range(core: &Core, bounds: &Bounds) -> Result<bool> {
     let Some(range) = bounds.closed() else { return Ok(false) };
     let version = core.current.hold();
-    for memtable in memtables(&version) {
+    if is_in_memory(&version, bounds)? {
+        return Ok(true);
+    }
+    let answer = version.guard.ask(&Query::Range(range));
+    Ok(may_be_in_runs(&version, bounds, &answer))
+}
+
+/// As above, for each of the ranges.
+pub(crate) fn multi_may_contain(core: &Core, all: &[Bounds]) -> Result<Vec<bool>> {
+    let version = core.current.hold();
+    let mut answers = vec![false; all.len()];
+    let (mut places, mut ranges) = (Vec::new(), Vec::new());
+    for (place, bounds) in all.iter().enumerate() {
+        let Some(range) = bounds.closed() else { continue };
+        answers[place] = is_in_memory(&version, bounds)?;
+        if !answers[place] {
+            places.push(place);
+            ranges.push(range);
+        }
+    }
+    version.guard.ask_many_ranges(&ranges, |number, answer| {
+        let place = places[number];
+        answers[place] = may_be_in_runs(&version, &all[place], &answer);
+    });
+    Ok(answers)
+}
+
+fn is_in_memory(version: &Version, bounds: &Bounds) -> Result<bool> {
+    for memtable in memtables(version).filter(|memtable| memtable.len() > 0) {
         let mut cursor = memtable.cursor();
         cursor.seek(&bounds.lower)?;
         if cursor.entry().is_some_and(|entry| is_before(entry.key, bounds)) {
             return Ok(true);
         }
     }
-    let answer = version.guard.ask(&Query::Range(range));
-    let mut asked = tables(&version, bounds);
-    Ok(!answer.is_nowhere() && asked.any(|table| answer.may_hold(table)))
+    Ok(false)
+}
+
+fn may_be_in_runs(version: &Version, bounds: &Bounds, answer: &Answer<'_>) -> bool {
+    !answer.is_nowhere() && tables(version, bounds).any(|table| answer.may_hold(table))
 }
 
 fn memtables(version: &Version) -> impl Iterator<Item = &Arc<Memtable>> {

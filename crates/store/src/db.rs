@@ -12,6 +12,7 @@ use crate::count;
 use crate::environment::Environment;
 use crate::error::{Error, Result};
 use crate::expiry::Expiry;
+use crate::multi_get;
 use crate::options::{Options, Sync};
 use crate::read;
 use crate::recovery;
@@ -66,6 +67,13 @@ impl Db {
     /// The value of a key; None if it has none.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         read::get(&self.core, key.as_ref())
+    }
+
+    /// The values of many keys at one moment, each as [`get`](Db::get) gives it, in the order of the keys. Takes less time a key
+    /// than as many gets: waiting for memory and for the disk is done for many keys at once.
+    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Result<Option<Value>>> {
+        let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
+        multi_get::multi_get(&self.core, &keys)
     }
 
     /// Sets the value of a key.
@@ -198,6 +206,15 @@ impl Db {
         count::may_contain_range(&self.core, &Bounds::of(&bounds))
     }
 
+    /// As [`may_contain_range`](Db::may_contain_range) for each of these ranges, all at one moment, at less time a range.
+    pub fn multi_may_contain<K: AsRef<[u8]>>(
+        &self,
+        ranges: &[impl RangeBounds<K>],
+    ) -> Result<Vec<bool>> {
+        let bounds: Vec<Bounds> = ranges.iter().map(Bounds::of).collect();
+        count::multi_may_contain(&self.core, &bounds)
+    }
+
     /// Writes everything in memory to a run on disk.
     pub fn flush(&self) -> Result<()> {
         self.core.commit.seal(&self.core)?;
@@ -315,6 +332,13 @@ impl Snapshot {
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         let version = self.core.current.pin();
         read::get_at(&self.core, &version, key.as_ref(), self.registered.sequence())
+    }
+
+    /// The values that many keys had, each as [`get`](Snapshot::get) gives it, in the order of the keys.
+    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Result<Option<Value>>> {
+        let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
+        let version = self.core.current.pin();
+        multi_get::multi_get_at(&self.core, &version, &keys, self.registered.sequence())
     }
 
     /// The keys of a range and their values at that moment.

@@ -83,6 +83,40 @@ impl Guard {
         }
     }
 
+    /// Asks once for each of some keys, in their order; a global filter is asked for all of them at once.
+    pub(crate) fn ask_many<'k>(
+        &self,
+        keys: &[&'k [u8]],
+        mut answer: impl FnMut(usize, Answer<'k>),
+    ) {
+        match self {
+            Guard::Global(parts) => parts.collect_many(keys, |place, codes| {
+                answer(place, Answer::Codes(codes.clone()));
+            }),
+            Guard::Open | Guard::PerTable | Guard::Located(_) => {
+                let queries = keys.iter().map(|key| Query::Point(key));
+                queries.enumerate().for_each(|(place, query)| answer(place, self.ask(&query)));
+            }
+        }
+    }
+
+    /// As above, for ranges.
+    pub(crate) fn ask_many_ranges<'k>(
+        &self,
+        ranges: &[KeyRange<'k>],
+        mut answer: impl FnMut(usize, Answer<'k>),
+    ) {
+        match self {
+            Guard::Global(parts) => parts.collect_many_ranges(ranges, |place, codes| {
+                answer(place, Answer::Codes(codes.clone()));
+            }),
+            Guard::Open | Guard::PerTable | Guard::Located(_) => {
+                let queries = ranges.iter().map(|range| Query::Range(*range));
+                queries.enumerate().for_each(|(place, query)| answer(place, self.ask(&query)));
+            }
+        }
+    }
+
     /// The parts that a flush adds to and a last-level merge replaces, if there are some.
     pub(crate) fn parts(&self) -> Option<&Parts> {
         match self {

@@ -12,12 +12,15 @@ use std::ops::Range;
 
 use trommel_filters::{
     Codes, Cursor as PartCursor, CursorBack as PartCursorBack, GrfOptions, KeyRange, Part,
-    PartSize, Query, Span, Trace,
+    PartSize, Query, Span, Trace, Untraced,
 };
 
 use crate::key_bounds::KeyBounds;
 use crate::sync::Arc;
 use crate::user_keys::KeyList;
+
+/// Keys that are asked for together.
+const GROUP: usize = 16;
 
 /// A part, and where it begins.
 #[derive(Clone)]
@@ -93,6 +96,52 @@ impl Parts {
         }
         let range = query.range();
         self.overlapping(&range).for_each(|part| part.candidates_traced(query, codes, trace));
+    }
+
+    /// The codes of each key, in order.
+    pub(crate) fn collect_many(&self, keys: &[&[u8]], mut visit: impl FnMut(usize, &Codes)) {
+        if let [only] = &self.places[..] {
+            return only.part.candidates_many(keys, visit);
+        }
+        let mut asked = [(&*self.places[0].part, &[][..]); GROUP];
+        for (group, keys) in keys.chunks(GROUP).enumerate() {
+            for (asked, key) in asked.iter_mut().zip(keys) {
+                *asked = (&*self.places[self.place_of(key)].part, *key);
+            }
+            Part::candidates_of_parts(&asked[..keys.len()], |place, codes| {
+                visit(group * GROUP + place, codes);
+            });
+        }
+    }
+
+    /// The codes of each range, in order.
+    pub(crate) fn collect_many_ranges(
+        &self,
+        ranges: &[KeyRange<'_>],
+        mut visit: impl FnMut(usize, &Codes),
+    ) {
+        // Those that lie in one part are asked together, as far as they follow each other.
+        let asked: Vec<(Option<&Part>, KeyRange<'_>)> =
+            ranges.iter().map(|range| (self.only_part_of(range), *range)).collect();
+        let mut first = 0;
+        for together in asked.chunk_by(|(one, _), (other, _)| one.is_some() && other.is_some()) {
+            let within: Vec<_> =
+                together.iter().filter_map(|(part, range)| Some(((*part)?, *range))).collect();
+            Part::candidates_of_ranges(&within, |place, codes| visit(first + place, codes));
+            if within.is_empty() {
+                let mut codes = Codes::new();
+                self.collect(&Query::Range(together[0].1), &mut codes, &mut Untraced);
+                visit(first, &codes);
+            }
+            first += together.len();
+        }
+    }
+
+    /// The part that covers all keys of the range. None: several do.
+    fn only_part_of(&self, range: &KeyRange<'_>) -> Option<&Part> {
+        let at = self.place_of(range.lower());
+        let ends_before = |next: &Place| range.upper().is_some_and(|upper| *upper < *next.lower);
+        self.places.get(at + 1).is_none_or(ends_before).then(|| &*self.places[at].part)
     }
 
     /// What all parts take.

@@ -62,6 +62,7 @@ mod merge_piece;
 mod merging;
 #[cfg(all(test, loom))]
 mod models;
+mod multi_get;
 mod options;
 mod output;
 mod pacing;

@@ -15,7 +15,9 @@ use crate::elastic::Looked;
 use crate::entry::{Kind, Sequence};
 use crate::environment::{Clock, PausePoint};
 use crate::error::Result;
+use crate::guard::Answer;
 use crate::memtable::Found;
+use crate::run_table::RunTable;
 use crate::stats::{QueryKind, QueryStats};
 use crate::value::Value;
 use crate::version::Version;
@@ -40,17 +42,12 @@ pub(crate) fn get_at(
         Some(found) => Ok(Some(found)),
         None => get_in_runs(version, key, at, &mut costs),
     };
-    let before = core.counters.queried(QueryKind::Point, &costs);
-    if let Some(elastic) = &core.elastic
-        && costs.reached_runs > 0
-        && elastic.counts(before)
-    {
-        elastic.count(version, key, &looked(&costs));
-    }
+    count_get(core, version, key, &costs);
     Ok(found?.and_then(|found| found.into_put(&*core.env.clock)))
 }
 
-fn get_in_memory(version: &Version, key: &[u8], at: Sequence) -> Option<Found> {
+/// What memtables say of a key. None: the runs are to be asked.
+pub(crate) fn get_in_memory(version: &Version, key: &[u8], at: Sequence) -> Option<Found> {
     let active = &version.active.memtable;
     let in_active = if active.is_empty() { None } else { active.get(key, at) };
     in_active.or_else(|| version.sealed.iter().find_map(|sealed| sealed.memtable.get(key, at)))
@@ -62,42 +59,91 @@ fn get_in_runs(
     at: Sequence,
     costs: &mut QueryStats,
 ) -> Result<Option<Found>> {
-    let deleted = version.covering(key, at);
     let answer = version.guard.ask(&Query::Point(key));
-    costs.reached_runs = 1;
+    let mut candidates = Candidates::new(answer, version, key, at);
     let mut reads = Reads::default();
-    let (mut looked_at, mut asked, mut searched) = (version.runs.len() as u64, 0, 0);
     let mut found = Ok(None);
-    if !answer.is_nowhere() {
-        for (newer, placed) in (0..).zip(&version.runs) {
-            if !answer.may_be_in(placed.span()) {
+    while matches!(found, Ok(None))
+        && let Some(table) = candidates.next(version, key)
+    {
+        found = table.table.get(key, at, &mut reads);
+    }
+    candidates.count(matches!(found, Ok(Some(_))), costs);
+    count_reads(costs, &reads);
+    found.map(|found| candidates.or_deleted(found))
+}
+
+/// Counts a get.
+pub(crate) fn count_get(core: &Core, version: &Version, key: &[u8], costs: &QueryStats) {
+    let before = core.counters.queried(QueryKind::Point, costs);
+    if let Some(elastic) = &core.elastic
+        && costs.reached_runs > 0
+        && elastic.counts(before)
+    {
+        elastic.count(version, key, &looked(costs));
+    }
+}
+
+/// The tables that may have a key, from new to old.
+pub(crate) struct Candidates<'k> {
+    answer: Answer<'k>,
+    /// The newest deletion of a range that is in force for the key: older runs need not be looked at.
+    deleted: Option<Sequence>,
+    /// Runs that were looked at, newest first.
+    looked_at: usize,
+    /// Tables of these whose keys are around it, and of those the ones that may have it.
+    asked: u64,
+    searched: u64,
+}
+
+impl<'k> Candidates<'k> {
+    /// As the version's guard has answered for the key.
+    #[inline]
+    pub(crate) fn new(answer: Answer<'k>, version: &Version, key: &[u8], at: Sequence) -> Self {
+        let looked_at = if answer.is_nowhere() { version.runs.len() } else { 0 };
+        let deleted = version.covering(key, at);
+        Candidates { answer, deleted, looked_at, asked: 0, searched: 0 }
+    }
+
+    /// The next table to be searched. Requires: version and key are always the same.
+    #[inline]
+    pub(crate) fn next<'v>(&mut self, version: &'v Version, key: &[u8]) -> Option<&'v RunTable> {
+        while let Some(placed) = version.runs.get(self.looked_at) {
+            self.looked_at += 1;
+            if !self.answer.may_be_in(placed.span()) {
                 continue;
             }
-            if deleted.is_some_and(|deleted| placed.run.greatest() < deleted) {
+            if self.deleted.is_some_and(|deleted| placed.run.greatest() < deleted) {
                 continue;
             }
             let Some(table) = placed.run.find(key) else { continue };
-            asked += 1;
-            if !answer.may_hold(table) {
-                continue;
-            }
-            searched += 1;
-            found = table.table.get(key, at, &mut reads);
-            if !matches!(found, Ok(None)) {
-                looked_at = newer + 1;
-                break;
+            self.asked += 1;
+            if self.answer.may_hold(table) {
+                self.searched += 1;
+                return Some(table);
             }
         }
+        None
     }
-    let hit = u64::from(matches!(found, Ok(Some(_))));
-    costs.guard_probes = answer.probes(asked);
-    costs.true_positives = hit;
-    costs.false_positives = searched - hit;
-    costs.true_negatives = looked_at - searched;
-    count_reads(costs, &reads);
-    match deleted {
-        Some(deleted) => found.map(|found| Found::or_deleted(found, deleted)),
-        None => found,
+
+    /// Adds what the search has cost beside reads: the last table had the key, or none had it.
+    #[inline]
+    pub(crate) fn count(&self, has_found: bool, costs: &mut QueryStats) {
+        let hit = u64::from(has_found);
+        costs.reached_runs += 1;
+        costs.guard_probes += self.answer.probes(self.asked);
+        costs.true_positives += hit;
+        costs.false_positives += self.searched - hit;
+        costs.true_negatives += self.looked_at as u64 - self.searched;
+    }
+
+    /// What was found in tables, unless a deletion of a range is newer.
+    #[inline]
+    pub(crate) fn or_deleted(&self, found: Option<Found>) -> Option<Found> {
+        match self.deleted {
+            Some(deleted) => Found::or_deleted(found, deleted),
+            None => found,
+        }
     }
 }
 
@@ -116,7 +162,8 @@ pub(crate) fn count_reads(costs: &mut QueryStats, reads: &Reads) {
 
 impl Found {
     /// The value, unless the entry is a deletion, or has expired.
-    fn into_put(self, clock: &dyn Clock) -> Option<Value> {
+    #[inline]
+    pub(crate) fn into_put(self, clock: &dyn Clock) -> Option<Value> {
         match self.kind {
             Kind::Put => Some(self.value),
             Kind::PutWithExpiry => self.value.unless_expired(clock),

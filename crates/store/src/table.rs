@@ -96,9 +96,14 @@ impl Opened {
     /// Reads and checks a block. Requires: the index has it.
     fn block(&self, index: &Index, number: usize) -> Result<Block> {
         let (offset, len) = index.block(number);
-        let bytes = self.read(offset, len)?;
+        self.checked_block(index, number, &self.read(offset, len)?)
+    }
+
+    /// A block of these bytes. Requires: the index has it.
+    fn checked_block(&self, index: &Index, number: usize, bytes: &[u8]) -> Result<Block> {
+        let (offset, _) = index.block(number);
         let wrong = |what: &str| self.corrupt(offset, format!("data block {number}: {what}"));
-        let block = unseal(&bytes).map_err(|Corrupt { what, .. }| wrong(what))?;
+        let block = unseal(bytes).map_err(|Corrupt { what, .. }| wrong(what))?;
         if block.entry_count() as u64 != index.entries(number).1 {
             return Err(wrong("not as many entries as the index says"));
         }
@@ -361,11 +366,7 @@ impl Table {
         if let Some(block) = self.blocks.get(number) {
             return Ok(block);
         }
-        let block = self.block_on_disk(number, reads)?;
-        if fill_cache {
-            self.blocks.insert(number, &block);
-        }
-        Ok(block)
+        if fill_cache { self.missing_block(number, reads) } else { self.block_on_disk(number, reads) }
     }
 
     /// A block, read anew and checked. Requires: there is such a block.
@@ -451,6 +452,9 @@ fn load_filter(opened: &Opened, at: &Section) -> Result<TableFilter> {
     }
     Ok(filter)
 }
+
+#[path = "table_batch.rs"]
+mod batch;
 
 #[path = "table_check.rs"]
 mod check;

@@ -208,6 +208,7 @@ impl World {
             Op::Get(key) => {
                 let found = self.db().get(&key).expect("gets").map(|value| value.to_vec());
                 assert_eq!(found, self.model.get(&key).cloned(), "get {key:?}");
+                self.check_together(&key);
                 answer.extend(found.unwrap_or_default());
             }
             Op::Range(from, to, back) => answer.extend(self.check_range(from, to, back)),
@@ -297,6 +298,15 @@ impl World {
         self.db().write(batch).expect("writes");
     }
 
+    /// All keys in one batch, and one of them twice.
+    fn check_together(&self, key: &Vec<u8>) {
+        let keys: Vec<&Vec<u8>> = [key, key].into_iter().chain(self.model.keys()).collect();
+        for (key, found) in keys.iter().zip(self.db().multi_get(&keys)) {
+            let found = found.expect("gets").map(|value| value.to_vec());
+            assert_eq!(found, self.model.get(*key).cloned(), "multi_get {key:?}");
+        }
+    }
+
     fn check_range(&self, from: Vec<u8>, to: Vec<u8>, back: bool) -> Vec<u8> {
         let (from, to) = in_order(from, to);
         let scan = self.db().range(from.clone()..=to.clone());
@@ -330,6 +340,8 @@ impl World {
         let written: u64 = self.writes.range(range.clone()).map(|(_, count)| count).sum();
         let maybe = self.db().may_contain_range(range.clone()).expect("asks");
         assert!(maybe || keys == 0, "{range:?} with {keys} keys is said to be empty");
+        let together = self.db().multi_may_contain(&[range.clone(), range.clone()]);
+        assert_eq!(together.expect("asks"), [maybe, maybe], "{range:?}");
         let bounds = self.db().approximate_count(range.clone()).expect("counts");
         let right = keys <= bounds.most && bounds.least <= written;
         assert!(right, "{bounds:?} for {keys} keys of {written} writes in {range:?}");
@@ -341,6 +353,11 @@ impl World {
         for (snapshot, model) in &self.snapshots {
             let found = snapshot.get(key).expect("gets").map(|value| value.to_vec());
             assert_eq!(found, model.get(key).cloned(), "snapshot get {key:?}");
+            let keys: Vec<&Vec<u8>> = model.keys().collect();
+            for (key, found) in keys.iter().zip(snapshot.multi_get(&keys)) {
+                let found = found.expect("gets").map(|value| value.to_vec());
+                assert_eq!(found.as_ref(), model.get(*key), "snapshot multi_get {key:?}");
+            }
             let all: Vec<_> = snapshot.range::<&[u8]>(..).map(|e| e.expect("reads").0).collect();
             assert_eq!(all, model.keys().cloned().collect::<Vec<_>>());
         }

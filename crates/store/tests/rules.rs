@@ -165,6 +165,25 @@ fn rule_2_a_get_pins_before_it_takes_its_sequence_number() {
 }
 
 #[test]
+fn rule_2_a_batch_of_gets_pins_before_it_takes_its_number() {
+    for guard in GuardKind::ALL {
+        let stage = Stage::new(guard);
+        put_and_flush(&stage.db, "k", "old");
+        stage.at(PausePoint::GetPinned, |db| {
+            db.put("k", "new").expect("puts");
+            db.compact().expect("compacts");
+        });
+        let mut found = stage.db.multi_get(&["k", "k"]).into_iter().map(|value| {
+            value.expect("gets").map(|value| String::from_utf8(value.to_vec()).expect("text"))
+        });
+        let (one, other) = (found.next().expect("two"), found.next().expect("two"));
+        stage.assert_ran(1);
+        assert_eq!(one, other, "{guard}: two moments in one batch");
+        assert!(one.is_some(), "{guard}: the key is lost");
+    }
+}
+
+#[test]
 fn rule_2_a_scan_registers_before_it_pins() {
     for (kind, stage) in Stage::of_all_kinds() {
         put_and_flush(&stage.db, "k", "old");

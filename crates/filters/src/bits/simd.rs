@@ -114,11 +114,17 @@ pub(crate) fn nibble_planes(nibbles: &[u8; 32]) -> [u64; 4] {
 /// Asks for some cache lines, from that of item `at` of `items` on. The items need not be there: then for nothing, or for
 /// what is beside them.
 #[inline(always)]
-pub(crate) fn prefetch_lines<T>(items: &[T], at: usize, lines: usize) {
+pub fn prefetch_lines<T>(items: &[T], at: usize, lines: usize) {
+    prefetch_at(items.as_ptr().wrapping_add(at).cast(), lines);
+}
+
+/// Asks for some cache lines, from that of an address on, which may be any.
+#[inline(always)]
+pub fn prefetch_at(address: *const u8, lines: usize) {
     #[cfg(target_arch = "x86_64")]
     for line in 0..lines {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        let address = items.as_ptr().wrapping_add(at).cast::<i8>().wrapping_add(line * LINE_BYTES);
+        let address = address.wrapping_add(line * LINE_BYTES).cast();
         #[expect(unsafe_code, reason = "there is no safe function for it")]
         // SAFETY: every x86-64 has SSE, and a prefetch of any address has no effect that can be seen.
         unsafe {
@@ -126,7 +132,7 @@ pub(crate) fn prefetch_lines<T>(items: &[T], at: usize, lines: usize) {
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (items, at, lines);
+    let _ = (address, lines);
 }
 
 /// Asks for the cache line of item `at` of `items`, if there is one.

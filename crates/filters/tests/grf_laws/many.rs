@@ -1,14 +1,15 @@
-//! Many keys at once: the same codes as for each alone.
+//! Many keys or ranges at once: the same codes as for each alone.
 //! ```text
 //! keys of a tree, their neighbours, keys of nowhere --shuffled, in batches of any length--> codes = those of lone probes
+//! ranges from one of them to another, far and near --^
 //! ```
-//! Invariant: every key of a batch is visited once, in order.
+//! Invariant: every question of a batch is visited once, in order.
 
 use crate::twin::{
     Key, Random, Schedule, Twin, answer, deal, neighbours, number_key, numbers, options, sorted,
     tree_with,
 };
-use trommel_filters::{Codes, Fingerprints, GrfOptions, Part, Query};
+use trommel_filters::{Codes, Fingerprints, GrfOptions, KeyRange, Part, Query};
 
 /// Around the length at which a batch is full, and far from it.
 const LENGTHS: [usize; 6] = [0, 1, 15, 16, 17, 100];
@@ -31,6 +32,27 @@ pub(crate) fn assert_many(part: &Part, keys: &[&[u8]], length: usize) {
     }
 }
 
+/// Asks for a range from each key to the next one, and for some without an end, so many at a time.
+fn assert_many_ranges(part: &Part, keys: &[&[u8]], length: usize) {
+    let ranges = keys.windows(2).enumerate().map(|(place, pair)| {
+        let (lower, upper) = (pair[0].min(pair[1]), pair[0].max(pair[1]));
+        let upper = (place % 7 != 0).then_some(upper);
+        (part, KeyRange::new(lower, upper).expect("in order"))
+    });
+    let ranges: Vec<_> = ranges.collect();
+    for batch in ranges.chunks(length.max(1)) {
+        let batch = &batch[..length.min(batch.len())];
+        let mut visited = 0;
+        Part::candidates_of_ranges(batch, |place, codes| {
+            assert_eq!(place, visited, "out of order");
+            let range = batch[place].1;
+            assert_same(codes, &answer(part, &Query::Range(range)), range.lower());
+            visited += 1;
+        });
+        assert_eq!(visited, batch.len());
+    }
+}
+
 fn shuffle(keys: &mut [&[u8]], random: &mut Random) {
     for place in (1..keys.len()).rev() {
         keys.swap(place, random.below(place as u64 + 1) as usize);
@@ -46,7 +68,11 @@ fn assert_batches(part: &Part, twin: &Twin, others: &[Key]) {
     shuffle(&mut keys, &mut Random(23));
     for length in LENGTHS {
         assert_many(part, &keys, length);
+        assert_many_ranges(part, &keys, length);
     }
+    // Neighbours: most of these ranges lie in one bucket, or are empty.
+    keys.sort_unstable();
+    assert_many_ranges(part, &keys, 100);
 }
 
 /// Whatever the fingerprints, and however old the entries of the overlay.
@@ -86,6 +112,48 @@ fn a_key_may_be_asked_for_twice() {
         found += 1;
     });
     assert_eq!(found, 40);
+}
+
+#[test]
+fn keys_and_ranges_of_several_parts_in_one_batch() {
+    let mut random = Random(37);
+    let trees: Vec<(Part, Twin)> = (0..3)
+        .map(|_| {
+            let keys = numbers(2000, || random.next() >> 20);
+            let (base, flushes) = deal(&keys, 6, 4);
+            tree_with(&options(12.0), &base, &flushes, Schedule::LazyLeveling)
+        })
+        .collect();
+    let mut asked: Vec<(&Part, &[u8])> = Vec::new();
+    for place in 0..500 {
+        let (part, _) = &trees[place % 3];
+        let (_, other) = &trees[random.below(3) as usize];
+        let key = other.keys().nth(random.below(other.len() as u64) as usize).expect("a key");
+        asked.push((part, key));
+    }
+    let mut visited = 0;
+    Part::candidates_of_parts(&asked, |place, codes| {
+        assert_eq!(place, visited, "out of order");
+        let (part, key) = asked[place];
+        assert_same(codes, &answer(part, &Query::Point(key)), key);
+        visited += 1;
+    });
+    assert_eq!(visited, asked.len());
+    let ranges: Vec<_> = asked
+        .windows(2)
+        .map(|pair| {
+            let (lower, upper) = (pair[0].1.min(pair[1].1), pair[0].1.max(pair[1].1));
+            (pair[0].0, KeyRange::new(lower, Some(upper)).expect("in order"))
+        })
+        .collect();
+    visited = 0;
+    Part::candidates_of_ranges(&ranges, |place, codes| {
+        assert_eq!(place, visited, "out of order");
+        let (part, range) = ranges[place];
+        assert_same(codes, &answer(part, &Query::Range(range)), range.lower());
+        visited += 1;
+    });
+    assert_eq!(visited, ranges.len());
 }
 
 #[test]

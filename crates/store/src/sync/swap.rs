@@ -8,6 +8,7 @@
 use std::mem::ManuallyDrop;
 
 use arc_swap::{ArcSwap, ArcSwapAny, Guard};
+use trommel_filters::prefetch_at;
 
 use super::{Arc, Shared};
 
@@ -26,6 +27,14 @@ impl<H> Slot<H> {
     #[inline]
     pub(crate) fn hold(&self) -> Option<Shared<H>> {
         self.0.load_full()
+    }
+
+    /// Asks for some cache lines of what is in it, from the first on, without waiting for them.
+    #[inline]
+    pub(crate) fn ask_for(&self, lines: usize) {
+        if let Some(shared) = &*self.0.load() {
+            prefetch_at(shared.heap_ptr().cast(), lines);
+        }
     }
 
     /// Whether nothing is in it.

@@ -32,7 +32,11 @@ pub(crate) fn measure_many(dbs: &[&Db], queries: &[Queries]) -> Result<Vec<(Many
         }
         let medians = medians_ns(2 * dbs.len(), |turn| {
             let db = dbs[turn / 2];
-            if turn % 2 == 0 { batches.ask_alone(db)? } else { batches.ask_together(db)? }
+            if turn % 2 == 0 {
+                batches.ask_alone(db)?
+            } else {
+                batches.ask_together(db)?
+            }
             Ok::<_, crate::error::LabError>(queries.len() as u64)
         })?;
         for ((report, _), pair) in reports.iter_mut().zip(medians.chunks(2)) {

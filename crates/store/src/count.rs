@@ -119,7 +119,7 @@ pub(crate) fn multi_may_contain(core: &Core, all: &[Bounds]) -> Result<Vec<bool>
 }
 
 fn is_in_memory(version: &Version, bounds: &Bounds) -> Result<bool> {
-    for memtable in memtables(version).filter(|memtable| memtable.len() > 0) {
+    for memtable in memtables(version).filter(|memtable| !memtable.is_empty()) {
         let mut cursor = memtable.cursor();
         cursor.seek(&bounds.lower)?;
         if cursor.entry().is_some_and(|entry| is_before(entry.key, bounds)) {

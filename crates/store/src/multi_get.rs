@@ -104,19 +104,14 @@ impl<'v> Batch<'v, '_> {
     }
 
     /// Asks memory and guard for at most [`GROUP`] keys, the first of which is at `first`.
-    fn begin<'k>(
-        &mut self,
-        first: usize,
-        keys: &[&'k [u8]],
-        searches: &mut Vec<Search<'v, 'k>>,
-    ) {
+    fn begin<'k>(&mut self, first: usize, keys: &[&'k [u8]], searches: &mut Vec<Search<'v, 'k>>) {
         let (version, at) = (self.version, self.at);
         let (mut places, mut waiting) = ([0; GROUP], [&[][..]; GROUP]);
         let mut count = 0;
         for (place, key) in (first..).zip(keys) {
             match get_in_memory(version, key, at) {
                 Some(found) => {
-                    self.count(key, QueryStats::default());
+                    self.count(key, |_| ());
                     self.answers[place] = Ok(found.into_put(&*self.core.env.clock));
                 }
                 None => {
@@ -151,7 +146,9 @@ impl<'v> Batch<'v, '_> {
                 self.reads.blocks += 1;
                 match search.table.table.cached_block(number) {
                     Some(block) => self.search_block(search, number, block),
-                    None => missing.push(Missing { file: search.table.table.file(), number, place }),
+                    None => {
+                        missing.push(Missing { file: search.table.table.file(), number, place })
+                    }
                 }
             }
         }
@@ -227,20 +224,22 @@ impl<'v> Batch<'v, '_> {
         candidates: &Candidates<'_>,
         found: Result<Option<Found>>,
     ) {
-        let mut costs = QueryStats::default();
-        candidates.count(matches!(found, Ok(Some(_))), &mut costs);
-        self.count(key, costs);
+        let has_found = matches!(found, Ok(Some(_)));
+        self.count(key, |costs| candidates.count(has_found, costs));
         let clock = &*self.core.env.clock;
         let value = |found| candidates.or_deleted(found).and_then(|found| found.into_put(clock));
         self.answers[place] = found.map(value);
     }
 
     /// Counts one key. The guard `elastic` takes its sample of gets one by one.
-    fn count(&mut self, key: &[u8], costs: QueryStats) {
-        let costs = QueryStats { queries: 1, ..costs };
-        match &self.core.elastic {
-            Some(_) => count_get(self.core, self.version, key, &costs),
-            None => self.costs += costs,
+    #[inline]
+    fn count(&mut self, key: &[u8], add: impl FnOnce(&mut QueryStats)) {
+        if self.core.elastic.is_none() {
+            self.costs.queries += 1;
+            return add(&mut self.costs);
         }
+        let mut costs = QueryStats { queries: 1, ..QueryStats::default() };
+        add(&mut costs);
+        count_get(self.core, self.version, key, &costs);
     }
 }

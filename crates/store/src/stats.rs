@@ -6,7 +6,6 @@
 //! Invariant: counters only grow. What is not a counter is read from the newest version.
 
 use std::fmt::Write as _;
-use std::ops::AddAssign;
 use std::time::Duration;
 
 use crate::access::IoStats;
@@ -112,14 +111,6 @@ impl QueryStats {
             disk_reads,
             bytes_read,
         }
-    }
-}
-
-impl AddAssign for QueryStats {
-    #[inline]
-    fn add_assign(&mut self, other: QueryStats) {
-        let (one, other) = (self.fields(), other.fields());
-        *self = QueryStats::of_fields(std::array::from_fn(|place| one[place] + other[place]));
     }
 }
 

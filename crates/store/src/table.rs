@@ -366,7 +366,11 @@ impl Table {
         if let Some(block) = self.blocks.get(number) {
             return Ok(block);
         }
-        if fill_cache { self.missing_block(number, reads) } else { self.block_on_disk(number, reads) }
+        if fill_cache {
+            self.missing_block(number, reads)
+        } else {
+            self.block_on_disk(number, reads)
+        }
     }
 
     /// A block, read anew and checked. Requires: there is such a block.

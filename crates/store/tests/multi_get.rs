@@ -186,8 +186,10 @@ fn ranges_in_a_batch_answer_as_one_by_one_under_every_guard() {
         let mut said_no = 0;
         for len in [0, 1, 7, 8, 9, 300] {
             let ranges: Vec<(Bound<Key>, Bound<Key>)> = (0..len).map(range).collect();
-            let alone = |range: &(Bound<Key>, Bound<Key>)| store.db.may_contain_range(range.clone());
-            let expected: Vec<bool> = ranges.iter().map(|range| alone(range).expect("asks")).collect();
+            let alone =
+                |range: &(Bound<Key>, Bound<Key>)| store.db.may_contain_range(range.clone());
+            let expected: Vec<bool> =
+                ranges.iter().map(|range| alone(range).expect("asks")).collect();
             let found = store.db.multi_may_contain(&ranges).expect("asks");
             assert_eq!(found, expected, "{guard}: {len} ranges");
             said_no += found.iter().filter(|maybe| !**maybe).count();

@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::expiry::Expiry;
 use crate::multi_get;
 use crate::options::{Options, Sync};
+use crate::queue::Queue;
 use crate::read;
 use crate::recovery;
 use crate::scan::{Bounds, Scan};
@@ -74,6 +75,12 @@ impl Db {
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Result<Option<Value>>> {
         let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
         multi_get::multi_get(&self.core, &keys)
+    }
+
+    /// A queue of gets and short ranges of which many are under way at once: while one waits for the disk, others go on. `depth`: how
+    /// many reads of the disk at most. How they are done at once, [`Options::overlap`] says.
+    pub fn queue(&self, depth: usize) -> Queue {
+        Queue::new(&self.core, depth)
     }
 
     /// Sets the value of a key.

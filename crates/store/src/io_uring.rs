@@ -12,6 +12,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 
 use ::io_uring::{IoUring, Probe, opcode, types};
+use rustix::io::Errno;
 
 use crate::read_queue::{ReadBuffer, Request};
 use crate::sectors::{Sectors, Window};
@@ -170,10 +171,10 @@ impl Drop for Ring {
     }
 }
 
-/// Whether the kernel may have room later.
+/// Whether the kernel may do it later: it has no room now, or the thread that has submitted it has ended.
 fn is_for_now(error: &io::Error) -> bool {
-    let code = error.raw_os_error().map(rustix::io::Errno::from_raw_os_error);
-    matches!(code, Some(rustix::io::Errno::AGAIN | rustix::io::Errno::BUSY))
+    let code = error.raw_os_error().map(Errno::from_raw_os_error);
+    matches!(code, Some(Errno::AGAIN | Errno::BUSY | Errno::CANCELED))
 }
 
 /// How a read goes on.
@@ -241,12 +242,11 @@ mod tests {
 
     #[test]
     fn what_may_pass_is_asked_again_and_the_rest_is_an_error() {
-        let [interrupted, again, io] =
-            [rustix::io::Errno::INTR, rustix::io::Errno::AGAIN, rustix::io::Errno::IO]
-                .map(|errno| -errno.raw_os_error());
-        let course = course(&[interrupted, 512, again, io]);
-        assert_eq!(course[..3], ["from 0", "from 512", "from 512"]);
-        assert!(course[3] != "done" && !course[3].starts_with("from"), "{course:?}");
+        let errnos = [Errno::INTR, Errno::AGAIN, Errno::CANCELED, Errno::IO];
+        let [interrupted, again, canceled, io] = errnos.map(|errno| -errno.raw_os_error());
+        let course = course(&[interrupted, 512, again, canceled, io]);
+        assert_eq!(course[..4], ["from 0", "from 512", "from 512", "from 512"]);
+        assert!(course[4] != "done" && !course[4].starts_with("from"), "{course:?}");
     }
 
     #[test]

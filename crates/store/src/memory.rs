@@ -12,6 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::access::Overlap;
+use crate::read_queue::{OneByOne, ReadQueue};
 use crate::storage::{Append, ReadAt, Storage};
 
 #[path = "memory_crash.rs"]
@@ -296,6 +298,12 @@ impl Storage for Memory {
         let mut state = self.state();
         state.step()?;
         Ok(Arc::new(Opened { disk: self.clone(), file: state.find(path)? }))
+    }
+
+    /// Reads are done in any order: the number of operations so far decides.
+    fn read_queue(&self, _overlap: Overlap, _depth: usize) -> Box<dyn ReadQueue> {
+        let mut random = Random(self.operations());
+        Box::new(OneByOne::choosing(move |count| random.below(count)))
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {

@@ -96,7 +96,51 @@ pub(crate) struct Candidates<'k> {
     searched: u64,
 }
 
+/// How far a search has come: a [`Candidates`] without the guard's answer.
+pub(crate) struct Progress {
+    deleted: Option<Sequence>,
+    looked_at: usize,
+    asked: u64,
+    searched: u64,
+    probes: u64,
+}
+
+impl Progress {
+    /// Adds what the search has cost beside reads: the last table had the key, or none had it.
+    #[inline]
+    pub(crate) fn count(&self, has_found: bool, costs: &mut QueryStats) {
+        let hit = u64::from(has_found);
+        costs.reached_runs += 1;
+        costs.guard_probes += self.probes;
+        costs.true_positives += hit;
+        costs.false_positives += self.searched - hit;
+        costs.true_negatives += self.looked_at as u64 - self.searched;
+    }
+
+    /// What was found in tables, unless a deletion of a range is newer.
+    #[inline]
+    pub(crate) fn or_deleted(&self, found: Option<Found>) -> Option<Found> {
+        match self.deleted {
+            Some(deleted) => Found::or_deleted(found, deleted),
+            None => found,
+        }
+    }
+}
+
 impl<'k> Candidates<'k> {
+    /// Goes on with a search. Requires: the same guard has answered for the same key.
+    pub(crate) fn resume(answer: Answer<'k>, progress: &Progress) -> Self {
+        let Progress { deleted, looked_at, asked, searched, .. } = *progress;
+        Candidates { answer, deleted, looked_at, asked, searched }
+    }
+
+    /// How far the search has come.
+    #[inline]
+    pub(crate) fn progress(&self) -> Progress {
+        let Candidates { deleted, looked_at, asked, searched, .. } = *self;
+        Progress { deleted, looked_at, asked, searched, probes: self.answer.probes(asked) }
+    }
+
     /// As the version's guard has answered for the key.
     #[inline]
     pub(crate) fn new(answer: Answer<'k>, version: &Version, key: &[u8], at: Sequence) -> Self {
@@ -129,21 +173,13 @@ impl<'k> Candidates<'k> {
     /// Adds what the search has cost beside reads: the last table had the key, or none had it.
     #[inline]
     pub(crate) fn count(&self, has_found: bool, costs: &mut QueryStats) {
-        let hit = u64::from(has_found);
-        costs.reached_runs += 1;
-        costs.guard_probes += self.answer.probes(self.asked);
-        costs.true_positives += hit;
-        costs.false_positives += self.searched - hit;
-        costs.true_negatives += self.looked_at as u64 - self.searched;
+        self.progress().count(has_found, costs);
     }
 
     /// What was found in tables, unless a deletion of a range is newer.
     #[inline]
     pub(crate) fn or_deleted(&self, found: Option<Found>) -> Option<Found> {
-        match self.deleted {
-            Some(deleted) => Found::or_deleted(found, deleted),
-            None => found,
-        }
+        self.progress().or_deleted(found)
     }
 }
 

@@ -126,6 +126,27 @@ fn files_stay_open_until_they_are_read() {
 }
 
 #[test]
+fn a_queue_may_go_on_in_another_thread_when_the_first_has_ended() {
+    let files = Files::new(400_000);
+    for mut queue in queues(16) {
+        let open = files.open();
+        let mut queue = std::thread::scope(|scope| {
+            let submit = || {
+                (0..60).for_each(|tag| queue.submit(tag, Arc::clone(&open[1]), tag * 4096, 5000));
+                queue
+            };
+            scope.spawn(submit).join().unwrap()
+        });
+        let mut count = 0;
+        while let Some(done) = queue.collect(true) {
+            assert!(files.is_right(done.tag * 4096, 5000, &done.bytes), "{:?}", done.bytes);
+            count += 1;
+        }
+        assert_eq!(count, 60);
+    }
+}
+
+#[test]
 fn a_ring_that_fails_leaves_its_reads_to_the_pool() {
     let files = Files::new(100_000);
     let Ok(mut queue) = RingQueue::new(4) else { return };

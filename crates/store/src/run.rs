@@ -15,6 +15,7 @@ use trommel_filters::{RankBounds, Span};
 use crate::cursor::{Cursor, Reads};
 use crate::entry::{Entry, Sequence};
 use crate::error::Result;
+use crate::fetched::Fetched;
 use crate::key_bounds::KeyBounds;
 use crate::run_table::RunTable;
 use crate::table_cursor::TableCursor;
@@ -114,7 +115,7 @@ impl Run {
     /// A cursor at no entry. It reads nothing of tables that it does not come to.
     pub(crate) fn cursor(self: &Arc<Self>) -> RunCursor {
         let (run, reads) = (Arc::clone(self), Reads::default());
-        RunCursor { run, number: 0, place: None, fill_cache: true, reads }
+        RunCursor { run, number: 0, place: None, fill_cache: true, blocks: None, reads }
     }
 
     /// Between how many entries and how many are before `key`: exact but for the key's block.
@@ -176,6 +177,8 @@ pub(crate) struct RunCursor {
     /// The cursor of table `number`. None: past either end, or nothing was read yet.
     place: Option<TableCursor>,
     fill_cache: bool,
+    /// Some: it reads no others than these, and those in the cache.
+    blocks: Option<Arc<Fetched>>,
     /// What cursors of tables that were left have read.
     reads: Reads,
 }
@@ -185,6 +188,13 @@ impl RunCursor {
     #[must_use]
     pub(crate) fn fill_cache(mut self, fill_cache: bool) -> Self {
         self.fill_cache = fill_cache;
+        self
+    }
+
+    /// With blocks that were read for it; it reads no others.
+    #[must_use]
+    pub(crate) fn with_blocks(mut self, blocks: Option<Arc<Fetched>>) -> Self {
+        self.blocks = blocks;
         self
     }
 
@@ -226,7 +236,9 @@ impl RunCursor {
         }
         self.number = number;
         let (table, fill_cache) = (&self.run.tables[number], self.fill_cache);
-        self.place.get_or_insert_with(|| table.cursor().fill_cache(fill_cache))
+        let blocks = || self.blocks.clone();
+        self.place
+            .get_or_insert_with(|| table.cursor().fill_cache(fill_cache).with_blocks(blocks()))
     }
 }
 

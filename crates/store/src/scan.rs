@@ -13,6 +13,7 @@ use trommel_filters::KeyRange;
 use crate::core::Core;
 use crate::environment::PausePoint;
 use crate::error::Result;
+use crate::fetched::Fetched;
 use crate::keys::successor;
 use crate::scan_side::{Direction, Side};
 use crate::snapshots::Registered;
@@ -82,6 +83,8 @@ pub struct Scan {
     asked: bool,
     kind: Option<QueryKind>,
     costs: QueryStats,
+    /// Some: it ends where it needs a block that is neither here nor in the cache.
+    blocks: Option<Arc<Fetched>>,
 }
 
 impl Scan {
@@ -97,7 +100,20 @@ impl Scan {
             asked: false,
             kind: None,
             costs: QueryStats { queries: 1, ..QueryStats::default() },
+            blocks: None,
         }
+    }
+
+    /// With blocks that were read for it; it reads no others.
+    #[must_use]
+    pub(crate) fn with_blocks(mut self, blocks: Arc<Fetched>) -> Self {
+        self.blocks = Some(blocks);
+        self
+    }
+
+    /// It counts for nothing: the query is asked again.
+    pub(crate) fn forget(mut self) {
+        self.kind = None;
     }
 
     fn step(&mut self, direction: Direction) -> Option<Result<KeyValue>> {
@@ -127,7 +143,8 @@ impl Scan {
             Some(side) => side,
             None => {
                 let (version, at) = (self.core.current.hold(), self.registered.sequence());
-                side.insert(Side::new(version, at, direction, &self.bounds)?)
+                let blocks = self.blocks.clone();
+                side.insert(Side::new(version, at, direction, &self.bounds, blocks)?)
             }
         };
         let Some(found) = side.step(&self.bounds, &*self.core.env.clock)? else { return Ok(None) };

@@ -17,6 +17,7 @@ use crate::cursor::{Cursor, RunsRead};
 use crate::entry::{Kind, Sequence};
 use crate::environment::Clock;
 use crate::error::Result;
+use crate::fetched::Fetched;
 use crate::guard::{Answer, Guard};
 use crate::guard_parts::{Parts, PartsCursor, PartsCursorBack};
 use crate::key_bounds::KeyBounds;
@@ -44,6 +45,8 @@ pub(crate) struct Side {
     version: Arc<Version>,
     at: Sequence,
     direction: Direction,
+    /// Some: runs are read as far as their blocks are here or in the cache.
+    blocks: Option<Arc<Fetched>>,
     sources: Vec<Source>,
     /// Places in `sources` of those that have an entry, as a binary heap: the next one on top.
     heap: Vec<usize>,
@@ -82,6 +85,7 @@ impl Side {
         at: Sequence,
         direction: Direction,
         bounds: &Bounds,
+        blocks: Option<Arc<Fetched>>,
     ) -> Result<Self> {
         let runs_reached = !version.runs.is_empty();
         let deleted = ScanDeleted::new(Arc::clone(&version), at);
@@ -89,6 +93,7 @@ impl Side {
             version,
             at,
             direction,
+            blocks,
             sources: Vec::new(),
             heap: Vec::new(),
             waiting: Vec::new(),
@@ -155,7 +160,7 @@ impl Side {
         for placed in version.runs.iter().filter(|placed| answer.may_be_in(placed.span())) {
             let overlapping = placed.run.overlapping(range.lower(), bounds.end.as_deref());
             if overlapping.iter().any(|table| answer.may_hold(table)) {
-                self.add_source(Box::new(placed.run.cursor()), Some(&placed.run), bounds)?;
+                self.add_run(&placed.run, bounds)?;
             }
         }
         Ok(())
@@ -193,10 +198,12 @@ impl Side {
         if !waiting.is_empty() {
             self.guard = Lazy::Runs(waiting);
         }
-        unknown.into_iter().try_for_each(|place| {
-            let run = &version.runs[place].run;
-            self.add_source(Box::new(run.cursor()), Some(run), bounds)
-        })
+        unknown.into_iter().try_for_each(|place| self.add_run(&version.runs[place].run, bounds))
+    }
+
+    fn add_run(&mut self, run: &Arc<Run>, bounds: &Bounds) -> Result<()> {
+        let cursor = run.cursor().with_blocks(self.blocks.clone());
+        self.add_source(Box::new(cursor), Some(run), bounds)
     }
 
     /// Adds what no run or one run has; a cursor that is one over all runs says so itself.
@@ -305,7 +312,7 @@ impl Side {
             Direction::Backward => Bounds { lower: Vec::new(), end: Some(bound) },
         };
         let run = Arc::clone(&self.version.runs[place].run);
-        self.add_source(Box::new(run.cursor()), Some(&run), &bounds)
+        self.add_run(&run, &bounds)
     }
 
     /// Positions the runs with tables in the range of a part that may have an entry with this code of it.
@@ -317,7 +324,7 @@ impl Side {
             let tables = || run.within(part).iter();
             if run.span().meets(code) && tables().any(|table| table.span.meets(code)) {
                 self.waiting.remove(place);
-                self.add_source(Box::new(run.cursor()), Some(run), bounds)?;
+                self.add_run(run, bounds)?;
             } else {
                 place += 1;
             }

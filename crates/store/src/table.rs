@@ -57,10 +57,15 @@ struct Opened {
 
 impl Opened {
     fn fill(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
-        self.bytes.read_at(offset, buffer).map_err(|error| match error.kind() {
+        self.bytes.read_at(offset, buffer).map_err(|error| self.failed(offset, error))
+    }
+
+    /// Why nothing was read from `offset` on.
+    fn failed(&self, offset: u64, error: std::io::Error) -> Error {
+        match error.kind() {
             std::io::ErrorKind::UnexpectedEof => self.corrupt(offset, "the file ends too early"),
             _ => Error::io(&self.path)(error),
-        })
+        }
     }
 
     fn read(&self, offset: u64, len: u64) -> Result<Vec<u8>> {
@@ -457,8 +462,14 @@ fn load_filter(opened: &Opened, at: &Section) -> Result<TableFilter> {
     Ok(filter)
 }
 
+#[path = "table_ahead.rs"]
+mod ahead;
 #[path = "table_batch.rs"]
 mod batch;
+pub(crate) use ahead::Ahead;
+
+#[path = "table_queue.rs"]
+mod queue;
 
 #[path = "table_check.rs"]
 mod check;

@@ -11,7 +11,8 @@ use crate::block_cursor::BlockCursor;
 use crate::cursor::{Cursor, Reads};
 use crate::entry::Entry;
 use crate::error::Result;
-use crate::table::Table;
+use crate::fetched::Fetched;
+use crate::table::{Ahead, Table};
 use crate::value::Value;
 
 /// Of a table's keys, those in [from, to) belong to the tree.
@@ -28,6 +29,9 @@ pub(crate) struct TableCursor {
     /// None: no block was read yet, or reading one failed.
     place: Option<BlockCursor>,
     fill_cache: bool,
+    ahead: Ahead,
+    /// Some: it reads none, but ends where it needs one that is neither here nor in the cache.
+    blocks: Option<Arc<Fetched>>,
     /// None: all of the table's keys.
     limits: Option<Arc<Limits>>,
     reads: Reads,
@@ -36,7 +40,16 @@ pub(crate) struct TableCursor {
 impl TableCursor {
     pub(crate) fn new(table: Arc<Table>) -> Self {
         let reads = Reads::default();
-        TableCursor { table, number: 0, place: None, fill_cache: true, limits: None, reads }
+        TableCursor {
+            table,
+            number: 0,
+            place: None,
+            fill_cache: true,
+            ahead: Ahead::default(),
+            blocks: None,
+            limits: None,
+            reads,
+        }
     }
 
     /// With no keys but those within the limits.
@@ -53,6 +66,13 @@ impl TableCursor {
         self
     }
 
+    /// With blocks that were read for it; it reads no others.
+    #[must_use]
+    pub(crate) fn with_blocks(mut self, blocks: Option<Arc<Fetched>>) -> Self {
+        self.blocks = blocks;
+        self
+    }
+
     /// Whether the table has no entries, but deleted ranges alone: there is no place to go to.
     fn is_empty(&self) -> bool {
         self.table.block_count() == 0
@@ -64,7 +84,11 @@ impl TableCursor {
         let place = match at_hand {
             Some(place) if self.number == number => place,
             at_hand => {
-                let block = self.table.block(number, self.fill_cache, &mut self.reads)?;
+                let (ahead, reads) = (&mut self.ahead, &mut self.reads);
+                let block = match &self.blocks {
+                    None => self.table.block_ahead(number, self.fill_cache, ahead, reads)?,
+                    Some(blocks) => blocks.block(&self.table, number, reads)?,
+                };
                 match at_hand {
                     Some(mut place) => {
                         place.reset(block);

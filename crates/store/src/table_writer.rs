@@ -135,7 +135,7 @@ pub(crate) struct TableWriter {
 }
 
 impl TableWriter {
-    const BUFFER_BYTES: usize = 256 << 10;
+    const BUFFER_BYTES: usize = 1 << 20;
 
     /// Makes the file.
     pub(crate) fn create(

@@ -1,0 +1,273 @@
+//! Queries that are under way together answer, count and fail as those that are asked one after the other: under every guard, with
+//! reads that complete in any order, with faults and damage, and while others write, flush and merge.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use trommel::{
+    Answer, Background, Db, Environment, Fault, GuardKind, Memory, Options, Overlap, QueryStats,
+    Queue, Stats, Value,
+};
+
+/// Keys that are prefixes of each other, in many short runs of blocks of a few entries.
+fn key(number: u16) -> Vec<u8> {
+    let mut key = (u32::from(number) * 7919).to_be_bytes().to_vec();
+    key.truncate(2 + usize::from(number % 3));
+    key
+}
+
+fn options(guard: GuardKind, block_cache_bytes: usize) -> Options {
+    Options {
+        guard,
+        block_cache_bytes,
+        size_ratio: 3,
+        write_buffer_bytes: 64 << 10,
+        block_bytes: 256,
+        table_bytes: 4096,
+        background: Background::Stepped,
+        ..Options::default()
+    }
+}
+
+fn open(disk: &Memory, options: Options) -> Db {
+    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    Db::open_with("db", options, environment).expect("opens")
+}
+
+/// Several runs, with deletions of keys and of ranges, and something in memory.
+fn fill(db: &Db, seed: u64) {
+    let mut number = seed;
+    for round in 0..7u8 {
+        for _ in 0..150 {
+            number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let key = key((number >> 40) as u16 % 500);
+            match (number >> 33) % 12 {
+                0 => db.delete(&key),
+                1 if round % 3 == 1 => db.delete_range(&key, [&key[..], &[9]].concat()),
+                _ => db.put(&key, vec![round; (number >> 50) as usize % 60]),
+            }
+            .expect("a write");
+        }
+        if round < 6 {
+            db.flush().expect("flushed");
+            db.settle().expect("merged");
+        }
+    }
+    // One key whose versions fill several blocks.
+    let snapshot = db.snapshot();
+    (0..30).for_each(|version| db.put(key(77), [version; 40]).expect("put"));
+    db.flush().expect("flushed");
+    drop(snapshot);
+}
+
+type Shown = Result<Vec<(Vec<u8>, Vec<u8>)>, String>;
+
+fn shown_value(key: &[u8], value: trommel::Result<Option<Value>>) -> Shown {
+    let pair = |value: Value| (key.to_vec(), value.to_vec());
+    value.map(|value| value.map(pair).into_iter().collect()).map_err(|error| error.to_string())
+}
+
+fn shown_entries(entries: trommel::Result<Vec<(Vec<u8>, Value)>>) -> Shown {
+    let entries = entries.map_err(|error| error.to_string())?;
+    Ok(entries.into_iter().map(|(key, value)| (key, value.to_vec())).collect())
+}
+
+/// A get, or the first keys of a range.
+#[derive(Clone, Debug)]
+enum Ask {
+    Get(u16),
+    Range(u16, u16, usize),
+}
+
+impl Ask {
+    fn at_once(&self, db: &Db) -> Shown {
+        match *self {
+            Ask::Get(number) => shown_value(&key(number), db.get(key(number))),
+            Ask::Range(from, to, limit) => {
+                let (from, to) = (key(from), key(to));
+                shown_entries(db.range(from..to).take(limit).collect())
+            }
+        }
+    }
+
+    fn submit(&self, queue: &mut Queue, tag: u64) {
+        match *self {
+            Ask::Get(number) => queue.submit_get(key(number), tag),
+            Ask::Range(from, to, limit) => queue.submit_range(key(from)..key(to), limit, tag),
+        }
+    }
+
+    fn shown(&self, answer: Answer) -> Shown {
+        match (self, answer) {
+            (Ask::Get(number), Answer::Value(value)) => shown_value(&key(*number), value),
+            (Ask::Range(..), Answer::Entries(entries)) => shown_entries(entries),
+            (ask, answer) => panic!("{ask:?} was answered {answer:?}"),
+        }
+    }
+}
+
+fn asks() -> impl Strategy<Value = Vec<Ask>> {
+    let get = (0u16..600).prop_map(Ask::Get);
+    let range =
+        (0u16..600, 0u16..600, 0usize..12).prop_map(|(a, b, limit)| Ask::Range(a, b, limit));
+    let near = Just(Ask::Get(77));
+    prop::collection::vec(prop_oneof![6 => get, 2 => range, 1 => near], 1..80)
+}
+
+fn guard() -> impl Strategy<Value = GuardKind> {
+    (0..GuardKind::ALL.len()).prop_map(|place| GuardKind::ALL[place])
+}
+
+/// Answers of all that is asked, with at most `together` under way, by tag.
+fn all_answers(db: &Db, asks: &[Ask], depth: usize, together: usize) -> Vec<Shown> {
+    let mut queue = db.queue(depth);
+    let mut answers = BTreeMap::new();
+    let mut note = |tag: u64, answer| {
+        let before = answers.insert(tag, asks[tag as usize].shown(answer));
+        assert!(before.is_none(), "{tag} was answered twice");
+    };
+    for (tag, ask) in (0..).zip(asks) {
+        ask.submit(&mut queue, tag);
+        if queue.under_way() >= together {
+            let answered = if tag % 3 == 0 { queue.poll() } else { queue.wait() };
+            answered.into_iter().for_each(|answered| note(answered.tag, answered.answer));
+        }
+    }
+    while let Some(answered) = queue.wait() {
+        note(answered.tag, answered.answer);
+    }
+    assert_eq!(queue.under_way(), 0);
+    assert!(queue.poll().is_none() && answers.len() == asks.len());
+    answers.into_values().collect()
+}
+
+fn counted(db: &Db, before: &Stats) -> [QueryStats; 3] {
+    let after = db.stats();
+    [
+        after.point.since(&before.point),
+        after.open_seek.since(&before.open_seek),
+        after.closed_seek.since(&before.closed_seek),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    #[test]
+    fn answers_and_costs_are_those_of_single_queries(
+        asks in asks(), guard in guard(), seed in any::<u64>(), depth in 1usize..9, together in 1usize..20,
+    ) {
+        // Without a cache each query reads all that it needs, in whatever order they are asked.
+        for cache in [0, 3000, 1 << 20] {
+            let disk = Memory::new();
+            let db = open(&disk, options(guard, cache));
+            fill(&db, seed);
+            let before = db.stats();
+            let expected: Vec<Shown> = asks.iter().map(|ask| ask.at_once(&db)).collect();
+            let costs = counted(&db, &before);
+            let before = db.stats();
+            prop_assert_eq!(all_answers(&db, &asks, depth, together), expected);
+            let mut others = counted(&db, &before);
+            if cache > 0 {
+                for (one, other) in costs.iter().zip(&mut others) {
+                    (other.disk_reads, other.bytes_read) = (one.disk_reads, one.bytes_read);
+                }
+            }
+            // Units of `elastic` come and go with each get.
+            if guard != GuardKind::Table(trommel::FilterKind::Elastic) {
+                prop_assert_eq!(costs, others);
+            }
+        }
+    }
+
+    #[test]
+    fn damage_is_told_as_single_queries_tell_it(
+        asks in asks(), seed in any::<u64>(), cuts in any::<bool>(), place in 0.0f64..1.0,
+    ) {
+        let disk = Memory::new();
+        let db = open(&disk, options(GuardKind::Grf, 0));
+        fill(&db, seed);
+        let environment = disk.clone();
+        let tables: Vec<String> = trommel::Storage::list(&environment, Path::new("db")).unwrap();
+        for name in tables.iter().filter(|name| name.ends_with(".table")) {
+            let path = Path::new("db").join(name);
+            let len = disk.file(&path).expect("a table").len() as u64;
+            let at = (len as f64 * place) as u64;
+            if cuts { disk.truncate(&path, at) } else { disk.flip_bit(&path, at, 3) }
+        }
+        let expected: Vec<Shown> = asks.iter().map(|ask| ask.at_once(&db)).collect();
+        prop_assert_eq!(all_answers(&db, &asks, 4, 9), expected);
+    }
+
+    #[test]
+    fn a_fault_is_an_error_of_some_query_and_no_wrong_answer(
+        asks in asks(), seed in any::<u64>(), at in 0u64..60, lasts in any::<bool>(),
+    ) {
+        let disk = Memory::new();
+        let db = open(&disk, options(GuardKind::Grf, 0));
+        fill(&db, seed);
+        let expected: Vec<Shown> = asks.iter().map(|ask| ask.at_once(&db)).collect();
+        if lasts { disk.fail_from(at, Fault::Io) } else { disk.fail_at(at, Fault::Io) }
+        let answers = all_answers(&db, &asks, 4, 9);
+        disk.mend();
+        for (ask, (answer, expected)) in asks.iter().zip(answers.iter().zip(&expected)) {
+            prop_assert!(answer.is_err() || answer == expected, "{ask:?}");
+        }
+        prop_assert_eq!(all_answers(&db, &asks, 4, 9), expected);
+    }
+
+    #[test]
+    fn queries_see_the_store_as_of_their_submission(
+        asks in prop::collection::vec((0u16..300, any::<u8>(), 0u8..6), 1..150), guard in guard(),
+    ) {
+        let disk = Memory::new();
+        let db = open(&disk, options(guard, 0));
+        fill(&db, 5);
+        let mut queue = db.queue(4);
+        let mut expected: HashMap<u64, (Ask, Shown)> = HashMap::new();
+        for (tag, (number, value, then)) in (0..).zip(asks) {
+            let ask = if tag % 4 == 0 { Ask::Range(number, number + 40, 5) } else { Ask::Get(number) };
+            expected.insert(tag, (ask.clone(), ask.at_once(&db)));
+            ask.submit(&mut queue, tag);
+            match then {
+                0 => db.put(key(number), [value]).expect("put"),
+                1 => db.delete(key(number)).expect("delete"),
+                2 => db.flush().expect("flushed"),
+                3 => drop(db.step().expect("a step")),
+                4 if value < 9 => db.compact().expect("compacted"),
+                _ => queue.wait().into_iter().for_each(|answered| {
+                    let (ask, shown) = expected.remove(&answered.tag).expect("under way");
+                    assert_eq!(ask.shown(answered.answer), shown, "{ask:?}");
+                }),
+            }
+        }
+        while let Some(answered) = queue.wait() {
+            let (ask, shown) = expected.remove(&answered.tag).expect("under way");
+            prop_assert_eq!(ask.shown(answered.answer), shown, "{:?}", ask);
+        }
+        prop_assert!(expected.is_empty());
+    }
+}
+
+#[test]
+fn on_the_real_disk_every_way_of_reading_answers_the_same() {
+    let asks: Vec<Ask> = (0..600)
+        .map(|n| if n % 5 == 0 { Ask::Range(n, n + 30, 7) } else { Ask::Get(n * 7 % 600) })
+        .collect();
+    for overlap in Overlap::ALL {
+        for direct in [trommel::DirectIo::ALL, trommel::DirectIo::default()] {
+            let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a folder");
+            let options = Options { overlap, direct, ..options(GuardKind::Grf, 4 << 10) };
+            let db = Db::open(folder.path(), options).expect("opens");
+            fill(&db, 3);
+            let expected: Vec<Shown> = asks.iter().map(|ask| ask.at_once(&db)).collect();
+            assert_eq!(all_answers(&db, &asks, 8, 30), expected, "{overlap:?}, {direct:?}");
+            // What is given up disturbs nobody.
+            let mut queue = db.queue(4);
+            asks.iter().for_each(|ask| ask.submit(&mut queue, 0));
+            drop(queue);
+            assert_eq!(all_answers(&db, &asks[..50], 2, 50), expected[..50]);
+        }
+    }
+}

@@ -322,6 +322,12 @@ pub(crate) struct BenchReadArgs {
     /// Bytes after which a run goes on in another file.
     #[arg(long, value_name = "BYTES", value_parser = byte_count)]
     pub(crate) table_bytes: Option<usize>,
+    /// Read and write tables past the operating system's cache. (What is measured first is read into the block cache alone.)
+    #[arg(long)]
+    pub(crate) direct: bool,
+    /// Ask for stored keys through a queue, too, so many at once, beside one after the other.
+    #[arg(long = "async", value_name = "DEPTH", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(crate) pipelined: Option<u32>,
     /// How gets are spread over the keys: none, zipf:S (neighbours are alike hot), scattered-zipf:S.
     #[arg(long, value_name = "LAW", default_value = "none")]
     pub(crate) skew: Skew,

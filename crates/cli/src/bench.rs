@@ -4,8 +4,8 @@ use std::io::Write;
 
 use serde::Serialize;
 use trommel_lab::{
-    ManyReport, Measured, ProbePlan, ProbeReport, ReadPlan, ReadReport, TreePlan, TurnsReport,
-    bench_probe, bench_read,
+    ManyReport, Measured, PipelinedReport, ProbePlan, ProbeReport, ReadPlan, ReadReport, TreePlan,
+    TurnsReport, bench_probe, bench_read,
 };
 
 use crate::args::{BenchProbeArgs, BenchReadArgs};
@@ -40,12 +40,14 @@ pub(crate) fn read(arguments: &BenchReadArgs, json: bool, out: &mut dyn Write) -
             filter: workload.filter.tuning(),
             elastic: workload.filter.elastic(),
             block_cache_bytes: arguments.block_cache,
+            direct: arguments.direct,
             table_bytes: arguments.table_bytes.map(|bytes| bytes as u64),
             seed: workload.seed,
             synced: !arguments.no_sync,
         },
         queries: workload.queries,
         range_width: workload.range_width,
+        pipelined: arguments.pipelined.map(|depth| depth as usize),
         skew: arguments.skew,
         loads: arguments.loads,
         folder,
@@ -145,7 +147,9 @@ fn read_text(report: &ReadReport) -> String {
         100.0 * count.mean_relative_error,
         100.0 * count.worst_relative_error,
     );
-    format!("{heading}{}{counted}{}", table.render(), batches_text(&report.multi_get))
+    let batches = batches_text(&report.multi_get);
+    let pipelined = report.pipelined.as_ref().map_or(String::new(), pipelined_text);
+    format!("{heading}{}{counted}{batches}{pipelined}", table.render())
 }
 
 /// What questions cost in batches, and how much more they cost alone.
@@ -161,6 +165,18 @@ fn batches_text(many: &ManyReport) -> String {
         format!("{name} {}, alone {} ({times:.2})", nanoseconds(together), nanoseconds(alone))
     };
     format!(" multi_get of {}: {}\n", many.batch, kinds.map(of_kind).join("; "))
+}
+
+fn pipelined_text(report: &PipelinedReport) -> String {
+    format!(
+        " stored keys, {} at once ({}, {}): {}, one after the other {}: {:.2} times as fast\n",
+        report.depth,
+        report.overlap,
+        if report.direct { "past the system's cache" } else { "through the system's cache" },
+        nanoseconds(report.queue_ns),
+        nanoseconds(report.one_by_one_ns),
+        report.times_as_fast,
+    )
 }
 
 pub(crate) fn probe(arguments: &BenchProbeArgs, json: bool, out: &mut dyn Write) -> Outcome {

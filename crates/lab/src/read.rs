@@ -17,6 +17,7 @@ use crate::error::{LabError, Result};
 use crate::keys::SortedKeys;
 use crate::keyset::KeySet;
 use crate::many::measure_many;
+use crate::pipelined::{PipelinedReport, measure as measure_queue};
 use crate::progress::Progress;
 use crate::queries::{Kind, Queries};
 use crate::report::{CountReport, KindReport, LevelRuns, LoadReport, ManyReport, ReadReport};
@@ -42,6 +43,8 @@ pub struct ReadPlan {
     pub queries: usize,
     /// How many neighbouring keys a range takes in.
     pub range_width: u64,
+    /// How many stored keys are asked for at once, through a queue, beside one after the other. None: that is not measured.
+    pub pipelined: Option<usize>,
     /// How gets are spread over the keys.
     pub skew: Skew,
     /// How often each store is loaded, in turns; the last one is measured.
@@ -70,6 +73,7 @@ struct Side {
     kinds: Vec<KindReport>,
     count: CountReport,
     many: ManyReport,
+    pipelined: Option<PipelinedReport>,
 }
 
 /// Measures. The stores stay in `plan.folder`.
@@ -101,6 +105,7 @@ pub fn bench_read(plan: &ReadPlan, progress: &mut dyn Progress) -> Result<Vec<Me
     measure_counts(&mut sides, &counts)?;
     measure_batches(&mut sides, &queries)?;
     for side in &mut sides {
+        side.measure_pipelined(plan, &queries, keys.stored())?;
         for (queries, report) in queries.iter().zip(&mut side.kinds) {
             report.ns_p99 = time_each(&side.db, queries)?;
             report.guard_lines_per_op = lines_per_op(&side.db, queries, keys.stored());
@@ -133,10 +138,29 @@ fn load_sides(
     Ok(sides.map(|((guard, db), reports)| side(*guard, db, reports)).collect())
 }
 
+impl Side {
+    fn measure_pipelined(
+        &mut self,
+        plan: &ReadPlan,
+        queries: &[Queries],
+        stored: &SortedKeys,
+    ) -> Result<()> {
+        let hits = Kind::ALL.iter().position(|kind| *kind == Kind::PointHit);
+        if let (Some(depth), Some(hits)) = (plan.pipelined, hits) {
+            let hits = &queries[hits];
+            let report = measure_queue(&self.db, hits, stored, depth, plan.tree.value_bytes)?;
+            self.false_negatives += report.wrong;
+            self.pipelined = Some(report);
+        }
+        Ok(())
+    }
+}
+
 fn side(guard: GuardKind, db: Db, reports: Vec<LoadReport>) -> Side {
     let (load, count) = (median_load(reports), CountReport::default());
     let many = ManyReport::default();
-    Side { guard, db, load, false_negatives: 0, kinds: Vec::new(), count, many }
+    let (false_negatives, kinds, pipelined) = (0, Vec::new(), None);
+    Side { guard, db, load, false_negatives, kinds, count, many, pipelined }
 }
 
 /// The report with the median time. Requires: there is one.
@@ -337,6 +361,7 @@ fn measured(side: Side, plan: &ReadPlan, key_count: usize) -> Measured {
         seek_next_50,
         count: side.count,
         multi_get: side.many,
+        pipelined: side.pipelined,
     };
     Measured { report, stats }
 }
@@ -365,11 +390,13 @@ mod tests {
                 elastic: ElasticOptions::default(),
                 block_cache_bytes: None,
                 table_bytes: None,
+                direct: false,
                 seed: 1,
                 synced: false,
             },
             queries: 200,
             range_width: 64,
+            pipelined: None,
             skew: Skew::None,
             loads: 2,
             folder: folder.to_path_buf(),

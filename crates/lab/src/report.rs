@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::pipelined::PipelinedReport;
+
 /// What `bench read` measured for one guard.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReadReport {
@@ -57,6 +59,9 @@ pub struct ReadReport {
     pub count: CountReport,
     /// Questions in batches, beside single ones in turns with them: `multi_get`, `multi_may_contain`.
     pub multi_get: ManyReport,
+    /// Stored keys through a queue, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pipelined: Option<PipelinedReport>,
 }
 
 impl ReadReport {

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use trommel::{
-    Background, Db, ElasticOptions, Environment, FilterTuning, GuardKind, LevelRule, Options,
-    Policy, Sync,
+    Background, Db, DirectIo, ElasticOptions, Environment, FilterTuning, GuardKind, LevelRule,
+    Options, Policy, Sync,
 };
 
 use crate::error::{LabError, Result};
@@ -46,6 +46,8 @@ pub struct TreePlan {
     pub elastic: ElasticOptions,
     /// Memory for blocks; None: more than the data takes.
     pub block_cache_bytes: Option<usize>,
+    /// Whether tables go past the operating system's cache, however they are read and written.
+    pub direct: bool,
     /// Bytes after which a run goes on in another file; None: the store's default.
     pub table_bytes: Option<u64>,
     /// Seed of the order in which keys are written.
@@ -117,6 +119,7 @@ impl TreePlan {
             bits_per_key: self.bits_per_key,
             monkey: self.monkey && guard.point_rate().is_some(),
             block_cache_bytes: self.block_cache_bytes.unwrap_or(2 * keys.len() * entry_bytes),
+            direct: if self.direct { DirectIo::ALL } else { DirectIo::default() },
             sync: Sync::Never,
             background: Background::Stepped,
             filter: self.filter.clone(),
@@ -219,6 +222,7 @@ mod tests {
             filter: FilterTuning::default(),
             elastic: ElasticOptions::default(),
             block_cache_bytes: None,
+            direct: false,
             table_bytes: None,
             seed: 1,
             synced: false,

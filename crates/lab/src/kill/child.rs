@@ -14,7 +14,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use trommel::{Background, Batch, Db, Environment, Expiry, Granularity, GuardKind, Options, Sync};
+use trommel::{
+    Background, Batch, Db, DirectIo, Environment, Expiry, Granularity, GuardKind, Options, Overlap,
+    Sync,
+};
 
 use super::history::{Change, LANES, Name, SLOTS, bytes_of, key_of};
 use super::watched::Watched;
@@ -116,6 +119,8 @@ pub(super) fn options(rng: &mut Rng) -> Options {
         sync: [Sync::Always, Sync::Always, Sync::Never, interval][rng.place(4)],
         background: Background::Threads(1 + rng.place(2)),
         merge_piece_bytes: 1 << 14,
+        direct: [DirectIo::default(), DirectIo::ALL][rng.place(2)],
+        overlap: Overlap::ALL[rng.place(Overlap::ALL.len())],
         ..Options::default()
     }
 }

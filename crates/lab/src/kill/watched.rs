@@ -10,7 +10,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{Append, Disk, ReadAt, Storage};
+use trommel::{Access, Append, Disk, Overlap, ReadAt, ReadQueue, Storage};
 
 use super::wire::{Activity, Message, Teller};
 
@@ -87,6 +87,23 @@ impl Storage for Watched {
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadAt>> {
         Disk.open(path)
+    }
+
+    fn grant(&self, beside: &Path, wanted: Access) -> Access {
+        Disk.grant(beside, wanted)
+    }
+
+    fn create_with(&self, path: &Path, access: Access) -> io::Result<Box<dyn Append>> {
+        self.made(path)?;
+        Disk.create_with(path, access)
+    }
+
+    fn open_with(&self, path: &Path, access: Access) -> io::Result<Arc<dyn ReadAt>> {
+        Disk.open_with(path, access)
+    }
+
+    fn read_queue(&self, overlap: Overlap, depth: usize) -> Box<dyn ReadQueue> {
+        Disk.read_queue(overlap, depth)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {

@@ -11,6 +11,8 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
+use trommel_filters::prefetch_lines;
+
 use crate::keys::{common_prefix, key_head};
 
 const HEAD_BYTES: usize = size_of::<u64>();
@@ -26,7 +28,7 @@ pub(crate) fn separator<'a>(before: &[u8], key: &'a [u8]) -> &'a [u8] {
 }
 
 /// The separators of the blocks 1, 2, …: block 0 has none.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Fences {
     prefix: Box<[u8]>,
     heads: Vec<u64>,
@@ -95,6 +97,15 @@ impl Fences {
         block
     }
 
+    /// Asks for the memory where the search for `key` will end, without waiting for it.
+    #[inline]
+    pub(crate) fn ask_for(&self, key: &[u8]) {
+        const LINES: usize = SAMPLE_EVERY * HEAD_BYTES / 64;
+        if let Some(rest) = key.strip_prefix(&*self.prefix) {
+            prefetch_lines(&self.heads, self.sampled(key_head(rest)).start, LINES);
+        }
+    }
+
     /// Whether `block` begins with `key`, as the block before ended. False: `key` is not in both.
     #[inline]
     pub(crate) fn continues(&self, block: usize, key: &[u8]) -> bool {
@@ -123,10 +134,16 @@ impl Fences {
     /// The first place whose head is not below `head`.
     #[inline]
     fn first_not_below(&self, head: u64) -> usize {
+        let Range { start, end } = self.sampled(head);
+        start + self.heads[start..end].partition_point(|&other| other < head)
+    }
+
+    /// Between two samples: all heads before are below `head`, and none behind.
+    #[inline]
+    fn sampled(&self, head: u64) -> Range<usize> {
         let sample = self.samples.partition_point(|&other| other < head);
-        let low = sample.saturating_sub(1) * SAMPLE_EVERY;
-        let high = (sample * SAMPLE_EVERY).min(self.heads.len());
-        low + self.heads[low..high].partition_point(|&other| other < head)
+        let start = sample.saturating_sub(1) * SAMPLE_EVERY;
+        start..(sample * SAMPLE_EVERY).min(self.heads.len())
     }
 
     fn count_not_after(&self, ties: Range<usize>, head: u64, rest: &[u8]) -> usize {

@@ -137,6 +137,9 @@ impl<'v> Batch<'v, '_> {
     fn round(&mut self, searches: &mut [Search<'v, '_>]) {
         let mut missing = Vec::new();
         for (group, searches) in searches.chunks_mut(GROUP).enumerate() {
+            for search in searches.iter().filter(|search| search.number.is_none()) {
+                search.table.table.ask_for_fences(search.key);
+            }
             searches.iter_mut().for_each(|search| self.find_block(search));
             for search in &*searches {
                 search.number.iter().for_each(|number| search.table.table.ask_for_block(*number));

@@ -20,7 +20,8 @@ pub(crate) fn stats(core: &Core) -> Stats {
     let version = core.current.hold();
     let sealed = version.sealed.iter().map(|sealed| sealed.memtable.size_bytes());
     let memtable_bytes = version.active.memtable.size_bytes() + sealed.sum::<usize>();
-    let fences = version.files().map(|table| table.fence_bytes());
+    let of_runs = version.runs.iter().map(|placed| placed.run.fence_bytes());
+    let fences = version.files().map(|table| table.fence_bytes()).chain(of_runs);
     let none = QueryStats::default();
     let mut stats = Stats {
         point: none,

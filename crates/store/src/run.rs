@@ -15,6 +15,7 @@ use trommel_filters::{RankBounds, Span};
 use crate::cursor::{Cursor, Reads};
 use crate::entry::{Entry, Sequence};
 use crate::error::Result;
+use crate::fences::Fences;
 use crate::fetched::Fetched;
 use crate::key_bounds::KeyBounds;
 use crate::run_table::RunTable;
@@ -26,6 +27,8 @@ use crate::value::Value;
 #[derive(Clone)]
 pub(crate) struct Run {
     tables: Vec<RunTable>,
+    /// The first keys of all tables but the first one: as those of blocks, searched without looking at tables.
+    firsts: Fences,
     /// How many entries come before each table.
     ranks: Vec<u64>,
     span: Span,
@@ -50,7 +53,9 @@ impl Run {
             Some(before)
         });
         let ranks = ranks.collect();
-        disjoint.then_some(Run { tables, ranks, span, greatest, deleting })
+        let firsts: Vec<&[u8]> = tables[1..].iter().map(RunTable::first_key).collect();
+        let firsts = Fences::new(&firsts, Vec::new())?;
+        disjoint.then_some(Run { tables, firsts, ranks, span, greatest, deleting })
     }
 
     /// No entry and no deleted range of it is newer.
@@ -99,8 +104,10 @@ impl Run {
     /// The one table whose bounds `key` is within. None: the run does not hold the key.
     #[inline]
     pub(crate) fn find(&self, key: &[u8]) -> Option<&RunTable> {
-        let found = self.tables.get(self.first_ending_at_or_after(key))?;
-        (found.first_key() <= key).then_some(found)
+        let number = self.firsts.find(key);
+        let found = &self.tables[number];
+        let is_within = (number > 0 || found.first_key() <= key) && !found.ends_before(key);
+        is_within.then_some(found)
     }
 
     /// The tables with keys in [lower, end), as far as their first and last keys tell.
@@ -136,6 +143,11 @@ impl Run {
     /// The first table has the first entry.
     fn number_of_rank(&self, rank: u64) -> usize {
         self.ranks.partition_point(|&before| before <= rank) - 1
+    }
+
+    /// The memory that finding a table takes.
+    pub(crate) fn fence_bytes(&self) -> usize {
+        self.firsts.heap_bytes()
     }
 
     /// The size of its files, of trimmed ones by their entries.

@@ -116,7 +116,21 @@ impl Scan {
         self.kind = None;
     }
 
-    fn step(&mut self, direction: Direction) -> Option<Result<KeyValue>> {
+    /// As `next`, but the key is lent until the next call: nothing is allocated for it.
+    pub fn next_lent(&mut self) -> Option<Result<(&[u8], Value)>> {
+        let value = self.step(Direction::Forward)?;
+        // The bound is the key after it: the key and a zero.
+        Some(value.map(|value| (self.bounds.lower.strip_suffix(&[0]).unwrap_or_default(), value)))
+    }
+
+    /// As `next_back`, but the key is lent until the next call: nothing is allocated for it.
+    pub fn next_back_lent(&mut self) -> Option<Result<(&[u8], Value)>> {
+        let value = self.step(Direction::Backward)?;
+        Some(value.map(|value| (self.bounds.end.as_deref().unwrap_or_default(), value)))
+    }
+
+    /// Moves on: the value, and its key at that end of the bounds.
+    fn step(&mut self, direction: Direction) -> Option<Result<Value>> {
         if self.ended || self.bounds.closed().is_none() {
             return None;
         }
@@ -129,7 +143,7 @@ impl Scan {
         result.transpose()
     }
 
-    fn try_step(&mut self, direction: Direction) -> Result<Option<KeyValue>> {
+    fn try_step(&mut self, direction: Direction) -> Result<Option<Value>> {
         self.note_kind(direction);
         let side = match direction {
             Direction::Forward => &mut self.front,
@@ -149,8 +163,8 @@ impl Scan {
         };
         let Some(found) = side.step(&self.bounds, &*self.core.env.clock)? else { return Ok(None) };
         match direction {
-            Direction::Forward => self.bounds.pass_front(&found.0),
-            Direction::Backward => self.bounds.pass_back(&found.0),
+            Direction::Forward => self.bounds.pass_front(side.key()),
+            Direction::Backward => self.bounds.pass_back(side.key()),
         }
         Ok(Some(found))
     }
@@ -170,13 +184,13 @@ impl Iterator for Scan {
     type Item = Result<KeyValue>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.step(Direction::Forward)
+        Some(self.next_lent()?.map(|(key, value)| (key.to_vec(), value)))
     }
 }
 
 impl DoubleEndedIterator for Scan {
     fn next_back(&mut self) -> Option<Self::Item> {
-        self.step(Direction::Backward)
+        Some(self.next_back_lent()?.map(|(key, value)| (key.to_vec(), value)))
     }
 }
 

@@ -20,12 +20,11 @@ use crate::error::Result;
 use crate::fetched::Fetched;
 use crate::guard::{Answer, Guard};
 use crate::guard_parts::{Parts, PartsCursor, PartsCursorBack};
-use crate::key_bounds::KeyBounds;
 use crate::keys::successor;
 use crate::located::LocatedGuard;
 use crate::read::count_reads;
 use crate::run::Run;
-use crate::scan::{Bounds, KeyValue};
+use crate::scan::Bounds;
 use crate::scan_deleted::ScanDeleted;
 use crate::scan_waiting::{self, Asked, Sorted, WaitingRuns};
 use crate::stats::QueryStats;
@@ -54,6 +53,8 @@ pub(crate) struct Side {
     waiting: Vec<usize>,
     guard: Lazy,
     deleted: ScanDeleted,
+    /// The key that was given last.
+    key: Vec<u8>,
     probes: u64,
     runs_reached: bool,
 }
@@ -99,6 +100,7 @@ impl Side {
             waiting: Vec::new(),
             guard: Lazy::Done,
             deleted,
+            key: Vec::new(),
             probes: 0,
             runs_reached,
         };
@@ -230,12 +232,18 @@ impl Side {
         Ok(())
     }
 
-    /// The next key within the bounds that is not deleted and has not expired, with its value.
-    pub(crate) fn step(&mut self, bounds: &Bounds, clock: &dyn Clock) -> Result<Option<KeyValue>> {
+    /// The key whose value was given last.
+    pub(crate) fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// The value of the next key within the bounds that is not deleted and has not expired.
+    pub(crate) fn step(&mut self, bounds: &Bounds, clock: &dyn Clock) -> Result<Option<Value>> {
         let mut bounds = std::borrow::Cow::Borrowed(bounds);
         loop {
             self.position_waiting(&bounds)?;
-            let Some(key) = self.top_key() else { return Ok(None) };
+            let top = self.heap.first().and_then(|&top| self.sources[top].cursor.entry());
+            let Some(key) = top.map(|entry| entry.key) else { return Ok(None) };
             let outside = match self.direction {
                 Direction::Forward => bounds.end.as_deref().is_some_and(|end| key >= end),
                 Direction::Backward => key < bounds.lower.as_slice(),
@@ -243,27 +251,22 @@ impl Side {
             if outside {
                 return Ok(None);
             }
-            let key = key.to_vec();
-            let value = match self.newest_visible(&key)? {
+            key.clone_into(&mut self.key);
+            let value = match self.newest_visible()? {
                 Some((Kind::Put, value)) => Some(value),
                 Some((Kind::PutWithExpiry, value)) => value.unless_expired(clock),
                 Some((Kind::Delete | Kind::DeleteRange, _)) | None => None,
             };
             match value {
-                Some(value) => return Ok(Some((key, value))),
+                Some(value) => return Ok(Some(value)),
                 // A deleted key: runs that are positioned later begin behind it.
                 _ if !matches!(self.guard, Lazy::Done) => match self.direction {
-                    Direction::Forward => bounds.to_mut().lower = successor(&key),
-                    Direction::Backward => bounds.to_mut().end = Some(key),
+                    Direction::Forward => bounds.to_mut().lower = successor(&self.key),
+                    Direction::Backward => bounds.to_mut().end = Some(self.key.clone()),
                 },
                 _ => {}
             }
         }
-    }
-
-    fn top_key(&self) -> Option<&[u8]> {
-        let &top = self.heap.first()?;
-        self.sources[top].cursor.entry().map(|entry| entry.key)
     }
 
     /// Positions every waiting run whose next entry may come at or before the key in hand.
@@ -271,7 +274,7 @@ impl Side {
         loop {
             let in_hand = self.heap.first().and_then(|&top| self.sources[top].cursor.entry());
             let in_hand = in_hand.map(|entry| entry.key);
-            let (code, part) = match &mut self.guard {
+            let code = match &mut self.guard {
                 Lazy::Done => return Ok(()),
                 Lazy::Runs(waiting) => {
                     let Some((place, bound)) = waiting.take_due(in_hand, bounds) else {
@@ -283,18 +286,14 @@ impl Side {
                     self.position_run_at(place, bound)?;
                     continue;
                 }
-                Lazy::Forward(cursor) => {
-                    let code = cursor.next_at_most(in_hand.or(bounds.end.as_deref()));
-                    (code, cursor.bounds())
-                }
+                Lazy::Forward(cursor) => cursor.next_at_most(in_hand.or(bounds.end.as_deref())),
                 Lazy::Backward(cursor) => {
                     let lower = Some(bounds.lower.as_slice()).filter(|lower| !lower.is_empty());
-                    let code = cursor.next_at_least(in_hand.or(lower));
-                    (code, cursor.bounds())
+                    cursor.next_at_least(in_hand.or(lower))
                 }
             };
             let Some(code) = code else { return Ok(()) };
-            self.position_runs_of(code, &part, bounds)?;
+            self.position_runs_of(code, bounds)?;
             match &mut self.guard {
                 _ if self.waiting.is_empty() => self.guard = Lazy::Done,
                 // Most entries are of the last level: once its run is positioned they tell nothing new.
@@ -315,13 +314,22 @@ impl Side {
         self.add_run(&run, &bounds)
     }
 
-    /// Positions the runs with tables in the range of a part that may have an entry with this code of it.
-    fn position_runs_of(&mut self, code: Span, part: &KeyBounds, bounds: &Bounds) -> Result<()> {
+    /// Positions the runs with tables in the range of the cursor's part that may have an entry with this code of it.
+    fn position_runs_of(&mut self, code: Span, bounds: &Bounds) -> Result<()> {
+        let waits = |place: &usize| self.version.runs[*place].span().meets(code);
+        if !self.waiting.iter().any(waits) {
+            return Ok(());
+        }
+        let part = match &self.guard {
+            Lazy::Forward(cursor) => cursor.bounds(),
+            Lazy::Backward(cursor) => cursor.bounds(),
+            Lazy::Done | Lazy::Runs(_) => return Ok(()),
+        };
         let version = Arc::clone(&self.version);
         let mut place = 0;
         while place < self.waiting.len() {
             let run = &version.runs[self.waiting[place]].run;
-            let tables = || run.within(part).iter();
+            let tables = || run.within(&part).iter();
             if run.span().meets(code) && tables().any(|table| table.span.meets(code)) {
                 self.waiting.remove(place);
                 self.add_run(run, bounds)?;
@@ -332,9 +340,9 @@ impl Side {
         Ok(())
     }
 
-    /// The newest entry of `key` that the scan sees, unless it is in a range that was deleted later; all its entries are passed.
-    fn newest_visible(&mut self, key: &[u8]) -> Result<Option<(Kind, Value)>> {
-        let deleted = self.deleted.covering(key);
+    /// The newest entry of the key in hand that the scan sees, unless it is in a range that was deleted later; all its entries are passed.
+    fn newest_visible(&mut self) -> Result<Option<(Kind, Value)>> {
+        let deleted = self.deleted.covering(&self.key);
         let is_hidden = |sequence: Sequence| deleted.is_some_and(|deleted| sequence < deleted);
         let mut newest: Option<(Sequence, Kind, Value)> = None;
         let mut view_passed = false;
@@ -343,7 +351,9 @@ impl Side {
             if source.is_view && std::mem::replace(&mut view_passed, true) {
                 break;
             }
-            let Some(entry) = source.cursor.entry().filter(|entry| entry.key == key) else { break };
+            let Some(entry) = source.cursor.entry().filter(|entry| entry.key == self.key) else {
+                break;
+            };
             source.useful = true;
             let leaves = match deleted {
                 Some(deleted) if source.is_view => self.deleted.hides_all_runs(deleted),

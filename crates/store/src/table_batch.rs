@@ -1,6 +1,6 @@
 //! A table that is asked for many keys: the same steps as for one, taken apart.
 //! ```text
-//! block_for(key) -> ask_for_slot ~~> ask_for_block ~~> cached_block
+//! ask_for_fences(key) ~~> block_for -> ask_for_slot ~~> ask_for_block ~~> cached_block
 //!                                                          \-missing-> read_blocks, of many keys together
 //! ```
 //! Invariant: a block that is handed out was checked, as everywhere.
@@ -15,6 +15,12 @@ impl Table {
     #[inline]
     pub(crate) fn block_for(&self, key: &[u8]) -> Option<usize> {
         (self.block_count() > 0).then(|| self.first_block_of(key))
+    }
+
+    /// Asks for the memory where the search for the block of `key` will end, without waiting for it.
+    #[inline]
+    pub(crate) fn ask_for_fences(&self, key: &[u8]) {
+        self.index.fences.ask_for(key);
     }
 
     /// Whether entries of `key`, with which the block before ended, go on in a block.

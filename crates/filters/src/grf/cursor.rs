@@ -41,15 +41,15 @@ fn load_bucket(
     part: &Part,
     bucket: (usize, usize),
     muted: Option<Span>,
-    entries: &mut Vec<Bounded>,
+    (cells, entries): (&mut Vec<(u64, u64)>, &mut Vec<Bounded>),
 ) {
     entries.clear();
-    let mut cells = Vec::new();
-    part.base().cell_bounds(bucket, &mut cells);
+    cells.clear();
+    part.base().cell_bounds(bucket, cells);
     if let Some(code) = part.base_code() {
         entries.extend(cells.iter().map(|&(low, high)| Bounded { low, high, code }));
     }
-    let bounds = part.base().fraction_bounds(bucket, &cells);
+    let bounds = part.base().fraction_bounds(bucket, cells);
     part.overlay().for_each(part.base(), bucket, |fraction, bits, code| {
         let (low, high) = match &bounds {
             Some(bounds) => bounds.of(fraction, bits),
@@ -71,6 +71,8 @@ pub struct Cursor {
     part: Part,
     bucket: (usize, usize),
     entries: Vec<Bounded>,
+    /// Of the bucket's keys; kept for its memory.
+    cells: Vec<(u64, u64)>,
     next: usize,
     muted: Option<Span>,
 }
@@ -78,7 +80,8 @@ pub struct Cursor {
 impl Cursor {
     pub(super) fn new(part: Part, from: &[u8]) -> Self {
         let (bucket, view) = position(&part, from);
-        let mut cursor = Cursor { part, bucket, entries: Vec::new(), next: 0, muted: None };
+        let (entries, cells) = (Vec::new(), Vec::new());
+        let mut cursor = Cursor { part, bucket, entries, cells, next: 0, muted: None };
         cursor.load(bucket);
         cursor.entries.retain(|entry| entry.high >= view);
         cursor
@@ -86,15 +89,16 @@ impl Cursor {
 
     fn load(&mut self, bucket: (usize, usize)) {
         (self.bucket, self.next) = (bucket, 0);
-        load_bucket(&self.part, bucket, self.muted, &mut self.entries);
+        let room = (&mut self.cells, &mut self.entries);
+        load_bucket(&self.part, bucket, self.muted, room);
         self.entries.sort_unstable_by_key(|entry| entry.low);
     }
 
     /// Gives `code` no more: what it stands for is known. One code at a time.
     pub fn mute(&mut self, code: Span) {
         self.muted = Some(code);
-        let rest = self.entries.split_off(self.next);
-        self.entries = rest.into_iter().filter(|entry| entry.code != code).collect();
+        self.entries.drain(..self.next);
+        self.entries.retain(|entry| entry.code != code);
         self.next = 0;
     }
 
@@ -124,6 +128,8 @@ pub struct CursorBack {
     part: Part,
     bucket: (usize, usize),
     entries: Vec<Bounded>,
+    /// Of the bucket's keys; kept for its memory.
+    cells: Vec<(u64, u64)>,
     next: usize,
     muted: Option<Span>,
 }
@@ -132,7 +138,8 @@ impl CursorBack {
     pub(super) fn new(part: Part, from: Option<&[u8]>) -> Self {
         let end = (part.base().last_bucket(), u64::MAX);
         let (bucket, view) = from.map_or(end, |from| position(&part, from));
-        let mut cursor = CursorBack { part, bucket, entries: Vec::new(), next: 0, muted: None };
+        let (entries, cells) = (Vec::new(), Vec::new());
+        let mut cursor = CursorBack { part, bucket, entries, cells, next: 0, muted: None };
         cursor.load(bucket);
         cursor.entries.retain(|entry| entry.low <= view);
         cursor
@@ -140,15 +147,16 @@ impl CursorBack {
 
     fn load(&mut self, bucket: (usize, usize)) {
         (self.bucket, self.next) = (bucket, 0);
-        load_bucket(&self.part, bucket, self.muted, &mut self.entries);
+        let room = (&mut self.cells, &mut self.entries);
+        load_bucket(&self.part, bucket, self.muted, room);
         self.entries.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.high));
     }
 
     /// Gives `code` no more: what it stands for is known. One code at a time.
     pub fn mute(&mut self, code: Span) {
         self.muted = Some(code);
-        let rest = self.entries.split_off(self.next);
-        self.entries = rest.into_iter().filter(|entry| entry.code != code).collect();
+        self.entries.drain(..self.next);
+        self.entries.retain(|entry| entry.code != code);
         self.next = 0;
     }
 

@@ -263,6 +263,11 @@ fn on_the_real_disk_every_way_of_reading_answers_the_same() {
             fill(&db, 3);
             let expected: Vec<Shown> = asks.iter().map(|ask| ask.at_once(&db)).collect();
             assert_eq!(all_answers(&db, &asks, 8, 30), expected, "{overlap:?}, {direct:?}");
+            let keys: Vec<Vec<u8>> = (0..600).map(key).collect();
+            for (key, value) in keys.iter().zip(db.multi_get(&keys)) {
+                let alone = shown_value(key, db.get(key));
+                assert_eq!(shown_value(key, value), alone, "{overlap:?}, {direct:?}");
+            }
             // What is given up disturbs nobody.
             let mut queue = db.queue(4);
             asks.iter().for_each(|ask| ask.submit(&mut queue, 0));

@@ -6,7 +6,7 @@
 
 use std::ops::{Bound, Range};
 
-use trommel::{Db, Scan, Value};
+use trommel::{Answer, Answered, Db, Scan, Value};
 
 use super::held::{compare, entries_of, value_text};
 use super::keys::{Edges, Keys, Place};
@@ -95,9 +95,29 @@ impl World<'_> {
         let found = self.db().get(key);
         let number = self.model.seen().0[usize::from(place)];
         match self.allowed("get", could_fail, found)? {
-            Some(found) => check_value(key, found, number),
-            None => Ok(()),
+            Some(found) => check_value(key, found, number)?,
+            None => return Ok(()),
         }
+        self.check_queue(place)
+    }
+
+    /// A key and the one before it, under way together.
+    fn check_queue(&mut self, place: Place) -> Checked<()> {
+        let could_fail = self.could_fail();
+        let mut queue = self.db().queue(2);
+        for place in [place, place.saturating_sub(1)] {
+            queue.submit_get(self.keys.get(place), place.into());
+        }
+        while let Some(Answered { tag, answer }) = queue.wait() {
+            let Answer::Value(found) = answer else {
+                return Err("a get was answered a range".into());
+            };
+            let (key, number) = (self.keys.get(tag as Place), self.model.seen().0[tag as usize]);
+            if let Some(found) = self.allowed("queue", could_fail, found)? {
+                check_value(key, found, number)?;
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn check_scan(&mut self, edges: &Edges, back: bool) -> Checked<()> {

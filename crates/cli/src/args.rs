@@ -72,7 +72,7 @@ pub(crate) enum Command {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
-    /// Load a tree of known shape per guard, then measure reads, single-threaded, in rounds that take turns.
+    /// Load a tree of known shape per guard, then measure reads in rounds that take turns.
     Read(BenchReadArgs),
     /// Measure the filters alone, without a store.
     Probe(BenchProbeArgs),
@@ -276,7 +276,7 @@ pub(crate) struct WorkloadArgs {
     /// T: how many runs of a level merge into one of the next.
     #[arg(long, value_name = "T", default_value_t = 10)]
     pub(crate) size_ratio: u32,
-    /// Questions of each kind per round.
+    /// Questions of each kind per round; with --threads, of each thread.
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     pub(crate) queries: usize,
     /// How many neighbouring keys a range takes in.
@@ -328,6 +328,9 @@ pub(crate) struct BenchReadArgs {
     /// Ask for stored keys through a queue, too, so many at once, beside one after the other.
     #[arg(long = "async", value_name = "DEPTH", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) pipelined: Option<u32>,
+    /// How many threads ask at once, each with a generator of its own from the one seed.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) threads: usize,
     /// How gets are spread over the keys: none, zipf:S (neighbours are alike hot), scattered-zipf:S.
     #[arg(long, value_name = "LAW", default_value = "none")]
     pub(crate) skew: Skew,

@@ -46,6 +46,7 @@ pub(crate) fn read(arguments: &BenchReadArgs, json: bool, out: &mut dyn Write) -
             synced: !arguments.no_sync,
         },
         queries: workload.queries,
+        threads: arguments.threads,
         range_width: workload.range_width,
         pipelined: arguments.pipelined.map(|depth| depth as usize),
         skew: arguments.skew,
@@ -99,7 +100,7 @@ fn read_text(report: &ReadReport) -> String {
     let levels: Vec<String> = report.levels.iter().map(|level| level.runs.to_string()).collect();
     let (load, rebuild) = (&report.load, report.guard_rebuild_peak_bytes);
     let heading = format!(
-        "{}: {} keys ({}, skew {}), {} runs ({}), {:.2} bits per key in the guard, rebuild peak {}\n  \
+        "{}: {} keys ({}, skew {}), {} runs ({}), {:.2} bits per key in the guard, rebuild peak {}; {}\n  \
          loaded in {:.2} s ({:.2} s in the guard), write amplification {:.2}; wrong answers: {}\n",
         report.guard,
         whole(report.keys),
@@ -109,6 +110,7 @@ fn read_text(report: &ReadReport) -> String {
         levels.join("/"),
         report.guard_bits_per_key,
         crate::table::bytes(rebuild),
+        crate::table::counted(report.threads, "thread"),
         load.seconds,
         load.guard_seconds,
         load.write_amplification,
@@ -119,6 +121,7 @@ fn read_text(report: &ReadReport) -> String {
         &[
             "question",
             "time",
+            "per second",
             "p99",
             "blocks",
             "disk reads",
@@ -128,8 +131,9 @@ fn read_text(report: &ReadReport) -> String {
         ],
     );
     for (name, kind) in report.kinds() {
-        let mut cells =
-            vec![name.to_string(), nanoseconds(kind.ns_per_op), nanoseconds(kind.ns_p99)];
+        let per_second = whole(kind.ops_per_s as u64);
+        let mut cells = vec![name.to_string(), nanoseconds(kind.ns_per_op), per_second];
+        cells.push(nanoseconds(kind.ns_p99));
         let counts = [
             kind.blocks_read_per_op,
             kind.disk_reads_per_op,

@@ -50,6 +50,7 @@ pub(crate) fn run(arguments: &DemoArgs, json: bool, out: &mut dyn Write) -> Outc
             synced: false,
         },
         queries: arguments.queries,
+        threads: 1,
         range_width: RANGE_WIDTH,
         pipelined: None,
         skew: Skew::None,

@@ -41,6 +41,7 @@ fn wrong_arguments_are_usage_errors_that_list_what_is_known() {
     place.run("put --db x --hex key value").fails(2, &["hexadecimal"]);
     place.run("scan --db x --from b --to a").fails(2, &["--from is after --to"]);
     place.run("bench read --fill 10 --keys 2000").fails(2, &["--fill"]);
+    place.run("bench read --threads 0 --keys 2000").fails(2, &["--threads 0"]);
     place.run("bench read --keys 100").fails(2, &["too few"]);
     place.run("bench read --keys 100000000000000").fails(2, &["more than memory holds"]);
     place.run("bench fpr --dist zipf").fails(2, &["ids", "file:PATH"]);

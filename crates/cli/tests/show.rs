@@ -146,6 +146,10 @@ fn bench_read_gives_an_object_or_an_array() {
     assert_eq!(several.as_array().map(Vec::len), Some(2));
     let single = place.run("bench read --levels 1 --keys 2000 --queries 100 --json").json(0);
     assert_eq!(single["runs"], 1);
+    let threads = format!("bench read {shape} --threads 2 --skew zipf:0.99 --json");
+    let threads = place.run(&threads).json(0);
+    assert_eq!((&threads["threads"], &threads["false_negatives"]), (&2.into(), &0.into()));
+    assert_eq!(threads["point_hit"]["ops"], 200);
     let text = place.run(&format!("bench read {shape}")).with_status(0);
     assert!(text.contains("empty_range") && text.contains("wrong answers: 0"), "{text}");
 }

@@ -5,6 +5,7 @@
 //! ```
 
 mod amplification;
+mod askers;
 mod chucky_codes;
 mod counts;
 mod dist;

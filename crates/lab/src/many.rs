@@ -18,7 +18,7 @@ const BATCH: usize = 128;
 
 /// Asks for points and empty ranges, alone and together, of stores that take turns. Of each store: the times, and how many answers of
 /// batches were wrong.
-pub(crate) fn measure_many(dbs: &[&Db], queries: &[Queries]) -> Result<Vec<(ManyReport, u64)>> {
+pub(crate) fn measure_many(dbs: &[&Db], queries: &[&Queries]) -> Result<Vec<(ManyReport, u64)>> {
     let mut reports = vec![(ManyReport::default(), 0); dbs.len()];
     for queries in queries {
         let batches = Batches::of(queries);

@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use trommel::{Db, GuardKind, QueryStats, Stats};
 
+use crate::askers::{Askers, Draw};
 use crate::counts::CountQueries;
 use crate::dist::{Dist, FileFormat};
 use crate::error::{LabError, Result};
@@ -21,7 +22,6 @@ use crate::pipelined::{PipelinedReport, measure as measure_queue};
 use crate::progress::Progress;
 use crate::queries::{Kind, Queries};
 use crate::report::{CountReport, KindReport, LevelRuns, LoadReport, ManyReport, ReadReport};
-use crate::rng::{Rng, scramble};
 use crate::rounds::{ROUNDS, medians_ns, p99};
 use crate::skew::Skew;
 use crate::tree::{Loaded, TreePlan, fill_value, load};
@@ -39,8 +39,10 @@ pub struct ReadPlan {
     pub keys: Option<usize>,
     /// The shape of the trees.
     pub tree: TreePlan,
-    /// Questions of each kind per round.
+    /// Questions of each kind per round, of each thread.
     pub queries: usize,
+    /// How many threads ask at once.
+    pub threads: usize,
     /// How many neighbouring keys a range takes in.
     pub range_width: u64,
     /// How many stored keys are asked for at once, through a queue, beside one after the other. None: that is not measured.
@@ -64,6 +66,7 @@ pub struct Measured {
 
 /// Queries that are traced per kind: tracing is slow, and a mean needs no more.
 const TRACED_MAX: usize = 10_000;
+const THREADS_MAX: usize = 256;
 
 struct Side {
     guard: GuardKind,
@@ -81,6 +84,10 @@ pub fn bench_read(plan: &ReadPlan, progress: &mut dyn Progress) -> Result<Vec<Me
     if plan.guards.is_empty() || plan.queries == 0 || plan.loads == 0 {
         return Err(LabError::Plan("a guard, a query and a load are the least to measure".into()));
     }
+    if !(1..=THREADS_MAX).contains(&plan.threads) {
+        let problem = format!("--threads {}: must be 1 to {THREADS_MAX}", plan.threads);
+        return Err(LabError::Plan(problem));
+    }
     if plan.guards.iter().collect::<HashSet<_>>().len() < plan.guards.len() {
         return Err(LabError::Plan("the same guard twice: each has one store".into()));
     }
@@ -88,25 +95,19 @@ pub fn bench_read(plan: &ReadPlan, progress: &mut dyn Progress) -> Result<Vec<Me
     progress.stage("drawing keys and queries", 1);
     let keys = KeySet::new(&plan.dist, plan.file_format, plan.keys, seed)?;
     plan.tree.check(keys.stored().len())?;
-    let mut rng = Rng::new(scramble(seed ^ 1));
-    let (count, width, skew) = (plan.queries, plan.range_width, plan.skew);
-    // From a generator of its own: the other questions are those of earlier records.
-    let mut half_rng = Rng::new(scramble(seed ^ 4));
-    let draw = |kind| {
-        let rng = if kind == Kind::PointHalf { &mut half_rng } else { &mut rng };
-        Queries::draw_skewed(kind, &keys, count, width, skew, rng)
-    };
-    let queries = Kind::ALL.into_iter().map(draw).collect::<Result<Vec<_>>>()?;
+    let draw = Draw { count: plan.queries, width: plan.range_width, skew: plan.skew };
+    let (askers, mut rng) = Askers::draw_all(&keys, draw, seed, plan.threads)?;
     let counts = CountQueries::draw(&keys, plan.queries, &mut rng);
     progress.advance(1);
     let mut sides = load_sides(plan, keys.stored(), progress)?;
-    check_answers(&mut sides, &queries, keys.stored(), plan.tree.value_bytes, progress)?;
-    measure_times(&mut sides, &queries, progress)?;
+    check_answers(&mut sides, &askers, keys.stored(), plan.tree.value_bytes, progress)?;
+    measure_times(&mut sides, &askers, plan.threads, progress)?;
     measure_counts(&mut sides, &counts)?;
-    measure_batches(&mut sides, &queries)?;
+    measure_batches(&mut sides, &askers)?;
     for side in &mut sides {
-        side.measure_pipelined(plan, &queries, keys.stored())?;
-        for (queries, report) in queries.iter().zip(&mut side.kinds) {
+        side.measure_pipelined(plan, &askers, keys.stored())?;
+        for (askers, report) in askers.iter().zip(&mut side.kinds) {
+            let queries = askers.first();
             report.ns_p99 = time_each(&side.db, queries)?;
             report.guard_lines_per_op = lines_per_op(&side.db, queries, keys.stored());
         }
@@ -142,12 +143,12 @@ impl Side {
     fn measure_pipelined(
         &mut self,
         plan: &ReadPlan,
-        queries: &[Queries],
+        askers: &[Askers],
         stored: &SortedKeys,
     ) -> Result<()> {
         let hits = Kind::ALL.iter().position(|kind| *kind == Kind::PointHit);
         if let (Some(depth), Some(hits)) = (plan.pipelined, hits) {
-            let hits = &queries[hits];
+            let hits = askers[hits].first();
             let report = measure_queue(&self.db, hits, stored, depth, plan.tree.value_bytes)?;
             self.false_negatives += report.wrong;
             self.pipelined = Some(report);
@@ -198,17 +199,17 @@ fn folder_error(folder: &Path, error: &std::io::Error) -> LabError {
 /// Reads every store whole, and asks every question once; also warms the caches.
 fn check_answers(
     sides: &mut [Side],
-    queries: &[Queries],
+    askers: &[Askers],
     keys: &SortedKeys,
     value_bytes: usize,
     progress: &mut dyn Progress,
 ) -> Result<()> {
-    progress.stage("checking answers", (sides.len() * (queries.len() + 1)) as u64);
+    progress.stage("checking answers", (sides.len() * (askers.len() + 1)) as u64);
     for side in sides {
         side.false_negatives += count_wrong_entries(&side.db, keys, value_bytes)?;
         progress.advance(1);
-        for queries in queries {
-            side.false_negatives += queries.count_wrong(&side.db, keys, value_bytes)?;
+        for askers in askers {
+            side.false_negatives += askers.count_wrong(&side.db, keys, value_bytes)?;
             progress.advance(1);
         }
     }
@@ -235,22 +236,22 @@ fn count_wrong_entries(db: &Db, keys: &SortedKeys, value_bytes: usize) -> Result
 
 fn measure_times(
     sides: &mut [Side],
-    queries: &[Queries],
+    askers: &[Askers],
+    threads: usize,
     progress: &mut dyn Progress,
 ) -> Result<()> {
-    progress.stage("measuring", (sides.len() * queries.len() * ROUNDS) as u64);
-    for queries in queries {
+    progress.stage("measuring", (sides.len() * askers.len() * ROUNDS) as u64);
+    for askers in askers {
         let before: Vec<_> = sides.iter().map(|side| all_kinds(&side.db.stats())).collect();
         let medians = medians_ns(sides.len(), |side| {
-            for place in 0..queries.len() {
-                black_box(queries.ask(&sides[side].db, place)?);
-            }
+            askers.ask_all(&sides[side].db)?;
             progress.advance(1);
-            Ok::<_, LabError>(queries.len() as u64)
+            Ok::<_, LabError>(askers.len() as u64)
         })?;
         for ((side, before), ns_per_op) in sides.iter_mut().zip(&before).zip(medians) {
             let after = all_kinds(&side.db.stats());
-            side.kinds.push(kind_report(queries.len(), ns_per_op, before, &after));
+            let report = kind_report(askers.len(), ns_per_op, before, &after);
+            side.kinds.push(KindReport { ns_per_op: ns_per_op * threads as f64, ..report });
         }
     }
     Ok(())
@@ -270,10 +271,11 @@ fn measure_counts(sides: &mut [Side], counts: &CountQueries) -> Result<()> {
     Ok(())
 }
 
-/// Asks in batches, and compares with single questions.
-fn measure_batches(sides: &mut [Side], queries: &[Queries]) -> Result<()> {
+/// Asks in batches, in one thread, and compares with single questions.
+fn measure_batches(sides: &mut [Side], askers: &[Askers]) -> Result<()> {
     let dbs: Vec<&Db> = sides.iter().map(|side| &side.db).collect();
-    let measured = measure_many(&dbs, queries)?;
+    let queries: Vec<&Queries> = askers.iter().map(Askers::first).collect();
+    let measured = measure_many(&dbs, &queries)?;
     for (side, (report, wrong)) in sides.iter_mut().zip(measured) {
         side.many = report;
         side.false_negatives += wrong;
@@ -300,6 +302,7 @@ fn kind_report(
     KindReport {
         ops: ops as u64,
         ns_per_op,
+        ops_per_s: 1e9 / ns_per_op,
         blocks_read_per_op: sum(|cost| cost.blocks_read) / asked,
         disk_reads_per_op: sum(|cost| cost.disk_reads) / asked,
         guard_probes_per_op: sum(|cost| cost.guard_probes) / sum(|cost| cost.reached_runs).max(1.0),
@@ -347,6 +350,7 @@ fn measured(side: Side, plan: &ReadPlan, key_count: usize) -> Measured {
         seed: plan.tree.seed,
         range_width: plan.range_width,
         skew: plan.skew.to_string(),
+        threads: plan.threads as u64,
         value_bytes: plan.tree.value_bytes as u64,
         size_ratio: u64::from(plan.tree.size_ratio),
         policy: plan.tree.policy.name(),
@@ -395,6 +399,7 @@ mod tests {
                 synced: false,
             },
             queries: 200,
+            threads: 1,
             range_width: 64,
             pipelined: None,
             skew: Skew::None,
@@ -428,17 +433,33 @@ mod tests {
     }
 
     #[test]
+    fn threads_answer_rightly_and_their_throughput_is_counted() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let guards = vec![GuardKind::Open, GuardKind::Grf];
+        let plan = ReadPlan { guards, threads: 3, loads: 1, ..plan(folder.path()) };
+        for Measured { report, .. } in bench_read(&plan, &mut Silent).expect("measured") {
+            assert_eq!((report.false_negatives, report.threads), (0, 3));
+            for (name, kind) in report.kinds() {
+                assert_eq!(kind.ops, 600, "{name}");
+                let per_s = 3.0 * 1e9 / kind.ns_per_op;
+                assert!((kind.ops_per_s / per_s - 1.0).abs() < 1e-9, "{name}");
+            }
+            assert_eq!(report.point_hit.guard_probes_per_op, f64::from(report.guard == "grf"));
+        }
+    }
+
+    #[test]
     fn the_names_in_reports_are_an_interface() {
         let folder = tempfile::tempdir().expect("a folder");
         let plan = ReadPlan { guards: vec![GuardKind::Open], loads: 1, ..plan(folder.path()) };
         let measured = bench_read(&plan, &mut Silent).expect("measured");
         let json = serde_json::to_value(&measured[0].report).expect("plain data");
-        let names = "guard keys runs levels guard_bits_per_key load false_negatives";
+        let names = "guard keys runs levels threads guard_bits_per_key load false_negatives";
         assert!(names.split(' ').all(|name| json.get(name).is_some()), "{json}");
         for name in ["seconds", "ops_per_s", "write_amplification", "guard_seconds"] {
             assert!(json["load"][name].is_number(), "{name}");
         }
-        let fields = "ops ns_per_op ns_p99 blocks_read_per_op disk_reads_per_op guard_probes_per_op \
+        let fields = "ops ns_per_op ops_per_s ns_p99 blocks_read_per_op disk_reads_per_op guard_probes_per_op \
                       guard_lines_per_op false_positive_rate";
         for kind in ["point_miss", "point_hit", "empty_range", "seek", "seek_next_50"] {
             assert!(fields.split_whitespace().all(|name| json[kind][name].is_number()), "{kind}");
@@ -464,6 +485,7 @@ mod tests {
         };
         assert!(bad(|plan| plan.guards.clear()).contains("guard"));
         assert!(bad(|plan| plan.guards.push(GuardKind::Grf)).contains("twice"));
+        assert!(bad(|plan| plan.threads = 0).contains("--threads 0"));
         assert!(bad(|plan| plan.tree.fill = 9).contains("--fill"));
         std::fs::create_dir_all(folder.path().join("none/x")).expect("made");
         assert!(bad(|_| ()).contains("not empty"));

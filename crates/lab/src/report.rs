@@ -31,6 +31,8 @@ pub struct ReadReport {
     pub range_width: u64,
     /// How gets are spread over the keys.
     pub skew: String,
+    /// How many threads asked at once.
+    pub threads: u64,
     /// Bytes of a value.
     pub value_bytes: u64,
     /// T.
@@ -106,10 +108,12 @@ pub struct LoadReport {
 /// What one kind of question cost.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct KindReport {
-    /// Questions per round.
+    /// Questions per round, of all threads.
     pub ops: u64,
-    /// Time per question: the median of the rounds.
+    /// Time per question, as a thread sees it: the median of the rounds.
     pub ns_per_op: f64,
+    /// Questions per second that all threads have answered together, in that round.
+    pub ops_per_s: f64,
     /// 99 of 100 questions took less, in a pass that reads the clock around each of them (and so
     /// includes one reading of the clock).
     pub ns_p99: f64,

@@ -82,6 +82,9 @@ pub(crate) enum BenchCommand {
     Readers(crate::threads::BenchReadersArgs),
     /// Measure opening a store, with and without the image of its filter, beside reading what that must read.
     Open(crate::threads::BenchOpenArgs),
+    /// Measure reads and writes of this store beside another one's, in one process, in rounds that take turns.
+    #[command(after_help = crate::compare::EXAMPLES)]
+    Compare(crate::compare::BenchCompareArgs),
     /// Count how often a global range filter says "maybe" where nothing is, for many distributions, budgets and widths.
     #[command(after_help = crate::fpr::EXAMPLES)]
     Fpr(crate::fpr::BenchFprArgs),

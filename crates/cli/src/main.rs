@@ -10,6 +10,7 @@ mod args;
 mod bench;
 mod checkpoint;
 mod chucky_codes;
+mod compare;
 mod delete_range;
 mod demo;
 mod dump;
@@ -77,6 +78,7 @@ fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
         Command::Checkpoint(checkpoint) => checkpoint::run(checkpoint, json, out),
         Command::Repair(repair) => repair::run(repair, json, out),
         Command::Bench(BenchCommand::Read(read)) => bench::read(read, json, out),
+        Command::Bench(BenchCommand::Compare(compare)) => compare::run(compare, json, out),
         Command::Bench(BenchCommand::Write(write)) => write::run(write, json, out),
         Command::Bench(BenchCommand::Probe(probe)) => bench::probe(probe, json, out),
         Command::Bench(BenchCommand::Readers(readers)) => threads::readers(readers, json, out),

@@ -20,6 +20,9 @@ pub enum LabError {
         /// What is wrong with it.
         problem: String,
     },
+    /// A store of another engine failed.
+    #[error("{0}")]
+    Peer(String),
     /// A folder for the measured stores cannot be made or used.
     #[error("{path}: {problem}", path = path.display())]
     Folder {

@@ -7,6 +7,7 @@
 mod amplification;
 mod askers;
 mod chucky_codes;
+mod compare;
 mod counts;
 mod dist;
 mod error;
@@ -42,6 +43,10 @@ mod write;
 pub use amplification::{ExpectedWrites, expected_writes};
 pub use chucky_codes::{
     AlignmentRow, ChuckyCodesPlan, ChuckyCodesReport, GroupRow, LevelsRow, RatioRow, chucky_codes,
+};
+pub use compare::{
+    AnswerReport, ComparePlan, CompareReport, Contender, Engine, FillReport, Peer, PeerSettings,
+    PeerShape, RunLoad, ShapeName, Trommel, WriteEntry, bench_compare, check_peer,
 };
 pub use dist::{Dist, FileFormat};
 pub use error::{LabError, Result};

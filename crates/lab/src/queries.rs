@@ -81,7 +81,7 @@ impl Kind {
     }
 
     /// The keys that an open seek reads at most; None: the kind is no open seek.
-    fn seek_count(self) -> Option<usize> {
+    pub(crate) fn seek_count(self) -> Option<usize> {
         match self {
             Kind::Seek => Some(1),
             Kind::SeekNext50 => Some(1 + NEXT_COUNT),

@@ -7,6 +7,7 @@
 //! ```
 //! Invariant: a flush happens where the plan says and nowhere else; the same seed gives the same tree.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -101,6 +102,21 @@ impl TreePlan {
         // Each unit is a run of the last level, until there are too many.
         let last = (u64::from(self.fill) - 1) % self.rule(self.levels - 1).last_runs + 1;
         inner.sum::<u64>() + last
+    }
+
+    /// The flushes of each run, oldest run first. Requires: the plan was checked, its policy is lazy leveling.
+    pub fn run_flushes(&self) -> Vec<Range<u64>> {
+        let (ratio, last) = (u64::from(self.size_ratio), self.levels - 1);
+        let levels = std::iter::once((last, 1, u64::from(self.fill)))
+            .chain((0..last).rev().map(|level| (level, ratio - 1, 1)));
+        let sizes = levels.flat_map(|(level, runs, units)| (0..runs).map(move |_| (level, units)));
+        let sizes = sizes.map(|(level, units)| units * ratio.pow(level));
+        let begin_and_end = |begin: &mut u64, size: u64| {
+            let run = *begin..*begin + size;
+            *begin = run.end;
+            Some(run)
+        };
+        sizes.scan(0, begin_and_end).collect()
     }
 
     fn rule(&self, level: u32) -> LevelRule {
@@ -237,6 +253,18 @@ mod tests {
             (plan(10, 3, 1).flush_count(), plan(4, 2, 3).flush_count()),
             (Some(199), Some(15))
         );
+    }
+
+    #[test]
+    fn flushes_of_runs_follow_each_other() {
+        let runs = plan(4, 3, 2).run_flushes();
+        assert_eq!(runs, [0..32, 32..36, 36..40, 40..44, 44..45, 45..46, 46..47]);
+        for plan in [plan(10, 3, 9), plan(11, 3, 10), plan(2, 4, 1), plan(5, 1, 4)] {
+            let runs = plan.run_flushes();
+            assert_eq!(runs.len() as u64, plan.run_count());
+            assert_eq!(runs.last().map(|run| run.end), plan.flush_count());
+            assert!(runs.windows(2).all(|pair| pair[0].end == pair[1].start));
+        }
     }
 
     #[test]

@@ -12,12 +12,13 @@ const FILE_LINES_MAX: usize = 500;
 const FUNCTION_LINES_MAX: usize = 70;
 
 /// Whose code a crate may use.
-const ARROWS: [(&str, &[&str]); 5] = [
+const ARROWS: [(&str, &[&str]); 6] = [
     ("filters", &[]),
     ("store", &["trommel-filters"]),
     ("lab", &["trommel-filters", "trommel"]),
     ("cli", &["trommel-filters", "trommel", "trommel-lab"]),
     ("fuzzing", &["trommel-filters", "trommel", "trommel-lab"]),
+    ("peers", &["trommel-lab"]),
 ];
 
 /// The rooms for `unsafe`. (A path ends it, or begins a folder or file name.)
@@ -359,7 +360,7 @@ fn collect(folder: &Path, found: &mut Vec<Source>) {
     let entries = fs::read_dir(folder).expect("a folder of the source tree");
     for entry in entries.map(|entry| entry.expect("an entry of the source tree")) {
         let (path, name) = (entry.path(), entry.file_name());
-        if path.is_dir() && name != "target" && name != "peers" {
+        if path.is_dir() && name != "target" {
             collect(&path, found);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             let text = fs::read_to_string(&path).expect("source text");

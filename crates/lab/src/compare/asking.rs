@@ -1,0 +1,145 @@
+//! The questions of a measurement, asked of a peer.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use crate::compare::peer::Peer;
+use crate::error::Result;
+use crate::keys::SortedKeys;
+use crate::queries::Queries;
+use crate::rounds::p99;
+use crate::tree::fill_value;
+
+/// Questions of one kind, with their ranges half-open, as stores take them.
+pub(crate) struct Asked {
+    pub(crate) queries: Queries,
+    /// Of closed ranges alone: the first key behind each.
+    ends: Vec<Vec<u8>>,
+}
+
+impl Asked {
+    pub(crate) fn new(queries: Queries) -> Self {
+        let uppers = (0..queries.len()).filter_map(|place| queries.upper(place));
+        let ends = uppers.map(first_behind).collect();
+        Asked { queries, ends }
+    }
+
+    /// Asks one question; gives the number of keys in the answer.
+    fn ask(
+        &self,
+        peer: &dyn Peer,
+        place: usize,
+        seen: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Result<usize> {
+        let (lower, end) = (self.queries.lower(place), self.ends.get(place));
+        if self.queries.kind().is_point() {
+            return Ok(usize::from(peer.get(lower, &mut |value| seen(lower, value))?));
+        }
+        let limit = self.queries.kind().seek_count().unwrap_or(1);
+        peer.scan(lower, end.map(Vec::as_slice), limit, seen)
+    }
+
+    /// Asks every question once.
+    pub(crate) fn ask_all(&self, peer: &dyn Peer) -> Result<u64> {
+        for place in 0..self.queries.len() {
+            self.ask_one(peer, place)?;
+        }
+        Ok(self.queries.len() as u64)
+    }
+
+    /// The bytes of the answer are looked at, as one who asks would.
+    fn ask_one(&self, peer: &dyn Peer, place: usize) -> Result<()> {
+        let mut sum = 0usize;
+        let mut look = |key: &[u8], value: &[u8]| {
+            let last = value.last().copied().unwrap_or_default();
+            sum = sum.wrapping_add(usize::from(key[0]) ^ usize::from(last));
+        };
+        sum += self.ask(peer, place, &mut look)?;
+        black_box(sum);
+        Ok(())
+    }
+
+    /// The 99th percentile of the times of single questions.
+    pub(crate) fn time_each(&self, peer: &dyn Peer) -> Result<f64> {
+        let mut times = Vec::with_capacity(self.queries.len());
+        for place in 0..self.queries.len() {
+            let start = Instant::now();
+            self.ask_one(peer, place)?;
+            times.push(start.elapsed().as_nanos() as u64);
+        }
+        Ok(p99(&mut times))
+    }
+
+    /// Asks every question and counts the answers that are not what the sorted keys say.
+    pub(crate) fn count_wrong(
+        &self,
+        peer: &dyn Peer,
+        keys: &SortedKeys,
+        value_bytes: usize,
+    ) -> Result<u64> {
+        let mut wrong = 0;
+        for place in 0..self.queries.len() {
+            let places = self.expected(place, keys);
+            let expected = places.len();
+            let mut check = Check { keys, places, value: Vec::new(), right: true };
+            let count =
+                self.ask(peer, place, &mut |key, value| check.see(key, value, value_bytes))?;
+            wrong += u64::from(!check.right || !check.places.is_empty() || count != expected);
+        }
+        Ok(wrong)
+    }
+
+    /// The places of the keys in the answer.
+    fn expected(&self, place: usize, keys: &SortedKeys) -> std::ops::Range<usize> {
+        let lower = self.queries.lower(place);
+        let first = keys.place_from(lower);
+        if self.queries.kind().is_point() {
+            return first..first + usize::from(keys.holds(lower));
+        }
+        let limit = self.queries.kind().seek_count().unwrap_or(1);
+        let end = self.ends.get(place).map_or(keys.len(), |end| keys.place_from(end));
+        first..end.min(first + limit).max(first)
+    }
+}
+
+/// The least key that is greater.
+fn first_behind(key: &[u8]) -> Vec<u8> {
+    let number = <[u8; 8]>::try_from(key).ok().map(u64::from_be_bytes);
+    match number.and_then(|number| number.checked_add(1)) {
+        // Of eight-byte numbers the next one: no other keys lie between where all are such.
+        Some(next) => next.to_be_bytes().to_vec(),
+        None => [key, &[0]].concat(),
+    }
+}
+
+/// What an answer is compared with, entry by entry.
+struct Check<'a> {
+    keys: &'a SortedKeys,
+    places: std::ops::Range<usize>,
+    value: Vec<u8>,
+    right: bool,
+}
+
+impl Check<'_> {
+    fn see(&mut self, key: &[u8], value: &[u8], value_bytes: usize) {
+        fill_value(&mut self.value, key, value_bytes);
+        let is_next = self.places.next().is_some_and(|place| self.keys.get(place) == key);
+        self.right &= is_next && value == self.value;
+    }
+}
+
+/// Reads the store from the first key to the last and counts what is not as it was written.
+pub(crate) fn count_wrong_entries(
+    peer: &dyn Peer,
+    keys: &SortedKeys,
+    value_bytes: usize,
+) -> Result<u64> {
+    let (mut expected, mut expected_value, mut wrong) = (keys.iter(), Vec::new(), 0);
+    let mut see = |key: &[u8], value: &[u8]| {
+        fill_value(&mut expected_value, key, value_bytes);
+        let is_right = expected.next() == Some(key) && expected_value == value;
+        wrong += u64::from(!is_right);
+    };
+    let count = peer.scan(&[], None, usize::MAX, &mut see)?;
+    Ok(wrong + keys.len().abs_diff(count) as u64)
+}

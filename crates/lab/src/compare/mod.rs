@@ -1,0 +1,405 @@
+//! `bench compare`: this store and others, the same keys, the same questions, rounds that take turns.
+//! ```text
+//! shape `default`   each fills its store in random order and merges as it likes     fills take turns, too
+//! shape `runs`      each is given the same keys in the same sorted runs
+//!
+//! fill -> check every answer (and warm the caches) -> timed rounds -> p99 pass -> report
+//! ```
+//! Invariant: nothing is timed of a store that has not answered every question rightly, or its wrong answers are told.
+
+mod asking;
+mod history;
+mod peer;
+mod trommel;
+
+pub use history::check_peer;
+pub use peer::{Contender, Engine, Peer, PeerSettings, PeerShape, RunLoad, WriteEntry};
+pub use trommel::Trommel;
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use ::trommel::{ElasticOptions, FilterTuning, Policy};
+use serde::{Deserialize, Serialize};
+
+use crate::compare::asking::{Asked, count_wrong_entries};
+use crate::dist::FileFormat;
+use crate::error::{LabError, Result};
+use crate::keys::SortedKeys;
+use crate::keyset::KeySet;
+use crate::progress::Progress;
+use crate::queries::{Kind, Queries};
+use crate::rng::{Rng, scramble};
+use crate::rounds::{ROUNDS, median, medians_ns};
+use crate::tree::{TreePlan, fill_value, random_order};
+
+/// What to compare. The field names are an interface: a process that has other engines is given this as JSON.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ComparePlan {
+    /// Who is compared; the others' times are divided by the first one's.
+    pub contenders: Vec<Contender>,
+    /// How trees are made: `default` or `runs`.
+    pub shape: ShapeName,
+    /// How many keys, of eight bytes.
+    pub keys: usize,
+    /// Where they come from.
+    pub dist: String,
+    /// Bytes of a value.
+    pub value_bytes: usize,
+    /// Memory of filters.
+    pub bits_per_key: f64,
+    /// Memory for blocks; None: more than the data takes.
+    pub block_cache_bytes: Option<usize>,
+    /// Of shape `runs`: T; the tree has T - 1 runs in each level but the last of three.
+    pub size_ratio: u32,
+    /// Questions of each kind per round.
+    pub queries: usize,
+    /// How many neighbouring keys a range takes in.
+    pub range_width: u64,
+    /// Of shape `default`: how often each store is filled, in turns; the last one is asked.
+    pub loads: usize,
+    /// Seed of keys and questions.
+    pub seed: u64,
+    /// Where the stores are made: a folder for each of them in it.
+    pub folder: PathBuf,
+}
+
+/// How trees are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ShapeName {
+    /// As each engine does by default.
+    Default,
+    /// The same keys in the same sorted runs.
+    Runs,
+}
+
+/// What was measured of one store. Where `bench read` measures the same, the name is the same.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CompareReport {
+    /// The engine.
+    pub engine: String,
+    /// Its filter.
+    pub guard: String,
+    /// Everything that was set, and the engine's version.
+    pub settings: String,
+    /// How the tree was made.
+    pub shape: ShapeName,
+    /// How many keys the store holds.
+    pub keys: u64,
+    /// How many sorted runs; None: the engine has none.
+    pub runs: Option<u64>,
+    /// How many there should be; None: as many as the engine likes.
+    pub runs_planned: Option<u64>,
+    /// The filters' memory in bits per key.
+    pub guard_bits_per_key: Option<f64>,
+    /// Where the keys come from.
+    pub dist: String,
+    /// The seed of keys and questions.
+    pub seed: u64,
+    /// How many neighbouring keys a range takes in.
+    pub range_width: u64,
+    /// Bytes of a value.
+    pub value_bytes: u64,
+    /// How filling went.
+    pub load: FillReport,
+    /// Answers that were wrong. Must be 0.
+    pub false_negatives: u64,
+    /// A key that is not stored.
+    pub point_miss: AnswerReport,
+    /// A stored key.
+    pub point_hit: AnswerReport,
+    /// A range without a stored key: the range is asked for its first key.
+    pub empty_range: AnswerReport,
+    /// The first key from a key on.
+    pub seek: AnswerReport,
+    /// The first key from a key on, and the fifty behind it.
+    pub seek_next_50: AnswerReport,
+}
+
+impl CompareReport {
+    /// The kinds by name, in the order of the fields.
+    pub fn kinds(&self) -> [(&'static str, &AnswerReport); 5] {
+        [
+            ("point_miss", &self.point_miss),
+            ("point_hit", &self.point_hit),
+            ("empty_range", &self.empty_range),
+            ("seek", &self.seek),
+            ("seek_next_50", &self.seek_next_50),
+        ]
+    }
+}
+
+/// How filling a store went, in random order, one put after the other. Of several fills, the medians.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FillReport {
+    /// Until nothing was left to be done in the background.
+    pub seconds: f64,
+    /// Until the last put was through: puts per second.
+    pub ops_per_s: f64,
+    /// The same as time per put.
+    pub ns_per_op: f64,
+    /// `seconds` of all fills, in the order they were made.
+    pub seconds_of_all: Vec<f64>,
+    /// `ns_per_op` of all fills.
+    pub ns_per_op_of_all: Vec<f64>,
+}
+
+/// What one kind of question cost.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct AnswerReport {
+    /// Questions per round.
+    pub ops: u64,
+    /// Time per question: the median of the rounds.
+    pub ns_per_op: f64,
+    /// 99 of 100 questions took less, in a pass that reads the clock around each of them.
+    pub ns_p99: f64,
+}
+
+/// The kinds of questions, in the order of the report's fields.
+const KINDS: [Kind; 5] =
+    [Kind::PointMiss, Kind::PointHit, Kind::EmptyRange, Kind::Seek, Kind::SeekNext50];
+
+/// Levels of a tree that is made of given runs.
+const LEVELS: u32 = 3;
+/// Memory of an entry in a cached block, generously.
+const ENTRY_OVERHEAD: usize = 128;
+
+/// A filled store, and what is known about it.
+struct Side {
+    contender: Contender,
+    peer: Box<dyn Peer>,
+    load: FillReport,
+    wrong: u64,
+    answers: Vec<AnswerReport>,
+}
+
+/// Compares. The stores stay in `plan.folder`.
+pub fn bench_compare(
+    plan: &ComparePlan,
+    engines: &[Box<dyn Engine>],
+    progress: &mut dyn Progress,
+) -> Result<Vec<CompareReport>> {
+    let openers: Vec<&dyn Engine> =
+        plan.contenders.iter().map(|one| one.find(engines)).collect::<Result<_>>()?;
+    check(plan)?;
+    progress.stage("drawing keys and queries", 1);
+    let keys = KeySet::new(&plan.dist.parse()?, FileFormat::Lines, Some(plan.keys), plan.seed)?;
+    let mut rng = Rng::new(scramble(plan.seed ^ 1));
+    let asked =
+        KINDS.map(|kind| Queries::draw(kind, &keys, plan.queries, plan.range_width, &mut rng));
+    let asked = asked.into_iter().map(|drawn| drawn.map(Asked::new)).collect::<Result<Vec<_>>>()?;
+    progress.advance(1);
+    let mut sides = fill_sides(plan, &openers, keys.stored(), progress)?;
+    progress.stage("checking answers", (sides.len() * (asked.len() + 1)) as u64);
+    for side in &mut sides {
+        side.wrong += count_wrong_entries(side.peer.as_ref(), keys.stored(), plan.value_bytes)?;
+        progress.advance(1);
+        for asked in &asked {
+            side.wrong += asked.count_wrong(side.peer.as_ref(), keys.stored(), plan.value_bytes)?;
+            progress.advance(1);
+        }
+    }
+    measure(&mut sides, &asked, progress)?;
+    sides.into_iter().map(|side| report(side, plan)).collect()
+}
+
+fn check(plan: &ComparePlan) -> Result<()> {
+    let wrong = |problem: &str| Err(LabError::Plan(problem.to_string()));
+    if plan.contenders.is_empty() || plan.queries == 0 || plan.loads == 0 || plan.keys == 0 {
+        return wrong("a store, a key, a question and a load are the least to measure");
+    }
+    let names = || plan.contenders.iter().map(|one| (&one.engine, &one.filter));
+    if names().collect::<std::collections::HashSet<_>>().len() < plan.contenders.len() {
+        return wrong("the same store twice");
+    }
+    match plan.shape {
+        ShapeName::Default => Ok(()),
+        ShapeName::Runs => plan.tree().check(plan.keys),
+    }
+}
+
+impl ComparePlan {
+    /// The tree of shape `runs`: just before a merge into its last level.
+    fn tree(&self) -> TreePlan {
+        TreePlan {
+            size_ratio: self.size_ratio,
+            policy: Policy::lazy_leveling(),
+            levels: LEVELS,
+            fill: self.size_ratio.saturating_sub(1),
+            value_bytes: self.value_bytes,
+            bits_per_key: self.bits_per_key,
+            monkey: false,
+            filter: FilterTuning::default(),
+            elastic: ElasticOptions::default(),
+            block_cache_bytes: self.block_cache_bytes,
+            table_bytes: None,
+            seed: self.seed,
+            synced: true,
+            direct: false,
+        }
+    }
+
+    fn settings(&self) -> PeerSettings {
+        let entry_bytes = self.value_bytes + size_of::<u64>() + ENTRY_OVERHEAD;
+        PeerSettings {
+            bits_per_key: self.bits_per_key,
+            block_cache_bytes: self.block_cache_bytes.unwrap_or(2 * self.keys * entry_bytes),
+            shape: match self.shape {
+                ShapeName::Default => PeerShape::Default,
+                ShapeName::Runs => PeerShape::Runs(self.tree()),
+            },
+        }
+    }
+}
+
+/// Fills every store, in turns: `plan.loads` times where filling is compared. The last ones stay open.
+fn fill_sides(
+    plan: &ComparePlan,
+    openers: &[&dyn Engine],
+    keys: &SortedKeys,
+    progress: &mut dyn Progress,
+) -> Result<Vec<Side>> {
+    let loads = if plan.shape == ShapeName::Default { plan.loads } else { 1 };
+    let order = random_order(keys.len(), plan.seed);
+    let mut filled: Vec<Vec<Filled>> = openers.iter().map(|_| Vec::new()).collect();
+    for _ in 0..loads {
+        for (place, one) in plan.contenders.iter().enumerate() {
+            let folder = plan.folder.join(format!("{}-{}", one.engine, one.filter));
+            if let Some(before) = filled[place].last_mut().and_then(|last| last.peer.take()) {
+                before.close()?;
+                remove(&folder)?;
+            }
+            progress.stage(&format!("filling {} with {}", one.engine, one.filter), 1);
+            let peer = open_new(openers[place], &folder, &one.filter, &plan.settings())?;
+            filled[place].push(fill(peer, plan, keys, &order)?);
+            progress.advance(1);
+        }
+    }
+    let sides = plan.contenders.iter().zip(filled);
+    Ok(sides.map(|(one, filled)| side(one.clone(), filled)).collect())
+}
+
+/// A store that was filled, until it is closed, and the times.
+struct Filled {
+    peer: Option<Box<dyn Peer>>,
+    seconds: f64,
+    ns_per_op: f64,
+}
+
+fn fill(
+    peer: Box<dyn Peer>,
+    plan: &ComparePlan,
+    keys: &SortedKeys,
+    order: &[u32],
+) -> Result<Filled> {
+    let start = Instant::now();
+    match plan.shape {
+        ShapeName::Runs => {
+            peer.load_runs(&RunLoad { keys, order, tree: &plan.tree() })?;
+        }
+        ShapeName::Default => {
+            let mut value = Vec::new();
+            for &place in order {
+                let key = keys.get(place as usize);
+                fill_value(&mut value, key, plan.value_bytes);
+                peer.put(key, &value)?;
+            }
+        }
+    }
+    let ns_per_op = start.elapsed().as_nanos() as f64 / keys.len() as f64;
+    if plan.shape == ShapeName::Default {
+        peer.flush()?;
+        peer.settle()?;
+    }
+    Ok(Filled { peer: Some(peer), seconds: start.elapsed().as_secs_f64(), ns_per_op })
+}
+
+fn side(contender: Contender, mut filled: Vec<Filled>) -> Side {
+    let peer = filled.last_mut().and_then(|last| last.peer.take()).expect("the last one is open");
+    let seconds: Vec<f64> = filled.iter().map(|filled| filled.seconds).collect();
+    let times: Vec<f64> = filled.iter().map(|filled| filled.ns_per_op).collect();
+    let ns_per_op = median(&mut times.clone());
+    let load = FillReport {
+        seconds: median(&mut seconds.clone()),
+        ops_per_s: 1e9 / ns_per_op,
+        ns_per_op,
+        seconds_of_all: seconds,
+        ns_per_op_of_all: times,
+    };
+    Side { contender, peer, load, wrong: 0, answers: Vec::new() }
+}
+
+fn open_new(
+    engine: &dyn Engine,
+    folder: &Path,
+    filter: &str,
+    settings: &PeerSettings,
+) -> Result<Box<dyn Peer>> {
+    let refused = |problem: String| LabError::Folder { path: folder.to_path_buf(), problem };
+    if std::fs::read_dir(folder).is_ok_and(|mut files| files.next().is_some()) {
+        return Err(refused("the folder is not empty: bench makes its stores anew".into()));
+    }
+    std::fs::create_dir_all(folder).map_err(|error| refused(error.to_string()))?;
+    engine.open(folder, filter, settings)
+}
+
+fn remove(folder: &Path) -> Result<()> {
+    std::fs::remove_dir_all(folder).map_err(|error| {
+        let problem = error.to_string();
+        LabError::Folder { path: folder.to_path_buf(), problem }
+    })
+}
+
+fn measure(sides: &mut [Side], asked: &[Asked], progress: &mut dyn Progress) -> Result<()> {
+    progress.stage("measuring", (sides.len() * asked.len() * (ROUNDS + 1)) as u64);
+    for asked in asked {
+        let medians = medians_ns(sides.len(), |side| {
+            let count = asked.ask_all(sides[side].peer.as_ref());
+            progress.advance(1);
+            count
+        })?;
+        for (side, ns_per_op) in sides.iter_mut().zip(medians) {
+            let ns_p99 = asked.time_each(side.peer.as_ref())?;
+            progress.advance(1);
+            side.answers.push(AnswerReport { ops: asked.queries.len() as u64, ns_per_op, ns_p99 });
+        }
+    }
+    Ok(())
+}
+
+fn report(side: Side, plan: &ComparePlan) -> Result<CompareReport> {
+    let Side { contender, peer, load, wrong, answers } = side;
+    let [point_miss, point_hit, empty_range, seek, seek_next_50] =
+        <[AnswerReport; 5]>::try_from(answers).expect("one report for each kind");
+    let runs = peer.runs()?;
+    let filter_bytes = peer.filter_bytes()?;
+    let settings = peer.settings();
+    peer.close()?;
+    Ok(CompareReport {
+        engine: contender.engine,
+        guard: contender.filter,
+        settings,
+        shape: plan.shape,
+        keys: plan.keys as u64,
+        runs,
+        runs_planned: (plan.shape == ShapeName::Runs && runs.is_some())
+            .then(|| plan.tree().run_count()),
+        guard_bits_per_key: filter_bytes.map(|bytes| bytes as f64 * 8.0 / plan.keys as f64),
+        dist: plan.dist.clone(),
+        seed: plan.seed,
+        range_width: plan.range_width,
+        value_bytes: plan.value_bytes as u64,
+        load,
+        false_negatives: wrong,
+        point_miss,
+        point_hit,
+        empty_range,
+        seek,
+        seek_next_50,
+    })
+}
+
+#[cfg(test)]
+#[path = "compare_tests.rs"]
+mod tests;

@@ -1,0 +1,142 @@
+//! This store as a peer of others.
+
+use std::path::Path;
+
+use trommel::{Background, Db, GuardKind, Options, Sync};
+
+use crate::compare::peer::{Engine, Peer, PeerSettings, PeerShape, RunLoad};
+use crate::error::{LabError, Result};
+
+/// Opens this store.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Trommel;
+
+/// A store, and what it was opened with.
+struct Opened {
+    db: Db,
+    options: Options,
+}
+
+impl Engine for Trommel {
+    fn name(&self) -> &'static str {
+        "trommel"
+    }
+
+    fn filters(&self) -> Vec<String> {
+        let others = GuardKind::ALL.into_iter().filter(|guard| *guard != GuardKind::Grf);
+        std::iter::once(GuardKind::Grf).chain(others).map(|guard| guard.name().into()).collect()
+    }
+
+    fn open(&self, folder: &Path, filter: &str, settings: &PeerSettings) -> Result<Box<dyn Peer>> {
+        let guard = GuardKind::ALL.into_iter().find(|guard| guard.name() == filter);
+        let guard = guard.ok_or_else(|| LabError::Plan(format!("no filter '{filter}'")))?;
+        let defaults = Options {
+            guard,
+            bits_per_key: settings.bits_per_key,
+            block_cache_bytes: settings.block_cache_bytes,
+            compression: false,
+            sync: Sync::Never,
+            ..Options::default()
+        };
+        let options = match &settings.shape {
+            PeerShape::Default => defaults,
+            PeerShape::Runs(tree) => Options {
+                size_ratio: tree.size_ratio,
+                policy: tree.policy.clone(),
+                background: Background::Stepped,
+                ..defaults
+            },
+        };
+        Ok(Box::new(Opened { db: Db::open(folder, options.clone())?, options }))
+    }
+}
+
+impl Peer for Opened {
+    fn settings(&self) -> String {
+        let Options { policy, size_ratio, guard, bits_per_key, .. } = &self.options;
+        let merges = match self.options.background {
+            Background::Threads(count) => format!("{count} threads merge"),
+            Background::Stepped => "merges in steps, between writes".to_string(),
+        };
+        format!(
+            "Trommel {}; {}, T = {size_ratio}, {merges}; {guard} at {bits_per_key} bits per key; block cache {} MiB, \
+             blocks of {} bytes, no compression; log written, not synced; write buffer {} MiB",
+            env!("CARGO_PKG_VERSION"),
+            policy.name(),
+            self.options.block_cache_bytes >> 20,
+            self.options.block_bytes,
+            self.options.write_buffer_bytes >> 20,
+        )
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        Ok(self.db.put(key, value)?)
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<()> {
+        Ok(self.db.delete(key)?)
+    }
+
+    fn get(&self, key: &[u8], seen: &mut dyn FnMut(&[u8])) -> Result<bool> {
+        let value = self.db.get(key)?;
+        if let Some(value) = &value {
+            seen(value);
+        }
+        Ok(value.is_some())
+    }
+
+    fn scan(
+        &self,
+        from: &[u8],
+        before: Option<&[u8]>,
+        limit: usize,
+        seen: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Result<usize> {
+        let scan = match before {
+            Some(before) if before <= from => return Ok(0),
+            Some(before) => self.db.range(from..before),
+            None => self.db.range(from..),
+        };
+        let mut count = 0;
+        for entry in scan.take(limit) {
+            let (key, value) = entry?;
+            seen(&key, &value);
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    fn flush(&self) -> Result<()> {
+        Ok(self.db.flush()?)
+    }
+
+    fn settle(&self) -> Result<()> {
+        Ok(self.db.settle()?)
+    }
+
+    fn compact(&self) -> Result<()> {
+        Ok(self.db.compact()?)
+    }
+
+    fn runs(&self) -> Result<Option<u64>> {
+        Ok(Some(self.db.stats().run_count() as u64))
+    }
+
+    fn filter_bytes(&self) -> Result<Option<u64>> {
+        Ok(Some(self.db.stats().guard.memory_bytes))
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        Ok(self.db.close()?)
+    }
+
+    /// Its own merges make the runs.
+    fn load_runs(&self, load: &RunLoad<'_>) -> Result<()> {
+        for flush in 0..load.flushes() {
+            load.each_entry(flush..flush + 1, &mut |key, value| self.put(key, value))?;
+            self.flush()?;
+            self.settle()?;
+        }
+        Ok(())
+    }
+}

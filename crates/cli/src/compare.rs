@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use clap::{Args, ValueEnum};
-use trommel_lab::{ComparePlan, CompareReport, Contender, ShapeName};
+use trommel_lab::{AnswerReport, ComparePlan, CompareReport, Contender, ShapeName};
 
 use crate::args::byte_count;
 use crate::bench::temporary_folder;
@@ -74,6 +74,9 @@ pub(crate) struct BenchCompareArgs {
     /// Seed of keys and questions.
     #[arg(long, value_name = "S", default_value_t = 42)]
     seed: u64,
+    /// Show CPU time of the thread that asks instead of time, of questions: on a busy machine, if everything is cached.
+    #[arg(long)]
+    cpu: bool,
     /// The program. [default: trommel-peers beside this program, or in PATH]
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
@@ -103,7 +106,7 @@ pub(crate) fn run(arguments: &BenchCompareArgs, json: bool, out: &mut dyn Write)
     if json {
         out.write_all(&told)?;
     } else {
-        out.write_all(text(&reports).as_bytes())?;
+        out.write_all(text(&reports, arguments.cpu).as_bytes())?;
     }
     Ok(verdict(&reports))
 }
@@ -196,7 +199,7 @@ fn verdict(reports: &[CompareReport]) -> Status {
 }
 
 /// The settings, and one table: the first store's times, and the others' with how many times as long they took.
-fn text(reports: &[CompareReport]) -> String {
+fn text(reports: &[CompareReport], cpu: bool) -> String {
     let mut text = String::new();
     for report in reports {
         let runs = report.runs.map_or("no runs".into(), |runs| format!("{runs} runs"));
@@ -216,13 +219,13 @@ fn text(reports: &[CompareReport]) -> String {
     let names: Vec<String> =
         std::iter::once(String::new()).chain(reports.iter().map(name)).collect();
     let mut table = TextTable::new(1, &names.iter().map(String::as_str).collect::<Vec<_>>());
-    for (place, (kind, answer)) in first.kinds().into_iter().enumerate() {
-        let times = reports.iter().map(|report| report.kinds()[place].1.ns_per_op);
-        table.row(row(kind, answer.ns_per_op, times));
+    let time = |answer: &AnswerReport| if cpu { answer.cpu_ns_per_op } else { answer.ns_per_op };
+    for (place, (kind, _)) in first.kinds().into_iter().enumerate() {
+        let times = reports.iter().map(|report| time(report.kinds()[place].1)).collect();
+        table.row(row(kind, times));
     }
     if first.shape == ShapeName::Default {
-        let times = reports.iter().map(|report| report.load.ns_per_op);
-        table.row(row("fill_random", first.load.ns_per_op, times));
+        table.row(row("fill_random", reports.iter().map(|report| report.load.ns_per_op).collect()));
     }
     text + &table.render()
 }
@@ -231,10 +234,10 @@ fn name(report: &CompareReport) -> String {
     format!("{}, {}", report.engine, report.guard)
 }
 
-fn row(kind: &str, first: f64, times: impl Iterator<Item = f64>) -> Vec<String> {
-    let cells = times.enumerate().map(|(place, time)| match place {
-        0 => nanoseconds(time),
-        _ => format!("{} ({:.2}x)", nanoseconds(time), time / first),
+fn row(kind: &str, times: Vec<f64>) -> Vec<String> {
+    let cells = times.iter().enumerate().map(|(place, time)| match place {
+        0 => nanoseconds(*time),
+        _ => format!("{} ({:.2}x)", nanoseconds(*time), time / times[0]),
     });
     std::iter::once(kind.to_string()).chain(cells).collect()
 }

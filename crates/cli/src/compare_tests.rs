@@ -1,10 +1,15 @@
 //! Tests of what is made of reports, and of where the program is looked for.
 
 use super::*;
-use trommel_lab::{AnswerReport, FillReport};
+use trommel_lab::FillReport;
 
 fn report(engine: &str, guard: &str, ns_per_op: f64, shape: ShapeName) -> CompareReport {
-    let answer = || AnswerReport { ops: 10, ns_per_op, ns_p99: 2.0 * ns_per_op };
+    let answer = || AnswerReport {
+        ops: 10,
+        ns_per_op,
+        cpu_ns_per_op: 0.8 * ns_per_op,
+        ns_p99: 2.0 * ns_per_op,
+    };
     CompareReport {
         engine: engine.into(),
         guard: guard.into(),
@@ -36,16 +41,24 @@ fn report(engine: &str, guard: &str, ns_per_op: f64, shape: ShapeName) -> Compar
 
 #[test]
 fn the_table_has_times_and_how_many_times_as_long() {
-    let of = |shape| {
-        text(&[report("trommel", "grf", 500.0, shape), report("rocksdb", "bloom", 5000.0, shape)])
+    let of = |shape, cpu| {
+        let peer = report("rocksdb", "bloom", 5000.0, shape);
+        text(&[report("trommel", "grf", 500.0, shape), peer], cpu)
     };
-    let runs = of(ShapeName::Runs);
+    let runs = of(ShapeName::Runs, false);
     assert!(runs.contains("rocksdb, bloom: 1,000 keys (uniform)") && runs.contains("as it is"));
     assert_eq!(runs.matches("500 ns  5.00 µs (10.00x)").count(), 5, "{runs}");
     assert!(!runs.contains("fill_random"));
-    let by_default = of(ShapeName::Default);
+    let by_default = of(ShapeName::Default, false);
     assert_eq!(by_default.matches("500 ns  5.00 µs (10.00x)").count(), 6, "{by_default}");
     assert!(by_default.contains("fill_random"));
+    let cpu = of(ShapeName::Default, true);
+    assert_eq!(cpu.matches("400 ns  4.00 µs (10.00x)").count(), 5, "{cpu}");
+    assert_eq!(
+        cpu.matches("500 ns  5.00 µs (10.00x)").count(),
+        1,
+        "filling is told in time: {cpu}"
+    );
 }
 
 #[test]

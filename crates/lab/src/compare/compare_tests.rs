@@ -142,6 +142,7 @@ fn both_shapes_are_measured_and_rightly_answered() {
             assert_eq!(report.false_negatives, 0, "{shape:?}");
             assert!(report.kinds().iter().all(|(_, kind)| kind.ops == 200 && kind.ns_p99 > 0.0));
             assert!(report.kinds().iter().all(|(_, kind)| kind.ns_per_op > 0.0));
+            assert!(report.kinds().iter().all(|(_, kind)| kind.cpu_ns_per_op > 0.0));
             assert!(report.settings.contains("no compression"), "{}", report.settings);
             let fills = report.load.seconds_of_all.len();
             match shape {

@@ -29,6 +29,7 @@ use crate::keys::SortedKeys;
 use crate::keyset::KeySet;
 use crate::progress::Progress;
 use crate::queries::{Kind, Queries};
+use crate::readers::cpu_time;
 use crate::rng::{Rng, scramble};
 use crate::rounds::{ROUNDS, median, medians_ns};
 use crate::tree::{TreePlan, fill_value, random_order};
@@ -152,6 +153,8 @@ pub struct AnswerReport {
     pub ops: u64,
     /// Time per question: the median of the rounds.
     pub ns_per_op: f64,
+    /// CPU time per question of the thread that asks: where everything is cached, what `ns_per_op` is on a machine that does nothing else.
+    pub cpu_ns_per_op: f64,
     /// 99 of 100 questions took less, in a pass that reads the clock around each of them.
     pub ns_p99: f64,
 }
@@ -354,15 +357,23 @@ fn remove(folder: &Path) -> Result<()> {
 fn measure(sides: &mut [Side], asked: &[Asked], progress: &mut dyn Progress) -> Result<()> {
     progress.stage("measuring", (sides.len() * asked.len() * (ROUNDS + 1)) as u64);
     for asked in asked {
+        let mut cpu_times = vec![Vec::with_capacity(ROUNDS); sides.len()];
         let medians = medians_ns(sides.len(), |side| {
-            let count = asked.ask_all(sides[side].peer.as_ref());
+            let start = cpu_time();
+            let count = asked.ask_all(sides[side].peer.as_ref())?;
+            cpu_times[side].push((cpu_time() - start).as_nanos() as f64 / count as f64);
             progress.advance(1);
-            count
+            Ok::<_, LabError>(count)
         })?;
-        for (side, ns_per_op) in sides.iter_mut().zip(medians) {
+        for ((side, ns_per_op), mut cpu_times) in sides.iter_mut().zip(medians).zip(cpu_times) {
             let ns_p99 = asked.time_each(side.peer.as_ref())?;
             progress.advance(1);
-            side.answers.push(AnswerReport { ops: asked.queries.len() as u64, ns_per_op, ns_p99 });
+            side.answers.push(AnswerReport {
+                ops: asked.queries.len() as u64,
+                ns_per_op,
+                cpu_ns_per_op: median(&mut cpu_times),
+                ns_p99,
+            });
         }
     }
     Ok(())

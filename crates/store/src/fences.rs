@@ -21,10 +21,25 @@ const LONG: u8 = HEAD_BYTES as u8 + 1;
 /// Every so manieth head is sampled: the samples of a large table stay in the fast caches.
 const SAMPLE_EVERY: usize = 64;
 
-/// The shortest key after `before` and at or before `key`. Requires: before < key.
-pub(crate) fn separator<'a>(before: &[u8], key: &'a [u8]) -> &'a [u8] {
+/// Bytes of a separator beyond those that tell two keys apart: with them it is near the first of them.
+const NEARER_BYTES: usize = 2;
+
+/// A short key after `before` and at or before `key`, near `before`: who seeks a key between the two finds the next block at
+/// once. Requires: before < key.
+pub(crate) fn separator(before: &[u8], key: &[u8]) -> Vec<u8> {
     assert!(before < key, "{before:?} is not before {key:?}");
-    &key[..common_prefix(before, key) + 1]
+    let common = common_prefix(before, key);
+    match before.get(..common + 1 + NEARER_BYTES) {
+        Some(start) => {
+            // One more than the start of `before`, as a number; it ends with the byte that grows.
+            let grows = start.iter().rposition(|byte| *byte < u8::MAX).unwrap_or(common);
+            let mut separator = start[..=grows].to_vec();
+            separator[grows] += 1;
+            separator
+        }
+        None if before.len() < key.len() => [before, &[0]].concat(),
+        None => key[..=common].to_vec(),
+    }
 }
 
 /// The separators of the blocks 1, 2, …: block 0 has none.
@@ -198,10 +213,27 @@ mod tests {
     }
 
     #[test]
-    fn a_separator_is_as_short_as_can_be() {
-        assert_eq!(separator(b"abc", b"abde"), b"abd");
+    fn a_separator_is_short_and_near_the_key_before() {
+        assert_eq!(separator(b"abc", b"abde"), b"abc\0");
+        assert_eq!(separator(b"abc", b"abd"), b"abd");
+        assert_eq!(separator(b"abcdefg", b"abx"), b"abcdf");
+        assert_eq!(separator(b"abc\xff\xffg", b"abd"), b"abd");
         assert_eq!(separator(b"ab", b"ab\0\0"), b"ab\0");
-        assert_eq!(separator(b"", b"xyz"), b"x");
+        assert_eq!(separator(b"", b"xyz"), b"\0");
+    }
+
+    proptest! {
+        #[test]
+        fn a_separator_is_between_the_keys(
+            one in prop::collection::vec(prop::sample::select(vec![0u8, 1, 0xfe, 0xff]), 0..9),
+            other in prop::collection::vec(prop::sample::select(vec![0u8, 1, 0xfe, 0xff]), 0..9),
+        ) {
+            let (before, key) = (one.clone().min(other.clone()), one.max(other));
+            prop_assume!(before < key);
+            let separator = separator(&before, &key);
+            prop_assert!(before < separator && separator <= key, "{:?}", separator);
+            prop_assert!(separator.len() <= before.len().max(key.len()));
+        }
     }
 
     #[test]

@@ -91,7 +91,7 @@ struct Missing {
 
 impl<'v> Batch<'v, '_> {
     fn answer(mut self, keys: &[&[u8]]) {
-        let mut searches = Vec::new();
+        let mut searches = Vec::with_capacity(keys.len());
         for (group, keys) in keys.chunks(GROUP).enumerate() {
             self.begin(group * GROUP, keys, &mut searches);
         }

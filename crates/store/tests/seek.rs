@@ -318,7 +318,7 @@ fn an_open_seek_reads_about_one_block_and_an_empty_closed_one_none() {
                 assert_eq!(first(db.range(key(from)..)), next, "{guard}");
             }
         });
-        assert!(asked.blocks_read < SEEKS * 5 / 4, "{guard}: {asked:?}");
+        assert!(asked.blocks_read <= SEEKS * 21 / 20, "{guard}: {asked:?}");
         assert!(asked.true_positives <= SEEKS, "{guard}: {asked:?}");
         let pairs = numbers.iter().zip(numbers.iter().skip(1)).step_by(10);
         let gaps: Vec<_> = pairs.filter(|(low, high)| **high - **low > 1 << 40).collect();
@@ -351,7 +351,9 @@ fn a_backward_open_seek_reads_about_one_block() {
                     assert_eq!(last(scan), next, "{guard}");
                 }
             });
-            assert!(asked.blocks_read < SEEKS * 5 / 4, "{guard}: {asked:?}");
+            // One of eight keys is the first of its block: whether the block before goes on with it is looked at. And one of eight
+            // lies between two blocks: separators are near the keys before them.
+            assert!(asked.blocks_read < SEEKS * 4 / 3, "{guard}: {asked:?}");
             assert!(asked.true_positives <= SEEKS, "{guard}: {asked:?}");
         }
         // From keys that are there: their runs are read, and a run that ends close before, now and then.

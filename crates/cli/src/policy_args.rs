@@ -40,7 +40,7 @@ pub(crate) struct PolicyArgs {
     /// Bytes of a partition of the last level.
     #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "256MiB")]
     partition_bytes: usize,
-    /// Threads that merge: so many merges at once, each of other runs. (One more flushes.)
+    /// Threads that merge, small merges first; several share a large one. (One more flushes.)
     #[arg(long, value_name = "N", default_value_t = 1)]
     merge_threads: usize,
     /// Bytes after which a run goes on in another file: what a partial merge takes at once.

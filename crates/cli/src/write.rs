@@ -152,7 +152,7 @@ fn as_text(reports: &[WriteReport]) -> String {
     row("by the closed form", &|report| format!("{:.2}", report.table_writes_expected));
     row("by Dostoevsky's", &|report| format!("{:.2}", report.table_writes_dostoevsky));
     row("space amplification, peak", &|report| format!("{:.2}", report.space_amplification_peak));
-    row("per byte at the end", &|report| format!("{:.2}", report.space_peak_per_end));
+    row("peak per byte at the end", &|report| format!("{:.2}", report.space_peak_per_end));
     row("guard, per write", &|report| nanoseconds(report.guard_ns_per_key));
     row("flushes", &|report| whole(report.flushes));
     row("merges", &|report| whole(report.merges));

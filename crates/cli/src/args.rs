@@ -58,6 +58,9 @@ pub(crate) enum Command {
     /// Measure.
     #[command(subcommand)]
     Bench(BenchCommand),
+    /// Measure what plans say, the papers' experiments among them, and make reports of it.
+    #[command(subcommand)]
+    Lab(crate::lab::LabCommand),
     /// Run histories of random operations on a simulated disk, with crashes, faults and other options at each opening,
     /// and compare every answer with a model. Exit status 1 if one is wrong: it is told in short, with its seed.
     /// With --kills: kill real processes that write, and compare what they leave with what they had acknowledged.

@@ -22,6 +22,7 @@ mod inspect;
 mod io_args;
 mod keytext;
 mod kill;
+mod lab;
 mod load;
 mod partitions;
 mod point;
@@ -85,6 +86,7 @@ fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
         Command::Bench(BenchCommand::Open(open)) => threads::open(open, json, out),
         Command::Bench(BenchCommand::Fpr(fpr)) => fpr::run(fpr, json, out),
         Command::Bench(BenchCommand::ChuckyCodes(codes)) => chucky_codes::run(codes, json, out),
+        Command::Lab(lab) => lab::run(lab, json, out),
         Command::Stress(stress) => stress::run(stress, json, out),
         Command::Victim(victim) => kill::victim(victim),
         Command::Demo(demo) => demo::run(demo, json, out),

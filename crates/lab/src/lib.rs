@@ -11,6 +11,7 @@ mod compare;
 mod counts;
 mod dist;
 mod error;
+pub mod experiment;
 mod folder_size;
 mod fpr;
 mod keys;

@@ -1,0 +1,84 @@
+//! `trommel lab`, as a user runs it: plans, records, reports.
+
+mod common;
+
+use common::Workplace;
+
+const PLAN: &str = r#"
+title = "Filters alone"
+source = "a test"
+about = "Small."
+
+[[run]]
+command = "bench probe"
+[run.set]
+guard = "bloom,binary-fuse"
+keys = { small = 2000, full = 4000 }
+queries = 200
+bits-per-key = [8, 12]
+
+[[figure]]
+title = "False positives"
+x = "bits_per_key"
+x_label = "bits per key"
+y = "false_positive_rate.point_miss"
+y_label = "share"
+series = ["guard"]
+
+[[claim]]
+says = "No key is denied"
+source = "the law"
+value = "false_negatives"
+each = ["guard", "bits_per_key"]
+at_most = 0
+"#;
+
+fn workplace() -> Workplace {
+    let place = Workplace::new();
+    std::fs::create_dir(place.path("plans")).expect("a folder");
+    place.file("plans/alone.toml", PLAN);
+    place
+}
+
+#[test]
+fn a_plan_is_run_once_and_reported() {
+    let place = workplace();
+    let listed = place.run("lab list --machine test").with_status(0);
+    assert!(listed.contains("alone") && listed.contains("0 of 2"), "{listed}");
+    let dry = place.run("lab run --dry-run --scale full").with_status(0);
+    assert!(dry.starts_with("trommel bench probe --guard bloom,binary-fuse --keys 4000"), "{dry}");
+    assert!(!place.path("records").exists(), "a dry run measures nothing");
+    let told = place.run("lab run --machine test --report page.html --json").json(0);
+    assert_eq!((&told["measured"], &told["kept"]), (&2.into(), &0.into()));
+    let told = place.run("lab run --machine test --json").json(0);
+    assert_eq!((&told["measured"], &told["kept"]), (&0.into(), &2.into()), "it is not run again");
+    let page = std::fs::read_to_string(place.path("page.html")).expect("a page");
+    assert!(page.contains("<svg") && page.contains("binary-fuse") && page.contains("holds"));
+    let report = "lab report --machine test --markdown results.md --csv tables";
+    let claims = place.run(&format!("{report} --json")).json(0);
+    assert_eq!((&claims[0]["holds"], &claims[0]["plan"]), (&true.into(), &"alone".into()));
+    let text = place.run(report).with_status(0);
+    assert!(text.contains("No key is denied") && text.contains("holds"), "{text}");
+    let results = std::fs::read_to_string(place.path("results.md")).expect("results");
+    assert!(
+        results.contains("1 claims: 1 hold") && results.contains("| bits per key | bloom |"),
+        "{results}"
+    );
+    let table = std::fs::read_to_string(place.path("tables/alone.csv")).expect("a table");
+    assert_eq!(table.lines().count(), 5, "a heading, and a row for each filter and budget");
+}
+
+#[test]
+fn what_fails_is_told_and_the_rest_is_measured() {
+    let place = workplace();
+    let wrong = PLAN.replace("bits-per-key = [8, 12]", "bits-per-key = [8, -3]");
+    place.file("plans/alone.toml", wrong);
+    let ended = place.run("lab run --machine test");
+    assert_eq!((ended.status, ended.out.as_str()), (1, "1 measurement, 1 failed\n"));
+    assert!(ended.err.contains("--bits-per-key -3 --json failed"), "{}", ended.err);
+    let listed = place.run("lab list --machine test --json").json(0);
+    assert_eq!(listed[0]["measured"], 1);
+    place.run("lab report nothing --machine test").fails(2, &["no plan 'nothing'", "alone"]);
+    place.run("lab list --plans nowhere").fails(3, &["nowhere", "--plans"]);
+    place.run("lab run --scale huge").fails(2, &["there are: small, full"]);
+}

@@ -1,0 +1,47 @@
+//! Experiments: what the papers measured, measured again by this store's own commands.
+//! ```text
+//! plans/NAME.toml --> steps: command lines of `trommel bench ...`   one for each choice of the settings that have several values
+//!                       |  run, each in a process of its own
+//!                       v
+//! records/MACHINE/NAME.jsonl   a record for each step: its command, machine, commit, what it printed with --json
+//!                       |
+//!                       v
+//! rows of named numbers --> figures, tables, claims --> one HTML page, Markdown, CSV
+//! ```
+//! Invariants: what is shown comes from records alone, and belongs to a step of the plan as it is now;
+//! what has no record is said to be missing. A record is appended when its step is done, so nothing is lost when a run is stopped.
+
+mod chart;
+mod claim;
+mod csv;
+mod figure;
+mod html;
+mod machine;
+mod markdown;
+mod number;
+mod plan;
+mod records;
+mod rows;
+mod run;
+mod settings;
+mod steps;
+mod study;
+mod ticks;
+
+pub use claim::{Claim, ClaimOutcome, ClaimPair};
+pub use csv::csv;
+pub use figure::{Curve, Figure, Mark, Panel, Scale as AxisScale};
+pub use html::html;
+pub use machine::Machine;
+pub use markdown::markdown;
+pub use number::duration;
+pub use plan::{Experiment, Scale, load_experiment, load_experiments};
+pub use records::{Record, RecordFile};
+pub use rows::{Row, Scalar};
+pub use run::{Command, Heard, Keep, Outcome, RunSummary, run_experiments};
+pub use steps::Step;
+pub use study::Study;
+
+#[cfg(test)]
+#[path = "experiment_tests.rs"]
+mod tests;

@@ -1,0 +1,57 @@
+//! Numbers as people read them, in pictures and tables.
+
+/// Three digits that matter, without zeros at the end; large ones with commas, very small ones by powers of ten.
+pub(crate) fn readable(number: f64) -> String {
+    let size = number.abs();
+    if number == 0.0 {
+        return "0".into();
+    }
+    if !number.is_finite() {
+        return format!("{number}");
+    }
+    if !(1e-4..1e12).contains(&size) {
+        return format!("{number:.1e}");
+    }
+    if size >= 1000.0 {
+        return with_commas(number.round() as i64);
+    }
+    let places = (2 - size.log10().floor() as i32).max(0) as usize;
+    let text = format!("{number:.places$}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
+        false => text,
+    }
+}
+
+fn with_commas(number: i64) -> String {
+    let digits = number.unsigned_abs().to_string();
+    let groups: Vec<&str> = digits
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .map(|group| std::str::from_utf8(group).unwrap_or(""))
+        .collect();
+    let sign = if number < 0 { "-" } else { "" };
+    format!("{sign}{}", groups.join(","))
+}
+
+/// A number on an axis: short.
+pub(crate) fn tick(number: f64) -> String {
+    let size = number.abs();
+    let (scaled, unit) = match size {
+        size if size >= 1e9 => (number / 1e9, "G"),
+        size if size >= 1e6 => (number / 1e6, "M"),
+        size if size >= 1e4 => (number / 1e3, "k"),
+        _ => (number, ""),
+    };
+    format!("{}{unit}", readable(scaled))
+}
+
+/// A time in words.
+pub fn duration(seconds: f64) -> String {
+    match seconds {
+        seconds if seconds < 90.0 => format!("{seconds:.0} s"),
+        seconds if seconds < 5400.0 => format!("{:.0} min", seconds / 60.0),
+        seconds => format!("{:.1} h", seconds / 3600.0),
+    }
+}

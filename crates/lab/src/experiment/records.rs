@@ -1,0 +1,130 @@
+//! Records: what was measured, a line of JSON for each step, in a file for each plan and machine.
+//!
+//! Invariant: a line is appended in one write when its step is done. A last line that was torn is left out, and told.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::error::{LabError, Result};
+use crate::experiment::machine::Machine;
+
+/// What one step measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// What follows `trommel` on the command line.
+    pub arguments: Vec<String>,
+    /// The commit that was measured, with `+changes` if files differ from it.
+    pub commit: String,
+    /// When it was done: seconds since 1970.
+    pub unix_seconds: u64,
+    /// How long the command ran.
+    pub seconds: f64,
+    /// What it ran on.
+    pub machine: Machine,
+    /// What it printed.
+    pub printed: Value,
+}
+
+/// The records of a plan on a machine.
+#[derive(Debug)]
+pub struct RecordFile {
+    path: PathBuf,
+    records: Vec<Record>,
+    torn: bool,
+}
+
+impl RecordFile {
+    /// Reads what there is; without a file, nothing.
+    pub fn load(folder: &Path, machine: &str, experiment: &str) -> Result<Self> {
+        let path = folder.join(machine).join(format!("{experiment}.jsonl"));
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(wrong(&path, error)),
+        };
+        let (mut records, mut torn) = (Vec::new(), false);
+        for (place, line) in text.split_inclusive('\n').enumerate() {
+            match serde_json::from_str(line) {
+                Ok(record) => records.push(record),
+                // A line that was begun and not ended: the machine stopped.
+                Err(_) if !line.ends_with('\n') => torn = true,
+                Err(error) => {
+                    let problem = format!(
+                        "line {}: {error}. Remove the line, or measure with --again",
+                        place + 1
+                    );
+                    return Err(wrong(&path, problem));
+                }
+            }
+        }
+        Ok(RecordFile { path, records, torn })
+    }
+
+    /// All of them, oldest first.
+    pub fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    /// The newest of a command line.
+    pub fn newest(&self, arguments: &[String]) -> Option<&Record> {
+        self.records.iter().rev().find(|record| record.arguments == arguments)
+    }
+
+    /// Keeps a record, on disk before it returns.
+    pub fn append(&mut self, record: Record) -> Result<()> {
+        let failed = |error: std::io::Error| wrong(&self.path, error);
+        if let Some(folder) = self.path.parent() {
+            std::fs::create_dir_all(folder).map_err(failed)?;
+        }
+        if self.torn {
+            self.rewrite()?;
+            self.torn = false;
+        }
+        let mut file =
+            OpenOptions::new().create(true).append(true).open(&self.path).map_err(failed)?;
+        file.write_all(line(&record).as_bytes()).and_then(|()| file.sync_data()).map_err(failed)?;
+        self.records.push(record);
+        Ok(())
+    }
+
+    /// Leaves out what no step of the plan asks for any more, and all but the newest of each command line.
+    pub fn retain(&mut self, asked: &dyn Fn(&[String]) -> bool) -> Result<()> {
+        let is_newest = |place: usize, record: &Record| {
+            self.records[place + 1..].iter().all(|later| later.arguments != record.arguments)
+        };
+        let kept: Vec<Record> = self
+            .records
+            .iter()
+            .enumerate()
+            .filter(|(place, record)| is_newest(*place, record) && asked(&record.arguments))
+            .map(|(_, record)| record.clone())
+            .collect();
+        if kept.len() < self.records.len() {
+            self.records = kept;
+            self.rewrite()?;
+        }
+        Ok(())
+    }
+
+    /// Writes all of them anew, into another file that then takes the place of this one.
+    fn rewrite(&self) -> Result<()> {
+        let failed = |error: std::io::Error| wrong(&self.path, error);
+        let lines: String = self.records.iter().map(line).collect();
+        let beside = self.path.with_extension("jsonl.new");
+        let mut file = File::create(&beside).map_err(failed)?;
+        file.write_all(lines.as_bytes()).and_then(|()| file.sync_data()).map_err(failed)?;
+        std::fs::rename(&beside, &self.path).map_err(failed)
+    }
+}
+
+fn line(record: &Record) -> String {
+    serde_json::to_string(record).expect("a record is plain data") + "\n"
+}
+
+fn wrong(path: &Path, problem: impl ToString) -> LabError {
+    LabError::Folder { path: path.to_path_buf(), problem: problem.to_string() }
+}

@@ -1,0 +1,225 @@
+//! Runs the steps of plans, one after the other, and keeps what they tell.
+//! ```text
+//! step -> is there a record of it, of this commit?  yes: next   no: run the command -> record -> next
+//! ```
+//! Invariant: a step that fails is told, and the others are run all the same; it is tried again by the next run.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
+
+use crate::error::{LabError, Result};
+use crate::experiment::machine::{Machine, commit};
+use crate::experiment::plan::{Experiment, Scale};
+use crate::experiment::records::{Record, RecordFile};
+use crate::experiment::steps::Step;
+
+/// Runs a command line: gives what it printed, as JSON, or why it failed.
+pub trait Command {
+    /// Runs it. `arguments` is what follows `trommel`.
+    fn run(&mut self, arguments: &[String]) -> std::result::Result<Value, String>;
+}
+
+/// The program itself, in a process of its own: so memory and caches of one measurement are not those of the next.
+impl Command for PathBuf {
+    fn run(&mut self, arguments: &[String]) -> std::result::Result<Value, String> {
+        let told = std::process::Command::new(&*self)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| format!("{}: {error}", self.display()))?;
+        if !told.status.success() {
+            let words = String::from_utf8_lossy(&told.stderr);
+            let last: Vec<&str> = words.lines().rev().take(MESSAGE_LINES).collect();
+            let last: Vec<&str> = last.into_iter().rev().collect();
+            return Err(format!("{}: {}", told.status, last.join("\n")));
+        }
+        serde_json::from_slice(&told.stdout).map_err(|error| format!("it printed no JSON: {error}"))
+    }
+}
+
+/// Lines of a failed command's messages that are told: the last ones.
+const MESSAGE_LINES: usize = 6;
+
+/// Which records are as good as a new measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// Those of the same commit: an interrupted run goes on.
+    ThisCommit,
+    /// All.
+    Any,
+    /// None.
+    None,
+}
+
+/// Hears how a run goes.
+pub trait Heard {
+    /// A step begins: the nth of so many. Left: how long all that is left will take; None: nothing is known yet.
+    fn begins(&mut self, nth: usize, of: usize, step: &Step, seconds_left: Option<f64>);
+    /// It is over.
+    fn ended(&mut self, step: &Step, outcome: &Outcome);
+}
+
+/// How a step ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// It took so many seconds.
+    Measured(f64),
+    /// There was a record of it.
+    Kept,
+    /// Why not.
+    Failed(String),
+}
+
+/// How a run went.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunSummary {
+    /// Steps that were run.
+    pub measured: usize,
+    /// Steps that had a record.
+    pub kept: usize,
+    /// Steps that failed, and why.
+    pub failed: Vec<(String, String)>,
+}
+
+/// Runs plans. Records go into a folder for this machine in `folder`.
+pub fn run_experiments(
+    plans: &[Experiment],
+    scale: Scale,
+    folder: &Path,
+    machine: &Machine,
+    keep: Keep,
+    command: &mut dyn Command,
+    heard: &mut dyn Heard,
+) -> Result<RunSummary> {
+    let source = commit(Path::new("."));
+    let mut files = plans
+        .iter()
+        .map(|plan| RecordFile::load(folder, &machine.name, &plan.name))
+        .collect::<Result<Vec<_>>>()?;
+    let steps: Vec<(usize, Step)> = plans
+        .iter()
+        .enumerate()
+        .flat_map(|(place, plan)| plan.steps(scale).into_iter().map(move |step| (place, step)))
+        .collect();
+    if steps.is_empty() {
+        return Err(LabError::Plan(format!("at scale {scale} these plans have no steps")));
+    }
+    let is_kept = |file: &RecordFile, step: &Step| match keep {
+        Keep::None => false,
+        Keep::Any => file.newest(&step.arguments).is_some(),
+        Keep::ThisCommit => file.newest(&step.arguments).is_some_and(|one| one.commit == source),
+    };
+    // Two runs of a plan may read different rows of one command.
+    let is_repeated = |nth: usize| {
+        let (place, step) = &steps[nth];
+        let mut earlier = steps[..nth].iter();
+        earlier.any(|(of, one)| of == place && one.arguments == step.arguments)
+    };
+    let due: Vec<bool> = steps
+        .iter()
+        .enumerate()
+        .map(|(nth, (place, step))| !is_repeated(nth) && !is_kept(&files[*place], step))
+        .collect();
+    let mut times = Times::known(&steps, &files, &due);
+    let mut summary = RunSummary::default();
+    for (nth, (place, step)) in steps.iter().enumerate() {
+        if !due[nth] {
+            summary.kept += 1;
+            heard.ended(step, &Outcome::Kept);
+            continue;
+        }
+        heard.begins(nth + 1, steps.len(), step, times.left(nth));
+        let started = Instant::now();
+        match command.run(&step.arguments) {
+            Ok(printed) => {
+                let seconds = started.elapsed().as_secs_f64();
+                let record = Record {
+                    arguments: step.arguments.clone(),
+                    commit: source.clone(),
+                    unix_seconds: unix_seconds(),
+                    seconds,
+                    machine: machine.clone(),
+                    printed,
+                };
+                files[*place].append(record)?;
+                times.took(nth, seconds);
+                summary.measured += 1;
+                heard.ended(step, &Outcome::Measured(seconds));
+            }
+            Err(problem) => {
+                times.took(nth, started.elapsed().as_secs_f64());
+                heard.ended(step, &Outcome::Failed(problem.clone()));
+                summary.failed.push((step.command(), problem));
+            }
+        }
+    }
+    drop_old(plans, &mut files)?;
+    Ok(summary)
+}
+
+/// Leaves out records that no plan asks for, at any scale.
+fn drop_old(plans: &[Experiment], files: &mut [RecordFile]) -> Result<()> {
+    for (plan, file) in plans.iter().zip(files) {
+        let asked: Vec<Step> = Scale::ALL.iter().flat_map(|scale| plan.steps(*scale)).collect();
+        file.retain(&|arguments| asked.iter().any(|step| step.arguments == arguments))?;
+    }
+    Ok(())
+}
+
+fn unix_seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// How long steps take: as an earlier record says, else as long as the others that are known.
+struct Times(Vec<Known>);
+
+#[derive(Clone, Copy)]
+enum Known {
+    NotDue,
+    Nothing,
+    Before(f64),
+    Over(f64),
+}
+
+impl Times {
+    fn known(steps: &[(usize, Step)], files: &[RecordFile], due: &[bool]) -> Self {
+        let of = |((place, step), due): (&(usize, Step), &bool)| {
+            let before = files[*place].newest(&step.arguments).map(|record| record.seconds);
+            match (due, before) {
+                (false, _) => Known::NotDue,
+                (true, None) => Known::Nothing,
+                (true, Some(seconds)) => Known::Before(seconds),
+            }
+        };
+        Times(steps.iter().zip(due).map(of).collect())
+    }
+
+    fn took(&mut self, nth: usize, seconds: f64) {
+        self.0[nth] = Known::Over(seconds);
+    }
+
+    /// What is left from a step on.
+    fn left(&self, from: usize) -> Option<f64> {
+        let known: Vec<f64> = self
+            .0
+            .iter()
+            .filter_map(|known| match known {
+                Known::Before(seconds) | Known::Over(seconds) => Some(*seconds),
+                Known::NotDue | Known::Nothing => None,
+            })
+            .collect();
+        if known.is_empty() {
+            return None;
+        }
+        let mean = known.iter().sum::<f64>() / known.len() as f64;
+        let of = |known: &Known| match known {
+            Known::Before(seconds) => *seconds,
+            Known::Nothing => mean,
+            Known::NotDue | Known::Over(_) => 0.0,
+        };
+        Some(self.0[from..].iter().map(of).sum())
+    }
+}

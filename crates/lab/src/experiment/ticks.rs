@@ -1,0 +1,122 @@
+//! An axis: from where to where, and which places on it are named.
+//!
+//! Invariant: what cannot be on an axis (zero, where it is divided by powers of ten) is drawn at its lower end.
+
+use std::ops::Range;
+
+use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
+
+use crate::experiment::figure::Scale;
+use crate::experiment::number::tick;
+
+/// An axis.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Axis {
+    scale: Scale,
+    from: f64,
+    to: f64,
+    ticks: Vec<f64>,
+}
+
+/// Named places that are aimed at.
+const TICKS: f64 = 6.0;
+/// Of a step, or a power of ten: as good as nothing.
+const NOTHING: f64 = 1e-9;
+
+impl Axis {
+    /// An axis for numbers. `from_zero`: if it is evenly divided it begins at zero, or below.
+    pub(crate) fn of(scale: Scale, numbers: &[f64], from_zero: bool) -> Self {
+        let usable =
+            |number: &&f64| number.is_finite() && (scale == Scale::Linear || **number > 0.0);
+        let least = numbers.iter().filter(usable).copied().fold(f64::INFINITY, f64::min);
+        let most = numbers.iter().filter(usable).copied().fold(f64::NEG_INFINITY, f64::max);
+        let (least, most) = if least > most { (1.0, 10.0) } else { (least, most) };
+        match scale {
+            Scale::Linear => Self::even(if from_zero { least.min(0.0) } else { least }, most),
+            Scale::Log => Self::by_tens(least, most),
+        }
+    }
+
+    /// An axis for names that are counted from 0.
+    pub(crate) fn of_names(count: usize) -> Self {
+        let ticks = (0..count).map(|place| place as f64).collect();
+        Axis { scale: Scale::Linear, from: -0.5, to: count as f64 - 0.5, ticks }
+    }
+
+    fn even(least: f64, most: f64) -> Self {
+        let span = if most > least { most - least } else { most.abs().max(1.0) };
+        let step = round_step(span / TICKS);
+        let first = (least / step + NOTHING).floor() as i64;
+        let last = ((least + span) / step - NOTHING).ceil() as i64;
+        let ticks: Vec<f64> = (first..=last).map(|nth| nth as f64 * step).collect();
+        Axis { scale: Scale::Linear, from: first as f64 * step, to: last as f64 * step, ticks }
+    }
+
+    /// From the named place below all numbers to the one above.
+    fn by_tens(least: f64, most: f64) -> Self {
+        let factors: &[f64] = match (most / least).log10() {
+            tens if tens < 1.0 => &[1.0, 1.5, 2.0, 3.0, 5.0, 7.0],
+            tens if tens < 2.5 => &[1.0, 2.0, 5.0],
+            _ => &[1.0],
+        };
+        let powers = least.log10().floor() as i32..=most.log10().ceil() as i32 + 1;
+        let places: Vec<f64> =
+            powers.flat_map(|power| factors.iter().map(move |by| by * 10f64.powi(power))).collect();
+        let below = places.iter().rposition(|place| *place <= least * (1.0 + NOTHING));
+        let above = places.iter().position(|place| *place >= most * (1.0 - NOTHING));
+        let first = below.unwrap_or(0);
+        let last = above.unwrap_or(places.len() - 1).max(first + 1);
+        let shown = &places[first..=last];
+        let every = (shown.len() as f64 / (TICKS + 2.0)).ceil() as usize;
+        let ticks = shown.iter().copied().step_by(every.max(1)).collect();
+        Axis { scale: Scale::Log, from: shown[0], to: shown[shown.len() - 1], ticks }
+    }
+
+    /// Whether a number can be on it.
+    pub(crate) fn has(&self, number: f64) -> bool {
+        self.scale == Scale::Linear || number > 0.0
+    }
+
+    /// How far along it a number is: 0 at its lower end, 1 at the upper.
+    fn share(&self, number: f64) -> f64 {
+        let place = |number: f64| match self.scale {
+            Scale::Linear => number,
+            Scale::Log => number.max(self.from).log10(),
+        };
+        (place(number) - place(self.from)) / (place(self.to) - place(self.from))
+    }
+}
+
+impl Ranged for Axis {
+    type FormatOption = NoDefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, value: &f64, (first, last): (i32, i32)) -> i32 {
+        first + (f64::from(last - first) * self.share(*value)).round() as i32
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
+        match hint.weight().allow_light_points() {
+            true => Vec::new(),
+            false => self.ticks.clone(),
+        }
+    }
+
+    fn range(&self) -> Range<f64> {
+        self.from..self.to
+    }
+}
+
+impl ValueFormatter<f64> for Axis {
+    fn format(value: &f64) -> String {
+        tick(*value)
+    }
+}
+
+/// 1, 2 or 5 times a power of ten, at least as large.
+fn round_step(at_least: f64) -> f64 {
+    let power = 10f64.powf(at_least.log10().floor());
+    let factors = [1.0, 2.0, 5.0, 10.0];
+    let fits = factors.into_iter().find(|by| by * power >= at_least * (1.0 - 1e-9));
+    power * fits.unwrap_or(10.0)
+}

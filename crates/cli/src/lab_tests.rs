@@ -1,3 +1,5 @@
+//! The plans that ship, read as the program reads them.
+
 use std::path::Path;
 
 use clap::Parser;

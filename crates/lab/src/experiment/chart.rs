@@ -175,7 +175,7 @@ impl Look {
         let style = self.colour.stroke_width(2);
         match self.is_dashed {
             false => root.draw(&PathElement::new(places, style)),
-            true => root.draw(&DashedPathElement::new(places.into_iter(), 6, 4, style)),
+            true => root.draw(&DashedPathElement::new(places, 6, 4, style)),
         }
     }
 

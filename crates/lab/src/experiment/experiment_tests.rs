@@ -1,3 +1,5 @@
+//! Plans, records and reports of a program that prints what a test says.
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;

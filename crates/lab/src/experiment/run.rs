@@ -107,22 +107,7 @@ pub fn run_experiments(
     if steps.is_empty() {
         return Err(LabError::Plan(format!("at scale {scale} these plans have no steps")));
     }
-    let is_kept = |file: &RecordFile, step: &Step| match keep {
-        Keep::None => false,
-        Keep::Any => file.newest(&step.arguments).is_some(),
-        Keep::ThisCommit => file.newest(&step.arguments).is_some_and(|one| one.commit == source),
-    };
-    // Two runs of a plan may read different rows of one command.
-    let is_repeated = |nth: usize| {
-        let (place, step) = &steps[nth];
-        let mut earlier = steps[..nth].iter();
-        earlier.any(|(of, one)| of == place && one.arguments == step.arguments)
-    };
-    let due: Vec<bool> = steps
-        .iter()
-        .enumerate()
-        .map(|(nth, (place, step))| !is_repeated(nth) && !is_kept(&files[*place], step))
-        .collect();
+    let due = due(&steps, &files, keep, &source);
     let mut times = Times::known(&steps, &files, &due);
     let mut summary = RunSummary::default();
     for (nth, (place, step)) in steps.iter().enumerate() {
@@ -136,15 +121,17 @@ pub fn run_experiments(
         match command.run(&step.arguments) {
             Ok(printed) => {
                 let seconds = started.elapsed().as_secs_f64();
-                let record = Record {
-                    arguments: step.arguments.clone(),
-                    commit: source.clone(),
-                    unix_seconds: unix_seconds(),
+                let arguments = step.arguments.clone();
+                let (commit, machine) = (source.clone(), machine.clone());
+                let unix_seconds = unix_seconds();
+                files[*place].append(Record {
+                    arguments,
+                    commit,
+                    unix_seconds,
                     seconds,
-                    machine: machine.clone(),
+                    machine,
                     printed,
-                };
-                files[*place].append(record)?;
+                })?;
                 times.took(nth, seconds);
                 summary.measured += 1;
                 heard.ended(step, &Outcome::Measured(seconds));
@@ -158,6 +145,26 @@ pub fn run_experiments(
     }
     drop_old(plans, &mut files)?;
     Ok(summary)
+}
+
+/// Which steps have to be run.
+fn due(steps: &[(usize, Step)], files: &[RecordFile], keep: Keep, source: &str) -> Vec<bool> {
+    let is_kept = |file: &RecordFile, step: &Step| {
+        let newest = file.newest(&step.arguments);
+        match keep {
+            Keep::None => false,
+            Keep::Any => newest.is_some(),
+            Keep::ThisCommit => newest.is_some_and(|record| record.commit == source),
+        }
+    };
+    // Two runs of a plan may read different rows of one command.
+    let is_repeated = |nth: usize| {
+        let (place, step) = &steps[nth];
+        let mut earlier = steps[..nth].iter();
+        earlier.any(|(of, one)| of == place && one.arguments == step.arguments)
+    };
+    let all = steps.iter().enumerate();
+    all.map(|(nth, (place, step))| !is_repeated(nth) && !is_kept(&files[*place], step)).collect()
 }
 
 /// Leaves out records that no plan asks for, at any scale.

@@ -88,6 +88,9 @@ pub(crate) enum BenchCommand {
     /// Measure reads and writes of this store beside another one's, in one process, in rounds that take turns.
     #[command(after_help = crate::compare::EXAMPLES)]
     Compare(crate::compare::BenchCompareArgs),
+    /// Run YCSB's core workloads A to F over this store with several guards, and over other stores.
+    #[command(after_help = crate::ycsb::EXAMPLES)]
+    Ycsb(crate::ycsb::BenchYcsbArgs),
     /// Count how often a global range filter says "maybe" where nothing is, for many distributions, budgets and widths.
     #[command(after_help = crate::fpr::EXAMPLES)]
     Fpr(crate::fpr::BenchFprArgs),

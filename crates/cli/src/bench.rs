@@ -96,6 +96,16 @@ pub(crate) fn print_json<T: Serialize>(out: &mut dyn Write, reports: &[T]) -> Re
     Ok(())
 }
 
+/// An array, of one object too.
+pub(crate) fn print_json_array<T: Serialize>(
+    out: &mut dyn Write,
+    reports: &[T],
+) -> Result<(), Failure> {
+    serde_json::to_writer(&mut *out, reports)?;
+    writeln!(out)?;
+    Ok(())
+}
+
 fn read_text(report: &ReadReport) -> String {
     let levels: Vec<String> = report.levels.iter().map(|level| level.runs.to_string()).collect();
     let (load, rebuild) = (&report.load, report.guard_rebuild_peak_bytes);

@@ -3,27 +3,22 @@
 //! plan as JSON --> trommel-peers, a program of its own: other engines need other compilers --> reports as JSON --> a table
 //! ```
 
-use std::ffi::OsStr;
 use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use trommel_lab::{AnswerReport, ComparePlan, CompareReport, Contender, ShapeName};
+use trommel_lab::{AnswerReport, ComparePlan, CompareReport, Contender, PeerTask, ShapeName};
 
 use crate::args::byte_count;
-use crate::bench::temporary_folder;
-use crate::failure::{Failure, Outcome, Status};
+use crate::bench::{print_json_array, temporary_folder};
+use crate::failure::{Outcome, Status};
+use crate::peer_program::PeerProgram;
 use crate::table::{TextTable, nanoseconds, whole};
 
 pub(crate) const EXAMPLES: &str = "Examples: the same sorted runs in both; each as it is by default\n  \
     trommel bench compare --peer rocksdb --shape runs\n  \
     trommel bench compare --peer rocksdb --shape default\n\n\
     The program trommel-peers is built with `cargo build --release --manifest-path crates/peers/Cargo.toml`.";
-
-/// What the program is called.
-const PROGRAM: &str = "trommel-peers";
-const BUILD: &str = "cargo build --release --manifest-path crates/peers/Cargo.toml";
 
 #[derive(Debug, Args)]
 pub(crate) struct BenchCompareArgs {
@@ -95,46 +90,17 @@ enum Shape {
 }
 
 pub(crate) fn run(arguments: &BenchCompareArgs, json: bool, out: &mut dyn Write) -> Outcome {
-    let program = program(arguments.program.as_deref())?;
+    let program = PeerProgram::find(arguments.program.as_deref())?;
     let temporary = temporary_folder()?;
     let folder = arguments.db.clone().unwrap_or_else(|| temporary.path().to_path_buf());
-    let plan = plan(arguments, folder);
-    let told = ask(&program, &serde_json::to_vec(&plan)?)?;
-    let reports: Vec<CompareReport> = serde_json::from_slice(&told).map_err(|error| {
-        Failure::Data(format!("{}: it told no reports: {error}", program.display()))
-    })?;
+    let task = PeerTask::Compare(plan(arguments, folder));
+    let reports: Vec<CompareReport> = program.ask(&task)?;
     if json {
-        out.write_all(&told)?;
+        print_json_array(out, &reports)?;
     } else {
         out.write_all(text(&reports, arguments.cpu).as_bytes())?;
     }
     Ok(verdict(&reports))
-}
-
-/// Where the program is: as it was named, beside this one, or in PATH.
-fn program(named: Option<&Path>) -> Result<PathBuf, Failure> {
-    let missing = |what: String| {
-        Failure::Data(format!(
-            "{what}. `{BUILD}` builds it; name it with --program, or put it beside this program or into a folder of PATH"
-        ))
-    };
-    if let Some(named) = named {
-        let is_there = named.is_file();
-        return is_there
-            .then(|| named.to_path_buf())
-            .ok_or_else(|| missing(format!("{}: there is no such program", named.display())));
-    }
-    let own = std::env::current_exe().ok();
-    let beside = own.as_deref().and_then(Path::parent).map(Path::to_path_buf);
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    found_in(beside.into_iter().chain(std::env::split_paths(&path)), OsStr::new(PROGRAM))
-        .ok_or_else(|| missing(format!("{PROGRAM}, which has the other engines, is not here")))
-}
-
-/// The first of some folders' files of this name.
-fn found_in(folders: impl Iterator<Item = PathBuf>, name: &OsStr) -> Option<PathBuf> {
-    let name = Path::new(name).with_extension(std::env::consts::EXE_EXTENSION);
-    folders.map(|folder| folder.join(&name)).find(|file| file.is_file())
 }
 
 fn plan(arguments: &BenchCompareArgs, folder: PathBuf) -> ComparePlan {
@@ -158,25 +124,6 @@ fn plan(arguments: &BenchCompareArgs, folder: PathBuf) -> ComparePlan {
         loads: arguments.loads,
         seed: arguments.seed,
         folder,
-    }
-}
-
-/// Gives the program the plan; what it writes on standard output. Its own words on standard error are shown as they come.
-fn ask(program: &Path, plan: &[u8]) -> Result<Vec<u8>, Failure> {
-    let failed = |error: std::io::Error| Failure::Data(format!("{}: {error}", program.display()));
-    let mut child = Command::new(program)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(failed)?;
-    let input = child.stdin.take();
-    // A program that ends without reading says why itself.
-    let written = input.map_or(Ok(()), |mut input| input.write_all(plan));
-    let ended = child.wait_with_output().map_err(failed)?;
-    match ended.status.code() {
-        Some(0) => written.map_err(failed).map(|()| ended.stdout),
-        Some(2) => Err(Failure::Usage(format!("{PROGRAM} refused the plan"))),
-        _ => Err(Failure::Data(format!("{}: {}", program.display(), ended.status))),
     }
 }
 

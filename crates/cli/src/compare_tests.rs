@@ -1,4 +1,4 @@
-//! Tests of what is made of reports, and of where the program is looked for.
+//! Tests of what is made of reports.
 
 use super::*;
 use trommel_lab::FillReport;
@@ -67,19 +67,4 @@ fn wrong_answers_are_told_by_the_exit_status() {
     assert_eq!(verdict(std::slice::from_ref(&right)), Status::Fine);
     let wrong = CompareReport { false_negatives: 1, ..right.clone() };
     assert_eq!(verdict(&[right, wrong]), Status::No);
-}
-
-#[test]
-fn the_program_is_found_in_the_first_folder_that_has_it() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let folders: Vec<PathBuf> =
-        ["a", "b", "c"].iter().map(|name| folder.path().join(name)).collect();
-    let file = Path::new(PROGRAM).with_extension(std::env::consts::EXE_EXTENSION);
-    for folder in &folders[1..] {
-        std::fs::create_dir(folder).expect("made");
-        std::fs::write(folder.join(&file), "").expect("written");
-    }
-    let found = found_in(folders.clone().into_iter(), OsStr::new(PROGRAM));
-    assert_eq!(found, Some(folders[1].join(&file)));
-    assert_eq!(found_in(folders[..1].iter().cloned(), OsStr::new(PROGRAM)), None);
 }

@@ -25,6 +25,7 @@ mod kill;
 mod lab;
 mod load;
 mod partitions;
+mod peer_program;
 mod point;
 mod policy_args;
 mod progress;
@@ -38,6 +39,7 @@ mod threads;
 mod usage;
 mod verify;
 mod write;
+mod ycsb;
 
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
@@ -81,6 +83,7 @@ fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
         Command::Bench(BenchCommand::Read(read)) => bench::read(read, json, out),
         Command::Bench(BenchCommand::Compare(compare)) => compare::run(compare, json, out),
         Command::Bench(BenchCommand::Write(write)) => write::run(write, json, out),
+        Command::Bench(BenchCommand::Ycsb(ycsb)) => ycsb::run(ycsb, json, out),
         Command::Bench(BenchCommand::Probe(probe)) => bench::probe(probe, json, out),
         Command::Bench(BenchCommand::Readers(readers)) => threads::readers(readers, json, out),
         Command::Bench(BenchCommand::Open(open)) => threads::open(open, json, out),

@@ -88,7 +88,7 @@ impl PolicyArgs {
 }
 
 /// The granularity of this name; an error lists those that there are.
-fn granularity(name: &str) -> Result<Granularity, String> {
+pub(crate) fn granularity(name: &str) -> Result<Granularity, String> {
     name.parse().map_err(|error: trommel::Error| error.to_string())
 }
 

@@ -21,7 +21,7 @@ fn without_the_program_it_says_what_to_do() {
 mod stand_in {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
-    use trommel_lab::{ComparePlan, Engine, Silent, Trommel, bench_compare};
+    use trommel_lab::{ComparePlan, Engine, PeerTask, Silent, Trommel, bench_compare};
 
     fn script(place: &Workplace, text: &str) {
         let file = place.file("trommel-peers", format!("#!/bin/sh\n{text}\n"));
@@ -43,9 +43,10 @@ mod stand_in {
         place.file("reports", "[]");
         let run = "bench compare --program ./trommel-peers --peer trommel --filters none --guard grf --keys 3000 \
                    --size-ratio 4 --queries 100 --loads 1 --value-bytes 10 --db stores";
-        assert_eq!(place.run(&format!("{run} --json")).with_status(0), "[]");
+        assert_eq!(place.run(&format!("{run} --json")).with_status(0), "[]\n");
         let text = std::fs::read_to_string(place.path("plan")).expect("a plan was written");
-        let plan: ComparePlan = serde_json::from_str(&text).expect("the plan is JSON");
+        let task = serde_json::from_str(&text).expect("the task is JSON");
+        let PeerTask::Compare(plan) = task else { panic!("{text}") };
         assert_eq!((plan.keys, plan.size_ratio, plan.queries), (3000, 4, 100));
         assert_eq!((plan.contenders.len(), &plan.contenders[0].filter[..]), (2, "grf"));
         let plan = ComparePlan { folder: place.path("stores"), ..plan };

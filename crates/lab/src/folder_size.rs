@@ -48,10 +48,14 @@ impl FolderSize {
     }
 }
 
-/// Files that go meanwhile count nothing.
-fn bytes(folder: &Path) -> u64 {
+/// With the folders in it. Files that go meanwhile count nothing.
+pub(crate) fn bytes(folder: &Path) -> u64 {
     let Ok(files) = std::fs::read_dir(folder) else { return 0 };
-    files.filter_map(|file| Some(file.ok()?.metadata().ok()?.len())).sum()
+    let size = |file: std::fs::DirEntry| {
+        let about = file.metadata().ok()?;
+        Some(if about.is_dir() { bytes(&file.path()) } else { about.len() })
+    };
+    files.filter_map(|file| size(file.ok()?)).sum()
 }
 
 #[cfg(test)]
@@ -72,6 +76,9 @@ mod tests {
         std::fs::remove_file(file("one")).expect("removes");
         size.look();
         assert_eq!((size.peak(), size.last()), (150, 50));
+        std::fs::create_dir(file("inner")).expect("made");
+        std::fs::write(file("inner/three"), [0; 7]).expect("writes");
+        assert_eq!(bytes(folder.path()), 57, "with the folders in it, and nothing for themselves");
         let mut nowhere = FolderSize::new(Path::new("nowhere"));
         nowhere.look();
         assert_eq!(nowhere.peak(), 0);

@@ -35,19 +35,22 @@ mod rng;
 mod rounds;
 mod skew;
 mod stress;
+mod task;
 mod text;
 mod tree;
 mod unsynced;
 mod wilson;
 mod write;
+mod ycsb;
 
 pub use amplification::{ExpectedWrites, expected_writes};
 pub use chucky_codes::{
     AlignmentRow, ChuckyCodesPlan, ChuckyCodesReport, GroupRow, LevelsRow, RatioRow, chucky_codes,
 };
 pub use compare::{
-    AnswerReport, ComparePlan, CompareReport, Contender, Engine, FillReport, Peer, PeerSettings,
-    PeerShape, RunLoad, ShapeName, Trommel, WriteEntry, bench_compare, check_peer,
+    AnswerReport, ComparePlan, CompareReport, Contender, Engine, FillReport, OwnTree, Peer,
+    PeerCounts, PeerSettings, PeerShape, RunLoad, ShapeName, Trommel, WriteEntry, bench_compare,
+    check_peer,
 };
 pub use dist::{Dist, FileFormat};
 pub use error::{LabError, Result};
@@ -69,7 +72,12 @@ pub use report::{KindReport, LevelRuns, LoadReport, ProbeNs, ProbeRates, ProbeRe
 pub use rng::Rng;
 pub use skew::Skew;
 pub use stress::{StressFailure, StressPlan, StressReport, stress};
+pub use task::PeerTask;
 pub use text::{BadText, TextFormat, TextLayout, TextRecord, TextRecords, from_hex};
 pub use tree::TreePlan;
 pub use trommel_filters::Fingerprints;
 pub use write::{Stalls, WritePattern, WritePlan, WriteReport, bench_write};
+pub use ycsb::{
+    CostReport, Distribution, LatencyReport, Operation, RunLength, TimesReport, Workload, YcsbPlan,
+    YcsbReport, bench_ycsb,
+};

@@ -1,10 +1,10 @@
-//! Writes at a steady rate, timed as those see it who send them.
+//! Operations at a steady rate, timed as those see it who send them.
 //! ```text
-//! due      |    |    |    |    |    |    |         one write every so often
+//! due      |    |    |    |    |    |    |         one operation every so often
 //! done     |    |    |         ||||  |   |         the fourth took long: the next ones wait in line,
 //!                    <-------->                    and their time runs from when they were due
 //! ```
-//! A writer that waits for a slow write before it sends the next one would count one slow write where users see many.
+//! One that waits for a slow operation before it sends the next one would count one slow operation where users see many.
 //! Invariant: time that this thread overslept is nobody's.
 
 use std::time::{Duration, Instant};
@@ -12,20 +12,32 @@ use std::time::{Duration, Instant};
 /// A sleep is not worth it for less.
 const SLACK: Duration = Duration::from_millis(1);
 
-/// When the next write is due.
+/// When the next operation is due.
 pub(crate) struct Pace {
     interval: Option<Duration>,
     next: Instant,
 }
 
 impl Pace {
-    /// So many writes a second, from now on. None: as fast as they go.
-    pub(crate) fn new(writes_per_second: Option<f64>) -> Pace {
-        let interval = writes_per_second.map(|rate| Duration::from_secs_f64(1.0 / rate));
+    /// So many operations a second, from now on. None: as fast as they go.
+    pub(crate) fn new(ops_per_second: Option<f64>) -> Pace {
+        let interval = ops_per_second.map(|rate| Duration::from_secs_f64(1.0 / rate));
         Pace { interval, next: Instant::now() }
     }
 
-    /// Waits until the next write is due; gives the moment from which its time runs.
+    /// Everything is due so much later.
+    pub(crate) fn after(mut self, wait: Duration) -> Pace {
+        self.next += wait;
+        self
+    }
+
+    /// Whether nothing more is due before `end`.
+    pub(crate) fn is_over(&self, end: Instant) -> bool {
+        let next = if self.interval.is_some() { self.next } else { Instant::now() };
+        next >= end
+    }
+
+    /// Waits until the next operation is due; gives the moment from which its time runs.
     pub(crate) fn wait(&mut self) -> Instant {
         let now = Instant::now();
         let Some(interval) = self.interval else { return now };
@@ -61,6 +73,17 @@ mod tests {
         let first = pace.wait();
         assert!((1..=3).all(|_| pace.wait() <= Instant::now()));
         assert!(first.elapsed() >= Duration::from_millis(29));
+    }
+
+    #[test]
+    fn nothing_is_due_behind_the_end() {
+        let end = Instant::now() + Duration::from_secs(60);
+        let mut pace = Pace::new(Some(1.0 / 40.0));
+        assert!(!pace.is_over(end));
+        pace.wait();
+        assert!(!pace.is_over(end), "the second is due after 40 seconds");
+        assert!(pace.after(Duration::from_secs(30)).is_over(end));
+        assert!(!Pace::new(None).is_over(end) && Pace::new(None).is_over(Instant::now()));
     }
 
     #[test]

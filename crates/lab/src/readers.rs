@@ -16,7 +16,7 @@ use trommel::{Batch, Db, GuardKind, Options, Sync};
 
 use crate::error::{LabError, Result};
 use crate::progress::Progress;
-use crate::rng::{Rng, scramble};
+use crate::rng::{Rng, scattered_key, scramble};
 use crate::rounds::median;
 use crate::tree::fill_value;
 
@@ -148,7 +148,7 @@ fn check(plan: &ReadersPlan) -> Result<()> {
 
 /// The key of a place; places from `plan.keys` on are not in the store.
 fn key_of(plan: &ReadersPlan, place: u64) -> [u8; 8] {
-    scramble(place.wrapping_add(scramble(plan.seed))).to_be_bytes()
+    scattered_key(plan.seed, place)
 }
 
 fn fill(db: &Db, plan: &ReadersPlan, progress: &mut dyn Progress) -> Result<()> {

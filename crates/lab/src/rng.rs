@@ -19,6 +19,11 @@ pub(crate) fn scramble(number: u64) -> u64 {
     z ^ (z >> 31)
 }
 
+/// The key of a place in a list of keys: distinct places have distinct keys, in no order.
+pub(crate) fn scattered_key(seed: u64, place: u64) -> [u8; 8] {
+    scramble(place.wrapping_add(scramble(seed))).to_be_bytes()
+}
+
 impl Rng {
     /// The generator of a seed.
     pub fn new(seed: u64) -> Self {
@@ -93,6 +98,14 @@ mod tests {
         assert_eq!(rng.next_u64(), (5u64 << 23) + 1);
         // Splitmix64 from 0: the published first value.
         assert_eq!(scramble(0), 0xe220_a839_7b1d_cdaf);
+    }
+
+    #[test]
+    fn distinct_places_have_distinct_keys() {
+        let keys: std::collections::HashSet<_> =
+            (0..10_000).map(|place| scattered_key(1, place)).collect();
+        assert_eq!(keys.len(), 10_000);
+        assert!(!keys.contains(&scattered_key(2, 0)), "another seed, other keys");
     }
 
     #[test]

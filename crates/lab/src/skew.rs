@@ -78,7 +78,8 @@ impl Places {
 }
 
 /// Zipf's law by rejection from its integral (Hörmann and Derflinger, 1996): no table, a draw or two for each number.
-struct Zipf {
+#[derive(Clone, Debug)]
+pub(crate) struct Zipf {
     exponent: f64,
     count: f64,
     /// The integral up to the last number, and what is left of it below the first.
@@ -87,11 +88,19 @@ struct Zipf {
 }
 
 impl Zipf {
-    fn new(exponent: f64, count: u64) -> Self {
-        let mut zipf = Zipf { exponent, count: count as f64, end: 0.0, start: 0.0 };
+    pub(crate) fn new(exponent: f64, count: u64) -> Self {
+        let mut zipf = Zipf { exponent, count: 0.0, end: 0.0, start: 0.0 };
         zipf.start = zipf.integral(1.5) - 1.0;
-        zipf.end = zipf.integral(zipf.count + 0.5);
+        zipf.set_count(count);
         zipf
+    }
+
+    /// Draws go up to this number from now on.
+    pub(crate) fn set_count(&mut self, count: u64) {
+        if self.count != count as f64 {
+            self.count = count as f64;
+            self.end = self.integral(self.count + 0.5);
+        }
     }
 
     /// The integral of x^-S from 1.
@@ -106,7 +115,7 @@ impl Zipf {
     }
 
     /// From 1 to the count.
-    fn draw(&self, rng: &mut Rng) -> u64 {
+    pub(crate) fn draw(&self, rng: &mut Rng) -> u64 {
         loop {
             let area = self.end + rng.unit() * (self.start - self.end);
             let number = self.integral_inverse(area).round().clamp(1.0, self.count);

@@ -22,7 +22,7 @@ use crate::folder_size::FolderSize;
 use crate::pace::Pace;
 use crate::progress::Progress;
 use crate::put_ns::PutNs;
-use crate::rng::{Rng, scramble};
+use crate::rng::{Rng, scattered_key, scramble};
 use crate::tree::fill_value;
 
 /// Which keys are written.
@@ -323,9 +323,7 @@ const KEY_BYTES: usize = size_of::<u64>();
 fn key_of(plan: &WritePlan, place: u64) -> [u8; KEY_BYTES] {
     match plan.pattern {
         WritePattern::Sequential => place.to_be_bytes(),
-        WritePattern::Random | WritePattern::Update => {
-            scramble(place.wrapping_add(scramble(plan.seed))).to_be_bytes()
-        }
+        WritePattern::Random | WritePattern::Update => scattered_key(plan.seed, place),
     }
 }
 

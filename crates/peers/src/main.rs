@@ -1,22 +1,22 @@
-//! `trommel-peers`: a plan as JSON on standard input, reports as JSON on standard output.
+//! `trommel-peers`: a task as JSON on standard input, reports as JSON on standard output.
 //! ```text
-//! trommel bench compare --peer rocksdb  -->  plan  -->  trommel-peers  -->  reports  -->  a table
+//! trommel bench compare, bench ycsb  -->  task  -->  trommel-peers  -->  reports  -->  a table
 //! ```
 //! Invariant: standard output holds the reports and nothing else; what is being done is told on standard error.
 
+mod lock;
 mod rocks;
 #[cfg(test)]
-mod rocks_tests;
+mod tests;
 
 use std::io::{Read, Write};
 use std::process::ExitCode;
 
-use trommel_lab::{ComparePlan, Engine, LabError, Progress, Trommel, bench_compare};
+use trommel_lab::{Engine, LabError, PeerTask, Progress, Trommel, bench_compare, bench_ycsb};
 
 use crate::rocks::Rocks;
 
-const USAGE: &str =
-    "trommel-peers reads a plan as JSON from standard input: `trommel bench compare` writes one.";
+const USAGE: &str = "trommel-peers reads a task as JSON from standard input: `trommel bench compare` and `trommel bench ycsb` write one.";
 
 fn main() -> ExitCode {
     match run() {
@@ -32,15 +32,27 @@ fn main() -> ExitCode {
 fn run() -> Result<(), (u8, String)> {
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text).map_err(|error| (3, error.to_string()))?;
-    let plan: ComparePlan =
+    let task: PeerTask =
         serde_json::from_str(&text).map_err(|error| (2, format!("{error}. {USAGE}")))?;
-    let reports = bench_compare(&plan, &engines(), &mut Told).map_err(|error| match error {
+    let told = reports(&task).map_err(|error| match error {
         LabError::Plan(problem) => (2, problem),
         error => (3, error.to_string()),
     })?;
-    let told = serde_json::to_vec(&reports).map_err(|error| (3, error.to_string()))?;
+    let told = told.map_err(|error| (3, error.to_string()))?;
     let mut out = std::io::stdout().lock();
     out.write_all(&told).and_then(|()| out.write_all(b"\n")).map_err(|error| (3, error.to_string()))
+}
+
+/// Does the task; its reports as JSON.
+fn reports(task: &PeerTask) -> Result<serde_json::Result<Vec<u8>>, LabError> {
+    match task {
+        PeerTask::Compare(plan) => {
+            bench_compare(plan, &engines(), &mut Told).map(|reports| serde_json::to_vec(&reports))
+        }
+        PeerTask::Ycsb(plan) => {
+            bench_ycsb(plan, &engines(), &mut Told).map(|reports| serde_json::to_vec(&reports))
+        }
+    }
 }
 
 /// Every engine there is. Another one is a line here.

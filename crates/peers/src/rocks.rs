@@ -2,18 +2,26 @@
 //! ```text
 //! filter          in every table                          a scan that it helps
 //! bloom           Bloom, whole keys                       none
+//! ribbon          Ribbon, whole keys, as right as Bloom   none
 //! prefix-bloom:N  Bloom, the first N bytes of keys        from and to with the same first N bytes
+//! min-max         the first key of each block, in the     with an end: tables and blocks whose keys lie outside are not read
+//!                 index beside its last one
 //! none            nothing                                 none
+//!
+//! bloom+universal, ...: the same, with universal compaction in the place of the levelled one
 //! ```
 //! Invariant: a scan that may leave its prefix is asked in total order, so every filter gives the same answers.
 
 use std::path::Path;
 
 use rocksdb::{
-    BlockBasedOptions, BottommostLevelCompaction, Cache, CompactOptions, DB, DBCompressionType,
-    FlushOptions, Options, ReadOptions, SliceTransform, WaitForCompactOptions, WriteOptions,
+    BlockBasedOptions, BottommostLevelCompaction, Cache, CompactOptions, DB, DBCompactionStyle,
+    DBCompressionType, FlushOptions, Options, ReadOptions, SliceTransform, WaitForCompactOptions,
+    WriteOptions,
 };
 use trommel_lab::{Engine, LabError, Peer, PeerSettings, PeerShape};
+
+use crate::lock::version_of;
 
 type Result<T> = std::result::Result<T, LabError>;
 
@@ -25,12 +33,17 @@ pub(crate) struct Rocks;
 enum Filter {
     None,
     WholeKey,
+    Ribbon,
     /// Of so many bytes.
     Prefix(usize),
+    /// No filter, but bounds of blocks.
+    MinMax,
 }
 
 /// Lengths of prefixes that are offered.
 const PREFIX_BYTES: std::ops::RangeInclusive<usize> = 1..=8;
+/// Follows the name of a filter.
+const UNIVERSAL: &str = "+universal";
 
 struct Opened {
     db: DB,
@@ -45,6 +58,8 @@ impl Filter {
         match name {
             "none" => Some(Filter::None),
             "bloom" => Some(Filter::WholeKey),
+            "ribbon" => Some(Filter::Ribbon),
+            "min-max" => Some(Filter::MinMax),
             _ => {
                 let bytes = name.strip_prefix("prefix-bloom:")?.parse().ok()?;
                 PREFIX_BYTES.contains(&bytes).then_some(Filter::Prefix(bytes))
@@ -60,56 +75,87 @@ impl Engine for Rocks {
 
     fn filters(&self) -> Vec<String> {
         let prefixes = PREFIX_BYTES.map(|bytes| format!("prefix-bloom:{bytes}"));
-        ["bloom", "none"].map(String::from).into_iter().chain(prefixes).collect()
+        let names = ["bloom", "ribbon", "min-max", "none"].map(String::from);
+        let levelled: Vec<String> = names.into_iter().chain(prefixes).collect();
+        let universal = levelled.iter().map(|name| format!("{name}{UNIVERSAL}"));
+        levelled.iter().cloned().chain(universal).collect()
     }
 
     fn open(&self, folder: &Path, filter: &str, settings: &PeerSettings) -> Result<Box<dyn Peer>> {
+        let name = filter.strip_suffix(UNIVERSAL).unwrap_or(filter);
         let known =
-            Filter::named(filter).ok_or_else(|| LabError::Plan(format!("no filter '{filter}'")))?;
-        let mut options = Options::default();
-        options.create_if_missing(true);
-        options.set_compression_type(DBCompressionType::None);
-        options.set_block_based_table_factory(&tables(known, settings));
-        if let Filter::Prefix(bytes) = known {
-            options.set_prefix_extractor(SliceTransform::create_fixed_prefix(bytes));
+            Filter::named(name).ok_or_else(|| LabError::Plan(format!("no filter '{filter}'")))?;
+        let mut options = options(known, settings)?;
+        let is_universal = name != filter;
+        if is_universal {
+            options.set_compaction_style(DBCompactionStyle::Universal);
         }
         let shape = match settings.shape {
-            PeerShape::Default => "levelled, as by default",
+            PeerShape::Default(_) if is_universal => "universal compaction",
+            PeerShape::Default(_) => "levelled, as by default",
             PeerShape::Runs(_) => {
                 options.set_disable_auto_compactions(true);
                 "runs as given: the oldest compacted to the last level, others flushed; no compaction"
             }
         };
-        let settings = format!(
-            "RocksDB (librocksdb-sys {}, {}); {shape}; {filter} at {} bits per key; block cache {} MiB (HyperClock), blocks of \
-             4096 bytes, no compression; log written, not synced; write buffer 64 MiB; else defaults",
-            sys_version(),
-            instructions(),
-            settings.bits_per_key,
-            settings.block_cache_bytes >> 20,
-        );
+        let settings = settings_text(name, shape, settings);
         let db = DB::open(&options, folder).map_err(failed)?;
         let (gets, writes) = (ReadOptions::default(), WriteOptions::default());
         Ok(Box::new(Opened { db, filter: known, gets, writes, settings }))
     }
 }
 
+fn options(filter: Filter, settings: &PeerSettings) -> Result<Options> {
+    let mut options = Options::default();
+    options.create_if_missing(true);
+    options.set_compression_type(DBCompressionType::None);
+    options.set_write_buffer_size(settings.write_buffer_bytes);
+    let jobs = i32::try_from(settings.merge_threads + 1).unwrap_or(i32::MAX);
+    options.set_max_background_jobs(jobs);
+    options.set_use_direct_reads(settings.direct);
+    options.set_use_direct_io_for_flush_and_compaction(settings.direct);
+    options.set_block_based_table_factory(&tables(filter, settings));
+    match filter {
+        Filter::Prefix(bytes) => {
+            options.set_prefix_extractor(SliceTransform::create_fixed_prefix(bytes));
+            Ok(options)
+        }
+        Filter::MinMax => options.get_options_from_string(FIRST_KEYS).map_err(failed),
+        Filter::None | Filter::WholeKey | Filter::Ribbon => Ok(options),
+    }
+}
+
+/// An index of this type has no name of its own in the crate.
+const FIRST_KEYS: &str = "block_based_table_factory={index_type=kBinarySearchWithFirstKey}";
+
+fn settings_text(filter: &str, shape: &str, settings: &PeerSettings) -> String {
+    format!(
+        "RocksDB (librocksdb-sys {}, {}); {shape}; {} threads merge and flush; {filter} at {} bits per key; block cache {} MiB \
+         (HyperClock), blocks of 4096 bytes, no compression, {}; log written, not synced; write buffer {} MiB; else defaults",
+        version_of("librocksdb-sys"), // Its last part is RocksDB's own.
+        instructions(),
+        settings.merge_threads + 1,
+        settings.bits_per_key,
+        settings.block_cache_bytes >> 20,
+        if settings.direct { "direct I/O" } else { "through the system's cache" },
+        settings.write_buffer_bytes >> 20,
+    )
+}
+
 fn tables(filter: Filter, settings: &PeerSettings) -> BlockBasedOptions {
     let mut tables = BlockBasedOptions::default();
     tables.set_block_cache(&Cache::new_hyper_clock_cache(settings.block_cache_bytes, 0));
-    if filter != Filter::None {
-        tables.set_bloom_filter(settings.bits_per_key, false);
-        // Prefixes alone: with whole keys beside them, filters would take twice the memory.
-        tables.set_whole_key_filtering(filter == Filter::WholeKey);
+    match filter {
+        Filter::WholeKey => tables.set_bloom_filter(settings.bits_per_key, false),
+        Filter::Ribbon => tables.set_ribbon_filter(settings.bits_per_key),
+        Filter::Prefix(_) => {
+            tables.set_bloom_filter(settings.bits_per_key, false);
+            // Prefixes alone: with whole keys beside them, filters would take twice the memory.
+            tables.set_whole_key_filtering(false);
+        }
+        Filter::None | Filter::MinMax => {}
     }
     tables
-}
-
-/// The version of the library, from the lock file: its last part is RocksDB's own.
-fn sys_version() -> &'static str {
-    let lock = include_str!("../Cargo.lock");
-    let package = lock.split("name = \"librocksdb-sys\"\nversion = \"").nth(1);
-    package.and_then(|rest| rest.split('"').next()).expect("the lock file names it")
 }
 
 /// What the compiler was allowed to use, for both: RocksDB's build takes it from Rust's.

@@ -13,13 +13,16 @@ mod peer;
 mod trommel;
 
 pub use history::check_peer;
-pub use peer::{Contender, Engine, Peer, PeerSettings, PeerShape, RunLoad, WriteEntry};
+pub(crate) use peer::find_all;
+pub use peer::{
+    Contender, Engine, OwnTree, Peer, PeerCounts, PeerSettings, PeerShape, RunLoad, WriteEntry,
+};
 pub use trommel::Trommel;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use ::trommel::{ElasticOptions, FilterTuning, Policy};
+use ::trommel::{ElasticOptions, FilterTuning, Options, Policy};
 use serde::{Deserialize, Serialize};
 
 use crate::compare::asking::{Asked, count_wrong_entries};
@@ -183,8 +186,8 @@ pub fn bench_compare(
     engines: &[Box<dyn Engine>],
     progress: &mut dyn Progress,
 ) -> Result<Vec<CompareReport>> {
-    let openers: Vec<&dyn Engine> =
-        plan.contenders.iter().map(|one| one.find(engines)).collect::<Result<_>>()?;
+    let (openers, contenders) = find_all(&plan.contenders, engines)?;
+    let plan = &ComparePlan { contenders, ..plan.clone() };
     check(plan)?;
     progress.stage("drawing keys and queries", 1);
     let keys = KeySet::new(&plan.dist.parse()?, FileFormat::Lines, Some(plan.keys), plan.seed)?;
@@ -209,12 +212,8 @@ pub fn bench_compare(
 
 fn check(plan: &ComparePlan) -> Result<()> {
     let wrong = |problem: &str| Err(LabError::Plan(problem.to_string()));
-    if plan.contenders.is_empty() || plan.queries == 0 || plan.loads == 0 || plan.keys == 0 {
-        return wrong("a store, a key, a question and a load are the least to measure");
-    }
-    let names = || plan.contenders.iter().map(|one| (&one.engine, &one.filter));
-    if names().collect::<std::collections::HashSet<_>>().len() < plan.contenders.len() {
-        return wrong("the same store twice");
+    if plan.queries == 0 || plan.loads == 0 || plan.keys == 0 {
+        return wrong("a key, a question and a load are the least to measure");
     }
     match plan.shape {
         ShapeName::Default => Ok(()),
@@ -248,8 +247,11 @@ impl ComparePlan {
         PeerSettings {
             bits_per_key: self.bits_per_key,
             block_cache_bytes: self.block_cache_bytes.unwrap_or(2 * self.keys * entry_bytes),
+            write_buffer_bytes: Options::default().write_buffer_bytes,
+            merge_threads: 1,
+            direct: false,
             shape: match self.shape {
-                ShapeName::Default => PeerShape::Default,
+                ShapeName::Default => PeerShape::Default(OwnTree::default()),
                 ShapeName::Runs => PeerShape::Runs(self.tree()),
             },
         }
@@ -268,7 +270,7 @@ fn fill_sides(
     let mut filled: Vec<Vec<Filled>> = openers.iter().map(|_| Vec::new()).collect();
     for _ in 0..loads {
         for (place, one) in plan.contenders.iter().enumerate() {
-            let folder = plan.folder.join(format!("{}-{}", one.engine, one.filter));
+            let folder = plan.folder.join(one.folder_name());
             if let Some(before) = filled[place].last_mut().and_then(|last| last.peer.take()) {
                 before.close()?;
                 remove(&folder)?;
@@ -333,7 +335,7 @@ fn side(contender: Contender, mut filled: Vec<Filled>) -> Side {
     Side { contender, peer, load, wrong: 0, answers: Vec::new() }
 }
 
-fn open_new(
+pub(crate) fn open_new(
     engine: &dyn Engine,
     folder: &Path,
     filter: &str,

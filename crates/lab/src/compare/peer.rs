@@ -6,10 +6,15 @@
 //! ```
 //! Invariant: a peer answers like a map. `check_peer` asks it.
 
+use std::collections::HashSet;
+use std::convert::Infallible;
+use std::fmt;
 use std::ops::Range;
 use std::path::Path;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use trommel::Options;
 
 use crate::error::{LabError, Result};
 use crate::keys::SortedKeys;
@@ -19,7 +24,7 @@ use crate::tree::{TreePlan, fill_value};
 pub trait Engine {
     /// The name that people write.
     fn name(&self) -> &'static str;
-    /// The filters that it can be opened with, by their names; the first is what it is best compared with.
+    /// The filters that it can be opened with, by their names, one at least; the first is what it is best compared with.
     fn filters(&self) -> Vec<String>;
     /// Opens a store, or makes it where there is none. Requires: `filter` is one of `filters`.
     fn open(&self, folder: &Path, filter: &str, settings: &PeerSettings) -> Result<Box<dyn Peer>>;
@@ -32,6 +37,12 @@ pub struct PeerSettings {
     pub bits_per_key: f64,
     /// Memory for blocks that were read.
     pub block_cache_bytes: usize,
+    /// Memory for new entries before they are written as a run.
+    pub write_buffer_bytes: usize,
+    /// Threads that merge. One more flushes.
+    pub merge_threads: usize,
+    /// Whether data goes past the operating system's cache, where an engine can do that.
+    pub direct: bool,
     /// How the store keeps its tree.
     pub shape: PeerShape,
 }
@@ -39,10 +50,46 @@ pub struct PeerSettings {
 /// How a store keeps its tree.
 #[derive(Clone, Debug)]
 pub enum PeerShape {
-    /// As the engine does by default.
-    Default,
+    /// As the engine does by default; this store as it is told here.
+    Default(OwnTree),
     /// As the runs that it is loaded with: `load_runs`.
     Runs(TreePlan),
+}
+
+/// How this store keeps its tree. Names are those of its options.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct OwnTree {
+    /// When runs merge.
+    pub policy: String,
+    /// T.
+    pub size_ratio: u32,
+    /// How much of a level a merge rewrites at once.
+    pub granularity: String,
+}
+
+impl Default for OwnTree {
+    fn default() -> Self {
+        let Options { policy, size_ratio, granularity, .. } = Options::default();
+        let (policy, granularity) = (policy.name().into(), granularity.name().into());
+        OwnTree { policy, size_ratio, granularity }
+    }
+}
+
+/// What a store has counted since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PeerCounts {
+    /// Blocks that reads asked for, those that were cached included.
+    pub blocks_read: u64,
+    /// Blocks that came from the disk.
+    pub disk_reads: u64,
+    /// Filter probes.
+    pub guard_probes: u64,
+    /// Runs that were searched needlessly.
+    pub needless_runs: u64,
+    /// Bytes of tables that flushes and merges wrote.
+    pub table_bytes: u64,
+    /// How long writers were slowed down or stopped, all together.
+    pub stall_seconds: f64,
 }
 
 /// A store. All reads and writes may come from several threads.
@@ -73,6 +120,10 @@ pub trait Peer: Sync {
     fn runs(&self) -> Result<Option<u64>>;
     /// Memory of filters, in bytes. None: nobody knows.
     fn filter_bytes(&self) -> Result<Option<u64>>;
+    /// What it has counted. None: it does not tell.
+    fn counts(&self) -> Option<PeerCounts> {
+        None
+    }
     /// Closes the store.
     fn close(self: Box<Self>) -> Result<()>;
 
@@ -129,7 +180,7 @@ impl RunLoad<'_> {
     }
 }
 
-/// A filter of an engine, as in `rocksdb:bloom`.
+/// A filter of an engine, as in `rocksdb:bloom`. Without a name of a filter: the engine's first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contender {
     /// The engine's name.
@@ -138,7 +189,35 @@ pub struct Contender {
     pub filter: String,
 }
 
+impl fmt::Display for Contender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Contender { engine, filter } = self;
+        if filter.is_empty() { f.write_str(engine) } else { write!(f, "{engine}:{filter}") }
+    }
+}
+
+impl FromStr for Contender {
+    type Err = Infallible;
+
+    fn from_str(name: &str) -> std::result::Result<Self, Infallible> {
+        let (engine, filter) = name.split_once(':').unwrap_or((name, ""));
+        Ok(Contender { engine: engine.into(), filter: filter.into() })
+    }
+}
+
 impl Contender {
+    /// The same, with the engine's first filter if none was named.
+    pub(crate) fn named(&self, engine: &dyn Engine) -> Contender {
+        let filter =
+            if self.filter.is_empty() { engine.filters().remove(0) } else { self.filter.clone() };
+        Contender { filter, ..self.clone() }
+    }
+
+    /// What its folder is called.
+    pub(crate) fn folder_name(&self) -> String {
+        format!("{}-{}", self.engine, self.filter)
+    }
+
     /// The engine. An error lists the engines, or their filters, if it is none of them.
     pub(crate) fn find<'e>(&self, engines: &'e [Box<dyn Engine>]) -> Result<&'e dyn Engine> {
         let Some(engine) = engines.iter().find(|engine| engine.name() == self.engine) else {
@@ -147,12 +226,28 @@ impl Contender {
             return Err(LabError::Plan(problem));
         };
         let filters = engine.filters();
-        if !filters.contains(&self.filter) {
+        if !self.filter.is_empty() && !filters.contains(&self.filter) {
             let (engine, filter) = (&self.engine, &self.filter);
             let problem =
                 format!("{engine} has no filter '{filter}'; there are: {}", filters.join(", "));
             return Err(LabError::Plan(problem));
         }
         Ok(engine.as_ref())
+    }
+}
+
+/// The engines of some contenders, and these with their filters named. An error if there are none, or one of them twice.
+pub(crate) fn find_all<'e>(
+    contenders: &[Contender],
+    engines: &'e [Box<dyn Engine>],
+) -> Result<(Vec<&'e dyn Engine>, Vec<Contender>)> {
+    let found = contenders.iter().map(|one| one.find(engines)).collect::<Result<Vec<_>>>()?;
+    let pairs = contenders.iter().zip(&found);
+    let named: Vec<Contender> = pairs.map(|(one, engine)| one.named(*engine)).collect();
+    let distinct: HashSet<String> = named.iter().map(Contender::to_string).collect();
+    match named.len() {
+        0 => Err(LabError::Plan("a store is the least to measure".into())),
+        count if distinct.len() < count => Err(LabError::Plan("the same store twice".into())),
+        _ => Ok((found, named)),
     }
 }

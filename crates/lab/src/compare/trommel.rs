@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use trommel::{Background, Db, GuardKind, Options, Sync};
+use trommel::{Background, Db, DirectIo, GuardKind, Options, Policy, QueryStats, Sync};
 
-use crate::compare::peer::{Engine, Peer, PeerSettings, PeerShape, RunLoad};
+use crate::compare::peer::{Engine, Peer, PeerCounts, PeerSettings, PeerShape, RunLoad};
 use crate::error::{LabError, Result};
 
 /// Opens this store.
@@ -34,12 +34,20 @@ impl Engine for Trommel {
             guard,
             bits_per_key: settings.bits_per_key,
             block_cache_bytes: settings.block_cache_bytes,
+            write_buffer_bytes: settings.write_buffer_bytes,
+            direct: if settings.direct { DirectIo::ALL } else { DirectIo::default() },
+            background: Background::Threads(settings.merge_threads),
             compression: false,
             sync: Sync::Never,
             ..Options::default()
         };
         let options = match &settings.shape {
-            PeerShape::Default => defaults,
+            PeerShape::Default(tree) => Options {
+                size_ratio: tree.size_ratio,
+                policy: Policy::named(&tree.policy).ok_or_else(|| no_policy(&tree.policy))?,
+                granularity: tree.granularity.parse()?,
+                ..defaults
+            },
             PeerShape::Runs(tree) => Options {
                 size_ratio: tree.size_ratio,
                 policy: tree.policy.clone(),
@@ -51,6 +59,11 @@ impl Engine for Trommel {
     }
 }
 
+fn no_policy(name: &str) -> LabError {
+    let known = Policy::NAMES.join(", ");
+    LabError::Plan(format!("there is no policy '{name}'; there are: {known}"))
+}
+
 impl Peer for Opened {
     fn settings(&self) -> String {
         let Options { policy, size_ratio, guard, bits_per_key, .. } = &self.options;
@@ -60,11 +73,16 @@ impl Peer for Opened {
         };
         format!(
             "Trommel {}; {}, T = {size_ratio}, {merges}; {guard} at {bits_per_key} bits per key; block cache {} MiB, \
-             blocks of {} bytes, no compression; log written, not synced; write buffer {} MiB",
+             blocks of {} bytes, no compression, {}; log written, not synced; write buffer {} MiB",
             env!("CARGO_PKG_VERSION"),
             policy.name(),
             self.options.block_cache_bytes >> 20,
             self.options.block_bytes,
+            if self.db.stats().io.direct == DirectIo::ALL {
+                "direct I/O"
+            } else {
+                "through the system's cache"
+            },
             self.options.write_buffer_bytes >> 20,
         )
     }
@@ -124,6 +142,20 @@ impl Peer for Opened {
 
     fn filter_bytes(&self) -> Result<Option<u64>> {
         Ok(Some(self.db.stats().guard.memory_bytes))
+    }
+
+    fn counts(&self) -> Option<PeerCounts> {
+        let stats = self.db.stats();
+        let reads = [stats.point, stats.open_seek, stats.closed_seek];
+        let sum = |field: fn(&QueryStats) -> u64| reads.iter().map(field).sum();
+        Some(PeerCounts {
+            blocks_read: sum(|kind| kind.blocks_read),
+            disk_reads: sum(|kind| kind.disk_reads),
+            guard_probes: sum(|kind| kind.guard_probes),
+            needless_runs: sum(|kind| kind.false_positives),
+            table_bytes: stats.bytes_flushed + stats.bytes_merged,
+            stall_seconds: stats.stall_seconds,
+        })
     }
 
     fn close(self: Box<Self>) -> Result<()> {

@@ -1,0 +1,151 @@
+//! The seam's contract, kept by every engine here: each answers like a map.
+
+use trommel_lab::{
+    ComparePlan, Contender, OwnTree, PeerSettings, PeerShape, RunLength, ShapeName, Silent,
+    Workload, YcsbPlan, bench_compare, bench_ycsb, check_peer,
+};
+
+use crate::engines;
+
+fn settings() -> PeerSettings {
+    PeerSettings {
+        bits_per_key: 10.0,
+        block_cache_bytes: 8 << 20,
+        write_buffer_bytes: 64 << 20,
+        merge_threads: 1,
+        direct: false,
+        shape: PeerShape::Default(OwnTree::default()),
+    }
+}
+
+#[test]
+fn every_engine_answers_like_a_map_with_every_filter() {
+    for engine in engines() {
+        for filter in engine.filters() {
+            for seed in 1..4 {
+                let folder = tempfile::tempdir().expect("a folder");
+                let peer = engine.open(folder.path(), &filter, &settings()).expect("opens");
+                let wrong = check_peer(peer.as_ref(), seed, 3000).expect("no error");
+                assert_eq!(wrong, None, "{} with {filter}", engine.name());
+                peer.close().expect("closes");
+            }
+        }
+    }
+}
+
+#[test]
+fn given_runs_are_made_and_answered_from_whatever_the_engine() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let contender =
+        |engine: &str, filter: &str| Contender { engine: engine.into(), filter: filter.into() };
+    let plan = ComparePlan {
+        contenders: vec![
+            contender("trommel", "grf"),
+            contender("rocksdb", "bloom"),
+            contender("rocksdb", "prefix-bloom:6"),
+            contender("rocksdb", "none"),
+        ],
+        shape: ShapeName::Runs,
+        keys: 20_000,
+        dist: "uniform".into(),
+        value_bytes: 30,
+        bits_per_key: 10.0,
+        block_cache_bytes: None,
+        size_ratio: 5,
+        queries: 500,
+        range_width: 64,
+        loads: 1,
+        seed: 3,
+        folder: folder.path().to_path_buf(),
+    };
+    let reports = bench_compare(&plan, &engines(), &mut Silent).expect("measured");
+    for report in &reports {
+        let name = (&report.engine, &report.guard);
+        assert_eq!((report.false_negatives, report.runs), (0, Some(9)), "{name:?}");
+        let bits = report.guard_bits_per_key.expect("both know it");
+        let expected = if report.guard == "none" { 0.0..0.1 } else { 5.0..20.0 };
+        assert!(expected.contains(&bits), "{name:?}: {bits}");
+    }
+    assert!(reports[1].settings.contains("bloom at 10 bits"), "{}", reports[1].settings);
+}
+
+#[test]
+fn a_filter_that_is_not_there_is_an_error() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for engine in engines() {
+        for name in ["blom", "prefix-bloom:0", "prefix-bloom:9", "blom+universal", "+universal", ""]
+        {
+            let opened = engine.open(folder.path(), name, &settings());
+            assert!(opened.is_err(), "{}: {name}", engine.name());
+        }
+    }
+}
+
+#[test]
+fn settings_say_what_was_asked_for_and_which_version_it_is() {
+    for engine in engines() {
+        for filter in engine.filters() {
+            let folder = tempfile::tempdir().expect("a folder");
+            let asked = PeerSettings { block_cache_bytes: 77 << 20, ..settings() };
+            let peer = engine.open(folder.path(), &filter, &asked).expect("opens");
+            let text = peer.settings();
+            let is_universal = filter.ends_with("+universal");
+            assert_eq!(text.contains("universal"), is_universal, "{text}");
+            assert!(text.contains("77 MiB") && text.contains("no compression"), "{text}");
+            assert!(text.contains(|letter: char| letter.is_ascii_digit()), "{text}");
+            peer.close().expect("closes");
+        }
+    }
+}
+
+#[test]
+fn every_engine_runs_every_workload_of_ycsb_rightly() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let names = "trommel rocksdb rocksdb:min-max+universal";
+    let contenders: Vec<Contender> =
+        names.split(' ').map(|name| name.parse().expect("any name is one")).collect();
+    let count = contenders.len();
+    let plan = YcsbPlan {
+        contenders,
+        workloads: Workload::ALL.to_vec(),
+        distribution: None,
+        keys: 5000,
+        value_bytes: 100,
+        threads: 3,
+        length: RunLength::Operations(3000),
+        rate: None,
+        rounds: 2,
+        bits_per_key: 10.0,
+        block_cache_bytes: 8 << 20,
+        write_buffer_bytes: 1 << 20,
+        merge_threads: 1,
+        direct: false,
+        tree: OwnTree::default(),
+        seed: 1,
+        folder: folder.path().to_path_buf(),
+    };
+    let reports = bench_ycsb(&plan, &engines(), &mut Silent).expect("measured");
+    assert_eq!(reports.len(), 6 * count);
+    for report in &reports {
+        let name = (&report.engine, &report.guard, report.workload);
+        assert_eq!((report.wrong_answers, report.ops), (0, 3000), "{name:?}");
+        assert!(report.disk_bytes > 0, "{name:?}");
+    }
+}
+
+#[test]
+fn min_max_has_an_index_of_first_keys() {
+    let rocks =
+        engines().into_iter().find(|engine| engine.name() == "rocksdb").expect("it is there");
+    for (filter, expected) in [("min-max", true), ("none", false)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        rocks.open(folder.path(), filter, &settings()).expect("opens").close().expect("closes");
+        let files = std::fs::read_dir(folder.path()).expect("a folder").flatten();
+        let is_options = |name: &str| name.starts_with("OPTIONS");
+        let mut options = files.filter(|file| file.file_name().to_str().is_some_and(is_options));
+        let path = options.next().expect("RocksDB writes down its options").path();
+        let text = std::fs::read_to_string(path).expect("text");
+        assert_eq!(text.contains("index_type=kBinarySearchWithFirstKey"), expected, "{filter}");
+        assert!(text.contains("block_cache="), "{text}");
+    }
+}

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use trommel::{Background, Db, GuardKind, Options, Sync};
-use trommel_lab::{Dist, FileFormat, Skew};
 
+use crate::bench_args::{BenchProbeArgs, BenchReadArgs};
 use crate::filter_args::FilterArgs;
-use crate::guards::{GuardNames, guard, guard_help, guards, guards_help};
+use crate::guards::{guard, guard_help};
 use crate::io_args::IoArgs;
 use crate::point::{KeyArgs, PutArgs};
 
@@ -262,102 +262,6 @@ pub(crate) struct StatsArgs {
     /// Print them as Prometheus text.
     #[arg(long, conflicts_with = "json")]
     pub(crate) prometheus: bool,
-}
-
-/// Which keys and questions are measured.
-#[derive(Debug, Args)]
-pub(crate) struct WorkloadArgs {
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = guards, default_value = "grf", help = guards_help())]
-    guard: Vec<GuardNames>,
-    /// Memory of the guard, in bits per key.
-    #[arg(long, value_name = "BITS", allow_negative_numbers = true, default_value_t = 12.0)]
-    pub(crate) bits_per_key: f64,
-    /// How many keys. [default: 1000000, or all of a file]
-    #[arg(long, value_name = "N")]
-    pub(crate) keys: Option<usize>,
-    /// Where keys come from: uniform, normal, lognormal, clustered, ids (0, 1, 2, ... without one in eleven), natural-earth,
-    /// or file:PATH. Of the last two, every eighth key is held out. Misses are drawn from keys that are left out.
-    #[arg(long, value_name = "NAME", default_value = "uniform")]
-    pub(crate) dist: Dist,
-    /// How a file of keys is written: lines, u64le.
-    #[arg(long, value_name = "NAME", default_value = "lines")]
-    pub(crate) file_format: FileFormat,
-    /// T: how many runs of a level merge into one of the next.
-    #[arg(long, value_name = "T", default_value_t = 10)]
-    pub(crate) size_ratio: u32,
-    /// Questions of each kind per round; with --threads, of each thread.
-    #[arg(long, value_name = "N", default_value_t = 100_000)]
-    pub(crate) queries: usize,
-    /// How many neighbouring keys a range takes in.
-    #[arg(long, value_name = "W", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) range_width: u64,
-    /// Seed of keys and questions.
-    #[arg(long, value_name = "S", default_value_t = 42)]
-    pub(crate) seed: u64,
-    #[command(flatten)]
-    pub(crate) filter: FilterArgs,
-}
-
-impl WorkloadArgs {
-    /// The guards to compare.
-    pub(crate) fn guards(&self) -> Vec<GuardKind> {
-        self.guard.iter().flat_map(GuardNames::kinds).copied().collect()
-    }
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct BenchReadArgs {
-    #[command(flatten)]
-    pub(crate) workload: WorkloadArgs,
-    /// When runs merge: lazy-leveling, leveling, tiering, rocksdb.
-    #[arg(long, value_name = "NAME", value_parser = crate::policy_args::policy, default_value = "lazy-leveling")]
-    pub(crate) policy: trommel::Policy,
-    /// L: how many levels the tree has; 1 gives one run.
-    #[arg(long, value_name = "L", default_value_t = 3)]
-    pub(crate) levels: u32,
-    /// Z: how full the last level is, 1 to T - 1. [default: T - 1]
-    #[arg(long, value_name = "Z")]
-    pub(crate) fill: Option<u32>,
-    /// Divide that memory as Monkey does: more bits per key for small runs, fewer for large ones, as many on average. For guards
-    /// with a point filter for each table; others are as they are without it.
-    #[arg(long)]
-    pub(crate) monkey: bool,
-    /// Bytes of a value.
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    pub(crate) value_bytes: usize,
-    /// Memory for blocks. [default: more than the data takes]
-    #[arg(long, value_name = "BYTES", value_parser = byte_count)]
-    pub(crate) block_cache: Option<usize>,
-    /// Bytes after which a run goes on in another file.
-    #[arg(long, value_name = "BYTES", value_parser = byte_count)]
-    pub(crate) table_bytes: Option<usize>,
-    /// Read and write tables past the operating system's cache. (What is measured first is read into the block cache alone.)
-    #[arg(long)]
-    pub(crate) direct: bool,
-    /// Ask for stored keys through a queue, too, so many at once, beside one after the other.
-    #[arg(long = "async", value_name = "DEPTH", value_parser = clap::value_parser!(u32).range(1..=4096))]
-    pub(crate) pipelined: Option<u32>,
-    /// How many threads ask at once, each with a generator of its own from the one seed.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) threads: usize,
-    /// How gets are spread over the keys: none, zipf:S (neighbours are alike hot), scattered-zipf:S.
-    #[arg(long, value_name = "LAW", default_value = "none")]
-    pub(crate) skew: Skew,
-    /// How often each store is loaded, in turns; the median time counts.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) loads: usize,
-    /// Do not wait until the disk has what flushes and merges wrote: loading then measures the store, not the disk.
-    #[arg(long)]
-    pub(crate) no_sync: bool,
-    /// Where to make the stores, a folder for each guard; they stay there. [default: a temporary folder]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) db: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct BenchProbeArgs {
-    #[command(flatten)]
-    pub(crate) workload: WorkloadArgs,
 }
 
 const STRESS_EXAMPLES: &str = "Examples: 20 histories; one again; an hour of others; 1,000 processes killed, one after the other\n  \

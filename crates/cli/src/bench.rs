@@ -8,7 +8,7 @@ use trommel_lab::{
     TurnsReport, bench_probe, bench_read,
 };
 
-use crate::args::{BenchProbeArgs, BenchReadArgs};
+use crate::bench_args::{BenchProbeArgs, BenchReadArgs};
 use crate::failure::{Failure, Outcome, Status};
 use crate::progress::StageBar;
 use crate::table::{TextTable, nanoseconds, whole};
@@ -50,6 +50,7 @@ pub(crate) fn read(arguments: &BenchReadArgs, json: bool, out: &mut dyn Write) -
         range_width: workload.range_width,
         pipelined: arguments.pipelined.map(|depth| depth as usize),
         skew: arguments.skew,
+        workload: arguments.special(),
         loads: arguments.loads,
         folder,
     };
@@ -140,9 +141,13 @@ fn read_text(report: &ReadReport) -> String {
             "needless runs",
         ],
     );
-    for (name, kind) in report.kinds() {
+    let kinds = report.kinds().map(|(name, kind)| (name.to_string(), kind));
+    let closed = report.closed_seek.iter();
+    let closed =
+        closed.map(|seek| (format!("closed_seek, {} % empty", seek.empty_percent), &seek.cost));
+    for (name, kind) in kinds.into_iter().chain(closed) {
         let per_second = whole(kind.ops_per_s as u64);
-        let mut cells = vec![name.to_string(), nanoseconds(kind.ns_per_op), per_second];
+        let mut cells = vec![name, nanoseconds(kind.ns_per_op), per_second];
         cells.push(nanoseconds(kind.ns_p99));
         let counts = [
             kind.blocks_read_per_op,
@@ -163,7 +168,33 @@ fn read_text(report: &ReadReport) -> String {
     );
     let batches = batches_text(&report.multi_get);
     let pipelined = report.pipelined.as_ref().map_or(String::new(), pipelined_text);
-    format!("{heading}{}{counted}{batches}{pipelined}", table.render())
+    let special = special_text(report);
+    format!("{heading}{special}{}{counted}{batches}{pipelined}", table.render())
+}
+
+/// What was special about keys and questions.
+fn special_text(report: &ReadReport) -> String {
+    let correlated = report.correlated.map(|most| {
+        format!("  misses and empty ranges begin at most {most} behind a stored key\n")
+    });
+    let deleted = report.deleted.as_ref().map(|deleted| {
+        let (keys, stretches) = (whole(deleted.keys), whole(deleted.stretches));
+        format!("  {keys} more keys were deleted, in {stretches} stretches, by {}\n", deleted.by)
+    });
+    let shift = report.shift.as_ref().map(|shift| {
+        format!(
+            "  {} keys of newer runs are {}: {} in the guard per insert; needless runs per miss {:.4} before them, {:.4} after, per \
+             empty range {:.4}, {:.4}\n",
+            whole(shift.new_keys),
+            shift.inserts,
+            nanoseconds(shift.guard_ns_per_insert),
+            shift.before.point_miss,
+            shift.after.point_miss,
+            shift.before.empty_range,
+            shift.after.empty_range,
+        )
+    });
+    [correlated, deleted, shift].into_iter().flatten().collect()
 }
 
 /// What questions cost in batches, and how much more they cost alone.
@@ -206,6 +237,7 @@ pub(crate) fn probe(arguments: &BenchProbeArgs, json: bool, out: &mut dyn Write)
         size_ratio: workload.size_ratio,
         queries: workload.queries,
         range_width: workload.range_width,
+        correlated: workload.correlated,
         seed: workload.seed,
     };
     let reports = bench_probe(&plan, &mut StageBar::default())?;

@@ -4,7 +4,9 @@ use std::io::Write;
 
 use serde_json::json;
 use trommel::{ElasticOptions, FilterKind, FilterTuning, GuardKind, Policy};
-use trommel_lab::{Dist, FileFormat, Measured, ReadPlan, ReadReport, Skew, TreePlan, bench_read};
+use trommel_lab::{
+    Dist, FileFormat, Measured, ReadPlan, ReadReport, ReadWorkload, Skew, TreePlan, bench_read,
+};
 
 use crate::args::DemoArgs;
 use crate::bench::{temporary_folder, verdict};
@@ -54,6 +56,7 @@ pub(crate) fn run(arguments: &DemoArgs, json: bool, out: &mut dyn Write) -> Outc
         range_width: RANGE_WIDTH,
         pipelined: None,
         skew: Skew::None,
+        workload: ReadWorkload::default(),
         loads: 1,
         folder: folder.path().to_path_buf(),
     };

@@ -26,12 +26,12 @@ pub(crate) const EXAMPLES: &str = "Examples: small tables for two distributions;
 /// Which filters, and what they are asked.
 #[derive(Debug, Args)]
 pub(crate) struct BenchFprArgs {
-    /// Where keys come from, with commas between them: uniform, normal, lognormal, clustered, ids, natural-earth, file:PATH.
     #[arg(
         long,
         value_name = "NAMES",
         value_delimiter = ',',
-        default_value = "uniform,normal,lognormal,clustered,ids"
+        default_value = "uniform,normal,lognormal,clustered,ids",
+        help = crate::bench_args::dist_help() + " (several with commas between them)"
     )]
     dist: Vec<Dist>,
     /// How a file of keys is written: lines, u64le.

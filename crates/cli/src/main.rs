@@ -8,6 +8,7 @@
 
 mod args;
 mod bench;
+mod bench_args;
 mod checkpoint;
 mod chucky_codes;
 mod compare;

@@ -15,24 +15,13 @@ use crate::error::Result;
 use crate::keys::SortedKeys;
 use crate::keyset::KeySet;
 use crate::queries::{Kind, Queries};
+use crate::question_draw::Draw;
 use crate::rng::{Rng, scramble};
-use crate::skew::Skew;
 
 /// Questions of one kind: a list for each thread.
 #[derive(Clone, Debug)]
 pub(crate) struct Askers {
     lists: Vec<Queries>,
-}
-
-/// How questions are drawn.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Draw {
-    /// Of each kind and thread.
-    pub(crate) count: usize,
-    /// How many neighbouring keys a range takes in.
-    pub(crate) width: u64,
-    /// How gets are spread over the keys.
-    pub(crate) skew: Skew,
 }
 
 /// The generator of a thread. `stream` tells generators of one seed apart.
@@ -41,17 +30,20 @@ fn thread_rng(seed: u64, stream: u64, thread: usize) -> Rng {
     Rng::new(if thread == 0 { of_stream } else { of_stream ^ scramble(thread as u64) })
 }
 
+/// The generators of so many threads.
+pub(crate) fn thread_rngs(seed: u64, stream: u64, threads: usize) -> Vec<Rng> {
+    (0..threads).map(|thread| thread_rng(seed, stream, thread)).collect()
+}
+
 impl Askers {
     /// The questions of every kind; and the first thread's generator, for more.
     pub(crate) fn draw_all(
         keys: &KeySet,
-        draw: Draw,
+        draw: Draw<'_>,
         seed: u64,
         threads: usize,
     ) -> Result<(Vec<Askers>, Rng)> {
-        let rngs = |stream| -> Vec<Rng> {
-            (0..threads).map(|thread| thread_rng(seed, stream, thread)).collect()
-        };
+        let rngs = |stream| thread_rngs(seed, stream, threads);
         // Halves are from generators of their own: the other questions are those of earlier records.
         let (mut others, mut halves) = (rngs(1), rngs(4));
         let askers = Kind::ALL.into_iter().map(|kind| {
@@ -62,13 +54,19 @@ impl Askers {
     }
 
     /// One list of questions for each generator.
-    fn draw(kind: Kind, keys: &KeySet, draw: Draw, rngs: &mut [Rng]) -> Result<Self> {
-        let Draw { count, width, skew } = draw;
-        let lists = rngs
-            .iter_mut()
-            .map(|rng| Queries::draw_skewed(kind, keys, count, width, skew, rng))
-            .collect::<Result<_>>()?;
-        Ok(Askers { lists })
+    pub(crate) fn draw(
+        kind: Kind,
+        keys: &KeySet,
+        draw: Draw<'_>,
+        rngs: &mut [Rng],
+    ) -> Result<Self> {
+        let lists = rngs.iter_mut().map(|rng| Queries::draw_as(kind, keys, draw, rng));
+        Ok(Askers { lists: lists.collect::<Result<_>>()? })
+    }
+
+    /// The questions of all threads.
+    pub(crate) fn lists(&self) -> &[Queries] {
+        &self.lists
     }
 
     /// The questions of the first thread.
@@ -113,6 +111,7 @@ fn ask(list: &Queries, db: &Db) -> Result<()> {
 mod tests {
     use super::*;
     use crate::dist::{Dist, FileFormat};
+    use crate::skew::Skew;
     use trommel::Options;
 
     fn keys() -> KeySet {
@@ -120,9 +119,8 @@ mod tests {
     }
 
     fn askers(kind: Kind, keys: &KeySet, threads: usize) -> Askers {
-        let mut rngs: Vec<Rng> = (0..threads).map(|thread| thread_rng(1, 1, thread)).collect();
-        let draw = Draw { count: 300, width: 64, skew: Skew::Zipf(0.99) };
-        Askers::draw(kind, keys, draw, &mut rngs).expect("drawn")
+        let draw = Draw { skew: Skew::Zipf(0.99), ..Draw::even(300, 64) };
+        Askers::draw(kind, keys, draw, &mut thread_rngs(1, 1, threads)).expect("drawn")
     }
 
     #[test]

@@ -87,9 +87,8 @@ pub fn bench_fpr(plan: &FprPlan, progress: &mut dyn Progress) -> Result<FprRepor
     let trees = plan.policies.len() * plan.fills.len();
     let filters = plan.fingerprints.len() * plan.bits_per_key.len() * trees;
     progress.stage(&format!("false positives, {}", plan.dist), 2 + filters as u64);
-    let is_set = matches!(plan.dist, Dist::File(_) | Dist::NaturalEarth);
-    let count = plan.keys.or((!is_set).then_some(KEYS_DEFAULT));
-    let keys = KeySet::new(&plan.dist, plan.file_format, count, plan.seed)?;
+    let (dist, format) = (&plan.dist, plan.file_format);
+    let keys = KeySet::with_default(dist, format, plan.keys, KEYS_DEFAULT, plan.seed)?;
     check_flushes(plan, keys.stored().len())?;
     progress.advance(1);
     let misses = plan.range_widths.iter().map(|width| Misses::draw(&keys, *width, plan));
@@ -101,7 +100,8 @@ pub fn bench_fpr(plan: &FprPlan, progress: &mut dyn Progress) -> Result<FprRepor
     let trees: Vec<Tree<'_>> = trees.collect();
     progress.advance(1);
     let mut report = FprReport {
-        dist: plan.dist.to_string(),
+        dist: keys.dist().to_string(),
+        key_shape: keys.shape(),
         seed: plan.seed,
         keys: keys.stored().len() as u64,
         size_ratio: u64::from(SIZE_RATIO),

@@ -47,6 +47,15 @@ impl KeyList {
         self.bytes.len()
     }
 
+    /// The bytes of the longest key.
+    pub(crate) fn longest(&self) -> usize {
+        match &self.ends {
+            None if self.is_empty() => 0,
+            None => FIXED_BYTES,
+            Some(_) => self.iter().map(<[u8]>::len).max().unwrap_or(0),
+        }
+    }
+
     /// The key at a place. Requires: `place` is below `len`.
     #[inline]
     pub fn get(&self, place: usize) -> &[u8] {
@@ -119,6 +128,11 @@ impl SortedKeys {
     /// The bytes of all keys together.
     pub fn size_bytes(&self) -> usize {
         self.list.size_bytes()
+    }
+
+    /// The bytes of the longest key.
+    pub(crate) fn longest(&self) -> usize {
+        self.list.longest()
     }
 
     /// The key at a place. Requires: `place` is below `len`.

@@ -18,6 +18,7 @@ use crate::keyset::KeySet;
 use crate::probe_filters::{Built, Filter, Table, build, flush_keys, per_key};
 use crate::progress::Progress;
 use crate::queries::{Kind, Queries};
+use crate::question_draw::{Draw, Misses};
 use crate::report::{ProbeNs, ProbeRates, ProbeReport};
 use crate::rng::{Rng, scramble};
 use crate::rounds::{median, medians_ns};
@@ -45,6 +46,8 @@ pub struct ProbePlan {
     pub queries: usize,
     /// How many neighbouring keys a range takes in.
     pub range_width: u64,
+    /// Misses and empty ranges begin at most so far behind a stored key; at least 1. None: they are drawn as the keys are.
+    pub correlated: Option<u64>,
     /// The seed of keys and questions.
     pub seed: u64,
 }
@@ -56,7 +59,9 @@ pub fn bench_probe(plan: &ProbePlan, progress: &mut dyn Progress) -> Result<Vec<
     progress.stage("building filters", plan.guards.len() as u64 + 1);
     let keys = KeySet::new(&plan.dist, plan.file_format, plan.keys, plan.seed)?;
     let mut rng = Rng::new(scramble(plan.seed ^ 1));
-    let mut draw = |kind| Queries::draw(kind, &keys, plan.queries, plan.range_width, &mut rng);
+    let misses = plan.correlated.map_or(Misses::LikeKeys, Misses::Behind);
+    let how = Draw { misses, ..Draw::even(plan.queries, plan.range_width) };
+    let mut draw = |kind| Queries::draw_as(kind, &keys, how, &mut rng);
     let queries = [draw(KINDS[0])?, draw(KINDS[1])?, draw(KINDS[2])?];
     progress.advance(1);
     let mut built = Vec::new();
@@ -65,6 +70,7 @@ pub fn bench_probe(plan: &ProbePlan, progress: &mut dyn Progress) -> Result<Vec<
         progress.advance(1);
     }
     progress.stage("probing", built.len() as u64);
+    let key_shape = keys.shape();
     let times = probe_times(&built, &queries, keys.stored());
     let all_times = probe_all_times(&built, &queries, keys.stored());
     let reports =
@@ -72,8 +78,10 @@ pub fn bench_probe(plan: &ProbePlan, progress: &mut dyn Progress) -> Result<Vec<
             let report = ProbeReport {
                 guard: built.guard.name(),
                 keys: keys.stored().len() as u64,
-                dist: plan.dist.to_string(),
+                dist: keys.dist().to_string(),
+                key_shape: key_shape.clone(),
                 seed: plan.seed,
+                correlated: plan.correlated,
                 bits_per_key: plan.bits_per_key,
                 guard_bits_per_key: built.size_bytes as f64 * 8.0 / keys.stored().len() as f64,
                 build_ns_per_key: built.build_ns_per_key,
@@ -107,6 +115,9 @@ fn check(plan: &ProbePlan) -> Result<()> {
             "--bits-per-key {}: must be 1 to 64",
             plan.bits_per_key
         )));
+    }
+    if plan.correlated == Some(0) {
+        return Err(LabError::Plan("--correlated 0: must be 1 or more".into()));
     }
     if !(2..=255).contains(&plan.size_ratio) {
         return Err(LabError::Plan(format!("--size-ratio {}: must be 2 to 255", plan.size_ratio)));
@@ -281,6 +292,7 @@ mod tests {
             size_ratio: 10,
             queries: 500,
             range_width: 64,
+            correlated: None,
             seed: 1,
         }
     }
@@ -332,6 +344,7 @@ mod tests {
             (ProbePlan { guards: vec![], ..plan() }, "a guard"),
             (ProbePlan { bits_per_key: f64::NAN, ..plan() }, "--bits-per-key"),
             (ProbePlan { size_ratio: 1, ..plan() }, "--size-ratio"),
+            (ProbePlan { correlated: Some(0), ..plan() }, "--correlated"),
             (ProbePlan { keys: Some(0), ..plan() }, "0 keys"),
         ] {
             let message = bench_probe(&plan, &mut Silent).expect_err(word).to_string();

@@ -11,20 +11,25 @@ use std::time::Instant;
 
 use trommel::{Db, GuardKind, QueryStats, Stats};
 
-use crate::askers::{Askers, Draw};
+use crate::askers::Askers;
+use crate::closed_seeks::{ClosedSeeks, closed_seek_reports, draw_closed_seeks};
 use crate::counts::CountQueries;
 use crate::dist::{Dist, FileFormat};
 use crate::error::{LabError, Result};
 use crate::keys::SortedKeys;
-use crate::keyset::KeySet;
 use crate::many::measure_many;
 use crate::pipelined::{PipelinedReport, measure as measure_queue};
 use crate::progress::Progress;
 use crate::queries::{Kind, Queries};
-use crate::report::{CountReport, KindReport, LevelRuns, LoadReport, ManyReport, ReadReport};
+use crate::question_draw::Draw;
+use crate::read_workload::{ReadWorkload, Stored};
+use crate::report::{
+    CountReport, KindReport, LevelRuns, LoadReport, ManyReport, ReadReport, ShiftRates,
+};
 use crate::rounds::{ROUNDS, medians_ns, p99};
+use crate::shift::BaseSeen;
 use crate::skew::Skew;
-use crate::tree::{Loaded, TreePlan, fill_value, load};
+use crate::tree::{TreePlan, fill_value, load};
 
 /// What to measure.
 #[derive(Clone, Debug)]
@@ -49,6 +54,8 @@ pub struct ReadPlan {
     pub pipelined: Option<usize>,
     /// How gets are spread over the keys.
     pub skew: Skew,
+    /// What else is special about keys and questions.
+    pub workload: ReadWorkload,
     /// How often each store is loaded, in turns; the last one is measured.
     pub loads: usize,
     /// Where the stores are made: a folder for each guard in it.
@@ -77,6 +84,7 @@ struct Side {
     count: CountReport,
     many: ManyReport,
     pipelined: Option<PipelinedReport>,
+    base_seen: BaseSeen,
 }
 
 /// Measures. The stores stay in `plan.folder`.
@@ -91,18 +99,23 @@ pub fn bench_read(plan: &ReadPlan, progress: &mut dyn Progress) -> Result<Vec<Me
     if plan.guards.iter().collect::<HashSet<_>>().len() < plan.guards.len() {
         return Err(LabError::Plan("the same guard twice: each has one store".into()));
     }
-    let seed = plan.tree.seed;
+    plan.workload.check()?;
+    let ReadWorkload { empty_shares, .. } = &plan.workload;
+    let (seed, threads) = (plan.tree.seed, plan.threads);
     progress.stage("drawing keys and queries", 1);
-    let keys = KeySet::new(&plan.dist, plan.file_format, plan.keys, seed)?;
-    plan.tree.check(keys.stored().len())?;
-    let draw = Draw { count: plan.queries, width: plan.range_width, skew: plan.skew };
-    let (askers, mut rng) = Askers::draw_all(&keys, draw, seed, plan.threads)?;
-    let counts = CountQueries::draw(&keys, plan.queries, &mut rng);
+    let source = (&plan.dist, plan.file_format);
+    let stored = Stored::draw(&plan.workload, source, plan.keys, &plan.tree)?;
+    let (keys, misses) = (&stored.keys, stored.misses(&plan.workload));
+    let draw = Draw { count: plan.queries, width: plan.range_width, skew: plan.skew, misses };
+    let (mut askers, mut rng) = Askers::draw_all(keys, draw, seed, threads)?;
+    let counts = CountQueries::draw(keys, plan.queries, &mut rng);
+    let (closed, more) = draw_closed_seeks(empty_shares, keys, draw, seed, threads)?;
+    askers.extend(more);
     progress.advance(1);
-    let mut sides = load_sides(plan, keys.stored(), progress)?;
+    let mut sides = load_sides(plan, &stored, &askers, progress)?;
     check_answers(&mut sides, &askers, keys.stored(), plan.tree.value_bytes, progress)?;
     measure_times(&mut sides, &askers, plan.threads, progress)?;
-    measure_counts(&mut sides, &counts)?;
+    measure_counts(&mut sides, &counts, plan.workload.deleted.is_some())?;
     measure_batches(&mut sides, &askers)?;
     for side in &mut sides {
         side.measure_pipelined(plan, &askers, keys.stored())?;
@@ -112,17 +125,19 @@ pub fn bench_read(plan: &ReadPlan, progress: &mut dyn Progress) -> Result<Vec<Me
             report.guard_lines_per_op = lines_per_op(&side.db, queries, keys.stored());
         }
     }
-    Ok(sides.into_iter().map(|side| measured(side, plan, keys.stored().len())).collect())
+    Ok(sides.into_iter().map(|side| measured(side, plan, &stored, &closed)).collect())
 }
 
 /// Loads every guard's store `plan.loads` times, in turns. The last store of each guard stays open.
 fn load_sides(
     plan: &ReadPlan,
-    keys: &SortedKeys,
+    stored: &Stored,
+    askers: &[Askers],
     progress: &mut dyn Progress,
 ) -> Result<Vec<Side>> {
     let mut open: Vec<Option<Db>> = plan.guards.iter().map(|_| None).collect();
     let mut reports: Vec<Vec<LoadReport>> = vec![Vec::new(); plan.guards.len()];
+    let mut seen = vec![BaseSeen::default(); plan.guards.len()];
     for _ in 0..plan.loads {
         for (place, guard) in plan.guards.iter().enumerate() {
             let folder = plan.folder.join(guard.name());
@@ -130,13 +145,21 @@ fn load_sides(
                 db.close()?;
                 remove_folder(&folder)?;
             }
-            let loaded = fresh_load(&folder, plan, *guard, keys, progress)?;
+            let value_bytes = plan.tree.value_bytes;
+            let mut look = |db: &Db| {
+                seen[place] = BaseSeen::look(db, askers, stored.keys.stored(), value_bytes)?;
+                Ok(())
+            };
+            make_folder(&folder)?;
+            let content = stored.content();
+            let loaded = load(&folder, &plan.tree, *guard, content, &mut look, progress)?;
+            seen[place].guard_seconds_in_all = loaded.report.guard_seconds;
             open[place] = Some(loaded.db);
             reports[place].push(loaded.report);
         }
     }
-    let sides = plan.guards.iter().zip(open.into_iter().flatten()).zip(reports);
-    Ok(sides.map(|((guard, db), reports)| side(*guard, db, reports)).collect())
+    let sides = plan.guards.iter().zip(open.into_iter().flatten()).zip(reports).zip(seen);
+    Ok(sides.map(|(((guard, db), reports), seen)| side(*guard, db, reports, seen)).collect())
 }
 
 impl Side {
@@ -157,11 +180,11 @@ impl Side {
     }
 }
 
-fn side(guard: GuardKind, db: Db, reports: Vec<LoadReport>) -> Side {
+fn side(guard: GuardKind, db: Db, reports: Vec<LoadReport>, base_seen: BaseSeen) -> Side {
     let (load, count) = (median_load(reports), CountReport::default());
     let many = ManyReport::default();
-    let (false_negatives, kinds, pipelined) = (0, Vec::new(), None);
-    Side { guard, db, load, false_negatives, kinds, count, many, pipelined }
+    let (false_negatives, kinds, pipelined) = (base_seen.wrong, Vec::new(), None);
+    Side { guard, db, load, false_negatives, kinds, count, many, pipelined, base_seen }
 }
 
 /// The report with the median time. Requires: there is one.
@@ -172,20 +195,14 @@ fn median_load(mut reports: Vec<LoadReport>) -> LoadReport {
     LoadReport { seconds_of_all, ..middle }
 }
 
-fn fresh_load(
-    folder: &Path,
-    plan: &ReadPlan,
-    guard: GuardKind,
-    keys: &SortedKeys,
-    progress: &mut dyn Progress,
-) -> Result<Loaded> {
+/// Makes a folder, or finds it empty.
+fn make_folder(folder: &Path) -> Result<()> {
     let is_used = std::fs::read_dir(folder).is_ok_and(|mut files| files.next().is_some());
     if is_used {
         let problem = "the folder is not empty: bench makes its stores anew".to_string();
         return Err(LabError::Folder { path: folder.to_path_buf(), problem });
     }
-    std::fs::create_dir_all(folder).map_err(|error| folder_error(folder, &error))?;
-    load(folder, &plan.tree, guard, keys, progress)
+    std::fs::create_dir_all(folder).map_err(|error| folder_error(folder, &error))
 }
 
 fn remove_folder(folder: &Path) -> Result<()> {
@@ -258,13 +275,13 @@ fn measure_times(
 }
 
 /// Counts, and compares with the truth.
-fn measure_counts(sides: &mut [Side], counts: &CountQueries) -> Result<()> {
+fn measure_counts(sides: &mut [Side], counts: &CountQueries, deleted: bool) -> Result<()> {
     let medians = medians_ns(sides.len(), |side| {
         counts.ask_all(&sides[side].db)?;
         Ok::<_, LabError>(counts.len() as u64)
     })?;
     for (side, ns_per_op) in sides.iter_mut().zip(medians) {
-        let (report, wrong) = counts.judge(&side.db)?;
+        let (report, wrong) = counts.judge(&side.db, deleted)?;
         side.count = CountReport { ns_per_op, ..report };
         side.false_negatives += wrong;
     }
@@ -328,15 +345,22 @@ fn lines_per_op(db: &Db, queries: &Queries, stored: &SortedKeys) -> f64 {
     lines.sum::<usize>() as f64 / count.max(1) as f64
 }
 
-fn measured(side: Side, plan: &ReadPlan, key_count: usize) -> Measured {
-    let stats = side.db.stats();
+fn measured(side: Side, plan: &ReadPlan, stored: &Stored, closed: &[ClosedSeeks]) -> Measured {
+    let (keys, stats) = (&stored.keys, side.db.stats());
+    let key_count = keys.stored().len();
     let levels: Vec<LevelRuns> = stats
         .levels
         .iter()
         .map(|level| LevelRuns { level: level.level as u64, runs: level.runs.len() as u64 })
         .collect();
+    let (kinds, closed_kinds) = side.kinds.split_at(Kind::ALL.len());
     let [point_miss, point_hit, point_half, empty_range, range_hit, seek, seek_next_50] =
-        <[KindReport; 7]>::try_from(side.kinds).expect("one report for each kind");
+        <[KindReport; 7]>::try_from(kinds.to_vec()).expect("one report for each kind");
+    let after = ShiftRates {
+        point_miss: point_miss.false_positive_rate,
+        empty_range: empty_range.false_positive_rate,
+    };
+    let shift = side.base_seen.report(stored, after);
     let report = ReadReport {
         guard: side.guard.name(),
         keys: key_count as u64,
@@ -346,7 +370,8 @@ fn measured(side: Side, plan: &ReadPlan, key_count: usize) -> Measured {
         guard_bits_per_key: stats.guard.memory_bytes as f64 * 8.0 / key_count as f64,
         bits_per_key: plan.tree.bits_per_key,
         guard_rebuild_peak_bytes: stats.guard.rebuild_peak_bytes,
-        dist: plan.dist.to_string(),
+        dist: keys.dist().to_string(),
+        key_shape: keys.shape(),
         seed: plan.tree.seed,
         range_width: plan.range_width,
         skew: plan.skew.to_string(),
@@ -366,128 +391,14 @@ fn measured(side: Side, plan: &ReadPlan, key_count: usize) -> Measured {
         count: side.count,
         multi_get: side.many,
         pipelined: side.pipelined,
+        correlated: plan.workload.correlated,
+        deleted: stored.deleted(),
+        shift,
+        closed_seek: closed_seek_reports(closed, closed_kinds),
     };
     Measured { report, stats }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::progress::Silent;
-    use trommel::{ElasticOptions, FilterTuning};
-
-    fn plan(folder: &Path) -> ReadPlan {
-        ReadPlan {
-            guards: GuardKind::ALL.to_vec(),
-            dist: Dist::Clustered,
-            file_format: FileFormat::Lines,
-            keys: Some(4000),
-            tree: TreePlan {
-                size_ratio: 4,
-                policy: trommel::Policy::default(),
-                levels: 3,
-                fill: 3,
-                value_bytes: 20,
-                bits_per_key: 12.0,
-                monkey: false,
-                filter: FilterTuning::default(),
-                elastic: ElasticOptions::default(),
-                block_cache_bytes: None,
-                table_bytes: None,
-                direct: false,
-                seed: 1,
-                synced: false,
-            },
-            queries: 200,
-            threads: 1,
-            range_width: 64,
-            pipelined: None,
-            skew: Skew::None,
-            loads: 2,
-            folder: folder.to_path_buf(),
-        }
-    }
-
-    #[test]
-    fn every_guard_answers_rightly_over_the_planned_tree() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let measured = bench_read(&plan(folder.path()), &mut Silent).expect("measured");
-        assert_eq!(measured.len(), GuardKind::ALL.len());
-        for Measured { report, .. } in &measured {
-            assert_eq!(report.false_negatives, 0, "{}", report.guard);
-            assert_eq!(report.runs, report.runs_planned, "{}", report.guard);
-            assert_eq!(report.load.seconds_of_all.len(), 2);
-            assert!(report.kinds().iter().all(|(_, kind)| kind.ops == 200 && kind.ns_p99 > 0.0));
-        }
-        let of = |guard| {
-            let place = GuardKind::ALL.into_iter().position(|kind| kind == guard);
-            &measured[place.expect("all were measured")].report
-        };
-        let grf = of(GuardKind::Grf);
-        for kind in [&grf.point_miss, &grf.point_hit, &grf.empty_range, &grf.seek] {
-            assert_eq!(kind.guard_probes_per_op, 1.0);
-        }
-        assert_eq!(of(GuardKind::Open).guard_bits_per_key, 0.0);
-        assert!(grf.count.mean_relative_error < 0.01, "{:?}", grf.count);
-        assert!(measured.iter().all(|measured| measured.report.count.ns_per_op > 0.0));
-    }
-
-    #[test]
-    fn threads_answer_rightly_and_their_throughput_is_counted() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let guards = vec![GuardKind::Open, GuardKind::Grf];
-        let plan = ReadPlan { guards, threads: 3, loads: 1, ..plan(folder.path()) };
-        for Measured { report, .. } in bench_read(&plan, &mut Silent).expect("measured") {
-            assert_eq!((report.false_negatives, report.threads), (0, 3));
-            for (name, kind) in report.kinds() {
-                assert_eq!(kind.ops, 600, "{name}");
-                let per_s = 3.0 * 1e9 / kind.ns_per_op;
-                assert!((kind.ops_per_s / per_s - 1.0).abs() < 1e-9, "{name}");
-            }
-            assert_eq!(report.point_hit.guard_probes_per_op, f64::from(report.guard == "grf"));
-        }
-    }
-
-    #[test]
-    fn the_names_in_reports_are_an_interface() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let plan = ReadPlan { guards: vec![GuardKind::Open], loads: 1, ..plan(folder.path()) };
-        let measured = bench_read(&plan, &mut Silent).expect("measured");
-        let json = serde_json::to_value(&measured[0].report).expect("plain data");
-        let names = "guard keys runs levels threads guard_bits_per_key load false_negatives";
-        assert!(names.split(' ').all(|name| json.get(name).is_some()), "{json}");
-        for name in ["seconds", "ops_per_s", "write_amplification", "guard_seconds"] {
-            assert!(json["load"][name].is_number(), "{name}");
-        }
-        let fields = "ops ns_per_op ops_per_s ns_p99 blocks_read_per_op disk_reads_per_op guard_probes_per_op \
-                      guard_lines_per_op false_positive_rate";
-        for kind in ["point_miss", "point_hit", "empty_range", "seek", "seek_next_50"] {
-            assert!(fields.split_whitespace().all(|name| json[kind][name].is_number()), "{kind}");
-        }
-        for kind in ["point_miss", "point_hit", "empty_range"] {
-            let turns = &json["multi_get"][kind];
-            let names = ["ops", "alone_ns_per_op", "ns_per_op"];
-            assert!(names.iter().all(|name| turns[name].is_number()), "{kind}");
-        }
-        for name in ["ops", "ns_per_op", "mean_relative_error", "worst_relative_error"] {
-            assert!(json["count"][name].is_number(), "{name}");
-        }
-        assert!(json["levels"][0]["level"].is_number() && json["levels"][0]["runs"].is_number());
-    }
-
-    #[test]
-    fn plans_without_sense_and_used_folders_are_errors() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let bad = |change: fn(&mut ReadPlan)| {
-            let mut plan = plan(folder.path());
-            change(&mut plan);
-            bench_read(&plan, &mut Silent).expect_err("no sense").to_string()
-        };
-        assert!(bad(|plan| plan.guards.clear()).contains("guard"));
-        assert!(bad(|plan| plan.guards.push(GuardKind::Grf)).contains("twice"));
-        assert!(bad(|plan| plan.threads = 0).contains("--threads 0"));
-        assert!(bad(|plan| plan.tree.fill = 9).contains("--fill"));
-        std::fs::create_dir_all(folder.path().join("none/x")).expect("made");
-        assert!(bad(|_| ()).contains("not empty"));
-    }
-}
+#[path = "read_tests.rs"]
+mod tests;

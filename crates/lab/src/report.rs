@@ -25,6 +25,8 @@ pub struct ReadReport {
     pub guard_rebuild_peak_bytes: u64,
     /// Where the keys come from.
     pub dist: String,
+    /// What they look like.
+    pub key_shape: KeysReport,
     /// The seed of keys and queries.
     pub seed: u64,
     /// How many neighbouring keys a range takes in.
@@ -64,6 +66,18 @@ pub struct ReadReport {
     /// Stored keys through a queue, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pipelined: Option<PipelinedReport>,
+    /// Misses and empty ranges begin at most so far behind a stored key, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub correlated: Option<u64>,
+    /// What was deleted, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deleted: Option<DeletedReport>,
+    /// What keys of another law in newer runs do, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shift: Option<ShiftReport>,
+    /// Closed seeks of each share that was to find nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub closed_seek: Vec<ClosedSeekReport>,
 }
 
 impl ReadReport {
@@ -79,6 +93,72 @@ impl ReadReport {
             ("seek_next_50", &self.seek_next_50),
         ]
     }
+}
+
+/// Which keys were deleted after they were written. Misses and empty ranges are where they were.
+#[derive(Clone, Debug, Serialize)]
+pub struct DeletedReport {
+    /// How many; they are none of `keys`.
+    pub keys: u64,
+    /// In so many stretches of neighbours.
+    pub stretches: u64,
+    /// One after the other (`key`), or a range for each stretch (`range`).
+    pub by: String,
+}
+
+/// What keys of another law in newer runs do.
+#[derive(Clone, Debug, Serialize)]
+pub struct ShiftReport {
+    /// Where the keys of newer runs come from.
+    pub inserts: String,
+    /// Keys of the last level.
+    pub base_keys: u64,
+    /// Keys of newer runs.
+    pub new_keys: u64,
+    /// Time that went into the guard until the last level was there, per key of it.
+    pub guard_ns_per_base_key: f64,
+    /// Time that went into the guard from then on, per key of newer runs.
+    pub guard_ns_per_insert: f64,
+    /// When the last level alone was there.
+    pub before: ShiftRates,
+    /// When all was loaded: the same questions.
+    pub after: ShiftRates,
+}
+
+/// Runs searched needlessly per question.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct ShiftRates {
+    /// A key that is not stored: one in as many as newer runs' keys are among all is like those.
+    pub point_miss: f64,
+    /// A range without a stored key, drawn so, too.
+    pub empty_range: f64,
+}
+
+/// What closed seeks cost of which some share finds nothing.
+#[derive(Clone, Debug, Serialize)]
+pub struct ClosedSeekReport {
+    /// The share that was to find nothing, in percent.
+    pub empty_percent: f64,
+    /// The share of these questions that finds nothing.
+    pub empty_share: f64,
+    /// How many neighbouring numbers a range takes in: of the keys' first eight bytes.
+    pub range_width: u64,
+    /// What one costs.
+    #[serde(flatten)]
+    pub cost: KindReport,
+}
+
+/// What the stored keys look like.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct KeysReport {
+    /// Mean length.
+    pub bytes_mean: f64,
+    /// The longest one's length.
+    pub bytes_max: u64,
+    /// How many bytes a key shares with the next one, in order: the mean.
+    pub shared_prefix_bytes_mean: f64,
+    /// Keys of a file that were there already.
+    pub duplicates: u64,
 }
 
 /// How many runs a level has.
@@ -175,8 +255,13 @@ pub struct ProbeReport {
     pub keys: u64,
     /// Where the keys come from.
     pub dist: String,
+    /// What they look like.
+    pub key_shape: KeysReport,
     /// The seed of keys and queries.
     pub seed: u64,
+    /// Misses and empty ranges begin at most so far behind a stored key, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub correlated: Option<u64>,
     /// Bits per key that were asked for.
     pub bits_per_key: f64,
     /// Bits per key that it takes, everything included.
@@ -227,6 +312,8 @@ pub struct ProbeRates {
 pub struct FprReport {
     /// Where the keys come from.
     pub dist: String,
+    /// What they look like.
+    pub key_shape: KeysReport,
     /// The seed of keys, flushes and questions.
     pub seed: u64,
     /// How many keys there are.

@@ -20,6 +20,7 @@ use trommel::{
 use crate::error::{LabError, Result};
 use crate::keys::SortedKeys;
 use crate::progress::Progress;
+use crate::read_workload::{Deleted, DeletedBy};
 use crate::report::LoadReport;
 use crate::rng::{Rng, scramble};
 use crate::unsynced::Unsynced;
@@ -93,6 +94,18 @@ impl TreePlan {
         Some(upper.checked_mul(u64::from(self.fill) + 1)? - 1)
     }
 
+    /// How many of so many keys are in the last level, if all flushes have as many. Requires: the plan was checked.
+    pub(crate) fn base_count(&self, key_count: usize) -> usize {
+        let (base, all) = (self.base_flushes(), self.flush_count().unwrap_or(u64::MAX));
+        (u128::from(base) * key_count as u128 / u128::from(all)) as usize
+    }
+
+    /// How many flushes become the last level. Requires: the plan was checked.
+    fn base_flushes(&self) -> u64 {
+        let ratios = (0..self.levels - 1).map(|level| self.rule(level).ratio);
+        u64::from(self.fill) * ratios.product::<u64>()
+    }
+
     /// How many runs the shape has.
     pub fn run_count(&self) -> u64 {
         let inner = (0..self.levels - 1).map(|level| {
@@ -123,9 +136,12 @@ impl TreePlan {
         self.policy.rule(self.size_ratio, level as usize)
     }
 
-    fn options(&self, guard: GuardKind, keys: &SortedKeys, flushes: u64) -> Options {
+    fn options(&self, guard: GuardKind, content: &Content<'_>, flushes: u64) -> Options {
+        let keys = content.keys;
         let entry_bytes = self.value_bytes + keys.size_bytes() / keys.len() + ENTRY_OVERHEAD;
-        let flush_bytes = (keys.len() / flushes as usize + 1) * entry_bytes;
+        let key_count = keys.len() + content.newer.map_or(0, SortedKeys::len);
+        let deleted = content.deleted.map_or(0, |deleted| deleted.keys.len());
+        let flush_bytes = (key_count / flushes as usize + 1 + deleted) * entry_bytes;
         let defaults = Options::default();
         Options {
             size_ratio: self.size_ratio,
@@ -134,7 +150,7 @@ impl TreePlan {
             guard,
             bits_per_key: self.bits_per_key,
             monkey: self.monkey && guard.point_rate().is_some(),
-            block_cache_bytes: self.block_cache_bytes.unwrap_or(2 * keys.len() * entry_bytes),
+            block_cache_bytes: self.block_cache_bytes.unwrap_or(2 * key_count * entry_bytes),
             direct: if self.direct { DirectIo::ALL } else { DirectIo::default() },
             sync: Sync::Never,
             background: Background::Stepped,
@@ -152,21 +168,63 @@ pub(crate) struct Loaded {
     pub(crate) report: LoadReport,
 }
 
-/// Loads `keys` in random order into a new store. Requires: the plan was checked.
+/// What is written into a store: each list in random order, one after the other.
+#[derive(Clone, Copy)]
+pub(crate) struct Content<'k> {
+    /// All keys, or those of the last level.
+    pub(crate) keys: &'k SortedKeys,
+    /// Those of newer runs, if they are others.
+    pub(crate) newer: Option<&'k SortedKeys>,
+    /// What is deleted before the last flush.
+    pub(crate) deleted: Option<&'k Deleted>,
+}
+
+/// Loads a new store. `loaded_base` sees it when the last level is there, if newer runs have other keys.
+/// Requires: the plan was checked.
 pub(crate) fn load(
     folder: &Path,
     plan: &TreePlan,
     guard: GuardKind,
-    keys: &SortedKeys,
+    content: Content<'_>,
+    loaded_base: &mut dyn FnMut(&Db) -> Result<()>,
     progress: &mut dyn Progress,
 ) -> Result<Loaded> {
     let flushes = plan.flush_count().ok_or_else(|| LabError::Plan("too many flushes".into()))?;
+    let db = open(folder, plan, plan.options(guard, &content, flushes))?;
+    let key_count = content.keys.len() + content.newer.map_or(0, SortedKeys::len);
+    progress.stage(&format!("loading, {guard}"), key_count as u64);
+    let seconds = match content.newer {
+        None => write(&db, plan, content.keys, flushes, content.deleted, progress)?,
+        Some(newer) => {
+            let base = plan.base_flushes();
+            let before = write(&db, plan, content.keys, base, None, progress)?;
+            loaded_base(&db)?;
+            before + write(&db, plan, newer, flushes - base, content.deleted, progress)?
+        }
+    };
+    let stats = db.stats();
+    let report = LoadReport {
+        seconds,
+        ops_per_s: key_count as f64 / seconds,
+        write_amplification: stats.write_amplification(),
+        guard_seconds: stats.guard.seconds,
+        seconds_of_all: vec![seconds],
+    };
+    Ok(Loaded { db, report })
+}
+
+/// Writes keys in random order, in so many flushes, and tells how long it took. Before the last one some are deleted.
+fn write(
+    db: &Db,
+    plan: &TreePlan,
+    keys: &SortedKeys,
+    flushes: u64,
+    deleted: Option<&Deleted>,
+    progress: &mut dyn Progress,
+) -> Result<f64> {
     let order = random_order(keys.len(), plan.seed);
-    let db = open(folder, plan, plan.options(guard, keys, flushes))?;
-    progress.stage(&format!("loading, {guard}"), keys.len() as u64);
-    let mut value = Vec::new();
+    let (mut value, mut written) = (Vec::new(), 0);
     let start = Instant::now();
-    let mut written = 0;
     for flush in 1..=flushes {
         let end = (u128::from(flush) * keys.len() as u128 / u128::from(flushes)) as usize;
         for &place in &order[written..end] {
@@ -174,21 +232,27 @@ pub(crate) fn load(
             fill_value(&mut value, key, plan.value_bytes);
             db.put(key, &value)?;
         }
+        if flush == flushes {
+            deleted.map_or(Ok(()), |deleted| delete(db, deleted))?;
+        }
         db.flush()?;
         db.settle()?;
         progress.advance((end - written) as u64);
         written = end;
     }
-    let seconds = start.elapsed().as_secs_f64();
-    let stats = db.stats();
-    let report = LoadReport {
-        seconds,
-        ops_per_s: keys.len() as f64 / seconds,
-        write_amplification: stats.write_amplification(),
-        guard_seconds: stats.guard.seconds,
-        seconds_of_all: vec![seconds],
-    };
-    Ok(Loaded { db, report })
+    Ok(start.elapsed().as_secs_f64())
+}
+
+fn delete(db: &Db, deleted: &Deleted) -> Result<()> {
+    match deleted.by {
+        DeletedBy::Key => deleted.keys.iter().try_for_each(|key| db.delete(key))?,
+        DeletedBy::Range => {
+            for (from, to) in deleted.stretches() {
+                db.delete_range(from, to)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 fn open(folder: &Path, plan: &TreePlan, options: Options) -> trommel::Result<Db> {

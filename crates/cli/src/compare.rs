@@ -22,10 +22,11 @@ pub(crate) const EXAMPLES: &str = "Examples: the same sorted runs in both; each 
 
 #[derive(Debug, Args)]
 pub(crate) struct BenchCompareArgs {
-    /// The other engine: rocksdb.
+    /// The other engine: rocksdb; of shape default also fjall, surrealkv, redb.
     #[arg(long, value_name = "NAME", default_value = "rocksdb")]
     peer: String,
-    /// The filters that it is measured with, each in a store of its own: bloom, prefix-bloom:N (of N bytes), none.
+    /// The filters that it is measured with, each in a store of its own: of rocksdb bloom, ribbon, prefix-bloom:N (of N bytes), min-max,
+    /// none, each also as bloom+universal; others have some of them.
     #[arg(
         long,
         value_name = "NAMES",

@@ -179,9 +179,8 @@ fn name(report: &YcsbReport) -> String {
 fn text(plan: &YcsbPlan, reports: &[YcsbReport]) -> String {
     let stores = reports.iter().take(plan.contenders.len());
     let mut text: String = stores.map(store_text).collect();
-    for workload in &plan.workloads {
-        let of_it: Vec<_> = reports.iter().filter(|report| report.workload == *workload).collect();
-        text += &workload_text(&of_it);
+    for of_workload in reports.chunks(plan.contenders.len()) {
+        text += &workload_text(of_workload);
     }
     text
 }
@@ -199,7 +198,7 @@ fn store_text(report: &YcsbReport) -> String {
     )
 }
 
-fn workload_text(reports: &[&YcsbReport]) -> String {
+fn workload_text(reports: &[YcsbReport]) -> String {
     let Some(first) = reports.first() else { return String::new() };
     let rate = first.rate.map_or("one operation after the other".into(), |rate| {
         format!("{} operations per second asked for", whole(rate as u64))

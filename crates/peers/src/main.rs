@@ -4,8 +4,11 @@
 //! ```
 //! Invariant: standard output holds the reports and nothing else; what is being done is told on standard error.
 
+mod fjall;
 mod lock;
+mod redb;
 mod rocks;
+mod surreal;
 #[cfg(test)]
 mod tests;
 
@@ -14,7 +17,10 @@ use std::process::ExitCode;
 
 use trommel_lab::{Engine, LabError, PeerTask, Progress, Trommel, bench_compare, bench_ycsb};
 
+use crate::fjall::Fjall;
+use crate::redb::Redb;
 use crate::rocks::Rocks;
+use crate::surreal::Surreal;
 
 const USAGE: &str = "trommel-peers reads a task as JSON from standard input: `trommel bench compare` and `trommel bench ycsb` write one.";
 
@@ -57,7 +63,7 @@ fn reports(task: &PeerTask) -> Result<serde_json::Result<Vec<u8>>, LabError> {
 
 /// Every engine there is. Another one is a line here.
 fn engines() -> Vec<Box<dyn Engine>> {
-    vec![Box::new(Trommel), Box::new(Rocks)]
+    vec![Box::new(Trommel), Box::new(Rocks), Box::new(Fjall), Box::new(Surreal), Box::new(Redb)]
 }
 
 /// Tells each stage on standard error.

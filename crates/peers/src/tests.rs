@@ -101,7 +101,7 @@ fn settings_say_what_was_asked_for_and_which_version_it_is() {
 #[test]
 fn every_engine_runs_every_workload_of_ycsb_rightly() {
     let folder = tempfile::tempdir().expect("a folder");
-    let names = "trommel rocksdb rocksdb:min-max+universal";
+    let names = "trommel rocksdb rocksdb:min-max+universal fjall surrealkv redb";
     let contenders: Vec<Contender> =
         names.split(' ').map(|name| name.parse().expect("any name is one")).collect();
     let count = contenders.len();

@@ -1,0 +1,177 @@
+//! fjall behind the seam: an LSM-tree in Rust, levelled.
+//! ```text
+//! filter   in every table
+//! bloom    Bloom, whole keys, the same bits in every level
+//! none     nothing
+//! ```
+//! Invariant: nothing here is fjall's own choice where all stores are told the same; all else is its default.
+
+use std::path::Path;
+use std::time::Duration;
+
+use fjall::config::{BloomConstructionPolicy, FilterPolicy, FilterPolicyEntry};
+use fjall::{AbstractTree, Database, Keyspace, KeyspaceCreateOptions};
+use trommel_lab::{Engine, LabError, Peer, PeerSettings, PeerShape};
+
+use crate::lock::version_of;
+
+type Result<T> = std::result::Result<T, LabError>;
+
+/// Opens fjall.
+pub(crate) struct Fjall;
+
+struct Opened {
+    db: Database,
+    keys: Keyspace,
+    settings: String,
+}
+
+/// The levels of a tree.
+const LEVELS: usize = 7;
+/// Between two looks at what is left to be done.
+const LOOK: Duration = Duration::from_millis(10);
+/// So many looks in a row must find nothing: a merge that is due is begun a little later.
+const LOOKS: usize = 5;
+
+fn filter_policy(name: &str, bits_per_key: f64) -> Option<FilterPolicy> {
+    match name {
+        "bloom" => {
+            let bits = BloomConstructionPolicy::BitsPerKey(bits_per_key as f32);
+            Some(FilterPolicy::all(FilterPolicyEntry::Bloom(bits)))
+        }
+        "none" => Some(FilterPolicy::disabled()),
+        _ => None,
+    }
+}
+
+impl Engine for Fjall {
+    fn name(&self) -> &'static str {
+        "fjall"
+    }
+
+    fn filters(&self) -> Vec<String> {
+        ["bloom", "none"].map(String::from).to_vec()
+    }
+
+    fn open(&self, folder: &Path, filter: &str, settings: &PeerSettings) -> Result<Box<dyn Peer>> {
+        let policy = filter_policy(filter, settings.bits_per_key)
+            .ok_or_else(|| LabError::Plan(format!("no filter '{filter}'")))?;
+        if matches!(settings.shape, PeerShape::Runs(_)) {
+            return Err(LabError::Plan("fjall cannot be given its runs: --shape default".into()));
+        }
+        let db = Database::builder(folder)
+            .cache_size(settings.block_cache_bytes as u64)
+            .worker_threads(settings.merge_threads + 1)
+            .open()
+            .map_err(failed)?;
+        let options = || {
+            KeyspaceCreateOptions::default()
+                .max_memtable_size(settings.write_buffer_bytes as u64)
+                .filter_policy(policy.clone())
+        };
+        let keys = db.keyspace("keys", options).map_err(failed)?;
+        let settings = format!(
+            "fjall {}; levelled, as by default; {} threads flush and merge; {filter} at {} bits per key in every level; cache {} MiB, \
+             blocks of 4096 bytes, no compression, through the system's cache; log written, not synced; write buffer {} MiB; else \
+             defaults",
+            version_of("fjall"),
+            settings.merge_threads + 1,
+            settings.bits_per_key,
+            settings.block_cache_bytes >> 20,
+            settings.write_buffer_bytes >> 20,
+        );
+        Ok(Box::new(Opened { db, keys, settings }))
+    }
+}
+
+fn failed(error: fjall::Error) -> LabError {
+    LabError::Peer(format!("fjall: {error}"))
+}
+
+impl Opened {
+    fn is_idle(&self) -> bool {
+        self.db.outstanding_flushes() == 0
+            && self.keys.tree.sealed_memtable_count() == 0
+            && self.db.active_compactions() == 0
+    }
+}
+
+impl Peer for Opened {
+    fn settings(&self) -> String {
+        self.settings.clone()
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.keys.insert(key, value).map_err(failed)
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<()> {
+        self.keys.remove(key).map_err(failed)
+    }
+
+    fn get(&self, key: &[u8], seen: &mut dyn FnMut(&[u8])) -> Result<bool> {
+        let value = self.keys.get(key).map_err(failed)?;
+        if let Some(value) = &value {
+            seen(value);
+        }
+        Ok(value.is_some())
+    }
+
+    fn scan(
+        &self,
+        from: &[u8],
+        before: Option<&[u8]>,
+        limit: usize,
+        seen: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Result<usize> {
+        let entries = match before {
+            Some(before) if before <= from => return Ok(0),
+            Some(before) => self.keys.range(from..before),
+            None => self.keys.range(from..),
+        };
+        let mut count = 0;
+        for entry in entries.take(limit) {
+            let (key, value) = entry.into_inner().map_err(failed)?;
+            seen(&key, &value);
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.keys.rotate_memtable_and_wait().map_err(failed)
+    }
+
+    /// Nobody tells which merges are due: none is under way for some time.
+    fn settle(&self) -> Result<()> {
+        let mut idle = 0;
+        while idle < LOOKS {
+            idle = if self.is_idle() { idle + 1 } else { 0 };
+            std::thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+
+    fn compact(&self) -> Result<()> {
+        self.flush()?;
+        self.settle()?;
+        self.keys.major_compact().map_err(failed)
+    }
+
+    /// Those of level 0, and each other level that has tables.
+    fn runs(&self) -> Result<Option<u64>> {
+        let has_tables = |level: &usize| {
+            self.keys.tree.level_table_count(*level).is_some_and(|tables| tables > 0)
+        };
+        let deeper = (1..LEVELS).filter(has_tables).count();
+        Ok(Some((self.keys.tree.l0_run_count() + deeper) as u64))
+    }
+
+    fn filter_bytes(&self) -> Result<Option<u64>> {
+        Ok(Some(self.keys.tree.filter_size()))
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        Ok(())
+    }
+}

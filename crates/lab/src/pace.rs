@@ -5,7 +5,8 @@
 //!                    <-------->                    and their time runs from when they were due
 //! ```
 //! One that waits for a slow operation before it sends the next one would count one slow operation where users see many.
-//! Invariant: time that this thread overslept is nobody's.
+//! Invariant: what is due does not depend on how long this thread sleeps, so the rate is kept. Time that it overslept is nobody's: what was
+//! due meanwhile is timed from when it woke.
 
 use std::time::{Duration, Instant};
 
@@ -16,13 +17,16 @@ const SLACK: Duration = Duration::from_millis(1);
 pub(crate) struct Pace {
     interval: Option<Duration>,
     next: Instant,
+    /// When this thread last woke.
+    awake: Instant,
 }
 
 impl Pace {
     /// So many operations a second, from now on. None: as fast as they go.
     pub(crate) fn new(ops_per_second: Option<f64>) -> Pace {
         let interval = ops_per_second.map(|rate| Duration::from_secs_f64(1.0 / rate));
-        Pace { interval, next: Instant::now() }
+        let now = Instant::now();
+        Pace { interval, next: now, awake: now }
     }
 
     /// Everything is due so much later.
@@ -31,10 +35,9 @@ impl Pace {
         self
     }
 
-    /// Whether nothing more is due before `end`.
+    /// Whether it is `end`, or nothing more is due before it.
     pub(crate) fn is_over(&self, end: Instant) -> bool {
-        let next = if self.interval.is_some() { self.next } else { Instant::now() };
-        next >= end
+        self.next.max(Instant::now()) >= end
     }
 
     /// Waits until the next operation is due; gives the moment from which its time runs.
@@ -44,11 +47,16 @@ impl Pace {
         let early = self.next.saturating_duration_since(now);
         if early > SLACK {
             std::thread::sleep(early);
-            self.next = Instant::now();
+            self.awake = Instant::now();
         }
-        let due = self.next.min(Instant::now());
+        self.send(interval, Instant::now())
+    }
+
+    /// The next operation is sent now; gives the moment from which its time runs.
+    fn send(&mut self, interval: Duration, now: Instant) -> Instant {
+        let start = self.next.max(self.awake).min(now);
         self.next += interval;
-        due
+        start
     }
 }
 
@@ -65,6 +73,21 @@ mod tests {
         for late in 1..=15 {
             assert_eq!(pace.wait() - first, Duration::from_millis(late));
         }
+    }
+
+    #[test]
+    fn who_oversleeps_keeps_the_rate_and_times_from_when_it_woke() {
+        let interval = Duration::from_millis(10);
+        let mut pace = Pace::new(Some(100.0));
+        let first = pace.next;
+        let at = |millis| first + Duration::from_millis(millis);
+        // Nothing was sent for 35 milliseconds, of which nobody but this thread knows why.
+        pace.awake = at(35);
+        let starts = [36, 37, 38, 39].map(|now| pace.send(interval, at(now)));
+        assert_eq!(starts, [at(35); 4], "due after 0, 10, 20 and 30");
+        assert_eq!(pace.send(interval, at(70)), at(40), "this one waited for the fourth");
+        assert_eq!(pace.next, at(50), "five were due before");
+        assert_eq!(pace.send(interval, at(49)), at(49), "a little early");
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub(crate) struct Target<'a> {
 pub(crate) enum Until {
     /// After so many operations.
     Operations(u64),
-    /// When nothing more is due before this moment.
+    /// At this moment, or before it if nothing more is due.
     Moment(Instant),
 }
 

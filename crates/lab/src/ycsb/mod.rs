@@ -68,7 +68,7 @@ pub struct YcsbPlan {
     /// How long each workload is run.
     pub length: RunLength,
     /// Operations per second, of all clients together. An operation that comes late, since those before it took long, is timed from
-    /// when it was due. None: each client does one after the other, as fast as they go.
+    /// when it was due. By time, those that are due and not begun in the end are left out: `ops_per_s` is less than the rate then. None: each client does one after the other, as fast as they go.
     pub rate: Option<f64>,
     /// How many rounds a workload is cut into.
     pub rounds: usize,

@@ -51,6 +51,7 @@ pub(crate) fn read(arguments: &BenchReadArgs, json: bool, out: &mut dyn Write) -
         pipelined: arguments.pipelined.map(|depth| depth as usize),
         skew: arguments.skew,
         workload: arguments.special(),
+        kinds: arguments.kinds.clone(),
         loads: arguments.loads,
         folder,
     };
@@ -141,11 +142,11 @@ fn read_text(report: &ReadReport) -> String {
             "needless runs",
         ],
     );
-    let kinds = report.kinds().map(|(name, kind)| (name.to_string(), kind));
+    let kinds = report.kinds().into_iter().map(|(name, kind)| (name.to_string(), kind));
     let closed = report.closed_seek.iter();
     let closed =
         closed.map(|seek| (format!("closed_seek, {} % empty", seek.empty_percent), &seek.cost));
-    for (name, kind) in kinds.into_iter().chain(closed) {
+    for (name, kind) in kinds.chain(closed) {
         let per_second = whole(kind.ops_per_s as u64);
         let mut cells = vec![name, nanoseconds(kind.ns_per_op), per_second];
         cells.push(nanoseconds(kind.ns_p99));
@@ -159,14 +160,15 @@ fn read_text(report: &ReadReport) -> String {
         cells.extend(counts.map(|count| format!("{count:.4}")));
         table.row(cells);
     }
-    let count = &report.count;
-    let counted = format!(
-        " counting a range of about a thousand keys: {}, off by {:.3} % (at worst {:.2} %)\n",
-        nanoseconds(count.ns_per_op),
-        100.0 * count.mean_relative_error,
-        100.0 * count.worst_relative_error,
-    );
-    let batches = batches_text(&report.multi_get);
+    let counted = report.count.as_ref().map_or(String::new(), |count| {
+        format!(
+            " counting a range of about a thousand keys: {}, off by {:.3} % (at worst {:.2} %)\n",
+            nanoseconds(count.ns_per_op),
+            100.0 * count.mean_relative_error,
+            100.0 * count.worst_relative_error,
+        )
+    });
+    let batches = report.multi_get.as_ref().map_or(String::new(), batches_text);
     let pipelined = report.pipelined.as_ref().map_or(String::new(), pipelined_text);
     let special = special_text(report);
     format!("{heading}{special}{}{counted}{batches}{pipelined}", table.render())

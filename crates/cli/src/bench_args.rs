@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use trommel::GuardKind;
-use trommel_lab::{DeletedBy, Deletion, Dist, FileFormat, ReadWorkload, RealSet, Skew};
+use trommel_lab::{DeletedBy, Deletion, Dist, FileFormat, Kind, RealSet, Skew, ReadWorkload};
 
 use crate::args::byte_count;
 use crate::filter_args::FilterArgs;
@@ -116,6 +116,10 @@ pub(crate) struct BenchReadArgs {
     /// the keys' first eight bytes, as wide as it takes.
     #[arg(long, value_name = "SHARES", value_delimiter = ',')]
     empty: Vec<f64>,
+    /// What is asked, with commas between them: point_miss, point_hit, point_half, empty_range, range_hit, seek, seek_next_50. [default: all,
+    /// and counts and batches]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = kind, hide_default_value = true, default_values_t = Kind::ALL)]
+    pub(crate) kinds: Vec<Kind>,
     /// How often each store is loaded, in turns; the median time counts.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) loads: usize,
@@ -144,4 +148,11 @@ impl BenchReadArgs {
 pub(crate) struct BenchProbeArgs {
     #[command(flatten)]
     pub(crate) workload: WorkloadArgs,
+}
+
+/// Reads the name of a kind of question.
+fn kind(name: &str) -> Result<Kind, String> {
+    let found = Kind::ALL.into_iter().find(|kind| kind.name() == name);
+    let known = Kind::ALL.map(Kind::name).join(", ");
+    found.ok_or_else(|| format!("there is no kind of question '{name}'; there are: {known}"))
 }

@@ -5,7 +5,7 @@ use std::io::Write;
 use serde_json::json;
 use trommel::{ElasticOptions, FilterKind, FilterTuning, GuardKind, Policy};
 use trommel_lab::{
-    Dist, FileFormat, Measured, ReadPlan, ReadReport, ReadWorkload, Skew, TreePlan, bench_read,
+    Dist, FileFormat, Kind, Measured, ReadPlan, ReadReport, Skew, TreePlan, ReadWorkload, bench_read,
 };
 
 use crate::args::DemoArgs;
@@ -57,6 +57,7 @@ pub(crate) fn run(arguments: &DemoArgs, json: bool, out: &mut dyn Write) -> Outc
         pipelined: None,
         skew: Skew::None,
         workload: ReadWorkload::default(),
+        kinds: Kind::ALL.to_vec(),
         loads: 1,
         folder: folder.path().to_path_buf(),
     };

@@ -64,6 +64,11 @@ impl Askers {
         Ok(Askers { lists: lists.collect::<Result<_>>()? })
     }
 
+    /// What is asked.
+    pub(crate) fn kind(&self) -> Kind {
+        self.lists[0].kind()
+    }
+
     /// The questions of all threads.
     pub(crate) fn lists(&self) -> &[Queries] {
         &self.lists

@@ -12,6 +12,8 @@
 //! How they are drawn: `question_draw.rs`.
 //! Invariant: every question's answer is known from the sorted keys alone.
 
+use std::fmt;
+
 use trommel::Db;
 use trommel_filters::{KeyRange, Query};
 
@@ -80,6 +82,12 @@ impl Kind {
             Kind::SeekNext50 => Some(1 + NEXT_COUNT),
             _ => None,
         }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 

@@ -56,6 +56,8 @@ pub struct ReadPlan {
     pub skew: Skew,
     /// What else is special about keys and questions.
     pub workload: ReadWorkload,
+    /// What is asked. Counts and batches are measured if it is everything.
+    pub kinds: Vec<Kind>,
     /// How often each store is loaded, in turns; the last one is measured.
     pub loads: usize,
     /// Where the stores are made: a folder for each guard in it.
@@ -80,9 +82,9 @@ struct Side {
     db: Db,
     load: LoadReport,
     false_negatives: u64,
-    kinds: Vec<KindReport>,
-    count: CountReport,
-    many: ManyReport,
+    kinds: Vec<(Kind, KindReport)>,
+    count: Option<CountReport>,
+    many: Option<ManyReport>,
     pipelined: Option<PipelinedReport>,
     base_seen: BaseSeen,
 }
@@ -110,16 +112,19 @@ pub fn bench_read(plan: &ReadPlan, progress: &mut dyn Progress) -> Result<Vec<Me
     let (mut askers, mut rng) = Askers::draw_all(keys, draw, seed, threads)?;
     let counts = CountQueries::draw(keys, plan.queries, &mut rng);
     let (closed, more) = draw_closed_seeks(empty_shares, keys, draw, seed, threads)?;
+    askers.retain(|askers| plan.kinds.contains(&askers.kind()));
     askers.extend(more);
     progress.advance(1);
     let mut sides = load_sides(plan, &stored, &askers, progress)?;
     check_answers(&mut sides, &askers, keys.stored(), plan.tree.value_bytes, progress)?;
     measure_times(&mut sides, &askers, plan.threads, progress)?;
-    measure_counts(&mut sides, &counts, plan.workload.deleted.is_some())?;
-    measure_batches(&mut sides, &askers)?;
+    if Kind::ALL.iter().all(|kind| plan.kinds.contains(kind)) {
+        measure_counts(&mut sides, &counts, plan.workload.deleted.is_some())?;
+        measure_batches(&mut sides, &askers)?;
+    }
     for side in &mut sides {
         side.measure_pipelined(plan, &askers, keys.stored())?;
-        for (askers, report) in askers.iter().zip(&mut side.kinds) {
+        for (askers, (_, report)) in askers.iter().zip(&mut side.kinds) {
             let queries = askers.first();
             report.ns_p99 = time_each(&side.db, queries)?;
             report.guard_lines_per_op = lines_per_op(&side.db, queries, keys.stored());
@@ -169,9 +174,9 @@ impl Side {
         askers: &[Askers],
         stored: &SortedKeys,
     ) -> Result<()> {
-        let hits = Kind::ALL.iter().position(|kind| *kind == Kind::PointHit);
+        let hits = askers.iter().find(|askers| askers.kind() == Kind::PointHit);
         if let (Some(depth), Some(hits)) = (plan.pipelined, hits) {
-            let hits = askers[hits].first();
+            let hits = hits.first();
             let report = measure_queue(&self.db, hits, stored, depth, plan.tree.value_bytes)?;
             self.false_negatives += report.wrong;
             self.pipelined = Some(report);
@@ -181,10 +186,17 @@ impl Side {
 }
 
 fn side(guard: GuardKind, db: Db, reports: Vec<LoadReport>, base_seen: BaseSeen) -> Side {
-    let (load, count) = (median_load(reports), CountReport::default());
-    let many = ManyReport::default();
-    let (false_negatives, kinds, pipelined) = (base_seen.wrong, Vec::new(), None);
-    Side { guard, db, load, false_negatives, kinds, count, many, pipelined, base_seen }
+    Side {
+        guard,
+        db,
+        load: median_load(reports),
+        false_negatives: base_seen.wrong,
+        kinds: Vec::new(),
+        count: None,
+        many: None,
+        pipelined: None,
+        base_seen,
+    }
 }
 
 /// The report with the median time. Requires: there is one.
@@ -268,7 +280,8 @@ fn measure_times(
         for ((side, before), ns_per_op) in sides.iter_mut().zip(&before).zip(medians) {
             let after = all_kinds(&side.db.stats());
             let report = kind_report(askers.len(), ns_per_op, before, &after);
-            side.kinds.push(KindReport { ns_per_op: ns_per_op * threads as f64, ..report });
+            let ns_per_op = ns_per_op * threads as f64;
+            side.kinds.push((askers.kind(), KindReport { ns_per_op, ..report }));
         }
     }
     Ok(())
@@ -282,7 +295,7 @@ fn measure_counts(sides: &mut [Side], counts: &CountQueries, deleted: bool) -> R
     })?;
     for (side, ns_per_op) in sides.iter_mut().zip(medians) {
         let (report, wrong) = counts.judge(&side.db, deleted)?;
-        side.count = CountReport { ns_per_op, ..report };
+        side.count = Some(CountReport { ns_per_op, ..report });
         side.false_negatives += wrong;
     }
     Ok(())
@@ -294,7 +307,7 @@ fn measure_batches(sides: &mut [Side], askers: &[Askers]) -> Result<()> {
     let queries: Vec<&Queries> = askers.iter().map(Askers::first).collect();
     let measured = measure_many(&dbs, &queries)?;
     for (side, (report, wrong)) in sides.iter_mut().zip(measured) {
-        side.many = report;
+        side.many = Some(report);
         side.false_negatives += wrong;
     }
     Ok(())
@@ -353,9 +366,14 @@ fn measured(side: Side, plan: &ReadPlan, stored: &Stored, closed: &[ClosedSeeks]
         .iter()
         .map(|level| LevelRuns { level: level.level as u64, runs: level.runs.len() as u64 })
         .collect();
-    let (kinds, closed_kinds) = side.kinds.split_at(Kind::ALL.len());
+    let of = |kind: Kind| {
+        let found = side.kinds.iter().find(|(asked, _)| *asked == kind);
+        found.map_or_else(KindReport::default, |(_, report)| report.clone())
+    };
     let [point_miss, point_hit, point_half, empty_range, range_hit, seek, seek_next_50] =
-        <[KindReport; 7]>::try_from(kinds.to_vec()).expect("one report for each kind");
+        Kind::ALL.map(of);
+    let closed_kinds = side.kinds.iter().filter(|(kind, _)| *kind == Kind::ClosedSeek);
+    let closed_kinds: Vec<KindReport> = closed_kinds.map(|(_, report)| report.clone()).collect();
     let after = ShiftRates {
         point_miss: point_miss.false_positive_rate,
         empty_range: empty_range.false_positive_rate,

@@ -33,6 +33,7 @@ fn plan(folder: &Path) -> ReadPlan {
         pipelined: None,
         skew: Skew::None,
         workload: ReadWorkload::default(),
+        kinds: Kind::ALL.to_vec(),
         loads: 2,
         folder: folder.to_path_buf(),
     }
@@ -58,8 +59,26 @@ fn every_guard_answers_rightly_over_the_planned_tree() {
         assert_eq!(kind.guard_probes_per_op, 1.0);
     }
     assert_eq!(of(GuardKind::Open).guard_bits_per_key, 0.0);
-    assert!(grf.count.mean_relative_error < 0.01, "{:?}", grf.count);
-    assert!(measured.iter().all(|measured| measured.report.count.ns_per_op > 0.0));
+    let counted = |report: &ReadReport| report.count.clone().expect("everything is asked");
+    assert!(counted(grf).mean_relative_error < 0.01, "{:?}", grf.count);
+    assert!(measured.iter().all(|measured| counted(&measured.report).ns_per_op > 0.0));
+}
+
+#[test]
+fn only_the_kinds_that_are_asked_for_are_measured_and_with_the_same_questions() {
+    let costs = |kinds: Vec<Kind>| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let guards = vec![GuardKind::Grf];
+        let plan = ReadPlan { guards, kinds, loads: 1, pipelined: Some(4), ..plan(folder.path()) };
+        bench_read(&plan, &mut Silent).expect("measured").swap_remove(0).report
+    };
+    let (some, all) = (costs(vec![Kind::Seek, Kind::PointMiss]), costs(Kind::ALL.to_vec()));
+    assert_eq!(some.kinds().iter().map(|kind| kind.0).collect::<Vec<_>>(), ["point_miss", "seek"]);
+    assert!(some.count.is_none() && some.multi_get.is_none() && some.pipelined.is_none());
+    assert!(all.kinds().len() == Kind::ALL.len() && all.pipelined.is_some());
+    assert_eq!(some.seek.blocks_read_per_op, all.seek.blocks_read_per_op);
+    let json = serde_json::to_value(&some).expect("plain data");
+    assert!(json.get("point_hit").is_none() && json.get("seek").is_some());
 }
 
 #[test]

@@ -46,23 +46,32 @@ pub struct ReadReport {
     /// Stored keys that the store did not find, and every other wrong answer. Must be 0.
     pub false_negatives: u64,
     /// A key that is not stored.
+    #[serde(skip_serializing_if = "KindReport::is_nothing")]
     pub point_miss: KindReport,
     /// A stored key.
+    #[serde(skip_serializing_if = "KindReport::is_nothing")]
     pub point_hit: KindReport,
     /// A stored key, or one that is not: half of the gets miss.
+    #[serde(skip_serializing_if = "KindReport::is_nothing")]
     pub point_half: KindReport,
     /// A range without a stored key: the closed range is asked for its first key.
+    #[serde(skip_serializing_if = "KindReport::is_nothing")]
     pub empty_range: KindReport,
     /// A range around a stored key: the closed range is asked for its first key.
+    #[serde(skip_serializing_if = "KindReport::is_nothing")]
     pub range_hit: KindReport,
     /// The first key from a key on.
+    #[serde(skip_serializing_if = "KindReport::is_nothing")]
     pub seek: KindReport,
     /// The first key from a key on, and the fifty behind it.
+    #[serde(skip_serializing_if = "KindReport::is_nothing")]
     pub seek_next_50: KindReport,
     /// How many keys a range of about a thousand has.
-    pub count: CountReport,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<CountReport>,
     /// Questions in batches, beside single ones in turns with them: `multi_get`, `multi_may_contain`.
-    pub multi_get: ManyReport,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub multi_get: Option<ManyReport>,
     /// Stored keys through a queue, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pipelined: Option<PipelinedReport>,
@@ -81,9 +90,9 @@ pub struct ReadReport {
 }
 
 impl ReadReport {
-    /// The kinds by name, in the order of the fields.
-    pub fn kinds(&self) -> [(&'static str, &KindReport); 7] {
-        [
+    /// The kinds that were asked, by name, in the order of the fields.
+    pub fn kinds(&self) -> Vec<(&'static str, &KindReport)> {
+        let all = [
             ("point_miss", &self.point_miss),
             ("point_hit", &self.point_hit),
             ("point_half", &self.point_half),
@@ -91,7 +100,8 @@ impl ReadReport {
             ("range_hit", &self.range_hit),
             ("seek", &self.seek),
             ("seek_next_50", &self.seek_next_50),
-        ]
+        ];
+        all.into_iter().filter(|(_, kind)| !kind.is_nothing()).collect()
     }
 }
 
@@ -185,7 +195,7 @@ pub struct LoadReport {
     pub seconds_of_all: Vec<f64>,
 }
 
-/// What one kind of question cost.
+/// What one kind of question cost. Of a kind that was not asked everything is 0, and it is left out of JSON.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct KindReport {
     /// Questions per round, of all threads.
@@ -207,6 +217,13 @@ pub struct KindReport {
     pub guard_lines_per_op: f64,
     /// Runs searched needlessly; summed over the runs, so it can exceed 1.
     pub false_positive_rate: f64,
+}
+
+impl KindReport {
+    /// Whether it was not asked.
+    pub fn is_nothing(&self) -> bool {
+        self.ops == 0
+    }
 }
 
 /// Questions in batches, and the same ones alone. (Of empty ranges: whether there may be a key, which reads no block.)

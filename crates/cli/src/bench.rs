@@ -52,6 +52,7 @@ pub(crate) fn read(arguments: &BenchReadArgs, json: bool, out: &mut dyn Write) -
         skew: arguments.skew,
         workload: arguments.special(),
         kinds: arguments.kinds.clone(),
+        full_scan: arguments.full_scan,
         loads: arguments.loads,
         folder,
     };
@@ -160,6 +161,14 @@ fn read_text(report: &ReadReport) -> String {
         cells.extend(counts.map(|count| format!("{count:.4}")));
         table.row(cells);
     }
+    let batches = report.multi_get.as_ref().map_or(String::new(), batches_text);
+    let pipelined = report.pipelined.as_ref().map_or(String::new(), pipelined_text);
+    let special = special_text(report);
+    format!("{heading}{special}{}{}{batches}{pipelined}", table.render(), scans_text(report))
+}
+
+/// What counting costs, and scans from end to end.
+fn scans_text(report: &ReadReport) -> String {
     let counted = report.count.as_ref().map_or(String::new(), |count| {
         format!(
             " counting a range of about a thousand keys: {}, off by {:.3} % (at worst {:.2} %)\n",
@@ -168,10 +177,12 @@ fn read_text(report: &ReadReport) -> String {
             100.0 * count.worst_relative_error,
         )
     });
-    let batches = report.multi_get.as_ref().map_or(String::new(), batches_text);
-    let pipelined = report.pipelined.as_ref().map_or(String::new(), pipelined_text);
-    let special = special_text(report);
-    format!("{heading}{special}{}{counted}{batches}{pipelined}", table.render())
+    let scanned = report.full_scan.as_ref().map_or(String::new(), |scan| {
+        let (forward, backward) = (scan.ns_per_entry, scan.backward_ns_per_entry);
+        let times = format!("{forward:.1} ns per entry, backward {backward:.1}");
+        format!(" scans of all {} entries: {times}\n", whole(scan.entries))
+    });
+    counted + &scanned
 }
 
 /// What was special about keys and questions.

@@ -120,6 +120,9 @@ pub(crate) struct BenchReadArgs {
     /// and counts and batches]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = kind, hide_default_value = true, default_values_t = Kind::ALL)]
     pub(crate) kinds: Vec<Kind>,
+    /// Scan every store from the first key to the last and back, too.
+    #[arg(long)]
+    pub(crate) full_scan: bool,
     /// How often each store is loaded, in turns; the median time counts.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) loads: usize,

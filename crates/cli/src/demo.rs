@@ -58,6 +58,7 @@ pub(crate) fn run(arguments: &DemoArgs, json: bool, out: &mut dyn Write) -> Outc
         skew: Skew::None,
         workload: ReadWorkload::default(),
         kinds: Kind::ALL.to_vec(),
+        full_scan: false,
         loads: 1,
         folder: folder.path().to_path_buf(),
     };

@@ -15,6 +15,7 @@ mod error;
 pub mod experiment;
 mod folder_size;
 mod fpr;
+mod full_scan;
 mod key_files;
 mod keys;
 mod keyset;
@@ -77,7 +78,9 @@ pub use read_workload::{DeletedBy, Deletion, ReadWorkload};
 pub use readers::{ReadersPlan, ReadersReport, bench_readers};
 pub use real_sets::RealSet;
 pub use report::{ClosedSeekReport, DeletedReport, ShiftRates, ShiftReport};
-pub use report::{FprFilter, FprRate, FprReport, KeysReport, ManyReport, TurnsReport};
+pub use report::{
+    FprFilter, FprRate, FprReport, FullScanReport, KeysReport, ManyReport, TurnsReport,
+};
 pub use report::{KindReport, LevelRuns, LoadReport, ProbeNs, ProbeRates, ProbeReport, ReadReport};
 pub use rng::Rng;
 pub use skew::Skew;

@@ -16,6 +16,7 @@ use crate::closed_seeks::{ClosedSeeks, closed_seek_reports, draw_closed_seeks};
 use crate::counts::CountQueries;
 use crate::dist::{Dist, FileFormat};
 use crate::error::{LabError, Result};
+use crate::full_scan::measure_full_scans;
 use crate::keys::SortedKeys;
 use crate::many::measure_many;
 use crate::pipelined::{PipelinedReport, measure as measure_queue};
@@ -24,7 +25,8 @@ use crate::queries::{Kind, Queries};
 use crate::question_draw::Draw;
 use crate::read_workload::{ReadWorkload, Stored};
 use crate::report::{
-    CountReport, KindReport, LevelRuns, LoadReport, ManyReport, ReadReport, ShiftRates,
+    CountReport, FullScanReport, KindReport, LevelRuns, LoadReport, ManyReport, ReadReport,
+    ShiftRates,
 };
 use crate::rounds::{ROUNDS, medians_ns, p99};
 use crate::shift::BaseSeen;
@@ -58,6 +60,8 @@ pub struct ReadPlan {
     pub workload: ReadWorkload,
     /// What is asked. Counts and batches are measured if it is everything.
     pub kinds: Vec<Kind>,
+    /// Whether stores are scanned from end to end, too.
+    pub full_scan: bool,
     /// How often each store is loaded, in turns; the last one is measured.
     pub loads: usize,
     /// Where the stores are made: a folder for each guard in it.
@@ -85,6 +89,7 @@ struct Side {
     kinds: Vec<(Kind, KindReport)>,
     count: Option<CountReport>,
     many: Option<ManyReport>,
+    full_scan: Option<FullScanReport>,
     pipelined: Option<PipelinedReport>,
     base_seen: BaseSeen,
 }
@@ -121,6 +126,9 @@ pub fn bench_read(plan: &ReadPlan, progress: &mut dyn Progress) -> Result<Vec<Me
     if Kind::ALL.iter().all(|kind| plan.kinds.contains(kind)) {
         measure_counts(&mut sides, &counts, plan.workload.deleted.is_some())?;
         measure_batches(&mut sides, &askers)?;
+    }
+    if plan.full_scan {
+        measure_scans(&mut sides, keys.stored().len() as u64)?;
     }
     for side in &mut sides {
         side.measure_pipelined(plan, &askers, keys.stored())?;
@@ -194,6 +202,7 @@ fn side(guard: GuardKind, db: Db, reports: Vec<LoadReport>, base_seen: BaseSeen)
         kinds: Vec::new(),
         count: None,
         many: None,
+        full_scan: None,
         pipelined: None,
         base_seen,
     }
@@ -313,6 +322,17 @@ fn measure_batches(sides: &mut [Side], askers: &[Askers]) -> Result<()> {
     Ok(())
 }
 
+/// Scans every store from end to end.
+fn measure_scans(sides: &mut [Side], keys: u64) -> Result<()> {
+    let dbs: Vec<&Db> = sides.iter().map(|side| &side.db).collect();
+    let measured = measure_full_scans(&dbs, keys)?;
+    for (side, (report, wrong)) in sides.iter_mut().zip(measured) {
+        side.full_scan = Some(report);
+        side.false_negatives += wrong;
+    }
+    Ok(())
+}
+
 /// What queries have cost so far, summed over the kinds that the store tells apart: between two
 /// readings only one kind is asked.
 fn all_kinds(stats: &Stats) -> [QueryStats; 3] {
@@ -408,6 +428,7 @@ fn measured(side: Side, plan: &ReadPlan, stored: &Stored, closed: &[ClosedSeeks]
         seek_next_50,
         count: side.count,
         multi_get: side.many,
+        full_scan: side.full_scan,
         pipelined: side.pipelined,
         correlated: plan.workload.correlated,
         deleted: stored.deleted(),

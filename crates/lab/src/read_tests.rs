@@ -34,6 +34,7 @@ fn plan(folder: &Path) -> ReadPlan {
         skew: Skew::None,
         workload: ReadWorkload::default(),
         kinds: Kind::ALL.to_vec(),
+        full_scan: true,
         loads: 2,
         folder: folder.to_path_buf(),
     }
@@ -62,6 +63,8 @@ fn every_guard_answers_rightly_over_the_planned_tree() {
     let counted = |report: &ReadReport| report.count.clone().expect("everything is asked");
     assert!(counted(grf).mean_relative_error < 0.01, "{:?}", grf.count);
     assert!(measured.iter().all(|measured| counted(&measured.report).ns_per_op > 0.0));
+    let scanned = |report: &ReadReport| report.full_scan.clone().expect("it is asked for");
+    assert!(measured.iter().all(|measured| scanned(&measured.report).entries == 4000));
 }
 
 #[test]

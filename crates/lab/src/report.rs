@@ -72,6 +72,9 @@ pub struct ReadReport {
     /// Questions in batches, beside single ones in turns with them: `multi_get`, `multi_may_contain`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub multi_get: Option<ManyReport>,
+    /// Scans of everything, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub full_scan: Option<FullScanReport>,
     /// Stored keys through a queue, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pipelined: Option<PipelinedReport>,
@@ -103,6 +106,17 @@ impl ReadReport {
         ];
         all.into_iter().filter(|(_, kind)| !kind.is_nothing()).collect()
     }
+}
+
+/// What scans cost that read everything.
+#[derive(Clone, Debug, Serialize)]
+pub struct FullScanReport {
+    /// Entries of a scan.
+    pub entries: u64,
+    /// Time per entry, from the first key to the last: the median of the rounds.
+    pub ns_per_entry: f64,
+    /// The same from the last key to the first.
+    pub backward_ns_per_entry: f64,
 }
 
 /// Which keys were deleted after they were written. Misses and empty ranges are where they were.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use trommel::GuardKind;
-use trommel_lab::{DeletedBy, Deletion, Dist, FileFormat, Kind, RealSet, Skew, ReadWorkload};
+use trommel_lab::{DeletedBy, Deletion, Dist, FileFormat, Kind, ReadWorkload, RealSet, Skew};
 
 use crate::args::byte_count;
 use crate::filter_args::FilterArgs;

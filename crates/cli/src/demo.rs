@@ -5,7 +5,8 @@ use std::io::Write;
 use serde_json::json;
 use trommel::{ElasticOptions, FilterKind, FilterTuning, GuardKind, Policy};
 use trommel_lab::{
-    Dist, FileFormat, Kind, Measured, ReadPlan, ReadReport, Skew, TreePlan, ReadWorkload, bench_read,
+    Dist, FileFormat, Kind, Measured, ReadPlan, ReadReport, ReadWorkload, Skew, TreePlan,
+    bench_read,
 };
 
 use crate::args::DemoArgs;

@@ -433,7 +433,7 @@ fn measured(side: Side, plan: &ReadPlan, stored: &Stored, closed: &[ClosedSeeks]
         correlated: plan.workload.correlated,
         deleted: stored.deleted(),
         shift,
-        closed_seek: closed_seek_reports(closed, closed_kinds),
+        closed_seek: closed_seek_reports(closed, &closed_kinds),
     };
     Measured { report, stats }
 }

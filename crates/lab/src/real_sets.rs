@@ -2,7 +2,7 @@
 //! ```text
 //! name      file           what it has                               stand-in (laws/): what it has in common
 //! osm       osm.u64le      vertices of time zones, OpenStreetMap     borders: gaps over orders of magnitude
-//! coast     coast.u64le    vertices of coast lines, GSHHG            borders, many short ones: the same
+//! coast     coast.u64le    vertices of coast lines, GSHHG            borders, more and longer ones: the same
 //! ipv4      ipv4.u64le     first addresses of networks by city       networks: last bits that are zeros, clusters
 //! words     words.txt      words of many languages                   vocabulary: shared stems and first bytes
 //! english   english.txt    a large list of English words             vocabulary of one language: shared stems

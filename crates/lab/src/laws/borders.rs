@@ -34,7 +34,7 @@ impl Borders {
     }
 
     /// More and longer lines; long ones have most of the points.
-    pub(super) fn of_islands() -> Self {
+    pub(super) fn of_coasts() -> Self {
         Self::new(12, 3000, [-5.0, -0.5], 0.7)
     }
 
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn points_crowd_along_lines() {
-        for (borders, ratio) in [(Borders::of_countries(), 3000), (Borders::of_islands(), 300)] {
+        for (borders, ratio) in [(Borders::of_countries(), 3000), (Borders::of_coasts(), 300)] {
             let mut rng = Rng::new(1);
             let mut drawn: Vec<u64> = (0..100_000).map(|_| borders.draw(&mut rng)).collect();
             drawn.sort_unstable();

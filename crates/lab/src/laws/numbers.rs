@@ -47,7 +47,7 @@ impl NumberLaw {
     }
 
     pub(super) fn coasts() -> Self {
-        NumberLaw::Borders(Borders::of_islands())
+        NumberLaw::Borders(Borders::of_coasts())
     }
 
     pub(super) fn networks() -> Self {

@@ -70,13 +70,16 @@ impl Engine for Fjall {
                 .filter_policy(policy.clone())
         };
         let keys = db.keyspace("keys", options).map_err(failed)?;
+        let filter = match filter {
+            "none" => "no filter".to_string(),
+            _ => format!("{filter} at {} bits per key in every level", settings.bits_per_key),
+        };
         let settings = format!(
-            "fjall {}; levelled, as by default; {} threads flush and merge; {filter} at {} bits per key in every level; cache {} MiB, \
+            "fjall {}; levelled, as by default; {} threads flush and merge; {filter}; cache {} MiB, \
              blocks of 4096 bytes, no compression, through the system's cache; log written, not synced; write buffer {} MiB; else \
              defaults",
             version_of("fjall"),
             settings.merge_threads + 1,
-            settings.bits_per_key,
             settings.block_cache_bytes >> 20,
             settings.write_buffer_bytes >> 20,
         );

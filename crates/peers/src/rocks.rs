@@ -98,7 +98,12 @@ impl Engine for Rocks {
                 "runs as given: the oldest compacted to the last level, others flushed; no compaction"
             }
         };
-        let settings = settings_text(name, shape, settings);
+        let filter = match known {
+            Filter::None => "no filter".to_string(),
+            Filter::MinMax => "no filter, first keys of blocks in the index".to_string(),
+            _ => format!("{name} at {} bits per key", settings.bits_per_key),
+        };
+        let settings = settings_text(&filter, shape, settings);
         let db = DB::open(&options, folder).map_err(failed)?;
         let (gets, writes) = (ReadOptions::default(), WriteOptions::default());
         Ok(Box::new(Opened { db, filter: known, gets, writes, settings }))
@@ -130,12 +135,11 @@ const FIRST_KEYS: &str = "block_based_table_factory={index_type=kBinarySearchWit
 
 fn settings_text(filter: &str, shape: &str, settings: &PeerSettings) -> String {
     format!(
-        "RocksDB (librocksdb-sys {}, {}); {shape}; {} threads merge and flush; {filter} at {} bits per key; block cache {} MiB \
+        "RocksDB (librocksdb-sys {}, {}); {shape}; {} threads merge and flush; {filter}; block cache {} MiB \
          (HyperClock), blocks of 4096 bytes, no compression, {}; log written, not synced; write buffer {} MiB; else defaults",
         version_of("librocksdb-sys"), // Its last part is RocksDB's own.
         instructions(),
         settings.merge_threads + 1,
-        settings.bits_per_key,
         settings.block_cache_bytes >> 20,
         if settings.direct { "direct I/O" } else { "through the system's cache" },
         settings.write_buffer_bytes >> 20,

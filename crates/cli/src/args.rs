@@ -47,6 +47,9 @@ pub(crate) enum Command {
     Stats(StatsArgs),
     /// Show the tree as a picture: levels, runs, spans, guard memory.
     Inspect(crate::inspect::InspectArgs),
+    /// Let a tree grow, step by step, and write a page that plays it back: its runs, its merges, and the filter's codes of any key.
+    #[command(after_help = crate::replay::EXAMPLES)]
+    Replay(crate::replay::ReplayArgs),
     /// Read everything and check it. Exit status 3 if anything is damaged.
     Verify(StoreArgs),
     /// Print what the files of a store hold. Exit status 3 if anything is damaged.
@@ -202,6 +205,8 @@ pub(crate) struct LoadArgs {
     /// Keys are written in hexadecimal.
     #[arg(long)]
     pub(crate) hex: bool,
+    #[command(flatten)]
+    pub(crate) watch: crate::watch::WatchArgs,
 }
 
 /// How a file of entries is written.

@@ -12,6 +12,7 @@ use crate::bench_args::{BenchProbeArgs, BenchReadArgs};
 use crate::failure::{Failure, Outcome, Status};
 use crate::progress::StageBar;
 use crate::table::{TextTable, nanoseconds, whole};
+use crate::watch::Listener;
 
 pub(crate) fn read(arguments: &BenchReadArgs, json: bool, out: &mut dyn Write) -> Outcome {
     let temporary = match &arguments.db {
@@ -56,7 +57,9 @@ pub(crate) fn read(arguments: &BenchReadArgs, json: bool, out: &mut dyn Write) -
         loads: arguments.loads,
         folder,
     };
-    let measured = bench_read(&plan, &mut StageBar::default())?;
+    let mut listener = Listener::new(arguments.watch, json, out)?;
+    let measured = bench_read(&plan, &mut listener)?;
+    listener.end()?;
     let reports: Vec<ReadReport> =
         measured.into_iter().map(|Measured { report, .. }| report).collect();
     if json {

@@ -132,6 +132,8 @@ pub(crate) struct BenchReadArgs {
     /// Where to make the stores, a folder for each guard; they stay there. [default: a temporary folder]
     #[arg(long, value_name = "DIR")]
     pub(crate) db: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) watch: crate::watch::WatchArgs,
 }
 
 impl BenchReadArgs {

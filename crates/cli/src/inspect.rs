@@ -12,17 +12,20 @@
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use trommel::{GuardKind, LevelStats, Policy, RunStats, Stats};
+use trommel::{GuardKind, LevelStats, Policy, RunStats, Stats, peek};
 
 use crate::args::StoreArgs;
 use crate::failure::{Failure, Outcome, Status};
 use crate::partitions::{partition_lines, partitions_json};
+use crate::sight::Sight;
 use crate::stats::{guard_json, levels_json, policy_json, tables_by_units};
 use crate::svg;
 use crate::table::{bytes, counted, whole};
+use crate::watch::{WatchArgs, Watcher};
 
 /// A store, and where to draw it.
 #[derive(Debug, Args)]
@@ -32,9 +35,17 @@ pub(crate) struct InspectArgs {
     /// Draw the tree into this file, too, as a picture (SVG).
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
+    #[command(flatten)]
+    watch: WatchArgs,
+    /// End after so many looks. [default: when the picture is closed]
+    #[arg(long, value_name = "N", requires = "watch")]
+    looks: Option<u64>,
 }
 
 pub(crate) fn run(arguments: &InspectArgs, json: bool, out: &mut dyn Write) -> Outcome {
+    if let Some(watcher) = Watcher::new(arguments.watch, json, out)? {
+        return watch(arguments, watcher);
+    }
     let db = arguments.store.open(GuardKind::Grf)?;
     let stats = db.stats();
     if let Some(file) = &arguments.svg {
@@ -52,6 +63,24 @@ pub(crate) fn run(arguments: &InspectArgs, json: bool, out: &mut dyn Write) -> O
     } else {
         out.write_all(picture(&stats).as_bytes())?;
     }
+    Ok(Status::Fine)
+}
+
+/// Between two times of asking whether it is time to look, and whether a key was pressed.
+const NAP: Duration = Duration::from_millis(20);
+
+/// Looks at the manifest until someone has seen enough.
+fn watch(arguments: &InspectArgs, mut watcher: Watcher<'_>) -> Outcome {
+    let folder = &arguments.store.db;
+    let name = folder.display().to_string();
+    while !watcher.is_closed() && arguments.looks.is_none_or(|most| watcher.looks() < most) {
+        if watcher.is_due() {
+            watcher.show(Sight::of_peek(&name, &peek(folder)?));
+        } else {
+            std::thread::sleep(NAP);
+        }
+    }
+    watcher.end()?;
     Ok(Status::Fine)
 }
 
@@ -121,7 +150,7 @@ pub(crate) fn level_text(level: &LevelStats, is_last: bool) -> String {
 fn draw_level(text: &mut String, level: &LevelStats, is_last: bool, columns: &Columns) {
     line(text, format_args!("level {:<4} {}", level.level, level_text(level, is_last)));
     for run in &level.runs {
-        let bar = bar(run.bytes, columns.bytes_most);
+        let bar = bar(run.bytes, columns.bytes_most, BAR_COLUMNS);
         let (keys, size) = (whole(run.entries), bytes(run.bytes));
         line(
             text,
@@ -141,12 +170,12 @@ fn draw_level(text: &mut String, level: &LevelStats, is_last: bool, columns: &Co
     }
 }
 
-/// A bar in eighths of a column, from one kibibyte up.
-fn bar(bytes: u64, bytes_most: u64) -> String {
+/// A bar in eighths of a column, from one kibibyte up. The most bytes have all columns.
+pub(crate) fn bar(bytes: u64, bytes_most: u64, columns: usize) -> String {
     const EIGHTHS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
     let size = |bytes: u64| (bytes as f64 / 1024.0 + 1.0).log2();
     let share = size(bytes) / size(bytes_most).max(f64::MIN_POSITIVE);
-    let eighths = ((share * (BAR_COLUMNS * 8) as f64) as usize).clamp(1, BAR_COLUMNS * 8);
+    let eighths = ((share * (columns * 8) as f64) as usize).clamp(1, columns * 8);
     let mut bar = "█".repeat(eighths / 8);
     if !eighths.is_multiple_of(8) {
         bar.push(EIGHTHS[eighths % 8 - 1]);
@@ -220,10 +249,10 @@ mod tests {
         let most = 1 << 30;
         let lengths: Vec<usize> = [0, 1 << 10, 1 << 20, most]
             .iter()
-            .map(|size| bar(*size, most).chars().count())
+            .map(|size| bar(*size, most, BAR_COLUMNS).chars().count())
             .collect();
         assert!(lengths.is_sorted() && lengths[0] == 1 && lengths[3] == BAR_COLUMNS, "{lengths:?}");
         assert!(lengths[2].abs_diff(BAR_COLUMNS / 2) <= 1, "{lengths:?}");
-        assert_eq!(bar(0, 0).chars().count(), 1);
+        assert_eq!(bar(0, 0, BAR_COLUMNS).chars().count(), 1);
     }
 }

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal, Write};
 use std::path::{Display, Path};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
 use serde_json::json;
@@ -13,7 +13,9 @@ use trommel_lab::{BadText, TextLayout, TextRecords};
 use crate::args::{LoadArgs, TextFormat};
 use crate::failure::{Failure, Outcome, Status};
 use crate::progress::byte_bar;
+use crate::sight::Sight;
 use crate::table::{counted, whole};
+use crate::watch::Watcher;
 
 pub(crate) const EXAMPLES: &str = "Examples: one key per line; a table with names and values; what is sorted already, as one run\n  \
     trommel load --db words /usr/share/dict/words\n  \
@@ -23,12 +25,15 @@ pub(crate) const EXAMPLES: &str = "Examples: one key per line; a table with name
 /// Entries that are written together: fewer locks, and still little memory.
 const BATCH_ENTRIES: usize = 512;
 const BATCH_BYTES: usize = 1 << 20;
+/// Between two looks of someone who watches, at least.
+const NAP: Duration = Duration::from_millis(20);
 
 pub(crate) fn run(arguments: &LoadArgs, json: bool, out: &mut dyn Write) -> Outcome {
     let layout = layout(arguments)?;
     let (input, size) = open_input(&arguments.file)?;
     let db = arguments.store.open_or_create(GuardKind::Grf)?;
-    let bar = byte_bar(size);
+    let watcher = Watcher::new(arguments.watch, json, out)?;
+    let bar = if watcher.is_some() { ProgressBar::hidden() } else { byte_bar(size) };
     let start = Instant::now();
     let mut load = Load {
         db: &db,
@@ -37,9 +42,9 @@ pub(crate) fn run(arguments: &LoadArgs, json: bool, out: &mut dyn Write) -> Outc
         loaded: 0,
         file: &arguments.file,
     };
-    let result = match arguments.ingest {
-        true => load.ingest(arguments.header, &bar),
-        false => load.run(arguments.header, &bar),
+    let result = match watcher {
+        None => load.all(arguments, &bar),
+        Some(watcher) => watched(watcher, &db, || load.all(arguments, &bar)),
     };
     bar.finish_and_clear();
     let (loaded, empty_lines) = (load.loaded, load.records.empty_lines());
@@ -48,7 +53,6 @@ pub(crate) fn run(arguments: &LoadArgs, json: bool, out: &mut dyn Write) -> Outc
         db.close()?;
         return Err(Failure::Data(format!("{} holds no keys", shown(&arguments.file))));
     }
-    db.flush()?;
     db.close()?;
     let seconds = start.elapsed().as_secs_f64();
     let rate = loaded as f64 / seconds;
@@ -70,6 +74,28 @@ pub(crate) fn run(arguments: &LoadArgs, json: bool, out: &mut dyn Write) -> Outc
         }
     }
     Ok(Status::Fine)
+}
+
+/// Loads in another thread, so that this one can draw and hear keys whatever the store is waiting for.
+fn watched(
+    mut watcher: Watcher<'_>,
+    db: &Db,
+    load: impl FnOnce() -> Result<(), Failure> + Send,
+) -> Result<(), Failure> {
+    let name = db.path().display().to_string();
+    let loaded = std::thread::scope(|scope| {
+        let loading = scope.spawn(load);
+        while !loading.is_finished() {
+            if watcher.is_due() {
+                watcher.show(Sight::of_stats(&name, &db.stats()));
+            }
+            std::thread::sleep(NAP);
+        }
+        loading.join().expect("loading does not panic")
+    });
+    watcher.show(Sight::of_stats(&name, &db.stats()));
+    watcher.end()?;
+    loaded
 }
 
 fn layout(arguments: &LoadArgs) -> Result<TextLayout, Failure> {
@@ -100,7 +126,7 @@ fn shown(file: &Path) -> Display<'_> {
     if is_input { Path::new("standard input").display() } else { file.display() }
 }
 
-type Input = Box<dyn BufRead>;
+type Input = Box<dyn BufRead + Send>;
 
 /// The input and, if known, its size.
 fn open_input(path: &Path) -> Result<(Input, Option<u64>), Failure> {
@@ -134,6 +160,15 @@ struct Load<'a> {
 }
 
 impl Load<'_> {
+    /// Loads all entries, and makes a run of the last of them.
+    fn all(&mut self, arguments: &LoadArgs, bar: &ProgressBar) -> Result<(), Failure> {
+        match arguments.ingest {
+            true => self.ingest(arguments.header, bar)?,
+            false => self.run(arguments.header, bar)?,
+        }
+        Ok(self.db.flush()?)
+    }
+
     /// Loads all entries. On a bad line, those before it are loaded and the message says so.
     fn run(&mut self, header: bool, bar: &ProgressBar) -> Result<(), Failure> {
         if header {

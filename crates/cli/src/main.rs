@@ -4,7 +4,7 @@
 //!                      -> standard error: progress, messages              0 fine   1 not found, check failed
 //!                                                                         2 usage  3 corrupt, I/O error
 //! ```
-//! Invariant: with `--json` standard output holds one JSON value and nothing else.
+//! Invariant: with `--json` standard output holds one JSON value and nothing else; with `--watch`, before it, one for each look.
 
 mod args;
 mod bench;
@@ -31,7 +31,9 @@ mod point;
 mod policy_args;
 mod progress;
 mod repair;
+mod replay;
 mod scan;
+mod sight;
 mod stats;
 mod stress;
 mod svg;
@@ -39,6 +41,8 @@ mod table;
 mod threads;
 mod usage;
 mod verify;
+mod watch;
+mod watch_view;
 mod write;
 mod ycsb;
 
@@ -77,6 +81,7 @@ fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
         Command::Count(count) => scan::count(count, json, out),
         Command::Stats(stats) => stats::run(stats, json, out),
         Command::Inspect(inspect) => inspect::run(inspect, json, out),
+        Command::Replay(replay) => replay::run(replay, json, out),
         Command::Verify(verify) => verify::run(verify, json, out),
         Command::Dump(dump) => dump::run(dump, json, out),
         Command::Checkpoint(checkpoint) => checkpoint::run(checkpoint, json, out),

@@ -31,7 +31,8 @@ const TITLE: f64 = 58.0;
 /// Of a letter.
 const LETTER: f64 = 6.4;
 /// From the newest level to the oldest, in turns.
-const COLOURS: [&str; 6] = ["#f4a261", "#e9c46a", "#a7c957", "#6fb98f", "#5fa8d3", "#8e9aec"];
+pub(crate) const COLOURS: [&str; 6] =
+    ["#f4a261", "#e9c46a", "#a7c957", "#6fb98f", "#5fa8d3", "#8e9aec"];
 /// More parts than these are drawn several in a box.
 const PART_BOXES_MAX: usize = 100;
 const BASE_COLOUR: &str = "#b8c0cc";

@@ -13,8 +13,8 @@ use crate::bench::{print_json, temporary_folder};
 use crate::failure::{Outcome, Status};
 use crate::guards::guard;
 use crate::policy_args::PolicyArgs;
-use crate::progress::StageBar;
 use crate::table::{TextTable, nanoseconds, whole};
+use crate::watch::{Listener, WatchArgs};
 
 /// Time between two syncs with `--sync interval`.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -61,6 +61,8 @@ pub(crate) struct BenchWriteArgs {
     /// Where to make the stores, a folder for each guard; they stay there. [default: a temporary folder]
     #[arg(long, value_name = "DIR")]
     db: Option<PathBuf>,
+    #[command(flatten)]
+    watch: WatchArgs,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -82,10 +84,12 @@ pub(crate) fn run(arguments: &BenchWriteArgs, json: bool, out: &mut dyn Write) -
     let temporary = temporary.as_ref().map(|folder| folder.path().to_path_buf());
     let folder = arguments.db.clone().or(temporary).unwrap_or_default();
     let mut reports = Vec::new();
+    let mut listener = Listener::new(arguments.watch, json, out)?;
     for &guard in &arguments.guard {
         let plan = plan(arguments, guard, folder.join(guard.name()));
-        reports.push(bench_write(&plan, &mut StageBar::default())?);
+        reports.push(bench_write(&plan, &mut listener)?);
     }
+    listener.end()?;
     if json {
         print_json(out, &reports)?;
     } else {

@@ -37,6 +37,7 @@ mod read;
 mod read_workload;
 mod readers;
 mod real_sets;
+mod replay;
 mod report;
 mod rng;
 mod rounds;
@@ -77,6 +78,10 @@ pub use read::{Measured, ReadPlan, bench_read};
 pub use read_workload::{DeletedBy, Deletion, ReadWorkload};
 pub use readers::{ReadersPlan, ReadersReport, bench_readers};
 pub use real_sets::RealSet;
+pub use replay::{
+    Recording, ReplayAnswer, ReplayCode, ReplayDigits, ReplayEvent, ReplayPlan, ReplayRun,
+    ReplayStep, record_replay,
+};
 pub use report::{ClosedSeekReport, DeletedReport, ShiftRates, ShiftReport};
 pub use report::{
     FprFilter, FprRate, FprReport, FullScanReport, KeysReport, ManyReport, TurnsReport,

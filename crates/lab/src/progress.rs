@@ -1,11 +1,15 @@
 //! Who listens to long work.
 
+use trommel::Db;
+
 /// Hears what a measurement is doing. The laboratory never prints.
 pub trait Progress {
     /// A new stage of the work begins, of so many steps.
     fn stage(&mut self, name: &str, steps: u64);
     /// So many more steps of the stage are done.
     fn advance(&mut self, steps: u64);
+    /// The store that is worked on, now and then, for someone who watches it.
+    fn look(&mut self, _db: &Db) {}
 }
 
 /// Nobody listens.

@@ -284,6 +284,7 @@ fn measure_times(
         let medians = medians_ns(sides.len(), |side| {
             askers.ask_all(&sides[side].db)?;
             progress.advance(1);
+            progress.look(&sides[side].db);
             Ok::<_, LabError>(askers.len() as u64)
         })?;
         for ((side, before), ns_per_op) in sides.iter_mut().zip(&before).zip(medians) {

@@ -238,6 +238,7 @@ fn write(
         db.flush()?;
         db.settle()?;
         progress.advance((end - written) as u64);
+        progress.look(db);
         written = end;
     }
     Ok(start.elapsed().as_secs_f64())

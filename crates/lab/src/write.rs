@@ -187,6 +187,7 @@ pub fn bench_write(plan: &WritePlan, progress: &mut dyn Progress) -> Result<Writ
             let now = written.load(Ordering::Relaxed);
             progress.advance(now - told);
             told = now;
+            progress.look(db);
             size.look_and_wait();
         }
         let joined = writers.into_iter().map(|writer| writer.join().expect("no writer panics"));
@@ -199,7 +200,7 @@ pub fn bench_write(plan: &WritePlan, progress: &mut dyn Progress) -> Result<Writ
         .max()
         .map_or(0.0, |ended| ended.duration_since(start).as_secs_f64());
     let settling = Instant::now();
-    settle(&db, &mut size)?;
+    settle(&db, &mut size, progress)?;
     let settle_seconds = settling.elapsed().as_secs_f64();
     let stats = db.stats();
     let wrong_answers = count_wrong(&db, plan, progress)?;
@@ -360,6 +361,7 @@ fn fill(db: &Db, plan: &WritePlan, progress: &mut dyn Progress) -> Result<()> {
         }
         db.write(batch)?;
         progress.advance(last - first);
+        progress.look(db);
     }
     db.flush()?;
     Ok(db.settle()?)
@@ -389,10 +391,11 @@ fn write_share(db: &Db, plan: &WritePlan, thread: usize, written: &AtomicU64) ->
 }
 
 /// Flushes, lets merges end, and gives the most bytes that the folder has had until then.
-fn settle(db: &Db, size: &mut FolderSize) -> Result<()> {
+fn settle(db: &Db, size: &mut FolderSize, progress: &mut dyn Progress) -> Result<()> {
     std::thread::scope(|scope| {
         let settling = scope.spawn(|| db.flush().and_then(|()| db.settle()));
         while !settling.is_finished() {
+            progress.look(db);
             size.look_and_wait();
         }
         settling.join().expect("flushes and merges do not panic")

@@ -4,7 +4,7 @@ use std::ops::RangeBounds;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use trommel_filters::{CountBounds, Query};
+use trommel_filters::{Codes, CountBounds, Query};
 
 use crate::batch::Batch;
 use crate::core::Core;
@@ -12,6 +12,7 @@ use crate::count;
 use crate::environment::Environment;
 use crate::error::{Error, Result};
 use crate::expiry::Expiry;
+use crate::guard::Answer;
 use crate::multi_get;
 use crate::options::{Options, Sync};
 use crate::queue::Queue;
@@ -284,6 +285,15 @@ impl Db {
             .iter()
             .flat_map(|placed| placed.run.overlapping(range.lower(), after_upper.as_deref()));
         version.guard.lines(query, asked)
+    }
+
+    /// The codes that a global guard has for a query: a run may hold something for it only if its span meets one. None: the
+    /// store has another guard. Counts as no query.
+    pub fn guard_codes(&self, query: &Query<'_>) -> Option<Codes> {
+        match self.core.current.pin().guard.ask(query) {
+            Answer::Codes(codes) => Some(codes),
+            Answer::All | Answer::Point(_) | Answer::Range(_) => None,
+        }
     }
 
     /// The store's folder.

@@ -167,6 +167,12 @@ impl Core {
     pub(crate) fn open_merges(&self) -> usize {
         lock(&self.work).merges.open_count()
     }
+
+    /// The runs that open merges have, while they are still there.
+    pub(crate) fn claimed_runs(&self) -> Vec<u64> {
+        let claims = lock(&self.work).merges.claims();
+        claims.iter().flat_map(|claim| claim.inputs().iter().copied()).collect()
+    }
 }
 
 impl Lanes {

@@ -30,7 +30,7 @@ pub(crate) fn stats(core: &Core) -> Stats {
         guard: guard_stats(core, &version),
         filter_recovery: core.filter_recovery.clone(),
         policy: core.shelf.options.policy.clone(),
-        levels: levels(&version, &core.shelf.options.schedule()),
+        levels: levels(&version, &core.shelf.options.schedule(), &core.claimed_runs()),
         partitions: partitions(&version),
         under_way: under_way(&version),
         trimmed_tables: version.tables().filter(|table| table.is_trimmed()).count() as u64,
@@ -102,7 +102,7 @@ fn told(options: &Options) -> Option<String> {
     }
 }
 
-fn levels(version: &Version, schedule: &Schedule<'_>) -> Vec<LevelStats> {
+fn levels(version: &Version, schedule: &Schedule<'_>, claimed: &[u64]) -> Vec<LevelStats> {
     let count = version.layout.level_count();
     let level = |level: usize| {
         let runs = version.runs.iter().filter(|placed| placed.level == level);
@@ -112,13 +112,13 @@ fn levels(version: &Version, schedule: &Schedule<'_>) -> Vec<LevelStats> {
             level,
             size_ratio: schedule.ratio(level) as u64,
             runs_max: runs_max as u64,
-            runs: runs.map(|placed| run_stats(placed, schedule)).collect(),
+            runs: runs.map(|placed| run_stats(placed, schedule, claimed)).collect(),
         }
     };
     (0..count).map(level).collect()
 }
 
-fn run_stats(placed: &PlacedRun, schedule: &Schedule<'_>) -> RunStats {
+fn run_stats(placed: &PlacedRun, schedule: &Schedule<'_>, claimed: &[u64]) -> RunStats {
     let (tables, span) = (placed.run.tables(), placed.span());
     RunStats {
         tables: tables.len() as u64,
@@ -127,5 +127,6 @@ fn run_stats(placed: &PlacedRun, schedule: &Schedule<'_>) -> RunStats {
         bytes: placed.run.bytes(),
         span: (span.lo().0, span.hi().0),
         units: schedule.units_of(placed.level, span.hi().0 - span.lo().0) as u64,
+        is_merging: claimed.contains(&placed.id),
     }
 }

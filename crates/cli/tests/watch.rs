@@ -1,0 +1,78 @@
+//! Watching, as programs do it: a look on each line.
+
+mod common;
+
+use common::Workplace;
+use serde_json::Value;
+
+fn looks(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).expect("a look is JSON")).collect()
+}
+
+#[test]
+fn a_load_that_is_watched_tells_of_its_tree() {
+    let place = Workplace::new();
+    let lines: String = (0..20_000).map(|number| format!("key{number:05}\n")).collect();
+    place.file("keys", lines);
+    let command = "load --db s keys --write-buffer 64KiB --watch --every 0.02 --json";
+    let text = place.run(command).with_status(0);
+    let lines = looks(&text);
+    let (report, looks) = lines.split_last().expect("a report");
+    assert_eq!(report["loaded"], 20_000);
+    // The last look is taken when all is loaded and flushed, however fast that went.
+    let last = &looks.last().expect("a look")["tree"];
+    let runs = last["runs"].as_array().expect("runs");
+    let entries: u64 = runs.iter().map(|run| run["entries"].as_u64().expect("a number")).sum();
+    assert_eq!((entries, &last["owner"]["writes"]), (20_000, &20_000.into()));
+    assert_eq!(last["owner"]["guard"], "grf");
+    let seconds: Vec<f64> = looks.iter().filter_map(|look| look["seconds"].as_f64()).collect();
+    assert!(seconds.len() == looks.len() && seconds.is_sorted(), "{seconds:?}");
+    assert!(looks[1..].iter().all(|look| look["per_second"]["writes"].is_f64()), "{text}");
+}
+
+#[test]
+fn a_store_that_is_open_elsewhere_is_watched_through_its_manifest() {
+    let place = Workplace::new();
+    place.file("keys", "a\nb\nc\n");
+    place.run("load --db s keys").with_status(0);
+    let held = trommel::Db::open(place.path("s"), trommel::Options::default()).expect("opens");
+    place.run("inspect --db s").fails(3, &["open elsewhere"]);
+    let command = "inspect --db s --watch --json --looks 2 --every 0.02";
+    let seen = looks(&place.run(command).with_status(0));
+    assert_eq!(seen.len(), 2);
+    assert_eq!(seen[0]["tree"]["runs"][0]["entries"], 3);
+    assert!(seen.iter().all(|look| look["tree"]["owner"].is_null()), "{seen:?}");
+    assert!(seen.iter().all(|look| look["per_second"].is_null()), "{seen:?}");
+    held.put("d", "").expect("puts");
+    held.flush().expect("flushes");
+    let seen = looks(&place.run(command).with_status(0));
+    // In one run or in two: they merge meanwhile.
+    let runs = seen[1]["tree"]["runs"].as_array().expect("runs");
+    let entries: u64 = runs.iter().map(|run| run["entries"].as_u64().expect("a number")).sum();
+    assert_eq!((entries, &runs[0]["span"][1]), (4, &2.into()));
+}
+
+#[test]
+fn a_picture_needs_a_terminal_and_a_store() {
+    let place = Workplace::new();
+    place.run("inspect --db nowhere --watch --json").fails(3, &["there is no store here"]);
+    assert!(!place.path("nowhere").exists(), "looking makes nothing");
+    place.file("keys", "a\n");
+    place.run("load --db s keys --watch").fails(2, &["terminal", "--json"]);
+    place.run("load --db s keys --every 1").fails(2, &["--watch"]);
+    place.run("load --db s keys --watch --every 0").fails(2, &["0.02 seconds"]);
+}
+
+#[test]
+fn benchmarks_are_watched_too() {
+    let place = Workplace::new();
+    let write = "bench write --keys 20000 --write-buffer 64KiB --db w --watch --every 0.02 --json";
+    let lines = looks(&place.run(write).with_status(0));
+    let (report, seen) = lines.split_last().expect("a report");
+    assert_eq!((&report["wrong_answers"], seen.is_empty()), (&0.into(), false));
+    assert!(seen[0]["tree"]["store"].as_str().is_some_and(|name| name.ends_with("grf")));
+    let read = "bench read --keys 5000 --queries 500 --levels 2 --size-ratio 4 --no-sync --watch --every 0.02 --json";
+    let lines = looks(&place.run(read).with_status(0));
+    let (report, seen) = lines.split_last().expect("a report");
+    assert_eq!((&report["false_negatives"], seen.is_empty()), (&0.into(), false));
+}

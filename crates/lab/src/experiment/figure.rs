@@ -230,7 +230,8 @@ impl FigurePlan {
             let mut row = row.clone();
             row.0.insert("measure".into(), Scalar::Text(measure));
             let text = |name: &String| row.get(name).map(|value| words(name, value));
-            let curve = self.series.iter().filter_map(text).collect::<Vec<_>>().join(", ");
+            let named = self.series.iter().filter_map(text).filter(|name| !name.is_empty());
+            let curve = named.collect::<Vec<_>>().join(", ");
             let panel = self.panel.as_ref().and_then(text).unwrap_or_default();
             Some(Drawn { panel, curve, x: row.get(&self.x)?.clone(), y })
         });
@@ -238,13 +239,13 @@ impl FigurePlan {
     }
 }
 
-/// A field in words: numbers and flags say what they are.
+/// A field in words: numbers and flags say what they are; what is not so is not mentioned.
 fn words(name: &str, value: &Scalar) -> String {
     let name = name.rsplit('.').next().unwrap_or(name).replace('_', " ");
     match value {
         Scalar::Text(text) => text.clone(),
         Scalar::Flag(true) => name,
-        Scalar::Flag(false) => format!("not {name}"),
+        Scalar::Flag(false) => String::new(),
         Scalar::Number(number) => format!("{name} {number}"),
     }
 }

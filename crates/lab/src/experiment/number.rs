@@ -41,7 +41,7 @@ pub(crate) fn tick(number: f64) -> String {
     let (scaled, unit) = match size {
         size if size >= 1e9 => (number / 1e9, "G"),
         size if size >= 1e6 => (number / 1e6, "M"),
-        size if size >= 1e4 => (number / 1e3, "k"),
+        size if size >= 1e3 => (number / 1e3, "k"),
         _ => (number, ""),
     };
     format!("{}{unit}", readable(scaled))

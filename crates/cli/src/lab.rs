@@ -235,19 +235,28 @@ struct Claimed {
     claim: String,
     source: String,
     holds: Option<bool>,
+    #[serde(skip)]
+    verdict: &'static str,
     found: String,
 }
 
 fn report(arguments: &ReportArgs, json: bool, out: &mut dyn Write) -> Outcome {
     let studies = arguments.plans.studies()?;
+    if studies.iter().all(|study| study.measured().0 == 0) {
+        eprintln!("trommel: {}", nothing_measured(&arguments.plans));
+    }
     if let Some(path) = &arguments.html {
         write_page(path, &studies)?;
     }
     if let Some(path) = &arguments.markdown {
-        let about = "Made by `trommel lab report --markdown docs/results.md` of what is in `records/`; do not edit it by hand. \
-                     What the papers claim was measured on their machines and data; every figure here is small, and made on the machine \
-                     that its records name.";
-        write_file(path, &markdown("Results", about, &studies))?;
+        let machine = arguments.plans.machine().name;
+        let about = format!(
+            "Made by `trommel lab report --machine {machine} --scale {} --markdown FILE` of what is in `records/`; do not edit it by hand. \
+             What the papers claim was measured on their machines and data; what stands here was measured on the machine \
+             that its records name.",
+            arguments.plans.scale,
+        );
+        write_file(path, &markdown("Results", &about, &studies))?;
     }
     if let Some(folder) = &arguments.csv {
         std::fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
@@ -263,15 +272,22 @@ fn report(arguments: &ReportArgs, json: bool, out: &mut dyn Write) -> Outcome {
     }
     let mut table = TextTable::new(4, &["plan", "claim", "", "found"]);
     for claim in claims {
-        let verdict = match claim.holds {
-            Some(true) => "holds",
-            Some(false) => "does not hold",
-            None => "not measured",
-        };
-        table.row(vec![claim.plan, claim.claim, verdict.into(), claim.found]);
+        table.row(vec![claim.plan, claim.claim, claim.verdict.into(), claim.found]);
     }
     out.write_all(table.render().as_bytes())?;
     Ok(Status::Fine)
+}
+
+/// What to say where a machine has no records of these plans.
+fn nothing_measured(plans: &PlanArgs) -> String {
+    let (folder, machine) = (plans.records.display(), plans.machine().name);
+    let entries = std::fs::read_dir(&plans.records).into_iter().flatten().flatten();
+    let known: Vec<String> =
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let known = if known.is_empty() { "none".into() } else { known.join(", ") };
+    format!(
+        "{folder} has no records of these plans for --machine {machine}; there are machines: {known}. `trommel lab run` makes records"
+    )
 }
 
 fn claimed(study: &Study) -> Vec<Claimed> {
@@ -282,6 +298,7 @@ fn claimed(study: &Study) -> Vec<Claimed> {
             claim: claim.says.clone(),
             source: claim.source.clone(),
             holds: outcome.holds,
+            verdict: outcome.verdict(),
             found: outcome.told(),
         })
         .collect()

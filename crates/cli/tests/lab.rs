@@ -59,6 +59,8 @@ fn a_plan_is_run_once_and_reported() {
     assert_eq!((&claims[0]["holds"], &claims[0]["plan"]), (&true.into(), &"alone".into()));
     let text = place.run(report).with_status(0);
     assert!(text.contains("No key is denied") && text.contains("holds"), "{text}");
+    let other = place.run("lab report --machine other");
+    assert!(other.err.contains("--machine other; there are machines: test"), "{}", other.err);
     let results = std::fs::read_to_string(place.path("results.md")).expect("results");
     assert!(
         results.contains("1 claims: 1 hold") && results.contains("| bits per key | bloom |"),

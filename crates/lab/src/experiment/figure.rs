@@ -121,7 +121,7 @@ pub struct Figure {
     pub x_names: Option<Vec<String>>,
     /// The names of all curves, in order.
     pub curve_names: Vec<String>,
-    /// The pictures. None: there are no rows for it.
+    /// The pictures. Empty: there are no rows for it.
     pub panels: Vec<Panel>,
 }
 

@@ -47,7 +47,8 @@ pub(crate) enum Command {
     Stats(StatsArgs),
     /// Show the tree as a picture: levels, runs, spans, guard memory.
     Inspect(crate::inspect::InspectArgs),
-    /// Let a tree grow, step by step, and write a page that plays it back: its runs, its merges, and the filter's codes of any key.
+    /// Write a page that plays a tree back, step by step: its runs, its merges, and the filter's codes of a key. A tree that is grown for it,
+    /// or one that was recorded with --record.
     #[command(after_help = crate::replay::EXAMPLES)]
     Replay(crate::replay::ReplayArgs),
     /// Read everything and check it. Exit status 3 if anything is damaged.
@@ -205,6 +206,8 @@ pub(crate) struct LoadArgs {
     /// Keys are written in hexadecimal.
     #[arg(long)]
     pub(crate) hex: bool,
+    #[command(flatten)]
+    pub(crate) record: crate::record_args::RecordArgs,
     #[command(flatten)]
     pub(crate) watch: crate::watch::WatchArgs,
 }

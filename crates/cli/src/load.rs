@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use indicatif::ProgressBar;
 use serde_json::json;
 use trommel::{Batch, Db, GuardKind};
-use trommel_lab::{BadText, TextLayout, TextRecords};
+use trommel_lab::{BadText, RunRecorder, TextLayout, TextRecords};
 
 use crate::args::{LoadArgs, TextFormat};
 use crate::failure::{Failure, Outcome, Status};
@@ -20,7 +20,10 @@ use crate::watch::Watcher;
 pub(crate) const EXAMPLES: &str = "Examples: one key per line; a table with names and values; what is sorted already, as one run\n  \
     trommel load --db words /usr/share/dict/words\n  \
     trommel load --db cities --format csv --header --key-column 2 --value-column 3 cities.csv\n  \
-    LC_ALL=C sort -u keys | trommel load --db sorted --ingest -";
+    LC_ALL=C sort -u keys | trommel load --db sorted --ingest -\n\n\
+    Recorded, and played back:\n  \
+    trommel load --db words /usr/share/dict/words --write-buffer 64KiB --size-ratio 4 --record run.jsonl --record-key sieve\n  \
+    trommel replay words.html --run run.jsonl";
 
 /// Entries that are written together: fewer locks, and still little memory.
 const BATCH_ENTRIES: usize = 512;
@@ -32,6 +35,7 @@ pub(crate) fn run(arguments: &LoadArgs, json: bool, out: &mut dyn Write) -> Outc
     let layout = layout(arguments)?;
     let (input, size) = open_input(&arguments.file)?;
     let db = arguments.store.open_or_create(GuardKind::Grf)?;
+    let recorder = arguments.record.begin(arguments.hex, arguments.store.bits_per_key, &db)?;
     let watcher = Watcher::new(arguments.watch, json, out)?;
     let bar = if watcher.is_some() { ProgressBar::hidden() } else { byte_bar(size) };
     let start = Instant::now();
@@ -48,7 +52,9 @@ pub(crate) fn run(arguments: &LoadArgs, json: bool, out: &mut dyn Write) -> Outc
     };
     bar.finish_and_clear();
     let (loaded, empty_lines) = (load.loaded, load.records.empty_lines());
+    let recorded = recorder.map(|recorder| end_recording(recorder, &db));
     result?;
+    recorded.transpose()?;
     if loaded == 0 {
         db.close()?;
         return Err(Failure::Data(format!("{} holds no keys", shown(&arguments.file))));
@@ -74,6 +80,14 @@ pub(crate) fn run(arguments: &LoadArgs, json: bool, out: &mut dyn Write) -> Outc
         }
     }
     Ok(Status::Fine)
+}
+
+/// Lets merges that are due end, so that the last step is a tree in shape, and ends the recording.
+fn end_recording(recorder: RunRecorder, db: &Db) -> Result<u64, Failure> {
+    let settled = db.settle();
+    let steps = recorder.end(db)?;
+    settled?;
+    Ok(steps)
 }
 
 /// Loads in another thread, so that this one can draw and hear keys whatever the store is waiting for.

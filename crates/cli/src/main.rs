@@ -30,6 +30,7 @@ mod peer_program;
 mod point;
 mod policy_args;
 mod progress;
+mod record_args;
 mod repair;
 mod replay;
 mod scan;

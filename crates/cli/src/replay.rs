@@ -1,8 +1,8 @@
-//! `replay`: a tree grows, step by step, and becomes a page that plays it back.
+//! `replay`: a tree that grew, step by step, becomes a page that plays it back.
 //! ```text
-//! trommel replay grown.html --size-ratio 4 --flushes 80
-//! store, step by step (lab) --> recording (JSON) --+
-//!                 replay.html, colours of svg.rs --+--> one file, which needs no network
+//! trommel replay grown.html --size-ratio 4 --flushes 80      store of its own, step by step (lab) --+
+//! trommel replay run.html --run FILE                         what `load --record` has written ------+--> recording (JSON) --+
+//!                                                                             replay.html, colours of svg.rs --+--> one file, which needs no network
 //! ```
 //! Invariant: the page draws what was recorded and computes nothing of it: codes, positions and the runs that they name come from
 //! the filter's code.
@@ -13,19 +13,22 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 use trommel::{GuardKind, Policy};
-use trommel_lab::{Recording, ReplayEvent, ReplayPlan, record_replay};
+use trommel_lab::{Recording, ReplayEvent, ReplayPlan, read_recording, record_replay};
 
 use crate::bench::temporary_folder;
 use crate::failure::{Failure, Outcome, Status};
 use crate::guards::guard;
 use crate::progress::StageBar;
 use crate::svg::COLOURS;
-use crate::table::counted;
+use crate::table::{counted, whole};
 
 pub(crate) const EXAMPLES: &str = "Examples: the trees of the GRF paper's Figures 7 and 8; runs that are merged at once; more levels\n  \
     trommel replay grown.html\n  \
     trommel replay leveling.html --policy leveling\n  \
-    trommel replay deep.html --size-ratio 3 --flushes 250";
+    trommel replay deep.html --size-ratio 3 --flushes 250\n\n\
+    What a store did while it was written\n  \
+    trommel bench write --keys 200000 --write-buffer 256KiB --size-ratio 4 --record run.jsonl\n  \
+    trommel replay run.html --run run.jsonl";
 
 /// The page, with places for the recording and the colours.
 const PAGE: &str = include_str!("replay.html");
@@ -38,6 +41,9 @@ pub(crate) struct ReplayArgs {
     /// The page (HTML) to write.
     #[arg(value_name = "FILE")]
     page: PathBuf,
+    /// Play this run back, which `load --record` or `bench write --record` has written, instead of a tree that is grown for it.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["guard", "bits_per_key", "size_ratio", "policy", "flushes", "keys_per_flush", "follow", "seed"])]
+    run: Option<PathBuf>,
     /// A guard that answers with codes.
     #[arg(long, value_name = "NAME", value_parser = guard, default_value = "grf")]
     guard: GuardKind,
@@ -65,6 +71,33 @@ pub(crate) struct ReplayArgs {
 }
 
 pub(crate) fn run(arguments: &ReplayArgs, json: bool, out: &mut dyn Write) -> Outcome {
+    let recording = match &arguments.run {
+        Some(file) => read_recording(file)?,
+        None => grown(arguments)?,
+    };
+    let page = page(&recording)?;
+    let failed = |error| Failure::Data(format!("{}: {error}", arguments.page.display()));
+    std::fs::write(&arguments.page, page).map_err(failed)?;
+    let of_kind = |kind: fn(&ReplayEvent) -> bool| {
+        recording.steps.iter().filter(|step| kind(&step.event)).count() as u64
+    };
+    let flushes = of_kind(|event| matches!(event, ReplayEvent::Flush { .. }));
+    let merges = of_kind(|event| matches!(event, ReplayEvent::Merge { .. }));
+    let keys = recording.head.keys.len() as u64;
+    if json {
+        let page = arguments.page.display().to_string();
+        let report = json!({ "page": page, "flushes": flushes, "merges": merges, "keys": keys });
+        writeln!(out, "{report}")?;
+    } else {
+        let (merges, keys) = (counted(merges, "merge"), counted(keys, "key"));
+        let page = arguments.page.display();
+        let flushes = whole(flushes);
+        writeln!(out, "{page}: {flushes} flushed, {merges}, {keys} to follow")?;
+    }
+    Ok(Status::Fine)
+}
+
+fn grown(arguments: &ReplayArgs) -> Result<Recording, Failure> {
     let folder = temporary_folder()?;
     let plan = ReplayPlan {
         guard: arguments.guard,
@@ -77,23 +110,7 @@ pub(crate) fn run(arguments: &ReplayArgs, json: bool, out: &mut dyn Write) -> Ou
         seed: arguments.seed,
         folder: folder.path().join("db"),
     };
-    let recording = record_replay(&plan, &mut StageBar::default())?;
-    let page = page(&recording)?;
-    let failed = |error| Failure::Data(format!("{}: {error}", arguments.page.display()));
-    std::fs::write(&arguments.page, page).map_err(failed)?;
-    let is_merge = |event: &ReplayEvent| matches!(event, ReplayEvent::Merge { .. });
-    let merges = recording.steps.iter().filter(|step| is_merge(&step.event)).count() as u64;
-    let (flushes, keys) = (arguments.flushes, recording.keys.len() as u64);
-    if json {
-        let page = arguments.page.display().to_string();
-        let report = json!({ "page": page, "flushes": flushes, "merges": merges, "keys": keys });
-        writeln!(out, "{report}")?;
-    } else {
-        let (merges, keys) = (counted(merges, "merge"), counted(keys, "key"));
-        let page = arguments.page.display();
-        writeln!(out, "{page}: {flushes} flushed, {merges}, {keys} to follow")?;
-    }
-    Ok(Status::Fine)
+    Ok(record_replay(&plan, &mut StageBar::default())?)
 }
 
 fn page(recording: &Recording) -> Result<String, Failure> {

@@ -10,14 +10,18 @@ use trommel_lab::{WritePattern, WritePlan, WriteReport, bench_write};
 
 use crate::args::byte_count;
 use crate::bench::{print_json, temporary_folder};
-use crate::failure::{Outcome, Status};
+use crate::failure::{Failure, Outcome, Status};
 use crate::guards::guard;
 use crate::policy_args::PolicyArgs;
+use crate::record_args::RecordArgs;
 use crate::table::{TextTable, nanoseconds, whole};
 use crate::watch::{Listener, WatchArgs};
 
 /// Time between two syncs with `--sync interval`.
 const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Keys that are followed in a recording, if none is named.
+const FOLLOWED: u64 = 12;
 
 #[derive(Debug, Args)]
 pub(crate) struct BenchWriteArgs {
@@ -62,6 +66,8 @@ pub(crate) struct BenchWriteArgs {
     #[arg(long, value_name = "DIR")]
     db: Option<PathBuf>,
     #[command(flatten)]
+    record: RecordArgs,
+    #[command(flatten)]
     watch: WatchArgs,
 }
 
@@ -83,10 +89,15 @@ pub(crate) fn run(arguments: &BenchWriteArgs, json: bool, out: &mut dyn Write) -
     let temporary = arguments.db.is_none().then(temporary_folder).transpose()?;
     let temporary = temporary.as_ref().map(|folder| folder.path().to_path_buf());
     let folder = arguments.db.clone().or(temporary).unwrap_or_default();
+    if arguments.record.is_asked_for() && arguments.guard.len() > 1 {
+        return Err(Failure::Usage("--record: one guard at a time, a file for each".into()));
+    }
     let mut reports = Vec::new();
     let mut listener = Listener::new(arguments.watch, json, out)?;
     for &guard in &arguments.guard {
-        let plan = plan(arguments, guard, folder.join(guard.name()));
+        let mut plan = plan(arguments, guard, folder.join(guard.name()));
+        let followed = || plan.some_keys(FOLLOWED);
+        plan.record = arguments.record.plan(true, arguments.bits_per_key, followed)?;
         reports.push(bench_write(&plan, &mut listener)?);
     }
     listener.end()?;
@@ -131,6 +142,7 @@ fn plan(arguments: &BenchWriteArgs, guard: GuardKind, folder: PathBuf) -> WriteP
         table_bytes: arguments.policy.table_bytes(),
         seed: arguments.seed,
         folder,
+        record: None,
     }
 }
 

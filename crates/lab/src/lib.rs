@@ -79,8 +79,8 @@ pub use read_workload::{DeletedBy, Deletion, ReadWorkload};
 pub use readers::{ReadersPlan, ReadersReport, bench_readers};
 pub use real_sets::RealSet;
 pub use replay::{
-    Recording, ReplayAnswer, ReplayCode, ReplayDigits, ReplayEvent, ReplayPlan, ReplayRun,
-    ReplayStep, record_replay,
+    Recording, RecordingHead, ReplayAnswer, ReplayCode, ReplayDigits, ReplayEvent, ReplayPlan,
+    ReplayRun, ReplayStep, RunRecorder, RunToRecord, read_recording, record_replay,
 };
 pub use report::{ClosedSeekReport, DeletedReport, ShiftRates, ShiftReport};
 pub use report::{

@@ -22,6 +22,7 @@ use crate::folder_size::FolderSize;
 use crate::pace::Pace;
 use crate::progress::Progress;
 use crate::put_ns::PutNs;
+use crate::replay::{RunRecorder, RunToRecord};
 use crate::rng::{Rng, scattered_key, scramble};
 use crate::tree::fill_value;
 
@@ -87,6 +88,8 @@ pub struct WritePlan {
     pub seed: u64,
     /// Where the store is made: a new folder.
     pub folder: PathBuf,
+    /// What is recorded of the tree while it is written.
+    pub record: Option<RunToRecord>,
 }
 
 /// What `bench write` measured. The field names are an interface.
@@ -165,10 +168,20 @@ pub struct Stalls {
     pub seconds: f64,
 }
 
+impl WritePlan {
+    /// So many of the keys that are written, spread over them.
+    pub fn some_keys(&self, count: u64) -> Vec<Vec<u8>> {
+        let places = (0..count.min(self.keys)).map(|nth| nth * self.keys / count.min(self.keys));
+        places.map(|place| key_of(self, place).to_vec()).collect()
+    }
+}
+
 /// Writes, and measures it.
 pub fn bench_write(plan: &WritePlan, progress: &mut dyn Progress) -> Result<WriteReport> {
     check(plan)?;
     let db = Db::open(&plan.folder, options(plan))?;
+    let recorder =
+        plan.record.as_ref().map(|record| RunRecorder::begin(record, &db)).transpose()?;
     if plan.pattern == WritePattern::Update {
         fill(&db, plan, progress)?;
     }
@@ -202,6 +215,7 @@ pub fn bench_write(plan: &WritePlan, progress: &mut dyn Progress) -> Result<Writ
     let settling = Instant::now();
     settle(&db, &mut size, progress)?;
     let settle_seconds = settling.elapsed().as_secs_f64();
+    recorder.map_or(Ok(0), |recorder| recorder.end(&db))?;
     let stats = db.stats();
     let wrong_answers = count_wrong(&db, plan, progress)?;
     let times = times.into_iter().flat_map(|share| share.nanoseconds).collect();

@@ -25,6 +25,7 @@ fn plan(folder: &Path, pattern: WritePattern, threads: usize) -> WritePlan {
         table_bytes: 1 << 20,
         seed: 7,
         folder: folder.to_path_buf(),
+        record: None,
     }
 }
 

@@ -21,6 +21,7 @@ use crate::layout::{Edit, ImageRecord, RunRecord};
 use crate::manifest::Manifest;
 use crate::output::Shelf;
 use crate::pacing::Pacer;
+use crate::pinned_tree::{Follower, PinnedTree};
 use crate::snapshots::Snapshots;
 use crate::stalls::RunLimits;
 use crate::stats::Counters;
@@ -142,6 +143,8 @@ pub(crate) struct Installer {
     doubtful_images: Vec<u64>,
     /// The tree has changed since the store was opened.
     pub(crate) has_changed: bool,
+    /// Who hears of every edit.
+    follower: Option<Follower>,
 }
 
 impl Installer {
@@ -156,7 +159,19 @@ impl Installer {
             dead_images,
             doubtful_images,
             has_changed,
+            follower: None,
         }
+    }
+
+    /// Has somebody hear of the tree as it is now, and after every edit from now on, in the place of whoever did before.
+    pub(crate) fn follow(&mut self, core: &Core, mut follower: Follower) {
+        follower(PinnedTree::new(core.current.hold()));
+        self.follower = Some(follower);
+    }
+
+    /// Nobody hears of edits any more.
+    pub(crate) fn unfollow(&mut self) {
+        self.follower = None;
     }
 
     /// The next flush number.
@@ -197,6 +212,9 @@ impl Installer {
         core.round.store(round, Ordering::Release);
         if let Some(elastic) = &core.elastic {
             elastic.follow(&core.current.pin());
+        }
+        if let Some(follower) = &mut self.follower {
+            follower(PinnedTree::new(core.current.hold()));
         }
         self.sweep(core);
         Ok(())

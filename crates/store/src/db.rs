@@ -4,7 +4,7 @@ use std::ops::RangeBounds;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use trommel_filters::{Codes, CountBounds, Query};
+use trommel_filters::{CountBounds, Query};
 
 use crate::batch::Batch;
 use crate::core::Core;
@@ -12,9 +12,9 @@ use crate::count;
 use crate::environment::Environment;
 use crate::error::{Error, Result};
 use crate::expiry::Expiry;
-use crate::guard::Answer;
 use crate::multi_get;
 use crate::options::{Options, Sync};
+use crate::pinned_tree::PinnedTree;
 use crate::queue::Queue;
 use crate::read;
 use crate::recovery;
@@ -287,13 +287,21 @@ impl Db {
         version.guard.lines(query, asked)
     }
 
-    /// The codes that a global guard has for a query: a run may hold something for it only if its span meets one. None: the
-    /// store has another guard. Counts as no query.
-    pub fn guard_codes(&self, query: &Query<'_>) -> Option<Codes> {
-        match self.core.current.pin().guard.ask(query) {
-            Answer::Codes(codes) => Some(codes),
-            Answer::All | Answer::Point(_) | Answer::Range(_) => None,
-        }
+    /// The tree as it is now.
+    pub fn pinned_tree(&self) -> PinnedTree {
+        PinnedTree::new(self.core.current.hold())
+    }
+
+    /// Has `follower` called with the tree as it is now, and with every tree that a flush, a merge or a bulk load leaves behind from now
+    /// on, in their order, none passed over. One follower at a time: the one before hears no more. It is called where changes
+    /// are installed, so all others wait for it: it should hand the tree on, and must not call this store.
+    pub fn follow_tree(&self, follower: impl FnMut(PinnedTree) + Send + 'static) {
+        self.core.installer().follow(&self.core, Box::new(follower));
+    }
+
+    /// Ends following.
+    pub fn unfollow_tree(&self) {
+        self.core.installer().unfollow();
     }
 
     /// The store's folder.

@@ -60,7 +60,8 @@ fn peek_with(storage: &dyn Storage, dir: &Path) -> Result<TreePeek> {
     Ok(tree(&layout))
 }
 
-fn tree(layout: &Layout) -> TreePeek {
+/// The runs of a layout, as they are told outside.
+pub(crate) fn tree(layout: &Layout) -> TreePeek {
     let under_way = layout.last_merge.as_ref().map(|merge| {
         let inputs = layout.runs.iter().filter(|run| merge.inputs.contains(&run.id));
         UnderWay { runs: inputs.count() as u64, done_to: merge.done_to.clone() }

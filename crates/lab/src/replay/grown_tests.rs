@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::progress::Silent;
+use crate::replay::recording::{ReplayEvent, ReplayStep};
 
 fn recorded(plan: impl FnOnce(ReplayPlan) -> ReplayPlan) -> Result<Recording> {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -33,18 +34,20 @@ fn every_step_follows_from_the_one_before_and_its_event() {
             let (before, now) = (spans(&pair[0]), spans(&pair[1]));
             match &pair[1].event {
                 ReplayEvent::Begin => panic!("{name}: a store begins once"),
+                ReplayEvent::Move { runs } => panic!("{name}: {runs:?} went without a merge"),
                 ReplayEvent::Flush { span } => {
                     assert_eq!(*span, (flushed, flushed + 1), "{name}");
                     assert_eq!(now, [&[*span][..], &before].concat(), "{name}");
                     flushed += 1;
                 }
-                ReplayEvent::Merge { inputs, output, .. } => {
+                ReplayEvent::Merge { inputs, outputs, .. } => {
+                    let [output] = outputs[..] else { panic!("{name}: {outputs:?}") };
                     let at = before.iter().position(|span| *span == inputs[0]).expect("was there");
                     let mut merged = before.clone();
-                    merged.splice(at..at + inputs.len(), [*output]);
+                    merged.splice(at..at + inputs.len(), [output]);
                     assert_eq!(now, merged, "{name}: {inputs:?}");
                     let ends = (inputs.last().expect("inputs").0, inputs[0].1);
-                    assert_eq!(*output, ends, "{name}");
+                    assert_eq!(output, ends, "{name}");
                 }
             }
         }
@@ -59,10 +62,12 @@ fn runs_that_hold_a_key_are_named_by_its_codes() {
         let recording = recorded(|plan| ReplayPlan { policy, ..plan }).expect("records");
         let mut held = 0;
         for (number, step) in recording.steps.iter().enumerate() {
-            for (answer, key) in step.answers.iter().zip(&recording.keys) {
-                let is_named = |run: &usize| {
-                    answer.is_all || answer.codes.iter().any(|code| code.runs.contains(run))
+            for (answer, key) in step.answers.iter().zip(&recording.head.keys) {
+                let is_coded = |run: &usize| {
+                    answer.is_uncoded || answer.codes.iter().any(|code| code.runs.contains(run))
                 };
+                assert!(answer.named.iter().all(is_coded), "{name}, step {number}, {key}");
+                let is_named = |run: &usize| answer.named.contains(run);
                 assert!(answer.holds.iter().all(is_named), "{name}, step {number}, {key}");
                 held += answer.holds.len();
             }

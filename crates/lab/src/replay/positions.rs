@@ -1,0 +1,85 @@
+//! The shape of a tree at a step, and codes as positions in it (GRF, section 4.2).
+//!
+//! Invariant: where a shape is no encoding, no code is written as positions.
+
+use trommel_filters::{Codes, FlushNumber, Shape, Span};
+
+use crate::replay::recording::{ReplayCode, ReplayDigits, ReplayRun};
+
+/// A version, as the filter's crate has it.
+pub(crate) struct Tree {
+    pub(crate) shape: Shape,
+    /// The end of the oldest run, where the round begins.
+    origin: FlushNumber,
+    /// The next flush.
+    next: FlushNumber,
+    size_ratio: u32,
+    /// Whether levels merge so that positions mean something: many runs in each, one in the last.
+    is_lazy: bool,
+}
+
+impl Tree {
+    /// `is_lazy`: levels merge so that positions mean something.
+    pub(crate) fn new(levels: &[Vec<ReplayRun>], size_ratio: u32, is_lazy: bool) -> Self {
+        let span = |run: &ReplayRun| Span::new(FlushNumber(run.span.0), FlushNumber(run.span.1));
+        let spans = |runs: &Vec<ReplayRun>| runs.iter().filter_map(span).collect();
+        let shape = Shape { levels: levels.iter().map(spans).collect() };
+        let origin = shape.runs().last().map_or(FlushNumber(0), Span::hi);
+        let next = shape.runs().next().map_or(FlushNumber(0), Span::hi);
+        Tree { shape, origin, next, size_ratio, is_lazy }
+    }
+
+    /// The shape of this round after the flushes below `next`, with a position for each level of this tree.
+    fn positions(&self, next: FlushNumber) -> Vec<usize> {
+        let mut positions = Shape::of_round(self.origin, next, self.size_ratio).digits();
+        let missing = self.shape.levels.len().saturating_sub(positions.len());
+        let last = positions.len().saturating_sub(1);
+        positions.splice(last..last, std::iter::repeat_n(0, missing));
+        positions
+    }
+
+    /// Whether the shape is an encoding: all merges are done.
+    pub(crate) fn is_encoding(&self) -> bool {
+        self.is_lazy && self.origin.0 > 0 && self.positions(self.next) == self.shape.digits()
+    }
+
+    /// The codes of an answer, with the runs that they name.
+    pub(crate) fn codes(&self, codes: &Codes) -> Vec<ReplayCode> {
+        codes.as_slice().iter().map(|&code| self.code(code)).collect()
+    }
+
+    fn code(&self, code: Span) -> ReplayCode {
+        let mut alone = Codes::new();
+        alone.push(code);
+        let runs = self.shape.resolve(&alone).map(|run| usize::from(run.0)).collect();
+        ReplayCode { span: (code.lo().0, code.hi().0), runs, digits: self.digits(code) }
+    }
+
+    /// A code as the paper has it: what is left of a flush number when so many low digits are dropped.
+    fn digits(&self, code: Span) -> Option<ReplayDigits> {
+        if !self.is_encoding() {
+            return None;
+        }
+        let levels = self.shape.levels.len();
+        let version = self.shape.digits();
+        let (positions, kept) = if code.hi() <= self.origin {
+            // The last level: every key of it has the one indicator.
+            (self.positions(self.origin), 1)
+        } else {
+            let (from, width) =
+                (code.lo().0.checked_sub(self.origin.0)?, code.hi().0 - code.lo().0);
+            let dropped = width.checked_ilog(u64::from(self.size_ratio))? as usize;
+            let is_block = u64::from(self.size_ratio).pow(dropped as u32) == width
+                && from.is_multiple_of(width)
+                && dropped + 1 < levels;
+            (is_block.then(|| self.positions(code.lo()))?, levels - dropped)
+        };
+        if positions.len() != levels {
+            return None;
+        }
+        let pairs = positions.iter().rev().zip(version.iter().rev());
+        let common_suffix = pairs.take_while(|(key, version)| key == version).count();
+        let unary = "0".repeat(kept - 1) + "1";
+        Some(ReplayDigits { positions, kept, unary, common_suffix: common_suffix.min(kept) })
+    }
+}

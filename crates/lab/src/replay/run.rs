@@ -1,0 +1,156 @@
+//! A run that is recorded while it happens, and read back.
+//! ```text
+//! store   edit, edit, edit ...    --> trees, each pinned --> a thread, beside the store's --> FILE
+//! FILE    {"trommel_recording":1,"guard":"grf", ... "keys":[...]}
+//!         {"event":{"kind":"flush", ...},"levels":[...], ... "answers":[...]}                  a line for each step
+//! ```
+//! Invariants: no flush and no merge is passed over, however fast they come: those that are not yet written wait, with their files. A line is
+//! written as a whole, so a run that is cut short leaves all steps before it.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+
+use serde::{Deserialize, Serialize};
+use trommel::{Db, PinnedTree};
+
+use crate::error::{LabError, Result};
+use crate::replay::recorder::Recorder;
+use crate::replay::recording::{Recording, RecordingHead, ReplayStep};
+
+/// The form of these files.
+const FORM: u32 = 1;
+
+/// What is to be recorded of a store that is open.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunToRecord {
+    /// The file to write. One that is there is written anew.
+    pub file: PathBuf,
+    /// The keys to follow, as people read them, and themselves.
+    pub keys: Vec<(String, Vec<u8>)>,
+    /// Memory of the guard that was asked for.
+    pub bits_per_key: f64,
+}
+
+/// The first line.
+#[derive(Serialize, Deserialize)]
+struct FirstLine {
+    trommel_recording: u32,
+    #[serde(flatten)]
+    head: RecordingHead,
+}
+
+/// A run that is being recorded.
+pub struct RunRecorder {
+    writer: JoinHandle<Result<u64>>,
+}
+
+impl RunRecorder {
+    /// Begins with the tree as it is now.
+    pub fn begin(plan: &RunToRecord, db: &Db) -> Result<RunRecorder> {
+        if plan.keys.is_empty() {
+            return Err(LabError::Plan("a key at least has to be followed".into()));
+        }
+        let stats = db.stats();
+        let size_ratio = stats.levels.last().map_or(0, |level| level.size_ratio as u32);
+        let (names, bytes): (Vec<String>, Vec<Vec<u8>>) = plan.keys.iter().cloned().unzip();
+        let head = RecordingHead {
+            guard: stats.guard.kind.name().to_string(),
+            policy: stats.policy.name().to_string(),
+            size_ratio,
+            bits_per_key: plan.bits_per_key,
+            keys_per_flush: None,
+            keys: names,
+        };
+        let mut lines = Lines::create(&plan.file)?;
+        lines.write(&FirstLine { trommel_recording: FORM, head })?;
+        let recorder = Recorder::new(bytes, &stats.policy, size_ratio);
+        let (hand_on, trees) = mpsc::channel();
+        // Nobody hears of trees when writing has failed: `end` says why.
+        db.follow_tree(move |tree| drop(hand_on.send(tree)));
+        let writer = std::thread::spawn(move || write_steps(&trees, recorder, lines));
+        Ok(RunRecorder { writer })
+    }
+
+    /// Ends, when all steps so far are written. How many there were. Requires: the store with which it began.
+    pub fn end(self, db: &Db) -> Result<u64> {
+        db.unfollow_tree();
+        self.writer.join().expect("writing a recording does not panic")
+    }
+}
+
+fn write_steps(
+    trees: &mpsc::Receiver<PinnedTree>,
+    mut recorder: Recorder,
+    mut lines: Lines,
+) -> Result<u64> {
+    let mut steps = 0;
+    for tree in trees {
+        if let Some(step) = recorder.step(&tree)? {
+            lines.write(&step)?;
+            steps += 1;
+        }
+    }
+    Ok(steps)
+}
+
+/// A file of JSON lines.
+struct Lines {
+    path: PathBuf,
+    file: File,
+}
+
+impl Lines {
+    fn create(path: &Path) -> Result<Self> {
+        let file = File::create(path).map_err(|error| unusable(path, &error.to_string()))?;
+        Ok(Lines { path: path.to_path_buf(), file })
+    }
+
+    fn write(&mut self, value: &impl Serialize) -> Result<()> {
+        let mut line =
+            serde_json::to_vec(value).map_err(|e| unusable(&self.path, &e.to_string()))?;
+        line.push(b'\n');
+        self.file.write_all(&line).map_err(|error| unusable(&self.path, &error.to_string()))
+    }
+}
+
+fn unusable(path: &Path, problem: &str) -> LabError {
+    LabError::Folder { path: path.to_path_buf(), problem: problem.to_string() }
+}
+
+/// Reads a recorded run. A last line that is not whole is none: the run was cut short.
+pub fn read_recording(path: &Path) -> Result<Recording> {
+    let file = File::open(path).map_err(|error| unusable(path, &error.to_string()))?;
+    let mut lines = Vec::new();
+    for line in BufReader::new(file).split(b'\n') {
+        lines.push(line.map_err(|error| unusable(path, &error.to_string()))?);
+    }
+    let Some((first, rest)) = lines.split_first() else {
+        return Err(unusable(path, "is empty"));
+    };
+    let first = serde_json::from_slice::<FirstLine>(first);
+    let first = first.map_err(|error| unusable(path, &format!("is no recording: {error}")))?;
+    if first.trommel_recording != FORM {
+        let form = first.trommel_recording;
+        return Err(unusable(path, &format!("is a recording of form {form}, not {FORM}")));
+    }
+    let mut steps = Vec::new();
+    for (place, line) in rest.iter().enumerate() {
+        match serde_json::from_slice::<ReplayStep>(line) {
+            Ok(step) if step.answers.len() == first.head.keys.len() => steps.push(step),
+            Ok(_) => return Err(unusable(path, &format!("line {}: other keys", place + 2))),
+            Err(_) if place + 1 == rest.len() => {}
+            Err(error) => return Err(unusable(path, &format!("line {}: {error}", place + 2))),
+        }
+    }
+    if steps.is_empty() {
+        return Err(unusable(path, "holds no step"));
+    }
+    Ok(Recording::new(first.head, steps))
+}
+
+#[cfg(test)]
+#[path = "run_tests.rs"]
+mod tests;

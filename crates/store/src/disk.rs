@@ -56,7 +56,7 @@ impl Storage for Disk {
 
     fn create_with(&self, path: &Path, access: Access) -> io::Result<Box<dyn Append>> {
         if access.direct
-            && let Some(writer) = disk_direct::create(path)?
+            && let Some(writer) = disk_direct::create(path, access.overlap != Overlap::OneByOne)?
         {
             return Ok(Box::new(writer));
         }
@@ -65,11 +65,12 @@ impl Storage for Disk {
 
     fn open_with(&self, path: &Path, access: Access) -> io::Result<Arc<dyn ReadAt>> {
         let direct = if access.direct { disk_direct::open_reader(path)? } else { None };
+        let is_direct = direct.is_some();
         let file: Arc<dyn ReadAt> = match direct {
             Some(reader) => Arc::new(reader),
             None => self.open(path)?,
         };
-        Ok(disk_many::overlapping(file, access.overlap))
+        Ok(disk_many::overlapping(file, is_direct, access.overlap))
     }
 
     fn read_queue(&self, overlap: Overlap, depth: usize) -> Box<dyn ReadQueue> {

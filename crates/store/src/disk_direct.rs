@@ -3,21 +3,26 @@
 //! read      window of whole sectors -> aligned memory -> the wanted bytes of it
 //! append    [ whole sectors, direct ........ | less than a sector ]      the rest waits in memory
 //! sync                                         written through the cache, then fdatasync of all
+//! behind    [ a full piece ] a thread of the pool writes it while the next one fills: at most one for a file
 //! ```
 //! Invariants: a direct transfer moves whole sectors between aligned memory and aligned places. A file is as long
 //! as what was synced or whole sectors of it, never longer: nothing is padded. Bytes on disk are what a
-//! buffered writer would have written.
+//! buffered writer would have written. A write that has failed, wherever it was done, fails all that follow.
 
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::mpsc::{Receiver, channel};
 
 use rustix::fs::{AtFlags, FsWord, OFlags, StatxFlags, fstatfs, statx};
 
+use crate::pool;
+use crate::read_queue::ReadBuffer;
 use crate::sectors::{ALIGN_UNTOLD, Sectors, Window};
 use crate::storage::{Append, RawFile, ReadAt};
+use crate::sync::Arc;
 
 /// The most that one transfer moves.
 const PIECE_BYTES: usize = 1 << 20;
@@ -56,13 +61,24 @@ pub(crate) fn open_reader(path: &Path) -> io::Result<Option<DirectReader>> {
     Ok(opened.map(|(file, align)| DirectReader { file, align }))
 }
 
-/// A file to be written directly, made anew. None: it cannot be.
-pub(crate) fn create(path: &Path) -> io::Result<Option<DirectWriter>> {
+/// A file to be written directly, made anew; `behind`: by other threads too. None: it cannot be.
+pub(crate) fn create(path: &Path, behind: bool) -> io::Result<Option<DirectWriter>> {
     let buffered = File::create(path)?;
     let opened = open(OpenOptions::new().write(true), path)?;
     Ok(opened.map(|(direct, align)| {
-        let waiting = Sectors::zeroed(PIECE_BYTES);
-        DirectWriter { direct, buffered, align, waiting, waiting_len: 0, written: 0 }
+        let (direct, waiting) = (Arc::new(direct), Sectors::zeroed(PIECE_BYTES));
+        let (spare, under_way) = (behind.then(|| Sectors::zeroed(PIECE_BYTES)), None);
+        DirectWriter {
+            direct,
+            buffered,
+            align,
+            waiting,
+            waiting_len: 0,
+            written: 0,
+            spare,
+            under_way,
+            has_failed: false,
+        }
     }))
 }
 
@@ -87,6 +103,14 @@ impl ReadAt for DirectReader {
             offset += piece.len() as u64;
         }
         Ok(())
+    }
+
+    /// Without a copy: of the sectors that were read.
+    fn read(&self, offset: u64, len: usize) -> io::Result<ReadBuffer> {
+        let window = Window::around(offset, len, self.align)?;
+        let mut sectors = Sectors::zeroed(window.len);
+        read_window(&self.file, window, &mut sectors)?;
+        Ok(sectors.part(window.range()))
     }
 
     fn raw(&self) -> Option<RawFile<'_>> {
@@ -114,17 +138,38 @@ fn read_window(file: &File, window: Window, sectors: &mut Sectors) -> io::Result
 
 /// Writes whole sectors; the rest when it is synced.
 pub(crate) struct DirectWriter {
-    direct: File,
+    direct: Arc<File>,
     /// The same file, through the cache.
     buffered: File,
     align: usize,
     waiting: Sectors,
     waiting_len: usize,
-    /// How much was written directly: where the waiting bytes go.
+    /// How much was written directly, or is being written: where the waiting bytes go.
     written: u64,
+    /// What fills while a piece is written. None: it is under way, or pieces are written one after the other.
+    spare: Option<Sectors>,
+    /// A piece that is written behind.
+    under_way: Option<Receiver<(Sectors, io::Result<()>)>>,
+    has_failed: bool,
 }
 
 impl DirectWriter {
+    /// Writes a piece that is full, or has it be written.
+    fn write_piece(&mut self) -> io::Result<()> {
+        self.wait()?;
+        let Some(spare) = self.spare.take() else { return self.write_sectors() };
+        let piece = std::mem::replace(&mut self.waiting, spare);
+        let (file, offset, (done, under_way)) = (Arc::clone(&self.direct), self.written, channel());
+        pool::spawn(move || {
+            let written = file.write_all_at(piece.bytes(), offset);
+            // Nobody waits for it: the writer was dropped.
+            let _ = done.send((piece, written));
+        });
+        self.under_way = Some(under_way);
+        (self.written, self.waiting_len) = (offset + PIECE_BYTES as u64, 0);
+        Ok(())
+    }
+
     /// Writes those sectors that are whole, and keeps the rest.
     fn write_sectors(&mut self) -> io::Result<()> {
         let whole = self.waiting_len - self.waiting_len % self.align;
@@ -134,10 +179,27 @@ impl DirectWriter {
         self.waiting_len -= whole;
         Ok(())
     }
-}
 
-impl Append for DirectWriter {
-    fn append(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+    /// Waits for what is written behind.
+    fn wait(&mut self) -> io::Result<()> {
+        let Some(under_way) = self.under_way.take() else { return Ok(()) };
+        let panicked = |_| io::Error::other("the thread that was to write it has panicked");
+        let (piece, written) = under_way.recv().map_err(panicked)?;
+        self.spare = Some(piece);
+        written
+    }
+
+    /// Does what is no longer done once it has failed: what the file has then, nobody knows.
+    fn unless_failed(&mut self, f: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<()> {
+        if self.has_failed {
+            return Err(io::Error::other("an earlier write has failed"));
+        }
+        let done = f(self);
+        self.has_failed = done.is_err();
+        done
+    }
+
+    fn add(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let room = PIECE_BYTES - self.waiting_len;
             let (now, later) = bytes.split_at(bytes.len().min(room));
@@ -146,18 +208,29 @@ impl Append for DirectWriter {
             self.waiting_len = end;
             bytes = later;
             if self.waiting_len == PIECE_BYTES {
-                self.write_sectors()?;
+                self.write_piece()?;
             }
         }
         Ok(())
     }
 
-    fn sync(&mut self) -> io::Result<()> {
+    fn finish(&mut self) -> io::Result<()> {
+        self.wait()?;
         self.write_sectors()?;
         // It stays in memory as well: what is appended later is written from its sector's start on.
         let tail = &self.waiting.bytes()[..self.waiting_len];
         self.buffered.write_all_at(tail, self.written)?;
         self.buffered.sync_data()
+    }
+}
+
+impl Append for DirectWriter {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.unless_failed(|writer| writer.add(bytes))
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.unless_failed(DirectWriter::finish)
     }
 }
 

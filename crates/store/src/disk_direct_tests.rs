@@ -52,11 +52,18 @@ fn every_place_and_length_is_read_as_it_was_written() {
 
 #[test]
 fn what_is_appended_in_pieces_and_synced_anywhere_is_the_file() {
+    for behind in [false, true] {
+        appends_in_pieces(behind);
+    }
+}
+
+fn appends_in_pieces(behind: bool) {
     let Some(folder) = folder() else { return };
     let path = folder.path().join("file");
-    let pieces = [1, 510, 1, 512, 4096, 3, 70_000, 0, 511, 2 * PIECE_BYTES + 9, 77];
+    let pieces =
+        [1, 510, 1, 512, 4096, 3, 70_000, 0, 511, 2 * PIECE_BYTES + 9, 77, 5 * PIECE_BYTES, 4095];
     let expected = bytes(pieces.iter().sum());
-    let mut writer = create(&path).unwrap().expect("can be direct");
+    let mut writer = create(&path, behind).unwrap().expect("can be direct");
     let mut written = 0;
     for (nth, piece) in pieces.into_iter().enumerate() {
         writer.append(&expected[written..written + piece]).unwrap();
@@ -109,4 +116,41 @@ fn what_is_missing_is_not_granted_and_not_opened() {
     assert_eq!(Disk.grant(&path, DIRECT), Access::default());
     let missing = Disk.open_with(&path, DIRECT).err().expect("no such file");
     assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+}
+
+#[test]
+fn a_write_behind_that_fails_is_the_error_of_what_comes_next_and_of_all_after_it() {
+    let Some(folder) = folder() else { return };
+    let path = folder.path().join("file");
+    for comes_next in
+        [DirectWriter::sync, |writer: &mut DirectWriter| writer.append(&[7; PIECE_BYTES])]
+    {
+        let mut writer = create(&path, true).unwrap().expect("can be direct");
+        // A descriptor that cannot be written to.
+        writer.direct = Arc::new(File::open(&path).unwrap());
+        writer.append(&[7; PIECE_BYTES]).expect("it is written behind");
+        let first = comes_next(&mut writer).unwrap_err();
+        assert_eq!(first.raw_os_error(), Some(rustix::io::Errno::BADF.raw_os_error()));
+        for _ in 0..2 {
+            assert!(writer.append(b"more").is_err() && writer.sync().is_err());
+        }
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
+    }
+}
+
+#[test]
+fn a_writer_may_be_dropped_while_a_piece_is_written() {
+    let Some(folder) = folder() else { return };
+    let path = folder.path().join("file");
+    for _ in 0..20 {
+        let mut writer = create(&path, true).unwrap().expect("can be direct");
+        writer.append(&bytes(PIECE_BYTES)).unwrap();
+        let file = Arc::downgrade(&writer.direct);
+        drop(writer);
+        // The thread has the file until it is done with it.
+        while file.strong_count() > 0 {
+            std::thread::yield_now();
+        }
+        assert!(std::fs::read(&path).unwrap() == bytes(PIECE_BYTES));
+    }
 }

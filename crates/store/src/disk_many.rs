@@ -11,7 +11,7 @@ use std::io;
 use crate::access::Overlap;
 use crate::io_uring;
 use crate::read_pool::PoolQueue;
-use crate::read_queue::{ReadQueue, one_by_one, read_many};
+use crate::read_queue::{ReadBuffer, ReadQueue, one_by_one, read_many};
 use crate::ring_queue::RingQueue;
 use crate::storage::{RawFile, ReadAt};
 use crate::sync::Arc;
@@ -54,13 +54,18 @@ pub(crate) fn queue(overlap: Overlap, depth: usize) -> Box<dyn ReadQueue> {
 pub(crate) struct Overlapping {
     file: Arc<dyn ReadAt>,
     overlap: Overlap,
+    direct: bool,
 }
 
-/// A file whose reads overlap in that way.
-pub(crate) fn overlapping(file: Arc<dyn ReadAt>, overlap: Overlap) -> Arc<dyn ReadAt> {
+/// A file, and whether it goes past the system's cache; its reads overlap in that way.
+pub(crate) fn overlapping(
+    file: Arc<dyn ReadAt>,
+    direct: bool,
+    overlap: Overlap,
+) -> Arc<dyn ReadAt> {
     match overlap {
         Overlap::OneByOne => file,
-        Overlap::Pool | Overlap::Ring => Arc::new(Overlapping { file, overlap }),
+        Overlap::Pool | Overlap::Ring => Arc::new(Overlapping { file, overlap, direct }),
     }
 }
 
@@ -98,6 +103,16 @@ impl ReadAt for Overlapping {
             [(offset, buffer)] => self.file.read_at(*offset, buffer),
             reads => self.with_queue(|queue| read_many(queue, &self.file, reads)),
         }
+    }
+
+    fn read(&self, offset: u64, len: usize) -> io::Result<ReadBuffer> {
+        self.file.read(offset, len)
+    }
+
+    /// By the pool, whoever does reads at once: many files are read ahead, and a ring for each would take a descriptor. What goes
+    /// through the system's cache, the system reads ahead.
+    fn reads_ahead(&self) -> Box<dyn ReadQueue> {
+        if self.direct { Box::new(PoolQueue::default()) } else { one_by_one() }
     }
 
     fn raw(&self) -> Option<RawFile<'_>> {

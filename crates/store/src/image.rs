@@ -285,7 +285,7 @@ fn replay(
             continue;
         }
         let Some(table) = table.clip(bounds)? else { continue };
-        let mut cursor = table.cursor().fill_cache(false);
+        let mut cursor = table.cursor().end_to_end();
         let (path, layout) = (table.table.path(), &*version.layout);
         part = insert_entries(&part, &mut cursor, path, (layout, bounds), record.watermark)?;
         replayed += 1;

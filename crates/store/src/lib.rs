@@ -73,6 +73,7 @@ mod partitions;
 mod peek;
 mod pinned_tree;
 mod policy;
+mod pool;
 mod questions;
 mod queue;
 mod queue_get;

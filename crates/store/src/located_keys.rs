@@ -57,7 +57,7 @@ impl ToldFrom {
         }
         self.keys += 1;
         self.unusable += usize::from(hashes.is_err());
-        let mut cursor = table.cursor().fill_cache(false);
+        let mut cursor = table.cursor().end_to_end();
         for_each_key(&mut cursor, table.table.path(), |key| f(Told::Key(key)))
     }
 

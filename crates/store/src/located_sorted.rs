@@ -102,7 +102,7 @@ fn view(
     slots: &[Option<RunSlot>],
 ) -> Result<SortedRemix> {
     let cursors = runs.iter().map(|placed| {
-        let cursor: Box<dyn Cursor + Send> = Box::new(placed.run.cursor().fill_cache(false));
+        let cursor: Box<dyn Cursor + Send> = Box::new(placed.run.cursor().end_to_end());
         cursor
     });
     let mut merged = MergeCursor::new(cursors.collect())?;

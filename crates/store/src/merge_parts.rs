@@ -223,7 +223,7 @@ fn insert_run(
     from: FlushNumber,
 ) -> Result<Part> {
     let Some(run) = placed.run.clip(bounds)? else { return Ok(part.clone()) };
-    let mut cursor = run.cursor().fill_cache(false);
+    let mut cursor = run.cursor().end_to_end();
     let path = run.tables()[0].table.path();
     insert_entries(part, &mut cursor, path, (layout, bounds), from)
 }
@@ -277,12 +277,12 @@ pub(crate) fn rebuild_part(
     let mut builder = part_builder(grf, share);
     let [base, young] = base_of(oldest, bounds)?;
     if let Some(run) = base {
-        let (mut cursor, path) = (run.cursor().fill_cache(false), run.tables()[0].table.path());
+        let (mut cursor, path) = (run.cursor().end_to_end(), run.tables()[0].table.path());
         for_each_key(&mut cursor, path, |key| builder.push(key))?;
     }
     let mut part = builder.finish(OLDEST_RUN);
     if let Some(run) = young {
-        let (mut cursor, path) = (run.cursor().fill_cache(false), run.tables()[0].table.path());
+        let (mut cursor, path) = (run.cursor().end_to_end(), run.tables()[0].table.path());
         let among = (&*version.layout, bounds);
         part = insert_entries(&part, &mut cursor, path, among, FlushNumber(0))?;
     }

@@ -129,7 +129,7 @@ impl Reading {
         let inputs = plan.inputs_within(&bounds.range)?;
         let retention = plan.retention(&inputs);
         let cursors = inputs.iter().map(|placed| {
-            let cursor: Box<dyn Cursor + Send> = Box::new(placed.run.cursor().fill_cache(false));
+            let cursor: Box<dyn Cursor + Send> = Box::new(placed.run.cursor().end_to_end());
             cursor
         });
         let cursor = MergeCursor::new(cursors.collect())?;

@@ -50,7 +50,8 @@ pub struct Options {
     pub block_cache_bytes: usize,
     /// Which transfers of tables go past the operating system's cache, where the file system can do it.
     pub direct: DirectIo,
-    /// How reads of blocks that are asked for together are done at once, where the storage can do it.
+    /// How reads of blocks that are asked for together are done at once, where the storage can do it. Unless one by one: what goes past
+    /// the system's cache is also read ahead of merges and long scans (a MiB for each table that one is in), and written behind.
     pub overlap: Overlap,
     /// Runs of level 0 (flushed and not yet merged) from which on writers are slowed down: the more, the slower, from 64 MB/s
     /// to a hundredth of it. None: 2 T + 4, of level 0's ratio T. More: fewer pauses, more runs to search while merges catch up.

@@ -1,39 +1,17 @@
-//! Reads by threads that wait for them: where there is no ring, and where one has failed.
+//! Reads by threads that wait for them: where there is no ring, where one has failed, and what is read ahead.
 //! ```text
-//! queue --request--> [ . . . . ] -> thread: read_at -> the queue's mailbox -> collect
-//! queue --request-->      one list for the process, at most THREADS_MAX threads
+//! queue --request--> pool -> thread: read -> the queue's mailbox -> collect
 //! ```
-//! Invariants: each request is answered once, also when its thread panics. Threads are made when requests find
-//! none at leisure, and stay.
+//! Invariant: each request is answered once, also when its thread panics.
 
 use std::collections::VecDeque;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 // The threads outlive every model: no model checker's locks.
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 
+use crate::pool::{self, lock, wait};
 use crate::read_queue::{Completed, ReadQueue, Request};
 use crate::storage::ReadAt;
-
-/// As many as a disk of today likes to have under way, less than what would burden a small machine.
-const THREADS_MAX: usize = 32;
-
-static POOL: Pool = Pool {
-    state: Mutex::new(PoolState { jobs: VecDeque::new(), threads: 0, idle: 0 }),
-    work: Condvar::new(),
-};
-
-struct Pool {
-    state: Mutex<PoolState>,
-    work: Condvar,
-}
-
-struct PoolState {
-    jobs: VecDeque<Job>,
-    threads: usize,
-    /// Those that wait for a job.
-    idle: usize,
-}
 
 /// Where answers wait for one queue.
 #[derive(Default)]
@@ -47,15 +25,6 @@ struct Job {
     request: Request,
     mailbox: Arc<Mailbox>,
     answered: bool,
-}
-
-/// Nothing that panics is done while one of these locks is held.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-    condition.wait(guard).unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Mailbox {
@@ -83,51 +52,6 @@ impl Drop for Job {
     }
 }
 
-impl Pool {
-    fn push(&'static self, job: Job) {
-        let mut state = lock(&self.state);
-        state.jobs.push_back(job);
-        let needs_thread = state.jobs.len() > state.idle && state.threads < THREADS_MAX;
-        state.threads += usize::from(needs_thread);
-        drop(state);
-        self.work.notify_one();
-        if needs_thread {
-            self.start_thread();
-        }
-    }
-
-    fn start_thread(&'static self) {
-        let builder = std::thread::Builder::new().name("trommel-read".into());
-        let work = || loop {
-            let job = self.next();
-            // What was asked for is answered when the job is dropped; the thread goes on.
-            let _ = catch_unwind(AssertUnwindSafe(|| job.run()));
-        };
-        if builder.spawn(work).is_ok() {
-            return;
-        }
-        let mut state = lock(&self.state);
-        state.threads -= 1;
-        // Without any thread, whoever asks does what is asked.
-        let jobs =
-            if state.threads == 0 { std::mem::take(&mut state.jobs) } else { VecDeque::new() };
-        drop(state);
-        jobs.into_iter().for_each(Job::run);
-    }
-
-    fn next(&self) -> Job {
-        let mut state = lock(&self.state);
-        state.idle += 1;
-        loop {
-            if let Some(job) = state.jobs.pop_front() {
-                state.idle -= 1;
-                return job;
-            }
-            state = wait(&self.work, state);
-        }
-    }
-}
-
 /// Reads that the threads of the pool do.
 #[derive(Default)]
 pub(crate) struct PoolQueue {
@@ -139,7 +63,8 @@ pub(crate) struct PoolQueue {
 impl PoolQueue {
     pub(crate) fn push(&mut self, request: Request) {
         self.under_way += 1;
-        POOL.push(Job { request, mailbox: Arc::clone(&self.mailbox), answered: false });
+        let job = Job { request, mailbox: Arc::clone(&self.mailbox), answered: false };
+        pool::spawn(move || job.run());
     }
 }
 
@@ -165,6 +90,7 @@ impl ReadQueue for PoolQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pool::{THREADS_MAX, thread_count};
 
     /// A file whose reads go wrong.
     struct Broken;
@@ -192,6 +118,6 @@ mod tests {
         }
         tags.sort_unstable();
         assert!(tags.into_iter().eq(0..3 * THREADS_MAX as u64));
-        assert!(lock(&POOL.state).threads <= THREADS_MAX);
+        assert!(thread_count() <= THREADS_MAX);
     }
 }

@@ -71,9 +71,7 @@ pub(crate) struct Request {
 impl Request {
     /// Reads, as any file can be read.
     pub(crate) fn read(&self) -> io::Result<ReadBuffer> {
-        let mut bytes = vec![0; self.len];
-        self.file.read_at(self.offset, &mut bytes)?;
-        Ok(bytes.into())
+        self.file.read(self.offset, self.len)
     }
 }
 

@@ -60,7 +60,7 @@ fn merge(shelf: &Shelf, group: &[TableFacts]) -> Result<RunOutput> {
     });
     let tables = tables.collect::<Result<Vec<_>>>()?;
     let cursors = tables.iter().map(|table| {
-        let cursor: Box<dyn Cursor + Send> = Box::new(table.cursor().fill_cache(false));
+        let cursor: Box<dyn Cursor + Send> = Box::new(table.cursor().end_to_end());
         cursor
     });
     let mut cursor = MergeCursor::new(cursors.collect())?;

@@ -122,7 +122,7 @@ impl Run {
     /// A cursor at no entry. It reads nothing of tables that it does not come to.
     pub(crate) fn cursor(self: &Arc<Self>) -> RunCursor {
         let (run, reads) = (Arc::clone(self), Reads::default());
-        RunCursor { run, number: 0, place: None, fill_cache: true, blocks: None, reads }
+        RunCursor { run, number: 0, place: None, end_to_end: false, blocks: None, reads }
     }
 
     /// Between how many entries and how many are before `key`: exact but for the key's block.
@@ -188,7 +188,7 @@ pub(crate) struct RunCursor {
     number: usize,
     /// The cursor of table `number`. None: past either end, or nothing was read yet.
     place: Option<TableCursor>,
-    fill_cache: bool,
+    end_to_end: bool,
     /// Some: it reads no others than these, and those in the cache.
     blocks: Option<Arc<Fetched>>,
     /// What cursors of tables that were left have read.
@@ -196,11 +196,10 @@ pub(crate) struct RunCursor {
 }
 
 impl RunCursor {
-    /// Whether the blocks that it reads are kept in the cache: not if each is read but once.
+    /// For who walks over all of it, from its first entry to its last: in large pieces from the start, which are not kept in the cache.
     #[must_use]
-    pub(crate) fn fill_cache(mut self, fill_cache: bool) -> Self {
-        self.fill_cache = fill_cache;
-        self
+    pub(crate) fn end_to_end(self) -> Self {
+        RunCursor { end_to_end: true, ..self }
     }
 
     /// With blocks that were read for it; it reads no others.
@@ -247,10 +246,12 @@ impl RunCursor {
             self.leave();
         }
         self.number = number;
-        let (table, fill_cache) = (&self.run.tables[number], self.fill_cache);
-        let blocks = || self.blocks.clone();
-        self.place
-            .get_or_insert_with(|| table.cursor().fill_cache(fill_cache).with_blocks(blocks()))
+        let (table, blocks) = (&self.run.tables[number], &self.blocks);
+        let end_to_end = self.end_to_end;
+        self.place.get_or_insert_with(|| {
+            let cursor = table.cursor().with_blocks(blocks.clone());
+            if end_to_end { cursor.end_to_end() } else { cursor }
+        })
     }
 }
 
@@ -352,7 +353,7 @@ mod tests {
         ) {
             let list = sorted(list);
             let run = run_of(&Shelf::new(1 << 20), &list, count);
-            follows(&mut run.cursor().fill_cache(false), &list, &moves);
+            follows(&mut run.cursor().end_to_end(), &list, &moves);
             let mut cursor = run.cursor();
             for (action, index) in &moves {
                 let rank = index.index(list.len() + 2);
@@ -402,7 +403,7 @@ mod tests {
             let clipped = run.clip(&bounds).expect("reads");
             prop_assert_eq!(clipped.is_some(), !within.is_empty());
             let Some(clipped) = clipped else { return Ok(()) };
-            follows(&mut clipped.cursor().fill_cache(false), &within, &moves);
+            follows(&mut clipped.cursor().end_to_end(), &within, &moves);
             for (key, ..) in &list {
                 prop_assert!(clipped.find(key).is_some() || !bounds.contains(key));
             }

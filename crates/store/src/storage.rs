@@ -6,7 +6,7 @@
 //! Invariant: nothing else in the store names `std::fs`.
 
 use crate::access::{Access, Overlap};
-use crate::read_queue::{ReadQueue, one_by_one};
+use crate::read_queue::{ReadBuffer, ReadQueue, one_by_one};
 use crate::sync::Arc;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -71,6 +71,17 @@ pub trait ReadAt: Send + Sync {
     fn size(&self) -> io::Result<u64>;
     /// Fills `buffer` from `offset` on. `UnexpectedEof` if the file ends before.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
+    /// Bytes from `offset` on, in memory of the file's choice. Errors are those of `read_at`.
+    fn read(&self, offset: u64, len: usize) -> io::Result<ReadBuffer> {
+        let mut bytes = vec![0; len];
+        self.read_at(offset, &mut bytes)?;
+        Ok(bytes.into())
+    }
+    /// A queue for what is read before it is needed. Where reads of the file gain nothing by that, they are done when they are
+    /// collected.
+    fn reads_ahead(&self) -> Box<dyn ReadQueue> {
+        one_by_one()
+    }
     /// Several reads at once: submitted together, collected together. After an error it is unknown which buffers are filled.
     fn read_many(&self, reads: &mut [(u64, &mut [u8])]) -> io::Result<()> {
         reads.iter_mut().try_for_each(|(offset, buffer)| self.read_at(*offset, buffer))

@@ -21,6 +21,7 @@ use crate::cursor::Reads;
 use crate::entry::Sequence;
 use crate::error::{Error, Result};
 use crate::memtable::Found;
+use crate::read_queue::ReadBuffer;
 use crate::storage::{ReadAt, Storage};
 use crate::table_cursor::TableCursor;
 use crate::table_format::{
@@ -68,11 +69,10 @@ impl Opened {
         }
     }
 
-    fn read(&self, offset: u64, len: u64) -> Result<Vec<u8>> {
+    fn read(&self, offset: u64, len: u64) -> Result<ReadBuffer> {
         let too_long = |_| self.corrupt(offset, "a length beyond memory");
-        let mut buffer = vec![0; usize::try_from(len).map_err(too_long)?];
-        self.fill(offset, &mut buffer)?;
-        Ok(buffer)
+        let len = usize::try_from(len).map_err(too_long)?;
+        self.bytes.read(offset, len).map_err(|error| self.failed(offset, error))
     }
 
     fn corrupt(&self, offset: u64, what: impl Into<String>) -> Error {
@@ -92,7 +92,7 @@ impl Opened {
         Err(self.corrupt(section.offset, what))
     }
 
-    fn section(&self, section: &Section) -> Result<Vec<u8>> {
+    fn section(&self, section: &Section) -> Result<ReadBuffer> {
         let bytes = self.read(section.offset, section.len)?;
         self.checked(section, &bytes)?;
         Ok(bytes)

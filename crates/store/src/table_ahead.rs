@@ -2,11 +2,15 @@
 //! ```text
 //! cursor    | 7 | 8 | 9 | 10 | 11 | 12 | 13 | 14 | 15 | ...
 //! reads      [7] [8   9] [10   11   12   13] [14  ...            each piece has twice the blocks of the one before
+//!
+//! from there on, and for who walks over all of a table:    in [ piece ]    meanwhile the disk reads [ the next ]
 //! ```
 //! A cursor that goes from block to block, either way, gets them in pieces, up to so many bytes; one that jumps begins anew
-//! with a block alone. So a seek reads what it needs, and a merge or a long scan has few, large reads.
+//! with a block alone. So a seek reads what it needs, and a merge or a long scan has few, large reads. When pieces are as large as
+//! they get, the next one is asked for when the cursor comes to one: at most two of them are in memory.
 //!
 //! Invariant: blocks of a piece are checked, counted and kept in the cache when the cursor comes to them, as if they were read then.
+//! An error is told then, too.
 
 use std::ops::Range;
 
@@ -14,6 +18,8 @@ use super::Table;
 use crate::block::Block;
 use crate::cursor::Reads;
 use crate::error::{Error, Result};
+use crate::read_queue::{ReadBuffer, ReadQueue};
+use crate::sync::Arc;
 
 /// The most that one piece has.
 const PIECE_BYTES: u64 = 512 << 10;
@@ -21,16 +27,30 @@ const PIECE_BYTES: u64 = 512 << 10;
 /// What a cursor has read of a table ahead.
 #[derive(Default)]
 pub(crate) struct Ahead {
-    /// The blocks of the piece.
-    blocks: Range<usize>,
-    /// Where in the file it begins.
-    offset: u64,
-    bytes: Vec<u8>,
+    /// None: nothing was read yet, or reading failed.
+    here: Option<Piece>,
+    coming: Option<Coming>,
     /// The last block that was asked for, and how the cursor came there.
     last: Option<usize>,
     way: Way,
     /// Blocks of the last piece.
     window: usize,
+    /// Some: of these blocks, it comes to one after the other.
+    all_of: Option<Range<usize>>,
+}
+
+/// Blocks that lie beside each other, as they are on disk.
+struct Piece {
+    blocks: Range<usize>,
+    /// Where in the file it begins.
+    offset: u64,
+    bytes: ReadBuffer,
+}
+
+/// A piece that is being read, alone in its queue. Dropped, it is nobody's business.
+struct Coming {
+    blocks: Range<usize>,
+    reads: Box<dyn ReadQueue>,
 }
 
 /// How a cursor comes to a block.
@@ -43,15 +63,25 @@ enum Way {
 }
 
 impl Ahead {
+    /// For a cursor that comes to all of these blocks, one after the other.
+    pub(crate) fn all_of(blocks: Range<usize>) -> Self {
+        Ahead { all_of: Some(blocks), ..Ahead::default() }
+    }
+
     /// The cursor comes to this block.
     fn come_to(&mut self, number: usize) {
         let way = match self.last {
             Some(last) if last + 1 == number => Way::Up,
             Some(last) if number + 1 == last => Way::Down,
+            None if self.all_of.is_some() => Way::Up,
             _ => Way::Jump,
         };
         let goes_on = way != Way::Jump && (self.way == way || self.way == Way::Jump);
-        self.window = if goes_on { self.window } else { 1 };
+        self.window = match &self.all_of {
+            Some(blocks) if way != Way::Jump => blocks.len(),
+            _ if goes_on => self.window,
+            _ => 1,
+        };
         (self.last, self.way) = (Some(number), way);
     }
 }
@@ -71,16 +101,16 @@ impl Table {
         if let Some(block) = self.blocks.get(number) {
             return Ok(block);
         }
-        if !ahead.blocks.contains(&number) {
-            self.read_piece(number, ahead)?;
-        }
+        let here = ahead.here.take().filter(|piece| piece.blocks.contains(&number));
+        let piece = match here {
+            Some(piece) => piece,
+            None => self.next_piece(number, ahead)?,
+        };
+        let piece = ahead.here.insert(piece);
         let (offset, len) = self.index.block(number);
-        let start = (offset - ahead.offset) as usize;
-        let block = self.opened.checked_block(
-            &self.index,
-            number,
-            &ahead.bytes[start..][..len as usize],
-        )?;
+        let start = (offset - piece.offset) as usize;
+        let bytes = &piece.bytes[start..][..len as usize];
+        let block = self.opened.checked_block(&self.index, number, bytes)?;
         reads.disk_reads += 1;
         reads.bytes += len;
         if fill_cache {
@@ -89,47 +119,83 @@ impl Table {
         Ok(block)
     }
 
+    /// The piece with a block, which begins with it unless it was asked for before; asks for the one after it if that pays.
     #[cold]
-    fn read_piece(&self, number: usize, ahead: &mut Ahead) -> Result<()> {
-        if ahead.way != Way::Jump {
-            ahead.window = (2 * ahead.window).min(self.block_count());
-        }
-        let blocks = self.piece(number, ahead.way, ahead.window);
-        match self.fill_piece(&blocks, ahead) {
+    fn next_piece(&self, number: usize, ahead: &mut Ahead) -> Result<Piece> {
+        let coming = ahead.coming.take().filter(|coming| coming.blocks.contains(&number));
+        let (blocks, read) = match coming {
+            Some(mut coming) => {
+                let done = coming.reads.collect(true).expect("it was submitted");
+                let (offset, _) = self.span_of(&coming.blocks);
+                (coming.blocks, done.bytes.map_err(|error| self.opened.failed(offset, error)))
+            }
+            None => {
+                if ahead.way != Way::Jump {
+                    ahead.window = (2 * ahead.window).min(self.block_count());
+                }
+                let blocks = self.piece(number, ahead);
+                let (offset, len) = self.span_of(&blocks);
+                (blocks, self.opened.read(offset, len))
+            }
+        };
+        let (blocks, bytes) = match read {
             // The file ends too early: blocks before its end are there.
             Err(Error::Corrupt { .. }) if blocks.len() > 1 => {
-                self.fill_piece(&(number..number + 1), ahead)
+                let (offset, len) = self.index.block(number);
+                (number..number + 1, self.opened.read(offset, len)?)
             }
-            filled => filled,
-        }
+            read => {
+                let bytes = read?;
+                self.ask_for_next(&blocks, ahead);
+                (blocks, bytes)
+            }
+        };
+        let (offset, _) = self.span_of(&blocks);
+        Ok(Piece { blocks, offset, bytes })
     }
 
-    fn fill_piece(&self, blocks: &Range<usize>, ahead: &mut Ahead) -> Result<()> {
+    /// Asks for the piece after one that could not have been larger.
+    fn ask_for_next(&self, blocks: &Range<usize>, ahead: &mut Ahead) {
+        let next = match ahead.way {
+            _ if blocks.len() >= ahead.window => None,
+            Way::Jump => None,
+            Way::Up => Some(blocks.end),
+            Way::Down => blocks.start.checked_sub(1),
+        };
+        let is_wanted = |number: &usize| match &ahead.all_of {
+            Some(all) => all.contains(number),
+            None => *number < self.block_count(),
+        };
+        let Some(number) = next.filter(is_wanted) else { return };
+        let (blocks, mut reads) = (self.piece(number, ahead), self.opened.bytes.reads_ahead());
+        let (offset, len) = self.span_of(&blocks);
+        reads.submit(0, Arc::clone(&self.opened.bytes), offset, len as usize);
+        ahead.coming = Some(Coming { blocks, reads });
+    }
+
+    /// Where in the file blocks begin, and how long they are together. Requires: there are such blocks, one at least.
+    fn span_of(&self, blocks: &Range<usize>) -> (u64, u64) {
         let (offset, _) = self.index.block(blocks.start);
         let (last, last_len) = self.index.block(blocks.end - 1);
-        // Until it is filled there is no piece.
-        ahead.blocks = 0..0;
-        ahead.bytes.resize((last + last_len - offset) as usize, 0);
-        self.opened.fill(offset, &mut ahead.bytes)?;
-        (ahead.blocks, ahead.offset) = (blocks.clone(), offset);
-        Ok(())
+        (offset, last + last_len - offset)
     }
 
-    /// Blocks from `number` on, the way that a cursor goes: at most `window`, and not too many bytes.
-    fn piece(&self, number: usize, way: Way, window: usize) -> Range<usize> {
+    /// Blocks from `number` on, the way that a cursor goes: at most its window, and not too many bytes.
+    fn piece(&self, number: usize, ahead: &Ahead) -> Range<usize> {
         let (at, len) = self.index.block(number);
         let fits = |other: usize| {
             let (offset, other_len) = self.index.block(other);
             (offset + other_len).max(at + len) - offset.min(at) <= PIECE_BYTES
         };
-        match way {
+        let all = ahead.all_of.clone().unwrap_or(0..self.block_count());
+        match ahead.way {
             Way::Jump => number..number + 1,
             Way::Up => {
-                let most = (number + window).min(self.block_count());
+                let most = (number + ahead.window).min(all.end).max(number + 1);
                 number..(number + 1..most).find(|other| !fits(*other)).unwrap_or(most)
             }
             Way::Down => {
-                let least = (number + 1).saturating_sub(window);
+                let least = (number + 1).saturating_sub(ahead.window).max(all.start).min(number);
                 (least..number).find(|other| fits(*other)).unwrap_or(number)..number + 1
             }
         }
@@ -137,102 +203,5 @@ impl Table {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cursor::Cursor;
-    use crate::cursor::checks::Owned;
-    use crate::table::tests::{Shelf, options};
-    use crate::table_writer::TableOptions;
-
-    fn numbers(count: u64) -> Vec<Owned> {
-        let put = |number: u64| Shelf::put(&number.to_be_bytes(), number + 1, &[7; 50]);
-        (0..count).map(put).collect()
-    }
-
-    fn options_of(block_bytes: usize) -> TableOptions {
-        TableOptions { block_bytes, compression: false, ..options() }
-    }
-
-    /// Reads of the disk while a cursor goes over a whole table, and what it has counted.
-    fn walk(shelf: &Shelf, cursor: &mut dyn Cursor, back: bool) -> (u64, u64, Reads) {
-        let before = shelf.disk.operations();
-        if back { cursor.seek_last() } else { cursor.seek_first() }.unwrap();
-        let mut count = 0;
-        while cursor.entry().is_some() {
-            if back { cursor.prev() } else { cursor.next() }.unwrap();
-            count += 1;
-        }
-        (count, shelf.disk.operations() - before, cursor.reads())
-    }
-
-    #[test]
-    fn a_walk_either_way_reads_few_large_pieces_and_counts_every_block() {
-        for cache_bytes in [0, 20_000, 8 << 20] {
-            let shelf = Shelf::new(cache_bytes);
-            let table = shelf.table(&numbers(20_000), &options_of(1000));
-            let blocks = table.block_count() as u64;
-            assert!(blocks > 1000, "{blocks}");
-            for back in [false, true] {
-                let mut cursor = table.cursor().fill_cache(false);
-                let (count, operations, reads) = walk(&shelf, &mut cursor, back);
-                assert_eq!((count, reads.blocks, reads.disk_reads), (20_000, blocks, blocks));
-                let data_bytes = reads.bytes;
-                assert!(operations < 12 + data_bytes / PIECE_BYTES, "{operations} reads");
-            }
-        }
-    }
-
-    #[test]
-    fn what_is_read_ahead_is_kept_when_it_is_come_to() {
-        let shelf = Shelf::new(8 << 20);
-        let table = shelf.table(&numbers(5000), &options_of(1000));
-        let blocks = table.block_count() as u64;
-        let (_, operations, reads) = walk(&shelf, &mut table.cursor(), false);
-        assert!(operations < 20 && reads.disk_reads == blocks, "{operations}, {reads:?}");
-        let (count, operations, reads) = walk(&shelf, &mut table.cursor(), false);
-        assert_eq!((count, operations, reads.disk_reads, reads.blocks), (5000, 0, 0, blocks));
-    }
-
-    #[test]
-    fn a_seek_reads_one_block_and_so_do_jumps() {
-        let shelf = Shelf::new(0);
-        let table = shelf.table(&numbers(5000), &options_of(1000));
-        let mut cursor = table.cursor();
-        for number in [0u64, 3000, 100, 4900, 2000] {
-            let before = shelf.disk.operations();
-            cursor.seek(&number.to_be_bytes()).unwrap();
-            assert_eq!(cursor.entry().unwrap().key, number.to_be_bytes());
-            assert_eq!((shelf.disk.operations() - before, cursor.reads().blocks), (1, 1));
-        }
-    }
-
-    #[test]
-    fn of_a_file_that_was_cut_off_all_that_is_there_is_read() {
-        let shelf = Shelf::new(0);
-        let table = shelf.table(&numbers(5000), &options_of(1000));
-        let (first_lost, _) = table.index.block(40);
-        shelf.disk.truncate(table.path(), first_lost + 10);
-        let mut cursor = table.cursor();
-        cursor.seek_first().unwrap();
-        let (before, _) = table.block_entries(40);
-        for _ in 1..before {
-            cursor.next().unwrap();
-        }
-        let wrong = cursor.next().unwrap_err().to_string();
-        assert!(wrong.contains("ends too early"), "{wrong}");
-    }
-
-    #[test]
-    fn a_damaged_block_is_named_when_it_is_come_to_and_not_before() {
-        let shelf = Shelf::new(0);
-        let table = shelf.table(&numbers(5000), &options_of(1000));
-        shelf.disk.flip_bit(table.path(), table.index.block(40).0 + 20, 3);
-        let mut cursor = table.cursor();
-        cursor.seek_first().unwrap();
-        for _ in 1..table.block_entries(40).0 {
-            cursor.next().unwrap();
-        }
-        let wrong = cursor.next().unwrap_err().to_string();
-        assert!(wrong.contains("data block 40"), "{wrong}");
-    }
-}
+#[path = "table_ahead_tests.rs"]
+mod tests;

@@ -66,6 +66,20 @@ impl TableCursor {
         self
     }
 
+    /// For who walks over all of it, from its first entry to its last: in large pieces from the start, which are not kept in the cache.
+    #[must_use]
+    pub(crate) fn end_to_end(mut self) -> Self {
+        let (table, end) = (&self.table, self.table.block_count());
+        let blocks = match &self.limits {
+            None => 0..end,
+            Some(limits) => {
+                table.first_block_of(&limits.from)..end.min(table.first_block_of(&limits.to) + 1)
+            }
+        };
+        self.ahead = Ahead::all_of(blocks);
+        self.fill_cache(false)
+    }
+
     /// With blocks that were read for it; it reads no others.
     #[must_use]
     pub(crate) fn with_blocks(mut self, blocks: Option<Arc<Fetched>>) -> Self {

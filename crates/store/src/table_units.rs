@@ -131,7 +131,7 @@ impl Table {
         let range = units.directory.unit_range(number);
         let at = units.offset + range.start;
         let read = self.opened.read(at, range.end - range.start).and_then(|bytes| {
-            let checked = units.directory.unit(number, bytes);
+            let checked = units.directory.unit(number, bytes.to_vec());
             checked.map_err(|Corrupt { .. }| {
                 let name = FilterKind::Elastic.name();
                 let what =

@@ -97,7 +97,7 @@ pub(crate) fn for_each_key(
 
 /// Calls `f` with each user key of a run once, ascending. Its blocks are read past the cache.
 pub(crate) fn for_each_key_of(run: &Arc<Run>, f: impl FnMut(&[u8])) -> Result<()> {
-    for_each_key(&mut run.cursor().fill_cache(false), run.path(), f)
+    for_each_key(&mut run.cursor().end_to_end(), run.path(), f)
 }
 
 /// Whether `key` is another one than `last`, before it. Checksums do not tell of order: it is looked at here, before

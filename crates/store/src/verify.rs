@@ -120,7 +120,7 @@ fn check_table(
     }
     let mut last_key: Option<Vec<u8>> = None;
     let mut entries = 0;
-    for_each_entry(&mut table.cursor().fill_cache(false), |key, sequence| {
+    for_each_entry(&mut table.cursor().end_to_end(), |key, sequence| {
         entries += 1;
         check_flush(version, table, is_oldest, sequence)
             .map_err(|what| wrong(format!("key {}: {what}", key.escape_ascii())))?;
@@ -175,7 +175,7 @@ fn check_ages(newer: &PlacedRun, older: &PlacedRun) -> Result<()> {
     if sequences(newer).0 > sequences(older).1 {
         return Ok(());
     }
-    let mut cursors = [newer, older].map(|placed| placed.run.cursor().fill_cache(false));
+    let mut cursors = [newer, older].map(|placed| placed.run.cursor().end_to_end());
     cursors.iter_mut().try_for_each(|cursor| cursor.seek_first())?;
     let [newer_cursor, older_cursor] = &mut cursors;
     while let (Some(new), Some(old)) = (newer_cursor.entry(), older_cursor.entry()) {

@@ -1,0 +1,140 @@
+//! One kind of work alone, for a profiler; or merges whose reads and writes overlap beside merges whose do not.
+//! ```text
+//! valgrind --tool=callgrind --collect-atstart=no --toggle-collect='*measured*' target/release/examples/profile get-hit 100000
+//! target/release/examples/profile overlap 600000 DIR            past the system's cache, in turns
+//! ```
+//! Invariant: what is done within `measured` is of one kind; everything it needs was read before.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use trommel::{
+    Background, Db, DirectIo, Environment, GuardKind, Memory, Options, Overlap, Result, Sync,
+};
+
+const VALUE: [u8; 100] = [7; 100];
+/// Beside the large one, which has all but one of so many parts.
+const RUNS: u64 = 11;
+/// Of one size, which become one.
+const MERGED_RUNS: u64 = 12;
+
+fn main() {
+    let args: Vec<String> = std::env::args().collect();
+    let count = args.get(2).and_then(|count| count.parse().ok());
+    let done = match (args.get(1).map(String::as_str), count, args.get(3)) {
+        (Some("overlap"), Some(count), Some(dir)) => overlap(count, Path::new(dir)),
+        (Some(kind), Some(count), None) => one_kind(kind, count),
+        _ => panic!(
+            "what: get-hit, get-miss, seek, seek-back, next, flush, merge COUNT; overlap ENTRIES DIR"
+        ),
+    };
+    done.expect("it is done");
+}
+
+/// SplitMix64: the same in every run.
+fn spread(n: u64) -> [u8; 8] {
+    let mixed = (n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (mixed ^ (mixed >> 31)).to_be_bytes()
+}
+
+fn options() -> Options {
+    Options {
+        guard: GuardKind::Grf,
+        size_ratio: 20,
+        block_cache_bytes: 1 << 30,
+        compression: false,
+        sync: Sync::Never,
+        background: Background::Stepped,
+        ..Options::default()
+    }
+}
+
+/// Writes keys: most into one run, the others into small ones, the last of which is still in memory.
+fn fill(db: &Db, count: u64) -> Result<()> {
+    let newer_count = count / RUNS;
+    for n in 0..count {
+        db.put(spread(n), VALUE)?;
+        if n + 1 == count - newer_count {
+            db.flush()?;
+            db.compact()?;
+        } else if n + newer_count > count && n % (newer_count / RUNS) == 0 {
+            db.flush()?;
+        }
+    }
+    Ok(())
+}
+
+#[inline(never)]
+fn measured<T>(f: impl FnOnce() -> T) -> T {
+    f()
+}
+
+fn one_kind(kind: &str, count: u64) -> Result<()> {
+    let environment = Environment { storage: Arc::new(Memory::new()), ..Environment::default() };
+    let db = Db::open_with(Path::new("db"), options(), environment)?;
+    fill(&db, count)?;
+    let gets = |from: u64| (0..count).try_for_each(|n| db.get(spread(from + n)).map(drop));
+    let seeks =
+        || (0..count).try_for_each(|n| db.range(spread(count + n)..).next().transpose().map(drop));
+    let seeks_back = || {
+        (0..count).try_for_each(|n| db.range(..spread(count + n)).next_back().transpose().map(drop))
+    };
+    let walk = || db.range::<&[u8]>(..).try_for_each(|entry| entry.map(drop));
+    match kind {
+        "flush" => return measured(|| db.flush()),
+        "merge" => {
+            db.flush()?;
+            return measured(|| db.compact());
+        }
+        _ => db.flush()?,
+    }
+    walk()?;
+    match kind {
+        "get-hit" => measured(|| gets(0)),
+        "get-miss" => measured(|| gets(count)),
+        "seek" => measured(seeks),
+        "seek-back" => measured(seeks_back),
+        "next" => measured(walk),
+        other => panic!("{other} is nothing that can be measured"),
+    }?;
+    println!("{:?}", db.stats().open_seek);
+    Ok(())
+}
+
+fn overlap(count: u64, dir: &Path) -> Result<()> {
+    let options = |overlap| Options {
+        direct: DirectIo::ALL,
+        overlap,
+        block_cache_bytes: 1 << 20,
+        ..options()
+    };
+    let filled = Db::open(dir.join("filled"), options(Overlap::Pool))?;
+    for n in 0..count {
+        filled.put(spread(n), VALUE)?;
+        if (n + 1) % (count / MERGED_RUNS) == 0 {
+            filled.flush()?;
+        }
+    }
+    for round in 0..9 {
+        for overlap in [Overlap::OneByOne, Overlap::Pool] {
+            let copy = dir.join(format!("{round}-{}", overlap.name()));
+            filled.checkpoint(&copy)?;
+            let db = Db::open(&copy, options(overlap))?;
+            let start = Instant::now();
+            measured(|| db.compact())?;
+            let compacted = start.elapsed();
+            let start = Instant::now();
+            db.range::<&[u8]>(..).try_for_each(|entry| entry.map(drop))?;
+            let scanned = start.elapsed();
+            let io = db.stats().io;
+            println!(
+                "{:>10} merge {compacted:>10.2?} scan {scanned:>10.2?} {io:?}",
+                overlap.name()
+            );
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! Threads that wait for the disk, so that others need not.
+//! ```text
+//! spawn(job) -> [ . . . . ] -> thread: job()      one list for the process, at most THREADS_MAX threads
+//! ```
+//! Invariants: each job is run or dropped, once, also when its thread panics. Threads are made when jobs find none at leisure, and
+//! stay.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+// The threads outlive every model: no model checker's locks.
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// As many as a disk of today likes to have under way, less than what would burden a small machine.
+pub(crate) const THREADS_MAX: usize = 32;
+
+static POOL: Pool = Pool {
+    state: Mutex::new(PoolState { jobs: VecDeque::new(), threads: 0, idle: 0 }),
+    work: Condvar::new(),
+};
+
+type Job = Box<dyn FnOnce() + Send>;
+
+struct Pool {
+    state: Mutex<PoolState>,
+    work: Condvar,
+}
+
+struct PoolState {
+    jobs: VecDeque<Job>,
+    threads: usize,
+    /// Those that wait for a job.
+    idle: usize,
+}
+
+/// Has a thread of the pool do a job. One that panics is dropped in the middle.
+pub(crate) fn spawn(job: impl FnOnce() + Send + 'static) {
+    POOL.push(Box::new(job));
+}
+
+/// Nothing that panics is done while one of these locks is held.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(crate) fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+    condition.wait(guard).unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Pool {
+    fn push(&'static self, job: Job) {
+        let mut state = lock(&self.state);
+        state.jobs.push_back(job);
+        let needs_thread = state.jobs.len() > state.idle && state.threads < THREADS_MAX;
+        state.threads += usize::from(needs_thread);
+        drop(state);
+        self.work.notify_one();
+        if needs_thread {
+            self.start_thread();
+        }
+    }
+
+    fn start_thread(&'static self) {
+        let builder = std::thread::Builder::new().name("trommel-disk".into());
+        let work = || loop {
+            let job = self.next();
+            // Who waits for the job hears of it when it is dropped; the thread goes on.
+            let _ = catch_unwind(AssertUnwindSafe(job));
+        };
+        if builder.spawn(work).is_ok() {
+            return;
+        }
+        let mut state = lock(&self.state);
+        state.threads -= 1;
+        // Without any thread, whoever asks does what is asked.
+        let jobs =
+            if state.threads == 0 { std::mem::take(&mut state.jobs) } else { VecDeque::new() };
+        drop(state);
+        jobs.into_iter().for_each(|job| job());
+    }
+
+    fn next(&self) -> Job {
+        let mut state = lock(&self.state);
+        state.idle += 1;
+        loop {
+            if let Some(job) = state.jobs.pop_front() {
+                state.idle -= 1;
+                return job;
+            }
+            state = wait(&self.work, state);
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) fn thread_count() -> usize {
+    lock(&POOL.state).threads
+}

@@ -1,5 +1,7 @@
 //! Tables of text with aligned columns, and numbers as people read them.
 
+pub(crate) use trommel_lab::experiment::whole;
+
 /// Rows of cells; the first row is the heading. The first columns are flush left, the others right.
 pub(crate) struct TextTable {
     left_columns: usize,
@@ -54,19 +56,6 @@ impl TextTable {
         let line = cells.collect::<Vec<_>>().join("  ");
         format!("  {}\n", line.trim_end())
     }
-}
-
-/// A whole number with commas.
-pub(crate) fn whole(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// How many there are of something, as in "1 key", "2 keys".

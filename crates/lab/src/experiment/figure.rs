@@ -4,7 +4,7 @@
 //!                                                                      |  panel: a picture for each value
 //!                                                                      |  series: a curve for each value
 //!                                                                      v
-//!                                              points of one x in one curve: their median
+//!                                              points of one x (or `order`) in one curve: their median
 //! ```
 //! Invariant: panels, curves and names on the x axis stand in the order in which rows bring them.
 
@@ -40,6 +40,8 @@ pub(crate) struct FigurePlan {
     /// The field `measure` is the name of one of several `y`.
     #[serde(default)]
     series: Vec<String>,
+    /// The field in whose order points are joined, where x was measured, too. None: in the order of x.
+    order: Option<String>,
     panel: Option<String>,
     #[serde(default, rename = "where")]
     wanted: Wanted,
@@ -139,7 +141,7 @@ pub struct Panel {
 pub struct Curve {
     /// Its place in `Figure::curve_names`.
     pub name: usize,
-    /// Points by x.
+    /// Points in the order in which they are joined: by x, or as the plan says.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -149,6 +151,8 @@ struct Drawn {
     curve: String,
     x: Scalar,
     y: f64,
+    /// Where the curve comes to it. None: at its x.
+    order: Option<f64>,
 }
 
 impl Figure {
@@ -202,7 +206,11 @@ impl FigurePlan {
             let own: Vec<&Drawn> = drawn.iter().filter(|one| one.panel == title).collect();
             let curves = (0..curve_names.len()).map(|name| {
                 let points = own.iter().filter(|one| one.curve == curve_names[name]);
-                Curve { name, points: medians(points.map(|one| (x_of(&one.x), one.y)).collect()) }
+                let points = points.map(|one| {
+                    let x = x_of(&one.x);
+                    (one.order.unwrap_or(x), x, one.y)
+                });
+                Curve { name, points: medians(points.collect()) }
             });
             Panel { curves: curves.filter(|curve| !curve.points.is_empty()).collect(), title }
         });
@@ -233,7 +241,11 @@ impl FigurePlan {
             let named = self.series.iter().filter_map(text).filter(|name| !name.is_empty());
             let curve = named.collect::<Vec<_>>().join(", ");
             let panel = self.panel.as_ref().and_then(text).unwrap_or_default();
-            Some(Drawn { panel, curve, x: row.get(&self.x)?.clone(), y })
+            let order = match &self.order {
+                Some(name) => Some(row.number(name)?),
+                None => None,
+            };
+            Some(Drawn { panel, curve, x: row.get(&self.x)?.clone(), y, order })
         });
         points.collect()
     }
@@ -265,13 +277,16 @@ fn place(names: &[String], name: &str) -> usize {
     names.iter().position(|known| known == name).expect("the names were made of these rows")
 }
 
-/// Points by x; of several at one x, the median.
-fn medians(mut points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+/// Points by their place in the curve; of several at one place, the median.
+fn medians(mut points: Vec<(f64, f64, f64)>) -> Vec<(f64, f64)> {
     points.sort_by(|one, other| one.0.total_cmp(&other.0));
     let same = points.chunk_by(|one, other| one.0 == other.0);
-    same.map(|same| {
-        let mut values: Vec<f64> = same.iter().map(|point| point.1).collect();
-        (same[0].0, median(&mut values))
-    })
-    .collect()
+    let median_of = |same: &[(f64, f64, f64)], of: fn(&(f64, f64, f64)) -> f64| {
+        median(&mut same.iter().map(of).collect::<Vec<_>>())
+    };
+    same.map(|same| (median_of(same, |point| point.1), median_of(same, |point| point.2))).collect()
 }
+
+#[cfg(test)]
+#[path = "figure_tests.rs"]
+mod tests;

@@ -34,7 +34,7 @@ pub use figure::{Curve, Figure, Mark, Panel, Scale as AxisScale};
 pub use html::html;
 pub use machine::Machine;
 pub use markdown::markdown;
-pub use number::duration;
+pub use number::{duration, whole};
 pub use plan::{Experiment, Scale, load_experiment, load_experiments};
 pub use records::{Record, RecordFile};
 pub use rows::{Row, Scalar};

@@ -13,7 +13,8 @@ pub(crate) fn readable(number: f64) -> String {
         return format!("{number:.1e}");
     }
     if size >= 1000.0 {
-        return with_commas(number.round() as i64);
+        let sign = if number < 0.0 { "-" } else { "" };
+        return format!("{sign}{}", whole(size.round() as u64));
     }
     let places = (2 - size.log10().floor() as i32).max(0) as usize;
     let text = format!("{number:.places$}");
@@ -23,16 +24,12 @@ pub(crate) fn readable(number: f64) -> String {
     }
 }
 
-fn with_commas(number: i64) -> String {
-    let digits = number.unsigned_abs().to_string();
-    let groups: Vec<&str> = digits
-        .as_bytes()
-        .rchunks(3)
-        .rev()
-        .map(|group| std::str::from_utf8(group).unwrap_or(""))
-        .collect();
-    let sign = if number < 0 { "-" } else { "" };
-    format!("{sign}{}", groups.join(","))
+/// A whole number with commas.
+pub fn whole(number: u64) -> String {
+    let digits = number.to_string();
+    let groups = digits.as_bytes().rchunks(3).rev();
+    let groups = groups.map(|group| std::str::from_utf8(group).unwrap_or(""));
+    groups.collect::<Vec<_>>().join(",")
 }
 
 /// A number on an axis: short.

@@ -1,0 +1,36 @@
+//! Which points a curve has, and in which order.
+
+use super::*;
+
+fn row(fields: &[(&str, f64)]) -> Row {
+    let fields = fields.iter().map(|(name, value)| (name.to_string(), Scalar::Number(*value)));
+    Row(fields.collect())
+}
+
+fn points(order: &str, rows: &[Row]) -> Vec<(f64, f64)> {
+    let plan = format!("title = \"t\"\nx = \"rate\"\nx_label = \"x\"\ny = \"time\"\ny_label = \"y\"\n{order}");
+    let plan: FigurePlan = toml::from_str(&plan).expect("a figure");
+    let figure = plan.figure(rows);
+    figure.panels.into_iter().flat_map(|panel| panel.curves).flat_map(|curve| curve.points).collect()
+}
+
+#[test] // With more clients there may be less throughput: the curve then turns back.
+fn a_throughput_latency_curve_is_joined_by_clients() {
+    let measured = |clients: f64, rate: f64, time: f64| {
+        row(&[("clients", clients), ("rate", rate), ("time", time)])
+    };
+    let rows = [
+        measured(4.0, 150.0, 30.0),
+        measured(1.0, 100.0, 10.0),
+        measured(8.0, 120.0, 70.0),
+        measured(2.0, 160.0, 15.0),
+        measured(8.0, 110.0, 60.0),
+        measured(8.0, 130.0, 80.0),
+    ];
+    let by_clients = [(100.0, 10.0), (160.0, 15.0), (150.0, 30.0), (120.0, 70.0)];
+    assert_eq!(points("order = \"clients\"", &rows), by_clients);
+    let by_x = points("", &rows);
+    assert!(by_x.len() == 6 && by_x.is_sorted_by(|one, next| one.0 < next.0), "{by_x:?}");
+    let unordered = row(&[("rate", 1.0), ("time", 1.0)]);
+    assert_eq!(points("order = \"clients\"", &[unordered]), []);
+}

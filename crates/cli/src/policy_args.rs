@@ -17,7 +17,7 @@ pub(crate) struct PolicyArgs {
     #[arg(long, value_name = "T", default_value_t = Options::default().size_ratio)]
     pub(crate) size_ratio: u32,
     /// When runs merge: lazy-leveling (many runs in each level, one in the last), leveling (one run in each), tiering (many in each),
-    /// rocksdb (four flushed ones, then one run in each).
+    /// rocksdb (four flushed ones, then one run in each), levelled-from:LEVEL (many in each level above this one, one in it and in all below).
     #[arg(long, value_name = "NAME", value_parser = policy, default_value = "lazy-leveling")]
     policy: Policy,
     /// T of each level, newest first, with commas between them; the last one goes on.
@@ -95,7 +95,8 @@ pub(crate) fn granularity(name: &str) -> Result<Granularity, String> {
 /// The preset of this name.
 pub(crate) fn policy(name: &str) -> Result<Policy, String> {
     let known = Policy::NAMES.join(", ");
-    Policy::named(name).ok_or_else(|| format!("there is no policy '{name}'; there are: {known}"))
+    let problem = || format!("there is no policy '{name}'; there are: {known}, levelled-from:LEVEL (0 to 8)");
+    Policy::named(name).ok_or_else(problem)
 }
 
 #[cfg(test)]
@@ -125,7 +126,8 @@ mod tests {
         assert_eq!([0, 1, 2, 9].map(|level| policy.rule(size_ratio, level).ratio), [4, 6, 8, 8]);
         assert_eq!(parsed("--inner-runs 3,1 --delay-merges").1.rule(10, 5).inner_runs, 1);
         let message = typed("--policy levelling").expect_err("unknown").to_string();
-        assert!(message.contains("lazy-leveling, leveling, tiering, rocksdb"), "{message}");
+        assert!(message.contains("lazy-leveling, leveling, tiering, rocksdb, levelled-from"), "{message}");
+        assert_eq!(parsed("--policy levelled-from:2").1, Policy::levelled_from(2));
         assert!(typed("--ratios 4,6 --size-ratio 3").is_err(), "twice");
     }
 }

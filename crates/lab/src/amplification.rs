@@ -133,7 +133,8 @@ mod tests {
     use super::*;
 
     fn presets() -> impl Iterator<Item = (&'static str, Policy)> {
-        Policy::NAMES.into_iter().map(|name| (name, Policy::named(name).expect("a preset")))
+        let names = Policy::NAMES.into_iter().chain(["levelled-from:2"]);
+        names.map(|name| (name, Policy::named(name).expect("a preset")))
     }
 
     /// Bytes of tables written for each byte flushed, and flushes.

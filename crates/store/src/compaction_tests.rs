@@ -133,6 +133,18 @@ fn shapes(size_ratio: u32, flushes: usize) -> Vec<Vec<usize>> {
     (0..flushes).map(shape_after).collect()
 }
 
+#[test] // GRF, section 6.6: a tree of four levels, of which one to three (here up to four) are levelled.
+fn a_tree_has_as_many_levelled_levels_as_its_policy_says() {
+    for levelled in 1..=4 {
+        let mut tree = Tree::new(Policy::levelled_from(4 - levelled), 4);
+        (0..255).for_each(|_| tree.flush());
+        assert_eq!(tree.units(), [3; 4], "255 is 3333");
+        let runs = (0..4).map(|level| tree.layout.runs_in(level)).collect::<Vec<_>>();
+        let expected = (0..4).map(|level| if level + levelled < 4 { 3 } else { 1 });
+        assert_eq!(runs, expected.collect::<Vec<_>>(), "{levelled} levelled levels");
+    }
+}
+
 #[test] // GRF paper, section 4.2 and DESIGN 2: the shape is the number of flushes in base T.
 fn the_shape_is_an_odometer_of_flushes() {
     for (count, shape) in (1u64..).zip(&shapes(10, 2345)) {

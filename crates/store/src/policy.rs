@@ -5,6 +5,7 @@
 //! lazy-leveling         T - 1       T - 1           1 run
 //! tiering               T - 1       T - 1           T - 1       least to write, most to read
 //! rocksdb   (T_0 = 4)   T - 1       1 run           1 run
+//! levelled-from:2       T - 1       T - 1 in level 1, 1 run from level 2 on: of four levels two are levelled
 //! ```
 //! A level counts *units*: a unit is one run of the level above, when that is full. Level l holds 0 to T_l - 1 of them, in at most K_l
 //! runs (Z in the last level); the next unit takes the level's runs along to the next level and leaves it empty: a carry of
@@ -34,6 +35,19 @@ pub struct Policy {
 
 /// A run limit that is no limit: a run for each unit.
 const EACH: u32 = u32::MAX;
+
+/// Names of policies, by the first levelled level.
+const LEVELLED_FROM: [&str; 9] = [
+    "levelled-from:0",
+    "levelled-from:1",
+    "levelled-from:2",
+    "levelled-from:3",
+    "levelled-from:4",
+    "levelled-from:5",
+    "levelled-from:6",
+    "levelled-from:7",
+    "levelled-from:8",
+];
 
 impl Default for Policy {
     fn default() -> Self {
@@ -70,9 +84,21 @@ impl Policy {
         Policy::of(&[4], &[EACH, 1], 1)
     }
 
-    /// The preset of this name. None: there is none.
+    /// Many runs in each level above this one, one run in it and in all below: of L levels, L - `level` are levelled. 0 is leveling.
+    pub fn levelled_from(level: usize) -> Policy {
+        let inner_runs = std::iter::repeat_n(EACH, level).chain([1]).collect::<Vec<_>>();
+        Policy::of(&[], &inner_runs, 1)
+    }
+
+    /// The preset of this name, or `levelled-from:LEVEL`, up to 8. None: there is none.
     pub fn named(name: &str) -> Option<Policy> {
-        Self::presets().into_iter().find(|(known, _)| *known == name).map(|(_, policy)| policy)
+        let mut known = Self::presets().into_iter().chain(Self::levelled());
+        known.find(|(known, _)| *known == name).map(|(_, policy)| policy)
+    }
+
+    fn levelled() -> impl Iterator<Item = (&'static str, Policy)> {
+        let levels = LEVELLED_FROM.into_iter().enumerate();
+        levels.map(|(level, name)| (name, Policy::levelled_from(level)))
     }
 
     fn presets() -> [(&'static str, Policy); 4] {
@@ -81,13 +107,15 @@ impl Policy {
         policies.map(|policy| (names.next().expect("as many names"), policy))
     }
 
-    /// The name of the preset with these run limits; `custom` if there is none.
+    /// The name of the policy with these run limits, of several the one with the same ratios; `custom` if there is none.
     pub fn name(&self) -> &'static str {
-        let is_alike = |preset: &Policy| {
-            preset.inner_runs == self.inner_runs && preset.last_runs == self.last_runs
+        let is_alike = |(_, policy): &(&str, Policy)| {
+            policy.inner_runs == self.inner_runs && policy.last_runs == self.last_runs
         };
-        let presets = Self::presets();
-        presets.iter().find(|(_, preset)| is_alike(preset)).map_or("custom", |(name, _)| name)
+        let known: Vec<_> =
+            Self::presets().into_iter().chain(Self::levelled()).filter(is_alike).collect();
+        let exact = known.iter().find(|(_, policy)| policy.ratios == self.ratios);
+        exact.or(known.first()).map_or("custom", |(name, _)| name)
     }
 
     /// The rule of a level, where deep ones have the ratio `size_ratio`.
@@ -217,6 +245,16 @@ mod tests {
             let policy = Policy::named(name).expect("a preset");
             assert_eq!((policy.name(), policy.problem()), (name, None));
         }
+        for level in 1..=8 {
+            let name = format!("levelled-from:{level}");
+            let policy = Policy::named(&name).expect("is known");
+            assert_eq!((policy.name(), policy.problem()), (&*name, None));
+            let limits = [0, level - 1, level, level + 5].map(|at| policy.rule(4, at).inner_runs);
+            assert_eq!(limits, [3, 3, 1, 1], "{name}");
+        }
+        assert_eq!(Policy::levelled_from(0), Policy::leveling());
+        assert_eq!(Policy { ratios: vec![5], ..Policy::rocksdb() }.name(), "rocksdb");
+        assert_eq!(Policy::named("levelled-from:9"), None);
         assert_eq!(Policy::named("levelling"), None);
         assert_eq!(Policy { last_runs: 3, ..Policy::leveling() }.name(), "custom");
     }

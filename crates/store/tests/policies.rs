@@ -31,7 +31,8 @@ fn open(disk: &Memory, options: &Options) -> Db {
 }
 
 fn presets() -> impl Iterator<Item = (&'static str, Policy)> {
-    Policy::NAMES.into_iter().map(|name| (name, Policy::named(name).expect("a preset")))
+    let names = Policy::NAMES.into_iter().chain(["levelled-from:2"]);
+    names.map(|name| (name, Policy::named(name).expect("a preset")))
 }
 
 /// Spread over all numbers; no two alike.

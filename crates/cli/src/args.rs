@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use trommel::{Background, Db, GuardKind, Options, Sync};
 
 use crate::bench_args::{BenchProbeArgs, BenchReadArgs};
-use crate::filter_args::FilterArgs;
+use crate::filter_args::{FilterArgs, MemoryArgs};
 use crate::guards::{guard, guard_help};
 use crate::io_args::IoArgs;
 use crate::point::{KeyArgs, PutArgs};
@@ -114,14 +114,8 @@ pub(crate) struct StoreArgs {
     /// Memory of the guard, in bits per key.
     #[arg(long, value_name = "BITS", allow_negative_numbers = true, default_value_t = Options::default().bits_per_key)]
     pub(crate) bits_per_key: f64,
-    /// Divide that memory as Monkey does: more bits per key for small runs, fewer for large ones, as many on average. For guards
-    /// with a point filter for each table.
-    #[arg(long)]
-    pub(crate) monkey: bool,
-    /// Of these, bits of a hash that only single keys are compared with: they help where keys that are asked for are
-    /// close to stored ones.
-    #[arg(long, value_name = "BITS", default_value_t = Options::default().point_bits)]
-    pub(crate) point_bits: u8,
+    #[command(flatten)]
+    memory: MemoryArgs,
     #[command(flatten)]
     policy: crate::policy_args::PolicyArgs,
     /// Memory for new entries before they become a run on disk, like 64MiB.
@@ -148,8 +142,8 @@ impl StoreArgs {
         Options {
             guard: self.guard.unwrap_or(guard_default),
             bits_per_key: self.bits_per_key,
-            monkey: self.monkey,
-            point_bits: self.point_bits,
+            monkey: self.memory.monkey,
+            point_bits: self.memory.point_bits,
             size_ratio: self.policy.size_ratio(),
             policy: self.policy.policy(),
             granularity: self.policy.granularity(),

@@ -7,7 +7,7 @@ use trommel::GuardKind;
 use trommel_lab::{DeletedBy, Deletion, Dist, FileFormat, Kind, ReadWorkload, RealSet, Skew};
 
 use crate::args::byte_count;
-use crate::filter_args::FilterArgs;
+use crate::filter_args::{FilterArgs, MemoryArgs};
 use crate::guards::{GuardNames, guards, guards_help};
 
 /// What `--dist` can be told.
@@ -68,7 +68,7 @@ impl WorkloadArgs {
 pub(crate) struct BenchReadArgs {
     #[command(flatten)]
     pub(crate) workload: WorkloadArgs,
-    /// When runs merge: lazy-leveling, leveling, tiering, rocksdb.
+    /// When runs merge: lazy-leveling, leveling, tiering, rocksdb, levelled-from:LEVEL.
     #[arg(long, value_name = "NAME", value_parser = crate::policy_args::policy, default_value = "lazy-leveling")]
     pub(crate) policy: trommel::Policy,
     /// L: how many levels the tree has; 1 gives one run.
@@ -77,10 +77,8 @@ pub(crate) struct BenchReadArgs {
     /// Z: how full the last level is, 1 to T - 1. [default: T - 1]
     #[arg(long, value_name = "Z")]
     pub(crate) fill: Option<u32>,
-    /// Divide that memory as Monkey does: more bits per key for small runs, fewer for large ones, as many on average. For guards
-    /// with a point filter for each table; others are as they are without it.
-    #[arg(long)]
-    pub(crate) monkey: bool,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
     /// Bytes of a value.
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) value_bytes: usize,

@@ -44,6 +44,7 @@ pub(crate) fn run(arguments: &DemoArgs, json: bool, out: &mut dyn Write) -> Outc
             value_bytes: VALUE_BYTES,
             bits_per_key: BITS_PER_KEY,
             monkey: false,
+            point_bits: 0,
             filter: FilterTuning::default(),
             elastic: ElasticOptions::default(),
             block_cache_bytes: None,

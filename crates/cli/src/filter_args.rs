@@ -6,9 +6,22 @@
 
 use clap::{Args, ValueEnum};
 use trommel::{
-    ElasticOptions, FilterTuning, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit, SurfOptions,
+    ElasticOptions, FilterTuning, Options, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit, SurfOptions,
     SurfSuffix,
 };
+
+/// How the guard's memory is divided.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct MemoryArgs {
+    /// Divide the guard's memory as Monkey does: more bits per key for small runs, fewer for large ones, as many on average. For guards
+    /// with a point filter for each table. (Where several guards are compared, others are as they are without it.)
+    #[arg(long)]
+    pub(crate) monkey: bool,
+    /// Of a key's bits, those of a hash that only single keys are compared with: they help where keys that are asked for are
+    /// close to stored ones.
+    #[arg(long, value_name = "BITS", default_value_t = Options::default().point_bits)]
+    pub(crate) point_bits: u8,
+}
 
 /// What the filters of tables are told, beside their memory.
 #[derive(Clone, Debug, Args)]

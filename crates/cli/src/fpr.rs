@@ -55,7 +55,7 @@ pub(crate) struct BenchFprArgs {
     /// How many of them are of a hash for single keys.
     #[arg(long, value_name = "BITS", default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=16))]
     point_bits: u8,
-    /// When runs of the tree merge, with commas between them: lazy-leveling, leveling, tiering, rocksdb.
+    /// When runs of the tree merge, with commas between them: lazy-leveling, leveling, tiering, rocksdb, levelled-from:LEVEL.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = crate::policy_args::policy, default_value = "lazy-leveling")]
     policy: Vec<trommel::Policy>,
     /// Z: how full the last level is, 1 to 9, with commas between the numbers.

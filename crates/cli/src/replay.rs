@@ -53,7 +53,7 @@ pub(crate) struct ReplayArgs {
     /// T: how many units a level takes before it is emptied into the next one.
     #[arg(long, value_name = "T", default_value_t = 4)]
     size_ratio: u32,
-    /// When runs merge: lazy-leveling, leveling, tiering, rocksdb.
+    /// When runs merge: lazy-leveling, leveling, tiering, rocksdb, levelled-from:LEVEL.
     #[arg(long, value_name = "NAME", value_parser = crate::policy_args::policy, default_value = "lazy-leveling")]
     policy: Policy,
     /// How many memtables are flushed.

@@ -10,6 +10,7 @@ use trommel_lab::{WritePattern, WritePlan, WriteReport, bench_write};
 
 use crate::args::byte_count;
 use crate::bench::{print_json, temporary_folder};
+use crate::filter_args::{FilterArgs, MemoryArgs};
 use crate::failure::{Failure, Outcome, Status};
 use crate::guards::guard;
 use crate::policy_args::PolicyArgs;
@@ -37,10 +38,8 @@ pub(crate) struct BenchWriteArgs {
     /// Memory of the guard, in bits per key.
     #[arg(long, value_name = "BITS", allow_negative_numbers = true, default_value_t = 12.0)]
     bits_per_key: f64,
-    /// Divide that memory as Monkey does: more bits per key for small runs, fewer for large ones, as many on average. For guards
-    /// with a point filter for each table.
-    #[arg(long)]
-    monkey: bool,
+    #[command(flatten)]
+    memory: MemoryArgs,
     /// How many writes, of all threads together.
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     keys: u64,
@@ -69,6 +68,8 @@ pub(crate) struct BenchWriteArgs {
     record: RecordArgs,
     #[command(flatten)]
     watch: WatchArgs,
+    #[command(flatten)]
+    filter: FilterArgs,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -118,7 +119,10 @@ fn plan(arguments: &BenchWriteArgs, guard: GuardKind, folder: PathBuf) -> WriteP
     WritePlan {
         guard,
         bits_per_key: arguments.bits_per_key,
-        monkey: arguments.monkey,
+        monkey: arguments.memory.monkey && guard.point_rate().is_some(),
+        point_bits: arguments.memory.point_bits,
+        filter: arguments.filter.tuning(),
+        elastic: arguments.filter.elastic(),
         threads: arguments.threads,
         sync: match arguments.sync {
             SyncName::Always => Sync::Always,

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use trommel::{Granularity, GuardKind, Options};
+use trommel::{GuardKind, Options};
 use trommel_lab::{
     Contender, Distribution, Engine, LatencyReport, OwnTree, PeerTask, RunLength, Trommel,
     Workload, YcsbPlan, YcsbReport, bench_ycsb,
@@ -17,8 +17,10 @@ use trommel_lab::{
 use crate::args::byte_count;
 use crate::bench::{print_json_array, temporary_folder};
 use crate::failure::{Outcome, Status};
+use crate::filter_args::{FilterArgs, MemoryArgs};
 use crate::guards::{GuardNames, guards, guards_help};
 use crate::peer_program::PeerProgram;
+use crate::policy_args::PolicyArgs;
 use crate::progress::StageBar;
 use crate::table::{TextTable, bytes, counted, nanoseconds, whole};
 
@@ -86,18 +88,10 @@ pub(crate) struct BenchYcsbArgs {
     /// Past the operating system's cache, in every store that can do it.
     #[arg(long)]
     direct: bool,
-    /// When runs of this store merge: lazy-leveling, leveling, tiering, rocksdb.
-    #[arg(long, value_name = "NAME", value_parser = crate::policy_args::policy, default_value = "lazy-leveling")]
-    policy: trommel::Policy,
-    /// T of this store: how many units a level takes before it is emptied into the next one.
-    #[arg(long, value_name = "T", default_value_t = Options::default().size_ratio)]
-    size_ratio: u32,
-    /// How much of a level of this store a merge rewrites at once: full, partitioned, partial.
-    #[arg(long, value_name = "NAME", value_parser = crate::policy_args::granularity, default_value = "partitioned")]
-    granularity: Granularity,
-    /// Threads that merge. (One more flushes.)
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    merge_threads: usize,
+    #[command(flatten)]
+    memory: MemoryArgs,
+    #[command(flatten)]
+    policy: PolicyArgs,
     /// Seed of keys and operations.
     #[arg(long, value_name = "S", default_value_t = 42)]
     seed: u64,
@@ -107,6 +101,8 @@ pub(crate) struct BenchYcsbArgs {
     /// Where to make the stores, a folder for each; they stay there. [default: a temporary folder]
     #[arg(long, value_name = "DIR")]
     db: Option<PathBuf>,
+    #[command(flatten)]
+    filter: FilterArgs,
 }
 
 pub(crate) fn run(arguments: &BenchYcsbArgs, json: bool, out: &mut dyn Write) -> Outcome {
@@ -118,7 +114,7 @@ pub(crate) fn run(arguments: &BenchYcsbArgs, json: bool, out: &mut dyn Write) ->
         bench_ycsb(&plan, &engines, &mut StageBar::default())?
     } else {
         let program = PeerProgram::find(arguments.program.as_deref())?;
-        program.ask(&PeerTask::Ycsb(plan.clone()))?
+        program.ask(&PeerTask::Ycsb(Box::new(plan.clone())))?
     };
     if json {
         print_json_array(out, &reports)?;
@@ -149,12 +145,18 @@ fn plan(arguments: &BenchYcsbArgs, folder: PathBuf) -> YcsbPlan {
         bits_per_key: arguments.bits_per_key,
         block_cache_bytes: arguments.block_cache,
         write_buffer_bytes: arguments.write_buffer,
-        merge_threads: arguments.merge_threads,
+        merge_threads: arguments.policy.merge_threads(),
         direct: arguments.direct,
         tree: OwnTree {
-            policy: arguments.policy.name().into(),
-            size_ratio: arguments.size_ratio,
-            granularity: arguments.granularity.name().into(),
+            policy: arguments.policy.policy(),
+            size_ratio: arguments.policy.size_ratio(),
+            granularity: arguments.policy.granularity().name().into(),
+            partition_bytes: arguments.policy.partition_bytes(),
+            table_bytes: arguments.policy.table_bytes(),
+            monkey: arguments.memory.monkey,
+            point_bits: arguments.memory.point_bits,
+            filter: arguments.filter.tuning(),
+            elastic: arguments.filter.elastic(),
         },
         seed: arguments.seed,
         folder,

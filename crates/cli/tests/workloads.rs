@@ -118,3 +118,17 @@ fn files_of_sosd_are_read_and_bad_ones_refused() {
     place.run(&format!("{probe} sosd:books")).fails(3, &["books", "4000 keys of 8 bytes"]);
     place.run(&format!("{probe} sosd:nowhere")).fails(3, &["nowhere"]);
 }
+
+#[test] // An order-preserving fingerprint cannot tell a missing key from its neighbour; bits of a hash can.
+fn point_bits_help_where_misses_lie_behind_stored_keys() {
+    let place = Workplace::new();
+    let run = "bench read --guard grf --keys 20000 --queries 3000 --levels 2 --size-ratio 4 --bits-per-key 16 --correlated 8 \
+               --kinds point_miss --no-sync --json --point-bits";
+    let needless = |bits: u32| {
+        let report = place.run(&format!("{run} {bits}")).json(0);
+        assert_eq!(report["false_negatives"], 0);
+        report["point_miss"]["false_positive_rate"].as_f64().expect("a number")
+    };
+    let (without, with) = (needless(0), needless(6));
+    assert!(without > 0.9 && with < without / 3.0, "{without}, {with}");
+}

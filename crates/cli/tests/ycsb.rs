@@ -59,6 +59,22 @@ fn options_reach_the_store_and_one_report_is_an_array_too() {
 }
 
 #[test]
+fn filters_and_trees_are_as_they_are_typed() {
+    let place = Workplace::new();
+    let run = "bench ycsb --keys 2000 --operations 300 --guard bloom,surf-real,grf --policy levelled-from:2 --size-ratio 4 \
+               --granularity full --table-bytes 64KiB --monkey --point-bits 2 --surf-suffix real:8 --json";
+    let reports = place.run(run).json(0);
+    let settings = |nth: usize| reports[nth]["settings"].as_str().expect("text").to_string();
+    let monkey = [0, 1, 2].map(|nth| settings(nth).contains("divided as Monkey does"));
+    assert_eq!(monkey, [true, false, false], "where a guard can");
+    assert!(settings(1).contains("surf-suffix hash:0+real:8"), "{}", settings(1));
+    assert!(settings(2).contains("point bits 2"), "{}", settings(2));
+    assert!((0..3).all(|nth| reports[nth]["policy"] == "levelled-from:2"), "{reports}");
+    let own = run.replace("--policy levelled-from:2", "--inner-runs 3,2 --last-runs 2");
+    assert_eq!(place.run(&own).json(0)[0]["policy"], "custom");
+}
+
+#[test]
 fn unknown_names_are_answered_with_the_known_ones() {
     let place = Workplace::new();
     for (option, words) in [

@@ -19,6 +19,7 @@ fn plan(folder: &Path) -> ReadPlan {
             value_bytes: 20,
             bits_per_key: 12.0,
             monkey: false,
+            point_bits: 0,
             filter: FilterTuning::default(),
             elastic: ElasticOptions::default(),
             block_cache_bytes: None,

@@ -12,6 +12,7 @@ fn tree() -> TreePlan {
         value_bytes: 20,
         bits_per_key: 12.0,
         monkey: false,
+        point_bits: 0,
         filter: FilterTuning::default(),
         elastic: ElasticOptions::default(),
         block_cache_bytes: None,

@@ -16,5 +16,5 @@ pub enum PeerTask {
     /// `bench compare`.
     Compare(ComparePlan),
     /// `bench ycsb`.
-    Ycsb(YcsbPlan),
+    Ycsb(Box<YcsbPlan>),
 }

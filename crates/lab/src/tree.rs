@@ -42,6 +42,8 @@ pub struct TreePlan {
     pub bits_per_key: f64,
     /// Whether runs share it as Monkey divides it, where the guard can.
     pub monkey: bool,
+    /// Of a key's bits, those of a hash that only single keys are compared with.
+    pub point_bits: u8,
     /// What the filters of tables are told beside their memory.
     pub filter: FilterTuning,
     /// What the guard `elastic` is told.
@@ -150,6 +152,7 @@ impl TreePlan {
             guard,
             bits_per_key: self.bits_per_key,
             monkey: self.monkey && guard.point_rate().is_some(),
+            point_bits: self.point_bits,
             block_cache_bytes: self.block_cache_bytes.unwrap_or(2 * key_count * entry_bytes),
             direct: if self.direct { DirectIo::ALL } else { DirectIo::default() },
             sync: Sync::Never,
@@ -300,6 +303,7 @@ mod tests {
             value_bytes: 100,
             bits_per_key: 12.0,
             monkey: false,
+            point_bits: 0,
             filter: FilterTuning::default(),
             elastic: ElasticOptions::default(),
             block_cache_bytes: None,

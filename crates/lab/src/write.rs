@@ -13,7 +13,8 @@ use std::time::Instant;
 
 use serde::Serialize;
 use trommel::{
-    Background, Batch, Db, Granularity, GuardKind, Options, Policy, Stats, Sync, VALUE_BYTES_MAX,
+    Background, Batch, Db, ElasticOptions, FilterTuning, Granularity, GuardKind, Options, Policy,
+    Stats, Sync, VALUE_BYTES_MAX,
 };
 
 use crate::amplification::{ExpectedWrites, expected_writes};
@@ -57,6 +58,12 @@ pub struct WritePlan {
     pub bits_per_key: f64,
     /// Whether runs share it as Monkey divides it.
     pub monkey: bool,
+    /// Of a key's bits, those of a hash that only single keys are compared with.
+    pub point_bits: u8,
+    /// What the filters of tables are told beside their memory.
+    pub filter: FilterTuning,
+    /// What the guard `elastic` is told.
+    pub elastic: ElasticOptions,
     /// Writers.
     pub threads: usize,
     /// When a write is safe on disk.
@@ -250,6 +257,9 @@ fn options(plan: &WritePlan) -> Options {
         guard: plan.guard,
         bits_per_key: plan.bits_per_key,
         monkey: plan.monkey,
+        point_bits: plan.point_bits,
+        filter: plan.filter.clone(),
+        elastic: plan.elastic.clone(),
         size_ratio: plan.size_ratio,
         policy: plan.policy.clone(),
         granularity: plan.granularity,

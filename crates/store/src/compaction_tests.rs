@@ -165,6 +165,7 @@ fn units_are_an_odometer_under_every_policy() {
         Policy { ratios, inner_runs, last_runs, ..Policy::default() }
     };
     let presets = Policy::NAMES.iter().filter_map(|name| Policy::named(name));
+    let presets = presets.chain((1..4).map(Policy::levelled_from));
     let others = [custom(&[2, 3], 1), custom(&[1], 9), custom(&[9, 1, 2], 1), custom(&[1, 2], 9)];
     for (policy, size_ratio) in presets.chain(others).flat_map(|p| [(p.clone(), 4), (p, 7)]) {
         let mut tree = Tree::new(policy, size_ratio);

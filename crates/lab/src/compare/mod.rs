@@ -9,13 +9,15 @@
 
 mod asking;
 mod history;
+mod own_tree;
 mod peer;
 mod trommel;
 
 pub use history::check_peer;
+pub use own_tree::OwnTree;
 pub(crate) use peer::find_all;
 pub use peer::{
-    Contender, Engine, OwnTree, Peer, PeerCounts, PeerSettings, PeerShape, RunLoad, WriteEntry,
+    Contender, Engine, Peer, PeerCounts, PeerSettings, PeerShape, RunLoad, WriteEntry,
 };
 pub use trommel::Trommel;
 
@@ -232,6 +234,7 @@ impl ComparePlan {
             value_bytes: self.value_bytes,
             bits_per_key: self.bits_per_key,
             monkey: false,
+            point_bits: 0,
             filter: FilterTuning::default(),
             elastic: ElasticOptions::default(),
             block_cache_bytes: self.block_cache_bytes,

@@ -14,8 +14,8 @@ use std::path::Path;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use trommel::Options;
 
+use crate::compare::own_tree::OwnTree;
 use crate::error::{LabError, Result};
 use crate::keys::SortedKeys;
 use crate::tree::{TreePlan, fill_value};
@@ -54,25 +54,6 @@ pub enum PeerShape {
     Default(OwnTree),
     /// As the runs that it is loaded with: `load_runs`.
     Runs(TreePlan),
-}
-
-/// How this store keeps its tree. Names are those of its options.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct OwnTree {
-    /// When runs merge.
-    pub policy: String,
-    /// T.
-    pub size_ratio: u32,
-    /// How much of a level a merge rewrites at once.
-    pub granularity: String,
-}
-
-impl Default for OwnTree {
-    fn default() -> Self {
-        let Options { policy, size_ratio, granularity, .. } = Options::default();
-        let (policy, granularity) = (policy.name().into(), granularity.name().into());
-        OwnTree { policy, size_ratio, granularity }
-    }
 }
 
 /// What a store has counted since it was opened.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use trommel::{Background, Db, DirectIo, GuardKind, Options, Policy, QueryStats, Sync};
+use trommel::{Background, Db, DirectIo, GuardKind, Options, QueryStats, Sync};
 
 use crate::compare::peer::{Engine, Peer, PeerCounts, PeerSettings, PeerShape, RunLoad};
 use crate::error::{LabError, Result};
@@ -42,12 +42,7 @@ impl Engine for Trommel {
             ..Options::default()
         };
         let options = match &settings.shape {
-            PeerShape::Default(tree) => Options {
-                size_ratio: tree.size_ratio,
-                policy: Policy::named(&tree.policy).ok_or_else(|| no_policy(&tree.policy))?,
-                granularity: tree.granularity.parse()?,
-                ..defaults
-            },
+            PeerShape::Default(tree) => tree.options(guard, defaults)?,
             PeerShape::Runs(tree) => Options {
                 size_ratio: tree.size_ratio,
                 policy: tree.policy.clone(),
@@ -59,9 +54,12 @@ impl Engine for Trommel {
     }
 }
 
-fn no_policy(name: &str) -> LabError {
-    let known = Policy::NAMES.join(", ");
-    LabError::Plan(format!("there is no policy '{name}'; there are: {known}"))
+/// What filters are told beside their memory.
+fn told(options: &Options) -> String {
+    let tuned = options.guard.table_filter().and_then(|kind| options.filter.told(kind));
+    let monkey = options.monkey.then(|| "divided as Monkey does".to_string());
+    let points = (options.point_bits > 0).then(|| format!("point bits {}", options.point_bits));
+    [monkey, points, tuned].into_iter().flatten().map(|part| format!(", {part}")).collect()
 }
 
 impl Peer for Opened {
@@ -72,10 +70,11 @@ impl Peer for Opened {
             Background::Stepped => "merges in steps, between writes".to_string(),
         };
         format!(
-            "Trommel {}; {}, T = {size_ratio}, {merges}; {guard} at {bits_per_key} bits per key; block cache {} MiB, \
+            "Trommel {}; {}, T = {size_ratio}, {merges}; {guard} at {bits_per_key} bits per key{}; block cache {} MiB, \
              blocks of {} bytes, no compression, {}; log written, not synced; write buffer {} MiB",
             env!("CARGO_PKG_VERSION"),
             policy.name(),
+            told(&self.options),
             self.options.block_cache_bytes >> 20,
             self.options.block_bytes,
             if self.db.stats().io.direct == DirectIo::ALL {

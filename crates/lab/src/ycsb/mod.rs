@@ -365,7 +365,7 @@ fn report(
         bits_per_key: plan.bits_per_key,
         block_cache_bytes: plan.block_cache_bytes as u64,
         direct: plan.direct,
-        policy: plan.tree.policy.clone(),
+        policy: plan.tree.policy.name().into(),
         seed: plan.seed,
         settings: side.peer.settings(),
     })

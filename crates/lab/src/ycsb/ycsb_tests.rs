@@ -358,7 +358,8 @@ fn an_operation_that_waited_for_a_slow_one_is_timed_from_when_it_was_due() {
 fn plans_and_reports_are_read_back_from_json() {
     let folder = tempfile::tempdir().expect("a folder");
     let plan = plan(&["trommel:grf", "map"], &[Workload::F, Workload::E], folder.path());
-    let text = serde_json::to_string(&crate::PeerTask::Ycsb(plan.clone())).expect("plain data");
+    let text =
+        serde_json::to_string(&crate::PeerTask::Ycsb(Box::new(plan.clone()))).expect("plain data");
     assert!(text.contains("\"task\":\"ycsb\""), "{text}");
     let read: crate::PeerTask = serde_json::from_str(&text).expect("the same");
     assert_eq!(serde_json::to_string(&read).expect("plain data"), text);
@@ -408,7 +409,7 @@ fn what_makes_no_sense_is_an_error() {
     assert_eq!(named(&["map:bloom"]), "map has no filter 'bloom'; there are: none, other");
     assert_eq!(named(&["map", "map:none"]), "the same store twice");
     assert!(named(&[]).contains("a store"));
-    let tree = OwnTree { policy: "levelling".into(), ..OwnTree::default() };
-    let policy = YcsbPlan { contenders: contenders(&["trommel"]), tree, ..good };
-    assert!(bad(policy).contains("lazy-leveling, leveling, tiering, rocksdb"));
+    let tree = OwnTree { granularity: "whole".into(), ..OwnTree::default() };
+    let granularity = YcsbPlan { contenders: contenders(&["trommel"]), tree, ..good };
+    assert!(bad(granularity).contains("partial"));
 }

@@ -1,0 +1,203 @@
+//! How this store keeps its tree and its filters, in a form that goes from one process to another as JSON.
+//!
+//! Invariant: what comes out is what went in: the forms below have the fields of the options that they stand for.
+
+use serde::{Deserialize, Serialize};
+use trommel::{
+    ElasticOptions, FilterTuning, GuardKind, Options, Policy, PrefixRule, RencoderPlan,
+    RosettaPlan, RosettaSplit, SurfOptions, SurfSuffix,
+};
+
+use crate::error::Result;
+
+/// How this store keeps its tree, and what its filters are told beside their memory.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OwnTree {
+    /// When runs merge.
+    #[serde(with = "PolicyForm")]
+    pub policy: Policy,
+    /// T.
+    pub size_ratio: u32,
+    /// How much of a level a merge rewrites at once, by its name.
+    pub granularity: String,
+    /// Bytes of a partition of the last level.
+    pub partition_bytes: u64,
+    /// Bytes of a table.
+    pub table_bytes: u64,
+    /// Whether runs share the filters' memory as Monkey divides it, where a guard can.
+    pub monkey: bool,
+    /// Of a key's bits, those of a hash that only single keys are compared with.
+    pub point_bits: u8,
+    /// What filters of tables are told.
+    #[serde(with = "TuningForm")]
+    pub filter: FilterTuning,
+    /// What the guard `elastic` is told.
+    #[serde(with = "ElasticForm")]
+    pub elastic: ElasticOptions,
+}
+
+impl Default for OwnTree {
+    fn default() -> Self {
+        let Options { policy, size_ratio, granularity, partition_bytes, table_bytes, .. } =
+            Options::default();
+        let Options { monkey, point_bits, filter, elastic, .. } = Options::default();
+        OwnTree {
+            policy,
+            size_ratio,
+            granularity: granularity.name().into(),
+            partition_bytes,
+            table_bytes,
+            monkey,
+            point_bits,
+            filter,
+            elastic,
+        }
+    }
+}
+
+impl OwnTree {
+    /// Options of a store that keeps its tree so.
+    pub(crate) fn options(&self, guard: GuardKind, others: Options) -> Result<Options> {
+        Ok(Options {
+            policy: self.policy.clone(),
+            size_ratio: self.size_ratio,
+            granularity: self.granularity.parse()?,
+            partition_bytes: self.partition_bytes,
+            table_bytes: self.table_bytes,
+            monkey: self.monkey && guard.point_rate().is_some(),
+            point_bits: self.point_bits,
+            filter: self.filter.clone(),
+            elastic: self.elastic.clone(),
+            ..others
+        })
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Policy")]
+struct PolicyForm {
+    ratios: Vec<u32>,
+    inner_runs: Vec<u32>,
+    last_runs: u32,
+    delay_merges: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "FilterTuning")]
+struct TuningForm {
+    #[serde(with = "SurfForm")]
+    surf: SurfOptions,
+    #[serde(with = "PrefixForm")]
+    prefix: PrefixRule,
+    #[serde(with = "RosettaForm")]
+    rosetta: RosettaPlan,
+    #[serde(with = "RencoderForm")]
+    rencoder: RencoderPlan,
+    arf_questions: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "SurfOptions")]
+struct SurfForm {
+    #[serde(with = "SuffixForm")]
+    suffix: SurfSuffix,
+    size_ratio: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "SurfSuffix")]
+enum SuffixForm {
+    Fitted,
+    Bits { hash: u32, real: u32 },
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "PrefixRule")]
+enum PrefixForm {
+    Fixed(u8),
+    Separator(u8),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "RosettaPlan")]
+struct RosettaForm {
+    range_bits: u8,
+    #[serde(with = "SplitForm")]
+    split: RosettaSplit,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "RosettaSplit")]
+enum SplitForm {
+    Single,
+    Variable,
+    FirstCut,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "RencoderPlan")]
+struct RencoderForm {
+    probes: u8,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "ElasticOptions")]
+struct ElasticForm {
+    units: u8,
+    unit_bits_per_key: Option<f64>,
+    life_time: Option<u64>,
+    sample_gets: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_arrives() {
+        let told = OwnTree {
+            policy: Policy { ratios: vec![3, 5], delay_merges: true, ..Policy::levelled_from(2) },
+            size_ratio: 7,
+            granularity: "partial".into(),
+            partition_bytes: 1 << 40,
+            table_bytes: 12345,
+            monkey: true,
+            point_bits: 3,
+            filter: FilterTuning {
+                surf: SurfOptions { suffix: SurfSuffix::Bits { hash: 3, real: 5 }, size_ratio: 9 },
+                prefix: PrefixRule::Separator(b'/'),
+                rosetta: RosettaPlan { range_bits: 10, split: RosettaSplit::Variable },
+                rencoder: RencoderPlan { probes: 5 },
+                arf_questions: 70,
+            },
+            elastic: ElasticOptions {
+                units: 3,
+                unit_bits_per_key: Some(1.5),
+                life_time: Some(9),
+                sample_gets: 2,
+            },
+        };
+        for tree in [OwnTree::default(), told] {
+            let json = serde_json::to_string(&tree).expect("serializes");
+            assert_eq!(serde_json::from_str::<OwnTree>(&json).expect("reads"), tree);
+        }
+    }
+
+    #[test]
+    fn a_store_is_opened_as_it_was_told() {
+        let bloom: GuardKind = "bloom".parse().expect("a guard");
+        let tree = OwnTree {
+            monkey: true,
+            point_bits: 4,
+            policy: Policy::levelled_from(2),
+            ..OwnTree::default()
+        };
+        let of = |guard| tree.options(guard, Options { guard, ..Options::default() });
+        let options = of(bloom).expect("known names");
+        assert_eq!((options.monkey, options.point_bits, options.guard), (true, 4, bloom));
+        assert_eq!(options.policy, Policy::levelled_from(2));
+        assert!(!of(GuardKind::Grf).expect("known names").monkey, "it has no filters of tables");
+        let wrong = OwnTree { granularity: "whole".into(), ..tree };
+        assert!(wrong.options(bloom, Options::default()).is_err());
+    }
+}

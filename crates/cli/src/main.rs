@@ -34,6 +34,7 @@ mod record_args;
 mod repair;
 mod replay;
 mod scan;
+mod screen_signals;
 mod sight;
 mod stats;
 mod stress;

@@ -9,7 +9,7 @@
 //! nothing, shows the runs that are installed, and says of the rest that it is unknown.
 //!
 //! Invariants: work goes on as it would unwatched, whatever is drawn and when the picture is closed. The terminal is given back as
-//! it was, after a panic too.
+//! it was, after a panic and before a signal ends the process, too.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -26,6 +26,7 @@ use trommel_lab::Progress;
 
 use crate::failure::Failure;
 use crate::progress::StageBar;
+use crate::screen_signals::{Drawing, end_by_signal};
 use crate::sight::Sight;
 use crate::watch_view::picture;
 
@@ -195,6 +196,8 @@ struct Screen {
 
 impl Screen {
     fn open() -> std::io::Result<Self> {
+        end_by_signal()?;
+        let _drawing = Drawing::begin(true);
         Ok(Screen { terminal: ratatui::try_init()?, is_held: false, drawn: None })
     }
 
@@ -234,6 +237,7 @@ impl Screen {
 
     fn draw_last(&mut self) -> std::io::Result<()> {
         let Some((before, now, seconds)) = &self.drawn else { return Ok(()) };
+        let _drawing = Drawing::begin(true);
         let keys = if self.is_held { "held: p goes on, q closes" } else { "q closes, p holds" };
         self.terminal.draw(|frame| {
             let rows = Layout::vertical([Constraint::Min(0), Constraint::Length(1)]);
@@ -248,6 +252,7 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
+        let _drawing = Drawing::begin(false);
         ratatui::restore();
     }
 }

@@ -76,3 +76,75 @@ fn benchmarks_are_watched_too() {
     let (report, seen) = lines.split_last().expect("a report");
     assert_eq!((&report["false_negatives"], seen.is_empty()), (&0.into(), false));
 }
+
+/// A terminal without a window: what programs write to it is read at the other end.
+struct Terminal {
+    written: std::sync::mpsc::Receiver<Vec<u8>>,
+    own: std::fs::File,
+}
+
+impl Terminal {
+    fn open() -> Self {
+        use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+        let other_end = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+        grantpt(&other_end).expect("granted");
+        unlockpt(&other_end).expect("unlocked");
+        let name = ptsname(&other_end, Vec::new()).expect("a name").into_string().expect("text");
+        let own = std::fs::File::options().read(true).write(true).open(name).expect("opens");
+        let size = rustix::termios::Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
+        rustix::termios::tcsetwinsize(&own, size).expect("a size");
+        let mut other_end = std::fs::File::from(other_end);
+        let (send, written) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            use std::io::Read;
+            let mut piece = [0; 4096];
+            while let Ok(count) = other_end.read(&mut piece)
+                && send.send(piece[..count].to_vec()).is_ok()
+            {}
+        });
+        Terminal { written, own }
+    }
+
+    /// How it treats what is typed and written.
+    fn modes(&self) -> (rustix::termios::LocalModes, rustix::termios::OutputModes) {
+        let modes = rustix::termios::tcgetattr(&self.own).expect("a terminal");
+        (modes.local_modes, modes.output_modes)
+    }
+
+    /// Reads what is written until all of some words have come.
+    fn read_until(&self, words: &[&str]) {
+        let mut text = String::new();
+        while !words.iter().all(|word| text.contains(word)) {
+            let piece = self.written.recv_timeout(std::time::Duration::from_secs(60));
+            let piece = piece.unwrap_or_else(|_| panic!("{words:?} did not come: {text}"));
+            text += &String::from_utf8_lossy(&piece);
+        }
+    }
+}
+
+#[test]
+fn signals_give_the_terminal_back() {
+    use std::os::unix::process::ExitStatusExt;
+    const PICTURE: &str = "\x1b[?1049h";
+    const NO_PICTURE: &str = "\x1b[?1049l";
+    let place = Workplace::new();
+    place.file("keys", "a\nb\nc\n");
+    place.run("load --db s keys").with_status(0);
+    for (signal, number) in [("TERM", 15), ("INT", 2)] {
+        let terminal = Terminal::open();
+        let before = terminal.modes();
+        let mut command = place.command("inspect --db s --watch --every 0.02");
+        let own = || terminal.own.try_clone().expect("another handle");
+        let mut child = command.stdin(own()).stdout(own()).spawn().expect("starts");
+        terminal.read_until(&[PICTURE, "level"]);
+        assert_ne!(terminal.modes(), before, "keys are heard one by one");
+        let told = std::process::Command::new("kill")
+            .args([format!("-{signal}"), child.id().to_string()])
+            .status();
+        assert!(told.expect("kill is there").success());
+        terminal.read_until(&[NO_PICTURE]);
+        let ended = child.wait().expect("ends");
+        assert_eq!(ended.signal(), Some(number), "{ended:?}");
+        assert_eq!(terminal.modes(), before, "after {signal}");
+    }
+}

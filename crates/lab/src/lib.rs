@@ -10,6 +10,7 @@ mod chucky_codes;
 mod closed_seeks;
 mod compare;
 mod counts;
+mod deletions;
 mod dist;
 mod error;
 pub mod experiment;

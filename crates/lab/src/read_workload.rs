@@ -8,6 +8,7 @@
 //! Invariant: whatever was written, what is stored in the end is one set of sorted keys, and answers are checked against it.
 
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
 use crate::dist::{Dist, FileFormat};
@@ -24,7 +25,7 @@ use crate::tree::{Content, TreePlan};
 pub struct ReadWorkload {
     /// Misses and empty ranges begin at most so far behind a stored key; at least 1.
     pub correlated: Option<u64>,
-    /// Some keys are deleted when all are loaded; misses and empty ranges are where they were.
+    /// Some keys are deleted while the newer runs are loaded; misses and empty ranges are where they were.
     pub deleted: Option<Deletion>,
     /// Where the keys of newer runs come from, if not from where those of the last run do.
     pub inserts: Option<Dist>,
@@ -234,13 +235,16 @@ fn shifted(keys: KeySet, other: &Dist, tree: &TreePlan) -> Result<Stored> {
 }
 
 impl Deleted {
-    /// The first key of each stretch, and the one right behind its last.
-    pub(crate) fn stretches(&self) -> impl Iterator<Item = (&[u8], Vec<u8>)> + '_ {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        starts.zip(&self.ends).map(|(start, end)| {
-            let behind = [self.keys.get(*end - 1), &[0]].concat();
-            (self.keys.get(start), behind)
-        })
+    /// The places of a stretch's keys.
+    pub(crate) fn stretch(&self, nth: usize) -> Range<usize> {
+        let start = nth.checked_sub(1).map_or(0, |before| self.ends[before]);
+        start..self.ends[nth]
+    }
+
+    /// The first key of a stretch, and the one right behind its last.
+    pub(crate) fn bounds(&self, nth: usize) -> (&[u8], Vec<u8>) {
+        let places = self.stretch(nth);
+        (self.keys.get(places.start), [self.keys.get(places.end - 1), &[0]].concat())
     }
 }
 

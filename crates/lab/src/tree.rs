@@ -17,10 +17,11 @@ use trommel::{
     Options, Policy, Sync,
 };
 
+use crate::deletions::Deletions;
 use crate::error::{LabError, Result};
 use crate::keys::SortedKeys;
 use crate::progress::Progress;
-use crate::read_workload::{Deleted, DeletedBy};
+use crate::read_workload::Deleted;
 use crate::report::LoadReport;
 use crate::rng::{Rng, scramble};
 use crate::unsynced::Unsynced;
@@ -178,7 +179,7 @@ pub(crate) struct Content<'k> {
     pub(crate) keys: &'k SortedKeys,
     /// Those of newer runs, if they are others.
     pub(crate) newer: Option<&'k SortedKeys>,
-    /// What is deleted before the last flush.
+    /// What of them is deleted while newer runs are written.
     pub(crate) deleted: Option<&'k Deleted>,
 }
 
@@ -202,7 +203,7 @@ pub(crate) fn load(
             let base = plan.base_flushes();
             let before = write(&db, plan, content.keys, base, None, progress)?;
             loaded_base(&db)?;
-            before + write(&db, plan, newer, flushes - base, content.deleted, progress)?
+            before + write(&db, plan, newer, flushes - base, None, progress)?
         }
     };
     let stats = db.stats();
@@ -216,7 +217,7 @@ pub(crate) fn load(
     Ok(Loaded { db, report })
 }
 
-/// Writes keys in random order, in so many flushes, and tells how long it took. Before the last one some are deleted.
+/// Writes keys in random order, in so many flushes, of which newer ones delete some, and tells how long it took.
 fn write(
     db: &Db,
     plan: &TreePlan,
@@ -225,7 +226,11 @@ fn write(
     deleted: Option<&Deleted>,
     progress: &mut dyn Progress,
 ) -> Result<f64> {
-    let order = random_order(keys.len(), plan.seed);
+    let deletions = deleted.map(|deleted| Deletions::new(deleted, keys, flushes, plan.base_flushes()));
+    let mut order = random_order(keys.len(), plan.seed);
+    if let Some(deletions) = &deletions {
+        order = deletions.first_in(order, keys);
+    }
     let (mut value, mut written) = (Vec::new(), 0);
     let start = Instant::now();
     for flush in 1..=flushes {
@@ -235,9 +240,7 @@ fn write(
             fill_value(&mut value, key, plan.value_bytes);
             db.put(key, &value)?;
         }
-        if flush == flushes {
-            deleted.map_or(Ok(()), |deleted| delete(db, deleted))?;
-        }
+        deletions.as_ref().map_or(Ok(()), |deletions| deletions.delete(db, flush - 1))?;
         db.flush()?;
         db.settle()?;
         progress.advance((end - written) as u64);
@@ -245,18 +248,6 @@ fn write(
         written = end;
     }
     Ok(start.elapsed().as_secs_f64())
-}
-
-fn delete(db: &Db, deleted: &Deleted) -> Result<()> {
-    match deleted.by {
-        DeletedBy::Key => deleted.keys.iter().try_for_each(|key| db.delete(key))?,
-        DeletedBy::Range => {
-            for (from, to) in deleted.stretches() {
-                db.delete_range(from, to)?;
-            }
-        }
-    }
-    Ok(())
 }
 
 fn open(folder: &Path, plan: &TreePlan, options: Options) -> trommel::Result<Db> {

@@ -6,8 +6,8 @@
 
 use clap::{Args, ValueEnum};
 use trommel::{
-    ElasticOptions, FilterTuning, Options, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit, SurfOptions,
-    SurfSuffix,
+    ElasticOptions, FilterTuning, Options, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit,
+    SurfOptions, SurfSuffix,
 };
 
 /// How the guard's memory is divided.

@@ -95,7 +95,8 @@ pub(crate) fn granularity(name: &str) -> Result<Granularity, String> {
 /// The preset of this name.
 pub(crate) fn policy(name: &str) -> Result<Policy, String> {
     let known = Policy::NAMES.join(", ");
-    let problem = || format!("there is no policy '{name}'; there are: {known}, levelled-from:LEVEL (0 to 8)");
+    let problem =
+        || format!("there is no policy '{name}'; there are: {known}, levelled-from:LEVEL (0 to 8)");
     Policy::named(name).ok_or_else(problem)
 }
 
@@ -126,7 +127,10 @@ mod tests {
         assert_eq!([0, 1, 2, 9].map(|level| policy.rule(size_ratio, level).ratio), [4, 6, 8, 8]);
         assert_eq!(parsed("--inner-runs 3,1 --delay-merges").1.rule(10, 5).inner_runs, 1);
         let message = typed("--policy levelling").expect_err("unknown").to_string();
-        assert!(message.contains("lazy-leveling, leveling, tiering, rocksdb, levelled-from"), "{message}");
+        assert!(
+            message.contains("lazy-leveling, leveling, tiering, rocksdb, levelled-from"),
+            "{message}"
+        );
         assert_eq!(parsed("--policy levelled-from:2").1, Policy::levelled_from(2));
         assert!(typed("--ratios 4,6 --size-ratio 3").is_err(), "twice");
     }

@@ -10,8 +10,8 @@ use trommel_lab::{WritePattern, WritePlan, WriteReport, bench_write};
 
 use crate::args::byte_count;
 use crate::bench::{print_json, temporary_folder};
-use crate::filter_args::{FilterArgs, MemoryArgs};
 use crate::failure::{Failure, Outcome, Status};
+use crate::filter_args::{FilterArgs, MemoryArgs};
 use crate::guards::guard;
 use crate::policy_args::PolicyArgs;
 use crate::record_args::RecordArgs;

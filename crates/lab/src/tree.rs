@@ -226,7 +226,8 @@ fn write(
     deleted: Option<&Deleted>,
     progress: &mut dyn Progress,
 ) -> Result<f64> {
-    let deletions = deleted.map(|deleted| Deletions::new(deleted, keys, flushes, plan.base_flushes()));
+    let deletions =
+        deleted.map(|deleted| Deletions::new(deleted, keys, flushes, plan.base_flushes()));
     let mut order = random_order(keys.len(), plan.seed);
     if let Some(deletions) = &deletions {
         order = deletions.first_in(order, keys);

@@ -16,9 +16,7 @@ mod trommel;
 pub use history::check_peer;
 pub use own_tree::OwnTree;
 pub(crate) use peer::find_all;
-pub use peer::{
-    Contender, Engine, Peer, PeerCounts, PeerSettings, PeerShape, RunLoad, WriteEntry,
-};
+pub use peer::{Contender, Engine, Peer, PeerCounts, PeerSettings, PeerShape, RunLoad, WriteEntry};
 pub use trommel::Trommel;
 
 use std::path::{Path, PathBuf};

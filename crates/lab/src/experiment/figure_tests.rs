@@ -8,10 +8,17 @@ fn row(fields: &[(&str, f64)]) -> Row {
 }
 
 fn points(order: &str, rows: &[Row]) -> Vec<(f64, f64)> {
-    let plan = format!("title = \"t\"\nx = \"rate\"\nx_label = \"x\"\ny = \"time\"\ny_label = \"y\"\n{order}");
+    let plan = format!(
+        "title = \"t\"\nx = \"rate\"\nx_label = \"x\"\ny = \"time\"\ny_label = \"y\"\n{order}"
+    );
     let plan: FigurePlan = toml::from_str(&plan).expect("a figure");
     let figure = plan.figure(rows);
-    figure.panels.into_iter().flat_map(|panel| panel.curves).flat_map(|curve| curve.points).collect()
+    figure
+        .panels
+        .into_iter()
+        .flat_map(|panel| panel.curves)
+        .flat_map(|curve| curve.points)
+        .collect()
 }
 
 #[test] // With more clients there may be less throughput: the curve then turns back.

@@ -26,7 +26,7 @@ fn main() {
         (Some("overlap"), Some(count), Some(dir)) => overlap(count, Path::new(dir)),
         (Some(kind), Some(count), None) => one_kind(kind, count),
         _ => panic!(
-            "what: get-hit, get-miss, seek, seek-back, next, flush, merge COUNT; overlap ENTRIES DIR"
+            "what: get-hit, get-miss, seek, seek-back, next, flush, merge, threads COUNT; overlap ENTRIES DIR"
         ),
     };
     done.expect("it is done");
@@ -98,9 +98,52 @@ fn one_kind(kind: &str, count: u64) -> Result<()> {
         "seek" => measured(seeks),
         "seek-back" => measured(seeks_back),
         "next" => measured(walk),
+        "threads" => threads(&db, count),
         other => panic!("{other} is nothing that can be measured"),
     }?;
     println!("{:?}", db.stats().open_seek);
+    Ok(())
+}
+
+/// The processor's time that this thread has had, in nanoseconds.
+fn thread_ns() -> u64 {
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux tells");
+    told.split(' ').next().and_then(|first| first.parse().ok()).expect("a number")
+}
+
+/// Which key something drawn is, of so many.
+type Place = fn(u64, u64) -> u64;
+
+/// Cached gets of several threads at once, by the processor's time that one takes: of keys that are all alike hot, of few that are
+/// (the logarithm of a key's place is uniform, nearly Zipf's law), and of one.
+fn threads(db: &Db, count: u64) -> Result<()> {
+    let spreads: [(&str, Place); 3] = [
+        ("uniform", |drawn, count| drawn % count),
+        ("log-uniform", |drawn, count| {
+            (count as f64).powf(drawn as f64 / u64::MAX as f64) as u64 - 1
+        }),
+        ("one key", |_, _| 0),
+    ];
+    for round in 0..5 {
+        for (name, place) in spreads {
+            for thread_count in [1, 2] {
+                let ask = |thread: u64| {
+                    let start = (thread_ns(), Instant::now());
+                    for n in 0..count {
+                        let drawn = u64::from_be_bytes(spread(n ^ (thread << 40)));
+                        db.get(spread(place(drawn, count))).expect("it is there").expect("a value");
+                    }
+                    ((thread_ns() - start.0) / count, start.1.elapsed())
+                };
+                let asked: Vec<_> = std::thread::scope(|scope| {
+                    let asking = (0..thread_count).map(|thread| scope.spawn(move || ask(thread)));
+                    let asking: Vec<_> = asking.collect();
+                    asking.into_iter().map(|asking| asking.join().expect("no panic")).collect()
+                });
+                println!("{round} {name:>11}, {thread_count} at once: ns of CPU, time {asked:?}");
+            }
+        }
+    }
     Ok(())
 }
 

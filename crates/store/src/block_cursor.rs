@@ -69,7 +69,7 @@ impl BlockCursor {
     /// To the entry before, from an entry or from past the end. At the first one: past the start.
     pub(crate) fn prev(&mut self) {
         let here = self.at;
-        if here == self.block.first() {
+        if self.is_first() {
             self.parsed = None;
             return;
         }
@@ -84,6 +84,11 @@ impl BlockCursor {
         let Parsed { sequence, kind, value_at, next, .. } = self.parsed?;
         let value = self.block.bytes(value_at..next.value);
         Some(Entry { key: &self.key, sequence, kind, value })
+    }
+
+    /// Whether no entry of the block comes before the place.
+    pub(crate) fn is_first(&self) -> bool {
+        self.at == self.block.first()
     }
 
     /// Where in the block the entry's value is. None: past either end.

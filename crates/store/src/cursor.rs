@@ -56,6 +56,10 @@ pub(crate) trait Cursor {
     fn prev(&mut self) -> Result<()>;
     /// The entry. None: past either end.
     fn entry(&self) -> Option<Entry<'_>>;
+    /// Whether the entry is the newest of its key here, and the one before it in another block. False: nobody knows.
+    fn ends_key_and_block(&self) -> bool {
+        false
+    }
     /// A handle on the entry's value. Requires: at an entry.
     fn value(&self) -> Value;
     /// What was read since the last call.

@@ -307,6 +307,10 @@ impl Cursor for RunCursor {
         self.place.as_ref()?.entry()
     }
 
+    fn ends_key_and_block(&self) -> bool {
+        self.place.as_ref().is_some_and(Cursor::ends_key_and_block)
+    }
+
     fn value(&self) -> Value {
         self.place.as_ref().map(Cursor::value).unwrap_or_default()
     }

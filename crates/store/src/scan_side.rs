@@ -384,10 +384,22 @@ impl Side {
             if entry.sequence <= self.at && newer {
                 newest = Some((entry.sequence, entry.kind, source.cursor.value()));
             }
+            self.holds_key = self.is_last_of_key();
+            if self.holds_key {
+                break;
+            }
             self.advance_top()?;
         }
         let newest = newest.filter(|(sequence, ..)| !is_hidden(*sequence));
         Ok(newest.map(|(_, kind, value)| (kind, value)))
+    }
+
+    /// Whether, backward, no source has more of the key in hand than the top one's entry, and what comes next is in another block.
+    fn is_last_of_key(&self) -> bool {
+        let mut others = self.heap.iter().skip(1).take(2).map(|&place| &self.sources[place].cursor);
+        self.direction == Direction::Backward
+            && self.sources[self.heap[0]].cursor.ends_key_and_block()
+            && !others.any(|other| other.entry().is_some_and(|entry| entry.key == self.key))
     }
 
     /// Goes past the entries of the key in hand, if that was left for later.
@@ -454,15 +466,9 @@ impl Side {
     fn sift_down(&mut self) {
         let mut place = 0;
         loop {
-            let (left, right) = (2 * place + 1, 2 * place + 2);
-            if left >= self.heap.len() {
-                return;
-            }
-            let least =
-                if right < self.heap.len() && self.before(right, left) { right } else { left };
-            if !self.before(least, place) {
-                return;
-            }
+            let children = (2 * place + 1..self.heap.len()).take(2);
+            let least = children.reduce(|a, b| if self.before(b, a) { b } else { a });
+            let Some(least) = least.filter(|&least| self.before(least, place)) else { return };
             self.heap.swap(place, least);
             place = least;
         }

@@ -247,6 +247,13 @@ impl Cursor for TableCursor {
         self.place.as_ref()?.entry()
     }
 
+    /// A key's entries go on from block to block where the fences say so, and never from table to table.
+    fn ends_key_and_block(&self) -> bool {
+        let first = self.place.as_ref().filter(|place| place.is_first());
+        let key = first.and_then(BlockCursor::entry).map(|entry| entry.key);
+        key.is_some_and(|key| !self.table.continues(self.number, key))
+    }
+
     fn value(&self) -> Value {
         let place = self.place.as_ref();
         let value = place.and_then(|place| Some((place.block(), place.value_range()?)));

@@ -84,7 +84,10 @@ fn one_kind(kind: &str, count: u64) -> Result<()> {
     };
     let walk = || db.range::<&[u8]>(..).try_for_each(|entry| entry.map(drop));
     match kind {
-        "flush" => return measured(|| db.flush()),
+        "flush" => {
+            (2 * count..3 * count).try_for_each(|n| db.put(spread(n), VALUE))?;
+            return measured(|| db.flush());
+        }
         "merge" => {
             db.flush()?;
             return measured(|| db.compact());

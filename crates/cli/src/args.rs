@@ -98,9 +98,11 @@ pub(crate) enum BenchCommand {
     /// Count how often a global range filter says "maybe" where nothing is, for many distributions, budgets and widths.
     #[command(after_help = crate::fpr::EXAMPLES)]
     Fpr(crate::fpr::BenchFprArgs),
-    /// Compute how short Chucky's codes of level ids are, and how they fill buckets: the paper's Figures 5, 6, 8 and 9.
+    /// Compute how short Chucky's codes of level ids are, and how they fill buckets: the paper's Figures 5, 6, 8, 9 and 12.
     #[command(after_help = crate::chucky_codes::EXAMPLES)]
     ChuckyCodes(crate::chucky_codes::ChuckyCodesArgs),
+    /// Measure what each of the things that make SuRF's trie fast is worth: the paper's Figure 7.
+    SurfSteps(crate::surf_steps::SurfStepsArgs),
 }
 
 /// Which store, and how it is opened.

@@ -55,6 +55,7 @@ pub(crate) fn read(arguments: &BenchReadArgs, json: bool, out: &mut dyn Write) -
         workload: arguments.special(),
         kinds: arguments.kinds.clone(),
         full_scan: arguments.full_scan,
+        by_level: arguments.by_level,
         loads: arguments.loads,
         folder,
     };
@@ -186,7 +187,31 @@ fn scans_text(report: &ReadReport) -> String {
         let times = format!("{forward:.1} ns per entry, backward {backward:.1}");
         format!(" scans of all {} entries: {times}\n", whole(scan.entries))
     });
-    counted + &scanned
+    counted + &scanned + &by_level_text(report)
+}
+
+/// What gets cost by the level of their key, and how the tables share them.
+fn by_level_text(report: &ReadReport) -> String {
+    if report.by_level.is_empty() {
+        return String::new();
+    }
+    let heading = ["gets of keys in", "gets", "needless runs", "blocks", "filter lines"];
+    let mut table = TextTable::new(1, &heading);
+    for cost in &report.by_level {
+        let counts = [cost.needless_runs_per_op, cost.blocks_read_per_op, cost.guard_lines_per_op];
+        let cells = [cost.place.clone(), whole(cost.gets)].into_iter();
+        table.row(cells.chain(counts.map(|count| format!("{count:.4}"))).collect());
+    }
+    let asked = report.by_table.iter().map(|table| table.asked);
+    let (most, least) = (asked.clone().max().unwrap_or(0), asked.min().unwrap_or(0));
+    let tables = report.by_table.len() as u64;
+    let of_tables = format!(
+        "{}, asked {} to {} times each",
+        crate::table::counted(tables, "table"),
+        whole(least),
+        whole(most)
+    );
+    format!("{} {of_tables}\n", table.render())
 }
 
 /// What was special about keys and questions.

@@ -122,6 +122,9 @@ pub(crate) struct BenchReadArgs {
     /// Scan every store from the first key to the last and back, too.
     #[arg(long)]
     pub(crate) full_scan: bool,
+    /// Count what gets cost by the level that has their key, and how often each table is asked.
+    #[arg(long)]
+    pub(crate) by_level: bool,
     /// How often each store is loaded, in turns; the median time counts.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) loads: usize,

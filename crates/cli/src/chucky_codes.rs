@@ -12,7 +12,7 @@ use trommel_lab::{ChuckyCodesPlan, ChuckyCodesReport, chucky_codes};
 
 use crate::bench::print_json;
 use crate::failure::{Outcome, Status};
-use crate::table::{TextTable, whole};
+use crate::table::{TextTable, bytes, whole};
 
 pub(crate) const EXAMPLES: &str = "Examples: the paper's trees; buckets of 48 bits in a tree of four levels and size ratio 10\n  \
     trommel --json bench chucky-codes\n  \
@@ -64,7 +64,8 @@ fn text(arguments: &ChuckyCodesArgs, report: &ChuckyCodesReport) -> String {
          Figure 6: bits of a level id, by size ratio ({levels} levels), in lists of 1, 2 and 3\n{}\n\
          Figure 8: bits of a level id, by ids in a group (T = {ratio}, {levels} levels)\n{}\n\
          Figure 9: bits of a fingerprint and overflowing buckets (T = {ratio}, {} levels, {} bits an entry)\n{}  \
-         entropy leaves {} bits\n",
+         entropy leaves {} bits\n\n\
+         Figure 12: the tables beside the filter, by levels (T = {ratio}, {} bits an entry)\n{}",
         figure_5(report),
         figure_6(report),
         figure_8(report),
@@ -72,6 +73,8 @@ fn text(arguments: &ChuckyCodesArgs, report: &ChuckyCodesReport) -> String {
         arguments.bits_per_key,
         figure_9(report),
         bits(report.figure_9_bound),
+        arguments.bits_per_key,
+        figure_12(report),
     )
 }
 
@@ -123,6 +126,17 @@ fn figure_9(report: &ChuckyCodesReport) -> String {
     table.render()
 }
 
+fn figure_12(report: &ChuckyCodesReport) -> String {
+    let heading = ["levels", "frequent combinations", "Huffman codes", "decoding", "recoding"];
+    let mut table = TextTable::new(0, &heading);
+    for row in &report.figure_12 {
+        let counts = [row.levels.to_string(), whole(row.frequent_combinations)];
+        let sizes = [row.huffman_bytes, row.decoding_bytes, row.recoding_bytes].map(bytes);
+        table.row(counts.into_iter().chain(sizes).collect());
+    }
+    table.render()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,7 +148,7 @@ mod tests {
         let mut out = Vec::new();
         assert!(matches!(run(&arguments, false, &mut out), Ok(Status::Fine)));
         let text = String::from_utf8(out).expect("text");
-        for figure in ["Figure 5", "Figure 6", "Figure 8", "Figure 9"] {
+        for figure in ["Figure 5", "Figure 6", "Figure 8", "Figure 9", "Figure 12"] {
             assert!(text.contains(figure), "{text}");
         }
         assert!(text.contains("1.524"), "the mean length of Figure 4's codes: {text}");

@@ -61,6 +61,7 @@ pub(crate) fn run(arguments: &DemoArgs, json: bool, out: &mut dyn Write) -> Outc
         workload: ReadWorkload::default(),
         kinds: Kind::ALL.to_vec(),
         full_scan: false,
+        by_level: false,
         loads: 1,
         folder: folder.path().to_path_buf(),
     };

@@ -38,6 +38,7 @@ mod screen_signals;
 mod sight;
 mod stats;
 mod stress;
+mod surf_steps;
 mod svg;
 mod table;
 mod threads;
@@ -97,6 +98,7 @@ fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
         Command::Bench(BenchCommand::Open(open)) => threads::open(open, json, out),
         Command::Bench(BenchCommand::Fpr(fpr)) => fpr::run(fpr, json, out),
         Command::Bench(BenchCommand::ChuckyCodes(codes)) => chucky_codes::run(codes, json, out),
+        Command::Bench(BenchCommand::SurfSteps(steps)) => surf_steps::run(steps, json, out),
         Command::Lab(lab) => lab::run(lab, json, out),
         Command::Stress(stress) => stress::run(stress, json, out),
         Command::Victim(victim) => kill::victim(victim),

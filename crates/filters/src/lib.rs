@@ -36,8 +36,8 @@ pub use bits::simd::{prefetch_at, prefetch_lines};
 pub use blocked_bloom::{BlockedBloom, BlockedBloomBuilder};
 pub use bloom::{Bloom, BloomBuilder};
 pub use chucky::{
-    Alignment, Chucky, ChuckyBuilder, ChuckyPlain, ChuckyPlainBuilder, ChuckyShape, Cuckoo,
-    CuckooBuilder, LevelModel,
+    Alignment, Chucky, ChuckyBuilder, ChuckyPlain, ChuckyPlainBuilder, ChuckyShape, ChuckyTables,
+    Cuckoo, CuckooBuilder, LevelModel,
 };
 pub use elastic::{
     Adjustment, Elastic, ElasticBuilder, ElasticDirectory, ElasticPolicy, ElasticUnit, UnitsOfTable,

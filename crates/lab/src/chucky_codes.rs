@@ -1,15 +1,16 @@
-//! How short Chucky's codes of level ids are, and how well they fill buckets: the data of Figures 5, 6, 8 and 9 of the paper.
+//! How short Chucky's codes of level ids are, and how well they fill buckets: the data of Figures 5, 6, 8, 9 and 12 of the paper.
 //! ```text
 //! figure 5    by levels          bits of an id: whole numbers, Huffman, its bound, entropy
 //! figure 6    by size ratio      bits of an id: Huffman of one, of two and of three in a row, entropy
 //! figure 8    by ids in a group  bits of an id: Huffman of lists and of combinations, entropy of both
 //! figure 9    by overflow        bits of a fingerprint, three ways to fill a bucket
+//! figure 12   by levels          bytes of the tables beside the filter
 //! ```
 //! The trees are lazily levelled: T - 1 runs in each level, one in the last. Invariant: nothing here is measured, and a plan
 //! gives the same numbers on every machine.
 
 use serde::Serialize;
-use trommel_filters::{Alignment, LevelModel};
+use trommel_filters::{Alignment, ChuckyTables, LevelModel, TreePlan};
 
 use crate::error::{LabError, Result};
 
@@ -35,6 +36,7 @@ impl Default for ChuckyCodesPlan {
 
 const RATIOS: std::ops::RangeInclusive<u32> = 2..=16;
 const FIGURE_5_LEVELS: u32 = 10;
+const FIGURE_12_LEVELS: u32 = 10;
 const GROUP_MAX: usize = 6;
 const FIGURE_6_GROUPS: [usize; 3] = [1, 2, 3];
 const BUCKET_SLOTS: u32 = 4;
@@ -60,6 +62,23 @@ pub struct ChuckyCodesReport {
     pub figure_9: Vec<AlignmentRow>,
     /// The bits of a fingerprint that the entropy of combinations leaves in Figure 9.
     pub figure_9_bound: f64,
+    /// By levels.
+    pub figure_12: Vec<TablesRow>,
+}
+
+/// The tables beside the filter of a tree of so many levels: the program's own, not the paper's.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct TablesRow {
+    /// L.
+    pub levels: u32,
+    /// Combinations with a Huffman code.
+    pub frequent_combinations: u64,
+    /// Bytes of the Huffman codes.
+    pub huffman_bytes: u64,
+    /// Bytes of the decoding table.
+    pub decoding_bytes: u64,
+    /// Bytes of the recoding table.
+    pub recoding_bytes: u64,
 }
 
 /// Bits of a level id in a tree of so many levels.
@@ -132,6 +151,10 @@ pub fn chucky_codes(plan: &ChuckyCodesPlan) -> Result<ChuckyCodesReport> {
         figure_8: (1..=GROUP_MAX).map(|group| figure_8(plan, group)).collect(),
         figure_9: figure_9(&bucket_model, bits),
         figure_9_bound: Alignment::bound(&bucket_model, bits),
+        figure_12: (1..=FIGURE_12_LEVELS)
+            .filter(|&levels| lazy(plan.size_ratio, levels).slots() <= SLOTS_MAX)
+            .map(|levels| figure_12(plan, levels))
+            .collect(),
     })
 }
 
@@ -218,6 +241,23 @@ fn figure_9(model: &LevelModel, bucket_bits: u32) -> Vec<AlignmentRow> {
     uniform.chain(malleable).chain(fluid).collect()
 }
 
+fn figure_12(plan: &ChuckyCodesPlan, levels: u32) -> TablesRow {
+    let runs = lazy(plan.size_ratio, levels).runs_of_levels();
+    let tables = ChuckyTables::of(&TreePlan {
+        runs_of_levels: runs.iter().map(|&runs| runs as u8).collect(),
+        size_ratio: plan.size_ratio,
+        entries: 0,
+        bits_per_key: plan.bits_per_key,
+    });
+    TablesRow {
+        levels,
+        frequent_combinations: tables.frequent_combinations as u64,
+        huffman_bytes: tables.huffman_bytes as u64,
+        decoding_bytes: tables.decoding_bytes as u64,
+        recoding_bytes: tables.recoding_bytes as u64,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -254,6 +294,15 @@ mod tests {
         assert!(fluid > uniform + 1.0 && fluid > malleable + 1.0, "{uniform} {malleable} {fluid}");
         assert!(fluid < report.figure_9_bound, "{fluid}");
         assert!(of("fluid").any(|row| row.overflow_share < 1.001e-4 && row.mean_print_bits > 8.5));
+        // Figure 12: the Huffman codes converge, the tables grow slowly and stay small.
+        let [six, ten] = [5, 9].map(|nth| report.figure_12[nth]);
+        let growth = |of: fn(&TablesRow) -> u64| of(&ten) as f64 / of(&six) as f64;
+        assert_eq!((six.levels, ten.levels), (6, 10));
+        assert!(
+            growth(|row| row.huffman_bytes) < growth(|row| row.decoding_bytes),
+            "{six:?} {ten:?}"
+        );
+        assert!(report.figure_12.iter().all(|row| row.decoding_bytes < 1 << 20), "{ten:?}");
     }
 
     #[test]

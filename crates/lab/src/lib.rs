@@ -6,6 +6,7 @@
 
 mod amplification;
 mod askers;
+mod by_level;
 mod chucky_codes;
 mod closed_seeks;
 mod compare;
@@ -45,6 +46,7 @@ mod rounds;
 mod shift;
 mod skew;
 mod stress;
+mod surf_steps;
 mod task;
 mod text;
 mod tree;
@@ -54,8 +56,10 @@ mod write;
 mod ycsb;
 
 pub use amplification::{ExpectedWrites, expected_writes};
+pub use by_level::{LevelCost, TableAsks};
 pub use chucky_codes::{
-    AlignmentRow, ChuckyCodesPlan, ChuckyCodesReport, GroupRow, LevelsRow, RatioRow, chucky_codes,
+    AlignmentRow, ChuckyCodesPlan, ChuckyCodesReport, GroupRow, LevelsRow, RatioRow, TablesRow,
+    chucky_codes,
 };
 pub use compare::{
     AnswerReport, ComparePlan, CompareReport, Contender, Engine, FillReport, OwnTree, Peer,
@@ -91,6 +95,7 @@ pub use report::{KindReport, LevelRuns, LoadReport, ProbeNs, ProbeRates, ProbeRe
 pub use rng::Rng;
 pub use skew::Skew;
 pub use stress::{StressFailure, StressPlan, StressReport, stress};
+pub use surf_steps::{SurfStep, SurfStepsPlan, surf_steps};
 pub use task::PeerTask;
 pub use text::{BadText, TextFormat, TextLayout, TextRecord, TextRecords, from_hex};
 pub use tree::TreePlan;

@@ -12,6 +12,7 @@ use std::time::Instant;
 use trommel::{Db, GuardKind, QueryStats, Stats};
 
 use crate::askers::Askers;
+use crate::by_level::{LevelCost, TableAsks, asks_by_table, costs_by_level};
 use crate::closed_seeks::{ClosedSeeks, closed_seek_reports, draw_closed_seeks};
 use crate::counts::CountQueries;
 use crate::dist::{Dist, FileFormat};
@@ -62,6 +63,8 @@ pub struct ReadPlan {
     pub kinds: Vec<Kind>,
     /// Whether stores are scanned from end to end, too.
     pub full_scan: bool,
+    /// Whether gets are counted by the level of their key, and by table.
+    pub by_level: bool,
     /// How often each store is loaded, in turns; the last one is measured.
     pub loads: usize,
     /// Where the stores are made: a folder for each guard in it.
@@ -90,6 +93,8 @@ struct Side {
     count: Option<CountReport>,
     many: Option<ManyReport>,
     full_scan: Option<FullScanReport>,
+    by_level: Vec<LevelCost>,
+    by_table: Vec<TableAsks>,
     pipelined: Option<PipelinedReport>,
     base_seen: BaseSeen,
 }
@@ -132,6 +137,9 @@ pub fn bench_read(plan: &ReadPlan, progress: &mut dyn Progress) -> Result<Vec<Me
     }
     for side in &mut sides {
         side.measure_pipelined(plan, &askers, keys.stored())?;
+        if plan.by_level {
+            side.count_by_level(plan, &askers, keys.stored())?;
+        }
         for (askers, (_, report)) in askers.iter().zip(&mut side.kinds) {
             let queries = askers.first();
             report.ns_p99 = time_each(&side.db, queries)?;
@@ -176,6 +184,22 @@ fn load_sides(
 }
 
 impl Side {
+    fn count_by_level(
+        &mut self,
+        plan: &ReadPlan,
+        askers: &[Askers],
+        stored: &SortedKeys,
+    ) -> Result<()> {
+        let of = |kind: Kind| askers.iter().find(|askers| askers.kind() == kind).map(Askers::first);
+        let size = (plan.queries, plan.tree.seed);
+        self.by_level = costs_by_level(&self.db, stored, of(Kind::PointMiss), size)?;
+        let points = [Kind::PointHalf, Kind::PointHit, Kind::PointMiss];
+        if let Some(queries) = points.into_iter().find_map(of) {
+            self.by_table = asks_by_table(&self.db.pinned_tree(), queries)?;
+        }
+        Ok(())
+    }
+
     fn measure_pipelined(
         &mut self,
         plan: &ReadPlan,
@@ -203,6 +227,8 @@ fn side(guard: GuardKind, db: Db, reports: Vec<LoadReport>, base_seen: BaseSeen)
         count: None,
         many: None,
         full_scan: None,
+        by_level: Vec::new(),
+        by_table: Vec::new(),
         pipelined: None,
         base_seen,
     }
@@ -430,6 +456,8 @@ fn measured(side: Side, plan: &ReadPlan, stored: &Stored, closed: &[ClosedSeeks]
         count: side.count,
         multi_get: side.many,
         full_scan: side.full_scan,
+        by_level: side.by_level,
+        by_table: side.by_table,
         pipelined: side.pipelined,
         correlated: plan.workload.correlated,
         deleted: stored.deleted(),

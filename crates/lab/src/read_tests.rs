@@ -36,6 +36,7 @@ fn plan(folder: &Path) -> ReadPlan {
         workload: ReadWorkload::default(),
         kinds: Kind::ALL.to_vec(),
         full_scan: true,
+        by_level: true,
         loads: 2,
         folder: folder.to_path_buf(),
     }
@@ -66,6 +67,26 @@ fn every_guard_answers_rightly_over_the_planned_tree() {
     assert!(measured.iter().all(|measured| counted(&measured.report).ns_per_op > 0.0));
     let scanned = |report: &ReadReport| report.full_scan.clone().expect("it is asked for");
     assert!(measured.iter().all(|measured| scanned(&measured.report).entries == 4000));
+    assert_places(of(GuardKind::Open), grf);
+}
+
+/// Chucky, Figure 11: the nearer to the newest run a key is, the fewer runs are searched before it. ElasticBF, Figure 2: and the older a
+/// table is, the fewer gets come to it.
+fn assert_places(open: &ReadReport, grf: &ReadReport) {
+    let places = |report: &ReadReport| -> Vec<String> {
+        report.by_level.iter().map(|cost| cost.place.clone()).collect()
+    };
+    assert_eq!(places(open), ["level 0", "level 1", "level 2", "none"]);
+    assert_eq!(places(grf), places(open));
+    let needless: Vec<f64> = open.by_level.iter().map(|cost| cost.needless_runs_per_op).collect();
+    assert!(needless.is_sorted() && needless[0] < 2.0 && needless[3] > 6.0, "{needless:?}");
+    assert!(grf.by_level.iter().all(|cost| cost.needless_runs_per_op < 0.5), "{:?}", grf.by_level);
+    assert!(grf.by_level.iter().all(|cost| cost.gets > 0 && cost.guard_lines_per_op > 1.0));
+    assert_eq!(open.by_table, grf.by_table, "whatever the filter");
+    assert_eq!(open.by_table.len() as u64, open.runs, "each run is one table here");
+    let [newest, .., oldest] = &open.by_table[..] else { panic!("{:?}", open.by_table) };
+    assert!(newest.level == 0 && oldest.level == 2 && newest.asked > oldest.asked);
+    assert!(newest.asked <= 200 && oldest.asked >= 100, "{:?}", open.by_table);
 }
 
 #[test]

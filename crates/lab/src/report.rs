@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::by_level::{LevelCost, TableAsks};
 use crate::pipelined::PipelinedReport;
 
 /// What `bench read` measured for one guard.
@@ -75,6 +76,13 @@ pub struct ReadReport {
     /// Scans of everything, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub full_scan: Option<FullScanReport>,
+    /// Gets by the level of their key, if that was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub by_level: Vec<LevelCost>,
+    /// How often each table is asked, if that was asked for: by the first of these questions that is there, `point_half`, `point_hit`,
+    /// `point_miss`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub by_table: Vec<TableAsks>,
     /// Stored keys through a queue, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pipelined: Option<PipelinedReport>,

@@ -69,6 +69,32 @@ impl PinnedTree {
         Ok(holders)
     }
 
+    /// The level of each table, runs from new to old, each in key order.
+    pub fn table_levels(&self) -> Vec<usize> {
+        let of_run = |placed: &PlacedRun| {
+            std::iter::repeat_n(placed.level, placed.run.tables().len()).collect::<Vec<_>>()
+        };
+        self.version.runs.iter().flat_map(of_run).collect()
+    }
+
+    /// The tables that a get of a key searches where no guard speaks: in each run, from new to old, the one around the key, until one
+    /// has it. Counted as in [`table_levels`](Self::table_levels).
+    pub fn asked_tables(&self, key: &[u8]) -> Result<Vec<usize>> {
+        let (mut asked, mut before) = (Vec::new(), 0);
+        for placed in &self.version.runs {
+            let tables = placed.run.tables();
+            if let Some(table) = placed.run.find(key) {
+                let place = tables.iter().position(|other| std::ptr::eq(other, table));
+                asked.extend(place.map(|place| before + place));
+                if table.table.get(key, Sequence::MAX, &mut Reads::default())?.is_some() {
+                    break;
+                }
+            }
+            before += tables.len();
+        }
+        Ok(asked)
+    }
+
     /// Memory of a global filter's base and of its overlay, in bytes. None: the store has another guard.
     pub fn filter_bytes(&self) -> Option<(u64, u64)> {
         let size = self.version.guard.parts()?.size();

@@ -16,6 +16,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use super::ChuckyTables;
 use super::bucket::{BUCKET_SLOTS, BucketCodec, Decoded, Encoded, Lanes, PRINT_BITS_MIN};
 use super::combinations::{Combination, likeliest};
 use super::huffman::{canonical_codes, code_lengths};
@@ -230,14 +231,20 @@ impl CodeBook {
         self.frequent
     }
 
+    /// The memory of its parts.
+    pub(super) fn tables(&self) -> ChuckyTables {
+        let codes = size_of_val(&*self.symbols) + size_of_val(&*self.codes);
+        ChuckyTables {
+            frequent_combinations: self.frequent.0,
+            huffman_bytes: size_of::<CodeBook>() + size_of_val(&*self.long) + codes,
+            decoding_bytes: size_of_val(&*self.named),
+            recoding_bytes: self.recoding.size_bytes(),
+        }
+    }
+
     fn size_bytes(&self) -> usize {
-        size_of::<CodeBook>()
-            + size_of_val(&*self.long)
-            + size_of_val(&*self.symbols)
-            + size_of_val(&*self.codes)
-            + size_of_val(&*self.named)
-            + self.print_bits.len()
-            + self.recoding.size_bytes()
+        let ChuckyTables { huffman_bytes, decoding_bytes, recoding_bytes, .. } = self.tables();
+        huffman_bytes + decoding_bytes + recoding_bytes + self.print_bits.len()
     }
 }
 

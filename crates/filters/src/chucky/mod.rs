@@ -62,6 +62,26 @@ pub struct ChuckyShape {
     pub unplaced_entries: u64,
 }
 
+/// The tables beside a filter that codes need, which all filters of one plan share (Figure 12).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChuckyTables {
+    /// Combinations with a Huffman code.
+    pub frequent_combinations: usize,
+    /// Bytes of the Huffman codes, and of what they are decoded to.
+    pub huffman_bytes: usize,
+    /// Bytes of the decoding table: combinations by number.
+    pub decoding_bytes: usize,
+    /// Bytes of the recoding table.
+    pub recoding_bytes: usize,
+}
+
+impl ChuckyTables {
+    /// Those of a plan.
+    pub fn of(plan: &TreePlan) -> Self {
+        codebook::CodeBook::of_plan(plan).tables()
+    }
+}
+
 impl Chucky {
     /// What it looks like inside.
     pub fn shape(&self) -> ChuckyShape {

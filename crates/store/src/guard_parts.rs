@@ -259,10 +259,14 @@ impl PartsCursor {
         PartsCursor { parts: parts.clone(), at, cursor: parts.places[at].part.cursor(from) }
     }
 
-    /// The code of the next entry, if a key of it may be at most `key` (None: no bound).
-    pub(crate) fn next_at_most(&mut self, key: Option<&[u8]>) -> Option<Span> {
+    /// The code of the next entry that is wanted, if a key of it may be at most `key` (None: no bound).
+    pub(crate) fn next_at_most(
+        &mut self,
+        key: Option<&[u8]>,
+        wanted: impl Fn(Span) -> bool,
+    ) -> Option<Span> {
         loop {
-            if let Some(code) = self.cursor.next_at_most(key) {
+            if let Some(code) = self.cursor.next_at_most(key, &wanted) {
                 return Some(code);
             }
             // No key up to the next part's is left in this one, if that part is reached at all.
@@ -303,10 +307,14 @@ impl PartsCursorBack {
         }
     }
 
-    /// The code of the next entry, if a key of it may be at least `key` (None: no bound).
-    pub(crate) fn next_at_least(&mut self, key: Option<&[u8]>) -> Option<Span> {
+    /// The code of the next entry that is wanted, if a key of it may be at least `key` (None: no bound).
+    pub(crate) fn next_at_least(
+        &mut self,
+        key: Option<&[u8]>,
+        wanted: impl Fn(Span) -> bool,
+    ) -> Option<Span> {
         loop {
-            if let Some(code) = self.cursor.next_at_least(key) {
+            if let Some(code) = self.cursor.next_at_least(key, &wanted) {
                 return Some(code);
             }
             let before = self.at.checked_sub(1)?;
@@ -404,24 +412,31 @@ mod tests {
         let parts = parts();
         let mut forward = PartsCursor::new(&parts, b"");
         let mut ends = Vec::new();
-        while let Some(code) = forward.next_at_most(Some(b"r")) {
+        while let Some(code) = forward.next_at_most(Some(b"r"), |_| true) {
             ends.push((code.hi().0, forward.bounds().from));
         }
         ends.dedup();
         assert_eq!(ends, [(3, b"".to_vec()), (5, b"p".to_vec())]);
-        assert_eq!(forward.next_at_most(None).map(|code| code.hi().0), Some(5), "z is left");
-        assert_eq!(forward.next_at_most(None), None);
+        assert_eq!(
+            forward.next_at_most(None, |_| true).map(|code| code.hi().0),
+            Some(5),
+            "z is left"
+        );
+        assert_eq!(forward.next_at_most(None, |_| true), None);
         let mut near = PartsCursor::new(&parts, b"");
-        assert_eq!(near.next_at_most(Some(b"b")).map(|code| code.hi().0), Some(3));
-        assert_eq!(near.next_at_most(Some(b"b")), None, "c is behind");
+        assert_eq!(near.next_at_most(Some(b"b"), |_| true).map(|code| code.hi().0), Some(3));
+        assert_eq!(near.next_at_most(Some(b"b"), |_| true), None, "c is behind");
 
         let mut backward = PartsCursorBack::new(&parts, None);
         let mut ends = Vec::new();
-        while let Some(code) = backward.next_at_least(Some(b"b")) {
+        while let Some(code) = backward.next_at_least(Some(b"b"), |_| true) {
             ends.push((code.hi().0, backward.bounds().from));
         }
         ends.dedup();
         assert_eq!(ends, [(5, b"p".to_vec()), (3, b"".to_vec())]);
-        assert_eq!(PartsCursorBack::new(&parts, Some(b"o")).next_at_least(Some(b"d")), None);
+        assert_eq!(
+            PartsCursorBack::new(&parts, Some(b"o")).next_at_least(Some(b"d"), |_| true),
+            None
+        );
     }
 }

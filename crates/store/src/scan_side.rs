@@ -30,7 +30,7 @@ use crate::scan_waiting::{self, Asked, Sorted, WaitingRuns};
 use crate::stats::QueryStats;
 use crate::sync::Arc;
 use crate::value::Value;
-use crate::version::Version;
+use crate::version::{PlacedRun, Version};
 
 /// Which way a scan goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,8 +49,8 @@ pub(crate) struct Side {
     sources: Vec<Source>,
     /// Places in `sources` of those that have an entry, as a binary heap: the next one on top.
     heap: Vec<usize>,
-    /// Places in the version's runs of those that wait for the cursor of a global guard.
-    waiting: Vec<usize>,
+    /// Places in the version's runs of those that wait for the cursor of a global guard, and their spans.
+    waiting: Vec<(usize, Span)>,
     guard: Lazy,
     deleted: ScanDeleted,
     /// The key that was given last.
@@ -151,7 +151,8 @@ impl Side {
             Answer::All | Answer::Point(_) | Answer::Range(_) => false,
         };
         if !listed {
-            self.waiting = (0..version.runs.len()).collect();
+            let spans = version.runs.iter().map(PlacedRun::span);
+            self.waiting = spans.enumerate().collect();
             self.guard = match self.direction {
                 Direction::Forward => {
                     Lazy::Forward(Box::new(PartsCursor::new(parts, range.lower())))
@@ -278,6 +279,9 @@ impl Side {
         loop {
             let in_hand = self.heap.first().and_then(|&top| self.sources[top].cursor.entry());
             let in_hand = in_hand.map(|entry| entry.key);
+            // What is known of runs that are positioned tells nothing new.
+            let waiting = &self.waiting;
+            let wanted = |code: Span| waiting.iter().any(|(_, span)| span.meets(code));
             let code = match &mut self.guard {
                 Lazy::Done => return Ok(()),
                 Lazy::Runs(waiting) => {
@@ -290,10 +294,12 @@ impl Side {
                     self.position_run_at(place, bound)?;
                     continue;
                 }
-                Lazy::Forward(cursor) => cursor.next_at_most(in_hand.or(bounds.end.as_deref())),
+                Lazy::Forward(cursor) => {
+                    cursor.next_at_most(in_hand.or(bounds.end.as_deref()), wanted)
+                }
                 Lazy::Backward(cursor) => {
                     let lower = Some(bounds.lower.as_slice()).filter(|lower| !lower.is_empty());
-                    cursor.next_at_least(in_hand.or(lower))
+                    cursor.next_at_least(in_hand.or(lower), wanted)
                 }
             };
             let Some(code) = code else { return Ok(()) };
@@ -320,10 +326,6 @@ impl Side {
 
     /// Positions the runs with tables in the range of the cursor's part that may have an entry with this code of it.
     fn position_runs_of(&mut self, code: Span, bounds: &Bounds) -> Result<()> {
-        let waits = |place: &usize| self.version.runs[*place].span().meets(code);
-        if !self.waiting.iter().any(waits) {
-            return Ok(());
-        }
         let part = match &self.guard {
             Lazy::Forward(cursor) => cursor.bounds(),
             Lazy::Backward(cursor) => cursor.bounds(),
@@ -332,9 +334,10 @@ impl Side {
         let version = Arc::clone(&self.version);
         let mut place = 0;
         while place < self.waiting.len() {
-            let run = &version.runs[self.waiting[place]].run;
-            let tables = || run.within(&part).iter();
-            if run.span().meets(code) && tables().any(|table| table.span.meets(code)) {
+            let (run, span) = self.waiting[place];
+            let run = &version.runs[run].run;
+            let has = || run.within(&part).iter().any(|table| table.span.meets(code));
+            if span.meets(code) && has() {
                 self.waiting.remove(place);
                 self.add_run(run, bounds)?;
             } else {

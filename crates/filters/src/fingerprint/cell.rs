@@ -186,6 +186,29 @@ impl<'a> Block<'a> {
         }
     }
 
+    /// Whether a key lies in a cell: less work than to find where it falls. The one cell that it can lie in is compared first, which
+    /// is the end of most keys that lie in none.
+    #[inline(always)]
+    pub(crate) fn holds<T: Trace>(&self, key: &Tail<'_>, trace: &mut T) -> bool {
+        if self.count == 1 || self.bits_at != self.escapes_at * 8 {
+            return self.find(key, trace).is_in();
+        }
+        trace.touch(self.address(), self.bits_at / 8);
+        let nibbles = self.bytes[self.nibbles_at..].first_chunk().expect("blocks are padded");
+        let trie = Trie::<false>::new(nibbles, &[], (self.base, self.spare), self.count);
+        let path = trie.path(key.bits(self.base.saturating_sub(1)));
+        let place = path.ilog2() as usize;
+        let (start, at) = match place {
+            0 => (0, self.bits_at),
+            _ => (trie.start(place), self.bits_at + trie.bits_before(place)),
+        };
+        let Stretch { run, gap } = trie.stretch(place, start);
+        let (order, _) = self.compare(&Cell { start, run, gap, at }, key, trace);
+        order == Ordering::Equal
+            && (self.follow(&trie, path & !1, key, trace).0 == place
+                || self.find(key, trace).is_in())
+    }
+
     /// [`Block::find`], cell by cell.
     #[inline(never)]
     fn find_one_by_one<T: Trace>(&self, key: &Tail<'_>, trace: &mut T) -> Found {

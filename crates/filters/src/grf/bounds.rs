@@ -7,7 +7,8 @@
 
 use super::base::{Base, block_count};
 use super::extent::Extent;
-use super::fraction::Bounds;
+use super::fraction::{Bounds, Limits};
+use super::place::{FRACTION_BITS, place};
 use crate::fingerprint::cell::Block;
 use crate::fingerprint::gap::GapBlock;
 use crate::fingerprint::gap::{first_view, last_view};
@@ -24,47 +25,64 @@ impl Base {
         let (index, group) = (list - 1, self.group(list - 1));
         let (directory, bits) = (&self.directory, group.prefix_bits);
         let word = directory.word(key).ok()?;
-        if !directory.shares_prefix(index, (key, word), bits) {
+        if bucket == 0 || !directory.shares_prefix(index, (key, word), bits) {
             return None;
         }
         let view = directory.view((key, word), bits);
-        let (start, end) = match group.kind {
-            _ if bucket == 0 => return None,
-            Kind::Spline => {
-                let end = self.directory.end_view(index, group.prefix_bits);
-                self.line(index, &group, bucket).views(end)
-            }
-            Kind::Cell | Kind::Gap | Kind::Hash => {
-                (group.head(bucket), self.end_of(index, &group, bucket))
-            }
-        };
+        let (start, end) = self.ends(index, &group, bucket);
         (start <= view && view < end).then_some(view)
     }
 
-    /// Adds, per key of a bucket, in order, the least and the greatest view that it can have.
-    pub(crate) fn cell_bounds(&self, (list, bucket): (usize, usize), cells: &mut Vec<(u64, u64)>) {
+    /// Where a block that is not its group's first begins, and a view from which on keys may lie elsewhere.
+    fn ends(&self, index: usize, group: &Group<'_>, block: usize) -> (u64, u64) {
+        match group.kind {
+            Kind::Spline => {
+                let end = self.directory.end_view(index, group.prefix_bits);
+                self.line(index, group, block).views(end)
+            }
+            Kind::Cell | Kind::Gap | Kind::Hash => {
+                (group.head(block), self.end_of(index, group, block))
+            }
+        }
+    }
+
+    /// A word: no key with a lesser one has that view in the list, or a greater one, or lies in a later list. None: unknown.
+    pub(super) fn word_at_view(&self, list: usize, view: u64) -> Option<u64> {
         if self.is_edge(list) {
-            return;
+            return None;
+        }
+        let index = list - 1;
+        let prefix_bits = self.directory.shared_bits(self.group(index).prefix_bits);
+        let separator = self.directory.separators[index];
+        Some(match prefix_bits {
+            0 => view,
+            1..64 => separator >> (64 - prefix_bits) << (64 - prefix_bits) | view >> prefix_bits,
+            _ => separator,
+        })
+    }
+
+    /// A word: no key with a lesser one lies in a bucket after this one. None: unknown.
+    pub(super) fn word_after(&self, (list, bucket): (usize, usize)) -> Option<u64> {
+        if self.is_edge(list) {
+            return None;
         }
         let (index, group) = (list - 1, self.group(list - 1));
-        let bytes = group.block(bucket);
-        match group.kind {
-            Kind::Cell => Block::new(bytes).for_each_bounds(|low, high| cells.push((low, high))),
-            Kind::Gap => {
-                let start = self.extent(index, &group, bucket).start;
-                let add = |low, high| cells.push((first_view(low), last_view(high)));
-                GapBlock::new(bytes).for_each_bounds(start, add);
-            }
-            Kind::Hash => {
-                let views = self.block_views(index, &group, bucket);
-                cells.extend(std::iter::repeat_n(views, block_count(bytes, group.kind)));
-            }
-            Kind::Spline => {
-                let line = self.line(index, &group, bucket);
-                SplineBlock::new(bytes, line.model.layout)
-                    .for_each_position(|position| cells.push(line.position_views(position)));
-            }
+        if bucket + 1 < group.blocks {
+            return self.word_at_view(list, self.ends(index, &group, bucket + 1).0);
         }
+        self.directory.separators.get(list).copied()
+    }
+
+    /// A word: no key with a greater one lies in a bucket before this one. None: unknown.
+    pub(super) fn word_before(&self, (list, bucket): (usize, usize)) -> Option<u64> {
+        if self.is_edge(list) {
+            return None;
+        }
+        let (index, group) = (list - 1, self.group(list - 1));
+        if bucket > 0 {
+            return self.word_at_view(list, self.ends(index, &group, bucket).0);
+        }
+        self.directory.separators.get(index).copied()
     }
 
     /// The least and the greatest view of keys in a block, those above all that share the prefix included.
@@ -73,49 +91,96 @@ impl Base {
         let first = if block == 0 { 0 } else { group.head(block) };
         (first, if last { u64::MAX } else { self.end_of(index, group, block) })
     }
-
-    /// What tells the views of the keys that have a fraction of a bucket; None at the edges: a place is a view.
-    pub(super) fn fraction_bounds<'a>(
-        &self,
-        (list, bucket): (usize, usize),
-        cells: &'a [(u64, u64)],
-    ) -> Option<FractionBounds<'a>> {
-        if self.is_edge(list) {
-            return None;
-        }
-        let (index, group) = (list - 1, self.group(list - 1));
-        Some(match group.kind {
-            Kind::Cell => {
-                let limits = self.limits(index, &group, bucket);
-                FractionBounds::Cells(Bounds { cells, limits })
-            }
-            Kind::Hash => FractionBounds::Whole(self.block_views(index, &group, bucket)),
-            Kind::Gap => FractionBounds::Gaps(self.extent(index, &group, bucket), cells),
-            Kind::Spline => {
-                let end = self.directory.end_view(index, group.prefix_bits);
-                FractionBounds::Line(self.line(index, &group, bucket), end)
-            }
-        })
-    }
 }
 
-/// Tells the views of the keys that have a fraction of a bucket.
-pub(super) enum FractionBounds<'a> {
-    Cells(Bounds<'a>),
-    Gaps(Extent, &'a [(u64, u64)]),
+/// What tells the views that a bucket's keys can have, and those of keys that have a fraction of it.
+#[derive(Default)]
+pub(super) struct BucketViews {
+    scale: Scale,
+    /// Of each key in the base the least and the greatest view; of keys on a line their position, twice.
+    cells: Vec<(u64, u64)>,
+}
+
+/// How fractions become views.
+#[derive(Default)]
+enum Scale {
+    /// At an edge: a place is a view. The bucket.
+    Edge(usize),
+    Cells(Limits),
+    Gaps(Extent),
+    /// On a line, and where the group ends.
     Line(Line, u64),
-    /// Nothing does.
+    /// Nothing tells: the views of the block's keys.
     Whole((u64, u64)),
+    /// No bucket was read.
+    #[default]
+    None,
 }
 
-impl FractionBounds<'_> {
+impl BucketViews {
+    /// Goes to another bucket, keeping the memory. Without `keys`, those of the base are read only as far as others' views need them.
+    pub(super) fn read(&mut self, base: &Base, (list, bucket): (usize, usize), keys: bool) {
+        self.cells.clear();
+        if base.is_edge(list) {
+            self.scale = Scale::Edge(bucket);
+            return;
+        }
+        let (index, group) = (list - 1, base.group(list - 1));
+        let (bytes, cells) = (group.block(bucket), &mut self.cells);
+        self.scale = match group.kind {
+            Kind::Cell => {
+                Block::new(bytes).for_each_bounds(|low, high| cells.push((low, high)));
+                Scale::Cells(base.limits(index, &group, bucket))
+            }
+            Kind::Gap => {
+                let extent = base.extent(index, &group, bucket);
+                let add = |low, high| cells.push((first_view(low), last_view(high)));
+                GapBlock::new(bytes).for_each_bounds(extent.start, add);
+                Scale::Gaps(extent)
+            }
+            Kind::Hash => {
+                let views = base.block_views(index, &group, bucket);
+                cells.extend(std::iter::repeat_n(views, block_count(bytes, group.kind)));
+                Scale::Whole(views)
+            }
+            Kind::Spline => {
+                let line = base.line(index, &group, bucket);
+                if keys {
+                    SplineBlock::new(bytes, line.model.layout)
+                        .for_each_position(|position| cells.push((position, position)));
+                }
+                Scale::Line(line, base.directory.end_view(index, group.prefix_bits))
+            }
+        };
+    }
+
+    /// How many keys of the base were read.
+    pub(super) fn key_count(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// The least and the greatest view that a key of the base can have.
+    pub(super) fn of_key(&self, rank: usize) -> (u64, u64) {
+        let cell = self.cells[rank];
+        match &self.scale {
+            Scale::Line(line, _) => line.position_views(cell.0),
+            _ => cell,
+        }
+    }
+
     /// The least and the greatest view of keys with this fraction of `bits` bits; the true ones may lie between them.
-    pub(super) fn of(&self, fraction: u64, bits: usize) -> (u64, u64) {
-        match self {
-            FractionBounds::Cells(bounds) => bounds.of(fraction, bits),
-            FractionBounds::Gaps(extent, cells) => extent.views(fraction, cells, bits),
-            FractionBounds::Whole(views) => *views,
-            FractionBounds::Line(line, end) => line.fraction_views(fraction, *end, bits),
+    pub(super) fn of_fraction(&self, fraction: u64, bits: usize) -> (u64, u64) {
+        let cells = &self.cells[..];
+        match &self.scale {
+            Scale::Cells(limits) => Bounds { cells, limits: *limits }.of(fraction, bits),
+            Scale::Gaps(extent) => extent.views(fraction, cells, bits),
+            Scale::Line(line, end) => line.fraction_views(fraction, *end, bits),
+            Scale::Whole(views) => *views,
+            Scale::Edge(bucket) => {
+                let low = u64::from(place(*bucket, fraction << (FRACTION_BITS - bits)));
+                (low, low | ((1 << (FRACTION_BITS - bits)) - 1))
+            }
+            Scale::None => (0, u64::MAX),
         }
     }
 }

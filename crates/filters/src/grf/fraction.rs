@@ -208,6 +208,7 @@ mod tests {
     use crate::fingerprint::Fingerprints;
     use crate::fingerprint::cell::{Fall, Found, Tail};
     use crate::grf::base::{Role, Spot};
+    use crate::grf::bounds::BucketViews;
     use crate::grf::place::FRACTION_BITS;
     use crate::grf::{GrfOptions, Part, PartBuilder};
     use crate::shape::FlushNumber;
@@ -265,17 +266,15 @@ mod tests {
                 assert!(last_low.is_none_or(|last| last <= low), "{key:?}: {last_low:?}, {low:?}");
                 assert!(last_high.is_none_or(|last| last <= high), "{key:?}: {last_high:?}");
                 (last_low, last_high) = (Some(low), Some(high));
-                let mut cells = Vec::new();
-                part.base().cell_bounds(site.bucket_key(), &mut cells);
-                if let Some(bounds) = part.base().fraction_bounds(site.bucket_key(), &cells) {
-                    for bits in [6, 12, 15, FRACTION_BITS] {
-                        let fraction = spot.fraction >> (FRACTION_BITS - bits);
-                        let ((low, high), view) = (bounds.of(fraction, bits), site.view);
-                        assert!(
-                            low <= view && view <= high,
-                            "{kind:?} {key:?} {fraction} of {bits} bits: {low:x} {view:x} {high:x}",
-                        );
-                    }
+                let mut views = BucketViews::default();
+                views.read(part.base(), site.bucket_key(), true);
+                for bits in [6, 12, 15, FRACTION_BITS] {
+                    let fraction = spot.fraction >> (FRACTION_BITS - bits);
+                    let ((low, high), view) = (views.of_fraction(fraction, bits), site.view);
+                    assert!(
+                        low <= view && view <= high,
+                        "{kind:?} {key:?} {fraction} of {bits} bits: {low:x} {view:x} {high:x}",
+                    );
                 }
             }
         }

@@ -11,6 +11,7 @@ mod base;
 mod batch;
 mod between;
 mod bounds;
+mod bucket_entries;
 mod builder;
 mod chunk;
 mod count;

@@ -11,7 +11,7 @@ use super::RunCodes;
 use super::base::{Base, Spot};
 use super::chunk::{Chunk, ChunkEntries, ChunkWriter, Lists, Move, NewEntries};
 use super::list::{ENTRIES_ASKED_MAX, ListEntries};
-use super::place::{FRACTION_BITS, LISTS_MAX, PLACE_BITS, bucket_places};
+use super::place::{FRACTION_BITS, LISTS_MAX, PLACE_BITS};
 use super::runs::Runs;
 use crate::bits::simd::{Work, fastest};
 use crate::filter::{Trace, Untraced};
@@ -151,27 +151,6 @@ impl Overlay {
     #[inline(always)]
     fn touch_root<T: Trace>(&self, index: usize, trace: &mut T) {
         trace.touch(&raw const self.root[index] as usize, size_of::<Chunk>());
-    }
-
-    /// The fraction, its bits and the code of the entries of a bucket.
-    pub(super) fn for_each(
-        &self,
-        base: &Base,
-        (list, bucket): (usize, usize),
-        mut visit: impl FnMut(u64, usize, Span),
-    ) {
-        let (index, list) = chunk_of(list, base.list_count());
-        if let Some(settled) = self.root[index].settled() {
-            settled.visit_bucket(list, bucket, |fraction, code| {
-                visit(fraction, usize::from(code.bits), code.span);
-            });
-        }
-        if let Some(young) = self.root[index].young() {
-            young.visit(list, bucket_places(bucket), &mut Untraced, |fraction, code| {
-                visit(fraction, FRACTION_BITS, code);
-                true
-            });
-        }
     }
 
     /// The overlay with codes as wide as the runs of a version allow, its entries settled that can be.

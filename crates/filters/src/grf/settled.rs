@@ -308,24 +308,26 @@ impl<'a> Settled<'a> {
         }
     }
 
-    /// Fraction and code of a bucket's entries. The fraction has the code's bits.
-    pub(super) fn visit_bucket(
-        &self,
-        list: usize,
-        bucket: usize,
-        mut visit: impl FnMut(u64, Code),
-    ) {
-        let layout = self.layout;
-        let within = (bucket & ((1 << layout.slot_bits()) - 1)) as u64;
-        for at in self.slot(list, bucket) {
-            let entry = self.entry(at);
-            let packed = entry >> layout.code_bits();
-            if packed >> layout.fraction_bits() == within {
-                let code = self.code(self.number_of(at, entry));
-                let fraction = packed & ((1 << layout.fraction_bits()) - 1);
-                visit(fraction >> (layout.fraction_bits() - usize::from(code.bits)), code);
-            }
+    /// Fraction and code of entries. The fraction has the code's bits.
+    pub(super) fn visit_fractions(&self, range: Range<usize>, mut visit: impl FnMut(u64, Code)) {
+        let (bits, code_bits) = (self.layout.fraction_bits(), self.layout.code_bits());
+        let mut visit = |entry: u64, number: usize| {
+            let code = self.code(number);
+            let fraction = entry >> code_bits & ((1 << bits) - 1);
+            visit(fraction >> (bits - usize::from(code.bits)), code);
+        };
+        if self.is_apart() {
+            return self.visit_numbers(range, |at, number| visit(self.entry(at), number));
         }
+        for at in range {
+            let entry = self.entry(at);
+            visit(entry, self.number_within(entry));
+        }
+    }
+
+    /// Entries of different groups have fractions in the groups' order, whatever bits they have.
+    pub(super) fn group(&self, place: usize) -> u64 {
+        self.entry(place) >> self.layout.code_bits() >> self.layout.spare_bits()
     }
 
     /// Gives `out` all entries, in order, in place of what it has.

@@ -46,11 +46,16 @@ impl<'a> Settled<'a> {
     #[cold]
     #[inline(never)]
     pub(super) fn visit_apart(&self, range: Range<usize>, mut visit: impl FnMut(Span)) {
+        self.visit_numbers(range, |_, number| visit(self.code(number).span));
+    }
+
+    /// Entries and their codes' numbers. Requires: these are apart.
+    pub(super) fn visit_numbers(&self, range: Range<usize>, mut visit: impl FnMut(usize, usize)) {
         if range.is_empty() {
             return;
         }
         let mut numbers = self.numbers_from(range.start);
-        range.for_each(|_| visit(self.code(numbers.take()).span));
+        range.for_each(|at| visit(at, numbers.take()));
     }
 
     #[cold]

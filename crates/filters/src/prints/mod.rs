@@ -131,6 +131,19 @@ impl<T: Trace> Work for Find<'_, T> {
     }
 }
 
+/// Asks whether a key may be one of the table's.
+struct Ask<'a, T>(Find<'a, T>);
+
+impl<T: Trace> Work for Ask<'_, T> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self) -> bool {
+        let Find { image, frame, key, trace } = self.0;
+        View::new(image, frame).may_contain(key, trace)
+    }
+}
+
 impl<B: AsRef<[u8]>> TableFilter for FingerprintFilter<B> {
     fn kind(&self) -> FilterKind {
         self.frame.prints.kind()
@@ -142,12 +155,13 @@ impl<B: AsRef<[u8]>> TableFilter for FingerprintFilter<B> {
 
     #[inline]
     fn may_contain(&self, key: &[u8]) -> bool {
-        self.place(key, &mut Untraced).is_in_cell()
+        fastest(Ask(Find { image: self.bytes.as_ref(), frame: &self.frame, key, trace: &mut Untraced }))
     }
 
     #[inline]
     fn may_contain_traced<T: Trace>(&self, key: &HashedKey<'_>, trace: &mut T) -> bool {
-        self.place(key.key(), trace).is_in_cell()
+        let key = key.key();
+        fastest(Ask(Find { image: self.bytes.as_ref(), frame: &self.frame, key, trace }))
     }
 
     fn may_overlap_traced<T: Trace>(&self, range: &KeyRange<'_>, trace: &mut T) -> bool {

@@ -148,48 +148,63 @@ pub(crate) fn assert_delivered(delivered: &BTreeSet<Span>, key: &[u8], flushes: 
     }
 }
 
-/// Walks all keys from `from` on; at each the codes of its flushes are there. So they are if the base's
-/// code is muted once it was given.
-pub(crate) fn assert_forward(part: &Part, twin: &Twin, from: &[u8]) {
-    [false, true].into_iter().for_each(|mute| walk_forward(part, twin, from, mute));
+/// What a walk wants no more.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Without {
+    Nothing,
+    /// The base's code, once it was given.
+    Base,
+    /// All that was given.
+    Given,
 }
 
-fn walk_forward(part: &Part, twin: &Twin, from: &[u8], mute: bool) {
+const WITHOUT: [Without; 3] = [Without::Nothing, Without::Base, Without::Given];
+
+/// Walks all keys from `from` on; at each the codes of its flushes are there, whatever is wanted no more once it was given.
+pub(crate) fn assert_forward(part: &Part, twin: &Twin, from: &[u8]) {
+    WITHOUT.into_iter().for_each(|without| walk_forward(part, twin, from, without));
+}
+
+fn walk_forward(part: &Part, twin: &Twin, from: &[u8], without: Without) {
     let mut cursor = part.cursor(from);
     let mut delivered = BTreeSet::new();
     for (key, flushes) in twin.range(from.to_vec()..) {
-        while let Some(code) = cursor.next_at_most(Some(key)) {
-            delivered.insert(code);
-            if mute && code.lo() == FlushNumber(0) {
+        let is_wanted =
+            |given: &BTreeSet<Span>, code| without != Without::Given || !given.contains(&code);
+        while let Some(code) = cursor.next_at_most(Some(key), |code| is_wanted(&delivered, code)) {
+            assert!(delivered.insert(code) || without != Without::Given, "{code:?} again");
+            if without == Without::Base && code.lo() == FlushNumber(0) {
                 cursor.mute(code);
             }
         }
         assert_delivered(&delivered, key, flushes);
     }
     // Without a bound it comes to an end.
-    while cursor.next_at_most(None).is_some() {}
-    assert_eq!(cursor.next_at_most(None), None);
+    while cursor.next_at_most(None, |_| true).is_some() {}
+    assert_eq!(cursor.next_at_most(None, |_| true), None);
 }
 
 pub(crate) fn assert_backward(part: &Part, twin: &Twin, from: Option<&[u8]>) {
-    [false, true].into_iter().for_each(|mute| walk_backward(part, twin, from, mute));
+    WITHOUT.into_iter().for_each(|without| walk_backward(part, twin, from, without));
 }
 
-fn walk_backward(part: &Part, twin: &Twin, from: Option<&[u8]>, mute: bool) {
+fn walk_backward(part: &Part, twin: &Twin, from: Option<&[u8]>, without: Without) {
     let mut cursor = part.cursor_back(from);
     let mut delivered = BTreeSet::new();
     let bound = from.map_or(std::ops::Bound::Unbounded, std::ops::Bound::Included);
     for (key, flushes) in twin.range::<[u8], _>((std::ops::Bound::Unbounded, bound)).rev() {
-        while let Some(code) = cursor.next_at_least(Some(key)) {
-            delivered.insert(code);
-            if mute && code.lo() == FlushNumber(0) {
+        let is_wanted =
+            |given: &BTreeSet<Span>, code| without != Without::Given || !given.contains(&code);
+        while let Some(code) = cursor.next_at_least(Some(key), |code| is_wanted(&delivered, code)) {
+            assert!(delivered.insert(code) || without != Without::Given, "{code:?} again");
+            if without == Without::Base && code.lo() == FlushNumber(0) {
                 cursor.mute(code);
             }
         }
         assert_delivered(&delivered, key, flushes);
     }
-    while cursor.next_at_least(None).is_some() {}
-    assert_eq!(cursor.next_at_least(None), None);
+    while cursor.next_at_least(None, |_| true).is_some() {}
+    assert_eq!(cursor.next_at_least(None, |_| true), None);
 }
 
 /// A key just above and one just below.

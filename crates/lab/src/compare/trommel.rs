@@ -109,18 +109,18 @@ impl Peer for Opened {
         limit: usize,
         seen: &mut dyn FnMut(&[u8], &[u8]),
     ) -> Result<usize> {
-        let scan = match before {
+        let mut scan = match before {
             Some(before) if before <= from => return Ok(0),
             Some(before) => self.db.range(from..before),
             None => self.db.range(from..),
         };
-        let mut count = 0;
-        for entry in scan.take(limit) {
+        // Keys are lent, as other stores lend theirs.
+        for count in 0..limit {
+            let Some(entry) = scan.next_lent() else { return Ok(count) };
             let (key, value) = entry?;
-            seen(&key, &value);
-            count += 1;
+            seen(key, &value);
         }
-        Ok(count)
+        Ok(limit)
     }
 
     fn flush(&self) -> Result<()> {

@@ -1,0 +1,175 @@
+//! The overlay's entries of one bucket, from one end to the other, some at a time.
+//! ```text
+//! settled   e e e|e e e|e e e       a piece is read when the one before was used up
+//! young     e e|e e|e               apart from these: who goes through both need not have them in one order
+//! ```
+//! A bucket may have thousands of entries, and most who go through it need a few. Invariants: what is wanted no more is left out;
+//! forward, what a stretch gives next begins no later than anything that it gives after, and backward it ends no earlier.
+
+use super::base::{Base, Spot};
+use super::chunk::Chunk;
+use super::overlay::Overlay;
+use super::place::{BUCKETS, FRACTION_BITS, PLACE_BITS, bucket_places};
+use super::settled::Settled;
+use super::young::Young;
+use crate::filter::Untraced;
+use crate::shape::Span;
+use std::ops::Range;
+
+/// Entries that are read at once.
+const PIECE: usize = 16;
+
+/// Of an entry the first bits of its keys' fractions, and its code.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BucketEntry {
+    pub(super) fraction: u64,
+    pub(super) bits: usize,
+    pub(super) code: Span,
+}
+
+impl BucketEntry {
+    /// No key of it has a greater fraction of all bits than this, which is none of them.
+    fn end(&self) -> u64 {
+        (self.fraction + 1) << (FRACTION_BITS - self.bits)
+    }
+}
+
+/// Entries of one kind that lie side by side.
+#[derive(Default)]
+struct Stretch {
+    /// Not read yet.
+    rest: Range<usize>,
+    /// The next one is the last of them.
+    piece: Vec<BucketEntry>,
+}
+
+/// The entries of a bucket that were not given yet. `BACK`: from its end.
+#[derive(Default)]
+pub(super) struct BucketEntries<const BACK: bool> {
+    chunk: Chunk,
+    settled: Stretch,
+    young: Stretch,
+}
+
+/// The kinds of entries.
+#[derive(Clone, Copy)]
+pub(super) enum Age {
+    Settled,
+    Young,
+}
+
+impl<const BACK: bool> BucketEntries<BACK> {
+    /// Goes to another bucket, keeping the memory; from a place on, if there is one.
+    pub(super) fn read(
+        &mut self,
+        (overlay, base): (&Overlay, &Base),
+        (list, bucket): (usize, usize),
+        from: Option<&Spot>,
+    ) {
+        let entries = overlay.list(list, base);
+        self.chunk = entries.chunk.clone();
+        let (mut low, mut high) = bucket_places(bucket);
+        match from.map(Spot::place) {
+            Some(place) if BACK => high = place,
+            Some(place) => low = place,
+            None => {}
+        }
+        let settled = self.chunk.settled();
+        let slot = |settled: Settled<'_>| {
+            let slot = settled.slot(entries.list, bucket);
+            settled.between(slot, (low, high), &mut Untraced)
+        };
+        let words = |young: Young<'_>| young.between(young.list(entries.list), (low, high));
+        self.settled.begin(settled.map_or(0..0, slot));
+        self.young.begin(self.chunk.young().map_or(0..0, words));
+    }
+
+    /// The next entry of a kind that is wanted; None: no more.
+    pub(super) fn peek(&mut self, age: Age, wanted: impl Fn(Span) -> bool) -> Option<BucketEntry> {
+        loop {
+            let stretch = match age {
+                Age::Settled => &mut self.settled,
+                Age::Young => &mut self.young,
+            };
+            match stretch.piece.last() {
+                Some(entry) if wanted(entry.code) => return Some(*entry),
+                Some(_) => drop(stretch.piece.pop()),
+                None if stretch.rest.is_empty() => return None,
+                None => self.read_piece(age, &wanted),
+            }
+        }
+    }
+
+    /// Goes past the entry that [`BucketEntries::peek`] has given.
+    pub(super) fn pass(&mut self, age: Age) {
+        match age {
+            Age::Settled => self.settled.piece.pop(),
+            Age::Young => self.young.piece.pop(),
+        };
+    }
+
+    fn read_piece(&mut self, age: Age, wanted: impl Fn(Span) -> bool) {
+        match age {
+            Age::Settled => {
+                let settled = self.chunk.settled().expect("some are left");
+                let range = self.settled.next_piece::<BACK>(|at| settled.group(at));
+                let piece = &mut self.settled.piece;
+                settled.visit_fractions(range, |fraction, code| {
+                    if wanted(code.span) {
+                        let bits = usize::from(code.bits);
+                        piece.push(BucketEntry { fraction, bits, code: code.span });
+                    }
+                });
+            }
+            Age::Young => {
+                let young = self.chunk.young().expect("some are left");
+                let range = self.young.next_piece::<BACK>(|at| at as u64);
+                let entries = young.words(range).iter().map(|&word| {
+                    let fraction = u64::from(Young::place_of(word)) & ((1 << FRACTION_BITS) - 1);
+                    BucketEntry { fraction, bits: FRACTION_BITS, code: young.code_of(word) }
+                });
+                self.young.piece.extend(entries.filter(|entry| wanted(entry.code)));
+            }
+        }
+        self.sort(age);
+    }
+
+    /// What is next comes last.
+    fn sort(&mut self, age: Age) {
+        let piece = match age {
+            Age::Settled => &mut self.settled.piece,
+            Age::Young => &mut self.young.piece,
+        };
+        if BACK {
+            piece.sort_by_key(BucketEntry::end);
+        } else {
+            piece.reverse();
+        }
+    }
+}
+
+impl Stretch {
+    fn begin(&mut self, rest: Range<usize>) {
+        self.rest = rest;
+        self.piece.clear();
+    }
+
+    /// Takes some entries off the rest. Backward, entries of one group stay together: their ends are in no order, but none of them is
+    /// before the end of one of a group before.
+    fn next_piece<const BACK: bool>(&mut self, group: impl Fn(usize) -> u64) -> Range<usize> {
+        let Range { start, end } = self.rest;
+        if !BACK {
+            let middle = end.min(start + PIECE);
+            self.rest = middle..end;
+            return start..middle;
+        }
+        let mut middle = end.saturating_sub(PIECE).max(start);
+        while middle > start && group(middle - 1) == group(middle) {
+            middle -= 1;
+        }
+        self.rest = start..middle;
+        middle..end
+    }
+}
+
+const _: () = assert!(BUCKETS << FRACTION_BITS == 1 << PLACE_BITS);

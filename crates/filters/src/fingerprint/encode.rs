@@ -83,9 +83,16 @@ fn best_base(starts: &[usize]) -> usize {
     if most - least < ESCAPE {
         return least;
     }
-    let held = |base: usize| starts.iter().filter(|&&start| fits(base, start)).count();
-    let bases = starts.iter().copied();
-    bases.max_by_key(|&base| (held(base), usize::MAX - base)).unwrap_or(least)
+    let mut sorted = starts.to_vec();
+    sorted.sort_unstable();
+    let (mut best, mut best_held, mut end) = (least, 0, 0);
+    for (place, &base) in sorted.iter().enumerate() {
+        end += sorted[end..].iter().take_while(|&&start| fits(base, start)).count();
+        if end - place > best_held {
+            (best, best_held) = (base, end - place);
+        }
+    }
+    best
 }
 
 fn fits(base: usize, start: usize) -> bool {

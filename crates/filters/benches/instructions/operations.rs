@@ -22,6 +22,8 @@ use trommel_filters::{
 /// Enough for every path through the filter, few enough for seconds under callgrind.
 const KEYS: usize = 300_000;
 const FLUSHES: usize = 99;
+/// Seeks with a cursor.
+const WALKS: usize = 2000;
 const QUERIES: usize = 20_000;
 /// Neighbouring keys in a range.
 const RANGE_KEYS: u64 = 64;
@@ -191,6 +193,11 @@ fn run_grf(source: &Source) {
     let lows = source.misses(&keys, RANGE_KEYS, &mut random);
     count(&name("empty-range"), QUERIES, || maybe = maybe_ranges(&part, &lows));
     assert!(maybe <= NEEDLESS_MAX, "{}: {maybe} ranges", source.name());
+    let mut given = 0;
+    count(&name("walk-1"), WALKS, || given = walks(&part, &keys, &lows[..WALKS], 1));
+    assert!(given >= WALKS, "{}: {given} codes for as many seeks", source.name());
+    count(&name("walk-50"), WALKS, || given = walks(&part, &keys, &lows[..WALKS], 50));
+    assert!(given >= 2 * WALKS, "{}: {given} codes for long walks", source.name());
 }
 
 /// A uniform base, into a thousandth of whose range all newer keys are inserted, and where all questions are asked.
@@ -212,6 +219,9 @@ fn run_grf_out_of_distribution() {
     let mut maybe = 0;
     count("grf-elsewhere-point-miss", QUERIES, || maybe = maybe_points(&part, &misses));
     assert!(maybe <= NEEDLESS_MAX, "elsewhere: {maybe} points");
+    let mut given = 0;
+    count("grf-elsewhere-walk-1", WALKS, || given = walks(&part, &newer, &misses[..WALKS], 1));
+    assert!(given >= WALKS - 1, "elsewhere: {given} codes for as many seeks");
 }
 
 fn build(keys: &[Key]) -> Part {
@@ -266,6 +276,26 @@ fn maybe_ranges(part: &Part, lows: &[u64]) -> usize {
         !codes.is_empty()
     };
     lows.iter().filter(may_hold).count()
+}
+
+/// A scan's questions to the filter: where the first entry is, then up to each next key; codes that were given are not wanted again.
+/// Gives how many there were.
+fn walks(part: &Part, keys: &[u64], lows: &[u64], steps: usize) -> usize {
+    let mut given = Vec::new();
+    let walk = |low: &u64| {
+        given.clear();
+        let mut cursor = part.cursor(&low.to_be_bytes());
+        given.extend(cursor.next_at_most(None, |_| true));
+        let first = keys.partition_point(|key| key < low);
+        for key in keys[first..].iter().take(steps) {
+            let key = key.to_be_bytes();
+            while let Some(code) = cursor.next_at_most(Some(&key), |code| !given.contains(&code)) {
+                given.push(code);
+            }
+        }
+        given.len()
+    };
+    lows.iter().map(walk).sum()
 }
 
 /// A filter that knows points alone.

@@ -155,7 +155,12 @@ impl<B: AsRef<[u8]>> TableFilter for FingerprintFilter<B> {
 
     #[inline]
     fn may_contain(&self, key: &[u8]) -> bool {
-        fastest(Ask(Find { image: self.bytes.as_ref(), frame: &self.frame, key, trace: &mut Untraced }))
+        fastest(Ask(Find {
+            image: self.bytes.as_ref(),
+            frame: &self.frame,
+            key,
+            trace: &mut Untraced,
+        }))
     }
 
     #[inline]

@@ -10,6 +10,7 @@
 
 use crate::bits::packed::{LEN_MAX, load_or_zero, top, write_packed};
 use crate::bits::select::{little_word, select_zero};
+use crate::bits::simd::select_one;
 use crate::filter::Trace;
 use std::ops::Range;
 
@@ -277,14 +278,37 @@ impl<'a> SplineBlock<'a> {
 
     /// Per key, in order, its position, counted from the block's first one.
     pub(crate) fn for_each_position(&self, mut visit: impl FnMut(u64)) {
-        let mut place = 0;
-        for bit in 0..self.layout.quotients as usize + self.count {
-            if self.is_one(bit) {
-                let quotient = (bit - place) as u64;
+        let (mut place, bits) = (0, self.layout.quotients as usize + self.count);
+        for from in (0..bits).step_by(64) {
+            let mut word = self.unary(from);
+            while word != 0 && from + (word.trailing_zeros() as usize) < bits {
+                let quotient = (from + word.trailing_zeros() as usize - place) as u64;
                 visit(quotient << self.layout.remainder_bits | self.remainder(place));
-                place += 1;
+                (place, word) = (place + 1, word & (word - 1));
             }
         }
+    }
+
+    /// The position of a key, as [`SplineBlock::for_each_position`] tells it. Requires: there is the key.
+    pub(crate) fn position_of(&self, place: usize) -> u64 {
+        let bits = self.layout.quotients as usize + self.count;
+        let mut before = place;
+        for from in (0..bits).step_by(64) {
+            let word = self.unary(from);
+            let ones = word.count_ones() as usize;
+            if before < ones {
+                let quotient = (from + select_one(word, before as u32) as usize - place) as u64;
+                return quotient << self.layout.remainder_bits | self.remainder(place);
+            }
+            before -= ones;
+        }
+        0 // of damaged bytes
+    }
+
+    /// The bits of the quotients, from one of them on.
+    #[inline(always)]
+    fn unary(&self, bit: usize) -> u64 {
+        little_word(self.bytes, COUNT_BYTES + bit / 8)
     }
 }
 
@@ -345,6 +369,8 @@ mod tests {
                 assert_eq!(block.count(), positions.len());
                 let mut read = Vec::new();
                 block.for_each_position(|position| read.push(position as u32));
+                let by_place = |place| block.position_of(place) as u32;
+                assert!((0..read.len()).map(by_place).eq(read.iter().copied()));
                 assert_eq!(read, positions);
                 for asked in (0..most.min(3000)).chain(positions.iter().map(|&p| u64::from(p))) {
                     let before = positions.partition_point(|&p| u64::from(p) < asked);

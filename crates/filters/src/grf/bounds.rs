@@ -97,7 +97,7 @@ impl Base {
 #[derive(Default)]
 pub(super) struct BucketViews {
     scale: Scale,
-    /// Of each key in the base the least and the greatest view; of keys on a line their position, twice.
+    /// Of each key in the base the least and the greatest view, but for keys on a line.
     cells: Vec<(u64, u64)>,
 }
 
@@ -118,8 +118,8 @@ enum Scale {
 }
 
 impl BucketViews {
-    /// Goes to another bucket, keeping the memory. Without `keys`, those of the base are read only as far as others' views need them.
-    pub(super) fn read(&mut self, base: &Base, (list, bucket): (usize, usize), keys: bool) {
+    /// Goes to another bucket, keeping the memory.
+    pub(super) fn read(&mut self, base: &Base, (list, bucket): (usize, usize)) {
         self.cells.clear();
         if base.is_edge(list) {
             self.scale = Scale::Edge(bucket);
@@ -145,26 +145,27 @@ impl BucketViews {
             }
             Kind::Spline => {
                 let line = base.line(index, &group, bucket);
-                if keys {
-                    SplineBlock::new(bytes, line.model.layout)
-                        .for_each_position(|position| cells.push((position, position)));
-                }
                 Scale::Line(line, base.directory.end_view(index, group.prefix_bits))
             }
         };
     }
 
-    /// How many keys of the base were read.
-    pub(super) fn key_count(&self) -> usize {
-        self.cells.len()
-    }
-
-    /// The least and the greatest view that a key of the base can have.
-    pub(super) fn of_key(&self, rank: usize) -> (u64, u64) {
-        let cell = self.cells[rank];
+    /// The least and the greatest view that a key of the base can have. Requires: this was read of the same base and bucket, which
+    /// has the key.
+    pub(super) fn of_key(
+        &self,
+        base: &Base,
+        (list, bucket): (usize, usize),
+        rank: usize,
+    ) -> (u64, u64) {
         match &self.scale {
-            Scale::Line(line, _) => line.position_views(cell.0),
-            _ => cell,
+            Scale::Line(line, _) => {
+                let group = base.group(list - 1);
+                let block = SplineBlock::new(group.block(bucket), line.model.layout);
+                line.position_views(block.position_of(rank))
+            }
+            // Of damaged blocks fewer may have been read than they say to have.
+            _ => self.cells.get(rank).copied().unwrap_or((0, u64::MAX)),
         }
     }
 

@@ -114,6 +114,7 @@ impl<const BACK: bool> BucketEntries<BACK> {
                 let settled = self.chunk.settled().expect("some are left");
                 let range = self.settled.next_piece::<BACK>(|at| settled.group(at));
                 let piece = &mut self.settled.piece;
+                piece.reserve(range.len());
                 settled.visit_fractions(range, |fraction, code| {
                     if wanted(code.span) {
                         let bits = usize::from(code.bits);

@@ -117,18 +117,17 @@ impl<const BACK: bool> Walk<BACK> {
         let low = part.spot(from, Role::Low, &mut Untraced);
         let spot = if BACK { part.spot(from, Role::High(&low), &mut Untraced) } else { low };
         self.bucket = spot.bucket_key();
-        self.views.read(part.base(), self.bucket, true);
+        self.views.read(part.base(), self.bucket);
         let (before, through) = spot.ranks();
-        let count = self.views.key_count();
-        self.keys = if BACK { 0..through.min(count) } else { before.min(count)..count };
+        self.keys = if BACK { 0..through } else { before..part.base().key_count(self.bucket) };
         self.entries.read((part.overlay(), part.base()), self.bucket, Some(&spot));
     }
 
     /// Goes to a bucket. Without `keys`, those of the base are not wanted.
     fn read(&mut self, bucket: (usize, usize), keys: bool) {
         (self.bucket, self.heads) = (bucket, [None; SOURCES.len()]);
-        self.views.read(self.part.base(), bucket, keys);
-        self.keys = if keys { 0..self.views.key_count() } else { 0..0 };
+        self.views.read(self.part.base(), bucket);
+        self.keys = if keys { 0..self.part.base().key_count(bucket) } else { 0..0 };
         self.entries.read((self.part.overlay(), self.part.base()), bucket, None);
     }
 
@@ -203,7 +202,7 @@ impl<const BACK: bool> Walk<BACK> {
             Source::Keys => {
                 let (code, keys) = (code_of_keys?, self.keys.clone());
                 let rank = if BACK { keys.last() } else { keys.min() }?;
-                (self.views.of_key(rank), code)
+                (self.views.of_key(self.part.base(), self.bucket, rank), code)
             }
             Source::Entries(age) => {
                 let entry = self.entries.peek(age, wanted)?;

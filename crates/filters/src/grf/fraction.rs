@@ -267,7 +267,7 @@ mod tests {
                 assert!(last_high.is_none_or(|last| last <= high), "{key:?}: {last_high:?}");
                 (last_low, last_high) = (Some(low), Some(high));
                 let mut views = BucketViews::default();
-                views.read(part.base(), site.bucket_key(), true);
+                views.read(part.base(), site.bucket_key());
                 for bits in [6, 12, 15, FRACTION_BITS] {
                     let fraction = spot.fraction >> (FRACTION_BITS - bits);
                     let ((low, high), view) = (views.of_fraction(fraction, bits), site.view);

@@ -98,6 +98,7 @@ mod salvage;
 mod scan;
 mod scan_deleted;
 mod scan_side;
+mod scan_sources;
 mod scan_waiting;
 mod sectors;
 mod skiplist;

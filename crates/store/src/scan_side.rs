@@ -9,12 +9,10 @@
 //! Invariant: before a key is given out, every run that may hold a key at or before it is
 //! positioned; ties too, because a newer run may hold a newer entry of the same key.
 
-use std::cmp::Ordering;
-
 use trommel_filters::{Codes, FlushNumber, KeyRange, Query, Span, Untraced};
 
 use crate::cursor::{Cursor, RunsRead};
-use crate::entry::{Kind, Sequence};
+use crate::entry::{Entry, Kind, Sequence};
 use crate::environment::Clock;
 use crate::error::Result;
 use crate::fetched::Fetched;
@@ -26,6 +24,7 @@ use crate::read::count_reads;
 use crate::run::Run;
 use crate::scan::Bounds;
 use crate::scan_deleted::ScanDeleted;
+use crate::scan_sources::{Source, Sources};
 use crate::scan_waiting::{self, Asked, Sorted, WaitingRuns};
 use crate::stats::QueryStats;
 use crate::sync::Arc;
@@ -46,9 +45,7 @@ pub(crate) struct Side {
     direction: Direction,
     /// Some: runs are read as far as their blocks are here or in the cache.
     blocks: Option<Arc<Fetched>>,
-    sources: Vec<Source>,
-    /// Places in `sources` of those that have an entry, as a binary heap: the next one on top.
-    heap: Vec<usize>,
+    sources: Sources,
     /// Places in the version's runs of those that wait for the cursor of a global guard, and their spans.
     waiting: Vec<(usize, Span)>,
     guard: Lazy,
@@ -59,17 +56,6 @@ pub(crate) struct Side {
     holds_key: bool,
     probes: u64,
     runs_reached: bool,
-}
-
-struct Source {
-    cursor: Box<dyn Cursor + Send>,
-    is_run: bool,
-    /// Whether it is one of all runs, which has but one entry of each key.
-    is_view: bool,
-    /// No entry of it is newer. Of a view nothing is said.
-    greatest: Sequence,
-    /// Whether an entry of it was looked at.
-    useful: bool,
 }
 
 /// Tells when a waiting run must be positioned.
@@ -97,8 +83,7 @@ impl Side {
             at,
             direction,
             blocks,
-            sources: Vec::new(),
-            heap: Vec::new(),
+            sources: Sources::new(direction),
             waiting: Vec::new(),
             guard: Lazy::Done,
             deleted,
@@ -224,15 +209,10 @@ impl Side {
             (Direction::Backward, Some(end)) => cursor.seek_before(end)?,
             (Direction::Backward, None) => cursor.seek_last()?,
         }
-        let has_entry = cursor.entry().is_some();
         let is_view = cursor.runs_read().is_some();
         let (is_run, greatest) =
             (run.is_some() || is_view, run.map_or(Sequence::MAX, Run::greatest));
-        self.sources.push(Source { cursor, is_run, is_view, greatest, useful: false });
-        if has_entry {
-            self.heap.push(self.sources.len() - 1);
-            self.sift_up(self.heap.len() - 1);
-        }
+        self.sources.add(Source { cursor, is_run, is_view, greatest, useful: false });
         Ok(())
     }
 
@@ -247,8 +227,7 @@ impl Side {
         loop {
             self.pass_key()?;
             self.position_waiting(&bounds)?;
-            let top = self.heap.first().and_then(|&top| self.sources[top].cursor.entry());
-            let Some(key) = top.map(|entry| entry.key) else { return Ok(None) };
+            let Some(Entry { key, .. }) = self.sources.entry() else { return Ok(None) };
             let outside = match self.direction {
                 Direction::Forward => bounds.end.as_deref().is_some_and(|end| key >= end),
                 Direction::Backward => key < bounds.lower.as_slice(),
@@ -277,8 +256,7 @@ impl Side {
     /// Positions every waiting run whose next entry may come at or before the key in hand.
     fn position_waiting(&mut self, bounds: &Bounds) -> Result<()> {
         loop {
-            let in_hand = self.heap.first().and_then(|&top| self.sources[top].cursor.entry());
-            let in_hand = in_hand.map(|entry| entry.key);
+            let in_hand = self.sources.entry().map(|entry| entry.key);
             // What is known of runs that are positioned tells nothing new.
             let waiting = &self.waiting;
             let wanted = |code: Span| waiting.iter().any(|(_, span)| span.meets(code));
@@ -353,8 +331,7 @@ impl Side {
         let is_hidden = |sequence: Sequence| deleted.is_some_and(|deleted| sequence < deleted);
         // Forward, newer entries of a key come first: the others need not be looked at for this one.
         if self.direction == Direction::Forward
-            && let Some(&top) = self.heap.first()
-            && let source = &mut self.sources[top]
+            && let Some(source) = self.sources.top()
             && !source.is_view
             && let Some(entry) = source.cursor.entry()
             && entry.sequence <= self.at
@@ -366,8 +343,7 @@ impl Side {
         }
         let mut newest: Option<(Sequence, Kind, Value)> = None;
         let mut view_passed = false;
-        while let Some(&top) = self.heap.first() {
-            let source = &mut self.sources[top];
+        while let Some(source) = self.sources.top() {
             if source.is_view && std::mem::replace(&mut view_passed, true) {
                 break;
             }
@@ -387,7 +363,9 @@ impl Side {
             if entry.sequence <= self.at && newer {
                 newest = Some((entry.sequence, entry.kind, source.cursor.value()));
             }
-            self.holds_key = self.is_last_of_key();
+            // Backward, what comes next is in another block.
+            self.holds_key =
+                self.direction == Direction::Backward && self.sources.ends_key_and_block(&self.key);
             if self.holds_key {
                 break;
             }
@@ -397,19 +375,10 @@ impl Side {
         Ok(newest.map(|(_, kind, value)| (kind, value)))
     }
 
-    /// Whether, backward, no source has more of the key in hand than the top one's entry, and what comes next is in another block.
-    fn is_last_of_key(&self) -> bool {
-        let mut others = self.heap.iter().skip(1).take(2).map(|&place| &self.sources[place].cursor);
-        self.direction == Direction::Backward
-            && self.sources[self.heap[0]].cursor.ends_key_and_block()
-            && !others.any(|other| other.entry().is_some_and(|entry| entry.key == self.key))
-    }
-
     /// Goes past the entries of the key in hand, if that was left for later.
     fn pass_key(&mut self) -> Result<()> {
         if std::mem::take(&mut self.holds_key) {
-            while let Some(&top) = self.heap.first() {
-                let source = &mut self.sources[top];
+            while let Some(source) = self.sources.top() {
                 let Some(entry) = source.cursor.entry() else { break };
                 if entry.key != self.key {
                     break;
@@ -423,58 +392,23 @@ impl Side {
 
     /// Has the top source go past the keys that are deleted as the one in hand is.
     fn leave_deleted(&mut self) -> Result<()> {
-        let source = &mut self.sources[self.heap[0]];
+        let Some(source) = self.sources.top() else { return Ok(()) };
         match self.direction {
             Direction::Forward => source.cursor.seek(self.deleted.until())?,
             Direction::Backward => source.cursor.seek_before(self.deleted.from())?,
         }
-        self.settle_top();
+        self.sources.settle_top();
         Ok(())
     }
 
     fn advance_top(&mut self) -> Result<()> {
-        let source = &mut self.sources[self.heap[0]];
+        let Some(source) = self.sources.top() else { return Ok(()) };
         match self.direction {
             Direction::Forward => source.cursor.next()?,
             Direction::Backward => source.cursor.prev()?,
         }
-        self.settle_top();
+        self.sources.settle_top();
         Ok(())
-    }
-
-    /// Puts the top source in order after its cursor has moved.
-    fn settle_top(&mut self) {
-        if self.sources[self.heap[0]].cursor.entry().is_none() {
-            self.heap.swap_remove(0);
-        }
-        self.sift_down();
-    }
-
-    /// Whether the source at one place of the heap comes before the one at another.
-    fn before(&self, one: usize, other: usize) -> bool {
-        let entry = |place: usize| self.sources[self.heap[place]].cursor.entry();
-        let (Some(one), Some(other)) = (entry(one), entry(other)) else { return false };
-        let order = one.order(&other);
-        order
-            == if self.direction == Direction::Forward { Ordering::Less } else { Ordering::Greater }
-    }
-
-    fn sift_up(&mut self, mut place: usize) {
-        while place > 0 && self.before(place, (place - 1) / 2) {
-            self.heap.swap(place, (place - 1) / 2);
-            place = (place - 1) / 2;
-        }
-    }
-
-    fn sift_down(&mut self) {
-        let mut place = 0;
-        loop {
-            let children = (2 * place + 1..self.heap.len()).take(2);
-            let least = children.reduce(|a, b| if self.before(b, a) { b } else { a });
-            let Some(least) = least.filter(|&least| self.before(least, place)) else { return };
-            self.heap.swap(place, least);
-            place = least;
-        }
     }
 
     /// Adds what this side has cost to a scan's costs.
@@ -482,7 +416,7 @@ impl Side {
         costs.reached_runs |= u64::from(self.runs_reached);
         costs.guard_probes += self.probes;
         let mut positioned = 0;
-        for source in &mut self.sources {
+        for source in self.sources.iter_mut() {
             count_reads(costs, &source.cursor.reads());
             let is_in_hand =
                 self.holds_key && source.cursor.entry().is_some_and(|entry| entry.key == self.key);

@@ -8,7 +8,7 @@
 //! written as a whole, so a run that is cut short leaves all steps before it.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
@@ -18,15 +18,18 @@ use trommel::{Db, PinnedTree};
 
 use crate::error::{LabError, Result};
 use crate::replay::recorder::Recorder;
-use crate::replay::recording::{Recording, RecordingHead, ReplayStep};
+use crate::replay::recording::{Recording, RecordingHead, ReplayEvent, ReplayStep};
 
 /// The form of these files.
 const FORM: u32 = 1;
 
+/// How each of them begins.
+const RECORDING_START: &[u8] = b"{\"trommel_recording\":";
+
 /// What is to be recorded of a store that is open.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunToRecord {
-    /// The file to write. One that is there is written anew.
+    /// The file to write. A recording that is there is written anew; any other file that has something is left alone.
     pub file: PathBuf,
     /// The keys to follow, as people read them, and themselves.
     pub keys: Vec<(String, Vec<u8>)>,
@@ -104,6 +107,15 @@ struct Lines {
 
 impl Lines {
     fn create(path: &Path) -> Result<Self> {
+        let mut start = Vec::new();
+        if let Ok(old) = File::open(path) {
+            let read = old.take(RECORDING_START.len() as u64).read_to_end(&mut start);
+            read.map_err(|error| unusable(path, &error.to_string()))?;
+        }
+        if !start.is_empty() && start != RECORDING_START {
+            let problem = "is there and is no recording: name another file, or remove it";
+            return Err(unusable(path, problem));
+        }
         let file = File::create(path).map_err(|error| unusable(path, &error.to_string()))?;
         Ok(Lines { path: path.to_path_buf(), file })
     }
@@ -122,13 +134,12 @@ fn unusable(path: &Path, problem: &str) -> LabError {
 
 /// Reads a recorded run. A last line that is not whole is none: the run was cut short.
 pub fn read_recording(path: &Path) -> Result<Recording> {
-    let file = File::open(path).map_err(|error| unusable(path, &error.to_string()))?;
-    let mut lines = Vec::new();
-    for line in BufReader::new(file).split(b'\n') {
-        lines.push(line.map_err(|error| unusable(path, &error.to_string()))?);
-    }
+    let bytes = std::fs::read(path).map_err(|error| unusable(path, &error.to_string()))?;
+    let mut lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
+    // What follows the last line's end: nothing, or a line that is not whole.
+    lines.pop();
     let Some((first, rest)) = lines.split_first() else {
-        return Err(unusable(path, "is empty"));
+        return Err(unusable(path, "holds no whole line"));
     };
     let first = serde_json::from_slice::<FirstLine>(first);
     let first = first.map_err(|error| unusable(path, &format!("is no recording: {error}")))?;
@@ -136,12 +147,19 @@ pub fn read_recording(path: &Path) -> Result<Recording> {
         let form = first.trommel_recording;
         return Err(unusable(path, &format!("is a recording of form {form}, not {FORM}")));
     }
+    if first.head.keys.is_empty() {
+        return Err(unusable(path, "follows no key"));
+    }
     let mut steps = Vec::new();
     for (place, line) in rest.iter().enumerate() {
         match serde_json::from_slice::<ReplayStep>(line) {
+            Ok(ReplayStep { event: ReplayEvent::Flush { span: (from, end) }, .. })
+                if from >= end =>
+            {
+                return Err(unusable(path, &format!("line {}: a flush of no number", place + 2)));
+            }
             Ok(step) if step.answers.len() == first.head.keys.len() => steps.push(step),
             Ok(_) => return Err(unusable(path, &format!("line {}: other keys", place + 2))),
-            Err(_) if place + 1 == rest.len() => {}
             Err(error) => return Err(unusable(path, &format!("line {}: {error}", place + 2))),
         }
     }

@@ -177,12 +177,19 @@ fn what_is_no_recording_is_named_and_one_that_was_cut_short_is_read() {
     let first = whole.lines().next().expect("a line");
     let other_form = whole.replacen("\"trommel_recording\":1", "\"trommel_recording\":9", 1);
     let in_the_middle = whole.replacen("\"event\"", "\"even\"", 1);
+    let in_the_end = format!("{whole}{{\"even\":{{}}}}\n");
+    let span = whole.split_once("\"kind\":\"flush\",\"span\":").expect("a flush").1;
+    let span = &span[..=span.find(']').expect("a span")];
     for (text, word) in [
-        ("", "empty"),
+        ("", "no whole line"),
+        (first, "no whole line"),
         ("{}\n", "no recording"),
-        (first, "no step"),
+        (&format!("{first}\n"), "no step"),
         (&other_form, "form 9"),
         (&in_the_middle, "line 2"),
+        (&in_the_end, &format!("line {}", steps + 2)),
+        (&whole.replacen(span, "[0,0]", 1), "a flush of no number"),
+        (&whole.replacen(&format!("[\"{AGAIN}\",\"{ONCE}\",\"{NEVER}\"]"), "[]", 1), "no key"),
     ] {
         let message = read(text).expect_err(word).to_string();
         assert!(message.contains(word) && message.contains("run.jsonl"), "{message}");
@@ -190,6 +197,10 @@ fn what_is_no_recording_is_named_and_one_that_was_cut_short_is_read() {
     let nothing = RunToRecord { keys: Vec::new(), ..plan.clone() };
     let refused = RunRecorder::begin(&nothing, &db).map(drop).expect_err("no key").to_string();
     assert!(refused.contains("key"), "{refused}");
+    std::fs::write(&plan.file, "words\n").expect("writes");
+    let refused = RunRecorder::begin(&plan, &db).map(drop).expect_err("another file").to_string();
+    assert!(refused.contains("no recording"), "{refused}");
+    assert_eq!(std::fs::read(&plan.file).expect("reads"), b"words\n", "it is as it was");
     let nowhere = RunToRecord { file: folder.path().join("no/run"), ..plan };
     assert!(RunRecorder::begin(&nowhere, &db).is_err());
 }

@@ -148,7 +148,7 @@ impl<const BACK: bool> Walk<BACK> {
         let wanted = |code: Span| Some(code) != muted && wanted(code);
         let code_of_keys = self.part.base_code().filter(|code| wanted(*code));
         loop {
-            let nearest = self.nearest(code_of_keys, &wanted);
+            let nearest = self.nearest(code_of_keys, wanted);
             let Some((place, head)) = nearest else {
                 let after = self.bucket_on();
                 let is_due =

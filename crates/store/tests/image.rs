@@ -118,8 +118,8 @@ fn opening_from_an_image_reads_no_run() {
     let with_image = operations(&disk);
     disk.remove(&Path::new(DIR).join(&images(&disk)[0])).expect("removes");
     let without = operations(&disk);
-    // To be read a table takes a read at least; one more is the image's.
-    assert!(with_image + tables <= without + 1, "{with_image} and {without}: {tables} tables");
+    // To be read a table takes a read at least; an image is opened, measured and read, where the one that is missing is looked for.
+    assert!(with_image + tables <= without + 2, "{with_image} and {without}: {tables} tables");
     assert!(tables > 3);
 }
 

@@ -112,13 +112,14 @@ fn draw_panel(
         .y_label_area_size(68)
         .build_cartesian_2d(x.clone(), y.clone())?;
     let name = |place: &f64| {
+        if *turned {
+            return String::new(); // see `draw_turned`
+        }
         names.map_or_else(
             || tick(*place),
             |names| names.get(place.round() as usize).cloned().unwrap_or_default(),
         )
     };
-    let font = (FONT, TEXT).into_font();
-    let turned_font = font.clone().transform(FontTransform::Rotate90);
     chart
         .configure_mesh()
         .disable_x_mesh()
@@ -128,11 +129,16 @@ fn draw_panel(
         .x_desc(&figure.x_label)
         .y_desc(&figure.y_label)
         .axis_desc_style((FONT, TEXT))
-        .x_label_style(if *turned { turned_font } else { font })
+        .x_label_style((FONT, TEXT))
         .y_label_style((FONT, TEXT))
         .x_label_formatter(&name)
         .draw()?;
     let at = |point: (f64, f64)| chart.backend_coord(&point);
+    if *turned {
+        let bottom = chart.plotting_area().get_pixel_range().1.end;
+        let places = (0..).map(|place: u32| (at((f64::from(place), 0.0)).0, bottom));
+        draw_turned(names.unwrap_or_default(), places, root)?;
+    }
     for curve in &panel.curves {
         let look = Look::of(curve.name);
         let shown = curve.points.iter().filter(|point| axes.x.has(point.0));
@@ -156,6 +162,16 @@ fn draw_panel(
         }
     }
     Ok(())
+}
+
+/// Names below an axis, from it downwards: the axis itself would put the middle of each on it.
+fn draw_turned(names: &[String], places: impl Iterator<Item = Place>, root: &Area<'_>) -> Drawn {
+    const GAP: i32 = 8;
+    let font = (FONT, TEXT).into_font().transform(FontTransform::Rotate90);
+    let style = TextStyle::from(font).pos(Pos::new(HPos::Left, VPos::Center));
+    names.iter().zip(places).try_for_each(|(name, (x, y))| {
+        root.draw(&Text::new(name.as_str(), (x, y + GAP), style.clone()))
+    })
 }
 
 /// How what belongs to a name looks.

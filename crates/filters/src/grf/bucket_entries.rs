@@ -9,7 +9,7 @@
 use super::base::{Base, Spot};
 use super::chunk::Chunk;
 use super::overlay::Overlay;
-use super::place::{BUCKETS, FRACTION_BITS, PLACE_BITS, bucket_places};
+use super::place::{FRACTION_BITS, bucket_places};
 use super::settled::Settled;
 use super::young::Young;
 use crate::filter::Untraced;
@@ -87,10 +87,7 @@ impl<const BACK: bool> BucketEntries<BACK> {
     /// The next entry of a kind that is wanted; None: no more.
     pub(super) fn peek(&mut self, age: Age, wanted: impl Fn(Span) -> bool) -> Option<BucketEntry> {
         loop {
-            let stretch = match age {
-                Age::Settled => &mut self.settled,
-                Age::Young => &mut self.young,
-            };
+            let stretch = self.stretch(age);
             match stretch.piece.last() {
                 Some(entry) if wanted(entry.code) => return Some(*entry),
                 Some(_) => drop(stretch.piece.pop()),
@@ -102,10 +99,14 @@ impl<const BACK: bool> BucketEntries<BACK> {
 
     /// Goes past the entry that [`BucketEntries::peek`] has given.
     pub(super) fn pass(&mut self, age: Age) {
+        self.stretch(age).piece.pop();
+    }
+
+    fn stretch(&mut self, age: Age) -> &mut Stretch {
         match age {
-            Age::Settled => self.settled.piece.pop(),
-            Age::Young => self.young.piece.pop(),
-        };
+            Age::Settled => &mut self.settled,
+            Age::Young => &mut self.young,
+        }
     }
 
     fn read_piece(&mut self, age: Age, wanted: impl Fn(Span) -> bool) {
@@ -132,15 +133,8 @@ impl<const BACK: bool> BucketEntries<BACK> {
                 self.young.piece.extend(entries.filter(|entry| wanted(entry.code)));
             }
         }
-        self.sort(age);
-    }
-
-    /// What is next comes last.
-    fn sort(&mut self, age: Age) {
-        let piece = match age {
-            Age::Settled => &mut self.settled.piece,
-            Age::Young => &mut self.young.piece,
-        };
+        // What is next comes last.
+        let piece = &mut self.stretch(age).piece;
         if BACK {
             piece.sort_by_key(BucketEntry::end);
         } else {
@@ -172,5 +166,3 @@ impl Stretch {
         middle..end
     }
 }
-
-const _: () = assert!(BUCKETS << FRACTION_BITS == 1 << PLACE_BITS);

@@ -200,11 +200,10 @@ impl Block {
         self.view().get(key, at)
     }
 
-    /// The place of the last restart whose key is before `key`; else of the first.
-    pub(crate) fn restart_before_key(&self, key: &[u8]) -> Place {
-        let view = self.view();
-        view.load_heads();
-        view.restart_not_after(key, Sequence::MAX)
+    /// The first entry whose key is at or after `key`. None: all keys are before it.
+    #[inline]
+    pub(crate) fn seek(&self, key: &[u8]) -> Option<Sought> {
+        self.view().seek(key, Sequence::MAX)
     }
 
     /// The place of the last restart before `place`; else of the first.
@@ -280,7 +279,7 @@ impl From<BlockMemory> for Block {
 
 #[path = "block_view.rs"]
 mod view;
-pub(crate) use view::{Parsed, Place};
+pub(crate) use view::{Parsed, Place, Sought};
 use view::{Parts, View};
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use crate::block::{Block, Parsed, Place};
+use crate::block::{Block, Parsed, Place, Sought};
 use crate::entry::Entry;
 
 /// A place in a block: at an entry, or past either end.
@@ -32,9 +32,13 @@ impl BlockCursor {
 
     /// To the first entry whose key is at or after `key`.
     pub(crate) fn seek(&mut self, key: &[u8]) {
-        self.jump(self.block.restart_before_key(key));
-        while self.parsed.is_some() && self.key.as_slice() < key {
-            self.next();
+        let found = self.block.seek(key);
+        self.at = found.map_or(self.block.end(), |found| found.place);
+        self.parsed = found.map(|found| found.entry);
+        if let Some(Sought { entry, .. }) = found {
+            self.key.clear();
+            self.key.extend_from_slice(&key[..entry.shared]);
+            self.key.extend_from_slice(self.block.bytes(entry.key_at..entry.next.head));
         }
     }
 
@@ -80,10 +84,17 @@ impl BlockCursor {
     }
 
     /// The entry. None: past either end.
+    #[inline]
     pub(crate) fn entry(&self) -> Option<Entry<'_>> {
         let Parsed { sequence, kind, value_at, next, .. } = self.parsed?;
         let value = self.block.bytes(value_at..next.value);
         Some(Entry { key: &self.key, sequence, kind, value })
+    }
+
+    /// False: past either end.
+    #[inline]
+    pub(crate) fn is_at_entry(&self) -> bool {
+        self.parsed.is_some()
     }
 
     /// Whether no entry of the block comes before the place.

@@ -43,6 +43,15 @@ pub(crate) struct Parsed {
     pub(crate) kind: Kind,
 }
 
+/// What a search has found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sought {
+    pub(crate) place: Place,
+    pub(crate) entry: Parsed,
+    /// Whether it is an entry of the key that was sought.
+    pub(crate) is_of_key: bool,
+}
+
 /// Four numbers, the lengths, the kind. None: the bytes are no head.
 #[inline]
 fn parse(bytes: &[u8], at: Place) -> Option<Parsed> {
@@ -151,31 +160,35 @@ impl<'a> View<'a> {
     /// See `Block::get`.
     #[inline]
     pub(super) fn get(self, key: &[u8], at: Sequence) -> Option<(Sequence, Kind, Range<usize>)> {
+        let Sought { entry, is_of_key, .. } = self.seek(key, at)?;
+        is_of_key.then(|| (entry.sequence, entry.kind, entry.value_at..entry.next.value))
+    }
+
+    /// The first entry that is not before (key, at). Its key begins with the first `shared` bytes of `key`. No key is put together:
+    /// how much of it each entry shares with the one before tells most of them apart.
+    #[inline]
+    pub(super) fn seek(self, key: &[u8], at: Sequence) -> Option<Sought> {
         self.load_heads();
         let mut place = self.restart_not_after(key, at);
         // How much of `key` the entry before begins with; that entry is before (key, at).
         let mut matched = 0;
         while place.head < self.parts.values_at as usize {
             let entry = self.parsed(place);
+            if 0 < entry.shared && entry.shared < matched {
+                return Some(Sought { place, entry, is_of_key: false });
+            }
+            if entry.shared <= matched {
+                let (rest, end) =
+                    (&key[entry.shared..], &self.bytes[entry.key_at..entry.next.head]);
+                let common = common_prefix(rest, end);
+                let order = rest.get(common).cmp(&end.get(common));
+                let is_of_key = order == Ordering::Equal;
+                if order == Ordering::Less || is_of_key && entry.sequence <= at {
+                    return Some(Sought { place, entry, is_of_key });
+                }
+                matched = entry.shared + common;
+            }
             place = entry.next;
-            if entry.shared > matched {
-                continue;
-            }
-            if entry.shared < matched {
-                if entry.shared > 0 {
-                    return None;
-                }
-                matched = 0;
-            }
-            let (rest, end) = (&key[matched..], &self.bytes[entry.key_at..entry.next.head]);
-            let common = common_prefix(rest, end);
-            match rest.get(common).cmp(&end.get(common)) {
-                Ordering::Equal if entry.sequence <= at => {
-                    return Some((entry.sequence, entry.kind, entry.value_at..entry.next.value));
-                }
-                Ordering::Less => return None,
-                Ordering::Equal | Ordering::Greater => matched += common,
-            }
         }
         None
     }

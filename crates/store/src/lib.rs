@@ -96,6 +96,7 @@ mod run;
 mod run_table;
 mod salvage;
 mod scan;
+mod scan_ahead;
 mod scan_deleted;
 mod scan_side;
 mod scan_sources;

@@ -19,6 +19,7 @@ use crate::fences::Fences;
 use crate::fetched::Fetched;
 use crate::key_bounds::KeyBounds;
 use crate::run_table::RunTable;
+use crate::scan_ahead::Approach;
 use crate::table_cursor::TableCursor;
 use crate::tombstones::Stretch;
 use crate::value::Value;
@@ -113,9 +114,7 @@ impl Run {
     /// The tables with keys in [lower, end), as far as their first and last keys tell.
     pub(crate) fn overlapping(&self, lower: &[u8], end: Option<&[u8]>) -> &[RunTable] {
         let first = self.first_ending_at_or_after(lower);
-        let after = end.map_or(self.tables.len(), |end| {
-            self.tables.partition_point(|table| table.first_key() < end)
-        });
+        let after = end.map_or(self.tables.len(), |end| self.count_beginning_before(end));
         &self.tables[first..after.max(first)]
     }
 
@@ -178,7 +177,31 @@ impl Run {
     }
 
     fn first_ending_at_or_after(&self, key: &[u8]) -> usize {
-        self.tables.partition_point(|table| table.ends_before(key))
+        let number = self.firsts.find(key);
+        number + usize::from(self.tables[number].ends_before(key))
+    }
+
+    fn count_beginning_before(&self, key: &[u8]) -> usize {
+        let number = self.firsts.find(key);
+        number + usize::from(self.tables[number].first_key() < key)
+    }
+
+    /// Asks for memory on the way to the entries near a key (None: near its end), without waiting for it.
+    pub(crate) fn ask_for(&self, key: Option<&[u8]>, approach: Approach) {
+        let number = key.map_or(self.tables.len() - 1, |key| self.firsts.find(key));
+        let table = &self.tables[number].table;
+        let block = || match key {
+            Some(key) => table.block_for(key),
+            None => table.block_count().checked_sub(1),
+        };
+        match (approach, key) {
+            (Approach::Fences, Some(key)) => table.ask_for_fences(key),
+            (Approach::Fences, None) => {}
+            (Approach::Slot, _) => block().into_iter().for_each(|block| table.ask_for_slot(block)),
+            (Approach::Block, _) => {
+                block().into_iter().for_each(|block| table.ask_for_block(block))
+            }
+        }
     }
 }
 
@@ -217,6 +240,11 @@ impl RunCursor {
         self.enter(number).seek_rank(skipped + within)
     }
 
+    #[inline]
+    fn is_at_entry(&self) -> bool {
+        self.place.as_ref().is_some_and(TableCursor::is_at_entry)
+    }
+
     /// Past either end.
     fn leave(&mut self) {
         if let Some(mut place) = self.place.take() {
@@ -226,7 +254,7 @@ impl RunCursor {
 
     /// Past the end of a table: to the first entry of the tables after it, if there is one.
     fn on_to_next_table(&mut self) -> Result<()> {
-        while self.entry().is_none() && self.number + 1 < self.run.tables.len() {
+        while !self.is_at_entry() && self.number + 1 < self.run.tables.len() {
             self.enter(self.number + 1).seek_first()?;
         }
         Ok(())
@@ -234,7 +262,7 @@ impl RunCursor {
 
     /// Past the start of a table: to the last entry of the tables before it, if there is one.
     fn back_to_table_before(&mut self) -> Result<()> {
-        while self.entry().is_none() && self.number > 0 {
+        while !self.is_at_entry() && self.number > 0 {
             self.enter(self.number - 1).seek_last()?;
         }
         Ok(())
@@ -272,8 +300,7 @@ impl Cursor for RunCursor {
     }
 
     fn seek_before(&mut self, key: &[u8]) -> Result<()> {
-        let after = self.run.tables.partition_point(|table| table.first_key() < key);
-        match after.checked_sub(1) {
+        match self.run.count_beginning_before(key).checked_sub(1) {
             Some(number) => {
                 self.enter(number).seek_before(key)?;
                 self.back_to_table_before()

@@ -23,6 +23,7 @@ use crate::located::LocatedGuard;
 use crate::read::count_reads;
 use crate::run::Run;
 use crate::scan::Bounds;
+use crate::scan_ahead::Approach;
 use crate::scan_deleted::ScanDeleted;
 use crate::scan_sources::{Source, Sources};
 use crate::scan_waiting::{self, Asked, Sorted, WaitingRuns};
@@ -38,6 +39,16 @@ pub(crate) enum Direction {
     Backward,
 }
 
+impl Direction {
+    /// The end of the bounds that is gone from. None: there is none.
+    fn near(self, bounds: &Bounds) -> Option<&[u8]> {
+        match self {
+            Direction::Forward => Some(&bounds.lower),
+            Direction::Backward => bounds.end.as_deref(),
+        }
+    }
+}
+
 /// One direction of a scan over one version.
 pub(crate) struct Side {
     version: Arc<Version>,
@@ -49,6 +60,8 @@ pub(crate) struct Side {
     /// Places in the version's runs of those that wait for the cursor of a global guard, and their spans.
     waiting: Vec<(usize, Span)>,
     guard: Lazy,
+    /// What is left to ask for of the runs that wait.
+    ahead: std::slice::Iter<'static, Approach>,
     deleted: ScanDeleted,
     /// The key that was given last.
     key: Vec<u8>,
@@ -86,6 +99,7 @@ impl Side {
             sources: Sources::new(direction),
             waiting: Vec::new(),
             guard: Lazy::Done,
+            ahead: Approach::ALL.iter(),
             deleted,
             key: Vec::new(),
             holds_key: false,
@@ -189,6 +203,10 @@ impl Side {
         if !waiting.is_empty() {
             self.guard = Lazy::Runs(waiting);
         }
+        let key = self.direction.near(bounds);
+        for approach in Approach::ALL.iter().filter(|_| unknown.len() > 1) {
+            approach.ask(unknown.iter().map(|place| (&*version.runs[*place].run, key)));
+        }
         unknown.into_iter().try_for_each(|place| self.add_run(&version.runs[place].run, bounds))
     }
 
@@ -225,9 +243,14 @@ impl Side {
     pub(crate) fn step(&mut self, bounds: &Bounds, clock: &dyn Clock) -> Result<Option<Value>> {
         let mut bounds = std::borrow::Cow::Borrowed(bounds);
         loop {
+            if !matches!(self.guard, Lazy::Done) {
+                self.ask_ahead(&bounds);
+            }
             self.pass_key()?;
             self.position_waiting(&bounds)?;
-            let Some(Entry { key, .. }) = self.sources.entry() else { return Ok(None) };
+            let Some(Entry { key, sequence, kind, .. }) = self.sources.entry() else {
+                return Ok(None);
+            };
             let outside = match self.direction {
                 Direction::Forward => bounds.end.as_deref().is_some_and(|end| key >= end),
                 Direction::Backward => key < bounds.lower.as_slice(),
@@ -236,7 +259,7 @@ impl Side {
                 return Ok(None);
             }
             key.clone_into(&mut self.key);
-            let value = match self.newest_visible()? {
+            let value = match self.newest_visible(sequence, kind)? {
                 Some((Kind::Put, value)) => Some(value),
                 Some((Kind::PutWithExpiry, value)) => value.unless_expired(clock),
                 Some((Kind::Delete | Kind::DeleteRange, _)) | None => None,
@@ -253,15 +276,30 @@ impl Side {
         }
     }
 
+    /// Who goes on after the first key will come to other runs: their memory is asked for step by step, while keys are given.
+    fn ask_ahead(&mut self, bounds: &Bounds) {
+        if self.key.is_empty() {
+            return;
+        }
+        let Some(approach) = self.ahead.next() else { return };
+        let (runs, near) = (&self.version.runs, self.direction.near(bounds));
+        match &self.guard {
+            Lazy::Runs(waiting) => {
+                approach.ask(waiting.iter().map(|(bound, place)| (&*runs[place].run, Some(bound))));
+            }
+            _ => approach.ask(self.waiting.iter().map(|(place, _)| (&*runs[*place].run, near))),
+        }
+    }
+
     /// Positions every waiting run whose next entry may come at or before the key in hand.
     fn position_waiting(&mut self, bounds: &Bounds) -> Result<()> {
-        loop {
+        while !matches!(self.guard, Lazy::Done) {
             let in_hand = self.sources.entry().map(|entry| entry.key);
             // What is known of runs that are positioned tells nothing new.
             let waiting = &self.waiting;
             let wanted = |code: Span| waiting.iter().any(|(_, span)| span.meets(code));
             let code = match &mut self.guard {
-                Lazy::Done => return Ok(()),
+                Lazy::Done => break,
                 Lazy::Runs(waiting) => {
                     let Some((place, bound)) = waiting.take_due(in_hand, bounds) else {
                         return Ok(());
@@ -290,6 +328,7 @@ impl Side {
                 _ => {}
             }
         }
+        Ok(())
     }
 
     /// All that the run has left for the scan lies from its bound on.
@@ -326,18 +365,17 @@ impl Side {
     }
 
     /// The newest entry of the key in hand that the scan sees, unless it is in a range that was deleted later; all its entries are passed.
-    fn newest_visible(&mut self) -> Result<Option<(Kind, Value)>> {
+    /// Requires: the next entry is of this key, and has this sequence number and kind.
+    fn newest_visible(&mut self, first: Sequence, kind: Kind) -> Result<Option<(Kind, Value)>> {
         let deleted = self.deleted.covering(&self.key);
         let is_hidden = |sequence: Sequence| deleted.is_some_and(|deleted| sequence < deleted);
         // Forward, newer entries of a key come first: the others need not be looked at for this one.
         if self.direction == Direction::Forward
             && let Some(source) = self.sources.top()
             && !source.is_view
-            && let Some(entry) = source.cursor.entry()
-            && entry.sequence <= self.at
-            && !is_hidden(entry.sequence)
+            && first <= self.at
+            && !is_hidden(first)
         {
-            let kind = entry.kind;
             (source.useful, self.holds_key) = (true, true);
             return Ok(Some((kind, source.cursor.value())));
         }
@@ -377,15 +415,11 @@ impl Side {
 
     /// Goes past the entries of the key in hand, if that was left for later.
     fn pass_key(&mut self) -> Result<()> {
-        if std::mem::take(&mut self.holds_key) {
-            while let Some(source) = self.sources.top() {
-                let Some(entry) = source.cursor.entry() else { break };
-                if entry.key != self.key {
-                    break;
-                }
-                source.useful = true;
-                self.advance_top()?;
-            }
+        let mut is_at_key = std::mem::take(&mut self.holds_key);
+        while is_at_key && let Some(source) = self.sources.top() {
+            source.useful = true;
+            self.advance_top()?;
+            is_at_key = self.sources.is_at(&self.key);
         }
         Ok(())
     }

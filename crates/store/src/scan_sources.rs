@@ -71,6 +71,13 @@ impl Sources {
         Some(&mut self.list[self.heap.first()?.source])
     }
 
+    /// Whether the next entry is of `key`.
+    #[inline]
+    pub(crate) fn is_at(&self, key: &[u8]) -> bool {
+        self.heap.first().is_some_and(|top| top.head == key_head(key))
+            && self.entry().is_some_and(|entry| entry.key == key)
+    }
+
     /// Whether the next entry is the last one of `key` in its block, and no other source is at one. Requires: there is a next entry,
     /// which is of `key`.
     pub(crate) fn ends_key_and_block(&self, key: &[u8]) -> bool {

@@ -83,6 +83,11 @@ impl WaitingRuns {
         self.runs.is_empty()
     }
 
+    /// Their bounds, and their places in the version's runs.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], usize)> {
+        self.runs.iter().map(|(bound, place)| (bound.as_slice(), *place))
+    }
+
     /// Takes out a run that may have a key within the bounds at or before the key in hand, if there is one: its place, and
     /// its bound.
     pub(crate) fn take_due(

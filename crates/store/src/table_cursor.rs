@@ -87,6 +87,12 @@ impl TableCursor {
         self
     }
 
+    /// False: past either end, or nothing was read yet.
+    #[inline]
+    pub(crate) fn is_at_entry(&self) -> bool {
+        self.place.as_ref().is_some_and(BlockCursor::is_at_entry)
+    }
+
     /// Whether the table has no entries, but deleted ranges alone: there is no place to go to.
     fn is_empty(&self) -> bool {
         self.table.block_count() == 0
@@ -118,8 +124,9 @@ impl TableCursor {
 
     /// Past an end, if it is at an entry beyond the limits.
     fn clip(&mut self) {
-        if let (Some(limits), Some(entry)) = (&self.limits, self.entry())
-            && !(*limits.from <= *entry.key && *entry.key < *limits.to)
+        if let Some(limits) = &self.limits
+            && let Some(Entry { key, .. }) = self.entry()
+            && !(*limits.from <= *key && *key < *limits.to)
         {
             self.place = None;
         }
@@ -170,7 +177,7 @@ impl TableCursor {
 
     /// Past the end of a block: to the first entry after it, if there is one.
     fn on_to_next_block(&mut self) -> Result<()> {
-        if self.entry().is_none() && self.number + 1 < self.table.block_count() {
+        if !self.is_at_entry() && self.number + 1 < self.table.block_count() {
             self.load(self.number + 1)?.seek_first();
         }
         Ok(())
@@ -178,7 +185,7 @@ impl TableCursor {
 
     /// Past the start of a block: to the last entry before it, if there is one.
     fn back_to_block_before(&mut self) -> Result<()> {
-        if self.entry().is_none() && self.number > 0 {
+        if !self.is_at_entry() && self.number > 0 {
             self.load(self.number - 1)?.seek_last();
         }
         Ok(())

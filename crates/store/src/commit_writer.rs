@@ -1,0 +1,298 @@
+//! The one who writes: into the log, then into the memtable; and what becomes of a log that fails.
+//! ```text
+//! group -> log -> sync, if asked for or due -> memtable -> published
+//! a log failed: its memtable is sealed and flushed, and the next write makes another log
+//! ```
+//! Invariant: what was acknowledged is in a log that counts, or in tables, or (not synced) in memory and owed to tables.
+
+use std::time::Duration;
+
+use crate::batch::Batch;
+use crate::core::Core;
+use crate::entry::Sequence;
+use crate::environment::PausePoint;
+use crate::error::{Error, Result};
+use crate::memtable::Memtable;
+use crate::options::{Background, Sync};
+use crate::stalls::Debt;
+use crate::sync::{Arc, Mutex, lock, pause};
+use crate::version::Active;
+use crate::wal::{Predecessor, Wal};
+
+/// Why a log has failed, until its entries are safe and another has taken its place. Read without the writer's lock.
+pub(super) type LogFailure = Arc<Mutex<Option<String>>>;
+
+/// The log of the active memtable.
+pub(crate) enum Log {
+    Open(Wal),
+    /// The first write makes its file, with the entries of the memtable: those that were read when the store was opened, so that
+    /// a store that is only read writes nothing; or none, after a log that has failed.
+    Unmade {
+        number: u64,
+        before: Predecessor,
+    },
+}
+
+/// The log and the next sequence number.
+pub(super) struct Writer {
+    log: Log,
+    /// After a failed append or sync the log's end is unknown: no more is written to it.
+    wal_failed: bool,
+    /// Entries of a log that failed are in memory only. The next log takes none before they are in
+    /// tables: a crash could otherwise lose them and keep later ones.
+    owes_flush: bool,
+    log_failure: LogFailure,
+    next: Sequence,
+    synced_at: Duration,
+    unsynced: bool,
+    debt: Debt,
+}
+
+impl Writer {
+    pub(super) fn new(log: Log, next: Sequence, log_failure: LogFailure) -> Self {
+        Writer {
+            log,
+            wal_failed: false,
+            owes_flush: false,
+            log_failure,
+            next,
+            synced_at: Duration::ZERO,
+            unsynced: false,
+            debt: Debt::default(),
+        }
+    }
+
+    /// See `Commit::leave_if_failed`.
+    pub(super) fn leave_if_failed(&mut self, core: &Core) -> Result<()> {
+        if self.wal_failed || self.owes_flush { self.leave_failed_log(core) } else { Ok(()) }
+    }
+
+    /// See `Commit::close`.
+    pub(super) fn close(&mut self, core: &Core) -> Result<()> {
+        self.sync(core)?;
+        if let Log::Open(wal) = &mut self.log {
+            // A log without this end is as good; damage to its last groups is taken for a torn tail.
+            let _ = wal.mark_end(self.next);
+        }
+        Ok(())
+    }
+
+    /// Makes all writes so far durable: in the log, or if that has failed, in tables.
+    pub(super) fn make_durable(&mut self, core: &Core) -> Result<()> {
+        if self.wal_failed || self.owes_flush {
+            return self.leave_failed_log(core);
+        }
+        if !core.current.pin().active.memtable.is_empty() {
+            self.open_log(core)?;
+        }
+        self.sync(core)
+    }
+
+    pub(super) fn commit(&mut self, core: &Core, batches: &[&Batch], sync: bool) -> Result<()> {
+        let count: usize = batches.iter().map(|batch| batch.len()).sum();
+        if count == 0 {
+            return if sync { self.make_durable(core) } else { Ok(()) };
+        }
+        self.make_room(core, batches.iter().map(|batch| batch.size_bytes()).sum())?;
+        let first = self.next;
+        let writes = || batches.iter().flat_map(|batch| batch.writes());
+        // Spent even if logging fails: the log may hold them.
+        self.next = Sequence(first.0 + count as u64);
+        let appended = self.open_log(core)?.append(first, count, writes());
+        self.note_failure(appended)?;
+        self.unsynced = true;
+        if sync || self.interval_is_over(core) {
+            self.sync(core)?;
+        }
+        let memtable = Arc::clone(&core.current.pin().active.memtable);
+        for ((kind, key, value), sequence) in writes().zip(first.0..) {
+            memtable.insert(key, Sequence(sequence), kind, value);
+        }
+        core.env.pauses.at(PausePoint::WritesInserted);
+        core.snapshots.publish(Sequence(first.0 + count as u64 - 1));
+        let bytes = batches.iter().map(|batch| batch.size_bytes()).sum::<usize>();
+        core.counters.wrote(count as u64, bytes as u64);
+        Ok(())
+    }
+
+    /// The log, ready to be written.
+    fn open_log(&mut self, core: &Core) -> Result<&mut Wal> {
+        if let Log::Unmade { number, before } = self.log {
+            let (storage, dir) = (&*core.shelf.storage, &core.shelf.dir);
+            let memtable = Arc::clone(&core.current.pin().active.memtable);
+            let created = Wal::create_from(storage, dir, number, before, &memtable);
+            self.tell_failure(created.as_ref().err());
+            self.log = Log::Open(created?);
+        }
+        match &mut self.log {
+            Log::Open(wal) => Ok(wal),
+            Log::Unmade { .. } => unreachable!("opened above"),
+        }
+    }
+
+    fn note_failure<T>(&mut self, result: Result<T>) -> Result<T> {
+        if let Err(error) = &result {
+            self.wal_failed = true;
+            self.tell_failure(Some(error));
+        }
+        result
+    }
+
+    /// For `stats`: what is wrong with the log. None: nothing is any more.
+    fn tell_failure(&self, error: Option<&Error>) {
+        *lock(&self.log_failure) = error.map(|error| format!("the log has failed: {error}"));
+    }
+
+    pub(super) fn sync(&mut self, core: &Core) -> Result<()> {
+        if self.unsynced {
+            let synced = self.open_log(core)?.sync();
+            self.note_failure(synced)?;
+            self.unsynced = false;
+        }
+        self.synced_at = core.env.clock.now();
+        Ok(())
+    }
+
+    fn interval_is_over(&self, core: &Core) -> bool {
+        match core.shelf.options.sync {
+            Sync::Always => true,
+            Sync::Interval(time) => core.env.clock.now() >= self.synced_at + time,
+            Sync::Never => false,
+        }
+    }
+
+    /// Seals a full memtable, and holds writers back while flushes or merges lag behind.
+    fn make_room(&mut self, core: &Core, bytes: usize) -> Result<()> {
+        if self.wal_failed || self.owes_flush {
+            self.leave_failed_log(core)?;
+        }
+        let full = core.current.pin().active.memtable.size_bytes();
+        if full >= core.shelf.options.write_buffer_bytes {
+            core.wait_for_flushes()?;
+            self.seal(core)?;
+        }
+        core.wait_for_merges()?;
+        self.slow_down(core, bytes);
+        Ok(())
+    }
+
+    /// Moves from a log whose end is unknown to a new one, and has the old one's entries flushed. After
+    /// an error the next write tries again what is left to do.
+    fn leave_failed_log(&mut self, core: &Core) -> Result<()> {
+        if self.wal_failed {
+            let is_empty = core.current.pin().active.memtable.is_empty();
+            self.owes_flush |= !is_empty;
+            if is_empty { self.replace_log(core)? } else { self.seal_before_new_log(core) }
+        }
+        core.flush_sealed()?;
+        if self.owes_flush && !core.current.pin().sealed.is_empty() {
+            let cause = "a flush that must come before the next write is under way elsewhere";
+            return Err(Error::Stopped { cause: cause.into() });
+        }
+        self.owes_flush = false;
+        self.tell_failure(None);
+        Ok(())
+    }
+
+    pub(super) fn seal(&mut self, core: &Core) -> Result<()> {
+        if self.wal_failed {
+            return self.leave_failed_log(core);
+        }
+        if core.current.pin().active.memtable.is_empty() {
+            return Ok(());
+        }
+        self.open_log(core)?;
+        // Later logs may be synced while this one's entries are in memory only.
+        self.sync(core)?;
+        self.seal_onto_new_log(core)
+    }
+
+    /// Brings all that was written into tables, and takes a number for what is to be written past the log.
+    pub(super) fn stand_apart(&mut self, core: &Core) -> Result<Sequence> {
+        if self.wal_failed || self.owes_flush {
+            self.leave_failed_log(core)?;
+        }
+        self.seal(core)?;
+        core.flush_sealed()?;
+        let _installer = core.installer();
+        let mut next = (*core.current.hold()).clone();
+        if !next.sealed.is_empty() {
+            let cause = "a flush that must come first is under way elsewhere".into();
+            return Err(Error::Stopped { cause });
+        }
+        let sequence = self.next;
+        // Spent even if it comes to nothing.
+        self.next = Sequence(sequence.0 + 1);
+        next.active.first = self.next;
+        core.current.store(Arc::new(next));
+        Ok(sequence)
+    }
+
+    fn seal_onto_new_log(&mut self, core: &Core) -> Result<()> {
+        let (wal, active) = self.new_log(core)?;
+        self.seal_onto(core, Log::Open(wal), active);
+        Ok(())
+    }
+
+    /// The next log is made by the write that needs it. Until then the failed one is the last: who is killed meanwhile finds
+    /// all in it that was acknowledged, whereas a next one would say that only what was synced counts.
+    fn seal_before_new_log(&mut self, core: &Core) {
+        let before = self.as_predecessor();
+        let number = core.shelf.new_file();
+        let memtable = Arc::new(Memtable::new(core.shelf.options.write_buffer_bytes));
+        let active = Active { memtable, wal: number, first: self.next };
+        self.seal_onto(core, Log::Unmade { number, before }, active);
+    }
+
+    fn seal_onto(&mut self, core: &Core, log: Log, active: Active) {
+        let mut installer = core.installer();
+        core.seal(&mut installer, active, Sequence(self.next.0 - 1));
+        drop(installer);
+        self.log = log;
+        (self.wal_failed, self.unsynced) = (false, false);
+        core.work_appeared();
+    }
+
+    /// What the next log says of this one.
+    fn as_predecessor(&self) -> Predecessor {
+        match &self.log {
+            Log::Open(wal) => Predecessor { wal: wal.number(), valid_bytes: wal.valid_bytes() },
+            Log::Unmade { before, .. } => *before,
+        }
+    }
+
+    /// Requires: the active memtable is empty.
+    fn replace_log(&mut self, core: &Core) -> Result<()> {
+        let (wal, active) = self.new_log(core)?;
+        let _installer = core.installer();
+        let mut next = (*core.current.hold()).clone();
+        next.active = active;
+        core.current.store(Arc::new(next));
+        self.log = Log::Open(wal);
+        (self.wal_failed, self.unsynced) = (false, false);
+        Ok(())
+    }
+
+    fn new_log(&mut self, core: &Core) -> Result<(Wal, Active)> {
+        let shelf = &core.shelf;
+        let number = shelf.new_file();
+        self.open_log(core)?;
+        let before = self.as_predecessor();
+        let created = Wal::create(&*shelf.storage, &shelf.dir, number, before);
+        // The new log may be there all the same, and it says how long the old one is: that must stay so.
+        let wal = self.note_failure(created)?;
+        let memtable = Arc::new(Memtable::new(shelf.options.write_buffer_bytes));
+        Ok((wal, Active { memtable, wal: number, first: self.next }))
+    }
+
+    /// Slows a writer down while flushes or merges lag behind.
+    fn slow_down(&mut self, core: &Core, bytes: usize) {
+        let due = self.debt.charge(&core.lag(), core.run_limits, bytes);
+        if let Some(time) = due {
+            if core.shelf.options.background != Background::Stepped {
+                pause(time);
+            }
+            core.counters.slowdowns.add(time);
+        }
+    }
+}

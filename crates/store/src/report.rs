@@ -30,6 +30,7 @@ pub(crate) fn stats(core: &Core) -> Stats {
         guard: guard_stats(core, &version),
         filter_recovery: core.filter_recovery.clone(),
         policy: core.shelf.options.policy.clone(),
+        size_ratio: core.shelf.options.size_ratio,
         levels: levels(&version, &core.shelf.options.schedule(), &core.claimed_runs()),
         partitions: partitions(&version),
         under_way: under_way(&version),

@@ -276,6 +276,8 @@ pub struct Stats {
     pub filter_recovery: FilterRecovery,
     /// Which merges keep the tree in shape.
     pub policy: Policy,
+    /// T of the policy, as it was asked for: levels of some policies have ratios of their own.
+    pub size_ratio: u32,
     /// The tree, newest level first.
     pub levels: Vec<LevelStats>,
     /// Partitions of the last level, in key order.

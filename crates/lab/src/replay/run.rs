@@ -57,19 +57,18 @@ impl RunRecorder {
             return Err(LabError::Plan("a key at least has to be followed".into()));
         }
         let stats = db.stats();
-        let size_ratio = stats.levels.last().map_or(0, |level| level.size_ratio as u32);
         let (names, bytes): (Vec<String>, Vec<Vec<u8>>) = plan.keys.iter().cloned().unzip();
         let head = RecordingHead {
             guard: stats.guard.kind.name().to_string(),
             policy: stats.policy.name().to_string(),
-            size_ratio,
+            size_ratio: stats.size_ratio,
             bits_per_key: plan.bits_per_key,
             keys_per_flush: None,
             keys: names,
         };
         let mut lines = Lines::create(&plan.file)?;
         lines.write(&FirstLine { trommel_recording: FORM, head })?;
-        let recorder = Recorder::new(bytes, &stats.policy, size_ratio);
+        let recorder = Recorder::new(bytes, &stats.policy, stats.size_ratio);
         let (hand_on, trees) = mpsc::channel();
         // Nobody hears of trees when writing has failed: `end` says why.
         db.follow_tree(move |tree| drop(hand_on.send(tree)));

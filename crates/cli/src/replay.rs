@@ -8,7 +8,7 @@
 //! the filter's code.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
@@ -72,6 +72,10 @@ pub(crate) struct ReplayArgs {
 
 pub(crate) fn run(arguments: &ReplayArgs, json: bool, out: &mut dyn Write) -> Outcome {
     let recording = match &arguments.run {
+        Some(file) if is_same_file(file, &arguments.page) => {
+            let problem = "the page would be written over the recording; name another file for it";
+            return Err(Failure::Usage(format!("{}: {problem}", file.display())));
+        }
         Some(file) => read_recording(file)?,
         None => grown(arguments)?,
     };
@@ -95,6 +99,11 @@ pub(crate) fn run(arguments: &ReplayArgs, json: bool, out: &mut dyn Write) -> Ou
         writeln!(out, "{page}: {flushes} flushed, {merges}, {keys} to follow")?;
     }
     Ok(Status::Fine)
+}
+
+/// Whether two paths lead to one file that is there.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
 fn grown(arguments: &ReplayArgs) -> Result<Recording, Failure> {

@@ -81,4 +81,6 @@ fn what_cannot_be_recorded_is_named() {
     place.run("bench write --keys 10 --record w --record-key xyz").fails(2, &["hexadecimal"]);
     place.run("replay r.html --run keys").fails(3, &["keys", "no recording"]);
     place.run("replay r.html --run keys --flushes 3").fails(2, &["--run"]);
+    place.run("replay ./keys --run keys").fails(2, &["keys", "over the recording"]);
+    assert_eq!(std::fs::read(place.path("keys")).expect("reads"), b"a\n", "it is as it was");
 }

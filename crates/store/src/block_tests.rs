@@ -21,6 +21,31 @@ fn build(entries: &[Owned]) -> Vec<u8> {
     bytes
 }
 
+/// A block whose entries share less with the one before than they could, as none is written, but might be found on disk.
+fn build_sharing_less(entries: &[Owned], less: &[usize]) -> Vec<u8> {
+    let (mut restarts, mut heads, mut values) = (Writer::new(), Writer::new(), Writer::new());
+    for (place, (key, sequence, kind, value)) in entries.iter().enumerate() {
+        let before = place.checked_sub(1).map_or(&[][..], |before| &entries[before].0);
+        let shared = if place.is_multiple_of(RESTART_INTERVAL) {
+            restarts.u32(heads.len() as u32);
+            restarts.u32(values.len() as u32);
+            0
+        } else {
+            common_prefix(before, key).saturating_sub(less[place % less.len()])
+        };
+        let lens = [shared, key.len() - shared, value.len()];
+        lens.iter().for_each(|len| heads.varint(*len as u64));
+        heads.varint(sequence << KIND_BITS | *kind as u64);
+        heads.bytes(&key[shared..]);
+        values.bytes(value);
+    }
+    let mut block = Writer::new();
+    block.u32((restarts.len() / RESTART_SIZE) as u32);
+    block.u32(heads.len() as u32);
+    [restarts, heads, values].iter().for_each(|part| block.bytes(part.as_slice()));
+    block.finish()
+}
+
 /// Sorted entries, keys over a small alphabet so that prefixes and versions abound.
 fn entries() -> impl Strategy<Value = Vec<Owned>> {
     let key = prop::collection::vec(prop::sample::select(vec![0u8, 1, b'a', 0xff]), 0..12);
@@ -137,6 +162,25 @@ proptest! {
             }
             let expected = place.and_then(|at| list.get(at)).map(entry);
             prop_assert_eq!(cursor.entry(), expected);
+        }
+    }
+
+    // A cursor that was sent before the key it sought gave keys outside of a range, or never came to its end.
+    #[test]
+    fn what_shares_less_than_it_could_is_found_all_the_same(
+        list in entries(), less in prop::collection::vec(0usize..4, 1..20),
+    ) {
+        let block = Block::new(&build_sharing_less(&list, &less)).unwrap();
+        let mut cursor = BlockCursor::new(block.clone());
+        let keys = list.iter().flat_map(|owned| [owned.0.clone(), [&owned.0[..], &[0]].concat()]);
+        for key in keys.chain([vec![], vec![b'b']]) {
+            cursor.seek(&key);
+            prop_assert_eq!(cursor.entry(), list.iter().find(|owned| owned.0 >= key).map(entry));
+            for at in [0, 5, 39] {
+                let expected = list.iter().find(|owned| owned.0 == key && owned.1 <= at);
+                let found = block.get(&key, Sequence(at)).map(|(sequence, ..)| sequence.0);
+                prop_assert_eq!(found, expected.map(|owned| owned.1));
+            }
         }
     }
 

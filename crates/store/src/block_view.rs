@@ -161,11 +161,11 @@ impl<'a> View<'a> {
     #[inline]
     pub(super) fn get(self, key: &[u8], at: Sequence) -> Option<(Sequence, Kind, Range<usize>)> {
         let Sought { entry, is_of_key, .. } = self.seek(key, at)?;
-        is_of_key.then(|| (entry.sequence, entry.kind, entry.value_at..entry.next.value))
+        is_of_key.then_some((entry.sequence, entry.kind, entry.value_at..entry.next.value))
     }
 
     /// The first entry that is not before (key, at). Its key begins with the first `shared` bytes of `key`. No key is put together:
-    /// how much of it each entry shares with the one before tells most of them apart.
+    /// how much of it each entry shares with the one before tells most of them apart, also where it could share more.
     #[inline]
     pub(super) fn seek(self, key: &[u8], at: Sequence) -> Option<Sought> {
         self.load_heads();
@@ -174,9 +174,6 @@ impl<'a> View<'a> {
         let mut matched = 0;
         while place.head < self.parts.values_at as usize {
             let entry = self.parsed(place);
-            if 0 < entry.shared && entry.shared < matched {
-                return Some(Sought { place, entry, is_of_key: false });
-            }
             if entry.shared <= matched {
                 let (rest, end) =
                     (&key[entry.shared..], &self.bytes[entry.key_at..entry.next.head]);

@@ -187,8 +187,8 @@ fn measure(name: &str, source: &Source, mut keys: Vec<u64>, arguments: &Argument
     let (part, insert_ns) = insert(part, &flushes);
     report_size(name, &part, keys.len(), build_ns, insert_ns);
     count_lost(&part, &base, &flushes);
-    let line_ns = line_ns(part.size());
-    println!("  line {line_ns:.0} ns");
+    let (line_ns, of_many_ns) = line_ns(part.size());
+    println!("  line {line_ns:.0} ns, one of many at once {of_many_ns:.0} ns");
     for width in [0, 64, 1_000_000] {
         let queries = misses(source, &keys, width, arguments.queries, &mut random);
         if !queries.is_empty() {
@@ -327,22 +327,23 @@ fn report_queries(part: &Part, queries: &[u64], width: u64) {
         needless += if codes.is_all() { 100 } else { codes.as_slice().len() };
     }
     let mut counter = LineCounter::default();
-    let (mut lines, mut unasked) = (0, 0);
+    let (mut lines, mut unasked, mut pages) = (0, 0, 0);
     for &key in queries.iter().take(10_000) {
         let bytes = key.to_be_bytes();
         part.candidates_traced(&Query::Point(&bytes), &mut codes, &mut counter);
-        unasked += counter.unasked();
+        (unasked, pages) = (unasked + counter.unasked(), pages + counter.pages());
         lines += counter.take();
     }
-    let count = queries.len() as f64;
+    let (count, traced) = (queries.len() as f64, queries.len().min(10_000) as f64);
     println!(
-        "  width {width}: {:.2} % false positives ({:.2} % base), {:.4} runs needlessly; {:.0} ns alone, {:.1} lines, {:.1} of them not asked for",
+        "  width {width}: {:.2} % false positives ({:.2} % base), {:.4} runs needlessly; {:.0} ns alone, {:.1} lines on {:.1} pages, {:.1} lines not asked for",
         100.0 * positives as f64 / count,
         100.0 * base_positives as f64 / count,
         needless as f64 / count,
         lone_ns(part, queries, width),
-        lines as f64 / queries.len().min(10_000) as f64,
-        unasked as f64 / queries.len().min(10_000) as f64,
+        lines as f64 / traced,
+        pages as f64 / traced,
+        unasked as f64 / traced,
     );
 }
 
@@ -394,17 +395,24 @@ fn report_batches(part: &Part, queries: &[u64]) {
 }
 
 /// A dependent random read of one cache line in an array of the filter's size.
-fn line_ns(size: trommel_filters::PartSize) -> f64 {
+fn line_ns(size: trommel_filters::PartSize) -> (f64, f64) {
     const LINE_WORDS: usize = 8;
+    const STEPS: usize = 1_000_000;
     let lines = ((size.base_bytes + size.overlay_bytes) as usize / 64).max(1);
     let mut words = vec![0u64; lines * LINE_WORDS];
     let mut random = Random(3);
     words.iter_mut().for_each(|word| *word = random.next());
-    let (mut at, steps) = (0usize, 1_000_000);
+    let mut at = 0usize;
     let start = now_ns();
-    for step in 0..steps {
+    for step in 0..STEPS {
         at = (words[at % lines * LINE_WORDS] as usize).wrapping_add(step * 0x9e37_79b9);
     }
     std::hint::black_box(at);
-    (now_ns() - start) / steps as f64
+    let alone = (now_ns() - start) / STEPS as f64;
+    let (mut sum, start) = (0, now_ns());
+    for _ in 0..STEPS {
+        sum ^= words[random.next() as usize % lines * LINE_WORDS];
+    }
+    std::hint::black_box(sum);
+    (alone, (now_ns() - start) / STEPS as f64)
 }

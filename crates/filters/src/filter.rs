@@ -209,12 +209,22 @@ pub struct LineCounter {
 
 impl LineCounter {
     const LINE_BYTES: usize = 64;
+    const LINES_OF_PAGE: usize = 4096 / Self::LINE_BYTES;
 
     /// How many distinct lines were touched since the last call of `take`.
     pub fn take(&mut self) -> usize {
         let count = self.lines.len();
         *self = LineCounter::default();
         count
+    }
+
+    /// On how many pages of 4 KiB they are: a processor that reads many lines at once looks up an address for each page.
+    pub fn pages(&self) -> usize {
+        let mut pages: Vec<usize> =
+            self.lines.iter().map(|line| line / Self::LINES_OF_PAGE).collect();
+        pages.sort_unstable();
+        pages.dedup();
+        pages.len()
     }
 
     /// How many of them no one had asked for before they were touched.
@@ -384,7 +394,11 @@ mod tests {
         counter.touch(0, 64);
         counter.touch(60, 8);
         counter.touch(640, 0);
-        assert_eq!(counter.take(), 2);
+        assert_eq!(counter.pages(), 1);
+        counter.touch(4095, 2);
+        counter.touch(8192, 1);
+        assert_eq!(counter.pages(), 3, "lines of three pages");
+        assert_eq!(counter.take(), 5);
         assert_eq!(counter.take(), 0);
     }
 

@@ -199,6 +199,7 @@ fn write_and_merge(
         db.delete(&key)?;
         expected.remove(&key);
     }
+    delete_a_third(&db, &mut expected, sound.is_some())?;
     db.flush()?;
     db.put("later", "still in the log")?;
     expected.insert(b"later".to_vec(), b"still in the log".to_vec());
@@ -217,6 +218,28 @@ fn write_and_merge(
             assert_eq!(report.damage, [""; 0], "after writing, merged: {merge}");
         }
         db.close()?;
+    }
+    Ok(())
+}
+
+/// Deletes the range of the third of the keys in the middle, and looks from both ends at what is left, before a flush.
+fn delete_a_third(db: &Db, expected: &mut Contents, is_sound: bool) -> trommel::Result<()> {
+    let all = |backward: bool| {
+        let scan = db.range::<&[u8]>(..);
+        if backward { collect(scan.rev(), is_sound) } else { collect(scan, is_sound) }
+    };
+    let mut keys: Vec<_> = all(false).into_iter().map(|(key, _)| key).collect();
+    keys.sort_unstable();
+    let third = |nth: usize| keys.get(nth * keys.len() / 3);
+    let (Some(from), Some(to)) = (third(1), third(2)) else { return Ok(()) };
+    db.delete_range(from, to)?;
+    expected.retain(|key, _| key < from || key >= to);
+    let (forward, mut backward) = (all(false), all(true));
+    if is_sound {
+        backward.reverse();
+        assert_eq!(forward, backward, "backward is not forward beside a deleted range");
+        let forward: Contents = forward.into_iter().collect();
+        assert_eq!(forward, *expected, "beside a deleted range");
     }
     Ok(())
 }

@@ -6,7 +6,9 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use trommel::{Background, Db, Environment, Memory, Options, Storage, Sync};
 use trommel_fuzzing::{Mutator, TARGETS, Target, run, seeds};
 
 /// Mutations of a target's corpus, shared out among its files.
@@ -78,5 +80,30 @@ fn seeds_are_as_they_should_be() {
     for (target, name, bytes) in seeds() {
         let target = TARGETS.iter().find(|other| other.name == target).expect("a target");
         check(target, &bytes, &name);
+    }
+}
+
+/// Found by reading: a scan went past a deleted range by a seek, which led back to a greater key before it, again and again.
+#[test]
+fn found_keys_out_of_order_around_a_deleted_range() {
+    let options =
+        Options { background: Background::Stepped, sync: Sync::Never, ..Options::default() };
+    let disk = Memory::new();
+    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let db = Db::open_with("db", options, environment).expect("opens");
+    ["key 1", "key 5", "key 7", "key 8"].iter().for_each(|key| db.put(key, "value").expect("puts"));
+    db.flush().expect("flushes");
+    drop(db);
+    let names = disk.list(Path::new("db")).expect("lists");
+    let name = names.iter().find(|name| name.ends_with(".table")).expect("a flush makes one");
+    let mut table = disk.file(Path::new("db").join(name)).expect("is there");
+    // 1 5 7 8 -> 1 6 2 8: what keys share is as it was, their heads lie before the values.
+    for (from, to) in [(b'5', b'6'), (b'7', b'2')] {
+        let place = table.iter().position(|byte| *byte == from).expect("a key ends so");
+        table[place] = to;
+    }
+    for guard in 0..trommel::GuardKind::ALL.len() as u8 {
+        let input = [&[guard, 1][..], &table].concat();
+        check(&TARGETS[1], &input, "keys out of order");
     }
 }

@@ -47,6 +47,15 @@ impl Direction {
             Direction::Backward => bounds.end.as_deref(),
         }
     }
+
+    /// Whether a key comes after another one.
+    #[inline]
+    fn is_after(self, key: &[u8], before: &[u8]) -> bool {
+        match self {
+            Direction::Forward => key > before,
+            Direction::Backward => key < before,
+        }
+    }
 }
 
 /// One direction of a scan over one version.
@@ -65,6 +74,8 @@ pub(crate) struct Side {
     deleted: ScanDeleted,
     /// The key that was given last.
     key: Vec<u8>,
+    /// There is one.
+    begun: bool,
     /// Its entries were not passed yet: the one behind them may be in a block that nobody asks for.
     holds_key: bool,
     probes: u64,
@@ -102,6 +113,7 @@ impl Side {
             ahead: Approach::ALL.iter(),
             deleted,
             key: Vec::new(),
+            begun: false,
             holds_key: false,
             probes: 0,
             runs_reached,
@@ -219,7 +231,7 @@ impl Side {
     fn add_source(
         &mut self,
         mut cursor: Box<dyn Cursor + Send>,
-        run: Option<&Run>,
+        run: Option<&Arc<Run>>,
         bounds: &Bounds,
     ) -> Result<()> {
         match (self.direction, &bounds.end) {
@@ -228,9 +240,8 @@ impl Side {
             (Direction::Backward, None) => cursor.seek_last()?,
         }
         let is_view = cursor.runs_read().is_some();
-        let (is_run, greatest) =
-            (run.is_some() || is_view, run.map_or(Sequence::MAX, Run::greatest));
-        self.sources.add(Source { cursor, is_run, is_view, greatest, useful: false });
+        let (run, greatest) = (run.cloned(), run.map_or(Sequence::MAX, |run| run.greatest()));
+        self.sources.add(Source { cursor, run, is_view, greatest, useful: false });
         Ok(())
     }
 
@@ -258,6 +269,10 @@ impl Side {
             if outside {
                 return Ok(None);
             }
+            if self.begun && !self.direction.is_after(key, &self.key) {
+                return Err(self.sources.disorder(&self.key, &self.version));
+            }
+            self.begun = true;
             key.clone_into(&mut self.key);
             let value = match self.newest_visible(sequence, kind)? {
                 Some((Kind::Put, value)) => Some(value),
@@ -431,6 +446,10 @@ impl Side {
             Direction::Forward => source.cursor.seek(self.deleted.until())?,
             Direction::Backward => source.cursor.seek_before(self.deleted.from())?,
         }
+        let landed = source.cursor.entry();
+        if landed.is_some_and(|entry| !self.direction.is_after(entry.key, &self.key)) {
+            return Err(self.sources.disorder(&self.key, &self.version));
+        }
         self.sources.settle_top();
         Ok(())
     }
@@ -456,7 +475,7 @@ impl Side {
                 self.holds_key && source.cursor.entry().is_some_and(|entry| entry.key == self.key);
             let useful = u64::from(source.useful || is_in_hand);
             let own = RunsRead { positioned: 1, useful };
-            if source.is_run {
+            if source.run.is_some() || source.is_view {
                 let runs = source.cursor.runs_read().unwrap_or(own);
                 positioned += runs.positioned;
                 costs.true_positives += runs.useful;

@@ -7,16 +7,22 @@
 //! of the keys that the sources are at; only the top one's cursor moves, and it is put in order before anything else is asked.
 
 use std::cmp::Ordering;
+use std::path::PathBuf;
 
 use crate::cursor::Cursor;
 use crate::entry::{Entry, Sequence};
+use crate::error::Error;
 use crate::keys::key_head;
+use crate::run::Run;
 use crate::scan_side::Direction;
+use crate::sync::Arc;
+use crate::version::Version;
 
 /// A cursor over what a memtable, a run or all runs have.
 pub(crate) struct Source {
     pub(crate) cursor: Box<dyn Cursor + Send>,
-    pub(crate) is_run: bool,
+    /// None: a memtable's, or one of all runs.
+    pub(crate) run: Option<Arc<Run>>,
     /// Whether it is one of all runs, which has but one entry of each key.
     pub(crate) is_view: bool,
     /// No entry of it is newer. Of a view nothing is said.
@@ -85,6 +91,21 @@ impl Sources {
         let mut others = self.heap.iter().skip(1).take(2).map(cursor);
         self.heap.first().is_some_and(|top| cursor(top).ends_key_and_block())
             && !others.any(|other| other.entry().is_some_and(|entry| entry.key == key))
+    }
+
+    /// What is wrong if the next key does not come after the one before it. Past deleted ranges a scan seeks: it would come by such keys
+    /// without end.
+    #[cold]
+    pub(crate) fn disorder(&self, before: &[u8], version: &Version) -> Error {
+        let key = self.entry().map(|entry| entry.key).unwrap_or_default();
+        let run = self.heap.first().and_then(|top| self.list[top.source].run.as_deref());
+        // Memtables are in order; what goes through all runs is told by the first.
+        let run = run.or_else(|| Some(&*version.runs.first()?.run));
+        let path = run.map_or_else(PathBuf::new, |run| {
+            run.find(key).map_or(run.path(), |found| found.table.path()).to_path_buf()
+        });
+        let (key, before) = (key.escape_ascii(), before.escape_ascii());
+        Error::corrupt(path, 0, format!("keys that are out of order: {key} beside {before}"))
     }
 
     /// Puts the top source in order after its cursor has moved.

@@ -156,7 +156,7 @@ impl Writer {
     fn interval_is_over(&self, core: &Core) -> bool {
         match core.shelf.options.sync {
             Sync::Always => true,
-            Sync::Interval(time) => core.env.clock.now() >= self.synced_at + time,
+            Sync::Interval(time) => core.env.clock.now() >= self.synced_at.saturating_add(time),
             Sync::Never => false,
         }
     }

@@ -214,7 +214,7 @@ impl Db {
         count::may_contain_range(&self.core, &Bounds::of(&bounds))
     }
 
-    /// As [`may_contain_range`](Db::may_contain_range) for each of these ranges, all at one moment, at less time a range.
+    /// As [`may_contain_range`](Db::may_contain_range) for each of these ranges, all at one moment.
     pub fn multi_may_contain<K: AsRef<[u8]>>(
         &self,
         ranges: &[impl RangeBounds<K>],

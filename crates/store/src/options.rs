@@ -23,7 +23,7 @@ pub struct Options {
     /// How many runs levels have, and whether first levels have another ratio.
     pub policy: Policy,
     /// Bytes of new entries that are kept in memory before they become a run on disk.
-    /// More: fewer, larger runs; more memory (up to five times this, under load) and longer recovery.
+    /// More: fewer, larger runs; more memory (up to five times this, under load) and longer recovery. 1 KiB to 64 GiB.
     pub write_buffer_bytes: usize,
     /// Who answers which runs may hold a key or a range.
     pub guard: GuardKind,
@@ -134,7 +134,7 @@ impl Options {
         let stops_late = limits.stop > limits.slow_down && limits.stop > self.schedule().ratio(0);
         let rules = [
             ("size_ratio", (2..=255).contains(&self.size_ratio), "must be 2 to 255"),
-            ("write_buffer_bytes", self.write_buffer_bytes >= 1024, "must be at least 1024"),
+            ("write_buffer_bytes", sensible_buffer(self.write_buffer_bytes), BUFFER_LIMITS),
             ("bits_per_key", bits.is_finite() && (1.0..=64.0).contains(&bits), "must be 1 to 64"),
             ("monkey", !self.monkey || self.guard.point_rate().is_some(), NO_MONKEY),
             ("point_bits", self.point_bits <= 16, "must be 0 to 16"),
@@ -200,6 +200,13 @@ impl Options {
 }
 
 /// Why a store may not be opened with `monkey`.
+const BUFFER_LIMITS: &str = "must be 1 KiB to 64 GiB";
+
+/// A part of it is taken at once, for the filter of a memtable.
+fn sensible_buffer(bytes: usize) -> bool {
+    (1 << 10..=1 << 36).contains(&(bytes as u64))
+}
+
 const NO_MONKEY: &str = "needs a guard with a point filter for each table, such as bloom";
 
 /// How the guard `elastic` divides its memory: `bits_per_key` are what all tables together may take, for each of their keys. Each

@@ -6,6 +6,8 @@
 //! Invariant: of the deletions that the scan sees none is missing: they were published before it took its number.
 
 use crate::entry::Sequence;
+use crate::run::Run;
+use crate::scan::Bounds;
 use crate::sync::Arc;
 use crate::tombstones::{RangeTombstones, Stretch};
 use crate::version::Version;
@@ -67,6 +69,12 @@ impl ScanDeleted {
         let (from, until) = (self.from(), self.until());
         let mut runs = self.version.runs.iter().map(|placed| &placed.run);
         runs.all(|run| run.greatest() < deleted || !run.may_have_in(from, until))
+    }
+
+    /// Where what a run has within the bounds begins at the earliest, if it is behind a deleted range that they begin in.
+    pub(crate) fn behind(&mut self, run: &Run, bounds: &Bounds) -> Option<&[u8]> {
+        let deleted = self.covering(&bounds.lower)?;
+        (run.greatest() < deleted).then(|| self.until())
     }
 
     /// The first key of those around the last one that are deleted as it is. Requires: it is deleted.

@@ -9,6 +9,8 @@
 //! Invariant: before a key is given out, every run that may hold a key at or before it is
 //! positioned; ties too, because a newer run may hold a newer entry of the same key.
 
+use std::borrow::Cow;
+
 use trommel_filters::{Codes, FlushNumber, KeyRange, Query, Span, Untraced};
 
 use crate::cursor::{Cursor, RunsRead};
@@ -223,6 +225,14 @@ impl Side {
     }
 
     fn add_run(&mut self, run: &Arc<Run>, bounds: &Bounds) -> Result<()> {
+        let behind = self.deleted.behind(run, bounds);
+        if behind.is_some_and(|from| bounds.end.as_deref().is_some_and(|end| end <= from)) {
+            return Ok(());
+        }
+        let behind = behind.filter(|_| self.direction == Direction::Forward);
+        let bounds = &behind.map_or(Cow::Borrowed(bounds), |from| {
+            Cow::Owned(Bounds { lower: from.to_vec(), end: bounds.end.clone() })
+        });
         let cursor = run.cursor().with_blocks(self.blocks.clone());
         self.add_source(Box::new(cursor), Some(run), bounds)
     }
@@ -252,7 +262,7 @@ impl Side {
 
     /// The value of the next key within the bounds that is not deleted and has not expired.
     pub(crate) fn step(&mut self, bounds: &Bounds, clock: &dyn Clock) -> Result<Option<Value>> {
-        let mut bounds = std::borrow::Cow::Borrowed(bounds);
+        let mut bounds = Cow::Borrowed(bounds);
         loop {
             if !matches!(self.guard, Lazy::Done) {
                 self.ask_ahead(&bounds);
@@ -322,7 +332,7 @@ impl Side {
                     if waiting.is_empty() {
                         self.guard = Lazy::Done;
                     }
-                    self.position_run_at(place, bound)?;
+                    self.position_run_at(place, bound, bounds)?;
                     continue;
                 }
                 Lazy::Forward(cursor) => {
@@ -347,10 +357,10 @@ impl Side {
     }
 
     /// All that the run has left for the scan lies from its bound on.
-    fn position_run_at(&mut self, place: usize, bound: Vec<u8>) -> Result<()> {
+    fn position_run_at(&mut self, place: usize, bound: Vec<u8>, bounds: &Bounds) -> Result<()> {
         let bounds = match self.direction {
-            Direction::Forward => Bounds { lower: bound, end: None },
-            Direction::Backward => Bounds { lower: Vec::new(), end: Some(bound) },
+            Direction::Forward => Bounds { lower: bound, end: bounds.end.clone() },
+            Direction::Backward => Bounds { lower: bounds.lower.clone(), end: Some(bound) },
         };
         let run = Arc::clone(&self.version.runs[place].run);
         self.add_run(&run, &bounds)

@@ -100,3 +100,16 @@ fn four_writers_share_syncs() {
     assert!(alone <= 1.0, "a lone writer's put was not synced: {alone}");
     assert!(together >= 2.5, "{together} puts per sync");
 }
+
+/// An interval without end is one that never ends, not a number that overflows.
+#[test]
+fn an_interval_without_end_is_never_over() {
+    let options = Options { sync: Sync::Interval(Duration::MAX), ..Options::default() };
+    let environment = Environment { storage: Arc::new(Memory::new()), ..Environment::default() };
+    let db = Db::open_with(Path::new("db"), options, environment).expect("opens");
+    for number in 0..3u32 {
+        db.put(number.to_be_bytes(), "value").expect("puts");
+        db.sync().expect("syncs");
+    }
+    assert_eq!(db.range::<&[u8]>(..).count(), 3);
+}

@@ -1,7 +1,7 @@
 //! `bench fpr`: measure, then print a table for each distribution.
 //! ```text
-//! fingerprints  policy         bits  z        point            2^5  ...   base  overlay  total
-//! auto          lazy-leveling    12  9  0.55 % ± 0.03  0.55 % ± 0.03      11.2     19.3   12.0
+//! fingerprints  policy         bits  levels  z  owed        point            2^5  ...   base  overlay  total
+//! auto          lazy-leveling    12       3  9     0  0.55 % ± 0.03  0.55 % ± 0.03      11.2     19.3   12.0
 //! ```
 //! Invariant: without `--json` each table is printed when its distribution is done, so that a later error costs none.
 
@@ -19,9 +19,10 @@ use crate::progress::StageBar;
 use crate::table::{TextTable, whole};
 
 /// For `--help`.
-pub(crate) const EXAMPLES: &str = "Examples: small tables for two distributions; two kinds of fingerprints for the keys of a file\n  \
+pub(crate) const EXAMPLES: &str = "Examples: small tables for two distributions; two kinds of fingerprints for the keys of a file; a\n  store after its first flushes, where merges keep up and where they do not\n  \
     trommel bench fpr --keys 100000 --bits-per-key 10,12 --dist uniform,ids\n  \
-    trommel bench fpr --dist file:osm.u64le --file-format u64le --fingerprints auto,spline --fill 9";
+    trommel bench fpr --dist file:osm.u64le --file-format u64le --fingerprints auto,spline --fill 9\n  \
+    trommel bench fpr --dist uniform --keys 200000 --levels 1,2 --fill 1,5,9 --owed 0,1,14";
 
 /// Which filters, and what they are asked.
 #[derive(Debug, Args)]
@@ -58,9 +59,15 @@ pub(crate) struct BenchFprArgs {
     /// When runs of the tree merge, with commas between them: lazy-leveling, leveling, tiering, rocksdb, levelled-from:LEVEL.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = crate::policy_args::policy, default_value = "lazy-leveling")]
     policy: Vec<trommel::Policy>,
+    /// L: levels of the tree, 1 to 4, with commas between the numbers. 1 and 2: a store after its first flushes.
+    #[arg(long, value_name = "L", value_delimiter = ',', default_value = "3")]
+    levels: Vec<u32>,
     /// Z: how full the last level is, 1 to 9, with commas between the numbers.
     #[arg(long, value_name = "Z", value_delimiter = ',', default_value = "9,1")]
     fill: Vec<u32>,
+    /// Flushes that wait in level 0 since merges do not keep up, with commas between the numbers.
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "0")]
+    owed: Vec<u32>,
     /// How many neighbouring keys a range takes in, with commas between the numbers; 1: points.
     #[arg(long, value_name = "W", value_delimiter = ',', default_value = "1,32,1024,1048576")]
     range_width: Vec<u64>,
@@ -88,7 +95,9 @@ pub(crate) fn run(arguments: &BenchFprArgs, json: bool, out: &mut dyn Write) -> 
             bits_per_key: arguments.bits_per_key.clone(),
             point_bits: arguments.point_bits,
             policies: arguments.policy.clone(),
+            levels: arguments.levels.clone(),
             fills: arguments.fill.clone(),
+            owed: arguments.owed.clone(),
             range_widths: arguments.range_width.clone(),
             queries: arguments.queries,
             seed: arguments.seed,
@@ -129,7 +138,7 @@ fn text(report: &FprReport) -> String {
     );
     let widths = report.filters.first().map_or(&[][..], |filter| &filter.rates);
     let widths: Vec<String> = widths.iter().map(|rate| width_text(rate.range_width)).collect();
-    let mut names = vec!["fingerprints", "policy", "bits", "z"];
+    let mut names = vec!["fingerprints", "policy", "bits", "levels", "z", "owed"];
     names.extend(widths.iter().map(String::as_str));
     names.extend(["base", "overlay", "total"]);
     let mut table = TextTable::new(2, &names);
@@ -142,11 +151,14 @@ fn row(filter: &FprFilter) -> Vec<String> {
         filter.fingerprints.to_string(),
         filter.policy.to_string(),
         filter.bits_per_key.to_string(),
+        filter.levels.to_string(),
         filter.fill.to_string(),
+        filter.owed.to_string(),
     ];
     cells.extend(filter.rates.iter().map(rate_text));
-    let bits = [filter.base_bits_per_key, filter.overlay_bits_per_key, filter.guard_bits_per_key];
-    cells.extend(bits.map(|bits| format!("{bits:.2}")));
+    let [base, whole] = [filter.base_bits_per_key, filter.guard_bits_per_key].map(Some);
+    let bits = [base, filter.overlay_bits_per_key, whole];
+    cells.extend(bits.map(|bits| bits.map_or("-".into(), |bits| format!("{bits:.2}"))));
     cells
 }
 

@@ -133,7 +133,8 @@ fn as_json(stats: &Stats) -> Value {
         "fence_bytes": stats.fence_bytes,
         "cache_bytes": stats.cache_bytes,
         "memory_bytes": stats.memory_bytes(),
-        "resident_bytes": resident_bytes(),
+        "resident_bytes": resident_bytes("VmRSS"),
+        "resident_heap_bytes": resident_bytes("RssAnon"),
         "writes": stats.writes,
         "bytes_written_user": stats.bytes_written_user,
         "bytes_flushed": stats.bytes_flushed,
@@ -157,10 +158,10 @@ fn as_json(stats: &Stats) -> Value {
     })
 }
 
-/// What this process has in memory, the store and all else. None: this system does not tell.
-fn resident_bytes() -> Option<u64> {
+/// What this process has in memory, by the name of a line of its status. None: this system does not tell.
+fn resident_bytes(name: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kibibytes * 1024)
 }
@@ -206,7 +207,7 @@ fn as_text(stats: &Stats) -> String {
     row("fence pointers", bytes(stats.fence_bytes));
     row("block cache", bytes(stats.cache_bytes));
     row("memory, all of these", bytes(stats.memory_bytes()));
-    if let Some(resident) = resident_bytes() {
+    if let Some(resident) = resident_bytes("VmRSS") {
         row("memory of this process", bytes(resident));
     }
     row("past the system's cache", direct_text(&stats.io));

@@ -1,9 +1,6 @@
 //! `bench fpr`: how often a global range filter says "maybe" where nothing is.
 //! ```text
-//! T = 10, L = 3      level 2           level 1                  level 0
-//! runs               one               nine of ten flushes      nine of one flush
-//! flushes            0 .. B            B .. B + 90              B + 90 .. B + 99      B = 100 Z
-//! filter             base              overlay ------------------------------->
+//! keys -> dealt to the flushes of a tree (fpr_tree.rs) -> filter of its runs -> asked for what is not there, and for what is
 //! ```
 //! Invariant: the filters of one distribution are asked the same questions about the same keys, and a seed gives the
 //! same counts again.
@@ -12,20 +9,20 @@ use std::collections::HashSet;
 
 use trommel_filters::{
     Codes, Fingerprints, FlushNumber, GrfOptions, Inserter, KeyRange, Part, PartBuilder, Query,
-    Shape, Span,
+    Span,
 };
 
 use trommel::Policy;
 
 use crate::dist::{Dist, FileFormat};
 use crate::error::{LabError, Result};
+use crate::fpr_tree::{Filling, SIZE_RATIO, Tree, runs};
 use crate::keys::{SortedKeys, key_after, key_before};
 use crate::keyset::KeySet;
 use crate::progress::Progress;
 use crate::queries::Queries;
 use crate::report::{FprFilter, FprRate, FprReport};
 use crate::rng::{Rng, scramble};
-use crate::tree::random_order;
 use crate::wilson;
 
 /// What to measure: each kind of fingerprints with each number of bits and each filling, for each width.
@@ -45,8 +42,12 @@ pub struct FprPlan {
     pub point_bits: u8,
     /// When runs of the tree merge.
     pub policies: Vec<Policy>,
+    /// L: levels of the tree, 1 to 4.
+    pub levels: Vec<u32>,
     /// Z: how full the last level is, 1 to 9.
     pub fills: Vec<u32>,
+    /// Flushes that wait in level 0 since a merge into the last level is owed, at most 100.
+    pub owed: Vec<u32>,
     /// How many neighbouring keys a range takes in; 1: points.
     pub range_widths: Vec<u64>,
     /// Questions for each width.
@@ -56,7 +57,6 @@ pub struct FprPlan {
 }
 
 const KEYS_DEFAULT: usize = 5_000_000;
-const SIZE_RATIO: u32 = 10;
 /// Stored keys that are looked for in each filter.
 const HITS: usize = 50_000;
 /// A rate is told from at least so many distinct questions, or half of those asked for if that is fewer.
@@ -84,20 +84,17 @@ pub fn fingerprints_named(name: &str) -> Result<Fingerprints> {
 /// Measures every filter of the plan.
 pub fn bench_fpr(plan: &FprPlan, progress: &mut dyn Progress) -> Result<FprReport> {
     check(plan)?;
-    let trees = plan.policies.len() * plan.fills.len();
-    let filters = plan.fingerprints.len() * plan.bits_per_key.len() * trees;
+    let fillings = fillings(plan);
+    let filters = plan.fingerprints.len() * plan.bits_per_key.len() * fillings.len();
     progress.stage(&format!("false positives, {}", plan.dist), 2 + filters as u64);
     let (dist, format) = (&plan.dist, plan.file_format);
     let keys = KeySet::with_default(dist, format, plan.keys, KEYS_DEFAULT, plan.seed)?;
-    check_flushes(plan, keys.stored().len())?;
+    check_flushes(&fillings, keys.stored().len())?;
     progress.advance(1);
     let misses = plan.range_widths.iter().map(|width| Misses::draw(&keys, *width, plan));
     let misses: Vec<Misses> = misses.collect();
-    let shapes =
-        plan.policies.iter().flat_map(|policy| plan.fills.iter().map(move |fill| (policy, *fill)));
-    let trees =
-        shapes.map(|(policy, fill)| Tree::deal(keys.stored().len(), policy, fill, plan.seed));
-    let trees: Vec<Tree<'_>> = trees.collect();
+    let deal = |filling| Tree::deal(keys.stored().len(), filling, plan.seed);
+    let trees: Vec<Tree<'_>> = fillings.into_iter().map(deal).collect();
     progress.advance(1);
     let mut report = FprReport {
         dist: keys.dist().to_string(),
@@ -137,45 +134,49 @@ fn check(plan: &FprPlan) -> Result<()> {
     if let Some(fill) = plan.fills.iter().find(|fill| !(1..SIZE_RATIO).contains(*fill)) {
         return wrong(format!("--fill {fill}: must be 1 to {}", SIZE_RATIO - 1));
     }
+    if let Some(levels) = plan.levels.iter().find(|levels| !(1..=4).contains(*levels)) {
+        return wrong(format!("--levels {levels}: must be 1 to 4"));
+    }
+    if let Some(owed) = plan.owed.iter().find(|owed| **owed > 100) {
+        return wrong(format!("--owed {owed}: must be at most 100"));
+    }
     if plan.range_widths.contains(&0) {
         return wrong("--range-width 0: must be 1 (points) or more".into());
     }
-    let widths = plan.range_widths.len();
-    let lists = [plan.fingerprints.len(), plan.policies.len(), plan.fills.len(), widths];
-    if plan.bits_per_key.is_empty() || lists.contains(&0) {
+    let filters = plan.fingerprints.len() * plan.bits_per_key.len();
+    if filters * fillings(plan).len() * plan.range_widths.len() == 0 {
         return wrong(
-            "fingerprints, bits, a policy, a filling, a width: at least one of each".into(),
+            "fingerprints, bits, a policy, levels, a filling, flushes owed, a width: at least one of each".into(),
         );
     }
     Ok(())
 }
 
+/// Each filling of each tree.
+fn fillings(plan: &FprPlan) -> Vec<Filling<'_>> {
+    let mut fillings = Vec::new();
+    for policy in &plan.policies {
+        for &levels in &plan.levels {
+            for &fill in &plan.fills {
+                fillings.extend(plan.owed.iter().map(|&owed| Filling {
+                    policy,
+                    levels,
+                    fill,
+                    owed,
+                }));
+            }
+        }
+    }
+    fillings
+}
+
 /// An error if a flush would have no key.
-fn check_flushes(plan: &FprPlan, keys: usize) -> Result<()> {
-    let of_policy = |policy| plan.fills.iter().map(move |fill| flush_count(policy, *fill));
-    let flushes = plan.policies.iter().flat_map(of_policy).max().unwrap_or(0);
+fn check_flushes(fillings: &[Filling<'_>], keys: usize) -> Result<()> {
+    let flushes = fillings.iter().map(Filling::flushes).max().unwrap_or(0);
     if flushes > keys as u64 {
         return Err(LabError::Plan(format!("{keys} keys are too few for {flushes} flushes")));
     }
     Ok(())
-}
-
-/// The flushes of a unit of each level.
-fn units(policy: &Policy) -> [u64; 3] {
-    let ratio = |level| policy.rule(SIZE_RATIO, level).ratio;
-    [1, ratio(0), ratio(0) * ratio(1)]
-}
-
-/// All flushes just before a merge into the last level.
-fn flush_count(policy: &Policy, fill: u32) -> u64 {
-    (u64::from(fill) + 1) * units(policy)[2] - 1
-}
-
-/// The flushes of the oldest run then: all of the last level, or, if that may have several runs, what was there when all were
-/// merged the last time.
-fn base_flushes(policy: &Policy, fill: u32) -> u64 {
-    let newer = (u64::from(fill) - 1) % policy.rule(SIZE_RATIO, 2).last_runs;
-    (u64::from(fill) - newer) * units(policy)[2]
 }
 
 /// Questions of one width without an answer.
@@ -201,63 +202,6 @@ impl Misses {
     }
 }
 
-/// Which flush each key came with, and the runs that the flushes have become.
-struct Tree<'p> {
-    policy: &'p Policy,
-    fill: u32,
-    base_end: u64,
-    /// By the place of the key.
-    flush_of: Vec<u16>,
-    /// The places of the keys of each flush from `base_end` on, ascending.
-    newer: Vec<Vec<u32>>,
-    shape: Shape,
-}
-
-impl<'p> Tree<'p> {
-    /// Deals the keys out to equal flushes, at random.
-    fn deal(key_count: usize, policy: &'p Policy, fill: u32, seed: u64) -> Self {
-        let (flushes, base_end) = (flush_count(policy, fill), base_flushes(policy, fill));
-        let mut flush_of = vec![0u16; key_count];
-        for (turn, place) in random_order(key_count, seed ^ 2).into_iter().enumerate() {
-            flush_of[place as usize] = (turn as u64 * flushes / key_count as u64) as u16;
-        }
-        let mut newer = vec![Vec::new(); (flushes - base_end) as usize];
-        for (place, flush) in (0..).zip(&flush_of) {
-            if let Some(number) = u64::from(*flush).checked_sub(base_end) {
-                newer[number as usize].push(place);
-            }
-        }
-        let shape = shape(policy, base_end, flushes);
-        Tree { policy, fill, base_end, flush_of, newer, shape }
-    }
-
-    fn flush_of(&self, place: usize) -> FlushNumber {
-        FlushNumber(u64::from(self.flush_of[place]))
-    }
-}
-
-/// The runs of all flushes below `next` above an oldest run, each level's newest first.
-fn shape(policy: &Policy, base_end: u64, next: u64) -> Shape {
-    let run = |from: u64, flushes: u64| {
-        let span = Span::new(FlushNumber(from), FlushNumber(from + flushes));
-        span.expect("a run has flushes")
-    };
-    let units = units(policy);
-    let mut levels = vec![Vec::new(), Vec::new(), vec![run(0, base_end)]];
-    let mut end = base_end;
-    for level in [2, 1, 0] {
-        // Beside the oldest run, those of the last level have a unit each.
-        let most = if level == 2 { 1 } else { policy.rule(SIZE_RATIO, level).run_units };
-        let mut left = (next - end) / units[level];
-        while left > 0 {
-            let flushes = left.min(most) * units[level];
-            levels[level].insert(0, run(end, flushes));
-            (end, left) = (end + flushes, left - left.min(most));
-        }
-    }
-    Shape { levels }
-}
-
 /// A filter to build and to ask.
 struct Filter<'a> {
     stored: &'a SortedKeys,
@@ -272,18 +216,20 @@ impl Filter<'_> {
         let widths: Vec<u64> = misses.iter().map(|misses| misses.range_width).collect();
         let (hits, false_negatives) = self.lost(&part, &widths, seed);
         let (size, newer) = (part.size(), self.tree.newer.iter().map(Vec::len).sum::<usize>());
-        let base = self.stored.len() - newer;
+        let (base, filling) = (self.stored.len() - newer, &self.tree.filling);
         let bits = |bytes: u64, keys: usize| bytes as f64 * 8.0 / keys as f64;
         FprFilter {
             fingerprints: fingerprints_name(self.options.fingerprints),
-            policy: self.tree.policy.name(),
+            policy: filling.policy.name(),
             bits_per_key: self.options.bits_per_key,
-            fill: u64::from(self.tree.fill),
+            levels: u64::from(filling.levels),
+            fill: u64::from(filling.fill),
+            owed: u64::from(filling.owed),
             base_keys: base as u64,
             overlay_keys: newer as u64,
             guard_bits_per_key: bits(size.base_bytes + size.overlay_bytes, self.stored.len()),
             base_bits_per_key: bits(size.base_bytes, base),
-            overlay_bits_per_key: bits(size.overlay_bytes, newer),
+            overlay_bits_per_key: (newer > 0).then(|| bits(size.overlay_bytes, newer)),
             hits,
             false_negatives,
             rates,
@@ -291,12 +237,11 @@ impl Filter<'_> {
     }
 
     fn build(&self) -> Part {
-        let Tree { base_end, flush_of, newer, .. } = self.tree;
-        let newer_keys = newer.iter().map(Vec::len).sum::<usize>();
-        let share = newer_keys as f64 / self.stored.len() as f64;
-        let rule = self.tree.policy.rule(SIZE_RATIO, 2);
-        let full = rule.last_runs as f64 / rule.ratio as f64;
-        let mut builder = PartBuilder::with_overlay_shares(&self.options, share, full);
+        let Tree { filling, base_end, flush_of, newer, .. } = self.tree;
+        let mut builder = match filling.overlay_shares() {
+            Some((now, full)) => PartBuilder::with_overlay_shares(&self.options, now, full),
+            None => PartBuilder::new(&self.options),
+        };
         let in_base = |flush: u16| u64::from(flush) < *base_end;
         let keys = self.stored.iter().zip(flush_of).filter(|(_, flush)| in_base(**flush));
         keys.for_each(|(key, _)| builder.push(key));
@@ -310,7 +255,7 @@ impl Filter<'_> {
     }
 
     fn inserter(&self, part: &Part, flush: FlushNumber) -> Inserter {
-        part.inserter(flush, &shape(self.tree.policy, self.tree.base_end, flush.0))
+        part.inserter(flush, &runs(&self.tree.filling, flush.0))
     }
 
     fn rate(&self, part: &Part, misses: &Misses) -> FprRate {

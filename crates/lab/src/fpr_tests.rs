@@ -12,11 +12,17 @@ fn plan(dist: Dist) -> FprPlan {
         bits_per_key: vec![10.0, 14.0],
         point_bits: 0,
         policies: vec![Policy::default()],
+        levels: vec![3],
         fills: vec![9, 1],
+        owed: vec![0],
         range_widths: vec![1, 32],
         queries: 4000,
         seed: 1,
     }
+}
+
+fn filling(policy: &Policy, levels: u32, fill: u32, owed: u32) -> Filling<'_> {
+    Filling { policy, levels, fill, owed }
 }
 
 fn measured(plan: &FprPlan) -> FprReport {
@@ -36,7 +42,7 @@ fn every_filter_is_measured_and_loses_nothing() {
         assert_eq!((filter.hits, filter.false_negatives), (3 * HITS as u64, 0), "{filter:?}");
         assert_eq!(filter.base_keys + filter.overlay_keys, 20_000);
         let whole = filter.base_bits_per_key * filter.base_keys as f64
-            + filter.overlay_bits_per_key * filter.overlay_keys as f64;
+            + filter.overlay_bits_per_key.expect("has keys") * filter.overlay_keys as f64;
         assert!((whole / 20_000.0 - filter.guard_bits_per_key).abs() < 1e-6, "{filter:?}");
         for rate in &filter.rates {
             let (share, [low, high]) =
@@ -74,16 +80,16 @@ fn dense_ids_have_misses_but_no_empty_ranges() {
 fn a_filter_that_lacks_keys_is_found_out() {
     let policy = Policy::default();
     let keys = KeySet::new(&Dist::Uniform, FileFormat::Lines, Some(5000), 1).expect("keys");
-    let (tree, options) = (Tree::deal(5000, &policy, 9, 1), GrfOptions::default());
-    let filter = Filter { stored: keys.stored(), tree: &tree, options };
+    let (tree, options) = (Tree::deal(5000, filling(&policy, 3, 9, 0), 1), GrfOptions::default());
+    let whole = Filter { stored: keys.stored(), tree: &tree, options };
     let widths = [1, 32];
     let all = 3 * HITS as u64;
-    assert_eq!(filter.lost(&filter.build(), &widths, 1), (all, 0));
-    assert_eq!(filter.lost(&Part::empty(&options), &widths, 1), (all, all));
+    assert_eq!(whole.lost(&whole.build(), &widths, 1), (all, 0));
+    assert_eq!(whole.lost(&Part::empty(&options), &widths, 1), (all, all));
     // The same keys, dealt to other flushes: they are there, but many in the wrong run.
-    let tree = Tree::deal(5000, &policy, 9, 2);
-    let other = Filter { tree: &tree, ..filter };
-    let (_, lost) = other.lost(&filter.build(), &widths, 1);
+    let tree = Tree::deal(5000, filling(&policy, 3, 9, 0), 2);
+    let other = Filter { tree: &tree, ..whole };
+    let (_, lost) = other.lost(&whole.build(), &widths, 1);
     assert!(lost > all / 20, "{lost} of {all}");
 }
 
@@ -91,14 +97,54 @@ fn a_filter_that_lacks_keys_is_found_out() {
 fn a_tree_has_the_runs_of_lazy_leveling() {
     let policy = Policy::default();
     for (fill, keys, base_keys) in [(9, 99_900, 90_000), (1, 19_900, 10_000)] {
-        let tree = Tree::deal(keys, &policy, fill, 1);
+        let tree = Tree::deal(keys, filling(&policy, 3, fill, 0), 1);
         assert_eq!(tree.shape.digits(), [9, 9, 1]);
         assert!(tree.shape.runs().is_sorted_by(|newer, older| newer.lo() == older.hi()));
         let ends = (tree.shape.levels[0][0].hi(), tree.shape.levels[2][0].lo());
-        assert_eq!(ends, (FlushNumber(flush_count(&policy, fill)), FlushNumber(0)));
+        assert_eq!(ends, (FlushNumber(tree.filling.flushes()), FlushNumber(0)));
         assert!(tree.newer.iter().all(|places| places.len() == 100 && places.is_sorted()));
         let in_base = |flush: &&u16| u64::from(**flush) < tree.base_end;
         assert_eq!(tree.flush_of.iter().filter(in_base).count(), base_keys);
+    }
+}
+
+#[test]
+fn first_flushes_and_those_owed_a_merge_are_runs_of_level_0() {
+    let policy = Policy::default();
+    for (levels, fill, owed, digits, base_end, flushes) in [
+        (1, 1, 0, vec![1], 1, 1),
+        (1, 4, 1, vec![2], 4, 5),
+        (2, 1, 0, vec![9, 1], 10, 19),
+        (2, 9, 14, vec![23, 1], 90, 113),
+        (4, 1, 3, vec![12, 9, 9, 1], 1000, 2002),
+    ] {
+        let tree = Tree::deal(4000, filling(&policy, levels, fill, owed), 1);
+        assert_eq!((tree.shape.digits(), tree.base_end), (digits, base_end));
+        assert_eq!(tree.base_end + tree.newer.len() as u64, flushes);
+        assert!(tree.shape.runs().is_sorted_by(|newer, older| newer.lo() == older.hi()));
+        assert_eq!(tree.shape.levels[0][0].hi(), FlushNumber(flushes));
+    }
+}
+
+#[test] // Issue 3: no filling takes more than a quarter above the knob, the first flushes included.
+fn every_filling_is_within_the_knob_and_a_quarter() {
+    let plan = FprPlan {
+        levels: vec![1, 2, 3],
+        fills: (1..10).collect(),
+        keys: Some(40_000),
+        bits_per_key: vec![8.0, 12.0, 20.0],
+        queries: 100,
+        range_widths: vec![1],
+        ..plan(Dist::Uniform)
+    };
+    let report = measured(&plan);
+    assert_eq!(report.filters.len(), 3 * 3 * 9);
+    for filter in &report.filters {
+        assert_eq!(filter.false_negatives, 0, "{filter:?}");
+        // Few keys already need a directory, a root and their tables.
+        let fixed = 8.0 * 2048.0 / 40_000.0;
+        let times = (filter.guard_bits_per_key - fixed) / filter.bits_per_key;
+        assert!(times <= 1.25, "{times} times the knob: {filter:?}");
     }
 }
 
@@ -108,7 +154,7 @@ fn trees_of_other_policies_have_their_runs() {
         [("leveling", [1, 1, 1], 900), ("tiering", [9, 9, 9], 100), ("rocksdb", [3, 1, 1], 360)]
     {
         let policy = Policy::named(name).expect("a preset");
-        let tree = Tree::deal(5000, &policy, 9, 1);
+        let tree = Tree::deal(5000, filling(&policy, 3, 9, 0), 1);
         assert_eq!((tree.shape.digits(), tree.base_end), (digits.to_vec(), base_end));
         assert!(tree.shape.runs().is_sorted_by(|newer, older| newer.lo() == older.hi()));
     }
@@ -147,6 +193,10 @@ fn plans_without_sense_are_errors() {
         (FprPlan { bits_per_key: vec![12.0, f64::NAN], ..plan.clone() }, "--bits-per-key"),
         (FprPlan { bits_per_key: vec![], ..plan.clone() }, "at least"),
         (FprPlan { fills: vec![10], ..plan.clone() }, "--fill 10"),
+        (FprPlan { levels: vec![5], ..plan.clone() }, "--levels 5"),
+        (FprPlan { levels: vec![0], ..plan.clone() }, "--levels 0"),
+        (FprPlan { owed: vec![101], ..plan.clone() }, "--owed 101"),
+        (FprPlan { owed: vec![], ..plan.clone() }, "at least"),
         (FprPlan { policies: vec![], ..plan.clone() }, "at least"),
         (FprPlan { range_widths: vec![0], ..plan.clone() }, "--range-width"),
         (FprPlan { fingerprints: vec![], ..plan.clone() }, "at least"),

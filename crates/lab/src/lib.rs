@@ -17,6 +17,7 @@ mod error;
 pub mod experiment;
 mod folder_size;
 mod fpr;
+mod fpr_tree;
 mod full_scan;
 mod key_files;
 mod keys;

@@ -372,8 +372,12 @@ pub struct FprFilter {
     pub policy: &'static str,
     /// Bits per key that were asked for.
     pub bits_per_key: f64,
+    /// L: levels of the tree.
+    pub levels: u64,
     /// Z: how full the last level is.
     pub fill: u64,
+    /// Flushes that wait in level 0 since a merge into the last level is owed.
+    pub owed: u64,
     /// Keys of the last level.
     pub base_keys: u64,
     /// Keys above it.
@@ -382,8 +386,8 @@ pub struct FprFilter {
     pub guard_bits_per_key: f64,
     /// Of that the base: bits per key of the last level.
     pub base_bits_per_key: f64,
-    /// Of that the overlay: bits per key above the last level.
-    pub overlay_bits_per_key: f64,
+    /// Of that the overlay: bits per key above the last level. None: there is no such key.
+    pub overlay_bits_per_key: Option<f64>,
     /// Stored keys, and ranges around them, that were asked for.
     pub hits: u64,
     /// Of those, how many answers leave out the run that has the key. Must be 0.

@@ -174,6 +174,17 @@ impl StoreArgs {
         let options = Options { create_if_missing: false, ..self.options(guard_default) };
         Db::open(&self.db, options)
     }
+
+    /// Opens the store for questions alone; an error if there is none. Nothing is merged: a store does not keep its policy, so the one
+    /// that is told here may be none of its own, and who only asks is not to change the tree.
+    pub(crate) fn open_to_read(&self, guard_default: GuardKind) -> trommel::Result<Db> {
+        let options = Options {
+            create_if_missing: false,
+            background: Background::Stepped,
+            ..self.options(guard_default)
+        };
+        Db::open(&self.db, options)
+    }
 }
 
 #[derive(Debug, Args)]

@@ -35,7 +35,7 @@ pub(crate) struct PutArgs {
 
 pub(crate) fn get(arguments: &KeyArgs, json: bool, out: &mut dyn Write) -> Outcome {
     let key = read(&arguments.key, arguments.hex)?;
-    let db = arguments.store.open(GuardKind::Open)?;
+    let db = arguments.store.open_to_read(GuardKind::Open)?;
     let value = db.get(&key)?;
     if json {
         let shown = value.as_ref().map(|value| show(value, arguments.hex));

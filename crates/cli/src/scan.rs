@@ -37,7 +37,7 @@ struct Shown {
 
 pub(crate) fn scan(arguments: &ScanArgs, json: bool, out: &mut dyn Write) -> Outcome {
     let bounds = bounds(&arguments.range)?;
-    let db = arguments.range.store.open(GuardKind::Open)?;
+    let db = arguments.range.store.open_to_read(GuardKind::Open)?;
     let scan = db.range(bounds);
     let limit = arguments.limit.unwrap_or(usize::MAX);
     let mut print = Printer { arguments, json, printed: 0, out };
@@ -95,7 +95,7 @@ impl Printer<'_> {
 
 pub(crate) fn count(arguments: &RangeArgs, json: bool, out: &mut dyn Write) -> Outcome {
     let bounds = bounds(arguments)?;
-    let db = arguments.store.open(GuardKind::Open)?;
+    let db = arguments.store.open_to_read(GuardKind::Open)?;
     let count = db.count(bounds)?;
     if json {
         writeln!(out, "{}", json!({ "approximate_count": count }))?;

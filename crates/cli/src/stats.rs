@@ -11,7 +11,7 @@ use crate::io_args::direct_text;
 use crate::table::{TextTable, bytes, whole};
 
 pub(crate) fn run(arguments: &StatsArgs, json: bool, out: &mut dyn Write) -> Outcome {
-    let db = arguments.store.open(GuardKind::Grf)?;
+    let db = arguments.store.open_to_read(GuardKind::Grf)?;
     let stats = db.stats();
     if arguments.prometheus {
         out.write_all(stats.prometheus().as_bytes())?;

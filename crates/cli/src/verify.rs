@@ -44,10 +44,10 @@ pub(crate) fn run(arguments: &StoreArgs, json: bool, out: &mut dyn Write) -> Out
 /// Checks with a guard, so that its answers are checked as well. Damage can keep the guard from being
 /// built: then all tables are checked without it, so that the report does not end at the first one.
 fn check(arguments: &StoreArgs) -> trommel::Result<VerifyReport> {
-    let checked = arguments.open(GuardKind::Grf).and_then(|db| db.verify());
+    let checked = arguments.open_to_read(GuardKind::Grf).and_then(|db| db.verify());
     match checked {
         Err(damage @ Error::Corrupt { .. }) if arguments.guard.is_none() => {
-            let mut report = arguments.open(GuardKind::Open)?.verify()?;
+            let mut report = arguments.open_to_read(GuardKind::Open)?.verify()?;
             let first = damage.to_string();
             if !report.damage.contains(&first) {
                 report.damage.insert(0, first);

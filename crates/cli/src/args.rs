@@ -43,6 +43,9 @@ pub(crate) enum Command {
     Scan(ScanArgs),
     /// Estimate how many keys a range has, from block indexes or, with `--guard grf`, from the filter's ranks.
     Count(RangeArgs),
+    /// Do the merges that are due under the policy, or merge everything into one run.
+    #[command(after_help = crate::compact::EXAMPLES)]
+    Compact(crate::compact::CompactArgs),
     /// Print the statistics of a store.
     Stats(StatsArgs),
     /// Show the tree as a picture: levels, runs, spans, guard memory.

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal, Write};
 use std::path::{Display, Path};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use indicatif::ProgressBar;
 use serde_json::json;
@@ -13,9 +13,8 @@ use trommel_lab::{BadText, RunRecorder, TextLayout, TextRecords};
 use crate::args::{LoadArgs, TextFormat};
 use crate::failure::{Failure, Outcome, Status};
 use crate::progress::byte_bar;
-use crate::sight::Sight;
 use crate::table::{counted, whole};
-use crate::watch::Watcher;
+use crate::watch::{Watcher, watched};
 
 pub(crate) const EXAMPLES: &str = "Examples: one key per line; a table with names and values; what is sorted already, as one run\n  \
     trommel load --db words /usr/share/dict/words\n  \
@@ -28,8 +27,6 @@ pub(crate) const EXAMPLES: &str = "Examples: one key per line; a table with name
 /// Entries that are written together: fewer locks, and still little memory.
 const BATCH_ENTRIES: usize = 512;
 const BATCH_BYTES: usize = 1 << 20;
-/// Between two looks of someone who watches, at least.
-const NAP: Duration = Duration::from_millis(20);
 
 pub(crate) fn run(arguments: &LoadArgs, json: bool, out: &mut dyn Write) -> Outcome {
     let layout = layout(arguments)?;
@@ -88,28 +85,6 @@ fn end_recording(recorder: RunRecorder, db: &Db) -> Result<u64, Failure> {
     let steps = recorder.end(db)?;
     settled?;
     Ok(steps)
-}
-
-/// Loads in another thread, so that this one can draw and hear keys whatever the store is waiting for.
-fn watched(
-    mut watcher: Watcher<'_>,
-    db: &Db,
-    load: impl FnOnce() -> Result<(), Failure> + Send,
-) -> Result<(), Failure> {
-    let name = db.path().display().to_string();
-    let loaded = std::thread::scope(|scope| {
-        let loading = scope.spawn(load);
-        while !loading.is_finished() {
-            if watcher.is_due() {
-                watcher.show(Sight::of_stats(&name, &db.stats()));
-            }
-            std::thread::sleep(NAP);
-        }
-        loading.join().expect("loading does not panic")
-    });
-    watcher.show(Sight::of_stats(&name, &db.stats()));
-    watcher.end()?;
-    loaded
 }
 
 fn layout(arguments: &LoadArgs) -> Result<TextLayout, Failure> {

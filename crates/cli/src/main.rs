@@ -11,6 +11,7 @@ mod bench;
 mod bench_args;
 mod checkpoint;
 mod chucky_codes;
+mod compact;
 mod compare;
 mod delete_range;
 mod demo;
@@ -82,6 +83,7 @@ fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
         Command::DeleteRange(range) => delete_range::run(range, json, out),
         Command::Scan(scan) => scan::scan(scan, json, out),
         Command::Count(count) => scan::count(count, json, out),
+        Command::Compact(compact) => compact::run(compact, json, out),
         Command::Stats(stats) => stats::run(stats, json, out),
         Command::Inspect(inspect) => inspect::run(inspect, json, out),
         Command::Replay(replay) => replay::run(replay, json, out),

@@ -61,6 +61,12 @@ pub(crate) fn byte_bar(total: Option<u64>) -> ProgressBar {
     }
 }
 
+/// A count of bytes that merges have written: nobody knows how many there will be.
+pub(crate) fn merge_bar() -> ProgressBar {
+    ProgressBar::new_spinner()
+        .with_style(style("merging {bytes}  {bytes_per_sec}  {msg}  {elapsed}"))
+}
+
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).expect("the templates in this file are well formed")
 }

@@ -1,4 +1,4 @@
-//! Watching a tree while it lives: `load --watch`, `bench write --watch`, `bench read --watch`, `inspect --watch`.
+//! Watching a tree while it lives: `load --watch`, `compact --watch`, `bench write --watch`, `bench read --watch`, `inspect --watch`.
 //! ```text
 //! main thread    look, keys, look, keys ...  --> terminal, or a line of JSON for each look
 //! other threads  load, write, merge
@@ -175,6 +175,38 @@ impl<'o> Watcher<'o> {
     pub(crate) fn end(self) -> Result<(), Failure> {
         self.failure.map_or(Ok(()), Err)
     }
+}
+
+/// Between two looks of someone who watches, at least.
+const NAP: Duration = Duration::from_millis(20);
+
+/// Works in another thread, so that this one can look again and again, whatever the store is waiting for.
+pub(crate) fn beside<T: Send>(work: impl FnOnce() -> T + Send, mut look: impl FnMut()) -> T {
+    std::thread::scope(|scope| {
+        let working = scope.spawn(work);
+        while !working.is_finished() {
+            look();
+            std::thread::sleep(NAP);
+        }
+        working.join().expect("work does not panic")
+    })
+}
+
+/// Works on a store while someone watches it.
+pub(crate) fn watched(
+    mut watcher: Watcher<'_>,
+    db: &Db,
+    work: impl FnOnce() -> Result<(), Failure> + Send,
+) -> Result<(), Failure> {
+    let name = db.path().display().to_string();
+    let worked = beside(work, || {
+        if watcher.is_due() {
+            watcher.show(Sight::of_stats(&name, &db.stats()));
+        }
+    });
+    watcher.show(Sight::of_stats(&name, &db.stats()));
+    watcher.end()?;
+    worked
 }
 
 /// What a person wants.

@@ -1,6 +1,6 @@
 //! The arguments, as they are typed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -78,6 +78,29 @@ pub(crate) enum Command {
     Victim(crate::kill::VictimArgs),
     /// Compare the guards on real keys, in a temporary folder: one table, then the tree as a picture.
     Demo(DemoArgs),
+}
+
+impl Command {
+    /// The folder of the store that it works on; None where it makes stores of its own.
+    pub(crate) fn store(&self) -> Option<&Path> {
+        match self {
+            Command::Load(load) => Some(&load.store.db),
+            Command::Get(key) | Command::Delete(key) => Some(&key.store.db),
+            Command::Put(put) => Some(&put.key.store.db),
+            Command::DeleteRange(range) => Some(&range.store.db),
+            Command::Scan(scan) => Some(&scan.range.store.db),
+            Command::Count(range) => Some(&range.store.db),
+            Command::Compact(compact) => Some(&compact.store.db),
+            Command::Stats(stats) => Some(&stats.store.db),
+            Command::Inspect(inspect) => Some(&inspect.store.db),
+            Command::Verify(store) => Some(&store.db),
+            Command::Dump(dump) => dump.path.is_dir().then_some(&dump.path),
+            Command::Checkpoint(checkpoint) => Some(&checkpoint.store),
+            Command::Repair(repair) => Some(&repair.store),
+            Command::Replay(_) | Command::Bench(_) | Command::Lab(_) => None,
+            Command::Stress(_) | Command::Victim(_) | Command::Demo(_) => None,
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]

@@ -14,7 +14,7 @@ use crate::table::{bytes, counted};
 pub(crate) struct CheckpointArgs {
     /// The store's folder.
     #[arg(value_name = "STORE")]
-    store: PathBuf,
+    pub(crate) store: PathBuf,
     /// The folder for the second store: new, or empty.
     #[arg(value_name = "DIR")]
     dir: PathBuf,

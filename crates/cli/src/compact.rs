@@ -25,7 +25,7 @@ pub(crate) const EXAMPLES: &str = "Examples: what a load has left to be merged; 
 #[derive(Debug, Args)]
 pub(crate) struct CompactArgs {
     #[command(flatten)]
-    store: StoreArgs,
+    pub(crate) store: StoreArgs,
     /// Merge everything into one run. Else: what is due under the policy.
     #[arg(long)]
     all: bool,

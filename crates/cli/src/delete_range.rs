@@ -17,7 +17,7 @@ pub(crate) const EXAMPLES: &str = "Examples: all keys that begin with 2025-; all
 #[derive(Debug, Args)]
 pub(crate) struct DeleteRangeArgs {
     #[command(flatten)]
-    store: StoreArgs,
+    pub(crate) store: StoreArgs,
     /// The first key, included.
     from: String,
     /// The key behind the last one, excluded.

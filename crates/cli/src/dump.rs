@@ -23,7 +23,7 @@ use crate::table::{bytes, whole};
 pub(crate) struct DumpArgs {
     /// A table, a log, a manifest, the image of a filter, or a store's folder.
     #[arg(value_name = "FILE|STORE")]
-    path: PathBuf,
+    pub(crate) path: PathBuf,
     /// Keys and values are printed in hexadecimal.
     #[arg(long)]
     hex: bool,
@@ -50,12 +50,15 @@ pub(crate) fn run(arguments: &DumpArgs, json: bool, out: &mut dyn Write) -> Outc
     written?;
     let error = dumped.err();
     printer.end(error.as_ref())?;
+    let is_damaged = !printer.damage.is_empty();
     let mut messages = printer.damage;
-    messages.extend(error.map(|error| error.to_string()));
-    if messages.is_empty() {
-        return Ok(Status::Fine);
+    messages.extend(error.as_ref().map(trommel::Error::to_string));
+    let message = messages.join("\ntrommel: ");
+    match error {
+        None if !is_damaged => Ok(Status::Fine),
+        Some(error) if !is_damaged => Err(Failure::of_store(&error, message)),
+        _ => Err(Failure::Damage(message)),
     }
-    Err(Failure::Data(messages.join("\ntrommel: ")))
 }
 
 struct Printer<'a> {

@@ -5,6 +5,9 @@ use std::process::ExitCode;
 
 use trommel_lab::LabError;
 
+use crate::args::Command;
+use crate::way_out;
+
 /// How a command ends if nothing goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
@@ -22,21 +25,32 @@ pub(crate) type Outcome = Result<Status, Failure>;
 pub(crate) enum Failure {
     /// Wrong arguments.
     Usage(String),
-    /// Corrupt data or an I/O error.
+    /// Corrupt data that no store holds, or an I/O error.
     Data(String),
+    /// A store's data are corrupt.
+    Damage(String),
     /// Nobody reads the output any more: no reason to complain.
     OutputClosed,
 }
 
 impl Failure {
-    /// Says it on standard error; gives the exit status.
-    pub(crate) fn tell(self) -> ExitCode {
-        let (status, message) = match self {
-            Failure::Usage(message) => (2, message),
-            Failure::Data(message) => (3, message),
+    /// A store's error in these words.
+    pub(crate) fn of_store(error: &trommel::Error, message: String) -> Self {
+        if error.tells_of_damage() { Failure::Damage(message) } else { Failure::Data(message) }
+    }
+
+    /// Says it on standard error, and what to do about it; gives the exit status.
+    pub(crate) fn tell(self, command: &Command) -> ExitCode {
+        let (status, message, way_out) = match self {
+            Failure::Usage(message) => (2, message, None),
+            Failure::Data(message) => (3, message, None),
+            Failure::Damage(message) => (3, message, way_out::of(command)),
             Failure::OutputClosed => return ExitCode::SUCCESS,
         };
         eprintln!("trommel: {message}");
+        if let Some(way_out) = way_out {
+            eprintln!("trommel: {way_out}");
+        }
         ExitCode::from(status)
     }
 }
@@ -48,7 +62,7 @@ impl From<trommel::Error> for Failure {
             Error::Option { .. } | Error::KeyTooLong { .. } | Error::ValueTooLong { .. } => {
                 Failure::Usage(error.to_string())
             }
-            _ => Failure::Data(error.to_string()),
+            _ => Failure::of_store(&error, error.to_string()),
         }
     }
 }

@@ -31,7 +31,7 @@ use crate::watch::{WatchArgs, Watcher};
 #[derive(Debug, Args)]
 pub(crate) struct InspectArgs {
     #[command(flatten)]
-    store: StoreArgs,
+    pub(crate) store: StoreArgs,
     /// Draw the tree into this file, too, as a picture (SVG).
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,

@@ -209,9 +209,9 @@ impl Load<'_> {
     fn write(&mut self) -> Result<(), Failure> {
         let batch = std::mem::take(&mut self.batch);
         let count = batch.len() as u64;
-        self.db
-            .write(batch)
-            .map_err(|error| Failure::Data(format!("{error} ({})", kept(self.loaded))))?;
+        self.db.write(batch).map_err(|error| {
+            Failure::of_store(&error, format!("{error} ({})", kept(self.loaded)))
+        })?;
         self.loaded += count;
         Ok(())
     }

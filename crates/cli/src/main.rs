@@ -47,6 +47,7 @@ mod usage;
 mod verify;
 mod watch;
 mod watch_view;
+mod way_out;
 mod write;
 mod ycsb;
 
@@ -69,7 +70,7 @@ fn main() -> ExitCode {
     match outcome.and_then(|status| flushed.map(|()| status)) {
         Ok(Status::Fine) => ExitCode::SUCCESS,
         Ok(Status::No) => ExitCode::from(1),
-        Err(failure) => failure.tell(),
+        Err(failure) => failure.tell(&arguments.command),
     }
 }
 

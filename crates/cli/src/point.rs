@@ -14,7 +14,7 @@ use crate::keytext::{read, show};
 #[derive(Debug, Args)]
 pub(crate) struct KeyArgs {
     #[command(flatten)]
-    store: StoreArgs,
+    pub(crate) store: StoreArgs,
     /// The key.
     key: String,
     /// Keys and values are read and printed in hexadecimal.
@@ -25,7 +25,7 @@ pub(crate) struct KeyArgs {
 #[derive(Debug, Args)]
 pub(crate) struct PutArgs {
     #[command(flatten)]
-    key: KeyArgs,
+    pub(crate) key: KeyArgs,
     /// The value.
     value: String,
     /// How long the key has this value, like 30s, 15m, 12h or 7d; then it has none. [default: for ever]

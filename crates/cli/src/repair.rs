@@ -14,7 +14,7 @@ use crate::table::{counted, whole};
 pub(crate) struct RepairArgs {
     /// The store's folder. What is damaged moves to the folder `lost` in it; nothing is deleted.
     #[arg(value_name = "STORE")]
-    store: PathBuf,
+    pub(crate) store: PathBuf,
 }
 
 pub(crate) fn run(arguments: &RepairArgs, json: bool, out: &mut dyn Write) -> Outcome {

@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &StoreArgs, json: bool, out: &mut dyn Write) -> Out
             counted(logs, "log")
         )?;
     }
-    if sound { Ok(Status::Fine) } else { Err(Failure::Data(report.damage.join("\ntrommel: "))) }
+    if sound { Ok(Status::Fine) } else { Err(Failure::Damage(report.damage.join("\ntrommel: "))) }
 }
 
 /// Checks with a guard, so that its answers are checked as well. Damage can keep the guard from being

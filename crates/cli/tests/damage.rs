@@ -71,6 +71,39 @@ fn verify_finds_more_than_the_damage_that_hinders_the_guard() {
 }
 
 #[test]
+fn damage_is_told_with_the_way_out() {
+    const REPAIR: &str = "`trommel repair s` mends the store, and tells what it could not save\n";
+    let place = loaded("--guard none");
+    let table = place.largest_file("s", ".table");
+    flip_bit(&table, 10);
+    let way_out = format!("\ntrommel: `trommel verify --db s` tells all damage; {REPAIR}");
+    for command in [
+        "scan --db s --guard none",
+        "get --db s --guard none key00000",
+        "stats --db s",
+        "inspect --db s",
+        "load --db s keys",
+        // The damage is met by a thread that merges.
+        "compact --db s --all --guard none",
+    ] {
+        place.run(command).fails(3, &["is damaged at byte", &way_out]);
+    }
+    let dumped = place.run("dump s");
+    assert!(dumped.status == 3 && dumped.err.ends_with(&way_out), "{}", dumped.err);
+    place.run("verify --db s").fails(3, &[&format!("\ntrommel: {REPAIR}")]);
+    assert!(!place.run("verify --db s").err.contains("trommel verify"), "it was just that");
+    let elsewhere = place.file("copy.table", std::fs::read(&table).expect("read"));
+    let dumped = place.run("dump copy.table").err;
+    assert!(dumped.contains("damaged") && !dumped.contains("repair"), "{elsewhere:?}: {dumped}");
+
+    std::fs::remove_file(&table).expect("removed");
+    for command in ["get --db s key00000", "get --db nowhere key"] {
+        let told = place.run(command);
+        assert!(told.status == 3 && !told.err.contains("repair"), "{}", told.err);
+    }
+}
+
+#[test]
 fn a_damaged_filter_is_told_and_not_used() {
     let place = loaded("--guard blocked-bloom");
     let table = place.largest_file("s", ".table");

@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+/// How damage is told.
+const DAMAGED: &str = " is damaged at byte ";
+
 /// The result of everything that touches the store.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -18,7 +21,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The bytes are wrong. Restore the file from a copy; what it held cannot be trusted.
-    #[error("{path} is damaged at byte {offset}: {what}", path = path.display())]
+    #[error("{path}{DAMAGED}{offset}: {what}", path = path.display())]
     Corrupt {
         /// The damaged file.
         path: PathBuf,
@@ -110,6 +113,16 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether bytes are wrong: here, or where background work met them. `verify` tells all that are, and `repair` mends.
+    pub fn tells_of_damage(&self) -> bool {
+        match self {
+            Error::Corrupt { .. } => true,
+            // The cause is a message, as it was told.
+            Error::Stopped { cause } => cause.contains(DAMAGED),
+            _ => false,
+        }
+    }
+
     /// Wraps what the operating system said about `path`.
     pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Error {
         let path = path.into();
@@ -131,5 +144,20 @@ impl Error {
             Error::Stopped { cause } => Error::Stopped { cause: cause.clone() },
             other => Error::Stopped { cause: other.to_string() },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damage_that_stopped_background_work_is_damage() {
+        let damage = || Error::corrupt("db/000003.table", 7, "a checksum");
+        assert!(damage().tells_of_damage() && damage().for_another().tells_of_damage());
+        assert_eq!(damage().to_string(), "db/000003.table is damaged at byte 7: a checksum");
+        let full = Error::io("db/000003.table")(std::io::ErrorKind::StorageFull.into());
+        assert!(!full.tells_of_damage());
+        assert!(!Error::Stopped { cause: full.to_string() }.tells_of_damage());
     }
 }

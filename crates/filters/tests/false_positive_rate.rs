@@ -144,3 +144,49 @@ fn point_bits_tell_points_close_to_keys_apart() {
     let bits = |part: &Part| (part.size().base_bytes + part.size().overlay_bytes) as f64;
     assert!(bits(&with) < bits(&without) * 1.01, "hash bits are not extra");
 }
+
+/// Names of files: folders in folders, each with names that begin alike.
+fn paths() -> Vec<Vec<u8>> {
+    let mut random = Random(9);
+    let word = |random: &mut Random, letters: u64| -> String {
+        (0..letters).map(|_| char::from(b'a' + (random.next() % 26) as u8)).collect()
+    };
+    let mut names = Vec::new();
+    for _ in 0..60 {
+        let place = format!("/usr/share/{}/{}", word(&mut random, 12), word(&mut random, 20));
+        for _ in 0..20 {
+            let folder = format!("{place}/{}", word(&mut random, 16));
+            let (stem, files) = (word(&mut random, 9), 5 + random.next() % 100);
+            names.extend((0..files).map(|_| {
+                let letters = 2 + random.next() % 12;
+                format!("{folder}/{stem}_{}.html", word(&mut random, letters)).into_bytes()
+            }));
+        }
+    }
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// Their groups are small and many, so that what a group of few keys may take beyond its share counts.
+#[test]
+fn names_of_files_are_told_apart_as_points() {
+    let names = paths();
+    let (asked, kept): (Vec<_>, Vec<_>) =
+        names.iter().enumerate().partition(|(place, _)| place % 8 == 3);
+    let mut builder = PartBuilder::new(&GrfOptions::default());
+    kept.iter().for_each(|(_, name)| builder.push(name));
+    let part = builder.finish(FlushNumber(1));
+    let mut codes = Codes::new();
+    let mut may_hold = |name: &[u8]| {
+        codes.clear();
+        part.candidates(&Query::Point(name), &mut codes);
+        !codes.is_empty()
+    };
+    assert!(kept.iter().all(|(_, name)| may_hold(name)));
+    let positives = asked.iter().filter(|(_, name)| may_hold(name)).count();
+    let rate = positives as f64 / asked.len() as f64;
+    let bits = 8.0 * part.size().base_bytes as f64 / kept.len() as f64;
+    assert!(bits <= 12.0, "{bits} bits per key");
+    assert!(rate <= 0.18, "{rate} of names that are not there");
+}

@@ -218,9 +218,9 @@ impl GroupsBuilder {
         };
         let blocks = plan.write(&mut self.writer, &mut self.arena);
         self.writer.finish_last_block(&mut self.arena);
-        self.directory.push(&separator, prefix_bits, offset);
+        let rest = self.directory.push(&separator, prefix_bits, offset);
         let bytes = self.arena.len() - start;
-        self.pace.spent(self.cuts[blocks - 1], bytes, separator.len());
+        self.pace.spent(self.cuts[blocks - 1], bytes + rest);
         self.bytes_peak = self.peak_bytes();
         self.drop_blocks(blocks);
     }
@@ -288,10 +288,8 @@ struct Pace {
 impl Pace {
     /// Keys over which a debt is paid back.
     const HORIZON: f64 = 8192.0;
-    /// Bytes of a group in the directory: separator, offset, keys before it, two radix slots.
+    /// Bytes of a group in the directory: separator's word, offset, keys before it, two radix slots.
     const DIRECTORY_BYTES: usize = 8 + 4 + 4 + 2 * 4;
-    /// And the end of what a longer separator has beyond its word.
-    const REST_BYTES: usize = 4;
 
     fn new(budget: f64) -> Self {
         Pace { budget, credit: 0.0 }
@@ -304,10 +302,9 @@ impl Pace {
         self.budget * keys + paid_back - 8.0 * Self::DIRECTORY_BYTES as f64
     }
 
-    /// A group of `keys` keys took `bytes` bytes of the arena, and has a separator of `separator` bytes.
-    fn spent(&mut self, keys: usize, bytes: usize, separator: usize) {
-        let rest = if separator > 8 { separator - 8 + Self::REST_BYTES } else { 0 };
-        let bytes = bytes + Self::DIRECTORY_BYTES + rest;
+    /// A group of `keys` keys took `bytes` bytes, its separator beyond a word included.
+    fn spent(&mut self, keys: usize, bytes: usize) {
+        let bytes = bytes + Self::DIRECTORY_BYTES;
         self.credit += self.budget * keys as f64 - 8.0 * bytes as f64;
     }
 }

@@ -2,17 +2,18 @@
 //! ```text
 //! prefix        bytes that all keys of the base share
 //! separators    per group, the 8 bytes after them of its first key, as numbers
-//! rests         per group, further bytes of the separator, where 8 do not tell it from the group before
+//! rests         per group, further bytes of the separator, where 8 do not tell it from the group before (rests.rs)
 //! radix         number of the view's high bits -> first group from there on
 //! ```
 //! Invariant: a separator is above the last key of the group before and not above the first key of its own, both
 //! as bit strings; it is at least as long as the prefix that its group's keys share.
 
-use crate::bits::key_bits::{bits_at, common_bits, compare, word_at};
+use crate::bits::key_bits::{bits_at, compare, word_at};
 use crate::bits::row::Row;
 use crate::bits::search::first_not;
 use crate::filter::{Trace, Untraced, ask_for_lines};
 use crate::fingerprint::group::GROUP_ALIGN;
+use crate::fingerprint::rests::{Rest, Rests, RestsBuilder, RestsCost};
 use std::cmp::Ordering;
 use std::ops::Deref;
 
@@ -106,19 +107,6 @@ impl<B: Deref<Target = [u8]>> Prefix<B> {
     }
 }
 
-/// The separators' bytes after the first eight.
-pub(crate) struct Rests<N, B> {
-    pub(crate) ends: N,
-    pub(crate) bytes: B,
-}
-
-impl<N: Row<u32>, B: Deref<Target = [u8]>> Rests<N, B> {
-    fn get(&self, group: usize) -> &[u8] {
-        let start = if group == 0 { 0 } else { self.ends.at(group - 1) };
-        &self.bytes[start as usize..self.ends.at(group) as usize]
-    }
-}
-
 /// Groups as they are built.
 #[derive(Default)]
 pub(crate) struct DirectoryBuilder {
@@ -126,17 +114,20 @@ pub(crate) struct DirectoryBuilder {
     ends: Vec<usize>,
     offsets: Vec<u32>,
     prefix_bits_min: usize,
+    rests_cost: RestsCost,
 }
 
 impl DirectoryBuilder {
-    /// Adds a group whose keys share `prefix_bits` and whose block data start at `offset`, in units of 8 bytes.
-    pub(crate) fn push(&mut self, separator: &[u8], prefix_bits: usize, offset: u32) {
+    /// Adds a group whose keys share `prefix_bits` and whose block data start at `offset`, in units of 8 bytes. Gives the bytes
+    /// that its separator takes beyond a word, about.
+    pub(crate) fn push(&mut self, separator: &[u8], prefix_bits: usize, offset: u32) -> usize {
         let first = self.ends.is_empty();
         self.prefix_bits_min =
             if first { prefix_bits } else { self.prefix_bits_min.min(prefix_bits) };
         self.separators.extend_from_slice(separator);
         self.ends.push(self.separators.len());
         self.offsets.push(offset);
+        self.rests_cost.push(separator)
     }
 
     /// Heap bytes in use.
@@ -148,23 +139,20 @@ impl DirectoryBuilder {
     pub(crate) fn finish(self, first: &[u8], last: &[u8]) -> Directory {
         let shared = first.iter().zip(last).take_while(|(a, b)| a == b).count();
         let skip = shared.min(self.prefix_bits_min / 8);
-        let (mut words, mut ends, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut words, mut rests) = (Vec::new(), RestsBuilder::default());
         let mut start = 0;
         for &end in &self.ends {
             let separator = &self.separators[start..end];
             words.push(word_at(separator, skip));
-            bytes.extend_from_slice(separator.get(skip + 8..).unwrap_or(&[]));
-            ends.push(u32::try_from(bytes.len()).expect("separators of less than 4 GiB"));
+            rests.push(separator.get(skip + 8..).unwrap_or(&[]));
             start = end;
         }
-        let rests = (!bytes.is_empty())
-            .then(|| Rests { ends: ends.into_boxed_slice(), bytes: bytes.into_boxed_slice() });
         let (radix, radix_shift) = radix_table(&words);
         Directory {
             prefix: Prefix::new(first[..skip].into()),
             separators: words.into_boxed_slice(),
             offsets: self.offsets.into_boxed_slice(),
-            rests,
+            rests: rests.finish(),
             radix,
             radix_shift,
             last: last.into(),
@@ -366,15 +354,15 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
         let (mut from, mut end) = (ties_from, after);
         while from < end {
             let middle = (from + end) / 2;
-            let at_most = compare(rests.get(middle), rest) != Ordering::Greater;
+            let at_most = rests.get(middle).compare(rest) != Ordering::Greater;
             (from, end) = if at_most { (middle + 1, end) } else { (from, middle) };
         }
         from.checked_sub(1)
     }
 
     /// The bytes of a separator after its word.
-    pub(crate) fn rest(&self, group: usize) -> &[u8] {
-        self.rests.as_ref().map_or(&[], |rests| rests.get(group))
+    pub(crate) fn rest(&self, group: usize) -> Rest<'_> {
+        self.rests.as_ref().map_or(Rest::default(), |rests| rests.get(group))
     }
 
     /// Whether `key`, which lies in `group` and has this word, has the first `prefix_bits` bits of its separator.
@@ -388,11 +376,9 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
         let skip = self.prefix.len();
         same_bits(self.separators.at(group), word, prefix_bits - 8 * skip)
             && (prefix_bits <= 8 * skip + 64
-                || same_string_bits(
-                    self.rest(group),
-                    key.get(skip + 8..).unwrap_or(&[]),
-                    prefix_bits - 8 * skip - 64,
-                ))
+                || self
+                    .rest(group)
+                    .begins_as(key.get(skip + 8..).unwrap_or(&[]), prefix_bits - 8 * skip - 64))
     }
 
     /// How many of a prefix's bits are in the words.
@@ -424,11 +410,11 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
     pub(crate) fn separator_view(&self, group: usize, prefix_bits: usize) -> u64 {
         let at = prefix_bits - 8 * self.prefix.len();
         if at >= 64 {
-            return bits_at(self.rest(group), at - 64);
+            return self.rest(group).bits_at(at - 64);
         }
         let high = self.separators.at(group) << at;
         match (&self.rests, at) {
-            (Some(rests), 1..) => high | word_at(rests.get(group), 0) >> (64 - at),
+            (Some(rests), 1..) => high | rests.get(group).bits_at(0) >> (64 - at),
             _ => high,
         }
     }
@@ -444,11 +430,7 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
         let shares =
             same_bits(self.separators.at(group), self.separators.at(next), prefix_bits - 8 * skip)
                 && (prefix_bits <= 8 * skip + 64
-                    || same_string_bits(
-                        self.rest(group),
-                        self.rest(next),
-                        prefix_bits - 8 * skip - 64,
-                    ));
+                    || self.rest(group).begins_like(&self.rest(next), prefix_bits - 8 * skip - 64));
         if shares { self.separator_view(next, prefix_bits) } else { u64::MAX }
     }
 }
@@ -458,9 +440,4 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
 fn same_bits(a: u64, b: u64, bits: usize) -> bool {
     let difference = a ^ b;
     difference == 0 || difference.leading_zeros() as usize >= bits
-}
-
-/// Whether the first `bits` of two bit strings are the same.
-fn same_string_bits(a: &[u8], b: &[u8], bits: usize) -> bool {
-    common_bits(a, b).is_none_or(|common| common >= bits)
 }

@@ -19,8 +19,10 @@ use std::ops::Range;
 
 /// The cell of a block's only key is at least so long: one key can afford it.
 const LONE_BITS_MIN: usize = 16;
-/// A group of so few keys may spend a little more.
+/// A group of so few keys, which pay for a header and a directory entry alone, may take so many bits more, if its keys have fewer
+/// spare bits than these otherwise.
 const KEYS_FEW: usize = 64;
+const BITS_OF_FEW: f64 = 512.0;
 const SPARE_OF_FEW: f64 = 8.0;
 /// Bits of a group beside its blocks: its header and what rounding up adds.
 const GROUP_BITS: usize = 8 * 4 + 28;
@@ -175,10 +177,7 @@ impl GroupPlan<'_> {
         let (keys, blocks) = (self.key_count(), self.cuts.len());
         let bits = self.bits - (keys * self.point_bits) as f64;
         let heads = GROUP_BITS + blocks * (BLOCK_BITS + 8 * self.head_bytes) + 4 * keys;
-        let spare = |uneven: usize| {
-            let spare = (bits - (heads + uneven) as f64) / keys as f64;
-            if keys < KEYS_FEW { spare.max(SPARE_OF_FEW) } else { spare }
-        };
+        let spare = |uneven: usize| self.per_key(bits - (heads + uneven) as f64);
         let (gaps, cells) = (spare(survey.uneven_bits), || spare(self.uneven_cell_bits()));
         let clear = |choice| Verdict { choice, is_clear: true };
         match self.fingerprints {
@@ -212,7 +211,18 @@ impl GroupPlan<'_> {
         let (keys, blocks) = (self.key_count(), self.cuts.len());
         let block_bits = SPLINE_BLOCK_BITS + 8 * self.head_bytes;
         let fixed = GROUP_BITS + 8 * LAYOUT_BYTES + blocks * block_bits;
-        layout(keys, blocks, (self.bits - fixed as f64) / keys as f64)
+        layout(keys, blocks, self.per_key(self.bits - fixed as f64))
+    }
+
+    /// Each key's share of so many bits, or of a few more if the group has few keys.
+    #[inline(always)]
+    fn per_key(&self, bits: f64) -> f64 {
+        let keys = self.key_count() as f64;
+        let share = bits / keys;
+        if self.key_count() >= KEYS_FEW {
+            return share;
+        }
+        share.max(((bits + BITS_OF_FEW) / keys).min(SPARE_OF_FEW))
     }
 
     /// Bits that cells spend where a key shares more with the next one than with the one before.

@@ -16,6 +16,7 @@ mod judge;
 pub(crate) mod keys;
 pub(crate) mod line;
 pub(crate) mod point_bits;
+pub(crate) mod rests;
 pub(crate) mod spline;
 pub(crate) mod starts;
 mod trie;

@@ -14,10 +14,11 @@ use super::settled::Settled;
 use super::young::Young;
 use super::{GrfOptions, Part, RunCodes};
 use crate::fingerprint::Fingerprints;
-use crate::fingerprint::directory::{Directory, Prefix, Rests, radix_table};
+use crate::fingerprint::directory::{Directory, Prefix, radix_table};
 use crate::fingerprint::gap::WINDOW;
 use crate::fingerprint::group::GROUP_ALIGN;
 use crate::fingerprint::point_bits::POINT_BITS_MAX;
+use crate::fingerprint::rests::Rests;
 use crate::fingerprint::starts::GroupStarts;
 use crate::hash::checksum;
 use crate::shape::FlushNumber;
@@ -26,7 +27,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 const MAGIC: &[u8; 8] = b"TRMLGRF\0";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// Beside the tag of the fingerprints: codes are runs, Huffman-coded.
 const HUFFMAN_TAG: u8 = 0x10;
 const CHECKSUM_BYTES: usize = size_of::<u64>();

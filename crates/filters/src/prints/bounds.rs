@@ -114,7 +114,7 @@ impl View<'_> {
         let separator = self.directory.separators[index];
         let word = u64::from_le_bytes(separator).to_be_bytes();
         let mut string =
-            [self.directory.prefix.bytes(), &word, self.directory.rest(index)].concat();
+            [self.directory.prefix.bytes(), &word, &self.directory.rest(index).to_vec()].concat();
         string.resize(at + 1, 0);
         string[at] &= !(u8::MAX >> shift);
         let bits = (u128::from(view) << (8 - shift)).to_be_bytes();

@@ -25,7 +25,7 @@ use crate::hash::checksum;
 use crate::wire::{Corrupt, Reader, Writer};
 use std::ops::Range;
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const CHECKSUM_BYTES: usize = size_of::<u64>();
 const TRAILER_BYTES: usize = 8 + 6 * 4 + 2 + 1 + 1;
 const WORD_BYTES: usize = size_of::<u64>();

@@ -13,10 +13,11 @@ use super::image::Frame;
 use crate::bits::simd::prefetch;
 use crate::filter::{Trace, ask_for};
 use crate::fingerprint::cell::{Block, Fall, Tail};
-use crate::fingerprint::directory::{Among, Directory, Prefix, Rests};
+use crate::fingerprint::directory::{Among, Directory, Prefix};
 use crate::fingerprint::gap::{self, GapBlock, WINDOW, number};
 use crate::fingerprint::group::{GROUP_ALIGN, Group};
 use crate::fingerprint::line::Line;
+use crate::fingerprint::rests::Rests;
 use crate::fingerprint::spline::{SplineBlock, block_count};
 
 type Words<'a> = &'a [[u8; 8]];

@@ -57,7 +57,7 @@ impl Anchors {
             Some(group) if group == self.directory.len() => self.directory.last.to_vec(),
             Some(group) => {
                 let word = self.directory.separators[group].to_be_bytes();
-                let rest = self.directory.rest(group);
+                let rest = &self.directory.rest(group).to_vec();
                 [self.directory.prefix.bytes(), &word, rest].concat()
             }
         };

@@ -1,0 +1,172 @@
+//! What separators have after their words: neighbours share most of it, where keys are long.
+//! ```text
+//! stretch       group 0            group 1          ...   group 7          group 8            group 9
+//! bytes         "share/doc/rust"   11, "n"                14, "/core"      "share/doc/zlib"   10, "z/x"
+//!               whole              shared with group 0's, own              whole
+//! ```
+//! Invariant: of damaged bytes, anything comes out, but nothing is read beyond them.
+
+use std::cmp::Ordering;
+use std::ops::Deref;
+
+use crate::bits::key_bits::{bits_at, common_bits, compare};
+use crate::bits::row::Row;
+
+/// Groups of which the first one's bytes are whole.
+const STRETCH: usize = 8;
+/// Bytes that can be shared with these.
+const SHARED_MAX: usize = u8::MAX as usize;
+
+/// The separators' bytes after the first eight: numbers of four bytes, and byte strings, in memory of its own or in place in an image.
+pub(crate) struct Rests<N, B> {
+    pub(crate) ends: N,
+    pub(crate) bytes: B,
+}
+
+/// The bytes of one separator after its word.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Rest<'a> {
+    shared: &'a [u8],
+    own: &'a [u8],
+}
+
+impl<N: Row<u32>, B: Deref<Target = [u8]>> Rests<N, B> {
+    pub(crate) fn get(&self, group: usize) -> Rest<'_> {
+        let kept = self.kept(group);
+        let Some(first) = (group % STRETCH).checked_sub(1).map(|before| group - before - 1) else {
+            return Rest { shared: &[], own: kept };
+        };
+        let Some((&shared, own)) = kept.split_first() else { return Rest::default() };
+        let whole = self.kept(first);
+        Rest { shared: &whole[..whole.len().min(usize::from(shared))], own }
+    }
+
+    fn kept(&self, group: usize) -> &[u8] {
+        let start = if group == 0 { 0 } else { self.ends.at(group - 1) };
+        self.bytes.get(start as usize..self.ends.at(group) as usize).unwrap_or(&[])
+    }
+}
+
+impl<'a> Rest<'a> {
+    /// Its order to the bytes of a key, as bit strings.
+    pub(crate) fn compare(&self, key: &[u8]) -> Ordering {
+        let cut = self.shared.len().min(key.len());
+        self.shared[..cut]
+            .cmp(&key[..cut])
+            .then_with(|| compare(&self.shared[cut..], &[]))
+            .then_with(|| compare(self.own, &key[cut..]))
+    }
+
+    /// Whether the first `bits` bits are those of `key`.
+    pub(crate) fn begins_as(&self, key: &[u8], bits: usize) -> bool {
+        let in_shared = 8 * self.shared.len();
+        let behind = key.get(self.shared.len()..).unwrap_or(&[]);
+        same_bits(self.shared, key, bits.min(in_shared))
+            && (bits <= in_shared || same_bits(self.own, behind, bits - in_shared))
+    }
+
+    /// Whether the first `bits` bits are those of another one.
+    pub(crate) fn begins_like(&self, other: &Rest<'_>, bits: usize) -> bool {
+        let in_shared = 8 * other.shared.len();
+        self.begins_as(other.shared, bits.min(in_shared))
+            && (bits <= in_shared
+                || self.skip(other.shared.len()).begins_as(other.own, bits - in_shared))
+    }
+
+    /// 64 bits from bit `at` on, the first bit on top.
+    pub(crate) fn bits_at(&self, at: usize) -> u64 {
+        let (byte, in_shared) = (at / 8, self.shared.len());
+        if byte >= in_shared {
+            return bits_at(self.own, at - 8 * in_shared);
+        }
+        // The bits that the last byte begins with and the first one lacks.
+        let mut around = [0; size_of::<u64>() + 1];
+        let behind = self.shared[byte..].iter().chain(self.own);
+        around.iter_mut().zip(behind).for_each(|(byte, from)| *byte = *from);
+        bits_at(&around, at % 8)
+    }
+
+    /// All bytes.
+    pub(crate) fn to_vec(self) -> Vec<u8> {
+        [self.shared, self.own].concat()
+    }
+
+    /// The bytes from `count` on.
+    fn skip(&self, count: usize) -> Rest<'a> {
+        let in_shared = count.min(self.shared.len());
+        let shared = &self.shared[in_shared..];
+        Rest { shared, own: self.own.get(count - in_shared..).unwrap_or(&[]) }
+    }
+}
+
+/// Whether the first `bits` of two bit strings are the same.
+fn same_bits(a: &[u8], b: &[u8], bits: usize) -> bool {
+    common_bits(a, b).is_none_or(|common| common >= bits)
+}
+
+/// The rests of separators that come one after the other.
+#[derive(Default)]
+pub(crate) struct RestsBuilder {
+    ends: Vec<u32>,
+    bytes: Vec<u8>,
+    /// Where the first one of the stretch is.
+    whole: std::ops::Range<usize>,
+}
+
+impl RestsBuilder {
+    /// Adds the next one.
+    pub(crate) fn push(&mut self, rest: &[u8]) {
+        let start = self.bytes.len();
+        if self.ends.len().is_multiple_of(STRETCH) {
+            self.bytes.extend_from_slice(rest);
+            self.whole = start..self.bytes.len();
+        } else {
+            let shared = shared_bytes(&self.bytes[self.whole.clone()], rest);
+            self.bytes.push(shared as u8);
+            self.bytes.extend_from_slice(&rest[shared..]);
+        }
+        self.ends.push(u32::try_from(self.bytes.len()).expect("separators of less than 4 GiB"));
+    }
+
+    /// None: no separator is longer than a word.
+    pub(crate) fn finish(self) -> Option<Rests<Box<[u32]>, Box<[u8]>>> {
+        let is_any = self.bytes.iter().any(|&byte| byte != 0);
+        is_any.then(|| Rests { ends: self.ends.into(), bytes: self.bytes.into() })
+    }
+}
+
+/// The bytes that a separator's rest shares with the first one's of its stretch, as far as can be told.
+fn shared_bytes(whole: &[u8], rest: &[u8]) -> usize {
+    let same = whole.iter().zip(rest).take_while(|(a, b)| a == b).count();
+    same.min(SHARED_MAX)
+}
+
+/// What the rests of separators will take, told one after the other before their shared prefix is known.
+#[derive(Default)]
+pub(crate) struct RestsCost {
+    groups: usize,
+    /// The first separator of the stretch.
+    whole: Vec<u8>,
+}
+
+impl RestsCost {
+    /// The bytes that the rest of the next separator takes.
+    pub(crate) fn push(&mut self, separator: &[u8]) -> usize {
+        const END_BYTES: usize = 4;
+        let rest = separator.get(size_of::<u64>()..).unwrap_or(&[]);
+        let begins = self.groups.is_multiple_of(STRETCH);
+        self.groups += 1;
+        let kept = match begins {
+            true => rest.len(),
+            false => 1 + rest.len() - shared_bytes(&self.whole, rest),
+        };
+        if begins {
+            rest.clone_into(&mut self.whole);
+        }
+        if separator.len() > size_of::<u64>() { kept + END_BYTES } else { 0 }
+    }
+}
+
+#[cfg(test)]
+#[path = "rests_tests.rs"]
+mod tests;

@@ -18,7 +18,7 @@ const STRETCH: usize = 8;
 const SHARED_MAX: usize = u8::MAX as usize;
 
 /// The separators' bytes after the first eight: numbers of four bytes, and byte strings, in memory of its own or in place in an image.
-pub(crate) struct Rests<N, B> {
+pub(crate) struct Rests<N = Box<[u32]>, B = Box<[u8]>> {
     pub(crate) ends: N,
     pub(crate) bytes: B,
 }
@@ -129,7 +129,7 @@ impl RestsBuilder {
     }
 
     /// None: no separator is longer than a word.
-    pub(crate) fn finish(self) -> Option<Rests<Box<[u32]>, Box<[u8]>>> {
+    pub(crate) fn finish(self) -> Option<Rests> {
         let is_any = self.bytes.iter().any(|&byte| byte != 0);
         is_any.then(|| Rests { ends: self.ends.into(), bytes: self.bytes.into() })
     }

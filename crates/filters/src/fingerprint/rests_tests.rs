@@ -16,7 +16,7 @@ fn strings() -> Vec<Vec<u8>> {
     strings
 }
 
-fn rests(strings: &[Vec<u8>]) -> Rests<Box<[u32]>, Box<[u8]>> {
+fn rests(strings: &[Vec<u8>]) -> Rests {
     let mut builder = RestsBuilder::default();
     strings.iter().for_each(|string| builder.push(string));
     builder.finish().expect("there are some")
@@ -84,6 +84,6 @@ fn damaged_bytes_are_no_panic() {
         }
     }
     let ends = sound.ends.iter().map(|end| end * 3).collect();
-    let beyond = Rests::<Box<[u32]>, _> { ends, bytes: sound.bytes };
+    let beyond: Rests = Rests { ends, bytes: sound.bytes };
     (0..strings.len()).for_each(|group| assert!(beyond.get(group).to_vec().len() <= 9000));
 }

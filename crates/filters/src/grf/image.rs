@@ -36,8 +36,6 @@ const FIXED_BYTES: usize = 96;
 /// Bytes that the length of a chunk's entries takes at most, nearly always.
 const CHUNK_LENGTH_BYTES: usize = 3;
 
-type OwnedRests = Rests<Box<[u32]>, Box<[u8]>>;
-
 impl Fingerprints {
     fn tag(self) -> u8 {
         match self {
@@ -226,7 +224,7 @@ fn read_directory(input: &mut Reader<'_>) -> Result<Directory, Corrupt> {
     Ok(Directory { prefix, separators, offsets, rests, radix, radix_shift, last })
 }
 
-fn read_rests(input: &mut Reader<'_>, groups: usize) -> Result<OwnedRests, Corrupt> {
+fn read_rests(input: &mut Reader<'_>, groups: usize) -> Result<Rests, Corrupt> {
     let ends = read_numbers(input, groups)?;
     let bytes: Box<[u8]> = input.string()?.into();
     let all = ends.last().map_or(0, |&end| end as usize);

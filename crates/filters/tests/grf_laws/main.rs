@@ -107,6 +107,29 @@ fn words_with_long_common_prefixes() {
 }
 
 #[test]
+fn names_of_files_in_deep_folders() {
+    // More groups than a stretch of separators has, which share less than a byte tells, more, and nothing.
+    let mut random = Random(12);
+    let word = |random: &mut Random, len: usize| -> Key {
+        (0..len).map(|_| b'a' + random.below(26) as u8).collect()
+    };
+    let mut names = Vec::new();
+    for place in 0..12 {
+        let root = word(&mut random, [3, 60, 240, 250, 270, 600][place % 6]);
+        for _ in 0..8 {
+            let folder = word(&mut random, 20);
+            let files = random.below(80);
+            names.extend((0..files).map(|_| {
+                let len = random.below(9) as usize;
+                let zeros = vec![0; random.below(10) as usize / 8];
+                [&root[..], b"/", &folder, b"/index_", &word(&mut random, len), &zeros].concat()
+            }));
+        }
+    }
+    assert_dealt(&sorted(names));
+}
+
+#[test]
 fn groups_that_tie_in_their_first_eight_bytes() {
     let mut random = Random(4);
     let tenants = [&b"tenant-0"[..], b"tenant-1", b"tenant-1tenant-1", b"tenant-2"];

@@ -12,12 +12,13 @@ use crate::bench_args::{BenchProbeArgs, BenchReadArgs};
 use crate::failure::{Failure, Outcome, Status};
 use crate::progress::StageBar;
 use crate::table::{TextTable, nanoseconds, whole};
+use crate::temporary::TemporaryFolder;
 use crate::watch::Listener;
 
 pub(crate) fn read(arguments: &BenchReadArgs, json: bool, out: &mut dyn Write) -> Outcome {
     let temporary = match &arguments.db {
         Some(_) => None,
-        None => Some(temporary_folder()?),
+        None => Some(TemporaryFolder::new()?),
     };
     let folder = match (&arguments.db, &temporary) {
         (Some(folder), _) => folder.clone(),
@@ -70,12 +71,6 @@ pub(crate) fn read(arguments: &BenchReadArgs, json: bool, out: &mut dyn Write) -
         reports.iter().try_for_each(|report| out.write_all(read_text(report).as_bytes()))?;
     }
     Ok(verdict(&reports))
-}
-
-/// A folder that is removed when the value is dropped, after an error too.
-pub(crate) fn temporary_folder() -> Result<tempfile::TempDir, Failure> {
-    let folder = tempfile::Builder::new().prefix("trommel-").tempdir();
-    folder.map_err(|error| Failure::Data(format!("a temporary folder: {error}")))
 }
 
 /// "No" if an answer was wrong. Says so, and says if a tree has not the planned shape.

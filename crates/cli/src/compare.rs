@@ -10,10 +10,11 @@ use clap::{Args, ValueEnum};
 use trommel_lab::{AnswerReport, ComparePlan, CompareReport, Contender, PeerTask, ShapeName};
 
 use crate::args::byte_count;
-use crate::bench::{print_json_array, temporary_folder};
+use crate::bench::print_json_array;
 use crate::failure::{Outcome, Status};
 use crate::peer_program::PeerProgram;
 use crate::table::{TextTable, nanoseconds, whole};
+use crate::temporary::TemporaryFolder;
 
 pub(crate) const EXAMPLES: &str = "Examples: the same sorted runs in both; each as it is by default\n  \
     trommel bench compare --peer rocksdb --shape runs\n  \
@@ -92,7 +93,7 @@ enum Shape {
 
 pub(crate) fn run(arguments: &BenchCompareArgs, json: bool, out: &mut dyn Write) -> Outcome {
     let program = PeerProgram::find(arguments.program.as_deref())?;
-    let temporary = temporary_folder()?;
+    let temporary = TemporaryFolder::new()?;
     let folder = arguments.db.clone().unwrap_or_else(|| temporary.path().to_path_buf());
     let task = PeerTask::Compare(plan(arguments, folder));
     let reports: Vec<CompareReport> = program.ask(&task)?;

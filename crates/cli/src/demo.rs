@@ -10,12 +10,13 @@ use trommel_lab::{
 };
 
 use crate::args::DemoArgs;
-use crate::bench::{temporary_folder, verdict};
+use crate::bench::verdict;
 use crate::failure::Outcome;
 use crate::inspect::picture;
 use crate::progress::StageBar;
 use crate::stats::{guard_json, levels_json};
 use crate::table::{TextTable, bytes, nanoseconds, whole};
+use crate::temporary::TemporaryFolder;
 
 const BITS_PER_KEY: f64 = 12.0;
 const SIZE_RATIO: u32 = 10;
@@ -30,7 +31,7 @@ const QUESTIONS: [(&str, &str); 4] = [
 ];
 
 pub(crate) fn run(arguments: &DemoArgs, json: bool, out: &mut dyn Write) -> Outcome {
-    let folder = temporary_folder()?;
+    let folder = TemporaryFolder::new()?;
     let plan = ReadPlan {
         guards: vec![GuardKind::Open, GuardKind::Table(FilterKind::BlockedBloom), GuardKind::Grf],
         dist: Dist::NaturalEarth,

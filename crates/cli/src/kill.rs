@@ -14,10 +14,10 @@ use clap::Args;
 use trommel_lab::{KillPlan, KillReport, Lie, VictimPlan, kill_test, run_victim};
 
 use crate::args::StressArgs;
-use crate::bench::temporary_folder;
 use crate::failure::{Failure, Outcome, Status};
 use crate::progress::StageBar;
 use crate::table::whole;
+use crate::temporary::TemporaryFolder;
 
 #[derive(Debug, Args)]
 pub(crate) struct VictimArgs {
@@ -46,7 +46,7 @@ pub(crate) fn victim(arguments: &VictimArgs) -> Outcome {
 }
 
 pub(crate) fn run(arguments: &StressArgs, kills: u32, json: bool, out: &mut dyn Write) -> Outcome {
-    let temporary = arguments.dir.is_none().then(temporary_folder).transpose()?;
+    let temporary = arguments.dir.is_none().then(TemporaryFolder::new).transpose()?;
     let of_temporary = temporary.as_ref().map(|folder| folder.path().to_path_buf());
     let folder = arguments.dir.clone().or(of_temporary).unwrap_or_default();
     let plan = KillPlan { seed: arguments.seed, kills, folder, lie: arguments.lie };
@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &StressArgs, kills: u32, json: bool, out: &mut dyn 
     let report = kill_test(&plan, &command, &mut StageBar::rated())?;
     if let Some(temporary) = temporary.filter(|_| report.failure.is_some()) {
         // What is wrong is to be looked at.
-        let _ = temporary.keep();
+        temporary.keep();
     }
     if json {
         writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?;

@@ -15,12 +15,12 @@ use serde_json::json;
 use trommel::{GuardKind, Policy};
 use trommel_lab::{Recording, ReplayEvent, ReplayPlan, read_recording, record_replay};
 
-use crate::bench::temporary_folder;
 use crate::failure::{Failure, Outcome, Status};
 use crate::guards::guard;
 use crate::progress::StageBar;
 use crate::svg::COLOURS;
 use crate::table::{counted, whole};
+use crate::temporary::TemporaryFolder;
 
 pub(crate) const EXAMPLES: &str = "Examples: the trees of the GRF paper's Figures 7 and 8; runs that are merged at once; more levels\n  \
     trommel replay grown.html\n  \
@@ -107,7 +107,7 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
 }
 
 fn grown(arguments: &ReplayArgs) -> Result<Recording, Failure> {
-    let folder = temporary_folder()?;
+    let folder = TemporaryFolder::new()?;
     let plan = ReplayPlan {
         guard: arguments.guard,
         bits_per_key: arguments.bits_per_key,

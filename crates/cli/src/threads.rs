@@ -8,11 +8,12 @@ use trommel::GuardKind;
 use trommel_lab::{OpenPlan, ReadersPlan, bench_open, bench_readers};
 
 use crate::args::byte_count;
-use crate::bench::{print_json, temporary_folder};
+use crate::bench::print_json;
 use crate::failure::{Outcome, Status};
 use crate::guards::guard;
 use crate::progress::StageBar;
 use crate::table::{TextTable, bytes, nanoseconds, whole};
+use crate::temporary::TemporaryFolder;
 
 #[derive(Debug, Args)]
 pub(crate) struct BenchReadersArgs {
@@ -71,7 +72,7 @@ pub(crate) struct BenchOpenArgs {
 }
 
 pub(crate) fn readers(arguments: &BenchReadersArgs, json: bool, out: &mut dyn Write) -> Outcome {
-    let temporary = temporary_folder()?;
+    let temporary = TemporaryFolder::new()?;
     let plan = ReadersPlan {
         guard: arguments.guard,
         keys: arguments.keys,
@@ -111,7 +112,7 @@ pub(crate) fn readers(arguments: &BenchReadersArgs, json: bool, out: &mut dyn Wr
 }
 
 pub(crate) fn open(arguments: &BenchOpenArgs, json: bool, out: &mut dyn Write) -> Outcome {
-    let temporary = temporary_folder()?;
+    let temporary = TemporaryFolder::new()?;
     let plan = OpenPlan {
         keys: arguments.keys,
         value_bytes: arguments.value_bytes,

@@ -26,12 +26,9 @@ use trommel_lab::Progress;
 
 use crate::failure::Failure;
 use crate::progress::StageBar;
-use crate::screen_signals::{Drawing, end_by_signal};
 use crate::sight::Sight;
+use crate::signals::{Drawing, end_by_signal, interrupt};
 use crate::watch_view::picture;
-
-/// The exit status of a process that Ctrl-C ends, as shells have it.
-const INTERRUPTED: i32 = 130;
 
 /// Whether to watch, and how often to look.
 #[derive(Clone, Copy, Debug, Args)]
@@ -116,7 +113,7 @@ impl<'o> Watcher<'o> {
             Ok(Heard::Interrupt) => {
                 // Dropping the screen gives the terminal back.
                 self.shown = Shown::Nowhere;
-                std::process::exit(INTERRUPTED);
+                interrupt();
             }
             Err(error) => {
                 self.fail(error.into());

@@ -9,13 +9,14 @@ use trommel::{GuardKind, Sync};
 use trommel_lab::{WritePattern, WritePlan, WriteReport, bench_write};
 
 use crate::args::byte_count;
-use crate::bench::{print_json, temporary_folder};
+use crate::bench::print_json;
 use crate::failure::{Failure, Outcome, Status};
 use crate::filter_args::{FilterArgs, MemoryArgs};
 use crate::guards::guard;
 use crate::policy_args::PolicyArgs;
 use crate::record_args::RecordArgs;
 use crate::table::{TextTable, nanoseconds, whole};
+use crate::temporary::TemporaryFolder;
 use crate::watch::{Listener, WatchArgs};
 
 /// Time between two syncs with `--sync interval`.
@@ -87,7 +88,7 @@ enum PatternName {
 }
 
 pub(crate) fn run(arguments: &BenchWriteArgs, json: bool, out: &mut dyn Write) -> Outcome {
-    let temporary = arguments.db.is_none().then(temporary_folder).transpose()?;
+    let temporary = arguments.db.is_none().then(TemporaryFolder::new).transpose()?;
     let temporary = temporary.as_ref().map(|folder| folder.path().to_path_buf());
     let folder = arguments.db.clone().or(temporary).unwrap_or_default();
     if arguments.record.is_asked_for() && arguments.guard.len() > 1 {

@@ -15,7 +15,7 @@ use trommel_lab::{
 };
 
 use crate::args::byte_count;
-use crate::bench::{print_json_array, temporary_folder};
+use crate::bench::print_json_array;
 use crate::failure::{Outcome, Status};
 use crate::filter_args::{FilterArgs, MemoryArgs};
 use crate::guards::{GuardNames, guards, guards_help};
@@ -23,6 +23,7 @@ use crate::peer_program::PeerProgram;
 use crate::policy_args::PolicyArgs;
 use crate::progress::StageBar;
 use crate::table::{TextTable, bytes, counted, nanoseconds, whole};
+use crate::temporary::TemporaryFolder;
 
 pub(crate) const EXAMPLES: &str = "Examples: all workloads; two guards under updates, with RocksDB's tree; hot keys out of the cache; a \
     point of a throughput-latency curve; beside other stores\n  \
@@ -106,7 +107,7 @@ pub(crate) struct BenchYcsbArgs {
 }
 
 pub(crate) fn run(arguments: &BenchYcsbArgs, json: bool, out: &mut dyn Write) -> Outcome {
-    let temporary = temporary_folder()?;
+    let temporary = TemporaryFolder::new()?;
     let folder = arguments.db.clone().unwrap_or_else(|| temporary.path().to_path_buf());
     let plan = plan(arguments, folder);
     let reports: Vec<YcsbReport> = if arguments.peer.is_empty() {

@@ -77,9 +77,10 @@ fn benchmarks_are_watched_too() {
     assert_eq!((&report["false_negatives"], seen.is_empty()), (&0.into(), false));
 }
 
-/// A terminal without a window: what programs write to it is read at the other end.
+/// A terminal without a window: what programs write to it is read at the other end, where keys are typed, too.
 struct Terminal {
     written: std::sync::mpsc::Receiver<Vec<u8>>,
+    keys: std::fs::File,
     own: std::fs::File,
 }
 
@@ -94,6 +95,7 @@ impl Terminal {
         let size = rustix::termios::Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
         rustix::termios::tcsetwinsize(&own, size).expect("a size");
         let mut other_end = std::fs::File::from(other_end);
+        let keys = other_end.try_clone().expect("another handle");
         let (send, written) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             use std::io::Read;
@@ -102,7 +104,7 @@ impl Terminal {
                 && send.send(piece[..count].to_vec()).is_ok()
             {}
         });
-        Terminal { written, own }
+        Terminal { written, keys, own }
     }
 
     /// How it treats what is typed and written.
@@ -122,11 +124,33 @@ impl Terminal {
     }
 }
 
+const PICTURE: &str = "\x1b[?1049h";
+const NO_PICTURE: &str = "\x1b[?1049l";
+
+#[test]
+fn ctrl_c_in_a_picture_of_a_benchmark_removes_its_folder() {
+    use std::io::Write;
+    use std::os::unix::process::ExitStatusExt;
+    let place = Workplace::new();
+    std::fs::create_dir(place.path("tmp")).expect("made");
+    let mut terminal = Terminal::open();
+    let before = terminal.modes();
+    let bench = "bench write --keys 2000000 --write-buffer 64KiB --sync never --watch --every 0.02";
+    let mut command = place.command(bench);
+    command.env("TMPDIR", place.path("tmp"));
+    let own = || terminal.own.try_clone().expect("another handle");
+    let mut child = command.stdin(own()).stdout(own()).spawn().expect("starts");
+    terminal.read_until(&[PICTURE, "level"]);
+    terminal.keys.write_all(b"\x03").expect("typed");
+    terminal.read_until(&[NO_PICTURE]);
+    let ended = child.wait().expect("ends");
+    assert_eq!((ended.signal(), terminal.modes()), (Some(2), before), "{ended:?}");
+    assert_eq!(std::fs::read_dir(place.path("tmp")).expect("a folder").count(), 0);
+}
+
 #[test]
 fn signals_give_the_terminal_back() {
     use std::os::unix::process::ExitStatusExt;
-    const PICTURE: &str = "\x1b[?1049h";
-    const NO_PICTURE: &str = "\x1b[?1049l";
     let place = Workplace::new();
     place.file("keys", "a\nb\nc\n");
     place.run("load --db s keys").with_status(0);

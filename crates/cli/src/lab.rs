@@ -165,9 +165,8 @@ fn measure(arguments: &RunArgs, json: bool, out: &mut dyn Write) -> Outcome {
     let plans = arguments.plans.experiments()?;
     let scale = arguments.plans.scale;
     if arguments.dry_run {
-        let steps = plans.iter().flat_map(|plan| plan.steps(scale));
-        steps.into_iter().try_for_each(|step| writeln!(out, "{}", step.command()))?;
-        return Ok(Status::Fine);
+        let steps: Vec<Step> = plans.iter().flat_map(|plan| plan.steps(scale)).collect();
+        return tell_steps(&steps, json, out);
     }
     let keep = match (arguments.again, arguments.keep) {
         (true, _) => Keep::None,
@@ -183,6 +182,20 @@ fn measure(arguments: &RunArgs, json: bool, out: &mut dyn Write) -> Outcome {
         write_page(path, &arguments.plans.studies()?)?;
     }
     tell(&summary, json, out)
+}
+
+/// What would be run.
+fn tell_steps(steps: &[Step], json: bool, out: &mut dyn Write) -> Outcome {
+    if json {
+        let told = steps
+            .iter()
+            .map(|step| serde_json::json!({ "plan": &step.experiment, "command": step.command() }));
+        serde_json::to_writer(&mut *out, &told.collect::<Vec<_>>())?;
+        writeln!(out)?;
+    } else {
+        steps.iter().try_for_each(|step| writeln!(out, "{}", step.command()))?;
+    }
+    Ok(Status::Fine)
 }
 
 fn tell(summary: &RunSummary, json: bool, out: &mut dyn Write) -> Outcome {
@@ -242,7 +255,8 @@ struct Claimed {
 
 fn report(arguments: &ReportArgs, json: bool, out: &mut dyn Write) -> Outcome {
     let studies = arguments.plans.studies()?;
-    if studies.iter().all(|study| study.measured().0 == 0) {
+    let is_any = studies.iter().any(|study| study.measured().0 > 0);
+    if !is_any {
         eprintln!("trommel: {}", nothing_measured(&arguments.plans));
     }
     if let Some(path) = &arguments.html {
@@ -265,17 +279,18 @@ fn report(arguments: &ReportArgs, json: bool, out: &mut dyn Write) -> Outcome {
         }
     }
     let claims: Vec<Claimed> = studies.iter().flat_map(claimed).collect();
+    let status = if is_any { Status::Fine } else { Status::No };
     if json {
         serde_json::to_writer(&mut *out, &claims)?;
         writeln!(out)?;
-        return Ok(Status::Fine);
+        return Ok(status);
     }
     let mut table = TextTable::new(4, &["plan", "claim", "", "found"]);
     for claim in claims {
         table.row(vec![claim.plan, claim.claim, claim.verdict.into(), claim.found]);
     }
     out.write_all(table.render().as_bytes())?;
-    Ok(Status::Fine)
+    Ok(status)
 }
 
 /// What to say where a machine has no records of these plans.

@@ -47,6 +47,11 @@ fn a_plan_is_run_once_and_reported() {
     assert!(listed.contains("alone") && listed.contains("0 of 2"), "{listed}");
     let dry = place.run("lab run --dry-run --scale full").with_status(0);
     assert!(dry.starts_with("trommel bench probe --guard bloom,binary-fuse --keys 4000"), "{dry}");
+    let steps = place.run("lab run --dry-run --scale full --json").json(0);
+    assert_eq!(
+        (&steps[0]["plan"], &steps[0]["command"]),
+        (&"alone".into(), &dry.lines().next().into())
+    );
     assert!(!place.path("records").exists(), "a dry run measures nothing");
     let told = place.run("lab run --machine test --report page.html --json").json(0);
     assert_eq!((&told["measured"], &told["kept"]), (&2.into(), &0.into()));
@@ -61,6 +66,7 @@ fn a_plan_is_run_once_and_reported() {
     assert!(text.contains("No key is denied") && text.contains("holds"), "{text}");
     let other = place.run("lab report --machine other");
     assert!(other.err.contains("--machine other; there are machines: test"), "{}", other.err);
+    assert_eq!(other.status, 1, "nothing was measured");
     let results = std::fs::read_to_string(place.path("results.md")).expect("results");
     assert!(
         results.contains("1 claims: 1 hold") && results.contains("| bits per key | bloom |"),

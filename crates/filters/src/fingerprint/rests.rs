@@ -1,7 +1,7 @@
 //! What separators have after their words: neighbours share most of it, where keys are long.
 //! ```text
 //! stretch       group 0            group 1          ...   group 7          group 8            group 9
-//! bytes         "share/doc/rust"   11, "n"                14, "/core"      "share/doc/zlib"   10, "z/x"
+//! bytes         "share/doc/rust"   11, "n"                14, "/core"      "share/doc/zlib"   10, "z/x"      (numbers: u16)
 //!               whole              shared with group 0's, own              whole
 //! ```
 //! Invariant: of damaged bytes, anything comes out, but nothing is read beyond them.
@@ -14,8 +14,8 @@ use crate::bits::row::Row;
 
 /// Groups of which the first one's bytes are whole.
 const STRETCH: usize = 8;
-/// Bytes that can be shared with these.
-const SHARED_MAX: usize = u8::MAX as usize;
+/// Bytes that can be shared with these: keys have no more that counts.
+const SHARED_MAX: usize = u16::MAX as usize;
 
 /// The separators' bytes after the first eight: numbers of four bytes, and byte strings, in memory of its own or in place in an image.
 pub(crate) struct Rests<N = Box<[u32]>, B = Box<[u8]>> {
@@ -36,9 +36,9 @@ impl<N: Row<u32>, B: Deref<Target = [u8]>> Rests<N, B> {
         let Some(first) = (group % STRETCH).checked_sub(1).map(|before| group - before - 1) else {
             return Rest { shared: &[], own: kept };
         };
-        let Some((&shared, own)) = kept.split_first() else { return Rest::default() };
-        let whole = self.kept(first);
-        Rest { shared: &whole[..whole.len().min(usize::from(shared))], own }
+        let Some((&shared, own)) = kept.split_first_chunk() else { return Rest::default() };
+        let (whole, shared) = (self.kept(first), usize::from(u16::from_le_bytes(shared)));
+        Rest { shared: &whole[..whole.len().min(shared)], own }
     }
 
     fn kept(&self, group: usize) -> &[u8] {
@@ -122,7 +122,7 @@ impl RestsBuilder {
             self.whole = start..self.bytes.len();
         } else {
             let shared = shared_bytes(&self.bytes[self.whole.clone()], rest);
-            self.bytes.push(shared as u8);
+            self.bytes.extend_from_slice(&(shared as u16).to_le_bytes());
             self.bytes.extend_from_slice(&rest[shared..]);
         }
         self.ends.push(u32::try_from(self.bytes.len()).expect("separators of less than 4 GiB"));
@@ -135,16 +135,20 @@ impl RestsBuilder {
     }
 }
 
-/// The bytes that a separator's rest shares with the first one's of its stretch, as far as can be told.
+/// The bytes that two strings share, as far as can be told.
 fn shared_bytes(whole: &[u8], rest: &[u8]) -> usize {
     let same = whole.iter().zip(rest).take_while(|(a, b)| a == b).count();
     same.min(SHARED_MAX)
 }
 
-/// What the rests of separators will take, told one after the other before their shared prefix is known.
+/// What the rests of separators will take, told one after the other, as if no further key shared less with the first separator than
+/// those did that have come.
 #[derive(Default)]
 pub(crate) struct RestsCost {
     groups: usize,
+    first: Vec<u8>,
+    /// The bytes that all separators share.
+    prefix_bytes: usize,
     /// The first separator of the stretch.
     whole: Vec<u8>,
 }
@@ -152,18 +156,27 @@ pub(crate) struct RestsCost {
 impl RestsCost {
     /// The bytes that the rest of the next separator takes.
     pub(crate) fn push(&mut self, separator: &[u8]) -> usize {
-        const END_BYTES: usize = 4;
-        let rest = separator.get(size_of::<u64>()..).unwrap_or(&[]);
+        const END_BYTES: usize = size_of::<u32>();
+        if self.groups == 0 {
+            separator.clone_into(&mut self.first);
+            self.prefix_bytes = separator.len();
+        }
+        self.prefix_bytes = self.prefix_bytes.min(shared_bytes(&self.first, separator));
+        let before = self.prefix_bytes + size_of::<u64>();
+        let length = separator.len().saturating_sub(before);
         let begins = self.groups.is_multiple_of(STRETCH);
         self.groups += 1;
         let kept = match begins {
-            true => rest.len(),
-            false => 1 + rest.len() - shared_bytes(&self.whole, rest),
+            true => length,
+            false => {
+                let shared = shared_bytes(&self.whole, separator).saturating_sub(before);
+                size_of::<u16>() + length - shared.min(length)
+            }
         };
         if begins {
-            rest.clone_into(&mut self.whole);
+            separator.clone_into(&mut self.whole);
         }
-        if separator.len() > size_of::<u64>() { kept + END_BYTES } else { 0 }
+        if length > 0 { kept + END_BYTES } else { 0 }
     }
 }
 

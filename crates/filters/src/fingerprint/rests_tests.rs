@@ -87,3 +87,21 @@ fn damaged_bytes_are_no_panic() {
     let beyond: Rests = Rests { ends, bytes: sound.bytes };
     (0..strings.len()).for_each(|group| assert!(beyond.get(group).to_vec().len() <= 9000));
 }
+
+#[test]
+fn what_all_separators_share_costs_nothing() {
+    for prefix_bytes in [0, 8, 300, 3000] {
+        let prefix = vec![b'x'; prefix_bytes];
+        let mut separators = strings();
+        separators.sort();
+        separators.iter_mut().for_each(|string| *string = [&prefix[..], string].concat());
+        separators.insert(0, prefix);
+        let (mut cost, mut builder) = (RestsCost::default(), RestsBuilder::default());
+        let told: usize = separators.iter().map(|separator| cost.push(separator)).sum();
+        let rests = separators.iter().map(|it| it.get(prefix_bytes + 8..).unwrap_or(&[]));
+        rests.for_each(|rest| builder.push(rest));
+        let taken = builder.bytes.len() + 4 * separators.len();
+        let near = taken * 8 / 10..taken * 11 / 10;
+        assert!(near.contains(&told), "{told} of {taken}, {prefix_bytes} bytes shared");
+    }
+}

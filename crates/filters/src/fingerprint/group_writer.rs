@@ -10,7 +10,7 @@ use super::encode::{BlockPlan, encode_block};
 use super::gap::number;
 use super::gap::{GapPlan, encode_gaps};
 use super::group::{BLOCKS_MAX, GROUP_ALIGN, Kind, Lead, OFFSETS_END, write_header};
-use super::judge::{Survey, layout};
+use super::judge::{Survey, cell_rate_by_keys, gap_rate_by_keys, layout};
 use super::keys::KeyBuffer;
 use super::point_bits::write_point_bits;
 use super::spline::{LAYOUT_BYTES, Layout, MODEL_BYTES, Model, encode_positions};
@@ -164,16 +164,16 @@ impl GroupPlan<'_> {
         let positions = blocks as u64 * line.positions();
         let width = (writer.views[keys - 1] - self.low) as f64 / 2.0 / positions as f64;
         let sample = Survey::of_sample(&writer.views, width);
-        let verdict = self.judge(&sample, line);
+        let verdict = self.judge(&sample, line, writer);
         if verdict.is_clear {
             return verdict.choice;
         }
-        self.judge(&Survey::of_all(&writer.views, width), line).choice
+        self.judge(&Survey::of_all(&writer.views, width), line, writer).choice
     }
 
     /// What is best for keys of which a survey says this.
     #[inline(always)]
-    fn judge(&self, survey: &Survey, line: Layout) -> Verdict {
+    fn judge(&self, survey: &Survey, line: Layout, writer: &GroupWriter) -> Verdict {
         let (keys, blocks) = (self.key_count(), self.cuts.len());
         let bits = self.bits - (keys * self.point_bits) as f64;
         let heads = GROUP_BITS + blocks * (BLOCK_BITS + 8 * self.head_bytes) + 4 * keys;
@@ -186,12 +186,16 @@ impl GroupPlan<'_> {
             Fingerprints::Spline => return clear(Choice::Spline(line)),
             Fingerprints::Auto => {}
         }
-        let gap_rate = if gaps < 0.0 { f64::INFINITY } else { survey.gap_rate(gaps) };
         let spline_rate = survey.spline_rate();
         let unclear = |choice| Verdict { choice, is_clear: false };
+        let mut gap_rate = if gaps < 0.0 { f64::INFINITY } else { survey.gap_rate(gaps) };
         if survey.ties > 0.0 {
-            let (best, cells) = (gap_rate.min(spline_rate), cells());
-            let cell_rate = if cells < 0.0 { f64::INFINITY } else { CELL_RATE * (-cells).exp2() };
+            // Keys that look alike are text, as a rule: there a survey of gaps promises too much.
+            let (cells, commons) = (cells(), &self.keys.commons()[..keys]);
+            gap_rate = gap_rate.max(gap_rate_by_keys(&writer.views, gaps));
+            let cell_rate = (CELL_RATE * (-cells).exp2()).max(cell_rate_by_keys(commons, cells));
+            let cell_rate = if cells < 0.0 { f64::INFINITY } else { cell_rate };
+            let best = gap_rate.min(spline_rate);
             if cell_rate.min(best) > HASH_ABOVE {
                 return unclear(Choice::Hashes(self.hash_layout()));
             }

@@ -95,6 +95,41 @@ impl Survey {
     }
 }
 
+/// The share of keys that gap fingerprints of all others, with so many spare bits, would say "maybe" to: each key is asked for as if it
+/// were not there. Where keys are text this is more than [`Survey::gap_rate`], as their gaps are not filled evenly.
+#[cold]
+pub(crate) fn gap_rate_by_keys(views: &[u64], spare: f64) -> f64 {
+    let apart = |from: u64, to: u64| exponent(number(from), number(to)).map_or(0.0, power);
+    let scale = (-spare).exp2() / 2.0;
+    let covered = |keys: &[u64]| {
+        let [before, low, key, high, after] = *keys else { return false };
+        let gap = apart(low, high);
+        let reach = |outer: f64| gap.min(outer) * scale;
+        distance(number(low), number(key)) < reach(apart(before, low))
+            || distance(number(key), number(high)) < reach(apart(high, after))
+    };
+    share_of(views.windows(5).map(covered))
+}
+
+/// As [`gap_rate_by_keys`], of cells: `commons` are the bits that each key shares with the one before.
+#[cold]
+pub(crate) fn cell_rate_by_keys(commons: &[u32], spare: f64) -> f64 {
+    let covered = |commons: &[u32]| {
+        let [before, low, high, after] = *commons else { return false };
+        let around = low.min(high);
+        let told = |outer: u32| f64::from(around.max(outer)) + 1.0 + spare;
+        f64::from(low) >= told(before) || f64::from(high) >= told(after)
+    };
+    share_of(commons.windows(4).map(covered))
+}
+
+/// The share of those that are true.
+fn share_of(all: impl Iterator<Item = bool>) -> f64 {
+    let (asked, covered) =
+        all.fold((0, 0), |(asked, covered), one| (asked + 1, covered + u32::from(one)));
+    f64::from(covered) / f64::from(asked.max(1))
+}
+
 /// Stretches of some neighbouring keys, each of which begins where the one before ends, and the exponent of the gap before.
 /// About `asked` of them, evenly spread.
 #[inline(always)]
@@ -129,4 +164,30 @@ pub(crate) fn layout(keys: usize, blocks: usize, bits_per_key: f64) -> Layout {
         remainder_bits -= 1;
     }
     Layout { remainder_bits, quotients }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_ask_for_each_other() {
+        // Evenly spaced, each lies in the middle of the gap that it leaves.
+        let even: Vec<u64> = (0..40u64).map(|place| place << 50).collect();
+        assert_eq!([0.0, 1.0, 3.0].map(|spare| gap_rate_by_keys(&even, spare)), [0.0; 3]);
+        // In pairs: who lies close to its neighbour is in its fingerprint, however many spare bits there are.
+        let pairs: Vec<u64> = even.iter().flat_map(|&key| [key, key + (1 << 20)]).collect();
+        assert_eq!(gap_rate_by_keys(&pairs, 8.0), 1.0);
+        assert_eq!(gap_rate_by_keys(&pairs, 40.0), 0.0);
+        assert_eq!(gap_rate_by_keys(&even[..3], 0.0), 0.0, "too few to ask");
+    }
+
+    #[test]
+    fn a_key_is_in_a_cell_that_it_shares_more_with_than_the_cell_needs() {
+        // Each key of a pair shares 40 bits with the other one, pairs share 10.
+        let commons: Vec<u32> = (0..40).map(|place| if place % 2 == 0 { 10 } else { 40 }).collect();
+        assert_eq!(cell_rate_by_keys(&commons, 8.0), 1.0);
+        assert_eq!(cell_rate_by_keys(&commons, 29.5), 0.0);
+        assert_eq!(cell_rate_by_keys(&[20; 40], 0.0), 0.0);
+    }
 }

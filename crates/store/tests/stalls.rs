@@ -117,10 +117,10 @@ fn writers_stop_for_merges_and_go_on_after_them() {
         let writer = scope.spawn(|| put(&db, 0..400));
         until(|| db.stats().stops.count > 0 && db.stats().run_count() as u64 >= STOP_RUNS);
         // It has stopped: runs and memtables do not grow beyond what was on its way.
-        let (is_over, slowdowns) = (writer.is_finished(), db.stats().slowdowns.count);
+        let is_over = writer.is_finished();
         let found = db.get(0u32.to_be_bytes());
         leash.let_go();
-        assert!(!is_over && slowdowns > 0, "{slowdowns} slowdowns");
+        assert!(!is_over, "a writer that stops waits");
         assert!(found.expect("reads").is_some());
         writer.join().expect("the writer goes on");
     });

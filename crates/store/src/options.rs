@@ -199,7 +199,7 @@ impl Options {
     }
 }
 
-/// Why a store may not be opened with `monkey`.
+/// What a write buffer may be.
 const BUFFER_LIMITS: &str = "must be 1 KiB to 64 GiB";
 
 /// A part of it is taken at once, for the filter of a memtable.
@@ -207,6 +207,7 @@ fn sensible_buffer(bytes: usize) -> bool {
     (1 << 10..=1 << 36).contains(&(bytes as u64))
 }
 
+/// Why a store may not be opened with `monkey`.
 const NO_MONKEY: &str = "needs a guard with a point filter for each table, such as bloom";
 
 /// How the guard `elastic` divides its memory: `bits_per_key` are what all tables together may take, for each of their keys. Each

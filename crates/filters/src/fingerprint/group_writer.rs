@@ -164,9 +164,12 @@ impl GroupPlan<'_> {
         let positions = blocks as u64 * line.positions();
         let width = (writer.views[keys - 1] - self.low) as f64 / 2.0 / positions as f64;
         let sample = Survey::of_sample(&writer.views, width);
-        let verdict = self.judge(&sample, line, writer);
-        if verdict.is_clear {
-            return verdict.choice;
+        // Where keys look alike no sample is clear.
+        if sample.ties == 0.0 || self.fingerprints != Fingerprints::Auto {
+            let verdict = self.judge(&sample, line, writer);
+            if verdict.is_clear {
+                return verdict.choice;
+            }
         }
         self.judge(&Survey::of_all(&writer.views, width), line, writer).choice
     }
@@ -187,7 +190,6 @@ impl GroupPlan<'_> {
             Fingerprints::Auto => {}
         }
         let spline_rate = survey.spline_rate();
-        let unclear = |choice| Verdict { choice, is_clear: false };
         let mut gap_rate = if gaps < 0.0 { f64::INFINITY } else { survey.gap_rate(gaps) };
         if survey.ties > 0.0 {
             // Keys that look alike are text, as a rule: there a survey of gaps promises too much.
@@ -197,10 +199,10 @@ impl GroupPlan<'_> {
             let cell_rate = if cells < 0.0 { f64::INFINITY } else { cell_rate };
             let best = gap_rate.min(spline_rate);
             if cell_rate.min(best) > HASH_ABOVE {
-                return unclear(Choice::Hashes(self.hash_layout()));
+                return clear(Choice::Hashes(self.hash_layout()));
             }
             if cell_rate < best {
-                return unclear(Choice::Cells { spare: cells });
+                return clear(Choice::Cells { spare: cells });
             }
         }
         let (lesser, greater) = (spline_rate.min(gap_rate), spline_rate.max(gap_rate));
@@ -208,7 +210,7 @@ impl GroupPlan<'_> {
             true => Choice::Spline(line),
             false => Choice::Gaps { spare: gaps },
         };
-        Verdict { choice, is_clear: survey.ties == 0.0 && lesser * CLEARLY < greater }
+        Verdict { choice, is_clear: lesser * CLEARLY < greater }
     }
 
     fn hash_layout(&self) -> Layout {

@@ -197,13 +197,13 @@ impl Directory {
     /// As [`Directory::find`], for a key that is not below any key of `group`: from there on, if it is near.
     #[inline(always)]
     pub(crate) fn find_from(&self, group: usize, key: &[u8], word: u64) -> Among {
-        if self.rests.is_none() && word >= self.separators[group] {
-            let after = &self.separators[group + 1..];
-            // The last group is left to the search, as it has an end of its own.
-            for (step, &next) in after.iter().take(STEPS).enumerate() {
-                if word < next {
-                    return Among::Group(group + step);
-                }
+        // The last group is left to the search, as it has an end of its own.
+        let after = self.separators[group..].first_chunk::<{ STEPS + 1 }>();
+        if let Some(after) = after.filter(|after| self.rests.is_none() && word >= after[0]) {
+            // Counted, not stopped at: how far the next key is cannot be foretold.
+            let steps = after[1..].iter().map(|&next| usize::from(next <= word)).sum::<usize>();
+            if steps < STEPS {
+                return Among::Group(group + steps);
             }
         }
         self.find(key, word, &mut Untraced)

@@ -8,12 +8,13 @@
 //! Where entries crowd, fractions are longer: a list that is not split under skew tells its keys apart all the same.
 //! Invariant: an entry's fraction is a prefix of its key's, and its code contains its flush number.
 
+use super::base::LINE_BYTES;
 use super::place::{BUCKETS, FRACTION_BITS, LISTS_MAX, PLACE_BITS};
 use super::runs::Runs;
 use super::settled::{CODES_MAX, Code, Entry, Recoding, Settled};
 use super::settled_writer::SettledWriter;
 use super::young::{YOUNG_FLUSHES, YOUNG_MAX, Young, YoungWriter};
-use crate::bits::simd::{Work, fastest};
+use crate::bits::simd::{Work, fastest, prefetch_lines};
 use crate::fingerprint::cell::CELLS_MAX;
 use crate::shape::{FlushNumber, Span};
 use std::sync::Arc;
@@ -48,6 +49,19 @@ impl Chunk {
     #[inline(always)]
     pub(super) fn young(&self) -> Option<Young<'_>> {
         self.young.as_deref().map(Young::new)
+    }
+
+    /// Asks for what a flush reads of it: the young entries, and the codes of settled ones.
+    #[inline(always)]
+    pub(super) fn load(&self) {
+        const YOUNG_LINES: usize = 8;
+        if let Some(settled) = &self.settled {
+            prefetch_lines(settled, settled.len().saturating_sub(2 * LINE_BYTES), 2);
+            prefetch_lines(settled, 0, 1);
+        }
+        if let Some(young) = &self.young {
+            prefetch_lines(young, 0, YOUNG_LINES);
+        }
     }
 
     pub(super) fn entries(&self) -> ChunkEntries {

@@ -18,7 +18,7 @@ use crate::shape::{FlushNumber, Shape};
 /// No list has this number.
 const NO_LIST: usize = usize::MAX;
 /// Keys of a batch.
-const BATCH: usize = 32;
+const BATCH: usize = 128;
 
 /// Adds the keys of one flush to a part.
 pub struct Inserter {
@@ -137,12 +137,7 @@ impl Work for PlaceBatch<'_> {
             *found = base.list_from(*list, key);
             *list = found.list;
         }
-        let mut list = NO_LIST;
-        for found in
-            found.iter().filter(|found| std::mem::replace(&mut list, found.list) != found.list)
-        {
-            base.load_header(found.list);
-        }
+        found.iter().for_each(|found| base.load_header(found.list));
         let mut places = [0; BATCH];
         let mut sites: [Option<Site<'_>>; BATCH] = [const { None }; BATCH];
         let (mut list, mut line) = (NO_LIST, None);
@@ -197,7 +192,7 @@ impl Base {
         if !self.is_edge(list) {
             let at = self.directory.offset(list - 1) * GROUP_ALIGN;
             prefetch(&self.arena, at);
-            prefetch(&self.arena, at + LINE_BYTES);
+            prefetch(&self.arena, at + LINE_BYTES / 2);
         }
     }
 

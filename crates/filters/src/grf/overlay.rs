@@ -19,6 +19,8 @@ use crate::shape::{Codes, FlushNumber, Shape, Span};
 use std::ops::Range;
 use std::sync::Arc;
 
+/// So many chunks before one is rewritten, it is asked for.
+const CHUNKS_AHEAD: usize = 2;
 /// Chunks that one answer looks at before it says "all".
 const CHUNKS_ASKED_MAX: usize = 8;
 
@@ -265,35 +267,25 @@ pub(super) struct OverlayInserter {
     spots: Vec<u32>,
     /// The chunks that get some, and where each one's begin.
     chunks: Vec<(usize, usize)>,
-    /// The list of the last key, and its first spot.
-    list: Option<usize>,
-    list_spot: u32,
+    /// That of the last key.
+    chunk: Option<usize>,
 }
 
 impl OverlayInserter {
     pub(super) fn new() -> Self {
-        OverlayInserter { spots: Vec::new(), chunks: Vec::new(), list: None, list_spot: 0 }
+        OverlayInserter { spots: Vec::new(), chunks: Vec::new(), chunk: None }
     }
 
     /// Adds an entry. Requires: not in a chunk before that of the entries added before.
     #[inline(always)]
     pub(super) fn push(&mut self, base: &Base, list: usize, place: u32) {
-        if self.list != Some(list) {
-            self.begin_list(base, list);
-        }
-        self.spots.push(self.list_spot | place);
-    }
-
-    #[inline(always)]
-    fn begin_list(&mut self, base: &Base, list: usize) {
-        self.list = Some(list);
         let (chunk, list) = chunk_of(list, base.list_count());
-        match self.chunks.last() {
-            Some((last, _)) if *last == chunk => {}
-            Some((last, _)) if *last > chunk => panic!("chunk {chunk} after {last}"),
-            _ => self.chunks.push((chunk, self.spots.len())),
+        if self.chunk != Some(chunk) {
+            assert!(self.chunk < Some(chunk), "chunk {chunk} after {:?}", self.chunk);
+            self.chunk = Some(chunk);
+            self.chunks.push((chunk, self.spots.len()));
         }
-        self.list_spot = (list << PLACE_BITS) as u32;
+        self.spots.push((list << PLACE_BITS) as u32 | place);
     }
 
     /// `overlay` with all entries, which were flushed as number `flush`.
@@ -306,12 +298,10 @@ impl OverlayInserter {
     ) -> Overlay {
         let keys = overlay.keys + self.spots.len() as u64;
         let mut writer = chunk_writer(run_codes, shape, growth(base, keys));
-        let mut root = overlay.root.to_vec();
-        self.for_each_chunk(|index, spots| {
-            let new = NewEntries { spots, flush };
-            root[index] = writer.add(&root[index], &new, lists_of(index, base));
+        let root = self.rewrite_chunks(overlay, |index, chunk, spots| {
+            Some(writer.add(chunk, &NewEntries { spots, flush }, lists_of(index, base)))
         });
-        Overlay { root: root.into(), keys }
+        Overlay { root, keys }
     }
 
     /// `overlay` with the entries of the pushed places moved from the runs with the spans `inputs` to the one with `output`.
@@ -322,27 +312,36 @@ impl OverlayInserter {
         (inputs, output): (&[Span], Span),
     ) -> Overlay {
         let mut writer = ChunkWriter::of_runs(growth(base, overlay.keys));
-        let mut root = overlay.root.to_vec();
-        self.for_each_chunk(|index, spots| {
-            let moved = Move { spots, inputs, output };
-            let recoded = writer.recode(&root[index], &moved, lists_of(index, base));
-            recoded.into_iter().for_each(|chunk| root[index] = chunk);
+        let root = self.rewrite_chunks(overlay, |index, chunk, spots| {
+            writer.recode(chunk, &Move { spots, inputs, output }, lists_of(index, base))
         });
-        Overlay { root: root.into(), keys: overlay.keys }
+        Overlay { root, keys: overlay.keys }
     }
 
-    /// Each chunk that gets some entries, and their spots, sorted.
+    /// The chunks of `overlay`, of which those with some spots are given to `rewrite` with these, sorted. None: it stays.
     #[inline(always)]
-    fn for_each_chunk(&mut self, mut visit: impl FnMut(usize, &[u32])) {
-        let mut end = self.spots.len();
-        for &(index, start) in self.chunks.iter().rev() {
+    fn rewrite_chunks(
+        &mut self,
+        overlay: &Overlay,
+        mut rewrite: impl FnMut(usize, &Chunk, &[u32]) -> Option<Chunk>,
+    ) -> Arc<[Chunk]> {
+        let old = &*overlay.root;
+        let mut root = Vec::with_capacity(old.len());
+        self.chunks.push((old.len(), self.spots.len()));
+        for (place, pair) in self.chunks.windows(2).enumerate() {
+            let [(index, start), (_, end)] = *pair else { unreachable!("pairs") };
+            // What is rewritten soon is asked for: chunks lie anywhere.
+            let soon = self.chunks.get(place + CHUNKS_AHEAD);
+            soon.and_then(|&(soon, _)| old.get(soon)).into_iter().for_each(Chunk::load);
             let spots = &mut self.spots[start..end];
             // Hashed groups mix the order of keys.
             if !spots.is_sorted() {
                 spots.sort_unstable();
             }
-            visit(index, spots);
-            end = start;
+            root.extend_from_slice(&old[root.len()..index]);
+            root.push(rewrite(index, &old[index], spots).unwrap_or_else(|| old[index].clone()));
         }
+        root.extend_from_slice(&old[root.len()..]);
+        root.into()
     }
 }

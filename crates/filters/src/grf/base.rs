@@ -8,9 +8,10 @@
 //! Invariant: places taken as the ends of a range are monotone in keys, and the place of a single key lies between them. So
 //! whatever is asked with the places of the two ends of a range finds every key between them.
 
+use super::allocated_bytes;
 use super::extent::Extent;
 use super::fraction::{Limits, fraction};
-use super::overlay::Slot;
+use super::overlay::{ARC_BYTES, Slot};
 use super::place::{BUCKETS, FRACTION_BITS, PLACE_BITS, bucket_places, place};
 use super::positions::Positions;
 use crate::bits::simd::prefetch_lines;
@@ -181,6 +182,13 @@ impl Spot {
 }
 
 impl Base {
+    /// The heap bytes that it takes, what the allocator adds included.
+    pub(super) fn bytes(&self) -> u64 {
+        let parts = [ARC_BYTES + size_of::<Base>(), self.arena.len()];
+        let tables = self.directory.allocations().into_iter().chain(self.starts.allocations());
+        parts.into_iter().chain(tables).map(allocated_bytes).sum()
+    }
+
     /// The lists of the overlay: below, one for each group, above.
     pub(crate) fn list_count(&self) -> usize {
         self.directory.len() + 2

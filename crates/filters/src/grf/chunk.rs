@@ -9,7 +9,7 @@
 //! Invariant: an entry's fraction is a prefix of its key's, and its code contains its flush number.
 
 use super::base::LINE_BYTES;
-use super::place::{BUCKETS, FRACTION_BITS, LISTS_MAX, PLACE_BITS};
+use super::place::{BUCKET_BITS, BUCKETS, FRACTION_BITS, LISTS_MAX, PLACE_BITS};
 use super::runs::Runs;
 use super::settled::{CODES_MAX, Code, Entry, Recoding, Settled};
 use super::settled_writer::SettledWriter;
@@ -95,11 +95,46 @@ pub(super) struct NewEntries<'a> {
     pub(super) flush: FlushNumber,
 }
 
+/// What an entry may take.
+#[derive(Clone, Copy)]
+pub(super) struct EntryBudget {
+    /// How many times more entries the overlay is expected to get.
+    pub(super) growth: f64,
+    /// Bits for each key that is inserted, all included.
+    pub(super) bits: f64,
+    /// Of these, what is not of its fraction, its list's share left out.
+    pub(super) others: f64,
+}
+
+/// What a list with so many entries takes beside them, for each of them, if the longest one of the chunk has so many:
+/// tables, and its share of what a chunk has once.
+pub(super) fn list_bits(entries: f64, longest: f64) -> f64 {
+    const SHARE_OF_CHUNK: f64 = 104.0;
+    let (first, end) = if longest <= f64::from(u8::MAX) { (2, 1) } else { (4, 2) };
+    let tables = |slot_bits: usize| {
+        let bytes = first + end * (BUCKETS >> slot_bits);
+        entries * slot_bits as f64 + 8.0 * bytes as f64
+    };
+    let least = (0..=BUCKET_BITS).map(tables).fold(f64::INFINITY, f64::min);
+    (SHARE_OF_CHUNK + least) / entries.max(1.0)
+}
+
+impl EntryBudget {
+    /// The bits that are left for fractions in a chunk, if each entry there is of so many keys, and the longest list has so many
+    /// entries by now.
+    fn fraction_bits(&self, lists: Lists, keys_per_entry: f64, longest: u32) -> usize {
+        const LEAST: usize = 4;
+        let entries = lists.expected as f64 / keys_per_entry / lists.count as f64;
+        let list = list_bits(entries, f64::from(longest) * self.growth);
+        let left = self.bits * keys_per_entry - self.others - list;
+        if lists.expected == 0 { FRACTION_BITS } else { (left as usize).max(LEAST) }
+    }
+}
+
 /// Rewrites chunks for a version with some runs; keeps its buffers.
 pub(super) struct ChunkWriter {
     runs: Runs,
-    /// How many times more entries the overlay is expected to get.
-    growth: f64,
+    budget: EntryBudget,
     /// The origin of young entries that was seen last, and a bit for each number from it on whose flush was merged.
     settling: (u64, u64),
     /// Codes as settled entries have them, that were seen last and are as wide as the runs allow: neighbours have the same.
@@ -138,17 +173,17 @@ pub(super) struct Draft {
 }
 
 impl ChunkWriter {
-    pub(super) fn new(runs: Runs, growth: f64) -> Self {
+    pub(super) fn new(runs: Runs, budget: EntryBudget) -> Self {
         let settling = (0, merged_from(0, &runs));
         let (young, draft) = (YoungWriter::default(), Draft::default());
-        ChunkWriter { runs, growth, settling, fresh: Vec::new(), young, draft }
+        ChunkWriter { runs, budget, settling, fresh: Vec::new(), young, draft }
     }
 
     /// For codes that are the runs' spans and nothing else, each with as few bits as its commonness allows.
     #[cold]
     #[inline(never)]
-    pub(super) fn of_runs(growth: f64) -> Self {
-        let mut writer = Self::new(Runs::default(), growth);
+    pub(super) fn of_runs(budget: EntryBudget) -> Self {
+        let mut writer = Self::new(Runs::default(), budget);
         writer.draft.apart = true;
         writer
     }
@@ -244,24 +279,33 @@ impl ChunkWriter {
     }
 
     /// The bits for the fractions of entries that settle: more where entries crowd. As a key of the tree is as likely asked
-    /// for as any other, an entry among many deserves one for each doubling.
+    /// for as any other, an entry among many deserves one for each doubling, as long as the budget has them.
     fn bits(&self, old: &Chunk, new: &NewEntries<'_>, lists: Lists) -> u8 {
         let mut counts = [0u32; LISTS_MAX * BUCKETS];
         new.spots.iter().for_each(|spot| counts[(spot >> FRACTION_BITS) as usize] += 1);
+        let mut merged = 0;
         if let Some(settled) = old.settled() {
             settled.count_buckets(&mut counts);
+            merged += settled.merged();
         }
         if let Some(young) = old.young() {
             young.count_buckets(&mut counts);
+            merged += young.merged();
         }
         // The neighbours of an average entry, now and when all have come.
-        let all = u64::from(counts.iter().sum::<u32>());
-        let pairs =
-            counts.iter().map(|&count| u64::from(count) * u64::from(count)).sum::<u64>() - all;
-        let neighbours = (pairs as f64 / all.max(1) as f64 * self.growth) as usize;
+        let all = u64::from(counts.iter().sum::<u32>()).max(1);
+        let pairs = counts
+            .iter()
+            .map(|&count| u64::from(count) * u64::from(count))
+            .sum::<u64>()
+            .saturating_sub(all);
+        let neighbours = (pairs as f64 / all as f64 * self.budget.growth) as usize;
         let crowd = neighbours / (CELLS_MAX / 4);
         let crowding = if neighbours >= 2 * CELLS_MAX { crowd.ilog2() as usize } else { 0 };
-        (lists.settled_bits + crowding).min(FRACTION_BITS) as u8
+        let longest = counts.chunks_exact(BUCKETS).map(|list| list.iter().sum()).max();
+        let keys_per_entry = (all + merged) as f64 / all as f64;
+        let most = self.budget.fraction_bits(lists, keys_per_entry, longest.unwrap_or(0));
+        (lists.settled_bits + crowding).min(most).min(FRACTION_BITS) as u8
     }
 
     /// The settled entries with those young ones whose bit is set in `ages`, and with new ones (whose code tells the bits

@@ -92,8 +92,7 @@ impl Inserter {
     pub fn finish(mut self) -> Part {
         self.place_batch();
         let Part { base, overlay, options } = &self.part;
-        let shape = (options.run_codes, &self.shape);
-        let overlay = self.overlay.finish(overlay, base, self.flush, shape);
+        let overlay = self.overlay.finish(overlay, base, self.flush, (options, &self.shape));
         Part { overlay, ..self.part }
     }
 

@@ -49,7 +49,8 @@ use crate::fingerprint::Fingerprints;
 use crate::query::Query;
 use crate::shape::{Codes, FlushNumber, Shape, Span};
 use base::{Base, Role, Spot};
-use overlay::{ARC_BYTES, Overlay};
+use chunk::{EntryBudget, list_bits};
+use overlay::Overlay;
 use std::sync::Arc;
 
 /// How a key above the last level says in which run it is.
@@ -95,6 +96,9 @@ impl Default for GrfOptions {
     }
 }
 
+/// Keys of a group of the base, where nothing keeps groups small: `ENTRY_BITS` has their lists' share.
+const GROUP_KEYS: f64 = 1024.0;
+
 /// How the budget of a part is spent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Split {
@@ -111,23 +115,45 @@ impl GrfOptions {
     const FRACTION_BEYOND_BASE: f64 = 2.9;
     /// Bits of an entry beside its fraction: code, share of its tables, words of young ones. Tables are shared by more
     /// entries where the overlay has a greater share of all keys.
-    const ENTRY_BITS: f64 = 7.8;
-    const ENTRY_BITS_SHARED: f64 = 3.8;
+    const ENTRY_BITS: f64 = 8.0;
+    const ENTRY_BITS_SHARED: f64 = 5.8;
+    const ENTRY_BITS_LEAST: f64 = 5.7;
     /// Less would tell nothing, however little an overlay of nearly all keys leaves.
     const BASE_BITS_LEAST: f64 = 1.0;
     /// The most that any filling of the tree may take, in times of the budget; a little is left for chance.
     const FILLING_MAX: f64 = 1.225;
+    /// The same where what the base takes is measured, not foreseen.
+    const FILLING_MAX_MEASURED: f64 = 1.225;
+
+    fn entry_bits(overlay_share: f64) -> f64 {
+        (Self::ENTRY_BITS - Self::ENTRY_BITS_SHARED * overlay_share).max(Self::ENTRY_BITS_LEAST)
+    }
 
     /// What is left for a base key, if just before the base is built anew such a share of all keys is in the overlay, and such a
     /// one when the last level is full.
     fn split(&self, overlay_share: f64, full_share: f64) -> Split {
-        let entry_bits = |share: f64| Self::ENTRY_BITS - Self::ENTRY_BITS_SHARED * share;
-        let overlay = |share: f64| share * (Self::FRACTION_BEYOND_BASE + entry_bits(share));
+        let overlay = |share: f64| share * (Self::FRACTION_BEYOND_BASE + Self::entry_bits(share));
         let when_full = self.bits_per_key - overlay(full_share);
         let at_most = Self::FILLING_MAX * self.bits_per_key - overlay(overlay_share);
         let base_bits = when_full.min(at_most).max(Self::BASE_BITS_LEAST);
         let settled_bits = (base_bits + Self::FRACTION_BEYOND_BASE).clamp(6.0, 17.0) as u8;
         Split { base_bits, settled_bits }
+    }
+
+    /// What an entry of the overlay above this base may take, if so many keys were inserted: what a filling of the tree leaves.
+    /// Keys that nobody expected wait for merges that do not keep up; theirs take what they need, as they are few in a
+    /// large tree, and the more of a small one.
+    fn entry_budget(&self, base: &Base, inserted: u64) -> EntryBudget {
+        let expected = base.overlay_keys.max(1) as f64;
+        let growth = (expected / inserted.max(1) as f64).max(1.0);
+        let keys = base.entries as f64 + expected;
+        let left =
+            Self::FILLING_MAX_MEASURED * self.bits_per_key * keys - 8.0 * base.bytes() as f64;
+        let bits = if inserted > base.overlay_keys { f64::INFINITY } else { left / expected };
+        let share = expected / keys;
+        let usual = GROUP_KEYS * share / (1.0 - share);
+        let others = Self::entry_bits(share) - list_bits(usual, usual);
+        EntryBudget { growth, bits, others }
     }
 }
 
@@ -209,7 +235,7 @@ impl Part {
     /// forget. Requires: as for [`Part::inserter`].
     #[must_use]
     pub fn collect_garbage(&self, shape: &Shape) -> Part {
-        let overlay = self.overlay.collect_garbage(&self.base, self.options.run_codes, shape);
+        let overlay = self.overlay.collect_garbage(&self.base, &self.options, shape);
         Part { overlay, ..self.clone() }
     }
 
@@ -250,10 +276,7 @@ impl Part {
 
     /// The memory it takes.
     pub fn size(&self) -> PartSize {
-        let base_parts = [ARC_BYTES + size_of::<Base>(), self.base.arena.len()];
-        let directory = self.base.directory.allocations();
-        let tables = directory.into_iter().chain(self.base.starts.allocations());
-        let base_bytes = base_parts.into_iter().chain(tables).map(allocated_bytes).sum();
+        let base_bytes = self.base.bytes();
         let mut overlay_bytes = 0;
         let overlay_entries = self.overlay.measure(|bytes| overlay_bytes += allocated_bytes(bytes));
         PartSize { base_bytes, overlay_bytes, base_entries: self.base.entries, overlay_entries }

@@ -7,12 +7,12 @@
 //! Invariant: an overlay never changes; places of the ends of ranges are monotone in keys (see `base.rs`), so that the
 //! entries of all keys in a range lie between the places of its ends.
 
-use super::RunCodes;
 use super::base::{Base, Spot};
-use super::chunk::{Chunk, ChunkEntries, ChunkWriter, Lists, Move, NewEntries};
+use super::chunk::{Chunk, ChunkEntries, ChunkWriter, EntryBudget, Lists, Move, NewEntries};
 use super::list::{ENTRIES_ASKED_MAX, ListEntries};
 use super::place::{FRACTION_BITS, LISTS_MAX, PLACE_BITS};
 use super::runs::Runs;
+use super::{GrfOptions, RunCodes};
 use crate::bits::simd::{Work, fastest};
 use crate::filter::{Trace, Untraced};
 use crate::shape::{Codes, FlushNumber, Shape, Span};
@@ -59,17 +59,12 @@ pub(super) fn lists_of(chunk: usize, base: &Base) -> Lists {
     Lists { count: end - first, keys, expected, settled_bits: usize::from(base.settled_bits) }
 }
 
-/// How many times more keys are expected when so many were inserted.
-fn growth(base: &Base, keys: u64) -> f64 {
-    (base.overlay_keys as f64 / keys.max(1) as f64).max(1.0)
-}
-
 /// What rewrites chunks for a version with the runs of `shape`.
 #[inline(always)]
-fn chunk_writer(run_codes: RunCodes, shape: &Shape, growth: f64) -> ChunkWriter {
-    match run_codes {
-        RunCodes::Shape => ChunkWriter::new(Runs::new(shape), growth),
-        RunCodes::Huffman => ChunkWriter::of_runs(growth),
+fn chunk_writer(options: &GrfOptions, shape: &Shape, budget: EntryBudget) -> ChunkWriter {
+    match options.run_codes {
+        RunCodes::Shape => ChunkWriter::new(Runs::new(shape), budget),
+        RunCodes::Huffman => ChunkWriter::of_runs(budget),
     }
 }
 
@@ -159,10 +154,10 @@ impl Overlay {
     pub(super) fn collect_garbage(
         &self,
         base: &Base,
-        run_codes: RunCodes,
+        options: &GrfOptions,
         shape: &Shape,
     ) -> Overlay {
-        let mut writer = chunk_writer(run_codes, shape, growth(base, self.keys));
+        let mut writer = chunk_writer(options, shape, options.entry_budget(base, self.keys));
         let collect = |(index, chunk): (usize, &Chunk)| {
             let lists = lists_of(index, base);
             writer.collect_garbage(chunk, lists).unwrap_or_else(|| chunk.clone())
@@ -294,10 +289,10 @@ impl OverlayInserter {
         overlay: &Overlay,
         base: &Base,
         flush: FlushNumber,
-        (run_codes, shape): (RunCodes, &Shape),
+        (options, shape): (&GrfOptions, &Shape),
     ) -> Overlay {
         let keys = overlay.keys + self.spots.len() as u64;
-        let mut writer = chunk_writer(run_codes, shape, growth(base, keys));
+        let mut writer = chunk_writer(options, shape, options.entry_budget(base, keys));
         let root = self.rewrite_chunks(overlay, |index, chunk, spots| {
             Some(writer.add(chunk, &NewEntries { spots, flush }, lists_of(index, base)))
         });
@@ -308,10 +303,10 @@ impl OverlayInserter {
     pub(super) fn recode(
         mut self,
         overlay: &Overlay,
-        base: &Base,
+        (options, base): (&GrfOptions, &Base),
         (inputs, output): (&[Span], Span),
     ) -> Overlay {
-        let mut writer = ChunkWriter::of_runs(growth(base, overlay.keys));
+        let mut writer = ChunkWriter::of_runs(options.entry_budget(base, overlay.keys));
         let root = self.rewrite_chunks(overlay, |index, chunk, spots| {
             writer.recode(chunk, &Move { spots, inputs, output }, lists_of(index, base))
         });

@@ -41,7 +41,7 @@ impl Recoder {
             RunCodes::Shape => part,
             RunCodes::Huffman => {
                 let moved = (self.inputs.as_slice(), self.output);
-                let overlay = places.recode(&part.overlay, &part.base, moved);
+                let overlay = places.recode(&part.overlay, (&part.options, &part.base), moved);
                 Part { overlay, ..part }
             }
         }

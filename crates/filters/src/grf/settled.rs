@@ -1,6 +1,6 @@
 //! Settled entries of some neighbouring lists: those whose flushes were merged, packed.
 //! ```text
-//! layout   one word: where entries begin; bits of fraction, spare, code, slot; lists; wide
+//! layout   one word: where entries begin; bits of fraction, spare, code, slot; lists; bytes of an end
 //! tables   of each list: its first entry, and where its slots end, counted from there
 //! entries  (bucket within its slot, fraction, code) packed, sorted
 //! codes    of each: first flush, counted from the origin; number of flushes; bits of its entries' fractions
@@ -117,6 +117,7 @@ impl<'a> Settled<'a> {
             && bits <= FRACTION_BITS
             && layout.spare_bits() <= bits
             && layout.code_bits() <= CODES_MAX.ilog2() as usize
+            && layout.end_log() <= 2
             && layout.entries_at() == LAYOUT_BYTES + lists * layout.table_bytes()
             && layout.entries_at() + FOOTER_BYTES <= self.bytes.len()
     }
@@ -246,14 +247,15 @@ impl<'a> Settled<'a> {
     pub(super) fn slot(&self, list: usize, bucket: usize) -> Range<usize> {
         let slot = bucket >> self.layout.slot_bits();
         let table = LAYOUT_BYTES + list * self.layout.table_bytes();
-        let (first, before, end) = if self.layout.is_wide() {
-            let end = table + 4 + 4 * slot;
-            let number = |at| number(self.bytes, at, 4) as usize;
-            (number(table), number(end - 4), number(end))
-        } else {
+        let (first, before, end) = if self.layout.has_byte_ends() {
             let end = table + 2 + slot;
             let byte = |at: usize| usize::from(self.bytes[at]);
             (number2(self.bytes, table), byte(end - 1), byte(end))
+        } else {
+            let len = 1 << self.layout.end_log();
+            let end = table + 4 + len * slot;
+            let number = |at, len| number(self.bytes, at, len) as usize;
+            (number(table, 4), number(end - len, len), number(end, len))
         };
         // Before the first end there is none, but the list's first entry.
         first + if slot == 0 { 0 } else { before }..first + end
@@ -362,8 +364,8 @@ impl<'a> Settled<'a> {
         trace.touch(start, LAYOUT_BYTES);
         let table = start + LAYOUT_BYTES + list * self.layout.table_bytes();
         trace.touch(table, 2);
-        let end_bytes = if self.layout.is_wide() { 4 } else { 1 };
-        trace.touch(table + 2 * end_bytes + (bucket >> self.layout.slot_bits()) * end_bytes, 1);
+        let ends = table + self.layout.first_bytes();
+        trace.touch(ends + (bucket >> self.layout.slot_bits() << self.layout.end_log()), 1);
     }
 
     #[inline(always)]
@@ -388,21 +390,17 @@ impl Iterator for Slots<'_> {
 
     #[inline(always)]
     fn next(&mut self) -> Option<(usize, usize)> {
-        let (bucket, wide) = (self.bucket, self.layout.is_wide());
+        let (bucket, len) = (self.bucket, 1 << self.layout.end_log());
         if bucket == self.layout.lists() << BUCKET_BITS {
             return None;
         }
         if bucket % BUCKETS == 0 {
-            (self.at, self.before) = (self.at + if wide { 4 } else { 2 }, 0);
+            (self.at, self.before) = (self.at + self.layout.first_bytes(), 0);
         }
-        let end = if wide {
-            number(self.bytes, self.at, 4) as usize
-        } else {
-            usize::from(self.bytes[self.at])
-        };
+        let end = number(self.bytes, self.at, len) as usize;
         let entries = end - self.before;
         self.before = end;
-        self.at += if wide { 4 } else { 1 };
+        self.at += len;
         self.bucket += 1 << self.layout.slot_bits();
         Some((bucket, entries))
     }

@@ -1,6 +1,7 @@
 //! How the settled entries of a chunk are laid out.
 //! ```text
-//! word   where entries begin u16 | bits of a fraction, spare, of a code, of a slot; lists; wide: u8 each
+//! word   where entries begin u16 | bits of a fraction, spare, of a code, of a slot; lists; bytes of an
+//!        end, as a power of two: u8 each
 //! ```
 //! Invariant: the word is all that a reader needs to find a list's table and an entry.
 
@@ -47,10 +48,22 @@ impl Layout {
         self.field(48)
     }
 
-    /// Tables have numbers of four bytes; else firsts two and ends one.
+    /// Bytes of where a slot ends, as a power of two: at most 2.
     #[inline(always)]
-    pub(super) fn is_wide(self) -> bool {
-        self.0 >> 56 != 0
+    pub(super) fn end_log(self) -> usize {
+        self.field(56)
+    }
+
+    /// Whether where a slot ends is one byte: so it is in all but long lists.
+    #[inline(always)]
+    pub(super) fn has_byte_ends(self) -> bool {
+        self.0 >> 56 == 0
+    }
+
+    /// Bytes of a list's first entry: two where ends have one, else four.
+    #[inline(always)]
+    pub(super) fn first_bytes(self) -> usize {
+        if self.has_byte_ends() { 2 } else { 4 }
     }
 
     #[inline(always)]
@@ -61,7 +74,7 @@ impl Layout {
     /// Bytes of a list's table.
     #[inline(always)]
     pub(super) fn table_bytes(self) -> usize {
-        if self.is_wide() { 4 + 4 * self.slots() } else { 2 + self.slots() }
+        self.first_bytes() + (self.slots() << self.end_log())
     }
 
     #[inline(always)]

@@ -19,10 +19,15 @@ impl Layout {
         let bits = || codes.iter().map(|code| u64::from(code.bits));
         let (most, least) = (bits().max().unwrap_or(0), bits().min().unwrap_or(0));
         let code_bits = u64::from(usize::BITS - (codes.len() - 1).leading_zeros());
-        let wide = longest > u32::from(u8::MAX) || entries > usize::from(u16::MAX);
+        let end_log = match longest {
+            // Where a list begins takes two bytes then.
+            0..=0xff if entries <= usize::from(u16::MAX) => 0u64,
+            0..=0xffff => 1,
+            _ => 2,
+        };
         let lists = counts.len() / BUCKETS;
         let word = most << 16 | (most - least) << 24 | code_bits << 32 | (lists as u64) << 48;
-        let word = word | u64::from(wide) << 56;
+        let word = word | end_log << 56;
         let layouts = (0..=BUCKET_BITS).map(|slot_bits| Layout(word | (slot_bits as u64) << 40));
         let tables = |layout: Layout| lists * layout.table_bytes();
         let smallest =
@@ -233,7 +238,7 @@ impl SettledWriter {
     fn write_tables(&mut self, layout: Layout) {
         let mut at = self.bytes.len();
         self.bytes.resize(layout.entries_at(), 0);
-        let (first_bytes, end_bytes) = if layout.is_wide() { (4, 4) } else { (2, 1) };
+        let (first_bytes, end_bytes) = (layout.first_bytes(), 1 << layout.end_log());
         let mut write = |number: u32, bytes: usize| {
             let tables = &mut self.bytes[at..];
             match bytes {

@@ -47,7 +47,7 @@ fn every_filter_is_measured_and_loses_nothing() {
         for rate in &filter.rates {
             let (share, [low, high]) =
                 (rate.false_positive_rate.expect("asked"), rate.interval_95.expect("asked"));
-            let most = if filter.bits_per_key > 12.0 { 0.06 } else { 0.4 };
+            let most = if filter.bits_per_key > 12.0 { 0.06 } else { 0.46 };
             assert!(low <= share && share < high && high < most, "{filter:?}");
             assert!(rate.needless_runs_per_op >= Some(share) && rate.queries == 4000);
         }
@@ -145,6 +145,53 @@ fn every_filling_is_within_the_knob_and_a_quarter() {
         let fixed = 8.0 * 2048.0 / 40_000.0;
         let times = (filter.guard_bits_per_key - fixed) / filter.bits_per_key;
         assert!(times <= 1.25, "{times} times the knob: {filter:?}");
+    }
+}
+
+#[test] // The promise of 12 bits, just before a merge into a full last level: 0.8 %, where 0.45 % are usual.
+fn smooth_keys_are_told_apart_as_promised_and_within_two_percent_of_the_knob() {
+    for dist in [Dist::Uniform, Dist::Normal, Dist::Lognormal] {
+        let plan = FprPlan {
+            fingerprints: vec![Fingerprints::Auto, Fingerprints::Spline],
+            keys: Some(200_000),
+            bits_per_key: vec![12.0],
+            fills: vec![9],
+            range_widths: vec![1, 32, 1024],
+            queries: 20_000,
+            ..plan(dist.clone())
+        };
+        for filter in measured(&plan).filters {
+            let fixed = 8.0 * 2048.0 / 200_000.0;
+            let share = (filter.guard_bits_per_key - fixed) / filter.bits_per_key;
+            assert!((0.98..=1.0).contains(&share), "{dist:?}: {share} of the knob: {filter:?}");
+            for rate in &filter.rates {
+                let [_, high] = rate.interval_95.expect("asked");
+                assert!(high <= 0.008, "{dist:?}: {filter:?}");
+            }
+        }
+    }
+}
+
+#[test] // Small groups of long keys, and keys in crowds, took up to a third more.
+fn no_filling_of_text_or_crowds_exceeds_the_knob_by_a_quarter() {
+    for dist in [Dist::Urls, Dist::Emails, Dist::NaturalEarth, Dist::Clustered] {
+        let plan = FprPlan {
+            levels: vec![3],
+            fills: vec![1, 2, 3, 9],
+            keys: Some(60_000),
+            bits_per_key: vec![8.0, 12.0],
+            queries: 100,
+            range_widths: vec![1],
+            ..plan(dist.clone())
+        };
+        let report = measured(&plan);
+        assert_eq!(report.filters.len(), 2 * 4);
+        for filter in &report.filters {
+            assert_eq!(filter.false_negatives, 0, "{filter:?}");
+            let fixed = 8.0 * 2048.0 / 60_000.0;
+            let times = (filter.guard_bits_per_key - fixed) / filter.bits_per_key;
+            assert!(times <= 1.25, "{dist:?}: {times} times the knob: {filter:?}");
+        }
     }
 }
 

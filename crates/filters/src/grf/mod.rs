@@ -147,8 +147,9 @@ impl GrfOptions {
         let expected = base.overlay_keys.max(1) as f64;
         let growth = (expected / inserted.max(1) as f64).max(1.0);
         let keys = base.entries as f64 + expected;
-        let left =
-            Self::FILLING_MAX_MEASURED * self.bits_per_key * keys - 8.0 * base.bytes() as f64;
+        // A base that takes more than it was given, as cells of text do, is no reason to tell entries apart worse.
+        let base_bits = (8.0 * base.bytes() as f64).min(self.bits_per_key * base.entries as f64);
+        let left = Self::FILLING_MAX_MEASURED * self.bits_per_key * keys - base_bits;
         let bits = if inserted > base.overlay_keys { f64::INFINITY } else { left / expected };
         let share = expected / keys;
         let usual = GROUP_KEYS * share / (1.0 - share);

@@ -9,7 +9,8 @@
 //! Invariant: an entry's fraction is a prefix of its key's, and its code contains its flush number.
 
 use super::base::LINE_BYTES;
-use super::place::{BUCKET_BITS, BUCKETS, FRACTION_BITS, LISTS_MAX, PLACE_BITS};
+use super::entry_budget::EntryBudget;
+use super::place::{BUCKETS, FRACTION_BITS, LISTS_MAX, PLACE_BITS};
 use super::runs::Runs;
 use super::settled::{CODES_MAX, Code, Entry, Recoding, Settled};
 use super::settled_writer::SettledWriter;
@@ -93,42 +94,6 @@ pub(super) struct Lists {
 pub(super) struct NewEntries<'a> {
     pub(super) spots: &'a [u32],
     pub(super) flush: FlushNumber,
-}
-
-/// What an entry may take.
-#[derive(Clone, Copy)]
-pub(super) struct EntryBudget {
-    /// How many times more entries the overlay is expected to get.
-    pub(super) growth: f64,
-    /// Bits for each key that is inserted, all included.
-    pub(super) bits: f64,
-    /// Of these, what is not of its fraction, its list's share left out.
-    pub(super) others: f64,
-}
-
-/// What a list with so many entries takes beside them, for each of them, if the longest one of the chunk has so many:
-/// tables, and its share of what a chunk has once.
-pub(super) fn list_bits(entries: f64, longest: f64) -> f64 {
-    const SHARE_OF_CHUNK: f64 = 104.0;
-    let (first, end) = if longest <= f64::from(u8::MAX) { (2, 1) } else { (4, 2) };
-    let tables = |slot_bits: usize| {
-        let bytes = first + end * (BUCKETS >> slot_bits);
-        entries * slot_bits as f64 + 8.0 * bytes as f64
-    };
-    let least = (0..=BUCKET_BITS).map(tables).fold(f64::INFINITY, f64::min);
-    (SHARE_OF_CHUNK + least) / entries.max(1.0)
-}
-
-impl EntryBudget {
-    /// The bits that are left for fractions in a chunk, if each entry there is of so many keys, and the longest list has so many
-    /// entries by now.
-    fn fraction_bits(&self, lists: Lists, keys_per_entry: f64, longest: u32) -> usize {
-        const LEAST: usize = 4;
-        let entries = lists.expected as f64 / keys_per_entry / lists.count as f64;
-        let list = list_bits(entries, f64::from(longest) * self.growth);
-        let left = self.bits * keys_per_entry - self.others - list;
-        if lists.expected == 0 { FRACTION_BITS } else { (left as usize).max(LEAST) }
-    }
 }
 
 /// Rewrites chunks for a version with some runs; keeps its buffers.

@@ -16,6 +16,7 @@ mod builder;
 mod chunk;
 mod count;
 mod cursor;
+mod entry_budget;
 mod extent;
 mod fraction;
 mod huffman;
@@ -49,7 +50,6 @@ use crate::fingerprint::Fingerprints;
 use crate::query::Query;
 use crate::shape::{Codes, FlushNumber, Shape, Span};
 use base::{Base, Role, Spot};
-use chunk::{EntryBudget, list_bits};
 use overlay::Overlay;
 use std::sync::Arc;
 
@@ -96,9 +96,6 @@ impl Default for GrfOptions {
     }
 }
 
-/// Keys of a group of the base, where nothing keeps groups small: `ENTRY_BITS` has their lists' share.
-const GROUP_KEYS: f64 = 1024.0;
-
 /// How the budget of a part is spent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Split {
@@ -117,16 +114,18 @@ impl GrfOptions {
     /// entries where the overlay has a greater share of all keys.
     const ENTRY_BITS: f64 = 8.0;
     const ENTRY_BITS_SHARED: f64 = 5.8;
-    const ENTRY_BITS_LEAST: f64 = 5.7;
+    /// The same where the overlay has more than a quarter of all keys.
+    const ENTRY_BITS_OF_MANY: f64 = 7.35;
+    const ENTRY_BITS_SHARED_OF_MANY: f64 = 3.3;
     /// Less would tell nothing, however little an overlay of nearly all keys leaves.
     const BASE_BITS_LEAST: f64 = 1.0;
     /// The most that any filling of the tree may take, in times of the budget; a little is left for chance.
     const FILLING_MAX: f64 = 1.225;
-    /// The same where what the base takes is measured, not foreseen.
-    const FILLING_MAX_MEASURED: f64 = 1.225;
 
     fn entry_bits(overlay_share: f64) -> f64 {
-        (Self::ENTRY_BITS - Self::ENTRY_BITS_SHARED * overlay_share).max(Self::ENTRY_BITS_LEAST)
+        let few = Self::ENTRY_BITS - Self::ENTRY_BITS_SHARED * overlay_share;
+        let many = Self::ENTRY_BITS_OF_MANY - Self::ENTRY_BITS_SHARED_OF_MANY * overlay_share;
+        few.max(many)
     }
 
     /// What is left for a base key, if just before the base is built anew such a share of all keys is in the overlay, and such a
@@ -138,23 +137,6 @@ impl GrfOptions {
         let base_bits = when_full.min(at_most).max(Self::BASE_BITS_LEAST);
         let settled_bits = (base_bits + Self::FRACTION_BEYOND_BASE).clamp(6.0, 17.0) as u8;
         Split { base_bits, settled_bits }
-    }
-
-    /// What an entry of the overlay above this base may take, if so many keys were inserted: what a filling of the tree leaves.
-    /// Keys that nobody expected wait for merges that do not keep up; theirs take what they need, as they are few in a
-    /// large tree, and the more of a small one.
-    fn entry_budget(&self, base: &Base, inserted: u64) -> EntryBudget {
-        let expected = base.overlay_keys.max(1) as f64;
-        let growth = (expected / inserted.max(1) as f64).max(1.0);
-        let keys = base.entries as f64 + expected;
-        // A base that takes more than it was given, as cells of text do, is no reason to tell entries apart worse.
-        let base_bits = (8.0 * base.bytes() as f64).min(self.bits_per_key * base.entries as f64);
-        let left = Self::FILLING_MAX_MEASURED * self.bits_per_key * keys - base_bits;
-        let bits = if inserted > base.overlay_keys { f64::INFINITY } else { left / expected };
-        let share = expected / keys;
-        let usual = GROUP_KEYS * share / (1.0 - share);
-        let others = Self::entry_bits(share) - list_bits(usual, usual);
-        EntryBudget { growth, bits, others }
     }
 }
 

@@ -8,7 +8,8 @@
 //! entries of all keys in a range lie between the places of its ends.
 
 use super::base::{Base, Spot};
-use super::chunk::{Chunk, ChunkEntries, ChunkWriter, EntryBudget, Lists, Move, NewEntries};
+use super::chunk::{Chunk, ChunkEntries, ChunkWriter, Lists, Move, NewEntries};
+use super::entry_budget::EntryBudget;
 use super::list::{ENTRIES_ASKED_MAX, ListEntries};
 use super::place::{FRACTION_BITS, LISTS_MAX, PLACE_BITS};
 use super::runs::Runs;

@@ -267,9 +267,10 @@ impl ChunkWriter {
         let neighbours = (pairs as f64 / all as f64 * self.budget.growth) as usize;
         let crowd = neighbours / (CELLS_MAX / 4);
         let crowding = if neighbours >= 2 * CELLS_MAX { crowd.ilog2() as usize } else { 0 };
-        let longest = counts.chunks_exact(BUCKETS).map(|list| list.iter().sum()).max();
+        let list_lens = counts.chunks_exact(BUCKETS).map(|list| list.iter().sum());
         let keys_per_entry = (all + merged) as f64 / all as f64;
-        let most = self.budget.fraction_bits(lists, keys_per_entry, longest.unwrap_or(0));
+        let longest = || list_lens.max().unwrap_or(0);
+        let most = self.budget.fraction_bits(lists, keys_per_entry, longest);
         (lists.settled_bits + crowding).min(most).min(FRACTION_BITS) as u8
     }
 

@@ -17,6 +17,9 @@ const GROUP_KEYS: f64 = 1024.0;
 /// Keys of the overlay for each of the base, up to which the budget is promised: as many, and some for chance.
 const OVERLAY_MAX: f64 = 1.1;
 
+/// Bits that no entry takes: with so many nothing needs to be counted.
+const PLENTY: f64 = 40.0;
+
 /// What an entry may take.
 #[derive(Clone, Copy)]
 pub(super) struct EntryBudget {
@@ -42,14 +45,23 @@ fn list_bits(entries: f64, longest: f64) -> f64 {
 }
 
 impl EntryBudget {
-    /// The bits that are left for fractions in a chunk, if each entry there is of so many keys, and the longest list has so many
-    /// entries by now.
-    pub(super) fn fraction_bits(&self, lists: Lists, keys_per_entry: f64, longest: u32) -> usize {
+    /// The bits that are left for fractions in a chunk, if each entry there is of so many keys; `longest` gives how many the
+    /// longest list has by now.
+    #[inline(always)]
+    pub(super) fn fraction_bits(
+        &self,
+        lists: Lists,
+        keys_per_entry: f64,
+        longest: impl FnOnce() -> u32,
+    ) -> usize {
+        if lists.expected == 0 || self.bits >= PLENTY {
+            return FRACTION_BITS;
+        }
         const LEAST: usize = 4;
         let entries = lists.expected as f64 / keys_per_entry / lists.count as f64;
-        let list = list_bits(entries, f64::from(longest) * self.growth);
+        let list = list_bits(entries, f64::from(longest()) * self.growth);
         let left = self.bits * keys_per_entry - self.others - list;
-        if lists.expected == 0 { FRACTION_BITS } else { (left as usize).max(LEAST) }
+        (left as usize).max(LEAST)
     }
 }
 
@@ -66,7 +78,7 @@ impl GrfOptions {
         // Nor is a budget of more keys than half of all, as in tiering: what little it leaves would tell nothing.
         let is_promised = expected <= OVERLAY_MAX * base.entries as f64;
         let is_expected = inserted <= base.overlay_keys;
-        let bits = if is_promised && is_expected { left / expected } else { f64::INFINITY };
+        let bits = if is_promised && is_expected { left / expected } else { PLENTY };
         let usual = GROUP_KEYS * expected / base.entries.max(1) as f64;
         let others = Self::entry_bits(expected / keys) - list_bits(usual, usual);
         EntryBudget { growth, bits, others }

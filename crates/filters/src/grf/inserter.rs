@@ -138,7 +138,8 @@ impl Work for PlaceBatch<'_> {
         }
         found.iter().for_each(|found| base.load_header(found.list));
         let mut places = [0; BATCH];
-        let mut sites: [Option<Site<'_>>; BATCH] = [const { None }; BATCH];
+        // Of those that lie on no line: where keys are smooth, none.
+        let mut sites: Vec<(usize, Site<'_>)> = Vec::new();
         let (mut list, mut line) = (NO_LIST, None);
         for (place, (key, &found)) in keys.iter().zip(&*found).enumerate() {
             if found.list != list {
@@ -147,14 +148,12 @@ impl Work for PlaceBatch<'_> {
             match line.as_ref().and_then(|line: &GroupLine| line.place(found.word, base.tail(key)))
             {
                 Some(known) => places[place] = known,
-                None => sites[place] = Some(base.locate_in(found, key, &mut Untraced)),
+                None => sites.push((place, base.locate_in(found, key, &mut Untraced))),
             }
         }
-        sites.iter().flatten().for_each(Site::load_block);
-        for (place, site) in places.iter_mut().zip(&sites) {
-            if let Some(site) = site {
-                *place = base.place(site, Role::Point, &mut Untraced).place();
-            }
+        sites.iter().for_each(|(_, site)| site.load_block());
+        for (place, site) in &sites {
+            places[*place] = base.place(site, Role::Point, &mut Untraced).place();
         }
         for (found, place) in found.iter().zip(places) {
             overlay.push(base, found.list, place);

@@ -181,11 +181,11 @@ fn prepare_guard(
         Guard::Global(parts) => Change::Parts(parts.changes(keys, |bounds, part, keys| {
             if version.runs.is_empty() {
                 let mut builder = PartBuilder::new(part.options());
-                keys.for_each(|key| builder.push(key));
+                keys.give_to(&mut builder);
                 return builder.finish(flush.next());
             }
             let mut inserter = part.inserter(flush, &version.layout.shape_within(bounds));
-            keys.for_each(|key| inserter.push(key));
+            keys.give_to(&mut inserter);
             inserter.finish()
         })),
     };

@@ -17,7 +17,7 @@ use trommel_filters::{
 
 use crate::key_bounds::KeyBounds;
 use crate::sync::Arc;
-use crate::user_keys::KeyList;
+use crate::user_keys::{KeyList, Keys};
 
 /// Keys that are asked for together.
 const GROUP: usize = 16;
@@ -165,7 +165,7 @@ impl Parts {
     pub(crate) fn changes<'k>(
         &self,
         keys: &'k KeyList,
-        mut change: impl FnMut(&KeyBounds, &Part, &mut dyn Iterator<Item = &'k [u8]>) -> Part,
+        mut change: impl FnMut(&KeyBounds, &Part, Keys<'k>) -> Part,
     ) -> Vec<PartChange> {
         let mut changes = Vec::new();
         let mut done = 0;
@@ -173,7 +173,7 @@ impl Parts {
             let at = self.place_of(keys.get(done));
             let bounds = self.bounds(at);
             let end = keys.first_not(done, |key| bounds.ends_after(key));
-            let new = change(&bounds, &self.places[at].part, &mut keys.range(done..end));
+            let new = change(&bounds, &self.places[at].part, keys.range(done..end));
             changes.push(self.change(at, new));
             done = end;
         }
@@ -388,7 +388,7 @@ mod tests {
         let keys = keys(&["e", "r"]);
         let changes = parts.changes(&keys, |_, part, keys| {
             let mut inserter = part.inserter(FlushNumber(7), &shape);
-            keys.for_each(|key| inserter.push(key));
+            keys.give_to(&mut inserter);
             inserter.finish()
         });
         assert_eq!(changes.len(), 2);

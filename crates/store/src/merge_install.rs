@@ -163,7 +163,7 @@ impl MergePlan {
             let output = spans.iter().copied().reduce(Span::hull).expect("a merge has inputs");
             parts.changes(keys, |_, part, keys| {
                 let mut recoder = part.recoder(&spans, output);
-                keys.for_each(|key| recoder.push(key));
+                keys.give_to(&mut recoder);
                 recoder.finish()
             })
         } else if level + 2 >= version.layout.level_count() {

@@ -146,11 +146,11 @@ impl Building {
         let start = Instant::now();
         let mut at = 0;
         for cut in piece.cuts.drain(..) {
-            piece.keys.range(at..cut.at).for_each(|key| self.builder.push(key));
+            piece.keys.range(at..cut.at).give_to(&mut self.builder);
             self.cut(&cut.lower);
             at = cut.at;
         }
-        piece.keys.range(at..piece.keys.len()).for_each(|key| self.builder.push(key));
+        piece.keys.range(at..piece.keys.len()).give_to(&mut self.builder);
         piece.keys.clear();
         core.counters.guard_worked(start.elapsed());
     }
@@ -244,7 +244,7 @@ pub(crate) fn insert_entries(
     let shape = layout.shape_within(bounds);
     let insert = |part: Part, (flush, keys): (FlushNumber, KeyList)| {
         let mut inserter = part.inserter(flush, &shape);
-        keys.iter().for_each(|key| inserter.push(key));
+        keys.range(0..keys.len()).give_to(&mut inserter);
         inserter.finish()
     };
     Ok(lists.split_off(&from).into_iter().fold(part.clone(), insert))

@@ -15,8 +15,9 @@ use std::hint::black_box;
 use trommel_filters::{
     AlignedBytes, AnyFilter, AnyFilterBuilder, BinaryFuse, BinaryFuseBuilder, BlockedBloom,
     BlockedBloomBuilder, Bloom, BloomBuilder, Chucky, ChuckyBuilder, Codes, FilterKind,
-    FilterOptions, FlushNumber, GrfOptions, KeyRange, Located, LocatedBuilder, Part, PartBuilder,
-    Query, RunSlot, Shape, SlotSet, TableFilter, TableFilterBuilder, TreePlan, Untraced,
+    FilterOptions, FlushNumber, GrfOptions, Inserter, KeyRange, Located, LocatedBuilder, Part,
+    PartBuilder, Query, RunSlot, Shape, SlotSet, TableFilter, TableFilterBuilder, TreePlan,
+    Untraced,
 };
 
 /// Enough for every path through the filter, few enough for seconds under callgrind.
@@ -177,6 +178,10 @@ fn run_grf(source: &Source) {
     let mut part = Part::empty(&GrfOptions::default());
     count(&name("build"), base.len(), || part = build(&base));
     let newer = flushes.iter().map(Vec::len).sum();
+    if matches!(source, Source::Uniform) {
+        count(&name("build-by-key"), base.len(), || part = build_by_key(&base));
+        count(&name("insert-by-key"), newer, || drop(insert_by_key(part.clone(), &flushes)));
+    }
     count(&name("insert"), newer, || part = insert(part.clone(), &flushes));
 
     let misses = source.misses(&keys, 1, &mut random);
@@ -224,19 +229,37 @@ fn run_grf_out_of_distribution() {
     assert!(given >= WALKS - 1, "elsewhere: {given} codes for as many seeks");
 }
 
+/// As the store builds it of keys of eight bytes.
 fn build(keys: &[Key]) -> Part {
+    built(|builder| builder.push_words(keys))
+}
+
+/// As the store builds it of other keys.
+fn build_by_key(keys: &[Key]) -> Part {
+    built(|builder| keys.iter().for_each(|key| builder.push(key)))
+}
+
+fn built(push: impl FnOnce(&mut PartBuilder)) -> Part {
     let mut builder = PartBuilder::new(&GrfOptions::default());
-    keys.iter().for_each(|key| builder.push(key));
+    push(&mut builder);
     builder.finish(FlushNumber(ORIGIN))
 }
 
-fn insert(mut part: Part, flushes: &[Vec<Key>]) -> Part {
+fn insert(part: Part, flushes: &[Vec<Key>]) -> Part {
+    inserted(part, flushes, |inserter, keys| inserter.push_words(keys))
+}
+
+fn insert_by_key(part: Part, flushes: &[Vec<Key>]) -> Part {
+    inserted(part, flushes, |inserter, keys| keys.iter().for_each(|key| inserter.push(key)))
+}
+
+fn inserted(mut part: Part, flushes: &[Vec<Key>], push: impl Fn(&mut Inserter, &[Key])) -> Part {
     for (number, keys) in (ORIGIN..).zip(flushes) {
         let mut inserter = part.inserter(
             FlushNumber(number),
             &Shape::of_round(part.base_end(), FlushNumber(number), 10),
         );
-        keys.iter().for_each(|key| inserter.push(key));
+        push(&mut inserter, keys);
         part = inserter.finish();
     }
     part

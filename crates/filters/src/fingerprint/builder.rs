@@ -10,7 +10,7 @@ use super::cell::CELLS_MAX;
 use super::directory::{Directory, DirectoryBuilder};
 use super::group::{BLOCKS_MAX, GROUP_ALIGN};
 use super::group_writer::{GroupPlan, GroupWriter};
-use super::keys::{KeyBuffer, Pushed};
+use super::keys::{KeyBuffer, Pushed, WORD_BYTES};
 use super::starts::{GroupStarts, GroupStartsBuilder};
 use crate::bits::key_bits::bits_at;
 use crate::bits::simd::{Work, fastest};
@@ -102,6 +102,29 @@ impl GroupsBuilder {
             self.end_block();
         }
         pushed
+    }
+
+    /// As [`GroupsBuilder::push`] of each, as long as they ascend. Gives the first one that does not.
+    pub(crate) fn push_words<'w>(
+        &mut self,
+        mut words: &'w [[u8; WORD_BYTES]],
+    ) -> Option<&'w [u8; WORD_BYTES]> {
+        while let Some((first, others)) = words.split_first() {
+            let room = self.block_end_max + 1 - self.keys.len();
+            let (now, later) = words.split_at(room.min(words.len()));
+            if fastest(TakeWords { keys: &mut self.keys, words: now }) {
+                (self.entries, words) = (self.entries + now.len() as u64, later);
+            } else {
+                match self.push(first) {
+                    Pushed::Kept | Pushed::Zeros => words = others,
+                    Pushed::Repeated | Pushed::Below => return Some(first),
+                }
+            }
+            if self.keys.len() > self.block_end_max {
+                self.end_block();
+            }
+        }
+        None
     }
 
     /// The last key that is no zeros more than another one.
@@ -246,6 +269,21 @@ impl GroupsBuilder {
         self.starts.push(dropped as u64 + zeros);
         self.cuts.drain(..blocks);
         self.cuts.iter_mut().for_each(|cut| *cut -= dropped);
+    }
+}
+
+/// Takes words into the buffer, if it can; see [`KeyBuffer::push_words`].
+struct TakeWords<'a> {
+    keys: &'a mut KeyBuffer,
+    words: &'a [[u8; WORD_BYTES]],
+}
+
+impl Work for TakeWords<'_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self) -> bool {
+        self.keys.push_words(self.words)
     }
 }
 

@@ -12,7 +12,7 @@ use std::cmp::Ordering;
 /// The longest key that is taken.
 pub(crate) const KEY_BYTES_MAX: usize = 1 << 16;
 /// Bytes of a word.
-const WORD_BYTES: usize = 8;
+pub(crate) const WORD_BYTES: usize = 8;
 
 /// What became of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +67,27 @@ impl KeyBuffer {
         self.bytes.extend_from_slice(bytes);
         self.commons.push(common);
         Pushed::Kept
+    }
+
+    /// Adds all of these words: true. Or none: the first key is one of them, not all keys are words, or they do not ascend.
+    #[inline(always)]
+    pub(crate) fn push_words(&mut self, words: &[[u8; WORD_BYTES]]) -> bool {
+        if self.commons.is_empty() || !self.ends.is_empty() || words.is_empty() {
+            return false;
+        }
+        let (known, mut last, mut ascend) = (self.commons.len(), self.last_word, true);
+        self.commons.extend(words.iter().map(|word| {
+            let word = u64::from_be_bytes(*word);
+            ascend &= last < word;
+            (std::mem::replace(&mut last, word) ^ word).leading_zeros()
+        }));
+        if !ascend {
+            self.commons.truncate(known);
+            return false;
+        }
+        self.bytes.extend_from_slice(words.as_flattened());
+        (self.last, self.last_word) = (self.bytes.len() - WORD_BYTES, last);
+        true
     }
 
     /// Adds a key of any length.

@@ -34,6 +34,11 @@ impl Recoder {
         self.keys.push(key);
     }
 
+    /// As [`Recoder::push`] of each of these keys of eight bytes.
+    pub fn push_words(&mut self, words: &[[u8; 8]]) {
+        self.keys.push_words(words);
+    }
+
     /// The part as the merge leaves it. What the merge has no key of is shared with the old part.
     pub fn finish(self) -> Part {
         let (part, places) = self.keys.into_places();

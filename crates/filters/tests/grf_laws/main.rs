@@ -6,12 +6,13 @@
 //! The law: whatever the twin finds for a query, a code of the filter's answer contains its flush number; and a cursor
 //! gives such a code at or before the key. "No" is proof, "maybe" proves nothing. Codes that merges rewrite are in
 //! `huffman.rs`, the law of counts is in `counts.rs`, that
-//! of many keys at once in `many.rs`.
+//! of many keys asked for at once in `many.rs`, that of many keys added at once in `words.rs`.
 
 mod counts;
 mod huffman;
 mod many;
 mod twin;
+mod words;
 
 use proptest::prelude::*;
 use trommel_filters::{

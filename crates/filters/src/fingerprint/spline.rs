@@ -125,11 +125,10 @@ impl Model {
         (fine >> FINE_BITS < blocks as u64 * self.block_positions()).then_some(fine)
     }
 
-    /// The position of a number that the line is drawn for.
+    /// The position of a number that the line is drawn for: the product fits, as that of the greatest such number does.
     #[inline(always)]
     pub(crate) fn position(&self, number: u64) -> u64 {
-        let product = u128::from(number >> self.shift) * u128::from(self.factor);
-        (product >> FACTOR_BITS) as u64
+        (number >> self.shift).wrapping_mul(self.factor) >> FACTOR_BITS
     }
 
     /// The least number whose fine position is at least this; the greatest number there is if there is none.

@@ -187,3 +187,38 @@ pub(crate) fn keys_by_flush(
     })?;
     Ok(lists)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trommel_filters::GrfOptions;
+
+    fn image(give: impl FnOnce(&mut PartBuilder)) -> Vec<u8> {
+        let mut builder = PartBuilder::new(&GrfOptions::default());
+        give(&mut builder);
+        let mut image = Vec::new();
+        builder.finish(FlushNumber(1)).write_image(&mut image);
+        image
+    }
+
+    /// Words go by another way, which a list takes as long as it has nothing else.
+    #[test]
+    fn a_filter_gets_the_same_keys_whatever_their_lengths() {
+        let words: Vec<Vec<u8>> =
+            (0..3000u64).map(|i| (i * i << 20).to_be_bytes().to_vec()).collect();
+        let mut mixed = words.clone();
+        mixed[1234].push(7);
+        let shorter = words.iter().map(|word| word[..7].to_vec()).collect();
+        let mut list = KeyList::default();
+        for keys in [&mixed, &words, &shorter] {
+            list.clear();
+            keys.iter().for_each(|key| list.push(key));
+            for places in [0..list.len(), 0..0, 1200..1201, 700..2999] {
+                let expected = image(|filter| {
+                    keys[places.clone()].iter().for_each(|key| filter.push(key));
+                });
+                assert!(image(|filter| list.range(places.clone()).give_to(filter)) == expected);
+            }
+        }
+    }
+}

@@ -35,6 +35,23 @@ pub(crate) struct GroupsPlan {
     pub(crate) bits_per_key: f64,
     /// Of these, so many are of a hash.
     pub(crate) point_bits: usize,
+    /// What groups take elsewhere, more than is foreseen for each key.
+    pub(crate) beside: Beside,
+}
+
+/// Bits that a group takes beside those of its keys, if it has `share` times as many newer keys.
+#[derive(Clone, Copy)]
+pub(crate) struct Beside {
+    pub(crate) share: f64,
+    pub(crate) bits: fn(keys: f64, share: f64) -> f64,
+}
+
+impl Beside {
+    pub(crate) const NOTHING: Beside = Beside { share: 0.0, bits: |_, _| 0.0 };
+
+    fn bits(&self, keys: usize) -> f64 {
+        (self.bits)(keys as f64, self.share)
+    }
 }
 
 /// The groups of a run of keys, and what finds them.
@@ -243,7 +260,8 @@ impl GroupsBuilder {
         self.writer.finish_last_block(&mut self.arena);
         let rest = self.directory.push(&separator, prefix_bits, offset);
         let bytes = self.arena.len() - start;
-        self.pace.spent(self.cuts[blocks - 1], bytes + rest);
+        let keys = self.cuts[blocks - 1];
+        self.pace.spent(keys, bytes + rest, self.plan.beside.bits(keys));
         self.bytes_peak = self.peak_bytes();
         self.drop_blocks(blocks);
     }
@@ -340,9 +358,9 @@ impl Pace {
         self.budget * keys + paid_back - 8.0 * Self::DIRECTORY_BYTES as f64
     }
 
-    /// A group of `keys` keys took `bytes` bytes, its separator beyond a word included.
-    fn spent(&mut self, keys: usize, bytes: usize) {
+    /// A group of `keys` keys took `bytes` bytes, its separator beyond a word included, and `beside` bits elsewhere.
+    fn spent(&mut self, keys: usize, bytes: usize, beside: f64) {
         let bytes = bytes + Self::DIRECTORY_BYTES;
-        self.credit += self.budget * keys as f64 - 8.0 * bytes as f64;
+        self.credit += self.budget * keys as f64 - 8.0 * bytes as f64 - beside;
     }
 }

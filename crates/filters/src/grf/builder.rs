@@ -5,8 +5,9 @@
 //! Invariant: what the base takes and what the overlay will take is the budget.
 
 use super::base::Base;
+use super::entry_budget::small_list_bits;
 use super::{GrfOptions, Part};
-use crate::fingerprint::builder::{Groups, GroupsBuilder, GroupsPlan};
+use crate::fingerprint::builder::{Beside, Groups, GroupsBuilder, GroupsPlan};
 use crate::fingerprint::gap::WINDOW;
 use crate::fingerprint::keys::Pushed;
 use crate::fingerprint::point_bits::POINT_BITS_MAX;
@@ -44,12 +45,13 @@ impl PartBuilder {
             fingerprints: options.fingerprints,
             bits_per_key: split.base_bits,
             point_bits: point_bits(options),
+            beside: Beside { share: newer(full_share), bits: small_list_bits },
         };
         PartBuilder {
             options: *options,
             groups: GroupsBuilder::new(plan),
             settled_bits: split.settled_bits,
-            overlay_ratio: overlay_share / (1.0 - overlay_share).max(0.1),
+            overlay_ratio: newer(overlay_share),
         }
     }
 
@@ -93,6 +95,11 @@ impl PartBuilder {
     pub fn peak_bytes(&self) -> usize {
         self.groups.peak_bytes()
     }
+}
+
+/// The keys of the overlay for each one of the base, if it has such a share of all.
+fn newer(share: f64) -> f64 {
+    share / (1.0 - share).max(0.1)
 }
 
 fn point_bits(options: &GrfOptions) -> usize {

@@ -12,7 +12,7 @@ use super::chunk::Lists;
 use super::place::{BUCKET_BITS, BUCKETS, FRACTION_BITS};
 
 /// Keys of a group of the base, where nothing keeps groups small: `ENTRY_BITS` has their lists' share.
-const GROUP_KEYS: f64 = 1024.0;
+const GROUP_KEYS: f64 = 850.0;
 
 /// Keys of the overlay for each of the base, up to which the budget is promised: as many, and some for chance.
 const OVERLAY_MAX: f64 = 1.1;
@@ -42,6 +42,13 @@ fn list_bits(entries: f64, longest: f64) -> f64 {
     };
     let least = (0..=BUCKET_BITS).map(tables).fold(f64::INFINITY, f64::min);
     (SHARE_OF_CHUNK + least) / entries.max(1.0)
+}
+
+/// The bits that the list of a group of so many keys takes more than entries are foreseen to, if there is such a share of newer keys
+/// for each: text has small groups, and a list of few entries takes tables all the same.
+pub(super) fn small_list_bits(keys: f64, share: f64) -> f64 {
+    let (entries, usual) = (keys * share, GROUP_KEYS * share);
+    entries * (list_bits(entries, entries) - list_bits(usual, usual))
 }
 
 impl EntryBudget {

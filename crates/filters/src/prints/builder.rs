@@ -6,7 +6,7 @@
 
 use super::{Prints, image};
 use crate::filter::{FilterKind, OutOfOrder, TableFilterBuilder};
-use crate::fingerprint::builder::{GroupsBuilder, GroupsPlan};
+use crate::fingerprint::builder::{Beside, GroupsBuilder, GroupsPlan};
 use crate::fingerprint::keys::{KEY_BYTES_MAX, Pushed};
 
 const BITS_PER_KEY_MIN: f64 = 1.0;
@@ -44,6 +44,7 @@ impl FingerprintFilterBuilder {
             fingerprints: prints.fingerprints(),
             bits_per_key: bits_per_key.clamp(BITS_PER_KEY_MIN, BITS_PER_KEY_MAX),
             point_bits: 0,
+            beside: Beside::NOTHING,
         };
         FingerprintFilterBuilder { prints, groups: GroupsBuilder::new(plan), last: None }
     }

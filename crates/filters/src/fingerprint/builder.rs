@@ -344,6 +344,8 @@ struct Pace {
 impl Pace {
     /// Keys over which a debt is paid back.
     const HORIZON: f64 = 8192.0;
+    /// The most that a key pays back of it: what some keys cannot do without shall not cost others nearly all that they have.
+    const PAID_BACK_MAX: f64 = 2.0;
     /// Bytes of a group in the directory: separator's word, offset, keys before it, two radix slots.
     const DIRECTORY_BYTES: usize = 8 + 4 + 4 + 2 * 4;
 
@@ -355,6 +357,7 @@ impl Pace {
     fn grant(&self, keys: usize) -> f64 {
         let keys = keys as f64;
         let paid_back = self.credit * (keys / Self::HORIZON).min(1.0);
+        let paid_back = paid_back.max(-Self::PAID_BACK_MAX * keys);
         self.budget * keys + paid_back - 8.0 * Self::DIRECTORY_BYTES as f64
     }
 

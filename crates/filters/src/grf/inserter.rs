@@ -22,11 +22,16 @@ const BATCH: usize = 128;
 
 /// Adds the keys of one flush to a part.
 pub struct Inserter {
-    part: Part,
-    overlay: OverlayInserter,
+    places: Places,
     flush: FlushNumber,
     shape: Shape,
     batch: Batch,
+}
+
+/// Finds keys' places in a part.
+struct Places {
+    part: Part,
+    overlay: OverlayInserter,
     /// The last key of the batch before, if any.
     last: Option<Vec<u8>>,
     /// Its list.
@@ -50,15 +55,9 @@ impl Batch {
 
 impl Inserter {
     pub(super) fn new(part: &Part, flush: FlushNumber, shape: &Shape) -> Inserter {
-        Inserter {
-            overlay: OverlayInserter::new(),
-            flush,
-            shape: shape.clone(),
-            part: part.clone(),
-            batch: Batch::default(),
-            last: None,
-            list: 0,
-        }
+        let overlay = OverlayInserter::new();
+        let places = Places { part: part.clone(), overlay, last: None, list: 0 };
+        Inserter { places, flush, shape: shape.clone(), batch: Batch::default() }
     }
 
     /// Adds the next key. Requires: above all keys before.
@@ -75,45 +74,50 @@ impl Inserter {
         }
     }
 
-    /// As [`Inserter::push`] of each of these keys of eight bytes, in less time.
+    /// As [`Inserter::push`] of each of these keys of eight bytes: in less time, where they are hundreds.
     pub fn push_words(&mut self, words: &[[u8; 8]]) {
-        self.place_batch();
-        words.chunks(BATCH).for_each(|words| self.place(words));
+        let (batches, rest) = words.as_chunks::<BATCH>();
+        if !batches.is_empty() {
+            self.place_batch();
+            batches.iter().for_each(|words| self.places.add(words));
+        }
+        rest.iter().for_each(|word| self.push(word));
     }
 
     fn place_batch(&mut self) {
-        let mut batch = std::mem::take(&mut self.batch);
         let mut keys: [&[u8]; BATCH] = [&[]; BATCH];
-        let keys = &mut keys[..batch.ends.len()];
-        (0..).zip(&mut *keys).for_each(|(place, key)| *key = batch.key(place));
-        self.place(keys);
-        batch.bytes.clear();
-        batch.ends.clear();
-        self.batch = batch;
-    }
-
-    /// Gives the places of some keys, at most a batch, to the overlay.
-    #[inline(always)]
-    fn place<K: AsRef<[u8]>>(&mut self, keys: &[K]) {
-        let Some(end) = keys.last() else { return };
-        let (base, last) = (&*self.part.base, self.last.as_deref());
-        let (list, overlay) = (&mut self.list, &mut self.overlay);
-        fastest(PlaceBatch { base, keys, last, list, overlay });
-        end.as_ref().clone_into(self.last.get_or_insert_default());
+        let keys = &mut keys[..self.batch.ends.len()];
+        (0..).zip(&mut *keys).for_each(|(place, key)| *key = self.batch.key(place));
+        self.places.add(keys);
+        self.batch.bytes.clear();
+        self.batch.ends.clear();
     }
 
     /// The part with the keys pushed. What the flush did not touch is shared with the old part.
     pub fn finish(mut self) -> Part {
         self.place_batch();
-        let Part { base, overlay, options } = &self.part;
-        let overlay = self.overlay.finish(overlay, base, self.flush, (options, &self.shape));
-        Part { overlay, ..self.part }
+        let Places { part, overlay, .. } = self.places;
+        let Part { base, overlay: old, options } = &part;
+        let overlay = overlay.finish(old, base, self.flush, (options, &self.shape));
+        Part { overlay, ..part }
     }
 
     /// The part, and the places of the keys pushed.
     pub(super) fn into_places(mut self) -> (Part, OverlayInserter) {
         self.place_batch();
-        (self.part, self.overlay)
+        (self.places.part, self.places.overlay)
+    }
+}
+
+impl Places {
+    /// Gives the places of some keys, at most a batch, to the overlay.
+    #[inline(always)]
+    fn add<K: AsRef<[u8]>>(&mut self, keys: &[K]) {
+        let Some(end) = keys.last() else { return };
+        let (base, last) = (&*self.part.base, self.last.as_deref());
+        let (list, overlay) = (&mut self.list, &mut self.overlay);
+        fastest(PlaceBatch { base, keys, last, list, overlay });
+        end.as_ref().clone_into(self.last.get_or_insert_default());
     }
 }
 

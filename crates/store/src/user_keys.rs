@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn a_filter_gets_the_same_keys_whatever_their_lengths() {
         let words: Vec<Vec<u8>> =
-            (0..3000u64).map(|i| (i * i << 20).to_be_bytes().to_vec()).collect();
+            (0..3000u64).map(|i| ((i * i) << 20).to_be_bytes().to_vec()).collect();
         let mut mixed = words.clone();
         mixed[1234].push(7);
         let shorter = words.iter().map(|word| word[..7].to_vec()).collect();

@@ -26,7 +26,6 @@ pub(crate) struct KeyList {
 }
 
 /// Some neighbouring keys of a list.
-#[derive(Clone)]
 pub(crate) struct Keys<'a> {
     list: &'a KeyList,
     places: Range<usize>,
@@ -56,12 +55,13 @@ takes_keys!(PartBuilder, Inserter, Recoder);
 
 impl Keys<'_> {
     /// Gives the keys to a filter.
-    pub(crate) fn give_to(&self, filter: &mut impl TakeKeys) {
-        if self.list.others == 0 {
-            let (words, _) = self.list.bytes.as_chunks();
-            filter.take_words(&words[self.places.clone()]);
+    pub(crate) fn give_to(self, filter: &mut impl TakeKeys) {
+        let Keys { list, places } = self;
+        if list.others == 0 {
+            let (words, _) = list.bytes.as_chunks();
+            filter.take_words(&words[places]);
         } else {
-            self.places.clone().for_each(|place| filter.take(self.list.get(place)));
+            places.for_each(|place| filter.take(list.get(place)));
         }
     }
 }

@@ -72,7 +72,7 @@ impl KeyBuffer {
     /// Adds all of these words: true. Or none: the first key is one of them, not all keys are words, or they do not ascend.
     #[inline(always)]
     pub(crate) fn push_words(&mut self, words: &[[u8; WORD_BYTES]]) -> bool {
-        if self.commons.is_empty() || !self.ends.is_empty() || words.is_empty() {
+        if self.commons.is_empty() || !self.ends.is_empty() {
             return false;
         }
         let (known, mut last, mut ascend) = (self.commons.len(), self.last_word, true);

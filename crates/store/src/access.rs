@@ -1,14 +1,12 @@
 //! How files of tables go between disk and memory: what the options ask for, and what a storage grants.
 //! ```text
-//! Options.direct --wanted--> Storage::grant(file)   --granted--> Storage::open_with, create_with      (tables)
+//! Options.direct --wanted--> Folder::grant(file)    --granted--> Folder::open_with, create_with      (tables)
 //!                            open, create: through the system's cache                                 (all other files)
 //! ```
 //! Invariant: what is granted is asked for once, when a store is opened, and is no more than was wanted.
 //! Bytes on disk are the same whichever way they go.
 
-use std::path::Path;
-
-use crate::storage::Storage;
+use crate::storage::Folder;
 
 /// Which transfers go past the operating system's cache (`O_DIRECT`). Where the file system cannot do it,
 /// they go through it, and [`Stats::io`](crate::Stats::io) says so. The log and the manifest always do.
@@ -74,10 +72,10 @@ pub struct IoStats {
 
 impl IoStats {
     /// Asks what files beside this one can have. Requires: it is there.
-    pub(crate) fn granted(storage: &dyn Storage, beside: &Path, wanted: IoStats) -> IoStats {
+    pub(crate) fn granted(folder: &dyn Folder, beside: &str, wanted: IoStats) -> IoStats {
         let DirectIo { reads, flushes, merges } = wanted.direct;
         let direct = reads || flushes || merges;
-        let granted = storage.grant(beside, Access { direct, overlap: wanted.overlap });
+        let granted = folder.grant(beside, Access { direct, overlap: wanted.overlap });
         let (can, overlap) = (granted.direct, granted.overlap);
         let direct =
             DirectIo { reads: reads && can, flushes: flushes && can, merges: merges && can };

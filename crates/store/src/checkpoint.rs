@@ -9,18 +9,19 @@
 //! tables; files never change once they are named, so that two stores may share them.
 
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::copying::{link_or_copy, make_folder};
 use crate::core::Core;
 use crate::entry::Sequence;
 use crate::error::{Error, Result};
-use crate::image::{image_name, image_path};
+use crate::image::image_name;
 use crate::layout::Layout;
 use crate::manifest::{MANIFEST_NAME, MANIFEST_NEW_NAME, Manifest};
 use crate::memtable_writes::{Write, writes_up_to};
+use crate::open_folder::OpenFolder;
 use crate::output::table_name;
-use crate::recovery::{LOCK_NAME, lock_folder};
+use crate::recovery::{FolderLock, LOCK_NAME, lock_folder};
 use crate::storage::Storage;
 use crate::version::Version;
 use crate::wal::{Predecessor, Wal, wal_name};
@@ -30,9 +31,8 @@ const GROUP_BYTES: usize = 1 << 20;
 
 /// Makes a store in `dir` that holds all writes that are visible now.
 pub(crate) fn checkpoint(core: &Core, dir: &Path) -> Result<()> {
-    let storage = &*core.shelf.storage;
-    let _lock = take_new_folder(storage, dir)?;
-    let mut made = Made { storage, dir, names: Vec::new() };
+    let (folder, _lock) = take_new_folder(&*core.env.storage, dir)?;
+    let mut made = Made { folder, names: Vec::new() };
     let filled = fill(core, &mut made);
     if filled.is_err() {
         made.remove();
@@ -41,37 +41,37 @@ pub(crate) fn checkpoint(core: &Core, dir: &Path) -> Result<()> {
 }
 
 /// Makes the folder, or takes one that is empty. A lock's file may be there, from an attempt that failed.
-fn take_new_folder(storage: &dyn Storage, dir: &Path) -> Result<Box<dyn Send + Sync>> {
+fn take_new_folder(storage: &dyn Storage, dir: &Path) -> Result<(OpenFolder, FolderLock)> {
     make_folder(storage, dir)?;
+    let folder = OpenFolder::open(storage, dir)?;
     let require_empty = || {
-        let names = storage.list(dir).map_err(Error::io(dir))?;
+        let names = folder.list()?;
         let is_empty = names.iter().all(|name| name == LOCK_NAME);
         if is_empty { Ok(()) } else { Err(Error::NotEmpty { path: dir.to_path_buf() }) }
     };
     // Asked first, so that a folder of something else gets no lock's file.
     require_empty()?;
-    let lock = lock_folder(storage, dir)?;
+    let lock = lock_folder(&folder)?;
     require_empty()?;
-    Ok(lock)
+    Ok((folder, lock))
 }
 
 /// What was made in the folder, in order.
-struct Made<'a> {
-    storage: &'a dyn Storage,
-    dir: &'a Path,
+struct Made {
+    folder: OpenFolder,
     names: Vec<String>,
 }
 
-impl Made<'_> {
-    /// The path of a file that is about to be made.
-    fn path(&mut self, name: String) -> PathBuf {
-        let path = self.dir.join(&name);
-        self.names.push(name);
-        path
-    }
-
-    fn sync(&self) -> Result<()> {
-        self.storage.sync_dir(self.dir).map_err(Error::io(self.dir))
+impl Made {
+    /// Has a file of the store in the folder too.
+    fn take(&mut self, from: &OpenFolder, name: String) -> Result<()> {
+        let made = link_or_copy((from, &name), (&self.folder, &name));
+        // A link may be there although making it gave an error; but what was there before is another's.
+        let is_taken = |error: &Error| matches!(error, Error::Io { source, .. } if source.kind() == ErrorKind::AlreadyExists);
+        if !made.as_ref().is_err_and(is_taken) {
+            self.names.push(name);
+        }
+        made
     }
 
     /// The manifest goes first, for good: else a power cut could bring it back without what it tells of. What stays is
@@ -79,11 +79,11 @@ impl Made<'_> {
     fn remove(&self) {
         let is_manifest = |name: &&String| [MANIFEST_NEW_NAME, MANIFEST_NAME].contains(&&***name);
         let (manifests, others): (Vec<_>, Vec<_>) = self.names.iter().partition(is_manifest);
-        let remove = |name: &String| self.storage.remove(&self.dir.join(name));
+        let remove = |name: &String| self.folder.remove(name);
         for name in &manifests {
             let _ = remove(name);
         }
-        if manifests.is_empty() || self.sync().is_ok() {
+        if manifests.is_empty() || self.folder.sync().is_ok() {
             for name in others.into_iter().rev() {
                 let _ = remove(name);
             }
@@ -91,30 +91,28 @@ impl Made<'_> {
     }
 }
 
-fn fill(core: &Core, made: &mut Made<'_>) -> Result<()> {
+fn fill(core: &Core, made: &mut Made) -> Result<()> {
     // Rule 2: the number first, then the version, so that the version has all writes up to it. Tables that were
     // flushed in between may have later writes, and then the memtables have none up to the number.
     let last = core.snapshots.register().sequence();
     let version = core.current.hold();
     for table in version.files() {
-        let (from, name) = (table.path(), table_name(table.file()));
-        link_or_copy(made.storage, from, &made.path(name))?;
+        made.take(&core.shelf.folder, table_name(table.file()))?;
     }
     let mut layout = (*version.layout).clone();
     link_images(core, made, &mut layout)?;
     let number = core.shelf.new_file();
     (layout.live_wal, layout.next_file) = (number, number + 1);
     write_log(made, number, &version, last)?;
-    made.sync()?;
+    made.folder.sync()?;
     made.names.extend([MANIFEST_NEW_NAME, MANIFEST_NAME].map(String::from));
-    Manifest::create(&core.shelf.storage, made.dir, &layout).map(drop)
+    Manifest::create(&made.folder, &layout).map(drop)
 }
 
 /// The filter's images go along, but for those that others have taken the place of: these parts are read from the tables.
-fn link_images(core: &Core, made: &mut Made<'_>, layout: &mut Layout) -> Result<()> {
+fn link_images(core: &Core, made: &mut Made, layout: &mut Layout) -> Result<()> {
     for image in std::mem::take(&mut layout.images) {
-        let from = image_path(&core.shelf.dir, image.file);
-        match link_or_copy(made.storage, &from, &made.path(image_name(image.file))) {
+        match made.take(&core.shelf.folder, image_name(image.file)) {
             Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {}
             linked => {
                 linked?;
@@ -126,15 +124,15 @@ fn link_images(core: &Core, made: &mut Made<'_>, layout: &mut Layout) -> Result<
 }
 
 /// Writes what the memtables have up to `last`, durably, if there is anything.
-fn write_log(made: &mut Made<'_>, number: u64, version: &Version, last: Sequence) -> Result<()> {
+fn write_log(made: &mut Made, number: u64, version: &Version, last: Sequence) -> Result<()> {
     let sealed = version.sealed.iter().map(|sealed| &sealed.memtable);
     let writes = writes_up_to(sealed.chain([&version.active.memtable]), last)?;
     if writes.is_empty() {
         return Ok(());
     }
-    made.names.push(wal_name(number));
     let none = Predecessor { wal: 0, valid_bytes: 0 };
-    let mut log = Wal::create(made.storage, made.dir, number, none)?;
+    let mut log = Wal::create(&made.folder, number, none)?;
+    made.names.push(wal_name(number));
     let mut rest = writes.as_slice();
     while !rest.is_empty() {
         let (group, later) = rest.split_at(group_len(rest));

@@ -118,9 +118,8 @@ impl Writer {
     /// The log, ready to be written.
     fn open_log(&mut self, core: &Core) -> Result<&mut Wal> {
         if let Log::Unmade { number, before } = self.log {
-            let (storage, dir) = (&*core.shelf.storage, &core.shelf.dir);
             let memtable = Arc::clone(&core.current.pin().active.memtable);
-            let created = Wal::create_from(storage, dir, number, before, &memtable);
+            let created = Wal::create_from(&core.shelf.folder, number, before, &memtable);
             self.tell_failure(created.as_ref().err());
             self.log = Log::Open(created?);
         }
@@ -278,7 +277,7 @@ impl Writer {
         let number = shelf.new_file();
         self.open_log(core)?;
         let before = self.as_predecessor();
-        let created = Wal::create(&*shelf.storage, &shelf.dir, number, before);
+        let created = Wal::create(&shelf.folder, number, before);
         // The new log may be there all the same, and it says how long the old one is: that must stay so.
         let wal = self.note_failure(created)?;
         let memtable = Arc::new(Memtable::new(shelf.options.write_buffer_bytes));

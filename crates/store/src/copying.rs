@@ -1,50 +1,53 @@
 //! Second names for files, and copies where a second name cannot be had.
 //! ```text
-//! from --link--> to                                  one file, two names
+//! from --link--> to                                  one file, two names, perhaps in two folders
 //!      --copy--> to.copy --sync--> --rename--> to    another file system, or one without links
 //! ```
 //! Invariant: `from` is only read. A link may be there although making it gave an error, so nothing is ever
 //! written to a file under the name `to`: it could be the same file.
 
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::storage::Storage;
+use crate::open_folder::OpenFolder;
+use crate::storage::{Append, ReadAt, Storage};
 
 /// Bytes that are copied at once.
 const CHUNK_BYTES: u64 = 1 << 20;
 
-/// Gives a file a second name, or copies it durably. The name is durable after `sync_dir`. An error if the name is taken.
-pub(crate) fn link_or_copy(storage: &dyn Storage, from: &Path, to: &Path) -> Result<()> {
-    match storage.link(from, to) {
+/// A file's name in a folder.
+pub(crate) type Named<'a> = (&'a OpenFolder, &'a str);
+
+/// Gives a file a second name, or copies it durably. The name is durable when its folder is synced. An error if the name is taken.
+/// Requires: only the caller makes files in that folder.
+pub(crate) fn link_or_copy(from: Named<'_>, to: Named<'_>) -> Result<()> {
+    match from.0.handle().link(from.1, to.0.handle(), to.1) {
         Ok(()) => Ok(()),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(Error::io(to)(error)),
-        Err(_) => copy(storage, from, to),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            Err(Error::io(to.0.path_of(to.1))(error))
+        }
+        Err(_) => copy(from, to),
     }
 }
 
-fn copy(storage: &dyn Storage, from: &Path, to: &Path) -> Result<()> {
-    let new = copy_path(to);
-    let copied = copy_bytes(storage, from, &new)
-        .and_then(|()| storage.rename(&new, to).map_err(Error::io(to)));
+fn copy((of, from): Named<'_>, (folder, to): Named<'_>) -> Result<()> {
+    let (source, new) = (of.open_file(from)?, format!("{to}.copy"));
+    let out = folder.create_anew(&new)?;
+    let copied = copy_bytes((&*source, &of.path_of(from)), (out, &folder.path_of(&new)))
+        .and_then(|()| folder.rename(&new, to));
     if copied.is_err() {
         // It has no name that anyone looks for.
-        let _ = storage.remove(&new);
+        let _ = folder.remove(&new);
     }
     copied
 }
 
-fn copy_path(to: &Path) -> PathBuf {
-    let mut name = to.as_os_str().to_owned();
-    name.push(".copy");
-    PathBuf::from(name)
-}
-
-fn copy_bytes(storage: &dyn Storage, from: &Path, to: &Path) -> Result<()> {
-    let source = storage.open(from).map_err(Error::io(from))?;
+fn copy_bytes(
+    (source, from): (&dyn ReadAt, &Path),
+    (mut out, to): (Box<dyn Append>, &Path),
+) -> Result<()> {
     let size = source.size().map_err(Error::io(from))?;
-    let mut out = storage.create(to).map_err(Error::io(to))?;
     let mut buffer = vec![0; size.min(CHUNK_BYTES) as usize];
     let mut at = 0;
     while at < size {
@@ -101,13 +104,14 @@ mod tests {
         let bytes: Vec<u8> = (0..CHUNK_BYTES * 2 + 7).map(|at| (at % 251) as u8).collect();
         disk.put_file("db/a", bytes.clone());
         let (from, to) = (Path::new("db/a"), Path::new("db/b"));
+        let folder = OpenFolder::on(&disk, "db");
         disk.fail_at(0, Fault::Io);
-        link_or_copy(&disk, from, to).expect("copies");
+        link_or_copy((&folder, "a"), (&folder, "b")).expect("copies");
         disk.sync_dir(Path::new("db")).expect("syncs");
         assert_eq!(disk.crash_hard().file(to), Some(bytes.clone()), "the copy is durable");
         disk.flip_bit(to, 0, 0);
         assert_eq!(disk.file(from), Some(bytes), "the copy is another file");
-        assert!(link_or_copy(&disk, from, to).is_err(), "the name is taken");
+        assert!(link_or_copy((&folder, "a"), (&folder, "b")).is_err(), "the name is taken");
         assert_eq!(disk.list(Path::new("db")).expect("lists"), ["a", "b"]);
     }
 
@@ -115,8 +119,9 @@ mod tests {
     fn a_copy_that_fails_leaves_nothing() {
         let disk = Memory::new();
         disk.put_file("db/a", vec![1; 100]);
+        let folder = OpenFolder::on(&disk, "db");
         disk.no_space(true);
-        link_or_copy(&disk, Path::new("db/a"), Path::new("db/b")).expect_err("the disk is full");
+        link_or_copy((&folder, "a"), (&folder, "b")).expect_err("the disk is full");
         assert_eq!(disk.list(Path::new("db")).expect("lists"), ["a"]);
     }
 

@@ -16,10 +16,10 @@ use crate::environment::Environment;
 use crate::error::{Error, Result};
 use crate::filter_recovery::FilterRecovery;
 use crate::guard::Guard;
-use crate::image::{base_files, image_path};
+use crate::image::{base_files, image_name};
 use crate::layout::{Edit, ImageRecord, RunRecord};
 use crate::manifest::Manifest;
-use crate::output::Shelf;
+use crate::output::{Shelf, table_name};
 use crate::pacing::Pacer;
 use crate::pinned_tree::{Follower, PinnedTree};
 use crate::snapshots::Snapshots;
@@ -190,7 +190,7 @@ impl Installer {
         guard: Guard,
     ) -> Result<()> {
         let now = core.current.hold();
-        let misfit = |wrong| Error::corrupt(&core.shelf.dir, 0, format!("edit: {wrong}"));
+        let misfit = |wrong| Error::corrupt(core.shelf.folder.path(), 0, format!("edit: {wrong}"));
         let layout = now.layout.apply(edit).map_err(misfit)?;
         self.manifest.append(edit, &layout)?;
         // A table that was trimmed stays until its last record goes.
@@ -250,16 +250,13 @@ impl Installer {
 
     /// Removes files that nobody refers to any more. What cannot be removed is tried again later.
     pub(crate) fn sweep(&mut self, core: &Core) {
-        let storage = &core.shelf.storage;
-        let gone = |path: std::path::PathBuf| match storage.remove(&path) {
+        let gone = |name: String| match core.shelf.folder.remove(&name) {
             Ok(()) => true,
             Err(error) => error.kind() == std::io::ErrorKind::NotFound,
         };
-        self.dead_wals.retain(|&wal| !gone(core.shelf.dir.join(crate::wal::wal_name(wal))));
-        self.dead_images.retain(|&image| !gone(image_path(&core.shelf.dir, image)));
-        self.leaving.retain(|(file, table)| {
-            table.strong_count() > 0 || !gone(core.shelf.table_path(*file))
-        });
+        self.dead_wals.retain(|&wal| !gone(crate::wal::wal_name(wal)));
+        self.dead_images.retain(|&image| !gone(image_name(image)));
+        self.leaving.retain(|(file, table)| table.strong_count() > 0 || !gone(table_name(*file)));
         core.leaving_tables.store(self.leaving.len(), Ordering::Relaxed);
     }
 }

@@ -306,7 +306,7 @@ impl Db {
 
     /// The store's folder.
     pub fn path(&self) -> PathBuf {
-        self.core.shelf.dir.clone()
+        self.core.shelf.folder.path().to_path_buf()
     }
 
     /// Closes the store, when what was written since it was opened is durable. Dropping it does the same,
@@ -342,7 +342,7 @@ impl Drop for Db {
 
 impl std::fmt::Debug for Db {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Db").field("path", &self.core.shelf.dir).finish_non_exhaustive()
+        f.debug_struct("Db").field("path", &self.core.shelf.folder.path()).finish_non_exhaustive()
     }
 }
 

@@ -9,15 +9,16 @@
 //! as what was synced or whole sectors of it, never longer: nothing is padded. Bytes on disk are what a
 //! buffered writer would have written. A write that has failed, wherever it was done, fails all that follow.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
+use std::os::unix::fs::FileExt;
 use std::sync::mpsc::{Receiver, channel};
 
 use rustix::fs::{AtFlags, FsWord, OFlags, StatxFlags, fstatfs, statx};
+use rustix::io::Errno;
 
+use crate::disk_folder::DiskFolder;
 use crate::pool;
 use crate::read_queue::ReadBuffer;
 use crate::sectors::{ALIGN_UNTOLD, Sectors, Window};
@@ -43,43 +44,21 @@ pub(crate) fn alignment(file: &File) -> Option<usize> {
 }
 
 /// Opens a file for direct transfers. None: it cannot have any.
-fn open(options: &OpenOptions, path: &Path) -> io::Result<Option<(File, usize)>> {
-    let flag = OFlags::DIRECT.bits() as i32;
-    match options.clone().custom_flags(flag).open(path) {
+fn open(folder: &DiskFolder, name: &str, flags: OFlags) -> io::Result<Option<(File, usize)>> {
+    match folder.open_file(name, flags | OFlags::DIRECT) {
         Ok(file) => {
             let align = alignment(&file);
             Ok(align.map(|align| (file, align)))
         }
-        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(None),
+        Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
 /// A file to be read directly. None: it cannot be.
-pub(crate) fn open_reader(path: &Path) -> io::Result<Option<DirectReader>> {
-    let opened = open(OpenOptions::new().read(true), path)?;
+pub(crate) fn open_reader(folder: &DiskFolder, name: &str) -> io::Result<Option<DirectReader>> {
+    let opened = open(folder, name, OFlags::RDONLY)?;
     Ok(opened.map(|(file, align)| DirectReader { file, align }))
-}
-
-/// A file to be written directly, made anew; `behind`: by other threads too. None: it cannot be.
-pub(crate) fn create(path: &Path, behind: bool) -> io::Result<Option<DirectWriter>> {
-    let buffered = File::create(path)?;
-    let opened = open(OpenOptions::new().write(true), path)?;
-    Ok(opened.map(|(direct, align)| {
-        let (direct, waiting) = (Arc::new(direct), Sectors::zeroed(PIECE_BYTES));
-        let (spare, under_way) = (behind.then(|| Sectors::zeroed(PIECE_BYTES)), None);
-        DirectWriter {
-            direct,
-            buffered,
-            align,
-            waiting,
-            waiting_len: 0,
-            written: 0,
-            spare,
-            under_way,
-            has_failed: false,
-        }
-    }))
 }
 
 /// Reads whole sectors.
@@ -154,6 +133,31 @@ pub(crate) struct DirectWriter {
 }
 
 impl DirectWriter {
+    /// Has a file that was just made be written directly; `behind`: by other threads too. The file as it came: it cannot be.
+    pub(crate) fn of(
+        folder: &DiskFolder,
+        name: &str,
+        buffered: File,
+        behind: bool,
+    ) -> io::Result<Result<DirectWriter, File>> {
+        let Some((direct, align)) = open(folder, name, OFlags::WRONLY)? else {
+            return Ok(Err(buffered));
+        };
+        let (direct, waiting) = (Arc::new(direct), Sectors::zeroed(PIECE_BYTES));
+        let (spare, under_way) = (behind.then(|| Sectors::zeroed(PIECE_BYTES)), None);
+        Ok(Ok(DirectWriter {
+            direct,
+            buffered,
+            align,
+            waiting,
+            waiting_len: 0,
+            written: 0,
+            spare,
+            under_way,
+            has_failed: false,
+        }))
+    }
+
     /// Writes a piece that is full, or has it be written.
     fn write_piece(&mut self) -> io::Result<()> {
         self.wait()?;

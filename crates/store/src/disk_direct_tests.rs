@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::access::{Access, Overlap};
-use crate::disk::Disk;
-use crate::storage::Storage;
+use crate::storage::Folder;
+use std::path::Path;
 
 /// A folder on a file system that can do direct transfers; None: this machine has none at hand.
 fn folder() -> Option<tempfile::TempDir> {
@@ -15,6 +15,16 @@ fn folder() -> Option<tempfile::TempDir> {
     })
 }
 
+fn opened(folder: &tempfile::TempDir) -> DiskFolder {
+    DiskFolder::open_path(folder.path()).unwrap()
+}
+
+/// A new file that is written directly. Requires: the file system can do it.
+fn direct_writer(files: &DiskFolder, behind: bool) -> DirectWriter {
+    let buffered = files.create_file("file").unwrap();
+    DirectWriter::of(files, "file", buffered, behind).unwrap().expect("can be direct")
+}
+
 fn bytes(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at * 31 + at / 251) as u8).collect()
 }
@@ -24,11 +34,11 @@ const DIRECT: Access = Access { direct: true, overlap: Overlap::OneByOne };
 #[test]
 fn every_place_and_length_is_read_as_it_was_written() {
     let Some(folder) = folder() else { return };
-    let path = folder.path().join("file");
+    let (path, files) = (folder.path().join("file"), opened(&folder));
     for len in [0, 1, 511, 512, 513, 4096, 10_000, PIECE_BYTES + 7] {
         let expected = bytes(len);
         std::fs::write(&path, &expected).unwrap();
-        let reader = open_reader(&path).unwrap().expect("can be direct");
+        let reader = open_reader(&files, "file").unwrap().expect("can be direct");
         assert_eq!(reader.size().unwrap(), len as u64);
         for offset in [0, 1, 100, 511, 512, 4095, 5000, len / 2, len.saturating_sub(1), len] {
             for wanted in [0, 1, 5, 512, 700, 4096, len] {
@@ -59,11 +69,11 @@ fn what_is_appended_in_pieces_and_synced_anywhere_is_the_file() {
 
 fn appends_in_pieces(behind: bool) {
     let Some(folder) = folder() else { return };
-    let path = folder.path().join("file");
+    let (path, files) = (folder.path().join("file"), opened(&folder));
     let pieces =
         [1, 510, 1, 512, 4096, 3, 70_000, 0, 511, 2 * PIECE_BYTES + 9, 77, 5 * PIECE_BYTES, 4095];
     let expected = bytes(pieces.iter().sum());
-    let mut writer = create(&path, behind).unwrap().expect("can be direct");
+    let mut writer = direct_writer(&files, behind);
     let mut written = 0;
     for (nth, piece) in pieces.into_iter().enumerate() {
         writer.append(&expected[written..written + piece]).unwrap();
@@ -77,20 +87,18 @@ fn appends_in_pieces(behind: bool) {
     writer.sync().unwrap();
     drop(writer);
     assert!(std::fs::read(&path).unwrap() == expected);
-    // As large as before and shorter: what was there is gone.
-    let mut writer = Disk.create_with(&path, DIRECT).unwrap();
-    writer.append(b"short").unwrap();
-    writer.sync().unwrap();
-    assert_eq!(std::fs::read(&path).unwrap(), b"short");
+    let taken = files.create_with("file", DIRECT).err().expect("the name is taken");
+    assert_eq!(taken.kind(), io::ErrorKind::AlreadyExists);
+    assert!(std::fs::read(&path).unwrap() == expected, "what is there is not touched");
 }
 
 #[test]
 fn what_the_cache_has_and_the_disk_has_not_yet_is_read() {
     let Some(folder) = folder() else { return };
-    let path = folder.path().join("file");
-    let mut writer = Disk.create(&path).unwrap();
+    let files = opened(&folder);
+    let mut writer = files.create("file").unwrap();
     writer.append(&bytes(5000)).unwrap();
-    let reader = Disk.open_with(&path, DIRECT).unwrap();
+    let reader = files.open_with("file", DIRECT).unwrap();
     let mut buffer = vec![0; 4990];
     reader.read_at(10, &mut buffer).unwrap();
     assert!(buffer == bytes(5000)[10..]);
@@ -99,33 +107,32 @@ fn what_the_cache_has_and_the_disk_has_not_yet_is_read() {
 #[test]
 fn a_file_system_in_memory_is_not_direct() {
     let Ok(folder) = tempfile::tempdir_in("/dev/shm") else { return };
-    let path = folder.path().join("file");
-    File::create(&path).unwrap();
-    assert_eq!(Disk.grant(&path, DIRECT), Access::default());
-    let mut writer = Disk.create_with(&path, DIRECT).unwrap();
+    let files = opened(&folder);
+    let mut writer = files.create_with("file", DIRECT).unwrap();
+    assert_eq!(files.grant("file", DIRECT), Access::default());
     writer.append(b"drum").unwrap();
     let mut buffer = [0; 4];
-    Disk.open_with(&path, DIRECT).unwrap().read_at(0, &mut buffer).unwrap();
+    files.open_with("file", DIRECT).unwrap().read_at(0, &mut buffer).unwrap();
     assert_eq!(&buffer, b"drum");
 }
 
 #[test]
 fn what_is_missing_is_not_granted_and_not_opened() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("none");
-    assert_eq!(Disk.grant(&path, DIRECT), Access::default());
-    let missing = Disk.open_with(&path, DIRECT).err().expect("no such file");
+    let files = opened(&folder);
+    assert_eq!(files.grant("none", DIRECT), Access::default());
+    let missing = files.open_with("none", DIRECT).err().expect("no such file");
     assert_eq!(missing.kind(), io::ErrorKind::NotFound);
 }
 
 #[test]
 fn a_write_behind_that_fails_is_the_error_of_what_comes_next_and_of_all_after_it() {
     let Some(folder) = folder() else { return };
-    let path = folder.path().join("file");
+    let (path, files) = (folder.path().join("file"), opened(&folder));
     for comes_next in
         [DirectWriter::sync, |writer: &mut DirectWriter| writer.append(&[7; PIECE_BYTES])]
     {
-        let mut writer = create(&path, true).unwrap().expect("can be direct");
+        let mut writer = direct_writer(&files, true);
         // A descriptor that cannot be written to.
         writer.direct = Arc::new(File::open(&path).unwrap());
         writer.append(&[7; PIECE_BYTES]).expect("it is written behind");
@@ -135,15 +142,16 @@ fn a_write_behind_that_fails_is_the_error_of_what_comes_next_and_of_all_after_it
             assert!(writer.append(b"more").is_err() && writer.sync().is_err());
         }
         assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
+        files.remove("file").unwrap();
     }
 }
 
 #[test]
 fn a_writer_may_be_dropped_while_a_piece_is_written() {
     let Some(folder) = folder() else { return };
-    let path = folder.path().join("file");
+    let (path, files) = (folder.path().join("file"), opened(&folder));
     for _ in 0..20 {
-        let mut writer = create(&path, true).unwrap().expect("can be direct");
+        let mut writer = direct_writer(&files, true);
         writer.append(&bytes(PIECE_BYTES)).unwrap();
         let file = Arc::downgrade(&writer.direct);
         drop(writer);
@@ -152,5 +160,6 @@ fn a_writer_may_be_dropped_while_a_piece_is_written() {
             std::thread::yield_now();
         }
         assert!(std::fs::read(&path).unwrap() == bytes(PIECE_BYTES));
+        files.remove("file").unwrap();
     }
 }

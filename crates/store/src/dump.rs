@@ -17,6 +17,7 @@ use crate::entry::{Entry, Kind};
 use crate::error::{Error, Result};
 use crate::expiry::{EXPIRY_BYTES, Expiry};
 use crate::layout::{CutsEdit, Edit, ImageRecord, LastMerge, TableRecord};
+use crate::open_folder::OpenFolder;
 use crate::record::read_all;
 use crate::salvage::{LogRecord, Piece, scan_log, scan_manifest};
 use crate::storage::Storage;
@@ -115,12 +116,13 @@ type Tell<'t> = dyn FnMut(DumpItem<'_>) -> ControlFlow<()> + 't;
 /// a store's files. Damage is no error: it is told.
 pub fn dump(storage: &dyn Storage, path: impl AsRef<Path>, tell: &mut Tell<'_>) -> Result<()> {
     let path = path.as_ref();
-    if !storage.dir_exists(path) {
-        let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-        let kind = FileKind::of_name(&name).map_or_else(|| kind_of_bytes(storage, path), Ok)?;
-        return dump_file(storage, path, kind, tell).map(drop);
-    }
-    let names = storage.list(path).map_err(Error::io(path))?;
+    let folder = match storage.open_folder(path) {
+        Err(error) if error.kind() == ErrorKind::NotADirectory => {
+            return dump_one(storage, path, tell);
+        }
+        _ => OpenFolder::open(storage, path)?,
+    };
+    let names = folder.list()?;
     let files = names.iter().filter_map(|name| Some((name, FileKind::of_name(name)?)));
     let mut files: Vec<_> = files.collect();
     if files.is_empty() {
@@ -128,7 +130,7 @@ pub fn dump(storage: &dyn Storage, path: impl AsRef<Path>, tell: &mut Tell<'_>) 
     }
     files.sort_by_key(|(_, kind)| *kind as u8);
     for (name, kind) in files {
-        match dump_file(storage, &path.join(name), kind, tell) {
+        match dump_file(&folder, name, kind, tell) {
             Ok(ControlFlow::Continue(())) => {}
             Ok(ControlFlow::Break(())) => break,
             Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {}
@@ -138,9 +140,18 @@ pub fn dump(storage: &dyn Storage, path: impl AsRef<Path>, tell: &mut Tell<'_>) 
     Ok(())
 }
 
+/// A file that is named by itself.
+fn dump_one(storage: &dyn Storage, path: &Path, tell: &mut Tell<'_>) -> Result<()> {
+    let inside = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+    let folder = OpenFolder::open(storage, inside.unwrap_or(Path::new(".")))?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let kind = FileKind::of_name(&name).map_or_else(|| kind_of_bytes(&folder, &name), Ok)?;
+    dump_file(&folder, &name, kind, tell).map(drop)
+}
+
 /// A file of another name is known by its first bytes, or else is taken for a table, which is known by its end.
-fn kind_of_bytes(storage: &dyn Storage, path: &Path) -> Result<FileKind> {
-    let start = crate::record::read_header(storage, path, 8)?;
+fn kind_of_bytes(folder: &OpenFolder, name: &str) -> Result<FileKind> {
+    let start = crate::record::read_header(folder, name, 8)?;
     Ok(match start.as_slice() {
         b"TROMMELM" => FileKind::Manifest,
         b"TRMLWAL\0" => FileKind::Log,
@@ -150,21 +161,21 @@ fn kind_of_bytes(storage: &dyn Storage, path: &Path) -> Result<FileKind> {
 }
 
 fn dump_file(
-    storage: &dyn Storage,
-    path: &Path,
+    folder: &OpenFolder,
+    name: &str,
     kind: FileKind,
     tell: &mut Tell<'_>,
 ) -> Result<ControlFlow<()>> {
-    let file = storage.open(path).map_err(Error::io(path))?;
+    let (file, path) = (folder.open_file(name)?, &*folder.path_of(name));
     let bytes = file.size().map_err(Error::io(path))?;
     if tell(DumpItem::File { path, kind, bytes }).is_break() {
         return Ok(ControlFlow::Break(()));
     }
     match kind {
-        FileKind::Table => dump_table(&TableParts::read(storage, path)?, tell),
-        FileKind::Manifest => Ok(dump_manifest(&read_all(storage, path)?, tell)),
-        FileKind::Log => Ok(dump_log(&read_all(storage, path)?, path, tell)),
-        FileKind::Filter => Ok(dump_filter(&read_all(storage, path)?, tell)),
+        FileKind::Table => dump_table(&TableParts::read(folder, name)?, tell),
+        FileKind::Manifest => Ok(dump_manifest(&read_all(folder, name)?, tell)),
+        FileKind::Log => Ok(dump_log(&read_all(folder, name)?, path, tell)),
+        FileKind::Filter => Ok(dump_filter(&read_all(folder, name)?, tell)),
     }
 }
 

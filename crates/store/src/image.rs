@@ -9,7 +9,6 @@
 //! tables. It is never trusted and never fatal: a part whose image does not fit is made anew from the runs.
 
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use trommel_filters::{FlushNumber, GrfOptions, Part};
@@ -24,18 +23,14 @@ use crate::key_bounds::KeyBounds;
 use crate::layout::{ImageRecord, Layout, TableRecord};
 use crate::located;
 use crate::merge_parts::{insert_entries, rebuild_part};
+use crate::open_folder::OpenFolder;
 use crate::output::Shelf;
-use crate::storage::Storage;
 use crate::sync::Arc;
 use crate::version::Version;
 
 /// The name of an image's file.
 pub(crate) fn image_name(file: u64) -> String {
     format!("{file:06}.filter")
-}
-
-pub(crate) fn image_path(dir: &Path, file: u64) -> PathBuf {
-    dir.join(image_name(file))
 }
 
 /// Writes the images of the newest version's parts that have keys of a range, where there are none yet that know as much, and has
@@ -117,24 +112,25 @@ fn record_of(layout: &Layout, bounds: &KeyBounds, part: &Part) -> Option<ImageRe
 
 /// Writes an image's file, durably. On a failure nothing stays of it.
 fn write_file(shelf: &Shelf, file: u64, bytes: &[u8]) -> Result<()> {
-    let path = image_path(&shelf.dir, file);
-    let write = || {
-        let mut out = shelf.storage.create(&path)?;
+    let name = image_name(file);
+    let mut out = shelf.folder.create(&name)?;
+    let mut write = || {
         out.append(bytes)?;
         out.sync()?;
-        shelf.storage.sync_dir(&shelf.dir)
+        shelf.folder.handle().sync()
     };
-    write().map_err(Error::io(&path)).inspect_err(|_| {
+    write().map_err(Error::io(shelf.folder.path_of(&name))).inspect_err(|_| {
         // What cannot be removed is removed when the store is opened: no edit names it.
-        let _ = shelf.storage.remove(&path);
+        let _ = shelf.folder.remove(&name);
     })
 }
 
 /// The bytes of an image, as they were written.
-pub(crate) fn read(storage: &dyn Storage, dir: &Path, record: &ImageRecord) -> Result<Vec<u8>> {
-    let path = image_path(dir, record.file);
+pub(crate) fn read(folder: &OpenFolder, record: &ImageRecord) -> Result<Vec<u8>> {
+    let name = image_name(record.file);
+    let path = folder.path_of(&name);
     let damaged = |what: &str| Error::corrupt(&path, 0, what);
-    let file = storage.open(&path).map_err(|error| match error.kind() {
+    let file = folder.handle().open(&name).map_err(|error| match error.kind() {
         ErrorKind::NotFound => damaged("the file of the filter's image is missing"),
         _ => Error::io(&path)(error),
     })?;
@@ -254,9 +250,9 @@ fn usable_image<'v>(
     if record.tables != base_files(&version.layout, bounds) {
         return Err(Unusable::Unfit("the image is of an older round"));
     }
-    let bytes = read(&*shelf.storage, &shelf.dir, record).map_err(Unusable::Unreadable)?;
+    let bytes = read(&shelf.folder, record).map_err(Unusable::Unreadable)?;
     let part = Part::of_checked_image(bytes).map_err(|wrong| {
-        let path = image_path(&shelf.dir, record.file);
+        let path = shelf.folder.path_of(&image_name(record.file));
         Unusable::Unreadable(Error::corrupt(path, wrong.at as u64, wrong.what))
     })?;
     if part.options() != wanted {
@@ -300,7 +296,12 @@ mod tests {
     use crate::manifest::Manifest;
     use crate::memory::Memory;
     use crate::options::{Background, Options};
+    use std::path::{Path, PathBuf};
     use trommel_filters::{FlushNumber, PartBuilder};
+
+    fn image_path(file: u64) -> PathBuf {
+        Path::new("db").join(image_name(file))
+    }
 
     fn open(disk: &Memory) -> Core {
         let env = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
@@ -319,15 +320,15 @@ mod tests {
         core.flush_sealed().expect("flushes");
         write(&core, &KeyBounds::all()).expect("writes an image");
         drop(core);
-        let layout = Manifest::read(&disk, Path::new("db")).expect("reads").expect("is there");
+        let layout =
+            Manifest::read(&OpenFolder::on(&disk, "db")).expect("reads").expect("is there");
         (disk, layout)
     }
 
     /// How the filter is recovered if the manifest says this of its image.
     fn recovery_with(disk: &Memory, layout: &Layout, image: ImageRecord) -> String {
         let layout = Layout { images: vec![image], ..layout.clone() };
-        let storage: Arc<dyn Storage> = Arc::new(disk.clone());
-        Manifest::create(&storage, Path::new("db"), &layout).expect("writes");
+        Manifest::create(&OpenFolder::on(disk, "db"), &layout).expect("writes");
         open(disk).filter_recovery.to_string()
     }
 
@@ -357,7 +358,7 @@ mod tests {
             let mut bytes = Vec::new();
             builder.finish(FlushNumber(end)).write_image(&mut bytes);
             let (checksum, len) = (crc32c::crc32c(&bytes), bytes.len() as u64);
-            disk.put_file(image_path(Path::new("db"), image.file), bytes);
+            disk.put_file(image_path(image.file), bytes);
             let image = ImageRecord { checksum, bytes: len, ..image.clone() };
             assert_eq!(recovery_with(&disk, &layout, image), expected);
         }
@@ -368,7 +369,7 @@ mod tests {
         let (disk, layout) = store();
         let image = layout.images[0].clone();
         let rubbish = b"no image, but with the right checksum";
-        disk.put_file(image_path(Path::new("db"), image.file), rubbish.as_slice());
+        disk.put_file(image_path(image.file), rubbish.as_slice());
         let (checksum, bytes) = (crc32c::crc32c(rubbish), rubbish.len() as u64);
         let image = ImageRecord { checksum, bytes, ..image };
         assert_eq!(recovery_with(&disk, &layout, image), "rebuilt: the image is damaged");
@@ -380,9 +381,9 @@ mod tests {
         let (disk, layout) = store();
         let core = open(&disk);
         let late = ImageRecord { file: 77, tables: vec![900], ..layout.images[0].clone() };
-        disk.put_file(image_path(Path::new("db"), 77), b"late".as_slice());
+        disk.put_file(image_path(77), b"late".as_slice());
         core.installer().install_images(&core, vec![late]).expect("nothing is wrong");
         assert_eq!(core.current.pin().layout.images, layout.images);
-        assert_eq!(disk.file(image_path(Path::new("db"), 77)), None);
+        assert_eq!(disk.file(image_path(77)), None);
     }
 }

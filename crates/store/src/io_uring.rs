@@ -211,9 +211,9 @@ mod tests {
 
     fn flight(offset: u64, wanted: usize) -> Flight {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("file");
-        Disk.create(&path).unwrap();
-        let request = Request { tag: 0, file: Disk.open(&path).unwrap(), offset, len: wanted };
+        let folder = Disk.open_folder(folder.path()).unwrap();
+        folder.create("file").unwrap();
+        let request = Request { tag: 0, file: folder.open("file").unwrap(), offset, len: wanted };
         let window = Window::around(offset, wanted, 512).unwrap();
         Flight { request, window, sectors: Sectors::zeroed(window.len), filled: 0 }
     }

@@ -5,7 +5,7 @@
 //! Invariants: an edit is on disk, synced, before a version shows it. After a failed append the
 //! file's end is unknown, so the next edit goes into a new file that takes the old one's name.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use trommel_filters::{Corrupt, FlushNumber, Reader, Span, Writer};
 
@@ -13,9 +13,8 @@ use crate::entry::Sequence;
 use crate::error::{Error, Result};
 use crate::key_bounds::KeyBounds;
 use crate::layout::{CutsEdit, Edit, FlushRecord, ImageRecord, LastMerge, Layout, TableRecord};
+use crate::open_folder::OpenFolder;
 use crate::record::{RecordWriter, read_records};
-use crate::storage::Storage;
-use crate::sync::Arc;
 
 /// The version of all files of a store. A store of another version is refused.
 pub(crate) const FORMAT_VERSION: u32 = 5;
@@ -47,8 +46,7 @@ pub(crate) fn header() -> [u8; HEADER_BYTES] {
 
 /// The open manifest of a store.
 pub(crate) struct Manifest {
-    storage: Arc<dyn Storage>,
-    dir: PathBuf,
+    folder: OpenFolder,
     /// None at first and after a failure: the next edit begins a new file.
     writer: Option<RecordWriter>,
     /// An append has failed: the edit may or may not be in the file.
@@ -57,16 +55,16 @@ pub(crate) struct Manifest {
 
 impl Manifest {
     /// Reads the layout. None: the folder has no manifest.
-    pub(crate) fn read(storage: &dyn Storage, dir: &Path) -> Result<Option<Layout>> {
-        let path = dir.join(MANIFEST_NAME);
-        match storage.open(&path) {
+    pub(crate) fn read(folder: &OpenFolder) -> Result<Option<Layout>> {
+        let path = folder.path_of(MANIFEST_NAME);
+        match folder.handle().open(MANIFEST_NAME) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Error::io(path)(error)),
             Ok(file) => check_header(&*file, &path)?,
         }
         let mut layout = Layout::default();
         let mut edits = 0;
-        read_records(storage, &path, SALT, &header(), &mut |offset, payload| {
+        read_records(folder, MANIFEST_NAME, SALT, &header(), &mut |offset, payload| {
             let edit = decode(payload)
                 .map_err(|wrong| Error::corrupt(&path, offset, format!("edit, {wrong}")))?;
             layout = layout.apply(&edit).map_err(|wrong| Error::corrupt(&path, offset, wrong))?;
@@ -83,18 +81,13 @@ impl Manifest {
 
     /// The manifest that was read. The first edit begins a new file: nothing is added to one that may
     /// have a torn end.
-    pub(crate) fn open(storage: &Arc<dyn Storage>, dir: &Path) -> Self {
-        Manifest {
-            storage: Arc::clone(storage),
-            dir: dir.to_path_buf(),
-            writer: None,
-            uncertain: false,
-        }
+    pub(crate) fn open(folder: &OpenFolder) -> Self {
+        Manifest { folder: folder.clone(), writer: None, uncertain: false }
     }
 
     /// Begins a new manifest with the whole layout.
-    pub(crate) fn create(storage: &Arc<dyn Storage>, dir: &Path, layout: &Layout) -> Result<Self> {
-        let mut manifest = Manifest::open(storage, dir);
+    pub(crate) fn create(folder: &OpenFolder, layout: &Layout) -> Result<Self> {
+        let mut manifest = Manifest::open(folder);
         manifest.rewrite(layout)?;
         Ok(manifest)
     }
@@ -124,13 +117,12 @@ impl Manifest {
     }
 
     fn rewrite(&mut self, layout: &Layout) -> Result<()> {
-        let new = self.dir.join(MANIFEST_NEW_NAME);
-        let mut writer = RecordWriter::create(&*self.storage, new.clone(), SALT, &header())?;
+        let (file, new) = (self.folder.create_anew(MANIFEST_NEW_NAME)?, MANIFEST_NEW_NAME);
+        let mut writer = RecordWriter::begin(file, self.folder.path_of(new), SALT, &header())?;
         writer.append(&encode(&layout.as_edit()))?;
         writer.sync()?;
-        let path = self.dir.join(MANIFEST_NAME);
-        self.storage.rename(&new, &path).map_err(Error::io(&path))?;
-        self.storage.sync_dir(&self.dir).map_err(Error::io(&self.dir))?;
+        self.folder.rename(new, MANIFEST_NAME)?;
+        self.folder.sync()?;
         self.writer = Some(writer);
         self.uncertain = false;
         Ok(())
@@ -400,11 +392,12 @@ mod tests {
     /// What reading a manifest with these edits gives.
     fn read_back(edits: &[Edit]) -> Result<Option<Layout>> {
         let (disk, dir) = (crate::memory::Memory::new(), Path::new("db"));
-        disk.create_dir(dir).expect("makes the folder");
-        let path = dir.join(MANIFEST_NAME);
-        let mut writer = RecordWriter::create(&disk, path, SALT, &header()).expect("creates");
+        crate::storage::Storage::create_dir(&disk, dir).expect("makes the folder");
+        let (folder, path) = (OpenFolder::on(&disk, dir), dir.join(MANIFEST_NAME));
+        let file = folder.create(MANIFEST_NAME).expect("creates");
+        let mut writer = RecordWriter::begin(file, path, SALT, &header()).expect("begins");
         edits.iter().for_each(|edit| writer.append(&encode(edit)).expect("appends"));
-        Manifest::read(&disk, dir)
+        Manifest::read(&folder)
     }
 
     #[test]

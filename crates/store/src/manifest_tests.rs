@@ -11,6 +11,7 @@ use crate::layout::RunRecord;
 use crate::memory::Memory;
 use crate::options::{Background, GuardKind, Options, Sync};
 use crate::repair::repair_with;
+use crate::sync::Arc;
 
 const DIR: &str = "db";
 
@@ -63,7 +64,7 @@ static HALF_DONE: LazyLock<HalfDone> = LazyLock::new(|| {
     assert!(db.stats().trimmed_tables > 0);
     let contents = contents(&db).expect("reads");
     drop(db);
-    let layout = Manifest::read(&disk, Path::new(DIR)).expect("reads").expect("is there");
+    let layout = Manifest::read(&OpenFolder::on(&disk, DIR)).expect("reads").expect("is there");
     let counts = [layout.runs.len(), layout.cuts.len(), layout.images.len()];
     assert!(counts.into_iter().all(|count| count > 2), "{counts:?} runs, cuts, images");
     HalfDone { disk, layout, contents }
@@ -83,8 +84,7 @@ fn contents(db: &Db) -> Result<Contents> {
 /// The store with a manifest that tells this.
 fn with_manifest(layout: &Layout) -> Memory {
     let disk = HALF_DONE.disk.crash_hard();
-    let storage: Arc<dyn Storage> = Arc::new(disk.clone());
-    Manifest::create(&storage, Path::new(DIR), layout).expect("writes");
+    Manifest::create(&OpenFolder::on(&disk, DIR), layout).expect("writes");
     disk
 }
 

@@ -12,14 +12,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::access::Overlap;
-use crate::read_queue::{OneByOne, ReadQueue};
-use crate::storage::{Append, ReadAt, Storage};
+use crate::storage::{Append, Folder, ReadAt, Storage};
 
 #[path = "memory_crash.rs"]
 mod crash;
+#[path = "memory_folder.rs"]
+mod folder;
 
 use crash::{Fate, Random, after_crash};
+use folder::MemoryFolder;
 
 /// A disk in memory. A clone is another door to the same disk.
 #[derive(Clone, Default)]
@@ -167,6 +168,12 @@ impl Memory {
         state.names_synced.insert(path, file);
     }
 
+    /// Removes a file. Not durable before its folder is synced.
+    pub fn remove(&self, path: &Path) -> io::Result<()> {
+        let name = path.file_name().ok_or_else(not_found)?.to_string_lossy();
+        self.open_folder(path.parent().ok_or_else(not_found)?)?.remove(&name)
+    }
+
     /// Flips one bit of a file. Requires: the file has that byte.
     pub fn flip_bit(&self, path: impl AsRef<Path>, byte: u64, bit: u32) {
         self.damage(path.as_ref(), |content| content.bytes[byte as usize] ^= 1 << (bit % 8));
@@ -239,12 +246,22 @@ impl State {
         self.dirs.extend(dir.ancestors().map(Path::to_path_buf));
     }
 
-    fn require_parent(&self, path: &Path) -> io::Result<()> {
-        let there = path.parent().is_some_and(|dir| self.has_dir(dir));
-        if there { Ok(()) } else { Err(not_found()) }
+    fn require_dir(&self, dir: &Path) -> io::Result<()> {
+        if self.names.contains_key(dir) {
+            return Err(io::ErrorKind::NotADirectory.into());
+        }
+        if self.has_dir(dir) { Ok(()) } else { Err(not_found()) }
+    }
+
+    /// Whether a file or a folder has this name.
+    fn is_taken(&self, path: &Path) -> bool {
+        self.names.contains_key(path) || self.has_dir(path)
     }
 
     fn find(&self, path: &Path) -> io::Result<File> {
+        if self.dirs.contains(path) {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
         self.names.get(path).cloned().ok_or_else(not_found)
     }
 
@@ -271,123 +288,12 @@ impl Storage for Memory {
         self.state().has_dir(dir)
     }
 
-    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
-        let mut state = self.state();
-        state.step()?;
-        if !state.has_dir(dir) {
-            return Err(not_found());
-        }
-        let paths = state.names.keys().chain(state.dirs.iter());
-        let inside = paths.filter(|path| path.parent() == Some(dir));
-        let names = inside.filter_map(|path| path.file_name());
-        let mut names: Vec<_> = names.map(|name| name.to_string_lossy().into_owned()).collect();
-        names.sort_unstable();
-        Ok(names)
-    }
-
-    fn create(&self, path: &Path) -> io::Result<Box<dyn Append>> {
-        let mut state = self.state();
-        state.step_writing()?;
-        state.require_parent(path)?;
-        let file = File::default();
-        state.change_names(vec![(path.to_path_buf(), Some(Arc::clone(&file)))]);
-        Ok(Box::new(Growing { disk: self.clone(), file }))
-    }
-
-    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadAt>> {
-        let mut state = self.state();
-        state.step()?;
-        Ok(Arc::new(Opened { disk: self.clone(), file: state.find(path)? }))
-    }
-
-    /// Reads are done in any order: the number of operations so far decides.
-    fn read_queue(&self, _overlap: Overlap, _depth: usize) -> Box<dyn ReadQueue> {
-        let mut random = Random(self.operations());
-        Box::new(OneByOne::choosing(move |count| random.below(count)))
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        let mut state = self.state();
-        state.step()?;
-        state.find(path)?;
-        state.change_names(vec![(path.to_path_buf(), None)]);
-        Ok(())
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let mut state = self.state();
-        state.step_writing()?;
-        let file = state.find(from)?;
-        state.require_parent(to)?;
-        if from != to {
-            let (from, to) = (from.to_path_buf(), to.to_path_buf());
-            state.change_names(vec![(from, None), (to, Some(file))]);
-        }
-        Ok(())
-    }
-
-    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let mut state = self.state();
-        state.step_writing()?;
-        let file = state.find(from)?;
-        state.require_parent(to)?;
-        if state.names.contains_key(to) {
-            return Err(io::ErrorKind::AlreadyExists.into());
-        }
-        state.change_names(vec![(to.to_path_buf(), Some(file))]);
-        Ok(())
-    }
-
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        let mut state = self.state();
-        state.step_writing()?;
+    fn open_folder(&self, dir: &Path) -> io::Result<Arc<dyn Folder>> {
         let dir = if dir == Path::new(".") { Path::new("") } else { dir };
-        if !state.has_dir(dir) {
-            return Err(not_found());
-        }
-        let State { dirs, dirs_synced, .. } = &mut *state;
-        dirs_synced.extend(dirs.iter().filter(|inside| inside.parent() == Some(dir)).cloned());
-        for mut change in std::mem::take(&mut state.changes) {
-            let inside = |(path, _): &mut (PathBuf, Option<File>)| path.parent() == Some(dir);
-            let durable: NameChange = change.extract_if(.., inside).collect();
-            apply_change(&mut state.names_synced, &durable);
-            if !change.is_empty() {
-                state.changes.push(change);
-            }
-        }
-        Ok(())
-    }
-
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
         let mut state = self.state();
         state.step()?;
-        state.require_parent(path)?;
-        if !state.locks.insert(path.to_path_buf()) {
-            return Err(io::ErrorKind::WouldBlock.into());
-        }
-        if !state.names.contains_key(path) {
-            state.change_names(vec![(path.to_path_buf(), Some(File::default()))]);
-        }
-        Ok(Box::new(Lock { disk: self.clone(), path: path.to_path_buf() }))
-    }
-
-    fn free_space(&self, dir: &Path) -> io::Result<u64> {
-        const PLENTY: u64 = 1 << 40;
-        let mut state = self.state();
-        state.step()?;
-        let there = state.has_dir(dir);
-        if !there { Err(not_found()) } else { Ok(if state.no_space { 0 } else { PLENTY }) }
-    }
-}
-
-struct Lock {
-    disk: Memory,
-    path: PathBuf,
-}
-
-impl Drop for Lock {
-    fn drop(&mut self) {
-        self.disk.state().locks.remove(&self.path);
+        state.require_dir(dir)?;
+        Ok(Arc::new(MemoryFolder { disk: self.clone(), dir: dir.to_path_buf() }))
     }
 }
 

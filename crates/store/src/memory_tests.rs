@@ -2,11 +2,15 @@
 
 use super::*;
 
-fn disk_with(path: &str, synced: &[u8], unsynced: &[u8]) -> Memory {
+fn db(disk: &Memory) -> Arc<dyn Folder> {
+    disk.open_folder(Path::new("db")).unwrap()
+}
+
+fn disk_with(name: &str, synced: &[u8], unsynced: &[u8]) -> Memory {
     let disk = Memory::new();
     disk.create_dir(Path::new("db")).unwrap();
     disk.sync_dir(Path::new("")).unwrap();
-    let mut file = disk.create(Path::new(path)).unwrap();
+    let mut file = db(&disk).create(name).unwrap();
     file.append(synced).unwrap();
     file.sync().unwrap();
     file.append(unsynced).unwrap();
@@ -15,7 +19,7 @@ fn disk_with(path: &str, synced: &[u8], unsynced: &[u8]) -> Memory {
 
 #[test]
 fn a_crash_keeps_what_was_synced_and_a_prefix_of_the_rest() {
-    let disk = disk_with("db/x", b"synced", b"unsynced");
+    let disk = disk_with("x", b"synced", b"unsynced");
     disk.sync_dir(Path::new("db")).unwrap();
     assert_eq!(disk.crash_hard().file("db/x").unwrap(), b"synced");
     let mut lens = BTreeSet::new();
@@ -32,7 +36,7 @@ fn a_crash_keeps_what_was_synced_and_a_prefix_of_the_rest() {
 
 #[test]
 fn names_that_were_not_synced_may_be_lost() {
-    let disk = disk_with("db/x", b"data", b"");
+    let disk = disk_with("x", b"data", b"");
     assert_eq!(disk.crash_hard().file("db/x"), None);
     let there = (0..100).filter(|&seed| disk.crash(seed).file("db/x").is_some()).count();
     assert!((1..100).contains(&there), "{there}");
@@ -40,10 +44,10 @@ fn names_that_were_not_synced_may_be_lost() {
 
 #[test]
 fn a_rename_happens_as_a_whole_or_not_at_all() {
-    let disk = disk_with("db/new", b"new", b"");
+    let disk = disk_with("new", b"new", b"");
     disk.put_file("db/CURRENT", b"old");
     disk.sync_dir(Path::new("db")).unwrap();
-    disk.rename(Path::new("db/new"), Path::new("db/CURRENT")).unwrap();
+    db(&disk).rename("new", "CURRENT").unwrap();
     let mut seen = BTreeSet::new();
     for seed in 0..100 {
         let after = disk.crash(seed);
@@ -69,7 +73,7 @@ fn a_removal_that_was_not_synced_may_be_undone() {
 fn faults_strike_once_and_a_full_disk_stays_full() {
     let disk = Memory::new();
     disk.create_dir(Path::new("db")).unwrap();
-    let mut file = disk.create(Path::new("db/x")).unwrap();
+    let mut file = db(&disk).create("x").unwrap();
     disk.fail_at(1, Fault::Io);
     file.append(b"one").unwrap();
     assert_eq!(file.append(b"two").unwrap_err().kind(), io::ErrorKind::Other);
@@ -78,11 +82,12 @@ fn faults_strike_once_and_a_full_disk_stays_full() {
     disk.no_space(true);
     assert_eq!(file.append(b"four").unwrap_err().kind(), io::ErrorKind::StorageFull);
     assert_eq!(file.append(b"four").unwrap_err().kind(), io::ErrorKind::StorageFull);
-    assert_eq!(disk.free_space(Path::new("db")).unwrap(), 0);
-    assert!(disk.open(Path::new("db/x")).unwrap().size().unwrap() >= 8);
+    let folder = db(&disk);
+    assert_eq!(folder.free_space().unwrap(), 0);
+    assert!(folder.open("x").unwrap().size().unwrap() >= 8);
     disk.no_space(false);
     file.sync().unwrap();
-    assert_eq!(disk.operations(), 11);
+    assert_eq!(disk.operations(), 13);
 }
 
 #[test]
@@ -90,11 +95,11 @@ fn locks_vanish_with_a_crash() {
     let disk = Memory::new();
     disk.create_dir(Path::new("db")).unwrap();
     disk.sync_dir(Path::new("")).unwrap();
-    let held = disk.lock(Path::new("db/LOCK")).unwrap();
-    assert!(disk.clone().lock(Path::new("db/LOCK")).is_err());
-    assert!(disk.crash(1).lock(Path::new("db/LOCK")).is_ok());
+    let held = db(&disk).lock("LOCK").unwrap();
+    assert!(db(&disk.clone()).lock("LOCK").is_err());
+    assert!(db(&disk.crash(1)).lock("LOCK").is_ok());
     drop(held);
-    assert!(disk.lock(Path::new("db/LOCK")).is_ok());
+    assert!(db(&disk).lock("LOCK").is_ok());
 }
 
 #[test]
@@ -108,7 +113,7 @@ fn damage_is_done_where_it_is_asked() {
 
 #[test]
 fn sectors_are_lost_one_by_one() {
-    let disk = disk_with("db/x", &[1; 700], &[2; 4000]);
+    let disk = disk_with("x", &[1; 700], &[2; 4000]);
     disk.sync_dir(Path::new("db")).unwrap();
     let mut kinds = BTreeSet::new();
     for seed in 0..400 {
@@ -124,7 +129,7 @@ fn sectors_are_lost_one_by_one() {
 
 #[test]
 fn the_end_of_a_process_loses_nothing_and_syncs_nothing() {
-    let disk = disk_with("db/x", b"synced", b"unsynced");
+    let disk = disk_with("x", b"synced", b"unsynced");
     disk.fail_from(0, Fault::Io);
     let after = disk.kill();
     assert!(!after.may_fail());
@@ -137,22 +142,22 @@ fn the_end_of_a_process_loses_nothing_and_syncs_nothing() {
 
 #[test]
 fn a_fault_that_lasts_ends_when_it_is_mended() {
-    let disk = disk_with("db/x", b"synced", b"");
-    let dir = Path::new("db");
+    let disk = disk_with("x", b"synced", b"");
+    let folder = db(&disk);
     disk.fail_from(1, Fault::Io);
-    disk.sync_dir(dir).unwrap();
+    folder.sync().unwrap();
     for _ in 0..3 {
-        assert_eq!(disk.open(Path::new("db/x")).err().unwrap().kind(), io::ErrorKind::Other);
+        assert_eq!(folder.open("x").err().unwrap().kind(), io::ErrorKind::Other);
     }
     disk.mend();
-    disk.open(Path::new("db/x")).unwrap();
+    folder.open("x").unwrap();
     disk.fail_from(0, Fault::NoSpace);
-    disk.open(Path::new("db/x")).unwrap();
-    assert_eq!(disk.sync_dir(dir).unwrap_err().kind(), io::ErrorKind::StorageFull);
-    assert_eq!(disk.sync_dir(dir).unwrap_err().kind(), io::ErrorKind::StorageFull);
+    folder.open("x").unwrap();
+    assert_eq!(folder.sync().unwrap_err().kind(), io::ErrorKind::StorageFull);
+    assert_eq!(folder.sync().unwrap_err().kind(), io::ErrorKind::StorageFull);
     assert!(disk.may_fail());
     disk.mend();
-    disk.sync_dir(dir).unwrap();
+    folder.sync().unwrap();
     assert!(!disk.may_fail());
 }
 
@@ -161,7 +166,7 @@ fn what_a_failed_sync_had_to_save_is_not_saved_by_the_next_one() {
     let disk = Memory::new();
     disk.create_dir(Path::new("db")).unwrap();
     disk.sync_dir(Path::new("")).unwrap();
-    let mut file = disk.create(Path::new("db/x")).unwrap();
+    let mut file = db(&disk).create("x").unwrap();
     disk.sync_dir(Path::new("db")).unwrap();
     file.append(b"one").unwrap();
     file.sync().unwrap();

@@ -13,7 +13,7 @@ use crate::located_merge::LocatedMerge;
 use crate::merge::MergeCursor;
 use crate::merge_parts::PieceKeys;
 use crate::merging::MergePlan;
-use crate::output::{RunOutput, RunWriter, RunWriterState};
+use crate::output::{RunOutput, RunWriter, RunWriterState, table_name};
 use crate::partitions::Cutter;
 use crate::retention::Retention;
 use crate::sync::Arc;
@@ -205,7 +205,7 @@ impl PieceOutput {
     pub(crate) fn abandon(self, core: &Core) {
         for (file, _) in &self.run.tables {
             // What stays is removed when the store is opened.
-            let _ = core.shelf.storage.remove(&core.shelf.table_path(*file));
+            let _ = core.shelf.folder.remove(&table_name(*file));
         }
     }
 }

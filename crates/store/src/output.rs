@@ -6,7 +6,6 @@
 //! Invariant: tables, with the ranges that they delete, do not overlap. A run without entries that deletes ranges has one table.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 
 use trommel_filters::{FilterKind, FilterOptions, LocatedKind, Span};
 
@@ -15,9 +14,9 @@ use crate::cache::BlockCache;
 use crate::entry::{Entry, Sequence};
 use crate::error::{Error, Result};
 use crate::layout::TableRecord;
+use crate::open_folder::OpenFolder;
 use crate::options::Options;
 use crate::questions::Questions;
-use crate::storage::Storage;
 use crate::sync::{Arc, AtomicU64, Ordering};
 use crate::table::Table;
 use crate::table_writer::{TableOptions, TableSummary, TableWriter};
@@ -25,8 +24,7 @@ use crate::tombstones::RangeTombstones;
 
 /// Where tables live and how they are written.
 pub(crate) struct Shelf {
-    pub(crate) storage: Arc<dyn Storage>,
-    pub(crate) dir: PathBuf,
+    pub(crate) folder: OpenFolder,
     pub(crate) cache: Arc<BlockCache>,
     pub(crate) options: Options,
     /// How tables are read and written.
@@ -36,17 +34,11 @@ pub(crate) struct Shelf {
 }
 
 impl Shelf {
-    pub(crate) fn new(
-        storage: Arc<dyn Storage>,
-        dir: &Path,
-        options: &Options,
-        next_file: u64,
-    ) -> Self {
+    pub(crate) fn new(folder: OpenFolder, options: &Options, next_file: u64) -> Self {
         let cache = Arc::new(BlockCache::new(options.block_cache_bytes as u64));
         let next_file = AtomicU64::new(next_file);
-        let (dir, questions) = (dir.to_path_buf(), Questions::new(options));
-        let io = IoStats::default();
-        Shelf { storage, dir, cache, options: options.clone(), io, questions, next_file }
+        let (questions, io) = (Questions::new(options), IoStats::default());
+        Shelf { folder, cache, options: options.clone(), io, questions, next_file }
     }
 
     /// With tables that are read and written so. Requires: it was granted.
@@ -65,14 +57,18 @@ impl Shelf {
         self.next_file.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn table_path(&self, file: u64) -> PathBuf {
-        self.dir.join(table_name(file))
+    pub(crate) fn open_table(&self, file: u64) -> Result<Arc<Table>> {
+        self.open_table_with(file, self.options.guard.table_filter())
     }
 
-    pub(crate) fn open_table(&self, file: u64) -> Result<Arc<Table>> {
-        let (path, cache) = (self.table_path(file), Arc::clone(&self.cache));
-        let filter = self.options.guard.table_filter();
-        let table = Table::open(&*self.storage, path, self.io.reads(), file, cache, filter)?;
+    /// As `open_table`, with a filter of this kind, if the table has one.
+    pub(crate) fn open_table_with(
+        &self,
+        file: u64,
+        filter: Option<FilterKind>,
+    ) -> Result<Arc<Table>> {
+        let cache = Arc::clone(&self.cache);
+        let table = Table::open(&self.folder, self.io.reads(), file, cache, filter)?;
         self.load_first_units(&table)?;
         Ok(table)
     }
@@ -194,7 +190,7 @@ impl<'a> RunWriter<'a> {
             // What the tables before hold is told by their keys alone.
             if !state.files.is_empty() && *entry.key <= *state.last_key {
                 let what = format!("no place for key {}: out of order", entry.key.escape_ascii());
-                return Err(Error::corrupt(&self.shelf.dir, 0, what));
+                return Err(Error::corrupt(self.shelf.folder.path(), 0, what));
             }
             begin_table(self.shelf, state)?;
         }
@@ -215,8 +211,7 @@ impl<'a> RunWriter<'a> {
         finish_table(&mut self.state, None)?;
         let tables = std::mem::take(&mut self.state.done);
         if !tables.is_empty() {
-            let dir = &self.shelf.dir;
-            self.shelf.storage.sync_dir(dir).map_err(crate::error::Error::io(dir))?;
+            self.shelf.folder.sync()?;
         }
         let open = |(file, _): &(u64, TableSummary)| Ok((*file, self.shelf.open_table(*file)?));
         let opened = tables.iter().map(open).collect::<Result<_>>()?;
@@ -246,19 +241,19 @@ impl Drop for RunWriter<'_> {
     fn drop(&mut self) {
         for &file in &self.state.files {
             // What stays is removed when the store is opened.
-            let _ = self.shelf.storage.remove(&self.shelf.table_path(file));
+            let _ = self.shelf.folder.remove(&table_name(file));
         }
     }
 }
 
 fn begin_table(shelf: &Shelf, state: &mut RunWriterState) -> Result<()> {
     let file = shelf.new_file();
-    state.files.push(file);
     let mut options = shelf.table_options(state.bits_per_key);
     options.filter = options.filter.or_else(|| state.filter.clone());
-    let path = shelf.table_path(file);
     let access = shelf.io.writes(state.by);
-    let writer = TableWriter::create(&*shelf.storage, path, access, &options)?;
+    let writer = TableWriter::create(&shelf.folder, file, access, &options)?;
+    // Not earlier: a file that was there before is another's.
+    state.files.push(file);
     state.open = Some((file, writer));
     Ok(())
 }

@@ -6,12 +6,14 @@
 //! Invariant: a look changes nothing. It sees the tree as it was at some edit: the file only grows at its end, where an edit that
 //! is half written is none yet, or it is replaced as a whole.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::layout::{Layout, RunRecord};
 use crate::manifest::Manifest;
+use crate::open_folder::OpenFolder;
 use crate::partition_stats::UnderWay;
 use crate::storage::Storage;
 
@@ -55,9 +57,14 @@ pub fn peek(dir: impl AsRef<Path>) -> Result<TreePeek> {
 }
 
 fn peek_with(storage: &dyn Storage, dir: &Path) -> Result<TreePeek> {
-    let layout = Manifest::read(storage, dir)?;
-    let layout = layout.ok_or_else(|| Error::Missing { path: dir.to_path_buf() })?;
-    Ok(tree(&layout))
+    let missing = || Error::Missing { path: dir.to_path_buf() };
+    let folder = match OpenFolder::open(storage, dir) {
+        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+            return Err(missing());
+        }
+        opened => opened?,
+    };
+    Ok(tree(&Manifest::read(&folder)?.ok_or_else(missing)?))
 }
 
 /// The runs of a layout, as they are told outside.

@@ -49,7 +49,7 @@ fn an_onlooker_sees_the_owners_tree_after_every_step() {
     let files = || {
         let mut names = disk.list(Path::new("db")).expect("lists");
         names.sort();
-        let read = |name: &String| crate::record::read_all(&disk, &Path::new("db").join(name));
+        let read = |name: &String| crate::record::read_all(&OpenFolder::on(&disk, "db"), name);
         let bytes: Vec<_> = names.iter().map(|name| read(name).expect("reads")).collect();
         (names, bytes)
     };
@@ -69,11 +69,11 @@ fn an_edit_that_is_half_written_is_none_yet() {
     // A second flush, of which the onlooker finds all bytes but the last.
     db.put("kez", "value").expect("puts");
     db.flush().expect("flushes");
-    let manifest = Path::new("db").join(crate::manifest::MANIFEST_NAME);
-    let bytes = crate::record::read_all(&disk, &manifest).expect("reads");
+    let manifest = crate::manifest::MANIFEST_NAME;
+    let bytes = crate::record::read_all(&OpenFolder::on(&disk, "db"), manifest).expect("reads");
     let torn = Memory::new();
     torn.create_dir(Path::new("db")).expect("makes the folder");
-    let mut file = torn.create(&manifest).expect("creates");
+    let mut file = OpenFolder::on(&torn, "db").create(manifest).expect("creates");
     file.append(&bytes[..bytes.len() - 1]).expect("writes");
     assert_eq!(peek_with(&torn, Path::new("db")).expect("reads what is whole"), whole);
 }

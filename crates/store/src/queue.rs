@@ -84,7 +84,7 @@ enum Query {
 impl Queue {
     pub(crate) fn new(core: &Arc<Core>, depth: usize) -> Queue {
         let shelf = &core.shelf;
-        let reads = shelf.storage.read_queue(shelf.io.overlap, depth.max(1));
+        let reads = shelf.folder.handle().read_queue(shelf.io.overlap, depth.max(1));
         let (searches, free, done) = (Vec::new(), Vec::new(), VecDeque::new());
         Queue { core: Arc::clone(core), reads, searches, free, done }
     }

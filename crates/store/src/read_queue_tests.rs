@@ -1,34 +1,34 @@
 //! What every queue of reads does, whoever reads: the ring and its safe twins alike.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::*;
 use crate::access::{Access, Overlap};
 use crate::disk::Disk;
 use crate::read_queue::one_by_one;
-use crate::storage::Storage;
+use crate::storage::{Folder, Storage};
 use proptest::prelude::*;
 
 struct Files {
     _folder: tempfile::TempDir,
-    path: PathBuf,
+    files: Arc<dyn Folder>,
     bytes: Vec<u8>,
 }
 
 impl Files {
     fn new(len: usize) -> Files {
         let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
-        let path = folder.path().join("file");
+        let files = Disk.open_folder(folder.path()).unwrap();
         let bytes: Vec<u8> = (0..len).map(|at| (at * 7 + at / 250) as u8).collect();
-        Disk.create(&path).unwrap().append(&bytes).unwrap();
-        Files { _folder: folder, path, bytes }
+        files.create("file").unwrap().append(&bytes).unwrap();
+        Files { _folder: folder, files, bytes }
     }
 
     /// Of all kinds: buffered and direct, with a descriptor and without.
     fn open(&self) -> Vec<Arc<dyn ReadAt>> {
         let open =
-            |direct, overlap| Disk.open_with(&self.path, Access { direct, overlap }).unwrap();
+            |direct, overlap| self.files.open_with("file", Access { direct, overlap }).unwrap();
         let memory = crate::memory::Memory::new();
         memory.put_file(Path::new("file"), self.bytes.clone());
         vec![
@@ -36,7 +36,7 @@ impl Files {
             open(true, Overlap::OneByOne),
             open(false, Overlap::Ring),
             open(true, Overlap::Pool),
-            memory.open(Path::new("file")).unwrap(),
+            memory.open_folder(Path::new("")).unwrap().open("file").unwrap(),
         ]
     }
 

@@ -12,7 +12,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
-use crate::storage::{Append, Storage};
+use crate::open_folder::OpenFolder;
+use crate::storage::Append;
 
 const MAGIC: [u8; 4] = *b"tRec";
 const LEN_AT: usize = MAGIC.len();
@@ -36,14 +37,13 @@ pub(crate) struct RecordWriter {
 }
 
 impl RecordWriter {
-    /// Makes the file, with its header. Nothing is durable before `sync` and the folder's sync.
-    pub(crate) fn create(
-        storage: &dyn Storage,
+    /// Begins a file that was just made, with its header. Nothing is durable before `sync` and the folder's sync.
+    pub(crate) fn begin(
+        mut file: Box<dyn Append>,
         path: PathBuf,
         salt: u64,
         header: &[u8],
     ) -> Result<Self> {
-        let mut file = storage.create(&path).map_err(Error::io(&path))?;
         file.append(header).map_err(Error::io(&path))?;
         let len = header.len() as u64;
         Ok(RecordWriter { file, path, salt, len, buffer: Vec::new(), failed: false })
@@ -125,25 +125,25 @@ type OnRecord<'f> = dyn FnMut(u64 /*offset*/, &[u8]) -> Result<()> + 'f;
 /// Reads every record in order, of a file in which each was durable before the next was added: damage
 /// before the last whole record is an error.
 pub(crate) fn read_records(
-    storage: &dyn Storage,
-    path: &Path,
+    folder: &OpenFolder,
+    name: &str,
     salt: u64,
     expected_header: &[u8],
     f: &mut OnRecord<'_>,
 ) -> Result<Tail> {
-    read_records_with(storage, path, salt, expected_header, &|offset, _| offset, f)
+    read_records_with(folder, name, salt, expected_header, &|offset, _| offset, f)
 }
 
 /// Reads every record in order. Damage to what was durable when a later record was added is an error.
 pub(crate) fn read_records_with(
-    storage: &dyn Storage,
-    path: &Path,
+    folder: &OpenFolder,
+    name: &str,
     salt: u64,
     expected_header: &[u8],
     durable: &DurableBefore<'_>,
     f: &mut OnRecord<'_>,
 ) -> Result<Tail> {
-    let bytes = read_all(storage, path)?;
+    let (bytes, path) = (read_all(folder, name)?, &*folder.path_of(name));
     let Some(found) = bytes.get(..expected_header.len()) else {
         return Ok(Tail::Torn { at: 0 });
     };
@@ -167,13 +167,13 @@ pub(crate) fn record_size(payload_len: usize) -> u64 {
 }
 
 /// The file's first bytes, at most `len`: what a caller looks at to tell versions apart.
-pub(crate) fn read_header(storage: &dyn Storage, path: &Path, len: usize) -> Result<Vec<u8>> {
-    read_start(storage, path, len as u64)
+pub(crate) fn read_header(folder: &OpenFolder, name: &str, len: usize) -> Result<Vec<u8>> {
+    read_start(folder, name, len as u64)
 }
 
 /// The whole file.
-pub(crate) fn read_all(storage: &dyn Storage, path: &Path) -> Result<Vec<u8>> {
-    read_start(storage, path, u64::MAX)
+pub(crate) fn read_all(folder: &OpenFolder, name: &str) -> Result<Vec<u8>> {
+    read_start(folder, name, u64::MAX)
 }
 
 /// What lies in a file of records.
@@ -211,8 +211,8 @@ fn next_record(bytes: &[u8], from: usize, salt: u64) -> Option<usize> {
     (from..bytes.len()).find(|&at| record_at(bytes, at, salt).is_some())
 }
 
-fn read_start(storage: &dyn Storage, path: &Path, len_max: u64) -> Result<Vec<u8>> {
-    let file = storage.open(path).map_err(Error::io(path))?;
+fn read_start(folder: &OpenFolder, name: &str, len_max: u64) -> Result<Vec<u8>> {
+    let (file, path) = (folder.open_file(name)?, &*folder.path_of(name));
     let size = file.size().map_err(Error::io(path))?.min(len_max);
     let too_large = || Error::corrupt(path, 0, "a file beyond memory");
     let mut bytes = vec![0; usize::try_from(size).map_err(|_| too_large())?];
@@ -278,6 +278,7 @@ fn record_at(bytes: &[u8], at: usize, salt: u64) -> Option<&[u8]> {
 mod tests {
     use super::*;
     use crate::memory::{Fault, Memory};
+    use crate::storage::Storage;
 
     const HEADER: &[u8] = b"HEADv1\0\0";
     const SALT: u64 = 7;
@@ -286,17 +287,18 @@ mod tests {
 
     fn read(disk: &Memory, salt: u64) -> Read {
         let mut records = Vec::new();
-        let tail = read_records(disk, Path::new("db/log"), salt, HEADER, &mut |at, payload| {
-            records.push((at, payload.to_vec()));
-            Ok(())
-        });
+        let tail =
+            read_records(&OpenFolder::on(disk, "db"), "log", salt, HEADER, &mut |at, payload| {
+                records.push((at, payload.to_vec()));
+                Ok(())
+            });
         (records, tail)
     }
 
     fn write(disk: &Memory, payloads: &[&[u8]]) -> RecordWriter {
         disk.create_dir(Path::new("db")).unwrap();
-        let path = PathBuf::from("db/log");
-        let mut writer = RecordWriter::create(disk, path, SALT, HEADER).unwrap();
+        let file = OpenFolder::on(disk, "db").create("log").unwrap();
+        let mut writer = RecordWriter::begin(file, "db/log".into(), SALT, HEADER).unwrap();
         payloads.iter().for_each(|payload| writer.append(payload).unwrap());
         assert_eq!(writer.len(), disk.file("db/log").unwrap().len() as u64);
         writer
@@ -408,9 +410,8 @@ mod tests {
             let mut bytes = whole.clone();
             bytes[hole].fill(0);
             disk.put_file("db/log", bytes);
-            let path = Path::new("db/log");
-            let says = |_: u64, _: &[u8]| durable;
-            read_records_with(&disk, path, SALT, HEADER, &says, &mut |_, _| Ok(()))
+            let (folder, says) = (OpenFolder::on(&disk, "db"), |_: u64, _: &[u8]| durable);
+            read_records_with(&folder, "log", SALT, HEADER, &says, &mut |_, _| Ok(()))
         };
         assert_eq!(read_with(30..40, 29).unwrap(), Tail::Torn { at: 29 });
         assert!(read_with(30..40, 30).is_err(), "a part of the bad record was durable");
@@ -452,10 +453,11 @@ mod tests {
     fn the_reader_stops_when_the_caller_does() {
         let disk = Memory::new();
         write(&disk, &THREE);
+        let folder = OpenFolder::on(&disk, "db");
         let refuse = &mut |at, _: &[u8]| Err(Error::corrupt("db/log", at, "refused"));
-        let result = read_records(&disk, Path::new("db/log"), SALT, HEADER, refuse);
+        let result = read_records(&folder, "log", SALT, HEADER, refuse);
         assert!(matches!(result, Err(Error::Corrupt { offset: 8, .. })));
-        assert_eq!(read_header(&disk, Path::new("db/log"), 4).unwrap(), b"HEAD");
-        assert_eq!(read_header(&disk, Path::new("db/log"), 1000).unwrap().len(), 67);
+        assert_eq!(read_header(&folder, "log", 4).unwrap(), b"HEAD");
+        assert_eq!(read_header(&folder, "log", 1000).unwrap().len(), 67);
     }
 }

@@ -7,6 +7,7 @@
 //! in peace writes nothing: it works on a full disk too.
 
 use std::collections::{HashMap, HashSet};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Instant;
 
@@ -25,6 +26,7 @@ use crate::image::{self, image_name};
 use crate::layout::{Layout, NUMBER_MAX};
 use crate::manifest::{MANIFEST_NAME, MANIFEST_NEW_NAME, Manifest};
 use crate::memtable::Memtable;
+use crate::open_folder::OpenFolder;
 use crate::options::Options;
 use crate::output::{Shelf, table_name};
 use crate::pacing::Pacer;
@@ -43,18 +45,17 @@ pub(crate) const LOCK_NAME: &str = "LOCK";
 /// Opens or makes a store, without its threads.
 pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Core> {
     options.check()?;
-    let storage = &*env.storage;
-    let lock = take_folder(storage, dir, options.create_if_missing)?;
-    let found = Manifest::read(storage, dir)?;
+    let (folder, lock) = take_folder(&*env.storage, dir, options.create_if_missing)?;
+    let found = Manifest::read(&folder)?;
     let mut manifest = match &found {
-        Some(_) => Manifest::open(&env.storage, dir),
-        None => Manifest::create(&env.storage, dir, &Layout::default())?,
+        Some(_) => Manifest::open(&folder),
+        None => Manifest::create(&folder, &Layout::default())?,
     };
     let layout = found.unwrap_or_default();
-    let names = storage.list(dir).map_err(Error::io(dir))?;
-    let shelf = make_shelf(&env, dir, options, &names, &layout);
+    let names = folder.list()?;
+    let shelf = make_shelf(folder.clone(), options, &names, &layout);
     let (tables, mut damaged_filters) = open_tables(&shelf, &layout)?;
-    let mut logs = replay_logs(storage, dir, &names, &layout, options)?;
+    let mut logs = replay_logs(&folder, &names, &layout, options)?;
     let last = logs.iter().map(|log| log.last).max().unwrap_or_default();
     let last = last.max(layout.last_sequence);
     let newest = logs.pop().unwrap_or_else(|| Replayed::nothing(shelf.new_file(), options));
@@ -80,7 +81,7 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Co
     let version = Version { guard: recovered.guard, ..version };
     // Not earlier: a manifest that has lost an edit to damage makes a table look like an orphan, and
     // then something above is missing.
-    remove_orphans(storage, dir, &orphans(&names, &version.layout), || {
+    remove_orphans(&folder, &orphans(&names, &version.layout), || {
         manifest.keep(&version.layout).is_ok()
     });
     let elastic = Elastic::of(options);
@@ -111,34 +112,39 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Co
 }
 
 /// The shelf of a folder that is taken.
-fn make_shelf(
-    env: &Environment,
-    dir: &Path,
-    options: &Options,
-    names: &[String],
-    layout: &Layout,
-) -> Shelf {
+fn make_shelf(folder: OpenFolder, options: &Options, names: &[String], layout: &Layout) -> Shelf {
     let next_file = names.iter().filter_map(|name| file_number(name)).map(|number| number + 1);
     let next_file = next_file.max().unwrap_or(0).max(layout.next_file).max(1);
-    let io = IoStats::granted(&*env.storage, &dir.join(LOCK_NAME), options.io());
-    Shelf::new(Arc::clone(&env.storage), dir, options, next_file).with_io(io)
+    let io = IoStats::granted(folder.handle(), LOCK_NAME, options.io());
+    Shelf::new(folder, options, next_file).with_io(io)
 }
 
+/// What keeps others out of a folder.
+pub(crate) type FolderLock = Box<dyn Send + Sync>;
+
 /// Makes sure that the folder is a store or may become one, and takes it.
-fn take_folder(storage: &dyn Storage, dir: &Path, create: bool) -> Result<Box<dyn Send + Sync>> {
+fn take_folder(
+    storage: &dyn Storage,
+    dir: &Path,
+    create: bool,
+) -> Result<(OpenFolder, FolderLock)> {
     let missing = || Error::Missing { path: dir.to_path_buf() };
-    if !storage.dir_exists(dir) {
-        if storage.open(dir).is_ok() {
+    let folder = match OpenFolder::open(storage, dir) {
+        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotADirectory => {
             let what = "a store is a folder, and this is a file";
-            let source = std::io::Error::new(std::io::ErrorKind::NotADirectory, what);
+            let source = std::io::Error::new(ErrorKind::NotADirectory, what);
             return Err(Error::io(dir)(source));
         }
-        if !create {
-            return Err(missing());
+        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+            if !create {
+                return Err(missing());
+            }
+            make_folder(storage, dir)?;
+            OpenFolder::open(storage, dir)?
         }
-        make_folder(storage, dir)?;
-    }
-    let names = storage.list(dir).map_err(Error::io(dir))?;
+        opened => opened?,
+    };
+    let names = folder.list()?;
     if !names.iter().any(|name| name == MANIFEST_NAME) {
         // A crash while a store was being made leaves no more than these.
         let beginnings = [LOCK_NAME, MANIFEST_NEW_NAME];
@@ -150,14 +156,15 @@ fn take_folder(storage: &dyn Storage, dir: &Path, create: bool) -> Result<Box<dy
         }
         keep_folder(storage, dir)?;
     }
-    lock_folder(storage, dir)
+    let lock = lock_folder(&folder)?;
+    Ok((folder, lock))
 }
 
 /// Takes the lock of a folder. `Locked`: someone else has it.
-pub(crate) fn lock_folder(storage: &dyn Storage, dir: &Path) -> Result<Box<dyn Send + Sync>> {
-    storage.lock(&dir.join(LOCK_NAME)).map_err(|source| match source.kind() {
-        std::io::ErrorKind::WouldBlock => Error::Locked { path: dir.to_path_buf() },
-        _ => Error::io(dir.join(LOCK_NAME))(source),
+pub(crate) fn lock_folder(folder: &OpenFolder) -> Result<FolderLock> {
+    folder.handle().lock(LOCK_NAME).map_err(|source| match source.kind() {
+        ErrorKind::WouldBlock => Error::Locked { path: folder.path().to_path_buf() },
+        _ => Error::io(folder.path_of(LOCK_NAME))(source),
     })
 }
 
@@ -187,15 +194,10 @@ fn orphans<'n>(names: &'n [String], layout: &Layout) -> Vec<&'n String> {
 
 /// Removes files that the layout does not need. The edit that says so may be one whose sync has failed, and that a power cut
 /// would take back: so the layout is made durable first.
-fn remove_orphans(
-    storage: &dyn Storage,
-    dir: &Path,
-    orphans: &[&String],
-    keep_layout: impl FnOnce() -> bool,
-) {
+fn remove_orphans(folder: &OpenFolder, orphans: &[&String], keep_layout: impl FnOnce() -> bool) {
     if !orphans.is_empty() && keep_layout() {
         // What stays now is tried again by the next open.
-        orphans.iter().for_each(|name| drop(storage.remove(&dir.join(name))));
+        orphans.iter().for_each(|name| drop(folder.remove(name)));
     }
 }
 
@@ -210,17 +212,10 @@ fn open_tables(shelf: &Shelf, layout: &Layout) -> Result<OpenTables> {
             check_bounds(table, record)?;
             continue;
         }
-        let open = |filter| {
-            let (path, cache) = (shelf.table_path(record.file), Arc::clone(&shelf.cache));
-            let table =
-                Table::open(&*shelf.storage, &path, shelf.io.reads(), record.file, cache, filter)?;
-            shelf.load_first_units(&table)?;
-            Ok(table)
-        };
-        let table = match open(shelf.options.guard.table_filter()) {
+        let table = match shelf.open_table(record.file) {
             Ok(table) => table,
             Err(error @ Error::Corrupt { .. }) => {
-                let without = open(None).map_err(|_| ());
+                let without = shelf.open_table_with(record.file, None);
                 let Ok(table) = without else { return Err(error) };
                 damaged.push(DamagedFilter { file: record.file, what: error.to_string() });
                 table
@@ -264,8 +259,7 @@ impl Replayed {
 /// Reads the live logs, oldest first. Each but the last must have all the bytes that the next one
 /// says it has; the last may have a torn tail.
 pub(crate) fn replay_logs(
-    storage: &dyn Storage,
-    dir: &Path,
+    folder: &OpenFolder,
     names: &[String],
     layout: &Layout,
     options: &Options,
@@ -279,22 +273,22 @@ pub(crate) fn replay_logs(
     // A log that was torn before it could name its predecessor has nothing that was acknowledged.
     let mut logs: Vec<Replayed> = Vec::new();
     for &number in &numbers {
-        if let Some(before) = wal::predecessor(storage, dir, number)? {
-            check_no_gap(dir, &logs, number, before, layout)?;
+        if let Some(before) = wal::predecessor(folder, number)? {
+            check_no_gap(folder, &logs, number, before, layout)?;
             logs.push(Replayed { before, ..Replayed::nothing(number, options) });
         }
     }
     for place in 0..logs.len() {
         let next = logs.get(place + 1).map(|next| next.before);
         let valid = next.filter(|next| next.wal == logs[place].number);
-        replay_log(storage, dir, &mut logs[place], valid.map(|next| next.valid_bytes))?;
+        replay_log(folder, &mut logs[place], valid.map(|next| next.valid_bytes))?;
     }
     Ok(logs)
 }
 
 /// A log that this one follows, and that is neither read nor in tables, is missing or damaged.
 fn check_no_gap(
-    dir: &Path,
+    folder: &OpenFolder,
     logs: &[Replayed],
     number: u64,
     before: Predecessor,
@@ -305,19 +299,14 @@ fn check_no_gap(
         return Ok(());
     }
     let what = format!("it follows {}, which is missing or cut short", wal_name(before.wal));
-    Err(Error::corrupt(dir.join(wal_name(number)), 0, what))
+    Err(Error::corrupt(folder.path_of(&wal_name(number)), 0, what))
 }
 
-fn replay_log(
-    storage: &dyn Storage,
-    dir: &Path,
-    log: &mut Replayed,
-    valid: Option<u64>,
-) -> Result<()> {
-    wal::replay(storage, dir, log.number, valid, &mut |batch| {
+fn replay_log(folder: &OpenFolder, log: &mut Replayed, valid: Option<u64>) -> Result<()> {
+    wal::replay(folder, log.number, valid, &mut |batch| {
         if batch.first <= log.last {
             let what = "a group of writes that is older than the one before it";
-            return Err(Error::corrupt(dir.join(wal_name(log.number)), 0, what));
+            return Err(Error::corrupt(folder.path_of(&wal_name(log.number)), 0, what));
         }
         for entry in &batch.entries {
             log.memtable.insert(entry.key, entry.sequence, entry.kind, entry.value);
@@ -353,12 +342,13 @@ mod tests {
         let options = Options::default();
         disk.create_dir(dir).expect("makes the folder");
         let none = Predecessor { wal: 0, valid_bytes: 0 };
-        let mut log = Wal::create(&disk, dir, 7, none).expect("creates");
+        let folder = OpenFolder::on(&disk, dir);
+        let mut log = Wal::create(&folder, 7, none).expect("creates");
         for (first, goes_on) in [(5, true), (6, true), (6, false)] {
             let entry = (Kind::Put, &b"key"[..], &b"value"[..]);
             log.append(Sequence(first), 1, std::iter::once(entry)).expect("appends");
             let names = disk.list(dir).expect("lists");
-            let read = replay_logs(&disk, dir, &names, &Layout::default(), &options);
+            let read = replay_logs(&folder, &names, &Layout::default(), &options);
             assert_eq!(read.is_ok(), goes_on, "after {first}");
         }
     }

@@ -12,13 +12,14 @@
 use std::fmt;
 use std::path::Path;
 
-use crate::copying::{link_or_copy, make_folder};
+use crate::copying::link_or_copy;
 use crate::entry::{Entry, Sequence};
 use crate::environment::Environment;
 use crate::error::{Error, Result};
 use crate::image::{self, base_files, image_name};
 use crate::layout::{FlushRecord, Layout, RunRecord, TableRecord};
 use crate::manifest::{MANIFEST_NAME, Manifest};
+use crate::open_folder::OpenFolder;
 use crate::options::{GuardKind, Options};
 use crate::output::{RunOutput, Shelf, table_name};
 use crate::recovery::{file_number, lock_folder};
@@ -95,21 +96,21 @@ pub fn repair_with(path: impl AsRef<Path>, environment: &Environment) -> Result<
     if !storage.dir_exists(dir) {
         return Err(Error::Missing { path: dir.to_path_buf() });
     }
-    let list = || storage.list(dir).map_err(Error::io(dir));
+    let folder = OpenFolder::open(storage, dir)?;
     let is_of_a_store = |name: &String| name == MANIFEST_NAME || file_number(name).is_some();
-    if !list()?.iter().any(is_of_a_store) {
+    if !folder.list()?.iter().any(is_of_a_store) {
         return Err(Error::NotAStore { path: dir.to_path_buf() });
     }
-    let _lock = lock_folder(storage, dir)?;
-    let names = list()?;
-    let manifest = FoundManifest::read(storage, dir)?;
+    let _lock = lock_folder(&folder)?;
+    let names = folder.list()?;
+    let manifest = FoundManifest::read(&folder)?;
     let on_disk = names.iter().filter_map(|name| file_number(name)).map(|number| number + 1).max();
     let named = manifest.layout.as_ref().map_or(0, |layout| layout.next_file);
     // Logs are read into memtables, which nobody is to ask: room for all that they may hold is not needed at once.
     let (guard, write_buffer_bytes) = (GuardKind::Open, 1 << 20);
     let options = Options { guard, write_buffer_bytes, ..Options::default() };
     let next_file = on_disk.unwrap_or(0).max(named).max(1);
-    let shelf = Shelf::new(Arc::clone(&environment.storage), dir, &options, next_file);
+    let shelf = Shelf::new(folder, &options, next_file);
     let mut repair = Repair { shelf, names, report: RepairReport::default(), written: Vec::new() };
     match repair.run(&manifest) {
         Ok(()) => Ok(repair.report),
@@ -255,10 +256,10 @@ impl Repair {
         let (live, last) = (next.live_wal, next.last_sequence);
         let mut numbers = self.numbers(wal_name);
         numbers.retain(|&number| number >= live);
-        let (storage, dir) = (&*self.shelf.storage, &self.shelf.dir);
         let mut keeps = |entry: &Entry<'_>| Ok(entry.sequence > last);
         let known = Some((last, live));
-        let writes = save_writes(storage, dir, &numbers, known, &mut self.report, &mut keeps)?;
+        let folder = &self.shelf.folder;
+        let writes = save_writes(folder, &numbers, known, &mut self.report, &mut keeps)?;
         aside.extend(numbers.into_iter().map(wal_name));
         next.live_wal = self.shelf.next_file();
         let Some(output) = self.write_run(&writes)? else { return Ok(()) };
@@ -288,7 +289,7 @@ impl Repair {
             };
             // In a sound tree, too, a run may have become the oldest that an image does not know as such.
             let is_of_the_tree = base(next) == base(layout);
-            match image::read(&*self.shelf.storage, &self.shelf.dir, &record) {
+            match image::read(&self.shelf.folder, &record) {
                 Ok(bytes)
                     if trommel_filters::Part::read_image(&bytes).is_ok() && is_of_the_tree =>
                 {
@@ -348,9 +349,9 @@ impl Repair {
 
     /// What logs have that tables have not becomes tables.
     fn rebuild_logs(&mut self, logs: &[u64], tables: &[Arc<Table>]) -> Result<Vec<TableFacts>> {
-        let (storage, dir) = (&*self.shelf.storage, &self.shelf.dir);
+        let folder = &self.shelf.folder;
         let mut keeps = |entry: &Entry<'_>| is_newer_than_all(entry, tables);
-        let writes = save_writes(storage, dir, logs, None, &mut self.report, &mut keeps)?;
+        let writes = save_writes(folder, logs, None, &mut self.report, &mut keeps)?;
         let Some(output) = self.write_run(&writes)? else { return Ok(Vec::new()) };
         let facts = output.opened.values().map(|table| TableFacts::of(table));
         Ok(facts.map(|facts| TableFacts { is_newest: true, ..facts }).collect())
@@ -412,27 +413,27 @@ impl Repair {
         // One of several pieces leaves the folder once.
         plan.aside.sort_unstable();
         plan.aside.dedup();
-        let (storage, dir) = (&self.shelf.storage, &self.shelf.dir);
-        let lost = dir.join(LOST_NAME);
-        make_folder(&**storage, &lost)?;
-        let mut taken = storage.list(&lost).map_err(Error::io(&lost))?;
+        let folder = &self.shelf.folder;
+        let lost = folder.make_folder(LOST_NAME)?;
+        folder.sync()?;
+        let mut taken = lost.list()?;
         let manifest = self.has(MANIFEST_NAME).then(|| MANIFEST_NAME.to_string());
         for name in plan.aside.iter().chain(&manifest) {
             let free = free_name(name, &taken);
-            link_or_copy(&**storage, &dir.join(name), &lost.join(&free))?;
+            link_or_copy((folder, name), (&lost, &free))?;
             taken.push(free.clone());
             self.report.set_aside.push(free);
         }
-        storage.sync_dir(&lost).map_err(Error::io(&lost))?;
-        storage.sync_dir(dir).map_err(Error::io(dir))?;
+        lost.sync()?;
+        folder.sync()?;
         // From here on the manifest may name what was written.
         self.written.clear();
-        Manifest::create(storage, dir, &plan.layout)?;
+        Manifest::create(folder, &plan.layout)?;
         for name in &plan.aside {
             // What stays is in no tree: it is removed when the store is opened.
-            let _ = storage.remove(&dir.join(name));
+            let _ = folder.remove(name);
         }
-        storage.sync_dir(dir).map_err(Error::io(dir))
+        folder.sync()
     }
 
     fn remove_written(&self) {
@@ -442,7 +443,7 @@ impl Repair {
     /// Those that stay are removed when the store is opened: no manifest names them.
     fn remove_tables(&self, files: impl Iterator<Item = u64>) {
         for file in files {
-            let _ = self.shelf.storage.remove(&self.shelf.table_path(file));
+            let _ = self.shelf.folder.remove(&table_name(file));
         }
     }
 }

@@ -5,16 +5,15 @@
 //! Invariant: a group is saved as a whole or not at all. What a later log says does not count of an earlier one is left out.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use crate::cursor::Reads;
 use crate::entry::{Entry, Kind, Sequence, order};
 use crate::error::{Error, Result};
+use crate::open_folder::OpenFolder;
 use crate::output::{RunOutput, RunWriter, RunWriterState, Shelf};
 use crate::record::read_all;
 use crate::repair::{Loss, RepairReport};
 use crate::salvage::{LogRecord, Piece, scan_log, without_torn_end};
-use crate::storage::Storage;
 use crate::sync::Arc;
 use crate::table::Table;
 use crate::tombstones::{RangeDelete, RangeTombstones};
@@ -45,8 +44,7 @@ type Keeps<'k> = dyn FnMut(&Entry<'_>) -> Result<bool> + 'k;
 /// The writes of these logs that `keeps` wants, in the order of entries. `known` is the newest number of all writes that
 /// are surely in tables, and the oldest log that has others, if that is known. What is lost goes into the report.
 pub(crate) fn save_writes(
-    storage: &dyn Storage,
-    dir: &Path,
+    folder: &OpenFolder,
     numbers: &[u64],
     known: Option<(Sequence, u64)>,
     report: &mut RepairReport,
@@ -54,9 +52,10 @@ pub(crate) fn save_writes(
 ) -> Result<Vec<SavedWrite>> {
     let mut befores = BTreeMap::new();
     for &number in numbers {
-        let path = dir.join(wal_name(number));
-        let bytes = read_all(storage, &path)?;
+        let name = wal_name(number);
+        let bytes = read_all(folder, &name)?;
         if let Some(found) = older_version(&bytes) {
+            let path = folder.path_of(&name);
             return Err(Error::Version { path, found, known: VERSION });
         }
         befores.extend(predecessor(&scan_log(&bytes, number)).map(|before| (number, before)));
@@ -69,7 +68,7 @@ pub(crate) fn save_writes(
         }
         let counts = befores.values().find(|before| before.wal == number);
         let counts = counts.map(|before| before.valid_bytes);
-        let bytes = read_all(storage, &dir.join(wal_name(number)))?;
+        let bytes = read_all(folder, &wal_name(number))?;
         let pieces = without_torn_end(scan_log(&bytes, number), counts, bytes.len() as u64);
         for piece in pieces {
             let Some(group) = saver.next(number, counts, piece) else { continue };

@@ -14,9 +14,9 @@ use crate::entry::Sequence;
 use crate::error::{Error, Result};
 use crate::layout::{Edit, Layout, NUMBER_MAX, TableRecord};
 use crate::manifest::{FORMAT_VERSION, HEADER_BYTES, MANIFEST_NAME};
+use crate::open_folder::OpenFolder;
 use crate::record::read_all;
 use crate::salvage::{Piece, scan_manifest};
-use crate::storage::Storage;
 
 /// Versions beyond this one are taken for damage: no Trommel has had them.
 const VERSION_BELIEVED: u32 = 255;
@@ -44,16 +44,15 @@ pub(crate) struct FoundManifest {
 impl FoundManifest {
     /// # Errors
     /// `Io`, and `Version` if it names another version that may exist. Damage is no error here.
-    pub(crate) fn read(storage: &dyn Storage, dir: &Path) -> Result<FoundManifest> {
-        let path = dir.join(MANIFEST_NAME);
-        let bytes = match read_all(storage, &path) {
+    pub(crate) fn read(folder: &OpenFolder) -> Result<FoundManifest> {
+        let bytes = match read_all(folder, MANIFEST_NAME) {
             Ok(bytes) => bytes,
             Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
                 return Ok(FoundManifest::default());
             }
             Err(error) => return Err(error),
         };
-        check_version(&bytes, &path)?;
+        check_version(&bytes, &folder.path_of(MANIFEST_NAME))?;
         Ok(FoundManifest::of(&bytes))
     }
 

@@ -31,7 +31,7 @@ impl Repair {
         let last = last.max(layout.last_sequence);
         // Not without a torn end: tables that no edit was ever to name, because of a crash, need not be complete.
         for file in unknown.into_iter().filter(|_| manifest.is_torn) {
-            let parts = TableParts::read(&*self.shelf.storage, &self.shelf.table_path(file))?;
+            let parts = TableParts::read(&self.shelf.folder, &table_name(file))?;
             if parts.properties.is_some_and(|known| known.sequences.1 > last) {
                 return Ok(false);
             }
@@ -41,8 +41,7 @@ impl Repair {
 
     /// The newest sequence number in logs. None: they are not as they should be.
     pub(super) fn last_in_logs(&self, layout: &Layout) -> Result<Option<Sequence>> {
-        let (storage, dir) = (&*self.shelf.storage, &self.shelf.dir);
-        match replay_logs(storage, dir, &self.names, layout, &self.shelf.options) {
+        match replay_logs(&self.shelf.folder, &self.names, layout, &self.shelf.options) {
             Ok(logs) => Ok(Some(logs.iter().map(|log| log.last).max().unwrap_or_default())),
             Err(Error::Corrupt { .. } | Error::Version { .. }) => Ok(None),
             Err(other) => Err(other),

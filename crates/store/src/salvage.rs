@@ -120,6 +120,7 @@ mod tests {
     use super::*;
     use crate::entry::{Kind, Sequence};
     use crate::memory::Memory;
+    use crate::open_folder::OpenFolder;
     use crate::storage::Storage;
     use crate::wal::{Wal, wal_name};
     use std::path::Path;
@@ -129,7 +130,8 @@ mod tests {
         let (disk, dir) = (Memory::new(), Path::new("db"));
         disk.create_dir(dir).expect("makes the folder");
         let none = Predecessor { wal: 0, valid_bytes: 0 };
-        let mut log = Wal::create(&disk, dir, 7, none).expect("creates");
+        let folder = OpenFolder::on(&disk, dir);
+        let mut log = Wal::create(&folder, 7, none).expect("creates");
         for first in 1..5 {
             let entry = (Kind::Put, &b"key"[..], &b"value"[..]);
             log.append(Sequence(first), 1, std::iter::once(entry)).expect("appends");

@@ -261,10 +261,9 @@ mod tests {
         let list: Vec<Owned> = keys.iter().map(|key| Shelf::put(key.as_bytes(), 1, b"")).collect();
         let filter = Some(FilterOptions::new(FilterKind::SurfReal, 30.0));
         let table = shelf.table(&list, &TableOptions { filter, ..options() });
-        let path = table.path();
         let (kind, cache) = (Some(FilterKind::SurfReal), Arc::clone(&shelf.cache));
-        let table =
-            Table::open(&shelf.disk, path, Access::default(), 1, cache, kind).expect("opens");
+        let table = Table::open(&shelf.folder(), Access::default(), table.file(), cache, kind)
+            .expect("opens");
         let span = Span::of_flush(FlushNumber(1));
         Run::new(vec![RunTable::whole(table, span)]).expect("one table")
     }

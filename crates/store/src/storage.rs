@@ -1,59 +1,95 @@
 //! The one door to the disk.
 //! ```text
-//! Db -> Storage -> Disk     the real one
-//!               -> Memory   knows what was synced; crashes, fails and damages on request
+//! Db -> Storage -> Disk     the real one                                                    paths are asked for here,
+//!               -> Memory   knows what was synced; crashes, fails and damages on request    once, when a store is opened
+//!        |
+//!        +-> Folder -> create, open, rename, link, remove, lock                             names in the folder, and no paths
 //! ```
-//! Invariant: nothing else in the store names `std::fs`.
+//! Invariants: nothing else in the store names `std::fs`. A folder that is open stays the same folder, whatever becomes of its
+//! path and of the process's working directory; no name leads out of it. A file that is made was not there before.
 
 use crate::access::{Access, Overlap};
 use crate::read_queue::{ReadBuffer, ReadQueue, one_by_one};
 use crate::sync::Arc;
+use std::any::Any;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
-/// A place where files live.
+/// A place where folders are.
 pub trait Storage: Send + Sync {
     /// Makes a folder and its parents; no error if it is there.
     fn create_dir(&self, dir: &Path) -> io::Result<()>;
     /// Whether the folder is there.
     fn dir_exists(&self, dir: &Path) -> bool;
+    /// Opens a folder. `NotFound`: there is none; `NotADirectory`: it is something else.
+    fn open_folder(&self, dir: &Path) -> io::Result<Arc<dyn Folder>>;
     /// The names of the files and folders in a folder, sorted.
-    fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
-    /// Makes a file that is written from the start; one of that name is emptied.
-    fn create(&self, path: &Path) -> io::Result<Box<dyn Append>>;
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        self.open_folder(dir)?.list()
+    }
+    /// Makes creations, renames and removals in a folder durable.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.open_folder(dir)?.sync()
+    }
+}
+
+/// A folder that is open. It stays this folder when it gets another name, and when another folder gets its old one.
+///
+/// Names are those of files in it: one with a separator, `.` and `..` are refused as `InvalidInput`. Symbolic links are never
+/// followed, and what is no regular file is neither read nor written: an error says what it is.
+pub trait Folder: Send + Sync {
+    /// The names of the files and folders in it, sorted.
+    fn list(&self) -> io::Result<Vec<String>>;
+    /// Makes a file that is written from the start. `AlreadyExists`: the name is taken, by whatever it may be. After an error no file
+    /// was made.
+    fn create(&self, name: &str) -> io::Result<Box<dyn Append>>;
     /// Opens a file for reading.
-    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadAt>>;
+    fn open(&self, name: &str) -> io::Result<Arc<dyn ReadAt>>;
     /// What of `wanted` files beside this one can have. Nothing, if the storage does not say. Writes nothing. Requires: the file
     /// is there.
-    fn grant(&self, _beside: &Path, _wanted: Access) -> Access {
+    fn grant(&self, _beside: &str, _wanted: Access) -> Access {
         Access::default()
     }
-    /// As [`create`](Storage::create), with an access that was granted. A file that cannot have it has the ordinary one.
-    fn create_with(&self, path: &Path, _access: Access) -> io::Result<Box<dyn Append>> {
-        self.create(path)
+    /// As [`create`](Folder::create), with an access that was granted. A file that cannot have it has the ordinary one.
+    fn create_with(&self, name: &str, _access: Access) -> io::Result<Box<dyn Append>> {
+        self.create(name)
     }
-    /// As [`open`](Storage::open), with an access that was granted. A file that cannot have it has the ordinary one.
-    fn open_with(&self, path: &Path, _access: Access) -> io::Result<Arc<dyn ReadAt>> {
-        self.open(path)
+    /// As [`open`](Folder::open), with an access that was granted. A file that cannot have it has the ordinary one.
+    fn open_with(&self, name: &str, _access: Access) -> io::Result<Arc<dyn ReadAt>> {
+        self.open(name)
     }
     /// A queue for reads of files that are open, of which about `depth` are under way at once, with a way of doing so that was
     /// granted.
     fn read_queue(&self, _overlap: Overlap, _depth: usize) -> Box<dyn ReadQueue> {
         one_by_one()
     }
-    /// Removes a file.
-    fn remove(&self, path: &Path) -> io::Result<()>;
-    /// Gives a file another name, replacing what had it. Durable after `sync_dir`.
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
-    /// Gives a file a second name.
-    fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
-    /// Makes creations, renames and removals in a folder durable.
-    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
-    /// Takes a file as a lock until the value is dropped. `WouldBlock`: someone else has it.
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>>;
-    /// Bytes that can still be written below a folder.
-    fn free_space(&self, dir: &Path) -> io::Result<u64>;
+    /// Removes a file, or whatever else has the name and is no folder.
+    fn remove(&self, name: &str) -> io::Result<()>;
+    /// Gives a file another name, replacing what had it. Durable after `sync`.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+    /// Gives a file a second name, in this folder or another one of the storage. `AlreadyExists`: the name is taken. Other errors:
+    /// the folders' files cannot have names in both.
+    fn link(&self, from: &str, into: &dyn Folder, to: &str) -> io::Result<()>;
+    /// Makes a folder in this one, if it is not there, and opens it.
+    fn make_folder(&self, name: &str) -> io::Result<Arc<dyn Folder>>;
+    /// Makes creations, renames and removals in it durable.
+    fn sync(&self) -> io::Result<()>;
+    /// Takes a file as a lock until the value is dropped, and makes it if it is not there. `WouldBlock`: someone else has it.
+    fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>>;
+    /// Bytes that can still be written in it.
+    fn free_space(&self) -> io::Result<u64>;
+    /// The folder as its own storage knows it, for [`link`](Folder::link). Who wraps a folder hands on that of the wrapped one.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// Whether a name is one of a file in a folder, and no path.
+pub(crate) fn check_name(name: &str) -> io::Result<()> {
+    if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\0']) {
+        let what = format!("{name:?} is no name of a file in a folder");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+    }
+    Ok(())
 }
 
 /// A file that grows at its end.

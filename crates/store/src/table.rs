@@ -21,8 +21,10 @@ use crate::cursor::Reads;
 use crate::entry::Sequence;
 use crate::error::{Error, Result};
 use crate::memtable::Found;
+use crate::open_folder::OpenFolder;
+use crate::output::table_name;
 use crate::read_queue::ReadBuffer;
-use crate::storage::{ReadAt, Storage};
+use crate::storage::ReadAt;
 use crate::table_cursor::TableCursor;
 use crate::table_format::{
     Index, Properties, Section, TAG_HASHES, TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES, TAIL_SIZE,
@@ -159,15 +161,14 @@ impl Opened {
 impl Table {
     /// Opens a table: reads and checks all but its blocks, and of its filters the one of kind `filter` alone.
     pub(crate) fn open(
-        storage: &dyn Storage,
-        path: impl Into<PathBuf>,
+        folder: &OpenFolder,
         access: Access,
         file: u64,
         cache: Arc<BlockCache>,
         filter: Option<FilterKind>,
     ) -> Result<Arc<Table>> {
-        let path = path.into();
-        let bytes = storage.open_with(&path, access).map_err(Error::io(&path))?;
+        let name = table_name(file);
+        let (bytes, path) = (folder.open_with(&name, access)?, folder.path_of(&name));
         let size = bytes.size().map_err(Error::io(&path))?;
         let opened = Opened { path, bytes };
         let sections = opened.sections(size)?;

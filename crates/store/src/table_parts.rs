@@ -5,14 +5,12 @@
 //! Invariant: a part that is given out has passed its checksum; each that has not is in the list of damage. Without
 //! the index nobody knows where blocks begin.
 
-use std::path::Path;
-
 use trommel_filters::{FilterKind, FilterOptions};
 
 use super::{Opened, find};
 use crate::block::Block;
 use crate::error::{Error, Result};
-use crate::storage::Storage;
+use crate::open_folder::OpenFolder;
 use crate::table_format::{
     Index, Properties, Section, TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES, filter_tag,
 };
@@ -39,10 +37,10 @@ impl TableParts {
     ///
     /// # Errors
     /// `Io`, and `Version` if the tail is sound and names another version. Damage is no error here.
-    pub(crate) fn read(storage: &dyn Storage, path: &Path) -> Result<TableParts> {
-        let bytes = storage.open(path).map_err(Error::io(path))?;
-        let size = bytes.size().map_err(Error::io(path))?;
-        let opened = Opened { path: path.to_path_buf(), bytes };
+    pub(crate) fn read(folder: &OpenFolder, name: &str) -> Result<TableParts> {
+        let (bytes, path) = (folder.open_file(name)?, folder.path_of(name));
+        let size = bytes.size().map_err(Error::io(&path))?;
+        let opened = Opened { path, bytes };
         let mut damage = Vec::new();
         let sections = note(opened.sections(size), &mut damage)?.unwrap_or_default();
         let mut parts = TableParts {

@@ -7,6 +7,7 @@ use crate::cursor::Cursor;
 use crate::cursor::checks::{Owned, any_entries, any_moves, entry, follows, sorted};
 use crate::entry::Kind;
 use crate::memory::{Fault, Memory};
+use crate::storage::Storage;
 use crate::table_writer::{TableOptions, TableSummary, TableWriter};
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,7 +43,7 @@ impl Shelf {
     fn write(&self, list: &[Owned], options: &TableOptions) -> (u64, TableSummary) {
         let file = self.next_file.fetch_add(1, Ordering::Relaxed);
         let mut writer =
-            TableWriter::create(&self.disk, Self::path(file), Access::default(), options).unwrap();
+            TableWriter::create(&self.folder(), file, Access::default(), options).unwrap();
         for owned in list {
             writer.add(&entry(owned)).unwrap();
         }
@@ -53,20 +54,17 @@ impl Shelf {
         (file, summary)
     }
 
+    pub(crate) fn folder(&self) -> OpenFolder {
+        OpenFolder::on(&self.disk, "db")
+    }
+
     fn path(file: u64) -> PathBuf {
         PathBuf::from(format!("db/{file:06}.table"))
     }
 
     fn open(&self, file: u64) -> Result<Arc<Table>> {
         let kind = Some(FilterKind::BlockedBloom);
-        Table::open(
-            &self.disk,
-            Self::path(file),
-            Access::default(),
-            file,
-            Arc::clone(&self.cache),
-            kind,
-        )
+        Table::open(&self.folder(), Access::default(), file, Arc::clone(&self.cache), kind)
     }
 
     pub(crate) fn table(&self, list: &[Owned], options: &TableOptions) -> Arc<Table> {
@@ -296,7 +294,7 @@ fn a_damaged_filter_can_be_left_alone() {
         other => panic!("{other:?}"),
     }
     let cache = Arc::clone(&shelf.cache);
-    let open = Table::open(&shelf.disk, table.path(), Access::default(), file, cache, None);
+    let open = Table::open(&shelf.folder(), Access::default(), file, cache, None);
     let table = open.unwrap();
     assert!(table.filter().is_none());
     assert!(get(&table, &3u64.to_be_bytes(), u64::MAX).is_some());
@@ -357,12 +355,12 @@ fn another_version_is_told_from_damage() {
 fn a_table_that_was_not_finished_is_none() {
     let shelf = Shelf::new(0);
     let mut writer =
-        TableWriter::create(&shelf.disk, Shelf::path(50), Access::default(), &options()).unwrap();
+        TableWriter::create(&shelf.folder(), 50, Access::default(), &options()).unwrap();
     numbers(100).iter().for_each(|owned| writer.add(&entry(owned)).unwrap());
     drop(writer);
     assert!(matches!(shelf.open(50).map(|_| ()), Err(Error::Corrupt { .. })));
     let mut writer =
-        TableWriter::create(&shelf.disk, Shelf::path(51), Access::default(), &options()).unwrap();
+        TableWriter::create(&shelf.folder(), 51, Access::default(), &options()).unwrap();
     numbers(100).iter().for_each(|owned| writer.add(&entry(owned)).unwrap());
     shelf.disk.fail_at(0, Fault::NoSpace);
     let finished = writer.finish(&RangeTombstones::default());
@@ -374,10 +372,10 @@ fn a_table_that_was_not_finished_is_none() {
 fn entries_out_of_order_are_refused() {
     let shelf = Shelf::new(0);
     let first = Shelf::put(b"b", 5, b"");
-    for second in [Shelf::put(b"a", 6, b""), Shelf::put(b"b", 5, b""), Shelf::put(b"b", 6, b"")] {
+    let seconds = [Shelf::put(b"a", 6, b""), Shelf::put(b"b", 5, b""), Shelf::put(b"b", 6, b"")];
+    for (file, second) in (7..).zip(seconds) {
         let mut writer =
-            TableWriter::create(&shelf.disk, Shelf::path(7), Access::default(), &options())
-                .unwrap();
+            TableWriter::create(&shelf.folder(), file, Access::default(), &options()).unwrap();
         writer.add(&entry(&first)).unwrap();
         let error = writer.add(&entry(&second)).expect_err("it is not after the one before");
         assert!(matches!(error, Error::Corrupt { .. }), "{error}");

@@ -17,7 +17,9 @@ use crate::entry::{Entry, Kind, Sequence, order};
 use crate::error::{Error, Result};
 use crate::fences::separator;
 use crate::keys::successor;
-use crate::storage::{Append, Storage};
+use crate::open_folder::OpenFolder;
+use crate::output::table_name;
+use crate::storage::Append;
 use crate::table_format::{
     IndexBuilder, Properties, Section, TAG_HASHES, TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES,
     encode_footer, encode_hashes, filter_tag,
@@ -139,13 +141,13 @@ impl TableWriter {
 
     /// Makes the file.
     pub(crate) fn create(
-        storage: &dyn Storage,
-        path: impl Into<PathBuf>,
+        folder: &OpenFolder,
+        number: u64,
         access: Access,
         options: &TableOptions,
     ) -> Result<Self> {
-        let path = path.into();
-        let file = storage.create_with(&path, access).map_err(Error::io(&path))?;
+        let name = table_name(number);
+        let (file, path) = (folder.create_with(&name, access)?, folder.path_of(&name));
         let properties = Properties {
             entries: 0,
             deletes: 0,

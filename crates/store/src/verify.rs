@@ -9,7 +9,6 @@
 //! tree meanwhile is no damage.
 
 use std::io::ErrorKind;
-use std::path::Path;
 
 use trommel_filters::{KeyRange, Query};
 
@@ -91,7 +90,7 @@ pub(crate) fn verify(core: &Core) -> Result<VerifyReport> {
 
 /// Whether the bytes of an image of the filter are those that were written.
 fn check_image(core: &Core, record: &ImageRecord) -> Result<()> {
-    let read = image::read(&*core.shelf.storage, &core.shelf.dir, record);
+    let read = image::read(&core.shelf.folder, record);
     // A newer one may have taken its place meanwhile.
     let is_named = core.current.pin().layout.images.contains(record);
     if is_named { read.map(|_| ()) } else { Ok(()) }
@@ -207,10 +206,10 @@ fn skip_key(cursor: &mut RunCursor) -> Result<()> {
 
 /// Reads every log whose entries are not all in tables.
 fn check_logs(core: &Core, report: &mut VerifyReport) -> Result<()> {
-    let (storage, dir) = (&*core.shelf.storage, &*core.shelf.dir);
+    let folder = &core.shelf.folder;
     let layout = Arc::clone(&core.current.pin().layout);
     // Not every number up to the next one: who knows what a manifest names as that.
-    let names = storage.list(dir).map_err(Error::io(dir))?;
+    let names = folder.list()?;
     let number = |name: &String| file_number(name).filter(|&number| *name == wal_name(number));
     let mut numbers: Vec<u64> = names.iter().filter_map(number).collect();
     numbers.retain(|&number| number >= layout.live_wal);
@@ -218,7 +217,7 @@ fn check_logs(core: &Core, report: &mut VerifyReport) -> Result<()> {
     // Newest first: each says how much of the one before it counts.
     let mut valid = None;
     for &number in numbers.iter().rev() {
-        let before = match wal::predecessor(storage, dir, number) {
+        let before = match wal::predecessor(folder, number) {
             Ok(before) => before,
             Err(error) if has_gone(&error) => continue,
             Err(error) => {
@@ -249,10 +248,10 @@ fn check_log(
     valid_bytes: Option<u64>,
     in_tables: Sequence,
 ) -> Result<()> {
-    let (storage, dir) = (&*core.shelf.storage, &*core.shelf.dir);
-    let wrong = |what: &str| Err(Error::corrupt(dir.join(wal_name(number)), 0, what));
+    let folder = &core.shelf.folder;
+    let wrong = |what: &str| Err(Error::corrupt(folder.path_of(&wal_name(number)), 0, what));
     let mut last = Sequence(0);
-    wal::replay(storage, dir, number, valid_bytes, &mut |group| {
+    wal::replay(folder, number, valid_bytes, &mut |group| {
         if group.first <= last {
             return wrong("a group of writes that is older than the one before it");
         }
@@ -266,10 +265,10 @@ fn check_log(
 
 /// Whether the manifest tells of the tree that is open. Holds the right to change it meanwhile.
 fn check_manifest(core: &Core) -> Result<()> {
-    let (storage, dir) = (&*core.shelf.storage, Path::new(&core.shelf.dir));
+    let folder = &core.shelf.folder;
     let installer = core.installer();
-    let wrong = |what: &str| Error::corrupt(dir.join(MANIFEST_NAME), 0, what);
-    let read = Manifest::read(storage, dir)?.ok_or_else(|| wrong("it is missing"))?;
+    let wrong = |what: &str| Error::corrupt(folder.path_of(MANIFEST_NAME), 0, what);
+    let read = Manifest::read(folder)?.ok_or_else(|| wrong("it is missing"))?;
     let now = core.current.hold();
     if installer.manifest.is_certain() && read != *now.layout {
         return Err(wrong("it tells of another tree than the one that is open"));

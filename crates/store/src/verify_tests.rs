@@ -4,8 +4,9 @@ use super::*;
 use crate::environment::Environment;
 use crate::layout::Layout;
 use crate::memory::Memory;
+use crate::open_folder::OpenFolder;
 use crate::options::{Background, GuardKind, Options, Sync};
-use crate::storage::Storage;
+use std::path::Path;
 use trommel_filters::{FlushNumber, Span};
 
 const DIR: &str = "db";
@@ -34,7 +35,7 @@ fn store() -> (Memory, Layout) {
     }
     put(&core, "in the log");
     drop(core);
-    let mut layout = Manifest::read(&disk, Path::new(DIR)).expect("reads").expect("is there");
+    let mut layout = Manifest::read(&OpenFolder::on(&disk, DIR)).expect("reads").expect("is there");
     layout.runs[2].tables[0].level = 1;
     layout.runs[2].level = 1;
     write_manifest(&disk, &layout);
@@ -42,8 +43,7 @@ fn store() -> (Memory, Layout) {
 }
 
 fn write_manifest(disk: &Memory, layout: &Layout) {
-    let storage: Arc<dyn Storage> = Arc::new(disk.clone());
-    Manifest::create(&storage, Path::new(DIR), layout).expect("writes");
+    Manifest::create(&OpenFolder::on(disk, DIR), layout).expect("writes");
 }
 
 fn damage(core: &Core) -> Vec<String> {

@@ -23,8 +23,9 @@ use crate::expiry::EXPIRY_BYTES;
 use crate::layout::NUMBER_MAX;
 use crate::memtable::Memtable;
 use crate::memtable_writes::{Write, writes_up_to};
+use crate::open_folder::OpenFolder;
 use crate::record::{self, RecordWriter, Tail};
-use crate::storage::Storage;
+use crate::storage::Append;
 use crate::sync::Arc;
 
 const MAGIC: [u8; 8] = *b"TRMLWAL\0";
@@ -67,49 +68,44 @@ pub(crate) struct Wal {
 impl Wal {
     /// Makes an empty log that is durable: it tells that the log before it was there, when a damaged
     /// manifest does not any more.
-    pub(crate) fn create(
-        storage: &dyn Storage,
-        dir: &Path,
-        number: u64,
-        before: Predecessor,
-    ) -> Result<Wal> {
-        let path = dir.join(wal_name(number));
-        let made = Wal::begin(storage, path.clone(), number, before).and_then(|mut wal| {
+    pub(crate) fn create(folder: &OpenFolder, number: u64, before: Predecessor) -> Result<Wal> {
+        let name = wal_name(number);
+        let file = folder.create(&name)?;
+        let made = Wal::begin(file, folder.path_of(&name), number, before).and_then(|mut wal| {
             wal.sync()?;
-            storage.sync_dir(dir).map_err(Error::io(dir)).map(|()| wal)
+            folder.sync().map(|()| wal)
         });
         if made.is_err() {
             // If it stays, it is an empty log; and the one before it takes no more.
-            let _ = storage.remove(&path);
+            let _ = folder.remove(&name);
         }
         made
     }
 
     /// Makes a log with the entries of a memtable. It gets its name when all of it is durable.
     pub(crate) fn create_from(
-        storage: &dyn Storage,
-        dir: &Path,
+        folder: &OpenFolder,
         number: u64,
         before: Predecessor,
         memtable: &Arc<Memtable>,
     ) -> Result<Wal> {
-        let new = dir.join(format!("{}.new", wal_name(number)));
-        let mut wal = Wal::begin(storage, new.clone(), number, before)?;
+        let new = format!("{}.new", wal_name(number));
+        let file = folder.create_anew(&new)?;
+        let mut wal = Wal::begin(file, folder.path_of(&new), number, before)?;
         wal.copy_entries(memtable)?;
         wal.sync()?;
-        let path = dir.join(wal_name(number));
-        storage.rename(&new, &path).map_err(Error::io(&path))?;
-        storage.sync_dir(dir).map_err(Error::io(dir))?;
+        folder.rename(&new, &wal_name(number))?;
+        folder.sync()?;
         Ok(wal)
     }
 
     fn begin(
-        storage: &dyn Storage,
+        file: Box<dyn Append>,
         path: PathBuf,
         number: u64,
         before: Predecessor,
     ) -> Result<Wal> {
-        let records = RecordWriter::create(storage, path, number, &header())?;
+        let records = RecordWriter::begin(file, path, number, &header())?;
         let payload = Writer::new();
         let mut wal = Wal { records, number, valid_bytes: 0, said_bytes: 0, payload };
         wal.payload.varint(before.wal);
@@ -177,13 +173,9 @@ impl Wal {
 }
 
 /// What the log says of the one before it. None: the log was torn before it could say so.
-pub(crate) fn predecessor(
-    storage: &dyn Storage,
-    dir: &Path,
-    number: u64,
-) -> Result<Option<Predecessor>> {
+pub(crate) fn predecessor(folder: &OpenFolder, number: u64) -> Result<Option<Predecessor>> {
     let mut found = None;
-    read_log(storage, &dir.join(wal_name(number)), number, &mut |offset, payload, path| {
+    read_log(folder, number, &mut |offset, payload, path| {
         if offset == HEADER_SIZE as u64 {
             found =
                 Some(decode_predecessor(payload).map_err(|wrong| {
@@ -198,15 +190,14 @@ pub(crate) fn predecessor(
 /// Reads every group of a log in order. `valid_bytes` is what the next log says of this one: so many
 /// bytes must be there, and no more count. Without it a torn tail is normal.
 pub(crate) fn replay(
-    storage: &dyn Storage,
-    dir: &Path,
+    folder: &OpenFolder,
     number: u64,
     valid_bytes: Option<u64>,
     f: &mut dyn FnMut(WalBatch<'_>) -> Result<()>,
 ) -> Result<()> {
-    let path = dir.join(wal_name(number));
+    let path = folder.path_of(&wal_name(number));
     let mut end = 0;
-    read_log(storage, &path, number, &mut |offset, payload, path| {
+    read_log(folder, number, &mut |offset, payload, path| {
         if valid_bytes.is_some_and(|valid| offset >= valid) {
             return Ok(());
         }
@@ -229,10 +220,12 @@ pub(crate) fn replay(
 
 type OnRecord<'f> = dyn FnMut(u64, &[u8], &Path) -> Result<()> + 'f;
 
-fn read_log(storage: &dyn Storage, path: &Path, number: u64, f: &mut OnRecord<'_>) -> Result<Tail> {
-    check_version(path, &record::read_header(storage, path, HEADER_SIZE)?)?;
+fn read_log(folder: &OpenFolder, number: u64, f: &mut OnRecord<'_>) -> Result<Tail> {
+    let name = wal_name(number);
+    let path = &*folder.path_of(&name);
+    check_version(path, &record::read_header(folder, &name, HEADER_SIZE)?)?;
     let f = &mut |offset, payload: &[u8]| f(offset, payload, path);
-    record::read_records_with(storage, path, number, &header(), &durable_before, f)
+    record::read_records_with(folder, &name, number, &header(), &durable_before, f)
 }
 
 /// What a record of a log says was durable before it: the predecessor record nothing.

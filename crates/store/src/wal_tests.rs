@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::memory::Memory;
+use crate::storage::Storage;
 
 type Written<'a> = (Kind, &'a [u8], &'a [u8]);
 
@@ -27,7 +28,7 @@ type Groups = Vec<(u64, usize)>;
 
 fn replayed(disk: &Memory, number: u64, valid: Option<u64>) -> (Groups, Result<()>) {
     let mut groups = Vec::new();
-    let result = replay(disk, Path::new(DIR), number, valid, &mut |batch| {
+    let result = replay(&OpenFolder::on(disk, DIR), number, valid, &mut |batch| {
         groups.push((batch.first.0, batch.entries.len()));
         Ok(())
     });
@@ -41,7 +42,9 @@ fn log_path(number: u64) -> PathBuf {
 fn log_of(disk: &Memory, number: u64, firsts: &[u64]) -> Wal {
     disk.create_dir(Path::new(DIR)).unwrap();
     disk.sync_dir(Path::new("")).unwrap();
-    let mut wal = Wal::create(disk, Path::new(DIR), number, NONE).unwrap();
+    // One that is there from before goes.
+    let _ = disk.remove(&log_path(number));
+    let mut wal = Wal::create(&OpenFolder::on(disk, DIR), number, NONE).unwrap();
     for &first in firsts {
         wal.append(Sequence(first), MIXED.len(), MIXED.iter().copied()).unwrap();
     }
@@ -118,7 +121,7 @@ fn a_log_is_replayed() {
     assert_eq!(wal.valid_bytes(), GROUPS_AT, "no group is durable yet");
     wal.sync().unwrap();
     assert_eq!(disk.file(log_path(7)).unwrap().len() as u64, wal.valid_bytes());
-    assert_eq!(predecessor(&disk, Path::new(DIR), 7).unwrap(), Some(NONE));
+    assert_eq!(predecessor(&OpenFolder::on(&disk, DIR), 7).unwrap(), Some(NONE));
 }
 
 #[test]
@@ -179,7 +182,7 @@ fn damage_and_other_versions_are_told_apart() {
     assert!(matches!(replayed(&disk, 7, None).1, Err(Error::Corrupt { .. })));
     disk.put_file(log_path(7), b"TRML".as_slice());
     assert_eq!(replayed(&disk, 7, None).0, []);
-    assert_eq!(predecessor(&disk, Path::new(DIR), 7).unwrap(), None);
+    assert_eq!(predecessor(&OpenFolder::on(&disk, DIR), 7).unwrap(), None);
     assert!(matches!(replayed(&disk, 9, None).1, Err(Error::Io { .. })));
 }
 
@@ -193,8 +196,8 @@ fn a_memtable_is_written_back_in_the_order_of_writing() {
         memtable.insert(key.as_bytes(), Sequence(number), Kind::Put, b"v");
     }
     let before = Predecessor { wal: 6, valid_bytes: 0 };
-    Wal::create_from(&disk, Path::new(DIR), 7, before, &memtable).unwrap();
+    Wal::create_from(&OpenFolder::on(&disk, DIR), 7, before, &memtable).unwrap();
     let disk = disk.crash_hard();
     assert_eq!(replayed(&disk, 7, None).0, [(3, 2), (9, 2)]);
-    assert_eq!(predecessor(&disk, Path::new(DIR), 7).unwrap(), Some(before));
+    assert_eq!(predecessor(&OpenFolder::on(&disk, DIR), 7).unwrap(), Some(before));
 }

@@ -4,6 +4,7 @@
 //! ```
 //! Invariant: no folder ever opens as a store that holds something else than the store held.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -11,8 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use trommel::{
-    Append, Background, Batch, Db, Environment, Error, Fault, GuardKind, Memory, Options, ReadAt,
-    Storage, Sync,
+    Append, Background, Batch, Db, Environment, Error, Fault, Folder, GuardKind, Memory, Options,
+    ReadAt, Storage, Sync,
 };
 
 const DIR: &str = "db";
@@ -148,7 +149,8 @@ fn a_folder_that_is_in_use_is_refused() {
     db.checkpoint(COPY).expect("makes a checkpoint");
     assert!(matches!(refused(COPY), Error::NotEmpty { .. }), "a store");
     disk.create_dir(Path::new("taken")).expect("makes the folder");
-    let lock = disk.lock(Path::new("taken/LOCK")).expect("locks");
+    let lock =
+        disk.open_folder(Path::new("taken")).and_then(|folder| folder.lock("LOCK")).expect("locks");
     assert!(matches!(refused("taken"), Error::Locked { .. }), "someone else is at it");
     drop(lock);
     db.checkpoint("taken").expect("a lock's file is no store");
@@ -211,7 +213,10 @@ fn a_fault_and_then_a_power_cut_leave_no_manifest_without_its_tables() {
 }
 
 /// Storage that keeps the disk as a crash would leave it, before each operation that changes something.
-struct Watched {
+#[derive(Clone)]
+struct Watched(Arc<Watch>);
+
+struct Watch {
     disk: Memory,
     is_watched: AtomicBool,
     crashed: Mutex<Vec<Memory>>,
@@ -220,69 +225,92 @@ struct Watched {
     refused_links: Option<io::ErrorKind>,
 }
 
+struct WatchedFolder {
+    folder: Arc<dyn Folder>,
+    watched: Watched,
+}
+
 impl Watched {
-    fn new(refused_links: Option<io::ErrorKind>) -> Arc<Self> {
+    fn new(refused_links: Option<io::ErrorKind>) -> Self {
         let (disk, is_watched) = (Memory::new(), AtomicBool::new(false));
         let (crashed, links) = (Mutex::default(), AtomicU64::new(0));
-        Arc::new(Watched { disk, is_watched, crashed, links, refused_links })
+        Watched(Arc::new(Watch { disk, is_watched, crashed, links, refused_links }))
     }
 
     fn watch(&self) {
-        if self.is_watched.load(Ordering::Relaxed) {
-            let mut crashed = self.crashed.lock().expect("no panic");
+        let Watch { disk, is_watched, crashed, .. } = &*self.0;
+        if is_watched.load(Ordering::Relaxed) {
+            let mut crashed = crashed.lock().expect("no panic");
             let seed = crashed.len() as u64;
-            crashed.extend([self.disk.crash_hard(), self.disk.crash(seed), self.disk.crash(!seed)]);
+            crashed.extend([disk.crash_hard(), disk.crash(seed), disk.crash(!seed)]);
         }
+    }
+
+    fn folder(&self, folder: Arc<dyn Folder>) -> Arc<dyn Folder> {
+        Arc::new(WatchedFolder { folder, watched: self.clone() })
     }
 }
 
 impl Storage for Watched {
     fn create_dir(&self, dir: &Path) -> io::Result<()> {
         self.watch();
-        self.disk.create_dir(dir)
+        self.0.disk.create_dir(dir)
     }
     fn dir_exists(&self, dir: &Path) -> bool {
-        self.disk.dir_exists(dir)
+        self.0.disk.dir_exists(dir)
     }
-    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
-        self.disk.list(dir)
+    fn open_folder(&self, dir: &Path) -> io::Result<Arc<dyn Folder>> {
+        Ok(self.folder(self.0.disk.open_folder(dir)?))
     }
-    fn create(&self, path: &Path) -> io::Result<Box<dyn Append>> {
-        self.watch();
-        self.disk.create(path)
+}
+
+impl Folder for WatchedFolder {
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.folder.list()
     }
-    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadAt>> {
-        self.watch();
-        self.disk.open(path)
+    fn create(&self, name: &str) -> io::Result<Box<dyn Append>> {
+        self.watched.watch();
+        self.folder.create(name)
     }
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.watch();
-        self.disk.remove(path)
+    fn open(&self, name: &str) -> io::Result<Arc<dyn ReadAt>> {
+        self.watched.watch();
+        self.folder.open(name)
     }
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.watch();
-        self.disk.rename(from, to)
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.watched.watch();
+        self.folder.remove(name)
     }
-    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.watch();
-        self.links.fetch_add(1, Ordering::Relaxed);
-        match self.refused_links {
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.watched.watch();
+        self.folder.rename(from, to)
+    }
+    fn link(&self, from: &str, into: &dyn Folder, to: &str) -> io::Result<()> {
+        self.watched.watch();
+        self.watched.0.links.fetch_add(1, Ordering::Relaxed);
+        match self.watched.0.refused_links {
             Some(kind) => Err(kind.into()),
-            None => self.disk.link(from, to),
+            None => self.folder.link(from, into, to),
         }
     }
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.watch();
-        self.disk.sync_dir(dir)?;
-        self.watch();
+    fn make_folder(&self, name: &str) -> io::Result<Arc<dyn Folder>> {
+        self.watched.watch();
+        Ok(self.watched.folder(self.folder.make_folder(name)?))
+    }
+    fn sync(&self) -> io::Result<()> {
+        self.watched.watch();
+        self.folder.sync()?;
+        self.watched.watch();
         Ok(())
     }
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + std::marker::Sync>> {
-        self.watch();
-        self.disk.lock(path)
+    fn lock(&self, name: &str) -> io::Result<Box<dyn Send + std::marker::Sync>> {
+        self.watched.watch();
+        self.folder.lock(name)
     }
-    fn free_space(&self, dir: &Path) -> io::Result<u64> {
-        self.disk.free_space(dir)
+    fn free_space(&self) -> io::Result<u64> {
+        self.folder.free_space()
+    }
+    fn as_any(&self) -> &dyn Any {
+        self.folder.as_any()
     }
 }
 
@@ -290,14 +318,14 @@ impl Storage for Watched {
 fn a_crash_at_any_moment_leaves_the_store_and_no_wrong_folder() {
     for refused_links in [None, Some(io::ErrorKind::CrossesDevices)] {
         let storage = Watched::new(refused_links);
-        let db = busy_store(Arc::clone(&storage) as Arc<dyn Storage>, GuardKind::Grf);
+        let db = busy_store(Arc::new(storage.clone()), GuardKind::Grf);
         let expected = contents(&db);
-        storage.is_watched.store(true, Ordering::Relaxed);
+        storage.0.is_watched.store(true, Ordering::Relaxed);
         db.checkpoint(COPY).expect("makes a checkpoint");
         storage.watch();
-        storage.is_watched.store(false, Ordering::Relaxed);
-        assert!(storage.links.load(Ordering::Relaxed) > 2);
-        let crashed = std::mem::take(&mut *storage.crashed.lock().expect("no panic"));
+        storage.0.is_watched.store(false, Ordering::Relaxed);
+        assert!(storage.0.links.load(Ordering::Relaxed) > 2);
+        let crashed = std::mem::take(&mut *storage.0.crashed.lock().expect("no panic"));
         let mut complete = 0;
         for (place, disk) in crashed.iter().enumerate() {
             let case = format!("crash {place} of {}", crashed.len());

@@ -4,13 +4,14 @@
 //! ```
 //! Invariant: what is counted is syncs, not time, so that a busy machine changes nothing.
 
+use std::any::Any;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use trommel::{Append, Db, Environment, Memory, Options, ReadAt, Storage, Sync};
+use trommel::{Append, Db, Environment, Folder, Memory, Options, ReadAt, Storage, Sync};
 
 /// A disk whose syncs take their time, and are counted.
 #[derive(Clone)]
@@ -35,6 +36,11 @@ impl Append for SlowFile {
     }
 }
 
+struct SlowFolder {
+    folder: Arc<dyn Folder>,
+    syncs: Arc<AtomicU64>,
+}
+
 impl Storage for Slow {
     fn create_dir(&self, dir: &Path) -> io::Result<()> {
         self.disk.create_dir(dir)
@@ -42,33 +48,46 @@ impl Storage for Slow {
     fn dir_exists(&self, dir: &Path) -> bool {
         self.disk.dir_exists(dir)
     }
-    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
-        self.disk.list(dir)
+    fn open_folder(&self, dir: &Path) -> io::Result<Arc<dyn Folder>> {
+        let (folder, syncs) = (self.disk.open_folder(dir)?, Arc::clone(&self.syncs));
+        Ok(Arc::new(SlowFolder { folder, syncs }))
     }
-    fn create(&self, path: &Path) -> io::Result<Box<dyn Append>> {
-        let (file, syncs) = (self.disk.create(path)?, Arc::clone(&self.syncs));
+}
+
+impl Folder for SlowFolder {
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.folder.list()
+    }
+    fn create(&self, name: &str) -> io::Result<Box<dyn Append>> {
+        let (file, syncs) = (self.folder.create(name)?, Arc::clone(&self.syncs));
         Ok(Box::new(SlowFile { file, syncs }))
     }
-    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadAt>> {
-        self.disk.open(path)
+    fn open(&self, name: &str) -> io::Result<Arc<dyn ReadAt>> {
+        self.folder.open(name)
     }
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.disk.remove(path)
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.folder.remove(name)
     }
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.disk.rename(from, to)
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.folder.rename(from, to)
     }
-    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.disk.link(from, to)
+    fn link(&self, from: &str, into: &dyn Folder, to: &str) -> io::Result<()> {
+        self.folder.link(from, into, to)
     }
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.disk.sync_dir(dir)
+    fn make_folder(&self, name: &str) -> io::Result<Arc<dyn Folder>> {
+        self.folder.make_folder(name)
     }
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + std::marker::Sync>> {
-        self.disk.lock(path)
+    fn sync(&self) -> io::Result<()> {
+        self.folder.sync()
     }
-    fn free_space(&self, dir: &Path) -> io::Result<u64> {
-        self.disk.free_space(dir)
+    fn lock(&self, name: &str) -> io::Result<Box<dyn Send + std::marker::Sync>> {
+        self.folder.lock(name)
+    }
+    fn free_space(&self) -> io::Result<u64> {
+        self.folder.free_space()
+    }
+    fn as_any(&self) -> &dyn Any {
+        self.folder.as_any()
     }
 }
 

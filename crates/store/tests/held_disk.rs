@@ -7,6 +7,7 @@
 //! Invariant: the gate opens only after the readers are done. A reader that waits for the disk waits for ever, so the patience of
 //! the test decides only how soon it fails.
 
+use std::any::Any;
 use std::io;
 use std::path::Path;
 use std::sync::mpsc::channel;
@@ -14,7 +15,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use trommel::{
-    Append, Background, Db, Environment, FilterKind, GuardKind, Memory, Options, ReadAt, Storage,
+    Append, Background, Db, Environment, FilterKind, Folder, GuardKind, Memory, Options, ReadAt,
+    Storage,
 };
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -101,6 +103,12 @@ impl Append for GatedFile {
     }
 }
 
+struct GatedFolder {
+    folder: Arc<dyn Folder>,
+    path: std::path::PathBuf,
+    gate: Arc<Gate>,
+}
+
 impl Storage for Gated {
     fn create_dir(&self, dir: &Path) -> io::Result<()> {
         self.disk.create_dir(dir)
@@ -108,38 +116,52 @@ impl Storage for Gated {
     fn dir_exists(&self, dir: &Path) -> bool {
         self.disk.dir_exists(dir)
     }
-    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
-        self.disk.list(dir)
+    fn open_folder(&self, dir: &Path) -> io::Result<Arc<dyn Folder>> {
+        let (folder, gate) = (self.disk.open_folder(dir)?, Arc::clone(&self.gate));
+        Ok(Arc::new(GatedFolder { folder, path: dir.to_path_buf(), gate }))
     }
-    fn create(&self, path: &Path) -> io::Result<Box<dyn Append>> {
-        self.gate.pass("create", path);
-        let (file, gate) = (self.disk.create(path)?, Arc::clone(&self.gate));
-        Ok(Box::new(GatedFile { file, path: path.to_path_buf(), gate }))
+}
+
+impl Folder for GatedFolder {
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.folder.list()
     }
-    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadAt>> {
-        self.disk.open(path)
+    fn create(&self, name: &str) -> io::Result<Box<dyn Append>> {
+        let path = self.path.join(name);
+        self.gate.pass("create", &path);
+        let (file, gate) = (self.folder.create(name)?, Arc::clone(&self.gate));
+        Ok(Box::new(GatedFile { file, path, gate }))
     }
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.gate.pass("remove", path);
-        self.disk.remove(path)
+    fn open(&self, name: &str) -> io::Result<Arc<dyn ReadAt>> {
+        self.folder.open(name)
     }
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.gate.pass("rename", to);
-        self.disk.rename(from, to)
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.gate.pass("remove", &self.path.join(name));
+        self.folder.remove(name)
     }
-    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.gate.pass("link", to);
-        self.disk.link(from, to)
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.gate.pass("rename", &self.path.join(to));
+        self.folder.rename(from, to)
     }
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.gate.pass("sync_dir", dir);
-        self.disk.sync_dir(dir)
+    fn link(&self, from: &str, into: &dyn Folder, to: &str) -> io::Result<()> {
+        self.gate.pass("link", Path::new(to));
+        self.folder.link(from, into, to)
     }
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
-        self.disk.lock(path)
+    fn make_folder(&self, name: &str) -> io::Result<Arc<dyn Folder>> {
+        self.folder.make_folder(name)
     }
-    fn free_space(&self, dir: &Path) -> io::Result<u64> {
-        self.disk.free_space(dir)
+    fn sync(&self) -> io::Result<()> {
+        self.gate.pass("sync_dir", &self.path);
+        self.folder.sync()
+    }
+    fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
+        self.folder.lock(name)
+    }
+    fn free_space(&self) -> io::Result<u64> {
+        self.folder.free_space()
+    }
+    fn as_any(&self) -> &dyn Any {
+        self.folder.as_any()
     }
 }
 
@@ -274,7 +296,7 @@ fn reads_pass_while_a_merge_writes_and_installs() {
 fn reads_pass_while_a_checkpoint_is_made() {
     let checkpoint = |db: &Db| db.checkpoint("copy").expect("a checkpoint");
     for (operation, name) in [
-        ("link", "copy"),
+        ("link", ".table"),
         ("create", "copy"),
         ("append", "copy"),
         ("sync", "copy"),

@@ -5,12 +5,13 @@
 //! ```
 //! Invariant: what the disk does and says is passed on as it is.
 
+use std::any::Any;
 use std::cell::Cell;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{Access, Append, Disk, Overlap, ReadAt, ReadQueue, Storage};
+use trommel::{Access, Append, Disk, Folder, Overlap, ReadAt, ReadQueue, Storage};
 
 use super::wire::{Activity, Message, Teller};
 
@@ -22,14 +23,19 @@ thread_local! {
 /// The disk, watched.
 pub(super) struct Watched(pub(super) Arc<Teller>);
 
-impl Watched {
+struct WatchedFolder {
+    folder: Arc<dyn Folder>,
+    teller: Arc<Teller>,
+}
+
+impl WatchedFolder {
     /// Tells what making this file says.
-    fn made(&self, path: &Path) -> io::Result<()> {
+    fn made(&self, name: &str) -> io::Result<()> {
         let is_merging = || {
             let thread = std::thread::current();
             thread.name().is_some_and(|name| name.starts_with("trommel-merge"))
         };
-        let activity = match path.extension().and_then(|ending| ending.to_str()) {
+        let activity = match name.rsplit('.').next() {
             Some("table") if is_merging() => Activity::Merge,
             Some("table") => Activity::Flush,
             Some("filter") => Activity::Image,
@@ -39,7 +45,7 @@ impl Watched {
             return Ok(());
         }
         UNDER_WAY.set(Some(activity));
-        self.0.tell(Message::Begin { activity, number: 0 })
+        self.teller.tell(Message::Begin { activity, number: 0 })
     }
 }
 
@@ -71,62 +77,76 @@ impl Storage for Watched {
         Disk.dir_exists(dir)
     }
 
-    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
-        Disk.list(dir)
+    fn open_folder(&self, dir: &Path) -> io::Result<Arc<dyn Folder>> {
+        let (folder, teller) = (Disk.open_folder(dir)?, Arc::clone(&self.0));
+        Ok(Arc::new(WatchedFolder { folder, teller }))
+    }
+}
+
+impl Folder for WatchedFolder {
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.folder.list()
     }
 
-    fn create(&self, path: &Path) -> io::Result<Box<dyn Append>> {
-        self.made(path)?;
-        let file = Disk.create(path)?;
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
+    fn create(&self, name: &str) -> io::Result<Box<dyn Append>> {
+        self.made(name)?;
+        let file = self.folder.create(name)?;
         if name.starts_with("MANIFEST") {
-            return Ok(Box::new(WatchedManifest { file, teller: Arc::clone(&self.0) }));
+            return Ok(Box::new(WatchedManifest { file, teller: Arc::clone(&self.teller) }));
         }
         Ok(file)
     }
 
-    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadAt>> {
-        Disk.open(path)
+    fn open(&self, name: &str) -> io::Result<Arc<dyn ReadAt>> {
+        self.folder.open(name)
     }
 
-    fn grant(&self, beside: &Path, wanted: Access) -> Access {
-        Disk.grant(beside, wanted)
+    fn grant(&self, beside: &str, wanted: Access) -> Access {
+        self.folder.grant(beside, wanted)
     }
 
-    fn create_with(&self, path: &Path, access: Access) -> io::Result<Box<dyn Append>> {
-        self.made(path)?;
-        Disk.create_with(path, access)
+    fn create_with(&self, name: &str, access: Access) -> io::Result<Box<dyn Append>> {
+        self.made(name)?;
+        self.folder.create_with(name, access)
     }
 
-    fn open_with(&self, path: &Path, access: Access) -> io::Result<Arc<dyn ReadAt>> {
-        Disk.open_with(path, access)
+    fn open_with(&self, name: &str, access: Access) -> io::Result<Arc<dyn ReadAt>> {
+        self.folder.open_with(name, access)
     }
 
     fn read_queue(&self, overlap: Overlap, depth: usize) -> Box<dyn ReadQueue> {
-        Disk.read_queue(overlap, depth)
+        self.folder.read_queue(overlap, depth)
     }
 
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        Disk.remove(path)
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.folder.remove(name)
     }
 
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        Disk.rename(from, to)
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.folder.rename(from, to)
     }
 
-    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        Disk.link(from, to)
+    fn link(&self, from: &str, into: &dyn Folder, to: &str) -> io::Result<()> {
+        self.folder.link(from, into, to)
     }
 
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        Disk.sync_dir(dir)
+    fn make_folder(&self, name: &str) -> io::Result<Arc<dyn Folder>> {
+        self.folder.make_folder(name)
     }
 
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
-        Disk.lock(path)
+    fn sync(&self) -> io::Result<()> {
+        self.folder.sync()
     }
 
-    fn free_space(&self, dir: &Path) -> io::Result<u64> {
-        Disk.free_space(dir)
+    fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
+        self.folder.lock(name)
+    }
+
+    fn free_space(&self) -> io::Result<u64> {
+        self.folder.free_space()
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self.folder.as_any()
     }
 }

@@ -1,9 +1,10 @@
 //! Tests of the simulation: short runs find nothing, and what is broken on purpose is found.
 
+use std::any::Any;
 use std::io;
 use std::path::Path;
 
-use trommel::{Append, Memory, ReadAt, Storage};
+use trommel::{Append, Folder, Memory, ReadAt, Storage};
 
 use super::below::Below;
 use super::operation::{End, Operation, Reopening};
@@ -120,6 +121,11 @@ impl Append for LyingFile {
     }
 }
 
+struct LyingFolder {
+    folder: Arc<dyn Folder>,
+    lie: Lie,
+}
+
 impl Storage for Liar {
     fn create_dir(&self, dir: &Path) -> io::Result<()> {
         self.disk.create_dir(dir)
@@ -129,41 +135,55 @@ impl Storage for Liar {
         self.disk.dir_exists(dir)
     }
 
-    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
-        self.disk.list(dir)
+    fn open_folder(&self, dir: &Path) -> io::Result<Arc<dyn Folder>> {
+        Ok(Arc::new(LyingFolder { folder: self.disk.open_folder(dir)?, lie: self.lie }))
+    }
+}
+
+impl Folder for LyingFolder {
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.folder.list()
     }
 
-    fn create(&self, path: &Path) -> io::Result<Box<dyn Append>> {
-        let file = self.disk.create(path)?;
+    fn create(&self, name: &str) -> io::Result<Box<dyn Append>> {
+        let file = self.folder.create(name)?;
         Ok(Box::new(LyingFile { file, lie: self.lie, appended: 0 }))
     }
 
-    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadAt>> {
-        self.disk.open(path)
+    fn open(&self, name: &str) -> io::Result<Arc<dyn ReadAt>> {
+        self.folder.open(name)
     }
 
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.disk.remove(path)
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.folder.remove(name)
     }
 
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.disk.rename(from, to)
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.folder.rename(from, to)
     }
 
-    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.disk.link(from, to)
+    fn link(&self, from: &str, into: &dyn Folder, to: &str) -> io::Result<()> {
+        self.folder.link(from, into, to)
     }
 
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        if self.lie == Lie::FolderSync { Ok(()) } else { self.disk.sync_dir(dir) }
+    fn make_folder(&self, name: &str) -> io::Result<Arc<dyn Folder>> {
+        Ok(Arc::new(LyingFolder { folder: self.folder.make_folder(name)?, lie: self.lie }))
     }
 
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
-        self.disk.lock(path)
+    fn sync(&self) -> io::Result<()> {
+        if self.lie == Lie::FolderSync { Ok(()) } else { self.folder.sync() }
     }
 
-    fn free_space(&self, dir: &Path) -> io::Result<u64> {
-        self.disk.free_space(dir)
+    fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
+        self.folder.lock(name)
+    }
+
+    fn free_space(&self) -> io::Result<u64> {
+        self.folder.free_space()
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self.folder.as_any()
     }
 }
 

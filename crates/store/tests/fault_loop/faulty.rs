@@ -5,11 +5,12 @@
 //! ```
 //! Invariant: an operation that is made to fail does nothing, or of an append a part.
 
+use std::any::Any;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use trommel::{Append, Disk, Fault, Memory, ReadAt, Storage};
+use trommel::{Append, Disk, Fault, Folder, Memory, ReadAt, Storage};
 
 /// What counts operations, and fails them.
 #[derive(Default)]
@@ -74,6 +75,8 @@ impl ReadAt for FaultyReader {
     }
 }
 
+struct FaultyFolder(Faulty, Arc<dyn Folder>);
+
 impl Storage for Faulty {
     fn create_dir(&self, dir: &Path) -> io::Result<()> {
         self.step(true)?;
@@ -84,49 +87,65 @@ impl Storage for Faulty {
         Disk.dir_exists(dir)
     }
 
-    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+    fn open_folder(&self, dir: &Path) -> io::Result<Arc<dyn Folder>> {
         self.step(false)?;
-        Disk.list(dir)
+        Ok(Arc::new(FaultyFolder(self.clone(), Disk.open_folder(dir)?)))
+    }
+}
+
+impl Folder for FaultyFolder {
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.0.step(false)?;
+        self.1.list()
     }
 
-    fn create(&self, path: &Path) -> io::Result<Box<dyn Append>> {
-        self.step(true)?;
-        Ok(Box::new(FaultyFile(self.clone(), Disk.create(path)?)))
+    fn create(&self, name: &str) -> io::Result<Box<dyn Append>> {
+        self.0.step(true)?;
+        Ok(Box::new(FaultyFile(self.0.clone(), self.1.create(name)?)))
     }
 
-    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadAt>> {
-        self.step(false)?;
-        Ok(Arc::new(FaultyReader(self.clone(), Disk.open(path)?)))
+    fn open(&self, name: &str) -> io::Result<Arc<dyn ReadAt>> {
+        self.0.step(false)?;
+        Ok(Arc::new(FaultyReader(self.0.clone(), self.1.open(name)?)))
     }
 
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.step(false)?;
-        Disk.remove(path)
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.0.step(false)?;
+        self.1.remove(name)
     }
 
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.step(true)?;
-        Disk.rename(from, to)
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.0.step(true)?;
+        self.1.rename(from, to)
     }
 
-    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.step(true)?;
-        Disk.link(from, to)
+    fn link(&self, from: &str, into: &dyn Folder, to: &str) -> io::Result<()> {
+        self.0.step(true)?;
+        self.1.link(from, into, to)
     }
 
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.step(true)?;
-        Disk.sync_dir(dir)
+    fn make_folder(&self, name: &str) -> io::Result<Arc<dyn Folder>> {
+        self.0.step(true)?;
+        Ok(Arc::new(FaultyFolder(self.0.clone(), self.1.make_folder(name)?)))
     }
 
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
-        self.step(false)?;
-        Disk.lock(path)
+    fn sync(&self) -> io::Result<()> {
+        self.0.step(true)?;
+        self.1.sync()
     }
 
-    fn free_space(&self, dir: &Path) -> io::Result<u64> {
-        self.step(false)?;
-        Disk.free_space(dir)
+    fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
+        self.0.step(false)?;
+        self.1.lock(name)
+    }
+
+    fn free_space(&self) -> io::Result<u64> {
+        self.0.step(false)?;
+        self.1.free_space()
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self.1.as_any()
     }
 }
 

@@ -1,0 +1,103 @@
+//! A folder that is open, together with the path that it was opened by.
+//! ```text
+//! handle   what is done is done here
+//! path     what errors say
+//! ```
+//! Invariant: the path is for messages alone. Nothing is opened by it once the folder is open.
+
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use crate::access::Access;
+use crate::error::{Error, Result};
+use crate::storage::{Append, Folder, ReadAt, Storage};
+use crate::sync::Arc;
+
+/// A folder that is open. A clone is the same one.
+#[derive(Clone)]
+pub(crate) struct OpenFolder {
+    handle: Arc<dyn Folder>,
+    path: PathBuf,
+}
+
+impl OpenFolder {
+    pub(crate) fn open(storage: &dyn Storage, path: &Path) -> Result<OpenFolder> {
+        let handle = storage.open_folder(path).map_err(Error::io(path))?;
+        Ok(OpenFolder { handle, path: path.to_path_buf() })
+    }
+
+    /// The path that it was opened by.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What errors call a file in it.
+    pub(crate) fn path_of(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    pub(crate) fn handle(&self) -> &dyn Folder {
+        &*self.handle
+    }
+
+    pub(crate) fn list(&self) -> Result<Vec<String>> {
+        self.handle.list().map_err(Error::io(&self.path))
+    }
+
+    pub(crate) fn create(&self, name: &str) -> Result<Box<dyn Append>> {
+        self.handle.create(name).map_err(self.of(name))
+    }
+
+    pub(crate) fn create_with(&self, name: &str, access: Access) -> Result<Box<dyn Append>> {
+        self.handle.create_with(name, access).map_err(self.of(name))
+    }
+
+    /// Makes a file that gets its real name when it is done, in place of one that was cut short. Requires: only this store makes
+    /// files of that name, one at a time.
+    pub(crate) fn create_anew(&self, name: &str) -> Result<Box<dyn Append>> {
+        match self.handle.create(name) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                // An error if it is no file, and so not of this store's making.
+                self.open_file(name)?;
+                self.handle.remove(name).map_err(self.of(name))?;
+                self.create(name)
+            }
+            created => created.map_err(self.of(name)),
+        }
+    }
+
+    pub(crate) fn open_file(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
+        self.handle.open(name).map_err(self.of(name))
+    }
+
+    pub(crate) fn open_with(&self, name: &str, access: Access) -> Result<Arc<dyn ReadAt>> {
+        self.handle.open_with(name, access).map_err(self.of(name))
+    }
+
+    pub(crate) fn rename(&self, from: &str, to: &str) -> Result<()> {
+        self.handle.rename(from, to).map_err(self.of(to))
+    }
+
+    pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
+        self.handle.remove(name)
+    }
+
+    pub(crate) fn sync(&self) -> Result<()> {
+        self.handle.sync().map_err(Error::io(&self.path))
+    }
+
+    /// Makes a folder in this one, if it is not there, and opens it.
+    pub(crate) fn make_folder(&self, name: &str) -> Result<OpenFolder> {
+        let handle = self.handle.make_folder(name).map_err(self.of(name))?;
+        Ok(OpenFolder { handle, path: self.path_of(name) })
+    }
+
+    #[cfg(test)]
+    pub(crate) fn on(disk: &crate::memory::Memory, path: impl AsRef<Path>) -> OpenFolder {
+        OpenFolder::open(disk, path.as_ref()).expect("the folder is there")
+    }
+
+    fn of(&self, name: &str) -> impl FnOnce(io::Error) -> Error {
+        Error::io(self.path_of(name))
+    }
+}

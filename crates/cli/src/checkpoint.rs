@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &CheckpointArgs, json: bool, out: &mut dyn Write) -
     };
     let db = Db::open(&arguments.store, options)?;
     db.checkpoint(&arguments.dir)?;
-    let stats = db.stats();
+    let stats = db.stats()?;
     let tables: u64 = stats.levels.iter().flat_map(|level| &level.runs).map(|run| run.tables).sum();
     let size = stats.table_bytes();
     if json {

@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &CompactArgs, json: bool, out: &mut dyn Write) -> O
         Some(watcher) => watched(watcher, &db, merge)?,
         None => merge_with_bar(&db, merge)?,
     }
-    let (after, seconds) = (db.stats(), start.elapsed().as_secs_f64());
+    let (after, seconds) = (db.stats()?, start.elapsed().as_secs_f64());
     db.close()?;
     if json {
         writeln!(out, "{}", as_json(&before, &after, seconds))?;
@@ -60,7 +60,7 @@ fn merge_with_bar(
 ) -> Result<(), Failure> {
     let bar = merge_bar();
     let merged = beside(merge, || {
-        let stats = db.stats();
+        let Ok(stats) = db.stats() else { return };
         bar.set_position(stats.bytes_merged);
         bar.set_message(counted(stats.run_count() as u64, "run"));
     });

@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &InspectArgs, json: bool, out: &mut dyn Write) -> O
         return watch(arguments, watcher);
     }
     let db = arguments.store.open_to_read(GuardKind::Grf)?;
-    let stats = db.stats();
+    let stats = db.stats()?;
     if let Some(file) = &arguments.svg {
         let failed = |error| Failure::Data(format!("{}: {error}", file.display()));
         std::fs::write(file, svg::picture(&stats)).map_err(failed)?;

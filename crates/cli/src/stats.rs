@@ -12,7 +12,7 @@ use crate::table::{TextTable, bytes, whole};
 
 pub(crate) fn run(arguments: &StatsArgs, json: bool, out: &mut dyn Write) -> Outcome {
     let db = arguments.store.open_to_read(GuardKind::Grf)?;
-    let stats = db.stats();
+    let stats = db.stats()?;
     if arguments.prometheus {
         out.write_all(stats.prometheus().as_bytes())?;
     } else if json {
@@ -255,12 +255,12 @@ mod tests {
         let disk = Memory::new();
         let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
         let db = Db::open_with("db", Options::default(), environment).expect("opens");
-        assert!(!as_text(&db.stats()).contains("stopped"));
+        assert!(!as_text(&db.stats().expect("open")).contains("stopped"));
         disk.fail_from(0, Fault::NoSpace);
         db.put("key", "value").expect_err("the disk is full");
-        let text = as_text(&db.stats());
+        let text = as_text(&db.stats().expect("open"));
         assert!(text.contains("stopped") && text.contains("no storage space"), "{text}");
-        let failure = as_json(&db.stats())["failure"].to_string();
+        let failure = as_json(&db.stats().expect("open"))["failure"].to_string();
         assert!(failure.contains("no storage space"), "{failure}");
     }
 }

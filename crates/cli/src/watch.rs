@@ -197,11 +197,13 @@ pub(crate) fn watched(
 ) -> Result<(), Failure> {
     let name = db.path().display().to_string();
     let worked = beside(work, || {
-        if watcher.is_due() {
-            watcher.show(Sight::of_stats(&name, &db.stats()));
+        if watcher.is_due()
+            && let Ok(stats) = db.stats()
+        {
+            watcher.show(Sight::of_stats(&name, &stats));
         }
     });
-    watcher.show(Sight::of_stats(&name, &db.stats()));
+    watcher.show(Sight::of_stats(&name, &db.stats()?));
     watcher.end()?;
     worked
 }
@@ -330,8 +332,9 @@ impl Progress for Listener<'_> {
     fn look(&mut self, db: &Db) {
         if let Listener::Watcher(watcher) = self
             && watcher.is_due()
+            && let Ok(stats) = db.stats()
         {
-            watcher.show(Sight::of_stats(&db.path().display().to_string(), &db.stats()));
+            watcher.show(Sight::of_stats(&db.path().display().to_string(), &stats));
         }
     }
 }

@@ -96,7 +96,7 @@ pub(crate) fn ask(disk: &Memory, guard: GuardKind) -> Option<Asked> {
     }
     ask_keys(&db, &contents, is_sound);
     ask_ranges(&db, &contents, is_sound);
-    let stats = db.stats();
+    let stats = db.stats().expect("open");
     assert!(!stats.prometheus().is_empty() && stats.memory_bytes() > 0);
     Some(Asked { contents, is_sound })
 }

@@ -161,7 +161,7 @@ mod tests {
                 db.settle().expect("merges");
             }
         }
-        let stats = db.stats();
+        let stats = db.stats().expect("open");
         assert_eq!(stats.flushes, flushes);
         (stats.bytes_flushed + stats.bytes_merged) as f64 / stats.bytes_flushed as f64
     }

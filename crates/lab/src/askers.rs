@@ -151,9 +151,9 @@ mod tests {
         keys.stored().iter().for_each(|key| db.put(key, b"value").expect("puts"));
         let asked = |stats: trommel::Stats| stats.point.queries + stats.open_seek.queries;
         for kind in [Kind::PointMiss, Kind::PointHit, Kind::Seek] {
-            let (askers, before) = (askers(kind, &keys, 3), asked(db.stats()));
+            let (askers, before) = (askers(kind, &keys, 3), asked(db.stats().expect("open")));
             askers.ask_all(&db).expect("asks");
-            assert_eq!(asked(db.stats()) - before, 900, "{}", kind.name());
+            assert_eq!(asked(db.stats().expect("open")) - before, 900, "{}", kind.name());
         }
         // The values are not those that belong to the keys: hits are wrong, of every thread.
         let wrong = askers(Kind::PointHit, &keys, 3).count_wrong(&db, keys.stored(), 20);

@@ -77,11 +77,11 @@ pub(crate) fn costs_by_level(
 }
 
 fn cost(db: &Db, place: String, keys: &[&[u8]]) -> Result<LevelCost> {
-    let before = db.stats().point;
+    let before = db.stats()?.point;
     for key in keys {
         db.get(key)?;
     }
-    let cost = db.stats().point.since(&before);
+    let cost = db.stats()?.point.since(&before);
     let lines: usize = keys.iter().map(|key| db.trace_guard(&Query::Point(key))).sum();
     let each = |count: u64| count as f64 / keys.len() as f64;
     Ok(LevelCost {

@@ -199,7 +199,7 @@ fn open(plan: &OpenPlan, guard: GuardKind) -> Result<Opened> {
     let start = cpu_time();
     let db = Db::open(&plan.folder, options(guard))?;
     let seconds = (cpu_time() - start).as_secs_f64();
-    let stats = db.stats();
+    let stats = db.stats()?;
     if stats.entries() != plan.keys {
         let problem = format!("{} keys, not {}", stats.entries(), plan.keys);
         return Err(LabError::Folder { path: plan.folder.clone(), problem });

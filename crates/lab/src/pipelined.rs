@@ -66,7 +66,7 @@ pub(crate) fn measure(
         }
         Ok::<_, LabError>(keys.len() as u64)
     })?;
-    let io = db.stats().io;
+    let io = db.stats()?.io;
     Ok(PipelinedReport {
         depth: depth as u64,
         overlap: io.overlap.name(),

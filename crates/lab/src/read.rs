@@ -146,7 +146,7 @@ pub fn bench_read(plan: &ReadPlan, progress: &mut dyn Progress) -> Result<Vec<Me
             report.guard_lines_per_op = lines_per_op(&side.db, queries, keys.stored());
         }
     }
-    Ok(sides.into_iter().map(|side| measured(side, plan, &stored, &closed)).collect())
+    sides.into_iter().map(|side| measured(side, plan, &stored, &closed)).collect()
 }
 
 /// Loads every guard's store `plan.loads` times, in turns. The last store of each guard stays open.
@@ -306,7 +306,8 @@ fn measure_times(
 ) -> Result<()> {
     progress.stage("measuring", (sides.len() * askers.len() * ROUNDS) as u64);
     for askers in askers {
-        let before: Vec<_> = sides.iter().map(|side| all_kinds(&side.db.stats())).collect();
+        let before = sides.iter().map(|side| Ok(all_kinds(&side.db.stats()?)));
+        let before = before.collect::<Result<Vec<_>>>()?;
         let medians = medians_ns(sides.len(), |side| {
             askers.ask_all(&sides[side].db)?;
             progress.advance(1);
@@ -314,7 +315,7 @@ fn measure_times(
             Ok::<_, LabError>(askers.len() as u64)
         })?;
         for ((side, before), ns_per_op) in sides.iter_mut().zip(&before).zip(medians) {
-            let after = all_kinds(&side.db.stats());
+            let after = all_kinds(&side.db.stats()?);
             let report = kind_report(askers.len(), ns_per_op, before, &after);
             let ns_per_op = ns_per_op * threads as f64;
             side.kinds.push((askers.kind(), KindReport { ns_per_op, ..report }));
@@ -405,8 +406,13 @@ fn lines_per_op(db: &Db, queries: &Queries, stored: &SortedKeys) -> f64 {
     lines.sum::<usize>() as f64 / count.max(1) as f64
 }
 
-fn measured(side: Side, plan: &ReadPlan, stored: &Stored, closed: &[ClosedSeeks]) -> Measured {
-    let (keys, stats) = (&stored.keys, side.db.stats());
+fn measured(
+    side: Side,
+    plan: &ReadPlan,
+    stored: &Stored,
+    closed: &[ClosedSeeks],
+) -> Result<Measured> {
+    let (keys, stats) = (&stored.keys, side.db.stats()?);
     let key_count = keys.stored().len();
     let levels: Vec<LevelRuns> = stats
         .levels
@@ -464,7 +470,7 @@ fn measured(side: Side, plan: &ReadPlan, stored: &Stored, closed: &[ClosedSeeks]
         shift,
         closed_seek: closed_seek_reports(closed, &closed_kinds),
     };
-    Measured { report, stats }
+    Ok(Measured { report, stats })
 }
 
 #[cfg(test)]

@@ -98,14 +98,14 @@ pub fn bench_readers(plan: &ReadersPlan, progress: &mut dyn Progress) -> Result<
     fill(&db, plan, progress)?;
     // Both sides meet a cache that is as warm as it gets.
     read(&db, plan, plan.threads)?;
-    let (before, over) = (db.stats(), AtomicBool::new(false));
+    let (before, over) = (db.stats()?, AtomicBool::new(false));
     let (writer, sides) = std::thread::scope(|scope| {
         let writing = scope.spawn(|| write_paced(&db, plan, &over));
         let sides = measure(&db, plan, progress);
         over.store(true, Ordering::Relaxed);
         (writing.join().expect("the writer does not panic"), sides)
     });
-    let (writer, sides, stats) = (writer?, sides?, db.stats());
+    let (writer, sides, stats) = (writer?, sides?, db.stats()?);
     let mut ratios: Vec<f64> =
         sides.iter().map(|[one, many]| many.cpu_ns_per_get() / one.cpu_ns_per_get()).collect();
     let of = |side: usize, what: fn(&Reading) -> f64| {

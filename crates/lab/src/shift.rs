@@ -34,16 +34,16 @@ impl BaseSeen {
         stored: &SortedKeys,
         value_bytes: usize,
     ) -> Result<Self> {
-        let mut seen = BaseSeen { guard_seconds: db.stats().guard.seconds, ..Self::default() };
+        let mut seen = BaseSeen { guard_seconds: db.stats()?.guard.seconds, ..Self::default() };
         for queries in askers.iter().map(Askers::first) {
             let rate = match queries.kind() {
                 Kind::PointMiss => &mut seen.rates.point_miss,
                 Kind::EmptyRange => &mut seen.rates.empty_range,
                 _ => continue,
             };
-            let before = needless_runs(db);
+            let before = needless_runs(db)?;
             seen.wrong += queries.count_wrong(db, stored, value_bytes)?;
-            *rate = (needless_runs(db) - before) as f64 / queries.len() as f64;
+            *rate = (needless_runs(db)? - before) as f64 / queries.len() as f64;
         }
         Ok(seen)
     }
@@ -65,9 +65,8 @@ impl BaseSeen {
     }
 }
 
-fn needless_runs(db: &Db) -> u64 {
-    let stats = db.stats();
-    stats.point.false_positives
-        + stats.open_seek.false_positives
-        + stats.closed_seek.false_positives
+fn needless_runs(db: &Db) -> Result<u64> {
+    let stats = db.stats()?;
+    let kinds = [stats.point, stats.open_seek, stats.closed_seek];
+    Ok(kinds.iter().map(|kind| kind.false_positives).sum())
 }

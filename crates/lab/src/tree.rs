@@ -206,7 +206,7 @@ pub(crate) fn load(
             before + write(&db, plan, newer, flushes - base, None, progress)?
         }
     };
-    let stats = db.stats();
+    let stats = db.stats()?;
     let report = LoadReport {
         seconds,
         ops_per_s: key_count as f64 / seconds,

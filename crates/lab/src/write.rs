@@ -192,7 +192,7 @@ pub fn bench_write(plan: &WritePlan, progress: &mut dyn Progress) -> Result<Writ
     if plan.pattern == WritePattern::Update {
         fill(&db, plan, progress)?;
     }
-    let before = db.stats();
+    let before = db.stats()?;
     let written = AtomicU64::new(0);
     progress.stage("writing", plan.keys);
     let start = Instant::now();
@@ -223,7 +223,7 @@ pub fn bench_write(plan: &WritePlan, progress: &mut dyn Progress) -> Result<Writ
     settle(&db, &mut size, progress)?;
     let settle_seconds = settling.elapsed().as_secs_f64();
     recorder.map_or(Ok(0), |recorder| recorder.end(&db))?;
-    let stats = db.stats();
+    let stats = db.stats()?;
     let wrong_answers = count_wrong(&db, plan, progress)?;
     let times = times.into_iter().flat_map(|share| share.nanoseconds).collect();
     let seconds = [seconds, settle_seconds];

@@ -104,7 +104,7 @@ fn one_kind(kind: &str, count: u64) -> Result<()> {
         "threads" => threads(&db, count),
         other => panic!("{other} is nothing that can be measured"),
     }?;
-    println!("{:?}", db.stats().open_seek);
+    println!("{:?}", db.stats()?.open_seek);
     Ok(())
 }
 
@@ -175,7 +175,7 @@ fn overlap(count: u64, dir: &Path) -> Result<()> {
             let start = Instant::now();
             db.range::<&[u8]>(..).try_for_each(|entry| entry.map(drop))?;
             let scanned = start.elapsed();
-            let io = db.stats().io;
+            let io = db.stats()?.io;
             println!(
                 "{:>10} merge {compacted:>10.2?} scan {scanned:>10.2?} {io:?}",
                 overlap.name()

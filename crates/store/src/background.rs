@@ -155,7 +155,7 @@ impl Core {
             let mut work = lock(&self.work);
             while crowded() && self.may_merge(&work) {
                 if work.stopping {
-                    return Err(Error::Stopped { cause: "the store is being closed".into() });
+                    return self.life().check();
                 }
                 work = wait(&self.work_changed, work);
             }
@@ -197,7 +197,7 @@ impl Core {
                 return Err(Error::Stopped { cause: cause.clone() });
             }
             if work.stopping {
-                return Err(Error::Stopped { cause: "the store is being closed".into() });
+                return self.life().check();
             }
             work = wait(&self.work_changed, work);
         }
@@ -226,7 +226,9 @@ impl Core {
     pub(crate) fn settle(&self) -> Result<()> {
         match self.shelf.options.background {
             Background::Stepped => {
-                while self.step()? {}
+                while self.step()? {
+                    self.life().check()?;
+                }
                 Ok(())
             }
             Background::Threads(_) => {
@@ -250,6 +252,9 @@ impl Core {
             let flushes = work.flush.busy || self.is_flush_due(&work);
             if !flushes && !self.has_merges(&work) {
                 return Ok(());
+            }
+            if work.stopping {
+                return self.life().check();
             }
             work = wait(&self.work_changed, work);
         }
@@ -388,26 +393,29 @@ impl FlushLane {
     }
 }
 
-/// Starts the threads that the options ask for.
-pub(crate) fn start_threads(core: &Arc<Core>) -> Result<Vec<JoinHandle<()>>> {
+/// Starts the threads that the options ask for. Each is in `started` when it runs: after an error some do.
+pub(crate) fn start_threads(core: &Arc<Core>, started: &mut Vec<JoinHandle<()>>) -> Result<()> {
     let Background::Threads(count) = core.shelf.options.background else {
-        return Ok(Vec::new());
+        return Ok(());
     };
-    let kinds = std::iter::once(Kind::Flush).chain(std::iter::repeat_n(Kind::Merge, count));
-    let start = |kind: Kind| {
-        let core = Arc::clone(core);
-        let name = format!("trommel-{kind:?}").to_lowercase();
-        let thread = Builder::new().name(name);
-        let life = move || {
-            let _alarm = Alarm(&core, kind);
-            match kind {
-                Kind::Flush => core.flush_loop(),
-                Kind::Merge => core.merge_loop(),
-            }
-        };
-        thread.spawn(life).map_err(Error::io("a background thread"))
+    started.push(start_thread(core, Kind::Flush)?);
+    for _ in 0..count {
+        started.push(start_thread(core, Kind::Merge)?);
+    }
+    Ok(())
+}
+
+fn start_thread(core: &Arc<Core>, kind: Kind) -> Result<JoinHandle<()>> {
+    let core = Arc::clone(core);
+    let name = format!("trommel-{kind:?}").to_lowercase();
+    let life = move || {
+        let _alarm = Alarm(&core, kind);
+        match kind {
+            Kind::Flush => core.flush_loop(),
+            Kind::Merge => core.merge_loop(),
+        }
     };
-    kinds.map(start).collect()
+    Builder::new().name(name).spawn(life).map_err(Error::io("a background thread"))
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use std::collections::VecDeque;
 use trommel_filters::prefetch_lines;
 
 use crate::block::{Block, BlockHeader};
+use crate::life::Life;
 use crate::sync::{Arc, Mutex, Slot, lock};
 
 type Slots = Arc<[Slot<BlockHeader>]>;
@@ -22,6 +23,7 @@ type Slots = Arc<[Slot<BlockHeader>]>;
 pub(crate) struct BlockCache {
     bytes_max: u64,
     ring: Mutex<Ring>,
+    life: Arc<Life>,
 }
 
 #[derive(Default)]
@@ -81,9 +83,9 @@ impl Ring {
 }
 
 impl BlockCache {
-    /// A cache of at most so many bytes; of none: no cache.
-    pub(crate) fn new(bytes_max: u64) -> Self {
-        BlockCache { bytes_max, ring: Mutex::default() }
+    /// A cache of at most so many bytes, for the tables of a store; of none: no cache.
+    pub(crate) fn new(bytes_max: u64, life: Arc<Life>) -> Self {
+        BlockCache { bytes_max, ring: Mutex::default(), life }
     }
 
     /// The bytes that are kept now.
@@ -153,7 +155,8 @@ impl BlockSlots {
 
 impl Drop for BlockSlots {
     fn drop(&mut self) {
-        if self.slots.is_empty() {
+        // In a child the lock may be held for ever; there the memory stays.
+        if self.slots.is_empty() || self.cache.life.is_forked() {
             return;
         }
         let mut ring = lock(&self.cache.ring);

@@ -23,7 +23,7 @@ fn is_block(found: &Block, table: u64, number: usize) -> bool {
 }
 
 fn cache_of(bytes_max: u64) -> Arc<BlockCache> {
-    Arc::new(BlockCache::new(bytes_max))
+    Arc::new(BlockCache::new(bytes_max, Arc::new(Life::new("store".as_ref()))))
 }
 
 fn slots(cache: &Arc<BlockCache>, block_count: usize) -> BlockSlots {

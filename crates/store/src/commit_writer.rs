@@ -89,6 +89,7 @@ impl Writer {
     }
 
     pub(super) fn commit(&mut self, core: &Core, batches: &[&Batch], sync: bool) -> Result<()> {
+        core.life().check()?;
         let count: usize = batches.iter().map(|batch| batch.len()).sum();
         if count == 0 {
             return if sync { self.make_durable(core) } else { Ok(()) };

@@ -18,6 +18,7 @@ use crate::filter_recovery::FilterRecovery;
 use crate::guard::Guard;
 use crate::image::{base_files, image_name};
 use crate::layout::{Edit, ImageRecord, RunRecord};
+use crate::life::Life;
 use crate::manifest::Manifest;
 use crate::output::{Shelf, table_name};
 use crate::pacing::Pacer;
@@ -61,7 +62,7 @@ pub(crate) struct Core {
     /// How long that took.
     pub(crate) guard_open_seconds: f64,
     /// Held while the store is open.
-    pub(crate) _lock: Box<dyn Send + Sync>,
+    pub(crate) lock: Mutex<Option<Box<dyn Send + Sync>>>,
 }
 
 /// A filter that cannot be used.
@@ -73,6 +74,12 @@ pub(crate) struct DamagedFilter {
 }
 
 impl Core {
+    /// Whether it may still be used.
+    #[inline]
+    pub(crate) fn life(&self) -> &Arc<Life> {
+        self.shelf.folder.life()
+    }
+
     /// Damaged filters that the tree still has, and units that were damaged when they were read: a merge makes new ones in the
     /// place of its inputs'.
     pub(crate) fn damage_of_filters(&self, version: &Version) -> Vec<String> {
@@ -165,7 +172,7 @@ impl Installer {
 
     /// Has somebody hear of the tree as it is now, and after every edit from now on, in the place of whoever did before.
     pub(crate) fn follow(&mut self, core: &Core, mut follower: Follower) {
-        follower(PinnedTree::new(core.current.hold()));
+        follower(PinnedTree::new(core));
         self.follower = Some(follower);
     }
 
@@ -214,7 +221,7 @@ impl Installer {
             elastic.follow(&core.current.pin());
         }
         if let Some(follower) = &mut self.follower {
-            follower(PinnedTree::new(core.current.hold()));
+            follower(PinnedTree::new(core));
         }
         self.sweep(core);
         Ok(())

@@ -23,6 +23,7 @@ use crate::version::Version;
 pub(crate) fn approximate_count(core: &Core, bounds: &Bounds) -> Result<CountBounds> {
     let Some(range) = bounds.closed() else { return Ok(CountBounds::default()) };
     let version = core.current.hold();
+    core.life().check()?;
     let mut total = count_in_runs(&version, bounds, &range);
     for memtable in memtables(&version) {
         total += CountBounds::exact(count_in_memtable(memtable, bounds)?);
@@ -91,6 +92,7 @@ fn count_in_memtable(memtable: &Arc<Memtable>, bounds: &Bounds) -> Result<u64> {
 pub(crate) fn may_contain_range(core: &Core, bounds: &Bounds) -> Result<bool> {
     let Some(range) = bounds.closed() else { return Ok(false) };
     let version = core.current.hold();
+    core.life().check()?;
     if is_in_memory(&version, bounds)? {
         return Ok(true);
     }
@@ -101,6 +103,7 @@ pub(crate) fn may_contain_range(core: &Core, bounds: &Bounds) -> Result<bool> {
 /// As above, for each of the ranges.
 pub(crate) fn multi_may_contain(core: &Core, all: &[Bounds]) -> Result<Vec<bool>> {
     let version = core.current.hold();
+    core.life().check()?;
     let mut answers = vec![false; all.len()];
     let (mut places, mut ranges) = (Vec::new(), Vec::new());
     for (place, bounds) in all.iter().enumerate() {

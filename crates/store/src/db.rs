@@ -7,6 +7,7 @@ use std::time::Duration;
 use trommel_filters::{CountBounds, Query};
 
 use crate::batch::Batch;
+use crate::closing::Threads;
 use crate::core::Core;
 use crate::count;
 use crate::environment::Environment;
@@ -21,7 +22,7 @@ use crate::recovery;
 use crate::scan::{Bounds, Scan};
 use crate::snapshots::Registered;
 use crate::stats::Stats;
-use crate::sync::{Arc, JoinHandle};
+use crate::sync::{Arc, lock};
 use crate::value::Value;
 use crate::verify::VerifyReport;
 
@@ -40,7 +41,7 @@ use crate::verify::VerifyReport;
 /// ```
 pub struct Db {
     core: Arc<Core>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Threads,
 }
 
 impl Db {
@@ -62,8 +63,10 @@ impl Db {
         let core = Arc::new(recovery::open(path.as_ref(), &options, environment)?);
         // Full memtables of the last session. If the disk is full they stay in memory and in their logs.
         let _ = core.flush_recovered();
-        let threads = crate::background::start_threads(&core)?;
-        Ok(Db { core, threads })
+        let db = Db { core, threads: Threads::default() };
+        // If one cannot be started, those that run are ended, and the store is closed, when `db` goes.
+        crate::background::start_threads(&db.core, &mut lock(&db.threads))?;
+        Ok(db)
     }
 
     /// The value of a key; None if it has none.
@@ -147,6 +150,7 @@ impl Db {
         &self,
         entries: impl IntoIterator<Item = std::result::Result<(K, V), E>>,
     ) -> std::result::Result<u64, E> {
+        let _call = self.core.life().enter()?;
         crate::ingest::ingest(&self.core, entries.into_iter())
     }
 
@@ -157,18 +161,24 @@ impl Db {
     /// crash it is there as a whole or not at all. `Stopped`: flushing has failed too often to go on.
     pub fn write(&self, batch: Batch) -> Result<()> {
         let sync = self.core.shelf.options.sync == Sync::Always;
-        batch.check()?;
-        self.core.commit.write(&self.core, batch, sync)
+        self.write_with(batch, sync)
     }
 
     /// As [`write`](Db::write), and on disk when it returns, whatever the options say.
     pub fn write_synced(&self, batch: Batch) -> Result<()> {
+        self.write_with(batch, true)
+    }
+
+    fn write_with(&self, batch: Batch, sync: bool) -> Result<()> {
         batch.check()?;
-        self.core.commit.write(&self.core, batch, true)
+        // In a child the locks of writers may be held for ever.
+        self.core.life().check()?;
+        self.core.commit.write(&self.core, batch, sync)
     }
 
     /// Makes all writes so far durable.
     pub fn sync(&self) -> Result<()> {
+        let _call = self.core.life().enter()?;
         self.core.commit.make_durable(&self.core)
     }
 
@@ -225,12 +235,14 @@ impl Db {
 
     /// Writes everything in memory to a run on disk.
     pub fn flush(&self) -> Result<()> {
+        let _call = self.core.life().enter()?;
         self.core.commit.seal(&self.core)?;
         self.core.flush_sealed()
     }
 
     /// Merges everything into one run of the last level.
     pub fn compact(&self) -> Result<()> {
+        let _call = self.core.life().enter()?;
         self.flush()?;
         self.core.settle()?;
         self.core.merge_everything()
@@ -238,6 +250,7 @@ impl Db {
 
     /// In stepped mode: does one step of background work. False: there is nothing to do.
     pub fn step(&self) -> Result<bool> {
+        let _call = self.core.life().enter()?;
         self.core.step()
     }
 
@@ -245,11 +258,13 @@ impl Db {
     /// flush, each of the merges that are open, and a merge that is due, if [`Options::merges_at_once`] allows for another one.
     /// With one number after the other, background work is done in any order that threads could do it in.
     pub fn step_any(&self, choice: usize) -> Result<bool> {
+        let _call = self.core.life().enter()?;
         self.core.step_any(choice)
     }
 
     /// Returns when no flush or merge is due: waits for the threads, or does the steps.
     pub fn settle(&self) -> Result<()> {
+        let _call = self.core.life().enter()?;
         self.core.settle()
     }
 
@@ -262,17 +277,20 @@ impl Db {
     /// # Errors
     /// `NotEmpty` if the folder has files, `Io` if the disk refuses.
     pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<()> {
+        let _call = self.core.life().enter()?;
         crate::checkpoint::checkpoint(&self.core, dir.as_ref())
     }
 
     /// Reads every byte of every table and log and checks it, and every key against the guard.
     pub fn verify(&self) -> Result<VerifyReport> {
+        let _call = self.core.life().enter()?;
         crate::verify::verify(&self.core)
     }
 
     /// What the store has done and what it holds.
-    pub fn stats(&self) -> Stats {
-        crate::report::stats(&self.core)
+    pub fn stats(&self) -> Result<Stats> {
+        let _call = self.core.life().enter()?;
+        Ok(crate::report::stats(&self.core))
     }
 
     /// Cache lines of filter memory that answering a query touches. Slow: for measurements.
@@ -289,19 +307,23 @@ impl Db {
 
     /// The tree as it is now.
     pub fn pinned_tree(&self) -> PinnedTree {
-        PinnedTree::new(self.core.current.hold())
+        PinnedTree::new(&self.core)
     }
 
     /// Has `follower` called with the tree as it is now, and with every tree that a flush, a merge or a bulk load leaves behind from now
     /// on, in their order, none passed over. One follower at a time: the one before hears no more. It is called where changes
     /// are installed, so all others wait for it: it should hand the tree on, and must not call this store.
-    pub fn follow_tree(&self, follower: impl FnMut(PinnedTree) + Send + 'static) {
+    pub fn follow_tree(&self, follower: impl FnMut(PinnedTree) + Send + 'static) -> Result<()> {
+        let _call = self.core.life().enter()?;
         self.core.installer().follow(&self.core, Box::new(follower));
+        Ok(())
     }
 
     /// Ends following.
-    pub fn unfollow_tree(&self) {
+    pub fn unfollow_tree(&self) -> Result<()> {
+        let _call = self.core.life().enter()?;
         self.core.installer().unfollow();
+        Ok(())
     }
 
     /// The store's folder.
@@ -309,34 +331,31 @@ impl Db {
         self.core.shelf.folder.path().to_path_buf()
     }
 
-    /// Closes the store, when what was written since it was opened is durable. Dropping it does the same,
-    /// but cannot tell what went wrong.
-    pub fn close(mut self) -> Result<()> {
-        self.finish()
-    }
-
-    /// Makes all that was acknowledged durable, and ends the threads.
-    fn finish(&mut self) -> Result<()> {
-        // While the threads can flush: entries of a log that has failed are in memory only.
-        let saved = self.core.commit.leave_if_failed(&self.core);
-        self.stop_threads();
-        saved.and_then(|()| self.core.commit.close(&self.core))
-    }
-
-    fn stop_threads(&mut self) {
-        self.core.stop();
-        for thread in self.threads.drain(..) {
-            // A thread that panicked has said so itself.
-            let _ = thread.join();
-        }
+    /// Closes the store: waits for calls under way, makes all that was written since it was opened durable, ends background work and
+    /// gives the folder free, so that it can be opened again, here or elsewhere. Snapshots, scans and queues may live on: they, and
+    /// all calls of this store, give [`Error::Closed`] from then on, and no file is touched any more. Flushes and merges that someone
+    /// waits for in [`flush`](Db::flush), [`settle`](Db::settle) or [`compact`](Db::compact) are not waited for: these calls end with
+    /// that error, and the next open goes on with the work.
+    ///
+    /// Closing a store that is closed does nothing. Dropping it closes it too, but cannot tell what went wrong. Must not be
+    /// called by an iterator that is being ingested, or by a follower: it would wait for itself.
+    ///
+    /// # Errors
+    /// What kept writes from becoming durable. The store is closed all the same; [`sync`](Db::sync) before tells the same, and can be
+    /// tried again. `Forked`: this process has not opened the store.
+    pub fn close(&self) -> Result<()> {
+        crate::closing::close(&self.core, &self.threads)
     }
 }
 
 impl Drop for Db {
     fn drop(&mut self) {
-        let _ = self.finish();
-        self.core.write_image_at_close();
-        self.core.installer().sweep(&self.core);
+        if self.core.life().is_forked() {
+            // What it is made of may be locked for ever, by threads that are not in this process.
+            std::mem::forget(Arc::clone(&self.core));
+            return;
+        }
+        let _ = self.close();
     }
 }
 
@@ -384,14 +403,6 @@ impl std::fmt::Debug for Snapshot {
 }
 
 impl Core {
-    /// Leaves an image of the filter for the next open. A session that has not changed the tree writes nothing.
-    fn write_image_at_close(&self) {
-        if self.installer().has_changed {
-            // Without an image the filter is read from the runs.
-            let _ = crate::image::write(self, &crate::key_bounds::KeyBounds::all());
-        }
-    }
-
     /// Flushes the memtables that were full when the store was closed.
     fn flush_recovered(&self) -> Result<()> {
         while self.flush_step()? {}

@@ -25,8 +25,25 @@ thread_local! {
 
 /// One thread's queues.
 struct Queues {
-    ring: Cell<Option<Box<dyn ReadQueue>>>,
-    pool: Cell<Option<Box<dyn ReadQueue>>>,
+    ring: Cell<Option<Kept>>,
+    pool: Cell<Option<Kept>>,
+}
+
+/// A queue, and the process that it belongs to: a child that is forked has neither its threads nor its ring.
+struct Kept {
+    queue: Box<dyn ReadQueue>,
+    process: u32,
+}
+
+impl Kept {
+    /// None: this process is a child. What the queue has shared with the parent is left alone.
+    fn take(self) -> Option<Box<dyn ReadQueue>> {
+        if self.process == std::process::id() {
+            return Some(self.queue);
+        }
+        std::mem::forget(self.queue);
+        None
+    }
 }
 
 /// What this process may have.
@@ -78,11 +95,12 @@ impl Overlapping {
         };
         // While a thread ends it may have none to keep.
         let kept = QUEUES.try_with(kept).ok().flatten();
-        let mut queue = kept.unwrap_or_else(|| queue(self.overlap, DEPTH));
+        let mut queue = kept.and_then(Kept::take).unwrap_or_else(|| queue(self.overlap, DEPTH));
         let result = f(&mut *queue);
+        let kept = Some(Kept { queue, process: std::process::id() });
         let _ = QUEUES.try_with(|queues| match self.overlap {
-            Overlap::Ring => queues.ring.set(Some(queue)),
-            Overlap::Pool | Overlap::OneByOne => queues.pool.set(Some(queue)),
+            Overlap::Ring => queues.ring.set(kept),
+            Overlap::Pool | Overlap::OneByOne => queues.pool.set(kept),
         });
         result
     }

@@ -64,6 +64,19 @@ pub enum Error {
         /// The folder.
         path: PathBuf,
     },
+    /// The store was closed, while this handle, or a snapshot, scan or queue of it, lived on. Open it again.
+    #[error("{path} was closed: open it again to use it", path = path.display())]
+    Closed {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// This process is a child of the one that has opened the store, and may not use it: both would write one log. Nothing was
+    /// done. A child opens stores of its own.
+    #[error("{path} was opened before this process was forked: only the process that opened it can use it", path = path.display())]
+    Forked {
+        /// The folder.
+        path: PathBuf,
+    },
     /// A key is longer than a store takes.
     #[error("a key of {len} bytes: a key has at most {max} bytes")]
     KeyTooLong {
@@ -142,6 +155,7 @@ impl Error {
                 Error::Io { path: path.clone(), source }
             }
             Error::Stopped { cause } => Error::Stopped { cause: cause.clone() },
+            Error::Closed { path } => Error::Closed { path: path.clone() },
             other => Error::Stopped { cause: other.to_string() },
         }
     }

@@ -30,6 +30,8 @@ pub(crate) struct Ring {
     /// Entries that the kernel was not told of.
     unsubmitted: usize,
     refusals: u32,
+    /// A child that is forked shares the ring's memory with this one, which alone may use it.
+    process: u32,
 }
 
 /// A read that the kernel may be doing.
@@ -57,7 +59,8 @@ impl Ring {
         let ring = IoUring::builder().setup_coop_taskrun().build(depth as u32);
         let ring = ring.or_else(|_| IoUring::new(depth as u32))?;
         let slots = (0..depth).map(|_| None).collect();
-        Ok(Ring { ring, slots, free: (0..depth).collect(), unsubmitted: 0, refusals: 0 })
+        let (free, process) = ((0..depth).collect(), std::process::id());
+        Ok(Ring { ring, slots, free, unsubmitted: 0, refusals: 0, process })
     }
 
     pub(crate) fn has_room(&self) -> bool {
@@ -158,6 +161,10 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
+        if self.process != std::process::id() {
+            drop(self.leak());
+            return;
+        }
         while self.in_flight() > 0 {
             if self.enter(true).is_err() {
                 drop(self.leak());

@@ -13,6 +13,7 @@ mod budget;
 mod cache;
 mod checkpoint;
 mod claims;
+mod closing;
 mod commit;
 mod compaction;
 mod copying;
@@ -36,6 +37,11 @@ mod fences;
 mod fetched;
 mod filter_recovery;
 mod flush;
+#[expect(
+    unsafe_code,
+    reason = "a page of memory that a fork wipes is mapped and named by a pointer"
+)]
+mod fork_word;
 mod guard;
 mod guard_parts;
 mod image;
@@ -49,6 +55,7 @@ mod key_bounds;
 mod keys;
 mod lanes;
 mod layout;
+mod life;
 mod located;
 mod located_merge;
 mod manifest;

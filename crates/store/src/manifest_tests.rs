@@ -51,17 +51,17 @@ static HALF_DONE: LazyLock<HalfDone> = LazyLock::new(|| {
         db.put(key, format!("{number:040}")).expect("puts");
     };
     let mut number = 0;
-    while db.stats().under_way.is_none() || number < 1200 {
+    while db.stats().expect("open").under_way.is_none() || number < 1200 {
         (number..number + 80).for_each(put);
         number += 80;
         db.flush().expect("flushes");
-        while db.stats().under_way.is_none() && db.step().expect("steps") {}
+        while db.stats().expect("open").under_way.is_none() && db.step().expect("steps") {}
     }
     for number in number..number + 2 {
         put(number);
         db.flush().expect("flushes");
     }
-    assert!(db.stats().trimmed_tables > 0);
+    assert!(db.stats().expect("open").trimmed_tables > 0);
     let contents = contents(&db).expect("reads");
     drop(db);
     let layout = Manifest::read(&OpenFolder::on(&disk, DIR)).expect("reads").expect("is there");

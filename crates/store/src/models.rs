@@ -216,7 +216,8 @@ mod loom_models {
     impl Store {
         fn new() -> Arc<Self> {
             let small = Small { memtable: Arc::new(Memtable::new(0)), run: vec![2, 1] };
-            let snapshots = Arc::new(Snapshots::new(Sequence(1)));
+            let snapshots =
+                Arc::new(Snapshots::new(Sequence(1), Arc::new(Life::new("store".as_ref()))));
             Arc::new(Store { current: Switch::new(Arc::new(small)), snapshots })
         }
 

@@ -47,6 +47,9 @@ pub(crate) fn multi_get_at(
     keys: &[&[u8]],
     at: Sequence,
 ) -> Vec<Answer> {
+    if core.life().check().is_err() {
+        return keys.iter().map(|_| core.life().check().map(|()| None)).collect();
+    }
     let mut answers = Vec::with_capacity(keys.len());
     for keys in keys.chunks(BATCH) {
         let first = answers.len();

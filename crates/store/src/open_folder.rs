@@ -3,13 +3,15 @@
 //! handle   what is done is done here
 //! path     what errors say
 //! ```
-//! Invariant: the path is for messages alone. Nothing is opened by it once the folder is open.
+//! Invariants: the path is for messages alone. Nothing is opened by it once the folder is open. A store that is closed, or was
+//! opened by a process of which this one is a child, opens, makes and removes nothing.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use crate::access::Access;
 use crate::error::{Error, Result};
+use crate::life::Life;
 use crate::storage::{Append, Folder, ReadAt, Storage};
 use crate::sync::Arc;
 
@@ -18,17 +20,23 @@ use crate::sync::Arc;
 pub(crate) struct OpenFolder {
     handle: Arc<dyn Folder>,
     path: PathBuf,
+    life: Arc<Life>,
 }
 
 impl OpenFolder {
     pub(crate) fn open(storage: &dyn Storage, path: &Path) -> Result<OpenFolder> {
         let handle = storage.open_folder(path).map_err(Error::io(path))?;
-        Ok(OpenFolder { handle, path: path.to_path_buf() })
+        Ok(OpenFolder { handle, path: path.to_path_buf(), life: Arc::new(Life::new(path)) })
     }
 
     /// The path that it was opened by.
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether its files may be touched.
+    pub(crate) fn life(&self) -> &Arc<Life> {
+        &self.life
     }
 
     /// What errors call a file in it.
@@ -45,16 +53,19 @@ impl OpenFolder {
     }
 
     pub(crate) fn create(&self, name: &str) -> Result<Box<dyn Append>> {
+        self.life.check_files()?;
         self.handle.create(name).map_err(self.of(name))
     }
 
     pub(crate) fn create_with(&self, name: &str, access: Access) -> Result<Box<dyn Append>> {
+        self.life.check_files()?;
         self.handle.create_with(name, access).map_err(self.of(name))
     }
 
     /// Makes a file that gets its real name when it is done, in place of one that was cut short. Requires: only this store makes
     /// files of that name, one at a time.
     pub(crate) fn create_anew(&self, name: &str) -> Result<Box<dyn Append>> {
+        self.life.check_files()?;
         match self.handle.create(name) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 // An error if it is no file, and so not of this store's making.
@@ -67,18 +78,22 @@ impl OpenFolder {
     }
 
     pub(crate) fn open_file(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
+        self.life.check_files()?;
         self.handle.open(name).map_err(self.of(name))
     }
 
     pub(crate) fn open_with(&self, name: &str, access: Access) -> Result<Arc<dyn ReadAt>> {
+        self.life.check_files()?;
         self.handle.open_with(name, access).map_err(self.of(name))
     }
 
     pub(crate) fn rename(&self, from: &str, to: &str) -> Result<()> {
+        self.life.check_files()?;
         self.handle.rename(from, to).map_err(self.of(to))
     }
 
     pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
+        self.life.check_files().map_err(io::Error::other)?;
         self.handle.remove(name)
     }
 
@@ -88,8 +103,9 @@ impl OpenFolder {
 
     /// Makes a folder in this one, if it is not there, and opens it.
     pub(crate) fn make_folder(&self, name: &str) -> Result<OpenFolder> {
+        self.life.check_files()?;
         let handle = self.handle.make_folder(name).map_err(self.of(name))?;
-        Ok(OpenFolder { handle, path: self.path_of(name) })
+        Ok(OpenFolder { handle, path: self.path_of(name), life: Arc::clone(&self.life) })
     }
 
     #[cfg(test)]

@@ -35,7 +35,8 @@ pub(crate) struct Shelf {
 
 impl Shelf {
     pub(crate) fn new(folder: OpenFolder, options: &Options, next_file: u64) -> Self {
-        let cache = Arc::new(BlockCache::new(options.block_cache_bytes as u64));
+        let life = Arc::clone(folder.life());
+        let cache = Arc::new(BlockCache::new(options.block_cache_bytes as u64, life));
         let next_file = AtomicU64::new(next_file);
         let (questions, io) = (Questions::new(options), IoStats::default());
         Shelf { folder, cache, options: options.clone(), io, questions, next_file }

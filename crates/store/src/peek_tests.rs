@@ -15,7 +15,7 @@ fn open(disk: &Memory) -> Db {
 
 /// What the owner's statistics say of the same.
 fn as_told(db: &Db) -> Vec<RunPeek> {
-    let levels = db.stats().levels.into_iter();
+    let levels = db.stats().expect("open").levels.into_iter();
     let of_level = |level: crate::LevelStats| {
         let at = level.level;
         level.runs.into_iter().map(move |run| RunPeek {
@@ -39,13 +39,13 @@ fn an_onlooker_sees_the_owners_tree_after_every_step() {
         loop {
             let seen = peek_with(&disk, Path::new("db")).expect("is there");
             assert_eq!((&seen.runs, seen.flushes), (&as_told(&db), flush + 1));
-            assert_eq!(seen.sequence, db.stats().sequence);
+            assert_eq!(seen.sequence, db.stats().expect("open").sequence);
             if !db.step().expect("steps") {
                 break;
             }
         }
     }
-    assert!(db.stats().levels.len() > 1, "a tree that grew");
+    assert!(db.stats().expect("open").levels.len() > 1, "a tree that grew");
     let files = || {
         let mut names = disk.list(Path::new("db")).expect("lists");
         names.sort();

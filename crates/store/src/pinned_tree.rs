@@ -9,10 +9,12 @@
 
 use trommel_filters::{Codes, Query};
 
+use crate::core::Core;
 use crate::cursor::Reads;
 use crate::entry::Sequence;
 use crate::error::Result;
 use crate::guard::Answer;
+use crate::life::Life;
 use crate::peek::{TreePeek, tree};
 use crate::sync::Arc;
 use crate::version::{PlacedRun, Version};
@@ -24,11 +26,12 @@ pub(crate) type Follower = Box<dyn FnMut(PinnedTree) + Send>;
 /// named by their places, counted from the newest.
 pub struct PinnedTree {
     version: Arc<Version>,
+    life: Arc<Life>,
 }
 
 impl PinnedTree {
-    pub(crate) fn new(version: Arc<Version>) -> Self {
-        PinnedTree { version }
+    pub(crate) fn new(core: &Core) -> Self {
+        PinnedTree { version: core.current.hold(), life: Arc::clone(&core.life()) }
     }
 
     /// The runs as plain data.
@@ -59,6 +62,7 @@ impl PinnedTree {
     /// The runs that have an entry of a key, a deletion of it included; the newest one is in the first of them. Deleted ranges are no
     /// entries of keys. No guard is asked: blocks of all runs are read.
     pub fn holders(&self, key: &[u8]) -> Result<Vec<usize>> {
+        self.life.check()?;
         let mut holders = Vec::new();
         for (place, placed) in self.version.runs.iter().enumerate() {
             let Some(table) = placed.run.find(key) else { continue };
@@ -80,6 +84,7 @@ impl PinnedTree {
     /// The tables that a get of a key searches where no guard speaks: in each run, from new to old, the one around the key, until one
     /// has it. Counted as in [`table_levels`](Self::table_levels).
     pub fn asked_tables(&self, key: &[u8]) -> Result<Vec<usize>> {
+        self.life.check()?;
         let (mut asked, mut before) = (Vec::new(), 0);
         for placed in &self.version.runs {
             let tables = placed.run.tables();

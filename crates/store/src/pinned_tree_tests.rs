@@ -22,7 +22,7 @@ fn open(options: Options) -> Db {
 fn followed(db: &Db) -> Arc<Mutex<Vec<PinnedTree>>> {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let of_follower = Arc::clone(&seen);
-    db.follow_tree(move |tree| of_follower.lock().expect("no panic").push(tree));
+    db.follow_tree(move |tree| of_follower.lock().expect("no panic").push(tree)).expect("open");
     seen
 }
 
@@ -44,7 +44,7 @@ fn no_change_of_the_tree_is_passed_over() {
         let seen = followed(&db);
         (0..60).for_each(|flush| write_flush(&db, flush));
         db.settle().expect("merges");
-        db.unfollow_tree();
+        db.unfollow_tree().expect("open");
         write_flush(&db, 60);
         let trees: Vec<TreePeek> =
             seen.lock().expect("no panic").iter().map(PinnedTree::peek).collect();
@@ -52,7 +52,7 @@ fn no_change_of_the_tree_is_passed_over() {
         let changes: Vec<_> = trees.windows(2).filter(runs_change).collect();
         let flushes = changes.iter().filter(|pair| pair[1].flushes > pair[0].flushes);
         assert_eq!(flushes.count(), 60, "{background:?}");
-        let stats = db.stats();
+        let stats = db.stats().expect("open");
         // Stepped or not, this flush was not heard of, nor what it made due.
         assert_eq!((stats.flushes, trees.last().map(|tree| tree.flushes)), (61, Some(60)));
         let merges = changes.len() as u64 - 60;

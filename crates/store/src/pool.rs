@@ -2,29 +2,33 @@
 //! ```text
 //! spawn(job) -> [ . . . . ] -> thread: job()      one list for the process, at most THREADS_MAX threads
 //! ```
+//! A child that is forked has none of the threads, and perhaps a lock that is held for ever: it gets a pool of its own.
+//!
 //! Invariants: each job is run or dropped, once, also when its thread panics. Threads are made when jobs find none at leisure, and
 //! stay.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 // The threads outlive every model: no model checker's locks.
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use arc_swap::ArcSwapOption;
 
 /// As many as a disk of today likes to have under way, less than what would burden a small machine.
 pub(crate) const THREADS_MAX: usize = 32;
 
-static POOL: Pool = Pool {
-    state: Mutex::new(PoolState { jobs: VecDeque::new(), threads: 0, idle: 0 }),
-    work: Condvar::new(),
-};
+/// The pool of this process, or of the one that it was forked from.
+static POOL: ArcSwapOption<Pool> = ArcSwapOption::const_empty();
 
 type Job = Box<dyn FnOnce() + Send>;
 
 struct Pool {
+    process: u32,
     state: Mutex<PoolState>,
     work: Condvar,
 }
 
+#[derive(Default)]
 struct PoolState {
     jobs: VecDeque<Job>,
     threads: usize,
@@ -34,7 +38,22 @@ struct PoolState {
 
 /// Has a thread of the pool do a job. One that panics is dropped in the middle.
 pub(crate) fn spawn(job: impl FnOnce() + Send + 'static) {
-    POOL.push(Box::new(job));
+    this_process().push(Box::new(job));
+}
+
+/// The pool of this process.
+fn this_process() -> Arc<Pool> {
+    let process = std::process::id();
+    loop {
+        let found = POOL.load_full();
+        if let Some(pool) = found.as_ref().filter(|pool| pool.process == process) {
+            return Arc::clone(pool);
+        }
+        let (state, work) = (Mutex::default(), Condvar::new());
+        let new = Some(Arc::new(Pool { process, state, work }));
+        // Another thread may have been faster.
+        POOL.compare_and_swap(&found, new);
+    }
 }
 
 /// Nothing that panics is done while one of these locks is held.
@@ -47,7 +66,7 @@ pub(crate) fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> Mute
 }
 
 impl Pool {
-    fn push(&'static self, job: Job) {
+    fn push(self: &Arc<Self>, job: Job) {
         let mut state = lock(&self.state);
         state.jobs.push_back(job);
         let needs_thread = state.jobs.len() > state.idle && state.threads < THREADS_MAX;
@@ -59,10 +78,11 @@ impl Pool {
         }
     }
 
-    fn start_thread(&'static self) {
+    fn start_thread(self: &Arc<Self>) {
         let builder = std::thread::Builder::new().name("trommel-disk".into());
-        let work = || loop {
-            let job = self.next();
+        let pool = Arc::clone(self);
+        let work = move || loop {
+            let job = pool.next();
             // Who waits for the job hears of it when it is dropped; the thread goes on.
             let _ = catch_unwind(AssertUnwindSafe(job));
         };
@@ -93,5 +113,5 @@ impl Pool {
 
 #[cfg(test)]
 pub(crate) fn thread_count() -> usize {
-    lock(&POOL.state).threads
+    lock(&this_process().state).threads
 }

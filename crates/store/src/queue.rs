@@ -128,11 +128,30 @@ impl Queue {
     }
 
     fn take(&mut self, wait: bool) -> Option<Answered> {
+        if self.core.life().check().is_err() {
+            return self.refuse();
+        }
         while self.done.is_empty() {
             let completed = self.reads.collect(wait)?;
             self.go_on(completed.tag as usize, completed.bytes);
         }
         self.done.pop_front()
+    }
+
+    /// Of a store that was closed, or in a child: why a query that is under way has no answer.
+    fn refuse(&mut self) -> Option<Answered> {
+        if let Some(answered) = self.done.pop_front() {
+            return Some(answered);
+        }
+        let place = self.searches.iter().position(Option::is_some)?;
+        let Search { tag, query, .. } = self.searches[place].take()?;
+        self.free.push(place);
+        let error = self.core.life().check().err()?;
+        let answer = match query {
+            Query::Get(_) => Answer::Value(Err(error)),
+            Query::Range(_) => Answer::Entries(Err(error)),
+        };
+        Some(Answered { tag, answer })
     }
 
     /// Has a block be read for a query.

@@ -50,6 +50,9 @@ impl GetSearch {
     /// The value of a key as of now.
     pub(crate) fn begin(core: &Core, key: &[u8]) -> Step {
         let version = core.current.hold();
+        if let Err(error) = core.life().check() {
+            return Step::Done(Err(error));
+        }
         core.env.pauses.at(PausePoint::GetPinned);
         let at = core.snapshots.visible();
         if let Some(found) = get_in_memory(&version, key, at) {

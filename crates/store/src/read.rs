@@ -37,6 +37,7 @@ pub(crate) fn get_at(
     key: &[u8],
     at: Sequence,
 ) -> Result<Option<Value>> {
+    core.life().check()?;
     let mut costs = QueryStats { queries: 1, ..QueryStats::default() };
     let found = match get_in_memory(version, key, at) {
         Some(found) => Ok(Some(found)),

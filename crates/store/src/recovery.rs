@@ -88,6 +88,7 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Co
     if let Some(elastic) = &elastic {
         elastic.follow(&version);
     }
+    let life = Arc::clone(shelf.folder.life());
     let core = Core {
         shelf,
         env,
@@ -98,7 +99,7 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Co
         pacer: Pacer::new(options.merge_bytes_per_second),
         run_limits: RunLimits::of(options),
         leaving_tables: AtomicUsize::new(0),
-        snapshots: Arc::new(Snapshots::new(last)),
+        snapshots: Arc::new(Snapshots::new(last, life)),
         commit: Commit::new(log, Sequence(last.0 + 1)),
         installer: Mutex::new(Installer::new(manifest, next_flush)),
         work: Mutex::default(),
@@ -106,7 +107,7 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Co
         counters: Counters::default(),
         damaged_filters,
         elastic,
-        _lock: lock,
+        lock: Mutex::new(Some(lock)),
     };
     Ok(core)
 }

@@ -144,6 +144,7 @@ impl Scan {
     }
 
     fn try_step(&mut self, direction: Direction) -> Result<Option<Value>> {
+        self.core.life().check()?;
         self.note_kind(direction);
         let side = match direction {
             Direction::Forward => &mut self.front,
@@ -157,6 +158,7 @@ impl Scan {
             Some(side) => side,
             None => {
                 let (version, at) = (self.core.current.hold(), self.registered.sequence());
+                self.core.life().check()?;
                 let blocks = self.blocks.clone();
                 side.insert(Side::new(version, at, direction, &self.bounds, blocks)?)
             }

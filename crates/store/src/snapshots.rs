@@ -9,18 +9,19 @@
 use std::collections::BTreeMap;
 
 use crate::entry::Sequence;
+use crate::life::Life;
 use crate::sync::{Arc, AtomicU64, Mutex, Ordering, lock};
 
 /// The registered sequence numbers, and the newest visible one.
-#[derive(Default)]
 pub(crate) struct Snapshots {
     visible: AtomicU64,
     registered: Mutex<BTreeMap<Sequence, usize>>,
+    life: Arc<Life>,
 }
 
 impl Snapshots {
-    pub(crate) fn new(visible: Sequence) -> Self {
-        Snapshots { visible: AtomicU64::new(visible.0), registered: Mutex::default() }
+    pub(crate) fn new(visible: Sequence, life: Arc<Life>) -> Self {
+        Snapshots { visible: AtomicU64::new(visible.0), registered: Mutex::default(), life }
     }
 
     /// The newest sequence number that reads may see.
@@ -33,12 +34,16 @@ impl Snapshots {
         self.visible.store(sequence.0, Ordering::Release);
     }
 
-    /// Takes the visible number and notes it until the value is dropped.
+    /// Takes the visible number and notes it until the value is dropped. Of a store that is not open it is taken, and not noted:
+    /// nobody reads at it.
     pub(crate) fn register(self: &Arc<Self>) -> Registered {
+        if self.life.check().is_err() {
+            return Registered { snapshots: None, sequence: self.visible() };
+        }
         let mut registered = lock(&self.registered);
         let sequence = self.visible();
         *registered.entry(sequence).or_default() += 1;
-        Registered { snapshots: Arc::clone(self), sequence }
+        Registered { snapshots: Some(Arc::clone(self)), sequence }
     }
 
     /// Every number that a merge must respect, ascending; the visible one is the last.
@@ -60,7 +65,8 @@ impl Snapshots {
 
 /// A sequence number that merges respect while this value lives.
 pub(crate) struct Registered {
-    snapshots: Arc<Snapshots>,
+    /// None: it was taken when the store was not open.
+    snapshots: Option<Arc<Snapshots>>,
     sequence: Sequence,
 }
 
@@ -72,14 +78,22 @@ impl Registered {
 
 impl Clone for Registered {
     fn clone(&self) -> Self {
-        *lock(&self.snapshots.registered).entry(self.sequence).or_default() += 1;
-        Registered { snapshots: Arc::clone(&self.snapshots), sequence: self.sequence }
+        let snapshots = self.snapshots.as_ref().filter(|snapshots| !snapshots.life.is_forked());
+        if let Some(snapshots) = snapshots {
+            *lock(&snapshots.registered).entry(self.sequence).or_default() += 1;
+        }
+        Registered { snapshots: snapshots.cloned(), sequence: self.sequence }
     }
 }
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        let mut registered = lock(&self.snapshots.registered);
+        let Some(snapshots) = &self.snapshots else { return };
+        // In a child the lock may be held for ever.
+        if snapshots.life.is_forked() {
+            return;
+        }
+        let mut registered = lock(&snapshots.registered);
         if let Some(count) = registered.get_mut(&self.sequence) {
             *count -= 1;
             if *count == 0 {
@@ -95,7 +109,8 @@ mod tests {
 
     #[test]
     fn a_registered_number_is_copied_until_it_is_dropped() {
-        let snapshots = Arc::new(Snapshots::new(Sequence(5)));
+        let snapshots =
+            Arc::new(Snapshots::new(Sequence(5), Arc::new(Life::new("store".as_ref()))));
         let old = snapshots.register();
         let twin = old.clone();
         snapshots.publish(Sequence(9));

@@ -32,7 +32,10 @@ impl Shelf {
     pub(crate) fn new(cache_bytes: u64) -> Self {
         let disk = Memory::new();
         disk.create_dir(Path::new("db")).unwrap();
-        let cache = Arc::new(BlockCache::new(cache_bytes));
+        let cache = Arc::new(BlockCache::new(
+            cache_bytes,
+            Arc::new(crate::life::Life::new("store".as_ref())),
+        ));
         Shelf { disk, cache, next_file: AtomicU64::new(1) }
     }
 

@@ -80,6 +80,20 @@ pub(crate) struct Version {
 }
 
 impl Version {
+    /// What a store is left with that is closed: nothing, so that memory and files are let go of.
+    pub(crate) fn closed(last: &Version) -> Version {
+        let Active { wal, first, .. } = last.active;
+        Version {
+            active: Active { memtable: Arc::new(Memtable::new(0)), wal, first },
+            sealed: Vec::new(),
+            runs: Vec::new(),
+            deletes_ranges: false,
+            layout: Arc::default(),
+            guard: Guard::Open,
+            round: last.round,
+        }
+    }
+
     /// The version with the active memtable sealed and a new one in its place.
     #[must_use]
     pub(crate) fn seal(&self, sealed: Arc<Sealed>, active: Active) -> Version {

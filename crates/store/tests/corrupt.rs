@@ -116,7 +116,7 @@ fn a_damaged_filter_is_told_once_and_hides_no_other_damage() {
         let disk = copy(&pristine);
         disk.flip_bit(&path, *byte, 0);
         let opened = open(&disk, GuardKind::Table(FilterKind::BlockedBloom));
-        opened.is_ok_and(|db| !db.stats().guard.damaged.is_empty())
+        opened.is_ok_and(|db| !db.stats().expect("open").guard.damaged.is_empty())
     };
     let in_filter = (0..len).rev().find(damages_the_filter).expect("the table has a filter");
     let disk = copy(&pristine);
@@ -137,7 +137,7 @@ fn filter_bytes(pristine: &Memory, path: &Path, guard: GuardKind) -> Vec<u64> {
     let damages_the_filter = |byte: &u64| {
         let disk = copy(pristine);
         disk.flip_bit(path, *byte, 0);
-        open(&disk, guard).is_ok_and(|db| !db.stats().guard.damaged.is_empty())
+        open(&disk, guard).is_ok_and(|db| !db.stats().expect("open").guard.damaged.is_empty())
     };
     (0..len).filter(damages_the_filter).collect()
 }
@@ -154,18 +154,19 @@ fn a_damaged_filter_is_bypassed_and_made_anew_by_merges_and_repairs() {
         let path = files(&pristine, ".table").remove(0);
         let bytes = filter_bytes(&pristine, &path, guard);
         assert!(!bytes.is_empty(), "{guard}: the table has no filter");
-        let filters = open(&pristine, guard).expect("opens").stats().guard.memory_bytes;
+        let filters =
+            open(&pristine, guard).expect("opens").stats().expect("open").guard.memory_bytes;
         for byte in bytes.iter().step_by(bytes.len().div_ceil(5)).chain(bytes.last()) {
             let disk = copy(&pristine);
             disk.flip_bit(&path, *byte, (byte % 8) as u32);
             let db = open(&disk, guard).expect("opens without the filter");
             let case = format!("{guard}, byte {byte}");
             assert_eq!(check_all(&db, &contents), 0, "{case}");
-            let told = db.stats().guard.damaged;
+            let told = db.stats().expect("open").guard.damaged;
             assert!(told.len() == 1 && told[0].contains(".table"), "{case}: {told:?}");
-            assert!(db.stats().guard.memory_bytes < filters, "{case}");
+            assert!(db.stats().expect("open").guard.memory_bytes < filters, "{case}");
             db.compact().expect("compacts");
-            assert_eq!(db.stats().guard.damaged, [""; 0], "{case}");
+            assert_eq!(db.stats().expect("open").guard.damaged, [""; 0], "{case}");
             assert_eq!(db.verify().expect("verifies").damage, [""; 0], "{case}");
             assert_eq!(check_all(&db, &contents), 0, "{case}");
             drop(db);
@@ -176,7 +177,7 @@ fn a_damaged_filter_is_bypassed_and_made_anew_by_merges_and_repairs() {
             let report = repair_with(DIR, &environment).expect("repairs");
             assert_eq!((report.rewritten, report.lost.len()), (1, 0), "{case}: {report:?}");
             let db = open(&disk, guard).expect("opens");
-            let stats = db.stats().guard;
+            let stats = db.stats().expect("open").guard;
             let has_all = stats.memory_bytes * 10 >= filters * 9;
             assert!(stats.damaged.is_empty() && has_all, "{case}: {stats:?}");
             assert_eq!(db.verify().expect("verifies").damage, [""; 0], "{case}");
@@ -189,7 +190,7 @@ fn a_damaged_filter_is_bypassed_and_made_anew_by_merges_and_repairs() {
 fn check_damaged_image(disk: &Memory, path: &Path, contents: &Contents, case: &str) {
     let db = open(disk, GuardKind::Grf).unwrap_or_else(|error| panic!("{case}: {error}"));
     assert_eq!(check_all(&db, contents), 0, "{case}");
-    let stats = db.stats();
+    let stats = db.stats().expect("open");
     assert!(matches!(stats.filter_recovery, FilterRecovery::Rebuilt { .. }), "{case}: {stats:?}");
     let name = path.display().to_string();
     let told = |texts: &[String]| texts.len() == 1 && texts[0].contains(&name);

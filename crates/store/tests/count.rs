@@ -39,7 +39,7 @@ fn store(guard: GuardKind) -> Db {
 
 /// How far apart bounds may be.
 fn slack(db: &Db, guard: GuardKind) -> u64 {
-    let runs: usize = db.stats().levels.iter().map(|level| level.runs.len()).sum();
+    let runs: usize = db.stats().expect("open").levels.iter().map(|level| level.runs.len()).sum();
     assert!(runs > 3, "{runs} runs");
     match guard {
         GuardKind::Grf

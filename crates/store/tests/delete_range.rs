@@ -90,7 +90,7 @@ fn what_is_hidden_is_gone_wherever_it_is() {
         db.compact().expect("compacts");
         assert_eq!(keys(&db), expected, "{guard}: merged");
         assert_eq!(
-            db.stats().entries(),
+            db.stats().expect("open").entries(),
             expected.len() as u64,
             "{guard}: what is hidden is dropped"
         );
@@ -135,7 +135,7 @@ fn a_snapshot_sees_what_was_deleted_later() {
         drop((before, between));
         db.put(key(60), "so that there is something to merge").expect("puts");
         db.compact().expect("compacts");
-        assert_eq!(db.stats().entries(), 32, "{guard}");
+        assert_eq!(db.stats().expect("open").entries(), 32, "{guard}");
     }
 }
 
@@ -147,23 +147,34 @@ fn a_scan_does_not_walk_over_what_is_deleted() {
         let db = open(&disk, guard);
         put_all(&db, 0..5000, "a value of some length, so that blocks are many");
         db.compact().expect("compacts");
-        let runs: u64 = db.stats().levels.iter().flat_map(|l| &l.runs).map(|run| run.tables).sum();
+        let runs: u64 = db
+            .stats()
+            .expect("open")
+            .levels
+            .iter()
+            .flat_map(|l| &l.runs)
+            .map(|run| run.tables)
+            .sum();
         assert!(runs > 50, "{runs} tables");
         db.delete_range(key(10), key(4990)).expect("deletes");
         for place in ["memory", "a run"] {
             for back in [false, true] {
-                let before = db.stats().open_seek.blocks_read;
+                let before = db.stats().expect("open").open_seek.blocks_read;
                 let scan = db.range::<&[u8]>(..);
                 let read = if back { scan.rev().count() } else { scan.count() };
                 assert_eq!(read, 20, "{guard}");
-                let blocks = db.stats().open_seek.blocks_read - before;
+                let blocks = db.stats().expect("open").open_seek.blocks_read - before;
                 assert!(blocks < 20, "{guard}: {blocks} blocks, the deletion in {place}");
             }
             db.flush().expect("flushes");
         }
-        let before = db.stats().point.blocks_read;
+        let before = db.stats().expect("open").point.blocks_read;
         (100..200).for_each(|number| assert!(db.get(key(number)).expect("gets").is_none()));
-        assert_eq!(db.stats().point.blocks_read, before, "{guard}: gets of what is deleted");
+        assert_eq!(
+            db.stats().expect("open").point.blocks_read,
+            before,
+            "{guard}: gets of what is deleted"
+        );
     }
 }
 
@@ -178,13 +189,14 @@ fn a_scan_within_what_is_deleted_reads_nothing_of_it() {
         db.compact().expect("compacts");
         db.delete_range(key(1000), key(4000)).expect("deletes");
         for place in ["memory", "a run", "a run below another one"] {
-            let before = db.stats();
+            let before = db.stats().expect("open");
             for from in (1100..3900).step_by(100) {
                 let range = key(from)..key(from + 20);
                 assert_eq!(db.range(range.clone()).count(), 0, "{guard}: {from}");
                 assert_eq!(db.range(range).rev().count(), 0, "{guard}: {from}");
             }
-            let read = db.stats().closed_seek.blocks_read - before.closed_seek.blocks_read;
+            let read =
+                db.stats().expect("open").closed_seek.blocks_read - before.closed_seek.blocks_read;
             // Filters that know no ranges name the newest run, whose keys lie around.
             let few = if place == "a run below another one" { 56 } else { 0 };
             assert!(read <= few, "{guard}: {read} blocks, the deletion in {place}");
@@ -211,7 +223,7 @@ fn a_range_of_nothing_deletes_nothing_and_one_that_ends_first_is_refused() {
     let long = vec![b'z'; trommel::KEY_BYTES_MAX + 1];
     assert!(matches!(db.delete_range("a", &long), Err(Error::KeyTooLong { .. })));
     assert_eq!(keys(&db).len(), 10);
-    assert_eq!(db.stats().writes, 10);
+    assert_eq!(db.stats().expect("open").writes, 10);
     db.delete_range("", key(9)).expect("deletes");
     assert_eq!(keys(&db), [9]);
 }
@@ -237,8 +249,12 @@ fn a_run_may_have_no_entries() {
         db.delete_range("a", "z").expect("deletes");
         db.flush().expect("flushes");
         is_sound(&db);
-        assert_eq!((db.stats().run_count(), db.stats().entries()), (1, 0), "{guard}");
-        assert_eq!(db.stats().levels[0].runs[0].range_deletes, 1);
+        assert_eq!(
+            (db.stats().expect("open").run_count(), db.stats().expect("open").entries()),
+            (1, 0),
+            "{guard}"
+        );
+        assert_eq!(db.stats().expect("open").levels[0].runs[0].range_deletes, 1);
         put_all(&db, 0..30, "value");
         db.flush().expect("flushes");
         for number in 0..6 {
@@ -257,7 +273,7 @@ fn a_run_may_have_no_entries() {
         is_sound(&db);
         db.delete_range("", "z").expect("deletes");
         db.compact().expect("compacts");
-        assert_eq!((db.stats().run_count(), keys(&db).len()), (0, 0), "{guard}");
+        assert_eq!((db.stats().expect("open").run_count(), keys(&db).len()), (0, 0), "{guard}");
     }
 }
 
@@ -278,7 +294,15 @@ fn deletions_are_cut_between_tables() {
         assert_eq!(keys(&db), expected, "{guard}");
         // The snapshot has all of it kept, in many tables.
         db.compact().expect("compacts");
-        let run = &db.stats().levels.iter().flat_map(|l| &l.runs).next().expect("a run").clone();
+        let run = &db
+            .stats()
+            .expect("open")
+            .levels
+            .iter()
+            .flat_map(|l| &l.runs)
+            .next()
+            .expect("a run")
+            .clone();
         assert!(run.tables > 5 && run.range_deletes > 5, "{run:?}");
         assert_eq!(keys(&db), expected, "{guard}");
         assert_eq!(held.range::<&[u8]>(..).count(), 500);
@@ -287,7 +311,7 @@ fn deletions_are_cut_between_tables() {
         let db = open(&disk, guard);
         assert_eq!(keys(&db), expected, "{guard}");
         db.compact().expect("compacts");
-        assert_eq!((keys(&db), db.stats().entries()), (expected, 120), "{guard}");
+        assert_eq!((keys(&db), db.stats().expect("open").entries()), (expected, 120), "{guard}");
     }
 }
 

@@ -75,7 +75,7 @@ fn tables_that_go_past_the_cache_answer_like_a_map() {
             check(&db, &model);
             change(&db, &mut model, round);
             check(&db, &model);
-            let stats = db.stats();
+            let stats = db.stats().expect("open");
             assert!(stats.merges > 0 && stats.flushes > 2, "{stats:?}");
             assert!(db.verify().expect("reads").damage.is_empty());
             let IoStats { direct: granted, .. } = stats.io;
@@ -88,7 +88,7 @@ fn tables_that_go_past_the_cache_answer_like_a_map() {
 fn what_cannot_go_past_the_cache_says_so() {
     let Ok(folder) = tempfile::tempdir_in("/dev/shm") else { return };
     let db = Db::open(folder.path(), options(DirectIo::ALL, GuardKind::Grf)).expect("opens");
-    assert_eq!(db.stats().io.direct, DirectIo::default());
+    assert_eq!(db.stats().expect("open").io.direct, DirectIo::default());
     let mut model = Model::new();
     change(&db, &mut model, 1);
     check(&db, &model);
@@ -96,5 +96,5 @@ fn what_cannot_go_past_the_cache_says_so() {
     let storage = std::sync::Arc::new(trommel::Memory::new());
     let environment = trommel::Environment { storage, ..trommel::Environment::default() };
     let db = Db::open_with(Path::new("db"), options(DirectIo::ALL, GuardKind::Grf), environment);
-    assert_eq!(db.expect("opens").stats().io, IoStats::default());
+    assert_eq!(db.expect("opens").stats().expect("open").io, IoStats::default());
 }

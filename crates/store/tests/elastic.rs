@@ -62,7 +62,7 @@ fn loaded(disk: &Memory) -> Db {
 }
 
 fn elastic(db: &Db) -> ElasticStats {
-    let stats = db.stats();
+    let stats = db.stats().expect("open");
     let allowed = stats.entries() as f64 * options().bits_per_key / 8.0;
     assert!(stats.guard.memory_bytes as f64 <= allowed, "{:?}", stats.guard);
     let elastic = stats.guard.elastic.expect("the guard is elastic");
@@ -72,11 +72,11 @@ fn elastic(db: &Db) -> ElasticStats {
 
 /// Asks for keys that are not there, around one key. How many runs were searched for nothing.
 fn ask_misses(db: &Db, number: u32, range: std::ops::Range<u32>) -> u64 {
-    let before = db.stats().point.false_positives;
+    let before = db.stats().expect("open").point.false_positives;
     for nth in range {
         assert_eq!(db.get(miss(number + nth % 20, nth)).expect("gets"), None);
     }
-    db.stats().point.false_positives - before
+    db.stats().expect("open").point.false_positives - before
 }
 
 fn all_is_there(db: &Db) {
@@ -92,8 +92,14 @@ fn units_come_to_where_gets_are() {
     drop(loaded(&disk));
     let (db, copy) = (open_with(&disk, options()), disk.kill());
     let start = elastic(&db);
-    let tables: u64 =
-        db.stats().levels.iter().flat_map(|level| &level.runs).map(|r| r.tables).sum();
+    let tables: u64 = db
+        .stats()
+        .expect("open")
+        .levels
+        .iter()
+        .flat_map(|level| &level.runs)
+        .map(|r| r.tables)
+        .sum();
     assert!(tables > 30, "{tables} tables");
     assert_eq!(start.tables_by_units.iter().sum::<u64>(), tables);
     let units_at_first = start.tables_by_units.iter().rposition(|count| *count > 0);
@@ -170,7 +176,7 @@ fn a_damaged_unit_is_named_and_left_out() {
         // Other parts of the table are other tests' matter.
         if let Ok(db) = Db::open_with(Path::new(DIR), options(), environment) {
             ask_misses(&db, 0, 0..60);
-            let damaged = db.stats().guard.damaged;
+            let damaged = db.stats().expect("open").guard.damaged;
             assert!(damaged.len() < 2, "told once: {damaged:?}");
             if let Some(text) = damaged.first().filter(|text| text.contains("of unit ")) {
                 assert!(text.contains(name), "{text}");
@@ -203,7 +209,7 @@ fn a_disk_that_refuses_units_stops_no_get() {
     disk.mend();
     ask_misses(&db, 300, 0..100);
     assert!(elastic(&db).loads > before.loads);
-    assert_eq!(db.stats().guard.damaged, [""; 0]);
+    assert_eq!(db.stats().expect("open").guard.damaged, [""; 0]);
 }
 
 #[test]
@@ -212,15 +218,25 @@ fn tables_of_other_guards_have_no_units_and_no_wrong_answers() {
     drop(loaded(&disk));
     let bloom = Options { guard: GuardKind::Table(FilterKind::BlockedBloom), ..options() };
     let db = open_with(&disk, bloom.clone());
-    assert_eq!(db.stats().guard.elastic, None);
-    assert_eq!(db.stats().guard.memory_bytes, 0, "units are no blocked Bloom filters");
+    assert_eq!(db.stats().expect("open").guard.elastic, None);
+    assert_eq!(
+        db.stats().expect("open").guard.memory_bytes,
+        0,
+        "units are no blocked Bloom filters"
+    );
     (0..500).for_each(|number| db.put(key(number), vec![b'.'; 30]).expect("puts"));
     db.flush().expect("flushes");
     all_is_there(&db);
     drop(db);
     let db = open_with(&disk, options());
-    let tables =
-        db.stats().levels.iter().flat_map(|level| &level.runs).map(|r| r.tables).sum::<u64>();
+    let tables = db
+        .stats()
+        .expect("open")
+        .levels
+        .iter()
+        .flat_map(|level| &level.runs)
+        .map(|r| r.tables)
+        .sum::<u64>();
     let with_units = elastic(&db).tables_by_units.iter().sum::<u64>();
     assert!(0 < with_units && with_units < tables, "{with_units} of {tables}");
     ask_misses(&db, 100, 0..300);

@@ -173,15 +173,15 @@ fn stats_tell_of_a_log_that_has_failed() {
     let db = open(&disk, &options(Sync::Always)).expect("opens");
     let fails = |db: &Db| {
         let refused = db.put("refused", "1").expect_err("the log fails").to_string();
-        let failure = db.stats().failure.expect("what fails is told");
+        let failure = db.stats().expect("open").failure.expect("what fails is told");
         assert!(failure.contains("the log has failed") && failure.contains(&refused), "{failure}");
-        assert!(db.stats().prometheus().contains("trommel_stopped 1"));
+        assert!(db.stats().expect("open").prometheus().contains("trommel_stopped 1"));
     };
     db.put("before", "1").expect("puts");
     disk.fail_at(0, Fault::Io);
     fails(&db);
     db.put("after", "1").expect("another log takes its place");
-    assert_eq!(db.stats().failure, None);
+    assert_eq!(db.stats().expect("open").failure, None);
     db.close().expect("closes");
     // A log that was read is begun anew with the first write.
     let db = open(&disk, &options(Sync::Always)).expect("opens");
@@ -189,7 +189,7 @@ fn stats_tell_of_a_log_that_has_failed() {
     fails(&db);
     disk.mend();
     db.put("after", "2").expect("there is space again");
-    assert_eq!(db.stats().failure, None);
+    assert_eq!(db.stats().expect("open").failure, None);
 }
 
 type Home = Arc<OnceLock<std::sync::Weak<Db>>>;
@@ -251,7 +251,7 @@ fn a_merge_that_failed_once_can_be_asked_for_again() {
         disk.fail_at(1 << 40, Fault::Io);
         db.compact().unwrap_or_else(|error| panic!("fault {n}, {first:?}, then {error}"));
         db.settle().expect("all is well again");
-        assert_eq!(db.stats().failure, None, "fault {n}");
+        assert_eq!(db.stats().expect("open").failure, None, "fault {n}");
     }
 }
 
@@ -351,7 +351,7 @@ fn a_background_thread_that_panics_leaves_nobody_waiting() {
         let error = db.flush().expect_err("nobody flushes any more");
         assert!(error.to_string().contains("panicked"), "{error}");
     }
-    assert!(db.stats().failure.is_some());
+    assert!(db.stats().expect("open").failure.is_some());
     assert_eq!(db.get("k").expect("gets").as_deref(), Some(&b"1"[..]));
     drop(db);
     let db = open(&disk, &options(Sync::Always)).expect("opens again");

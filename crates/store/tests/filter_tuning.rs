@@ -89,7 +89,7 @@ fn check(db: &Db, map: &Map, case: &str) {
         assert_eq!(of(db.range(&low[..]..=&high[..]).next()), first, "{case}");
         assert_eq!(of(db.range(&low[..]..=&high[..]).next_back()), last, "{case}");
     }
-    let (stats, report) = (db.stats(), db.verify().expect("verifies"));
+    let (stats, report) = (db.stats().expect("open"), db.verify().expect("verifies"));
     assert!(report.damage.is_empty(), "{case}: {:?}", report.damage);
     assert!(stats.guard.damaged.is_empty(), "{case}: {:?}", stats.guard.damaged);
     assert!(stats.point.true_negatives > 0, "{case}: filters are not asked");
@@ -103,13 +103,13 @@ fn tables_of_other_tuning_are_opened_and_answer() {
         for place in 0..tunings().len() {
             let db = open(&disk, kind, place);
             let case = format!("{}, tuning {place}", kind.name());
-            assert_eq!(db.stats().run_count(), place, "{case}");
+            assert_eq!(db.stats().expect("open").run_count(), place, "{case}");
             if place > 0 {
                 check(&db, &map, &case);
             }
             write(&db, place as u64, &mut map);
             check(&db, &map, &case);
-            told.push(db.stats().guard.told.expect("it is told something"));
+            told.push(db.stats().expect("open").guard.told.expect("it is told something"));
             db.close().expect("closes");
         }
         told.sort();
@@ -136,7 +136,7 @@ fn tuning_reaches_the_filters() {
         let db = Db::open_with(Path::new("db"), options, environment).expect("opens");
         (0..4).for_each(|round| write(&db, round, &mut Map::new()));
         db.compact().expect("compacts");
-        db.stats().guard.bits_per_key
+        db.stats().expect("open").guard.bits_per_key
     };
     let none = bits(FilterKind::SurfReal, |options| {
         options.filter.surf.suffix = SurfSuffix::Bits { hash: 0, real: 0 };
@@ -156,12 +156,12 @@ fn tuning_reaches_the_filters() {
 
 /// How often a scan of an empty range reads a run in vain, of these questions.
 fn needless(db: &Db, asked: &[(u64, u64)]) -> u64 {
-    let before = db.stats().closed_seek.false_positives;
+    let before = db.stats().expect("open").closed_seek.false_positives;
     for (low, high) in asked {
         let mut scan = db.range(low.to_be_bytes()..=high.to_be_bytes());
         assert!(scan.next().is_none(), "nothing is there");
     }
-    db.stats().closed_seek.false_positives - before
+    db.stats().expect("open").closed_seek.false_positives - before
 }
 
 /// Empty ranges of about a hundredth of a gap beside keys, of the lower tenth of all keys.

@@ -208,7 +208,7 @@ fn read_all(db: &Db, held: &trommel::Snapshot) {
     assert_eq!(held.range(key(3)..key(30)).rev().count(), 27);
     assert!(db.may_contain_range(key(3)..key(5)).expect("answers"));
     assert!(db.approximate_count(key(0)..=key(KEYS)).expect("counts").most > u64::from(KEYS));
-    let stats = db.stats();
+    let stats = db.stats().expect("open");
     assert_eq!(stats.failure, None);
     assert_eq!(stats.prometheus().lines().filter(|line| line.contains("stopped 0")).count(), 1);
 }

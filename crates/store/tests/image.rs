@@ -74,7 +74,7 @@ fn check(db: &Db, rounds: u32) {
 }
 
 fn recovery(db: &Db) -> String {
-    db.stats().filter_recovery.to_string()
+    db.stats().expect("open").filter_recovery.to_string()
 }
 
 fn images(disk: &Memory) -> Vec<String> {
@@ -92,7 +92,7 @@ fn a_store_that_was_closed_is_opened_from_its_image() {
         let db = open(&disk);
         assert_eq!(recovery(&db), "image");
         check(&db, 14);
-        let size = db.stats().guard;
+        let size = db.stats().expect("open").guard;
         assert!(!size.built_at_open && size.damaged.is_empty());
         drop(db);
         // Reading has written nothing: two opens ask the disk for the same.
@@ -130,10 +130,10 @@ fn the_image_and_the_rebuilt_filter_take_the_same_memory() {
     let db = open(&disk);
     db.compact().expect("compacts");
     drop(db);
-    let from_image = open(&disk).stats();
+    let from_image = open(&disk).stats().expect("open");
     assert_eq!(from_image.filter_recovery, FilterRecovery::Image { replayed_tables: 0 });
     disk.remove(&Path::new(DIR).join(&images(&disk)[0])).expect("removes");
-    let rebuilt = open(&disk).stats();
+    let rebuilt = open(&disk).stats().expect("open");
     assert_eq!(rebuilt.filter_recovery.to_string(), "rebuilt: the image is damaged");
     assert_eq!(from_image.guard.memory_bytes, rebuilt.guard.memory_bytes);
 }
@@ -159,7 +159,7 @@ fn a_table_that_is_old_and_new_is_replayed_as_far_as_it_is_new() {
     let disk = Memory::new();
     store_of_rounds(&disk, 0..10);
     let layout = |db: &Db| {
-        let levels = db.stats().levels;
+        let levels = db.stats().expect("open").levels;
         levels.iter().flat_map(|level| &level.runs).map(|run| run.span).collect::<Vec<_>>()
     };
     // Flushes before and after the image of this close merge into one run.
@@ -178,10 +178,10 @@ fn a_table_that_is_old_and_new_is_replayed_as_far_as_it_is_new() {
     assert!(recovery(&db).starts_with("image and "), "{}", recovery(&db));
     check(&db, 12);
     // Nothing was added twice or too widely: the filter is no larger than one that saw every flush.
-    let replayed = db.stats().guard.overlay_entries;
+    let replayed = db.stats().expect("open").guard.overlay_entries;
     drop(db);
     disk.remove(&Path::new(DIR).join(&images(&disk)[0])).expect("removes");
-    assert_eq!(open(&disk).stats().guard.overlay_entries, replayed);
+    assert_eq!(open(&disk).stats().expect("open").guard.overlay_entries, replayed);
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn an_image_goes_with_the_round_that_it_is_of() {
     disk.put_file(Path::new(DIR).join(&images(&disk)[0]), old);
     let db = open(&disk);
     assert_eq!(recovery(&db), "rebuilt: the image is damaged");
-    assert_eq!(db.stats().guard.damaged.len(), 1);
+    assert_eq!(db.stats().expect("open").guard.damaged.len(), 1);
     for round in 0..6 {
         assert!(db.get(key(round, 7)).expect("gets").is_some());
     }
@@ -259,12 +259,12 @@ fn other_options_and_guards_leave_an_image_aside() {
     for other in others {
         let db = open_with(&disk, other, Pauses::default());
         assert_eq!(recovery(&db), "rebuilt: the image was made with other options");
-        assert!(db.stats().guard.damaged.is_empty());
+        assert!(db.stats().expect("open").guard.damaged.is_empty());
         check(&db, 10);
     }
     for guard in [GuardKind::Open, GuardKind::Table(FilterKind::BlockedBloom)] {
         let db = open_with(&disk, Options { guard, ..options() }, Pauses::default());
-        assert_eq!(db.stats().filter_recovery, FilterRecovery::Nothing);
+        assert_eq!(db.stats().expect("open").filter_recovery, FilterRecovery::Nothing);
         check(&db, 10);
     }
     let db = open(&disk);
@@ -306,7 +306,7 @@ fn an_image_that_cannot_be_written_is_done_without() {
     (0..2).for_each(|round| write_round(&db, round));
     db.settle().expect("the merge is done, whatever becomes of the image");
     assert!(disk.create_dir(Path::new(DIR)).is_err(), "no image was written");
-    assert_eq!(db.stats().failure, None);
+    assert_eq!(db.stats().expect("open").failure, None);
     check(&db, 2);
     full.store(false, Ordering::SeqCst);
     disk.no_space(false);
@@ -340,7 +340,8 @@ fn every_fault_around_an_image_is_survived() {
             let db = open(&disk);
             check(&db, 5);
             assert!(images(&disk).len() <= 1, "fault {n}: {:?}", images(&disk));
-            let is_image = matches!(db.stats().filter_recovery, FilterRecovery::Image { .. });
+            let is_image =
+                matches!(db.stats().expect("open").filter_recovery, FilterRecovery::Image { .. });
             used.fetch_add(u32::from(is_image), Ordering::Relaxed);
         }
         if !met {
@@ -411,7 +412,8 @@ fn a_run_that_became_the_oldest_without_a_merge_is_found_after_an_opening() {
     db.write(all).expect("deletes");
     db.ingest([("", "")]).expect("ingests");
     (0..3).for_each(|_| step());
-    let oldest = db.stats().levels.last().and_then(|level| level.runs.last().cloned());
+    let oldest =
+        db.stats().expect("open").levels.last().and_then(|level| level.runs.last().cloned());
     assert!(oldest.expect("a run").span.0 > 0, "no merge has made it the oldest");
     drop(db);
     let db = open();

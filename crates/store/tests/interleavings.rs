@@ -178,7 +178,7 @@ fn check_end(stage: Arc<Stage>, rounds: u32) {
     }
     db.settle().expect("settles");
     assert_eq!(db.verify().expect("verifies").damage, [""; 0]);
-    let stats = db.stats();
+    let stats = db.stats().expect("open");
     let tables: u64 = stats.levels.iter().flat_map(|level| &level.runs).map(|run| run.tables).sum();
     assert_eq!((stats.oldest_pin, stats.failure), (None, None));
     FLUSHES.fetch_add(stats.flushes, Ordering::Relaxed);

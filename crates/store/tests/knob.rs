@@ -43,7 +43,7 @@ fn no_filling_exceeds_the_knob_by_more_than_a_quarter() {
             db.flush().expect("flushes");
             let keys = (flush + 1) * FLUSH_KEYS;
             let mut check = |when| {
-                let bytes = db.stats().guard.memory_bytes as f64 - FIXED_BYTES;
+                let bytes = db.stats().expect("open").guard.memory_bytes as f64 - FIXED_BYTES;
                 let share = bytes * 8.0 / keys as f64 / bits_per_key;
                 assert!(share <= 1.25, "{when} {keys} keys: {share} times {bits_per_key} bits");
                 fullest = fullest.max(share);

@@ -155,7 +155,7 @@ impl World {
             Op::Flush => self.db().flush().expect("flushes"),
             Op::Step(choice) => {
                 self.db().step_any(choice).expect("steps");
-                self.most_merging = self.most_merging.max(self.db().stats().merging);
+                self.most_merging = self.most_merging.max(self.db().stats().expect("open").merging);
             }
             Op::TakeSnapshot => self.snapshots.push((self.db().snapshot(), self.model.clone())),
             Op::Compact => self.db().compact().expect("compacts"),
@@ -209,7 +209,7 @@ fn run(ops: &[Op], is_deep: bool, options: Options) -> u64 {
     world.db().settle().expect("settles");
     world.check();
     assert_eq!(world.db().verify().expect("verifies").damage, [""; 0]);
-    assert_eq!(world.db().stats().merging, 0);
+    assert_eq!(world.db().stats().expect("open").merging, 0);
     world.most_merging
 }
 
@@ -240,7 +240,7 @@ fn several_merges_are_open_at_once() {
             world.apply(&Op::Write(turn * 37 % 300, 50));
             if turn % 5 == 4 {
                 // What is due is last; if nothing is, it is the oldest merge's turn.
-                world.apply(&Op::Step(world.db().stats().merging as usize));
+                world.apply(&Op::Step(world.db().stats().expect("open").merging as usize));
                 world.check();
             }
         }
@@ -265,7 +265,7 @@ fn a_merge_into_the_last_level_catches_up_with_flushes_and_merges() {
     });
     world.apply(&Op::Write(0, 40));
     world.apply(&Op::Step(0));
-    let before = world.db().stats();
+    let before = world.db().stats().expect("open");
     assert_eq!((before.merging, before.levels[0].runs.len()), (1, 3));
     // More flushes come, and are merged among themselves: three make a merge due, one step begins it and one ends it.
     for turn in 0..6 {
@@ -275,7 +275,7 @@ fn a_merge_into_the_last_level_catches_up_with_flushes_and_merges() {
         }
         world.check();
     }
-    let after = world.db().stats();
+    let after = world.db().stats().expect("open");
     assert_eq!((after.merging, after.merges), (1, before.merges + 2), "it is still open");
     world.db().settle().expect("settles");
     world.check();
@@ -294,12 +294,12 @@ fn a_thread_does_small_merges_before_it_goes_on_with_a_large_one() {
     });
     world.apply(&Op::Write(0, 40));
     assert!(world.db().step().expect("begins the merge into the last level"));
-    let before = world.db().stats();
+    let before = world.db().stats().expect("open");
     for turn in 0..3 {
         world.apply(&Op::Write(turn * 30, 30));
     }
     (0..2).for_each(|_| assert!(world.db().step().expect("a step")));
-    let after = world.db().stats();
+    let after = world.db().stats().expect("open");
     assert_eq!((before.merging, after.merging, after.merges), (1, 1, before.merges + 1));
     world.db().settle().expect("settles");
     world.check();
@@ -323,15 +323,15 @@ fn a_merge_that_fails_holds_up_no_other() {
     (0..8).for_each(|turn| write(&db, turn * 50));
     db.step_any(0).expect("begins");
     db.step_any(1).expect("begins");
-    assert_eq!(db.stats().merging, 2);
+    assert_eq!(db.stats().expect("open").merging, 2);
     disk.no_space(true);
     assert!(db.step_any(0).is_err());
-    let stats = db.stats();
+    let stats = db.stats().expect("open");
     assert_eq!(stats.merging, 1, "the other one is still open");
     assert!(stats.failure.is_some());
     disk.no_space(false);
     db.settle().expect("settles");
-    assert_eq!(db.stats().failure, None);
+    assert_eq!(db.stats().expect("open").failure, None);
     assert!(has_all(&db, 400));
     assert_eq!(db.verify().expect("verifies").damage, [""; 0]);
 }
@@ -379,9 +379,9 @@ fn threads_merge_beside_each_other() {
     while gate.come.load(Ordering::SeqCst) == 0 {
         std::thread::yield_now();
     }
-    assert_eq!((db.stats().merges, db.stats().merging), (0, 1));
+    assert_eq!((db.stats().expect("open").merges, db.stats().expect("open").merging), (0, 1));
     (4..12).for_each(|turn| write(&db, turn * 50));
-    while db.stats().merges == 0 {
+    while db.stats().expect("open").merges == 0 {
         std::thread::yield_now();
     }
     assert!(has_all(&db, 600));
@@ -453,7 +453,7 @@ fn a_large_merge_is_done_in_pieces() {
         world.apply(&Op::Write(0, 50));
         world.db().compact().expect("compacts");
         world.check();
-        let stats = world.db().stats();
+        let stats = world.db().stats().expect("open");
         let filters = stats.partitions.iter().filter(|part| part.base_entries > 0).count();
         assert_eq!(filters, stats.partitions.len(), "{granularity}: a part without keys");
         let has_many = stats.partitions.len() > 2;
@@ -461,7 +461,7 @@ fn a_large_merge_is_done_in_pieces() {
         assert_eq!(world.db().verify().expect("verifies").damage, [""; 0]);
         world.db = None;
         world.reopen();
-        let recovery = world.db().stats().filter_recovery;
+        let recovery = world.db().stats().expect("open").filter_recovery;
         assert_eq!(recovery, FilterRecovery::Image { replayed_tables: 0 }, "{granularity}");
         world.check();
     }
@@ -484,7 +484,7 @@ fn a_piece_that_fails_leaves_no_files() {
         assert!(db.step_any(0).is_err());
         disk.no_space(false);
         assert_eq!(files(), before, "after {pieces_done} pieces");
-        assert_eq!(db.stats().merging, 0);
+        assert_eq!(db.stats().expect("open").merging, 0);
     }
     db.settle().expect("settles");
     assert!(has_all(&db, 100));

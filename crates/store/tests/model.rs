@@ -165,7 +165,7 @@ impl World {
         self.scans.clear();
         self.db = None;
         let db = open(&self.disk, &self.clock, &self.options);
-        let recovery = db.stats().filter_recovery;
+        let recovery = db.stats().expect("open").filter_recovery;
         self.images_used += u32::from(matches!(recovery, FilterRecovery::Image { .. }));
         self.db = Some(db);
     }

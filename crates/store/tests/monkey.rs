@@ -43,9 +43,9 @@ fn write(db: &Db, from: u64, to: u64) {
         }
         db.flush().expect("flushes");
         db.settle().expect("settles");
-        let (entries, runs) = sizes(&db.stats());
+        let (entries, runs) = sizes(&db.stats().expect("open"));
         let most = entries as f64 * BITS_PER_KEY + runs as f64 * UNIT_BITS;
-        let spent = db.stats().guard.memory_bytes as f64 * 8.0;
+        let spent = db.stats().expect("open").guard.memory_bytes as f64 * 8.0;
         assert!(spent <= most, "after flush {flush}: {spent} bits of {most}");
     }
 }
@@ -62,11 +62,11 @@ fn needless(db: &Db) -> u64 {
     for number in 0..keys {
         assert!(db.get(key(number)).expect("gets").is_some(), "lost {number}");
     }
-    let before = db.stats().point.false_positives;
+    let before = db.stats().expect("open").point.false_positives;
     for number in keys..keys + 20_000 {
         assert!(db.get(key(number)).expect("gets").is_none(), "found {number}");
     }
-    db.stats().point.false_positives - before
+    db.stats().expect("open").point.false_positives - before
 }
 
 #[test]
@@ -76,7 +76,12 @@ fn small_runs_first_and_no_more_memory() {
         let stores = [false, true].map(|monkey| {
             let db = open(&Memory::new(), kind, monkey);
             write(&db, 0, FLUSHES);
-            assert_eq!(sizes(&db.stats()), (FLUSHES * FLUSH_KEYS, 7), "{}", kind.name());
+            assert_eq!(
+                sizes(&db.stats().expect("open")),
+                (FLUSHES * FLUSH_KEYS, 7),
+                "{}",
+                kind.name()
+            );
             db
         });
         let [uniform, monkey] = stores.each_ref().map(needless);
@@ -117,7 +122,7 @@ fn a_run_that_would_get_hardly_any_bits_gets_no_filter() {
         db.flush().expect("flushes");
         db.settle().expect("settles");
     }
-    let stats = db.stats();
+    let stats = db.stats().expect("open");
     assert_eq!((sizes(&stats), stats.guard.memory_bytes), ((5000, 1), 0));
     assert!((0..5000).all(|number| db.get(key(number)).expect("gets").is_some()));
     assert_eq!(stats.guard.damaged, Vec::<String>::new());

@@ -130,9 +130,9 @@ fn together(db: &Db, keys: &[Key]) -> Vec<Plain> {
 
 /// What both ask of the guard and of blocks.
 fn costs_of(db: &Db, ask: impl FnOnce(&Db) -> Vec<Plain>) -> (Vec<Plain>, QueryStats) {
-    let before = db.stats().point;
+    let before = db.stats().expect("open").point;
     let answers = ask(db);
-    (answers, db.stats().point.since(&before))
+    (answers, db.stats().expect("open").point.since(&before))
 }
 
 /// All but what came from the disk.
@@ -145,7 +145,8 @@ fn asked(costs: &QueryStats) -> [u64; 5] {
 fn a_batch_answers_and_counts_as_gets_do_under_every_guard() {
     for guard in GuardKind::ALL {
         let store = store(guard, CACHE_BYTES);
-        let runs: usize = store.db.stats().levels.iter().map(|level| level.runs.len()).sum();
+        let runs: usize =
+            store.db.stats().expect("open").levels.iter().map(|level| level.runs.len()).sum();
         assert!(runs >= 4, "{guard}: {runs} runs");
         for (seed, len) in [0, 1, 15, 16, 17, 128, 1100].into_iter().enumerate() {
             let keys = batch(seed as u64 * 10_000, len);
@@ -195,7 +196,11 @@ fn ranges_in_a_batch_answer_as_one_by_one_under_every_guard() {
             said_no += found.iter().filter(|maybe| !**maybe).count();
         }
         assert!(said_no > 10, "{guard}: {said_no} empty ranges were told");
-        assert_eq!(store.db.stats().point, QueryStats::default(), "no block was read");
+        assert_eq!(
+            store.db.stats().expect("open").point,
+            QueryStats::default(),
+            "no block was read"
+        );
     }
 }
 

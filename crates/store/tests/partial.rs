@@ -105,18 +105,18 @@ fn every_answer_is_right_between_any_two_merges() {
             while db.step().expect("steps") {}
             check(&db, keys);
         }
-        let stats = db.stats();
+        let stats = db.stats().expect("open");
         assert_eq!(stats.trimmed_tables, 0, "{guard}, {policy:?}");
         db.close().expect("closes");
         let db = open(&disk, &options(guard, policy.clone()));
         check(&db, keys);
         if guard == GuardKind::Grf {
-            let recovery = db.stats().filter_recovery;
+            let recovery = db.stats().expect("open").filter_recovery;
             assert!(matches!(recovery, FilterRecovery::Image { .. }), "{policy:?}: {recovery:?}");
         }
         db.compact().expect("compacts");
         check(&db, keys);
-        assert_eq!(runs(&db.stats()), 1, "{guard}, {policy:?}");
+        assert_eq!(runs(&db.stats().expect("open")), 1, "{guard}, {policy:?}");
     }
 }
 
@@ -147,13 +147,13 @@ fn a_get_looks_at_few_needless_runs() {
         let disk = Memory::new();
         let db = open(&disk, &options(GuardKind::Grf, policy.clone()));
         load(&db, 4 * KEYS);
-        let stats = db.stats();
+        let stats = db.stats().expect("open");
         assert!(stats.levels.len() >= 4, "{:?}", stats.levels.len());
         let before = stats.point;
         for number in 0..4 * KEYS {
             assert!(db.get(key(number)).expect("reads").is_some());
         }
-        let after = db.stats().point;
+        let after = db.stats().expect("open").point;
         let gets = 4 * KEYS;
         assert_eq!(after.guard_probes - before.guard_probes, gets, "one probe for each get");
         let needless = after.false_positives - before.false_positives;
@@ -170,14 +170,14 @@ fn levels_stay_full_and_merges_small() {
         let mut largest = 0;
         for first in (0..4 * KEYS).step_by(FLUSH_KEYS as usize) {
             write(&db, first..first + FLUSH_KEYS);
-            let mut before = db.stats().bytes_merged;
+            let mut before = db.stats().expect("open").bytes_merged;
             while db.step().expect("steps") {
-                let after = db.stats().bytes_merged;
+                let after = db.stats().expect("open").bytes_merged;
                 largest = largest.max(after - before);
                 before = after;
             }
         }
-        let stats = db.stats();
+        let stats = db.stats().expect("open");
         let bytes: Vec<u64> =
             stats.levels.iter().map(|level| level.runs.iter().map(|run| run.bytes).sum()).collect();
         let all: u64 = bytes.iter().sum();
@@ -201,8 +201,10 @@ fn keys_in_order_are_moved_not_rewritten() {
     }
     let random = open(&Memory::new(), &options(GuardKind::Grf, Policy::rocksdb()));
     load(&random, KEYS);
-    let (ordered, random) =
-        (write_amplification(&db.stats()), write_amplification(&random.stats()));
+    let (ordered, random) = (
+        write_amplification(&db.stats().expect("open")),
+        write_amplification(&random.stats().expect("open")),
+    );
     assert!(ordered < 0.75 * random, "{ordered} in order, {random} at random");
     assert!((0..KEYS).all(|number| db.get(number.to_be_bytes()).expect("reads").is_some()));
 }
@@ -292,7 +294,7 @@ fn writers_that_do_not_wait_make_no_level_grow() {
         write(&db, first..first + FLUSH);
         // A step merges four flushes: too few steps.
         let _ = (0..3).filter(|_| db.step().expect("steps")).count();
-        let stats = db.stats();
+        let stats = db.stats().expect("open");
         if stats.levels.len() > 2 {
             let entries = |level: usize| -> u64 {
                 stats.levels[level].runs.iter().map(|run| run.entries).sum()

@@ -51,7 +51,7 @@ fn write(db: &Db, numbers: std::ops::Range<u64>) {
 /// Steps until a merge is half done. False: none came to be.
 fn step_into_a_merge(db: &Db) -> bool {
     while db.step().expect("steps") {
-        if db.stats().under_way.is_some() {
+        if db.stats().expect("open").under_way.is_some() {
             return true;
         }
     }
@@ -94,7 +94,7 @@ fn check(db: &Db, keys: u64) {
     let scanned = db.range::<[u8; 8]>(..).rev().map(|found| found.expect("reads").0);
     assert!(scanned.eq(sorted.iter().rev().map(|&number| key(number).to_vec())), "backward");
     // Ranges that lie across the borders of partitions.
-    let partitions = db.stats().partitions;
+    let partitions = db.stats().expect("open").partitions;
     for partition in &partitions[1..] {
         let at = sorted.partition_point(|&number| key(number)[..] < partition.from[..]);
         let (low, high) = (at.saturating_sub(3), (at + 3).min(sorted.len() - 1));
@@ -143,8 +143,8 @@ fn guards_that_merges_tell_of_every_key_are_made_anew_by_whole_merges() {
         check(&db, keys);
         db.compact().expect("compacts");
         check(&db, keys);
-        assert_eq!(db.stats().partitions.len(), 1, "{kind:?}");
-        let located = db.stats().guard.located.expect("a guard of all keys");
+        assert_eq!(db.stats().expect("open").partitions.len(), 1, "{kind:?}");
+        let located = db.stats().expect("open").guard.located.expect("a guard of all keys");
         assert!(located.room >= keys, "{kind:?}: room for {} of {keys} keys", located.room);
     }
 }
@@ -172,10 +172,10 @@ fn every_answer_is_right_while_a_merge_is_half_done() {
         }
         db.settle().expect("settles");
         check(&db, keys);
-        let stats = db.stats();
+        let stats = db.stats().expect("open");
         assert!(stats.partitions.len() > 4, "{guard}: {:?}", stats.partitions.len());
         assert_eq!((stats.under_way, stats.trimmed_tables), (None, 0), "{guard}");
-        assert!(runs(&db.stats()) < 12, "{guard}");
+        assert!(runs(&db.stats().expect("open")) < 12, "{guard}");
     }
 }
 
@@ -194,24 +194,24 @@ fn a_merge_that_is_half_done_goes_on_after_a_crash_and_with_any_granularity() {
                     break;
                 }
             }
-            let done_to = db.stats().under_way.expect("half done").done_to;
+            let done_to = db.stats().expect("open").under_way.expect("half done").done_to;
             let disk = disk.crash_hard();
             drop(db);
             let db = open(&disk, &Options { granularity, ..options(guard) });
-            let under_way = db.stats().under_way.expect("it is on record");
+            let under_way = db.stats().expect("open").under_way.expect("it is on record");
             assert_eq!(under_way.done_to, done_to, "{guard}");
             check(&db, keys);
             db.settle().expect("settles");
-            assert_eq!(db.stats().under_way, None);
+            assert_eq!(db.stats().expect("open").under_way, None);
             check(&db, keys);
             db.compact().expect("compacts");
             db.settle().expect("settles");
             check(&db, keys);
-            assert_eq!(runs(&db.stats()), 1, "{guard}");
+            assert_eq!(runs(&db.stats().expect("open")), 1, "{guard}");
             db.close().expect("closes");
             let db = open(&disk, &Options { granularity, ..options(guard) });
             if guard == GuardKind::Grf {
-                let recovery = db.stats().filter_recovery;
+                let recovery = db.stats().expect("open").filter_recovery;
                 assert_eq!(recovery, FilterRecovery::Image { replayed_tables: 0 });
             }
             check(&db, keys);
@@ -236,7 +236,7 @@ fn a_partitioned_tree_needs_little_more_disk_than_it_has_data() {
                 most = most.max(disk_bytes(&disk));
             }
             // Nothing is overwritten: all that is left is data.
-            let live = live_bytes(&db.stats());
+            let live = live_bytes(&db.stats().expect("open"));
             if live > 20 * options.partition_bytes {
                 worst = worst.max(most as f64 / live as f64);
             }
@@ -262,11 +262,11 @@ fn a_partitioned_tree_has_one_candidate_for_each_entry() {
             continue;
         }
         half_done += 1;
-        let before = db.stats().point;
+        let before = db.stats().expect("open").point;
         for number in 0..keys {
             assert!(db.get(key(number)).expect("reads").is_some());
         }
-        let after = db.stats().point;
+        let after = db.stats().expect("open").point;
         assert_eq!(after.guard_probes - before.guard_probes, keys, "one probe for each get");
         let needless = after.false_positives - before.false_positives;
         assert!(needless * 100 <= keys, "{needless} needless runs for {keys} gets");
@@ -283,12 +283,12 @@ fn partitions_without_new_keys_are_not_rewritten() {
             db.put(number.to_be_bytes(), value(number)).expect("writes");
         }
         db.flush().expect("flushes");
-        let before = db.stats().bytes_merged;
+        let before = db.stats().expect("open").bytes_merged;
         db.settle().expect("settles");
-        rewritten = rewritten.max(db.stats().bytes_merged - before);
+        rewritten = rewritten.max(db.stats().expect("open").bytes_merged - before);
     }
-    assert!(db.stats().partitions.len() > 8);
-    let live = live_bytes(&db.stats());
+    assert!(db.stats().expect("open").partitions.len() > 8);
+    let live = live_bytes(&db.stats().expect("open"));
     assert!(rewritten < live / 2, "{rewritten} of {live} bytes were rewritten at once");
     assert!((0..KEYS).all(|number| db.get(number.to_be_bytes()).expect("reads").is_some()));
 }
@@ -302,7 +302,8 @@ fn a_merge_ends_behind_the_last_key_of_its_inputs() {
         db.compact().expect("compacts");
         let mut sorted: Vec<u64> = (0..KEYS).collect();
         sorted.sort_unstable_by_key(|&number| key(number));
-        let (merged, live) = (db.stats().bytes_merged, live_bytes(&db.stats()));
+        let (merged, live) =
+            (db.stats().expect("open").bytes_merged, live_bytes(&db.stats().expect("open")));
         for _ in 0..8 {
             let few = sorted[..20].iter();
             few.for_each(|&number| db.put(key(number), value(number)).expect("writes"));
@@ -310,11 +311,15 @@ fn a_merge_ends_behind_the_last_key_of_its_inputs() {
             db.settle().expect("settles");
         }
         db.compact().expect("compacts");
-        let rewritten = db.stats().bytes_merged - merged;
+        let rewritten = db.stats().expect("open").bytes_merged - merged;
         assert!(rewritten < live, "{guard}: {rewritten} of {live} bytes were rewritten");
         check(&db, KEYS);
-        assert_eq!((db.stats().under_way, db.stats().trimmed_tables), (None, 0), "{guard}");
-        assert_eq!(runs(&db.stats()), 1, "{guard}");
+        assert_eq!(
+            (db.stats().expect("open").under_way, db.stats().expect("open").trimmed_tables),
+            (None, 0),
+            "{guard}"
+        );
+        assert_eq!(runs(&db.stats().expect("open")), 1, "{guard}");
     }
 }
 
@@ -324,7 +329,7 @@ fn partitions_that_shrink_are_put_together() {
         let disk = Memory::new();
         let db = open(&disk, &options(guard));
         load(&db, KEYS);
-        let before = db.stats().partitions.len();
+        let before = db.stats().expect("open").partitions.len();
         for number in (0..KEYS).filter(|number| number % 8 != 0) {
             db.delete(key(number)).expect("deletes");
             if number % FLUSH_KEYS == 1 {
@@ -334,7 +339,7 @@ fn partitions_that_shrink_are_put_together() {
         }
         // The first time partitions lose their entries; then those that became small go together.
         (0..2).for_each(|_| db.compact().expect("compacts"));
-        let after = db.stats().partitions.len();
+        let after = db.stats().expect("open").partitions.len();
         assert!(after * 2 < before, "{guard}: {before} partitions, then {after}");
         for number in 0..KEYS {
             assert_eq!(db.get(key(number)).expect("reads").is_some(), number % 8 == 0, "{guard}");
@@ -344,7 +349,7 @@ fn partitions_that_shrink_are_put_together() {
         }
         db.compact().expect("compacts");
         assert_eq!(db.range::<[u8; 8]>(..).count(), 0);
-        assert_eq!(runs(&db.stats()), 0, "{guard}");
+        assert_eq!(runs(&db.stats().expect("open")), 0, "{guard}");
         load(&db, KEYS);
         check(&db, KEYS);
     }
@@ -419,7 +424,7 @@ fn deleted_ranges_are_cut_where_merges_of_ranges_are() {
             more += 1;
             assert!(more < KEYS + 1000, "no merge comes");
             if step_into_a_merge(&db) {
-                trimmed = db.stats().trimmed_tables;
+                trimmed = db.stats().expect("open").trimmed_tables;
                 check(&db);
                 disk = disk.crash_hard();
                 db = open(&disk, &options(guard));
@@ -427,7 +432,7 @@ fn deleted_ranges_are_cut_where_merges_of_ranges_are() {
             }
         }
         while db.step().expect("steps") {
-            if db.stats().under_way.is_some() {
+            if db.stats().expect("open").under_way.is_some() {
                 assert_eq!(db.range::<[u8; 8]>(..).count(), left.len(), "{guard}");
             }
         }

@@ -67,12 +67,12 @@ fn every_preset_has_one_candidate_for_each_entry_and_one_probe_for_each_query() 
                 if flush % 20 != 0 {
                     continue;
                 }
-                let (before, keys) = (db.stats().point, (flush + 1) * FLUSH_KEYS);
+                let (before, keys) = (db.stats().expect("open").point, (flush + 1) * FLUSH_KEYS);
                 for number in 0..keys {
                     let found = db.get(key(number)).expect("gets").expect("is there");
                     assert_eq!(found[..], number.to_be_bytes());
                 }
-                let point = db.stats().point.since(&before);
+                let point = db.stats().expect("open").point.since(&before);
                 assert_eq!(point.guard_probes, keys, "{guard}, {name}");
                 assert_eq!(point.true_positives, keys);
                 let needless = point.false_positives as f64 / keys as f64;
@@ -92,7 +92,7 @@ fn ranges_ask_once_and_search_the_runs_of_their_keys() {
             let found: Vec<_> = db.range(key..=key).map(|e| e.expect("reads").0).collect();
             assert_eq!(found, [key]);
         }
-        let stats = db.stats().closed_seek;
+        let stats = db.stats().expect("open").closed_seek;
         assert_eq!(stats.guard_probes, stats.queries, "{name}");
         let candidates = searched(&stats) as f64 / stats.queries as f64;
         assert!((1.0..1.05).contains(&candidates), "{name}: {candidates} runs for each range");
@@ -114,7 +114,7 @@ fn deletions_outlive_merges_that_leave_the_oldest_run() {
             assert_eq!(deleted.count() as u64, expected, "{last_runs} runs, flush {flush}");
         }
         let entries = |db: &Db| -> u64 {
-            let levels = db.stats().levels;
+            let levels = db.stats().expect("open").levels;
             levels.iter().flat_map(|level| &level.runs).map(|run| run.entries).sum()
         };
         db.compact().expect("compacts");
@@ -123,7 +123,7 @@ fn deletions_outlive_merges_that_leave_the_oldest_run() {
 }
 
 fn assert_in_shape(db: &Db, case: &str) {
-    for level in &db.stats().levels {
+    for level in &db.stats().expect("open").levels {
         let runs = level.runs.len() as u64;
         // Where flushes join runs, none waits for long; else as many wait as units are missing.
         assert!(runs <= level.runs_max, "{case}: {runs} runs in level {}", level.level);
@@ -186,7 +186,7 @@ fn filters_of_tiered_trees_come_from_their_images() {
     let (disk, options) = (Memory::new(), options(Policy::tiering(), GuardKind::Grf));
     for rounds in 1..6 {
         let db = open(&disk, &options);
-        let recovery = db.stats().filter_recovery;
+        let recovery = db.stats().expect("open").filter_recovery;
         let came = matches!(recovery, FilterRecovery::Image { .. } | FilterRecovery::Nothing);
         assert!(came, "{recovery}");
         for flush in (rounds - 1) * 13..rounds * 13 {
@@ -195,7 +195,7 @@ fn filters_of_tiered_trees_come_from_their_images() {
         db.close().expect("closes");
     }
     let db = open(&disk, &options);
-    let last = db.stats().levels.pop().expect("a level");
+    let last = db.stats().expect("open").levels.pop().expect("a level");
     assert_eq!((last.level, last.runs.len(), last.runs_max), (3, 1, 3));
     for number in 0..5 * 13 * FLUSH_KEYS {
         assert!(db.get(key(number)).expect("gets").is_some());
@@ -207,7 +207,7 @@ fn levels_appear_and_go_with_the_data() {
     for (name, policy) in presets() {
         let db = open(&Memory::new(), &options(policy, GuardKind::Grf));
         (0..100).for_each(|flush| flush_new(&db, flush));
-        let levels = db.stats().levels.len();
+        let levels = db.stats().expect("open").levels.len();
         assert_eq!(levels, 4, "{name}: 100 flushes, 4 to a level");
         let (mut number, mut least) = (0, levels);
         for _ in 0..300 {
@@ -217,7 +217,7 @@ fn levels_appear_and_go_with_the_data() {
             }
             db.flush().expect("flushes");
             db.settle().expect("merges");
-            least = least.min(db.stats().levels.len());
+            least = least.min(db.stats().expect("open").levels.len());
         }
         assert!(least < levels, "{name}");
         for number in 97 * FLUSH_KEYS..100 * FLUSH_KEYS {

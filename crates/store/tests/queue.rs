@@ -144,7 +144,7 @@ fn all_answers(db: &Db, asks: &[Ask], depth: usize, together: usize) -> Vec<Show
 }
 
 fn counted(db: &Db, before: &Stats) -> [QueryStats; 3] {
-    let after = db.stats();
+    let after = db.stats().expect("open");
     [
         after.point.since(&before.point),
         after.open_seek.since(&before.open_seek),
@@ -163,10 +163,10 @@ proptest! {
             let disk = Memory::new();
             let db = open(&disk, options(guard, cache));
             fill(&db, seed);
-            let before = db.stats();
+            let before = db.stats().expect("open");
             let expected: Vec<Shown> = asks.iter().map(|ask| ask.at_once(&db)).collect();
             let costs = counted(&db, &before);
-            let before = db.stats();
+            let before = db.stats().expect("open");
             prop_assert_eq!(all_answers(&db, &asks, depth, together), expected);
             let mut others = counted(&db, &before);
             if cache > 0 {

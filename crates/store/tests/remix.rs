@@ -99,14 +99,14 @@ fn layers(guard: GuardKind) -> (Memory, Arc<Db>, Arc<Gap>, Map) {
             db.compact().expect("compacts");
         }
     }
-    assert_eq!(db.stats().run_count(), 7);
+    assert_eq!(db.stats().expect("open").run_count(), 7);
     (disk, db, gap, map)
 }
 
 fn costs(db: &Db, seeks: impl FnOnce()) -> QueryStats {
-    let before = db.stats().open_seek;
+    let before = db.stats().expect("open").open_seek;
     seeks();
-    db.stats().open_seek.since(&before)
+    db.stats().expect("open").open_seek.since(&before)
 }
 
 /// Seeks and scans of some steps, both ways.
@@ -187,7 +187,7 @@ fn scans_are_right_while_the_tree_grows() {
             assert!(seen.iter().eq(then.keys()), "{guard}, round {round}");
             scans_are_right(&db, &map);
         }
-        assert!(db.stats().merges > 3);
+        assert!(db.stats().expect("open").merges > 3);
         assert_eq!(db.verify().expect("verifies").damage, [""; 0]);
     }
 }
@@ -208,7 +208,7 @@ fn a_view_without_the_newest_flush_is_not_gone_through() {
     db.settle().expect("merges");
     assert!(gap.armed.lock().expect("not poisoned").is_none(), "the gap was not come to");
     map.extend([([0; 8], 77), ([0xff; 8], 77)]);
-    assert_eq!(db.stats().run_count(), 2);
+    assert_eq!(db.stats().expect("open").run_count(), 2);
     scans_are_right(&db, &map);
     // The next flush makes a view of all runs.
     write(&db, &mut map, 50, 300);

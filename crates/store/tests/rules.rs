@@ -101,7 +101,7 @@ fn put_and_flush(db: &Db, key: &str, value: &str) {
 }
 
 fn spans(db: &Db) -> Vec<(u64, u64)> {
-    let stats = db.stats();
+    let stats = db.stats().expect("open");
     stats.levels.iter().flat_map(|level| &level.runs).map(|run| run.span).collect()
 }
 
@@ -232,7 +232,7 @@ fn rule_3_a_flush_prepares_again_when_a_merge_has_replaced_its_part() {
     stage.at(PausePoint::FlushPrepared, |db| {
         // The flush is busy, so these are the steps of the merge of a and b into the last level.
         while db.step().expect("steps") {}
-        assert_eq!(db.stats().merges, 1);
+        assert_eq!(db.stats().expect("open").merges, 1);
     });
     stage.db.flush().expect("flushes");
     stage.assert_ran(1);
@@ -267,13 +267,13 @@ fn rule_3_a_flush_does_not_bring_a_replaced_part_back() {
     stage.db.put("k", "new").expect("puts");
     stage.at(PausePoint::FlushPrepared, |db| {
         while db.step().expect("steps") {}
-        assert_eq!(db.stats().merges, 1);
+        assert_eq!(db.stats().expect("open").merges, 1);
     });
     stage.db.flush().expect("flushes");
     stage.assert_ran(1);
-    let before = stage.db.stats().point;
+    let before = stage.db.stats().expect("open").point;
     assert!(gone.iter().all(|key| stage.value(key).is_none()));
-    let costs = stage.db.stats().point.since(&before);
+    let costs = stage.db.stats().expect("open").point.since(&before);
     // The merge has dropped these keys; a part that still knows them is the old one.
     assert!(costs.false_positives < 45, "{} of 60", costs.false_positives);
 }
@@ -294,7 +294,7 @@ fn operations_while_installing(flush_beside: bool) -> u64 {
         *script.armed.lock().expect("not poisoned") =
             Some((PausePoint::MergePrepared, Box::new(note)));
     });
-    while stage.db.stats().merges == 0 {
+    while stage.db.stats().expect("open").merges == 0 {
         assert!(stage.db.step().expect("steps"));
     }
     stage.assert_ran(2);
@@ -315,9 +315,9 @@ fn rule_4_a_base_entry_is_looked_for_in_the_last_level_alone() {
     // A newer run whose bounds cover the key: a code that reaches beyond the last level meets it.
     stage.db.put("a", "2").expect("puts");
     put_and_flush(&stage.db, "z", "2");
-    let before = stage.db.stats().point;
+    let before = stage.db.stats().expect("open").point;
     assert_eq!(stage.value("k"), value("1"));
-    let costs = stage.db.stats().point.since(&before);
+    let costs = stage.db.stats().expect("open").point.since(&before);
     assert_eq!((costs.true_positives, costs.false_positives), (1, 0));
 }
 
@@ -327,14 +327,14 @@ fn rule_4_entries_that_were_carried_over_keep_their_own_codes() {
     put_and_flush(&stage.db, "a", "1");
     put_and_flush(&stage.db, "b", "2");
     stage.at(PausePoint::MergePrepared, |db| put_and_flush(db, "k", "new"));
-    while stage.db.stats().merges == 0 {
+    while stage.db.stats().expect("open").merges == 0 {
         assert!(stage.db.step().expect("steps"));
     }
     stage.assert_ran(1);
-    let before = stage.db.stats().point;
+    let before = stage.db.stats().expect("open").point;
     assert_eq!(stage.value("k"), value("new"));
     assert_eq!(stage.value("a"), value("1"));
-    let costs = stage.db.stats().point.since(&before);
+    let costs = stage.db.stats().expect("open").point.since(&before);
     // Coded as base entries they would be looked for in the last level, and not be found.
     assert_eq!((costs.true_positives, costs.false_positives), (2, 0));
     assert_eq!(costs.guard_probes, 2);
@@ -371,13 +371,16 @@ fn rule_5_what_someone_reads_stays_and_what_no_one_reads_goes() {
         put_and_flush(&stage.db, "key 1", "2");
         stage.db.compact().expect("compacts");
         assert!(old.iter().all(|name| tables(&stage).contains(name)), "{kind}: gone while read");
-        assert!(stage.db.stats().oldest_pin.is_some() && stage.db.stats().leaving_tables > 0);
+        assert!(
+            stage.db.stats().expect("open").oldest_pin.is_some()
+                && stage.db.stats().expect("open").leaving_tables > 0
+        );
         // The scan moves on to the newest version, and nobody holds the old table any more.
         scan.next().expect("has keys").expect("reads");
         put_and_flush(&stage.db, "z", "3");
         assert!(!old.iter().any(|name| tables(&stage).contains(name)), "{kind}: never removed");
         assert_eq!(scan.count(), 48, "{kind}: the scan goes on where it was");
-        assert_eq!(stage.db.stats().oldest_pin, None);
+        assert_eq!(stage.db.stats().expect("open").oldest_pin, None);
     }
 }
 

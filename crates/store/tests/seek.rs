@@ -83,7 +83,8 @@ fn crowded_store(guard: GuardKind, keys: &[Key]) -> (Memory, Db, Map, Snapshot, 
     (5..7).for_each(|round| write_round(&db, keys, round, &mut map));
     let (snapshot, then) = (db.snapshot(), map.clone());
     (7..11).for_each(|round| write_round(&db, keys, round, &mut map));
-    let runs: Vec<_> = db.stats().levels.into_iter().flat_map(|level| level.runs).collect();
+    let runs: Vec<_> =
+        db.stats().expect("open").levels.into_iter().flat_map(|level| level.runs).collect();
     assert!(runs.len() == 7 && runs[6].tables > 2, "{runs:?}");
     (disk, db, map, snapshot, then)
 }
@@ -190,8 +191,8 @@ fn costs(db: &Db, of: fn(&Db) -> QueryStats, seeks: impl FnOnce()) -> QueryStats
     of(db).since(&before)
 }
 
-const OPEN: fn(&Db) -> QueryStats = |db| db.stats().open_seek;
-const CLOSED: fn(&Db) -> QueryStats = |db| db.stats().closed_seek;
+const OPEN: fn(&Db) -> QueryStats = |db| db.stats().expect("open").open_seek;
+const CLOSED: fn(&Db) -> QueryStats = |db| db.stats().expect("open").closed_seek;
 
 fn key(number: u64) -> [u8; 8] {
     number.to_be_bytes()
@@ -214,7 +215,7 @@ fn store_of_neighbours(guard: GuardKind) -> Db {
         (0..100).for_each(|place| db.put(key(run * 1000 + place * 5), [7; 20]).expect("puts"));
         db.flush().expect("flushes");
     }
-    assert_eq!(db.stats().run_count(), 10);
+    assert_eq!(db.stats().expect("open").run_count(), 10);
     db
 }
 
@@ -302,7 +303,7 @@ fn store_of_layers(guard: GuardKind) -> (Db, BTreeSet<u64>) {
             db.compact().expect("compacts");
         }
     }
-    assert_eq!(db.stats().run_count(), 7);
+    assert_eq!(db.stats().expect("open").run_count(), 7);
     (db, numbers)
 }
 

@@ -42,7 +42,7 @@ fn in_steps(flush_after: u32, merge: bool) -> Vec<Stats> {
             db.flush().expect("flushes");
             while merge && db.step().expect("steps") {}
         }
-        db.stats()
+        db.stats().expect("open")
     };
     (0..40).map(round).collect()
 }
@@ -115,7 +115,10 @@ fn writers_stop_for_merges_and_go_on_after_them() {
     let db = Db::open_with("db", options(Background::Threads(1)), environment).expect("opens");
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| put(&db, 0..400));
-        until(|| db.stats().stops.count > 0 && db.stats().run_count() as u64 >= STOP_RUNS);
+        until(|| {
+            db.stats().expect("open").stops.count > 0
+                && db.stats().expect("open").run_count() as u64 >= STOP_RUNS
+        });
         // It has stopped: runs and memtables do not grow beyond what was on its way.
         let is_over = writer.is_finished();
         let found = db.get(0u32.to_be_bytes());
@@ -126,7 +129,7 @@ fn writers_stop_for_merges_and_go_on_after_them() {
     });
     db.settle().expect("settles");
     assert_eq!(db.range::<&[u8]>(..).count(), 400);
-    assert!(db.stats().stops.seconds > 0.0 && db.stats().merges > 0);
+    assert!(db.stats().expect("open").stops.seconds > 0.0 && db.stats().expect("open").merges > 0);
 }
 
 #[test]
@@ -144,9 +147,9 @@ fn merges_that_fail_slow_writers_down_and_do_not_stop_them() {
     let options = Options { guard: trommel::GuardKind::Open, ..options(Background::Threads(1)) };
     let db = Db::open_with("db", options, environment()).expect("opens");
     put(&db, 100..260);
-    until(|| db.stats().failure.is_some());
+    until(|| db.stats().expect("open").failure.is_some());
     put(&db, 300..460);
-    let stats = db.stats();
+    let stats = db.stats().expect("open");
     assert!(stats.run_count() as u64 > STOP_RUNS && stats.slowdowns.count > 0, "{stats:?}");
     assert!(db.get(459u32.to_be_bytes()).expect("reads").is_some());
 }
@@ -160,7 +163,7 @@ fn merges_that_keep_to_a_rate_stop_no_writer_for_ever() {
     let options = Options { merge_bytes_per_second: Some(1), ..options(Background::Threads(1)) };
     let db = Db::open_with("db", options, environment).expect("opens");
     put(&db, 0..2_000);
-    let stats = db.stats();
+    let stats = db.stats().expect("open");
     assert!(stats.merges > 0, "writers were slowed down, so merges went on");
     let level_0 = stats.levels.first().map_or(0, |level| level.runs.len() as u64);
     assert!(level_0 <= STOP_RUNS, "{level_0} runs");
@@ -186,7 +189,7 @@ fn merges_of_threads_keep_to_their_rate(threads: usize) {
     put(&db, 0..400);
     db.flush().expect("flushes");
     // What flushes have spent is owed. One merge may have been about to begin when nothing was.
-    let stats = db.stats();
+    let stats = db.stats().expect("open");
     assert!(stats.flushes > 20 && stats.merges <= 1, "{} merges", stats.merges);
     std::thread::scope(|scope| {
         let merging = scope.spawn(|| db.compact().expect("merges"));
@@ -195,6 +198,6 @@ fn merges_of_threads_keep_to_their_rate(threads: usize) {
             std::thread::sleep(Duration::from_millis(1));
         }
     });
-    let runs: usize = db.stats().levels.iter().map(|level| level.runs.len()).sum();
+    let runs: usize = db.stats().expect("open").levels.iter().map(|level| level.runs.len()).sum();
     assert_eq!(runs, 1);
 }

@@ -266,7 +266,11 @@ fn what_is_read_beside_writers_and_merges_never_goes_back() {
             });
             let Stage { db, versions, .. } = stage;
             check(&db, &versions);
-            assert!(db.stats().merges > 10, "{guard}, {granularity}: {}", db.stats().merges);
+            assert!(
+                db.stats().expect("open").merges > 10,
+                "{guard}, {granularity}: {}",
+                db.stats().expect("open").merges
+            );
             db.close().expect("closes");
             check(&open(&disk, guard, granularity), &versions);
         }

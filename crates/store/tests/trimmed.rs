@@ -143,7 +143,7 @@ fn a_damaged_manifest_loses_no_piece_of_a_trimmed_table() {
         let ops = half_done().new_tree(&mut runner).expect("generates").current();
         let mut world = World::new(options(number));
         ops.iter().filter(|op| !matches!(op, Op::TakeSnapshot)).for_each(|op| world.apply(op));
-        trimmed += u64::from(world.db().stats().trimmed_tables > 0);
+        trimmed += u64::from(world.db().stats().expect("open").trimmed_tables > 0);
         let manifest = world.disk.file(Path::new(&world.dir).join("MANIFEST")).expect("is there");
         // Behind the header. Some bit of each edit.
         (12..manifest.len() as u64).step_by(17).for_each(|byte| repair_without(&world, byte));

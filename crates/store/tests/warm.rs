@@ -87,7 +87,8 @@ fn costs(store: &Store, mut act: impl FnMut()) -> [u64; 3] {
 fn a_warm_get_allocates_nothing_and_makes_no_system_call() {
     for guard in GuardKind::ALL {
         let store = store(guard);
-        let runs: usize = store.db.stats().levels.iter().map(|level| level.runs.len()).sum();
+        let runs: usize =
+            store.db.stats().expect("open").levels.iter().map(|level| level.runs.len()).sum();
         assert!(runs >= 3, "{guard}: {runs} runs");
         let snapshot = store.db.snapshot();
         let ask_all = || {

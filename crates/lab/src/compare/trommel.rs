@@ -77,7 +77,7 @@ impl Peer for Opened {
             told(&self.options),
             self.options.block_cache_bytes >> 20,
             self.options.block_bytes,
-            if self.db.stats().io.direct == DirectIo::ALL {
+            if self.db.stats().is_ok_and(|stats| stats.io.direct == DirectIo::ALL) {
                 "direct I/O"
             } else {
                 "through the system's cache"
@@ -136,15 +136,15 @@ impl Peer for Opened {
     }
 
     fn runs(&self) -> Result<Option<u64>> {
-        Ok(Some(self.db.stats().run_count() as u64))
+        Ok(Some(self.db.stats()?.run_count() as u64))
     }
 
     fn filter_bytes(&self) -> Result<Option<u64>> {
-        Ok(Some(self.db.stats().guard.memory_bytes))
+        Ok(Some(self.db.stats()?.guard.memory_bytes))
     }
 
     fn counts(&self) -> Option<PeerCounts> {
-        let stats = self.db.stats();
+        let stats = self.db.stats().ok()?;
         let reads = [stats.point, stats.open_seek, stats.closed_seek];
         let sum = |field: fn(&QueryStats) -> u64| reads.iter().map(field).sum();
         Some(PeerCounts {

@@ -57,7 +57,7 @@ pub fn record_replay(plan: &ReplayPlan, progress: &mut dyn Progress) -> Result<R
     let mut recorder = Recorder::new(bytes, &plan.policy, plan.size_ratio);
     let (hand_on, trees) = mpsc::channel();
     // Trees outlive the store if it ends early: nobody hears of them then.
-    db.follow_tree(move |tree| drop(hand_on.send(tree)));
+    db.follow_tree(move |tree| drop(hand_on.send(tree)))?;
     let mut steps = Vec::new();
     progress.stage("growing a tree", plan.flushes);
     for flush in 0..plan.flushes {

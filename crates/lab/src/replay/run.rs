@@ -56,7 +56,7 @@ impl RunRecorder {
         if plan.keys.is_empty() {
             return Err(LabError::Plan("a key at least has to be followed".into()));
         }
-        let stats = db.stats();
+        let stats = db.stats()?;
         let (names, bytes): (Vec<String>, Vec<Vec<u8>>) = plan.keys.iter().cloned().unzip();
         let head = RecordingHead {
             guard: stats.guard.kind.name().to_string(),
@@ -71,14 +71,14 @@ impl RunRecorder {
         let recorder = Recorder::new(bytes, &stats.policy, stats.size_ratio);
         let (hand_on, trees) = mpsc::channel();
         // Nobody hears of trees when writing has failed: `end` says why.
-        db.follow_tree(move |tree| drop(hand_on.send(tree)));
+        db.follow_tree(move |tree| drop(hand_on.send(tree)))?;
         let writer = std::thread::spawn(move || write_steps(&trees, recorder, lines));
         Ok(RunRecorder { writer })
     }
 
     /// Ends, when all steps so far are written. How many there were. Requires: the store with which it began.
     pub fn end(self, db: &Db) -> Result<u64> {
-        db.unfollow_tree();
+        db.unfollow_tree()?;
         self.writer.join().expect("writing a recording does not panic")
     }
 }

@@ -58,7 +58,7 @@ fn recorded(options: Options) -> (Recording, trommel::Stats) {
     let steps = recorder.end(&db).expect("was written");
     let recording = read_recording(&plan.file).expect("reads");
     assert_eq!(recording.steps.len() as u64, steps);
-    (recording, db.stats())
+    (recording, db.stats().expect("open"))
 }
 
 /// The newest flush that wrote a key, of those before a flush.

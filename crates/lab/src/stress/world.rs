@@ -457,7 +457,7 @@ impl<'k> World<'k> {
     }
 
     fn count_work(&mut self) {
-        let stats = self.db().stats();
+        let stats = self.db().stats().expect("the store is open");
         self.done.flushes += stats.flushes;
         self.done.merges += stats.merges;
     }
@@ -474,7 +474,7 @@ impl<'k> World<'k> {
         self.db = Some(self.open().map_err(|error| format!("the last open: {error}"))?);
         self.write(&[Write { place: 0, number: 1 }], false)?;
         self.work("the last flush", true, Db::flush)?;
-        let stats = self.db().stats();
+        let stats = self.db().stats().map_err(|error| error.to_string())?;
         let (levels, partitions) = (stats.levels, stats.partitions.len() as u64);
         let tables = levels.iter().flat_map(|level| &level.runs).map(|run| run.tables).sum();
         self.end(End::Close)?;

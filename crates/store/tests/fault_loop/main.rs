@@ -257,13 +257,16 @@ impl Case {
         }
         if self.lasts {
             if let Err(refused) = model.write(&db, 120) {
-                let failure = db.stats().failure.expect("stats tell what holds writing up");
+                let failure =
+                    db.stats().expect("open").failure.expect("stats tell what holds writing up");
                 self.is_the_fault(&refused.to_string());
                 self.is_the_fault(&failure);
             }
             let works = matches!(self.phase, Phase::Write | Phase::Flush | Phase::Merge);
             if works && error.is_some() {
-                self.is_the_fault(&db.stats().failure.expect("stats tell what does not go on"));
+                self.is_the_fault(
+                    &db.stats().expect("open").failure.expect("stats tell what does not go on"),
+                );
             }
         }
         Some(db)
@@ -297,7 +300,7 @@ impl Case {
         model.write(db, 121).expect("writing goes on");
         db.flush().expect("flushing goes on");
         db.compact().expect("merging goes on");
-        assert_eq!(db.stats().failure, None);
+        assert_eq!(db.stats().expect("open").failure, None);
         model.check(db, false).expect("reads");
         let damage = db.verify().expect("verifies").damage;
         assert!(damage.is_empty(), "{damage:?}");

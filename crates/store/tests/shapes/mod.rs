@@ -238,7 +238,7 @@ impl World {
     }
 
     pub(crate) fn apply(&mut self, op: &Op) {
-        self.trimmed += u64::from(self.db().stats().trimmed_tables > 0);
+        self.trimmed += u64::from(self.db().stats().expect("open").trimmed_tables > 0);
         match op {
             Op::Put(keys) => keys.numbers().for_each(|number| self.put(number, None)),
             Op::PutTtl(keys, ttl) => keys.numbers().for_each(|n| self.put(n, Some(*ttl))),
@@ -272,7 +272,9 @@ impl World {
             Op::Flush => self.db().flush().expect("flushes"),
             Op::Steps(count) => (0..*count).for_each(|_| _ = self.db().step().expect("steps")),
             Op::StepIntoRanges => {
-                while self.db().step().expect("steps") && self.db().stats().under_way.is_none() {}
+                while self.db().step().expect("steps")
+                    && self.db().stats().expect("open").under_way.is_none()
+                {}
             }
             Op::Settle => self.db().settle().expect("settles"),
             Op::Compact => self.db().compact().expect("compacts"),

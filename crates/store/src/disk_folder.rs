@@ -207,7 +207,7 @@ impl Folder for DiskFolder {
             match file.try_lock() {
                 // Not one that has lost its name meanwhile: the next to come would lock another.
                 Ok(()) if !self.has(name, &file)? => {}
-                Ok(()) => return Ok(Box::new(file)),
+                Ok(()) => return Ok(Box::new(Held { file, process: std::process::id() })),
                 Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::WouldBlock.into()),
                 Err(TryLockError::Error(error)) => return Err(error),
             }
@@ -221,5 +221,21 @@ impl Folder for DiskFolder {
 
     fn as_any(&self) -> &dyn Any {
         self
+    }
+}
+
+/// A lock. A child that was forked meanwhile has a copy of its descriptor, and would keep the lock as long as it lives: so it is let
+/// go of explicitly, and by the process that took it alone.
+struct Held {
+    file: File,
+    process: u32,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if self.process == std::process::id() {
+            // If that fails, the descriptor's end does it.
+            let _ = self.file.unlock();
+        }
     }
 }

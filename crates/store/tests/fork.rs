@@ -1,0 +1,233 @@
+//! A process that is forked: its child may not use a store that is open in the parent, and has locks that nobody lets go of.
+
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use trommel::{Answer, Background, Batch, Db, DirectIo, Error, GuardKind, Options, Overlap};
+
+/// A child that hangs is ended by the kernel after so many seconds.
+const CHILD_SECONDS: u32 = 60;
+
+/// A child that runs, and ends with what it was to do.
+struct Child(libc::pid_t);
+
+/// Runs `work` in a child.
+#[expect(unsafe_code, reason = "a test of forks has to fork")]
+fn fork(work: impl FnOnce() -> bool) -> Child {
+    // SAFETY: the C library makes its own locks usable in the child. Of this program's locks the
+    // child takes none that other threads may hold: that is what is tested, and a hang is ended.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0, "{}", io::Error::last_os_error());
+    if child == 0 {
+        // SAFETY: it concerns this process alone.
+        unsafe { libc::alarm(CHILD_SECONDS) };
+        let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+        // SAFETY: ends the process without what the parent has registered to be done at its end.
+        unsafe { libc::_exit(i32::from(!unwound.unwrap_or(false))) };
+    }
+    Child(child)
+}
+
+impl Child {
+    /// Waits for it. False: its work returned false, or it panicked, hung or crashed.
+    #[expect(
+        unsafe_code,
+        reason = "the standard library waits for no child that it has not started"
+    )]
+    fn has_ended_well(self) -> bool {
+        let mut status = 0;
+        // SAFETY: the child was made by `fork`, and nobody else waits for it; `status` outlives the call.
+        let ended = unsafe { libc::waitpid(self.0, &raw mut status, 0) };
+        ended == self.0 && libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0
+    }
+}
+
+fn in_child(work: impl FnOnce() -> bool) -> bool {
+    fork(work).has_ended_well()
+}
+
+fn options() -> Options {
+    Options { write_buffer_bytes: 16 << 10, ..Options::default() }
+}
+
+fn is_forked<T>(result: Result<T, Error>) -> bool {
+    matches!(result, Err(Error::Forked { .. }))
+}
+
+/// Whether every call says that the store belongs to another process.
+fn refuses_everything(db: &Db, copy: &Path) -> bool {
+    let get = |answer| matches!(answer, Some(Answer::Value(Err(Error::Forked { .. }))));
+    let mut queue = db.queue(4);
+    queue.submit_get("a", 1);
+    let of_get = queue.wait().map(|answered| answered.answer);
+    queue.submit_range("a".."b", 1, 2);
+    let of_range = queue.wait().map(|answered| answered.answer);
+    let is_refused = [
+        is_forked(db.get("a")),
+        is_forked(db.multi_get(&["a"]).remove(0)),
+        get(of_get),
+        matches!(of_range, Some(Answer::Entries(Err(Error::Forked { .. })))),
+        is_forked(db.put("a", "of the child")),
+        is_forked(db.put_ttl("a", "of the child", Duration::from_secs(100))),
+        is_forked(db.delete("a")),
+        is_forked(db.delete_range("a", "b")),
+        is_forked(db.ingest([("a", "of the child")])),
+        is_forked(db.write(Batch::new())),
+        is_forked(db.write_synced(Batch::new())),
+        is_forked(db.sync()),
+        db.range::<&[u8]>(..).next().is_some_and(is_forked),
+        db.range::<&[u8]>(..).next_back().is_some_and(is_forked),
+        is_forked(db.snapshot().get("a")),
+        db.snapshot().range::<&[u8]>(..).next().is_some_and(is_forked),
+        is_forked(db.count::<&[u8]>(..)),
+        is_forked(db.may_contain_range::<&[u8]>(..)),
+        is_forked(db.multi_may_contain::<&[u8]>(&[..])),
+        is_forked(db.flush()),
+        is_forked(db.compact()),
+        is_forked(db.settle()),
+        is_forked(db.step()),
+        is_forked(db.step_any(0)),
+        is_forked(db.checkpoint(copy)),
+        is_forked(db.verify()),
+        is_forked(db.stats()),
+        is_forked(db.follow_tree(drop)),
+        is_forked(db.unfollow_tree()),
+        is_forked(db.pinned_tree().holders(b"a")),
+        is_forked(db.close()),
+    ];
+    let all = is_refused.iter().all(|refused| *refused);
+    if !all {
+        eprintln!("{is_refused:?}");
+    }
+    all
+}
+
+#[test] // Five acknowledged writes of the parent were gone after a clean close.
+fn a_child_writes_nothing_and_the_parent_loses_nothing() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let copy = dir.path().join("copy");
+    let db = Db::open(dir.path().join("store"), options()).expect("opens");
+    (0..5u32).for_each(|number| db.put(number.to_be_bytes(), "before").expect("writes"));
+    let mut db = Some(db);
+    assert!(in_child(|| {
+        let db = db.take().expect("open");
+        let refused = refuses_everything(&db, &copy);
+        drop(db);
+        refused
+    }));
+    let db = db.expect("the parent's is open");
+    (5..10u32).for_each(|number| db.put(number.to_be_bytes(), "after").expect("writes"));
+    db.close().expect("closes");
+    assert!(!copy.exists());
+    let db = Db::open(dir.path().join("store"), options()).expect("opens");
+    assert_eq!(db.range::<&[u8]>(..).filter(Result::is_ok).count(), 10);
+}
+
+/// Children are made while threads of the parent hold any of the store's locks.
+fn forks_amid_everything(options: Options) {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let store = dir.path().join("store");
+    let db = Db::open(&store, options.clone()).expect("opens");
+    let (is_over, acknowledged) = (AtomicBool::new(false), AtomicU64::new(0));
+    let mut all_well = true;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0u64.. {
+                if is_over.load(Ordering::Relaxed) {
+                    return;
+                }
+                // Few keys, so that forking and the look at the end stay quick.
+                db.put((number % 20_000).to_be_bytes(), [7; 100]).expect("writes");
+                acknowledged.store(number + 1, Ordering::Relaxed);
+            }
+        });
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                let snapshot = db.snapshot();
+                assert!(snapshot.range::<&[u8]>(..).take(500).all(|entry| entry.is_ok()));
+                db.stats().expect("open");
+            }
+        });
+        scope.spawn(|| {
+            let mut queue = db.queue(16);
+            for number in 0u64.. {
+                if is_over.load(Ordering::Relaxed) {
+                    return;
+                }
+                queue.submit_get((number % 10_000).to_be_bytes(), number);
+                while queue.under_way() > 16 {
+                    let _ = queue.wait();
+                }
+            }
+        });
+        for round in 0..10 {
+            let (mut queue, snapshot) = (db.queue(8), db.snapshot());
+            let (mut scan, pinned) = (db.range::<&[u8]>(..), db.pinned_tree());
+            let _ = scan.next();
+            (0..8u64).for_each(|number| queue.submit_get((number * 7).to_be_bytes(), number));
+            let own = dir.path().join(format!("own-{round}"));
+            let ours = (&db, &own, &options);
+            all_well &= in_child(move || {
+                let (db, own, options) = ours;
+                // A scan that has found nothing has ended.
+                let refused = refuses_everything(db, &own.join("copy"))
+                    && scan.next().is_none_or(is_forked)
+                    && is_forked(snapshot.get("a"));
+                // Those that are answered already may be right.
+                while queue.wait().is_some() {}
+                drop((queue, scan, snapshot, pinned));
+                refused && has_a_store_of_its_own(own, options.clone())
+            });
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert!(all_well, "a child has hung, or was not refused");
+    db.close().expect("closes");
+    let db = Db::open(&store, options).expect("opens");
+    let entries = db.range::<&[u8]>(..).map(|entry| entry.expect("reads").0);
+    let keys = acknowledged.load(Ordering::Relaxed).min(20_000);
+    assert!(entries.eq((0..keys).map(u64::to_be_bytes)));
+    assert!(db.verify().expect("reads").damage.is_empty());
+}
+
+/// Whether this process can make a store, with threads, and read it past the cache.
+fn has_a_store_of_its_own(dir: &Path, options: Options) -> bool {
+    let db = Db::open(dir, options).expect("opens");
+    (0..500u64).for_each(|number| db.put(number.to_be_bytes(), [9; 100]).expect("writes"));
+    db.compact().expect("merges");
+    let keys: Vec<_> = (0..500u64).map(u64::to_be_bytes).collect();
+    let found = db.multi_get(&keys);
+    let found = found.into_iter().all(|value| value.expect("reads").is_some());
+    db.close().expect("closes");
+    found
+}
+
+#[test]
+fn children_that_are_forked_amid_everything_never_hang() {
+    for overlap in [Overlap::Ring, Overlap::Pool] {
+        let (direct, background) = (DirectIo::ALL, Background::Threads(2));
+        let cache = Options { block_cache_bytes: 1 << 16, overlap, ..options() };
+        forks_amid_everything(Options { direct, background, guard: GuardKind::Grf, ..cache });
+    }
+}
+
+#[test]
+fn a_store_that_is_open_in_the_parent_is_locked_for_its_child_until_the_parent_closes_it() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let db = Db::open(dir.path(), options()).expect("opens");
+    let is_locked = || matches!(Db::open(dir.path(), options()), Err(Error::Locked { .. }));
+    assert!(in_child(is_locked));
+    // A child has copies of all descriptors: of the lock's too.
+    let (mut reader, writer) = io::pipe().expect("a pipe");
+    let mut of_parent = Some(writer);
+    let child = fork(|| {
+        of_parent = None;
+        io::Read::read(&mut reader, &mut [0]).is_ok()
+    });
+    db.close().expect("closes");
+    drop(Db::open(dir.path(), options()).expect("the lock is free"));
+    drop(of_parent);
+    assert!(child.has_ended_well());
+}

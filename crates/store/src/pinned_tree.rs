@@ -31,7 +31,7 @@ pub struct PinnedTree {
 
 impl PinnedTree {
     pub(crate) fn new(core: &Core) -> Self {
-        PinnedTree { version: core.current.hold(), life: Arc::clone(&core.life()) }
+        PinnedTree { version: core.current.hold(), life: Arc::clone(core.life()) }
     }
 
     /// The runs as plain data.

@@ -2,6 +2,7 @@
 //! ```text
 //! valgrind --tool=callgrind --collect-atstart=no --toggle-collect='*measured*' target/release/examples/profile get-hit 100000
 //! target/release/examples/profile overlap 600000 DIR            past the system's cache, in turns
+//! target/release/examples/profile cut 1000000                   a log that is cut, in one memtable, beside one that is not
 //! ```
 //! Invariant: what is done within `measured` is of one kind; everything it needs was read before.
 
@@ -24,9 +25,12 @@ fn main() {
     let count = args.get(2).and_then(|count| count.parse().ok());
     let done = match (args.get(1).map(String::as_str), count, args.get(3)) {
         (Some("overlap"), Some(count), Some(dir)) => overlap(count, Path::new(dir)),
+        (Some("cut"), Some(count), None) => cut(count),
+        (Some(kind), Some(count), None) if kind.starts_with("cut-") => cut_kind(kind, count),
         (Some(kind), Some(count), None) => one_kind(kind, count),
         _ => panic!(
-            "what: get-hit, get-miss, seek, seek-back, next, flush, merge, threads COUNT; overlap ENTRIES DIR"
+            "what: get-hit, get-miss, seek, seek-back, next, flush, merge, threads COUNT; cut COUNT; \
+             cut-writes, cut-first, cut-last, cut-get, each with -no too, COUNT; overlap ENTRIES DIR"
         ),
     };
     done.expect("it is done");
@@ -145,6 +149,80 @@ fn threads(db: &Db, count: u64) -> Result<()> {
                 });
                 println!("{round} {name:>11}, {thread_count} at once: ns of CPU, time {asked:?}");
             }
+        }
+    }
+    Ok(())
+}
+
+/// A store with room for all in one memtable.
+fn large_memtable() -> Result<Db> {
+    let environment = Environment { storage: Arc::new(Memory::new()), ..Environment::default() };
+    let options = Options { write_buffer_bytes: 1 << 30, ..options() };
+    Db::open_with(Path::new("db"), options, environment)
+}
+
+/// The nth pair of writes: an entry, and the deletion of all that is a thousand entries older; or another entry.
+fn write_pair(db: &Db, n: u64, is_cut: bool) -> Result<()> {
+    db.put(n.to_be_bytes(), VALUE)?;
+    match n.checked_sub(1000) {
+        Some(end) if is_cut => db.delete_range(0u64.to_be_bytes(), end.to_be_bytes()),
+        _ => db.put(spread(n), VALUE),
+    }
+}
+
+fn first(db: &Db) -> Result<()> {
+    db.range::<&[u8]>(..).next().transpose().map(drop)
+}
+
+fn last(db: &Db) -> Result<()> {
+    db.range(..u64::MAX.to_be_bytes()).next_back().transpose().map(drop)
+}
+
+/// One kind of work on a memtable of so many pairs, for a profiler.
+fn cut_kind(kind: &str, count: u64) -> Result<()> {
+    let (kind, is_cut) = match kind.strip_suffix("-no") {
+        Some(kind) => (kind, false),
+        None => (kind, true),
+    };
+    let db = large_memtable()?;
+    let write = |range: std::ops::Range<u64>| {
+        range.into_iter().try_for_each(|n| write_pair(&db, n, is_cut))
+    };
+    write(0..count)?;
+    let asked = 10_000;
+    match kind {
+        "cut-writes" => measured(|| write(count..count + asked)),
+        "cut-first" => measured(|| (0..asked).try_for_each(|_| first(&db))),
+        "cut-last" => measured(|| (0..asked).try_for_each(|_| last(&db))),
+        "cut-get" => measured(|| {
+            (0..asked).try_for_each(|n| db.get((n * count / asked).to_be_bytes()).map(drop))
+        }),
+        other => panic!("{other} is nothing that can be measured"),
+    }
+}
+
+/// What writes, first steps of scans and gets take, with deletions that overlap and without.
+fn cut(count: u64) -> Result<()> {
+    for round in 0..3 {
+        for is_cut in [false, true] {
+            let db = large_memtable()?;
+            let start = Instant::now();
+            (0..count).try_for_each(|n| write_pair(&db, n, is_cut))?;
+            let written = start.elapsed();
+            let asked = 10_000;
+            let time = |work: &dyn Fn(u64) -> Result<()>| {
+                let start = Instant::now();
+                (0..asked).try_for_each(work).map(|()| start.elapsed() / asked as u32)
+            };
+            let get = |n: u64| db.get((n * count / asked).to_be_bytes()).map(drop);
+            println!(
+                "{round} {:>9}: {written:>9.2?} for all writes; first step {:?}, last {:?}, get {:?}; {} bytes",
+                if is_cut { "cut" } else { "not cut" },
+                time(&|_| first(&db))?,
+                time(&|_| last(&db))?,
+                time(&get)?,
+                db.stats().memtable_bytes,
+            );
         }
     }
     Ok(())

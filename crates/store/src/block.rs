@@ -200,10 +200,10 @@ impl Block {
         self.view().get(key, at)
     }
 
-    /// The first entry whose key is at or after `key`. None: all keys are before it.
+    /// The first entry at or after (key, at) in the order of entries. None: all are before it.
     #[inline]
-    pub(crate) fn seek(&self, key: &[u8]) -> Option<Sought> {
-        self.view().seek(key, Sequence::MAX)
+    pub(crate) fn seek(&self, key: &[u8], at: Sequence) -> Option<Sought> {
+        self.view().seek(key, at)
     }
 
     /// The place of the last restart before `place`; else of the first.

@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use crate::block::{Block, Parsed, Place, Sought};
-use crate::entry::Entry;
+use crate::entry::{Entry, Sequence};
 
 /// A place in a block: at an entry, or past either end.
 pub(crate) struct BlockCursor {
@@ -32,7 +32,12 @@ impl BlockCursor {
 
     /// To the first entry whose key is at or after `key`.
     pub(crate) fn seek(&mut self, key: &[u8]) {
-        let found = self.block.seek(key);
+        self.seek_version(key, Sequence::MAX);
+    }
+
+    /// To the first entry at or after (key, at) in the order of entries.
+    pub(crate) fn seek_version(&mut self, key: &[u8], at: Sequence) {
+        let found = self.block.seek(key, at);
         self.at = found.map_or(self.block.end(), |found| found.place);
         self.parsed = found.map(|found| found.entry);
         if let Some(Sought { entry, .. }) = found {

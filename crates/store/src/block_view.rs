@@ -10,6 +10,7 @@ use std::ops::Range;
 use trommel_filters::{Corrupt, Reader};
 
 use super::{KIND_BITS, RESTART_SIZE, RESTARTS_AT};
+use crate::cost;
 use crate::entry::{Kind, Sequence, order};
 use crate::keys::common_prefix;
 
@@ -226,6 +227,7 @@ impl<'a> View<'a> {
     /// The entry at `place`. Requires: an entry is there.
     #[inline]
     pub(super) fn parsed(self, place: Place) -> Parsed {
+        cost::step();
         parse(self.bytes, place).expect("every entry was parsed when the block was made")
     }
 

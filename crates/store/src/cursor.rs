@@ -8,7 +8,7 @@
 
 use std::ops::AddAssign;
 
-use crate::entry::Entry;
+use crate::entry::{Entry, Sequence};
 use crate::error::Result;
 use crate::value::Value;
 
@@ -44,6 +44,9 @@ pub(crate) struct RunsRead {
 pub(crate) trait Cursor {
     /// To the first entry whose user key is at or after `key`, its newest version first.
     fn seek(&mut self, key: &[u8]) -> Result<()>;
+    /// To the first entry at or after (key, at) in the order of entries: of that key, the newest with a sequence number of at most
+    /// `at`. Requires: it was positioned at this key.
+    fn seek_version(&mut self, key: &[u8], at: Sequence) -> Result<()>;
     /// To the first entry.
     fn seek_first(&mut self) -> Result<()>;
     /// To the last entry whose user key is before `key`: the oldest version of its key.
@@ -54,6 +57,15 @@ pub(crate) trait Cursor {
     fn next(&mut self) -> Result<()>;
     /// To the entry before. Requires: at an entry.
     fn prev(&mut self) -> Result<()>;
+    /// To the next entry that is newer than a deletion of a range; or one at a time, who knows no better way. Requires: at an entry,
+    /// which is older; what holds it was written after all that is older than the deletion, or holds the deletion.
+    fn next_newer(&mut self, _than: Sequence) -> Result<()> {
+        self.next()
+    }
+    /// The same, to the last one before.
+    fn prev_newer(&mut self, _than: Sequence) -> Result<()> {
+        self.prev()
+    }
     /// The entry. None: past either end.
     fn entry(&self) -> Option<Entry<'_>>;
     /// Whether the entry is the newest of its key here, and the one before it in another block. False: nobody knows.
@@ -75,7 +87,7 @@ pub(crate) mod checks {
     //! Any cursor is held to a list of entries.
 
     use super::*;
-    use crate::entry::{Kind, Sequence, order};
+    use crate::entry::{Kind, order};
     use proptest::prelude::*;
     use proptest::sample::Index;
 
@@ -108,7 +120,7 @@ pub(crate) mod checks {
 
     /// What to do, and with which key.
     pub(crate) fn any_moves() -> impl Strategy<Value = Vec<(u8, Index)>> {
-        prop::collection::vec((0u8..12, any::<Index>()), 1..80)
+        prop::collection::vec((0u8..14, any::<Index>()), 1..80)
     }
 
     /// Moves the cursor and a place in the list alike. Requires: the list is sorted, not empty.
@@ -130,7 +142,14 @@ pub(crate) mod checks {
                 (2, _) => (Some(0), cursor.seek_first().unwrap()),
                 (3, _) => (Some(list.len() - 1), cursor.seek_last().unwrap()),
                 (4..8, Some(at)) => (Some(at + 1), cursor.next().unwrap()),
-                (8.., Some(at)) => (at.checked_sub(1), cursor.prev().unwrap()),
+                (8..12, Some(at)) => (at.checked_sub(1), cursor.prev().unwrap()),
+                (12.., Some(here)) => {
+                    let key = &list[here].0;
+                    let at = Sequence(index.index(41) as u64);
+                    let before =
+                        |owned: &Owned| order((&owned.0, Sequence(owned.1)), (key, at)).is_lt();
+                    (Some(list.partition_point(before)), cursor.seek_version(key, at).unwrap())
+                }
                 _ => continue,
             };
             let expected = place.and_then(|at| list.get(at)).map(entry);

@@ -103,13 +103,28 @@ impl Fences {
     /// The first block that may hold `key`: every entry before that block is before the key.
     #[inline]
     pub(crate) fn find(&self, key: &[u8]) -> usize {
-        let mut block = self.not_after(key);
-        if !self.continued.is_empty() {
-            while self.continues(block, key) {
-                block -= 1;
-            }
+        let block = self.not_after(key);
+        if self.continues(block, key) { self.first_of(block, key) } else { block }
+    }
+
+    /// The first of the blocks that have `key`. Requires: `block` begins with it, as the block before ended.
+    #[cold]
+    fn first_of(&self, block: usize, key: &[u8]) -> usize {
+        let rest = key.strip_prefix(&*self.prefix).unwrap_or_default();
+        let head = key_head(rest);
+        // Separators that are the key: of blocks that go on with it, and perhaps of the one that begins with it.
+        let (mut low, mut high) = (0, block - 1);
+        while low < high {
+            let middle = low.midpoint(high);
+            let is_before = self.compare(middle, head, rest) == Ordering::Less;
+            (low, high) = if is_before { (middle + 1, high) } else { (low, middle) };
         }
-        block
+        if self.continues(low + 1, key) { low } else { low + 1 }
+    }
+
+    /// The last block that may hold `key`.
+    pub(crate) fn last_of(&self, key: &[u8]) -> usize {
+        self.not_after(key)
     }
 
     /// Asks for the memory where the search for `key` will end, without waiting for it.
@@ -258,6 +273,10 @@ mod tests {
         assert!(fences.continues(2, b"key") && fences.continues(3, b"key"));
         assert!(!fences.continues(4, b"key") && !fences.continues(2, b"kex"));
         assert_eq!((fences.find(b"kex"), fences.find(b"key\0"), fences.find(b"kez")), (1, 3, 4));
+        assert_eq!((fences.last_of(b"key"), fences.last_of(b"kex")), (3, 1));
+        // Block 2 begins with "key", which no block before it has.
+        let fences = Fences::new(&separators, vec![3]).unwrap();
+        assert_eq!((fences.find(b"key"), fences.last_of(b"key")), (2, 3));
     }
 
     proptest! {

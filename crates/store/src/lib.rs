@@ -5,6 +5,7 @@
 //! Misses and empty ranges are answered from memory, hits read one block. Begin with [`Db::open`].
 
 mod access;
+mod append_list;
 mod background;
 mod batch;
 mod block;
@@ -18,6 +19,9 @@ mod commit;
 mod compaction;
 mod copying;
 mod core;
+mod cost;
+#[cfg(test)]
+mod cost_laws;
 mod count;
 mod cursor;
 mod db;
@@ -46,6 +50,7 @@ mod guard;
 mod guard_parts;
 mod image;
 mod ingest;
+mod interval_tree;
 #[expect(
     unsafe_code,
     reason = "the kernel reads into memory by pointers that entries of a ring name"
@@ -129,6 +134,7 @@ mod user_keys;
 mod value;
 mod verify;
 mod version;
+mod version_search;
 mod view_cursor;
 mod wal;
 

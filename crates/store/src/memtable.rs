@@ -57,7 +57,13 @@ impl Memtable {
             return self.ranges.insert(key, value, sequence);
         }
         self.bloom.add(key);
-        self.list.insert(&Entry { key, sequence, kind, value });
+        let entry = Entry { key, sequence, kind, value };
+        // Scans go by sequence numbers past what was deleted.
+        if self.ranges.is_empty() {
+            self.list.insert(&entry);
+        } else {
+            self.list.insert_marked(&entry);
+        }
     }
 
     /// The newest entry of `key` with a sequence number of at most `at`, or the deletion of a range around it that is newer.
@@ -122,6 +128,11 @@ impl Cursor for MemtableCursor {
         Ok(())
     }
 
+    fn seek_version(&mut self, key: &[u8], at: Sequence) -> Result<()> {
+        self.place.seek(key, at);
+        Ok(())
+    }
+
     fn seek_first(&mut self) -> Result<()> {
         self.place.seek_first();
         Ok(())
@@ -144,6 +155,16 @@ impl Cursor for MemtableCursor {
 
     fn prev(&mut self) -> Result<()> {
         self.place.prev();
+        Ok(())
+    }
+
+    fn next_newer(&mut self, than: Sequence) -> Result<()> {
+        self.place.next_newer(than);
+        Ok(())
+    }
+
+    fn prev_newer(&mut self, than: Sequence) -> Result<()> {
+        self.place.prev_newer(than);
         Ok(())
     }
 

@@ -1,70 +1,100 @@
 //! Deletions of ranges that are not flushed yet.
 //! ```text
-//! lists   [ 8 deletions ] [ 2 ] [ 1 ]     + one   ->   [ 8 ] [ 2 ] [ 1 1 ]   ->   [ 8 ] [ 4 ]
+//! deletes   0            1            2            as they were written, each with the state that it led to (interval_tree.rs)
+//! reader    at 17: the last one that is not newer  ->  its state  ->  the newest deletion around a key, and how far it is
 //! ```
-//! Two lists of a size become one, so that there are few, and each deletion is sorted in a few times. Readers take the lists as
-//! they are, without a lock; who finds none pays one load.
+//! Whatever overlaps, a deletion takes O(log n) to add, and a key O(log n) to look up, at any sequence number. Readers take no
+//! lock; who finds none pays one load.
 //!
-//! Invariant: a deletion is in a list before its sequence number is published.
+//! Invariants: sequence numbers ascend; a deletion is here before its sequence number is published.
 
+use crate::append_list::AppendList;
+use crate::cost;
 use crate::entry::Sequence;
-use crate::sync::{Arc, AtomicUsize, Mutex, Ordering, Switch, lock};
-use crate::tombstones::{RangeDelete, RangeTombstones};
+use crate::interval_tree::{self, Around, Bound, NONE, NodeId, Nodes, Packed, Scratch};
+use crate::sync::{AtomicUsize, Mutex, OnceLock, Ordering, lock};
+use crate::tombstones::{RangeDelete, RangeTombstones, Stretch};
 
-/// Lists with this many times more pieces than deletions are left apart: of ranges within ranges each is cut by all others.
-const PIECES_PER_DELETE_MAX: usize = 8;
-
-/// Deletions, and how many of them there are.
-#[derive(Clone)]
-struct List {
-    deletes: usize,
-    tombstones: Arc<RangeTombstones>,
+/// A deletion as it was written, and the state that it led to.
+struct Delete {
+    /// The first key, then the one behind the last.
+    keys: Box<[u8]>,
+    from_len: u32,
+    sequence: Sequence,
+    root: NodeId,
+    /// The number of the one that is the newest behind its end, as of this state.
+    under: Option<usize>,
 }
 
-/// A deletion as it was written.
-pub(crate) struct WrittenDelete {
-    pub(crate) from: Vec<u8>,
-    pub(crate) to: Vec<u8>,
-    pub(crate) sequence: Sequence,
+impl Delete {
+    fn from(&self) -> &[u8] {
+        &self.keys[..self.from_len as usize]
+    }
+
+    fn to(&self) -> &[u8] {
+        &self.keys[self.from_len as usize..]
+    }
+}
+
+/// What only the one who writes touches.
+#[derive(Default)]
+struct Writing {
+    node_count: usize,
+    scratch: Scratch,
 }
 
 /// The deletions of ranges of a memtable.
 pub(crate) struct MemtableRanges {
+    /// So many are told of.
     count: AtomicUsize,
     size_bytes: AtomicUsize,
-    lists: Switch<Vec<List>>,
-    /// As they were written, for logs. Readers never come here.
-    written: Mutex<Vec<WrittenDelete>>,
+    deletes: AppendList<OnceLock<Delete>>,
+    nodes: Nodes,
+    writing: Mutex<Writing>,
 }
+
+/// The deletions that someone sees who reads at one sequence number. Means nothing in another memtable.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RangesAt(NodeId);
 
 impl MemtableRanges {
     pub(crate) fn new() -> Self {
         MemtableRanges {
             count: AtomicUsize::new(0),
             size_bytes: AtomicUsize::new(0),
-            lists: Switch::new(Arc::new(Vec::new())),
-            written: Mutex::new(Vec::new()),
+            deletes: AppendList::new(),
+            nodes: Nodes::new(),
+            writing: Mutex::default(),
         }
     }
 
-    /// Adds a deletion of [from, to). Requires: from < to.
+    /// Adds a deletion of [from, to). Requires: from < to; it is newer than those that are here.
     pub(crate) fn insert(&self, from: &[u8], to: &[u8], sequence: Sequence) {
         assert!(from < to, "a deletion of nothing");
-        let mut written = lock(&self.written);
-        let delete = WrittenDelete { from: from.to_vec(), to: to.to_vec(), sequence };
-        written.push(delete);
-        let mut lists = (*self.lists.hold()).clone();
-        let of_one = RangeTombstones::of([RangeDelete { from, to, sequence }]);
-        lists.push(List { deletes: 1, tombstones: Arc::new(of_one) });
-        while let Some(joined) = join_last(&lists) {
-            lists.truncate(lists.len() - 2);
-            lists.push(joined);
-        }
-        // As written, and in a list.
-        let bytes = 2 * (from.len() + to.len()) + size_of::<WrittenDelete>() + size_of::<List>();
+        let mut writing = lock(&self.writing);
+        let writing = &mut *writing;
+        let number = self.count.load(Ordering::Relaxed);
+        let last = number.checked_sub(1).map(|last| self.delete(last));
+        let is_newer = last.is_none_or(|last| last.sequence < sequence);
+        assert!(is_newer, "{sequence:?} after newer ones");
+        let before = (last.map_or(NONE, |last| last.root), writing.node_count);
+        let compare = |bound: Bound, key: &[u8]| self.key(bound).cmp(key);
+        let assigned = (number, from, to);
+        let scratch = &mut writing.scratch;
+        let state = interval_tree::assign(&self.nodes, before, scratch, assigned, compare);
+        let delete = Delete {
+            keys: [from, to].concat().into(),
+            from_len: u32::try_from(from.len()).expect("keys have a bound"),
+            sequence,
+            root: state.root,
+            under: state.under.and_then(|bound| self.newest_from(bound)),
+        };
+        let nodes = (state.node_count - writing.node_count) * size_of::<Packed>();
+        let bytes = nodes + size_of::<OnceLock<Delete>>() + delete.keys.len();
+        writing.node_count = state.node_count;
+        assert!(self.deletes.make(number).set(delete).is_ok(), "the place of another deletion");
         self.size_bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.lists.store(Arc::new(lists));
-        self.count.fetch_add(1, Ordering::Release);
+        self.count.store(number + 1, Ordering::Release);
     }
 
     #[inline]
@@ -72,29 +102,93 @@ impl MemtableRanges {
         self.count.load(Ordering::Acquire) == 0
     }
 
+    /// How many there are.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.count.load(Ordering::Acquire)
+    }
+
     /// The newest deletion with a sequence number of at most `at` that is in force for a key.
     #[inline]
     pub(crate) fn covering(&self, key: &[u8], at: Sequence) -> Option<Sequence> {
-        if self.is_empty() {
-            return None;
-        }
-        self.lists.pin().iter().filter_map(|list| list.tombstones.covering(key, at)).max()
+        if self.is_empty() { None } else { self.newest(self.around(self.at(at)?, key)) }
     }
 
-    /// The lists as they are now.
-    pub(crate) fn lists(&self) -> Vec<Arc<RangeTombstones>> {
-        self.lists.pin().iter().map(|list| Arc::clone(&list.tombstones)).collect()
+    /// What is seen at a sequence number. None: nothing is deleted.
+    pub(crate) fn at(&self, at: Sequence) -> Option<RangesAt> {
+        let (mut low, mut high) = (0, self.count.load(Ordering::Acquire));
+        // Most ask for the newest.
+        let mut middle = high.checked_sub(1)?;
+        while low < high {
+            cost::step();
+            if self.delete(middle).sequence <= at {
+                low = middle + 1
+            } else {
+                high = middle
+            }
+            middle = low.midpoint(high);
+        }
+        let last = low.checked_sub(1)?;
+        Some(RangesAt(self.delete(last).root))
+    }
+
+    /// The keys around one for which the same deletion is the newest.
+    pub(crate) fn stretch(&self, at: RangesAt, key: &[u8]) -> Stretch<'_> {
+        let around = self.around(at, key);
+        Stretch {
+            newest: self.newest(around),
+            from: around.at_or_before.map(|bound| self.key(bound)),
+            until: around.behind.map(|bound| self.key(bound)),
+        }
+    }
+
+    #[inline]
+    fn around(&self, RangesAt(root): RangesAt, key: &[u8]) -> Around {
+        interval_tree::around(&self.nodes, root, |bound| self.key(bound).cmp(key))
+    }
+
+    #[inline]
+    fn newest(&self, around: Around) -> Option<Sequence> {
+        let number = self.newest_from(around.at_or_before?)?;
+        Some(self.delete(number).sequence)
+    }
+
+    /// The number of the newest deletion from a bound on, in all states that have the bound.
+    #[inline]
+    fn newest_from(&self, bound: Bound) -> Option<usize> {
+        let number = bound.delete();
+        if bound.is_to() { self.delete(number).under } else { Some(number) }
+    }
+
+    /// Requires: it is told of, or nobody else is writing.
+    #[inline]
+    fn delete(&self, number: usize) -> &Delete {
+        self.deletes.get(number).get().expect("a deletion that was written")
+    }
+
+    #[inline]
+    fn key(&self, bound: Bound) -> &[u8] {
+        let delete = self.delete(bound.delete());
+        if bound.is_to() { delete.to() } else { delete.from() }
+    }
+
+    fn written(&self) -> impl Iterator<Item = RangeDelete<'_>> {
+        let deletes = (0..self.count.load(Ordering::Acquire)).map(|number| self.delete(number));
+        deletes.map(|delete| RangeDelete {
+            from: delete.from(),
+            to: delete.to(),
+            sequence: delete.sequence,
+        })
     }
 
     /// What those see of all who read at one of these numbers, which ascend, or at a later one; as one list.
     pub(crate) fn visible_at(&self, snapshots: &[Sequence]) -> RangeTombstones {
-        let written = lock(&self.written);
-        RangeTombstones::visible_at(written.iter().map(WrittenDelete::as_delete), snapshots)
+        RangeTombstones::visible_at(self.written(), snapshots)
     }
 
     /// Calls `f` with each deletion as it was written.
-    pub(crate) fn for_each_written(&self, f: impl FnMut(&WrittenDelete)) {
-        lock(&self.written).iter().for_each(f);
+    pub(crate) fn for_each_written(&self, f: impl FnMut(RangeDelete<'_>)) {
+        self.written().for_each(f);
     }
 
     pub(crate) fn size_bytes(&self) -> usize {
@@ -102,57 +196,165 @@ impl MemtableRanges {
     }
 }
 
-impl WrittenDelete {
-    fn as_delete(&self) -> RangeDelete<'_> {
-        RangeDelete { from: &self.from, to: &self.to, sequence: self.sequence }
-    }
-}
-
-/// The last two lists as one, if they are of a size.
-fn join_last(lists: &[List]) -> Option<List> {
-    let [.., older, newer] = lists else { return None };
-    if older.deletes != newer.deletes {
-        return None;
-    }
-    let deletes = older.deletes + newer.deletes;
-    let joined = RangeTombstones::of(older.tombstones.pieces().chain(newer.tombstones.pieces()));
-    let is_small = joined.len() <= PIECES_PER_DELETE_MAX * deletes;
-    is_small.then(|| List { deletes, tombstones: Arc::new(joined) })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
-    #[test]
-    fn few_lists_hold_many_deletions_and_each_is_found() {
+    type Owned = (Vec<u8>, Vec<u8>);
+
+    fn any_key() -> impl Strategy<Value = Vec<u8>> {
+        prop::collection::vec(prop::sample::select(vec![0u8, b'a', b'b', 0xff]), 0..4)
+    }
+
+    fn any_deletes() -> impl Strategy<Value = Vec<Owned>> {
+        let ordered =
+            |(one, other): (Vec<u8>, Vec<u8>)| (one.clone().min(other.clone()), one.max(other));
+        let one =
+            (any_key(), any_key()).prop_filter("not empty", |(a, b)| a != b).prop_map(ordered);
+        prop::collection::vec(one, 0..14)
+    }
+
+    /// Their sequence numbers: 10, 20, ...
+    fn made(list: &[Owned]) -> MemtableRanges {
         let ranges = MemtableRanges::new();
-        assert!(ranges.is_empty() && ranges.covering(b"a", Sequence::MAX).is_none());
-        for number in 0..1000u64 {
-            let (from, to) = (number * 7 % 1000, number * 7 % 1000 + 2);
-            ranges.insert(&from.to_be_bytes(), &to.to_be_bytes(), Sequence(number));
+        for ((from, to), number) in list.iter().zip(1..) {
+            ranges.insert(from, to, Sequence(10 * number));
         }
-        assert!(ranges.lists().len() <= 10, "{} lists", ranges.lists().len());
-        let snapshots = [0, 10, 500, 1000];
-        let all = ranges.visible_at(&snapshots.map(Sequence));
-        for number in 0..1002u64 {
-            for at in snapshots {
-                let (key, at) = (number.to_be_bytes(), Sequence(at));
-                assert_eq!(ranges.covering(&key, at), all.covering(&key, at));
+        ranges
+    }
+
+    /// The plain way.
+    fn covering(list: &[Owned], key: &[u8], at: u64) -> Option<Sequence> {
+        let numbered = list.iter().zip((1..).map(|number| 10 * number));
+        let seen = numbered
+            .filter(|((from, to), sequence)| &from[..] <= key && key < &to[..] && *sequence <= at);
+        seen.map(|(_, sequence)| Sequence(sequence)).max()
+    }
+
+    proptest! {
+        #[test]
+        fn the_newest_that_is_seen_is_found_and_how_far_it_is(
+            list in any_deletes(),
+            keys in prop::collection::vec(any_key(), 1..8),
+        ) {
+            let ranges = made(&list);
+            let ends = list.iter().flat_map(|(from, to)| [from.clone(), to.clone()]);
+            let keys: Vec<Vec<u8>> = keys.iter().cloned().chain(ends).collect();
+            for at in (0..10 * list.len() as u64 + 20).step_by(5) {
+                for key in &keys {
+                    let expected = covering(&list, key, at);
+                    prop_assert_eq!(ranges.covering(key, Sequence(at)), expected);
+                    let Some(view) = ranges.at(Sequence(at)) else {
+                        prop_assert!(at < 10 || list.is_empty());
+                        continue;
+                    };
+                    let stretch = ranges.stretch(view, key);
+                    prop_assert_eq!(stretch.newest, expected);
+                    prop_assert!(stretch.from.is_none_or(|from| from <= &key[..]));
+                    prop_assert!(stretch.until.is_none_or(|until| &key[..] < until));
+                    for other in &keys {
+                        let is_within = stretch.from.is_none_or(|from| from <= &other[..])
+                            && stretch.until.is_none_or(|until| &other[..] < until);
+                        prop_assert!(!is_within || covering(&list, other, at) == expected);
+                    }
+                    // It goes as far as it can.
+                    let behind = stretch.until.map(|until| covering(&list, until, at));
+                    prop_assert!(behind.is_none_or(|behind| behind != expected));
+                }
+            }
+        }
+
+        #[test]
+        fn what_a_flush_writes_is_what_is_seen(
+            list in any_deletes(),
+            snapshots in prop::collection::btree_set(0u64..160, 0..4),
+            keys in prop::collection::vec(any_key(), 1..20),
+        ) {
+            let ranges = made(&list);
+            let numbers: Vec<Sequence> = snapshots.iter().map(|&number| Sequence(number)).collect();
+            let written = ranges.visible_at(&numbers);
+            for key in &keys {
+                for at in snapshots.iter().copied().chain([1000]) {
+                    let expected = ranges.covering(key, Sequence(at));
+                    prop_assert_eq!(written.covering(key, Sequence(at)), expected);
+                }
+            }
+        }
+    }
+
+    /// From and to of the n-th of so many.
+    type Pattern = (&'static str, fn(u64, u64) -> (u64, u64));
+
+    const PATTERNS: [Pattern; 7] = [
+        ("a log is cut", |n, _| (0, n + 1)),
+        ("nested, to the inside", |n, count| (n, 2 * count - n)),
+        ("nested, to the outside", |n, count| (count - n, count + n + 1)),
+        ("staggered", |n, _| (10 * n, 10 * n + 25)),
+        ("repeated", |n, _| (n % 7, n % 7 + 100)),
+        ("apart, in any order", |n, count| {
+            let place = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) % (8 * count);
+            (10 * place, 10 * place + 3)
+        }),
+        ("many, then all of them", |n, count| {
+            if n % 1000 == 999 { (0, 100 * count) } else { (100 * n, 100 * n + 50) }
+        }),
+    ];
+
+    fn keys((from, to): (u64, u64)) -> ([u8; 8], [u8; 8]) {
+        (from.to_be_bytes(), to.to_be_bytes())
+    }
+
+    #[test] // The newest of all that lie one over the other was cut by all others: 3 s at 16,000 of them.
+    fn whatever_overlaps_each_takes_the_logarithm_of_their_number() {
+        for (name, pattern) in PATTERNS {
+            for count in [1_000u64, 10_000, 100_000] {
+                let ranges = MemtableRanges::new();
+                let log = u64::from(count.ilog2());
+                let add = |n: u64| {
+                    let (from, to) = keys(pattern(n, count));
+                    ranges.insert(&from, &to, Sequence(n + 1));
+                };
+                let ((), steps) = cost::steps_of(|| (0..count).for_each(add));
+                assert!(steps / count <= 12 * log, "{name}: {steps} steps for {count}");
+                let bytes = ranges.size_bytes() as u64 / count;
+                assert!(bytes <= 100 + 60 * log, "{name}: {bytes} bytes each, of {count}");
+                for n in (0..count).step_by(97) {
+                    let (from, to) = pattern(n, count);
+                    let key = from.midpoint(to).to_be_bytes();
+                    for at in [count, n + 1, count / 2].map(Sequence) {
+                        let look = || ranges.at(at).map(|view| ranges.stretch(view, &key));
+                        let (_, steps) = cost::steps_of(look);
+                        assert!(steps <= 4 * log, "{name}: {steps} steps of {count}");
+                    }
+                }
             }
         }
     }
 
     #[test]
-    fn ranges_within_ranges_take_no_more_room_than_their_number() {
+    fn readers_see_whole_states_while_a_writer_adds() {
+        let count = if cfg!(miri) { 60 } else { 20_000u64 };
         let ranges = MemtableRanges::new();
-        for number in 0..2000u64 {
-            let (from, to) = (number, 10_000 - number);
-            ranges.insert(&from.to_be_bytes(), &to.to_be_bytes(), Sequence(number));
-        }
-        let pieces: usize = ranges.lists().iter().map(|list| list.len()).sum();
-        assert!(pieces <= 2000 * PIECES_PER_DELETE_MAX, "{pieces}");
-        assert_eq!(ranges.covering(&5000u64.to_be_bytes(), Sequence::MAX), Some(Sequence(1999)));
-        assert_eq!(ranges.covering(&5000u64.to_be_bytes(), Sequence(70)), Some(Sequence(70)));
+        std::thread::scope(|scope| {
+            for reader in 0..3u64 {
+                let ranges = &ranges;
+                scope.spawn(move || {
+                    let mut seen = 0;
+                    while seen < count {
+                        seen = ranges.len() as u64;
+                        // Of [0, n] the newest that is seen at `at` is that of `at`.
+                        for at in [seen, seen / 2, seen.saturating_sub(reader)] {
+                            let expected = Some(Sequence(at)).filter(|_| at > 0);
+                            assert_eq!(ranges.covering(&[0; 8], Sequence(at)), expected);
+                        }
+                    }
+                });
+            }
+            for n in 0..count {
+                let (from, to) = keys((0, n + 1));
+                ranges.insert(&from, &to, Sequence(n + 1));
+            }
+        });
     }
 }

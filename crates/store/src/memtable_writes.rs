@@ -62,8 +62,8 @@ pub(crate) fn writes_up_to<'m>(
                 writes.push(Write {
                     sequence: delete.sequence,
                     kind: Kind::DeleteRange,
-                    key: delete.from.clone(),
-                    value: Payload::Key(delete.to.clone()),
+                    key: delete.from.to_vec(),
+                    value: Payload::Key(delete.to.to_vec()),
                 });
             }
         });

@@ -8,6 +8,7 @@
 
 use std::cmp::Ordering;
 
+use crate::cost;
 use crate::cursor::{Cursor, Reads};
 use crate::entry::Entry;
 use crate::error::Result;
@@ -34,6 +35,7 @@ pub(crate) struct MergeCursor {
 }
 
 fn is_before(a: &Source, b: &Source) -> bool {
+    cost::step();
     let entries = || match (a.cursor.entry(), b.cursor.entry()) {
         (Some(a), Some(b)) => a.order(&b),
         _ => Ordering::Equal,

@@ -24,6 +24,7 @@ use crate::run_table::RunTable;
 use crate::stats::QueryStats;
 use crate::value::Value;
 use crate::version::Version;
+use crate::version_search::VersionSearch;
 
 /// Keys whose next step is taken together: their reads are about as many as a core has under way.
 pub(crate) const GROUP: usize = 16;
@@ -80,6 +81,8 @@ struct Search<'v, 'k> {
     table: &'v RunTable,
     /// The block of the table that is searched next. None: the fences were not asked yet.
     number: Option<usize>,
+    /// Some: among the blocks that the key's entries fill.
+    versions: Option<Box<VersionSearch>>,
     is_done: bool,
 }
 
@@ -128,8 +131,10 @@ impl<'v> Batch<'v, '_> {
             let mut candidates = Candidates::new(answer, version, key, at);
             match candidates.next(version, key) {
                 Some(table) => {
-                    let (number, is_done) = (None, false);
-                    searches.push(Search { place, key, candidates, table, number, is_done });
+                    let (number, versions, is_done) = (None, None, false);
+                    let search =
+                        Search { place, key, candidates, table, number, versions, is_done };
+                    searches.push(search);
                 }
                 None => self.end(place, key, &candidates, Ok(None)),
             }
@@ -175,14 +180,32 @@ impl<'v> Batch<'v, '_> {
     }
 
     fn search_block(&mut self, search: &mut Search<'v, '_>, number: usize, block: Block) {
+        if search.versions.is_some() {
+            return self.search_version(search, block);
+        }
         if let Some((sequence, kind, range)) = block.get(search.key, self.at) {
             let value = Value::in_block(block, range);
             return self.finish(search, Ok(Some(Found { sequence, kind, value })));
         }
-        if search.table.table.continues(number + 1, search.key) {
-            search.number = Some(number + 1);
-        } else {
-            self.next_table(search);
+        match VersionSearch::behind(&search.table.table, number, search.key) {
+            Some(versions) => {
+                search.number = Some(versions.number());
+                search.versions = Some(Box::new(versions));
+            }
+            None => self.next_table(search),
+        }
+    }
+
+    #[cold]
+    fn search_version(&mut self, search: &mut Search<'v, '_>, block: Block) {
+        let Some(versions) = &mut search.versions else { return };
+        match versions.saw(block, search.key, self.at) {
+            None => search.number = Some(versions.number()),
+            Some(Some(found)) => self.finish(search, Ok(Some(found))),
+            Some(None) => {
+                search.versions = None;
+                self.next_table(search);
+            }
         }
     }
 

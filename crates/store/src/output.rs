@@ -133,8 +133,9 @@ pub(crate) struct RunWriterState {
     by: WrittenBy,
     /// Bytes of the tables that are done.
     done_bytes: u64,
-    /// The ranges that the run deletes, as far as no table that is done has them.
+    /// The ranges that the run deletes. The tables that are done have those before a key.
     tombstones: RangeTombstones,
+    deleted_up_to: Option<Vec<u8>>,
 }
 
 impl RunWriterState {
@@ -206,7 +207,7 @@ impl<'a> RunWriter<'a> {
 
     /// Syncs the tables and their names, and opens them.
     pub(crate) fn finish(mut self) -> Result<RunOutput> {
-        if self.state.open.is_none() && !self.state.tombstones.is_empty() {
+        if self.state.open.is_none() && !own_tombstones(&self.state, None).is_empty() {
             begin_table(self.shelf, &mut self.state)?;
         }
         finish_table(&mut self.state, None)?;
@@ -262,18 +263,19 @@ fn begin_table(shelf: &Shelf, state: &mut RunWriterState) -> Result<()> {
 /// The table gets what the run deletes before `next`, the first key of the table after it. None: all that is left.
 fn finish_table(state: &mut RunWriterState, next: Option<&[u8]>) -> Result<()> {
     let Some((file, writer)) = state.open.take() else { return Ok(()) };
-    let own = match next.filter(|_| !state.tombstones.is_empty()) {
-        Some(next) => {
-            let own = state.tombstones.cut(None, Some(next));
-            state.tombstones = state.tombstones.cut(Some(next), None);
-            own
-        }
-        None => std::mem::take(&mut state.tombstones),
-    };
+    let own = own_tombstones(state, next);
+    if let Some(next) = next {
+        state.deleted_up_to = Some(next.to_vec());
+    }
     let summary = writer.finish(&own)?;
     state.done_bytes += summary.bytes;
     state.done.push((file, summary));
     Ok(())
+}
+
+/// What the run deletes before `next` that no table has which is done.
+fn own_tombstones(state: &RunWriterState, next: Option<&[u8]>) -> RangeTombstones {
+    state.tombstones.cut(state.deleted_up_to.as_deref(), next)
 }
 
 impl RunOutput {

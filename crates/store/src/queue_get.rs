@@ -23,6 +23,7 @@ use crate::sync::Arc;
 use crate::table::Table;
 use crate::value::Value;
 use crate::version::Version;
+use crate::version_search::VersionSearch;
 
 /// A get on its way.
 pub(crate) struct GetSearch {
@@ -30,6 +31,8 @@ pub(crate) struct GetSearch {
     version: Arc<Version>,
     at: Sequence,
     progress: Progress,
+    /// Some: among the blocks that the key's entries fill.
+    versions: Option<VersionSearch>,
     reads: Reads,
 }
 
@@ -63,9 +66,11 @@ impl GetSearch {
         let mut reads = Reads::default();
         let answer = version.guard.ask(&Query::Point(key));
         let mut candidates = Candidates::new(answer, &version, key, at);
-        let searched = search_tables(&version, key, at, &mut candidates, &mut reads);
+        let mut versions = None;
+        let searched =
+            search_tables(&version, (key, at), &mut candidates, &mut versions, &mut reads);
         let progress = candidates.progress();
-        let search = GetSearch { key: key.to_vec(), version, at, progress, reads };
+        let search = GetSearch { key: key.to_vec(), version, at, progress, versions, reads };
         Box::new(search).after(core, searched)
     }
 
@@ -89,14 +94,15 @@ impl GetSearch {
     fn search_from(&mut self, wanted: &Wanted, block: Block) -> Searched {
         let (key, at, reads) = (&self.key[..], self.at, &mut self.reads);
         let Wanted { table, number } = wanted;
-        match search_block(table, *number, Some(block), key, at, reads) {
+        let versions = &mut self.versions;
+        match search_block(table, (*number, Some(block)), (key, at), versions, reads) {
             Searched::Nothing => {}
             end => return end,
         }
         let version = &*self.version;
         let answer = version.guard.ask(&Query::Point(key));
         let mut candidates = Candidates::resume(answer, &self.progress);
-        let searched = search_tables(version, key, at, &mut candidates, reads);
+        let searched = search_tables(version, (key, at), &mut candidates, versions, reads);
         self.progress = candidates.progress();
         searched
     }
@@ -123,15 +129,15 @@ impl GetSearch {
 /// Searches the tables that may have the key and were not searched yet, as far as their blocks are in the cache.
 fn search_tables(
     version: &Version,
-    key: &[u8],
-    at: Sequence,
+    (key, at): (&[u8], Sequence),
     candidates: &mut Candidates<'_>,
+    versions: &mut Option<VersionSearch>,
     reads: &mut Reads,
 ) -> Searched {
     while let Some(candidate) = candidates.next(version, key) {
         let table = &candidate.table;
         let Some(number) = table.block_for(key) else { continue };
-        match search_block(table, number, None, key, at, reads) {
+        match search_block(table, (number, None), (key, at), versions, reads) {
             Searched::Nothing => {}
             end => return end,
         }
@@ -139,13 +145,12 @@ fn search_tables(
     Searched::Nothing
 }
 
-/// Searches a table from one of its blocks on. `read`: this block, if it was read for the search.
+/// Searches a table from one of its blocks on, which may have been read for the search.
 fn search_block(
     table: &Arc<Table>,
-    mut number: usize,
-    mut read: Option<Block>,
-    key: &[u8],
-    at: Sequence,
+    (mut number, mut read): (usize, Option<Block>),
+    (key, at): (&[u8], Sequence),
+    versions: &mut Option<VersionSearch>,
     reads: &mut Reads,
 ) -> Searched {
     loop {
@@ -154,13 +159,22 @@ fn search_block(
         let Some(block) = read.take().or_else(|| table.cached_block(number)) else {
             return Searched::Missing(Wanted { table: Arc::clone(table), number });
         };
-        if let Some((sequence, kind, range)) = block.get(key, at) {
-            let value = Value::in_block(block, range);
-            return Searched::Found(Found { sequence, kind, value });
+        match versions {
+            Some(search) => {
+                if let Some(end) = search.saw(block, key, at) {
+                    *versions = None;
+                    return end.map_or(Searched::Nothing, Searched::Found);
+                }
+            }
+            None => {
+                if let Some((sequence, kind, range)) = block.get(key, at) {
+                    let value = Value::in_block(block, range);
+                    return Searched::Found(Found { sequence, kind, value });
+                }
+                *versions = VersionSearch::behind(table, number, key);
+            }
         }
-        number += 1;
-        if !table.continues(number, key) {
-            return Searched::Nothing;
-        }
+        let Some(search) = versions else { return Searched::Nothing };
+        number = search.number();
     }
 }

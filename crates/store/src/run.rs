@@ -294,6 +294,16 @@ impl Cursor for RunCursor {
         self.on_to_next_table()
     }
 
+    fn seek_version(&mut self, key: &[u8], at: Sequence) -> Result<()> {
+        let number = self.run.first_ending_at_or_after(key);
+        if number == self.run.tables.len() {
+            self.leave();
+            return Ok(());
+        }
+        self.enter(number).seek_version(key, at)?;
+        self.on_to_next_table()
+    }
+
     fn seek_first(&mut self) -> Result<()> {
         self.enter(0).seek_first()?;
         self.on_to_next_table()

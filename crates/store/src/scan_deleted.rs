@@ -1,18 +1,21 @@
 //! Deleted ranges, as one direction of a scan meets them.
 //! ```text
-//! memtables   lists, as they were when the scan came to this version
+//! memtables   of each what is seen at the scan's number
 //! runs        of each table its own                  -> the newest deletion around a key, and how far it is the newest
 //! ```
 //! Invariant: of the deletions that the scan sees none is missing: they were published before it took its number.
 
 use crate::entry::Sequence;
+use crate::memtable::Memtable;
+use crate::memtable_ranges::RangesAt;
 use crate::run::Run;
 use crate::scan::Bounds;
 use crate::sync::Arc;
-use crate::tombstones::{RangeTombstones, Stretch};
+use crate::tombstones::Stretch;
 use crate::version::Version;
 
 /// What is deleted around the key that was asked for last.
+#[derive(Default)]
 struct Known {
     newest: Option<Sequence>,
     from: Option<Vec<u8>>,
@@ -23,7 +26,7 @@ struct Known {
 pub(crate) struct ScanDeleted {
     version: Arc<Version>,
     at: Sequence,
-    memtables: Vec<Arc<RangeTombstones>>,
+    memtables: Vec<(Arc<Memtable>, RangesAt)>,
     known: Option<Known>,
 }
 
@@ -31,9 +34,9 @@ impl ScanDeleted {
     pub(crate) fn new(version: Arc<Version>, at: Sequence) -> Self {
         let sealed = version.sealed.iter().map(|sealed| &sealed.memtable);
         let memtables = std::iter::once(&version.active.memtable).chain(sealed);
-        let ranges = memtables.map(|memtable| memtable.ranges());
-        let memtables = ranges.filter(|ranges| !ranges.is_empty());
-        let memtables = memtables.flat_map(|ranges| ranges.lists()).collect();
+        let seen = memtables
+            .filter_map(|memtable| Some((Arc::clone(memtable), memtable.ranges().at(at)?)));
+        let memtables = seen.collect();
         ScanDeleted { version, at, memtables, known: None }
     }
 
@@ -55,12 +58,15 @@ impl ScanDeleted {
 
     #[cold]
     fn look_up(&mut self, key: &[u8]) -> Option<Sequence> {
-        let in_memory = self.memtables.iter().map(|list| list.stretch(key, self.at));
+        let memtables = self.memtables.iter();
+        let in_memory = memtables.map(|(memtable, at)| memtable.ranges().stretch(*at, key));
         let in_runs = self.version.stretches(key, self.at);
         let Stretch { newest, from, until } =
             in_memory.chain(in_runs).fold(Stretch::default(), Stretch::and);
-        let (from, until) = (from.map(<[u8]>::to_vec), until.map(<[u8]>::to_vec));
-        self.known = Some(Known { newest, from, until });
+        let known = self.known.get_or_insert_default();
+        known.newest = newest;
+        replace(&mut known.from, from);
+        replace(&mut known.until, until);
         newest
     }
 
@@ -87,5 +93,13 @@ impl ScanDeleted {
     pub(crate) fn until(&self) -> &[u8] {
         let until = self.known.as_ref().and_then(|known| known.until.as_deref());
         until.expect("what is deleted ends somewhere")
+    }
+}
+
+/// Keeps a key in the memory of the one before it.
+fn replace(kept: &mut Option<Vec<u8>>, key: Option<&[u8]>) {
+    match key {
+        Some(key) => key.clone_into(kept.get_or_insert_default()),
+        None => *kept = None,
     }
 }

@@ -80,6 +80,8 @@ pub(crate) struct Side {
     begun: bool,
     /// Its entries were not passed yet: the one behind them may be in a block that nobody asks for.
     holds_key: bool,
+    /// Keys in a row that were deleted with a range, as a memtable has them.
+    hidden_in_row: u32,
     probes: u64,
     runs_reached: bool,
 }
@@ -117,6 +119,7 @@ impl Side {
             key: Vec::new(),
             begun: false,
             holds_key: false,
+            hidden_in_row: 0,
             probes: 0,
             runs_reached,
         };
@@ -389,91 +392,6 @@ impl Side {
         Ok(())
     }
 
-    /// The newest entry of the key in hand that the scan sees, unless it is in a range that was deleted later; all its entries are passed.
-    /// Requires: the next entry is of this key, and has this sequence number and kind.
-    fn newest_visible(&mut self, first: Sequence, kind: Kind) -> Result<Option<(Kind, Value)>> {
-        let deleted = self.deleted.covering(&self.key);
-        let is_hidden = |sequence: Sequence| deleted.is_some_and(|deleted| sequence < deleted);
-        // Forward, newer entries of a key come first: the others need not be looked at for this one.
-        if self.direction == Direction::Forward
-            && let Some(source) = self.sources.top()
-            && !source.is_view
-            && first <= self.at
-            && !is_hidden(first)
-        {
-            (source.useful, self.holds_key) = (true, true);
-            return Ok(Some((kind, source.cursor.value())));
-        }
-        let mut newest: Option<(Sequence, Kind, Value)> = None;
-        let mut view_passed = false;
-        while let Some(source) = self.sources.top() {
-            if source.is_view && std::mem::replace(&mut view_passed, true) {
-                break;
-            }
-            let Some(entry) = source.cursor.entry().filter(|entry| entry.key == self.key) else {
-                break;
-            };
-            source.useful = true;
-            let leaves = match deleted {
-                Some(deleted) if source.is_view => self.deleted.hides_all_runs(deleted),
-                _ => is_hidden(source.greatest),
-            };
-            if leaves {
-                self.leave_deleted()?;
-                continue;
-            }
-            let newer = newest.as_ref().is_none_or(|(sequence, ..)| entry.sequence > *sequence);
-            if entry.sequence <= self.at && newer {
-                newest = Some((entry.sequence, entry.kind, source.cursor.value()));
-            }
-            // Backward, what comes next is in another block.
-            self.holds_key =
-                self.direction == Direction::Backward && self.sources.ends_key_and_block(&self.key);
-            if self.holds_key {
-                break;
-            }
-            self.advance_top()?;
-        }
-        let newest = newest.filter(|(sequence, ..)| !is_hidden(*sequence));
-        Ok(newest.map(|(_, kind, value)| (kind, value)))
-    }
-
-    /// Goes past the entries of the key in hand, if that was left for later.
-    fn pass_key(&mut self) -> Result<()> {
-        let mut is_at_key = std::mem::take(&mut self.holds_key);
-        while is_at_key && let Some(source) = self.sources.top() {
-            source.useful = true;
-            self.advance_top()?;
-            is_at_key = self.sources.is_at(&self.key);
-        }
-        Ok(())
-    }
-
-    /// Has the top source go past the keys that are deleted as the one in hand is.
-    fn leave_deleted(&mut self) -> Result<()> {
-        let Some(source) = self.sources.top() else { return Ok(()) };
-        match self.direction {
-            Direction::Forward => source.cursor.seek(self.deleted.until())?,
-            Direction::Backward => source.cursor.seek_before(self.deleted.from())?,
-        }
-        let landed = source.cursor.entry();
-        if landed.is_some_and(|entry| !self.direction.is_after(entry.key, &self.key)) {
-            return Err(self.sources.disorder(&self.key, &self.version));
-        }
-        self.sources.settle_top();
-        Ok(())
-    }
-
-    fn advance_top(&mut self) -> Result<()> {
-        let Some(source) = self.sources.top() else { return Ok(()) };
-        match self.direction {
-            Direction::Forward => source.cursor.next()?,
-            Direction::Backward => source.cursor.prev()?,
-        }
-        self.sources.settle_top();
-        Ok(())
-    }
-
     /// Adds what this side has cost to a scan's costs.
     pub(crate) fn add_costs(mut self, costs: &mut QueryStats) {
         costs.reached_runs |= u64::from(self.runs_reached);
@@ -495,3 +413,6 @@ impl Side {
         costs.true_negatives += self.version.runs.len() as u64 - positioned;
     }
 }
+
+#[path = "scan_versions.rs"]
+mod versions;

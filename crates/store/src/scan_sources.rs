@@ -9,6 +9,7 @@
 use std::cmp::Ordering;
 use std::path::PathBuf;
 
+use crate::cost;
 use crate::cursor::Cursor;
 use crate::entry::{Entry, Sequence};
 use crate::error::Error;
@@ -29,6 +30,13 @@ pub(crate) struct Source {
     pub(crate) greatest: Sequence,
     /// Whether an entry of it was looked at.
     pub(crate) useful: bool,
+}
+
+impl Source {
+    /// Whether it is a memtable's.
+    pub(crate) fn is_memtable(&self) -> bool {
+        self.run.is_none() && !self.is_view
+    }
 }
 
 /// A source that has an entry.
@@ -77,6 +85,11 @@ impl Sources {
         Some(&mut self.list[self.heap.first()?.source])
     }
 
+    /// Its number, in the order in which sources were added.
+    pub(crate) fn top_number(&self) -> Option<usize> {
+        Some(self.heap.first()?.source)
+    }
+
     /// Whether the next entry is of `key`.
     #[inline]
     pub(crate) fn is_at(&self, key: &[u8]) -> bool {
@@ -121,6 +134,7 @@ impl Sources {
     /// Whether the source at one place of the heap comes before the one at another.
     #[inline]
     fn before(&self, one: usize, other: usize) -> bool {
+        cost::step();
         let (one, other) = (self.heap[one], self.heap[other]);
         let heads = one.head.cmp(&other.head);
         let order = if heads == Ordering::Equal { self.order(one, other) } else { heads };

@@ -4,16 +4,21 @@
 //!          o---> [a]---> [b]---> [c]---> null        level 0: every entry, in order
 //! chunk    | node, tower, key, value | node, ... |   never moved, never freed before the list
 //! ```
+//! A link above level 0 has a number beside it: the newest sequence number of the marked nodes that it leads past or to
+//! (skiplist_newest.rs).
 //! Invariant: a node is complete before a pointer to it is stored (Release), and never changes but for
-//! its tower. Readers load pointers (Acquire), so whoever can reach a node sees it whole. Nodes live
+//! its tower and the numbers beside it. Readers load pointers (Acquire), so whoever can reach a node sees it whole. Nodes live
 //! as long as the list: what a handle borrows it keeps alive by holding the list.
 #![expect(unsafe_code, reason = "nodes of varying length that threads read without a lock")]
 
-use crate::sync::{Arc, AtomicPtr, AtomicUsize, Mutex, Ordering as Memory, Witness, lock};
+use crate::sync::{
+    Arc, AtomicPtr, AtomicU64, AtomicUsize, Mutex, Ordering as Memory, Witness, lock,
+};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cmp::Ordering;
 use std::ptr;
 
+use crate::cost;
 use crate::entry::{Entry, Kind, Sequence, order};
 use crate::keys::key_head;
 
@@ -22,6 +27,7 @@ const HEIGHT_MAX: usize = 12;
 const BRANCHING: u64 = 4;
 const ALIGN: usize = align_of::<Node>();
 const _: () = assert!(ALIGN >= align_of::<Link>(), "towers follow their nodes");
+const _: () = assert!(size_of::<Link>().is_multiple_of(align_of::<Newest>()), "numbers follow");
 const CHUNK_BYTES_MIN: usize = 4 << 10;
 const CHUNK_BYTES_MAX: usize = 1 << 20;
 
@@ -39,6 +45,8 @@ struct Node {
 }
 
 type Link = AtomicPtr<Node>;
+/// A sequence number beside a link.
+type Newest = AtomicU64;
 
 /// Memory for nodes, in chunks.
 struct Arena {
@@ -96,6 +104,8 @@ impl Arena {
 /// Entries in order. Insert-only.
 pub(crate) struct SkipList {
     towers: [Link; HEIGHT_MAX],
+    /// Beside the links from level 1 on.
+    newest: [Newest; HEIGHT_MAX - 1],
     pub(crate) height: AtomicUsize,
     len: AtomicUsize,
     size_bytes: AtomicUsize,
@@ -137,6 +147,7 @@ impl SkipList {
         };
         SkipList {
             towers: Default::default(),
+            newest: Default::default(),
             height: AtomicUsize::new(1),
             len: AtomicUsize::new(0),
             size_bytes: AtomicUsize::new(0),
@@ -146,6 +157,15 @@ impl SkipList {
 
     /// Adds an entry. Requires: no entry with this key and sequence number is there.
     pub(crate) fn insert(&self, entry: &Entry<'_>) {
+        self.add(entry, false);
+    }
+
+    /// The same, of one that can be found by its sequence number. Requires: it is newer than all that are there.
+    pub(crate) fn insert_marked(&self, entry: &Entry<'_>) {
+        self.add(entry, true);
+    }
+
+    fn add(&self, entry: &Entry<'_>, is_marked: bool) {
         let mut arena = lock(&self.arena);
         // The nodes before, level by level. Null: the list's own tower.
         let mut splice = [ptr::null_mut(); HEIGHT_MAX];
@@ -160,8 +180,15 @@ impl SkipList {
             let link = self.link(before, level);
             // SAFETY: `node` is a node of this list with `height` > level links.
             let own = unsafe { link_of(node, level) };
-            own.store(link.load(Memory::Relaxed), Memory::Relaxed);
+            let next = link.load(Memory::Relaxed);
+            own.store(next, Memory::Relaxed);
+            if is_marked && level > 0 {
+                self.part_newest(node, next, level);
+            }
             link.store(node, Memory::Release);
+        }
+        if is_marked {
+            self.mark(&splice, entry.sequence);
         }
         self.len.fetch_add(1, Memory::Relaxed);
         self.size_bytes.fetch_add(size, Memory::Relaxed);
@@ -184,12 +211,7 @@ impl SkipList {
     ) -> Option<(Sequence, Kind, HeldBytes)> {
         let (_, node) = self.around(key, at, |_, _| {});
         let found = self.entry_at(node).filter(|entry| entry.key == key)?;
-        let held = HeldBytes {
-            start: found.value.as_ptr(),
-            len: found.value.len(),
-            _list: Arc::clone(self),
-        };
-        Some((found.sequence, found.kind, held))
+        Some((found.sequence, found.kind, HeldBytes::of(self, found.value)))
     }
 
     /// The last node before (key, at) and the one after it, null if none; `passed` sees the former
@@ -222,6 +244,7 @@ impl SkipList {
         // SAFETY: reachable nodes are complete, and live as long as the list.
         let Node { head: node_head, witness, .. } = unsafe { &*node };
         witness.read();
+        cost::step();
         if *node_head != head {
             return *node_head < head;
         }
@@ -238,6 +261,28 @@ impl SkipList {
         }
         // SAFETY: a node that was reached at a level has a link there.
         unsafe { link_of(node, level) }
+    }
+
+    /// The number beside a link above level 0; as for the link.
+    #[inline]
+    fn newest_slot(&self, node: *mut Node, level: usize) -> &Newest {
+        if node.is_null() {
+            return &self.newest[level - 1];
+        }
+        // SAFETY: a node that was reached at a level has a link there, and a number for each link above level 0. They follow
+        // the tower in the same memory, aligned as it is.
+        unsafe {
+            let height = (*node).height as usize;
+            let tower_end = node.add(1).cast::<Link>().add(height);
+            &*tower_end.cast::<Newest>().add(level - 1)
+        }
+    }
+
+    /// At how many levels a node has links. Requires: a node of this list.
+    #[inline]
+    fn height_of(&self, node: *mut Node) -> usize {
+        // SAFETY: reachable nodes are complete, and live as long as the list.
+        unsafe { (*node).height as usize }
     }
 
     /// None: null. Requires: else a node of this list.
@@ -261,7 +306,7 @@ impl SkipList {
 }
 
 const fn offset_of_key(height: usize) -> usize {
-    size_of::<Node>() + height * size_of::<Link>()
+    size_of::<Node>() + height * size_of::<Link>() + (height - 1) * size_of::<Newest>()
 }
 
 /// A link of a node. The reference must not outlive the node's list.
@@ -295,6 +340,8 @@ fn new_node(arena: &mut Arena, entry: &Entry<'_>, height: usize) -> (*mut Node, 
         start.cast::<Node>().write(node);
         let tower = start.add(size_of::<Node>()).cast::<Link>();
         (0..height).for_each(|level| tower.add(level).write(Link::default()));
+        let newest = tower.add(height).cast::<Newest>();
+        (0..height - 1).for_each(|level| newest.add(level).write(Newest::default()));
         let key = start.add(key_at);
         ptr::copy_nonoverlapping(entry.key.as_ptr(), key, entry.key.len());
         let value = key.add(entry.key.len());
@@ -303,99 +350,12 @@ fn new_node(arena: &mut Arena, entry: &Entry<'_>, height: usize) -> (*mut Node, 
     (start.cast(), size)
 }
 
-/// A value in a list, which it keeps alive.
-#[derive(Clone)]
-pub(crate) struct HeldBytes {
-    /// Held for its memory alone.
-    _list: Arc<SkipList>,
-    start: *const u8,
-    len: usize,
-}
+#[path = "skiplist_cursor.rs"]
+mod cursor;
+pub(crate) use cursor::{HeldBytes, ListCursor};
 
-// SAFETY: the bytes never change, and the list that owns them may be shared and sent.
-unsafe impl Send for HeldBytes {}
-// SAFETY: as above.
-unsafe impl Sync for HeldBytes {}
-
-impl HeldBytes {
-    #[inline]
-    pub(crate) fn as_slice(&self) -> &[u8] {
-        // SAFETY: made from a value of a node of `list`, which is held and never changes.
-        unsafe { std::slice::from_raw_parts(self.start, self.len) }
-    }
-}
-
-/// A place in a list, which it keeps alive: at an entry, or past either end.
-pub(crate) struct ListCursor {
-    list: Arc<SkipList>,
-    /// Null: past either end; else a node of `list`.
-    node: *mut Node,
-}
-
-// SAFETY: the cursor only reads the list, which may be shared and sent.
-unsafe impl Send for ListCursor {}
-// SAFETY: as above.
-unsafe impl Sync for ListCursor {}
-
-impl ListCursor {
-    /// Past the end.
-    pub(crate) fn new(list: Arc<SkipList>) -> Self {
-        ListCursor { list, node: ptr::null_mut() }
-    }
-
-    /// To the first entry at or after (key, at) in the order of entries.
-    pub(crate) fn seek(&mut self, key: &[u8], at: Sequence) {
-        (_, self.node) = self.list.around(key, at, |_, _| {});
-    }
-
-    /// To the last entry before (key, at) in the order of entries.
-    pub(crate) fn seek_before(&mut self, key: &[u8], at: Sequence) {
-        (self.node, _) = self.list.around(key, at, |_, _| {});
-    }
-
-    pub(crate) fn seek_first(&mut self) {
-        self.node = self.list.link(ptr::null_mut(), 0).load(Memory::Acquire);
-    }
-
-    pub(crate) fn seek_last(&mut self) {
-        let mut last = ptr::null_mut();
-        for level in (0..HEIGHT_MAX).rev() {
-            loop {
-                let next = self.list.link(last, level).load(Memory::Acquire);
-                if next.is_null() {
-                    break;
-                }
-                last = next;
-            }
-        }
-        self.node = last;
-    }
-
-    /// To the entry after. Past an end it stays.
-    pub(crate) fn next(&mut self) {
-        if !self.node.is_null() {
-            self.node = self.list.link(self.node, 0).load(Memory::Acquire);
-        }
-    }
-
-    /// To the entry before. Past an end it stays.
-    pub(crate) fn prev(&mut self) {
-        if let Some(Entry { key, sequence, .. }) = self.list.entry_at(self.node) {
-            (self.node, _) = self.list.around(key, sequence, |_, _| {});
-        }
-    }
-
-    pub(crate) fn entry(&self) -> Option<Entry<'_>> {
-        self.list.entry_at(self.node)
-    }
-
-    /// The entry's value. None: past either end.
-    pub(crate) fn value(&self) -> Option<HeldBytes> {
-        let value = self.entry()?.value;
-        let (start, len) = (value.as_ptr(), value.len());
-        Some(HeldBytes { _list: Arc::clone(&self.list), start, len })
-    }
-}
+#[path = "skiplist_newest.rs"]
+mod newest;
 
 #[cfg(test)]
 mod tests {

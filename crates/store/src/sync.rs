@@ -31,7 +31,7 @@ use triomphe::ThinArc;
 
 #[cfg(any(loom, shuttle))]
 pub(crate) use model::{Slot, Switch, Witness};
-pub(crate) use std::sync::{Arc, Weak};
+pub(crate) use std::sync::{Arc, OnceLock, Weak};
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) use swap::{Slot, Switch, Witness};
 pub(crate) use sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};

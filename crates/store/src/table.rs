@@ -33,6 +33,7 @@ use crate::table_format::{
 use crate::table_writer::key_bounds;
 use crate::tombstones::RangeTombstones;
 use crate::value::Value;
+use crate::version_search::VersionSearch;
 
 /// The filter of a table.
 pub(crate) type TableFilter = AnyFilter<AlignedBytes>;
@@ -309,19 +310,33 @@ impl Table {
     /// block even for a key beyond the bounds: those are for the run to compare.
     #[inline]
     pub(crate) fn get(&self, key: &[u8], at: Sequence, reads: &mut Reads) -> Result<Option<Found>> {
-        let mut number = self.index.fences.find(key);
+        let number = self.index.fences.find(key);
         if self.block_count() == 0 {
             return Ok(None);
         }
+        let block = self.block(number, true, reads)?;
+        if let Some((sequence, kind, range)) = block.get(key, at) {
+            let value = Value::in_block(block, range);
+            return Ok(Some(Found { sequence, kind, value }));
+        }
+        match VersionSearch::behind(self, number, key) {
+            Some(search) => self.get_among(search, key, at, reads),
+            None => Ok(None),
+        }
+    }
+
+    #[cold]
+    fn get_among(
+        &self,
+        mut search: VersionSearch,
+        key: &[u8],
+        at: Sequence,
+        reads: &mut Reads,
+    ) -> Result<Option<Found>> {
         loop {
-            let block = self.block(number, true, reads)?;
-            if let Some((sequence, kind, range)) = block.get(key, at) {
-                let value = Value::in_block(block, range);
-                return Ok(Some(Found { sequence, kind, value }));
-            }
-            number += 1;
-            if !self.index.fences.continues(number, key) {
-                return Ok(None);
+            let number = search.number();
+            if let Some(end) = search.saw(self.block(number, true, reads)?, key, at) {
+                return Ok(end);
             }
         }
     }
@@ -347,6 +362,11 @@ impl Table {
     #[inline]
     pub(crate) fn first_block_of(&self, key: &[u8]) -> usize {
         self.index.fences.find(key)
+    }
+
+    /// The first and the last block that may hold `key`.
+    pub(crate) fn blocks_of(&self, key: &[u8]) -> (usize, usize) {
+        (self.first_block_of(key), self.index.fences.last_of(key))
     }
 
     /// The block of the entry that so many come before, and how many of them are in that block. There is no such entry: more than it

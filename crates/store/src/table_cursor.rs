@@ -9,7 +9,7 @@ use crate::sync::Arc;
 
 use crate::block_cursor::BlockCursor;
 use crate::cursor::{Cursor, Reads};
-use crate::entry::Entry;
+use crate::entry::{Entry, Sequence, order};
 use crate::error::Result;
 use crate::fetched::Fetched;
 use crate::table::{Ahead, Table};
@@ -140,6 +140,21 @@ impl TableCursor {
         self.on_to_next_block()
     }
 
+    /// A key's entries may fill blocks. Of these, the last that begins with one before (key, at) is found by halves.
+    fn seek_version_in_table(&mut self, key: &[u8], at: Sequence) -> Result<()> {
+        let (mut low, mut high) = self.table.blocks_of(key);
+        while low < high {
+            let middle = high - (high - low) / 2;
+            let place = self.load(middle)?;
+            place.seek_first();
+            let begins = place.entry().map(|entry| (entry.key, entry.sequence));
+            let is_before = begins.is_some_and(|found| order(found, (key, at)).is_lt());
+            (low, high) = if is_before { (middle, high) } else { (low, middle - 1) };
+        }
+        self.load(low)?.seek_version(key, at);
+        self.on_to_next_block()
+    }
+
     fn seek_before_in_table(&mut self, key: &[u8]) -> Result<()> {
         if self.is_empty() {
             return Ok(());
@@ -197,6 +212,14 @@ impl Cursor for TableCursor {
         match self.limits.clone() {
             None => self.seek_in_table(key)?,
             Some(limits) => self.seek_in_table(key.max(&limits.from))?,
+        }
+        self.clip();
+        Ok(())
+    }
+
+    fn seek_version(&mut self, key: &[u8], at: Sequence) -> Result<()> {
+        if !self.is_empty() {
+            self.seek_version_in_table(key, at)?;
         }
         self.clip();
         Ok(())

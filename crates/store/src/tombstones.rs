@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 
 use trommel_filters::{Corrupt, Reader, Writer};
 
+use crate::cost;
 use crate::entry::{KEY_BYTES_MAX, Sequence};
 use crate::layout::NUMBER_MAX;
 
@@ -53,10 +54,13 @@ pub(crate) struct RangeTombstones {
     /// Where in `sequences` those end that are in force from each bound on.
     ends: Vec<usize>,
     sequences: Vec<Sequence>,
+    /// Of all bounds.
+    key_bytes: usize,
 }
 
 impl RangeTombstones {
     /// Of these deletions, in any order. Empty ranges delete nothing.
+    #[cfg(test)]
     pub(crate) fn of<'a>(deletes: impl IntoIterator<Item = RangeDelete<'a>>) -> Self {
         Self::sweep(deletes, |in_force, made, bound| {
             made.push(bound, in_force.keys().rev().copied());
@@ -96,6 +100,7 @@ impl RangeTombstones {
         // A deletion that was cut may come in pieces that overlap: it is in force while one of them is.
         let mut in_force: BTreeMap<Sequence, isize> = BTreeMap::new();
         for edges in edges.chunk_by(|one, next| one.0 == next.0) {
+            cost::step();
             for (_, sequence, begins) in edges {
                 *in_force.entry(*sequence).or_default() += if *begins { 1 } else { -1 };
             }
@@ -122,6 +127,7 @@ impl RangeTombstones {
             return;
         }
         self.bounds.push(bound.into());
+        self.key_bytes += bound.len();
         self.ends.push(self.sequences.len());
     }
 
@@ -164,7 +170,10 @@ impl RangeTombstones {
 
     /// The keys around one for which the same is in force as for it, as far as sequence numbers of at most `at` go.
     pub(crate) fn stretch(&self, key: &[u8], at: Sequence) -> Stretch<'_> {
-        let after = self.bounds.partition_point(|bound| **bound <= *key);
+        let after = self.bounds.partition_point(|bound| {
+            cost::step();
+            **bound <= *key
+        });
         let until = self.bounds.get(after).map(|bound| &**bound);
         let Some(place) = after.checked_sub(1) else {
             return Stretch { newest: None, from: None, until };
@@ -196,11 +205,26 @@ impl RangeTombstones {
 
     /// Those that delete keys in [from, to), cut there. No bound: as far as they go.
     pub(crate) fn cut(&self, from: Option<&[u8]>, to: Option<&[u8]>) -> RangeTombstones {
-        RangeTombstones::of(self.pieces().map(|piece| RangeDelete {
-            from: from.map_or(piece.from, |from| from.max(piece.from)),
-            to: to.map_or(piece.to, |to| to.min(piece.to)),
-            sequence: piece.sequence,
-        }))
+        let mut cut = RangeTombstones::default();
+        if from.zip(to).is_some_and(|(from, to)| to <= from) {
+            return cut;
+        }
+        let after = |key: &[u8]| self.bounds.partition_point(|bound| **bound <= *key);
+        let first = from.map_or(0, after);
+        // What is in force at the first key begins there.
+        if let (Some(from), Some(before)) = (from, first.checked_sub(1)) {
+            cut.push(from, self.in_force(before).iter().copied());
+        }
+        for place in first..self.bounds.len() {
+            if to.is_some_and(|to| to <= &*self.bounds[place]) {
+                break;
+            }
+            cut.push(&self.bounds[place], self.in_force(place).iter().copied());
+        }
+        if let Some(to) = to {
+            cut.push(to, std::iter::empty());
+        }
+        cut
     }
 
     /// Those that `keeps` wants of each stretch's, which it is given newest first.
@@ -214,10 +238,9 @@ impl RangeTombstones {
 
     /// The memory it takes.
     pub(crate) fn heap_bytes(&self) -> usize {
-        let keys = self.bounds.iter().map(|bound| bound.len()).sum::<usize>();
         let bounds = self.bounds.capacity() * size_of::<Box<[u8]>>();
         let sequences = self.sequences.capacity() * size_of::<Sequence>();
-        keys + bounds + sequences + self.ends.capacity() * size_of::<usize>()
+        self.key_bytes + bounds + sequences + self.ends.capacity() * size_of::<usize>()
     }
 
     /// As bytes: docs/format.md.

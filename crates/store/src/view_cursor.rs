@@ -206,6 +206,12 @@ impl Cursor for ViewCursor {
         self.settle_forward()
     }
 
+    fn seek_version(&mut self, key: &[u8], at: Sequence) -> Result<()> {
+        self.seek(key)?;
+        let is_before = |entry: &Entry<'_>| entry.key == key && entry.sequence > at;
+        if self.entry().as_ref().is_some_and(is_before) { self.next() } else { Ok(()) }
+    }
+
     fn seek_first(&mut self) -> Result<()> {
         (self.walk, self.in_hand) = (self.view.walk(0, 0), None);
         self.settle_forward()

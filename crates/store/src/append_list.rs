@@ -1,0 +1,91 @@
+//! A list that grows at its end while others read it: they take no lock, and nothing in it ever moves.
+//! ```text
+//! octave 0   | 16 | 16 | ... eight chunks      octave 1   | 32 | 32 | ... eight      octave 2   | 64 | ...
+//! ```
+//! An item's chunk follows from its place. Invariant: a chunk is made once, with items that are empty or zero; what an item is filled
+//! with is seen by who was told of it (Acquire) after it was filled (Release).
+
+use crate::sync::OnceLock;
+
+/// Items of a chunk of the first octave: two to this power.
+const FIRST_BITS: u32 = 4;
+/// Chunks of an octave: two to this power. What is made ahead is at most one in so many of what is there.
+const PER_OCTAVE_BITS: u32 = 3;
+const OCTAVES: usize = 40;
+
+type Chunk<T> = OnceLock<Box<[T]>>;
+
+/// A list of items that are filled in by reference.
+pub(crate) struct AppendList<T> {
+    octaves: [OnceLock<Box<[Chunk<T>]>>; OCTAVES],
+}
+
+/// Where an item is.
+struct Place {
+    octave: usize,
+    chunk: usize,
+    chunk_len: usize,
+    at: usize,
+}
+
+impl Place {
+    #[inline]
+    fn of(index: usize) -> Place {
+        let number = index + (1 << (FIRST_BITS + PER_OCTAVE_BITS));
+        let chunk_bits = number.ilog2() - PER_OCTAVE_BITS;
+        Place {
+            octave: (chunk_bits - FIRST_BITS) as usize,
+            chunk: (number >> chunk_bits) & ((1 << PER_OCTAVE_BITS) - 1),
+            chunk_len: 1 << chunk_bits,
+            at: number & ((1 << chunk_bits) - 1),
+        }
+    }
+}
+
+impl<T: Default> AppendList<T> {
+    pub(crate) fn new() -> Self {
+        AppendList { octaves: std::array::from_fn(|_| OnceLock::new()) }
+    }
+
+    /// The item at a place that is made if it is not there. Requires: whoever makes items waits for others who do.
+    pub(crate) fn make(&self, index: usize) -> &T {
+        let Place { octave, chunk, chunk_len, at } = Place::of(index);
+        let empty = || (0..1 << PER_OCTAVE_BITS).map(|_| Chunk::new()).collect();
+        let chunks = self.octaves[octave].get_or_init(empty);
+        &chunks[chunk].get_or_init(|| (0..chunk_len).map(|_| T::default()).collect())[at]
+    }
+}
+
+impl<T> AppendList<T> {
+    /// An item. Requires: it was made.
+    #[inline]
+    pub(crate) fn get(&self, index: usize) -> &T {
+        let Place { octave, chunk, at, .. } = Place::of(index);
+        let made = self.octaves[octave].get().and_then(|chunks| chunks[chunk].get());
+        &made.expect("an item that was made")[at]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sync::{AtomicUsize, Ordering};
+
+    #[test]
+    fn every_place_is_its_own_and_chunks_are_filled_in_order() {
+        let list: AppendList<AtomicUsize> = AppendList::new();
+        for index in 0..100_000 {
+            assert_eq!(list.make(index).swap(index + 1, Ordering::Relaxed), 0, "{index}");
+        }
+        assert!((0..100_000).all(|index| list.get(index).load(Ordering::Relaxed) == index + 1));
+        assert!(Place::of(1 << 40).octave < OCTAVES);
+    }
+
+    #[test]
+    fn little_is_made_ahead() {
+        for count in [1usize, 100, 10_000, 1_000_000] {
+            let last = Place::of(count - 1);
+            assert!(last.chunk_len <= 16.max(count / 8 + 1), "{} for {count}", last.chunk_len);
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Keys with many versions, and ranges that are deleted again and again: every snapshot that is held sees its own state, both ways,
+//! wherever the versions are.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use trommel::{
+    Background, Db, Environment, GuardKind, KeyValue, Memory, Options, Result, Snapshot, Sync,
+};
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// SplitMix64.
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % end
+    }
+}
+
+fn open(guard: GuardKind) -> Db {
+    let options = Options {
+        guard,
+        size_ratio: 3,
+        block_bytes: 128,
+        table_bytes: 2048,
+        sync: Sync::Never,
+        background: Background::Stepped,
+        ..Options::default()
+    };
+    let environment = Environment { storage: Arc::new(Memory::new()), ..Environment::default() };
+    Db::open_with(Path::new("db"), options, environment).expect("opens")
+}
+
+fn key(number: u64) -> Vec<u8> {
+    format!("key{number:02}").into_bytes()
+}
+
+fn owned(entry: Result<KeyValue>) -> (Vec<u8>, Vec<u8>) {
+    let (key, value) = entry.expect("reads");
+    (key, value.to_vec())
+}
+
+fn is_seen(snapshot: &Snapshot, model: &Model, context: &str) {
+    let forward: Vec<_> = snapshot.range::<&[u8]>(..).map(owned).collect();
+    let expected: Vec<_> = model.clone().into_iter().collect();
+    assert_eq!(forward, expected, "{context}");
+    let mut backward: Vec<_> = snapshot.range::<&[u8]>(..).rev().map(owned).collect();
+    backward.reverse();
+    assert_eq!(backward, expected, "backward, {context}");
+    for number in 0..12 {
+        let found = snapshot.get(key(number)).expect("gets").map(|value| value.to_vec());
+        assert_eq!(found.as_ref(), model.get(&key(number)), "{context}");
+    }
+    let keys: Vec<_> = (0..12).map(key).collect();
+    let found = snapshot.multi_get(&keys).into_iter().map(|got| got.expect("gets"));
+    let found: Vec<_> = found.map(|value| value.map(|value| value.to_vec())).collect();
+    assert_eq!(found, keys.iter().map(|key| model.get(key).cloned()).collect::<Vec<_>>());
+}
+
+/// Twelve keys, most writes to three of them.
+fn write(db: &Db, model: &mut Model, draw: &mut Draw, n: u64) {
+    let number = if draw.below(3) == 0 { draw.below(12) } else { 4 + draw.below(3) };
+    match draw.below(40) {
+        0..3 => {
+            let to = number + draw.below(12 - number) + 1;
+            db.delete_range(key(number), key(to)).expect("deletes");
+            model.retain(|found, _| *found < key(number) || key(to) <= *found);
+        }
+        3..5 => {
+            db.delete(key(number)).expect("deletes");
+            model.remove(&key(number));
+        }
+        _ => {
+            let value = format!("{n}").into_bytes();
+            db.put(key(number), &value).expect("puts");
+            model.insert(key(number), value);
+        }
+    }
+}
+
+#[test]
+fn every_snapshot_sees_its_own_version_wherever_it_is() {
+    for (seed, guard) in (1..).zip(GuardKind::ALL.into_iter().cycle().take(40)) {
+        let (db, mut draw, mut model) = (open(guard), Draw(seed), Model::new());
+        let mut held: Vec<(Snapshot, Model)> = Vec::new();
+        for n in 0..1200 {
+            write(&db, &mut model, &mut draw, n);
+            if draw.below(6) == 0 {
+                held.push((db.snapshot(), model.clone()));
+            }
+            if held.len() > 60 {
+                held.swap_remove(draw.below(60) as usize);
+            }
+            match draw.below(400) {
+                0 => db.flush().expect("flushes"),
+                1 => db.compact().expect("merges"),
+                _ => {}
+            }
+            if n % 200 == 199 {
+                for (snapshot, model) in &held {
+                    is_seen(snapshot, model, &format!("seed {seed}, {guard}, after {n}"));
+                }
+                is_seen(&db.snapshot(), &model, &format!("seed {seed}, {guard}, now, after {n}"));
+            }
+        }
+    }
+}
+
+/// A queue's gets go from block to block of one key as others do.
+#[test]
+fn a_queue_finds_a_key_whose_versions_fill_blocks() {
+    let db = open(GuardKind::Grf);
+    let mut held = Vec::new();
+    for n in 0..500 {
+        db.put("key", format!("{n}")).expect("puts");
+        held.push(db.snapshot());
+    }
+    db.put("other", "value").expect("puts");
+    db.compact().expect("merges");
+    for (n, snapshot) in held.iter().enumerate() {
+        let found = snapshot.get("key").expect("gets").expect("there");
+        assert_eq!(found, format!("{n}").into_bytes());
+    }
+    let mut queue = db.queue(2);
+    queue.submit_get("key", 7);
+    queue.submit_range("key".., 2, 8);
+    assert_eq!(std::iter::from_fn(|| queue.wait()).count(), 2);
+}

@@ -221,7 +221,7 @@ fn cut(count: u64) -> Result<()> {
                 time(&|_| first(&db))?,
                 time(&|_| last(&db))?,
                 time(&get)?,
-                db.stats().memtable_bytes,
+                db.stats()?.memtable_bytes,
             );
         }
     }

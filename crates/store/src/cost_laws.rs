@@ -151,7 +151,8 @@ impl World {
     }
 
     fn cost(&mut self, work: impl FnOnce(&mut World)) -> Cost {
-        let blocks = |world: &World| world.db.as_ref().map_or(0, |db| blocks_of(&db.stats()));
+        let blocks =
+            |world: &World| world.db.as_ref().map_or(0, |db| blocks_of(&db.stats().expect("open")));
         let before = (blocks(self), self.disk.operations());
         let mut steps = 0;
         let allocated = measure(|| ((), steps) = steps_of(|| work(self)));
@@ -348,7 +349,7 @@ const OPERATIONS: &[Operation] = &[
         world.put(b'z', i);
         world.db().sync().expect("syncs");
     }),
-    ("stats", |world, _| assert!(world.db().stats().sequence > 0)),
+    ("stats", |world, _| assert!(world.db().stats().expect("open").sequence > 0)),
 ];
 
 /// Those that go over all that there is, in this order.

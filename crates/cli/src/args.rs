@@ -183,6 +183,7 @@ impl StoreArgs {
             block_cache_bytes: self.block_cache,
             direct: self.io.direct(),
             overlap: self.io.overlap(),
+            max_open_files: self.io.max_open_files(),
             sync: self.sync,
             filter: self.filter.tuning(),
             elastic: self.filter.elastic(),

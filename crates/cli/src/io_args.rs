@@ -14,6 +14,10 @@ pub(crate) struct IoArgs {
     /// one-by-one.
     #[arg(long, value_name = "NAME", value_parser = overlap, default_value = Overlap::Ring.name())]
     overlap: Overlap,
+    /// Files of tables that are open at most; others are closed and opened again as they are read. [default: half of what this process
+    /// may have, `ulimit -n`]
+    #[arg(long, value_name = "N")]
+    max_open_files: Option<usize>,
 }
 
 fn overlap(name: &str) -> Result<Overlap, String> {
@@ -35,6 +39,10 @@ enum Transfer {
 impl IoArgs {
     pub(crate) fn overlap(&self) -> Overlap {
         self.overlap
+    }
+
+    pub(crate) fn max_open_files(&self) -> Option<usize> {
+        self.max_open_files
     }
 
     pub(crate) fn direct(&self) -> DirectIo {

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use serde_json::{Value, json};
-use trommel::{ElasticStats, FilterRecovery, GuardKind, Policy, QueryStats, Stats};
+use trommel::{ElasticStats, FileStats, FilterRecovery, GuardKind, Policy, QueryStats, Stats};
 
 use crate::args::StatsArgs;
 use crate::failure::{Outcome, Status};
@@ -154,6 +154,11 @@ fn as_json(stats: &Stats) -> Value {
             "merges": stats.io.direct.merges,
         },
         "overlap": stats.io.overlap.name(),
+        "files": {
+            "open": stats.files.open,
+            "max": stats.files.max,
+            "reopened": stats.files.reopened,
+        },
         "failure": stats.failure,
     })
 }
@@ -170,6 +175,11 @@ fn resident_bytes(name: &str) -> Option<u64> {
 fn range_deletes(stats: &Stats) -> u64 {
     let runs = stats.levels.iter().flat_map(|level| &level.runs);
     runs.map(|run| run.range_deletes).sum()
+}
+
+fn open_text(files: &FileStats) -> String {
+    let [open, max, reopened] = [files.open, files.max, files.reopened].map(whole);
+    format!("{open}, {max} at most; opened again {reopened} times")
 }
 
 fn as_text(stats: &Stats) -> String {
@@ -212,6 +222,7 @@ fn as_text(stats: &Stats) -> String {
     }
     row("past the system's cache", direct_text(&stats.io));
     row("reads at once", stats.io.overlap.name().into());
+    row("files of tables open", open_text(&stats.files));
     row("flushes since open", whole(stats.flushes));
     row("merges since open", whole(stats.merges));
     row("merges under way", whole(stats.merging));

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::exhausted::is_exhausted;
+
 /// How damage is told.
 const DAMAGED: &str = " is damaged at byte ";
 
@@ -13,7 +15,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[non_exhaustive]
 pub enum Error {
     /// The disk refused. Free space or mend the disk, then try again.
-    #[error("{path}: {source}", path = path.display())]
+    #[error("{path}: {source}{hint}", path = path.display(), hint = hint(source))]
     Io {
         /// The file or folder that was asked for.
         path: PathBuf,
@@ -125,6 +127,15 @@ pub enum Error {
     },
 }
 
+/// What would help, where that is known.
+fn hint(source: &std::io::Error) -> &'static str {
+    if is_exhausted(source) {
+        "; let the process have more (`ulimit -n`), or the store fewer (`max_open_files`)"
+    } else {
+        ""
+    }
+}
+
 impl Error {
     /// Whether bytes are wrong: here, or where background work met them. `verify` tells all that are, and `repair` mends.
     pub fn tells_of_damage(&self) -> bool {
@@ -139,7 +150,8 @@ impl Error {
     /// Wraps what the operating system said about `path`.
     pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Error {
         let path = path.into();
-        move |source| Error::Io { path, source }
+        // What is the store's own error is told as such.
+        move |source| source.downcast().unwrap_or_else(|source| Error::Io { path, source })
     }
 
     /// Damage in `path` at `offset`.

@@ -12,6 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
+
 use crate::storage::{Append, Folder, ReadAt, Storage};
 
 #[path = "memory_crash.rs"]
@@ -70,8 +72,21 @@ struct State {
     changes: Vec<NameChange>,
     locks: BTreeSet<PathBuf>,
     operations: u64,
+    handles: Handles,
     fault: Option<Armed>,
     no_space: bool,
+}
+
+/// Handles of files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Handles {
+    /// Open now.
+    pub open: usize,
+    /// The most that were open at once.
+    pub most: usize,
+    /// No more are given out than this. None: as many as are wanted.
+    pub max: Option<usize>,
 }
 
 /// A fault that waits for its operation, counted as `operations` counts.
@@ -147,6 +162,18 @@ impl Memory {
         self.state().operations
     }
 
+    /// Handles of files that are read or written.
+    pub fn handles(&self) -> Handles {
+        self.state().handles
+    }
+
+    /// From now on no more files than these are open at once, as in a process with such a limit; `most` is counted anew.
+    pub fn limit_handles(&self, max: Option<usize>) {
+        let mut state = self.state();
+        let open = state.handles.open;
+        state.handles = Handles { open, most: open, max };
+    }
+
     /// A file's bytes. None: there is no such file.
     pub fn file(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
         let file = self.state().names.get(path.as_ref()).cloned()?;
@@ -190,6 +217,17 @@ impl Memory {
         let mut content = lock_mutex(&file);
         damage(&mut content);
         content.synced_len = content.synced_len.min(content.bytes.len());
+    }
+
+    /// A handle more. An error: there may be none.
+    fn counted(&self, state: &mut State) -> io::Result<Counted> {
+        let handles = &mut state.handles;
+        if handles.max.is_some_and(|max| handles.open >= max) {
+            return Err(Errno::MFILE.into());
+        }
+        handles.open += 1;
+        handles.most = handles.most.max(handles.open);
+        Ok(Counted(self.clone()))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -297,14 +335,23 @@ impl Storage for Memory {
     }
 }
 
+/// A handle of a file, while it is open.
+struct Counted(Memory);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.state().handles.open -= 1;
+    }
+}
+
 struct Growing {
-    disk: Memory,
     file: File,
+    counted: Counted,
 }
 
 impl Append for Growing {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let mut state = self.disk.state();
+        let mut state = self.counted.0.state();
         let result = state.step_writing();
         let written = match &result {
             Ok(()) => bytes.len(),
@@ -315,7 +362,7 @@ impl Append for Growing {
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        let result = self.disk.state().step_writing();
+        let result = self.counted.0.state().step_writing();
         let mut content = lock_mutex(&self.file);
         content.sync_failed |= result.is_err();
         if !content.sync_failed {
@@ -326,18 +373,18 @@ impl Append for Growing {
 }
 
 struct Opened {
-    disk: Memory,
     file: File,
+    counted: Counted,
 }
 
 impl ReadAt for Opened {
     fn size(&self) -> io::Result<u64> {
-        self.disk.state().step()?;
+        self.counted.0.state().step()?;
         Ok(lock_mutex(&self.file).bytes.len() as u64)
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        self.disk.state().step()?;
+        self.counted.0.state().step()?;
         let content = lock_mutex(&self.file);
         let start = usize::try_from(offset).map_err(|_| io::ErrorKind::UnexpectedEof)?;
         let end = start.checked_add(buffer.len()).ok_or(io::ErrorKind::UnexpectedEof)?;

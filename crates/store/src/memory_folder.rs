@@ -45,16 +45,18 @@ impl Folder for MemoryFolder {
         if state.is_taken(&path) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
+        let counted = self.disk.counted(&mut state)?;
         let file = File::default();
         state.change_names(vec![(path, Some(Arc::clone(&file)))]);
-        Ok(Box::new(Growing { disk: self.disk.clone(), file }))
+        Ok(Box::new(Growing { file, counted }))
     }
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn ReadAt>> {
         let path = self.path(name)?;
         let mut state = self.disk.state();
         state.step()?;
-        Ok(Arc::new(Opened { disk: self.disk.clone(), file: state.find(&path)? }))
+        let file = state.find(&path)?;
+        Ok(Arc::new(Opened { file, counted: self.disk.counted(&mut state)? }))
     }
 
     /// Reads are done in any order: the number of operations so far decides.

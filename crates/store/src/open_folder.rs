@@ -5,12 +5,14 @@
 //! ```
 //! Invariants: the path is for messages alone. Nothing is opened by it once the folder is open. A store that is closed, or was
 //! opened by a process of which this one is a child, opens, makes and removes nothing.
+//! Where a descriptor is lacking, idle files of tables are closed for it.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use crate::access::Access;
 use crate::error::{Error, Result};
+use crate::exhausted::with_room;
 use crate::life::Life;
 use crate::storage::{Append, Folder, ReadAt, Storage};
 use crate::sync::Arc;
@@ -25,7 +27,7 @@ pub(crate) struct OpenFolder {
 
 impl OpenFolder {
     pub(crate) fn open(storage: &dyn Storage, path: &Path) -> Result<OpenFolder> {
-        let handle = storage.open_folder(path).map_err(Error::io(path))?;
+        let handle = with_room(|| storage.open_folder(path)).map_err(Error::io(path))?;
         Ok(OpenFolder { handle, path: path.to_path_buf(), life: Arc::new(Life::new(path)) })
     }
 
@@ -49,24 +51,24 @@ impl OpenFolder {
     }
 
     pub(crate) fn list(&self) -> Result<Vec<String>> {
-        self.handle.list().map_err(Error::io(&self.path))
+        with_room(|| self.handle.list()).map_err(Error::io(&self.path))
     }
 
     pub(crate) fn create(&self, name: &str) -> Result<Box<dyn Append>> {
         self.life.check_files()?;
-        self.handle.create(name).map_err(self.of(name))
+        with_room(|| self.handle.create(name)).map_err(self.of(name))
     }
 
     pub(crate) fn create_with(&self, name: &str, access: Access) -> Result<Box<dyn Append>> {
         self.life.check_files()?;
-        self.handle.create_with(name, access).map_err(self.of(name))
+        with_room(|| self.handle.create_with(name, access)).map_err(self.of(name))
     }
 
     /// Makes a file that gets its real name when it is done, in place of one that was cut short. Requires: only this store makes
     /// files of that name, one at a time.
     pub(crate) fn create_anew(&self, name: &str) -> Result<Box<dyn Append>> {
         self.life.check_files()?;
-        match self.handle.create(name) {
+        match with_room(|| self.handle.create(name)) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 // An error if it is no file, and so not of this store's making.
                 self.open_file(name)?;
@@ -79,12 +81,13 @@ impl OpenFolder {
 
     pub(crate) fn open_file(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
         self.life.check_files()?;
-        self.handle.open(name).map_err(self.of(name))
+        with_room(|| self.handle.open(name)).map_err(self.of(name))
     }
 
-    pub(crate) fn open_with(&self, name: &str, access: Access) -> Result<Arc<dyn ReadAt>> {
-        self.life.check_files()?;
-        self.handle.open_with(name, access).map_err(self.of(name))
+    /// Opens a table, perhaps again. An error of the store's own is within the one that is given.
+    pub(crate) fn open_with(&self, name: &str, access: Access) -> io::Result<Arc<dyn ReadAt>> {
+        self.life.check_files().map_err(io::Error::other)?;
+        with_room(|| self.handle.open_with(name, access))
     }
 
     pub(crate) fn rename(&self, from: &str, to: &str) -> Result<()> {
@@ -104,7 +107,7 @@ impl OpenFolder {
     /// Makes a folder in this one, if it is not there, and opens it.
     pub(crate) fn make_folder(&self, name: &str) -> Result<OpenFolder> {
         self.life.check_files()?;
-        let handle = self.handle.make_folder(name).map_err(self.of(name))?;
+        let handle = with_room(|| self.handle.make_folder(name)).map_err(self.of(name))?;
         Ok(OpenFolder { handle, path: self.path_of(name), life: Arc::clone(&self.life) })
     }
 

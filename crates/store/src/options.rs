@@ -81,6 +81,11 @@ pub struct Options {
     /// they share it (in stepped mode, where several merges may be open). Less: threads share smaller merges. More: larger tables where `table_bytes` allows for them. While
     /// the last level is merged, a global range filter has the keys of up to a piece for each thread in memory.
     pub merge_piece_bytes: u64,
+    /// Files of tables that are open at most, 1 at least; others are closed by use and opened again. None: half of the
+    /// files that the process may have open (`RLIMIT_NOFILE`, as it is when the store is opened), which leaves the other half to logs, new tables
+    /// and rings, to the rest of the program and to its other stores. What tables have in memory (filters, fences, deleted ranges)
+    /// stays there. More: fewer files are opened again. Less: reads by more threads than this wait for each other; queues have half of them.
+    pub max_open_files: Option<usize>,
     /// When a write is safe on disk.
     pub sync: Sync,
     /// Who flushes and merges.
@@ -114,6 +119,7 @@ impl Default for Options {
             partition_bytes: 256 << 20,
             merges_at_once: None,
             merge_piece_bytes: 64 << 20,
+            max_open_files: None,
             sync: Sync::Interval(Duration::from_secs(1)),
             background: Background::Threads(1),
             create_if_missing: true,
@@ -152,7 +158,8 @@ impl Options {
             ("partition_bytes", self.partition_bytes >= 1024, "must be at least 1024"),
             ("merges_at_once", self.merges_at_once != Some(0), "must be at least 1"),
             ("merge_piece_bytes", self.merge_piece_bytes >= 1024, "must be at least 1024"),
-            ("background", self.background != Background::Threads(0), "needs a thread, or Stepped"),
+            ("max_open_files", self.max_open_files != Some(0), "must be at least 1"),
+            ("background", self.background.is_sensible(), "must be 1 to 1024 threads, or Stepped"),
         ];
         let wrong = rules.into_iter().find(|(_, holds, _)| !holds);
         let wrong = wrong.map(|(option, _, problem)| (option, problem));
@@ -397,11 +404,21 @@ pub enum Sync {
 /// Who flushes and merges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Background {
-    /// One thread that flushes, and this many that merge.
+    /// One thread that flushes, and this many that merge: 1 to 1024.
     Threads(usize),
     /// Nobody, until someone calls [`Db::step`](crate::Db::step): for tests and measurements that
     /// must be the same every time. Full memtables wait in memory until then.
     Stepped,
+}
+
+impl Background {
+    /// More threads than this wait for the disk and for each other alone.
+    fn is_sensible(self) -> bool {
+        match self {
+            Background::Threads(count) => (1..=1024).contains(&count),
+            Background::Stepped => true,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -13,7 +13,9 @@ use crate::access::{IoStats, WrittenBy};
 use crate::cache::BlockCache;
 use crate::entry::{Entry, Sequence};
 use crate::error::{Error, Result};
+use crate::exhausted::share_of_process;
 use crate::layout::TableRecord;
+use crate::open_files::OpenFiles;
 use crate::open_folder::OpenFolder;
 use crate::options::Options;
 use crate::questions::Questions;
@@ -29,6 +31,8 @@ pub(crate) struct Shelf {
     pub(crate) options: Options,
     /// How tables are read and written.
     pub(crate) io: IoStats,
+    /// Where tables are read.
+    pub(crate) files: Arc<OpenFiles>,
     pub(crate) questions: Questions,
     next_file: AtomicU64,
 }
@@ -39,13 +43,15 @@ impl Shelf {
         let cache = Arc::new(BlockCache::new(options.block_cache_bytes as u64, life));
         let next_file = AtomicU64::new(next_file);
         let (questions, io) = (Questions::new(options), IoStats::default());
-        Shelf { folder, cache, options: options.clone(), io, questions, next_file }
+        let files = open_files(&folder, io, options);
+        Shelf { folder, cache, options: options.clone(), io, files, questions, next_file }
     }
 
     /// With tables that are read and written so. Requires: it was granted.
     #[must_use]
     pub(crate) fn with_io(self, io: IoStats) -> Self {
-        Shelf { io, ..self }
+        let files = open_files(&self.folder, io, &self.options);
+        Shelf { io, files, ..self }
     }
 
     /// A number that no file has.
@@ -69,7 +75,7 @@ impl Shelf {
         filter: Option<FilterKind>,
     ) -> Result<Arc<Table>> {
         let cache = Arc::clone(&self.cache);
-        let table = Table::open(&self.folder, self.io.reads(), file, cache, filter)?;
+        let table = Table::open(&self.files, file, cache, filter)?;
         self.load_first_units(&table)?;
         Ok(table)
     }
@@ -102,6 +108,12 @@ impl Shelf {
             }),
         }
     }
+}
+
+/// As many as the options allow, or as the process has room for.
+fn open_files(folder: &OpenFolder, io: IoStats, options: &Options) -> Arc<OpenFiles> {
+    let max = options.max_open_files.unwrap_or_else(share_of_process);
+    OpenFiles::new(folder.clone(), io.reads(), max)
 }
 
 /// Below so many bits per key a filter says "maybe" so often that asking it is not worth it.

@@ -21,6 +21,7 @@ use crate::elastic::Elastic;
 use crate::entry::Sequence;
 use crate::environment::Environment;
 use crate::error::{Error, Result};
+use crate::exhausted::with_room;
 use crate::guard::Guard;
 use crate::image::{self, image_name};
 use crate::layout::{Layout, NUMBER_MAX};
@@ -163,7 +164,7 @@ fn take_folder(
 
 /// Takes the lock of a folder. `Locked`: someone else has it.
 pub(crate) fn lock_folder(folder: &OpenFolder) -> Result<FolderLock> {
-    folder.handle().lock(LOCK_NAME).map_err(|source| match source.kind() {
+    with_room(|| folder.handle().lock(LOCK_NAME)).map_err(|source| match source.kind() {
         ErrorKind::WouldBlock => Error::Locked { path: folder.path().to_path_buf() },
         _ => Error::io(folder.path_of(LOCK_NAME))(source),
     })

@@ -54,6 +54,7 @@ pub(crate) fn stats(core: &Core) -> Stats {
         oldest_pin: core.snapshots.oldest().map(|sequence| sequence.0),
         leaving_tables: core.leaving_tables.load(Ordering::Relaxed) as u64,
         io: core.shelf.io,
+        files: core.shelf.files.stats(),
         failure: core.failure(),
     };
     core.counters.fill(&mut stats);

@@ -40,8 +40,22 @@ impl RingQueue {
     fn begin(&mut self) {
         let Some(ring) = &mut self.ring else { return };
         while ring.has_room()
-            && let Some(request) = self.waiting.pop_front()
+            && let Some(mut request) = self.waiting.pop_front()
         {
+            match request.file.opened() {
+                Ok(None) => {}
+                Ok(Some(file)) => request.file = file,
+                // What the ring reads gives files back.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && ring.in_flight() > 0 => {
+                    self.waiting.push_front(request);
+                    break;
+                }
+                // It waits for a file, or finds out what is wrong with it.
+                Err(_) => {
+                    self.pool.push(request);
+                    continue;
+                }
+            }
             let align = request.file.raw().map(|raw| raw.align);
             match align.map(|align| Window::around(request.offset, request.len, align)) {
                 _ if request.len == 0 => {

@@ -237,7 +237,6 @@ fn backward(answer: Option<UpperBound>, bounds: &Bounds) -> Next {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access::Access;
     use crate::cursor::checks::Owned;
     use crate::key_bounds::KeyBounds;
     use crate::sync::Arc;
@@ -262,8 +261,7 @@ mod tests {
         let filter = Some(FilterOptions::new(FilterKind::SurfReal, 30.0));
         let table = shelf.table(&list, &TableOptions { filter, ..options() });
         let (kind, cache) = (Some(FilterKind::SurfReal), Arc::clone(&shelf.cache));
-        let table = Table::open(&shelf.folder(), Access::default(), table.file(), cache, kind)
-            .expect("opens");
+        let table = Table::open(&shelf.files(), table.file(), cache, kind).expect("opens");
         let span = Span::of_flush(FlushNumber(1));
         Run::new(vec![RunTable::whole(table, span)]).expect("one table")
     }

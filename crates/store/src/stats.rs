@@ -11,6 +11,7 @@ use std::time::Duration;
 use crate::access::IoStats;
 use crate::elastic_stats::ElasticStats;
 use crate::filter_recovery::FilterRecovery;
+use crate::open_files::FileStats;
 use crate::options::GuardKind;
 use crate::partition_stats::{PartitionStats, UnderWay};
 use crate::policy::Policy;
@@ -325,6 +326,8 @@ pub struct Stats {
     pub leaving_tables: u64,
     /// How tables are read and written.
     pub io: IoStats,
+    /// Files of tables that are open.
+    pub files: FileStats,
     /// What stops flushes or merges, or has made the log unusable, if something has. It is tried again: the log's place is taken
     /// by another with the next write, `sync` or `flush`.
     pub failure: Option<String>,
@@ -391,7 +394,7 @@ impl Stats {
         text
     }
 
-    fn plain_counters(&self) -> [(&'static str, f64); 13] {
+    fn plain_counters(&self) -> [(&'static str, f64); 14] {
         [
             ("writes_total", self.writes as f64),
             ("user_bytes_total", self.bytes_written_user as f64),
@@ -406,10 +409,11 @@ impl Stats {
             ("stalls_total", self.stalls as f64),
             ("stall_seconds_total", self.stall_seconds),
             ("guard_seconds_total", self.guard.seconds),
+            ("files_reopened_total", self.files.reopened as f64),
         ]
     }
 
-    fn gauges(&self) -> [(&'static str, f64); 10] {
+    fn gauges(&self) -> [(&'static str, f64); 12] {
         [
             ("guard_bits_per_key", self.guard.bits_per_key),
             ("guard_bytes", self.guard.memory_bytes as f64),
@@ -419,6 +423,8 @@ impl Stats {
             ("cache_bytes", self.cache_bytes as f64),
             ("table_bytes", self.table_bytes() as f64),
             ("leaving_tables", self.leaving_tables as f64),
+            ("files_open", self.files.open as f64),
+            ("files_open_max", self.files.max as f64),
             ("merging", self.merging as f64),
             ("stopped", f64::from(u8::from(self.failure.is_some()))),
         ]

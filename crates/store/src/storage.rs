@@ -122,6 +122,11 @@ pub trait ReadAt: Send + Sync {
     fn read_many(&self, reads: &mut [(u64, &mut [u8])]) -> io::Result<()> {
         reads.iter_mut().try_for_each(|(offset, buffer)| self.read_at(*offset, buffer))
     }
+    /// The file itself, where this one stands for a file that is opened when it is read; it stays open as long as someone has it. None:
+    /// this is the file. `WouldBlock`: too many are open; ask again when some of them were read.
+    fn opened(&self) -> io::Result<Option<Arc<dyn ReadAt>>> {
+        Ok(None)
+    }
     /// How the operating system knows the file. None: it does not, and `read_at` is the only way.
     fn raw(&self) -> Option<RawFile<'_>> {
         None

@@ -14,14 +14,13 @@ use trommel_filters::{
     TableFilter as _, Trace,
 };
 
-use crate::access::Access;
 use crate::block::{Block, unseal};
 use crate::cache::{BlockCache, BlockSlots};
 use crate::cursor::Reads;
 use crate::entry::Sequence;
 use crate::error::{Error, Result};
 use crate::memtable::Found;
-use crate::open_folder::OpenFolder;
+use crate::open_files::OpenFiles;
 use crate::output::table_name;
 use crate::read_queue::ReadBuffer;
 use crate::storage::ReadAt;
@@ -162,14 +161,12 @@ impl Opened {
 impl Table {
     /// Opens a table: reads and checks all but its blocks, and of its filters the one of kind `filter` alone.
     pub(crate) fn open(
-        folder: &OpenFolder,
-        access: Access,
+        files: &Arc<OpenFiles>,
         file: u64,
         cache: Arc<BlockCache>,
         filter: Option<FilterKind>,
     ) -> Result<Arc<Table>> {
-        let name = table_name(file);
-        let (bytes, path) = (folder.open_with(&name, access)?, folder.path_of(&name));
+        let (bytes, path) = files.file(&table_name(file))?;
         let size = bytes.size().map_err(Error::io(&path))?;
         let opened = Opened { path, bytes };
         let sections = opened.sections(size)?;

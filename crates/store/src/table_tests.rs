@@ -3,11 +3,13 @@
 use trommel_filters::FilterOptions;
 
 use super::*;
+use crate::access::Access;
 use crate::cursor::Cursor;
 use crate::cursor::checks::{Owned, any_entries, any_moves, entry, follows, sorted};
 use crate::entry::Kind;
 use crate::memory::{Fault, Memory};
-use crate::storage::Storage;
+use crate::open_folder::OpenFolder;
+use crate::storage::Storage as _;
 use crate::table_writer::{TableOptions, TableSummary, TableWriter};
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -61,13 +63,17 @@ impl Shelf {
         OpenFolder::on(&self.disk, "db")
     }
 
+    pub(crate) fn files(&self) -> Arc<OpenFiles> {
+        OpenFiles::new(self.folder(), Access::default(), usize::MAX)
+    }
+
     fn path(file: u64) -> PathBuf {
         PathBuf::from(format!("db/{file:06}.table"))
     }
 
     fn open(&self, file: u64) -> Result<Arc<Table>> {
         let kind = Some(FilterKind::BlockedBloom);
-        Table::open(&self.folder(), Access::default(), file, Arc::clone(&self.cache), kind)
+        Table::open(&self.files(), file, Arc::clone(&self.cache), kind)
     }
 
     pub(crate) fn table(&self, list: &[Owned], options: &TableOptions) -> Arc<Table> {
@@ -297,7 +303,7 @@ fn a_damaged_filter_can_be_left_alone() {
         other => panic!("{other:?}"),
     }
     let cache = Arc::clone(&shelf.cache);
-    let open = Table::open(&shelf.folder(), Access::default(), file, cache, None);
+    let open = Table::open(&shelf.files(), file, cache, None);
     let table = open.unwrap();
     assert!(table.filter().is_none());
     assert!(get(&table, &3u64.to_be_bytes(), u64::MAX).is_some());

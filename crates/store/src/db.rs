@@ -229,10 +229,10 @@ impl Db {
         self.core.flush_sealed()
     }
 
-    /// Merges everything into one run of the last level.
+    /// Merges everything into one run of the last level, in one merge: what is due is not merged before, and merges that are under
+    /// way are given up.
     pub fn compact(&self) -> Result<()> {
         self.flush()?;
-        self.core.settle()?;
         self.core.merge_everything()
     }
 

@@ -51,6 +51,7 @@ mod lanes;
 mod layout;
 mod located;
 mod located_merge;
+mod log_check;
 mod manifest;
 mod memory;
 mod memtable;
@@ -121,6 +122,7 @@ mod tuning;
 mod user_keys;
 mod value;
 mod verify;
+mod verify_files;
 mod version;
 mod view_cursor;
 mod wal;
@@ -136,6 +138,7 @@ pub use environment::{Clock, Environment, ManualClock, PausePoint, Pauses};
 pub use error::{Error, Result};
 pub use expiry::Expiry;
 pub use filter_recovery::FilterRecovery;
+pub use log_check::LogCounts;
 pub use memory::{Fault, Memory};
 pub use options::{Background, ElasticOptions, GuardKind, Options, Sync};
 pub use partition_stats::{PartitionStats, UnderWay};
@@ -154,6 +157,7 @@ pub use tree_stats::{LevelStats, RunStats};
 pub use tuning::FilterTuning;
 pub use value::Value;
 pub use verify::VerifyReport;
+pub use verify_files::{verify_files, verify_files_with};
 
 pub use trommel_filters::{
     CountBounds, FilterKind, LocatedKind, LocatedSize, PrefixRule, RencoderPlan, RosettaPlan,

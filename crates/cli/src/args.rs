@@ -54,13 +54,16 @@ pub(crate) enum Command {
     /// or one that was recorded with --record.
     #[command(after_help = crate::replay::EXAMPLES)]
     Replay(crate::replay::ReplayArgs),
-    /// Read everything and check it. Exit status 3 if anything is damaged.
+    /// Read everything and check it, also of a store that does not open: tell all that is damaged or missing. Exit status 3 if anything is.
+    #[command(after_help = crate::verify::EXAMPLES)]
     Verify(StoreArgs),
     /// Print what the files of a store hold. Exit status 3 if anything is damaged.
+    #[command(after_help = crate::dump::EXAMPLES)]
     Dump(crate::dump::DumpArgs),
     /// Make a second store, in a new folder, that holds what this one holds: by hard links, where that can be.
     Checkpoint(crate::checkpoint::CheckpointArgs),
     /// Mend a damaged store, out of all that can be read. Exit status 1 if something could not be saved.
+    #[command(after_help = crate::repair::EXAMPLES)]
     Repair(crate::repair::RepairArgs),
     /// Measure.
     #[command(subcommand)]
@@ -205,10 +208,16 @@ impl StoreArgs {
     /// Opens the store for questions alone; an error if there is none. Nothing is merged: a store does not keep its policy, so the one
     /// that is told here may be none of its own, and who only asks is not to change the tree.
     pub(crate) fn open_to_read(&self, guard_default: GuardKind) -> trommel::Result<Db> {
+        self.open_to_read_with(self.guard.unwrap_or(guard_default))
+    }
+
+    /// As [`open_to_read`](Self::open_to_read), with this guard, whatever was asked for.
+    pub(crate) fn open_to_read_with(&self, guard: GuardKind) -> trommel::Result<Db> {
         let options = Options {
+            guard,
             create_if_missing: false,
             background: Background::Stepped,
-            ..self.options(guard_default)
+            ..self.options(guard)
         };
         Db::open(&self.db, options)
     }

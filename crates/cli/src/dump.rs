@@ -19,6 +19,12 @@ use crate::failure::{Failure, Outcome, Status};
 use crate::keytext::show;
 use crate::table::{bytes, whole};
 
+pub(crate) const EXAMPLES: &str = "Examples: all files of a store; a log, with whole values; the tables' entries of one key\n  \
+    trommel dump words\n  \
+    trommel dump words/000007.wal --value-bytes 1000000\n  \
+    trommel dump words | grep ' apple = '\n\n\
+    A file that no manifest names is no part of the store: that is told, and what it lacks is no damage.";
+
 #[derive(Debug, Args)]
 pub(crate) struct DumpArgs {
     /// A table, a log, a manifest, the image of a filter, or a store's folder.
@@ -88,7 +94,7 @@ impl Printer<'_> {
     fn text_item(&mut self, item: &DumpItem<'_>) -> io::Result<()> {
         let hex = self.arguments.hex;
         match item {
-            DumpItem::File { path, kind, bytes: size } => {
+            DumpItem::File { path, kind, bytes: size, .. } => {
                 writeln!(self.out, "{}: {}, {}", path.display(), kind.name(), bytes(*size))
             }
             DumpItem::Note { offset, text } => writeln!(self.out, "{offset:>10}  {text}"),
@@ -116,20 +122,29 @@ impl Printer<'_> {
     }
 
     fn json_item(&mut self, item: &DumpItem<'_>) -> io::Result<()> {
-        if let DumpItem::File { path, kind, bytes } = item {
-            return self.json_file(path, kind.name(), *bytes);
+        if let DumpItem::File { path, kind, bytes, is_needed } = item {
+            return self.json_file(path, kind.name(), *bytes, *is_needed);
         }
         let comma = if self.items == 0 { "" } else { "," };
         self.items += 1;
         write!(self.out, "{comma}{}", self.item_value(item))
     }
 
-    fn json_file(&mut self, path: &Path, kind: &str, bytes: u64) -> io::Result<()> {
+    fn json_file(
+        &mut self,
+        path: &Path,
+        kind: &str,
+        bytes: u64,
+        is_needed: Option<bool>,
+    ) -> io::Result<()> {
         let before = if self.files == 0 { "{\"files\":[" } else { "]}," };
         let file = Value::from(path.display().to_string());
-        let kind = Value::from(kind);
+        let (kind, is_needed) = (Value::from(kind), json!(is_needed));
         (self.files, self.items) = (self.files + 1, 0);
-        write!(self.out, "{before}{{\"file\":{file},\"kind\":{kind},\"bytes\":{bytes},\"items\":[")
+        write!(
+            self.out,
+            "{before}{{\"file\":{file},\"kind\":{kind},\"bytes\":{bytes},\"is_needed\":{is_needed},\"items\":["
+        )
     }
 
     fn item_value(&self, item: &DumpItem<'_>) -> Value {

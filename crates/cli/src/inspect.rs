@@ -58,12 +58,24 @@ pub(crate) fn run(arguments: &InspectArgs, json: bool, out: &mut dyn Write) -> O
         writeln!(
             out,
             "{}",
-            json!({ "policy": policy, "levels": levels, "ranges": partitions_json(&stats), "guard": guard })
+            json!({
+                "policy": policy, "memory": memory_json(&stats), "levels": levels,
+                "ranges": partitions_json(&stats), "guard": guard,
+            })
         )?;
     } else {
         out.write_all(picture(&stats).as_bytes())?;
     }
     Ok(Status::Fine)
+}
+
+/// What is in memory and logs alone.
+fn memory_json(stats: &Stats) -> serde_json::Value {
+    json!({
+        "memtables": stats.memtables, "memtable_bytes": stats.memtable_bytes,
+        "memtable_entries": stats.memtable_entries,
+        "logs": stats.logs, "log_bytes": stats.log_bytes,
+    })
 }
 
 /// Between two times of asking whether it is time to look, and whether a key was pressed.
@@ -102,7 +114,10 @@ pub(crate) fn picture(stats: &Stats) -> String {
     );
     line(&mut text, format_args!("policy     {}", policy_text(&stats.policy)));
     let memtables = counted(stats.memtables, "memtable");
-    line(&mut text, format_args!("memory     {memtables}, {}", bytes(stats.memtable_bytes)));
+    let (entries, size) = (whole(stats.memtable_entries), bytes(stats.memtable_bytes));
+    line(&mut text, format_args!("memory     {memtables}, {entries} entries, {size}"));
+    let (logs, size) = (counted(stats.logs, "log"), bytes(stats.log_bytes));
+    line(&mut text, format_args!("           {logs} with what is in no table yet, {size}"));
     for level in &stats.levels {
         let is_last = level.level + 1 == stats.levels.len();
         draw_level(&mut text, level, is_last, &columns);

@@ -9,6 +9,13 @@ use trommel::{Loss, RepairReport};
 
 use crate::failure::{Outcome, Status};
 use crate::table::{counted, whole};
+use crate::verify::logs;
+
+pub(crate) const EXAMPLES: &str = "Examples: what is wrong, then mend it; what is lost, for a program\n  \
+    trommel verify --db words\n  \
+    trommel repair words\n  \
+    trommel repair words --json\n\n\
+    Exit status 0: all was saved, or there was nothing to repair; 1: something is lost, and told.";
 
 #[derive(Debug, Args)]
 pub(crate) struct RepairArgs {
@@ -39,6 +46,10 @@ fn as_json(report: &RepairReport) -> serde_json::Value {
         "manifest_rebuilt": report.manifest_rebuilt,
         "tables": report.tables,
         "entries": report.entries,
+        "logs": report.logs.files,
+        "log_bytes": report.logs.bytes,
+        "log_groups": report.logs.groups,
+        "log_entries": report.logs.entries,
         "rewritten": report.rewritten,
         "saved_from_logs": report.saved_from_logs,
         "lost": report.lost.iter().map(loss).collect::<Vec<_>>(),
@@ -49,7 +60,7 @@ fn as_json(report: &RepairReport) -> serde_json::Value {
 
 fn as_text(report: &RepairReport) -> String {
     let tables = counted(report.tables, "table");
-    let holds = format!("{tables}, {} entries", whole(report.entries));
+    let holds = format!("{tables}, {} entries; {}", whole(report.entries), logs(&report.logs));
     if !report.changed {
         return format!("nothing to repair: {holds}\n");
     }

@@ -130,6 +130,9 @@ fn as_json(stats: &Stats) -> Value {
         "ranges": crate::partitions::partitions_json(stats),
         "memtables": stats.memtables,
         "memtable_bytes": stats.memtable_bytes,
+        "memtable_entries": stats.memtable_entries,
+        "logs": stats.logs,
+        "log_bytes": stats.log_bytes,
         "fence_bytes": stats.fence_bytes,
         "cache_bytes": stats.cache_bytes,
         "memory_bytes": stats.memory_bytes(),
@@ -186,9 +189,11 @@ fn as_text(stats: &Stats) -> String {
     let guard = &stats.guard;
     let mut table = TextTable::new(1, &["", ""]);
     let mut row = |name: &str, value: String| table.row(vec![name.into(), value]);
-    row("entries on disk", whole(stats.entries()));
-    row("range deletions on disk", whole(range_deletes(stats)));
-    row("bytes on disk", bytes(stats.table_bytes()));
+    row("entries in tables", whole(stats.entries()));
+    row("entries in memory and logs alone", whole(stats.memtable_entries));
+    row("logs", format!("{} ({})", whole(stats.logs), bytes(stats.log_bytes)));
+    row("range deletions in tables", whole(range_deletes(stats)));
+    row("bytes of tables", bytes(stats.table_bytes()));
     row("policy", stats.policy.name().to_string());
     row("levels", whole(stats.levels.len() as u64));
     row("runs", whole(stats.run_count() as u64));
@@ -231,6 +236,10 @@ fn as_text(stats: &Stats) -> String {
     if let Some(failure) = &stats.failure {
         row("stopped", failure.clone());
     }
+    format!("{}\n{}", table.render_body(), queries_text(stats))
+}
+
+fn queries_text(stats: &Stats) -> String {
     let mut queries = TextTable::new(
         1,
         &["queries since open", "count", "probes", "blocks read", "disk reads", "needless runs"],
@@ -250,7 +259,7 @@ fn as_text(stats: &Stats) -> String {
         ];
         queries.row(std::iter::once(name.to_string()).chain(counts.map(whole)).collect());
     }
-    format!("{}\n{}", table.render_body(), queries.render())
+    queries.render()
 }
 
 #[cfg(test)]

@@ -81,7 +81,7 @@ fn a_repair_says_what_it_has_done() {
     );
 
     std::fs::remove_file(place.path("s/MANIFEST")).expect("removed");
-    place.run("verify --db s").fails(3, &["no MANIFEST"]);
+    place.run("verify --db s").fails(3, &["s/MANIFEST is missing"]);
     let text = place.run("repair s").with_status(0);
     assert!(
         text.contains("the manifest was made anew") && text.contains("saved from logs: 1 write")

@@ -260,7 +260,7 @@ impl Core {
         }
     }
 
-    /// Has everything merged into one run.
+    /// Has everything merged into one run. Merges that are open are given up: their output would be an input at once.
     pub(crate) fn merge_everything(&self) -> Result<()> {
         if self.current.pin().runs.is_empty() {
             return Ok(());
@@ -268,7 +268,9 @@ impl Core {
         let mut work = lock(&self.work);
         work.merge_everything = true;
         work.merges.forget_failures();
+        let given_up = work.merges.give_up();
         drop(work);
+        given_up.abandon(self);
         self.work_changed.notify_all();
         match self.shelf.options.background {
             Background::Stepped => self.settle(),

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::memtable::Memtable;
 use crate::options::{Background, Sync};
 use crate::stalls::Debt;
-use crate::sync::{Arc, Mutex, lock, pause};
+use crate::sync::{Arc, AtomicU64, Mutex, Ordering, lock, pause};
 use crate::version::Active;
 use crate::wal::{Predecessor, Wal};
 
@@ -99,13 +99,18 @@ impl Writer {
         let writes = || batches.iter().flat_map(|batch| batch.writes());
         // Spent even if logging fails: the log may hold them.
         self.next = Sequence(first.0 + count as u64);
-        let appended = self.open_log(core)?.append(first, count, writes());
-        self.note_failure(appended)?;
+        let log = self.open_log(core)?;
+        let appended = log.append(first, count, writes()).map(|()| log.len());
+        let log_bytes = self.note_failure(appended)?;
         self.unsynced = true;
         if sync || self.interval_is_over(core) {
             self.sync(core)?;
         }
-        let memtable = Arc::clone(&core.current.pin().active.memtable);
+        let memtable = {
+            let now = core.current.pin();
+            now.active.log_bytes.store(log_bytes, Ordering::Relaxed);
+            Arc::clone(&now.active.memtable)
+        };
         for ((kind, key, value), sequence) in writes().zip(first.0..) {
             memtable.insert(key, Sequence(sequence), kind, value);
         }
@@ -122,7 +127,9 @@ impl Writer {
             let memtable = Arc::clone(&core.current.pin().active.memtable);
             let created = Wal::create_from(&core.shelf.folder, number, before, &memtable);
             self.tell_failure(created.as_ref().err());
-            self.log = Log::Open(created?);
+            let wal = created?;
+            core.current.pin().active.log_bytes.store(wal.len(), Ordering::Relaxed);
+            self.log = Log::Open(wal);
         }
         match &mut self.log {
             Log::Open(wal) => Ok(wal),
@@ -240,7 +247,8 @@ impl Writer {
         let before = self.as_predecessor();
         let number = core.shelf.new_file();
         let memtable = Arc::new(Memtable::new(core.shelf.options.write_buffer_bytes));
-        let active = Active { memtable, wal: number, first: self.next };
+        let (wal, log_bytes) = (number, Arc::default());
+        let active = Active { memtable, wal, log_bytes, first: self.next };
         self.seal_onto(core, Log::Unmade { number, before }, active);
     }
 
@@ -282,7 +290,8 @@ impl Writer {
         // The new log may be there all the same, and it says how long the old one is: that must stay so.
         let wal = self.note_failure(created)?;
         let memtable = Arc::new(Memtable::new(shelf.options.write_buffer_bytes));
-        Ok((wal, Active { memtable, wal: number, first: self.next }))
+        let log_bytes = Arc::new(AtomicU64::new(wal.len()));
+        Ok((wal, Active { memtable, wal: number, log_bytes, first: self.next }))
     }
 
     /// Slows a writer down while flushes or merges lag behind.

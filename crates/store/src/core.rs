@@ -127,6 +127,7 @@ impl Core {
         let sealed = Sealed {
             memtable: Arc::clone(&old.memtable),
             wal: old.wal,
+            log_bytes: old.log_bytes.load(Ordering::Relaxed),
             first: old.first,
             last,
             flush,

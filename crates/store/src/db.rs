@@ -240,11 +240,11 @@ impl Db {
         self.core.flush_sealed()
     }
 
-    /// Merges everything into one run of the last level.
+    /// Merges everything into one run of the last level, in one merge: what is due is not merged before, and merges that are under
+    /// way are given up.
     pub fn compact(&self) -> Result<()> {
         let _call = self.core.life().enter()?;
         self.flush()?;
-        self.core.settle()?;
         self.core.merge_everything()
     }
 

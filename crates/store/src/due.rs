@@ -1,10 +1,10 @@
 //! Which merge is due: a pure function of the layout, the policy and the granularity.
 //! ```text
+//! someone wants everything merged       all runs, whatever merge of some of them was under way: nothing is written twice
 //! a merge by key ranges is under way    what is newer than its inputs comes first, if it stays above the last level; then its next range
-//! someone wants everything merged       all runs
 //! else                                  whole runs (compaction), or a table of a level (partial)
 //! ```
-//! Invariant: what was begun is ended, with whatever granularity the store was opened again.
+//! Invariant: what was begun is ended, with whatever granularity the store was opened again, or becomes part of a merge of everything.
 
 use crate::compaction::{MergeJob, Target, merge_all, pick};
 use crate::layout::{LastMerge, Layout};
@@ -21,18 +21,18 @@ pub(crate) fn next_job(
     is_free: &dyn Fn(&MergeJob) -> bool,
 ) -> Option<(RangeJob, bool)> {
     let by_policy = |layout: &Layout| by_policy(layout, (schedule, division), is_free);
+    if everything {
+        return Some((divide(layout, merge_all(layout), division), true));
+    }
     if let Some(under_way) = &layout.last_merge {
         let newer = by_policy(&without_inputs(layout, under_way));
         // Not into the last level, above which its inputs wait.
         let last = layout.level_count() - 1;
         let goes_above =
             |job: &RangeJob| matches!(job.merge.target, Target::Inner(to) if to < last);
-        let newer = newer.filter(|job| goes_above(job) && !everything);
+        let newer = newer.filter(goes_above);
         let job = newer.unwrap_or_else(|| go_on(layout, under_way, division));
         return is_free(&job.merge).then_some((job, false));
-    }
-    if everything {
-        return Some((divide(layout, merge_all(layout), division), true));
     }
     by_policy(layout).map(|job| (job, false))
 }

@@ -16,14 +16,20 @@ use crate::block_cursor::BlockCursor;
 use crate::entry::{Entry, Kind};
 use crate::error::{Error, Result};
 use crate::expiry::{EXPIRY_BYTES, Expiry};
-use crate::layout::{CutsEdit, Edit, ImageRecord, LastMerge, TableRecord};
+use crate::image::image_name;
+use crate::layout::{CutsEdit, Edit, ImageRecord, LastMerge, Layout, TableRecord};
+use crate::log_check::LogCounts;
+use crate::manifest::{MANIFEST_NAME, Manifest};
 use crate::open_folder::OpenFolder;
+use crate::output::table_name;
 use crate::record::read_all;
+use crate::recovery::file_number;
 use crate::salvage::{LogRecord, Piece, scan_log, scan_manifest};
 use crate::storage::Storage;
 use crate::table::TableParts;
 use crate::table_format::{TAG_TOMBSTONES, section_name};
 use crate::tombstones::RangeDelete;
+use crate::wal::wal_name;
 
 /// The kinds of files that a store has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +60,7 @@ impl FileKind {
     fn of_name(name: &str) -> Option<FileKind> {
         let has = |ending: &str| name.split('.').skip(1).any(|part| part == ending);
         let known = [
-            (name.starts_with(crate::manifest::MANIFEST_NAME), FileKind::Manifest),
+            (name.starts_with(MANIFEST_NAME), FileKind::Manifest),
             (has("table"), FileKind::Table),
             (has("wal"), FileKind::Log),
             (has("filter"), FileKind::Filter),
@@ -75,6 +81,8 @@ pub enum DumpItem<'a> {
         kind: FileKind,
         /// Its length.
         bytes: u64,
+        /// Whether the store needs it. None: nobody knows, since there is no manifest beside it that can be read.
+        is_needed: Option<bool>,
     },
     /// Something that the file says.
     Note {
@@ -122,6 +130,7 @@ pub fn dump(storage: &dyn Storage, path: impl AsRef<Path>, tell: &mut Tell<'_>) 
         }
         _ => OpenFolder::open(storage, path)?,
     };
+    let layout = Manifest::read(&folder).ok().flatten();
     let names = folder.list()?;
     let files = names.iter().filter_map(|name| Some((name, FileKind::of_name(name)?)));
     let mut files: Vec<_> = files.collect();
@@ -130,7 +139,7 @@ pub fn dump(storage: &dyn Storage, path: impl AsRef<Path>, tell: &mut Tell<'_>) 
     }
     files.sort_by_key(|(_, kind)| *kind as u8);
     for (name, kind) in files {
-        match dump_file(&folder, name, kind, tell) {
+        match dump_file(&folder, name, kind, layout.as_ref(), tell) {
             Ok(ControlFlow::Continue(())) => {}
             Ok(ControlFlow::Break(())) => break,
             Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {}
@@ -146,7 +155,8 @@ fn dump_one(storage: &dyn Storage, path: &Path, tell: &mut Tell<'_>) -> Result<(
     let folder = OpenFolder::open(storage, inside.unwrap_or(Path::new(".")))?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let kind = FileKind::of_name(&name).map_or_else(|| kind_of_bytes(&folder, &name), Ok)?;
-    dump_file(&folder, &name, kind, tell).map(drop)
+    let layout = FileKind::of_name(&name).and_then(|_| Manifest::read(&folder).ok()?);
+    dump_file(&folder, &name, kind, layout.as_ref(), tell).map(drop)
 }
 
 /// A file of another name is known by its first bytes, or else is taken for a table, which is known by its end.
@@ -164,17 +174,60 @@ fn dump_file(
     folder: &OpenFolder,
     name: &str,
     kind: FileKind,
+    layout: Option<&Layout>,
     tell: &mut Tell<'_>,
 ) -> Result<ControlFlow<()>> {
     let (file, path) = (folder.open_file(name)?, &*folder.path_of(name));
     let bytes = file.size().map_err(Error::io(path))?;
-    if tell(DumpItem::File { path, kind, bytes }).is_break() {
+    let left_over = layout.map(|layout| why_left_over(layout, name, kind));
+    let is_needed = left_over.map(|why| why.is_none());
+    if tell(DumpItem::File { path, kind, bytes, is_needed }).is_break() {
         return Ok(ControlFlow::Break(()));
     }
+    let Some(why) = left_over.flatten() else { return dump_contents(folder, name, kind, tell) };
+    if note(tell, 0, format!("no part of the store: {why}")).is_break() {
+        return Ok(ControlFlow::Break(()));
+    }
+    // Nobody misses what it does not hold.
+    dump_contents(folder, name, kind, &mut |item| match item {
+        DumpItem::Damage { offset, what } => {
+            tell(DumpItem::Note { offset, text: format!("not whole: {what}") })
+        }
+        other => tell(other),
+    })
+}
+
+/// Why a file that lies beside a manifest is none that the store needs. None: it is needed.
+fn why_left_over(layout: &Layout, name: &str, kind: FileKind) -> Option<&'static str> {
+    let number = file_number(name);
+    let is = |name_of: fn(u64) -> String| number.is_some_and(|number| name == name_of(number));
+    let number = number.unwrap_or_default();
+    match kind {
+        FileKind::Manifest if name == MANIFEST_NAME => None,
+        FileKind::Table if is(table_name) => (!layout.has_file(number)).then_some(
+            "the manifest does not name it. A flush or merge is writing it, or was cut short; or it was merged into another",
+        ),
+        FileKind::Log if is(wal_name) => {
+            (number < layout.live_wal).then_some("all that it holds is in tables")
+        }
+        FileKind::Filter if is(image_name) => {
+            let is_named = layout.images.iter().any(|image| image.file == number);
+            (!is_named).then_some("the manifest does not name it: there is a newer one, or none")
+        }
+        _ => Some("it never got the name of a file of the store, or was given another"),
+    }
+}
+
+fn dump_contents(
+    folder: &OpenFolder,
+    name: &str,
+    kind: FileKind,
+    tell: &mut Tell<'_>,
+) -> Result<ControlFlow<()>> {
     match kind {
         FileKind::Table => dump_table(&TableParts::read(folder, name)?, tell),
         FileKind::Manifest => Ok(dump_manifest(&read_all(folder, name)?, tell)),
-        FileKind::Log => Ok(dump_log(&read_all(folder, name)?, path, tell)),
+        FileKind::Log => Ok(dump_log(&read_all(folder, name)?, &folder.path_of(name), tell)),
         FileKind::Filter => Ok(dump_filter(&read_all(folder, name)?, tell)),
     }
 }
@@ -290,11 +343,12 @@ fn dump_log(bytes: &[u8], path: &Path, tell: &mut Tell<'_>) -> ControlFlow<()> {
         let what = "a log is read by the number that its name begins with, and this has none";
         return damage(tell, 0, what);
     };
+    let mut counts = LogCounts::default();
     for piece in scan_log(bytes, number) {
         match piece {
             Piece::Whole { offset, item: LogRecord::Predecessor(before) } => {
                 let (wal, valid) = (before.wal, before.valid_bytes);
-                let name = crate::wal::wal_name(wal);
+                let name = wal_name(wal);
                 let first = "the first log";
                 let follows = format!("follows {name}, of which {valid} bytes count");
                 note(tell, offset, if wal == 0 { first } else { &follows })?;
@@ -304,12 +358,14 @@ fn dump_log(bytes: &[u8], path: &Path, tell: &mut Tell<'_>) -> ControlFlow<()> {
                 let durable = group.durable_bytes;
                 let what = format!("group of {count} writes from number {first} on");
                 note(tell, offset, format!("{what}; {durable} bytes were durable before"))?;
+                counts.add_group(count);
                 group.entries.iter().try_for_each(|entry| tell_entry(tell, offset, entry))?;
             }
             other => dump_gap(&other, tell)?,
         }
     }
-    ControlFlow::Continue(())
+    let LogCounts { groups, entries, .. } = counts;
+    note(tell, bytes.len() as u64, format!("in all {groups} groups of {entries} entries"))
 }
 
 fn dump_manifest(bytes: &[u8], tell: &mut Tell<'_>) -> ControlFlow<()> {

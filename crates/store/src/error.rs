@@ -6,6 +6,8 @@ use crate::exhausted::is_exhausted;
 
 /// How damage is told.
 const DAMAGED: &str = " is damaged at byte ";
+/// How a loss is told.
+const MISSING: &str = " is missing: ";
 
 /// The result of everything that touches the store.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -30,6 +32,15 @@ pub enum Error {
         /// Where the damage was seen.
         offset: u64,
         /// What was expected there.
+        what: String,
+    },
+    /// A file that the store needs is not there. Restore it from a copy; or have [`repair`](crate::repair) go on without it: it
+    /// tells what is lost with it. [`verify_files`](crate::verify_files) tells all that is missing.
+    #[error("{path}{MISSING}{what}", path = path.display())]
+    FileMissing {
+        /// The file.
+        path: PathBuf,
+        /// Who says that it must be there, and what is lost with it.
         what: String,
     },
     /// The folder holds files, but no store. Name another folder, or an empty one.
@@ -137,12 +148,13 @@ fn hint(source: &std::io::Error) -> &'static str {
 }
 
 impl Error {
-    /// Whether bytes are wrong: here, or where background work met them. `verify` tells all that are, and `repair` mends.
+    /// Whether bytes are wrong, or a file is gone: here, or where background work met it. `verify` and
+    /// [`verify_files`](crate::verify_files) tell all that is, and `repair` mends.
     pub fn tells_of_damage(&self) -> bool {
         match self {
-            Error::Corrupt { .. } => true,
+            Error::Corrupt { .. } | Error::FileMissing { .. } => true,
             // The cause is a message, as it was told.
-            Error::Stopped { cause } => cause.contains(DAMAGED),
+            Error::Stopped { cause } => cause.contains(DAMAGED) || cause.contains(MISSING),
             _ => false,
         }
     }
@@ -152,6 +164,18 @@ impl Error {
         let path = path.into();
         // What is the store's own error is told as such.
         move |source| source.downcast().unwrap_or_else(|source| Error::Io { path, source })
+    }
+
+    /// As [`io`](Error::io), of a file that must be there: `needed` says why.
+    pub(crate) fn needed(
+        path: impl Into<PathBuf>,
+        needed: impl Into<String>,
+    ) -> impl FnOnce(std::io::Error) -> Error {
+        let (path, what) = (path.into(), needed.into());
+        move |source| match source.kind() {
+            std::io::ErrorKind::NotFound => Error::FileMissing { path, what },
+            _ => Error::Io { path, source },
+        }
     }
 
     /// Damage in `path` at `offset`.
@@ -185,5 +209,16 @@ mod tests {
         let full = Error::io("db/000003.table")(std::io::ErrorKind::StorageFull.into());
         assert!(!full.tells_of_damage());
         assert!(!Error::Stopped { cause: full.to_string() }.tells_of_damage());
+    }
+
+    #[test]
+    fn a_file_that_must_be_there_and_is_not_is_told_by_its_name() {
+        let of = |kind: std::io::ErrorKind| {
+            Error::needed("db/000003.table", "the manifest names it")(kind.into())
+        };
+        let gone = of(std::io::ErrorKind::NotFound);
+        assert_eq!(gone.to_string(), "db/000003.table is missing: the manifest names it");
+        assert!(gone.tells_of_damage() && gone.for_another().tells_of_damage());
+        assert!(matches!(of(std::io::ErrorKind::PermissionDenied), Error::Io { .. }));
     }
 }

@@ -2,6 +2,7 @@
 //! ```text
 //! next_beside(layout, claims) -> open: its pieces in hand <-> idle -> all done -> installed: its claim is gone
 //!                                                   '------> failed: its claim stays until it is tried again
+//!                                                   '------> given up: its claim is gone with the last piece in hand
 //! ```
 //! Invariants: what is open has a claim, and no two claims share a run. A merge that has failed has not changed the tree: its inputs
 //! are all there, and it begins anew.
@@ -41,7 +42,7 @@ struct OpenMerge {
     /// What the pieces that are done have written.
     outputs: Vec<PieceOutput>,
     has_failed: bool,
-    /// It has failed, and may be tried again.
+    /// It has failed, and may be tried again; or nobody wants it any more.
     is_released: bool,
 }
 
@@ -204,11 +205,26 @@ impl Lanes {
         id
     }
 
-    /// Its pieces are there.
+    /// Its pieces are there. They are not wanted if it was given up meanwhile.
     pub(crate) fn opened(&mut self, id: MergeId, pieces: Vec<MergePiece>) {
         if let Some(open) = self.find(id) {
-            (open.pieces, open.idle, open.in_hand) = (Some(pieces.len()), pieces, 0);
+            let idle = if open.has_failed { Vec::new() } else { pieces };
+            (open.pieces, open.idle, open.in_hand) = (Some(idle.len()), idle, 0);
         }
+        self.close_released();
+    }
+
+    /// Gives up all merges that are open: what is to come takes their runs, too. One that is being installed is not stopped any
+    /// more; what has failed waits as before. What they had written is left.
+    pub(crate) fn give_up(&mut self) -> Leftovers {
+        let mut left = Leftovers::default();
+        for open in self.open.iter_mut().filter(|open| !open.has_failed) {
+            (open.has_failed, open.is_released) = (true, true);
+            left.pieces.append(&mut open.idle);
+            left.outputs.append(&mut open.outputs);
+        }
+        self.close_released();
+        left
     }
 
     /// Takes a piece in hand that is idle: of these, by the order in which merges began and then by keys, number `choice`, counted
@@ -275,10 +291,11 @@ impl Lanes {
     pub(crate) fn fail(&mut self, id: MergeId, what: String) -> (u32, Leftovers) {
         let Some(open) = self.find(id) else { return Default::default() };
         let (claim, is_first) = (open.claim.clone(), !open.has_failed);
+        let is_wanted = is_first || !open.is_released;
         open.has_failed = true;
         open.in_hand -= 1;
         let (pieces, outputs) = (std::mem::take(&mut open.idle), std::mem::take(&mut open.outputs));
-        let times = self.note_failure(claim, what, is_first);
+        let times = if is_wanted { self.note_failure(claim, what, is_first) } else { 0 };
         self.close_released();
         (times, Leftovers { pieces, outputs })
     }

@@ -64,6 +64,7 @@ mod layout;
 mod life;
 mod located;
 mod located_merge;
+mod log_check;
 mod manifest;
 mod memory;
 mod memtable;
@@ -135,6 +136,7 @@ mod tuning;
 mod user_keys;
 mod value;
 mod verify;
+mod verify_files;
 mod version;
 mod version_search;
 mod view_cursor;
@@ -151,6 +153,7 @@ pub use environment::{Clock, Environment, ManualClock, PausePoint, Pauses};
 pub use error::{Error, Result};
 pub use expiry::Expiry;
 pub use filter_recovery::FilterRecovery;
+pub use log_check::LogCounts;
 pub use memory::{Fault, Handles, Memory};
 pub use open_files::FileStats;
 pub use options::{Background, ElasticOptions, GuardKind, Options, Sync};
@@ -170,6 +173,7 @@ pub use tree_stats::{LevelStats, RunStats};
 pub use tuning::FilterTuning;
 pub use value::Value;
 pub use verify::VerifyReport;
+pub use verify_files::{verify_files, verify_files_with};
 
 pub use trommel_filters::{
     CountBounds, FilterKind, LocatedKind, LocatedSize, PrefixRule, RencoderPlan, RosettaPlan,

@@ -115,10 +115,11 @@ impl MergePiece {
         Ok(None)
     }
 
-    /// Removes what it has written: the merge has failed elsewhere.
+    /// Removes what it has written, which was written all the same: the merge has failed elsewhere, or was given up.
     pub(crate) fn abandon(self, core: &Core) {
         if let Some(reading) = self.reading {
-            drop(RunWriter::new(&core.shelf, reading.writer));
+            let writer = RunWriter::new(&core.shelf, reading.writer);
+            core.counters.merged(writer.written_bytes(), 0.0);
         }
     }
 }

@@ -136,9 +136,17 @@ pub(crate) fn divide(layout: &Layout, merge: MergeJob, division: Division) -> Ra
     let records = || layout.runs.iter().filter(|run| inner.contains(&run.id));
     // The oldest run may be merged alone, to be rid of what nobody sees.
     let span = records().map(RunRecord::span).reduce(Span::hull).unwrap_or(run.span());
-    let entries = records().map(RunRecord::entries).sum();
+    let entries = records().map(RunRecord::entries).sum::<u64>() + moved_entries(layout, inner);
     let noted = LastMerge { oldest, inputs: inner.to_vec(), done_to: Vec::new(), span, entries };
     range_job(layout, noted, division)
+}
+
+/// What a merge that is under way has moved out of these runs: levels are told by what the runs were.
+fn moved_entries(layout: &Layout, runs: &[u64]) -> u64 {
+    let Some(merge) = &layout.last_merge else { return 0 };
+    let is_input = |run: &&RunRecord| merge.inputs.contains(&run.id) && runs.contains(&run.id);
+    let left = layout.runs.iter().filter(is_input).map(RunRecord::entries).sum();
+    if left == 0 { 0 } else { merge.entries.saturating_sub(left) }
 }
 
 /// The next range of a merge that is under way. With another granularity than it began with, all that is left is one range.

@@ -24,7 +24,8 @@ use crate::error::{Error, Result};
 use crate::exhausted::with_room;
 use crate::guard::Guard;
 use crate::image::{self, image_name};
-use crate::layout::{Layout, NUMBER_MAX};
+use crate::layout::{Layout, NUMBER_MAX, TableRecord};
+use crate::log_check::{LogCounts, live_logs, missing};
 use crate::manifest::{MANIFEST_NAME, MANIFEST_NEW_NAME, Manifest};
 use crate::memtable::Memtable;
 use crate::open_folder::OpenFolder;
@@ -61,7 +62,8 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Co
     let last = last.max(layout.last_sequence);
     let newest = logs.pop().unwrap_or_else(|| Replayed::nothing(shelf.new_file(), options));
     let first = newest.first.min(Sequence(last.0 + 1));
-    let active = Active { memtable: newest.memtable, wal: newest.number, first };
+    let log_bytes = Arc::new(AtomicU64::new(newest.counts.bytes));
+    let active = Active { memtable: newest.memtable, wal: newest.number, log_bytes, first };
     let log = Log::Unmade { number: newest.number, before: newest.before };
     let (sealed, next_flush) = seal_logs(&logs, layout.next_flush);
 
@@ -148,6 +150,9 @@ fn take_folder(
     };
     let names = folder.list()?;
     if !names.iter().any(|name| name == MANIFEST_NAME) {
+        if let Some(of_a_store) = names.iter().find(|name| file_number(name).is_some()) {
+            return Err(manifest_missing(dir, of_a_store));
+        }
         // A crash while a store was being made leaves no more than these.
         let beginnings = [LOCK_NAME, MANIFEST_NEW_NAME];
         if names.iter().any(|name| !beginnings.contains(&name.as_str())) {
@@ -160,6 +165,26 @@ fn take_folder(
     }
     let lock = lock_folder(&folder)?;
     Ok((folder, lock))
+}
+
+/// Opens a folder that has files of a store, be it whole or not.
+pub(crate) fn store_folder(storage: &dyn Storage, dir: &Path) -> Result<OpenFolder> {
+    if !storage.dir_exists(dir) {
+        return Err(Error::Missing { path: dir.to_path_buf() });
+    }
+    let folder = OpenFolder::open(storage, dir)?;
+    let is_of_a_store = |name: &String| name == MANIFEST_NAME || file_number(name).is_some();
+    let found = folder.list()?.iter().any(is_of_a_store);
+    if found { Ok(folder) } else { Err(Error::NotAStore { path: dir.to_path_buf() }) }
+}
+
+/// A folder without a manifest that has a file of a store.
+pub(crate) fn manifest_missing(dir: &Path, of_a_store: &str) -> Error {
+    let what = format!(
+        "without it nobody knows which files make up the store that {of_a_store} is of. A checkpoint that was cut short is such a \
+         folder, too: make it again"
+    );
+    Error::FileMissing { path: dir.join(MANIFEST_NAME), what }
 }
 
 /// Takes the lock of a folder. `Locked`: someone else has it.
@@ -222,7 +247,7 @@ fn open_tables(shelf: &Shelf, layout: &Layout) -> Result<OpenTables> {
                 damaged.push(DamagedFilter { file: record.file, what: error.to_string() });
                 table
             }
-            Err(error) => return Err(error),
+            Err(error) => return Err(table_missing(error, record)),
         };
         check_bounds(&table, record)?;
         opened.insert(record.file, table);
@@ -230,7 +255,19 @@ fn open_tables(shelf: &Shelf, layout: &Layout) -> Result<OpenTables> {
     Ok((opened, damaged))
 }
 
-fn check_bounds(table: &Table, record: &crate::layout::TableRecord) -> Result<()> {
+/// A table that is not there is gone: the manifest names it.
+pub(crate) fn table_missing(error: Error, record: &TableRecord) -> Error {
+    let entries = record.entries;
+    match error {
+        Error::Io { path, source } => {
+            let what = format!("the manifest names it, with {entries} entries");
+            Error::needed(path, what)(source)
+        }
+        other => other,
+    }
+}
+
+pub(crate) fn check_bounds(table: &Table, record: &TableRecord) -> Result<()> {
     let (from, to) = table.key_bounds();
     let fits = match record.is_trimmed {
         true => from <= record.from && record.to <= to && table.has_piece(record),
@@ -248,13 +285,15 @@ pub(crate) struct Replayed {
     memtable: Arc<Memtable>,
     first: Sequence,
     pub(crate) last: Sequence,
+    pub(crate) counts: LogCounts,
 }
 
 impl Replayed {
     fn nothing(number: u64, options: &Options) -> Self {
         let memtable = Arc::new(Memtable::new(options.write_buffer_bytes));
         let before = Predecessor { wal: 0, valid_bytes: 0 };
-        Replayed { number, before, memtable, first: Sequence::MAX, last: Sequence(0) }
+        let (first, last, counts) = (Sequence::MAX, Sequence(0), LogCounts::default());
+        Replayed { number, before, memtable, first, last, counts }
     }
 }
 
@@ -266,17 +305,12 @@ pub(crate) fn replay_logs(
     layout: &Layout,
     options: &Options,
 ) -> Result<Vec<Replayed>> {
-    let numbers = names.iter().filter_map(|name| {
-        let number = file_number(name)?;
-        (*name == wal_name(number) && number >= layout.live_wal).then_some(number)
-    });
-    let mut numbers: Vec<u64> = numbers.collect();
-    numbers.sort_unstable();
+    let numbers = live_logs(names, layout);
     // A log that was torn before it could name its predecessor has nothing that was acknowledged.
     let mut logs: Vec<Replayed> = Vec::new();
     for &number in &numbers {
         if let Some(before) = wal::predecessor(folder, number)? {
-            check_no_gap(folder, &logs, number, before, layout)?;
+            check_no_gap(folder, &numbers, &logs, (number, before), layout)?;
             logs.push(Replayed { before, ..Replayed::nothing(number, options) });
         }
     }
@@ -291,21 +325,25 @@ pub(crate) fn replay_logs(
 /// A log that this one follows, and that is neither read nor in tables, is missing or damaged.
 fn check_no_gap(
     folder: &OpenFolder,
+    numbers: &[u64],
     logs: &[Replayed],
-    number: u64,
-    before: Predecessor,
+    (number, before): (u64, Predecessor),
     layout: &Layout,
 ) -> Result<()> {
     let is_live = before.wal >= layout.live_wal && before.valid_bytes > 0;
     if !is_live || logs.iter().any(|log| log.number == before.wal) {
         return Ok(());
     }
-    let what = format!("it follows {}, which is missing or cut short", wal_name(before.wal));
-    Err(Error::corrupt(folder.path_of(&wal_name(number)), 0, what))
+    if !numbers.contains(&before.wal) {
+        return Err(missing(folder, number, before));
+    }
+    let (follower, bytes) = (wal_name(number), before.valid_bytes);
+    let what = format!("the log ends here, but {follower} says it has {bytes} bytes");
+    Err(Error::corrupt(folder.path_of(&wal_name(before.wal)), 0, what))
 }
 
 fn replay_log(folder: &OpenFolder, log: &mut Replayed, valid: Option<u64>) -> Result<()> {
-    wal::replay(folder, log.number, valid, &mut |batch| {
+    let bytes = wal::replay(folder, log.number, valid, &mut |batch| {
         if batch.first <= log.last {
             let what = "a group of writes that is older than the one before it";
             return Err(Error::corrupt(folder.path_of(&wal_name(log.number)), 0, what));
@@ -315,8 +353,11 @@ fn replay_log(folder: &OpenFolder, log: &mut Replayed, valid: Option<u64>) -> Re
             log.first = log.first.min(entry.sequence);
             log.last = log.last.max(entry.sequence);
         }
+        log.counts.add_group(batch.entries.len());
         Ok(())
-    })
+    })?;
+    (log.counts.files, log.counts.bytes) = (1, bytes);
+    Ok(())
 }
 
 /// The memtables of older logs, newest first, with their flush numbers.
@@ -324,8 +365,10 @@ fn seal_logs(logs: &[Replayed], mut next: FlushNumber) -> (Vec<Arc<Sealed>>, Flu
     let mut sealed = Vec::new();
     for log in logs.iter().filter(|log| !log.memtable.is_empty()) {
         let memtable = Arc::clone(&log.memtable);
-        let (wal, first, last) = (log.number, log.first, log.last);
-        sealed.insert(0, Arc::new(Sealed { memtable, wal, first, last, flush: next }));
+        let &Replayed {
+            number: wal, first, last, counts: LogCounts { bytes: log_bytes, .. }, ..
+        } = log;
+        sealed.insert(0, Arc::new(Sealed { memtable, wal, log_bytes, first, last, flush: next }));
         next = next.next();
     }
     (sealed, next)

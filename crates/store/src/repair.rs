@@ -18,11 +18,11 @@ use crate::environment::Environment;
 use crate::error::{Error, Result};
 use crate::image::{self, base_files, image_name};
 use crate::layout::{FlushRecord, Layout, RunRecord, TableRecord};
+use crate::log_check::{LogCheck, LogCounts};
 use crate::manifest::{MANIFEST_NAME, Manifest};
-use crate::open_folder::OpenFolder;
 use crate::options::{GuardKind, Options};
 use crate::output::{RunOutput, Shelf, table_name};
-use crate::recovery::{file_number, lock_folder};
+use crate::recovery::{file_number, lock_folder, store_folder};
 use crate::repair_layout::{TableFacts, layout_of};
 use crate::repair_logs::{SavedWrite, is_newer_than_all, save_writes, write_run};
 use crate::repair_manifest::FoundManifest;
@@ -67,6 +67,8 @@ pub struct RepairReport {
     pub tables: u64,
     /// Entries in them.
     pub entries: u64,
+    /// Logs that stay, and what they have that is in no table yet.
+    pub logs: LogCounts,
     /// Tables that were written anew, without what was damaged.
     pub rewritten: u64,
     /// Writes that were saved from logs into a table.
@@ -93,14 +95,7 @@ pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
 /// `Io` if the disk refuses: then nothing has changed, or the repair can be done again.
 pub fn repair_with(path: impl AsRef<Path>, environment: &Environment) -> Result<RepairReport> {
     let (dir, storage) = (path.as_ref(), &*environment.storage);
-    if !storage.dir_exists(dir) {
-        return Err(Error::Missing { path: dir.to_path_buf() });
-    }
-    let folder = OpenFolder::open(storage, dir)?;
-    let is_of_a_store = |name: &String| name == MANIFEST_NAME || file_number(name).is_some();
-    if !folder.list()?.iter().any(is_of_a_store) {
-        return Err(Error::NotAStore { path: dir.to_path_buf() });
-    }
+    let folder = store_folder(storage, dir)?;
     let _lock = lock_folder(&folder)?;
     let names = folder.list()?;
     let manifest = FoundManifest::read(&folder)?;
@@ -145,21 +140,24 @@ impl Repair {
         };
         self.report.changed = plan.is_some();
         if let Some(plan) = plan {
-            self.count(&plan.layout);
+            self.count(&plan.layout)?;
             self.install(plan)?;
         } else if let Some(layout) = &manifest.layout {
-            self.count(layout);
+            self.count(layout)?;
         }
         Ok(())
     }
 
-    fn count(&mut self, layout: &Layout) {
+    fn count(&mut self, layout: &Layout) -> Result<()> {
+        let logs = LogCheck { folder: &self.shelf.folder, layout, misses_logs: false };
+        self.report.logs = logs.run(&self.names, &mut |_| Ok(()))?;
         self.report.tables = layout.runs.iter().map(|run| run.tables.len() as u64).sum();
         self.report.entries = layout.runs.iter().map(RunRecord::entries).sum();
         if !self.report.lost.is_empty() {
             let note = "older values of keys that were lost, and keys that had been deleted, may be seen again";
             self.report.notes.push(note.into());
         }
+        Ok(())
     }
 
     fn has(&self, name: &str) -> bool {

@@ -43,7 +43,8 @@ impl Repair {
     pub(super) fn last_in_logs(&self, layout: &Layout) -> Result<Option<Sequence>> {
         match replay_logs(&self.shelf.folder, &self.names, layout, &self.shelf.options) {
             Ok(logs) => Ok(Some(logs.iter().map(|log| log.last).max().unwrap_or_default())),
-            Err(Error::Corrupt { .. } | Error::Version { .. }) => Ok(None),
+            Err(error) if error.tells_of_damage() => Ok(None),
+            Err(Error::Version { .. }) => Ok(None),
             Err(other) => Err(other),
         }
     }

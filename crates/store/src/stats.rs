@@ -291,6 +291,12 @@ pub struct Stats {
     pub memtables: u64,
     /// Their memory, in bytes.
     pub memtable_bytes: u64,
+    /// Entries in them: they are in no table yet. Deleted ranges do not count.
+    pub memtable_entries: u64,
+    /// Logs whose writes are not all in tables.
+    pub logs: u64,
+    /// Their bytes.
+    pub log_bytes: u64,
     /// Memory of fence pointers, of deleted ranges and of the places for cached blocks, in bytes.
     pub fence_bytes: u64,
     /// Memory of cached blocks, in bytes.
@@ -345,7 +351,7 @@ impl Stats {
         self.levels.iter().map(|level| level.runs.len()).sum()
     }
 
-    /// Entries on disk, deletions included.
+    /// Entries in tables, deletions included. Those of [`memtable_entries`](Stats::memtable_entries) are not: they are in memory, and in logs.
     pub fn entries(&self) -> u64 {
         self.levels.iter().flat_map(|level| &level.runs).map(|run| run.entries).sum()
     }
@@ -413,12 +419,15 @@ impl Stats {
         ]
     }
 
-    fn gauges(&self) -> [(&'static str, f64); 12] {
+    fn gauges(&self) -> [(&'static str, f64); 15] {
         [
             ("guard_bits_per_key", self.guard.bits_per_key),
             ("guard_bytes", self.guard.memory_bytes as f64),
             ("guard_damaged_filters", self.guard.damaged.len() as f64),
             ("memtable_bytes", self.memtable_bytes as f64),
+            ("memtable_entries", self.memtable_entries as f64),
+            ("logs", self.logs as f64),
+            ("log_bytes", self.log_bytes as f64),
             ("fence_bytes", self.fence_bytes as f64),
             ("cache_bytes", self.cache_bytes as f64),
             ("table_bytes", self.table_bytes() as f64),

@@ -8,8 +8,6 @@
 //! Invariant: it checks one version, which it holds, beside writes, flushes and merges; a file that has left the
 //! tree meanwhile is no damage.
 
-use std::io::ErrorKind;
-
 use trommel_filters::{KeyRange, Query};
 
 use crate::core::Core;
@@ -18,14 +16,13 @@ use crate::entry::Sequence;
 use crate::error::{Error, Result};
 use crate::image;
 use crate::layout::{ImageRecord, TableRecord};
+use crate::log_check::{LogCheck, LogCounts};
 use crate::manifest::{MANIFEST_NAME, Manifest};
-use crate::recovery::file_number;
 use crate::run::RunCursor;
 use crate::run_table::RunTable;
 use crate::sync::Arc;
 use crate::user_keys::for_each_entry;
 use crate::version::{PlacedRun, Version};
-use crate::wal::{self, wal_name};
 
 /// What was checked, and what is wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,36 +34,38 @@ pub struct VerifyReport {
     pub entries: u64,
     /// Bytes of them.
     pub bytes: u64,
-    /// Logs read.
-    pub logs: u64,
+    /// Logs read, and what they have that is in no table yet.
+    pub logs: LogCounts,
+    /// Entries in memory that are in no table yet. None: the store was not open.
+    pub memtable_entries: Option<u64>,
     /// What is damaged, each with file and place. Empty: all is well.
     pub damage: Vec<String>,
 }
 
 impl VerifyReport {
-    /// What is known already is not told twice.
-    fn add(&mut self, damage: String) {
-        if !self.damage.contains(&damage) {
-            self.damage.push(damage);
-        }
-    }
-
     /// Damage goes into the report, other errors to the caller.
-    fn note(&mut self, checked: Result<()>) -> Result<()> {
-        match checked {
-            Err(error @ Error::Corrupt { .. }) => {
-                self.add(error.to_string());
-                Ok(())
-            }
-            checked => checked,
-        }
+    pub(crate) fn note(&mut self, checked: Result<()>) -> Result<()> {
+        checked.or_else(|error| report_damage(&mut self.damage, error))
     }
+}
+
+/// Damage goes into the list, but what is known already is not told twice. Other errors go to the caller.
+pub(crate) fn report_damage(list: &mut Vec<String>, error: Error) -> Result<()> {
+    if !matches!(error, Error::Corrupt { .. } | Error::FileMissing { .. }) {
+        return Err(error);
+    }
+    let damage = error.to_string();
+    if !list.contains(&damage) {
+        list.push(damage);
+    }
+    Ok(())
 }
 
 pub(crate) fn verify(core: &Core) -> Result<VerifyReport> {
     let version = core.current.hold();
     let damage = core.damage_at_open(&version);
-    let mut report = VerifyReport { damage, ..Default::default() };
+    let memtable_entries = Some(version.memtable_entries());
+    let mut report = VerifyReport { damage, memtable_entries, ..Default::default() };
     for (placed, record) in version.runs.iter().zip(&version.layout.runs) {
         for (table, record) in placed.run.tables().iter().zip(&record.tables) {
             report.tables += 1;
@@ -209,58 +208,10 @@ fn check_logs(core: &Core, report: &mut VerifyReport) -> Result<()> {
     let folder = &core.shelf.folder;
     let layout = Arc::clone(&core.current.pin().layout);
     // Not every number up to the next one: who knows what a manifest names as that.
-    let names = folder.list()?;
-    let number = |name: &String| file_number(name).filter(|&number| *name == wal_name(number));
-    let mut numbers: Vec<u64> = names.iter().filter_map(number).collect();
-    numbers.retain(|&number| number >= layout.live_wal);
-    numbers.sort_unstable();
-    // Newest first: each says how much of the one before it counts.
-    let mut valid = None;
-    for &number in numbers.iter().rev() {
-        let before = match wal::predecessor(folder, number) {
-            Ok(before) => before,
-            Err(error) if has_gone(&error) => continue,
-            Err(error) => {
-                report.note(Err(error))?;
-                continue;
-            }
-        };
-        let own = valid.and_then(|(wal, bytes)| (wal == number).then_some(bytes));
-        valid = before.map(|before| (before.wal, before.valid_bytes));
-        let checked = check_log(core, number, own, layout.last_sequence);
-        if !checked.as_ref().is_err_and(has_gone) {
-            report.logs += 1;
-            report.note(checked)?;
-        }
-    }
+    let check = LogCheck { folder, layout: &layout, misses_logs: false };
+    report.logs =
+        check.run(&folder.list()?, &mut |error| report_damage(&mut report.damage, error))?;
     Ok(())
-}
-
-/// A flush that is installed meanwhile takes its log away.
-fn has_gone(error: &Error) -> bool {
-    matches!(error, Error::Io { source, .. } if source.kind() == ErrorKind::NotFound)
-}
-
-/// `in_tables`: the newest sequence number that tables had when this log's entries were not in them.
-fn check_log(
-    core: &Core,
-    number: u64,
-    valid_bytes: Option<u64>,
-    in_tables: Sequence,
-) -> Result<()> {
-    let folder = &core.shelf.folder;
-    let wrong = |what: &str| Err(Error::corrupt(folder.path_of(&wal_name(number)), 0, what));
-    let mut last = Sequence(0);
-    wal::replay(folder, number, valid_bytes, &mut |group| {
-        if group.first <= last {
-            return wrong("a group of writes that is older than the one before it");
-        }
-        if group.first <= in_tables && !group.entries.is_empty() {
-            return wrong("a group of writes that is older than what is in tables");
-        }
-        last = group.entries.last().map_or(last, |entry| entry.sequence);
-        Ok(())
-    })
 }
 
 /// Whether the manifest tells of the tree that is open. Holds the right to change it meanwhile.

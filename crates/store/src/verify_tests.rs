@@ -6,6 +6,7 @@ use crate::layout::Layout;
 use crate::memory::Memory;
 use crate::open_folder::OpenFolder;
 use crate::options::{Background, GuardKind, Options, Sync};
+use crate::wal::wal_name;
 use std::path::Path;
 use trommel_filters::{FlushNumber, Span};
 
@@ -84,7 +85,7 @@ fn a_sound_store_has_no_damage() {
         let (disk, _) = store();
         let core = open(&disk, guard);
         let report = verify(&core).expect("verifies");
-        assert_eq!((report.tables, report.entries, report.logs), (3, 6, 1), "{guard}");
+        assert_eq!((report.tables, report.entries, report.logs.files), (3, 6, 1), "{guard}");
         assert_eq!(report.damage, [""; 0], "{guard}");
         put(&core, "more");
         assert_eq!(damage(&core), [""; 0], "{guard}");

@@ -18,7 +18,7 @@ use crate::layout::{Edit, Layout};
 use crate::memtable::Memtable;
 use crate::run::Run;
 use crate::run_table::RunTable;
-use crate::sync::Arc;
+use crate::sync::{Arc, AtomicU64, Ordering};
 use crate::table::Table;
 use crate::tombstones::Stretch;
 
@@ -28,6 +28,8 @@ pub(crate) struct Active {
     pub(crate) memtable: Arc<Memtable>,
     /// The log that rebuilds it.
     pub(crate) wal: u64,
+    /// Bytes of that log, as far as they count. 0: it was not made yet.
+    pub(crate) log_bytes: Arc<AtomicU64>,
     /// No entry of it has a smaller sequence number.
     pub(crate) first: Sequence,
 }
@@ -36,6 +38,8 @@ pub(crate) struct Active {
 pub(crate) struct Sealed {
     pub(crate) memtable: Arc<Memtable>,
     pub(crate) wal: u64,
+    /// Bytes of that log.
+    pub(crate) log_bytes: u64,
     pub(crate) first: Sequence,
     pub(crate) last: Sequence,
     pub(crate) flush: FlushNumber,
@@ -84,7 +88,12 @@ impl Version {
     pub(crate) fn closed(last: &Version) -> Version {
         let Active { wal, first, .. } = last.active;
         Version {
-            active: Active { memtable: Arc::new(Memtable::new(0)), wal, first },
+            active: Active {
+                memtable: Arc::new(Memtable::new(0)),
+                wal,
+                first,
+                log_bytes: Arc::default(),
+            },
             sealed: Vec::new(),
             runs: Vec::new(),
             deletes_ranges: false,
@@ -92,6 +101,19 @@ impl Version {
             guard: Guard::Open,
             round: last.round,
         }
+    }
+
+    /// Entries in memory, which are in no run yet.
+    pub(crate) fn memtable_entries(&self) -> u64 {
+        let sealed = self.sealed.iter().map(|sealed| sealed.memtable.len());
+        (self.active.memtable.len() + sealed.sum::<usize>()) as u64
+    }
+
+    /// Bytes of each log whose entries are not in tables.
+    pub(crate) fn log_bytes(&self) -> impl Iterator<Item = u64> + '_ {
+        let active = self.active.log_bytes.load(Ordering::Relaxed);
+        let sealed = self.sealed.iter().map(|sealed| sealed.log_bytes);
+        sealed.chain([active]).filter(|&bytes| bytes > 0)
     }
 
     /// The version with the active memtable sealed and a new one in its place.

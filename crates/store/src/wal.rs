@@ -160,6 +160,11 @@ impl Wal {
         Ok(())
     }
 
+    /// The log's length in bytes.
+    pub(crate) fn len(&self) -> u64 {
+        self.records.len()
+    }
+
     /// The log's file number.
     pub(crate) fn number(&self) -> u64 {
         self.number
@@ -187,14 +192,14 @@ pub(crate) fn predecessor(folder: &OpenFolder, number: u64) -> Result<Option<Pre
     Ok(found)
 }
 
-/// Reads every group of a log in order. `valid_bytes` is what the next log says of this one: so many
+/// Reads every group of a log in order; gives the bytes that count. `valid_bytes` is what the next log says of this one: so many
 /// bytes must be there, and no more count. Without it a torn tail is normal.
 pub(crate) fn replay(
     folder: &OpenFolder,
     number: u64,
     valid_bytes: Option<u64>,
     f: &mut dyn FnMut(WalBatch<'_>) -> Result<()>,
-) -> Result<()> {
+) -> Result<u64> {
     let path = folder.path_of(&wal_name(number));
     let mut end = 0;
     read_log(folder, number, &mut |offset, payload, path| {
@@ -214,7 +219,7 @@ pub(crate) fn replay(
             let what = format!("the log ends here, but the next one says it has {valid} bytes");
             Err(Error::corrupt(path, end, what))
         }
-        _ => Ok(()),
+        _ => Ok(end),
     }
 }
 

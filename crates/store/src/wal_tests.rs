@@ -32,7 +32,7 @@ fn replayed(disk: &Memory, number: u64, valid: Option<u64>) -> (Groups, Result<(
         groups.push((batch.first.0, batch.entries.len()));
         Ok(())
     });
-    (groups, result)
+    (groups, result.map(drop))
 }
 
 fn log_path(number: u64) -> PathBuf {

@@ -45,7 +45,7 @@ fn told(disk: &Memory, path: &Path) -> trommel::Result<Told> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     dump(disk, path, &mut |item| {
         match item {
-            DumpItem::File { path, kind, bytes } => {
+            DumpItem::File { path, kind, bytes, .. } => {
                 told.files.push((path.to_path_buf(), kind, bytes));
             }
             DumpItem::Note { text, .. } => told.notes.push(text),

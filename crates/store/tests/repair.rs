@@ -347,9 +347,10 @@ fn a_damaged_table_hides_nothing_that_a_merge_has_left_over() {
     for byte in (0..bytes).step_by(20) {
         let disk = copy(&crashed);
         disk.flip_bit(merged, byte, 0);
+        let damaged = copy(&disk);
         repair(&disk).expect("repairs");
         let case = format!("byte {byte} of {bytes}");
-        nothing_was_deleted(&crashed, &disk, &case);
+        nothing_was_deleted(&damaged, &disk, &case);
         assert_eq!(sound_contents(&disk, &case), expected, "{case}");
     }
 }
@@ -438,7 +439,7 @@ fn a_manifest_that_has_lost_its_last_edit_is_noticed_by_open_and_repaired() {
         disk.flip_bit(manifest(), last, 0);
         let tables = files(&disk, ".table");
         let refused = open(&disk, GuardKind::Open).expect_err("what was acknowledged is missing");
-        assert!(matches!(refused, Error::Corrupt { .. }), "{refused}");
+        assert!(refused.tells_of_damage(), "{refused}");
         assert_eq!(files(&disk, ".table"), tables, "nothing was removed");
         let report = repair(&disk).expect("repairs");
         assert!(report.manifest_rebuilt && report.lost.is_empty(), "{report:?}");

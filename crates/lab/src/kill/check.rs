@@ -114,7 +114,9 @@ pub(super) fn check_copies(
                 lanes.find(&found, &at(&copy.least, 0), &at(&most, 1)).map_err(told)?;
                 whole += 1;
             }
-            Err(Error::NotAStore { .. } | Error::Missing { .. }) if copy.most.is_none() => {
+            Err(Error::FileMissing { .. } | Error::NotAStore { .. } | Error::Missing { .. })
+                if copy.most.is_none() =>
+            {
                 refused += 1;
             }
             Err(error) => return Err(told(format!("does not open: {error}"))),

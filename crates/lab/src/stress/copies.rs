@@ -69,7 +69,11 @@ fn check_checkpoint(
             more().map_err(|error| format!("it does not go on: {error}"))?;
             no_damage(&db)
         }
-        Err(Error::NotAStore { .. } | Error::Missing { .. }) if !is_whole => Ok(()),
+        Err(Error::FileMissing { .. } | Error::NotAStore { .. } | Error::Missing { .. })
+            if !is_whole =>
+        {
+            Ok(())
+        }
         Err(error) => Err(format!("it does not open: {error}")),
     }
 }

@@ -318,7 +318,9 @@ impl Case {
                 assert_eq!(contents(&copy).keys().collect::<Vec<_>>(), expected);
                 assert!(copy.verify().expect("verifies").damage.is_empty());
             }
-            Err(Error::NotAStore { .. } | Error::Missing { .. }) => assert!(!is_acknowledged),
+            Err(Error::FileMissing { .. } | Error::NotAStore { .. } | Error::Missing { .. }) => {
+                assert!(!is_acknowledged)
+            }
             Err(error) => panic!("the checkpoint does not open: {error}"),
         }
     }

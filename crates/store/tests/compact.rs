@@ -1,0 +1,130 @@
+//! Merging everything: once, whatever was due before, was open, or was half done.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use trommel::{
+    Background, Db, Environment, Granularity, GuardKind, Memory, Options, Storage, Sync,
+};
+
+const RUN_KEYS: u32 = 400;
+
+fn options(size_ratio: u32, granularity: Granularity) -> Options {
+    Options {
+        guard: GuardKind::Grf,
+        size_ratio,
+        granularity,
+        partition_bytes: 16 << 10,
+        table_bytes: 8 << 10,
+        block_bytes: 512,
+        compression: false,
+        sync: Sync::Never,
+        background: Background::Stepped,
+        ..Options::default()
+    }
+}
+
+fn open(disk: &Memory, options: Options) -> Db {
+    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    Db::open_with("db", options, environment).expect("opens")
+}
+
+fn write_run(db: &Db, run: u32) {
+    for number in 0..RUN_KEYS {
+        let key = (number * 64 + run).wrapping_mul(0x9e37_79b1).to_be_bytes();
+        db.put(key, [run as u8; 24]).expect("puts");
+    }
+    db.flush().expect("flushes");
+}
+
+/// So many runs of the same size, none of which is merged.
+fn runs(count: u32, granularity: Granularity) -> Memory {
+    let disk = Memory::new();
+    let db = open(&disk, options(60, granularity));
+    (0..count).for_each(|run| write_run(&db, run));
+    assert_eq!(db.stats().expect("open").run_count(), count as usize);
+    disk
+}
+
+/// Everything was merged, and little more was written than there is, but for `spent` bytes.
+#[track_caller]
+fn was_written_once(db: &Db, count: u32, spent: u64, case: &str) {
+    let stats = db.stats().expect("open");
+    let (written, there) = (stats.bytes_merged, stats.table_bytes());
+    assert_eq!((stats.run_count(), stats.merging), (1, 0), "{case}");
+    assert_eq!(stats.entries(), u64::from(count * RUN_KEYS), "{case}");
+    let most = there * 12 / 10 + spent;
+    assert!(written <= most, "{case}: {written} bytes written, {most} expected, for {there}");
+    assert_eq!(db.verify().expect("verifies").damage, [""; 0], "{case}");
+    let scanned = db.range::<&[u8]>(..).filter(|entry| entry.is_ok()).count();
+    assert_eq!(scanned, (count * RUN_KEYS) as usize, "{case}");
+}
+
+#[test] // What was due was merged first, and then again with all the rest.
+fn everything_is_written_once_when_merges_are_due() {
+    for granularity in Granularity::ALL {
+        let disk = runs(26, granularity);
+        let db = open(&disk, options(4, granularity));
+        db.compact().expect("compacts");
+        was_written_once(&db, 26, 0, granularity.name());
+    }
+}
+
+#[test]
+fn merges_that_are_open_are_given_up() {
+    /// What a step writes at most: its entries, of less than 40 bytes each.
+    const STEP_BYTES: u64 = 4096 * 40;
+    for steps in [1, 2] {
+        let disk = runs(26, Granularity::Full);
+        let db = open(&disk, options(4, Granularity::Full));
+        for _ in 0..steps {
+            assert!(db.step().expect("steps"), "merges are due");
+        }
+        assert!(db.stats().expect("open").merging > 0);
+        db.compact().expect("compacts");
+        // The first step opens a merge.
+        was_written_once(&db, 26, (steps - 1) * STEP_BYTES, &format!("{steps} steps"));
+        let stats = db.stats().expect("open");
+        let tables: u64 = stats.levels.iter().flat_map(|l| &l.runs).map(|run| run.tables).sum();
+        db.close().expect("closes");
+        let names = disk.list(Path::new("db")).expect("lists");
+        let on_disk = names.iter().filter(|name| name.ends_with(".table")).count();
+        assert_eq!(on_disk as u64, tables, "nothing is left of what was given up");
+    }
+}
+
+#[test]
+fn a_merge_from_partition_to_partition_is_not_ended_first() {
+    let disk = runs(20, Granularity::Partitioned);
+    let db = open(&disk, options(60, Granularity::Partitioned));
+    db.compact().expect("compacts");
+    drop(db);
+    let db = open(&disk, options(60, Granularity::Partitioned));
+    (20..40).for_each(|run| write_run(&db, run));
+    drop(db);
+    let db = open(&disk, options(4, Granularity::Partitioned));
+    while db.stats().expect("open").under_way.is_none() {
+        assert!(db.step().expect("steps"), "a merge into the last level is due");
+    }
+    let before = db.stats().expect("open").bytes_merged;
+    db.compact().expect("compacts");
+    let stats = db.stats().expect("open");
+    let written = stats.bytes_merged - before;
+    assert!(written * 10 <= stats.table_bytes() * 12, "{written} for {}", stats.table_bytes());
+    assert_eq!((stats.run_count(), stats.under_way.is_none()), (1, true));
+    assert_eq!(stats.entries(), u64::from(40 * RUN_KEYS));
+    assert_eq!(db.verify().expect("verifies").damage, [""; 0]);
+}
+
+#[test]
+fn threads_give_up_what_they_are_at() {
+    let disk = runs(26, Granularity::Full);
+    let threaded = Options { background: Background::Threads(2), ..options(4, Granularity::Full) };
+    let db = open(&disk, threaded);
+    db.compact().expect("compacts");
+    let stats = db.stats().expect("open");
+    assert_eq!((stats.run_count(), stats.merging), (1, 0));
+    assert_eq!(stats.entries(), u64::from(26 * RUN_KEYS));
+    assert_eq!(db.verify().expect("verifies").damage, [""; 0]);
+    db.put("more", "").and_then(|()| db.compact()).expect("it goes on");
+}

@@ -1,0 +1,184 @@
+//! Files that a store needs and that are gone: each is named, by opening and, all of them, without opening.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use trommel::{
+    Background, Db, Environment, Error, GuardKind, Memory, Options, Storage, Sync, VerifyReport,
+    repair_with, verify_files_with,
+};
+
+const DIR: &str = "db";
+
+fn environment(disk: &Memory) -> Environment {
+    Environment { storage: Arc::new(disk.clone()), ..Environment::default() }
+}
+
+fn options() -> Options {
+    Options {
+        guard: GuardKind::Grf,
+        size_ratio: 30,
+        write_buffer_bytes: 4 << 10,
+        sync: Sync::Always,
+        background: Background::Stepped,
+        ..Options::default()
+    }
+}
+
+fn open(disk: &Memory) -> trommel::Result<Db> {
+    Db::open_with(DIR, options(), environment(disk))
+}
+
+fn verify(disk: &Memory) -> VerifyReport {
+    verify_files_with(DIR, &environment(disk)).expect("verifying itself goes through")
+}
+
+/// Four tables, the image of a filter, and three logs: two of memtables that nobody has flushed.
+fn busy() -> Memory {
+    let disk = Memory::new();
+    let db = open(&disk).expect("opens");
+    for round in 0..4 {
+        (0..20).for_each(|n| db.put(format!("{round} {n:02}"), "v").expect("puts"));
+        db.flush().expect("flushes");
+    }
+    while files(&disk, ".wal").len() < 3 {
+        let key = db.stats().expect("open").sequence;
+        db.put(format!("log {key:05}"), "x".repeat(100)).expect("puts");
+    }
+    db.put("last", "one").expect("puts");
+    // What a kill leaves: closing would write an image.
+    let files = disk.crash_hard();
+    drop(db);
+    files
+}
+
+fn files(disk: &Memory, ending: &str) -> Vec<PathBuf> {
+    let names = disk.list(Path::new(DIR)).expect("lists").into_iter();
+    names.filter(|name| name.ends_with(ending)).map(|name| Path::new(DIR).join(name)).collect()
+}
+
+fn told(path: &Path) -> String {
+    format!("{} is missing: ", path.display())
+}
+
+#[track_caller]
+fn refused(disk: &Memory, missing: &Path) {
+    match open(disk) {
+        Err(Error::FileMissing { path, .. }) => assert_eq!(path, missing),
+        other => panic!("{missing:?}: {other:?}"),
+    }
+}
+
+#[test]
+fn a_sound_store_is_told_file_by_file_what_it_holds() {
+    let disk = busy();
+    let report = verify(&disk);
+    assert_eq!(report.damage, [""; 0]);
+    assert_eq!((report.tables, report.entries, report.logs.files), (4, 80, 3));
+    let db = open(&disk).expect("opens");
+    let opened = db.verify().expect("verifies");
+    assert_eq!(opened.logs.files, 1, "opening has flushed the others");
+    assert_eq!(report.entries + report.logs.entries, opened.entries + opened.logs.entries);
+    assert_eq!(opened.memtable_entries, Some(opened.logs.entries));
+    let stats = db.stats().expect("open");
+    assert_eq!((stats.logs, stats.log_bytes), (1, opened.logs.bytes));
+    assert_eq!(stats.memtable_entries, opened.logs.entries);
+    assert!(matches!(verify_files_with(DIR, &environment(&disk)), Err(Error::Locked { .. })));
+}
+
+#[test]
+fn what_is_written_to_logs_is_counted_as_it_is_written() {
+    let disk = Memory::new();
+    let db = open(&disk).expect("opens");
+    assert_eq!(
+        (db.stats().expect("open").logs, db.stats().expect("open").log_bytes),
+        (0, 0),
+        "nothing was written"
+    );
+    let mut sealed = 0;
+    for number in 0..200 {
+        db.put(format!("{number:03}"), "x".repeat(50)).expect("puts");
+        let (stats, logs) = (db.stats().expect("open"), files(&disk, ".wal"));
+        let bytes: usize = logs.iter().map(|log| disk.file(log).expect("there").len()).sum();
+        assert_eq!((stats.logs, stats.log_bytes), (logs.len() as u64, bytes as u64), "{number}");
+        assert_eq!(stats.memtable_entries, number + 1);
+        sealed = sealed.max(stats.memtables - 1);
+    }
+    assert!(sealed > 0, "several logs");
+    db.flush().expect("flushes");
+    let stats = db.stats().expect("open");
+    assert_eq!((stats.memtable_entries, stats.logs), (0, 1), "the empty one that comes next");
+}
+
+#[test]
+fn every_table_that_is_gone_is_named() {
+    let disk = busy();
+    let tables = files(&disk, ".table");
+    for (place, table) in tables.iter().enumerate() {
+        disk.remove(table).expect("removes");
+        let report = verify(&disk);
+        assert_eq!(report.damage.len(), place + 1, "{:?}", report.damage);
+        for gone in &tables[..=place] {
+            assert!(report.damage.iter().any(|line| line.starts_with(&told(gone))), "{gone:?}");
+        }
+    }
+    assert!(matches!(open(&disk), Err(Error::FileMissing { .. })));
+    let repaired = repair_with(DIR, &environment(&disk)).expect("repairs");
+    assert_eq!(repaired.lost.len(), tables.len());
+    assert_eq!(verify(&disk).damage, [""; 0]);
+}
+
+#[test]
+fn what_is_gone_hides_no_damage() {
+    let disk = busy();
+    let (tables, logs) = (files(&disk, ".table"), files(&disk, ".wal"));
+    disk.remove(&tables[0]).expect("removes");
+    disk.flip_bit(&tables[1], 10, 0);
+    disk.flip_bit(&logs[0], 40, 0);
+    let damage = verify(&disk).damage;
+    for words in [told(&tables[0]), format!("{} is damaged", tables[1].display())] {
+        assert!(damage.iter().any(|line| line.starts_with(&words)), "{words}: {damage:?}");
+    }
+    let words = format!("{} is damaged", logs[0].display());
+    assert!(damage.iter().any(|line| line.starts_with(&words)), "{words}: {damage:?}");
+}
+
+#[test]
+fn a_log_that_another_one_follows_is_missed() {
+    for place in 0..2 {
+        let disk = busy();
+        let logs = files(&disk, ".wal");
+        disk.remove(&logs[place]).expect("removes");
+        refused(&disk, &logs[place]);
+        let damage = verify(&disk).damage;
+        assert!(damage.len() == 1 && damage[0].starts_with(&told(&logs[place])), "{damage:?}");
+    }
+}
+
+#[test]
+fn a_manifest_that_is_gone_hides_no_damage() {
+    let disk = busy();
+    let manifest = Path::new(DIR).join("MANIFEST");
+    disk.remove(&manifest).expect("removes");
+    refused(&disk, &manifest);
+    assert_eq!(verify(&disk).damage.len(), 1);
+    let tables = files(&disk, ".table");
+    disk.flip_bit(&tables[2], 10, 0);
+    let damage = verify(&disk).damage;
+    assert!(damage.len() == 2 && damage[0].starts_with(&told(&manifest)), "{damage:?}");
+}
+
+#[test]
+fn a_folder_of_something_else_is_not_verified() {
+    let disk = Memory::new();
+    assert!(matches!(
+        verify_files_with("nowhere", &environment(&disk)),
+        Err(Error::Missing { .. })
+    ));
+    disk.put_file("other/letter.txt", b"dear".as_slice());
+    assert!(matches!(
+        verify_files_with("other", &environment(&disk)),
+        Err(Error::NotAStore { .. })
+    ));
+    assert_eq!(disk.list(Path::new("other")).expect("lists"), ["letter.txt"], "nothing is made");
+}

@@ -326,7 +326,7 @@ impl Db {
         Ok(())
     }
 
-    /// The store's folder.
+    /// The store's folder, by the path that it was opened with. The store follows its folder when that gets another name; this does not.
     pub fn path(&self) -> PathBuf {
         self.core.shelf.folder.path().to_path_buf()
     }

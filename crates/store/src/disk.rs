@@ -9,9 +9,13 @@
 use crate::sync::Arc;
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+
+use rustix::fs::{SeekFrom, seek};
+use rustix::io::Errno;
 
 use crate::disk_folder::DiskFolder;
 use crate::storage::{Append, Folder, RawFile, ReadAt, Storage};
@@ -53,6 +57,19 @@ pub(crate) struct Opened(pub(crate) File);
 impl ReadAt for Opened {
     fn size(&self) -> io::Result<u64> {
         Ok(self.0.metadata()?.len())
+    }
+
+    fn data_after(&self, from: u64) -> io::Result<Option<Range<u64>>> {
+        let end = self.size()?;
+        let start = match seek(&self.0, SeekFrom::Data(from)) {
+            Ok(start) => start,
+            Err(Errno::NXIO) => return Ok(None),
+            // A file system that knows nothing of holes.
+            Err(Errno::INVAL) => from,
+            Err(error) => return Err(error.into()),
+        };
+        let end = seek(&self.0, SeekFrom::Hole(start)).map_or(end, |hole| hole.min(end));
+        Ok((start < end).then_some(start..end))
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {

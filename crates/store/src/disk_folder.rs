@@ -13,8 +13,10 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, RawMode, Stat};
-use rustix::fs::{fcntl_setfl, fstat, fstatvfs, fsync, linkat, mkdirat, openat, renameat, statat};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, RawMode, Stat};
+use rustix::fs::{
+    fcntl_setfl, flock, fstat, fstatvfs, fsync, linkat, mkdirat, openat, renameat, statat,
+};
 use rustix::io::Errno;
 
 use crate::access::{Access, Overlap};
@@ -86,6 +88,17 @@ impl DiskFolder {
     fn mode_of_files(&self) -> io::Result<Mode> {
         let of_folder = fstat(&self.0)?.st_mode;
         Ok(Mode::from_raw_mode(OWNER_BITS | (of_folder & OTHERS_BITS)))
+    }
+
+    /// Takes the folder too: the lock's file may be removed while it is locked. None: the file system locks no folders.
+    fn lock_itself(&self) -> io::Result<Option<OwnedFd>> {
+        // Opened anew, since a lock is held until all copies of a descriptor are closed.
+        let itself = DiskFolder::open_at(self.0.as_fd(), Path::new("."), OFlags::empty())?;
+        match flock(&itself.0, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(itself.0)),
+            Err(Errno::WOULDBLOCK) => Err(io::ErrorKind::WouldBlock.into()),
+            Err(_) => Ok(None),
+        }
     }
 
     /// Whether a file is the one that has this name.
@@ -207,7 +220,10 @@ impl Folder for DiskFolder {
             match file.try_lock() {
                 // Not one that has lost its name meanwhile: the next to come would lock another.
                 Ok(()) if !self.has(name, &file)? => {}
-                Ok(()) => return Ok(Box::new(Held { file, process: std::process::id() })),
+                Ok(()) => {
+                    let (itself, process) = (self.lock_itself()?, std::process::id());
+                    return Ok(Box::new(Held { file, itself, process }));
+                }
                 Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::WouldBlock.into()),
                 Err(TryLockError::Error(error)) => return Err(error),
             }
@@ -228,6 +244,7 @@ impl Folder for DiskFolder {
 /// go of explicitly, and by the process that took it alone.
 struct Held {
     file: File,
+    itself: Option<OwnedFd>,
     process: u32,
 }
 
@@ -236,6 +253,7 @@ impl Drop for Held {
         if self.process == std::process::id() {
             // If that fails, the descriptor's end does it.
             let _ = self.file.unlock();
+            let _ = self.itself.as_ref().map(|folder| flock(folder, FlockOperation::Unlock));
         }
     }
 }

@@ -224,11 +224,16 @@ fn dump_contents(
     kind: FileKind,
     tell: &mut Tell<'_>,
 ) -> Result<ControlFlow<()>> {
+    let mut whole =
+        |tell_all: &dyn Fn(&[u8], &mut Tell<'_>) -> ControlFlow<()>| match read_all(folder, name) {
+            Err(Error::Corrupt { offset, what, .. }) => Ok(damage(tell, offset, what)),
+            read => Ok(tell_all(&read?, tell)),
+        };
     match kind {
         FileKind::Table => dump_table(&TableParts::read(folder, name)?, tell),
-        FileKind::Manifest => Ok(dump_manifest(&read_all(folder, name)?, tell)),
-        FileKind::Log => Ok(dump_log(&read_all(folder, name)?, &folder.path_of(name), tell)),
-        FileKind::Filter => Ok(dump_filter(&read_all(folder, name)?, tell)),
+        FileKind::Manifest => whole(&dump_manifest),
+        FileKind::Log => whole(&|bytes, tell| dump_log(bytes, &folder.path_of(name), tell)),
+        FileKind::Filter => whole(&dump_filter),
     }
 }
 

@@ -15,12 +15,22 @@ use crate::error::{Error, Result};
 use crate::open_folder::OpenFolder;
 use crate::storage::Append;
 
+#[path = "record_source.rs"]
+mod source;
+
+use source::Source;
+
 const MAGIC: [u8; 4] = *b"tRec";
 const LEN_AT: usize = MAGIC.len();
 const PAYLOAD_CHECKSUM_AT: usize = LEN_AT + size_of::<u32>();
 const HEAD_CHECKSUM_AT: usize = PAYLOAD_CHECKSUM_AT + size_of::<u32>();
 const HEAD_SIZE: usize = HEAD_CHECKSUM_AT + size_of::<u32>();
 const _: () = assert!(HEAD_SIZE == 16);
+
+/// The most that holes of a file take in memory, where all of it is read.
+const HOLES_BYTES_MAX: u64 = 64 << 20;
+/// Bytes that are read at once.
+const CHUNK_BYTES: u64 = 1 << 20;
 
 /// Memory that a writer keeps between records; what a larger record took is given back.
 const BUFFER_KEPT_BYTES: usize = 1 << 20;
@@ -143,20 +153,24 @@ pub(crate) fn read_records_with(
     durable: &DurableBefore<'_>,
     f: &mut OnRecord<'_>,
 ) -> Result<Tail> {
-    let (bytes, path) = (read_all(folder, name)?, &*folder.path_of(name));
-    let Some(found) = bytes.get(..expected_header.len()) else {
+    let (file, path) = (folder.open_file(name)?, &*folder.path_of(name));
+    let mut source = Source::new(file, path, salt)?;
+    let header_len = expected_header.len() as u64;
+    if source.size() < header_len {
         return Ok(Tail::Torn { at: 0 });
-    };
-    if found != expected_header {
-        return wrong_header(path, &bytes, salt, expected_header, durable);
     }
-    let mut at = expected_header.len();
-    while at < bytes.len() {
-        let Some(payload) = record_at(&bytes, at, salt) else {
-            return bad_record(path, &bytes, at, salt, durable);
+    let found = source.bytes(0, header_len)?;
+    if found != expected_header {
+        let found = found.to_vec();
+        return wrong_header(path, &mut source, &found, expected_header, durable);
+    }
+    let mut at = header_len;
+    while at < source.size() {
+        let Some(payload) = source.record(at)? else {
+            return bad_record(path, &mut source, at, durable);
         };
-        f(at as u64, payload)?;
-        at += HEAD_SIZE + payload.len();
+        f(at, payload)?;
+        at += record_size(payload.len());
     }
     Ok(Tail::Clean)
 }
@@ -168,12 +182,46 @@ pub(crate) fn record_size(payload_len: usize) -> u64 {
 
 /// The file's first bytes, at most `len`: what a caller looks at to tell versions apart.
 pub(crate) fn read_header(folder: &OpenFolder, name: &str, len: usize) -> Result<Vec<u8>> {
-    read_start(folder, name, len as u64)
+    let (file, path) = (folder.open_file(name)?, &*folder.path_of(name));
+    let size = file.size().map_err(Error::io(path))?;
+    let mut bytes = vec![0; len.min(usize::try_from(size).unwrap_or(len))];
+    file.read_at(0, &mut bytes).map_err(Error::io(path))?;
+    Ok(bytes)
 }
 
-/// The whole file.
+/// The whole file. What it has decides about memory, not how long it says it is: of a hole at its end no more than
+/// `HOLES_BYTES_MAX` is given, as zeros, and holes before that may not take more together.
 pub(crate) fn read_all(folder: &OpenFolder, name: &str) -> Result<Vec<u8>> {
-    read_start(folder, name, u64::MAX)
+    let (file, path) = (folder.open_file(name)?, &*folder.path_of(name));
+    let size = file.size().map_err(Error::io(path))?;
+    let (mut bytes, mut room) = (Vec::new(), HOLES_BYTES_MAX);
+    while let Some(data) = file.data_after(bytes.len() as u64).map_err(Error::io(path))? {
+        let (at, hole) = (bytes.len() as u64, data.start - bytes.len() as u64);
+        let too_wide = || Error::corrupt(path, at, format!("a hole of {hole} bytes"));
+        room = room.checked_sub(hole).ok_or_else(too_wide)?;
+        grow(&mut bytes, data.start, path)?;
+        while (bytes.len() as u64) < data.end.min(size) {
+            let at = bytes.len();
+            grow(&mut bytes, data.end.min(size).min(at as u64 + CHUNK_BYTES), path)?;
+            file.read_at(at as u64, &mut bytes[at..]).map_err(Error::io(path))?;
+        }
+        if bytes.len() as u64 >= size {
+            return Ok(bytes);
+        }
+    }
+    let end = size.min(bytes.len() as u64 + room);
+    grow(&mut bytes, end, path)?;
+    Ok(bytes)
+}
+
+/// Adds zeros up to a length. An error: there is no memory for that.
+fn grow(bytes: &mut Vec<u8>, len: u64, path: &Path) -> Result<()> {
+    let at = bytes.len();
+    let beyond = || Error::corrupt(path, at as u64, "a file beyond memory");
+    let len = usize::try_from(len).map_err(|_| beyond())?;
+    bytes.try_reserve(len.saturating_sub(at)).map_err(|_| beyond())?;
+    bytes.resize(len.max(at), 0);
+    Ok(())
 }
 
 /// What lies in a file of records.
@@ -211,67 +259,56 @@ fn next_record(bytes: &[u8], from: usize, salt: u64) -> Option<usize> {
     (from..bytes.len()).find(|&at| record_at(bytes, at, salt).is_some())
 }
 
-fn read_start(folder: &OpenFolder, name: &str, len_max: u64) -> Result<Vec<u8>> {
-    let (file, path) = (folder.open_file(name)?, &*folder.path_of(name));
-    let size = file.size().map_err(Error::io(path))?.min(len_max);
-    let too_large = || Error::corrupt(path, 0, "a file beyond memory");
-    let mut bytes = vec![0; usize::try_from(size).map_err(|_| too_large())?];
-    file.read_at(0, &mut bytes).map_err(Error::io(path))?;
-    Ok(bytes)
-}
-
 /// A crash may leave the start of a header, and zeros in place of the rest of it and of what follows.
 fn wrong_header(
     path: &Path,
-    bytes: &[u8],
-    salt: u64,
+    source: &mut Source<'_>,
+    found: &[u8],
     expected: &[u8],
     durable: &DurableBefore<'_>,
 ) -> Result<Tail> {
-    let right = bytes.iter().zip(expected).take_while(|(found, wanted)| found == wanted).count();
-    let is_lost = bytes[right..expected.len()].iter().all(|&byte| byte == 0);
-    if is_lost && record_at(bytes, expected.len(), salt).is_none() {
-        return bad_record(path, bytes, right, salt, durable).map(|_| Tail::Torn { at: 0 });
+    let right = found.iter().zip(expected).take_while(|(found, wanted)| found == wanted).count();
+    let is_lost = found[right..].iter().all(|&byte| byte == 0);
+    if is_lost && source.record(expected.len() as u64)?.is_none() {
+        return bad_record(path, source, right as u64, durable).map(|_| Tail::Torn { at: 0 });
     }
     Err(Error::corrupt(path, right as u64, "the header of another kind of file"))
 }
 
 fn bad_record(
     path: &Path,
-    bytes: &[u8],
-    at: usize,
-    salt: u64,
+    source: &mut Source<'_>,
+    at: u64,
     durable: &DurableBefore<'_>,
 ) -> Result<Tail> {
-    let is_proof = |later: &usize| {
-        let payload = record_at(bytes, *later, salt);
-        payload.is_some_and(|payload| durable(*later as u64, payload) > at as u64)
-    };
-    match (at + 1..bytes.len()).find(is_proof) {
-        None => Ok(Tail::Torn { at: at as u64 }),
+    match source.find(at + 1, &mut |later, payload| durable(later, payload) > at)? {
+        None => Ok(Tail::Torn { at }),
         Some(later) => {
             let what = format!("no valid record here, but one at byte {later}");
-            Err(Error::corrupt(path, at as u64, what))
+            Err(Error::corrupt(path, at, what))
         }
     }
 }
 
 /// The payload of the record that starts at `at`. None: no valid record starts there.
 fn record_at(bytes: &[u8], at: usize, salt: u64) -> Option<&[u8]> {
-    let rest = &bytes[at..];
-    if !rest.starts_with(&MAGIC) || rest.len() < HEAD_SIZE {
+    let (len, checksum) = head_of(&bytes[at..], salt, at as u64)?;
+    let end = HEAD_SIZE.checked_add(usize::try_from(len).ok()?)?;
+    let payload = bytes[at..].get(HEAD_SIZE..end)?;
+    (crc32c::crc32c(payload) == checksum).then_some(payload)
+}
+
+/// The length and the checksum of the payload of a record that starts at `at`, with these bytes. None: no valid head starts there.
+fn head_of(bytes: &[u8], salt: u64, at: u64) -> Option<(u64, u32)> {
+    if !bytes.starts_with(&MAGIC) || bytes.len() < HEAD_SIZE {
         return None;
     }
     let word = |place: usize| {
-        let word = rest[place..place + 4].try_into().expect("four bytes of a whole head");
+        let word = bytes[place..place + 4].try_into().expect("four bytes of a whole head");
         u32::from_le_bytes(word)
     };
-    if head_checksum(salt, at as u64, &rest[..HEAD_CHECKSUM_AT]) != word(HEAD_CHECKSUM_AT) {
-        return None;
-    }
-    let end = HEAD_SIZE.checked_add(word(LEN_AT) as usize)?;
-    let payload = rest.get(HEAD_SIZE..end)?;
-    (crc32c::crc32c(payload) == word(PAYLOAD_CHECKSUM_AT)).then_some(payload)
+    let is_valid = head_checksum(salt, at, &bytes[..HEAD_CHECKSUM_AT]) == word(HEAD_CHECKSUM_AT);
+    is_valid.then(|| (u64::from(word(LEN_AT)), word(PAYLOAD_CHECKSUM_AT)))
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use crate::read_queue::{ReadBuffer, ReadQueue, one_by_one};
 use crate::sync::Arc;
 use std::any::Any;
 use std::io;
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
@@ -75,7 +76,8 @@ pub trait Folder: Send + Sync {
     fn make_folder(&self, name: &str) -> io::Result<Arc<dyn Folder>>;
     /// Makes creations, renames and removals in it durable.
     fn sync(&self) -> io::Result<()>;
-    /// Takes a file as a lock until the value is dropped, and makes it if it is not there. `WouldBlock`: someone else has it.
+    /// Takes the folder until the value is dropped, with a file as the lock, which is made if it is not there. `WouldBlock`: someone
+    /// else has it.
     fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>>;
     /// Bytes that can still be written in it.
     fn free_space(&self) -> io::Result<u64>;
@@ -105,6 +107,12 @@ pub trait Append: Send {
 pub trait ReadAt: Send + Sync {
     /// Its length in bytes.
     fn size(&self) -> io::Result<u64>;
+    /// The first stretch from `from` on that is no hole. None: there is none up to the file's end. Holes read as zeros and take
+    /// no room; who does not know of them takes all for data.
+    fn data_after(&self, from: u64) -> io::Result<Option<Range<u64>>> {
+        let size = self.size()?;
+        Ok((from < size).then_some(from..size))
+    }
     /// Fills `buffer` from `offset` on. `UnexpectedEof` if the file ends before.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
     /// Bytes from `offset` on, in memory of the file's choice. Errors are those of `read_at`.

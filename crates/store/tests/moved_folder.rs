@@ -138,6 +138,25 @@ fn a_folder_that_is_removed_while_its_store_is_open_gives_errors_and_is_not_made
 }
 
 #[test]
+fn a_store_stays_locked_when_its_locks_file_is_removed() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("db");
+    let db = open(&path, Background::Stepped);
+    write(&db, 0..60, "own");
+    for is_replaced in [false, true] {
+        fs::remove_file(path.join("LOCK")).expect("removes");
+        if is_replaced {
+            fs::write(path.join("LOCK"), "").expect("writes");
+        }
+        assert!(matches!(open_with(&path, Options::default()), Err(Error::Locked { .. })));
+        assert!(matches!(repair(&path), Err(Error::Locked { .. })));
+    }
+    write(&db, 0..60, "own");
+    db.close().expect("closes");
+    holds(&open(&path, Background::Stepped), 0..61, "own");
+}
+
+#[test]
 fn what_crashes_have_left_is_made_anew_and_files_of_others_are_not_touched() {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join("db");

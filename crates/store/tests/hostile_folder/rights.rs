@@ -1,0 +1,124 @@
+//! Rights: those that new files give, and those that this process has not.
+//!
+//! The work is done by processes of their own, since masks and users are those of a whole process.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::ground::{CALLS, copy_store, make_store, names, names_it, newest};
+
+fn mode_of(path: &Path) -> u32 {
+    fs::metadata(path).expect("is there").permissions().mode() & 0o777
+}
+
+/// Set in a process that a test here has started to do its work, with other rights: where it is to do it.
+const CHILD: &str = "TROMMEL_HOSTILE_FOLDER";
+
+fn child_of() -> Option<PathBuf> {
+    std::env::var_os(CHILD).map(PathBuf::from)
+}
+
+/// Runs a test of this program in a process of its own.
+fn run_child(mut command: Command, test: &str, place: &Path) {
+    command.args(["--exact", test, "--nocapture", "--test-threads=1"]).env(CHILD, place);
+    let done = command.output().expect("starts");
+    let told = String::from_utf8_lossy(&done.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success() && told.contains("1 passed"), "{told}\n{errors}");
+}
+
+fn this_program() -> PathBuf {
+    std::env::current_exe().expect("has a path")
+}
+
+#[test]
+fn new_files_give_no_more_rights_than_their_folder() {
+    let Some(root) = child_of() else {
+        // Without a mask of the process's own, so that it is the store that gives no more.
+        let root = tempfile::tempdir().expect("a temporary folder");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "umask 000; exec \"$0\" \"$@\""]).arg(this_program());
+        run_child(shell, "rights::new_files_give_no_more_rights_than_their_folder", root.path());
+        return;
+    };
+    for (of_folder, of_files) in
+        [(0o700, 0o600), (0o750, 0o640), (0o755, 0o644), (0o770, 0o660), (0o777, 0o666)]
+    {
+        let path = root.join(format!("{of_folder:o}"));
+        fs::create_dir(&path).expect("makes a folder");
+        fs::set_permissions(&path, fs::Permissions::from_mode(of_folder)).expect("sets");
+        make_store(&path);
+        for name in names(&path) {
+            assert_eq!(mode_of(&path.join(&name)), of_files, "{name} in a folder of {of_folder:o}");
+        }
+    }
+}
+
+/// Somebody without rights of their own.
+const NOBODY: u32 = 65534;
+
+#[test]
+fn files_and_folders_without_the_right_to_them_are_errors_that_name_them() {
+    let test = "rights::files_and_folders_without_the_right_to_them_are_errors_that_name_them";
+    let Some(root) = child_of() else {
+        let root = tempfile::tempdir().expect("a temporary folder");
+        fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755)).expect("sets");
+        let mut command = Command::new(this_program());
+        let is_root = fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
+        if is_root {
+            // Root may do everything: somebody else does the work, with a program that they can read.
+            let program = root.path().join("program");
+            fs::copy(this_program(), &program).expect("copies");
+            command = Command::new(program);
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        let sound = root.path().join("sound");
+        make_store(&sound);
+        for name in ["MANIFEST", &newest(&sound, ".table"), &newest(&sound, ".wal")] {
+            // All files are theirs but one.
+            let path = root.path().join(format!("without {name}"));
+            copy_store(&sound, &path);
+            fs::set_permissions(path.join(name), fs::Permissions::from_mode(0)).expect("sets");
+            if is_root {
+                chown(&path, Some(NOBODY), Some(NOBODY)).expect("gives");
+                for other in names(&path).iter().filter(|other| *other != name) {
+                    chown(path.join(other), Some(NOBODY), Some(NOBODY)).expect("gives");
+                }
+            }
+        }
+        // As it stays: read-only, its files too.
+        for name in names(&sound) {
+            let readable = fs::Permissions::from_mode(0o444);
+            fs::set_permissions(sound.join(name), readable).expect("sets");
+        }
+        fs::set_permissions(&sound, fs::Permissions::from_mode(0o555)).expect("sets");
+        run_child(command, test, root.path());
+        fs::set_permissions(&sound, fs::Permissions::from_mode(0o755)).expect("sets");
+        return;
+    };
+    let others = fs::read_dir(&root).expect("lists").map(|entry| entry.expect("an entry").path());
+    for path in others.filter(|path| path.is_dir()) {
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        let Some(file) = name.strip_prefix("without ") else { continue };
+        for (call, f) in CALLS {
+            match f(&path) {
+                Ok(_) => assert!(call == "peek" && file != "MANIFEST", "{name}, {call}"),
+                Err(error) => assert!(names_it(&error, file), "{name}, {call}: {error}"),
+            }
+        }
+    }
+    // Of a folder that is read-only everything can be seen that changes nothing.
+    let sound = root.join("sound");
+    for (call, f) in CALLS {
+        match f(&sound) {
+            Ok(_) => assert!(["peek", "dump"].contains(&call), "{call}"),
+            Err(error) => {
+                assert!(["open", "repair"].contains(&call), "{call}: {error}");
+                assert!(names_it(&error, "LOCK"), "{call}: {error}");
+            }
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! The real disk, watched and slowed: how long bytes of logs wait for a sync, and tables that take their time.
 //! ```text
 //! 000007.wal   append .. append .. sync begins        the age of the first append that no sync has begun for
-//! 000008.table append zzz append zzz                  so many bytes in a second
+//! 000008.table zzzzzz append .. append                each begins after a while
 //! ```
 //! Invariants: what the disk does and says is passed on as it is. A sync that has begun counts: how long the disk takes for it is
 //! not the store's doing.
@@ -29,14 +29,14 @@ pub(super) struct WatchedDisk {
 struct Watch {
     /// Of each log that is not synced, since when.
     unsynced: Mutex<HashMap<String, Instant>>,
-    /// Bytes of tables in a second. 0: as many as the disk takes.
-    rate: AtomicU64,
+    /// How long a table takes to begin, in milliseconds.
+    delay: AtomicU64,
 }
 
 impl WatchedDisk {
-    /// Has tables take their time. 0: no more.
-    pub(super) fn slow_down(&self, bytes_per_second: u64) {
-        self.watch.rate.store(bytes_per_second, Ordering::Relaxed);
+    /// Has each table take so much time more.
+    pub(super) fn slow_down(&self, delay: Duration) {
+        self.watch.delay.store(delay.as_millis() as u64, Ordering::Relaxed);
     }
 
     /// How long the oldest bytes of a log have waited for a sync to begin.
@@ -61,7 +61,7 @@ impl WatchedFolder {
         let watch = Arc::clone(&self.watch);
         match name.rsplit('.').next() {
             Some("wal") => Box::new(Log { file, name: name.into(), watch }),
-            Some("table") => Box::new(SlowTable { file, watch }),
+            Some("table") => Box::new(SlowTable { file, watch, has_begun: false }),
             _ => file,
         }
     }
@@ -94,17 +94,18 @@ impl Append for Log {
 struct SlowTable {
     file: Box<dyn Append>,
     watch: Arc<Watch>,
+    has_begun: bool,
 }
 
 impl Append for SlowTable {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let (start, len) = (Instant::now(), bytes.len() as f64);
+        let start = Instant::now();
+        let delay = || Duration::from_millis(self.watch.delay.load(Ordering::Relaxed));
         // It may be told at any time to be slow no more.
-        while let rate @ 1.. = self.watch.rate.load(Ordering::Relaxed)
-            && start.elapsed().as_secs_f64() < len / rate as f64
-        {
+        while !self.has_begun && start.elapsed() < delay() {
             std::thread::sleep(Duration::from_millis(1));
         }
+        self.has_begun = true;
         self.file.append(bytes)
     }
 

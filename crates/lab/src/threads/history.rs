@@ -5,7 +5,7 @@
 //! Invariant: a lane's state goes on from round to round; nothing is lost between.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use trommel::{Db, Options, Sync};
 
@@ -24,7 +24,7 @@ use crate::stress::panics::caught;
 use crate::stress::world::Checked;
 
 /// Looks of whoever waits for a round to be over.
-const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_millis(5);
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// Runs the history of a seed, in an empty folder.
 pub(super) fn run(whole: &Arc<Whole>, seed: u64, post: &Post) -> Checked<()> {
@@ -68,9 +68,9 @@ impl Round {
         let db = Arc::new(opened.map_err(|error| format!("open: {error}"))?);
         shared.counts.openings.add(1);
         compare(&db, shared, &lanes, post)?;
-        shared.disk.slow_down(self.theme.disk_rate());
+        shared.disk.slow_down(self.theme.disk_delay());
         let lanes = self.work(shared, &db, lanes, Instant::now() + time, post, &mut rng);
-        shared.disk.slow_down(0);
+        shared.disk.slow_down(Duration::ZERO);
         let lanes = lanes?;
         if rests {
             post.set(Doing::Said("waits for the store to come to rest"));

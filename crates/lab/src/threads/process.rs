@@ -30,8 +30,7 @@ pub(super) fn store_threads() -> Vec<String> {
     let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
     let names = names.map(|name| name.trim_end().to_string());
     // Those of the pool that reads belong to no store.
-    let of_stores = ["trommel-flush", "trommel-merge"];
-    names.filter(|name| of_stores.iter().any(|start| name.starts_with(start))).collect()
+    names.filter(|name| name.starts_with("trommel-") && name != "trommel-disk").collect()
 }
 
 /// Memory that this process has, in bytes.

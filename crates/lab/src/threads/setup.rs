@@ -33,10 +33,10 @@ const HOT_KEYS: u64 = 8;
 const LOG_KEYS: u64 = 8000;
 /// A write buffer in which things pile up.
 const LARGE_BUFFER: usize = 256 << 20;
-/// Bytes of tables that a slow disk takes in a second.
-const SLOW_BYTES: u64 = 24 << 10;
-/// A write buffer that takes seconds on it.
-const SLOW_BUFFER: usize = 128 << 10;
+/// How long a table takes to begin on a slow disk.
+const SLOW_DELAY: Duration = Duration::from_secs(4);
+/// A write buffer that is full soon.
+const SLOW_BUFFER: usize = 32 << 10;
 /// An interval of syncing that is long over while it does.
 const SLOW_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -89,14 +89,14 @@ impl Theme {
         let milliseconds = match self {
             Theme::Churn => [100, 400, 800, 1600][rng.place(4)],
             Theme::HotKey | Theme::Log => 4000,
-            Theme::SlowDisk => 6000,
+            Theme::SlowDisk => 9000,
         };
         Duration::from_millis(milliseconds)
     }
 
-    /// Bytes of tables in a second. 0: as many as the disk takes.
-    pub(super) fn disk_rate(self) -> u64 {
-        if self == Theme::SlowDisk { SLOW_BYTES } else { 0 }
+    /// How long a table takes to begin.
+    pub(super) fn disk_delay(self) -> Duration {
+        if self == Theme::SlowDisk { SLOW_DELAY } else { Duration::ZERO }
     }
 
     /// Whether flushes are asked for: what is to pile up stays in memory.

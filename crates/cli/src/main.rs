@@ -39,6 +39,7 @@ mod sight;
 mod signals;
 mod stats;
 mod stress;
+mod stress_threads;
 mod surf_steps;
 mod svg;
 mod table;

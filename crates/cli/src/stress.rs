@@ -19,6 +19,9 @@ pub(crate) fn run(arguments: &StressArgs, json: bool, out: &mut dyn Write) -> Ou
     if let Some(kills) = arguments.kills {
         return crate::kill::run(arguments, kills, json, out);
     }
+    if let Some(threads) = arguments.threads {
+        return crate::stress_threads::run(arguments, threads, json, out);
+    }
     let time = arguments.minutes.map(|minutes| Duration::from_secs_f64(minutes * 60.0));
     // With a time and no number, as many as there is time for.
     let seeds = arguments.seeds.or(if time.is_none() { Some(1) } else { None });

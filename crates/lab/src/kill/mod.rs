@@ -19,7 +19,7 @@ mod watched;
 mod wire;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
@@ -98,7 +98,7 @@ pub fn kill_test(
     victim: &dyn Fn(&VictimPlan) -> Command,
     progress: &mut dyn Progress,
 ) -> crate::Result<KillReport> {
-    make_empty(plan)?;
+    make_empty(&plan.folder)?;
     let mut test = KillTest {
         plan,
         rng: Rng::new(plan.seed),
@@ -119,9 +119,9 @@ pub fn kill_test(
     Ok(test.report)
 }
 
-fn make_empty(plan: &KillPlan) -> crate::Result<()> {
-    let folder = &plan.folder;
-    let problem = |problem: String| LabError::Folder { path: folder.clone(), problem };
+/// Makes a folder, or finds it empty.
+pub(crate) fn make_empty(folder: &Path) -> crate::Result<()> {
+    let problem = |problem: String| LabError::Folder { path: folder.to_path_buf(), problem };
     std::fs::create_dir_all(folder).map_err(|error| problem(error.to_string()))?;
     let mut files = std::fs::read_dir(folder).map_err(|error| problem(error.to_string()))?;
     if files.next().is_some() {

@@ -6,9 +6,9 @@
 
 use std::ops::{Bound, Range};
 
-use trommel::{Answer, Answered, Db, Scan, Value};
+use trommel::{Answer, Answered, CountBounds, Db, Scan, Value};
 
-use super::held::{compare, entries_of, value_text};
+use super::held::{compare, entries_of, next_of, value_text};
 use super::keys::{Edges, Keys, Place};
 use super::model::{State, number_of, value_of};
 use super::operation::{Operation, Step, key_text, range_text, way};
@@ -146,20 +146,13 @@ impl World<'_> {
             self.db().approximate_count(edges.clone()),
         );
         let maybe = self.allowed("may_contain_range", could_fail, maybe)?;
-        if maybe == Some(false) && keys > 0 {
-            return Err(format!("{} has {keys} keys and is said to be empty", range_text(edges)));
+        if maybe == Some(false) {
+            check_empty(keys, edges)?;
         }
         let Some(bounds) = self.allowed("approximate_count", could_fail, bounds)? else {
             return Ok(());
         };
-        let right = keys <= bounds.most
-            && bounds.least <= written
-            && (bounds.least..=bounds.most).contains(&bounds.estimate);
-        if right {
-            return Ok(());
-        }
-        let range = range_text(edges);
-        Err(format!("count of {range}: {bounds:?}, but it has {keys} keys of {written} writes"))
+        check_bounds(&bounds, keys, written, edges)
     }
 
     pub(crate) fn check_snapshot(
@@ -197,7 +190,7 @@ impl World<'_> {
     }
 }
 
-fn check_value(key: &[u8], found: Option<Value>, number: u32) -> Checked<()> {
+pub(crate) fn check_value(key: &[u8], found: Option<Value>, number: u32) -> Checked<()> {
     let same = match &found {
         Some(value) => number != 0 && **value == value_of(number),
         None => number == 0,
@@ -209,8 +202,33 @@ fn check_value(key: &[u8], found: Option<Value>, number: u32) -> Checked<()> {
     Err(format!("get {}: found {found}, expected #{number} (0: nothing)", key_text(key)))
 }
 
+/// A range that is said to be empty has no key.
+pub(crate) fn check_empty(keys: u64, edges: &Edges) -> Checked<()> {
+    match keys {
+        0 => Ok(()),
+        _ => Err(format!("{} has {keys} keys and is said to be empty", range_text(edges))),
+    }
+}
+
+/// Every key of a range is an entry, and every entry was written.
+pub(crate) fn check_bounds(
+    bounds: &CountBounds,
+    keys: u64,
+    written: u64,
+    edges: &Edges,
+) -> Checked<()> {
+    let right = keys <= bounds.most
+        && bounds.least <= written
+        && (bounds.least..=bounds.most).contains(&bounds.estimate);
+    if right {
+        return Ok(());
+    }
+    let range = range_text(edges);
+    Err(format!("count of {range}: {bounds:?}, but it has {keys} keys of {written} writes"))
+}
+
 /// Reads a scan and compares it, up to so many entries. The inner error is the store's.
-fn read_scan(
+pub(crate) fn read_scan(
     scan: Scan,
     state: &State,
     places: Range<usize>,
@@ -221,8 +239,7 @@ fn read_scan(
     let mut expected = entries_of(state, places);
     let mut scan = scan;
     for _ in 0..most {
-        let found = if back { scan.next_back() } else { scan.next() };
-        let found = match found.transpose() {
+        let found = match next_of(&mut scan, back, keys) {
             Ok(found) => found,
             Err(error) => return Ok(Err(error)),
         };

@@ -86,12 +86,12 @@ const WEIGHTS: [(Kind, f64); 27] = [
 const FACTORS: [f64; 6] = [0.0, 0.3, 1.0, 1.0, 2.0, 4.0];
 
 /// Draws the steps of a history one after the other.
-struct Drawer {
+pub(crate) struct Drawer {
     rng: Rng,
     weights: Vec<(Kind, f64)>,
     next_number: u32,
     /// Ticks that have passed.
-    ticks: u32,
+    pub(crate) ticks: u32,
     ranges: RangeDrawer,
     /// The disk is mended at the step with this number, if it still fails then.
     mend_at: Option<u32>,
@@ -105,16 +105,7 @@ pub(crate) fn history(seed: u64, steps: u32) -> History {
     let keys = Keys::draw_from(&mut rng);
     let setup = rng.next_u64();
     let weights = draw_weights(&mut rng);
-    // Number 1 is the empty value's.
-    let mut drawer = Drawer {
-        rng,
-        weights,
-        next_number: 2,
-        ticks: 0,
-        ranges: RangeDrawer::default(),
-        mend_at: None,
-        cut_at: None,
-    };
+    let mut drawer = Drawer::new(rng, weights);
     let step = |number| Step { number, operation: drawer.operation(number, &keys) };
     let steps = (1..=steps).map(step).collect();
     History { keys, setup, steps }
@@ -131,6 +122,28 @@ fn draw_weights(rng: &mut Rng) -> Vec<(Kind, f64)> {
 }
 
 impl Drawer {
+    fn new(rng: Rng, weights: Vec<(Kind, f64)>) -> Self {
+        let (ranges, mend_at, cut_at) = (RangeDrawer::default(), None, None);
+        // Number 1 is the empty value's.
+        Drawer { rng, weights, next_number: 2, ticks: 0, ranges, mend_at, cut_at }
+    }
+
+    /// Draws what one of several writers does, which leaves the care for the store to others. `flushes`: it may have memtables
+    /// flushed, as loading past the log does, too.
+    pub(crate) fn of_writer(mut rng: Rng, flushes: bool) -> Self {
+        let mut weights = draw_weights(&mut rng);
+        for (kind, weight) in &mut weights {
+            *weight *= match kind {
+                Kind::Step | Kind::Settle | Kind::Compact | Kind::Verify | Kind::Checkpoint => 0.0,
+                Kind::Tick | Kind::Fail | Kind::Reopen => 0.0,
+                Kind::Flush | Kind::Ingest if !flushes => 0.0,
+                Kind::Flush | Kind::Sync => 0.1,
+                _ => 1.0,
+            };
+        }
+        Drawer::new(rng, weights)
+    }
+
     fn kind(&mut self) -> Kind {
         let total: f64 = self.weights.iter().map(|(_, weight)| weight).sum();
         let mut left = self.rng.unit() * total;
@@ -143,7 +156,8 @@ impl Drawer {
         Kind::Put
     }
 
-    fn operation(&mut self, number: u32, keys: &Keys) -> Operation {
+    /// What the step of a number does.
+    pub(crate) fn operation(&mut self, number: u32, keys: &Keys) -> Operation {
         if self.cut_at.take_if(|at| *at <= number).is_some() {
             self.mend_at = None;
             let end = self.power_cut();
@@ -226,7 +240,8 @@ impl Drawer {
         Operation::Write { writes, synced: self.rng.below(12) == 0 }
     }
 
-    fn number(&mut self) -> u32 {
+    /// The number of a new value.
+    pub(crate) fn number(&mut self) -> u32 {
         if self.rng.below(24) == 0 {
             return 1;
         }

@@ -33,6 +33,21 @@ pub(crate) fn entries_of(
     numbers.filter(|entry| entry.number != 0)
 }
 
+/// The next entry of one of the keys.
+pub(crate) fn next_of(
+    scan: &mut Scan,
+    back: bool,
+    keys: &Keys,
+) -> trommel::Result<Option<KeyValue>> {
+    loop {
+        let found = if back { scan.next_back() } else { scan.next() };
+        let found = found.transpose()?;
+        if !found.as_ref().is_some_and(|(key, _)| keys.is_foreign(key)) {
+            return Ok(found);
+        }
+    }
+}
+
 /// What is wrong with a key and its value, if not what is expected.
 pub(crate) fn compare(
     found: Option<&KeyValue>,
@@ -78,8 +93,7 @@ impl HeldScan {
         back: bool,
         keys: &Keys,
     ) -> Result<Result<(), trommel::Error>, String> {
-        let found = if back { self.scan.next_back() } else { self.scan.next() };
-        let found = match found.transpose() {
+        let found = match next_of(&mut self.scan, back, keys) {
             Ok(found) => found,
             Err(error) => return Ok(Err(error)),
         };

@@ -23,6 +23,8 @@ pub(crate) struct Keys {
     sorted: Vec<Vec<u8>>,
     /// Draws are powers of a number below 1: the larger, the more often the first keys come.
     skew: i32,
+    /// Others write other keys into the same store.
+    is_share: bool,
 }
 
 type Maker = fn(&mut Rng) -> Vec<Vec<u8>>;
@@ -36,7 +38,24 @@ impl Keys {
         let mut sorted = maker(rng);
         sorted.sort_unstable();
         sorted.dedup();
-        Keys { sorted, skew: [1, 1, 2, 5][rng.place(4)] }
+        Keys { sorted, skew: [1, 1, 2, 5][rng.place(4)], is_share: false }
+    }
+
+    /// So many numbers, one after the other.
+    pub(crate) fn dense(count: u64) -> Self {
+        let sorted = (0..count).map(|id| id.to_be_bytes().to_vec()).collect();
+        Keys { sorted, skew: 1, is_share: false }
+    }
+
+    /// Some of the keys, beside which others write the rest.
+    pub(crate) fn share(&self, places: impl Iterator<Item = usize>) -> Self {
+        let sorted = places.map(|place| self.sorted[place].clone()).collect();
+        Keys { sorted, skew: self.skew, is_share: true }
+    }
+
+    /// Whether a key that a scan gives is someone else's.
+    pub(crate) fn is_foreign(&self, key: &[u8]) -> bool {
+        self.is_share && self.place_of(key).is_none()
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -18,7 +18,7 @@ use super::keys::Place;
 use super::model::{expiry_of, value_of};
 use super::operation::{Operation, Step, Write, tell};
 use super::setup::{elastic, filter, policy};
-use super::world::expiry_at;
+use super::writer::expiry_at;
 use crate::rng::Rng;
 
 const STEPS: u32 = 1200;

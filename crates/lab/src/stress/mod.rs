@@ -6,19 +6,20 @@
 //! ```
 //! Invariant: the same seed and number of steps give the same history and the same answers, always.
 
-mod check;
+pub(crate) mod check;
 mod copies;
-mod draw;
-mod held;
-mod keys;
-mod model;
-mod operation;
-mod panics;
-mod ranges;
+pub(crate) mod draw;
+pub(crate) mod held;
+pub(crate) mod keys;
+pub(crate) mod model;
+pub(crate) mod operation;
+pub(crate) mod panics;
+pub(crate) mod ranges;
 mod rot;
 pub(crate) mod setup;
 mod shorten;
-mod world;
+pub(crate) mod world;
+pub(crate) mod writer;
 
 #[cfg(test)]
 mod below;

@@ -55,8 +55,16 @@ pub(crate) fn expiry_of(number: u32) -> Option<u32> {
     (number & EXPIRING != 0).then_some(number >> EXPIRY_SHIFT & EXPIRY_MAX)
 }
 
+/// The bit of numbers that do not expire and whose values are several MiB.
+const LARGE: u32 = 1 << 30;
+
+/// The number of a value of several MiB. Requires: no other number of the history has its bit.
+pub(crate) fn large(number: u32) -> u32 {
+    number | LARGE
+}
+
 /// The number, or 0 from the tick on at which its value expires.
-fn shown_at(number: u32, tick: u32) -> u32 {
+pub(crate) fn shown_at(number: u32, tick: u32) -> u32 {
     if expiry_of(number).is_some_and(|expiry| expiry <= tick) { 0 } else { number }
 }
 
@@ -67,6 +75,7 @@ pub(crate) fn value_of(number: u32) -> Vec<u8> {
     }
     let draw = scramble(u64::from(number));
     let extra = match draw % 128 {
+        _ if number & (EXPIRING | LARGE) == LARGE => (1 + draw as usize % 3) << 20,
         0 => 5000,
         1..8 => 300,
         _ => draw as usize >> 8 & 31,
@@ -288,6 +297,9 @@ mod tests {
         for number in (1..3000).chain((1..3000).map(|number| expiring(number, number % 50))) {
             assert_eq!(number_of(&value_of(number)), Some(number));
         }
+        let large = large(7);
+        assert_eq!(number_of(&value_of(large)), Some(large));
+        assert!(value_of(large).len() >= 1 << 20 && value_of(7).len() < 1 << 20);
         assert_eq!(number_of(b"abc"), None);
         assert_eq!(number_of(&[7, 0, 0, 0]), None, "its filler is missing");
     }

@@ -7,19 +7,18 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{
-    Batch, Db, Environment, Error, Expiry, Fault, ManualClock, Memory, Options, Storage, Sync,
-};
+use trommel::{Db, Environment, Error, Fault, ManualClock, Memory, Options, Storage, Sync};
 
 use super::check::full_state;
 use super::copies::{check_repair, checkpoint};
 use super::held::{HeldScan, HeldSnapshot};
 use super::keys::Keys;
-use super::model::{Model, Reopened, expiry_of, value_of};
+use super::model::{Model, Reopened};
 use super::operation::{End, Failure, Operation, Reopening, Step, Write};
 use super::ranges::RangeDeletion;
 use super::rot::{check_left_overs, check_rotten_copy};
 use super::setup;
+use super::writer::Writer;
 use crate::rng::Rng;
 
 /// The store's folder.
@@ -121,6 +120,10 @@ impl<'k> World<'k> {
         let (storage, clock) = ((self.door)(disk.clone()), Arc::clone(&self.clock) as _);
         let environment = Environment { storage, clock, ..Environment::default() };
         Db::open_with(Path::new(DIR), self.options.clone(), environment)
+    }
+
+    fn writer(&self) -> Writer<'_> {
+        Writer { db: self.db(), keys: self.keys, tick: self.model.tick() }
     }
 
     /// Applies a step. Its checks are made by the caller.
@@ -230,7 +233,7 @@ impl<'k> World<'k> {
         if could_fail && !self.model.takes_doubt() {
             return Ok(());
         }
-        let result = self.write_to_store(writes, synced);
+        let result = self.writer().write(writes, synced);
         let written = self.allowed("write", could_fail, result)?.is_some();
         self.model.wrote(writes, written);
         self.note_written(written, synced);
@@ -243,15 +246,8 @@ impl<'k> World<'k> {
             return Ok(());
         }
         let RangeDeletion { before, from, to, after, synced } = deletion;
-        let result = if before.is_empty() && after.is_empty() && !synced {
-            self.db().delete_range(from, to)
-        } else {
-            let mut batch = Batch::new();
-            self.fill(&mut batch, before);
-            batch.delete_range(from, to);
-            self.fill(&mut batch, after);
-            if *synced { self.db().write_synced(batch) } else { self.db().write(batch) }
-        };
+        let ranges = [(from.clone(), to.clone())];
+        let result = self.writer().delete_ranges(before, &ranges, after, *synced);
         let written = self.allowed("delete_range", could_fail, result)?.is_some();
         self.model.wrote(&deletion.writes(self.keys), written);
         // A range of nothing is no write.
@@ -266,8 +262,7 @@ impl<'k> World<'k> {
         if could_fail && !self.model.takes_doubt() {
             return Ok(());
         }
-        let entries = writes.iter().map(|w| (self.keys.get(w.place), value_of(w.number)));
-        let result = self.db().ingest(entries);
+        let result = self.writer().ingest(writes);
         let written = self.allowed("ingest", could_fail, result)?.is_some();
         self.model.wrote(writes, written);
         if written && !writes.is_empty() {
@@ -288,38 +283,6 @@ impl<'k> World<'k> {
             Sync::Interval(_) => self.model.overdue_durable(),
             Sync::Never => {}
         }
-    }
-
-    fn write_to_store(&self, writes: &[Write], synced: bool) -> trommel::Result<()> {
-        let (db, key) = (self.db(), |write: &Write| self.keys.get(write.place));
-        match writes {
-            [write] if !synced && write.number == 0 => return db.delete(key(write)),
-            [write] if !synced => return self.put(write),
-            _ => {}
-        }
-        let mut batch = Batch::new();
-        self.fill(&mut batch, writes);
-        if synced { db.write_synced(batch) } else { db.write(batch) }
-    }
-
-    fn fill(&self, batch: &mut Batch, writes: &[Write]) {
-        for write in writes {
-            let key = self.keys.get(write.place);
-            match (write.number, expiry_of(write.number)) {
-                (0, _) => batch.delete(key),
-                (number, None) => batch.put(key, value_of(number)),
-                (number, Some(tick)) => {
-                    batch.put_with_expiry(key, value_of(number), expiry_at(tick))
-                }
-            };
-        }
-    }
-
-    fn put(&self, write: &Write) -> trommel::Result<()> {
-        let (key, value) = (self.keys.get(write.place), value_of(write.number));
-        let Some(tick) = expiry_of(write.number) else { return self.db().put(key, value) };
-        let left = tick.saturating_sub(self.model.tick());
-        self.db().put_ttl(key, value, setup::INTERVAL * left)
     }
 
     fn take_snapshot(&mut self) -> Checked<()> {
@@ -484,12 +447,8 @@ impl<'k> World<'k> {
     }
 }
 
-/// The moment of a tick.
-pub(crate) fn expiry_at(tick: u32) -> Expiry {
-    Expiry::at_milliseconds((setup::INTERVAL * tick).as_millis() as u64)
-}
-
-fn remove_one<T>(list: &mut Vec<T>, which: usize) {
+/// Removes one, counted round.
+pub(crate) fn remove_one<T>(list: &mut Vec<T>, which: usize) {
     if !list.is_empty() {
         list.remove(which % list.len());
     }

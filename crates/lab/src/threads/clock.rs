@@ -1,0 +1,55 @@
+//! The time of a history: for syncs and pauses that of the machine, for what expires one that stands still until it is told.
+//! ```text
+//! reader, writer: [ read, compare ]  [ read, compare ]        each at one tick
+//! keeper:                          ^ tick
+//! ```
+//! Invariant: a tick comes only while nobody compares, so what has expired is known.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+use std::time::{Duration, Instant};
+
+use trommel::Clock;
+
+use crate::stress::setup::INTERVAL;
+
+/// Ticks of a history at most: expiries have no room for more.
+const TICKS_MAX: u32 = 1500;
+
+/// The clock of a history.
+pub(super) struct TickClock {
+    start: Instant,
+    ticks: AtomicU32,
+    gate: RwLock<()>,
+}
+
+impl TickClock {
+    pub(super) fn new() -> Self {
+        TickClock { start: Instant::now(), ticks: AtomicU32::new(0), gate: RwLock::new(()) }
+    }
+
+    /// The tick, which stays while the guard lives.
+    pub(super) fn hold(&self) -> (RwLockReadGuard<'_, ()>, u32) {
+        let guard = self.gate.read().unwrap_or_else(PoisonError::into_inner);
+        (guard, self.ticks.load(Ordering::SeqCst))
+    }
+
+    /// Moves on by a tick, if nobody compares.
+    pub(super) fn try_tick(&self) {
+        if let Ok(_guard) = self.gate.try_write()
+            && self.ticks.load(Ordering::SeqCst) < TICKS_MAX
+        {
+            self.ticks.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
+impl Clock for TickClock {
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn since_epoch(&self) -> Duration {
+        INTERVAL * self.ticks.load(Ordering::SeqCst)
+    }
+}

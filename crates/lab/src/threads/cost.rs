@@ -1,0 +1,67 @@
+//! What a step of a scan may cost: in time that the thread had a processor, so that a busy machine makes nothing look dear.
+//! ```text
+//! limit = floor + each key once in each run and in memory       a step passes keys that are deleted or have expired
+//! ```
+//! Invariant: however many versions a key has, and however many deleted ranges overlap, a step costs no more than that. What is
+//! over the limit is tried again from the start: only what always is over it counts.
+
+use std::time::Duration;
+
+use trommel::{Db, KeyValue, Scan};
+
+use super::process::cpu_time;
+use super::shared::{Lie, Shared};
+use crate::stress::keys::Edges;
+use crate::stress::operation::{range_text, way};
+use crate::stress::world::Checked;
+
+/// A step that costs less is always fine.
+const FLOOR: Duration = Duration::from_millis(30);
+/// To pass a key in one run.
+const PER_KEY: Duration = Duration::from_micros(1);
+/// To read a value of several MiB.
+const PER_LARGE_VALUE: Duration = Duration::from_millis(20);
+/// Without optimisation everything takes longer.
+const SLOWNESS: u32 = if cfg!(debug_assertions) { 8 } else { 1 };
+/// How often a step is tried that costs too much.
+const TRIES: usize = 3;
+
+/// A scan, its first step done.
+pub(super) fn first_step(
+    shared: &Shared,
+    db: &Db,
+    edges: &Edges,
+    back: bool,
+) -> Checked<(Scan, Option<KeyValue>)> {
+    let mut least = Duration::MAX;
+    for _ in 0..TRIES {
+        let mut scan = db.range(edges.clone());
+        let start = cpu_time();
+        let first = if back { scan.next_back() } else { scan.next() };
+        if shared.lies(Lie::SlowScan) {
+            while cpu_time() - start <= limit(shared, db) {}
+        }
+        let cost = cpu_time() - start;
+        let first = first.transpose().map_err(|error| format!("scan: {error}"))?;
+        least = least.min(cost);
+        if cost <= FLOOR || cost <= limit(shared, db) {
+            shared.counts.step_cpu_us.rise_to(least.as_micros() as u64);
+            return Ok((scan, first));
+        }
+    }
+    Err(format!(
+        "the first step of a scan {}{} takes {:.1} ms of a processor at least, {:.1} may it take; {} bytes in memory",
+        range_text(edges),
+        way(back),
+        least.as_secs_f64() * 1e3,
+        limit(shared, db).as_secs_f64() * 1e3,
+        db.stats().memtable_bytes,
+    ))
+}
+
+fn limit(shared: &Shared, db: &Db) -> Duration {
+    let places = 1 + db.stats().run_count() as u32;
+    let keys = shared.shares.all.len() as u32;
+    let of_values = if shared.has_large { PER_LARGE_VALUE * places } else { Duration::ZERO };
+    (FLOOR + PER_KEY * keys.saturating_mul(places) + of_values) * SLOWNESS
+}

@@ -1,0 +1,222 @@
+//! The real disk, watched and slowed: how long bytes of logs wait for a sync, and tables that take their time.
+//! ```text
+//! 000007.wal   append .. append .. sync begins        the age of the first append that no sync has begun for
+//! 000008.table zzzzzz append .. append                each begins after a while
+//! ```
+//! Invariants: what the disk does and says is passed on as it is. A sync that has begun counts: how long the disk takes for it is
+//! not the store's doing.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use trommel::{Access, Append, Disk, Folder, Overlap, ReadAt, ReadQueue, Storage};
+
+/// The folder of the store that is watched.
+pub(super) const STORE: &str = "store";
+
+/// The real disk.
+#[derive(Clone, Default)]
+pub(super) struct WatchedDisk {
+    watch: Arc<Watch>,
+}
+
+#[derive(Default)]
+struct Watch {
+    /// Of each log that is not synced, since when.
+    unsynced: Mutex<HashMap<String, Instant>>,
+    /// How long a table takes to begin, in milliseconds.
+    delay: AtomicU64,
+}
+
+impl WatchedDisk {
+    /// Has each table take so much time more.
+    pub(super) fn slow_down(&self, delay: Duration) {
+        self.watch.delay.store(delay.as_millis() as u64, Ordering::Relaxed);
+    }
+
+    /// How long the oldest bytes of a log have waited for a sync to begin.
+    pub(super) fn unsynced_for(&self) -> Duration {
+        let oldest = self.watch.unsynced().values().min().copied();
+        oldest.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    /// No store is open: nobody syncs any more.
+    pub(super) fn forget(&self) {
+        self.watch.unsynced().clear();
+    }
+}
+
+struct WatchedFolder {
+    folder: Arc<dyn Folder>,
+    watch: Arc<Watch>,
+}
+
+impl WatchedFolder {
+    fn watched(&self, name: &str, file: Box<dyn Append>) -> Box<dyn Append> {
+        let watch = Arc::clone(&self.watch);
+        match name.rsplit('.').next() {
+            Some("wal") => Box::new(Log { file, name: name.into(), watch }),
+            Some("table") => Box::new(SlowTable { file, watch, has_begun: false }),
+            _ => file,
+        }
+    }
+}
+
+impl Watch {
+    fn unsynced(&self) -> MutexGuard<'_, HashMap<String, Instant>> {
+        self.unsynced.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Log {
+    file: Box<dyn Append>,
+    name: String,
+    watch: Arc<Watch>,
+}
+
+impl Append for Log {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.watch.unsynced().entry(self.name.clone()).or_insert_with(Instant::now);
+        self.file.append(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.watch.unsynced().remove(&self.name);
+        self.file.sync()
+    }
+}
+
+struct SlowTable {
+    file: Box<dyn Append>,
+    watch: Arc<Watch>,
+    has_begun: bool,
+}
+
+impl Append for SlowTable {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let start = Instant::now();
+        let delay = || Duration::from_millis(self.watch.delay.load(Ordering::Relaxed));
+        // It may be told at any time to be slow no more.
+        while !self.has_begun && start.elapsed() < delay() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.has_begun = true;
+        self.file.append(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.file.sync()
+    }
+}
+
+impl Storage for WatchedDisk {
+    fn create_dir(&self, dir: &Path) -> io::Result<()> {
+        Disk.create_dir(dir)
+    }
+
+    fn dir_exists(&self, dir: &Path) -> bool {
+        Disk.dir_exists(dir)
+    }
+
+    fn open_folder(&self, dir: &Path) -> io::Result<Arc<dyn Folder>> {
+        let (folder, watch) = (Disk.open_folder(dir)?, Arc::clone(&self.watch));
+        // Of the logs of checkpoints nobody promises anything.
+        if !dir.ends_with(STORE) {
+            return Ok(folder);
+        }
+        Ok(Arc::new(WatchedFolder { folder, watch }))
+    }
+}
+
+impl Folder for WatchedFolder {
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.folder.list()
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn Append>> {
+        Ok(self.watched(name, self.folder.create(name)?))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Arc<dyn ReadAt>> {
+        self.folder.open(name)
+    }
+
+    fn grant(&self, beside: &str, wanted: Access) -> Access {
+        self.folder.grant(beside, wanted)
+    }
+
+    fn create_with(&self, name: &str, access: Access) -> io::Result<Box<dyn Append>> {
+        Ok(self.watched(name, self.folder.create_with(name, access)?))
+    }
+
+    fn open_with(&self, name: &str, access: Access) -> io::Result<Arc<dyn ReadAt>> {
+        self.folder.open_with(name, access)
+    }
+
+    fn read_queue(&self, overlap: Overlap, depth: usize) -> Box<dyn ReadQueue> {
+        self.folder.read_queue(overlap, depth)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        // Who removes a log has its entries in tables.
+        self.watch.unsynced().remove(name);
+        self.folder.remove(name)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.folder.rename(from, to)
+    }
+
+    fn link(&self, from: &str, into: &dyn Folder, to: &str) -> io::Result<()> {
+        self.folder.link(from, into, to)
+    }
+
+    fn make_folder(&self, name: &str) -> io::Result<Arc<dyn Folder>> {
+        self.folder.make_folder(name)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.folder.sync()
+    }
+
+    fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
+        self.folder.lock(name)
+    }
+
+    fn free_space(&self) -> io::Result<u64> {
+        self.folder.free_space()
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self.folder.as_any()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_unsynced_log_is_known() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let disk = WatchedDisk::default();
+        let folder =
+            disk.create_dir(&folder.path().join(STORE)).map(|()| folder.path().join(STORE));
+        let folder = disk.open_folder(&folder.expect("made")).expect("opened");
+        let mut log = folder.create("000001.wal").expect("made");
+        assert_eq!(disk.unsynced_for(), Duration::ZERO);
+        log.append(b"a").expect("written");
+        std::thread::sleep(Duration::from_millis(2));
+        assert!(disk.unsynced_for() >= Duration::from_millis(2));
+        log.sync().expect("synced");
+        assert_eq!(disk.unsynced_for(), Duration::ZERO);
+        log.append(b"b").expect("written");
+        folder.remove("000001.wal").expect("removed");
+        assert_eq!(disk.unsynced_for(), Duration::ZERO);
+    }
+}

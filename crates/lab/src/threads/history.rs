@@ -1,0 +1,192 @@
+//! One history: a store that is opened, written, read, closed, and opened again with other options.
+//! ```text
+//! round: open -> all compared -> lanes, readers, keeper -> rest: its laws, all compared -> close or drop: its laws
+//! ```
+//! Invariant: a lane's state goes on from round to round; nothing is lost between.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use trommel::{Db, Options, Sync};
+
+use super::keeper::{contents, keep, verify};
+use super::lane::Lane;
+use super::posts::{Doing, Post};
+use super::reader::Reader;
+use super::rest::{check_closed, check_rest};
+use super::setup::Theme;
+use super::shared::{Lie, Shared, Whole};
+use crate::rng::{Rng, scramble};
+use crate::stress::keys::Place;
+use crate::stress::model::shown_at;
+use crate::stress::operation::key_text;
+use crate::stress::panics::caught;
+use crate::stress::world::Checked;
+
+/// Looks of whoever waits for a round to be over.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+/// Runs the history of a seed, in an empty folder.
+pub(super) fn run(whole: &Arc<Whole>, seed: u64, post: &Post) -> Checked<()> {
+    let (theme, mut rng) = (Theme::of(seed), Rng::new(scramble(seed)));
+    let shares = theme.shares(whole.plan.threads, &mut rng);
+    let keys = shares.lanes.clone();
+    let has_large = theme == Theme::Churn && rng.below(4) == 0;
+    let shared = Shared::new(whole, seed, shares, has_large);
+    let new_lane =
+        |(index, keys)| Lane::new(index, keys, (theme, has_large), Rng::new(rng.next_u64()));
+    let mut lanes: Vec<Lane> = keys.into_iter().enumerate().map(new_lane).collect();
+    for _ in 0..theme.rounds(&mut rng) {
+        let round = Round { theme, seed: rng.next_u64() };
+        lanes = round.run(&shared, lanes, post)?;
+        if shared.history_is_over() {
+            break;
+        }
+    }
+    post.set(Doing::Said("removes the store"));
+    std::fs::remove_dir_all(&shared.store).map_err(|error| format!("the store stays: {error}"))?;
+    whole.counts.histories.add(1);
+    Ok(())
+}
+
+struct Round {
+    theme: Theme,
+    seed: u64,
+}
+
+impl Round {
+    fn run(&self, shared: &Arc<Shared>, lanes: Vec<Lane>, post: &Post) -> Checked<Vec<Lane>> {
+        let mut rng = Rng::new(self.seed);
+        let options = self.theme.options(&mut rng);
+        let time = self.theme.round_time(&mut rng);
+        let (rests, drops) = (rng.below(3) != 0, rng.below(3) == 0);
+        shared.begin_round(options.clone());
+        post.set(Doing::Said("opens the store"));
+        let sync = if shared.lies(Lie::NeverSynced) { Sync::Never } else { options.sync };
+        let opened =
+            Db::open_with(&shared.store, Options { sync, ..options }, shared.environment());
+        let db = Arc::new(opened.map_err(|error| format!("open: {error}"))?);
+        shared.counts.openings.add(1);
+        compare(&db, shared, &lanes, post)?;
+        shared.disk.slow_down(self.theme.disk_delay());
+        let lanes = self.work(shared, &db, lanes, Instant::now() + time, post, &mut rng);
+        shared.disk.slow_down(Duration::ZERO);
+        let lanes = lanes?;
+        if rests {
+            post.set(Doing::Said("waits for the store to come to rest"));
+            check_rest(&db, shared)?;
+            compare(&db, shared, &lanes, post)?;
+            post.set(Doing::Said("verifies a store at rest"));
+            verify(&db, shared)?;
+        }
+        let stats = db.stats();
+        shared.counts.flushes.add(stats.flushes);
+        shared.counts.merges.add(stats.merges);
+        drop(stats);
+        post.set(Doing::Said("closes the store"));
+        let db = Arc::into_inner(db).ok_or("a thread that has ended holds the store")?;
+        match drops {
+            true => drop(db),
+            false => db.close().map_err(|error| format!("close: {error}"))?,
+        }
+        shared.disk.forget();
+        check_closed(shared)?;
+        Ok(lanes)
+    }
+
+    /// Has all threads work until the time has come.
+    fn work(
+        &self,
+        shared: &Arc<Shared>,
+        db: &Arc<Db>,
+        lanes: Vec<Lane>,
+        until: Instant,
+        post: &Post,
+        rng: &mut Rng,
+    ) -> Checked<Vec<Lane>> {
+        let readers = shared.plan.threads.div_ceil(2);
+        let writers: Vec<_> = lanes
+            .into_iter()
+            .map(|mut lane| {
+                let name = format!("lane {}", lane.index);
+                Worker::begin(shared, db, name, move |db, shared, post| {
+                    lane.work(db, shared, post).map(|()| lane)
+                })
+            })
+            .collect();
+        let mut others: Vec<_> = (0..readers)
+            .map(|index| {
+                let rng = Rng::new(rng.next_u64());
+                Worker::begin(shared, db, format!("reader {index}"), move |db, shared, post| {
+                    Reader::new(db, shared, rng).work(post)
+                })
+            })
+            .collect();
+        let (theme, rng) = (self.theme, Rng::new(rng.next_u64()));
+        others.push(Worker::begin(shared, db, "keeper".into(), move |db, shared, post| {
+            keep(db, shared, theme, rng, post)
+        }));
+        post.set(Doing::Rest);
+        while Instant::now() < until && !shared.is_over() && !shared.is_late() {
+            std::thread::sleep(LOOK_AGAIN);
+        }
+        shared.end_round();
+        // Who hangs is found by the watchdog: the rest of the history then waits for ever.
+        let lanes: Vec<Option<Lane>> = writers.into_iter().map(Worker::end).collect();
+        for other in others {
+            other.end();
+        }
+        lanes.into_iter().collect::<Option<Vec<Lane>>>().ok_or_else(|| "a lane has failed".into())
+    }
+}
+
+/// A thread, and its post.
+struct Worker<T>(std::thread::JoinHandle<Option<T>>);
+
+impl<T: Send + 'static> Worker<T> {
+    fn begin(
+        shared: &Arc<Shared>,
+        db: &Arc<Db>,
+        name: String,
+        work: impl FnOnce(&Db, &Shared, &Post) -> Checked<T> + Send + 'static,
+    ) -> Self {
+        let (shared, db) = (Arc::clone(shared), Arc::clone(db));
+        Worker(std::thread::spawn(move || {
+            let post = shared.posts.add(name.clone());
+            let done = caught(|| work(&db, &shared, &post));
+            let done = done.map_err(|wrong| shared.fail(format!("{name}: {wrong}"))).ok();
+            shared.posts.remove(&post);
+            done
+        }))
+    }
+
+    /// Waits for its end. None: it has failed.
+    fn end(self) -> Option<T> {
+        self.0.join().ok().flatten()
+    }
+}
+
+/// Every key, by scans both ways and some by gets, against all lanes. Requires: nobody writes.
+fn compare(db: &Db, shared: &Shared, lanes: &[Lane], post: &Post) -> Checked<()> {
+    post.set(Doing::Said("compares everything"));
+    let (_gate, tick) = shared.clock.hold();
+    for (lane, found) in lanes.iter().zip(contents(db, shared)?) {
+        for (place, (expected, found)) in lane.state.0.iter().zip(found).enumerate() {
+            let expected = shown_at(*expected, tick);
+            if expected != found {
+                let key = key_text(lane.keys.get(place as Place));
+                let index = lane.index;
+                return Err(format!("{key} of lane {index} has #{found}, expected #{expected}"));
+            }
+            let asked = place.is_multiple_of(lane.keys.len() / GETS + 1);
+            if asked && lane.tick == tick {
+                lane.check_get(db, shared, place as Place)?;
+            }
+        }
+        shared.counts.answers.add(lane.keys.len() as u64);
+    }
+    Ok(())
+}
+
+/// Keys of a lane that are asked for by themselves.
+const GETS: usize = 200;

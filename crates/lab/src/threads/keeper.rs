@@ -1,0 +1,159 @@
+//! The keeper: has flushed, merged, verified and copied what others write meanwhile, and lets time pass.
+//! ```text
+//! flush, compact, settle, sync, verify, tick, sleep
+//! checkpoint -> opened with other options -> each lane as after whole groups, between the call and its end
+//! ```
+//! Invariant: whatever it asks for succeeds.
+
+use std::path::Path;
+use std::time::Duration;
+
+use trommel::{Db, Options};
+
+use super::posts::{Doing, Post};
+use super::reader::number_in;
+use super::setup::{Theme, options};
+use super::shared::Shared;
+use crate::rng::Rng;
+use crate::stress::operation::key_text;
+use crate::stress::world::Checked;
+
+/// With more runs than that everything is merged: each has a file.
+const RUNS_MAX: usize = 150;
+/// Memtables may have so many times a write buffer, as documented, and what one batch has.
+const BUFFERS_MAX: u64 = 5;
+const BATCH_BYTES_MAX: u64 = 32 << 20;
+
+/// Works until the round is over.
+pub(super) fn keep(
+    db: &Db,
+    shared: &Shared,
+    theme: Theme,
+    mut rng: Rng,
+    post: &Post,
+) -> Checked<()> {
+    let mut copies = 0;
+    while !shared.is_over() {
+        let does = |words| post.set(Doing::Said(words));
+        check_memory(db, shared)?;
+        if theme.flushes() && db.stats().run_count() > RUNS_MAX {
+            does("compacts many runs");
+            db.compact().map_err(|error| format!("compact: {error}"))?;
+        }
+        let choice = rng.below(if theme.flushes() { 32 } else { 12 });
+        let done = match choice {
+            0..4 => {
+                shared.clock.try_tick();
+                Ok(())
+            }
+            4 => {
+                does("syncs");
+                db.sync()
+            }
+            12..15 => {
+                does("flushes");
+                db.flush()
+            }
+            15 => {
+                does("compacts");
+                db.compact()
+            }
+            16..18 => {
+                does("settles");
+                db.settle()
+            }
+            18 | 19 => {
+                does("verifies");
+                verify(db, shared)?;
+                Ok(())
+            }
+            20..24 => {
+                does("makes a checkpoint, opens it and compares");
+                let folder = shared.plan.folder.join(format!("copy-{copies}"));
+                copies += 1;
+                checkpoint(db, shared, &folder, &mut rng)
+                    .map_err(|wrong| format!("checkpoint: {wrong}"))?;
+                Ok(())
+            }
+            _ => {
+                std::thread::sleep(Duration::from_micros(rng.below(20_000)));
+                Ok(())
+            }
+        };
+        done.map_err(|error| format!("the keeper: {error}"))?;
+    }
+    post.set(Doing::Rest);
+    Ok(())
+}
+
+/// What the store says of its memory is within its options.
+fn check_memory(db: &Db, shared: &Shared) -> Checked<()> {
+    let (stats, options) = (db.stats(), shared.options());
+    let memtables = BUFFERS_MAX * options.write_buffer_bytes as u64 + BATCH_BYTES_MAX;
+    let cache = options.block_cache_bytes as u64;
+    if stats.memtable_bytes > memtables {
+        let bytes = stats.memtable_bytes;
+        return Err(format!("memtables take {bytes} bytes: no more than {memtables} may be"));
+    }
+    if stats.cache_bytes > cache {
+        return Err(format!("cached blocks take {} bytes of {cache}", stats.cache_bytes));
+    }
+    match stats.failure {
+        Some(failure) => Err(format!("the store says that it has failed: {failure}")),
+        None => Ok(()),
+    }
+}
+
+pub(super) fn verify(db: &Db, shared: &Shared) -> Checked<()> {
+    let report = db.verify().map_err(|error| format!("verify: {error}"))?;
+    shared.counts.verified.add(1);
+    let damage = report.damage.join("; ");
+    if damage.is_empty() { Ok(()) } else { Err(format!("verify: {damage}")) }
+}
+
+fn checkpoint(db: &Db, shared: &Shared, folder: &Path, rng: &mut Rng) -> Checked<()> {
+    let least = shared.ledger.done();
+    db.checkpoint(folder).map_err(|error| error.to_string())?;
+    let most = shared.ledger.begun();
+    let (_gate, tick) = shared.clock.hold();
+    let options = Options { create_if_missing: false, ..options(rng) };
+    let environment = trommel::Environment {
+        clock: std::sync::Arc::clone(&shared.clock) as _,
+        ..trommel::Environment::default()
+    };
+    let copy = Db::open_with(folder, options, environment)
+        .map_err(|error| format!("it does not open: {error}"))?;
+    for (lane, found) in contents(&copy, shared)?.iter().enumerate() {
+        let mut followed = shared.ledger.follow(lane);
+        let range = (least[lane], most[lane]);
+        shared.ledger.check_moment(lane, &mut followed, found, range, tick)?;
+    }
+    verify(&copy, shared)?;
+    copy.close().map_err(|error| format!("it does not close: {error}"))?;
+    std::fs::remove_dir_all(folder).map_err(|error| format!("it stays: {error}"))?;
+    shared.counts.checkpoints.add(1);
+    Ok(())
+}
+
+/// The numbers of each lane's keys, read both ways.
+pub(super) fn contents(db: &Db, shared: &Shared) -> Checked<Vec<Vec<u32>>> {
+    let failed = |error: trommel::Error| format!("scan: {error}");
+    let snapshot = db.snapshot();
+    let mut lanes: Vec<_> = shared.shares.lanes.iter().map(|keys| vec![0; keys.len()]).collect();
+    let mut keys = Vec::new();
+    for entry in snapshot.range::<&[u8]>(..) {
+        let entry = entry.map_err(failed)?;
+        let place = shared.shares.all.place_of(&entry.0);
+        let place = place.ok_or_else(|| format!("{} was never written", key_text(&entry.0)))?;
+        let spot = shared.shares.spots[usize::from(place)];
+        lanes[usize::from(spot.lane)][usize::from(spot.place)] = number_in(&entry)?;
+        keys.push(place);
+    }
+    for entry in snapshot.range::<&[u8]>(..).rev() {
+        let (key, _) = entry.map_err(failed)?;
+        if keys.pop() != shared.shares.all.place_of(&key) {
+            return Err(format!("a scan backward has other keys than forward: {}", key_text(&key)));
+        }
+    }
+    if keys.is_empty() { Ok(lanes) } else { Err("a scan backward ends too early".into()) }
+}

@@ -1,0 +1,107 @@
+//! What every thread is doing, and for how long: so that nobody waits for ever, and it is known who does.
+//! ```text
+//! thread --set--> post: "flush", since 12:00:07 <--late-- watchdog
+//! ```
+//! Invariant: a thread sets its post before it does something that may not end.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::stress::keys::Keys;
+use crate::stress::operation::{Step, tell};
+
+/// What a thread does.
+#[derive(Clone)]
+pub(super) enum Doing {
+    /// It waits, or has ended: nobody expects it to be done.
+    Rest,
+    /// In words.
+    Said(&'static str),
+    /// A step of a lane's history.
+    Step(Arc<Step>, Arc<Keys>),
+}
+
+/// One thread's.
+pub(super) struct Post {
+    name: String,
+    doing: Mutex<(Instant, Doing)>,
+}
+
+/// All threads'.
+#[derive(Default)]
+pub(super) struct Posts {
+    list: Mutex<Vec<Arc<Post>>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Post {
+    pub(super) fn set(&self, doing: Doing) {
+        *lock(&self.doing) = (Instant::now(), doing);
+    }
+
+    /// What the thread is doing, in words.
+    pub(super) fn tell(&self) -> String {
+        let (since, doing) = lock(&self.doing).clone();
+        let doing = match doing {
+            Doing::Rest => "rests".into(),
+            Doing::Said(words) => words.into(),
+            Doing::Step(step, keys) => tell(&step, &keys).trim_start().to_string(),
+        };
+        format!("{}: {doing}, for {:.1} s", self.name, since.elapsed().as_secs_f64())
+    }
+
+    fn is_late(&self, patience: Duration) -> bool {
+        let (since, doing) = &*lock(&self.doing);
+        !matches!(doing, Doing::Rest) && since.elapsed() > patience
+    }
+}
+
+impl Posts {
+    pub(super) fn add(&self, name: String) -> Arc<Post> {
+        let doing = Mutex::new((Instant::now(), Doing::Rest));
+        let post = Arc::new(Post { name, doing });
+        lock(&self.list).push(Arc::clone(&post));
+        post
+    }
+
+    /// A thread has ended.
+    pub(super) fn remove(&self, post: &Arc<Post>) {
+        lock(&self.list).retain(|other| !Arc::ptr_eq(other, post));
+    }
+
+    /// What is wrong, if a thread has been at one thing for longer than that.
+    pub(super) fn late(&self, patience: Duration) -> Option<String> {
+        let list = lock(&self.list);
+        let late = list.iter().find(|post| post.is_late(patience))?;
+        Some(format!("nobody may wait so long: {}", late.tell()))
+    }
+
+    /// What each thread is doing.
+    pub(super) fn tell(&self) -> Vec<String> {
+        lock(&self.list).iter().map(|post| post.tell()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_rests_is_not_late() {
+        let posts = Posts::default();
+        let (one, other) = (posts.add("one".into()), posts.add("other".into()));
+        assert_eq!(posts.late(Duration::ZERO), None);
+        other.set(Doing::Said("flush"));
+        std::thread::sleep(Duration::from_millis(2));
+        assert!(posts.late(Duration::from_millis(1)).is_some_and(|late| late.contains("flush")));
+        assert_eq!(posts.late(Duration::from_secs(3600)), None);
+        assert_eq!(posts.tell().len(), 2);
+        other.set(Doing::Rest);
+        assert_eq!(posts.late(Duration::ZERO), None);
+        posts.remove(&one);
+        assert_eq!(posts.tell().len(), 1);
+    }
+}

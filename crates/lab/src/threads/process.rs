@@ -1,0 +1,59 @@
+//! What the operating system says of this process: files, threads, memory, time.
+//! ```text
+//! /proc/self/fd    what is open      /proc/self/task   threads      /proc/self/status   memory
+//! ```
+//! Invariant: where there is no /proc nothing is open, no thread is there, no memory is taken: the laws hold by themselves.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Time that this thread has had a processor.
+pub(super) fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// Files in a folder that this process has open, those that were removed among them.
+pub(super) fn open_files(folder: &Path) -> Vec<PathBuf> {
+    // What the system tells has no links in it.
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
+    let entries = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let files = entries.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+    files.filter(|file| file.starts_with(&folder)).collect()
+}
+
+/// Names of threads of stores.
+pub(super) fn store_threads() -> Vec<String> {
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
+    let names = names.map(|name| name.trim_end().to_string());
+    // Those of the pool that reads belong to no store.
+    names.filter(|name| name.starts_with("trommel-") && name != "trommel-disk").collect()
+}
+
+/// Memory that this process has, in bytes.
+pub(super) fn resident_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = resident.and_then(|text| text.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    kib.unwrap_or(0) << 10
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn open_files_are_seen_and_closed_ones_are_not() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let file = std::fs::File::create(folder.path().join("one")).expect("made");
+        assert_eq!(open_files(folder.path()).len(), 1);
+        drop(file);
+        assert_eq!(open_files(folder.path()).len(), 0);
+        assert!(resident_bytes() > 1 << 20);
+        let before = cpu_time();
+        while cpu_time() == before {}
+    }
+}

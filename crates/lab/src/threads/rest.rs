@@ -1,0 +1,106 @@
+//! The laws of a store at rest, and of one that was closed.
+//! ```text
+//! settled, nobody reads      files: the tables of the tree, one log, an image for each part; bytes: those of the tree and a tenth
+//! closed, nobody holds it    no file open, no thread
+//! ```
+//! Invariant: a law holds within a moment, whatever the threads do afterwards, or never.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use trommel::{Db, Stats};
+
+use super::process::{open_files, resident_bytes, store_threads};
+use super::shared::{Lie, Shared};
+use crate::stress::world::Checked;
+
+/// Within this time files that nobody needs are gone, on a machine that has other things to do.
+const MOMENT: Duration = Duration::from_secs(5);
+/// Between two looks.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+/// Bytes of log, manifest and images that a store may have beside its tables, and of a table beside its blocks.
+const CONSTANT_BYTES: u64 = 1 << 20;
+/// Memory that a process may keep when no store is open.
+const RESIDENT_BYTES_MAX: u64 = 3 << 30;
+
+/// Waits until a law holds.
+fn comes_to(law: impl Fn() -> Checked<()>) -> Checked<Duration> {
+    let start = Instant::now();
+    loop {
+        match law() {
+            Ok(()) => return Ok(start.elapsed()),
+            Err(wrong) if start.elapsed() > MOMENT => return Err(wrong),
+            Err(_) => std::thread::sleep(LOOK_AGAIN),
+        }
+    }
+}
+
+/// Requires: no snapshot, scan or queue is there, and nobody writes.
+pub(super) fn check_rest(db: &Db, shared: &Shared) -> Checked<()> {
+    db.settle().map_err(|error| format!("settle: {error}"))?;
+    if shared.lies(Lie::LeftTable) {
+        let left = std::fs::write(shared.store.join("999999.table"), b"left");
+        left.map_err(|error| error.to_string())?;
+    }
+    let waited = comes_to(|| check_space(&shared.store, &db.stats()))?;
+    shared.counts.rest_us.rise_to(waited.as_micros() as u64);
+    shared.counts.rests.add(1);
+    Ok(())
+}
+
+fn check_space(folder: &Path, stats: &Stats) -> Checked<()> {
+    let files = std::fs::read_dir(folder).map_err(|error| error.to_string())?;
+    let files: Vec<(String, u64)> = files
+        .flatten()
+        .filter_map(|file| {
+            let name = file.file_name().to_string_lossy().into_owned();
+            Some((name, file.metadata().ok()?.len()))
+        })
+        .collect();
+    let of = |end: &str| {
+        let sizes = files.iter().filter(|(name, _)| name.ends_with(end)).map(|(_, size)| *size);
+        (sizes.clone().count() as u64, sizes.sum::<u64>())
+    };
+    let tables: u64 = stats.levels.iter().flat_map(|level| &level.runs).map(|run| run.tables).sum();
+    let (live, (count, bytes)) = (stats.table_bytes(), of(".table"));
+    // What was merged of a trimmed table is in its file still.
+    let most = if stats.trimmed_tables > 0 { u64::MAX } else { live + live / 10 + CONSTANT_BYTES };
+    let right = count <= tables
+        && bytes <= most
+        && of(".wal").0 <= 1 + stats.memtables
+        && of(".filter").0 <= stats.partitions.len() as u64
+        && of(".new").0 == 0;
+    match right {
+        true => Ok(()),
+        false => Err(format!(
+            "at rest {tables} tables have {live} bytes, and {count} files of tables {bytes}; {} partitions, {} memtables: {files:?}",
+            stats.partitions.len(),
+            stats.memtables,
+        )),
+    }
+}
+
+/// Requires: the store is closed, and the threads that used it have ended.
+pub(super) fn check_closed(shared: &Shared) -> Checked<()> {
+    let is_open = shared.lies(Lie::OpenFile);
+    let _open = is_open.then(|| std::fs::File::open(shared.store.join("MANIFEST")));
+    comes_to(|| {
+        let files = open_files(&shared.store);
+        match files.is_empty() {
+            true => Ok(()),
+            false => Err(format!("the store is closed, and has files open: {files:?}")),
+        }
+    })?;
+    shared.counts.resident_bytes.rise_to(resident_bytes());
+    if !shared.plan.alone {
+        return Ok(());
+    }
+    comes_to(|| match store_threads() {
+        threads if threads.is_empty() => Ok(()),
+        threads => Err(format!("no store is open, and there are threads: {threads:?}")),
+    })?;
+    match resident_bytes() {
+        0..RESIDENT_BYTES_MAX => Ok(()),
+        bytes => Err(format!("no store is open, and the process has {bytes} bytes of memory")),
+    }
+}

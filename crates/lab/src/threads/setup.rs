@@ -1,0 +1,167 @@
+//! What a history is about, and with which options its store is opened.
+//! ```text
+//! seed mod 8   0 churn  1 hot key  2 churn  3 log  4 churn  5 slow disk  6 churn  7 churn
+//! ```
+//! Invariant: a seed draws the same plan: keys, options, rounds, and what each lane does. What the threads make of it differs.
+
+use std::time::Duration;
+
+use trommel::{Background, DirectIo, Options, Overlap, Sync};
+
+use super::patterns::Pattern;
+use super::share::Shares;
+use crate::rng::Rng;
+use crate::stress::keys::Keys;
+use crate::stress::setup;
+
+/// What a history is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Theme {
+    /// Small buffers, so that flushes and merges are many.
+    Churn,
+    /// One large memtable, in which versions of a key pile up.
+    HotKey,
+    /// One large memtable, in which overlapping deletions of ranges pile up.
+    Log,
+    /// Flushes and merges that take seconds.
+    SlowDisk,
+}
+
+/// Keys beside a hot one, for each lane: few, so that most scans meet it.
+const HOT_KEYS: u64 = 8;
+/// Keys of a log, which is cut again and again, for each lane.
+const LOG_KEYS: u64 = 8000;
+/// A write buffer in which things pile up.
+const LARGE_BUFFER: usize = 256 << 20;
+/// How long a table takes to begin on a slow disk.
+const SLOW_DELAY: Duration = Duration::from_secs(4);
+/// A write buffer that is full soon.
+const SLOW_BUFFER: usize = 32 << 10;
+/// An interval of syncing that is long over while it does.
+const SLOW_INTERVAL: Duration = Duration::from_millis(50);
+
+impl Theme {
+    pub(super) fn of(seed: u64) -> Self {
+        match seed % 8 {
+            1 => Theme::HotKey,
+            3 => Theme::Log,
+            5 => Theme::SlowDisk,
+            _ => Theme::Churn,
+        }
+    }
+
+    pub(super) fn shares(self, lanes: usize, rng: &mut Rng) -> Shares {
+        match self {
+            Theme::Churn | Theme::SlowDisk => Shares::draw_from(rng, lanes),
+            Theme::HotKey => Shares::new(Keys::dense(HOT_KEYS * lanes as u64), lanes, 1),
+            Theme::Log => {
+                let lanes_at_most = lanes.min(8);
+                let count = LOG_KEYS * lanes_at_most as u64;
+                Shares::new(Keys::dense(count), lanes, count as usize / lanes)
+            }
+        }
+    }
+
+    /// What a lane does.
+    pub(super) fn pattern(self, lane: usize, rng: &mut Rng) -> Pattern {
+        let of_theme = match self {
+            Theme::Churn | Theme::SlowDisk => [Pattern::HotKey, Pattern::Log][rng.place(2)],
+            Theme::HotKey => Pattern::HotKey,
+            Theme::Log => Pattern::Log,
+        };
+        let follows = match self {
+            Theme::Churn => rng.below(8) == 0,
+            Theme::SlowDisk => false,
+            Theme::HotKey | Theme::Log => lane.is_multiple_of(2),
+        };
+        if follows { of_theme } else { Pattern::Drawn }
+    }
+
+    /// How often the store is opened.
+    pub(super) fn rounds(self, rng: &mut Rng) -> u32 {
+        match self {
+            Theme::Churn => 2 + rng.place(4) as u32,
+            Theme::HotKey | Theme::Log | Theme::SlowDisk => 1,
+        }
+    }
+
+    pub(super) fn round_time(self, rng: &mut Rng) -> Duration {
+        let milliseconds = match self {
+            Theme::Churn => [100, 400, 800, 1600][rng.place(4)],
+            Theme::HotKey | Theme::Log => 4000,
+            Theme::SlowDisk => 9000,
+        };
+        Duration::from_millis(milliseconds)
+    }
+
+    /// How long a table takes to begin.
+    pub(super) fn disk_delay(self) -> Duration {
+        if self == Theme::SlowDisk { SLOW_DELAY } else { Duration::ZERO }
+    }
+
+    /// Whether flushes are asked for: what is to pile up stays in memory.
+    pub(super) fn flushes(self) -> bool {
+        matches!(self, Theme::Churn)
+    }
+
+    /// The options of an opening.
+    pub(super) fn options(self, rng: &mut Rng) -> Options {
+        let options = options(rng);
+        match self {
+            Theme::Churn => options,
+            Theme::HotKey | Theme::Log => {
+                Options { write_buffer_bytes: LARGE_BUFFER, sync: Sync::Never, ..options }
+            }
+            Theme::SlowDisk => Options {
+                write_buffer_bytes: SLOW_BUFFER,
+                sync: Sync::Interval(SLOW_INTERVAL),
+                ..options
+            },
+        }
+    }
+}
+
+/// Options of the simulation, and those that only threads and a real disk have.
+pub(super) fn options(rng: &mut Rng) -> Options {
+    let interval = Sync::Interval(Duration::from_millis(5));
+    let mut toss = |chance| rng.below(chance) == 0;
+    let direct = DirectIo { reads: toss(2), flushes: toss(2), merges: toss(2) };
+    let drawn = setup::options(rng.next_u64());
+    // With more runs than that there are more files than a process may open.
+    let grows =
+        drawn.policy.last_runs > 64 || drawn.policy.inner_runs.iter().any(|&runs| runs > 64);
+    let buffers = if grows { [1 << 16, 1 << 18, 1 << 20] } else { [1 << 13, 1 << 15, 1 << 18] };
+    Options {
+        write_buffer_bytes: buffers[rng.place(3)],
+        table_bytes: drawn.table_bytes.max(1 << 14),
+        partition_bytes: drawn.partition_bytes.max(1 << 14),
+        merge_piece_bytes: drawn.merge_piece_bytes.max(1 << 12),
+        background: Background::Threads(1 + rng.place(4)),
+        merges_at_once: [None, None, Some(1), Some(2), Some(4)][rng.place(5)],
+        merge_bytes_per_second: [None, None, None, Some(8 << 20)][rng.place(4)],
+        overlap: Overlap::ALL[rng.place(Overlap::ALL.len())],
+        direct,
+        sync: [Sync::Always, Sync::Never, Sync::Never, interval][rng.place(4)],
+        ..drawn
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_option_makes_sense_and_all_themes_come() {
+        let mut guards = std::collections::HashSet::new();
+        for seed in 0..400 {
+            let mut rng = Rng::new(seed);
+            let options = Theme::of(seed).options(&mut rng);
+            options.check().expect("sensible");
+            guards.insert(options.guard);
+        }
+        assert_eq!(guards.len(), trommel::GuardKind::ALL.len());
+        let themes: Vec<Theme> = (0..8).map(Theme::of).collect();
+        let all = [Theme::Churn, Theme::HotKey, Theme::Log, Theme::SlowDisk];
+        assert!(all.iter().all(|theme| themes.contains(theme)));
+    }
+}

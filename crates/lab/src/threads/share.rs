@@ -1,0 +1,128 @@
+//! Whose keys are whose.
+//! ```text
+//! all keys, sorted   a b c | d e f | g h i | j k l      stretches, dealt out to the lanes
+//! lane               0     | 1     | 0     | 1          its keys: a b c g h i
+//! ```
+//! Invariants: every key has one lane, which alone writes it. A range that a lane deletes lies in its stretches.
+
+use std::ops::Bound::{Excluded, Included};
+use std::ops::Range;
+
+use super::ledger::Spot;
+use crate::rng::Rng;
+use crate::stress::keys::{Keys, Place};
+use crate::stress::writer::DeletedRange;
+
+/// Ranges of one deletion at most: stretches may be single keys.
+const RANGES_MAX: usize = 32;
+
+/// The keys of a history, and each lane's.
+pub(super) struct Shares {
+    pub(super) all: Keys,
+    /// Of each key whose it is.
+    pub(super) spots: Vec<Spot>,
+    /// The keys of each lane.
+    pub(super) lanes: Vec<Keys>,
+    /// The bounds of each lane's stretches: its places, its first key, and the first key behind it.
+    stretches: Vec<Vec<Stretch>>,
+}
+
+struct Stretch {
+    places: Range<usize>,
+    from: Vec<u8>,
+    to: Option<Vec<u8>>,
+}
+
+impl Shares {
+    /// Deals keys out. Requires: `len` > 0.
+    pub(super) fn new(all: Keys, lanes: usize, len: usize) -> Self {
+        let owner = |place: usize| place / len % lanes;
+        let (mut spots, mut counts) = (Vec::new(), vec![0; lanes]);
+        let mut stretches: Vec<Vec<Stretch>> = (0..lanes).map(|_| Vec::new()).collect();
+        for first in (0..all.len()).step_by(len) {
+            let (lane, end) = (owner(first), (first + len).min(all.len()));
+            let start = counts[lane];
+            counts[lane] += end - first;
+            let spot = |place| Spot { lane: lane as u8, place: (start + place - first) as Place };
+            spots.extend((first..end).map(spot));
+            let key = |place: usize| all.get(place as Place).to_vec();
+            let to = (end < all.len()).then(|| key(end));
+            stretches[lane].push(Stretch { places: start..counts[lane], from: key(first), to });
+        }
+        let share = |lane| all.share((0..all.len()).filter(|&place| owner(place) == lane));
+        let lanes = (0..lanes).map(share).collect();
+        Shares { all, spots, lanes, stretches }
+    }
+
+    /// Keys, and stretches of one length, so that every lane has some.
+    pub(super) fn draw_from(rng: &mut Rng, lanes: usize) -> Self {
+        let all = loop {
+            let keys = Keys::draw_from(rng);
+            if keys.len() >= lanes {
+                break keys;
+            }
+        };
+        let most = all.len() / lanes;
+        let len = [1, 7, 64, most][rng.place(4)].clamp(1, most);
+        Shares::new(all, lanes, len)
+    }
+
+    /// What of a range is the lane's: ranges to delete, and the places in them.
+    pub(super) fn within(
+        &self,
+        lane: usize,
+        (from, to): (&[u8], &[u8]),
+    ) -> (Vec<DeletedRange>, Vec<Range<usize>>) {
+        let (mut ranges, mut places) = (Vec::new(), Vec::new());
+        let keys = &self.lanes[lane];
+        for stretch in &self.stretches[lane] {
+            let lower = from.max(&stretch.from);
+            let upper = stretch.to.as_deref().map_or(to, |end| end.min(to));
+            if lower < upper && ranges.len() < RANGES_MAX {
+                let edges = (Included(lower.to_vec()), Excluded(upper.to_vec()));
+                places.push(keys.places(&edges));
+                ranges.push((lower.to_vec(), upper.to_vec()));
+            }
+        }
+        (ranges, places)
+    }
+
+    /// Whether all keys of the store between two places of a lane's are the lane's.
+    pub(super) fn is_whole(&self, lane: usize, places: &Range<usize>) -> bool {
+        let inside = |stretch: &Stretch| {
+            stretch.places.start < places.start && places.end < stretch.places.end
+        };
+        places.start < places.end && self.stretches[lane].iter().any(inside)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_has_one_lane() {
+        for seed in 0..100 {
+            let shares = Shares::draw_from(&mut Rng::new(seed), 3);
+            for (place, spot) in shares.spots.iter().enumerate() {
+                let key = shares.all.get(place as Place);
+                assert_eq!(shares.lanes[usize::from(spot.lane)].get(spot.place), key);
+            }
+            assert!(shares.lanes.iter().all(|keys| keys.len() > 0));
+            let count: usize = shares.lanes.iter().map(Keys::len).sum();
+            assert_eq!(count, shares.all.len());
+        }
+    }
+
+    #[test]
+    fn a_lane_deletes_its_own_keys_alone() {
+        let shares = Shares::new(Keys::dense(12), 2, 3);
+        let key = |place: u64| place.to_be_bytes().to_vec();
+        let (ranges, places) = shares.within(0, (&key(1), &key(8)));
+        assert_eq!(ranges, [(key(1), key(3)), (key(6), key(8))]);
+        assert_eq!(places, [1..3, 3..5]);
+        let (ranges, places) = shares.within(1, (&key(9), &key(99)));
+        assert_eq!((ranges, places), (vec![(key(9), key(99))], vec![3..6]));
+        assert!(shares.within(0, (&key(3), &key(6))).0.is_empty());
+    }
+}

@@ -1,0 +1,237 @@
+//! What the threads of a history share.
+//! ```text
+//! plan, counts, posts: of all histories      shares, ledger, clock, disk: of one      over: of a round
+//! ```
+//! Invariant: the first failure is the one that is told; with it every round and history is over.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use trommel::{Environment, Options, Sync};
+
+use super::ThreadsPlan;
+use super::clock::TickClock;
+use super::disk::{STORE, WatchedDisk};
+use super::ledger::Ledger;
+use super::posts::Posts;
+use super::share::Shares;
+
+/// A way to do what is wrong: to see that it is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lie {
+    /// Now and then a write is acknowledged and not written.
+    LostWrite,
+    /// A batch is written change by change.
+    SplitBatch,
+    /// A reader takes an old snapshot for the store as it is.
+    OldAnswer,
+    /// A table that nobody needs stays.
+    LeftTable,
+    /// The log is not synced.
+    NeverSynced,
+    /// A thread hangs.
+    Stuck,
+    /// Scans take longer and longer.
+    SlowScan,
+    /// A file of the store stays open.
+    OpenFile,
+}
+
+/// A number that all threads add to.
+#[derive(Default)]
+pub(super) struct Count(AtomicU64);
+
+impl Count {
+    pub(super) fn add(&self, more: u64) {
+        self.0.fetch_add(more, Ordering::Relaxed);
+    }
+
+    pub(super) fn rise_to(&self, least: u64) {
+        self.0.fetch_max(least, Ordering::Relaxed);
+    }
+
+    pub(super) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What was done in all histories.
+#[derive(Default)]
+pub(super) struct Counts {
+    pub(super) histories: Count,
+    pub(super) openings: Count,
+    pub(super) operations: Count,
+    pub(super) writes: Count,
+    pub(super) answers: Count,
+    pub(super) flushes: Count,
+    pub(super) merges: Count,
+    pub(super) checkpoints: Count,
+    pub(super) verified: Count,
+    pub(super) rests: Count,
+    /// The longest, in microseconds.
+    pub(super) step_cpu_us: Count,
+    pub(super) rest_us: Count,
+    pub(super) unsynced_us: Count,
+    /// The most, in bytes.
+    pub(super) resident_bytes: Count,
+}
+
+/// What all histories share.
+pub(super) struct Whole {
+    pub(super) plan: ThreadsPlan,
+    pub(super) lie: Option<Lie>,
+    pub(super) counts: Counts,
+    pub(super) posts: Posts,
+    pub(super) deadline: Instant,
+    /// The history, with its options, that is under way.
+    pub(super) under_way: Mutex<Option<Arc<Shared>>>,
+    pub(super) failure: Mutex<Option<Wrong>>,
+}
+
+/// The first thing that was wrong.
+#[derive(Clone, Debug)]
+pub(super) struct Wrong {
+    pub(super) seed: u64,
+    pub(super) what: String,
+    pub(super) setup: String,
+    /// What each thread was doing.
+    pub(super) threads: Vec<String>,
+}
+
+/// What the threads of one history share.
+pub(super) struct Shared {
+    whole: Arc<Whole>,
+    pub(super) seed: u64,
+    pub(super) shares: Shares,
+    pub(super) ledger: Ledger,
+    pub(super) clock: Arc<TickClock>,
+    pub(super) disk: WatchedDisk,
+    /// Some values are several MiB.
+    pub(super) has_large: bool,
+    /// The store's folder.
+    pub(super) store: PathBuf,
+    options: Mutex<Options>,
+    round_is_over: AtomicBool,
+    history_is_over: AtomicBool,
+}
+
+impl std::ops::Deref for Shared {
+    type Target = Whole;
+
+    fn deref(&self) -> &Whole {
+        &self.whole
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Whole {
+    pub(super) fn lies(&self, lie: Lie) -> bool {
+        self.lie == Some(lie)
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        lock(&self.failure).is_some()
+    }
+
+    /// Something is wrong. The first one counts.
+    pub(super) fn fail(&self, what: String) {
+        let threads = self.posts.tell();
+        let under_way = lock(&self.under_way).clone();
+        let setup = under_way.as_ref().map(|shared| shared.setup()).unwrap_or_default();
+        let seed = under_way.map_or(self.plan.seed, |shared| shared.seed);
+        lock(&self.failure).get_or_insert(Wrong { seed, what, setup, threads });
+    }
+
+    pub(super) fn is_late(&self) -> bool {
+        Instant::now() >= self.deadline
+    }
+
+    /// What takes longer than it may, if something does.
+    pub(super) fn overdue(&self) -> Option<String> {
+        let of_log = lock(&self.under_way).clone().and_then(|shared| shared.log_overdue());
+        of_log.or_else(|| self.posts.late(self.plan.patience))
+    }
+}
+
+impl Shared {
+    pub(super) fn new(
+        whole: &Arc<Whole>,
+        seed: u64,
+        shares: Shares,
+        has_large: bool,
+    ) -> Arc<Shared> {
+        let shared = Arc::new(Shared {
+            whole: Arc::clone(whole),
+            seed,
+            ledger: Ledger::new(&shares.lanes),
+            shares,
+            clock: Arc::new(TickClock::new()),
+            disk: WatchedDisk::default(),
+            has_large,
+            store: whole.plan.folder.join(STORE),
+            options: Mutex::default(),
+            round_is_over: AtomicBool::new(false),
+            history_is_over: AtomicBool::new(false),
+        });
+        *lock(&whole.under_way) = Some(Arc::clone(&shared));
+        shared
+    }
+
+    pub(super) fn environment(&self) -> Environment {
+        let (storage, clock) = (Arc::new(self.disk.clone()), Arc::clone(&self.clock) as _);
+        Environment { storage, clock, ..Environment::default() }
+    }
+
+    pub(super) fn options(&self) -> Options {
+        lock(&self.options).clone()
+    }
+
+    pub(super) fn begin_round(&self, options: Options) {
+        *lock(&self.options) = options;
+        self.round_is_over.store(false, Ordering::SeqCst);
+    }
+
+    pub(super) fn end_round(&self) {
+        self.round_is_over.store(true, Ordering::SeqCst);
+    }
+
+    pub(super) fn end_history(&self) {
+        self.history_is_over.store(true, Ordering::SeqCst);
+        self.end_round();
+    }
+
+    /// Whether the threads of a round are to end.
+    pub(super) fn is_over(&self) -> bool {
+        self.round_is_over.load(Ordering::SeqCst) || self.has_failed()
+    }
+
+    pub(super) fn history_is_over(&self) -> bool {
+        self.history_is_over.load(Ordering::SeqCst) || self.has_failed() || self.is_late()
+    }
+
+    fn setup(&self) -> String {
+        crate::stress::setup::tell(&self.options())
+    }
+
+    /// Acknowledged writes that wait for their sync longer than the options promise.
+    fn log_overdue(&self) -> Option<String> {
+        let Sync::Interval(interval) = self.options().sync else { return None };
+        let age = self.disk.unsynced_for();
+        self.counts.unsynced_us.rise_to(age.as_micros() as u64);
+        let limit = interval + self.plan.sync_slack;
+        (age > limit).then(|| {
+            let (age, interval) = (age.as_secs_f64(), interval.as_secs_f64());
+            format!(
+                "writes are synced every {interval} s at the latest, and some wait for {age:.2} s"
+            )
+        })
+    }
+}
+
+/// How long after the interval a sync may begin: threads may wait for a processor.
+pub(super) const SYNC_SLACK: Duration = Duration::from_secs(2);

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::storage::{Append, Folder, ReadAt, Storage};
+use crate::storage::{Append, Folder, ReadAt, Storage, Syncer};
 
 #[path = "memory_crash.rs"]
 mod crash;
@@ -297,6 +297,7 @@ impl Storage for Memory {
     }
 }
 
+#[derive(Clone)]
 struct Growing {
     disk: Memory,
     file: File,
@@ -315,6 +316,16 @@ impl Append for Growing {
     }
 
     fn sync(&mut self) -> io::Result<()> {
+        Syncer::sync(self)
+    }
+
+    fn syncer(&self) -> Option<Arc<dyn Syncer>> {
+        Some(Arc::new(self.clone()))
+    }
+}
+
+impl Syncer for Growing {
+    fn sync(&self) -> io::Result<()> {
         let result = self.disk.state().step_writing();
         let mut content = lock_mutex(&self.file);
         content.sync_failed |= result.is_err();

@@ -12,9 +12,9 @@ use crate::error::{Error, Result};
 use crate::flush::FlushTask;
 use crate::lanes::{Failed, Lanes, MergeId};
 use crate::layout::Layout;
-use crate::options::{Background, Sync};
+use crate::options::Background;
 use crate::stalls::{Lag, SEALED_MAX};
-use crate::sync::{Arc, Builder, JoinHandle, Ordering, lock, wait, wait_for};
+use crate::sync::{Arc, Builder, JoinHandle, Ordering, ThreadId, current, lock, wait, wait_for};
 
 /// Time after which failed work is tried again; doubled with each failure.
 const RETRY_FIRST: Duration = Duration::from_millis(50);
@@ -28,6 +28,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 pub(crate) struct Work {
     flush: FlushLane,
     pub(crate) merges: Lanes,
+    /// The threads that are at a step of a merge.
+    pub(crate) merging: Vec<ThreadId>,
     /// Someone asked for everything to be merged into one run.
     pub(crate) merge_everything: bool,
     stopping: bool,
@@ -48,26 +50,50 @@ impl Work {
 struct FlushLane {
     /// Between two steps. A task that someone is working on is not here, but marked busy.
     task: Option<FlushTask>,
-    busy: bool,
+    /// The thread that is at it.
+    busy: Option<ThreadId>,
     /// The last failure, until a flush succeeds.
     failure: Option<String>,
 }
 
-/// The two kinds of work.
+/// The kinds of work: the keeper's comes without steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Flush,
     Merge,
+    Keeper,
+}
+
+/// What this thread has of a flush. Dropped, by a panic too: what is not done goes on.
+struct FlushInHand<'c> {
+    core: &'c Core,
+    task: Option<FlushTask>,
+    /// What the step has made of the last failure; None: nothing.
+    failure: Option<Option<String>>,
+}
+
+impl Drop for FlushInHand<'_> {
+    fn drop(&mut self) {
+        let mut work = lock(&self.core.work);
+        (work.flush.busy, work.flush.task) = (None, self.task.take());
+        if let Some(failure) = self.failure.take() {
+            work.flush.failure = failure;
+        }
+        drop(work);
+        self.core.work_changed.notify_all();
+    }
 }
 
 impl Core {
     /// Runs one step of a flush if one is due, else one of a merge. False: nothing is due.
     pub(crate) fn step(&self) -> Result<bool> {
+        self.sweep();
         Ok(self.flush_step()? || self.lone_merge_step(None)?)
     }
 
     /// One step of the work that `choice` picks among all that can be gone on with now. False: there is none.
     pub(crate) fn step_any(&self, choice: usize) -> Result<bool> {
+        self.sweep();
         let work = lock(&self.work);
         let flushes = usize::from(self.is_wanted(Kind::Flush, &work));
         let merges = self.merge_choices(&work);
@@ -81,15 +107,23 @@ impl Core {
 
     /// One step of a flush. False: none is due, or someone else is at it.
     pub(crate) fn flush_step(&self) -> Result<bool> {
-        let Some(mut task) = self.take_flush() else { return Ok(false) };
-        let done = task.step(self);
+        let Some(mut hand) = self.take_flush() else { return Ok(false) };
+        let task = hand.task.as_mut().expect("a flush in hand has its task");
         // What it has written is not lost by a failure.
-        lock(&self.work).flush.put_back(task, &done);
-        if matches!(done, Ok(true)) {
-            self.counters.flushes.fetch_add(1, Ordering::Relaxed);
+        match task.step(self) {
+            Ok(true) => {
+                (hand.task, hand.failure) = (None, Some(None));
+                self.counters.flushes.fetch_add(1, Ordering::Relaxed);
+                drop(hand);
+                self.sweep_or_call();
+            }
+            Ok(false) => {}
+            Err(error) => {
+                hand.failure = Some(Some(error.to_string()));
+                return Err(error);
+            }
         }
-        self.work_changed.notify_all();
-        done.map(|_| true)
+        Ok(true)
     }
 
     /// One step of a merge where nobody waits before a failed one is tried again. False: there is none.
@@ -100,15 +134,29 @@ impl Core {
         })
     }
 
-    fn take_flush(&self) -> Option<FlushTask> {
+    fn take_flush(&self) -> Option<FlushInHand<'_>> {
         let mut work = lock(&self.work);
-        if work.flush.busy {
+        if work.flush.busy.is_some() {
             return None;
         }
         let oldest = || self.current.pin().sealed.last().map(Arc::clone).map(FlushTask::new);
         let task = work.flush.task.take().or_else(oldest)?;
-        work.flush.busy = true;
-        Some(task)
+        work.flush.busy = Some(current().id());
+        Some(FlushInHand { core: self, task: Some(task), failure: None })
+    }
+
+    /// In stepped mode, when there is no step to do: waits for a step of another thread. False: there is none, and nothing is due.
+    fn others_went_on(&self) -> bool {
+        let (work, own) = (lock(&self.work), current().id());
+        let at_work = || work.flush.busy.iter().chain(&work.merging);
+        if at_work().any(|thread| *thread == own) {
+            return false;
+        }
+        if at_work().next().is_some() {
+            drop(wait(&self.work_changed, work));
+            return true;
+        }
+        self.is_wanted(Kind::Flush, &work) || self.is_wanted(Kind::Merge, &work)
     }
 
     fn is_flush_due(&self, work: &Work) -> bool {
@@ -118,8 +166,9 @@ impl Core {
     /// Whether a thread that has nothing to do may begin: not with what another one is at.
     fn is_wanted(&self, kind: Kind, work: &Work) -> bool {
         match kind {
-            Kind::Flush => !work.flush.busy && self.is_flush_due(work),
+            Kind::Flush => work.flush.busy.is_none() && self.is_flush_due(work),
             Kind::Merge => self.merge_choices(work) > 0,
+            Kind::Keeper => false,
         }
     }
 
@@ -206,18 +255,19 @@ impl Core {
 
     /// Has the memtables flushed that are sealed by now: by the threads, or here.
     pub(crate) fn flush_sealed(&self) -> Result<()> {
+        // Others may be sealed all the time: it waits for these only.
+        let newest = self.current.pin().sealed.first().map(|sealed| sealed.flush);
+        let oldest = || self.current.pin().sealed.last().map(|sealed| sealed.flush);
+        let is_left = || oldest().is_some() && oldest() <= newest;
         match self.shelf.options.background {
             Background::Stepped => {
-                while self.flush_step()? {}
+                while is_left() && (self.flush_step()? || self.others_went_on()) {}
                 Ok(())
             }
             Background::Threads(_) => {
-                // Others may be sealed all the time: it waits for these only.
-                let newest = self.current.pin().sealed.first().map(|sealed| sealed.flush);
                 lock(&self.work).flush.failure = None;
                 self.work_changed.notify_all();
-                let oldest = || self.current.pin().sealed.last().map(|sealed| sealed.flush);
-                self.wait_while(|| oldest().is_some() && oldest() <= newest)
+                self.wait_while(is_left)
             }
         }
     }
@@ -226,7 +276,7 @@ impl Core {
     pub(crate) fn settle(&self) -> Result<()> {
         match self.shelf.options.background {
             Background::Stepped => {
-                while self.step()? {
+                while self.step()? || self.others_went_on() {
                     self.life().check()?;
                 }
                 Ok(())
@@ -249,7 +299,7 @@ impl Core {
             if let Some(cause) = work.failure() {
                 return Err(Error::Stopped { cause: cause.clone() });
             }
-            let flushes = work.flush.busy || self.is_flush_due(&work);
+            let flushes = work.flush.busy.is_some() || self.is_flush_due(&work);
             if !flushes && !self.has_merges(&work) {
                 return Ok(());
             }
@@ -289,6 +339,16 @@ impl Core {
     pub(crate) fn stop(&self) {
         lock(&self.work).stopping = true;
         self.work_changed.notify_all();
+        self.keeper.stop();
+    }
+
+    /// Removes what flushes and merges have written that will not be installed any more. Requires: nobody is at a step.
+    pub(crate) fn abandon_work(&self) {
+        let flush = lock(&self.work).flush.task.take();
+        if let Some(task) = flush {
+            task.abandon(self);
+        }
+        self.abandon_merges();
     }
 
     /// The life of the thread that flushes.
@@ -356,14 +416,7 @@ impl Core {
     fn sleep_until_due(&self, kind: Kind) {
         let mut work = lock(&self.work);
         while !work.stopping && !self.is_wanted(kind, &work) {
-            match self.shelf.options.sync {
-                Sync::Interval(time) if kind == Kind::Flush => {
-                    drop(wait_for(&self.work_changed, &self.work, work, time));
-                    self.commit.sync_if_free(self);
-                    work = lock(&self.work);
-                }
-                _ => work = wait(&self.work_changed, work),
-            }
+            work = wait(&self.work_changed, work);
         }
     }
 }
@@ -383,23 +436,12 @@ impl Drop for Alarm<'_> {
     }
 }
 
-impl FlushLane {
-    /// After a step: a task that is not done goes on.
-    fn put_back(&mut self, task: FlushTask, done: &Result<bool>) {
-        self.busy = false;
-        match done {
-            Ok(true) => self.failure = None,
-            Ok(false) => self.task = Some(task),
-            Err(error) => (self.task, self.failure) = (Some(task), Some(error.to_string())),
-        }
-    }
-}
-
 /// Starts the threads that the options ask for. Each is in `started` when it runs: after an error some do.
 pub(crate) fn start_threads(core: &Arc<Core>, started: &mut Vec<JoinHandle<()>>) -> Result<()> {
     let Background::Threads(count) = core.shelf.options.background else {
         return Ok(());
     };
+    started.push(start_thread(core, Kind::Keeper)?);
     started.push(start_thread(core, Kind::Flush)?);
     for _ in 0..count {
         started.push(start_thread(core, Kind::Merge)?);
@@ -415,6 +457,7 @@ fn start_thread(core: &Arc<Core>, kind: Kind) -> Result<JoinHandle<()>> {
         match kind {
             Kind::Flush => core.flush_loop(),
             Kind::Merge => core.merge_loop(),
+            Kind::Keeper => core.keep_loop(),
         }
     };
     Builder::new().name(name).spawn(life).map_err(Error::io("a background thread"))

@@ -1,6 +1,6 @@
 //! Writes that land together: all of them, or none.
 
-use crate::entry::{KEY_BYTES_MAX, Kind, VALUE_BYTES_MAX};
+use crate::entry::{BATCH_BYTES_MAX, KEY_BYTES_MAX, Kind, VALUE_BYTES_MAX, WRITE_BYTES};
 use crate::error::{Error, Result};
 use crate::expiry::Expiry;
 
@@ -98,8 +98,9 @@ impl Batch {
         })
     }
 
-    /// An error if a key or a value is too long, or a range ends before it begins.
+    /// An error if a key, a value or all together are too long, or a range ends before it begins.
     pub(crate) fn check(&self) -> Result<()> {
+        let mut all = 0usize;
         for (kind, key, value) in self.writes() {
             let (is_range, max) = (kind == Kind::DeleteRange, KEY_BYTES_MAX);
             let end = if is_range { value } else { &[] };
@@ -109,10 +110,51 @@ impl Batch {
             if is_range && key > end {
                 return Err(Error::InvertedRange { from: key.to_vec(), to: end.to_vec() });
             }
-            if value.len() > VALUE_BYTES_MAX {
-                return Err(Error::ValueTooLong { len: value.len(), max: VALUE_BYTES_MAX });
+            if let Some(excess) = value.len().checked_sub(kind.stored_bytes_max() + 1) {
+                let max = VALUE_BYTES_MAX;
+                return Err(Error::ValueTooLong { len: max + excess + 1, max });
+            }
+            all = all.saturating_add(key.len() + value.len() + WRITE_BYTES);
+        }
+        // The log has it in one record.
+        if all <= BATCH_BYTES_MAX {
+            return Ok(());
+        }
+        Err(Error::BatchTooLong { len: all, max: BATCH_BYTES_MAX })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expiry::EXPIRY_BYTES;
+
+    /// Writes of so many bytes each, which share their memory; nobody touches it.
+    fn forged(kind: Kind, len: usize, count: usize) -> Batch {
+        let write = Write { kind, key_at: 0, value_at: 0, end: len };
+        Batch { bytes: vec![0; len], writes: vec![write; count] }
+    }
+
+    #[test] // It took less by the bytes of the time.
+    fn a_value_with_an_expiry_may_be_as_long_as_any() {
+        for (kind, beside) in [(Kind::Put, 0), (Kind::PutWithExpiry, EXPIRY_BYTES)] {
+            let longest = VALUE_BYTES_MAX + beside;
+            forged(kind, longest, 1).check().expect("the longest value");
+            let refused = forged(kind, longest + 1, 1).check();
+            let len_max = (VALUE_BYTES_MAX + 1, VALUE_BYTES_MAX);
+            match refused {
+                Err(Error::ValueTooLong { len, max }) => assert_eq!((len, max), len_max),
+                other => panic!("{other:?}"),
             }
         }
-        Ok(())
+    }
+
+    #[test] // It got to the log, which has 32 bits for the length of a record, and was taken for a failure of the disk.
+    fn a_batch_beyond_a_record_of_the_log_is_refused() {
+        let most = BATCH_BYTES_MAX / (VALUE_BYTES_MAX + WRITE_BYTES);
+        forged(Kind::Put, VALUE_BYTES_MAX, most).check().expect("as much as fits");
+        let refused = forged(Kind::Put, VALUE_BYTES_MAX, most + 1).check();
+        let message = refused.expect_err("beyond a record").to_string();
+        assert!(message.contains("a batch has at most"), "{message}");
     }
 }

@@ -18,16 +18,13 @@ use crate::error::{Error, Result};
 use crate::image::image_name;
 use crate::layout::Layout;
 use crate::manifest::{MANIFEST_NAME, MANIFEST_NEW_NAME, Manifest};
-use crate::memtable_writes::{Write, writes_up_to};
+use crate::memtable_writes::{Write, groups, writes_up_to};
 use crate::open_folder::OpenFolder;
 use crate::output::table_name;
 use crate::recovery::{FolderLock, LOCK_NAME, lock_folder};
 use crate::storage::Storage;
 use crate::version::Version;
 use crate::wal::{Predecessor, Wal, wal_name};
-
-/// Bytes of one group of the log, about.
-const GROUP_BYTES: usize = 1 << 20;
 
 /// Makes a store in `dir` that holds all writes that are visible now.
 pub(crate) fn checkpoint(core: &Core, dir: &Path) -> Result<()> {
@@ -126,30 +123,18 @@ fn link_images(core: &Core, made: &mut Made, layout: &mut Layout) -> Result<()> 
 /// Writes what the memtables have up to `last`, durably, if there is anything.
 fn write_log(made: &mut Made, number: u64, version: &Version, last: Sequence) -> Result<()> {
     let sealed = version.sealed.iter().map(|sealed| &sealed.memtable);
-    let writes = writes_up_to(sealed.chain([&version.active.memtable]), last)?;
+    let memtables = sealed.chain([&version.active.memtable]).map(|memtable| &**memtable);
+    let writes = writes_up_to(memtables, last);
     if writes.is_empty() {
         return Ok(());
     }
     let none = Predecessor { wal: 0, valid_bytes: 0 };
     let mut log = Wal::create(&made.folder, number, none)?;
     made.names.push(wal_name(number));
-    let mut rest = writes.as_slice();
-    while !rest.is_empty() {
-        let (group, later) = rest.split_at(group_len(rest));
-        log.append(group[0].sequence, group.len(), group.iter().map(Write::parts))?;
-        rest = later;
+    for group in groups(&writes) {
+        log.append(group[0].sequence(), group.len(), group.iter().map(Write::parts))?;
     }
-    log.sync()?;
+    log.sync_alone()?;
     log.mark_end(Sequence(last.0 + 1))?;
-    log.sync()
-}
-
-/// How many of the writes follow each other without a gap and fit into one group. Requires: there is one.
-fn group_len(writes: &[Write]) -> usize {
-    let mut bytes = 0;
-    let goes_on = |pair: &&[Write]| {
-        bytes += pair[0].size_bytes();
-        pair[0].sequence.0 + 1 == pair[1].sequence.0 && bytes < GROUP_BYTES
-    };
-    1 + writes.windows(2).take_while(goes_on).count()
+    log.sync_alone()
 }

@@ -20,9 +20,10 @@ pub(crate) fn close(core: &Core, threads: &Threads) -> Result<()> {
     // While the threads can flush: entries of a log that has failed are in memory only.
     let saved = core.commit.leave_if_failed(core);
     ending.end_work();
+    core.abandon_work();
     let saved = saved.and_then(|()| core.commit.close(core));
     write_image(core);
-    core.installer().sweep(core);
+    core.sweep();
     saved
 }
 

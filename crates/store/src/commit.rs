@@ -18,8 +18,9 @@ use crate::core::Core;
 use crate::entry::Sequence;
 use crate::error::{Error, Result};
 use crate::sync::{
-    Arc, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, lock, wait, wait_for, yield_now,
+    Arc, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, lock, try_lock, wait, wait_for, yield_now,
 };
+use crate::unsynced::Unsynced;
 
 /// Bytes of one group at most, unless one batch alone is larger.
 const GROUP_BYTES_MAX: usize = 1 << 20;
@@ -45,6 +46,8 @@ pub(crate) struct Commit {
     gathered: Condvar,
     writer: Mutex<Writer>,
     log_failure: LogFailure,
+    /// What the writer has not synced.
+    pub(crate) unsynced: Arc<Unsynced>,
 }
 
 #[derive(Default)]
@@ -80,7 +83,8 @@ struct Waiting {
 impl Commit {
     pub(crate) fn new(log: Log, next: Sequence) -> Self {
         let log_failure = LogFailure::default();
-        let writer = Writer::new(log, next, Arc::clone(&log_failure));
+        let unsynced = Arc::<Unsynced>::default();
+        let writer = Writer::new(log, next, Arc::clone(&log_failure), Arc::clone(&unsynced));
         let (turn, gathered) = (Condvar::new(), Condvar::new());
         Commit {
             queue: Mutex::default(),
@@ -89,6 +93,7 @@ impl Commit {
             gathered,
             writer: Mutex::new(writer),
             log_failure,
+            unsynced,
         }
     }
 
@@ -104,9 +109,10 @@ impl Commit {
         if is_alone && !(sync && queue.expects_more_than(1)) {
             queue.leading = true;
             drop(queue);
+            let mut leading = Leading { commit: self, writers: 1, sync_time: None };
             let start = core.env.clock.now();
             let result = lock(&self.writer).commit(core, &[&batch], sync);
-            self.hand_over(1, sync.then(|| core.since(start)));
+            leading.sync_time = sync.then(|| core.since(start));
             return result;
         }
         let own = Arc::new(Waiting { batch, sync, result: Mutex::new(None) });
@@ -124,16 +130,23 @@ impl Commit {
                 continue;
             }
             queue.leading = true;
-            if sync {
-                queue = self.gather(core, queue);
-            }
-            let group = take_group(&mut queue.waiting);
-            drop(queue);
-            let start = core.env.clock.now();
-            let synced = self.lead(core, &group);
-            self.hand_over(group.len(), synced.then(|| core.since(start)));
+            self.lead(core, queue, sync);
             queue = lock(&self.queue);
         }
+    }
+
+    /// Writes the group that is waiting, with others who come soon if it is to be synced. Requires: the caller leads.
+    fn lead<'q>(&'q self, core: &Core, mut queue: MutexGuard<'q, Queue>, sync: bool) {
+        let mut leading = Leading { commit: self, writers: 0, sync_time: None };
+        if sync {
+            queue = self.gather(core, queue);
+        }
+        let group = take_group(&mut queue.waiting);
+        drop(queue);
+        leading.writers = group.len();
+        let start = core.env.clock.now();
+        let synced = self.write_group(core, &group);
+        leading.sync_time = synced.then(|| core.since(start));
     }
 
     /// Waits until a leader has finished, awake at first if it may end soon.
@@ -184,24 +197,19 @@ impl Commit {
     }
 
     /// Writes a group. True: it was to be synced.
-    fn lead(&self, core: &Core, group: &[Arc<Waiting>]) -> bool {
+    fn write_group(&self, core: &Core, group: &[Arc<Waiting>]) -> bool {
         let batches: Vec<&Batch> = group.iter().map(|waiting| &waiting.batch).collect();
         let sync = group.iter().any(|waiting| waiting.sync);
-        let result = lock(&self.writer).commit(core, &batches, sync);
-        for waiting in group {
-            let shared = match &result {
-                Ok(()) => Ok(()),
-                Err(error) => Err(error.for_another()),
-            };
-            *lock(&waiting.result) = Some(shared);
-        }
+        let cause = "the thread that wrote for several has panicked".into();
+        let mut outcome = Outcome { group, result: Err(Error::Stopped { cause }) };
+        outcome.result = lock(&self.writer).commit(core, &batches, sync);
         sync
     }
 
     /// Ends the leading of a group of so many, which took so long if it was synced.
     fn hand_over(&self, writers: usize, sync_time: Option<Duration>) {
         let mut queue = lock(&self.queue);
-        queue.leading = false;
+        (queue.leading, queue.wanted) = (false, 0);
         queue.recent = writers + queue.waiting.len();
         queue.hurried = queue.hurried.saturating_sub(1);
         queue.sync_time = sync_time.unwrap_or(queue.sync_time);
@@ -219,13 +227,20 @@ impl Commit {
         lock(&self.writer).seal(core)
     }
 
-    /// Syncs the log from a background thread. A writer that is at work does it itself; and who waits
-    /// for a flush must not be waited for by the thread that flushes.
-    pub(crate) fn sync_if_free(&self, core: &Core) {
-        if let Ok(mut writer) = self.writer.try_lock() {
-            // A failure stays noted in the writer: the next write meets it.
-            let _ = writer.sync(core);
+    /// Syncs the log from a background thread, beside a writer that is at work. A failure stays noted: the next write meets it. False: the
+    /// storage cannot do that, and a writer is at work.
+    pub(crate) fn sync_beside(&self, core: &Core) -> bool {
+        let start = core.env.clock.now();
+        let tell = |error: &Error| *lock(&self.log_failure) = Some(writer::log_failure(error));
+        match self.unsynced.sync_beside(tell) {
+            Some(Ok(true)) => self.unsynced.note_sync_time(core.since(start)),
+            Some(_) => {}
+            None => {
+                let Some(mut writer) = try_lock(&self.writer) else { return false };
+                let _ = writer.sync(core);
+            }
         }
+        true
     }
 
     /// Has `work` done while nobody writes, when all that was written before is in tables: it gets a sequence number of its own,
@@ -255,6 +270,37 @@ impl Commit {
     /// Syncs the log as it is, and ends it: nothing is written after this.
     pub(crate) fn close(&self, core: &Core) -> Result<()> {
         lock(&self.writer).close(core)
+    }
+}
+
+/// Whoever writes for a group. Dropped, by a panic too: the next one may.
+struct Leading<'c> {
+    commit: &'c Commit,
+    writers: usize,
+    sync_time: Option<Duration>,
+}
+
+impl Drop for Leading<'_> {
+    fn drop(&mut self) {
+        self.commit.hand_over(self.writers, self.sync_time);
+    }
+}
+
+/// What is to be told to a group. Dropped, by a panic too: it is told.
+struct Outcome<'g> {
+    group: &'g [Arc<Waiting>],
+    result: Result<()>,
+}
+
+impl Drop for Outcome<'_> {
+    fn drop(&mut self) {
+        for waiting in self.group {
+            let shared = match &self.result {
+                Ok(()) => Ok(()),
+                Err(error) => Err(error.for_another()),
+            };
+            *lock(&waiting.result) = Some(shared);
+        }
     }
 }
 

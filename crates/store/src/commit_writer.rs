@@ -5,8 +5,6 @@
 //! ```
 //! Invariant: what was acknowledged is in a log that counts, or in tables, or (not synced) in memory and owed to tables.
 
-use std::time::Duration;
-
 use crate::batch::Batch;
 use crate::core::Core;
 use crate::entry::Sequence;
@@ -16,11 +14,17 @@ use crate::memtable::Memtable;
 use crate::options::{Background, Sync};
 use crate::stalls::Debt;
 use crate::sync::{Arc, AtomicU64, Mutex, Ordering, lock, pause};
+use crate::unsynced::Unsynced;
 use crate::version::Active;
 use crate::wal::{Predecessor, Wal};
 
 /// Why a log has failed, until its entries are safe and another has taken its place. Read without the writer's lock.
 pub(super) type LogFailure = Arc<Mutex<Option<String>>>;
+
+/// How a failure of the log is told.
+pub(super) fn log_failure(error: &Error) -> String {
+    format!("the log has failed: {error}")
+}
 
 /// The log of the active memtable.
 pub(crate) enum Log {
@@ -36,35 +40,41 @@ pub(crate) enum Log {
 /// The log and the next sequence number.
 pub(super) struct Writer {
     log: Log,
-    /// After a failed append or sync the log's end is unknown: no more is written to it.
-    wal_failed: bool,
+    /// The next log may be there, after it could not be made: no more is written to this one.
+    next_failed: bool,
     /// Entries of a log that failed are in memory only. The next log takes none before they are in
     /// tables: a crash could otherwise lose them and keep later ones.
     owes_flush: bool,
     log_failure: LogFailure,
+    unsynced: Arc<Unsynced>,
     next: Sequence,
-    synced_at: Duration,
-    unsynced: bool,
     debt: Debt,
 }
 
 impl Writer {
-    pub(super) fn new(log: Log, next: Sequence, log_failure: LogFailure) -> Self {
-        Writer {
-            log,
-            wal_failed: false,
-            owes_flush: false,
-            log_failure,
-            next,
-            synced_at: Duration::ZERO,
-            unsynced: false,
-            debt: Debt::default(),
-        }
+    pub(super) fn new(
+        log: Log,
+        next: Sequence,
+        log_failure: LogFailure,
+        unsynced: Arc<Unsynced>,
+    ) -> Self {
+        let (next_failed, owes_flush, debt) = (false, false, Debt::default());
+        Writer { log, next_failed, owes_flush, log_failure, unsynced, next, debt }
+    }
+
+    /// After a failed append or sync, of whomever, the log's end is unknown: no more is written to it.
+    fn has_failed(&self) -> bool {
+        self.next_failed || matches!(&self.log, Log::Open(wal) if wal.has_failed())
+    }
+
+    /// Whether something must be done before the next write.
+    fn is_stuck(&self) -> bool {
+        self.owes_flush || self.has_failed()
     }
 
     /// See `Commit::leave_if_failed`.
     pub(super) fn leave_if_failed(&mut self, core: &Core) -> Result<()> {
-        if self.wal_failed || self.owes_flush { self.leave_failed_log(core) } else { Ok(()) }
+        if self.is_stuck() { self.leave_failed_log(core) } else { Ok(()) }
     }
 
     /// See `Commit::close`.
@@ -79,7 +89,7 @@ impl Writer {
 
     /// Makes all writes so far durable: in the log, or if that has failed, in tables.
     pub(super) fn make_durable(&mut self, core: &Core) -> Result<()> {
-        if self.wal_failed || self.owes_flush {
+        if self.is_stuck() {
             return self.leave_failed_log(core);
         }
         if !core.current.pin().active.memtable.is_empty() {
@@ -102,8 +112,7 @@ impl Writer {
         let log = self.open_log(core)?;
         let appended = log.append(first, count, writes()).map(|()| log.len());
         let log_bytes = self.note_failure(appended)?;
-        self.unsynced = true;
-        if sync || self.interval_is_over(core) {
+        if sync || self.is_sync_due(core) {
             self.sync(core)?;
         }
         let memtable = {
@@ -129,6 +138,7 @@ impl Writer {
             self.tell_failure(created.as_ref().err());
             let wal = created?;
             core.current.pin().active.log_bytes.store(wal.len(), Ordering::Relaxed);
+            self.unsynced.follow(Some(wal.end()));
             self.log = Log::Open(wal);
         }
         match &mut self.log {
@@ -139,7 +149,6 @@ impl Writer {
 
     fn note_failure<T>(&mut self, result: Result<T>) -> Result<T> {
         if let Err(error) = &result {
-            self.wal_failed = true;
             self.tell_failure(Some(error));
         }
         result
@@ -147,30 +156,41 @@ impl Writer {
 
     /// For `stats`: what is wrong with the log. None: nothing is any more.
     fn tell_failure(&self, error: Option<&Error>) {
-        *lock(&self.log_failure) = error.map(|error| format!("the log has failed: {error}"));
+        *lock(&self.log_failure) = error.map(log_failure);
     }
 
     pub(super) fn sync(&mut self, core: &Core) -> Result<()> {
-        if self.unsynced {
-            let synced = self.open_log(core)?.sync();
-            self.note_failure(synced)?;
-            self.unsynced = false;
+        let Log::Open(wal) = &mut self.log else { return Ok(()) };
+        if !wal.is_unsynced() {
+            return Ok(());
         }
-        self.synced_at = core.env.clock.now();
-        Ok(())
+        let start = core.env.clock.now();
+        let synced = wal.sync(&self.unsynced);
+        self.unsynced.note_sync_time(core.since(start));
+        self.note_failure(synced)
     }
 
-    fn interval_is_over(&self, core: &Core) -> bool {
-        match core.shelf.options.sync {
-            Sync::Always => true,
-            Sync::Interval(time) => core.env.clock.now() >= self.synced_at.saturating_add(time),
-            Sync::Never => false,
+    /// Whether something that was written is as old as the interval. If not, someone sees to it in time.
+    fn is_sync_due(&self, core: &Core) -> bool {
+        let time = match core.shelf.options.sync {
+            Sync::Always => return true,
+            Sync::Never => return false,
+            Sync::Interval(time) => time,
+        };
+        let now = core.env.clock.now();
+        let since = self.unsynced.since().unwrap_or(now);
+        if now >= since.saturating_add(time) {
+            return true;
         }
+        if self.unsynced.wrote(now) {
+            core.keeper.call();
+        }
+        false
     }
 
     /// Seals a full memtable, and holds writers back while flushes or merges lag behind.
     fn make_room(&mut self, core: &Core, bytes: usize) -> Result<()> {
-        if self.wal_failed || self.owes_flush {
+        if self.is_stuck() {
             self.leave_failed_log(core)?;
         }
         let full = core.current.pin().active.memtable.size_bytes();
@@ -186,7 +206,7 @@ impl Writer {
     /// Moves from a log whose end is unknown to a new one, and has the old one's entries flushed. After
     /// an error the next write tries again what is left to do.
     fn leave_failed_log(&mut self, core: &Core) -> Result<()> {
-        if self.wal_failed {
+        if self.has_failed() {
             let is_empty = core.current.pin().active.memtable.is_empty();
             self.owes_flush |= !is_empty;
             if is_empty { self.replace_log(core)? } else { self.seal_before_new_log(core) }
@@ -197,12 +217,13 @@ impl Writer {
             return Err(Error::Stopped { cause: cause.into() });
         }
         self.owes_flush = false;
+        self.unsynced.forget();
         self.tell_failure(None);
         Ok(())
     }
 
     pub(super) fn seal(&mut self, core: &Core) -> Result<()> {
-        if self.wal_failed {
+        if self.has_failed() {
             return self.leave_failed_log(core);
         }
         if core.current.pin().active.memtable.is_empty() {
@@ -216,7 +237,7 @@ impl Writer {
 
     /// Brings all that was written into tables, and takes a number for what is to be written past the log.
     pub(super) fn stand_apart(&mut self, core: &Core) -> Result<Sequence> {
-        if self.wal_failed || self.owes_flush {
+        if self.is_stuck() {
             self.leave_failed_log(core)?;
         }
         self.seal(core)?;
@@ -256,9 +277,17 @@ impl Writer {
         let mut installer = core.installer();
         core.seal(&mut installer, active, Sequence(self.next.0 - 1));
         drop(installer);
-        self.log = log;
-        (self.wal_failed, self.unsynced) = (false, false);
+        self.go_on_with(log);
         core.work_appeared();
+    }
+
+    fn go_on_with(&mut self, log: Log) {
+        let end = match &log {
+            Log::Open(wal) => Some(wal.end()),
+            Log::Unmade { .. } => None,
+        };
+        self.unsynced.follow(end);
+        (self.log, self.next_failed) = (log, false);
     }
 
     /// What the next log says of this one.
@@ -276,8 +305,7 @@ impl Writer {
         let mut next = (*core.current.hold()).clone();
         next.active = active;
         core.current.store(Arc::new(next));
-        self.log = Log::Open(wal);
-        (self.wal_failed, self.unsynced) = (false, false);
+        self.go_on_with(Log::Open(wal));
         Ok(())
     }
 
@@ -286,8 +314,9 @@ impl Writer {
         let number = shelf.new_file();
         self.open_log(core)?;
         let before = self.as_predecessor();
+        // After a failure, or a panic, the new log may be there all the same, and it says how long the old one is: that must stay so.
+        self.next_failed = true;
         let created = Wal::create(&shelf.folder, number, before);
-        // The new log may be there all the same, and it says how long the old one is: that must stay so.
         let wal = self.note_failure(created)?;
         let memtable = Arc::new(Memtable::new(shelf.options.write_buffer_bytes));
         let log_bytes = Arc::new(AtomicU64::new(wal.len()));

@@ -8,6 +8,7 @@
 //! newest version, not from the one a job began with.
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::background::Work;
 use crate::commit::Commit;
@@ -16,19 +17,19 @@ use crate::environment::Environment;
 use crate::error::{Error, Result};
 use crate::filter_recovery::FilterRecovery;
 use crate::guard::Guard;
-use crate::image::{base_files, image_name};
+use crate::image::base_files;
+use crate::keeper::Keeper;
 use crate::layout::{Edit, ImageRecord, RunRecord};
+use crate::leaving::{Leaving, Obsolete};
 use crate::life::Life;
 use crate::manifest::Manifest;
-use crate::output::{Shelf, table_name};
+use crate::output::Shelf;
 use crate::pacing::Pacer;
 use crate::pinned_tree::{Follower, PinnedTree};
 use crate::snapshots::Snapshots;
 use crate::stalls::RunLimits;
 use crate::stats::Counters;
-use crate::sync::{
-    Arc, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, Switch, Weak, lock,
-};
+use crate::sync::{Arc, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, Switch, lock};
 use crate::table::Table;
 use crate::version::{Active, Sealed, Version};
 
@@ -39,9 +40,9 @@ pub(crate) struct Core {
     pub(crate) current: Switch<Version>,
     /// The round of the current version, for a quick look.
     pub(crate) round: AtomicU64,
-    /// Tables that have left the newest version and that someone may still read: the installer's count, so that
-    /// nobody who asks waits for it.
-    pub(crate) leaving_tables: AtomicUsize,
+    /// Files that the newest version does not name and that are still there.
+    pub(crate) leaving: Leaving,
+    pub(crate) keeper: Arc<Keeper>,
     pub(crate) snapshots: Arc<Snapshots>,
     pub(crate) commit: Commit,
     pub(crate) installer: Mutex<Installer>,
@@ -141,12 +142,6 @@ pub(crate) struct Installer {
     pub(crate) manifest: Manifest,
     /// Taken when a memtable is sealed, in the order of sequence numbers (ordering rule 1).
     pub(crate) next_flush: trommel_filters::FlushNumber,
-    /// Tables that left the newest version. Their files go when the last reader lets go of them.
-    leaving: Vec<(u64, Weak<Table>)>,
-    /// Logs whose entries are all in tables.
-    dead_wals: Vec<u64>,
-    /// Images of the filter that the manifest no longer names.
-    dead_images: Vec<u64>,
     /// Images that it may or may not name: the edit failed. After the next edit it does not.
     doubtful_images: Vec<u64>,
     /// The tree has changed since the store was opened.
@@ -157,18 +152,8 @@ pub(crate) struct Installer {
 
 impl Installer {
     pub(crate) fn new(manifest: Manifest, next_flush: trommel_filters::FlushNumber) -> Self {
-        let (leaving, dead_wals) = (Vec::new(), Vec::new());
-        let (dead_images, doubtful_images, has_changed) = (Vec::new(), Vec::new(), false);
-        Installer {
-            manifest,
-            next_flush,
-            leaving,
-            dead_wals,
-            dead_images,
-            doubtful_images,
-            has_changed,
-            follower: None,
-        }
+        let (doubtful_images, has_changed, follower) = (Vec::new(), false, None);
+        Installer { manifest, next_flush, doubtful_images, has_changed, follower }
     }
 
     /// Has somebody hear of the tree as it is now, and after every edit from now on, in the place of whoever did before.
@@ -189,7 +174,8 @@ impl Installer {
         flush
     }
 
-    /// Applies `edit` to the newest version: first on disk, then for readers.
+    /// Applies `edit` to the newest version: first on disk, then for readers. What the tree needs no more is swept by the caller, later:
+    /// the change must be complete before the storage is asked again.
     pub(crate) fn install(
         &mut self,
         core: &Core,
@@ -203,15 +189,16 @@ impl Installer {
         self.manifest.append(edit, &layout)?;
         // A table that was trimmed stays until its last record goes.
         let has_left = |file| edit.removed.contains(&file) && !layout.has_file(file);
-        let leaving = now.files().filter(|table| has_left(table.file()));
-        let leaving = leaving.map(|table| (table.file(), Arc::downgrade(table)));
-        self.leaving.extend(leaving.collect::<Vec<_>>());
-        self.dead_images.append(&mut self.doubtful_images);
+        if !edit.removed.is_empty() {
+            let tables = now.files().filter(|table| has_left(table.file()));
+            core.leaving.add_tables(&now, tables, &core.keeper);
+        }
+        let doubtful = self.doubtful_images.drain(..).map(Obsolete::Image);
         let old_images = now.layout.images.iter().filter(|image| !layout.images.contains(image));
-        self.dead_images.extend(old_images.map(|image| image.file));
+        core.leaving.add(doubtful.chain(old_images.map(|image| Obsolete::Image(image.file))));
         self.has_changed = true;
         if let Some(live) = edit.live_wal {
-            self.dead_wals.extend(now.layout.live_wal..live);
+            core.leaving.add((now.layout.live_wal..live).map(Obsolete::Log));
         }
         let next = now.apply(edit, layout, opened, guard);
         drop(now);
@@ -221,11 +208,16 @@ impl Installer {
         if let Some(elastic) = &core.elastic {
             elastic.follow(&core.current.pin());
         }
-        if let Some(follower) = &mut self.follower {
-            follower(PinnedTree::new(core));
-        }
-        self.sweep(core);
+        self.tell_follower(core);
         Ok(())
+    }
+
+    /// One who panics hears no more: the change is installed, whatever a follower makes of it.
+    fn tell_follower(&mut self, core: &Core) {
+        let Some(mut follower) = self.follower.take() else { return };
+        let tree = PinnedTree::new(core);
+        let told = catch_unwind(AssertUnwindSafe(|| follower(tree)));
+        self.follower = told.is_ok().then_some(follower);
     }
 
     /// Writes an edit that changes nothing, so that what went before is not the manifest's end.
@@ -244,9 +236,8 @@ impl Installer {
             bounds.is_some_and(|bounds| base_files(&now.layout, &bounds) == image.tables)
         };
         let (images, late): (Vec<_>, Vec<_>) = images.into_iter().partition(is_newest);
-        self.dead_images.extend(late.iter().map(|image| image.file));
+        core.leaving.add(late.iter().map(|image| Obsolete::Image(image.file)));
         if images.is_empty() {
-            self.sweep(core);
             return Ok(());
         }
         let files: Vec<u64> = images.iter().map(|image| image.file).collect();
@@ -254,17 +245,5 @@ impl Installer {
         let edit = Edit { images, next_file, ..Edit::default() };
         let installed = self.install(core, &edit, &HashMap::new(), now.guard.clone());
         installed.inspect_err(|_| self.doubtful_images.extend(files))
-    }
-
-    /// Removes files that nobody refers to any more. What cannot be removed is tried again later.
-    pub(crate) fn sweep(&mut self, core: &Core) {
-        let gone = |name: String| match core.shelf.folder.remove(&name) {
-            Ok(()) => true,
-            Err(error) => error.kind() == std::io::ErrorKind::NotFound,
-        };
-        self.dead_wals.retain(|&wal| !gone(crate::wal::wal_name(wal)));
-        self.dead_images.retain(|&image| !gone(image_name(image)));
-        self.leaving.retain(|(file, table)| table.strong_count() > 0 || !gone(table_name(*file)));
-        core.leaving_tables.store(self.leaving.len(), Ordering::Relaxed);
     }
 }

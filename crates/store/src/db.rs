@@ -157,7 +157,7 @@ impl Db {
     /// Applies a batch: readers see all of it or nothing, and so does a recovery.
     ///
     /// # Errors
-    /// `KeyTooLong`, `ValueTooLong`, `InvertedRange`: nothing was written. `Io`: the batch is not visible now; after a
+    /// `KeyTooLong`, `ValueTooLong`, `BatchTooLong`, `InvertedRange`: nothing was written. `Io`: the batch is not visible now; after a
     /// crash it is there as a whole or not at all. `Stopped`: flushing has failed too often to go on.
     pub fn write(&self, batch: Batch) -> Result<()> {
         let sync = self.core.shelf.options.sync == Sync::Always;
@@ -312,7 +312,7 @@ impl Db {
 
     /// Has `follower` called with the tree as it is now, and with every tree that a flush, a merge or a bulk load leaves behind from now
     /// on, in their order, none passed over. One follower at a time: the one before hears no more. It is called where changes
-    /// are installed, so all others wait for it: it should hand the tree on, and must not call this store.
+    /// are installed, so all others wait for it: it should hand the tree on, and must not call this store. One that panics hears no more.
     pub fn follow_tree(&self, follower: impl FnMut(PinnedTree) + Send + 'static) -> Result<()> {
         let _call = self.core.life().enter()?;
         self.core.installer().follow(&self.core, Box::new(follower));

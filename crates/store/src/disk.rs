@@ -8,7 +8,7 @@
 
 use crate::sync::Arc;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Write as _};
 use std::ops::Range;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
@@ -18,7 +18,7 @@ use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 
 use crate::disk_folder::DiskFolder;
-use crate::storage::{Append, Folder, RawFile, ReadAt, Storage};
+use crate::storage::{Append, Folder, RawFile, ReadAt, Storage, Syncer};
 
 /// Files of the operating system.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,14 +39,27 @@ impl Storage for Disk {
 }
 
 /// A file that grows at its end.
-pub(crate) struct Growing(pub(crate) File);
+pub(crate) struct Growing(pub(crate) Arc<File>);
 
 impl Append for Growing {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.0.write_all(bytes)
+        (&*self.0).write_all(bytes)
     }
 
     fn sync(&mut self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn syncer(&self) -> Option<Arc<dyn Syncer>> {
+        Some(Arc::new(Shared(Arc::clone(&self.0))))
+    }
+}
+
+/// A file that someone else appends to: the same open file, so that an error of the disk is told to one of both.
+struct Shared(Arc<File>);
+
+impl Syncer for Shared {
+    fn sync(&self) -> io::Result<()> {
         self.0.sync_data()
     }
 }

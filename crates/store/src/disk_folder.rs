@@ -136,7 +136,7 @@ impl Folder for DiskFolder {
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn Append>> {
-        Ok(Box::new(Growing(self.create_file(name)?)))
+        Ok(Box::new(Growing(Arc::new(self.create_file(name)?))))
     }
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn ReadAt>> {
@@ -156,7 +156,7 @@ impl Folder for DiskFolder {
         let behind = access.overlap != Overlap::OneByOne;
         match DirectWriter::of(self, name, buffered, behind) {
             Ok(Ok(direct)) => Ok(Box::new(direct)),
-            Ok(Err(buffered)) => Ok(Box::new(Growing(buffered))),
+            Ok(Err(buffered)) => Ok(Box::new(Growing(Arc::new(buffered)))),
             Err(error) => {
                 // The name was free, so what has it is the file that was made here.
                 let _ = self.remove(name);

@@ -6,10 +6,16 @@
 
 use std::cmp::Ordering;
 
+use crate::expiry::EXPIRY_BYTES;
+
 /// The longest key a store takes, in bytes.
 pub const KEY_BYTES_MAX: usize = 64 << 10;
-/// The longest value a store takes, in bytes.
+/// The longest value a store takes, in bytes. (What is kept until a time has that time beside it.)
 pub const VALUE_BYTES_MAX: usize = 1 << 30;
+/// The longest batch a store takes, in bytes: of keys, values, and [`WRITE_BYTES`] for each write.
+pub const BATCH_BYTES_MAX: usize = u32::MAX as usize - 64;
+/// What each write of a batch takes beside its key and value, in bytes, at most: kind and lengths.
+pub const WRITE_BYTES: usize = 16;
 
 /// One per write. A snapshot is a sequence number that merges must respect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,6 +41,16 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    /// The longest value as it is stored.
+    pub(crate) fn stored_bytes_max(self) -> usize {
+        match self {
+            Kind::Put => VALUE_BYTES_MAX,
+            Kind::PutWithExpiry => VALUE_BYTES_MAX + EXPIRY_BYTES,
+            Kind::Delete => 0,
+            Kind::DeleteRange => KEY_BYTES_MAX,
+        }
+    }
+
     /// None: no kind has this number.
     pub(crate) fn from_number(number: u8) -> Option<Kind> {
         [Kind::Put, Kind::Delete, Kind::DeleteRange, Kind::PutWithExpiry]

@@ -106,6 +106,16 @@ pub enum Error {
         /// The longest allowed.
         max: usize,
     },
+    /// A batch is longer than a store takes. Nothing was written. Write it in parts.
+    #[error(
+        "a batch of {len} bytes: a batch has at most {max} bytes of keys and values, a few for each write included"
+    )]
+    BatchTooLong {
+        /// Its length, in bytes.
+        len: usize,
+        /// The longest allowed.
+        max: usize,
+    },
     /// Entries to ingest are not in order, or have a key twice. Nothing was written. Sort them, and keep one of each key.
     #[error("keys to ingest must ascend: {key} comes after {before}", key = key.escape_ascii(), before = before.escape_ascii())]
     Unsorted {

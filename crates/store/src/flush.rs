@@ -31,6 +31,8 @@ use crate::version::{Sealed, Version};
 pub(crate) struct FlushTask {
     sealed: Arc<Sealed>,
     written: Option<Written>,
+    /// Someone has tried to install it: the manifest may name the table.
+    may_be_named: bool,
 }
 
 /// The tables of a flush, or of what is loaded past the memtable.
@@ -60,24 +62,25 @@ impl NewRun {
 
 impl FlushTask {
     pub(crate) fn new(sealed: Arc<Sealed>) -> Self {
-        FlushTask { sealed, written: None }
+        FlushTask { sealed, written: None, may_be_named: false }
     }
 
     /// One step: writes the table, or installs it. True: the flush is done.
     pub(crate) fn step(&mut self, core: &Core) -> Result<bool> {
-        match self.written.take() {
-            None => {
-                self.written = Some(write_run(core, &self.sealed.memtable)?);
-                Ok(false)
-            }
-            Some(written) => {
-                let installed = install(core, &NewRun::of(&self.sealed), &written);
-                if installed.is_err() {
-                    // The table is good, and the manifest may name it: it is not written again.
-                    self.written = Some(written);
-                }
-                installed.map(|()| true)
-            }
+        let Some(written) = &self.written else {
+            self.written = Some(write_run(core, &self.sealed.memtable)?);
+            return Ok(false);
+        };
+        // After an error the table is good, and the manifest may name it: it is not written again.
+        self.may_be_named = true;
+        install(core, &NewRun::of(&self.sealed), written)?;
+        Ok(true)
+    }
+
+    /// Removes what it has written: the store is closed, and the log has the entries.
+    pub(crate) fn abandon(self, core: &Core) {
+        if let Some(written) = self.written.filter(|_| !self.may_be_named) {
+            written.output.abandon(&core.shelf);
         }
     }
 }

@@ -55,6 +55,7 @@ pub(crate) fn write(core: &Core, range: &KeyBounds) -> Result<()> {
     }
     core.env.pauses.at(PausePoint::ImageWritten);
     core.installer().install_images(core, records)?;
+    core.sweep_or_call();
     written
 }
 
@@ -383,6 +384,7 @@ mod tests {
         let late = ImageRecord { file: 77, tables: vec![900], ..layout.images[0].clone() };
         disk.put_file(image_path(77), b"late".as_slice());
         core.installer().install_images(&core, vec![late]).expect("nothing is wrong");
+        core.sweep();
         assert_eq!(core.current.pin().layout.images, layout.images);
         assert_eq!(disk.file(image_path(77)), None);
     }

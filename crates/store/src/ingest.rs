@@ -50,6 +50,7 @@ where
         Ok::<_, E>(loaded)
     })?;
     core.counters.wrote(loaded.entries, loaded.bytes);
+    core.sweep_or_call();
     Ok(loaded.entries)
 }
 

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::merge_piece::{MergePiece, PieceOutput};
 use crate::merging::MergePlan;
 use crate::partitions::RangeJob;
-use crate::sync::{Arc, Ordering, lock};
+use crate::sync::{Arc, Ordering, current, lock};
 
 /// The name of an open merge; never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,25 +95,32 @@ impl Core {
         if let Some((job, is_everything)) = due {
             work.merge_everything &= !is_everything;
             let id = work.merges.begin(Claim::of(&job));
+            let hand = Hand::take(self, &mut work, id, None);
             drop(work);
-            return self.begin_merge(id, job);
+            return self.begin_merge(hand, job);
         }
         let Some((id, piece)) = work.merges.take(choice) else { return Ok(false) };
+        let hand = Hand::take(self, &mut work, id, Some(piece));
         drop(work);
-        self.go_on_merging(id, piece)
+        let done = self.go_on_merging(hand)?;
+        self.sweep_or_call();
+        Ok(done)
     }
 
-    fn begin_merge(&self, id: MergeId, job: RangeJob) -> Result<bool, Failed> {
-        let plan = MergePlan::new(self, job).map_err(|error| self.merge_failed(id, error))?;
-        lock(&self.work).merges.opened(id, MergePiece::all(&Arc::new(plan)));
-        self.work_changed.notify_all();
+    fn begin_merge(&self, mut hand: Hand<'_>, job: RangeJob) -> Result<bool, Failed> {
+        let plan = MergePlan::new(self, job).map_err(|error| hand.failed(error))?;
+        lock(&self.work).merges.opened(hand.id, MergePiece::all(&Arc::new(plan)));
+        hand.is_done = true;
         Ok(true)
     }
 
-    fn go_on_merging(&self, id: MergeId, mut piece: MergePiece) -> Result<bool, Failed> {
+    fn go_on_merging(&self, mut hand: Hand<'_>) -> Result<bool, Failed> {
+        let id = hand.id;
+        let piece = hand.piece.as_mut().expect("the caller has taken one");
         let done = piece.step(self);
         self.pacer.spend(piece.take_read_bytes(), self.env.clock.now());
-        let done = done.map_err(|error| self.merge_failed(id, error))?;
+        let done = done.map_err(|error| hand.failed(error))?;
+        let piece = hand.piece.take().expect("as above");
         let plan = Arc::clone(piece.plan());
         let mut work = lock(&self.work);
         let next = match done {
@@ -122,16 +129,25 @@ impl Core {
         };
         drop(work);
         match next {
-            Next::GoOn => {}
-            Next::Abandon(left) => left.abandon(self),
+            Next::GoOn => hand.is_done = true,
+            Next::Abandon(left) => {
+                hand.is_done = true;
+                left.abandon(self);
+            }
             Next::Install(outputs) => {
-                plan.install(self, outputs).map_err(|error| self.merge_failed(id, error))?;
+                plan.install(self, outputs).map_err(|error| hand.failed(error))?;
                 self.counters.merges.fetch_add(1, Ordering::Relaxed);
                 lock(&self.work).merges.end(id);
+                hand.is_done = true;
             }
         }
-        self.work_changed.notify_all();
         Ok(true)
+    }
+
+    /// Removes what open merges have written: the store is closed. Requires: nobody has any of them in hand.
+    pub(crate) fn abandon_merges(&self) {
+        let left = lock(&self.work).merges.close_all();
+        left.into_iter().for_each(|left| left.abandon(self));
     }
 
     fn merge_failed(&self, merge: MergeId, error: Error) -> Failed {
@@ -176,7 +192,53 @@ impl Core {
     }
 }
 
+/// What this thread has of a merge. Dropped by a panic: the merge has failed, and may be tried again.
+struct Hand<'c> {
+    core: &'c Core,
+    id: MergeId,
+    piece: Option<MergePiece>,
+    /// It is not in hand any more.
+    is_done: bool,
+}
+
+impl<'c> Hand<'c> {
+    fn take(core: &'c Core, work: &mut Work, id: MergeId, piece: Option<MergePiece>) -> Self {
+        work.merging.push(current().id());
+        Hand { core, id, piece, is_done: false }
+    }
+
+    fn failed(&mut self, error: Error) -> Failed {
+        self.is_done = true;
+        self.core.merge_failed(self.id, error)
+    }
+}
+
+impl Drop for Hand<'_> {
+    fn drop(&mut self) {
+        let mut work = lock(&self.core.work);
+        let own = work.merging.iter().position(|thread| *thread == current().id());
+        own.map(|place| work.merging.swap_remove(place));
+        let left = (!self.is_done).then(|| {
+            let (_, left) = work.merges.fail(self.id, "a merge has panicked".into());
+            work.merges.release(self.id);
+            left
+        });
+        drop(work);
+        if let Some(mut left) = left {
+            left.pieces.extend(self.piece.take());
+            left.abandon(self.core);
+        }
+        self.core.work_changed.notify_all();
+    }
+}
+
 impl Lanes {
+    /// Closes all merges. What they had written.
+    fn close_all(&mut self) -> Vec<Leftovers> {
+        let left = |open: OpenMerge| Leftovers { pieces: open.idle, outputs: open.outputs };
+        self.open.drain(..).map(left).collect()
+    }
+
     pub(crate) fn open_count(&self) -> usize {
         self.open.len()
     }

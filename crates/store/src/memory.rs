@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-use crate::storage::{Append, Folder, ReadAt, Storage};
+use crate::storage::{Append, Folder, ReadAt, Storage, Syncer};
 
 #[path = "memory_crash.rs"]
 mod crash;
@@ -344,9 +344,11 @@ impl Drop for Counted {
     }
 }
 
+/// A clone has the same handle.
+#[derive(Clone)]
 struct Growing {
     file: File,
-    counted: Counted,
+    counted: Arc<Counted>,
 }
 
 impl Append for Growing {
@@ -362,6 +364,16 @@ impl Append for Growing {
     }
 
     fn sync(&mut self) -> io::Result<()> {
+        Syncer::sync(self)
+    }
+
+    fn syncer(&self) -> Option<Arc<dyn Syncer>> {
+        Some(Arc::new(self.clone()))
+    }
+}
+
+impl Syncer for Growing {
+    fn sync(&self) -> io::Result<()> {
         let result = self.counted.0.state().step_writing();
         let mut content = lock_mutex(&self.file);
         content.sync_failed |= result.is_err();

@@ -45,7 +45,7 @@ impl Folder for MemoryFolder {
         if state.is_taken(&path) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
-        let counted = self.disk.counted(&mut state)?;
+        let counted = Arc::new(self.disk.counted(&mut state)?);
         let file = File::default();
         state.change_names(vec![(path, Some(Arc::clone(&file)))]);
         Ok(Box::new(Growing { file, counted }))

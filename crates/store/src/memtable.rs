@@ -111,6 +111,11 @@ impl Memtable {
         self.len() == 0 && self.ranges.is_empty()
     }
 
+    /// All entries in order, where they are; deletions of ranges are apart.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
+        self.list.entries()
+    }
+
     /// A cursor at no entry. It sees what is added later.
     pub(crate) fn cursor(self: &Arc<Self>) -> MemtableCursor {
         MemtableCursor { place: ListCursor::new(Arc::clone(&self.list)) }

@@ -13,7 +13,7 @@ use crate::located_merge::LocatedMerge;
 use crate::merge::MergeCursor;
 use crate::merge_parts::PieceKeys;
 use crate::merging::MergePlan;
-use crate::output::{RunOutput, RunWriter, RunWriterState, table_name};
+use crate::output::{RunOutput, RunWriter, RunWriterState};
 use crate::partitions::Cutter;
 use crate::retention::Retention;
 use crate::sync::Arc;
@@ -204,9 +204,6 @@ impl Kept {
 impl PieceOutput {
     /// Removes its tables: the merge has failed elsewhere, so that nothing names them.
     pub(crate) fn abandon(self, core: &Core) {
-        for (file, _) in &self.run.tables {
-            // What stays is removed when the store is opened.
-            let _ = core.shelf.folder.remove(&table_name(*file));
-        }
+        self.run.abandon(&core.shelf);
     }
 }

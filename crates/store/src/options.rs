@@ -195,7 +195,7 @@ impl Options {
         }
         self.merges_at_once.unwrap_or(match self.background {
             // Small merges need not wait until a thread is done with a large one.
-            Background::Threads(count) => count + 1,
+            Background::Threads(count) => count.saturating_add(1),
             Background::Stepped => 1,
         })
     }
@@ -395,7 +395,8 @@ impl FromStr for GuardKind {
 pub enum Sync {
     /// Before it returns: it survives any crash. Writers that wait together share one sync.
     Always,
-    /// At the latest this long afterwards. A crash loses at most the last writes, never one in the middle.
+    /// A sync begins before an acknowledged write is this old, whatever its writer and the threads wait for. A crash loses at most the last
+    /// writes, never one in the middle. In stepped mode a write syncs what is this old: where none comes, nobody does.
     Interval(Duration),
     /// When its memtable becomes full. A crash loses at most the last writes, never one in the middle.
     Never,
@@ -404,7 +405,8 @@ pub enum Sync {
 /// Who flushes and merges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Background {
-    /// One thread that flushes, and this many that merge: 1 to 1024.
+    /// One thread that flushes, and this many that merge, 1 to 1024; beside them one that syncs in time and removes files, and
+    /// sleeps mostly.
     Threads(usize),
     /// Nobody, until someone calls [`Db::step`](crate::Db::step): for tests and measurements that
     /// must be the same every time. Full memtables wait in memory until then.

@@ -6,6 +6,7 @@
 //! Invariant: tables, with the ranges that they delete, do not overlap. A run without entries that deletes ranges has one table.
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use trommel_filters::{FilterKind, FilterOptions, LocatedKind, Span};
 
@@ -62,6 +63,12 @@ impl Shelf {
     /// The least number that no file has.
     pub(crate) fn next_file(&self) -> u64 {
         self.next_file.load(Ordering::Relaxed)
+    }
+
+    /// Removes a table that nothing names. What stays is removed when the store is opened.
+    fn discard(&self, file: u64) {
+        // It is called while others panic, perhaps; and a storage that panics has failed.
+        let _ = catch_unwind(AssertUnwindSafe(|| self.folder.remove(&table_name(file))));
     }
 
     pub(crate) fn open_table(&self, file: u64) -> Result<Arc<Table>> {
@@ -253,10 +260,7 @@ impl<'a> RunWriter<'a> {
 impl Drop for RunWriter<'_> {
     /// A run that failed half-way leaves no files: retries on a full disk would make it fuller.
     fn drop(&mut self) {
-        for &file in &self.state.files {
-            // What stays is removed when the store is opened.
-            let _ = self.shelf.folder.remove(&table_name(file));
-        }
+        self.state.files.iter().for_each(|&file| self.shelf.discard(file));
     }
 }
 
@@ -291,6 +295,11 @@ fn own_tombstones(state: &RunWriterState, next: Option<&[u8]>) -> RangeTombstone
 }
 
 impl RunOutput {
+    /// Removes its tables. Requires: nothing names them.
+    pub(crate) fn abandon(&self, shelf: &Shelf) {
+        self.tables.iter().for_each(|(file, _)| shelf.discard(*file));
+    }
+
     /// The tables as the manifest knows them. `span` tells the flushes of a table from the
     /// sequence numbers of its entries.
     pub(crate) fn records(

@@ -14,10 +14,11 @@ use crate::cursor::Reads;
 use crate::entry::Sequence;
 use crate::error::Result;
 use crate::guard::Answer;
+use crate::leaving::{HeldVersion, Holder};
 use crate::life::Life;
 use crate::peek::{TreePeek, tree};
 use crate::sync::Arc;
-use crate::version::{PlacedRun, Version};
+use crate::version::PlacedRun;
 
 /// Who hears of every change of the tree.
 pub(crate) type Follower = Box<dyn FnMut(PinnedTree) + Send>;
@@ -25,13 +26,14 @@ pub(crate) type Follower = Box<dyn FnMut(PinnedTree) + Send>;
 /// The runs of an open store at one moment, and the guard that belongs to them. Its files stay as long as it lives. Runs are
 /// named by their places, counted from the newest.
 pub struct PinnedTree {
-    version: Arc<Version>,
+    version: HeldVersion,
     life: Arc<Life>,
 }
 
 impl PinnedTree {
     pub(crate) fn new(core: &Core) -> Self {
-        PinnedTree { version: core.current.hold(), life: Arc::clone(core.life()) }
+        let version = HeldVersion::new(core.current.hold(), Holder::PinnedTree);
+        PinnedTree { version, life: Arc::clone(core.life()) }
     }
 
     /// The runs as plain data.

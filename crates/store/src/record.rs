@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::open_folder::OpenFolder;
-use crate::storage::Append;
+use crate::storage::{Append, Syncer};
+use crate::sync::Arc;
 
 #[path = "record_source.rs"]
 mod source;
@@ -79,6 +80,20 @@ impl RecordWriter {
         self.unless_failed(|file, _| file.sync())
     }
 
+    /// Syncs the file beside appends, if it can be.
+    pub(crate) fn syncer(&self) -> Option<Arc<dyn Syncer>> {
+        self.file.syncer()
+    }
+
+    /// Whether an operation has failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The file's length in bytes.
     pub(crate) fn len(&self) -> u64 {
         self.len
@@ -92,6 +107,8 @@ impl RecordWriter {
             let refused = std::io::Error::other("an earlier write to this file failed");
             return Err(Error::io(&self.path)(refused));
         }
+        // A panic is a failure too.
+        self.failed = true;
         let result = operation(self.file.as_mut(), &self.buffer);
         self.failed = result.is_err();
         result.map_err(Error::io(&self.path))

@@ -24,7 +24,9 @@ use crate::error::{Error, Result};
 use crate::exhausted::with_room;
 use crate::guard::Guard;
 use crate::image::{self, image_name};
+use crate::keeper::Keeper;
 use crate::layout::{Layout, NUMBER_MAX, TableRecord};
+use crate::leaving::Leaving;
 use crate::log_check::{LogCounts, live_logs, missing};
 use crate::manifest::{MANIFEST_NAME, MANIFEST_NEW_NAME, Manifest};
 use crate::memtable::Memtable;
@@ -36,7 +38,7 @@ use crate::snapshots::Snapshots;
 use crate::stalls::RunLimits;
 use crate::stats::Counters;
 use crate::storage::Storage;
-use crate::sync::{Arc, AtomicU64, AtomicUsize, Condvar, Mutex, Switch};
+use crate::sync::{Arc, AtomicU64, Condvar, Mutex, Switch};
 use crate::table::Table;
 use crate::version::{Active, Sealed, Version, deletes_ranges};
 use crate::wal::{self, Predecessor, wal_name};
@@ -75,6 +77,7 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Co
         deletes_ranges: false,
         layout: Arc::new(layout),
         round: 0,
+        holders: Arc::default(),
     };
     let runs = version.reopen_runs(&version.layout, &tables);
     let version = Version { deletes_ranges: deletes_ranges(&runs), runs, ..version };
@@ -101,7 +104,8 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Co
         round: AtomicU64::new(0),
         pacer: Pacer::new(options.merge_bytes_per_second),
         run_limits: RunLimits::of(options),
-        leaving_tables: AtomicUsize::new(0),
+        leaving: Leaving::default(),
+        keeper: Arc::new(Keeper::new(Arc::clone(&life))),
         snapshots: Arc::new(Snapshots::new(last, life)),
         commit: Commit::new(log, Sequence(last.0 + 1)),
         installer: Mutex::new(Installer::new(manifest, next_flush)),

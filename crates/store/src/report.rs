@@ -12,7 +12,6 @@ use crate::partition_stats::{partitions, under_way};
 use crate::policy::Schedule;
 use crate::stalls::StallStats;
 use crate::stats::{GuardStats, QueryStats, Stats};
-use crate::sync::Ordering;
 use crate::tree_stats::{LevelStats, RunStats};
 use crate::version::{PlacedRun, Version};
 
@@ -23,6 +22,8 @@ pub(crate) fn stats(core: &Core) -> Stats {
     let of_runs = version.runs.iter().map(|placed| placed.run.fence_bytes());
     let fences = version.files().map(|table| table.fence_bytes()).chain(of_runs);
     let none = QueryStats::default();
+    let obsolete = core.leaving.stats(&version);
+    let unsynced = core.commit.unsynced.oldest();
     let mut stats = Stats {
         point: none,
         open_seek: none,
@@ -55,7 +56,9 @@ pub(crate) fn stats(core: &Core) -> Stats {
         stall_seconds: 0.0,
         sequence: core.snapshots.visible().0,
         oldest_pin: core.snapshots.oldest().map(|sequence| sequence.0),
-        leaving_tables: core.leaving_tables.load(Ordering::Relaxed) as u64,
+        leaving_tables: obsolete.tables,
+        obsolete,
+        unsynced_seconds: unsynced.map(|since| core.since(since).as_secs_f64()),
         io: core.shelf.io,
         files: core.shelf.files.stats(),
         failure: core.failure(),

@@ -21,6 +21,7 @@ use crate::fetched::Fetched;
 use crate::guard::{Answer, Guard};
 use crate::guard_parts::{Parts, PartsCursor, PartsCursorBack};
 use crate::keys::successor;
+use crate::leaving::{HeldVersion, Holder};
 use crate::located::LocatedGuard;
 use crate::read::count_reads;
 use crate::run::Run;
@@ -62,7 +63,7 @@ impl Direction {
 
 /// One direction of a scan over one version.
 pub(crate) struct Side {
-    version: Arc<Version>,
+    version: HeldVersion,
     at: Sequence,
     direction: Direction,
     /// Some: runs are read as far as their blocks are here or in the cache.
@@ -107,7 +108,7 @@ impl Side {
         let runs_reached = !version.runs.is_empty();
         let deleted = ScanDeleted::new(Arc::clone(&version), at);
         let mut side = Side {
-            version,
+            version: HeldVersion::new(version, Holder::Scan),
             at,
             direction,
             blocks,

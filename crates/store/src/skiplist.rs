@@ -138,13 +138,9 @@ impl SkipList {
     /// The same, with another seed of its nodes' heights. Requires: it is not 0.
     pub(crate) fn with_random(expected_bytes: usize, random: u64) -> Self {
         let chunk_bytes = (expected_bytes / 16).clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
-        let arena = Arena {
-            chunk_bytes: chunk_bytes.next_multiple_of(ALIGN),
-            chunks: Vec::new(),
-            free: ptr::null_mut(),
-            free_bytes: 0,
-            random,
-        };
+        let chunk_bytes = chunk_bytes.next_multiple_of(ALIGN);
+        let (chunks, free, free_bytes) = (Vec::new(), ptr::null_mut(), 0);
+        let arena = Arena { chunk_bytes, chunks, free, free_bytes, random };
         SkipList {
             towers: Default::default(),
             newest: Default::default(),
@@ -212,6 +208,13 @@ impl SkipList {
         let (_, node) = self.around(key, at, |_, _| {});
         let found = self.entry_at(node).filter(|entry| entry.key == key)?;
         Some((found.sequence, found.kind, HeldBytes::of(self, found.value)))
+    }
+
+    /// All entries in order.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
+        let after = |node: &*mut Node| self.link(*node, 0).load(Memory::Acquire);
+        let nodes = std::iter::successors(Some(after(&ptr::null_mut())), move |it| Some(after(it)));
+        nodes.map_while(|node| self.entry_at(node))
     }
 
     /// The last node before (key, at) and the one after it, null if none; `passed` sees the former

@@ -261,6 +261,21 @@ pub struct GuardStats {
     pub located: Option<LocatedSize>,
 }
 
+/// Tables that left the tree and whose files are still there, and who holds them for long. If it is nobody of these, a read, a merge
+/// or a checkpoint that is under way does, until it is done. Snapshots hold no files: they have merges keep entries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ObsoleteStats {
+    /// How many.
+    pub tables: u64,
+    /// Bytes of their files.
+    pub bytes: u64,
+    /// Scans that last moved in an older tree, each end counted by itself. They let go of it when they move or are dropped.
+    pub scans: u64,
+    /// Pinned trees that are older than the newest one: a follower's too.
+    pub pinned_trees: u64,
+}
+
 /// A store at one moment.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -328,8 +343,12 @@ pub struct Stats {
     pub sequence: u64,
     /// Oldest sequence number that a snapshot or scan still reads at.
     pub oldest_pin: Option<u64>,
-    /// Tables that left the tree and are still read by someone.
+    /// Tables that left the tree and are still read by someone: those of [`obsolete`](Stats::obsolete).
     pub leaving_tables: u64,
+    /// Files that the tree needs no more.
+    pub obsolete: ObsoleteStats,
+    /// With `Sync::Interval`: the age of the oldest write that was acknowledged and is not durable. None: all are.
+    pub unsynced_seconds: Option<f64>,
     /// How tables are read and written.
     pub io: IoStats,
     /// Files of tables that are open.
@@ -419,7 +438,7 @@ impl Stats {
         ]
     }
 
-    fn gauges(&self) -> [(&'static str, f64); 15] {
+    fn gauges(&self) -> [(&'static str, f64); 17] {
         [
             ("guard_bits_per_key", self.guard.bits_per_key),
             ("guard_bytes", self.guard.memory_bytes as f64),
@@ -434,6 +453,8 @@ impl Stats {
             ("leaving_tables", self.leaving_tables as f64),
             ("files_open", self.files.open as f64),
             ("files_open_max", self.files.max as f64),
+            ("obsolete_bytes", self.obsolete.bytes as f64),
+            ("unsynced_seconds", self.unsynced_seconds.unwrap_or(0.0)),
             ("merging", self.merging as f64),
             ("stopped", f64::from(u8::from(self.failure.is_some()))),
         ]

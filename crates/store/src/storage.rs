@@ -101,6 +101,16 @@ pub trait Append: Send {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
     /// Makes all that was appended durable.
     fn sync(&mut self) -> io::Result<()>;
+    /// Syncs the file beside appends. None: only who appends can. Then a log whose writer is stopped is synced when it goes on.
+    fn syncer(&self) -> Option<Arc<dyn Syncer>> {
+        None
+    }
+}
+
+/// Makes a file durable that someone else appends to.
+pub trait Syncer: Send + Sync {
+    /// Makes all durable that was appended before the call. One that is under way holds up no append.
+    fn sync(&self) -> io::Result<()>;
 }
 
 /// A file that is read anywhere, by many threads at once.

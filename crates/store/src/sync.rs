@@ -36,7 +36,7 @@ pub(crate) use std::sync::{Arc, OnceLock, Weak};
 pub(crate) use swap::{Slot, Switch, Witness};
 pub(crate) use sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 pub(crate) use sync::{Condvar, Mutex, MutexGuard};
-pub(crate) use thread::{Builder, JoinHandle, yield_now};
+pub(crate) use thread::{Builder, JoinHandle, ThreadId, current, yield_now};
 
 /// A header and bytes in one piece of memory with their reference count; a handle is one pointer.
 pub(crate) type Shared<H> = ThinArc<H, u8>;

@@ -19,6 +19,8 @@ use crate::cache::{BlockCache, BlockSlots};
 use crate::cursor::Reads;
 use crate::entry::Sequence;
 use crate::error::{Error, Result};
+use crate::keeper::Keeper;
+use crate::leaving::Farewell;
 use crate::memtable::Found;
 use crate::open_files::OpenFiles;
 use crate::output::table_name;
@@ -50,6 +52,7 @@ pub(crate) struct Table {
     /// Of an `elastic` filter, which is not in `filter` then.
     units: Option<TableUnits>,
     blocks: BlockSlots,
+    farewell: Farewell,
 }
 
 /// A file and its name, for errors.
@@ -198,12 +201,18 @@ impl Table {
             filter,
             units,
             blocks,
+            farewell: Farewell::default(),
         }))
     }
 
     /// The file's number.
     pub(crate) fn file(&self) -> u64 {
         self.file
+    }
+
+    /// It leaves the tree: who lets go of it last calls the keeper.
+    pub(crate) fn leave(&self, keeper: &Arc<Keeper>) {
+        self.farewell.call(keeper);
     }
 
     pub(crate) fn path(&self) -> &Path {

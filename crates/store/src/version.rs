@@ -15,6 +15,7 @@ use crate::error::Result;
 use crate::guard::Guard;
 use crate::key_bounds::KeyBounds;
 use crate::layout::{Edit, Layout};
+use crate::leaving::Holders;
 use crate::memtable::Memtable;
 use crate::run::Run;
 use crate::run_table::RunTable;
@@ -81,6 +82,8 @@ pub(crate) struct Version {
     pub(crate) guard: Guard,
     /// Merges installed so far: a scan that pinned an older round moves on to let go of its tables.
     pub(crate) round: u64,
+    /// Who holds versions with these tables, or fewer, for long.
+    pub(crate) holders: Arc<Holders>,
 }
 
 impl Version {
@@ -100,6 +103,7 @@ impl Version {
             layout: Arc::default(),
             guard: Guard::Open,
             round: last.round,
+            holders: Arc::default(),
         }
     }
 
@@ -138,6 +142,7 @@ impl Version {
         let fits = guard.parts().is_none_or(|parts| parts.begin_at(&layout.cuts));
         assert!(fits, "parts of the filter that are not those of the tree");
         let runs = self.reopen_runs(&layout, opened);
+        let leave = !edit.removed.is_empty();
         let flushed = |sealed: &Sealed| edit.flushes.iter().any(|r| r.flush == sealed.flush);
         Version {
             active: self.active.clone(),
@@ -146,7 +151,8 @@ impl Version {
             runs,
             layout: Arc::new(layout),
             guard,
-            round: self.round + u64::from(!edit.removed.is_empty()),
+            round: self.round + u64::from(leave),
+            holders: if leave { Arc::default() } else { Arc::clone(&self.holders) },
         }
     }
 

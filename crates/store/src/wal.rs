@@ -17,16 +17,17 @@ use std::path::{Path, PathBuf};
 
 use trommel_filters::{Corrupt, Reader, Writer};
 
-use crate::entry::{Entry, KEY_BYTES_MAX, Kind, Sequence, VALUE_BYTES_MAX};
+use crate::entry::{Entry, KEY_BYTES_MAX, Kind, Sequence};
 use crate::error::{Error, Result};
 use crate::expiry::EXPIRY_BYTES;
 use crate::layout::NUMBER_MAX;
 use crate::memtable::Memtable;
-use crate::memtable_writes::{Write, writes_up_to};
+use crate::memtable_writes::{Write, groups, writes_up_to};
 use crate::open_folder::OpenFolder;
 use crate::record::{self, RecordWriter, Tail};
 use crate::storage::Append;
 use crate::sync::Arc;
+use crate::unsynced::{LogEnd, Unsynced};
 
 const MAGIC: [u8; 8] = *b"TRMLWAL\0";
 pub(crate) const VERSION: u32 = 2;
@@ -58,9 +59,9 @@ pub(crate) struct Predecessor {
 pub(crate) struct Wal {
     records: RecordWriter,
     number: u64,
-    /// Where the last record ends that is surely durable.
-    valid_bytes: u64,
-    /// What the last group says of that.
+    /// Where the last record ends, and the last one that is surely durable.
+    end: Arc<LogEnd>,
+    /// What the last group says of the latter.
     said_bytes: u64,
     payload: Writer,
 }
@@ -72,7 +73,7 @@ impl Wal {
         let name = wal_name(number);
         let file = folder.create(&name)?;
         let made = Wal::begin(file, folder.path_of(&name), number, before).and_then(|mut wal| {
-            wal.sync()?;
+            wal.sync_alone()?;
             folder.sync().map(|()| wal)
         });
         if made.is_err() {
@@ -87,13 +88,12 @@ impl Wal {
         folder: &OpenFolder,
         number: u64,
         before: Predecessor,
-        memtable: &Arc<Memtable>,
+        memtable: &Memtable,
     ) -> Result<Wal> {
         let new = format!("{}.new", wal_name(number));
         let file = folder.create_anew(&new)?;
         let mut wal = Wal::begin(file, folder.path_of(&new), number, before)?;
         wal.copy_entries(memtable)?;
-        wal.sync()?;
         folder.rename(&new, &wal_name(number))?;
         folder.sync()?;
         Ok(wal)
@@ -107,7 +107,8 @@ impl Wal {
     ) -> Result<Wal> {
         let records = RecordWriter::begin(file, path, number, &header())?;
         let payload = Writer::new();
-        let mut wal = Wal { records, number, valid_bytes: 0, said_bytes: 0, payload };
+        let end = LogEnd::of(&records);
+        let mut wal = Wal { records, number, end, said_bytes: 0, payload };
         wal.payload.varint(before.wal);
         wal.payload.varint(before.valid_bytes);
         wal.append_payload()?;
@@ -123,14 +124,14 @@ impl Wal {
         entries: impl Iterator<Item = (Kind, &'e [u8], &'e [u8])>,
     ) -> Result<()> {
         self.payload.clear();
-        self.said_bytes = self.valid_bytes;
+        self.said_bytes = self.valid_bytes();
         encode_batch(&mut self.payload, self.said_bytes, first, count, entries);
         self.append_payload()
     }
 
     /// Says in the log how much of it is durable, if no group has: what is damaged then is no torn tail.
     pub(crate) fn mark_end(&mut self, next: Sequence) -> Result<()> {
-        if self.said_bytes == self.valid_bytes {
+        if self.said_bytes == self.valid_bytes() {
             return Ok(());
         }
         self.append(next, 0, std::iter::empty())
@@ -138,26 +139,53 @@ impl Wal {
 
     fn append_payload(&mut self) -> Result<()> {
         let appended = self.records.append(self.payload.as_slice());
+        if appended.is_ok() {
+            self.end.appended(self.records.len());
+        }
         if self.payload.len() > PAYLOAD_KEPT_BYTES {
             self.payload = Writer::new();
         }
         appended
     }
 
-    /// Writes entries in the order of their sequence numbers, those that follow each other together.
-    fn copy_entries(&mut self, memtable: &Arc<Memtable>) -> Result<()> {
-        let entries = writes_up_to(std::iter::once(memtable), Sequence::MAX)?;
-        for group in entries.chunk_by(|one, next| one.sequence.0 + 1 == next.sequence.0) {
-            self.append(group[0].sequence, group.len(), group.iter().map(Write::parts))?;
+    /// Writes entries in the order of their sequence numbers, in groups. Where a batch may lie in two of them, the log says
+    /// that all were durable before it gets its name: so damage to one is told from a torn tail.
+    fn copy_entries(&mut self, memtable: &Memtable) -> Result<()> {
+        let writes = writes_up_to(std::iter::once(memtable), Sequence::MAX);
+        let mut count = 0;
+        for group in groups(&writes) {
+            self.append(group[0].sequence(), group.len(), group.iter().map(Write::parts))?;
+            count += 1;
         }
-        Ok(())
+        self.sync_alone()?;
+        let Some(last) = writes.last().filter(|_| count > 1) else { return Ok(()) };
+        self.mark_end(Sequence(last.sequence().0 + 1))?;
+        self.sync_alone()
     }
 
-    /// Makes every group so far durable.
-    pub(crate) fn sync(&mut self) -> Result<()> {
-        self.records.sync()?;
-        self.valid_bytes = self.records.len();
-        Ok(())
+    /// Makes every group so far durable, beside nobody else who does.
+    pub(crate) fn sync(&mut self, unsynced: &Unsynced) -> Result<()> {
+        unsynced.sync(&self.end, || self.records.sync())
+    }
+
+    /// As above, of a log that nobody else knows.
+    pub(crate) fn sync_alone(&mut self) -> Result<()> {
+        self.sync(&Unsynced::default())
+    }
+
+    /// Whether it has groups that are not surely durable.
+    pub(crate) fn is_unsynced(&self) -> bool {
+        self.records.len() > self.valid_bytes()
+    }
+
+    /// Whether it takes no more: its end is unknown, or what of it is durable.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.records.has_failed() || self.end.has_failed()
+    }
+
+    /// How much of it is durable, for who syncs it beside.
+    pub(crate) fn end(&self) -> &Arc<LogEnd> {
+        &self.end
     }
 
     /// The log's length in bytes.
@@ -173,7 +201,7 @@ impl Wal {
     /// How many of the log's bytes count, once another follows it: those that were synced. What else
     /// it has, the next log takes no entries before it is in tables.
     pub(crate) fn valid_bytes(&self) -> u64 {
-        self.valid_bytes
+        self.end.durable_bytes()
     }
 }
 
@@ -305,13 +333,13 @@ fn decode_entry<'a>(
     let too_long = input.corrupt("a key or value that is too long");
     let key = input.string()?;
     let value = if kind == Kind::Delete { &[][..] } else { input.string()? };
-    if key.len() > KEY_BYTES_MAX || value.len() > VALUE_BYTES_MAX {
+    if key.len() > KEY_BYTES_MAX || value.len() > kind.stored_bytes_max() {
         return Err(too_long);
     }
     if kind == Kind::PutWithExpiry && value.len() < EXPIRY_BYTES {
         return Err(input.corrupt("an expiry that is not whole"));
     }
-    if kind == Kind::DeleteRange && (key >= value || value.len() > KEY_BYTES_MAX) {
+    if kind == Kind::DeleteRange && key >= value {
         return Err(input.corrupt("a deletion of a range that cannot be"));
     }
     Ok(Entry { key, sequence, kind, value })

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::memory::Memory;
+use crate::memtable_writes::GROUP_BYTES;
 use crate::storage::Storage;
 
 type Written<'a> = (Kind, &'a [u8], &'a [u8]);
@@ -119,7 +120,7 @@ fn a_log_is_replayed() {
     result.unwrap();
     assert_eq!(groups, [(1, 4), (5, 4)]);
     assert_eq!(wal.valid_bytes(), GROUPS_AT, "no group is durable yet");
-    wal.sync().unwrap();
+    wal.sync_alone().unwrap();
     assert_eq!(disk.file(log_path(7)).unwrap().len() as u64, wal.valid_bytes());
     assert_eq!(predecessor(&OpenFolder::on(&disk, DIR), 7).unwrap(), Some(NONE));
 }
@@ -128,10 +129,10 @@ fn a_log_is_replayed() {
 fn a_crash_loses_a_suffix_and_never_half_a_group() {
     for seed in 0..300 {
         let disk = Memory::new();
-        log_of(&disk, 7, &[1]).sync().unwrap();
+        log_of(&disk, 7, &[1]).sync_alone().unwrap();
         let mut wal = log_of(&disk, 8, &[]);
         if seed % 2 == 0 {
-            wal.sync().unwrap();
+            wal.sync_alone().unwrap();
         }
         for group in 0..5 {
             wal.append(Sequence(group * 4), MIXED.len(), MIXED.iter().copied()).unwrap();
@@ -151,7 +152,7 @@ fn a_log_that_another_follows_has_all_its_bytes_and_no_more_count() {
     log_of(&disk, 7, &[1]);
     let first_group_ends = disk.file(log_path(7)).unwrap().len() as u64;
     let mut wal = log_of(&disk, 7, &[1, 5]);
-    wal.sync().unwrap();
+    wal.sync_alone().unwrap();
     assert_eq!(replayed(&disk, 7, Some(first_group_ends)).0, [(1, 4)]);
     assert_eq!(replayed(&disk, 7, Some(wal.valid_bytes())).0, [(1, 4), (5, 4)]);
     disk.truncate(log_path(7), first_group_ends);
@@ -166,7 +167,7 @@ fn damage_and_other_versions_are_told_apart() {
     disk.flip_bit(log_path(7), GROUPS_AT + 20, 0);
     assert_eq!(replayed(&disk, 7, None).0, [], "nothing was durable: a crash may leave that");
     let mut wal = log_of(&disk, 7, &[1, 5]);
-    wal.sync().unwrap();
+    wal.sync_alone().unwrap();
     wal.mark_end(Sequence(9)).unwrap();
     disk.flip_bit(log_path(7), GROUPS_AT + 20, 0);
     match replayed(&disk, 7, None).1 {
@@ -191,13 +192,36 @@ fn a_memtable_is_written_back_in_the_order_of_writing() {
     let disk = Memory::new();
     disk.create_dir(Path::new(DIR)).unwrap();
     disk.sync_dir(Path::new("")).unwrap();
-    let memtable = Arc::new(Memtable::new(1 << 16));
+    let memtable = Memtable::new(1 << 16);
     for (number, key) in [(3, "c"), (4, "a"), (9, "b"), (10, "a")] {
         memtable.insert(key.as_bytes(), Sequence(number), Kind::Put, b"v");
     }
     let before = Predecessor { wal: 6, valid_bytes: 0 };
     Wal::create_from(&OpenFolder::on(&disk, DIR), 7, before, &memtable).unwrap();
     let disk = disk.crash_hard();
-    assert_eq!(replayed(&disk, 7, None).0, [(3, 2), (9, 2)]);
+    assert_eq!(replayed(&disk, 7, None).0, [(3, 2), (9, 2), (11, 0)]);
     assert_eq!(predecessor(&OpenFolder::on(&disk, DIR), 7).unwrap(), Some(before));
+}
+
+#[test] // One group was as long as the memtable: above 4 GiB no record could hold it, and the store took no more writes.
+fn a_large_memtable_is_written_back_in_groups_of_bounded_length() {
+    const VALUE_BYTES: usize = 100 << 10;
+    let disk = Memory::new();
+    disk.create_dir(Path::new(DIR)).unwrap();
+    let memtable = Memtable::new(1 << 16);
+    for number in 0..50u64 {
+        let key = (number * 7 % 50).to_be_bytes();
+        memtable.insert(&key, Sequence(1 + number), Kind::Put, &vec![7; VALUE_BYTES]);
+    }
+    memtable.insert(b"a", Sequence(51), Kind::DeleteRange, b"b");
+    Wal::create_from(&OpenFolder::on(&disk, DIR), 7, NONE, &memtable).unwrap();
+    let (groups, result) = replayed(&disk, 7, None);
+    result.unwrap();
+    let long = groups.iter().find(|(_, len)| len * VALUE_BYTES > GROUP_BYTES + 2 * VALUE_BYTES);
+    assert_eq!(long, None, "{groups:?}");
+    assert_eq!(groups.iter().map(|(_, len)| len).sum::<usize>(), 51);
+    assert_eq!(groups.last(), Some(&(52, 0)), "it says that all before was durable");
+    // They were one batch, perhaps: a part of it alone must not be taken for all.
+    disk.flip_bit(log_path(7), GROUPS_AT + 2 * GROUP_BYTES as u64, 0);
+    assert!(matches!(replayed(&disk, 7, None).1, Err(Error::Corrupt { .. })));
 }

@@ -174,7 +174,8 @@ impl ElasticPolicy {
             if self.halve_at > 0 {
                 self.tables.values_mut().for_each(|table| table.frequency /= 2.0);
             }
-            self.halve_at = self.now + self.life_time() * LIFETIMES_TO_HALVE;
+            let time = self.life_time().saturating_mul(LIFETIMES_TO_HALVE);
+            self.halve_at = self.now.saturating_add(time);
         }
     }
 
@@ -269,7 +270,7 @@ impl ElasticPolicy {
 
     /// Puts a table at the recent end of a queue; it expires a lifetime from now. Requires: the table is there.
     fn enqueue(&mut self, table: u64, units: u8) {
-        let expires = self.now + self.life_time();
+        let expires = self.now.saturating_add(self.life_time());
         self.stamp += 1;
         let tracked = self.tables.get_mut(&table).expect("the caller has it");
         if let Some(queue) = self.queues.get_mut(usize::from(tracked.loaded)) {

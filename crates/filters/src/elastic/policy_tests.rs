@@ -190,3 +190,11 @@ fn skewed_questions_settle_well_below_equal_shares() {
     let sizes: Vec<usize> = policy.queues().map(|queue| queue.len()).collect();
     assert_eq!(sizes.iter().sum::<usize>(), 200);
 }
+
+#[test] // Times beyond all questions overflowed.
+fn a_lifetime_without_end_expires_nobody() {
+    let mut policy = full(u64::MAX, &[2, 0, 1]);
+    ask(&mut policy, 0, 50);
+    assert_eq!(queues(&policy), [vec![1], vec![2], vec![0]]);
+    assert_eq!(policy.expired().count(), 0);
+}

@@ -55,12 +55,12 @@ pub(super) fn first_step(
         way(back),
         least.as_secs_f64() * 1e3,
         limit(shared, db).as_secs_f64() * 1e3,
-        db.stats().memtable_bytes,
+        db.stats().map_or(0, |stats| stats.memtable_bytes),
     ))
 }
 
 fn limit(shared: &Shared, db: &Db) -> Duration {
-    let places = 1 + db.stats().run_count() as u32;
+    let places = 1 + db.stats().map_or(0, |stats| stats.run_count()) as u32;
     let keys = shared.shares.all.len() as u32;
     let of_values = if shared.has_large { PER_LARGE_VALUE * places } else { Duration::ZERO };
     (FLOOR + PER_KEY * keys.saturating_mul(places) + of_values) * SLOWNESS

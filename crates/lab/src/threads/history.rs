@@ -79,7 +79,7 @@ impl Round {
             post.set(Doing::Said("verifies a store at rest"));
             verify(&db, shared)?;
         }
-        let stats = db.stats();
+        let stats = db.stats().map_err(|error| format!("stats: {error}"))?;
         shared.counts.flushes.add(stats.flushes);
         shared.counts.merges.add(stats.merges);
         drop(stats);

@@ -8,7 +8,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use trommel::{Db, Options};
+use trommel::{Db, Options, Stats};
 
 use super::posts::{Doing, Post};
 use super::reader::number_in;
@@ -36,7 +36,7 @@ pub(super) fn keep(
     while !shared.is_over() {
         let does = |words| post.set(Doing::Said(words));
         check_memory(db, shared)?;
-        if theme.flushes() && db.stats().run_count() > RUNS_MAX {
+        if theme.flushes() && stats(db)?.run_count() > RUNS_MAX {
             does("compacts many runs");
             db.compact().map_err(|error| format!("compact: {error}"))?;
         }
@@ -86,9 +86,13 @@ pub(super) fn keep(
     Ok(())
 }
 
+fn stats(db: &Db) -> Checked<Stats> {
+    db.stats().map_err(|error| format!("stats: {error}"))
+}
+
 /// What the store says of its memory is within its options.
 fn check_memory(db: &Db, shared: &Shared) -> Checked<()> {
-    let (stats, options) = (db.stats(), shared.options());
+    let (stats, options) = (stats(db)?, shared.options());
     let memtables = BUFFERS_MAX * options.write_buffer_bytes as u64 + BATCH_BYTES_MAX;
     let cache = options.block_cache_bytes as u64;
     if stats.memtable_bytes > memtables {

@@ -42,7 +42,10 @@ pub(super) fn check_rest(db: &Db, shared: &Shared) -> Checked<()> {
         let left = std::fs::write(shared.store.join("999999.table"), b"left");
         left.map_err(|error| error.to_string())?;
     }
-    let waited = comes_to(|| check_space(&shared.store, &db.stats()))?;
+    let waited = comes_to(|| {
+        let stats = db.stats().map_err(|error| format!("stats: {error}"))?;
+        check_space(&shared.store, &stats)
+    })?;
     shared.counts.rest_us.rise_to(waited.as_micros() as u64);
     shared.counts.rests.add(1);
     Ok(())

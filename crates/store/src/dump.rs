@@ -15,6 +15,7 @@ use trommel_filters::Part;
 use crate::block_cursor::BlockCursor;
 use crate::entry::{Entry, Kind};
 use crate::error::{Error, Result};
+use crate::exhausted::with_room;
 use crate::expiry::{EXPIRY_BYTES, Expiry};
 use crate::image::image_name;
 use crate::layout::{CutsEdit, Edit, ImageRecord, LastMerge, Layout, TableRecord};
@@ -124,7 +125,7 @@ type Tell<'t> = dyn FnMut(DumpItem<'_>) -> ControlFlow<()> + 't;
 /// a store's files. Damage is no error: it is told.
 pub fn dump(storage: &dyn Storage, path: impl AsRef<Path>, tell: &mut Tell<'_>) -> Result<()> {
     let path = path.as_ref();
-    let folder = match storage.open_folder(path) {
+    let folder = match with_room(|| storage.open_folder(path)) {
         Err(error) if error.kind() == ErrorKind::NotADirectory => {
             return dump_one(storage, path, tell);
         }

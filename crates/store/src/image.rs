@@ -16,6 +16,7 @@ use trommel_filters::{FlushNumber, GrfOptions, Part};
 use crate::core::{Core, DamagedFilter};
 use crate::environment::PausePoint;
 use crate::error::{Error, Result};
+use crate::exhausted::with_room;
 use crate::filter_recovery::FilterRecovery;
 use crate::guard::Guard;
 use crate::guard_parts::Parts;
@@ -131,7 +132,7 @@ pub(crate) fn read(folder: &OpenFolder, record: &ImageRecord) -> Result<Vec<u8>>
     let name = image_name(record.file);
     let path = folder.path_of(&name);
     let damaged = |what: &str| Error::corrupt(&path, 0, what);
-    let file = folder.handle().open(&name).map_err(|error| match error.kind() {
+    let file = with_room(|| folder.handle().open(&name)).map_err(|error| match error.kind() {
         ErrorKind::NotFound => damaged("the file of the filter's image is missing"),
         _ => Error::io(&path)(error),
     })?;

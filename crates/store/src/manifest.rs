@@ -11,6 +11,7 @@ use trommel_filters::{Corrupt, FlushNumber, Reader, Span, Writer};
 
 use crate::entry::Sequence;
 use crate::error::{Error, Result};
+use crate::exhausted::with_room;
 use crate::key_bounds::KeyBounds;
 use crate::layout::{CutsEdit, Edit, FlushRecord, ImageRecord, LastMerge, Layout, TableRecord};
 use crate::open_folder::OpenFolder;
@@ -57,7 +58,7 @@ impl Manifest {
     /// Reads the layout. None: the folder has no manifest.
     pub(crate) fn read(folder: &OpenFolder) -> Result<Option<Layout>> {
         let path = folder.path_of(MANIFEST_NAME);
-        match folder.handle().open(MANIFEST_NAME) {
+        match with_room(|| folder.handle().open(MANIFEST_NAME)) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Error::io(path)(error)),
             Ok(file) => check_header(&*file, &path)?,

@@ -459,23 +459,6 @@ fn find(sections: &[Section], tag: u16) -> Option<&Section> {
     sections.iter().find(|section| section.tag == tag)
 }
 
-/// Whether properties tell of these deleted ranges, as far as that can be seen without the entries.
-fn check_tombstones(
-    properties: &Properties,
-    tombstones: &RangeTombstones,
-) -> std::result::Result<(), &'static str> {
-    let (least, greatest) = properties.sequences;
-    let within = |(from, to)| least <= from && to <= greatest;
-    let is_known = tombstones.sequences().is_none_or(within);
-    let begin = tombstones.begin().filter(|_| properties.entries == 0);
-    let is_first = begin.is_none_or(|begin| *begin == properties.first_key);
-    match tombstones.begin() {
-        None if properties.entries == 0 => Err("a table with nothing in it"),
-        _ if is_known && is_first => Ok(()),
-        _ => Err("properties that do not tell of the deleted ranges"),
-    }
-}
-
 /// Requires: the section is a filter's, of a kind that is known.
 fn load_filter(opened: &Opened, at: &Section) -> Result<TableFilter> {
     // Its length was checked against the file's.
@@ -500,7 +483,7 @@ mod queue;
 
 #[path = "table_check.rs"]
 mod check;
-use check::Check;
+use check::{Check, check_tombstones};
 
 #[path = "table_units.rs"]
 mod units;

@@ -11,6 +11,7 @@ use crate::entry::{Entry, Kind, Sequence, order};
 use crate::expiry::EXPIRY_BYTES;
 use crate::keys::successor;
 use crate::table_format::Properties;
+use crate::tombstones::RangeTombstones;
 
 use trommel_filters::{Chucky, KeyRange, LowerBound, TableFilter as _, UpperBound};
 
@@ -186,5 +187,22 @@ impl Check {
         require(same, "the entries are not those that the properties tell of")?;
         let no_more = self.hashes.as_ref().is_none_or(|hashes| hashes.as_slice().is_empty());
         require(no_more, "hashes of keys that are not there")
+    }
+}
+
+/// Whether properties tell of these deleted ranges, as far as that can be seen without the entries.
+pub(super) fn check_tombstones(
+    properties: &Properties,
+    tombstones: &RangeTombstones,
+) -> Result<(), Wrong> {
+    let (least, greatest) = properties.sequences;
+    let within = |(from, to)| least <= from && to <= greatest;
+    let is_known = tombstones.sequences().is_none_or(within);
+    let begin = tombstones.begin().filter(|_| properties.entries == 0);
+    let is_first = begin.is_none_or(|begin| *begin == properties.first_key);
+    match tombstones.begin() {
+        None if properties.entries == 0 => Err("a table with nothing in it"),
+        _ if is_known && is_first => Ok(()),
+        _ => Err("properties that do not tell of the deleted ranges"),
     }
 }

@@ -1,0 +1,424 @@
+//! A row for each option: what it may be, and what not.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use trommel::{
+    Background, DirectIo, ElasticOptions, FilterTuning, Granularity, GuardKind, Options, Overlap,
+    Policy, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit, SurfOptions, SurfSuffix, Sync,
+};
+
+/// Small in everything, so that a life has flushes, merges and levels; deterministic.
+pub fn small() -> Options {
+    Options {
+        size_ratio: 3,
+        write_buffer_bytes: 4096,
+        block_bytes: 512,
+        table_bytes: 8192,
+        partition_bytes: 16 << 10,
+        block_cache_bytes: 64 << 10,
+        background: Background::Stepped,
+        ..Options::default()
+    }
+}
+
+fn guarded(guard: &str) -> Options {
+    Options { guard: guard.parse().expect("a guard that is known"), ..small() }
+}
+
+/// An option: its name, what it may be and what not.
+pub struct Row {
+    pub name: &'static str,
+    pub allowed: Vec<(String, Options)>,
+    pub refused: Vec<(String, Options)>,
+}
+
+/// `default`: the option's, taken from the options. `set` must set that option.
+fn row<T: Debug + PartialEq>(
+    name: &'static str,
+    base: Options,
+    default: T,
+    allowed: Vec<T>,
+    refused: Vec<T>,
+    set: fn(&mut Options, T),
+) -> Row {
+    let with = |value: T| {
+        let (text, mut options) = (format!("{name} = {value:?}"), base.clone());
+        set(&mut options, value);
+        (text, options)
+    };
+    let changed = |options: &Options| *options != base;
+    let allowed: Vec<_> = allowed.into_iter().map(with).collect();
+    let refused: Vec<_> = refused.into_iter().map(with).collect();
+    let any = || allowed.iter().chain(&refused);
+    assert!(any().any(|(_, options)| changed(options)), "{name}: nothing is set");
+    let mut defaults = Options::default();
+    set(&mut defaults, default);
+    assert_eq!(defaults, Options::default(), "{name}: another option is set");
+    Row { name, allowed, refused }
+}
+
+/// One for each option.
+pub fn rows() -> Vec<Row> {
+    let Options {
+        size_ratio,
+        policy,
+        write_buffer_bytes,
+        guard,
+        bits_per_key,
+        monkey,
+        point_bits,
+        elastic,
+        filter,
+        block_bytes,
+        compression,
+        block_cache_bytes,
+        direct,
+        overlap,
+        slow_down_runs,
+        stop_runs,
+        merge_bytes_per_second,
+        table_bytes,
+        granularity,
+        partition_bytes,
+        merges_at_once,
+        merge_piece_bytes,
+        max_open_files,
+        sync,
+        background,
+        create_if_missing,
+    } = Options::default();
+    [
+        guard_rows(guard, bits_per_key, point_bits, monkey),
+        block_rows(block_bytes, compression, block_cache_bytes),
+        file_rows(direct, overlap, table_bytes, max_open_files),
+        tree_rows(size_ratio, write_buffer_bytes, granularity, partition_bytes),
+        stall_rows(slow_down_runs, stop_runs, merge_bytes_per_second),
+        merge_rows(merges_at_once, merge_piece_bytes, background),
+        session_rows(sync, create_if_missing),
+        policy_rows(policy),
+        elastic_rows(elastic),
+        filter_rows(filter),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn guard_rows(guard: GuardKind, bits_per_key: f64, point_bits: u8, monkey: bool) -> Vec<Row> {
+    let mut rows = vec![
+        row("guard", small(), guard, GuardKind::ALL.to_vec(), vec![], |o, v| o.guard = v),
+        row("point_bits", small(), point_bits, vec![0, 16], vec![17, u8::MAX], |o, v| {
+            o.point_bits = v;
+        }),
+        row("monkey", guarded("bloom"), monkey, vec![true], vec![], |o, v| o.monkey = v),
+        row("monkey", small(), monkey, vec![], vec![true], |o, v| o.monkey = v),
+    ];
+    for guard in ["grf", "bloom", "surf-real", "chucky"] {
+        let refused = vec![0.0, 0.99, 64.1, -1.0, f64::INFINITY];
+        let (base, allowed) = (guarded(guard), vec![1.0, 64.0]);
+        rows.push(row("bits_per_key", base, bits_per_key, allowed, refused, |o, v| {
+            o.bits_per_key = v;
+        }));
+    }
+    rows
+}
+
+fn block_rows(block_bytes: usize, compression: bool, block_cache_bytes: usize) -> Vec<Row> {
+    vec![
+        row(
+            "block_bytes",
+            small(),
+            block_bytes,
+            vec![256, 1 << 20],
+            vec![0, 255, (1 << 20) + 1, usize::MAX],
+            |o, v| o.block_bytes = v,
+        ),
+        row("compression", small(), compression, vec![false, true], vec![], |o, v| {
+            o.compression = v;
+        }),
+        row(
+            "block_cache_bytes",
+            small(),
+            block_cache_bytes,
+            vec![0, 1, usize::MAX],
+            vec![],
+            |o, v| o.block_cache_bytes = v,
+        ),
+    ]
+}
+
+fn file_rows(
+    direct: DirectIo,
+    overlap: Overlap,
+    table_bytes: u64,
+    max_open_files: Option<usize>,
+) -> Vec<Row> {
+    vec![
+        row("direct", small(), direct, vec![DirectIo::default(), DirectIo::ALL], vec![], |o, v| {
+            o.direct = v;
+        }),
+        row("overlap", small(), overlap, Overlap::ALL.to_vec(), vec![], |o, v| o.overlap = v),
+        row("table_bytes", small(), table_bytes, vec![4096, u64::MAX], vec![0, 4095], |o, v| {
+            o.table_bytes = v;
+        }),
+        row(
+            "max_open_files",
+            small(),
+            max_open_files,
+            vec![None, Some(1), Some(usize::MAX)],
+            vec![Some(0)],
+            |o, v| o.max_open_files = v,
+        ),
+    ]
+}
+
+fn tree_rows(
+    size_ratio: u32,
+    write_buffer_bytes: usize,
+    granularity: Granularity,
+    partition_bytes: u64,
+) -> Vec<Row> {
+    vec![
+        row("size_ratio", small(), size_ratio, vec![2, 255], vec![0, 1, 256, u32::MAX], |o, v| {
+            o.size_ratio = v;
+        }),
+        row(
+            "write_buffer_bytes",
+            small(),
+            write_buffer_bytes,
+            vec![1 << 10, 1 << 36],
+            vec![0, (1 << 10) - 1, (1 << 36) + 1, usize::MAX],
+            |o, v| o.write_buffer_bytes = v,
+        ),
+        row("granularity", small(), granularity, Granularity::ALL.to_vec(), vec![], |o, v| {
+            o.granularity = v;
+        }),
+        row(
+            "partition_bytes",
+            small(),
+            partition_bytes,
+            vec![1024, u64::MAX],
+            vec![0, 1023],
+            |o, v| o.partition_bytes = v,
+        ),
+    ]
+}
+
+fn stall_rows(
+    slow_down_runs: Option<usize>,
+    stop_runs: Option<usize>,
+    merge_bytes_per_second: Option<u64>,
+) -> Vec<Row> {
+    vec![
+        row(
+            "slow_down_runs",
+            small(),
+            slow_down_runs,
+            vec![None, Some(0), Some(usize::MAX - 1)],
+            vec![],
+            |o, v| o.slow_down_runs = v,
+        ),
+        // Nothing is beyond it to stop at.
+        row("stop_runs", small(), slow_down_runs, vec![], vec![Some(usize::MAX)], |o, v| {
+            o.slow_down_runs = v;
+        }),
+        row(
+            "stop_runs",
+            Options { slow_down_runs: Some(3), ..small() },
+            stop_runs,
+            vec![None, Some(4), Some(usize::MAX)],
+            vec![Some(0), Some(3)],
+            |o, v| o.stop_runs = v,
+        ),
+        row(
+            "merge_bytes_per_second",
+            small(),
+            merge_bytes_per_second,
+            vec![None, Some(1), Some(u64::MAX)],
+            vec![Some(0)],
+            |o, v| o.merge_bytes_per_second = v,
+        ),
+    ]
+}
+
+fn merge_rows(
+    merges_at_once: Option<usize>,
+    merge_piece_bytes: u64,
+    background: Background,
+) -> Vec<Row> {
+    let threads = |counts: &[usize]| counts.iter().copied().map(Background::Threads).collect();
+    vec![
+        row(
+            "merges_at_once",
+            small(),
+            merges_at_once,
+            vec![None, Some(1), Some(usize::MAX)],
+            vec![Some(0)],
+            |o, v| o.merges_at_once = v,
+        ),
+        row(
+            "merge_piece_bytes",
+            Options { merges_at_once: Some(3), ..small() },
+            merge_piece_bytes,
+            vec![1024, u64::MAX],
+            vec![0, 1023],
+            |o, v| o.merge_piece_bytes = v,
+        ),
+        row(
+            "background",
+            small(),
+            background,
+            threads(&[1, 1024]),
+            threads(&[0, 1025, usize::MAX]),
+            |o, v| o.background = v,
+        ),
+    ]
+}
+
+fn session_rows(sync: Sync, create_if_missing: bool) -> Vec<Row> {
+    let times = [Duration::ZERO, Duration::from_nanos(1), Duration::MAX].map(Sync::Interval);
+    let syncs = times.into_iter().chain([Sync::Always, Sync::Never]).collect();
+    vec![
+        row("sync", small(), sync, syncs, vec![], |o, v| o.sync = v),
+        row("create_if_missing", small(), create_if_missing, vec![false, true], vec![], |o, v| {
+            o.create_if_missing = v;
+        }),
+    ]
+}
+
+fn policy_rows(policy: Policy) -> Vec<Row> {
+    let Policy { ratios, inner_runs, last_runs, delay_merges } = policy;
+    let long = |value: u32, len: usize| vec![value; len];
+    vec![
+        row(
+            "policy.ratios",
+            small(),
+            ratios,
+            vec![vec![], vec![2], vec![255], long(2, 32), long(255, 32)],
+            vec![vec![1], vec![0], vec![256], long(2, 33)],
+            |o, v| o.policy.ratios = v,
+        ),
+        row(
+            "policy.inner_runs",
+            small(),
+            inner_runs,
+            vec![vec![1], vec![u32::MAX], long(1, 32)],
+            vec![vec![], vec![0], long(1, 33)],
+            |o, v| o.policy.inner_runs = v,
+        ),
+        row("policy.last_runs", small(), last_runs, vec![1, u32::MAX], vec![0], |o, v| {
+            o.policy.last_runs = v;
+        }),
+        row(
+            "policy.delay_merges",
+            Options { policy: Policy::leveling(), ..small() },
+            delay_merges,
+            vec![false, true],
+            vec![],
+            |o, v| o.policy.delay_merges = v,
+        ),
+    ]
+}
+
+fn elastic_rows(elastic: ElasticOptions) -> Vec<Row> {
+    let ElasticOptions { units, unit_bits_per_key, life_time, sample_gets } = elastic;
+    let base = || {
+        let mut base = guarded("elastic");
+        base.elastic.sample_gets = 1;
+        base
+    };
+    vec![
+        row("elastic.units", base(), units, vec![1, 32], vec![0, 33, u8::MAX], |o, v| {
+            o.elastic.units = v;
+        }),
+        row(
+            "elastic.unit_bits_per_key",
+            base(),
+            unit_bits_per_key,
+            vec![None, Some(0.5), Some(16.0)],
+            vec![Some(0.49), Some(16.1), Some(f64::NAN)],
+            |o, v| o.elastic.unit_bits_per_key = v,
+        ),
+        row(
+            "elastic.life_time",
+            base(),
+            life_time,
+            vec![None, Some(0), Some(1), Some(u64::MAX)],
+            vec![],
+            |o, v| o.elastic.life_time = v,
+        ),
+        row("elastic.sample_gets", base(), sample_gets, vec![1, 2, u32::MAX], vec![0], |o, v| {
+            o.elastic.sample_gets = v;
+        }),
+    ]
+}
+
+fn filter_rows(filter: FilterTuning) -> Vec<Row> {
+    let FilterTuning { surf, prefix, rosetta, rencoder, arf_questions } = filter;
+    let SurfOptions { suffix, size_ratio } = surf;
+    let RosettaPlan { range_bits, split } = rosetta;
+    let RencoderPlan { probes } = rencoder;
+    let bits = |hash, real| SurfSuffix::Bits { hash, real };
+    vec![
+        row(
+            "filter.surf.suffix",
+            guarded("surf-mixed"),
+            suffix,
+            vec![SurfSuffix::Fitted, bits(0, 0), bits(64, 0), bits(0, 64), bits(32, 32)],
+            vec![bits(65, 0), bits(0, 65), bits(32, 33), bits(u32::MAX, u32::MAX)],
+            |o, v| o.filter.surf.suffix = v,
+        ),
+        row(
+            "filter.surf.size_ratio",
+            guarded("surf-base"),
+            size_ratio,
+            vec![0, 1, u32::MAX],
+            vec![],
+            |o, v| o.filter.surf.size_ratio = v,
+        ),
+        row(
+            "filter.prefix",
+            guarded("prefix-bloom"),
+            prefix,
+            [PrefixRule::Fixed(1), PrefixRule::Fixed(u8::MAX), PrefixRule::Separator(0)]
+                .into_iter()
+                .chain([PrefixRule::Separator(u8::MAX)])
+                .collect(),
+            vec![PrefixRule::Fixed(0)],
+            |o, v| o.filter.prefix = v,
+        ),
+        row(
+            "filter.rosetta.range_bits",
+            guarded("rosetta"),
+            range_bits,
+            vec![0, 31],
+            vec![32, u8::MAX],
+            |o, v| o.filter.rosetta.range_bits = v,
+        ),
+        row(
+            "filter.rosetta.split",
+            guarded("rosetta"),
+            split,
+            vec![RosettaSplit::Single, RosettaSplit::Variable, RosettaSplit::FirstCut],
+            vec![],
+            |o, v| o.filter.rosetta.split = v,
+        ),
+        row(
+            "filter.rencoder.probes",
+            guarded("rencoder"),
+            probes,
+            vec![1, 8],
+            vec![0, 9, u8::MAX],
+            |o, v| o.filter.rencoder.probes = v,
+        ),
+        row(
+            "filter.arf_questions",
+            guarded("arf"),
+            arf_questions,
+            vec![0, 1, u32::MAX],
+            vec![],
+            |o, v| o.filter.arf_questions = v,
+        ),
+    ]
+}

@@ -17,11 +17,9 @@ use trommel_filters::{
 use crate::block::{Block, unseal};
 use crate::cache::{BlockCache, BlockSlots};
 use crate::cursor::Reads;
-use crate::entry::Sequence;
 use crate::error::{Error, Result};
 use crate::keeper::Keeper;
 use crate::leaving::Farewell;
-use crate::memtable::Found;
 use crate::open_files::OpenFiles;
 use crate::output::table_name;
 use crate::read_queue::ReadBuffer;
@@ -33,8 +31,6 @@ use crate::table_format::{
 };
 use crate::table_writer::key_bounds;
 use crate::tombstones::RangeTombstones;
-use crate::value::Value;
-use crate::version_search::VersionSearch;
 
 /// The filter of a table.
 pub(crate) type TableFilter = AnyFilter<AlignedBytes>;
@@ -312,41 +308,6 @@ impl Table {
         units + self.filter.as_ref().map_or(0, |filter| filter.size_bytes())
     }
 
-    /// The newest entry of `key` with a sequence number of at most `at`. Asks no filter, and reads a
-    /// block even for a key beyond the bounds: those are for the run to compare.
-    #[inline]
-    pub(crate) fn get(&self, key: &[u8], at: Sequence, reads: &mut Reads) -> Result<Option<Found>> {
-        let number = self.index.fences.find(key);
-        if self.block_count() == 0 {
-            return Ok(None);
-        }
-        let block = self.block(number, true, reads)?;
-        if let Some((sequence, kind, range)) = block.get(key, at) {
-            let value = Value::in_block(block, range);
-            return Ok(Some(Found { sequence, kind, value }));
-        }
-        match VersionSearch::behind(self, number, key) {
-            Some(search) => self.get_among(search, key, at, reads),
-            None => Ok(None),
-        }
-    }
-
-    #[cold]
-    fn get_among(
-        &self,
-        mut search: VersionSearch,
-        key: &[u8],
-        at: Sequence,
-        reads: &mut Reads,
-    ) -> Result<Option<Found>> {
-        loop {
-            let number = search.number();
-            if let Some(end) = search.saw(self.block(number, true, reads)?, key, at) {
-                return Ok(end);
-            }
-        }
-    }
-
     /// Between how many entries and how many are before `key`: exact but for the key's block.
     pub(crate) fn rank_bounds(&self, key: &[u8]) -> RankBounds {
         if key <= self.first_key() || self.entry_count() == 0 {
@@ -476,6 +437,8 @@ fn load_filter(opened: &Opened, at: &Section) -> Result<TableFilter> {
 mod ahead;
 #[path = "table_batch.rs"]
 mod batch;
+#[path = "table_get.rs"]
+mod get;
 pub(crate) use ahead::Ahead;
 
 #[path = "table_queue.rs"]

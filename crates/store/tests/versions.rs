@@ -27,7 +27,7 @@ fn open(guard: GuardKind) -> Db {
     let options = Options {
         guard,
         size_ratio: 3,
-        block_bytes: 128,
+        block_bytes: 256,
         table_bytes: 2048,
         sync: Sync::Never,
         background: Background::Stepped,

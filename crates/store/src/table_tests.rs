@@ -7,6 +7,7 @@ use crate::access::Access;
 use crate::cursor::Cursor;
 use crate::cursor::checks::{Owned, any_entries, any_moves, entry, follows, sorted};
 use crate::entry::Kind;
+use crate::entry::Sequence;
 use crate::memory::{Fault, Memory};
 use crate::open_folder::OpenFolder;
 use crate::storage::Storage as _;

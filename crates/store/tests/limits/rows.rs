@@ -9,7 +9,7 @@ use trommel::{
 };
 
 /// Small in everything, so that a life has flushes, merges and levels; deterministic.
-pub fn small() -> Options {
+pub(crate) fn small() -> Options {
     Options {
         size_ratio: 3,
         write_buffer_bytes: 4096,
@@ -27,7 +27,7 @@ fn guarded(guard: &str) -> Options {
 }
 
 /// An option: its name, what it may be and what not.
-pub struct Row {
+pub(crate) struct Row {
     pub name: &'static str,
     pub allowed: Vec<(String, Options)>,
     pub refused: Vec<(String, Options)>,
@@ -59,7 +59,7 @@ fn row<T: Debug + PartialEq>(
 }
 
 /// One for each option.
-pub fn rows() -> Vec<Row> {
+pub(crate) fn rows() -> Vec<Row> {
     let Options {
         size_ratio,
         policy,

@@ -191,7 +191,10 @@ pub(crate) fn repair_it(path: &Path) -> Told {
     repair(path).map(|report| format!("{report:?}"))
 }
 
-pub(crate) const CALLS: [(&str, fn(&Path) -> Told); 4] = [
+/// A call of a folder, and what it tells.
+type Call = (&'static str, fn(&Path) -> Told);
+
+pub(crate) const CALLS: [Call; 4] = [
     ("open", open_and_read as fn(&Path) -> Told),
     ("peek", peek_at),
     ("dump", dump_all),

@@ -81,7 +81,7 @@ fn files_and_folders_without_the_right_to_them_are_errors_that_name_them() {
             // All files are theirs but one.
             let path = root.path().join(format!("without {name}"));
             copy_store(&sound, &path);
-            fs::set_permissions(path.join(name), fs::Permissions::from_mode(0)).expect("sets");
+            fs::set_permissions(path.join(name), fs::Permissions::from_mode(0o000)).expect("sets");
             if is_root {
                 chown(&path, Some(NOBODY), Some(NOBODY)).expect("gives");
                 for other in names(&path).iter().filter(|other| *other != name) {

@@ -122,7 +122,8 @@ mod tests {
         assert_eq!(ranges, [(key(1), key(3)), (key(6), key(8))]);
         assert_eq!(places, [1..3, 3..5]);
         let (ranges, places) = shares.within(1, (&key(9), &key(99)));
-        assert_eq!((ranges, places), (vec![(key(9), key(99))], vec![3..6]));
+        assert_eq!(ranges, [(key(9), key(99))]);
+        assert!(places.into_iter().eq(std::iter::once(3..6)));
         assert!(shares.within(0, (&key(3), &key(6))).0.is_empty());
     }
 }

@@ -58,10 +58,14 @@ impl Drop for Ending<'_> {
     fn drop(&mut self) {
         self.end_work();
         self.closing.shut();
+        self.core.commit.let_go_of_files();
+        self.core.installer().manifest.let_go_of_files();
         // Readers who see this version see that the store is closed.
         let last = self.core.current.hold();
         self.core.current.store(Arc::new(Version::closed(&last)));
         drop(last);
+        // Of tables that a scan or a pinned tree still has.
+        while self.core.shelf.files.close_idle() {}
         drop(lock(&self.core.lock).take());
     }
 }

@@ -267,6 +267,11 @@ impl Commit {
         lock(&self.writer).leave_if_failed(core)
     }
 
+    /// Closes the log's file, when nothing is written any more.
+    pub(crate) fn let_go_of_files(&self) {
+        lock(&self.writer).let_go_of_files();
+    }
+
     /// Syncs the log as it is, and ends it: nothing is written after this.
     pub(crate) fn close(&self, core: &Core) -> Result<()> {
         lock(&self.writer).close(core)

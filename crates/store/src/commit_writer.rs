@@ -87,6 +87,12 @@ impl Writer {
         Ok(())
     }
 
+    /// Closes the log's file. Requires: nothing is written after this.
+    pub(super) fn let_go_of_files(&mut self) {
+        self.log = Log::Unmade { number: 0, before: self.as_predecessor() };
+        self.unsynced.follow(None);
+    }
+
     /// Makes all writes so far durable: in the log, or if that has failed, in tables.
     pub(super) fn make_durable(&mut self, core: &Core) -> Result<()> {
         if self.is_stuck() {

@@ -55,6 +55,11 @@ pub(crate) struct Manifest {
 }
 
 impl Manifest {
+    /// Closes its file. Requires: no edit follows.
+    pub(crate) fn let_go_of_files(&mut self) {
+        self.writer = None;
+    }
+
     /// Reads the layout. None: the folder has no manifest.
     pub(crate) fn read(folder: &OpenFolder) -> Result<Option<Layout>> {
         let path = folder.path_of(MANIFEST_NAME);

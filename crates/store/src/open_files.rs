@@ -147,6 +147,10 @@ impl OpenFiles {
 
     /// Closes some of those that nobody reads now. False: there are none.
     pub(crate) fn close_idle(&self) -> bool {
+        // In a child the lock may be held for ever.
+        if self.folder.life().is_forked() {
+            return false;
+        }
         let mut clock = lock(&self.clock);
         let count = clock.len().div_ceil(4);
         let closed: Vec<_> = (0..count).map_while(|_| take_idle(&mut clock)).collect();

@@ -95,7 +95,7 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Co
         elastic.follow(&version);
     }
     let life = Arc::clone(shelf.folder.life());
-    let core = Core {
+    Ok(Core {
         shelf,
         env,
         filter_recovery: recovered.recovery,
@@ -115,8 +115,7 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Co
         damaged_filters,
         elastic,
         lock: Mutex::new(Some(lock)),
-    };
-    Ok(core)
+    })
 }
 
 /// The shelf of a folder that is taken.

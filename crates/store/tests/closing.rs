@@ -1,7 +1,7 @@
 //! Closing a store: what it waits for, what lives on, and that the folder is free afterwards.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -13,6 +13,13 @@ fn options() -> Options {
 
 fn is_closed<T: std::fmt::Debug>(result: Result<T, Error>) {
     assert!(matches!(result, Err(Error::Closed { .. })), "{result:?}");
+}
+
+/// The files below a folder that this process has open.
+fn open_files(dir: &Path) -> Vec<PathBuf> {
+    let own = std::fs::read_dir("/proc/self/fd").expect("Linux tells");
+    let files = own.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
+    files.filter(|file| file.starts_with(dir)).collect()
 }
 
 /// Every file of a folder, with its bytes.
@@ -39,6 +46,8 @@ fn a_store_is_free_when_it_was_closed_whatever_lives_on() {
     db.close().expect("closes");
     db.close().expect("is closed already");
 
+    let left = open_files(dir.path());
+    assert!(left.iter().all(|file| file == dir.path()), "a closed store has {left:?} open");
     let again = Db::open(dir.path(), options()).expect("the folder is free");
     again.put(5u32.to_be_bytes(), "another").expect("writes");
     is_closed(snapshot.get(5u32.to_be_bytes()));

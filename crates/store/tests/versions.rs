@@ -28,7 +28,7 @@ fn open(guard: GuardKind) -> Db {
         guard,
         size_ratio: 3,
         block_bytes: 256,
-        table_bytes: 2048,
+        table_bytes: 4096,
         sync: Sync::Never,
         background: Background::Stepped,
         ..Options::default()

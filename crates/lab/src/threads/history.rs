@@ -87,7 +87,10 @@ impl Round {
         let db = Arc::into_inner(db).ok_or("a thread that has ended holds the store")?;
         match drops {
             true => drop(db),
-            false => db.close().map_err(|error| format!("close: {error}"))?,
+            false => {
+                db.close().map_err(|error| format!("close: {error}"))?;
+                drop(db);
+            }
         }
         shared.disk.forget();
         check_closed(shared)?;

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use trommel::{Access, Append, Disk, Folder, Overlap, ReadAt, ReadQueue, Storage};
+use trommel::{Access, Append, Disk, Folder, Overlap, ReadAt, ReadQueue, Storage, Syncer};
 
 /// The folder of the store that is watched.
 pub(super) const STORE: &str = "store";
@@ -81,13 +81,34 @@ struct Log {
 
 impl Append for Log {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let appended = self.file.append(bytes);
+        // Not before: a sync beside this one need not have what is being appended.
         self.watch.unsynced().entry(self.name.clone()).or_insert_with(Instant::now);
-        self.file.append(bytes)
+        appended
     }
 
     fn sync(&mut self) -> io::Result<()> {
         self.watch.unsynced().remove(&self.name);
         self.file.sync()
+    }
+
+    fn syncer(&self) -> Option<Arc<dyn Syncer>> {
+        let (name, watch) = (self.name.clone(), Arc::clone(&self.watch));
+        Some(Arc::new(LogSyncer { syncer: self.file.syncer()?, name, watch }))
+    }
+}
+
+/// Syncs a log beside the one who appends to it.
+struct LogSyncer {
+    syncer: Arc<dyn Syncer>,
+    name: String,
+    watch: Arc<Watch>,
+}
+
+impl Syncer for LogSyncer {
+    fn sync(&self) -> io::Result<()> {
+        self.watch.unsynced().remove(&self.name);
+        self.syncer.sync()
     }
 }
 

@@ -100,7 +100,9 @@ fn fill(core: &Core, made: &mut Made) -> Result<()> {
     link_images(core, made, &mut layout)?;
     let number = core.shelf.new_file();
     (layout.live_wal, layout.next_file) = (number, number + 1);
-    write_log(made, number, &version, last)?;
+    if write_log(made, number, &version, last)? {
+        layout.newest_wal = number;
+    }
     made.folder.sync()?;
     made.names.extend([MANIFEST_NEW_NAME, MANIFEST_NAME].map(String::from));
     Manifest::create(&made.folder, &layout).map(drop)
@@ -120,13 +122,13 @@ fn link_images(core: &Core, made: &mut Made, layout: &mut Layout) -> Result<()> 
     Ok(())
 }
 
-/// Writes what the memtables have up to `last`, durably, if there is anything.
-fn write_log(made: &mut Made, number: u64, version: &Version, last: Sequence) -> Result<()> {
+/// Writes what the memtables have up to `last`, durably. False: there is nothing, and no log.
+fn write_log(made: &mut Made, number: u64, version: &Version, last: Sequence) -> Result<bool> {
     let sealed = version.sealed.iter().map(|sealed| &sealed.memtable);
     let memtables = sealed.chain([&version.active.memtable]).map(|memtable| &**memtable);
     let writes = writes_up_to(memtables, last);
     if writes.is_empty() {
-        return Ok(());
+        return Ok(false);
     }
     let none = Predecessor { wal: 0, valid_bytes: 0 };
     let mut log = Wal::create(&made.folder, number, none)?;
@@ -136,5 +138,6 @@ fn write_log(made: &mut Made, number: u64, version: &Version, last: Sequence) ->
     }
     log.sync_alone()?;
     log.mark_end(Sequence(last.0 + 1))?;
-    log.sync_alone()
+    log.sync_alone()?;
+    Ok(true)
 }

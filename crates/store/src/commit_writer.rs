@@ -141,6 +141,8 @@ impl Writer {
         if let Log::Unmade { number, before } = self.log {
             let memtable = Arc::clone(&core.current.pin().active.memtable);
             let created = Wal::create_from(&core.shelf.folder, number, before, &memtable);
+            let created =
+                created.and_then(|wal| core.installer().record_log(core, number).map(|()| wal));
             self.tell_failure(created.as_ref().err());
             let wal = created?;
             core.current.pin().active.log_bytes.store(wal.len(), Ordering::Relaxed);
@@ -323,6 +325,8 @@ impl Writer {
         // After a failure, or a panic, the new log may be there all the same, and it says how long the old one is: that must stay so.
         self.next_failed = true;
         let created = Wal::create(&shelf.folder, number, before);
+        let created =
+            created.and_then(|wal| core.installer().record_log(core, number).map(|()| wal));
         let wal = self.note_failure(created)?;
         let memtable = Arc::new(Memtable::new(shelf.options.write_buffer_bytes));
         let log_bytes = Arc::new(AtomicU64::new(wal.len()));

@@ -227,6 +227,24 @@ impl Installer {
         self.install(core, &edit, &HashMap::new(), guard)
     }
 
+    /// Has the manifest tell of a log that was made and is durable: from then on it is missed when it is gone. Requires: what is
+    /// written to it is acknowledged later.
+    pub(crate) fn record_log(&mut self, core: &Core, number: u64) -> Result<()> {
+        let now = core.current.hold();
+        if now.layout.newest_wal >= number {
+            return Ok(());
+        }
+        let (newest_wal, next_file) = (Some(number), Some(core.shelf.next_file()));
+        let edit = Edit { newest_wal, next_file, ..Edit::default() };
+        let misfit = |wrong| Error::corrupt(core.shelf.folder.path(), 0, format!("edit: {wrong}"));
+        let layout = now.layout.apply(&edit).map_err(misfit)?;
+        self.manifest.append(&edit, &layout)?;
+        let mut next = (*now).clone();
+        next.layout = Arc::new(layout);
+        core.current.store(Arc::new(next));
+        Ok(())
+    }
+
     /// Has the manifest name images, of those parts whose base is still that of the newest version.
     pub(crate) fn install_images(&mut self, core: &Core, images: Vec<ImageRecord>) -> Result<()> {
         let now = core.current.hold();

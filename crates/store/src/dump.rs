@@ -405,6 +405,7 @@ fn edit_lines(edit: &Edit) -> Vec<String> {
     let numbers = [
         ("flushes are forgotten below", edit.forget_below.map(|flush| flush.0)),
         ("logs are needed from", edit.live_wal),
+        ("newest log that was made", edit.newest_wal),
         ("next file", edit.next_file),
         ("next flush", edit.next_flush.map(|flush| flush.0)),
         ("newest sequence number in tables", edit.last_sequence.map(|sequence| sequence.0)),

@@ -159,6 +159,8 @@ pub(crate) struct Edit {
     pub(crate) forget_below: Option<FlushNumber>,
     /// Logs below this one hold nothing that is not in tables.
     pub(crate) live_wal: Option<u64>,
+    /// This log was made, and is durable.
+    pub(crate) newest_wal: Option<u64>,
     /// No file has this number or a larger one.
     pub(crate) next_file: Option<u64>,
     /// No flush has this number or a larger one.
@@ -181,6 +183,8 @@ pub(crate) struct Layout {
     /// In number order.
     pub(crate) flushes: Vec<FlushRecord>,
     pub(crate) live_wal: u64,
+    /// The newest log that is on record: it is there, unless it is below `live_wal`. 0: there was none.
+    pub(crate) newest_wal: u64,
     pub(crate) next_file: u64,
     pub(crate) next_flush: FlushNumber,
     pub(crate) last_sequence: Sequence,
@@ -215,6 +219,7 @@ impl Layout {
             next.flushes.retain(|record| record.flush >= least);
         }
         next.live_wal = edit.live_wal.unwrap_or(next.live_wal);
+        next.newest_wal = edit.newest_wal.unwrap_or(next.newest_wal);
         next.next_file = edit.next_file.unwrap_or(next.next_file);
         next.next_flush = edit.next_flush.unwrap_or(next.next_flush);
         next.last_sequence = edit.last_sequence.unwrap_or(next.last_sequence);
@@ -285,6 +290,11 @@ impl Layout {
         self.images = images;
     }
 
+    /// The newest log that must be there.
+    pub(crate) fn needed_wal(&self) -> Option<u64> {
+        Some(self.newest_wal).filter(|&wal| wal > 0 && wal >= self.live_wal)
+    }
+
     pub(crate) fn has_file(&self, file: u64) -> bool {
         self.runs.iter().flat_map(|run| &run.tables).any(|table| table.file == file)
     }
@@ -296,7 +306,7 @@ impl Layout {
         if numbers.into_iter().any(|number| number > NUMBER_MAX) {
             return Err("a number beyond all that a store gives");
         }
-        if self.live_wal > self.next_file {
+        if self.live_wal > self.next_file || self.newest_wal > self.next_file.saturating_sub(1) {
             return Err("a log that was never made");
         }
         let tables = || self.runs.iter().flat_map(|run| &run.tables);
@@ -437,6 +447,7 @@ impl Layout {
             added: from_old_to_new.flat_map(|run| run.tables.iter().cloned()).collect(),
             flushes: self.flushes.clone(),
             live_wal: Some(self.live_wal),
+            newest_wal: (self.newest_wal > 0).then_some(self.newest_wal),
             next_file: Some(self.next_file),
             next_flush: Some(self.next_flush),
             last_sequence: Some(self.last_sequence),

@@ -68,6 +68,10 @@ impl LogCheck<'_> {
     ) -> Result<LogCounts> {
         let numbers = live_logs(names, self.layout);
         let mut counts = LogCounts::default();
+        let needed = self.layout.needed_wal().filter(|_| self.misses_logs);
+        if let Some(gone) = needed.filter(|needed| !numbers.contains(needed)) {
+            damage(missing_newest(self.folder, gone))?;
+        }
         // Newest first: each says how much of the one before it counts.
         let mut valid = None;
         for &number in numbers.iter().rev() {
@@ -79,6 +83,9 @@ impl LogCheck<'_> {
                     continue;
                 }
             };
+            if before.is_none() && needed == Some(number) {
+                damage(beginning_lost(self.folder, number))?;
+            }
             if let Some(gone) = before.filter(|before| self.is_gone(&numbers, *before)) {
                 damage(missing(self.folder, number, gone))?;
             }
@@ -133,6 +140,18 @@ impl LogCheck<'_> {
         counts.add(seen);
         read.map(drop)
     }
+}
+
+/// The newest log on record is not there.
+pub(crate) fn missing_newest(folder: &OpenFolder, gone: u64) -> Error {
+    let what = "the manifest tells that it was made, and what was written to it is in no table";
+    Error::FileMissing { path: folder.path_of(&wal_name(gone)), what: what.into() }
+}
+
+/// A log on record has lost the record that it was made with.
+pub(crate) fn beginning_lost(folder: &OpenFolder, number: u64) -> Error {
+    let what = "the log's first record is missing; the manifest tells that it was durable";
+    Error::corrupt(folder.path_of(&wal_name(number)), 0, what)
 }
 
 /// A log that another one follows is not there.

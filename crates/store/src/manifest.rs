@@ -18,7 +18,7 @@ use crate::open_folder::OpenFolder;
 use crate::record::{RecordWriter, read_records};
 
 /// The version of all files of a store. A store of another version is refused.
-pub(crate) const FORMAT_VERSION: u32 = 5;
+pub(crate) const FORMAT_VERSION: u32 = 6;
 /// The file that makes a folder a store.
 pub(crate) const MANIFEST_NAME: &str = "MANIFEST";
 pub(crate) const MANIFEST_NEW_NAME: &str = "MANIFEST.new";
@@ -37,6 +37,7 @@ const TAG_LAST_SEQUENCE: u8 = 8;
 const TAG_IMAGE: u8 = 9;
 const TAG_CUTS: u8 = 10;
 const TAG_LAST_MERGE: u8 = 11;
+const TAG_NEWEST_WAL: u8 = 12;
 
 pub(crate) fn header() -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
@@ -163,6 +164,7 @@ fn encode(edit: &Edit) -> Vec<u8> {
     edit.removed.iter().for_each(|&file| number(TAG_REMOVED, Some(file)));
     number(TAG_FORGET_BELOW, edit.forget_below.map(|flush| flush.0));
     number(TAG_LIVE_WAL, edit.live_wal);
+    number(TAG_NEWEST_WAL, edit.newest_wal);
     number(TAG_NEXT_FILE, edit.next_file);
     number(TAG_NEXT_FLUSH, edit.next_flush.map(|flush| flush.0));
     number(TAG_LAST_SEQUENCE, edit.last_sequence.map(|sequence| sequence.0));
@@ -240,6 +242,7 @@ pub(crate) fn decode(bytes: &[u8]) -> std::result::Result<Edit, Corrupt> {
             }
             TAG_FORGET_BELOW => edit.forget_below = Some(FlushNumber(input.varint()?)),
             TAG_LIVE_WAL => edit.live_wal = Some(input.varint()?),
+            TAG_NEWEST_WAL => edit.newest_wal = Some(input.varint()?),
             TAG_NEXT_FILE => edit.next_file = Some(input.varint()?),
             TAG_NEXT_FLUSH => edit.next_flush = Some(FlushNumber(input.varint()?)),
             TAG_LAST_SEQUENCE => edit.last_sequence = Some(Sequence(input.varint()?)),
@@ -342,6 +345,7 @@ mod tests {
             flushes: vec![FlushRecord { flush: FlushNumber(9), first: Sequence(1000) }],
             forget_below: Some(FlushNumber(8)),
             live_wal: Some(12),
+            newest_wal: Some(12),
             next_file: Some(13),
             next_flush: Some(FlushNumber(10)),
             last_sequence: Some(Sequence(u64::MAX >> 8)),
@@ -378,6 +382,7 @@ mod tests {
         let edit = Edit {
             removed: vec![3],
             added: vec![table(7, 6, 1, 2, 4)],
+            newest_wal: Some(299),
             next_file: Some(300),
             images: vec![image(11, 4)],
             cuts: Some(cuts()),
@@ -386,6 +391,7 @@ mod tests {
         };
         let expected = [
             1, 3, // removed
+            12, 0xab, 2, // newest log
             6, 0xac, 2, // next file
             2, 7, 6, 1, 2, 4, 0, 0, 2, 2, 100, 1, b'a', 1, b'z', // added
             9, 1, b'k', 11, 0xac, 2, 0xff, 0xff, 0xff, 0xff, 0x0f, 4, 2, 7, 8, // image
@@ -422,6 +428,7 @@ mod tests {
             Edit { next_flush: Some(FlushNumber(8)), ..Edit::default() },
             Edit { last_sequence: Some(Sequence(u64::MAX)), ..Edit::default() },
             Edit { live_wal: Some(21), ..Edit::default() },
+            Edit { newest_wal: Some(20), ..Edit::default() },
             Edit { added: vec![table(8, 8, 2, 9, u64::MAX)], ..Edit::default() },
             // Tables of a run that overlap.
             Edit { added: vec![table(8, 7, 1, 0, 9)], ..Edit::default() },

@@ -27,7 +27,7 @@ use crate::image::{self, image_name};
 use crate::keeper::Keeper;
 use crate::layout::{Layout, NUMBER_MAX, TableRecord};
 use crate::leaving::Leaving;
-use crate::log_check::{LogCounts, live_logs, missing};
+use crate::log_check::{LogCounts, beginning_lost, live_logs, missing, missing_newest};
 use crate::manifest::{MANIFEST_NAME, MANIFEST_NEW_NAME, Manifest};
 use crate::memtable::Memtable;
 use crate::open_folder::OpenFolder;
@@ -309,12 +309,20 @@ pub(crate) fn replay_logs(
     options: &Options,
 ) -> Result<Vec<Replayed>> {
     let numbers = live_logs(names, layout);
-    // A log that was torn before it could name its predecessor has nothing that was acknowledged.
+    let needed = layout.needed_wal();
+    if let Some(gone) = needed.filter(|needed| !numbers.contains(needed)) {
+        return Err(missing_newest(folder, gone));
+    }
+    // A log that was torn before it could name its predecessor has nothing that was acknowledged, unless it is on record.
     let mut logs: Vec<Replayed> = Vec::new();
     for &number in &numbers {
-        if let Some(before) = wal::predecessor(folder, number)? {
-            check_no_gap(folder, &numbers, &logs, (number, before), layout)?;
-            logs.push(Replayed { before, ..Replayed::nothing(number, options) });
+        match wal::predecessor(folder, number)? {
+            Some(before) => {
+                check_no_gap(folder, &numbers, &logs, (number, before), layout)?;
+                logs.push(Replayed { before, ..Replayed::nothing(number, options) });
+            }
+            None if needed == Some(number) => return Err(beginning_lost(folder, number)),
+            None => {}
         }
     }
     for place in 0..logs.len() {

@@ -24,7 +24,7 @@ use crate::options::{GuardKind, Options};
 use crate::output::{RunOutput, Shelf, table_name};
 use crate::recovery::{file_number, lock_folder, store_folder};
 use crate::repair_layout::{TableFacts, layout_of};
-use crate::repair_logs::{SavedWrite, is_newer_than_all, save_writes, write_run};
+use crate::repair_logs::{Known, SavedWrite, is_newer_than_all, save_writes, write_run};
 use crate::repair_manifest::FoundManifest;
 use crate::repair_tables::{Mended, mend};
 use crate::repair_untangle::{Untangled, untangle};
@@ -255,7 +255,7 @@ impl Repair {
         let mut numbers = self.numbers(wal_name);
         numbers.retain(|&number| number >= live);
         let mut keeps = |entry: &Entry<'_>| Ok(entry.sequence > last);
-        let known = Some((last, live));
+        let known = Some(Known { last, live, newest: next.needed_wal() });
         let folder = &self.shelf.folder;
         let writes = save_writes(folder, &numbers, known, &mut self.report, &mut keeps)?;
         aside.extend(numbers.into_iter().map(wal_name));

@@ -41,12 +41,22 @@ impl SavedWrite {
 
 type Keeps<'k> = dyn FnMut(&Entry<'_>) -> Result<bool> + 'k;
 
-/// The writes of these logs that `keeps` wants, in the order of entries. `known` is the newest number of all writes that
-/// are surely in tables, and the oldest log that has others, if that is known. What is lost goes into the report.
+/// What a manifest tells of logs.
+#[derive(Clone, Copy)]
+pub(crate) struct Known {
+    /// The newest number of all writes that are surely in tables.
+    pub(crate) last: Sequence,
+    /// The oldest log that has others.
+    pub(crate) live: u64,
+    /// The newest log on record that has others.
+    pub(crate) newest: Option<u64>,
+}
+
+/// The writes of these logs that `keeps` wants, in the order of entries. What is lost goes into the report.
 pub(crate) fn save_writes(
     folder: &OpenFolder,
     numbers: &[u64],
-    known: Option<(Sequence, u64)>,
+    known: Option<Known>,
     report: &mut RepairReport,
     keeps: &mut Keeps<'_>,
 ) -> Result<Vec<SavedWrite>> {
@@ -60,11 +70,11 @@ pub(crate) fn save_writes(
         }
         befores.extend(predecessor(&scan_log(&bytes, number)).map(|before| (number, before)));
     }
-    let mut saver = Saver { report, last: known.map(|(last, _)| last.0), open: None };
+    let mut saver = Saver { report, last: known.map(|known| known.last.0), open: None };
     let mut saved = Vec::new();
     for &number in numbers {
         if let Some(before) = befores.get(&number) {
-            saver.look_for(numbers, known.map(|(_, live)| live), number, *before);
+            saver.look_for(numbers, known.map(|known| known.live), number, *before);
         }
         let counts = befores.values().find(|before| before.wal == number);
         let counts = counts.map(|before| before.valid_bytes);
@@ -78,6 +88,10 @@ pub(crate) fn save_writes(
                 }
             }
         }
+    }
+    let newest = known.and_then(|known| known.newest);
+    if let Some(gone) = newest.filter(|newest| !befores.contains_key(newest)) {
+        saver.lose_newest(gone, numbers.contains(&gone));
     }
     saver.drop_empty_losses();
     saved.sort_by(|one, other| order((&one.key, one.sequence), (&other.key, other.sequence)));
@@ -199,6 +213,12 @@ impl Saver<'_> {
                 self.report.notes.push(note);
             }
         }
+    }
+
+    /// The newest log on record is not there, or its beginning is not: nobody knows how much it had.
+    fn lose_newest(&mut self, number: u64, is_there: bool) {
+        let what = if is_there { "the log's beginning is missing" } else { "the log is missing" };
+        self.lose(wal_name(number), 0, what.into());
     }
 
     /// Damage that has cost nothing is no loss, but worth a note.

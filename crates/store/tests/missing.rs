@@ -143,16 +143,87 @@ fn what_is_gone_hides_no_damage() {
     assert!(damage.iter().any(|line| line.starts_with(&words)), "{words}: {damage:?}");
 }
 
+/// Removes a log: opening, verifying and repairing tell of it, and the store goes on without.
+fn is_missed(disk: &Memory, log: &Path) {
+    disk.remove(log).expect("removes");
+    refused(disk, log);
+    let damage = verify(disk).damage;
+    assert!(damage.len() == 1 && damage[0].starts_with(&told(log)), "{damage:?}");
+    let lost = repair_with(DIR, &environment(disk)).expect("repairs").lost;
+    let name = log.file_name().expect("a file").to_string_lossy();
+    assert!(lost.len() == 1 && lost[0].file == *name, "{log:?}: {lost:?}");
+    assert_eq!(verify(disk).damage, [""; 0]);
+    let db = open(disk).expect("opens");
+    db.put("after", "it").expect("puts");
+    db.close().expect("closes");
+    assert_eq!(repair_with(DIR, &environment(disk)).expect("looks").lost, []);
+}
+
 #[test]
-fn a_log_that_another_one_follows_is_missed() {
-    for place in 0..2 {
+fn every_log_that_is_gone_is_missed() {
+    for place in 0..3 {
         let disk = busy();
         let logs = files(&disk, ".wal");
-        disk.remove(&logs[place]).expect("removes");
-        refused(&disk, &logs[place]);
-        let damage = verify(&disk).damage;
-        assert!(damage.len() == 1 && damage[0].starts_with(&told(&logs[place])), "{damage:?}");
+        is_missed(&disk, &logs[place]);
     }
+}
+
+#[test] // It was like one that was never made.
+fn the_only_log_that_is_gone_is_missed() {
+    for closes in [true, false] {
+        let disk = Memory::new();
+        let db = open(&disk).expect("opens");
+        db.put("key", "value").expect("puts");
+        let left = if closes { disk.clone() } else { disk.crash_hard() };
+        db.close().expect("closes");
+        let logs = files(&left, ".wal");
+        assert_eq!(logs.len(), 1);
+        is_missed(&left, &logs[0]);
+    }
+}
+
+#[test]
+fn a_log_is_missed_from_its_first_write_on() {
+    let disk = Memory::new();
+    let db = open(&disk).expect("opens");
+    for number in 0..400 {
+        db.put(format!("{number:03}"), "x".repeat(50)).expect("puts");
+        let left = disk.crash_hard();
+        let newest = files(&left, ".wal").pop().expect("there");
+        left.remove(&newest).expect("removes");
+        refused(&left, &newest);
+    }
+}
+
+#[test]
+fn the_log_of_a_checkpoint_is_missed() {
+    let disk = Memory::new();
+    let db = open(&disk).expect("opens");
+    db.put("key", "value").expect("puts");
+    db.checkpoint("copy").expect("copies");
+    let names = disk.list(Path::new("copy")).expect("lists");
+    let log = names.iter().find(|name| name.ends_with(".wal")).expect("a log");
+    let log = Path::new("copy").join(log);
+    disk.remove(&log).expect("removes");
+    match Db::open_with("copy", options(), environment(&disk)) {
+        Err(Error::FileMissing { path, .. }) => assert_eq!(path, log),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_log_that_has_lost_its_beginning_is_damaged() {
+    let disk = busy();
+    let newest = files(&disk, ".wal").pop().expect("there");
+    disk.put_file(&newest, b"".as_slice());
+    match open(&disk) {
+        Err(Error::Corrupt { path, .. }) => assert_eq!(path, newest),
+        other => panic!("{other:?}"),
+    }
+    let damage = verify(&disk).damage;
+    assert!(damage.len() == 1 && damage[0].contains("first record"), "{damage:?}");
+    assert_eq!(repair_with(DIR, &environment(&disk)).expect("repairs").lost.len(), 1);
+    open(&disk).expect("opens");
 }
 
 #[test]

@@ -72,13 +72,16 @@ fn check_space(folder: &Path, stats: &Stats) -> Checked<()> {
         && bytes <= most
         && of(".wal").0 <= 1 + stats.memtables
         && of(".filter").0 <= stats.partitions.len() as u64
-        && of(".new").0 == 0;
+        && of(".new").0 == 0
+        && stats.obsolete.tables == 0
+        && stats.obsolete.bytes == 0;
     match right {
         true => Ok(()),
         false => Err(format!(
-            "at rest {tables} tables have {live} bytes, and {count} files of tables {bytes}; {} partitions, {} memtables: {files:?}",
+            "at rest {tables} tables have {live} bytes, and {count} files of tables {bytes}; {} partitions, {} memtables, {:?}: {files:?}",
             stats.partitions.len(),
             stats.memtables,
+            stats.obsolete,
         )),
     }
 }

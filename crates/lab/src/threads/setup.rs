@@ -142,6 +142,7 @@ pub(super) fn options(rng: &mut Rng) -> Options {
         overlap: Overlap::ALL[rng.place(Overlap::ALL.len())],
         direct,
         sync: [Sync::Always, Sync::Never, Sync::Never, interval][rng.place(4)],
+        max_open_files: [None, None, Some(64), Some(16), Some(4), Some(1)][rng.place(6)],
         ..drawn
     }
 }

@@ -49,9 +49,9 @@ pub(crate) struct OpenFiles {
     /// Those that rings have.
     lent: AtomicUsize,
     reopened: AtomicU64,
-    /// Readers that wait for a handle to be closed.
+    /// Readers that wait for a handle to be closed, or to be read no more.
     waiting: AtomicUsize,
-    closed: Condvar,
+    freed: Condvar,
     /// The files that are open, in the order in which they are looked at when one is to be closed.
     clock: Mutex<VecDeque<Weak<TableFile>>>,
 }
@@ -76,7 +76,7 @@ impl OpenFiles {
             lent: AtomicUsize::new(0),
             reopened: AtomicU64::new(0),
             waiting: AtomicUsize::new(0),
-            closed: Condvar::new(),
+            freed: Condvar::new(),
             clock: Mutex::default(),
         });
         exhausted::join(&files);
@@ -92,14 +92,7 @@ impl OpenFiles {
     /// A table's file, and what errors call it. It is open now, and closed and opened again as need be.
     pub(crate) fn file(self: &Arc<Self>, name: &str) -> Result<(Arc<dyn ReadAt>, PathBuf)> {
         let path = self.folder.path_of(name);
-        let file = Arc::new_cyclic(|me| TableFile {
-            me: Weak::clone(me),
-            name: name.to_string(),
-            files: Arc::clone(self),
-            handle: Switch::new(Arc::new(None)),
-            was_read: AtomicBool::new(false),
-            opening: Mutex::new(()),
-        });
+        let file = TableFile::closed(self, name);
         file.open(Wanted::ByReader, false).map_err(Error::io(&path))?;
         Ok((file, path))
     }
@@ -114,7 +107,7 @@ impl OpenFiles {
 
     /// Counts one more handle, when so many may be open.
     fn make_room(&self, wanted: Wanted) -> io::Result<()> {
-        let mut has_waited = false;
+        let (mut waiting, mut has_waited) = (None, false);
         let mut clock = lock(&self.clock);
         while self.open.load(Ordering::SeqCst) >= self.max && !has_waited {
             if let Some(closed) = take_idle(&mut clock) {
@@ -123,16 +116,23 @@ impl OpenFiles {
                 clock = lock(&self.clock);
             } else if wanted == Wanted::ByRing {
                 return Err(io::ErrorKind::WouldBlock.into());
+            } else if waiting.is_none() {
+                // Who is done from now on tells; who was done before is seen by another look.
+                waiting = Some(Waiting::new(self));
             } else {
-                self.waiting.fetch_add(1, Ordering::SeqCst);
-                if self.open.load(Ordering::SeqCst) >= self.max {
-                    (clock, has_waited) = wait_for(&self.closed, &self.clock, clock, WAIT_MAX);
-                }
-                self.waiting.fetch_sub(1, Ordering::SeqCst);
+                (clock, has_waited) = wait_for(&self.freed, &self.clock, clock, WAIT_MAX);
             }
         }
         self.open.fetch_add(1, Ordering::SeqCst);
         Ok(())
+    }
+
+    /// A handle is open, or read, no more: who waits for one looks again. (Without the lock; who has just looked, and is not told,
+    /// looks again by itself.)
+    fn tell_freed(&self) {
+        if self.waiting.load(Ordering::SeqCst) > 0 {
+            self.freed.notify_all();
+        }
     }
 
     /// The file was opened, and may be closed when others are wanted.
@@ -176,16 +176,38 @@ fn take_idle(clock: &mut VecDeque<Weak<TableFile>>) -> Option<Arc<Option<Arc<Han
     None
 }
 
+/// A reader that waits.
+struct Waiting<'a>(&'a OpenFiles);
+
+impl<'a> Waiting<'a> {
+    fn new(files: &'a OpenFiles) -> Self {
+        files.waiting.fetch_add(1, Ordering::SeqCst);
+        Waiting(files)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 /// A handle in the count of its store's.
 struct Counted(Arc<OpenFiles>);
 
 impl Drop for Counted {
     fn drop(&mut self) {
         self.0.open.fetch_sub(1, Ordering::SeqCst);
-        if self.0.waiting.load(Ordering::SeqCst) > 0 {
-            // Who looked before and waits only now looks again by itself.
-            self.0.closed.notify_all();
-        }
+        self.0.tell_freed();
+    }
+}
+
+/// Tells, when it is dropped, that what was dropped before it is read no more.
+struct TellsFreed(Arc<OpenFiles>);
+
+impl Drop for TellsFreed {
+    fn drop(&mut self) {
+        self.0.tell_freed();
     }
 }
 
@@ -211,6 +233,17 @@ struct TableFile {
 }
 
 impl TableFile {
+    fn closed(files: &Arc<OpenFiles>, name: &str) -> Arc<TableFile> {
+        Arc::new_cyclic(|me| TableFile {
+            me: Weak::clone(me),
+            name: name.to_string(),
+            files: Arc::clone(files),
+            handle: Switch::new(Arc::new(None)),
+            was_read: AtomicBool::new(false),
+            opening: Mutex::new(()),
+        })
+    }
+
     /// Its handle, opened if there is none; `again`: not for the first time.
     fn open(&self, wanted: Wanted, again: bool) -> io::Result<Arc<Handle>> {
         // A store that is closed opens nothing, and in a child that was forked locks may be held for ever.
@@ -240,7 +273,13 @@ impl TableFile {
         self.note_read();
         match &**self.handle.pin() {
             Some(handle) => read(&*handle.file),
-            None => read(&*self.open(Wanted::ByReader, true)?.file),
+            None => {
+                let opened = self.open(Wanted::ByReader, true)?;
+                let answer = read(&*opened.file);
+                drop(opened);
+                self.files.tell_freed();
+                answer
+            }
         }
     }
 }
@@ -277,7 +316,11 @@ impl ReadAt for TableFile {
 }
 
 /// A file that a ring reads.
-struct Lent(Arc<Handle>);
+struct Lent {
+    handle: Arc<Handle>,
+    /// Dropped when the handle is.
+    _freed: TellsFreed,
+}
 
 impl Lent {
     /// `WouldBlock`: rings have as many as they may.
@@ -287,9 +330,10 @@ impl Lent {
             files.lent.fetch_add(1, Ordering::SeqCst);
         }
         let max = files.max / 2;
-        let lent = Lent(handle);
+        let freed = TellsFreed(Arc::clone(files));
+        let lent = Lent { handle, _freed: freed };
         // What is lent in vain is given back.
-        if lent.0.counted.0.lent.load(Ordering::SeqCst) > max {
+        if lent.handle.counted.0.lent.load(Ordering::SeqCst) > max {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         Ok(lent)
@@ -298,27 +342,27 @@ impl Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        if self.0.borrowers.fetch_sub(1, Ordering::SeqCst) == 1 {
-            self.0.counted.0.lent.fetch_sub(1, Ordering::SeqCst);
+        if self.handle.borrowers.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.handle.counted.0.lent.fetch_sub(1, Ordering::SeqCst);
         }
     }
 }
 
 impl ReadAt for Lent {
     fn size(&self) -> io::Result<u64> {
-        self.0.file.size()
+        self.handle.file.size()
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        self.0.file.read_at(offset, buffer)
+        self.handle.file.read_at(offset, buffer)
     }
 
     fn read(&self, offset: u64, len: usize) -> io::Result<ReadBuffer> {
-        self.0.file.read(offset, len)
+        self.handle.file.read(offset, len)
     }
 
     fn raw(&self) -> Option<RawFile<'_>> {
-        self.0.file.raw()
+        self.handle.file.raw()
     }
 }
 

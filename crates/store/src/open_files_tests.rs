@@ -46,6 +46,39 @@ fn one_handle_is_enough() {
     assert_eq!(disk.handles().most, 1);
 }
 
+#[test] // Who waited was told of files that were closed alone, not of one that nobody read any more: each wait took its whole time.
+fn who_waits_for_a_file_is_told_when_it_is_read_no_more() {
+    let told_in_time = |_: &u32| {
+        let (disk, open, list) = files(2, 1);
+        let file = TableFile::closed(&open, "0");
+        while open.close_idle() {}
+        let (begun, end) = (std::sync::Barrier::new(2), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let blocks = |_: &dyn ReadAt| {
+                    begun.wait();
+                    while !end.load(Ordering::SeqCst) {
+                        std::thread::yield_now();
+                    }
+                    Ok(())
+                };
+                file.with(blocks).expect("reads");
+            });
+            begun.wait();
+            scope.spawn(|| assert_eq!(read(&list[1]), 1));
+            while open.waiting.load(Ordering::SeqCst) == 0 {
+                std::thread::yield_now();
+            }
+            end.store(true, Ordering::SeqCst);
+        });
+        disk.handles().most == 1
+    };
+    // Now and then a busy machine takes as long as one waits.
+    let rounds = 40;
+    let in_time = (0..rounds).filter(told_in_time).count();
+    assert!(in_time > 10, "{in_time} of {rounds}");
+}
+
 #[test]
 fn rings_have_half_of_the_files_and_give_them_back() {
     let (disk, open, list) = files(10, 5);

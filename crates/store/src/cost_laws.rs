@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use allocation_counter::measure;
+use trommel_filters::LocatedKind;
 
 use crate::cost::steps_of;
 use crate::{
@@ -138,6 +139,12 @@ impl World {
         self.db().delete_range(key(b'm', from), key(b'm', to)).expect("deletes");
     }
 
+    /// So many keys, then the deletion of a range with them, which reaches into the next two.
+    fn stagger(&self, range: u64, keys: u64) {
+        (0..keys).for_each(|at| self.put(b'm', 1000 * range + 500 + at));
+        self.delete_range(1000 * range, 1000 * range + 2500);
+    }
+
     fn hold(&mut self) {
         self.held.push(self.db().snapshot());
     }
@@ -182,14 +189,13 @@ const fn pattern(name: &'static str, small: u64, build: Build) -> Pattern {
     Pattern { name, small, options: |_| {}, build }
 }
 
-const SIDE_BY_SIDE: &str = "staggered ranges";
 const TOMBSTONES: &str = "rows of tombstones";
 const RUNS: &str = "runs";
 const HELD_CUT: &str = "a log is cut, snapshots held";
 const HELD_VERSIONS: &str = "versions of a key in a table, snapshots held";
 const HELD: &str = "held snapshots";
 
-const PATTERNS: [Pattern; 13] = [
+const PATTERNS: [Pattern; 21] = [
     pattern("a log is cut", 1000, |world, n| {
         (0..n).for_each(|i| {
             world.put(b'm', i);
@@ -208,12 +214,56 @@ const PATTERNS: [Pattern; 13] = [
             world.delete_range(2 * n - i, 2 * n + i + 1);
         });
     }),
-    pattern(SIDE_BY_SIDE, 1000, |world, n| {
-        (0..n).for_each(|i| {
-            world.put(b'm', 10 * i + 5);
-            world.delete_range(10 * i, 10 * i + 25);
-        });
+    pattern("staggered ranges", 1000, |world, n| (0..n).for_each(|i| world.stagger(i, 1))),
+    pattern("staggered ranges, downward", 1000, |world, n| {
+        (0..n).rev().for_each(|i| world.stagger(i, 1));
     }),
+    pattern("staggered ranges of many keys", 100, |world, n| {
+        (0..n).for_each(|i| world.stagger(i, 100));
+    }),
+    pattern("staggered ranges, each of them twice", 1000, |world, n| {
+        (0..2).for_each(|_| (0..n).for_each(|i| world.stagger(i, 1)));
+    }),
+    pattern("staggered ranges, keys put behind every hundredth of them", 1000, |world, n| {
+        (0..n).for_each(|i| world.stagger(i, 1));
+        (0..n).step_by(n as usize / 10).for_each(|i| world.put(b'm', 1000 * i + 1));
+    }),
+    pattern("staggered ranges in a sealed memtable", 1000, |world, n| {
+        (0..n).for_each(|i| world.stagger(i, 1));
+        world.db().seal().expect("seals");
+        (0..5).for_each(|i| world.put(b'm', 200 * n * i));
+    }),
+    pattern(
+        "a range over staggered ranges in a sealed memtable, and a key in it",
+        1000,
+        |world, n| {
+            (0..n).for_each(|i| world.stagger(i, 1));
+            (0..n).for_each(|i| world.put(b'm', 1000 * i + 1));
+            world.db().seal().expect("seals");
+            world.delete_range(0, 1000 * n + 5000);
+            world.put(b'm', 500 * n);
+        },
+    ),
+    pattern("staggered ranges over runs", 1000, |world, n| {
+        (0..n).for_each(|i| world.put(b'm', 1000 * i + 7));
+        world.db().flush().expect("flushes");
+        (0..n).for_each(|i| world.stagger(i, 1));
+    }),
+    Pattern {
+        name: "staggered ranges over a view of all runs",
+        small: 1000,
+        options: |options| options.guard = GuardKind::Located(LocatedKind::RemixSorted),
+        build: |world, n| {
+            (0..2 * n).for_each(|i| {
+                world.put(b'm', 500 * i + 7);
+                if i == n {
+                    world.db().flush().expect("flushes");
+                }
+            });
+            world.db().flush().expect("flushes");
+            (0..n).for_each(|i| world.stagger(i, 1));
+        },
+    },
     pattern("a range again and again", 1000, |world, n| {
         (0..n).for_each(|i| {
             world.put(b'm', i % 7);
@@ -383,8 +433,6 @@ fn law_of(pattern: &str, operation: &str) -> Law {
     match (pattern, operation) {
         // Each is another key, of which nobody knows whether it hides something.
         (TOMBSTONES, _) if is_scan => Law::Linear,
-        // Each is the newest of other keys: a scan goes from one to the next.
-        (SIDE_BY_SIDE, _) if is_scan => Law::Linear,
         // Keys that were written after it are looked at one by one.
         (HELD | HELD_CUT, "snapshot range") => Law::Linear,
         // Each run is another place to look at.

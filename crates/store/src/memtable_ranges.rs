@@ -274,6 +274,10 @@ impl<F: Fn(&[u8], &[u8], Sequence) -> bool> Bounds for Written<'_, F> {
 }
 
 #[cfg(test)]
+#[path = "memtable_shown_tests.rs"]
+mod shown_tests;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
@@ -363,9 +367,9 @@ mod tests {
     }
 
     /// From and to of the n-th of so many.
-    type Pattern = (&'static str, fn(u64, u64) -> (u64, u64));
+    pub(super) type Pattern = (&'static str, fn(u64, u64) -> (u64, u64));
 
-    const PATTERNS: [Pattern; 7] = [
+    pub(super) const PATTERNS: [Pattern; 7] = [
         ("a log is cut", |n, _| (0, n + 1)),
         ("nested, to the inside", |n, count| (n, 2 * count - n)),
         ("nested, to the outside", |n, count| (count - n, count + n + 1)),
@@ -380,7 +384,7 @@ mod tests {
         }),
     ];
 
-    fn keys((from, to): (u64, u64)) -> ([u8; 8], [u8; 8]) {
+    pub(super) fn keys((from, to): (u64, u64)) -> ([u8; 8], [u8; 8]) {
         (from.to_be_bytes(), to.to_be_bytes())
     }
 

@@ -138,6 +138,12 @@ impl World {
         self.db().delete_range(key(b'm', from), key(b'm', to)).expect("deletes");
     }
 
+    /// So many keys, then the deletion of a range with them, which reaches into the next two.
+    fn stagger(&self, range: u64, keys: u64) {
+        (0..keys).for_each(|at| self.put(b'm', 1000 * range + 500 + at));
+        self.delete_range(1000 * range, 1000 * range + 2500);
+    }
+
     fn hold(&mut self) {
         self.held.push(self.db().snapshot());
     }
@@ -167,109 +173,9 @@ impl World {
     }
 }
 
-/// Writes so much of something into a store.
-type Build = fn(&mut World, u64);
-
-struct Pattern {
-    name: &'static str,
-    /// How much; ten times as much is the other world.
-    small: u64,
-    options: fn(&mut Options),
-    build: Build,
-}
-
-const fn pattern(name: &'static str, small: u64, build: Build) -> Pattern {
-    Pattern { name, small, options: |_| {}, build }
-}
-
-const SIDE_BY_SIDE: &str = "staggered ranges";
-const TOMBSTONES: &str = "rows of tombstones";
-const RUNS: &str = "runs";
-const HELD_CUT: &str = "a log is cut, snapshots held";
-const HELD_VERSIONS: &str = "versions of a key in a table, snapshots held";
-const HELD: &str = "held snapshots";
-
-const PATTERNS: [Pattern; 13] = [
-    pattern("a log is cut", 1000, |world, n| {
-        (0..n).for_each(|i| {
-            world.put(b'm', i);
-            world.delete_range(0, i.saturating_sub(10) + 1);
-        });
-    }),
-    pattern("ranges within ranges", 1000, |world, n| {
-        (0..n).for_each(|i| {
-            world.put(b'm', 2 * n);
-            world.delete_range(i, 4 * n - i);
-        });
-    }),
-    pattern("ranges around ranges", 1000, |world, n| {
-        (0..n).for_each(|i| {
-            world.put(b'm', 2 * n - i);
-            world.delete_range(2 * n - i, 2 * n + i + 1);
-        });
-    }),
-    pattern(SIDE_BY_SIDE, 1000, |world, n| {
-        (0..n).for_each(|i| {
-            world.put(b'm', 10 * i + 5);
-            world.delete_range(10 * i, 10 * i + 25);
-        });
-    }),
-    pattern("a range again and again", 1000, |world, n| {
-        (0..n).for_each(|i| {
-            world.put(b'm', i % 7);
-            world.delete_range(0, 100 + i % 3);
-        });
-    }),
-    pattern("a range of many keys, and one key in it", 1000, |world, n| {
-        (0..n).for_each(|i| world.put(b'm', i));
-        world.delete_range(0, n);
-        world.put(b'm', n / 2);
-    }),
-    pattern(HELD_CUT, 1000, |world, n| {
-        (0..n).for_each(|i| {
-            world.put(b'm', i);
-            world.delete_range(0, i.saturating_sub(10) + 1);
-            if i % 50 == 0 {
-                world.hold();
-            }
-        });
-    }),
-    pattern("versions of a key", 1000, |world, n| {
-        (0..n).for_each(|_| world.put(b'm', 5));
-    }),
-    pattern(HELD_VERSIONS, 200, |world, n| {
-        (0..n).for_each(|_| {
-            world.put(b'm', 5);
-            world.hold();
-        });
-        world.db().flush().expect("flushes");
-    }),
-    pattern(TOMBSTONES, 1000, |world, n| {
-        (0..n).for_each(|i| world.put(b'm', i));
-        (0..n).for_each(|i| world.db().delete(key(b'm', i)).expect("deletes"));
-    }),
-    pattern(HELD, 500, |world, n| {
-        (0..n).for_each(|i| {
-            world.put(b'm', i);
-            world.hold();
-        });
-    }),
-    pattern(RUNS, 4, |world, n| {
-        (0..n).for_each(|i| {
-            (0..20).for_each(|at| world.put(b'm', n * at + i));
-            world.db().flush().expect("flushes");
-        });
-    }),
-    Pattern {
-        name: "partitions",
-        small: 1000,
-        options: |options| options.partition_bytes = 32 << 10,
-        build: |world, n| {
-            (0..n).for_each(|i| world.put(b'm', i));
-            world.db().compact().expect("compacts");
-        },
-    },
-];
+#[path = "cost_laws_patterns.rs"]
+mod patterns;
+use patterns::{HELD, HELD_CUT, PATTERNS, Pattern, RUNS, TOMBSTONES};
 
 /// An operation, of which some are done in a row; told which it is of all.
 type Operation = (&'static str, fn(&mut World, u64));
@@ -322,8 +228,8 @@ const OPERATIONS: &[Operation] = &[
     }),
     ("approximate_count, count", |world, i| {
         let range = key(b'z', i)..key(b'z', i + 5);
-        assert!(world.db().approximate_count(range.clone()).expect("counts").most >= 5);
-        assert!(world.db().count(range).expect("counts") >= 5);
+        let most = world.db().approximate_count(range.clone()).expect("counts").most;
+        assert!(most >= 5 && world.db().count(range).expect("counts") <= most);
     }),
     ("may_contain_range, multi_may_contain", |world, i| {
         assert!(world.db().may_contain_range(key(b'z', i)..).expect("asks"));
@@ -383,8 +289,6 @@ fn law_of(pattern: &str, operation: &str) -> Law {
     match (pattern, operation) {
         // Each is another key, of which nobody knows whether it hides something.
         (TOMBSTONES, _) if is_scan => Law::Linear,
-        // Each is the newest of other keys: a scan goes from one to the next.
-        (SIDE_BY_SIDE, _) if is_scan => Law::Linear,
         // Keys that were written after it are looked at one by one.
         (HELD | HELD_CUT, "snapshot range") => Law::Linear,
         // Each run is another place to look at.

@@ -240,6 +240,12 @@ impl Db {
         self.core.flush_sealed()
     }
 
+    /// Has what is in memory wait for a flush.
+    #[cfg(test)]
+    pub(crate) fn seal(&self) -> Result<()> {
+        self.core.commit.seal(&self.core)
+    }
+
     /// Merges everything into one run of the last level, in one merge: what is due is not merged before, and merges that are under
     /// way are given up.
     pub fn compact(&self) -> Result<()> {

@@ -51,10 +51,13 @@ impl Memtable {
     }
 
     /// Adds an entry, or a deletion of the keys from `key` up to `value`. Requires: none with this key and sequence number is
-    /// there; a deleted range is not empty. Readers go on; of several writers each waits for the one before.
+    /// there; a deleted range is not empty; it, and from the first deletion of a range on each entry, is newer than all that is there.
+    /// Readers go on; of several writers each waits for the one before.
     pub(crate) fn insert(&self, key: &[u8], sequence: Sequence, kind: Kind, value: &[u8]) {
         if kind == Kind::DeleteRange {
-            return self.ranges.insert(key, value, sequence);
+            let has_newer =
+                |from: &[u8], until: &[u8], than| self.list.has_newer(from, until, than);
+            return self.ranges.insert(key, value, sequence, has_newer);
         }
         self.bloom.add(key);
         let entry = Entry { key, sequence, kind, value };
@@ -63,6 +66,7 @@ impl Memtable {
             self.list.insert(&entry);
         } else {
             self.list.insert_marked(&entry);
+            self.ranges.note_put(key, sequence);
         }
     }
 

@@ -3,15 +3,17 @@
 //! deletes   0            1            2            as they were written, each with the state that it led to (interval_tree.rs)
 //! reader    at 17: the last one that is not newer  ->  its state  ->  the newest deletion around a key, and how far it is
 //! ```
-//! Whatever overlaps, a deletion takes O(log n) to add, and a key O(log n) to look up, at any sequence number. Readers take no
-//! lock; who finds none pays one load.
+//! Whatever overlaps, a deletion takes O(log n) to add, and a key O(log n) to look up, at any sequence number; so do all the keys
+//! around one that are deleted and were not written again, however many deletions lie side by side there. Readers take no lock; who
+//! finds none pays one load.
 //!
-//! Invariants: sequence numbers ascend; a deletion is here before its sequence number is published.
+//! Invariants: sequence numbers ascend; a deletion is here, and an entry that is newer than the one around it is noted, before its
+//! sequence number is published.
 
 use crate::append_list::AppendList;
 use crate::cost;
 use crate::entry::Sequence;
-use crate::interval_tree::{self, Around, Bound, NONE, NodeId, Nodes, Packed, Scratch};
+use crate::interval_tree::{self, Around, Bound, Bounds, NONE, NodeId, Nodes, Packed, Scratch};
 use crate::sync::{AtomicUsize, Mutex, OnceLock, Ordering, lock};
 use crate::tombstones::{RangeDelete, RangeTombstones, Stretch};
 
@@ -68,8 +70,15 @@ impl MemtableRanges {
         }
     }
 
-    /// Adds a deletion of [from, to). Requires: from < to; it is newer than those that are here.
-    pub(crate) fn insert(&self, from: &[u8], to: &[u8], sequence: Sequence) {
+    /// Adds a deletion of [from, to). `has_newer` tells whether the memtable has an entry in [from, until) that is newer than a number.
+    /// Requires: from < to; it is newer than all that was written to the memtable.
+    pub(crate) fn insert(
+        &self,
+        from: &[u8],
+        to: &[u8],
+        sequence: Sequence,
+        has_newer: impl Fn(&[u8], &[u8], Sequence) -> bool,
+    ) {
         assert!(from < to, "a deletion of nothing");
         let mut writing = lock(&self.writing);
         let writing = &mut *writing;
@@ -78,10 +87,10 @@ impl MemtableRanges {
         let is_newer = last.is_none_or(|last| last.sequence < sequence);
         assert!(is_newer, "{sequence:?} after newer ones");
         let before = (last.map_or(NONE, |last| last.root), writing.node_count);
-        let compare = |bound: Bound, key: &[u8]| self.key(bound).cmp(key);
+        let bounds = Written { ranges: self, has_newer };
         let assigned = (number, from, to);
         let scratch = &mut writing.scratch;
-        let state = interval_tree::assign(&self.nodes, before, scratch, assigned, compare);
+        let state = interval_tree::assign(&self.nodes, before, scratch, assigned, &bounds);
         let delete = Delete {
             keys: [from, to].concat().into(),
             from_len: u32::try_from(from.len()).expect("keys have a bound"),
@@ -95,6 +104,18 @@ impl MemtableRanges {
         assert!(self.deletes.make(number).set(delete).is_ok(), "the place of another deletion");
         self.size_bytes.fetch_add(bytes, Ordering::Relaxed);
         self.count.store(number + 1, Ordering::Release);
+    }
+
+    /// Notes an entry that was put. Requires: it is newer than all deletions, and nobody reads at its sequence number yet.
+    pub(crate) fn note_put(&self, key: &[u8], sequence: Sequence) {
+        let _writing = lock(&self.writing);
+        let Some(last) = self.count.load(Ordering::Relaxed).checked_sub(1) else { return };
+        let last = self.delete(last);
+        assert!(last.sequence < sequence, "{sequence:?} after newer ones");
+        let around = self.around(RangesAt(last.root), key);
+        if let Some(bound) = around.at_or_before.filter(|_| around.shows_nothing) {
+            interval_tree::mark(&self.nodes, last.root, bound, |bound| self.key(bound).cmp(key));
+        }
     }
 
     #[inline]
@@ -140,6 +161,45 @@ impl MemtableRanges {
             from: around.at_or_before.map(|bound| self.key(bound)),
             until: around.behind.map(|bound| self.key(bound)),
         }
+    }
+
+    /// Whether an entry may be newer than the deletion around a key, among the keys for which that is the newest.
+    pub(crate) fn shows(&self, at: RangesAt, key: &[u8]) -> bool {
+        !self.around(at, key).shows_nothing
+    }
+
+    /// The first key behind those around one that are all deleted, and not written again; or if entries may be newer than the deletion
+    /// around it, behind the keys for which that is the newest. Requires: the key is deleted.
+    pub(crate) fn hidden_until(&self, at: RangesAt, key: &[u8]) -> &[u8] {
+        let around = self.around(at, key);
+        let compare = |bound: Bound| self.key(bound).cmp(key);
+        let until = match around.shows_nothing {
+            true => interval_tree::shown_behind(&self.nodes, at.0, compare),
+            false => around.behind,
+        };
+        self.key(until.expect("what is deleted ends somewhere"))
+    }
+
+    /// The first of those keys.
+    pub(crate) fn hidden_from(&self, at: RangesAt, key: &[u8]) -> &[u8] {
+        let around = self.around(at, key);
+        let compare = |bound: Bound| self.key(bound).cmp(key);
+        let shown = match around.shows_nothing {
+            true => interval_tree::shown_before(&self.nodes, at.0, compare),
+            false => around.at_or_before,
+        };
+        let from = match shown {
+            // Or meanwhile something was put there that is not seen.
+            shown if shown == around.at_or_before => shown,
+            Some(shown) => self.around(at, self.key(shown)).behind,
+            None => interval_tree::first(&self.nodes, at.0),
+        };
+        self.key(from.expect("what is deleted begins somewhere"))
+    }
+
+    /// The first deletion. All that was written to older memtables is older. Requires: there is one.
+    pub(crate) fn first(&self) -> Sequence {
+        self.delete(0).sequence
     }
 
     #[inline]
@@ -196,10 +256,33 @@ impl MemtableRanges {
     }
 }
 
+/// What was written, as one who adds a deletion asks for it.
+struct Written<'a, F> {
+    ranges: &'a MemtableRanges,
+    has_newer: F,
+}
+
+impl<F: Fn(&[u8], &[u8], Sequence) -> bool> Bounds for Written<'_, F> {
+    fn key(&self, bound: Bound) -> &[u8] {
+        self.ranges.key(bound)
+    }
+
+    fn shows(&self, bound: Bound, from: &[u8], until: &[u8]) -> bool {
+        let deleted = self.ranges.newest_from(bound).map(|number| self.ranges.delete(number));
+        deleted.is_none_or(|deleted| (self.has_newer)(from, until, deleted.sequence))
+    }
+}
+
+#[cfg(test)]
+#[path = "memtable_shown_tests.rs"]
+mod shown_tests;
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    const NO_ENTRIES: fn(&[u8], &[u8], Sequence) -> bool = |_, _, _| false;
 
     type Owned = (Vec<u8>, Vec<u8>);
 
@@ -219,7 +302,7 @@ mod tests {
     fn made(list: &[Owned]) -> MemtableRanges {
         let ranges = MemtableRanges::new();
         for ((from, to), number) in list.iter().zip(1..) {
-            ranges.insert(from, to, Sequence(10 * number));
+            ranges.insert(from, to, Sequence(10 * number), NO_ENTRIES);
         }
         ranges
     }
@@ -284,9 +367,9 @@ mod tests {
     }
 
     /// From and to of the n-th of so many.
-    type Pattern = (&'static str, fn(u64, u64) -> (u64, u64));
+    pub(super) type Pattern = (&'static str, fn(u64, u64) -> (u64, u64));
 
-    const PATTERNS: [Pattern; 7] = [
+    pub(super) const PATTERNS: [Pattern; 7] = [
         ("a log is cut", |n, _| (0, n + 1)),
         ("nested, to the inside", |n, count| (n, 2 * count - n)),
         ("nested, to the outside", |n, count| (count - n, count + n + 1)),
@@ -301,7 +384,7 @@ mod tests {
         }),
     ];
 
-    fn keys((from, to): (u64, u64)) -> ([u8; 8], [u8; 8]) {
+    pub(super) fn keys((from, to): (u64, u64)) -> ([u8; 8], [u8; 8]) {
         (from.to_be_bytes(), to.to_be_bytes())
     }
 
@@ -313,7 +396,7 @@ mod tests {
                 let log = u64::from(count.ilog2());
                 let add = |n: u64| {
                     let (from, to) = keys(pattern(n, count));
-                    ranges.insert(&from, &to, Sequence(n + 1));
+                    ranges.insert(&from, &to, Sequence(n + 1), NO_ENTRIES);
                 };
                 let ((), steps) = cost::steps_of(|| (0..count).for_each(add));
                 assert!(steps / count <= 12 * log, "{name}: {steps} steps for {count}");
@@ -353,7 +436,7 @@ mod tests {
             }
             for n in 0..count {
                 let (from, to) = keys((0, n + 1));
-                ranges.insert(&from, &to, Sequence(n + 1));
+                ranges.insert(&from, &to, Sequence(n + 1), NO_ENTRIES);
             }
         });
     }

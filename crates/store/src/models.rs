@@ -2,6 +2,7 @@
 //! ```text
 //! skip list     insert | find, cursor            a reachable node is whole; order and counts hold
 //! memtable      insert, publish | visible, get   what is published is found; upper sequence numbers are not
+//! deletions     put, publish | visible, pass     what is published is not passed as deleted
 //! switch        store, round | round, pin        a round that is read is pinned; a pinned value is whole
 //! merge         copy, drop, store | pin, visible, get        rule 2: nothing visible is lost
 //! cache         insert, let go | get             a slot has the right block or none; the budget holds
@@ -171,6 +172,29 @@ mod loom_models {
                 cursor.next().expect("memory");
             }
             assert_eq!(seen, at.0, "half a batch, or none of it");
+            writer.join().expect("no panic");
+        });
+    }
+
+    #[test]
+    fn what_was_put_into_a_deleted_range_before_is_not_passed() {
+        model(|| {
+            let shared = Arc::new((Arc::new(Memtable::new(0)), Snapshots::default()));
+            shared.0.insert(b"a", Sequence(1), Kind::DeleteRange, b"m");
+            shared.0.insert(b"g", Sequence(2), Kind::DeleteRange, b"t");
+            shared.0.insert(b"m", Sequence(3), Kind::DeleteRange, b"z");
+            shared.1.publish(Sequence(3));
+            let writer = Arc::clone(&shared);
+            let writer = thread::spawn(move || {
+                writer.0.insert(b"k", Sequence(4), Kind::Put, b"v");
+                writer.1.publish(Sequence(4));
+            });
+            let (at, ranges) = (shared.1.visible(), shared.0.ranges());
+            let view = ranges.at(at).expect("deletions");
+            let (until, from) = (ranges.hidden_until(view, b"b"), ranges.hidden_from(view, b"p"));
+            assert!([&b"g"[..], b"m", b"z"].contains(&until), "{until:?}");
+            assert!([&b"a"[..], b"g", b"m"].contains(&from), "{from:?}");
+            assert!(at < Sequence(4) || (until <= b"k" && b"k" < from), "{until:?} {from:?}");
             writer.join().expect("no panic");
         });
     }

@@ -28,7 +28,7 @@ use crate::run::Run;
 use crate::scan::Bounds;
 use crate::scan_ahead::Approach;
 use crate::scan_deleted::ScanDeleted;
-use crate::scan_sources::{Source, Sources};
+use crate::scan_sources::{Age, Source, Sources};
 use crate::scan_waiting::{self, Asked, Sorted, WaitingRuns};
 use crate::stats::QueryStats;
 use crate::sync::Arc;
@@ -135,10 +135,12 @@ impl Side {
 
     fn position_memtables(&mut self, bounds: &Bounds) -> Result<()> {
         let version = Arc::clone(&self.version);
-        let sealed = version.sealed.iter().map(|sealed| &sealed.memtable);
-        for memtable in std::iter::once(&version.active.memtable).chain(sealed) {
+        let sealed = version.sealed.iter().map(|sealed| (&sealed.memtable, sealed.last));
+        let active = std::iter::once((&version.active.memtable, Sequence::MAX));
+        for (number, (memtable, greatest)) in active.chain(sealed).enumerate() {
             if !memtable.is_empty() {
-                self.add_source(Box::new(memtable.cursor()), None, bounds)?;
+                let age = Age { memtable: Some(number), greatest };
+                self.add_source(Box::new(memtable.cursor()), None, age, bounds)?;
             }
         }
         Ok(())
@@ -205,7 +207,11 @@ impl Side {
         let cursor =
             if codes.is_empty() { None } else { guard.cursor(&self.version, self.at, bounds) };
         match cursor {
-            Some(cursor) => self.add_source(Box::new(cursor), None, bounds)?,
+            Some(cursor) => {
+                let greatest = self.version.runs.iter().map(|placed| placed.run.greatest()).max();
+                let age = Age { memtable: None, greatest: greatest.unwrap_or(Sequence::MAX) };
+                self.add_source(Box::new(cursor), None, age, bounds)?;
+            }
             None => self.ask_runs(&Asked::Located { guard, codes }, bounds, range)?,
         }
         self.probes = u64::from(self.runs_reached);
@@ -229,7 +235,8 @@ impl Side {
     }
 
     fn add_run(&mut self, run: &Arc<Run>, bounds: &Bounds) -> Result<()> {
-        let behind = self.deleted.behind(run, bounds);
+        let age = Age { memtable: None, greatest: run.greatest() };
+        let behind = self.deleted.behind(age, bounds);
         if behind.is_some_and(|from| bounds.end.as_deref().is_some_and(|end| end <= from)) {
             return Ok(());
         }
@@ -238,7 +245,7 @@ impl Side {
             Cow::Owned(Bounds { lower: from.to_vec(), end: bounds.end.clone() })
         });
         let cursor = run.cursor().with_blocks(self.blocks.clone());
-        self.add_source(Box::new(cursor), Some(run), bounds)
+        self.add_source(Box::new(cursor), Some(run), age, bounds)
     }
 
     /// Adds what no run or one run has; a cursor that is one over all runs says so itself.
@@ -246,6 +253,7 @@ impl Side {
         &mut self,
         mut cursor: Box<dyn Cursor + Send>,
         run: Option<&Arc<Run>>,
+        age: Age,
         bounds: &Bounds,
     ) -> Result<()> {
         match (self.direction, &bounds.end) {
@@ -254,8 +262,7 @@ impl Side {
             (Direction::Backward, None) => cursor.seek_last()?,
         }
         let is_view = cursor.runs_read().is_some();
-        let (run, greatest) = (run.cloned(), run.map_or(Sequence::MAX, |run| run.greatest()));
-        self.sources.add(Source { cursor, run, is_view, greatest, useful: false });
+        self.sources.add(Source { cursor, run: run.cloned(), is_view, age, useful: false });
         Ok(())
     }
 

@@ -19,6 +19,15 @@ use crate::scan_side::Direction;
 use crate::sync::Arc;
 use crate::version::Version;
 
+/// What tells which deletions are newer than the entries of a source.
+#[derive(Clone, Copy)]
+pub(crate) struct Age {
+    /// The number of the memtable that has them, the newest first. None: a run's, or those of all runs.
+    pub(crate) memtable: Option<usize>,
+    /// No entry is newer.
+    pub(crate) greatest: Sequence,
+}
+
 /// A cursor over what a memtable, a run or all runs have.
 pub(crate) struct Source {
     pub(crate) cursor: Box<dyn Cursor + Send>,
@@ -26,17 +35,9 @@ pub(crate) struct Source {
     pub(crate) run: Option<Arc<Run>>,
     /// Whether it is one of all runs, which has but one entry of each key.
     pub(crate) is_view: bool,
-    /// No entry of it is newer. Of a view nothing is said.
-    pub(crate) greatest: Sequence,
+    pub(crate) age: Age,
     /// Whether an entry of it was looked at.
     pub(crate) useful: bool,
-}
-
-impl Source {
-    /// Whether it is a memtable's.
-    pub(crate) fn is_memtable(&self) -> bool {
-        self.run.is_none() && !self.is_view
-    }
 }
 
 /// A source that has an entry.

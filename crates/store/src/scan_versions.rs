@@ -57,15 +57,16 @@ impl Side {
                 break;
             };
             source.useful = true;
+            let in_memtable = source.age.memtable.is_some();
             let leaves = match deleted {
                 Some(deleted) if source.is_view => self.deleted.hides_all_runs(deleted),
-                _ => is_hidden(source.greatest),
+                _ => !in_memtable && is_hidden(source.age.greatest),
             };
             if leaves {
                 self.leave_deleted()?;
                 continue;
             }
-            let (sequence, in_memtable) = (entry.sequence, source.is_memtable());
+            let sequence = entry.sequence;
             note(&mut newest, entry, self.at, || source.cursor.value());
             // Backward, what comes next is in another block.
             self.holds_key =
@@ -158,14 +159,22 @@ impl Side {
         }
         self.hidden_in_row = 0;
         let Some(source) = self.sources.top() else { return Ok(()) };
+        if !self.deleted.hides_much(source.age) {
+            return self.advance_top();
+        }
+        let Some(stretch) = self.deleted.shown(&self.key, source.age) else {
+            return self.leave_deleted();
+        };
         let landed = match self.direction {
             Direction::Forward => {
                 source.cursor.next_newer(deleted)?;
-                source.cursor.entry().is_some_and(|entry| entry.key < self.deleted.until())
+                let is_within = |key: &[u8]| stretch.until.is_none_or(|until| key < until);
+                source.cursor.entry().is_some_and(|entry| is_within(entry.key))
             }
             Direction::Backward => {
                 source.cursor.prev_newer(deleted)?;
-                source.cursor.entry().is_some_and(|entry| entry.key >= self.deleted.from())
+                let is_within = |key: &[u8]| stretch.from.is_none_or(|from| from <= key);
+                source.cursor.entry().is_some_and(|entry| is_within(entry.key))
             }
         };
         if !landed {
@@ -176,12 +185,14 @@ impl Side {
         Ok(())
     }
 
-    /// Has the top source go past the keys that are deleted as the one in hand is.
+    /// Has the top source, of which nothing more is seen among the keys that are deleted as the one in hand is, go past those.
     fn leave_deleted(&mut self) -> Result<()> {
         let Some(source) = self.sources.top() else { return Ok(()) };
         match self.direction {
-            Direction::Forward => source.cursor.seek(self.deleted.until())?,
-            Direction::Backward => source.cursor.seek_before(self.deleted.from())?,
+            Direction::Forward => source.cursor.seek(self.deleted.until(&self.key, source.age))?,
+            Direction::Backward => {
+                source.cursor.seek_before(self.deleted.from(&self.key, source.age))?
+            }
         }
         self.check_landed()?;
         self.sources.settle_top();

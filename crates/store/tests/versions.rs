@@ -23,9 +23,10 @@ impl Draw {
     }
 }
 
-fn open(guard: GuardKind) -> Db {
+fn open(guard: GuardKind, write_buffer_bytes: usize) -> Db {
     let options = Options {
         guard,
+        write_buffer_bytes,
         size_ratio: 3,
         block_bytes: 256,
         table_bytes: 4096,
@@ -87,7 +88,7 @@ fn write(db: &Db, model: &mut Model, draw: &mut Draw, n: u64) {
 #[test]
 fn every_snapshot_sees_its_own_version_wherever_it_is() {
     for (seed, guard) in (1..).zip(GuardKind::ALL.into_iter().cycle().take(40)) {
-        let (db, mut draw, mut model) = (open(guard), Draw(seed), Model::new());
+        let (db, mut draw, mut model) = (open(guard, 1 << 20), Draw(seed), Model::new());
         let mut held: Vec<(Snapshot, Model)> = Vec::new();
         for n in 0..1200 {
             write(&db, &mut model, &mut draw, n);
@@ -112,10 +113,64 @@ fn every_snapshot_sees_its_own_version_wherever_it_is() {
     }
 }
 
+/// A scan from each key on and back to it, over keys of which most are deleted.
+fn is_seen_from_everywhere(snapshot: &Snapshot, model: &Model, context: &str) {
+    for from in (0..SIDE_BY_SIDE).step_by(3) {
+        let found: Vec<_> = snapshot.range(key(from)..).map(owned).collect();
+        let expected: Vec<_> =
+            model.range(key(from)..).map(|(k, v)| (k.clone(), v.clone())).collect();
+        assert_eq!(found, expected, "from {from}, {context}");
+        let found: Vec<_> = snapshot.range(..key(from)).rev().map(owned).collect();
+        let expected = model.range(..key(from)).rev().map(|(k, v)| (k.clone(), v.clone()));
+        assert_eq!(found, expected.collect::<Vec<_>>(), "back from {from}, {context}");
+    }
+}
+
+/// Keys of the test below.
+const SIDE_BY_SIDE: u64 = 90;
+
+/// Most writes delete a few keys, which lie beside and over those that were deleted before: in the active memtable, in one that waits
+/// for its flush, in runs.
+#[test]
+fn what_short_ranges_side_by_side_leave_is_seen_at_every_snapshot() {
+    for (seed, guard) in (1..).zip(GuardKind::ALL.into_iter().cycle().take(40)) {
+        // From memory alone to a buffer that is full after some dozen writes.
+        let (db, mut draw) = (open(guard, 1 << (12 + 2 * (seed % 5))), Draw(seed));
+        let (mut model, mut held) = (Model::new(), Vec::new());
+        let (mut at, put_every) = (0, 2 + draw.below(8));
+        for n in 0..900 {
+            at =
+                if draw.below(4) == 0 { draw.below(SIDE_BY_SIDE) } else { (at + 1) % SIDE_BY_SIDE };
+            if n < SIDE_BY_SIDE || draw.below(put_every) == 0 {
+                let value = format!("{n}").into_bytes();
+                db.put(key(at), &value).expect("puts");
+                model.insert(key(at), value);
+            } else {
+                let to = at + 1 + draw.below(4) * draw.below(4);
+                db.delete_range(key(at), key(to)).expect("deletes");
+                model.retain(|found, _| *found < key(at) || key(to) <= *found);
+            }
+            if draw.below(20) == 0 {
+                held.push((db.snapshot(), model.clone()));
+            }
+            if draw.below(300) == 0 {
+                db.flush().expect("flushes");
+            }
+            if n % 150 == 149 {
+                let context = format!("seed {seed}, {guard}, after {n}");
+                is_seen_from_everywhere(&db.snapshot(), &model, &context);
+                for (snapshot, model) in held.iter().rev().step_by(3).take(6) {
+                    is_seen_from_everywhere(snapshot, model, &format!("held, {context}"));
+                }
+            }
+        }
+    }
+}
+
 /// A queue's gets go from block to block of one key as others do.
 #[test]
 fn a_queue_finds_a_key_whose_versions_fill_blocks() {
-    let db = open(GuardKind::Grf);
+    let db = open(GuardKind::Grf, 1 << 20);
     let mut held = Vec::new();
     for n in 0..500 {
         db.put("key", format!("{n}")).expect("puts");

@@ -186,8 +186,7 @@ impl Writer {
             Sync::Interval(time) => time,
         };
         let now = core.env.clock.now();
-        let since = self.unsynced.since().unwrap_or(now);
-        if now >= since.saturating_add(time) {
+        if self.unsynced.age(now).unwrap_or_default() >= time {
             return true;
         }
         if self.unsynced.wrote(now) {

@@ -26,8 +26,9 @@ use crate::read_queue::ReadBuffer;
 use crate::storage::ReadAt;
 use crate::table_cursor::TableCursor;
 use crate::table_format::{
-    Index, Properties, Section, TAG_HASHES, TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES, TAIL_SIZE,
-    VERSION, decode_hashes, decode_sections, decode_tail, filter_tag, is_filter_tag, section_name,
+    Index, LIST_LEN_MAX, Properties, Section, TAG_HASHES, TAG_INDEX, TAG_PROPERTIES,
+    TAG_TOMBSTONES, TAIL_SIZE, VERSION, decode_hashes, decode_sections, decode_tail, filter_tag,
+    is_filter_tag, section_name,
 };
 use crate::table_writer::key_bounds;
 use crate::tombstones::RangeTombstones;
@@ -143,8 +144,12 @@ impl Opened {
             return Err(Error::Version { path, found: tail.version, known: VERSION });
         }
         let no_list = || self.corrupt(tail_at, "a section list longer than the file");
-        let list_at = tail_at.checked_sub(u64::from(tail.list_len)).ok_or_else(no_list)?;
-        let list = self.read(list_at, u64::from(tail.list_len))?;
+        let list_len = u64::from(tail.list_len);
+        if list_len > LIST_LEN_MAX {
+            return Err(self.corrupt(tail_at, "a section list longer than any"));
+        }
+        let list_at = tail_at.checked_sub(list_len).ok_or_else(no_list)?;
+        let list = self.read(list_at, list_len)?;
         let sections = decode_sections(&list, tail, list_at).map_err(self.damage(list_at))?;
         for Section { tag, optional, offset, .. } in &sections {
             let known = [TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES].contains(tag);

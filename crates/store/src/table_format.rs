@@ -64,6 +64,11 @@ const _: () = assert!(TAIL_SIZE == 24);
 
 const FLAG_OPTIONAL: u8 = 1;
 
+/// What a section takes in the list.
+const SECTION_SIZE: usize = 2 * size_of::<u64>() + size_of::<u32>() + size_of::<u16>() + 1;
+/// The longest list: its count has 16 bits.
+pub(crate) const LIST_LEN_MAX: u64 = (size_of::<u16>() + u16::MAX as usize * SECTION_SIZE) as u64;
+
 /// Part of the file, with its checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Section {

@@ -23,7 +23,7 @@ use crate::leaving::Farewell;
 use crate::open_files::OpenFiles;
 use crate::output::table_name;
 use crate::read_queue::ReadBuffer;
-use crate::storage::ReadAt;
+use crate::storage::{ReadAt, hole_bytes};
 use crate::table_cursor::TableCursor;
 use crate::table_format::{
     Index, LIST_LEN_MAX, Properties, Section, TAG_HASHES, TAG_INDEX, TAG_PROPERTIES,
@@ -51,6 +51,9 @@ pub(crate) struct Table {
     blocks: BlockSlots,
     farewell: Farewell,
 }
+
+/// So much of a section may be holes: its memory is to follow from what was written.
+const HOLES_BYTES_MAX: u64 = 16 << 20;
 
 /// A file and its name, for errors.
 struct Opened {
@@ -95,9 +98,24 @@ impl Opened {
     }
 
     fn section(&self, section: &Section) -> Result<ReadBuffer> {
+        self.believe(section)?;
         let bytes = self.read(section.offset, section.len)?;
         self.checked(section, &bytes)?;
         Ok(bytes)
+    }
+
+    /// An error, before a section is given memory, if most of it was never written: a file may be as long as anybody says.
+    fn believe(&self, section: &Section) -> Result<()> {
+        if section.len <= HOLES_BYTES_MAX {
+            return Ok(());
+        }
+        let (offset, end) = (section.offset, section.offset + section.len);
+        let holes = hole_bytes(&*self.bytes, offset..end).map_err(Error::io(&self.path))?;
+        if holes > HOLES_BYTES_MAX {
+            let what = format!("{holes} bytes of the {} are holes", section_name(section.tag));
+            return Err(self.corrupt(offset, what));
+        }
+        Ok(())
     }
 
     /// Reads and checks a block. Requires: the index has it.
@@ -427,8 +445,10 @@ fn find(sections: &[Section], tag: u16) -> Option<&Section> {
 
 /// Requires: the section is a filter's, of a kind that is known.
 fn load_filter(opened: &Opened, at: &Section) -> Result<TableFilter> {
+    opened.believe(at)?;
     // Its length was checked against the file's.
-    let mut bytes = AlignedBytes::zeroed(at.len as usize);
+    let beyond = || opened.corrupt(at.offset, "a filter beyond memory");
+    let mut bytes = AlignedBytes::try_zeroed(at.len as usize).ok_or_else(beyond)?;
     opened.fill(at.offset, &mut bytes)?;
     opened.checked(at, &bytes)?;
     let filter = AnyFilter::read(bytes).map_err(opened.damage(at.offset))?;

@@ -11,7 +11,7 @@
 
 use trommel_filters::{Corrupt, FilterKind, Reader, Writer};
 
-use crate::block::LZ4_RATIO_MAX;
+use crate::block::{BLOCK_BYTES_MAX, LZ4_RATIO_MAX};
 use crate::entry::{KEY_BYTES_MAX, Sequence};
 use crate::fences::Fences;
 use crate::keys::common_prefix;
@@ -271,6 +271,9 @@ impl Index {
             let len = add_to(&mut offsets, &mut input)?;
             if offsets[offsets.len() - 1] > data_end_max {
                 return Err(input.corrupt("blocks that reach into the sections"));
+            }
+            if len > BLOCK_BYTES_MAX {
+                return Err(input.corrupt("a block longer than any"));
             }
             let room = len.saturating_mul(LZ4_RATIO_MAX as u64);
             if add_to(&mut ranks, &mut input)? > room {

@@ -194,6 +194,13 @@ pub(crate) fn manifest_missing(dir: &Path, of_a_store: &str) -> Error {
 pub(crate) fn lock_folder(folder: &OpenFolder) -> Result<FolderLock> {
     with_room(|| folder.handle().lock(LOCK_NAME)).map_err(|source| match source.kind() {
         ErrorKind::WouldBlock => Error::Locked { path: folder.path().to_path_buf() },
+        // Also of those who only want to read.
+        kind @ (ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied) => {
+            let what = format!(
+                "{source}. Who opens a store locks it, and so must be able to write in its folder: make that possible, or open a copy"
+            );
+            Error::io(folder.path_of(LOCK_NAME))(std::io::Error::new(kind, what))
+        }
         _ => Error::io(folder.path_of(LOCK_NAME))(source),
     })
 }

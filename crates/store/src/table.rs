@@ -70,6 +70,10 @@ impl Opened {
     fn failed(&self, offset: u64, error: std::io::Error) -> Error {
         match error.kind() {
             std::io::ErrorKind::UnexpectedEof => self.corrupt(offset, "the file ends too early"),
+            // Files are closed and opened again by their names.
+            std::io::ErrorKind::NotFound => {
+                Error::needed(&self.path, "it was there when the store was opened")(error)
+            }
             _ => Error::io(&self.path)(error),
         }
     }

@@ -62,11 +62,12 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Co
     let mut logs = replay_logs(&folder, &names, &layout, options)?;
     let last = logs.iter().map(|log| log.last).max().unwrap_or_default();
     let last = last.max(layout.last_sequence);
+    let replaces = !logs.is_empty();
     let newest = logs.pop().unwrap_or_else(|| Replayed::nothing(shelf.new_file(), options));
     let first = newest.first.min(Sequence(last.0 + 1));
     let log_bytes = Arc::new(AtomicU64::new(newest.counts.bytes));
     let active = Active { memtable: newest.memtable, wal: newest.number, log_bytes, first };
-    let log = Log::Unmade { number: newest.number, before: newest.before };
+    let log = Log::Unmade { number: newest.number, before: newest.before, replaces };
     let (sealed, next_flush) = seal_logs(&logs, layout.next_flush);
 
     let version = Version {

@@ -26,7 +26,7 @@ use crate::located;
 use crate::merge_parts::{insert_entries, rebuild_part};
 use crate::open_folder::OpenFolder;
 use crate::output::Shelf;
-use crate::storage::{hole_bytes, zeroed};
+use crate::storage::{hole_bytes_above, zeroed};
 use crate::sync::Arc;
 use crate::version::Version;
 
@@ -144,8 +144,8 @@ pub(crate) fn read(folder: &OpenFolder, record: &ImageRecord) -> Result<Vec<u8>>
     if size != record.bytes {
         return Err(damaged("the filter's image has not the length that the manifest names"));
     }
-    let holes = hole_bytes(&*file, 0..size).map_err(Error::io(&path))?;
-    if holes > HOLES_BYTES_MAX {
+    let holes = hole_bytes_above(HOLES_BYTES_MAX, &*file, 0..size).map_err(Error::io(&path))?;
+    if holes.is_some() {
         return Err(damaged("most of the filter's image is a hole"));
     }
     let size = usize::try_from(size).map_err(|_| damaged("an image beyond memory"))?;

@@ -105,15 +105,22 @@ pub(crate) fn zeroed(len: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// How many bytes of a part of a file are in holes: it claims to have them, and they take no room.
-pub(crate) fn hole_bytes(file: &dyn ReadAt, part: Range<u64>) -> io::Result<u64> {
+/// How many bytes of a part of a file are in holes, if that is more than `max`: it claims to have them, and they take no room.
+pub(crate) fn hole_bytes_above(
+    max: u64,
+    file: &dyn ReadAt,
+    part: Range<u64>,
+) -> io::Result<Option<u64>> {
     let (mut at, mut bytes) = (part.start, 0);
+    if part.end - part.start <= max {
+        return Ok(None);
+    }
     while at < part.end {
         let data = file.data_after(at)?.unwrap_or(part.end..part.end);
         bytes += data.start.min(part.end).saturating_sub(at);
         at = data.end.max(at + 1);
     }
-    Ok(bytes)
+    Ok((bytes > max).then_some(bytes))
 }
 
 /// A file that grows at its end.

@@ -23,7 +23,7 @@ use crate::leaving::Farewell;
 use crate::open_files::OpenFiles;
 use crate::output::table_name;
 use crate::read_queue::ReadBuffer;
-use crate::storage::{ReadAt, hole_bytes};
+use crate::storage::{ReadAt, hole_bytes_above};
 use crate::table_cursor::TableCursor;
 use crate::table_format::{
     Index, LIST_LEN_MAX, Properties, Section, TAG_HASHES, TAG_INDEX, TAG_PROPERTIES,
@@ -110,12 +110,9 @@ impl Opened {
 
     /// An error, before a section is given memory, if most of it was never written: a file may be as long as anybody says.
     fn believe(&self, section: &Section) -> Result<()> {
-        if section.len <= HOLES_BYTES_MAX {
-            return Ok(());
-        }
         let (offset, end) = (section.offset, section.offset + section.len);
-        let holes = hole_bytes(&*self.bytes, offset..end).map_err(Error::io(&self.path))?;
-        if holes > HOLES_BYTES_MAX {
+        let holes = hole_bytes_above(HOLES_BYTES_MAX, &*self.bytes, offset..end);
+        if let Some(holes) = holes.map_err(Error::io(&self.path))? {
             let what = format!("{holes} bytes of the {} are holes", section_name(section.tag));
             return Err(self.corrupt(offset, what));
         }

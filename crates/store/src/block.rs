@@ -14,8 +14,9 @@ use std::ops::Range;
 
 use trommel_filters::{Corrupt, Reader, Writer};
 
-use crate::entry::{Entry, Kind, Sequence};
+use crate::entry::{Entry, Kind, Sequence, VALUE_BYTES_MAX};
 use crate::keys::common_prefix;
+use crate::storage::zeroed;
 use crate::sync::{AtomicBool, Ordering, Shared};
 
 /// Entries from one restart to the next.
@@ -106,6 +107,8 @@ const RAW: u8 = 0;
 const LZ4: u8 = 1;
 /// What follows a block on disk: its compression and its checksum.
 const TRAILER_SIZE: usize = size_of::<u8>() + size_of::<u32>();
+/// No block is longer: one ends with the entry that fills it, and that may have the longest value.
+pub(crate) const BLOCK_BYTES_MAX: u64 = (VALUE_BYTES_MAX + (16 << 20)) as u64;
 /// LZ4 makes at most this many bytes out of one.
 pub(crate) const LZ4_RATIO_MAX: usize = 255;
 
@@ -151,10 +154,11 @@ fn decompress(packed: &[u8]) -> Result<Vec<u8>, Corrupt> {
     let wrong = Corrupt { at: 0, what: "a block that does not decompress" };
     let mut input = Reader::new(packed);
     let raw_len = input.len()?;
-    if raw_len / LZ4_RATIO_MAX > input.left() {
+    if raw_len / LZ4_RATIO_MAX > input.left() || raw_len as u64 > BLOCK_BYTES_MAX {
         return Err(wrong);
     }
-    let mut raw = vec![0; raw_len];
+    let beyond = Corrupt { at: 0, what: "a block beyond memory" };
+    let mut raw = zeroed(raw_len).map_err(|_| beyond)?;
     let packed = input.bytes(input.left())?;
     match lz4_flex::block::decompress_into(packed, &mut raw) {
         Ok(len) if len == raw_len => Ok(raw),

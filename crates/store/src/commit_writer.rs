@@ -34,6 +34,8 @@ pub(crate) enum Log {
     Unmade {
         number: u64,
         before: Predecessor,
+        /// Its entries are those of the file that has its name, which it replaces. Else the name must be free.
+        replaces: bool,
     },
 }
 
@@ -89,7 +91,8 @@ impl Writer {
 
     /// Closes the log's file. Requires: nothing is written after this.
     pub(super) fn let_go_of_files(&mut self) {
-        self.log = Log::Unmade { number: 0, before: self.as_predecessor() };
+        let before = self.as_predecessor();
+        self.log = Log::Unmade { number: 0, before, replaces: false };
         self.unsynced.follow(None);
     }
 
@@ -138,9 +141,23 @@ impl Writer {
 
     /// The log, ready to be written.
     fn open_log(&mut self, core: &Core) -> Result<&mut Wal> {
-        if let Log::Unmade { number, before } = self.log {
+        if let Log::Unmade { number, before, replaces } = self.log {
             let memtable = Arc::clone(&core.current.pin().active.memtable);
-            let created = Wal::create_from(&core.shelf.folder, number, before, &memtable);
+            // After a failure, or a panic, the file that has the name may be this one.
+            self.log = Log::Unmade { number, before, replaces: true };
+            let created = if replaces {
+                Wal::create_from(&core.shelf.folder, number, before, &memtable)
+            } else {
+                assert!(
+                    memtable.is_empty(),
+                    "a new log has no entries yet, and {}",
+                    memtable.len()
+                );
+                Wal::create(&core.shelf.folder, number, before)
+            };
+            if created.as_ref().is_err_and(Error::is_name_taken) {
+                self.log = Log::Unmade { number, before, replaces };
+            }
             let created =
                 created.and_then(|wal| core.installer().record_log(core, number).map(|()| wal));
             self.tell_failure(created.as_ref().err());
@@ -186,8 +203,7 @@ impl Writer {
             Sync::Interval(time) => time,
         };
         let now = core.env.clock.now();
-        let since = self.unsynced.since().unwrap_or(now);
-        if now >= since.saturating_add(time) {
+        if self.unsynced.age(now).unwrap_or_default() >= time {
             return true;
         }
         if self.unsynced.wrote(now) {
@@ -278,7 +294,7 @@ impl Writer {
         let memtable = Arc::new(Memtable::new(core.shelf.options.write_buffer_bytes));
         let (wal, log_bytes) = (number, Arc::default());
         let active = Active { memtable, wal, log_bytes, first: self.next };
-        self.seal_onto(core, Log::Unmade { number, before }, active);
+        self.seal_onto(core, Log::Unmade { number, before, replaces: false }, active);
     }
 
     fn seal_onto(&mut self, core: &Core, log: Log, active: Active) {

@@ -23,7 +23,7 @@ use crate::layout::{Edit, ImageRecord, RunRecord};
 use crate::leaving::{Leaving, Obsolete};
 use crate::life::Life;
 use crate::manifest::Manifest;
-use crate::output::Shelf;
+use crate::output::{RunOutput, Shelf};
 use crate::pacing::Pacer;
 use crate::pinned_tree::{Follower, PinnedTree};
 use crate::snapshots::Snapshots;
@@ -144,6 +144,8 @@ pub(crate) struct Installer {
     pub(crate) next_flush: trommel_filters::FlushNumber,
     /// Images that it may or may not name: the edit failed. After the next edit it does not.
     doubtful_images: Vec<u64>,
+    /// Tables that were given up while the manifest might name them. After the next edit it does not.
+    doubtful_tables: Vec<u64>,
     /// The tree has changed since the store was opened.
     pub(crate) has_changed: bool,
     /// Who hears of every edit.
@@ -152,8 +154,14 @@ pub(crate) struct Installer {
 
 impl Installer {
     pub(crate) fn new(manifest: Manifest, next_flush: trommel_filters::FlushNumber) -> Self {
-        let (doubtful_images, has_changed, follower) = (Vec::new(), false, None);
-        Installer { manifest, next_flush, doubtful_images, has_changed, follower }
+        Installer {
+            manifest,
+            next_flush,
+            doubtful_images: Vec::new(),
+            doubtful_tables: Vec::new(),
+            has_changed: false,
+            follower: None,
+        }
     }
 
     /// Has somebody hear of the tree as it is now, and after every edit from now on, in the place of whoever did before.
@@ -193,7 +201,8 @@ impl Installer {
             let tables = now.files().filter(|table| has_left(table.file()));
             core.leaving.add_tables(&now, tables, &core.keeper);
         }
-        let doubtful = self.doubtful_images.drain(..).map(Obsolete::Image);
+        let doubtful_tables = self.doubtful_tables.drain(..).map(Obsolete::Table);
+        let doubtful = self.doubtful_images.drain(..).map(Obsolete::Image).chain(doubtful_tables);
         let old_images = now.layout.images.iter().filter(|image| !layout.images.contains(image));
         core.leaving.add(doubtful.chain(old_images.map(|image| Obsolete::Image(image.file))));
         self.has_changed = true;
@@ -210,6 +219,16 @@ impl Installer {
         }
         self.tell_follower(core);
         Ok(())
+    }
+
+    /// The tables of a run that could not be installed, and will not be: they go as soon as the manifest surely does not name them.
+    /// Else each try of a merge would leave its tables on a disk that is full.
+    pub(crate) fn give_up(&mut self, core: &Core, run: &RunOutput) {
+        let files = run.tables.iter().map(|(file, _)| *file);
+        let (doubtful, free): (Vec<_>, Vec<_>) =
+            files.partition(|file| self.manifest.may_name(*file));
+        self.doubtful_tables.extend(doubtful);
+        core.leaving.add(free.into_iter().map(Obsolete::Table));
     }
 
     /// One who panics hears no more: the change is installed, whatever a follower makes of it.

@@ -73,16 +73,7 @@ impl ReadAt for Opened {
     }
 
     fn data_after(&self, from: u64) -> io::Result<Option<Range<u64>>> {
-        let end = self.size()?;
-        let start = match seek(&self.0, SeekFrom::Data(from)) {
-            Ok(start) => start,
-            Err(Errno::NXIO) => return Ok(None),
-            // A file system that knows nothing of holes.
-            Err(Errno::INVAL) => from,
-            Err(error) => return Err(error.into()),
-        };
-        let end = seek(&self.0, SeekFrom::Hole(start)).map_or(end, |hole| hole.min(end));
-        Ok((start < end).then_some(start..end))
+        data_after(&self.0, from)
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
@@ -92,6 +83,20 @@ impl ReadAt for Opened {
     fn raw(&self) -> Option<RawFile<'_>> {
         Some(RawFile { fd: self.0.as_fd(), align: 1 })
     }
+}
+
+/// The first stretch of a file from `from` on that is no hole.
+pub(crate) fn data_after(file: &File, from: u64) -> io::Result<Option<Range<u64>>> {
+    let end = file.metadata()?.len();
+    let start = match seek(file, SeekFrom::Data(from)) {
+        Ok(start) => start,
+        Err(Errno::NXIO) => return Ok(None),
+        // A file system that knows nothing of holes.
+        Err(Errno::INVAL) => from,
+        Err(error) => return Err(error.into()),
+    };
+    let end = seek(file, SeekFrom::Hole(start)).map_or(end, |hole| hole.min(end));
+    Ok((start < end).then_some(start..end))
 }
 
 #[cfg(test)]

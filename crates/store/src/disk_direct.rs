@@ -11,6 +11,7 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::sync::mpsc::{Receiver, channel};
@@ -18,6 +19,7 @@ use std::sync::mpsc::{Receiver, channel};
 use rustix::fs::{AtFlags, FsWord, OFlags, StatxFlags, fstatfs, statx};
 use rustix::io::Errno;
 
+use crate::disk::data_after;
 use crate::disk_folder::DiskFolder;
 use crate::pool;
 use crate::read_queue::ReadBuffer;
@@ -72,6 +74,10 @@ impl ReadAt for DirectReader {
         Ok(self.file.metadata()?.len())
     }
 
+    fn data_after(&self, from: u64) -> io::Result<Option<Range<u64>>> {
+        data_after(&self.file, from)
+    }
+
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         let mut offset = offset;
         for piece in buffer.chunks_mut(PIECE_BYTES) {
@@ -87,7 +93,7 @@ impl ReadAt for DirectReader {
     /// Without a copy: of the sectors that were read.
     fn read(&self, offset: u64, len: usize) -> io::Result<ReadBuffer> {
         let window = Window::around(offset, len, self.align)?;
-        let mut sectors = Sectors::zeroed(window.len);
+        let mut sectors = Sectors::if_there_is_memory(window.len)?;
         read_window(&self.file, window, &mut sectors)?;
         Ok(sectors.part(window.range()))
     }

@@ -7,6 +7,7 @@
 
 use std::cell::Cell;
 use std::io;
+use std::ops::Range;
 
 use crate::access::Overlap;
 use crate::io_uring;
@@ -109,6 +110,10 @@ impl Overlapping {
 impl ReadAt for Overlapping {
     fn size(&self) -> io::Result<u64> {
         self.file.size()
+    }
+
+    fn data_after(&self, from: u64) -> io::Result<Option<Range<u64>>> {
+        self.file.data_after(from)
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {

@@ -65,9 +65,11 @@ pub struct ManualClock {
 }
 
 impl ManualClock {
-    /// Moves on.
+    /// Moves on, at most to the last nanosecond that it can show.
     pub fn advance(&self, time: Duration) {
-        self.nanoseconds.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
+        let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let later = |now: u64| Some(now.saturating_add(time));
+        let _ = self.nanoseconds.fetch_update(Ordering::Relaxed, Ordering::Relaxed, later);
     }
 }
 
@@ -118,5 +120,19 @@ impl Pauses {
         {
             hook(point);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test] // It began anew at 0.
+    fn a_manual_clock_stays_at_its_last_moment() {
+        let clock = ManualClock::default();
+        clock.advance(Duration::from_secs(7));
+        clock.advance(Duration::MAX);
+        clock.advance(Duration::from_secs(7));
+        assert_eq!(clock.now(), Duration::from_nanos(u64::MAX));
     }
 }

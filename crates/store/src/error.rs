@@ -193,6 +193,11 @@ impl Error {
         Error::Corrupt { path: path.into(), offset, what: what.into() }
     }
 
+    /// Whether a file was not made since something else has its name.
+    pub(crate) fn is_name_taken(&self) -> bool {
+        matches!(self, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::AlreadyExists)
+    }
+
     /// The same failure, told to another writer of the group.
     pub(crate) fn for_another(&self) -> Error {
         match self {

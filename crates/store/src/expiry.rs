@@ -20,7 +20,7 @@ pub struct Expiry {
 }
 
 impl Expiry {
-    /// So many milliseconds after the start of 1970.
+    /// So many milliseconds after the start of 1970; the greatest number: never.
     pub const fn at_milliseconds(milliseconds: u64) -> Self {
         Expiry { milliseconds }
     }
@@ -42,9 +42,10 @@ impl Expiry {
         Expiry { milliseconds: u64::from_le_bytes(bytes) }
     }
 
-    /// Whether it has come, by a clock that shows so much time since the start of 1970.
+    /// Whether it has come, by a clock that shows so much time since the start of 1970. The last one stands for never: it is what
+    /// lies beyond all others, whatever a clock shows.
     pub(crate) fn has_come(self, now: Duration) -> bool {
-        u128::from(self.milliseconds) <= now.as_millis()
+        self.milliseconds != u64::MAX && u128::from(self.milliseconds) <= now.as_millis()
     }
 }
 
@@ -70,7 +71,7 @@ mod tests {
         assert!(expiry.has_come(Duration::from_millis(12)));
         let never = Expiry::after(Duration::MAX, &clock);
         assert_eq!(never.milliseconds(), u64::MAX);
-        assert!(!never.has_come(Duration::from_secs(1 << 40)));
+        assert!(!never.has_come(Duration::from_secs(1 << 40)) && !never.has_come(Duration::MAX));
     }
 
     #[test]

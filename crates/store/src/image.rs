@@ -26,6 +26,7 @@ use crate::located;
 use crate::merge_parts::{insert_entries, rebuild_part};
 use crate::open_folder::OpenFolder;
 use crate::output::Shelf;
+use crate::storage::{hole_bytes_above, zeroed};
 use crate::sync::Arc;
 use crate::version::Version;
 
@@ -127,6 +128,9 @@ fn write_file(shelf: &Shelf, file: u64, bytes: &[u8]) -> Result<()> {
     })
 }
 
+/// What of an image may be holes: its file is as long as the manifest says, whatever was written to it.
+const HOLES_BYTES_MAX: u64 = 16 << 20;
+
 /// The bytes of an image, as they were written.
 pub(crate) fn read(folder: &OpenFolder, record: &ImageRecord) -> Result<Vec<u8>> {
     let name = image_name(record.file);
@@ -140,8 +144,12 @@ pub(crate) fn read(folder: &OpenFolder, record: &ImageRecord) -> Result<Vec<u8>>
     if size != record.bytes {
         return Err(damaged("the filter's image has not the length that the manifest names"));
     }
+    let holes = hole_bytes_above(HOLES_BYTES_MAX, &*file, 0..size).map_err(Error::io(&path))?;
+    if holes.is_some() {
+        return Err(damaged("most of the filter's image is a hole"));
+    }
     let size = usize::try_from(size).map_err(|_| damaged("an image beyond memory"))?;
-    let mut bytes = vec![0; size];
+    let mut bytes = zeroed(size).map_err(|_| damaged("an image beyond memory"))?;
     file.read_at(0, &mut bytes).map_err(Error::io(&path))?;
     if crc32c::crc32c(&bytes) != record.checksum {
         return Err(damaged("the filter's image has not the checksum that the manifest names"));

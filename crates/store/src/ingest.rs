@@ -43,7 +43,12 @@ where
         let (written, loaded) = write_run(core, sequence, entries)?;
         let flush = core.installer().take_flush();
         let run = NewRun { flush, first: sequence, last: sequence, wal: None };
-        install(core, &run, &written)?;
+        if let Err(error) = install(core, &run, &written) {
+            core.installer().give_up(core, &written.output);
+            drop(written);
+            core.sweep_or_call();
+            return Err(error.into());
+        }
         // It has happened. After a failure the next edit begins a new manifest, which names it from the start.
         let _ = core.installer().repeat_edit(core);
         core.work_appeared();

@@ -92,10 +92,10 @@ impl Core {
         let Sync::Interval(interval) = self.shelf.options.sync else { return None };
         loop {
             let unsynced = &self.commit.unsynced;
-            let since = unsynced.since().filter(|_| unsynced.has_log())?;
+            let age = unsynced.age(self.env.clock.now()).filter(|_| unsynced.has_log())?;
             // It is to be done when the interval is over; where syncs take long, it begins at half of it.
             let early = unsynced.sync_time().min(interval / 2);
-            let left = (interval - early).saturating_sub(self.since(since));
+            let left = (interval - early).saturating_sub(age);
             if !left.is_zero() {
                 return Some(left);
             }

@@ -70,6 +70,7 @@ mod log_check;
 mod manifest;
 mod memory;
 mod memtable;
+mod memtable_bloom;
 mod memtable_ranges;
 mod memtable_writes;
 mod merge;

@@ -51,8 +51,10 @@ pub(crate) struct Manifest {
     folder: OpenFolder,
     /// None at first and after a failure: the next edit begins a new file.
     writer: Option<RecordWriter>,
-    /// An append has failed: the edit may or may not be in the file.
+    /// An edit may or may not be in the file: writing it has failed.
     uncertain: bool,
+    /// The tables that such edits add.
+    doubtful: Vec<u64>,
 }
 
 impl Manifest {
@@ -89,33 +91,51 @@ impl Manifest {
     /// The manifest that was read. The first edit begins a new file: nothing is added to one that may
     /// have a torn end.
     pub(crate) fn open(folder: &OpenFolder) -> Self {
-        Manifest { folder: folder.clone(), writer: None, uncertain: false }
+        let (writer, uncertain, doubtful) = (None, false, Vec::new());
+        Manifest { folder: folder.clone(), writer, uncertain, doubtful }
     }
 
     /// Begins a new manifest with the whole layout.
     pub(crate) fn create(folder: &OpenFolder, layout: &Layout) -> Result<Self> {
         let mut manifest = Manifest::open(folder);
-        manifest.rewrite(layout)?;
+        manifest.rewrite(layout, &Edit::default())?;
         Ok(manifest)
     }
 
     /// Makes the layout durable that was read. After an error it is as it was.
     pub(crate) fn keep(&mut self, layout: &Layout) -> Result<()> {
-        self.rewrite(layout)
+        self.rewrite(layout, &Edit::default())
     }
 
     /// Makes `edit` durable. `after` is the layout with the edit applied. After an error the edit may
-    /// or may not be found by the next open: keep all files that it names, and try again.
+    /// or may not be found by the next open: keep all files that it [may name](Self::may_name), and try again.
     pub(crate) fn append(&mut self, edit: &Edit, after: &Layout) -> Result<()> {
-        self.uncertain = true;
         let Some(mut writer) = self.writer.take() else {
-            return self.rewrite(after);
+            return self.rewrite(after, edit);
         };
-        writer.append(&encode(edit))?;
+        let record = encode_record(edit, &self.folder)?;
+        self.doubt(edit);
+        writer.append(&record)?;
         writer.sync()?;
+        self.settle(writer);
+        Ok(())
+    }
+
+    /// Whether an edit that adds this table may be in the file, although writing it has failed.
+    pub(crate) fn may_name(&self, table: u64) -> bool {
+        self.doubtful.contains(&table)
+    }
+
+    fn doubt(&mut self, edit: &Edit) {
+        self.uncertain = true;
+        self.doubtful.extend(edit.added.iter().map(|table| table.file));
+    }
+
+    /// The file has the newest version, and nothing else.
+    fn settle(&mut self, writer: RecordWriter) {
         self.writer = Some(writer);
         self.uncertain = false;
-        Ok(())
+        self.doubtful.clear();
     }
 
     /// Whether the file surely tells of the newest version.
@@ -123,16 +143,27 @@ impl Manifest {
         !self.uncertain
     }
 
-    fn rewrite(&mut self, layout: &Layout) -> Result<()> {
-        let (file, new) = (self.folder.create_anew(MANIFEST_NEW_NAME)?, MANIFEST_NEW_NAME);
-        let mut writer = RecordWriter::begin(file, self.folder.path_of(new), SALT, &header())?;
-        writer.append(&encode(&layout.as_edit()))?;
-        writer.sync()?;
-        self.folder.rename(new, MANIFEST_NAME)?;
+    /// Begins a new file with the whole layout, in which `edit` is the latest.
+    fn rewrite(&mut self, layout: &Layout, edit: &Edit) -> Result<()> {
+        let record = encode_record(&layout.as_edit(), &self.folder)?;
+        let writer = self.write_new(&record).inspect_err(|_| {
+            // Where the disk is full, it is in the way; it has no name that anyone looks for.
+            let _ = self.folder.remove(MANIFEST_NEW_NAME);
+        })?;
+        self.doubt(edit);
+        self.folder.rename(MANIFEST_NEW_NAME, MANIFEST_NAME)?;
         self.folder.sync()?;
-        self.writer = Some(writer);
-        self.uncertain = false;
+        self.settle(writer);
         Ok(())
+    }
+
+    fn write_new(&self, record: &[u8]) -> Result<RecordWriter> {
+        let file = self.folder.create_anew(MANIFEST_NEW_NAME)?;
+        let path = self.folder.path_of(MANIFEST_NEW_NAME);
+        let mut writer = RecordWriter::begin(file, path, SALT, &header())?;
+        writer.append(record)?;
+        writer.sync()?;
+        Ok(writer)
     }
 }
 
@@ -151,6 +182,19 @@ fn check_header(file: &dyn crate::storage::ReadAt, path: &Path) -> Result<()> {
         return Err(Error::Version { path, found: version, known });
     }
     Ok(())
+}
+
+fn encode_record(edit: &Edit, folder: &OpenFolder) -> Result<Vec<u8>> {
+    let record = encode(edit);
+    let path = folder.path_of(MANIFEST_NAME);
+    check_record(record.len(), edit.added.len()).map_err(Error::io(path)).map(|()| record)
+}
+
+/// An edit that no record can hold has too many tables.
+fn check_record(len: usize, tables: usize) -> std::io::Result<()> {
+    let max = u32::MAX as usize;
+    let what = || format!("an edit of {len} bytes, with {tables} tables: it may have {max}");
+    if len <= max { Ok(()) } else { Err(std::io::Error::other(what() + "; let tables be larger")) }
 }
 
 fn encode(edit: &Edit) -> Vec<u8> {

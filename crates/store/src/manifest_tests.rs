@@ -363,3 +363,12 @@ fn nonsense_with_right_checksums_is_refused_or_does_no_harm() {
     }
     assert!((25..275).contains(&opened), "{opened} of 300 were opened");
 }
+
+#[test] // It said that a value was too long.
+fn an_edit_beyond_a_record_is_told_as_what_it_is() {
+    let max = u32::MAX as usize;
+    check_record(max, 9).expect("as much as fits");
+    let refused = check_record(max + 1, 30_000).expect_err("one byte too many");
+    let told = Error::io("db/MANIFEST")(refused).to_string();
+    assert!(told.starts_with("db/MANIFEST: ") && told.contains("30000 tables"), "{told}");
+}

@@ -6,15 +6,13 @@
 //! Invariant: an entry's Bloom bits are set before it is linked, and it is linked before its sequence
 //! number is published: a reader of that number finds both.
 
-use crate::sync::{Arc, AtomicU64, Ordering};
-
-use trommel_filters::{HashUse, hash_key};
-
 use crate::cursor::{Cursor, Reads};
 use crate::entry::{Entry, Kind, Sequence};
 use crate::error::Result;
+use crate::memtable_bloom::Bloom;
 use crate::memtable_ranges::MemtableRanges;
 use crate::skiplist::{ListCursor, SkipList};
+use crate::sync::Arc;
 use crate::value::Value;
 
 /// An entry that was looked up.
@@ -190,70 +188,12 @@ impl Cursor for MemtableCursor {
     }
 }
 
-/// A cache line of bits.
-#[repr(align(64))]
-#[derive(Default)]
-struct Line([AtomicU64; 8]);
-
-/// A Bloom filter whose bits for a key lie in one line; bits are set while others read.
-struct Bloom {
-    lines: Box<[Line]>,
-}
-
-impl Bloom {
-    const BITS_PER_ENTRY: usize = 10;
-    /// What an entry is guessed to take, to guess how many there will be.
-    const ENTRY_BYTES: usize = 64;
-    /// The Bloom takes at most one byte for so many bytes of entries.
-    const SHARE: usize = 16;
-    /// Each probe takes nine bits of the hash: six fit beside those that choose the line.
-    const PROBES: u32 = 6;
-
-    fn new(expected_bytes: usize) -> Self {
-        let entry_count = expected_bytes / Self::ENTRY_BYTES;
-        let bytes = (entry_count * Self::BITS_PER_ENTRY / 8).min(expected_bytes / Self::SHARE);
-        let line_count = bytes.div_ceil(size_of::<Line>()).max(1);
-        Bloom { lines: (0..line_count).map(|_| Line::default()).collect() }
-    }
-
-    #[inline]
-    fn line_and_hash(&self, key: &[u8]) -> (&Line, u64) {
-        let hash = hash_key(key, HashUse::Memtable);
-        let place = (u128::from(hash) * self.lines.len() as u128) >> 64;
-        (&self.lines[place as usize], hash)
-    }
-
-    /// The word and the bit of each probe.
-    #[inline]
-    fn probes(hash: u64) -> impl Iterator<Item = (usize, u64)> {
-        (0..Self::PROBES).map(move |probe| {
-            let place = hash >> (9 * probe);
-            ((place >> 6) as usize % 8, 1 << (place % 64))
-        })
-    }
-
-    fn add(&self, key: &[u8]) {
-        let (line, hash) = self.line_and_hash(key);
-        for (word, bit) in Self::probes(hash) {
-            line.0[word].fetch_or(bit, Ordering::Relaxed);
-        }
-    }
-
-    #[inline]
-    fn may_contain(&self, key: &[u8]) -> bool {
-        let (line, hash) = self.line_and_hash(key);
-        Self::probes(hash).all(|(word, bit)| line.0[word].load(Ordering::Relaxed) & bit != 0)
-    }
-
-    fn size_bytes(&self) -> usize {
-        size_of_val(&*self.lines)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cursor::checks::{any_entries, any_moves, follows, sorted};
+    use crate::memtable_bloom::ENTRY_BYTES;
+    use crate::sync::{AtomicU64, Ordering};
     use proptest::prelude::*;
 
     proptest! {
@@ -287,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_miss_is_mostly_seen_by_the_bloom() {
-        let memtable = Arc::new(Memtable::new(10_000 * Bloom::ENTRY_BYTES));
+        let memtable = Arc::new(Memtable::new(10_000 * ENTRY_BYTES));
         assert!(memtable.is_empty());
         for number in 0..10_000u64 {
             memtable.insert(&number.to_be_bytes(), Sequence(number), Kind::Put, b"value");

@@ -53,11 +53,17 @@ impl MergePlan {
             // Of merges that have one piece.
             (merged.recoded, told) = (piece.recoded, piece.located);
         }
-        match (self.job.target, told) {
+        let installed = match (self.job.target, told) {
             (_, Some(located)) => self.install_located(core, &merged, located),
             (Target::Inner(level), None) => self.install_inner(core, &merged, level),
             (Target::Last, None) => self.install_last(core, &merged),
+        };
+        if installed.is_err() {
+            core.installer().give_up(core, &merged.run);
+            drop(merged);
+            core.sweep_or_call();
         }
+        installed
     }
 
     /// Installs the guard that the merge has told of every key, when no run is missing in it.

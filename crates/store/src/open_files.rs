@@ -11,6 +11,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -287,6 +288,10 @@ impl TableFile {
 impl ReadAt for TableFile {
     fn size(&self) -> io::Result<u64> {
         self.with(|file| file.size())
+    }
+
+    fn data_after(&self, from: u64) -> io::Result<Option<Range<u64>>> {
+        self.with(|file| file.data_after(from))
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {

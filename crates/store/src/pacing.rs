@@ -54,10 +54,11 @@ impl Pacer {
 }
 
 impl Account {
+    /// A clock that goes back is taken as it is from then on: merges would else pause until it is where it was.
     fn credit(&mut self, rate: f64, now: Duration) {
         let time = now.saturating_sub(self.at).as_secs_f64();
         self.allowance = (self.allowance + rate * time).min(rate * SAVED_SECONDS);
-        self.at = now.max(self.at);
+        self.at = now;
     }
 }
 
@@ -86,6 +87,17 @@ mod tests {
         let pacer = Pacer::new(Some(1_000_000));
         pacer.spend(200_000, Duration::from_secs(3_600));
         assert_eq!(pacer.debt(Duration::from_secs(3_600)), Some(millis(100)));
+    }
+
+    #[test] // Nothing was credited until the clock was where it had been.
+    fn a_clock_that_goes_back_is_taken_as_it_is() {
+        let pacer = Pacer::new(Some(1_000_000));
+        pacer.spend(200_000, Duration::from_secs(1 << 40));
+        assert_eq!(pacer.debt(millis(1_000)), Some(millis(100)));
+        assert_eq!(pacer.debt(millis(1_060)), Some(millis(40)));
+        assert_eq!(pacer.debt(millis(1_100)), None);
+        pacer.spend(200_000, Duration::MAX);
+        assert_eq!(pacer.debt(Duration::MAX), Some(millis(100)));
     }
 
     #[test]

@@ -62,11 +62,12 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Co
     let mut logs = replay_logs(&folder, &names, &layout, options)?;
     let last = logs.iter().map(|log| log.last).max().unwrap_or_default();
     let last = last.max(layout.last_sequence);
+    let replaces = !logs.is_empty();
     let newest = logs.pop().unwrap_or_else(|| Replayed::nothing(shelf.new_file(), options));
     let first = newest.first.min(Sequence(last.0 + 1));
     let log_bytes = Arc::new(AtomicU64::new(newest.counts.bytes));
     let active = Active { memtable: newest.memtable, wal: newest.number, log_bytes, first };
-    let log = Log::Unmade { number: newest.number, before: newest.before };
+    let log = Log::Unmade { number: newest.number, before: newest.before, replaces };
     let (sealed, next_flush) = seal_logs(&logs, layout.next_flush);
 
     let version = Version {
@@ -194,6 +195,13 @@ pub(crate) fn manifest_missing(dir: &Path, of_a_store: &str) -> Error {
 pub(crate) fn lock_folder(folder: &OpenFolder) -> Result<FolderLock> {
     with_room(|| folder.handle().lock(LOCK_NAME)).map_err(|source| match source.kind() {
         ErrorKind::WouldBlock => Error::Locked { path: folder.path().to_path_buf() },
+        // Also of those who only want to read.
+        kind @ (ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied) => {
+            let what = format!(
+                "{source}. Who opens a store locks it, and so must be able to write in its folder: make that possible, or open a copy"
+            );
+            Error::io(folder.path_of(LOCK_NAME))(std::io::Error::new(kind, what))
+        }
         _ => Error::io(folder.path_of(LOCK_NAME))(source),
     })
 }

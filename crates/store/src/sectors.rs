@@ -11,6 +11,7 @@ use std::io;
 use std::ops::Range;
 
 use crate::read_queue::ReadBuffer;
+use crate::storage::zeroed;
 
 /// What memory for direct transfers begins at a multiple of.
 const MEMORY_ALIGN: usize = 4096;
@@ -28,7 +29,15 @@ pub(crate) struct Sectors {
 impl Sectors {
     /// So many zeros.
     pub(crate) fn zeroed(len: usize) -> Sectors {
-        let memory = vec![0; len + MEMORY_ALIGN - 1];
+        Sectors::of(vec![0; len + MEMORY_ALIGN - 1], len)
+    }
+
+    /// As above; an error if there is no memory for them.
+    pub(crate) fn if_there_is_memory(len: usize) -> io::Result<Sectors> {
+        Ok(Sectors::of(zeroed(len + MEMORY_ALIGN - 1)?, len))
+    }
+
+    fn of(memory: Vec<u8>, len: usize) -> Sectors {
         let start = memory.as_ptr().align_offset(MEMORY_ALIGN);
         assert!(start < MEMORY_ALIGN, "bytes can be aligned, in {start}");
         Sectors { memory, start, len }

@@ -94,6 +94,35 @@ pub(crate) fn check_name(name: &str) -> io::Result<()> {
     Ok(())
 }
 
+/// As many zeros, if there is memory for them: lengths are what files claim.
+pub(crate) fn zeroed(len: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(len).map_err(|_| {
+        let what = format!("there is no memory for the {len} bytes that are to be read at once");
+        io::Error::new(io::ErrorKind::OutOfMemory, what)
+    })?;
+    bytes.resize(len, 0);
+    Ok(bytes)
+}
+
+/// How many bytes of a part of a file are in holes, if that is more than `max`: it claims to have them, and they take no room.
+pub(crate) fn hole_bytes_above(
+    max: u64,
+    file: &dyn ReadAt,
+    part: Range<u64>,
+) -> io::Result<Option<u64>> {
+    let (mut at, mut bytes) = (part.start, 0);
+    if part.end - part.start <= max {
+        return Ok(None);
+    }
+    while at < part.end {
+        let data = file.data_after(at)?.unwrap_or(part.end..part.end);
+        bytes += data.start.min(part.end).saturating_sub(at);
+        at = data.end.max(at + 1);
+    }
+    Ok((bytes > max).then_some(bytes))
+}
+
 /// A file that grows at its end.
 pub trait Append: Send {
     /// Adds bytes at the end; readers may see them only when they are synced. After an error the file's end is unknown: write no
@@ -127,7 +156,7 @@ pub trait ReadAt: Send + Sync {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
     /// Bytes from `offset` on, in memory of the file's choice. Errors are those of `read_at`.
     fn read(&self, offset: u64, len: usize) -> io::Result<ReadBuffer> {
-        let mut bytes = vec![0; len];
+        let mut bytes = zeroed(len)?;
         self.read_at(offset, &mut bytes)?;
         Ok(bytes.into())
     }

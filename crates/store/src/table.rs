@@ -23,11 +23,12 @@ use crate::leaving::Farewell;
 use crate::open_files::OpenFiles;
 use crate::output::table_name;
 use crate::read_queue::ReadBuffer;
-use crate::storage::ReadAt;
+use crate::storage::{ReadAt, hole_bytes_above};
 use crate::table_cursor::TableCursor;
 use crate::table_format::{
-    Index, Properties, Section, TAG_HASHES, TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES, TAIL_SIZE,
-    VERSION, decode_hashes, decode_sections, decode_tail, filter_tag, is_filter_tag, section_name,
+    Index, LIST_LEN_MAX, Properties, Section, TAG_HASHES, TAG_INDEX, TAG_PROPERTIES,
+    TAG_TOMBSTONES, TAIL_SIZE, VERSION, decode_hashes, decode_sections, decode_tail, filter_tag,
+    is_filter_tag, section_name,
 };
 use crate::table_writer::key_bounds;
 use crate::tombstones::RangeTombstones;
@@ -51,6 +52,9 @@ pub(crate) struct Table {
     farewell: Farewell,
 }
 
+/// So much of a section may be holes: its memory is to follow from what was written.
+const HOLES_BYTES_MAX: u64 = 16 << 20;
+
 /// A file and its name, for errors.
 struct Opened {
     path: PathBuf,
@@ -66,6 +70,10 @@ impl Opened {
     fn failed(&self, offset: u64, error: std::io::Error) -> Error {
         match error.kind() {
             std::io::ErrorKind::UnexpectedEof => self.corrupt(offset, "the file ends too early"),
+            // Files are closed and opened again by their names.
+            std::io::ErrorKind::NotFound => {
+                Error::needed(&self.path, "it was there when the store was opened")(error)
+            }
             _ => Error::io(&self.path)(error),
         }
     }
@@ -94,9 +102,21 @@ impl Opened {
     }
 
     fn section(&self, section: &Section) -> Result<ReadBuffer> {
+        self.believe(section)?;
         let bytes = self.read(section.offset, section.len)?;
         self.checked(section, &bytes)?;
         Ok(bytes)
+    }
+
+    /// An error, before a section is given memory, if most of it was never written: a file may be as long as anybody says.
+    fn believe(&self, section: &Section) -> Result<()> {
+        let (offset, end) = (section.offset, section.offset + section.len);
+        let holes = hole_bytes_above(HOLES_BYTES_MAX, &*self.bytes, offset..end);
+        if let Some(holes) = holes.map_err(Error::io(&self.path))? {
+            let what = format!("{holes} bytes of the {} are holes", section_name(section.tag));
+            return Err(self.corrupt(offset, what));
+        }
+        Ok(())
     }
 
     /// Reads and checks a block. Requires: the index has it.
@@ -143,8 +163,12 @@ impl Opened {
             return Err(Error::Version { path, found: tail.version, known: VERSION });
         }
         let no_list = || self.corrupt(tail_at, "a section list longer than the file");
-        let list_at = tail_at.checked_sub(u64::from(tail.list_len)).ok_or_else(no_list)?;
-        let list = self.read(list_at, u64::from(tail.list_len))?;
+        let list_len = u64::from(tail.list_len);
+        if list_len > LIST_LEN_MAX {
+            return Err(self.corrupt(tail_at, "a section list longer than any"));
+        }
+        let list_at = tail_at.checked_sub(list_len).ok_or_else(no_list)?;
+        let list = self.read(list_at, list_len)?;
         let sections = decode_sections(&list, tail, list_at).map_err(self.damage(list_at))?;
         for Section { tag, optional, offset, .. } in &sections {
             let known = [TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES].contains(tag);
@@ -422,8 +446,10 @@ fn find(sections: &[Section], tag: u16) -> Option<&Section> {
 
 /// Requires: the section is a filter's, of a kind that is known.
 fn load_filter(opened: &Opened, at: &Section) -> Result<TableFilter> {
+    opened.believe(at)?;
     // Its length was checked against the file's.
-    let mut bytes = AlignedBytes::zeroed(at.len as usize);
+    let beyond = || opened.corrupt(at.offset, "a filter beyond memory");
+    let mut bytes = AlignedBytes::try_zeroed(at.len as usize).ok_or_else(beyond)?;
     opened.fill(at.offset, &mut bytes)?;
     opened.checked(at, &bytes)?;
     let filter = AnyFilter::read(bytes).map_err(opened.damage(at.offset))?;

@@ -9,6 +9,7 @@ use super::{Opened, Table};
 use crate::block::Block;
 use crate::cursor::Reads;
 use crate::error::Result;
+use crate::storage::zeroed;
 
 impl Table {
     /// The first block that may hold `key`. None: the table has no blocks.
@@ -72,8 +73,10 @@ impl Opened {
     /// Reads and checks blocks. None: it could not be read, or is damaged.
     fn blocks(&self, index: &super::Index, numbers: &[usize]) -> Vec<Option<Block>> {
         let places = numbers.iter().map(|number| index.block(*number));
-        let mut buffers: Vec<(u64, Vec<u8>)> =
-            places.map(|(offset, len)| (offset, vec![0; len as usize])).collect();
+        let buffers = places.map(|(offset, len)| Some((offset, zeroed(len as usize).ok()?)));
+        let Some(mut buffers) = buffers.collect::<Option<Vec<_>>>() else {
+            return vec![None; numbers.len()];
+        };
         let mut wanted: Vec<(u64, &mut [u8])> =
             buffers.iter_mut().map(|(offset, buffer)| (*offset, &mut buffer[..])).collect();
         if self.bytes.read_many(&mut wanted).is_err() {

@@ -11,7 +11,7 @@
 
 use trommel_filters::{Corrupt, FilterKind, Reader, Writer};
 
-use crate::block::LZ4_RATIO_MAX;
+use crate::block::{BLOCK_BYTES_MAX, LZ4_RATIO_MAX};
 use crate::entry::{KEY_BYTES_MAX, Sequence};
 use crate::fences::Fences;
 use crate::keys::common_prefix;
@@ -63,6 +63,11 @@ pub(crate) const TAIL_SIZE: usize = MAGIC_AT + size_of::<u64>();
 const _: () = assert!(TAIL_SIZE == 24);
 
 const FLAG_OPTIONAL: u8 = 1;
+
+/// What a section takes in the list.
+const SECTION_SIZE: usize = 2 * size_of::<u64>() + size_of::<u32>() + size_of::<u16>() + 1;
+/// The longest list: its count has 16 bits.
+pub(crate) const LIST_LEN_MAX: u64 = (size_of::<u16>() + u16::MAX as usize * SECTION_SIZE) as u64;
 
 /// Part of the file, with its checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -266,6 +271,9 @@ impl Index {
             let len = add_to(&mut offsets, &mut input)?;
             if offsets[offsets.len() - 1] > data_end_max {
                 return Err(input.corrupt("blocks that reach into the sections"));
+            }
+            if len > BLOCK_BYTES_MAX {
+                return Err(input.corrupt("a block longer than any"));
             }
             let room = len.saturating_mul(LZ4_RATIO_MAX as u64);
             if add_to(&mut ranks, &mut input)? > room {

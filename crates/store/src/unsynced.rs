@@ -103,8 +103,15 @@ impl Unsynced {
 
     /// Since when something waits for a sync to begin.
     #[inline]
-    pub(crate) fn since(&self) -> Option<Duration> {
+    fn since(&self) -> Option<Duration> {
         time(self.times.since.load(Ordering::SeqCst))
+    }
+
+    /// How long something has waited for a sync to begin. A clock that has gone back since does not tell: then it is as old as can
+    /// be, or nobody would sync it until the clock is where it was.
+    #[inline]
+    pub(crate) fn age(&self, now: Duration) -> Option<Duration> {
+        self.since().map(|since| now.checked_sub(since).unwrap_or(Duration::MAX))
     }
 
     /// Since when something that was acknowledged is not durable.

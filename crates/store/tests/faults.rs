@@ -421,3 +421,32 @@ fn a_synced_batch_without_writes_moves_on_from_a_failed_log() {
     let db = open_crashed(&disk.crash_hard(), &options(Sync::Never), "after an empty batch");
     assert_eq!(db.get("drum").expect("gets").as_deref(), Some(&b"turns"[..]));
 }
+
+#[test] // The first write put its log in the place of whatever had that name.
+fn the_first_log_takes_no_name_that_somebody_else_has() {
+    let first_log = |disk: &Memory| {
+        let names = disk.list(Path::new("db")).expect("lists").into_iter();
+        names.filter(|name| name.ends_with(".wal")).max()
+    };
+    let open = |disk: &Memory| {
+        let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+        let options = Options { background: Background::Stepped, ..Options::default() };
+        Db::open_with("db", options, environment).expect("opens")
+    };
+    let known = Memory::new();
+    open(&known).put("key", "value").expect("writes");
+    let name = Path::new("db").join(first_log(&known).expect("it is made by the first write"));
+    let disk = Memory::new();
+    let db = open(&disk);
+    assert_eq!(first_log(&disk), None);
+    disk.put_file(&name, b"somebody's");
+    for _ in 0..2 {
+        let refused = db.put("key", "value").expect_err("the name is taken").to_string();
+        assert!(refused.contains(&name.display().to_string()), "{refused}");
+        assert_eq!(disk.file(&name).as_deref(), Some(&b"somebody's"[..]));
+    }
+    disk.remove(&name).expect("removes");
+    db.put("key", "value").expect("writes");
+    drop(db);
+    assert!(open(&disk).get("key").expect("reads").is_some());
+}

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use trommel::{
-    Background, Db, Environment, Error, GuardKind, Memory, Options, Storage, Sync, VerifyReport,
-    repair_with, verify_files_with,
+    Answer, Background, Db, Environment, Error, GuardKind, Memory, Options, Storage, Sync,
+    VerifyReport, repair_with, verify_files_with,
 };
 
 const DIR: &str = "db";
@@ -252,4 +252,33 @@ fn a_folder_of_something_else_is_not_verified() {
         Err(Error::NotAStore { .. })
     ));
     assert_eq!(disk.list(Path::new("other")).expect("lists"), ["letter.txt"], "nothing is made");
+}
+
+#[test] // It was told as an error of the disk, for which there is no `repair`.
+fn a_table_that_goes_while_the_store_is_open_is_told_as_missing_when_it_is_opened_again() {
+    let disk = busy();
+    let options = Options { max_open_files: Some(1), block_cache_bytes: 0, ..options() };
+    let db = Db::open_with(DIR, options, environment(&disk)).expect("opens");
+    let tables = files(&disk, ".table");
+    for table in &tables {
+        disk.remove(table).expect("removes");
+    }
+    let keys: Vec<_> = (0..4).map(|round| format!("{round} 07")).collect();
+    let mut queue = db.queue(2);
+    keys.iter().for_each(|key| queue.submit_get(key, 0));
+    let of_queue = std::iter::from_fn(|| queue.wait()).map(|answered| match answered.answer {
+        Answer::Value(found) => found,
+        other => panic!("{other:?}"),
+    });
+    let found: Vec<_> = of_queue.chain(db.multi_get(&keys)).collect();
+    let found = found.into_iter().chain(keys.iter().map(|key| db.get(key)));
+    let mut missing: Vec<_> = found.filter_map(Result::err).collect();
+    missing.extend(db.range::<&[u8]>(..).filter_map(Result::err));
+    // The one that is open is read on.
+    assert!(missing.len() > 3, "{missing:?}");
+    for error in missing {
+        assert!(error.tells_of_damage(), "{error}");
+        let Error::FileMissing { path, .. } = &error else { panic!("{error:?}") };
+        assert!(tables.contains(path), "{error}");
+    }
 }

@@ -33,6 +33,15 @@ impl AlignedBytes {
         AlignedBytes { lines, len }
     }
 
+    /// As [`zeroed`](Self::zeroed). None: there is no memory for them.
+    pub fn try_zeroed(len: usize) -> Option<Self> {
+        let mut lines = Vec::new();
+        let count = len.div_ceil(LINE_BYTES);
+        lines.try_reserve_exact(count).ok()?;
+        lines.resize(count, Line([0; LINE_BYTES]));
+        Some(AlignedBytes { lines, len })
+    }
+
     /// A copy of `bytes`.
     pub fn from_slice(bytes: &[u8]) -> Self {
         let mut aligned = Self::zeroed(bytes.len());

@@ -1,4 +1,4 @@
-//! A simulated disk behind a door: whoever comes with an operation is asked first, and may be held, counted or panicked at.
+//! A simulated disk behind a door: whoever comes with an operation is asked first, and may be held, counted, refused or panicked at.
 #![allow(dead_code, reason = "each test that has this door uses a part of it")]
 
 use std::any::Any;
@@ -12,7 +12,7 @@ use trommel::{Append, Folder, Memory, ReadAt, Storage, Syncer};
 /// So long a test waits for what must come; it decides only how soon a test fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-type Hook = dyn Fn(&'static str, &Path) + Send + Sync;
+type Hook = dyn Fn(&'static str, &Path) -> io::Result<()> + Send + Sync;
 
 /// A disk whose operations, with their file, are told before they are done. (Names that stay as they are cannot be held.)
 #[derive(Clone)]
@@ -25,6 +25,17 @@ impl Door {
     pub(crate) fn new(
         disk: &Memory,
         hook: impl Fn(&'static str, &Path) + Send + Sync + 'static,
+    ) -> Self {
+        Door::refusing(disk, move |operation, path| {
+            hook(operation, path);
+            Ok(())
+        })
+    }
+
+    /// An operation that gets an error is not done.
+    pub(crate) fn refusing(
+        disk: &Memory,
+        hook: impl Fn(&'static str, &Path) -> io::Result<()> + Send + Sync + 'static,
     ) -> Self {
         Door { disk: disk.clone(), hook: Arc::new(hook) }
     }
@@ -42,11 +53,11 @@ struct File<T> {
 
 impl Append for File<Box<dyn Append>> {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        (self.hook)("append", &self.path);
+        (self.hook)("append", &self.path)?;
         self.file.append(bytes)
     }
     fn sync(&mut self) -> io::Result<()> {
-        (self.hook)("sync", &self.path);
+        (self.hook)("sync", &self.path)?;
         self.file.sync()
     }
     fn syncer(&self) -> Option<Arc<dyn Syncer>> {
@@ -57,83 +68,83 @@ impl Append for File<Box<dyn Append>> {
 
 impl Syncer for File<Arc<dyn Syncer>> {
     fn sync(&self) -> io::Result<()> {
-        (self.hook)("sync beside", &self.path);
+        (self.hook)("sync beside", &self.path)?;
         self.file.sync()
     }
 }
 
 impl ReadAt for File<Arc<dyn ReadAt>> {
     fn size(&self) -> io::Result<u64> {
-        (self.hook)("size", &self.path);
+        (self.hook)("size", &self.path)?;
         self.file.size()
     }
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        (self.hook)("read", &self.path);
+        (self.hook)("read", &self.path)?;
         self.file.read_at(offset, buffer)
     }
 }
 
 impl Storage for Door {
     fn create_dir(&self, dir: &Path) -> io::Result<()> {
-        (self.hook)("create_dir", dir);
+        (self.hook)("create_dir", dir)?;
         self.disk.create_dir(dir)
     }
     fn dir_exists(&self, dir: &Path) -> bool {
         self.disk.dir_exists(dir)
     }
     fn open_folder(&self, dir: &Path) -> io::Result<Arc<dyn Folder>> {
-        (self.hook)("open_folder", dir);
+        (self.hook)("open_folder", dir)?;
         Ok(Arc::new(self.wrap(dir, self.disk.open_folder(dir)?)))
     }
 }
 
 impl File<Arc<dyn Folder>> {
-    fn pass<T>(&self, operation: &'static str, name: &str, file: T) -> File<T> {
+    fn pass<T>(&self, operation: &'static str, name: &str, file: T) -> io::Result<File<T>> {
         let path = self.path.join(name);
-        (self.hook)(operation, &path);
-        File { file, path, hook: Arc::clone(&self.hook) }
+        (self.hook)(operation, &path)?;
+        Ok(File { file, path, hook: Arc::clone(&self.hook) })
     }
 }
 
 impl Folder for File<Arc<dyn Folder>> {
     fn list(&self) -> io::Result<Vec<String>> {
-        self.pass("list", "", ());
+        self.pass("list", "", ())?;
         self.file.list()
     }
     fn create(&self, name: &str) -> io::Result<Box<dyn Append>> {
-        let File { path, hook, .. } = self.pass("create", name, ());
+        let File { path, hook, .. } = self.pass("create", name, ())?;
         Ok(Box::new(File { file: self.file.create(name)?, path, hook }))
     }
     fn open(&self, name: &str) -> io::Result<Arc<dyn ReadAt>> {
-        let File { path, hook, .. } = self.pass("open", name, ());
+        let File { path, hook, .. } = self.pass("open", name, ())?;
         Ok(Arc::new(File { file: self.file.open(name)?, path, hook }))
     }
     fn remove(&self, name: &str) -> io::Result<()> {
-        self.pass("remove", name, ());
+        self.pass("remove", name, ())?;
         self.file.remove(name)
     }
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.pass("rename", to, ());
+        self.pass("rename", to, ())?;
         self.file.rename(from, to)
     }
     fn link(&self, from: &str, into: &dyn Folder, to: &str) -> io::Result<()> {
-        self.pass("link", to, ());
+        self.pass("link", to, ())?;
         self.file.link(from, into, to)
     }
     fn make_folder(&self, name: &str) -> io::Result<Arc<dyn Folder>> {
-        let File { path, hook, .. } = self.pass("make_folder", name, ());
+        let File { path, hook, .. } = self.pass("make_folder", name, ())?;
         Ok(Arc::new(File { file: self.file.make_folder(name)?, path, hook }))
     }
     fn sync(&self) -> io::Result<()> {
-        self.pass("sync_dir", "", ());
+        self.pass("sync_dir", "", ())?;
         self.file.sync()
     }
     fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
-        self.pass("lock", name, ());
+        self.pass("lock", name, ())?;
         self.file.lock(name)
     }
     fn free_space(&self) -> io::Result<u64> {
-        self.pass("free_space", "", ());
+        self.pass("free_space", "", ())?;
         self.file.free_space()
     }
     fn as_any(&self) -> &dyn Any {

@@ -8,7 +8,11 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::ground::{CALLS, copy_store, make_store, names, names_it, newest};
+use trommel::{Background, Db, Options};
+
+use crate::ground::{
+    CALLS, ROWS, contents, copy_store, make_store, names, names_it, newest, options, value,
+};
 
 fn mode_of(path: &Path) -> u32 {
     fs::metadata(path).expect("is there").permissions().mode() & 0o777
@@ -118,7 +122,64 @@ fn files_and_folders_without_the_right_to_them_are_errors_that_name_them() {
             Err(error) => {
                 assert!(["open", "repair"].contains(&call), "{call}: {error}");
                 assert!(names_it(&error, "LOCK"), "{call}: {error}");
+                assert!(error.to_string().contains("open a copy"), "{call}: {error}");
             }
         }
+    }
+}
+
+#[test]
+fn a_folder_that_takes_no_files_is_read_and_says_so_to_who_writes() {
+    let test = "rights::a_folder_that_takes_no_files_is_read_and_says_so_to_who_writes";
+    let Some(root) = child_of() else {
+        let root = tempfile::tempdir().expect("a temporary folder");
+        fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755)).expect("sets");
+        let mut command = Command::new(this_program());
+        let sound = root.path().join("sound");
+        make_store(&sound);
+        if fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0) {
+            let program = root.path().join("program");
+            fs::copy(this_program(), &program).expect("copies");
+            command = Command::new(program);
+            command.uid(NOBODY).gid(NOBODY);
+            for name in names(&sound) {
+                chown(sound.join(name), Some(NOBODY), Some(NOBODY)).expect("gives");
+            }
+        }
+        fs::set_permissions(&sound, fs::Permissions::from_mode(0o555)).expect("sets");
+        run_child(command, test, root.path());
+        fs::set_permissions(&sound, fs::Permissions::from_mode(0o755)).expect("sets");
+        return;
+    };
+    // Its files may be written, the lock's too; but none can be made.
+    let sound = root.join("sound");
+    let before = contents(&sound);
+    for background in [Background::Stepped, Background::Threads(1)] {
+        let db = Db::open(&sound, Options { background, ..options() }).expect("opens");
+        let reads = || {
+            for row in 0..ROWS {
+                assert_eq!(
+                    db.get(row.to_be_bytes()).expect("reads").as_deref(),
+                    Some(&*value(row))
+                );
+            }
+            assert_eq!(db.range::<&[u8]>(..).filter(Result::is_ok).count(), ROWS as usize);
+            assert!(db.verify().expect("reads").damage.is_empty());
+        };
+        reads();
+        for _ in 0..3 {
+            let refused = [db.put("late", "value"), db.flush(), db.compact()];
+            for (nth, refused) in refused.into_iter().enumerate() {
+                let told = refused.expect_err("no file can be made").to_string();
+                assert!(
+                    told.contains("Permission denied") && told.contains("sound"),
+                    "{nth}: {told}"
+                );
+            }
+        }
+        reads();
+        assert!(db.get("late").expect("reads").is_none());
+        db.close().expect("nothing is owed");
+        assert!(contents(&sound) == before, "something was changed");
     }
 }

@@ -1,0 +1,188 @@
+//! The Bloom of a memtable: what tells most misses before the skip list is searched.
+//! ```text
+//! first    as many lines as the buffer is expected to need, up to a limit
+//! later    [ as much again ][ as all before ][ ...    each is made when those before it are full
+//! ```
+//! A buffer of gigabytes would else have its Bloom made at once, for every memtable and log, though it may never fill.
+//!
+//! Invariant: a key's bits are set in the newest part before its entry is linked; parts stay.
+
+use std::sync::OnceLock;
+
+use trommel_filters::{HashUse, hash_key};
+
+use crate::sync::{AtomicU64, Ordering};
+
+/// A cache line of bits.
+#[repr(align(64))]
+#[derive(Default)]
+struct Line([AtomicU64; 8]);
+
+const BITS_PER_ENTRY: usize = 10;
+/// What an entry is guessed to take, to guess how many there will be.
+pub(crate) const ENTRY_BYTES: usize = 64;
+/// The Bloom takes at most one byte for so many bytes of entries.
+const SHARE: usize = 16;
+/// Each probe takes nine bits of the hash: six fit beside those that choose the line.
+const PROBES: u32 = 6;
+/// What is made at once.
+const FIRST_BYTES_MAX: usize = 16 << 20;
+
+/// A Bloom filter whose bits for a key lie in one line of each part; bits are set while others read.
+pub(crate) struct Bloom {
+    first: Part,
+    later: Option<Later>,
+}
+
+/// What a large buffer needs when it fills.
+struct Later {
+    /// One after the other.
+    parts: Box<[OnceLock<Part>]>,
+    /// How many lines all parts may have.
+    line_count_max: usize,
+    /// How many keys were added. Counted by the writer alone.
+    keys: AtomicU64,
+}
+
+struct Part(Box<[Line]>);
+
+impl Bloom {
+    /// For a memtable that expects about so many bytes.
+    pub(crate) fn new(expected_bytes: usize) -> Self {
+        Bloom::with_first(expected_bytes, FIRST_BYTES_MAX)
+    }
+
+    fn with_first(expected_bytes: usize, first_bytes_max: usize) -> Self {
+        let entry_count = expected_bytes / ENTRY_BYTES;
+        let bytes = (entry_count * BITS_PER_ENTRY / 8).min(expected_bytes / SHARE);
+        let line_count_max = bytes.div_ceil(size_of::<Line>()).max(1);
+        let line_count = line_count_max.min(first_bytes_max / size_of::<Line>());
+        // Each part is as large as all before it.
+        let part_count = line_count_max.div_ceil(line_count).next_power_of_two().ilog2();
+        let later = (part_count > 0).then(|| Later {
+            parts: (0..part_count).map(|_| OnceLock::new()).collect(),
+            line_count_max,
+            keys: AtomicU64::new(0),
+        });
+        Bloom { first: Part::new(line_count), later }
+    }
+
+    /// Requires: nobody else adds meanwhile.
+    pub(crate) fn add(&self, key: &[u8]) {
+        let hash = hash_key(key, HashUse::Memtable);
+        let later = self.later.as_ref().and_then(|later| later.part(&self.first));
+        later.unwrap_or(&self.first).add(hash);
+    }
+
+    #[inline]
+    pub(crate) fn may_contain(&self, key: &[u8]) -> bool {
+        let hash = hash_key(key, HashUse::Memtable);
+        self.first.may_contain(hash)
+            || self.later.as_ref().is_some_and(|later| later.may_contain(hash))
+    }
+
+    pub(crate) fn size_bytes(&self) -> usize {
+        self.first.size_bytes()
+            + self.later.iter().flat_map(Later::made).map(Part::size_bytes).sum::<usize>()
+    }
+}
+
+impl Later {
+    /// Those that were made.
+    fn made(&self) -> impl Iterator<Item = &Part> {
+        self.parts.iter().map_while(OnceLock::get)
+    }
+
+    /// The part of one key more. None: the first has room.
+    fn part(&self, first: &Part) -> Option<&Part> {
+        let before = self.keys.load(Ordering::Relaxed);
+        self.keys.store(before + 1, Ordering::Relaxed);
+        let (mut lines, mut newest) = (first.0.len(), None);
+        for part in &self.parts {
+            if before < (lines * size_of::<Line>() * 8 / BITS_PER_ENTRY) as u64 {
+                break;
+            }
+            let line_count = lines.min(self.line_count_max - lines);
+            newest = Some(part.get_or_init(|| Part::new(line_count)));
+            lines += line_count;
+        }
+        newest
+    }
+
+    fn may_contain(&self, hash: u64) -> bool {
+        self.made().any(|part| part.may_contain(hash))
+    }
+}
+
+impl Part {
+    fn new(line_count: usize) -> Self {
+        Part((0..line_count).map(|_| Line::default()).collect())
+    }
+
+    #[inline]
+    fn line(&self, hash: u64) -> &Line {
+        let place = (u128::from(hash) * self.0.len() as u128) >> 64;
+        &self.0[place as usize]
+    }
+
+    /// The word and the bit of each probe.
+    #[inline]
+    fn probes(hash: u64) -> impl Iterator<Item = (usize, u64)> {
+        (0..PROBES).map(move |probe| {
+            let place = hash >> (9 * probe);
+            ((place >> 6) as usize % 8, 1 << (place % 64))
+        })
+    }
+
+    fn add(&self, hash: u64) {
+        let line = self.line(hash);
+        for (word, bit) in Self::probes(hash) {
+            line.0[word].fetch_or(bit, Ordering::Relaxed);
+        }
+    }
+
+    #[inline]
+    fn may_contain(&self, hash: u64) -> bool {
+        let line = self.line(hash);
+        Self::probes(hash).all(|(word, bit)| line.0[word].load(Ordering::Relaxed) & bit != 0)
+    }
+
+    fn size_bytes(&self) -> usize {
+        size_of_val(&*self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test] // 64 GiB took 1.3 GiB for every memtable before anything was written.
+    fn a_bloom_takes_memory_as_its_memtable_fills() {
+        let largest = Bloom::new(64 << 30);
+        assert_eq!(largest.size_bytes(), FIRST_BYTES_MAX);
+        let later = largest.later.as_ref().expect("it may grow");
+        assert_eq!((later.parts.len(), later.line_count_max), (7, (5 << 28) / size_of::<Line>()));
+        // With a first part of 4 KiB of 20.
+        let bloom = Bloom::with_first(1 << 20, 4096);
+        let (keys, mut sizes) = (16_384u64, Vec::new());
+        for number in 0..keys {
+            bloom.add(&number.to_be_bytes());
+            sizes.push(bloom.size_bytes());
+        }
+        sizes.dedup();
+        assert_eq!(sizes, [4096, 8192, 16384, 20480]);
+        assert!((0..keys).all(|number| bloom.may_contain(&number.to_be_bytes())));
+        let misses = keys..keys + 100_000;
+        let maybes = misses.filter(|number| bloom.may_contain(&number.to_be_bytes())).count();
+        assert!(maybes < 8_000, "{maybes} of 100,000 in four parts");
+    }
+
+    #[test]
+    fn a_small_buffer_has_all_of_its_bloom_at_once() {
+        for bytes in [0, 1 << 10, 1 << 20, 256 << 20] {
+            let bloom = Bloom::new(bytes);
+            assert!(bloom.later.is_none(), "{bytes}");
+            assert!(bloom.size_bytes() <= (bytes / SHARE).max(size_of::<Line>()), "{bytes}");
+        }
+    }
+}

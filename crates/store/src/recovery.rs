@@ -69,7 +69,6 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Co
     let active = Active { memtable: newest.memtable, wal: newest.number, log_bytes, first };
     let log = Log::Unmade { number: newest.number, before: newest.before, replaces };
     let (sealed, next_flush) = seal_logs(&logs, layout.next_flush);
-
     let version = Version {
         active,
         sealed,

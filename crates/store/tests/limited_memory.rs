@@ -68,7 +68,7 @@ fn live(dir: &Path, options: &Options) {
     const ROWS: u32 = 20_000;
     let db = Db::open(dir, options.clone()).expect("opens");
     for row in 0..ROWS {
-        let value: Vec<u8> = (0..1000u32).map(|at| (at * row >> 3) as u8).collect();
+        let value: Vec<u8> = (0..1000u32).map(|at| ((at * row) >> 3) as u8).collect();
         db.put(key(row), value).expect("writes");
         db.step().expect("steps");
     }

@@ -9,14 +9,11 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use allocation_counter::measure;
 
 use crate::cost::steps_of;
-use crate::{
-    Background, Batch, Db, Environment, GuardKind, Memory, Options, Snapshot, Stats, Sync,
-};
+use crate::{Background, Db, Environment, GuardKind, Memory, Options, Snapshot, Stats, Sync};
 
 const VALUE: [u8; 20] = [7; 20];
 /// Keys before and behind those of the pattern.
@@ -119,10 +116,12 @@ impl World {
         world
     }
 
+    fn environment(&self) -> Environment {
+        Environment { storage: Arc::new(self.disk.clone()), ..Environment::default() }
+    }
+
     fn open(&mut self) {
-        let storage = Arc::new(self.disk.clone());
-        let environment = Environment { storage, ..Environment::default() };
-        let opened = Db::open_with(Path::new("db"), self.options.clone(), environment);
+        let opened = Db::open_with(Path::new("db"), self.options.clone(), self.environment());
         self.db = Some(opened.expect("opens"));
     }
 
@@ -177,110 +176,9 @@ impl World {
 mod patterns;
 use patterns::{HELD, HELD_CUT, PATTERNS, Pattern, RUNS, TOMBSTONES};
 
-/// An operation, of which some are done in a row; told which it is of all.
-type Operation = (&'static str, fn(&mut World, u64));
-
-/// Those that cost about as much whatever there is.
-const OPERATIONS: &[Operation] = &[
-    ("get, there", |world, i| assert!(world.db().get(key(b'z', i)).expect("gets").is_some())),
-    ("get, not there", |world, i| assert!(world.db().get(key(b'b', i)).expect("gets").is_none())),
-    ("get, in the pattern", |world, i| drop(world.db().get(key(b'm', i % 8)).expect("gets"))),
-    ("multi_get", |world, i| {
-        let keys: Vec<_> = (0..8).map(|at| key(b'm', at * i)).collect();
-        assert!(world.db().multi_get(&keys).into_iter().all(|got| got.is_ok()));
-    }),
-    ("snapshot get", |world, i| {
-        world.at_snapshots(|snapshot| {
-            assert!(snapshot.get(key(b'a', i)).expect("gets").is_some());
-            drop(snapshot.get(key(b'm', i)).expect("gets"));
-            assert!(snapshot.multi_get(&[key(b'm', 5)]).into_iter().all(|got| got.is_ok()));
-        });
-    }),
-    ("range, first step", |world, _| {
-        assert!(world.db().range(key(b'm', 0)..).next().expect("there").is_ok());
-    }),
-    ("range, first step back", |world, _| {
-        assert!(world.db().range(..key(b'n', 0)).next_back().expect("there").is_ok());
-    }),
-    ("range, closed", |world, i| {
-        let found = world.db().range(key(b'm', i)..key(b'm', i + 3)).next();
-        assert!(found.is_none_or(|found| found.is_ok()));
-    }),
-    ("next", |world, _| {
-        assert!(world.db().range::<&[u8]>(..).take(150).all(|entry| entry.is_ok()));
-    }),
-    ("next_back", |world, _| {
-        assert!(world.db().range::<&[u8]>(..).rev().take(150).all(|entry| entry.is_ok()));
-    }),
-    ("snapshot range", |world, _| {
-        world.at_snapshots(|snapshot| {
-            assert!(snapshot.range::<&[u8]>(..).take(120).all(|entry| entry.is_ok()));
-            assert!(snapshot.range::<&[u8]>(..).rev().take(120).all(|entry| entry.is_ok()));
-        });
-    }),
-    ("snapshot, taken and dropped", |world, _| drop(world.db().snapshot())),
-    ("queue", |world, i| {
-        let mut queue = world.db().queue(4);
-        queue.submit_get(key(b'm', 5), i);
-        queue.submit_get(key(b'z', i), i);
-        queue.submit_range(key(b'z', 0).., 3, i);
-        while queue.wait().is_some() {}
-    }),
-    ("approximate_count, count", |world, i| {
-        let range = key(b'z', i)..key(b'z', i + 5);
-        let most = world.db().approximate_count(range.clone()).expect("counts").most;
-        assert!(most >= 5 && world.db().count(range).expect("counts") <= most);
-    }),
-    ("may_contain_range, multi_may_contain", |world, i| {
-        assert!(world.db().may_contain_range(key(b'z', i)..).expect("asks"));
-        let ranges = [key(b'm', i)..key(b'm', i + 1), key(b'b', 0)..key(b'c', 0)];
-        assert_eq!(world.db().multi_may_contain(&ranges).expect("asks").len(), 2);
-    }),
-    ("put", |world, i| world.put(b'z', i)),
-    ("put_ttl", |world, i| {
-        let hour = Duration::from_secs(3600);
-        world.db().put_ttl(key(b'z', i), VALUE, hour).expect("puts");
-    }),
-    ("delete", |world, i| world.db().delete(key(b'y', i)).expect("deletes")),
-    ("delete_range", |world, i| world.delete_range(i % 4, 5 * i + 9)),
-    ("write", |world, i| {
-        let mut batch = Batch::new();
-        batch
-            .put(key(b'z', i), VALUE)
-            .delete(key(b'y', i))
-            .delete_range(key(b'm', i), key(b'n', i));
-        world.db().write(batch).expect("writes");
-    }),
-    ("sync", |world, i| {
-        world.put(b'z', i);
-        world.db().sync().expect("syncs");
-    }),
-    ("stats", |world, _| assert!(world.db().stats().expect("open").sequence > 0)),
-];
-
-/// Those that go over all that there is, in this order.
-const WHOLE: &[Operation] = &[
-    ("checkpoint", |world, _| {
-        world.checkpoints += 1;
-        let dir = format!("copy{}", world.checkpoints);
-        world.db().checkpoint(dir).expect("copies");
-    }),
-    ("close", |world, _| {
-        world.held.clear();
-        world.db.take().expect("it is open").close().expect("closes");
-    }),
-    ("open", |world, _| world.open()),
-    ("flush", |world, _| world.db().flush().expect("flushes")),
-    ("verify", |world, _| assert!(world.db().verify().expect("reads").damage.is_empty())),
-    ("ingest", |world, _| {
-        let entries = (0..100).map(|n| (key(b'x', n), VALUE));
-        assert_eq!(world.db().ingest(entries).expect("loads"), 100);
-    }),
-    ("settle, compact", |world, _| {
-        world.db().settle().expect("merges");
-        world.db().compact().expect("merges");
-    }),
-];
+#[path = "cost_laws_operations.rs"]
+mod operations;
+use operations::{OPERATIONS, Operation, WHOLE};
 
 /// What is not a logarithm, and why.
 fn law_of(pattern: &str, operation: &str) -> Law {
@@ -294,7 +192,9 @@ fn law_of(pattern: &str, operation: &str) -> Law {
         // Each run is another place to look at.
         (RUNS, _) => Law::Linear,
         // One number for each table, and for each partition.
-        ("partitions", "stats") => Law::Linear,
+        ("partitions", "stats" | "pinned_tree, told whole") => Law::Linear,
+        // Tables are counted up to those that are asked, and all of them are told.
+        ("partitions", "pinned_tree, asked") => Law::Linear,
         _ => Law::Log,
     }
 }

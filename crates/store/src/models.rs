@@ -12,16 +12,20 @@
 //! `RUSTFLAGS="--cfg loom" cargo test -p trommel --release --target-dir target/loom --lib loom_models`
 
 mod loom_models {
+    use std::time::Duration;
+
     use loom::model::Builder;
     use loom::thread;
 
     use crate::cursor::Cursor;
     use crate::entry::{Entry, Kind, Sequence};
+    use crate::life::Life;
     use crate::memtable::Memtable;
     use crate::retention::Retention;
     use crate::skiplist::{ListCursor, SkipList};
     use crate::snapshots::Snapshots;
     use crate::sync::{Arc, AtomicU64, Ordering, Switch};
+    use crate::tombstones::RangeTombstones;
 
     /// Switches between threads where none had to wait: more than so many show nothing new in models of two threads.
     const PREEMPTIONS_MAX: usize = 3;
@@ -30,6 +34,10 @@ mod loom_models {
         let mut builder = Builder::new();
         builder.preemption_bound = Some(PREEMPTIONS_MAX);
         builder.check(run);
+    }
+
+    fn snapshots_at(visible: Sequence) -> Snapshots {
+        Snapshots::new(visible, Arc::new(Life::new("store".as_ref())))
     }
 
     fn put(list: &SkipList, key: &[u8], sequence: u64) {
@@ -136,7 +144,7 @@ mod loom_models {
     #[test]
     fn what_is_published_is_found_and_nothing_newer() {
         model(|| {
-            let (memtable, snapshots) = (Arc::new(Memtable::new(0)), Snapshots::default());
+            let (memtable, snapshots) = (Arc::new(Memtable::new(0)), snapshots_at(Sequence(0)));
             let shared = Arc::new((memtable, snapshots));
             let writer = Arc::clone(&shared);
             let writer = thread::spawn(move || {
@@ -156,7 +164,7 @@ mod loom_models {
     #[test]
     fn a_cursor_sees_what_was_published_before() {
         model(|| {
-            let shared = Arc::new((Arc::new(Memtable::new(0)), Snapshots::default()));
+            let shared = Arc::new((Arc::new(Memtable::new(0)), snapshots_at(Sequence(0))));
             let writer = Arc::clone(&shared);
             let writer = thread::spawn(move || {
                 writer.0.insert(b"a", Sequence(1), Kind::Put, b"v");
@@ -179,7 +187,7 @@ mod loom_models {
     #[test]
     fn what_was_put_into_a_deleted_range_before_is_not_passed() {
         model(|| {
-            let shared = Arc::new((Arc::new(Memtable::new(0)), Snapshots::default()));
+            let shared = Arc::new((Arc::new(Memtable::new(0)), snapshots_at(Sequence(0))));
             shared.0.insert(b"a", Sequence(1), Kind::DeleteRange, b"m");
             shared.0.insert(b"g", Sequence(2), Kind::DeleteRange, b"t");
             shared.0.insert(b"m", Sequence(3), Kind::DeleteRange, b"z");
@@ -194,7 +202,10 @@ mod loom_models {
             let (until, from) = (ranges.hidden_until(view, b"b"), ranges.hidden_from(view, b"p"));
             assert!([&b"g"[..], b"m", b"z"].contains(&until), "{until:?}");
             assert!([&b"a"[..], b"g", b"m"].contains(&from), "{from:?}");
-            assert!(at < Sequence(4) || (until <= b"k" && b"k" < from), "{until:?} {from:?}");
+            assert!(
+                at < Sequence(4) || (until <= &b"k"[..] && &b"k"[..] < from),
+                "{until:?} {from:?}"
+            );
             writer.join().expect("no panic");
         });
     }
@@ -240,8 +251,7 @@ mod loom_models {
     impl Store {
         fn new() -> Arc<Self> {
             let small = Small { memtable: Arc::new(Memtable::new(0)), run: vec![2, 1] };
-            let snapshots =
-                Arc::new(Snapshots::new(Sequence(1), Arc::new(Life::new("store".as_ref()))));
+            let snapshots = Arc::new(snapshots_at(Sequence(1)));
             Arc::new(Store { current: Switch::new(Arc::new(small)), snapshots })
         }
 
@@ -250,7 +260,12 @@ mod loom_models {
         }
 
         fn merge(&self) {
-            let mut retention = Retention::new(self.snapshots.copy(), true);
+            let mut retention = Retention::new(
+                self.snapshots.copy(),
+                true,
+                Duration::ZERO,
+                RangeTombstones::default(),
+            );
             let now = self.current.hold();
             let mut keeps = |sequence: &u64| {
                 let (key, value) = (&b"k"[..], &b"v"[..]);

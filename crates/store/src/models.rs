@@ -12,16 +12,20 @@
 //! `RUSTFLAGS="--cfg loom" cargo test -p trommel --release --target-dir target/loom --lib loom_models`
 
 mod loom_models {
+    use std::time::Duration;
+
     use loom::model::Builder;
     use loom::thread;
 
     use crate::cursor::Cursor;
     use crate::entry::{Entry, Kind, Sequence};
+    use crate::life::Life;
     use crate::memtable::Memtable;
     use crate::retention::Retention;
     use crate::skiplist::{ListCursor, SkipList};
     use crate::snapshots::Snapshots;
     use crate::sync::{Arc, AtomicU64, Ordering, Switch};
+    use crate::tombstones::RangeTombstones;
 
     /// Switches between threads where none had to wait: more than so many show nothing new in models of two threads.
     const PREEMPTIONS_MAX: usize = 3;
@@ -128,6 +132,11 @@ mod loom_models {
         });
     }
 
+    /// Those of an open store in which everything up to `visible` is published.
+    fn snapshots_from(visible: u64) -> Snapshots {
+        Snapshots::new(Sequence(visible), Arc::new(Life::new("store".as_ref())))
+    }
+
     /// The newest sequence number that a get at `at` finds.
     fn get(memtable: &Arc<Memtable>, at: Sequence) -> Option<u64> {
         memtable.get(b"k", at).map(|found| found.sequence.0)
@@ -136,8 +145,7 @@ mod loom_models {
     #[test]
     fn what_is_published_is_found_and_nothing_newer() {
         model(|| {
-            let (memtable, snapshots) = (Arc::new(Memtable::new(0)), Snapshots::default());
-            let shared = Arc::new((memtable, snapshots));
+            let shared = Arc::new((Arc::new(Memtable::new(0)), snapshots_from(0)));
             let writer = Arc::clone(&shared);
             let writer = thread::spawn(move || {
                 for sequence in 1..=2 {
@@ -156,7 +164,7 @@ mod loom_models {
     #[test]
     fn a_cursor_sees_what_was_published_before() {
         model(|| {
-            let shared = Arc::new((Arc::new(Memtable::new(0)), Snapshots::default()));
+            let shared = Arc::new((Arc::new(Memtable::new(0)), snapshots_from(0)));
             let writer = Arc::clone(&shared);
             let writer = thread::spawn(move || {
                 writer.0.insert(b"a", Sequence(1), Kind::Put, b"v");
@@ -240,8 +248,7 @@ mod loom_models {
     impl Store {
         fn new() -> Arc<Self> {
             let small = Small { memtable: Arc::new(Memtable::new(0)), run: vec![2, 1] };
-            let snapshots =
-                Arc::new(Snapshots::new(Sequence(1), Arc::new(Life::new("store".as_ref()))));
+            let snapshots = Arc::new(snapshots_from(1));
             Arc::new(Store { current: Switch::new(Arc::new(small)), snapshots })
         }
 
@@ -250,7 +257,8 @@ mod loom_models {
         }
 
         fn merge(&self) {
-            let mut retention = Retention::new(self.snapshots.copy(), true);
+            let (copy, none_deleted) = (self.snapshots.copy(), RangeTombstones::default());
+            let mut retention = Retention::new(copy, true, Duration::ZERO, none_deleted);
             let now = self.current.hold();
             let mut keeps = |sequence: &u64| {
                 let (key, value) = (&b"k"[..], &b"v"[..]);

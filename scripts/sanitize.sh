@@ -44,13 +44,14 @@ thread() {
     mkdir -p target/tsan
     cc -O1 -Wall -Wextra -Werror -c scripts/sanitize-tsan.c -o target/tsan/fetch_sub.o
     export RUSTFLAGS="-Zsanitizer=thread -Clink-arg=$PWD/target/tsan/fetch_sub.o -Clink-arg=-Wl,--wrap=__tsan_atomic64_fetch_sub"
+    export TSAN_OPTIONS="suppressions=$PWD/scripts/sanitize-tsan.txt print_suppressions=1 ${TSAN_OPTIONS:-}"
     under_a_sanitizer target/tsan -Zbuild-std
 }
 
 # Leaks are no error: a ring that has failed leaves its memory to the kernel, and threads of the pool stay.
 miri() {
     export MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-ignore-leaks"
-    export PROPTEST_CASES=4
+    export PROPTEST_CASES="${PROPTEST_CASES:-1}"
     checked() {
         cargo +nightly miri test --locked --target $triple --lib "$@"
     }

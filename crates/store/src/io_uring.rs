@@ -11,9 +11,12 @@
 use std::io;
 use std::os::fd::AsRawFd;
 
-use ::io_uring::{IoUring, Probe, opcode, types};
+#[cfg(not(miri))]
+use ::io_uring::{IoUring, opcode, types};
 use rustix::io::Errno;
 
+#[cfg(miri)]
+use crate::io_uring_fake::{IoUring, opcode, types};
 use crate::read_queue::{ReadBuffer, Request};
 use crate::sectors::{Sectors, Window};
 
@@ -44,11 +47,17 @@ struct Flight {
 }
 
 /// Whether this process may have rings that read.
+#[cfg(not(miri))]
 pub(crate) fn is_allowed() -> bool {
     let Ok(ring) = IoUring::new(2) else { return false };
-    let mut probe = Probe::new();
+    let mut probe = ::io_uring::Probe::new();
     let known = ring.submitter().register_probe(&mut probe).is_ok();
     known && probe.is_supported(opcode::Read::CODE)
+}
+
+#[cfg(miri)]
+pub(crate) fn is_allowed() -> bool {
+    true
 }
 
 impl Ring {
@@ -212,15 +221,21 @@ impl Flight {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::Disk;
-    use crate::storage::Storage;
+    #[cfg(miri)]
+    use crate::io_uring_fake::tests::file;
     use crate::sync::Arc;
 
-    fn flight(offset: u64, wanted: usize) -> Flight {
+    #[cfg(not(miri))]
+    fn file() -> Arc<dyn crate::storage::ReadAt> {
+        use crate::storage::Storage;
         let folder = tempfile::tempdir().unwrap();
-        let folder = Disk.open_folder(folder.path()).unwrap();
+        let folder = crate::disk::Disk.open_folder(folder.path()).unwrap();
         folder.create("file").unwrap();
-        let request = Request { tag: 0, file: folder.open("file").unwrap(), offset, len: wanted };
+        folder.open("file").unwrap()
+    }
+
+    fn flight(offset: u64, wanted: usize) -> Flight {
+        let request = Request { tag: 0, file: file(), offset, len: wanted };
         let window = Window::around(offset, wanted, 512).unwrap();
         Flight { request, window, sectors: Sectors::zeroed(window.len), filled: 0 }
     }

@@ -42,9 +42,12 @@ mod fences;
 mod fetched;
 mod filter_recovery;
 mod flush;
-#[expect(
-    unsafe_code,
-    reason = "a page of memory that a fork wipes is mapped and named by a pointer"
+#[cfg_attr(
+    not(any(loom, shuttle, miri)),
+    expect(
+        unsafe_code,
+        reason = "a page of memory that a fork wipes is mapped and named by a pointer"
+    )
 )]
 mod fork_word;
 mod guard;
@@ -57,6 +60,9 @@ mod interval_tree;
     reason = "the kernel reads into memory by pointers that entries of a ring name"
 )]
 mod io_uring;
+#[cfg(miri)]
+#[expect(unsafe_code, reason = "it writes by the pointers that entries name, as the kernel does")]
+mod io_uring_fake;
 mod keeper;
 mod key_bounds;
 mod keys;

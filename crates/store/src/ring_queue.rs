@@ -82,7 +82,7 @@ impl RingQueue {
         }
     }
 
-    fn fail_over(&mut self) {
+    pub(crate) fn fail_over(&mut self) {
         let given_up = self.ring.take().map(Ring::abandon).unwrap_or_default();
         given_up
             .into_iter()

@@ -153,15 +153,16 @@ impl SkipList {
 
     /// Adds an entry. Requires: no entry with this key and sequence number is there.
     pub(crate) fn insert(&self, entry: &Entry<'_>) {
-        self.add(entry, false);
+        self.add(entry, false, || {});
     }
 
     /// The same, of one that can be found by its sequence number. Requires: it is newer than all that are there.
     pub(crate) fn insert_marked(&self, entry: &Entry<'_>) {
-        self.add(entry, true);
+        self.add(entry, true, || {});
     }
 
-    fn add(&self, entry: &Entry<'_>, is_marked: bool) {
+    /// `changed` is called after each change that readers may see.
+    fn add(&self, entry: &Entry<'_>, is_marked: bool, changed: impl Fn()) {
         let mut arena = lock(&self.arena);
         // The nodes before, level by level. Null: the list's own tower.
         let mut splice = [ptr::null_mut(); HEIGHT_MAX];
@@ -171,20 +172,26 @@ impl SkipList {
         assert!(!taken, "two entries with {:?} and one key", entry.sequence);
         let height = arena.draw_height();
         let (node, size) = new_node(&mut arena, entry, height);
-        self.height.fetch_max(height, Memory::Relaxed);
+        // Whoever reaches it, at whatever level, may go on from any: all that it has is there before the first link to it.
         for (level, &before) in splice.iter().enumerate().take(height) {
-            let link = self.link(before, level);
+            let next = self.link(before, level).load(Memory::Relaxed);
             // SAFETY: `node` is a node of this list with `height` > level links.
-            let own = unsafe { link_of(node, level) };
-            let next = link.load(Memory::Relaxed);
-            own.store(next, Memory::Relaxed);
+            unsafe { link_of(node, level) }.store(next, Memory::Relaxed);
             if is_marked && level > 0 {
                 self.part_newest(node, next, level);
             }
-            link.store(node, Memory::Release);
+        }
+        let levels_before = self.height.fetch_max(height, Memory::Relaxed);
+        changed();
+        for (level, &before) in splice.iter().enumerate().take(height) {
+            if is_marked && level >= levels_before {
+                self.part_newest(before, ptr::null_mut(), level);
+            }
+            self.link(before, level).store(node, Memory::Release);
+            changed();
         }
         if is_marked {
-            self.mark(&splice, entry.sequence);
+            self.mark(&splice, entry.sequence, &changed);
         }
         self.len.fetch_add(1, Memory::Relaxed);
         self.size_bytes.fetch_add(size, Memory::Relaxed);

@@ -7,7 +7,8 @@
 //! for what is newer than one does not look for these, and a memtable without such deletions marks none.
 //!
 //! Invariant: of what a reader sees, no marked entry is newer than the number of a link that leads past or to it. (A number may be
-//! too great for a moment: the reader then looks behind the link in vain.)
+//! too great for a moment: the reader then looks behind the link in vain.) A link is loaded before its number: who sees a link that is
+//! the first of its level sees the number that was there before.
 
 use std::ptr;
 
@@ -18,37 +19,44 @@ use crate::keys::key_head;
 use crate::sync::Ordering as Memory;
 
 impl SkipList {
-    /// Gives a new node its numbers at a level: those between it and the one that is next there. Requires: it is linked at the levels
-    /// below.
+    /// Gives a link that leads nowhere yet its number: that of what lies between its node and `next`. Requires: the node has its links
+    /// and numbers of the levels below.
     pub(super) fn part_newest(&self, node: *mut Node, next: *mut Node, level: usize) {
         let (mut newest, mut at) = (0, node);
         loop {
-            newest = newest.max(self.newest_behind(at, level - 1));
-            at = self.link(at, level - 1).load(Memory::Relaxed);
+            let (after, newest_of_link) = self.link_behind(at, level - 1);
+            newest = newest.max(newest_of_link);
+            at = after;
             if at == next || at.is_null() {
                 break;
             }
         }
-        self.newest_slot(node, level).store(newest, Memory::Relaxed); // Nobody can reach it yet.
+        self.newest_slot(node, level).store(newest, Memory::Relaxed); // A link is stored behind it (Release).
     }
 
     /// Tells the links that lead past or to a new node of it: those of the nodes before it, of each level. Requires: it is linked.
-    pub(super) fn mark(&self, before: &[*mut Node; HEIGHT_MAX], Sequence(sequence): Sequence) {
+    pub(super) fn mark(
+        &self,
+        before: &[*mut Node; HEIGHT_MAX],
+        Sequence(sequence): Sequence,
+        changed: impl Fn(),
+    ) {
         let height = self.height.load(Memory::Relaxed);
         for (level, node) in before.iter().enumerate().take(height).skip(1) {
             self.newest_slot(*node, level).fetch_max(sequence, Memory::Release);
+            changed();
         }
     }
 
-    /// The newest number of those that a link leads past or to; 0: it leads nowhere.
+    /// Where a link leads, and the newest number of those that it leads past or to; 0: it leads nowhere.
     #[inline]
-    fn newest_behind(&self, node: *mut Node, level: usize) -> u64 {
+    fn link_behind(&self, node: *mut Node, level: usize) -> (*mut Node, u64) {
         cost::step();
+        let next = self.link(node, level).load(Memory::Acquire);
         if level > 0 {
-            return self.newest_slot(node, level).load(Memory::Acquire);
+            return (next, self.newest_slot(node, level).load(Memory::Acquire));
         }
-        let next = self.link(node, 0).load(Memory::Acquire);
-        self.entry_at(next).map_or(0, |entry| entry.sequence.0)
+        (next, self.entry_at(next).map_or(0, |entry| entry.sequence.0))
     }
 
     /// The first node behind one that is newer than `than`; null: none is. It climbs while links lead past older ones alone, and
@@ -56,17 +64,15 @@ impl SkipList {
     pub(super) fn newer_behind(&self, mut node: *mut Node, Sequence(than): Sequence) -> *mut Node {
         let mut level = self.height_of(node) - 1;
         loop {
-            if self.newest_behind(node, level) > than {
-                if level == 0 {
-                    return self.link(node, 0).load(Memory::Acquire);
-                }
+            let (next, newest) = self.link_behind(node, level);
+            if newest > than && level > 0 {
                 level -= 1;
                 continue;
             }
-            node = self.link(node, level).load(Memory::Acquire);
-            if node.is_null() {
-                return node;
+            if newest > than || next.is_null() {
+                return next;
             }
+            node = next;
             level = self.height_of(node) - 1;
         }
     }
@@ -108,8 +114,7 @@ impl SkipList {
         let (mut found, mut before) = (None, ptr::null_mut());
         for level in (0..self.height.load(Memory::Relaxed)).rev() {
             loop {
-                let newest = self.newest_behind(before, level);
-                let after = self.link(before, level).load(Memory::Acquire);
+                let (after, newest) = self.link_behind(before, level);
                 if after.is_null() || !self.is_before(after, head, key, at) {
                     break;
                 }
@@ -133,8 +138,7 @@ impl SkipList {
         for level in (0..level).rev() {
             let (mut at, mut last) = (start, None);
             while at != stop {
-                let newest = self.newest_behind(at, level);
-                let next = self.link(at, level).load(Memory::Acquire);
+                let (next, newest) = self.link_behind(at, level);
                 if newest > than {
                     last = Some((at, next));
                 }
@@ -191,7 +195,45 @@ mod tests {
         }
     }
 
+    /// The numbers of all that is found to be newer.
+    fn all_newer(list: &Arc<SkipList>, than: u64, backward: bool) -> Vec<u64> {
+        let (mut cursor, mut numbers) = (ListCursor::new(Arc::clone(list)), Vec::new());
+        if backward {
+            cursor.seek_last()
+        } else {
+            cursor.seek_first()
+        }
+        while let Some(number) = cursor.entry().map(|entry| entry.sequence.0) {
+            numbers.extend((number > than).then_some(number));
+            let than = Sequence(than);
+            if backward { cursor.prev_newer(than) } else { cursor.next_newer(than) }
+        }
+        numbers.sort_unstable();
+        numbers
+    }
+
+    #[test] // A tall node could be reached before its upper links were there; its first level had no number of what lay before.
+    fn what_was_there_is_found_in_the_midst_of_an_insert() {
+        for seed in 1..if cfg!(miri) { 4 } else { 200u64 } {
+            let list = Arc::new(SkipList::with_random(1 << 12, seed.wrapping_mul(0x9e37_79b9)));
+            for number in 1..20u64 {
+                let key = [(number * seed % 23) as u8, number as u8];
+                let entry =
+                    Entry { key: &key, sequence: Sequence(number), kind: Kind::Put, value: b"" };
+                list.add(&entry, true, || {
+                    for (than, backward) in (0..number).flat_map(|n| [(n, false), (n, true)]) {
+                        let mut found = all_newer(&list, than, backward);
+                        found.retain(|&found| found < number);
+                        let expected: Vec<u64> = (than + 1..number).collect();
+                        assert_eq!(found, expected, "seed {seed}, backward: {backward}");
+                    }
+                });
+            }
+        }
+    }
+
     #[test]
+    #[cfg_attr(miri, ignore = "steps in lists that are too long for Miri are counted")]
     fn any_number_of_older_ones_takes_the_logarithm() {
         for count in [1_000u64, 10_000, 100_000] {
             let list = Arc::new(SkipList::new(0));

@@ -28,9 +28,15 @@ pub(super) fn open_files(folder: &Path) -> Vec<PathBuf> {
 pub(super) fn store_threads() -> Vec<String> {
     let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
-    let names = names.map(|name| name.trim_end().to_string());
+    let own = std::fs::read_to_string("/proc/self/comm").unwrap_or_default();
+    of_stores(names.map(|name| name.trim_end().to_string()), own.trim_end())
+}
+
+/// Of names of threads, in a process with a name of its own, which its first thread has, and all that were given none.
+fn of_stores(names: impl Iterator<Item = String>, own: &str) -> Vec<String> {
     // Those of the pool that reads belong to no store.
-    names.filter(|name| name.starts_with("trommel-") && name != "trommel-disk").collect()
+    let of_store = |name: &str| name.starts_with("trommel-") && name != "trommel-disk";
+    names.filter(|name| of_store(name) && name != own).collect()
 }
 
 /// Memory that this process has, in bytes.
@@ -44,6 +50,14 @@ pub(super) fn resident_bytes() -> u64 {
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_may_have_a_name_like_a_thread_of_a_store() {
+        let names = ["trommel-asan", "trommel-flush", "trommel-disk", "other", "trommel-asan"];
+        let names = names.map(String::from);
+        assert_eq!(of_stores(names.clone().into_iter(), "trommel-asan"), ["trommel-flush"]);
+        assert_eq!(of_stores(names.into_iter(), "other").len(), 3);
+    }
 
     #[test]
     fn open_files_are_seen_and_closed_ones_are_not() {

@@ -81,8 +81,6 @@ pub(crate) struct Side {
     begun: bool,
     /// Its entries were not passed yet: the one behind them may be in a block that nobody asks for.
     holds_key: bool,
-    /// Keys in a row that were deleted with a range, as a memtable has them.
-    hidden_in_row: u32,
     probes: u64,
     runs_reached: bool,
 }
@@ -120,7 +118,6 @@ impl Side {
             key: Vec::new(),
             begun: false,
             holds_key: false,
-            hidden_in_row: 0,
             probes: 0,
             runs_reached,
         };

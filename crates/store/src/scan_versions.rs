@@ -14,8 +14,6 @@ use crate::value::Value;
 
 /// So many entries of one key that a source has are passed by steps.
 const STEPS_MAX: u32 = 4;
-/// So many keys in a row that are deleted with a range are passed by steps.
-const HIDDEN_STEPS_MAX: u32 = 4;
 
 /// The newest entry so far: number, kind, value.
 type Newest = Option<(Sequence, Kind, Value)>;
@@ -27,9 +25,22 @@ struct Passed {
     entries: u32,
 }
 
+impl Passed {
+    /// Whether this source is to step past one entry more.
+    #[inline]
+    fn goes_by_steps(&mut self, source: Option<usize>) -> bool {
+        if self.source != source {
+            *self = Passed { source, entries: 0 };
+        }
+        self.entries += 1;
+        self.entries <= STEPS_MAX
+    }
+}
+
 impl Side {
     /// The newest entry of the key in hand that the scan sees, unless it is in a range that was deleted later; all its entries are passed.
     /// Requires: the next entry is of this key, and has this sequence number and kind.
+    #[inline]
     pub(super) fn newest_visible(
         &mut self,
         first: Sequence,
@@ -67,6 +78,10 @@ impl Side {
                 continue;
             }
             let sequence = entry.sequence;
+            if let Some(deleted) = deleted.filter(|deleted| in_memtable && sequence < *deleted) {
+                self.pass_hidden(deleted)?;
+                continue;
+            }
             note(&mut newest, entry, self.at, || source.cursor.value());
             // Backward, what comes next is in another block.
             self.holds_key =
@@ -74,19 +89,30 @@ impl Side {
             if self.holds_key {
                 break;
             }
-            match deleted.filter(|deleted| in_memtable && sequence < *deleted) {
-                Some(deleted) => self.pass_hidden(deleted)?,
-                None => self.pass_entry(sequence, &mut passed, &mut newest)?,
-            }
+            self.pass_entry(sequence, &mut passed, &mut newest)?;
         }
         let newest = newest.filter(|(sequence, ..)| !is_hidden(*sequence));
         Ok(newest.map(|(_, kind, value)| (kind, value)))
     }
 
     /// Goes past the entries of the key in hand, if that was left for later.
+    #[inline]
     pub(super) fn pass_key(&mut self) -> Result<()> {
-        let mut is_at_key = std::mem::take(&mut self.holds_key);
-        let mut passed = Passed::default();
+        if !std::mem::take(&mut self.holds_key) {
+            return Ok(());
+        }
+        let source = self.sources.top_number();
+        self.advance_top()?;
+        match self.sources.is_at(&self.key) {
+            true => self.pass_others(Passed { source, entries: 1 }),
+            false => Ok(()),
+        }
+    }
+
+    /// Most keys have one entry.
+    #[cold]
+    fn pass_others(&mut self, mut passed: Passed) -> Result<()> {
+        let mut is_at_key = true;
         while is_at_key && let Some(source) = self.sources.top() {
             source.useful = true;
             let sequence = source.cursor.entry().map_or(Sequence(0), |entry| entry.sequence);
@@ -98,20 +124,21 @@ impl Side {
 
     /// Has the top source, which is at an entry of the key in hand with this number, go on: to its next entry, or if it has had many
     /// of the key, to the next one that counts; which may be noted on the way.
+    #[inline]
     fn pass_entry(
         &mut self,
         sequence: Sequence,
         passed: &mut Passed,
         newest: &mut Newest,
     ) -> Result<()> {
-        let number = self.sources.top_number();
-        if passed.source != number {
-            *passed = Passed { source: number, entries: 0 };
+        match passed.goes_by_steps(self.sources.top_number()) {
+            true => self.advance_top(),
+            false => self.leap(sequence, newest),
         }
-        passed.entries += 1;
-        if passed.entries <= STEPS_MAX {
-            return self.advance_top();
-        }
+    }
+
+    #[cold]
+    fn leap(&mut self, sequence: Sequence, newest: &mut Newest) -> Result<()> {
         match self.direction {
             Direction::Forward => self.leap_forward(sequence),
             Direction::Backward => self.leap_backward(sequence, newest),
@@ -153,11 +180,6 @@ impl Side {
 
     /// Has the top source, a memtable, go past entries that are older than the deletion around the key in hand.
     fn pass_hidden(&mut self, deleted: Sequence) -> Result<()> {
-        self.hidden_in_row += 1;
-        if self.hidden_in_row <= HIDDEN_STEPS_MAX {
-            return self.advance_top();
-        }
-        self.hidden_in_row = 0;
         let Some(source) = self.sources.top() else { return Ok(()) };
         if !self.deleted.hides_much(source.age) {
             return self.advance_top();
@@ -208,6 +230,7 @@ impl Side {
         Ok(())
     }
 
+    #[inline]
     fn advance_top(&mut self) -> Result<()> {
         let Some(source) = self.sources.top() else { return Ok(()) };
         match self.direction {

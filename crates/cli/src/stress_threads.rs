@@ -44,7 +44,7 @@ fn text(report: &ThreadsReport) -> String {
         "{} writing {}, half as many readers and a keeper, for {:.1} s: {} {}, seeds from {} on, {} openings.\n\
          {} operations, {} writes, {} answers compared; {} flushes, {} merges; {} checkpoints opened and compared,\n\
          {} stores verified, {} at rest without a file too many ({:.0} ms at most until then).\n\
-         The first step of a scan took {:.1} ms of a processor at most; a log under an interval waited {:.0} ms at most for a sync.\n",
+         The first steps of a scan took {:.1} ms of a processor at most; a log under an interval waited {:.0} ms at most for a sync.\n",
         report.threads,
         if report.threads == 1 { "thread" } else { "threads" },
         report.seconds,

@@ -23,6 +23,8 @@ use crate::stress::operation::key_text;
 use crate::stress::panics::caught;
 use crate::stress::world::Checked;
 
+/// A round takes so much longer at most, until enough has piled up.
+const PILING_MAX: Duration = Duration::from_secs(40);
 /// Looks of whoever waits for a round to be over.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
@@ -130,7 +132,10 @@ impl Round {
             keep(db, shared, theme, rng, post)
         }));
         post.set(Doing::Rest);
-        while Instant::now() < until && !shared.is_over() && !shared.is_late() {
+        let is_small = || shared.ledger.begun()[0] < self.theme.pile();
+        let latest = until + PILING_MAX;
+        let goes_on = |now: Instant| now < until || is_small() && now < latest;
+        while goes_on(Instant::now()) && !shared.is_over() && !shared.is_late() {
             std::thread::sleep(LOOK_AGAIN);
         }
         shared.end_round();

@@ -99,7 +99,7 @@ pub struct ThreadsReport {
     pub verified: u64,
     /// How often a store came to rest, and had no file too many.
     pub rests: u64,
-    /// The most that the first step of a scan has cost, in milliseconds of a processor.
+    /// The most that the first steps of a scan have cost, in milliseconds of a processor.
     pub step_cpu_ms_max: f64,
     /// The longest that a store at rest had files too many, in milliseconds.
     pub rest_ms_max: f64,

@@ -31,8 +31,12 @@ pub(super) enum Theme {
 const HOT_KEYS: u64 = 8;
 /// Keys of a log, which is cut again and again, for each lane.
 const LOG_KEYS: u64 = 8000;
+/// Versions of a hot key that pile up.
+const HOT_KEY_PILE: u64 = 1 << 20;
+/// Writes to a log, half of which are what a deletion of a range deletes.
+const LOG_PILE: u64 = 40_000;
 /// A write buffer in which things pile up.
-const LARGE_BUFFER: usize = 256 << 20;
+const LARGE_BUFFER: usize = 512 << 20;
 /// How long a table takes to begin on a slow disk.
 const SLOW_DELAY: Duration = Duration::from_secs(4);
 /// A write buffer that is full soon.
@@ -92,6 +96,15 @@ impl Theme {
             Theme::SlowDisk => 9000,
         };
         Duration::from_millis(milliseconds)
+    }
+
+    /// How much the first lane is to write in a round, however busy the machine is: before that, little has piled up.
+    pub(super) fn pile(self) -> u64 {
+        match self {
+            Theme::Churn | Theme::SlowDisk => 0,
+            Theme::HotKey => HOT_KEY_PILE,
+            Theme::Log => LOG_PILE,
+        }
     }
 
     /// How long a table takes to begin.

@@ -59,7 +59,7 @@ fn a_log_that_is_not_synced_is_found() {
 #[test]
 fn a_scan_that_takes_too_much_is_found() {
     let wrong = found(0, Lie::SlowScan);
-    assert!(wrong.contains("the first step of a scan"), "{wrong}");
+    assert!(wrong.contains("the first steps of a scan"), "{wrong}");
 }
 
 #[test]

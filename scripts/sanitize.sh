@@ -27,6 +27,7 @@ under_a_sanitizer() {
 address() {
     export RUSTFLAGS="-Zsanitizer=address"
     export ASAN_OPTIONS="detect_stack_use_after_return=1 ${ASAN_OPTIONS:-}"
+    export LSAN_OPTIONS="suppressions=$PWD/scripts/sanitize-leaks.txt ${LSAN_OPTIONS:-}"
     under_a_sanitizer target/asan
 }
 

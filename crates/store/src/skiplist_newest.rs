@@ -94,9 +94,12 @@ impl SkipList {
                 return ptr::null_mut();
             };
             match self.last_newer_within(start, level, stop, than) {
-                Some(found) => return found,
-                // What it was told of is not seen by who reads now.
-                None => end = start,
+                Ok(found) => return found,
+                Err(at) if self.entry_at(at).is_some_and(|entry| entry.sequence > than) => {
+                    return at;
+                }
+                // What the link was told of lies behind a node that was put in between.
+                Err(at) => end = at,
             }
         }
         ptr::null_mut()
@@ -127,14 +130,15 @@ impl SkipList {
         found
     }
 
-    /// The last node behind `start` and up to `stop` that is newer. Requires: a link at `level` has led from one to the other.
+    /// The last node behind `start` and up to `stop` that is newer. Requires: a link at `level` has led from one to the other. An
+    /// error: there is none behind that node, and there may be up to it.
     fn last_newer_within(
         &self,
         mut start: *mut Node,
         level: usize,
         mut stop: *mut Node,
         Sequence(than): Sequence,
-    ) -> Option<*mut Node> {
+    ) -> Result<*mut Node, *mut Node> {
         for level in (0..level).rev() {
             let (mut at, mut last) = (start, None);
             while at != stop {
@@ -144,9 +148,10 @@ impl SkipList {
                 }
                 at = next;
             }
-            (start, stop) = last?;
+            (start, stop) = last.ok_or(start)?;
         }
-        self.entry_at(stop).filter(|entry| entry.sequence.0 > than).map(|_| stop)
+        let is_newer = self.entry_at(stop).is_some_and(|entry| entry.sequence.0 > than);
+        if is_newer { Ok(stop) } else { Err(start) }
     }
 }
 

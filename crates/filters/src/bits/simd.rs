@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn sixteen_bytes_are_compared_as_one_by_one() {
-        for round in 0..=255u8 {
+        for round in (0..=255u8).step_by(if cfg!(miri) { 32 } else { 1 }) {
             let bytes = std::array::from_fn(|place| {
                 round.wrapping_mul(37).wrapping_add((place * place * 29) as u8)
             });

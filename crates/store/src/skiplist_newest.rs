@@ -217,9 +217,12 @@ mod tests {
         numbers
     }
 
-    #[test] // A tall node could be reached before its upper links were there; its first level had no number of what lay before.
+    // A tall node could be reached before its upper links were there; the first link of a level had no number of what lay before; where
+    // a link's number was that of an entry behind a new node, the link's own node was passed over.
+    #[test]
+    #[cfg_attr(miri, ignore = "one thread does all of it: long, and nothing for Miri")]
     fn what_was_there_is_found_in_the_midst_of_an_insert() {
-        for seed in 1..if cfg!(miri) { 4 } else { 200u64 } {
+        for seed in 1..200u64 {
             let list = Arc::new(SkipList::with_random(1 << 12, seed.wrapping_mul(0x9e37_79b9)));
             for number in 1..20u64 {
                 let key = [(number * seed % 23) as u8, number as u8];

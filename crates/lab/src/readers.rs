@@ -254,10 +254,12 @@ fn write_paced(db: &Db, plan: &ReadersPlan, over: &AtomicBool) -> Result<Written
     let (start, cpu_start) = (Instant::now(), cpu_time());
     let mut rng = Rng::new(plan.seed ^ scramble(0));
     let (mut writes, mut value) = (0, Vec::new());
-    while !over.load(Ordering::Relaxed) {
+    // One burst at least, however soon the readers have ended.
+    let is_owed = |writes: u64| writes == 0 && plan.writer_share > 0.0;
+    while is_owed(writes) || !over.load(Ordering::Relaxed) {
         let had = (cpu_time() - cpu_start).as_secs_f64();
         let due = start.elapsed().as_secs_f64() * plan.writer_share;
-        if had > due || plan.writer_share == 0.0 {
+        if !is_owed(writes) && (had > due || plan.writer_share == 0.0) {
             std::thread::sleep(Duration::from_millis(1));
             continue;
         }

@@ -34,7 +34,8 @@ pub(crate) enum Log {
     Unmade {
         number: u64,
         before: Predecessor,
-        /// Its entries are those of the file that has its name, which it replaces. Else the name must be free.
+        /// Its entries are those of the file that has its name, which it replaces. Else the name
+        /// must be free.
         replaces: bool,
     },
 }
@@ -51,6 +52,12 @@ pub(super) struct Writer {
     unsynced: Arc<Unsynced>,
     next: Sequence,
     debt: Debt,
+}
+
+/// A log that the manifest tells of.
+fn on_record(core: &Core, wal: Wal) -> Result<Wal> {
+    core.installer().record_log(core, wal.number())?;
+    Ok(wal)
 }
 
 impl Writer {
@@ -148,18 +155,14 @@ impl Writer {
             let created = if replaces {
                 Wal::create_from(&core.shelf.folder, number, before, &memtable)
             } else {
-                assert!(
-                    memtable.is_empty(),
-                    "a new log has no entries yet, and {}",
-                    memtable.len()
-                );
+                let count = memtable.len();
+                assert!(memtable.is_empty(), "a new log has no entries yet, and {count}");
                 Wal::create(&core.shelf.folder, number, before)
             };
             if created.as_ref().is_err_and(Error::is_name_taken) {
                 self.log = Log::Unmade { number, before, replaces };
             }
-            let created =
-                created.and_then(|wal| core.installer().record_log(core, number).map(|()| wal));
+            let created = created.and_then(|wal| on_record(core, wal));
             self.tell_failure(created.as_ref().err());
             let wal = created?;
             core.current.pin().active.log_bytes.store(wal.len(), Ordering::Relaxed);
@@ -341,8 +344,7 @@ impl Writer {
         // After a failure, or a panic, the new log may be there all the same, and it says how long the old one is: that must stay so.
         self.next_failed = true;
         let created = Wal::create(&shelf.folder, number, before);
-        let created =
-            created.and_then(|wal| core.installer().record_log(core, number).map(|()| wal));
+        let created = created.and_then(|wal| on_record(core, wal));
         let wal = self.note_failure(created)?;
         let memtable = Arc::new(Memtable::new(shelf.options.write_buffer_bytes));
         let log_bytes = Arc::new(AtomicU64::new(wal.len()));

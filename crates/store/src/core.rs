@@ -19,7 +19,7 @@ use crate::filter_recovery::FilterRecovery;
 use crate::guard::Guard;
 use crate::image::base_files;
 use crate::keeper::Keeper;
-use crate::layout::{Edit, ImageRecord, RunRecord};
+use crate::layout::{Edit, ImageRecord, Layout, RunRecord};
 use crate::leaving::{Leaving, Obsolete};
 use crate::life::Life;
 use crate::manifest::Manifest;
@@ -144,7 +144,8 @@ pub(crate) struct Installer {
     pub(crate) next_flush: trommel_filters::FlushNumber,
     /// Images that it may or may not name: the edit failed. After the next edit it does not.
     doubtful_images: Vec<u64>,
-    /// Tables that were given up while the manifest might name them. After the next edit it does not.
+    /// Tables that were given up while the manifest might name them. After the next edit it does
+    /// not.
     doubtful_tables: Vec<u64>,
     /// The tree has changed since the store was opened.
     pub(crate) has_changed: bool,
@@ -192,9 +193,7 @@ impl Installer {
         guard: Guard,
     ) -> Result<()> {
         let now = core.current.hold();
-        let misfit = |wrong| Error::corrupt(core.shelf.folder.path(), 0, format!("edit: {wrong}"));
-        let layout = now.layout.apply(edit).map_err(misfit)?;
-        self.manifest.append(edit, &layout)?;
+        let layout = self.write_edit(core, &now, edit)?;
         // A table that was trimmed stays until its last record goes.
         let has_left = |file| edit.removed.contains(&file) && !layout.has_file(file);
         if !edit.removed.is_empty() {
@@ -221,8 +220,16 @@ impl Installer {
         Ok(())
     }
 
-    /// The tables of a run that could not be installed, and will not be: they go as soon as the manifest surely does not name them.
-    /// Else each try of a merge would leave its tables on a disk that is full.
+    /// The layout after an edit of the newest version, which is on disk then.
+    fn write_edit(&mut self, core: &Core, now: &Version, edit: &Edit) -> Result<Layout> {
+        let misfit = |wrong| Error::corrupt(core.shelf.folder.path(), 0, format!("edit: {wrong}"));
+        let layout = now.layout.apply(edit).map_err(misfit)?;
+        self.manifest.append(edit, &layout)?;
+        Ok(layout)
+    }
+
+    /// The tables of a run that could not be installed, and will not be: they go as soon as the
+    /// manifest surely does not name them. Else each try of a merge would leave its tables on a disk that is full.
     pub(crate) fn give_up(&mut self, core: &Core, run: &RunOutput) {
         let files = run.tables.iter().map(|(file, _)| *file);
         let (doubtful, free): (Vec<_>, Vec<_>) =
@@ -246,8 +253,8 @@ impl Installer {
         self.install(core, &edit, &HashMap::new(), guard)
     }
 
-    /// Has the manifest tell of a log that was made and is durable: from then on it is missed when it is gone. Requires: what is
-    /// written to it is acknowledged later.
+    /// Has the manifest tell of a log that was made and is durable: from then on it is missed when
+    /// it is gone. Requires: what is written to it is acknowledged later.
     pub(crate) fn record_log(&mut self, core: &Core, number: u64) -> Result<()> {
         let now = core.current.hold();
         if now.layout.newest_wal >= number {
@@ -255,9 +262,7 @@ impl Installer {
         }
         let (newest_wal, next_file) = (Some(number), Some(core.shelf.next_file()));
         let edit = Edit { newest_wal, next_file, ..Edit::default() };
-        let misfit = |wrong| Error::corrupt(core.shelf.folder.path(), 0, format!("edit: {wrong}"));
-        let layout = now.layout.apply(&edit).map_err(misfit)?;
-        self.manifest.append(&edit, &layout)?;
+        let layout = self.write_edit(core, &now, &edit)?;
         let mut next = (*now).clone();
         next.layout = Arc::new(layout);
         core.current.store(Arc::new(next));

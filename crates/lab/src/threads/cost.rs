@@ -15,7 +15,8 @@ use crate::stress::keys::Edges;
 use crate::stress::operation::{range_text, way};
 use crate::stress::world::Checked;
 
-/// Steps that are taken together: what is left of a key is passed by the step after the one that gives it.
+/// Steps that are taken together: what is left of a key is passed by the step after the one that
+/// gives it.
 const STEPS: u32 = 3;
 /// Steps that cost less are always fine.
 const FLOOR: Duration = Duration::from_millis(20);
@@ -23,7 +24,8 @@ const FLOOR: Duration = Duration::from_millis(20);
 const PER_KEY: Duration = Duration::from_micros(1);
 /// To read a value of several MiB.
 const PER_LARGE_VALUE: Duration = Duration::from_millis(20);
-/// Without optimisation all that grows with the store takes longer. (The floor is far above a step even then.)
+/// Without optimisation all that grows with the store takes longer. (The floor is far above a step
+/// even then.)
 const SLOWNESS: u32 = if cfg!(debug_assertions) { 8 } else { 1 };
 /// How often steps are tried that cost too much.
 const TRIES: usize = 3;

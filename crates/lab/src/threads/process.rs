@@ -32,7 +32,8 @@ pub(super) fn store_threads() -> Vec<String> {
     of_stores(names.map(|name| name.trim_end().to_string()), own.trim_end())
 }
 
-/// Of names of threads, in a process with a name of its own, which its first thread has, and all that were given none.
+/// Of names of threads, in a process with a name of its own, which its first thread has, and all
+/// that were given none.
 fn of_stores(names: impl Iterator<Item = String>, own: &str) -> Vec<String> {
     // Those of the pool that reads belong to no store.
     let of_store = |name: &str| name.starts_with("trommel-") && name != "trommel-disk";

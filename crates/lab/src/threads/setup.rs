@@ -98,7 +98,8 @@ impl Theme {
         Duration::from_millis(milliseconds)
     }
 
-    /// How much the first lane is to write in a round, however busy the machine is: before that, little has piled up.
+    /// How much the first lane is to write in a round, however busy the machine is: before that,
+    /// little has piled up.
     pub(super) fn pile(self) -> u64 {
         match self {
             Theme::Churn | Theme::SlowDisk => 0,

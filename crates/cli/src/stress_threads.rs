@@ -43,7 +43,7 @@ fn text(report: &ThreadsReport) -> String {
     let counted = format!(
         "{} writing {}, half as many readers and a keeper, for {:.1} s: {} {}, seeds from {} on, {} openings.\n\
          {} operations, {} writes, {} answers compared; {} flushes, {} merges; {} checkpoints opened and compared,\n\
-         {} stores verified, {} at rest without a file too many ({:.0} ms at most until then).\n\
+         {} stores verified, {} at rest without a file too many ({:.0} ms at most until then); tables took {:.0} MiB at most.\n\
          The first steps of a scan took {:.1} ms of a processor at most; a log under an interval waited {:.0} ms at most for a sync.\n",
         report.threads,
         if report.threads == 1 { "thread" } else { "threads" },
@@ -61,6 +61,7 @@ fn text(report: &ThreadsReport) -> String {
         whole(report.verified),
         whole(report.rests),
         report.rest_ms_max,
+        report.table_bytes_max as f64 / f64::from(1 << 20),
         report.step_cpu_ms_max,
         report.unsynced_ms_max,
     );

@@ -2,7 +2,7 @@
 //! ```text
 //! valgrind --tool=callgrind --collect-atstart=no --toggle-collect='*measured*' target/release/examples/profile get-hit 100000
 //! target/release/examples/profile overlap 600000 DIR            past the system's cache, in turns
-//! target/release/examples/profile cut 1000000                   a log that is cut, in one memtable, beside one that is not
+//! target/release/examples/profile cut 1000000                   a log that is cut, in one memtable, beside two that are not
 //! ```
 //! Invariant: what is done within `measured` is of one kind; everything it needs was read before.
 
@@ -30,7 +30,7 @@ fn main() {
         (Some(kind), Some(count), None) => one_kind(kind, count),
         _ => panic!(
             "what: get-hit, get-miss, seek, seek-back, next, flush, merge, threads COUNT; cut COUNT; \
-             cut-writes, cut-first, cut-last, cut-get, each with -no too, COUNT; overlap ENTRIES DIR"
+             cut-writes, cut-first, cut-last, cut-get, each with -spread and -ordered too, COUNT; overlap ENTRIES DIR"
         ),
     };
     done.expect("it is done");
@@ -161,12 +161,24 @@ fn large_memtable() -> Result<Db> {
     Db::open_with(Path::new("db"), options, environment)
 }
 
-/// The nth pair of writes: an entry, and the deletion of all that is a thousand entries older; or another entry.
-fn write_pair(db: &Db, n: u64, is_cut: bool) -> Result<()> {
+/// What is written after each entry of a log.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Second {
+    /// The deletion of all that is a thousand entries older.
+    Cut,
+    /// An entry anywhere.
+    Spread,
+    /// The next entry of another log.
+    Ordered,
+}
+
+/// The nth pair of writes.
+fn write_pair(db: &Db, n: u64, second: Second) -> Result<()> {
     db.put(n.to_be_bytes(), VALUE)?;
-    match n.checked_sub(1000) {
-        Some(end) if is_cut => db.delete_range(0u64.to_be_bytes(), end.to_be_bytes()),
-        _ => db.put(spread(n), VALUE),
+    match (second, n.checked_sub(1000)) {
+        (Second::Cut, Some(end)) => db.delete_range(0u64.to_be_bytes(), end.to_be_bytes()),
+        (Second::Cut | Second::Ordered, _) => db.put((n | 1 << 62).to_be_bytes(), VALUE),
+        (Second::Spread, _) => db.put(spread(n), VALUE),
     }
 }
 
@@ -180,13 +192,13 @@ fn last(db: &Db) -> Result<()> {
 
 /// One kind of work on a memtable of so many pairs, for a profiler.
 fn cut_kind(kind: &str, count: u64) -> Result<()> {
-    let (kind, is_cut) = match kind.strip_suffix("-no") {
-        Some(kind) => (kind, false),
-        None => (kind, true),
-    };
+    let twin = |end, second| kind.strip_suffix(end).map(|kind| (kind, second));
+    let (kind, second) = twin("-spread", Second::Spread)
+        .or_else(|| twin("-ordered", Second::Ordered))
+        .unwrap_or((kind, Second::Cut));
     let db = large_memtable()?;
     let write = |range: std::ops::Range<u64>| {
-        range.into_iter().try_for_each(|n| write_pair(&db, n, is_cut))
+        range.into_iter().try_for_each(|n| write_pair(&db, n, second))
     };
     write(0..count)?;
     let asked = 10_000;
@@ -204,10 +216,12 @@ fn cut_kind(kind: &str, count: u64) -> Result<()> {
 /// What writes, first steps of scans and gets take, with deletions that overlap and without.
 fn cut(count: u64) -> Result<()> {
     for round in 0..3 {
-        for is_cut in [false, true] {
+        let seconds =
+            [(Second::Ordered, "ordered"), (Second::Spread, "spread"), (Second::Cut, "cut")];
+        for (second, name) in seconds {
             let db = large_memtable()?;
             let start = Instant::now();
-            (0..count).try_for_each(|n| write_pair(&db, n, is_cut))?;
+            (0..count).try_for_each(|n| write_pair(&db, n, second))?;
             let written = start.elapsed();
             let asked = 10_000;
             let time = |work: &dyn Fn(u64) -> Result<()>| {
@@ -216,8 +230,7 @@ fn cut(count: u64) -> Result<()> {
             };
             let get = |n: u64| db.get((n * count / asked).to_be_bytes()).map(drop);
             println!(
-                "{round} {:>9}: {written:>9.2?} for all writes; first step {:?}, last {:?}, get {:?}; {} bytes",
-                if is_cut { "cut" } else { "not cut" },
+                "{round} {name:>7}: {written:>9.2?} for all writes; first step {:?}, last {:?}, get {:?}; {} bytes",
                 time(&|_| first(&db))?,
                 time(&|_| last(&db))?,
                 time(&get)?,

@@ -20,7 +20,7 @@ use crate::guard::Guard;
 use crate::image::base_files;
 use crate::keeper::Keeper;
 use crate::layout::{Edit, ImageRecord, Layout, RunRecord};
-use crate::leaving::{Leaving, Obsolete};
+use crate::leaving::{Holder, Leaving, Obsolete};
 use crate::life::Life;
 use crate::manifest::Manifest;
 use crate::output::{RunOutput, Shelf};
@@ -167,7 +167,7 @@ impl Installer {
 
     /// Has somebody hear of the tree as it is now, and after every edit from now on, in the place of whoever did before.
     pub(crate) fn follow(&mut self, core: &Core, mut follower: Follower) {
-        follower(PinnedTree::new(core));
+        follower(PinnedTree::new(core, Holder::Follower));
         self.follower = Some(follower);
     }
 
@@ -241,7 +241,7 @@ impl Installer {
     /// One who panics hears no more: the change is installed, whatever a follower makes of it.
     fn tell_follower(&mut self, core: &Core) {
         let Some(mut follower) = self.follower.take() else { return };
-        let tree = PinnedTree::new(core);
+        let tree = PinnedTree::new(core, Holder::Follower);
         let told = catch_unwind(AssertUnwindSafe(|| follower(tree)));
         self.follower = told.is_ok().then_some(follower);
     }

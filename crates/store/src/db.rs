@@ -13,6 +13,7 @@ use crate::count;
 use crate::environment::Environment;
 use crate::error::{Error, Result};
 use crate::expiry::Expiry;
+use crate::leaving::Holder;
 use crate::multi_get;
 use crate::options::{Options, Sync};
 use crate::pinned_tree::PinnedTree;
@@ -313,7 +314,7 @@ impl Db {
 
     /// The tree as it is now.
     pub fn pinned_tree(&self) -> PinnedTree {
-        PinnedTree::new(&self.core)
+        PinnedTree::new(&self.core, Holder::PinnedTree)
     }
 
     /// Has `follower` called with the tree as it is now, and with every tree that a flush, a merge or a bulk load leaves behind from now

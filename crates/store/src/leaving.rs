@@ -97,6 +97,7 @@ impl Leaving {
             bytes: files.tables.iter().map(|leaving| leaving.bytes).sum(),
             scans: held_by(Holder::Scan),
             pinned_trees: held_by(Holder::PinnedTree),
+            followed_trees: held_by(Holder::Follower),
         }
     }
 }
@@ -132,11 +133,13 @@ impl Core {
 pub(crate) enum Holder {
     Scan,
     PinnedTree,
+    /// Of a pinned tree that a follower was given.
+    Follower,
 }
 
 /// How many hold a tree, by kind. Versions share it as long as no table leaves.
 #[derive(Default)]
-pub(crate) struct Holders([AtomicU64; 2]);
+pub(crate) struct Holders([AtomicU64; 3]);
 
 impl Holders {
     fn of(&self, kind: Holder) -> &AtomicU64 {

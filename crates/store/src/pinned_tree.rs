@@ -31,8 +31,8 @@ pub struct PinnedTree {
 }
 
 impl PinnedTree {
-    pub(crate) fn new(core: &Core) -> Self {
-        let version = HeldVersion::new(core.current.hold(), Holder::PinnedTree);
+    pub(crate) fn new(core: &Core, holder: Holder) -> Self {
+        let version = HeldVersion::new(core.current.hold(), holder);
         PinnedTree { version, life: Arc::clone(core.life()) }
     }
 

@@ -36,6 +36,7 @@ pub(crate) fn stats(core: &Core) -> Stats {
         partitions: partitions(&version),
         under_way: under_way(&version),
         trimmed_tables: version.tables().filter(|table| table.is_trimmed()).count() as u64,
+        table_file_bytes: version.files().map(|table| table.bytes()).sum(),
         memtables: 1 + version.sealed.len() as u64,
         memtable_bytes: memtable_bytes as u64,
         memtable_entries: version.memtable_entries(),

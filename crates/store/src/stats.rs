@@ -272,8 +272,10 @@ pub struct ObsoleteStats {
     pub bytes: u64,
     /// Scans that last moved in an older tree, each end counted by itself. They let go of it when they move or are dropped.
     pub scans: u64,
-    /// Pinned trees that are older than the newest one: a follower's too.
+    /// Trees of `pinned_tree` that are older than the newest one.
     pub pinned_trees: u64,
+    /// Trees that a follower was given and holds, older than the newest one.
+    pub followed_trees: u64,
 }
 
 /// A store at one moment.
@@ -302,6 +304,8 @@ pub struct Stats {
     pub under_way: Option<UnderWay>,
     /// Tables of which some keys belong to the tree no more: a merge of a key range has taken these.
     pub trimmed_tables: u64,
+    /// Bytes of the files of the tree's tables: those of [`table_bytes`](Stats::table_bytes), and what trimmed tables have beside.
+    pub table_file_bytes: u64,
     /// Memtables, the active one included.
     pub memtables: u64,
     /// Their memory, in bytes.
@@ -438,7 +442,7 @@ impl Stats {
         ]
     }
 
-    fn gauges(&self) -> [(&'static str, f64); 17] {
+    fn gauges(&self) -> [(&'static str, f64); 21] {
         [
             ("guard_bits_per_key", self.guard.bits_per_key),
             ("guard_bytes", self.guard.memory_bytes as f64),
@@ -450,10 +454,14 @@ impl Stats {
             ("fence_bytes", self.fence_bytes as f64),
             ("cache_bytes", self.cache_bytes as f64),
             ("table_bytes", self.table_bytes() as f64),
+            ("table_file_bytes", self.table_file_bytes as f64),
             ("leaving_tables", self.leaving_tables as f64),
             ("files_open", self.files.open as f64),
             ("files_open_max", self.files.max as f64),
             ("obsolete_bytes", self.obsolete.bytes as f64),
+            ("obsolete_held_by_scans", self.obsolete.scans as f64),
+            ("obsolete_held_by_pinned_trees", self.obsolete.pinned_trees as f64),
+            ("obsolete_held_by_followed_trees", self.obsolete.followed_trees as f64),
             ("unsynced_seconds", self.unsynced_seconds.unwrap_or(0.0)),
             ("merging", self.merging as f64),
             ("stopped", f64::from(u8::from(self.failure.is_some()))),

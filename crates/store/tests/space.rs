@@ -8,8 +8,8 @@ mod door;
 
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use door::{Door, until};
@@ -83,6 +83,12 @@ fn replaced_tables_go_with_the_last_reader_and_stats_tell_who_that_is() {
     scan.next().expect("there are keys").expect("reads");
     let (tree, snapshot) = (db.pinned_tree(), db.snapshot());
     let pinned = live_bytes(&db);
+    let followed = Arc::new(Mutex::new(None));
+    let keep = Arc::clone(&followed);
+    db.follow_tree(move |tree| {
+        keep.lock().expect("no panic").get_or_insert(tree);
+    })
+    .expect("open");
     fill(&db, 500..1000);
     db.compact().expect("merges");
     until("only held tables", || {
@@ -90,7 +96,8 @@ fn replaced_tables_go_with_the_last_reader_and_stats_tell_who_that_is() {
     });
     let held = db.stats().expect("open").obsolete;
     assert!(held.tables > 0 && held.bytes > 0);
-    assert_eq!((held.scans, held.pinned_trees), (1, 1), "a snapshot holds no files");
+    let holders = (held.scans, held.pinned_trees, held.followed_trees);
+    assert_eq!(holders, (1, 1, 1), "a snapshot holds no files");
     assert_eq!(db.stats().expect("open").leaving_tables, held.tables);
     // The merge's own thread removes what nobody holds, and then sleeps: what goes later, goes by the keeper's hand.
     until("what nobody holds has gone", || db.stats().expect("open").obsolete.bytes == pinned);
@@ -98,11 +105,17 @@ fn replaced_tables_go_with_the_last_reader_and_stats_tell_who_that_is() {
     // A scan that moves lets go.
     scan.next().expect("there are more").expect("reads");
     let held = db.stats().expect("open").obsolete;
-    assert_eq!((held.scans, held.pinned_trees, held.tables > 0), (0, 1, true));
+    let holders = (held.scans, held.pinned_trees, held.followed_trees);
+    assert_eq!((holders, held.tables > 0), ((0, 1, 1), true));
     drop(tree);
+    let held = db.stats().expect("open").obsolete;
+    let holders = (held.scans, held.pinned_trees, held.followed_trees);
+    assert_eq!((holders, held.tables > 0), ((0, 0, 1), true));
+    *followed.lock().expect("no panic") = None;
     until("the space of the tree alone", || table_bytes(&disk) == live_bytes(&db));
     let free = db.stats().expect("open").obsolete;
-    assert_eq!((free.tables, free.bytes, free.scans, free.pinned_trees), (0, 0, 0, 0));
+    let holders = (free.scans, free.pinned_trees, free.followed_trees);
+    assert_eq!((free.tables, free.bytes, holders), (0, 0, (0, 0, 0)));
     assert_eq!(scan.count(), 498);
     drop(snapshot);
 }

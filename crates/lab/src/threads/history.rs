@@ -38,8 +38,8 @@ pub(super) fn run(whole: &Arc<Whole>, seed: u64, post: &Post) -> Checked<()> {
     let new_lane =
         |(index, keys)| Lane::new(index, keys, (theme, has_large), Rng::new(rng.next_u64()));
     let mut lanes: Vec<Lane> = keys.into_iter().enumerate().map(new_lane).collect();
-    for _ in 0..theme.rounds(&mut rng) {
-        let round = Round { theme, seed: rng.next_u64() };
+    for round in 0..theme.rounds(&mut rng) {
+        let round = Round { theme: theme.of_round(round), seed: rng.next_u64() };
         lanes = round.run(&shared, lanes, post)?;
         if shared.history_is_over() {
             break;
@@ -70,6 +70,10 @@ impl Round {
         let db = Arc::new(opened.map_err(|error| format!("open: {error}"))?);
         shared.counts.openings.add(1);
         compare(&db, shared, &lanes, post)?;
+        if shared.lies(Lie::Hoard) {
+            let hoard = std::fs::File::create(shared.store.join("999999.table"));
+            hoard.and_then(|file| file.set_len(1 << 40)).map_err(|error| error.to_string())?;
+        }
         shared.disk.slow_down(self.theme.disk_delay());
         let lanes = self.work(shared, &db, lanes, Instant::now() + time, post, &mut rng);
         shared.disk.slow_down(Duration::ZERO);

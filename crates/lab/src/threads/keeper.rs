@@ -12,14 +12,23 @@ use trommel::{Db, Options, Stats};
 
 use super::posts::{Doing, Post};
 use super::reader::number_in;
+use super::rest::files;
 use super::setup::{Theme, options};
 use super::shared::Shared;
 use crate::rng::Rng;
 use crate::stress::operation::key_text;
 use crate::stress::world::Checked;
 
+/// Of looks that find too many bytes, only so many in a row count: one may be taken while much is removed.
+const LOOKS: u32 = 50;
+/// Between two of them.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// Bytes of tables that are written beside those that `check_space` knows: loads past the log, properties of many small tables.
+const SPARE_BYTES: u64 = 4 << 20;
 /// With more runs than that everything is merged: each has a file.
 const RUNS_MAX: usize = 150;
+/// What a merge of everything writes beside what it reads, in all so many times the tree: its blocks may be packed less well.
+const MERGED_MAX: u64 = 3;
 /// Memtables may have so many times a write buffer, as documented, and what one batch has.
 const BUFFERS_MAX: u64 = 5;
 const BATCH_BYTES_MAX: u64 = 32 << 20;
@@ -33,9 +42,11 @@ pub(super) fn keep(
     post: &Post,
 ) -> Checked<()> {
     let mut copies = 0;
+    let recovered = stats(db)?.memtable_bytes;
     while !shared.is_over() {
         let does = |words| post.set(Doing::Said(words));
-        check_memory(db, shared)?;
+        check_memory(db, shared, recovered)?;
+        check_space(db, shared)?;
         if theme.flushes() && stats(db)?.run_count() > RUNS_MAX {
             does("compacts many runs");
             db.compact().map_err(|error| format!("compact: {error}"))?;
@@ -90,10 +101,10 @@ fn stats(db: &Db) -> Checked<Stats> {
     db.stats().map_err(|error| format!("stats: {error}"))
 }
 
-/// What the store says of its memory is within its options.
-fn check_memory(db: &Db, shared: &Shared) -> Checked<()> {
+/// What the store says of its memory is within its options, and what came out of the logs.
+fn check_memory(db: &Db, shared: &Shared, recovered: u64) -> Checked<()> {
     let (stats, options) = (stats(db)?, shared.options());
-    let memtables = BUFFERS_MAX * options.write_buffer_bytes as u64 + BATCH_BYTES_MAX;
+    let memtables = BUFFERS_MAX * options.write_buffer_bytes as u64 + BATCH_BYTES_MAX + recovered;
     let cache = options.block_cache_bytes as u64;
     if stats.memtable_bytes > memtables {
         let bytes = stats.memtable_bytes;
@@ -106,6 +117,35 @@ fn check_memory(db: &Db, shared: &Shared) -> Checked<()> {
         Some(failure) => Err(format!("the store says that it has failed: {failure}")),
         None => Ok(()),
     }
+}
+
+/// The tables' files have no more bytes than the tree, what has left it and is held, what merges write beside what they read, and
+/// what is flushed.
+fn check_space(db: &Db, shared: &Shared) -> Checked<()> {
+    let mut wrong = String::new();
+    for _ in 0..LOOKS {
+        let before = stats(db)?;
+        let files = files(&shared.store)?;
+        let after = stats(db)?;
+        let of = |pick: fn(&Stats) -> u64| pick(&before).max(pick(&after));
+        let tables = files.iter().filter(|(name, _)| name.ends_with(".table"));
+        let bytes: u64 = tables.map(|(_, bytes)| bytes).sum();
+        let tree = of(|stats| stats.table_file_bytes);
+        let (left, memtables) =
+            (of(|stats| stats.obsolete.bytes), of(|stats| stats.memtable_bytes));
+        let large = if shared.has_large { BATCH_BYTES_MAX } else { 0 };
+        let most = MERGED_MAX * tree + left + memtables + large + SPARE_BYTES;
+        shared.counts.table_bytes.rise_to(bytes);
+        if bytes <= most {
+            return Ok(());
+        }
+        wrong = format!(
+            "tables have {bytes} bytes, and {most} at most may be: {tree} are of the tree, {left} have left it ({:?}): {files:?}",
+            after.obsolete
+        );
+        std::thread::sleep(LOOK_AGAIN);
+    }
+    Err(wrong)
 }
 
 pub(super) fn verify(db: &Db, shared: &Shared) -> Checked<()> {

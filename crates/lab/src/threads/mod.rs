@@ -107,6 +107,8 @@ pub struct ThreadsReport {
     pub unsynced_ms_max: f64,
     /// The most memory of the process between two openings, in bytes.
     pub resident_bytes_max: u64,
+    /// The most that files of tables had, in bytes.
+    pub table_bytes_max: u64,
     /// Time that all of it took.
     pub seconds: f64,
     /// The first thing that was wrong. None: nothing.
@@ -214,6 +216,7 @@ fn report(whole: &Whole, time: Duration) -> ThreadsReport {
         rest_ms_max: milliseconds(counts.rest_us.get()),
         unsynced_ms_max: milliseconds(counts.unsynced_us.get()),
         resident_bytes_max: counts.resident_bytes.get(),
+        table_bytes_max: counts.table_bytes.get(),
         seconds: time.as_secs_f64(),
         failure: failure.map(|wrong| tell(plan, wrong)),
     }

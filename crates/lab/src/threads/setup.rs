@@ -85,7 +85,16 @@ impl Theme {
     pub(super) fn rounds(self, rng: &mut Rng) -> u32 {
         match self {
             Theme::Churn => 2 + rng.place(4) as u32,
-            Theme::HotKey | Theme::Log | Theme::SlowDisk => 1,
+            Theme::HotKey | Theme::Log => 3,
+            Theme::SlowDisk => 1,
+        }
+    }
+
+    /// What a round is about: what has piled up is then flushed and merged, by small buffers.
+    pub(super) fn of_round(self, round: u32) -> Self {
+        match self {
+            Theme::HotKey | Theme::Log if round > 0 => Theme::Churn,
+            theme => theme,
         }
     }
 

@@ -29,6 +29,8 @@ pub(super) enum Lie {
     OldAnswer,
     /// A table that nobody needs stays.
     LeftTable,
+    /// Much more is on the disk than the tree, while all work.
+    Hoard,
     /// The log is not synced.
     NeverSynced,
     /// A thread hangs.
@@ -76,6 +78,7 @@ pub(super) struct Counts {
     pub(super) unsynced_us: Count,
     /// The most, in bytes.
     pub(super) resident_bytes: Count,
+    pub(super) table_bytes: Count,
 }
 
 /// What all histories share.

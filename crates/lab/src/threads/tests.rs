@@ -51,6 +51,12 @@ fn a_table_that_nobody_needs_is_found() {
 }
 
 #[test]
+fn tables_beyond_those_of_the_tree_are_found_while_all_work() {
+    let wrong = found(0, Lie::Hoard);
+    assert!(wrong.contains("at most may be") && wrong.contains("999999.table"), "{wrong}");
+}
+
+#[test]
 fn a_log_that_is_not_synced_is_found() {
     let wrong = found(5, Lie::NeverSynced);
     assert!(wrong.contains("writes are synced every 0.05 s"), "{wrong}");

@@ -1,6 +1,7 @@
 //! Models for loom: the parts of the store that threads share without a lock, in the orders that loom tries.
 //! ```text
 //! skip list     insert | find, cursor            a reachable node is whole; order and counts hold
+//! numbers       insert | next newer, both ways   what is published and newer than a number is not passed
 //! memtable      insert, publish | visible, get   what is published is found; upper sequence numbers are not
 //! deletions     put, publish | visible, pass     what is published is not passed as deleted
 //! switch        store, round | round, pin        a round that is read is pinned; a pinned value is whole
@@ -121,6 +122,56 @@ mod loom_models {
             }
             writer.join().expect("no panic");
         });
+    }
+
+    fn put_marked(list: &SkipList, key: &[u8], sequence: u64) {
+        let (sequence, kind) = (Sequence(sequence), Kind::Put);
+        list.insert_marked(&Entry { key, sequence, kind, value: key });
+    }
+
+    /// The sequence numbers of the first entry and of those that are newer, from the front or from the back.
+    fn newer_than(list: &Arc<SkipList>, than: Sequence, forward: bool) -> Vec<u64> {
+        let mut cursor = ListCursor::new(Arc::clone(list));
+        if forward {
+            cursor.seek_first()
+        } else {
+            cursor.seek_last()
+        }
+        let mut found = Vec::new();
+        while let Some(entry) = cursor.entry() {
+            found.push(entry.sequence.0);
+            if forward { cursor.next_newer(than) } else { cursor.prev_newer(than) }
+        }
+        found
+    }
+
+    #[test]
+    fn inserts_beside_a_search_for_what_is_newer() {
+        // One time in between, one time at either end: the second and the third node are what a search goes through.
+        for (keys, forward) in [[b"adbc", b"bcda"]; 2]
+            .into_iter()
+            .zip([true, false])
+            .flat_map(|(keys, forward)| keys.into_iter().map(move |keys| (keys, forward)))
+        {
+            model(move || {
+                let list = list_of_tall_nodes();
+                let published = Arc::new(AtomicU64::new(2));
+                put_marked(&list, &keys[..1], 1);
+                put_marked(&list, &keys[1..2], 2);
+                let (writer, publisher) = (Arc::clone(&list), Arc::clone(&published));
+                let writer = thread::spawn(move || {
+                    for (key, number) in keys[2..].chunks(1).zip(3..) {
+                        put_marked(&writer, key, number);
+                        publisher.store(number, Ordering::Release);
+                    }
+                });
+                let visible = published.load(Ordering::Acquire);
+                let found = newer_than(&list, Sequence(1), forward);
+                let missed: Vec<u64> = (2..=visible).filter(|it| !found.contains(it)).collect();
+                assert!(missed.is_empty(), "{missed:?} of {visible} is passed: {found:?}");
+                writer.join().expect("no panic");
+            });
+        }
     }
 
     #[test]

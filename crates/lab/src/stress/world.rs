@@ -381,7 +381,8 @@ impl<'k> World<'k> {
         }
         if let Some((seed, copy)) = to_repair {
             self.done.repairs += 1;
-            let opened = Some(self.model.seen()).filter(|_| reopening.failure.is_none());
+            // After a fault the power may have gone once more: the copy is from before.
+            let opened = Some(self.model.seen()).filter(|_| !could_fail);
             check_repair(self, &copy, opened, seed)?;
         }
         Ok(())

@@ -156,9 +156,7 @@ fn take_folder(
         if let Some(of_a_store) = names.iter().find(|name| file_number(name).is_some()) {
             return Err(manifest_missing(dir, of_a_store));
         }
-        // A crash while a store was being made leaves no more than these.
-        let beginnings = [LOCK_NAME, MANIFEST_NEW_NAME];
-        if names.iter().any(|name| !beginnings.contains(&name.as_str())) {
+        if !is_beginning(&names) {
             return Err(Error::NotAStore { path: dir.to_path_buf() });
         }
         if !create {
@@ -177,8 +175,18 @@ pub(crate) fn store_folder(storage: &dyn Storage, dir: &Path) -> Result<OpenFold
     }
     let folder = OpenFolder::open(storage, dir)?;
     let is_of_a_store = |name: &String| name == MANIFEST_NAME || file_number(name).is_some();
-    let found = folder.list()?.iter().any(is_of_a_store);
-    if found { Ok(folder) } else { Err(Error::NotAStore { path: dir.to_path_buf() }) }
+    let names = folder.list()?;
+    let path = dir.to_path_buf();
+    match names.iter().any(is_of_a_store) {
+        true => Ok(folder),
+        false if is_beginning(&names) => Err(Error::Missing { path }),
+        false => Err(Error::NotAStore { path }),
+    }
+}
+
+/// Whether a folder has no more than what a crash leaves while a store is being made.
+fn is_beginning(names: &[String]) -> bool {
+    names.iter().all(|name| [LOCK_NAME, MANIFEST_NEW_NAME].contains(&name.as_str()))
 }
 
 /// A folder without a manifest that has a file of a store.

@@ -239,6 +239,23 @@ fn a_manifest_that_is_gone_hides_no_damage() {
     assert!(damage.len() == 2 && damage[0].starts_with(&told(&manifest)), "{damage:?}");
 }
 
+#[test] // It "has files, but no MANIFEST" for those who repair, while opening made a store there.
+fn where_a_store_was_only_begun_there_is_none() {
+    let disk = Memory::new();
+    drop(open(&disk).expect("opens"));
+    for path in disk.list(Path::new(DIR)).expect("lists") {
+        if path != "LOCK" {
+            disk.remove(&Path::new(DIR).join(path)).expect("removes");
+        }
+    }
+    let is_missing = |error: Option<Error>| matches!(error, Some(Error::Missing { .. }));
+    assert!(is_missing(verify_files_with(DIR, &environment(&disk)).err()));
+    assert!(is_missing(repair_with(DIR, &environment(&disk)).err()));
+    let options = Options { create_if_missing: false, ..options() };
+    assert!(is_missing(Db::open_with(DIR, options, environment(&disk)).err()));
+    open(&disk).expect("makes one");
+}
+
 #[test]
 fn a_folder_of_something_else_is_not_verified() {
     let disk = Memory::new();

@@ -421,6 +421,7 @@ impl Table {
             check.block(self, number, block).map_err(wrong)?;
         }
         check.end(self).map_err(|what| self.opened.corrupt(0, what))?;
+        self.check_end_of_file()?;
         wrong_hashes.and(damage)
     }
 

@@ -9,6 +9,7 @@ mod deeds;
 mod ground;
 mod rewritten;
 mod rights;
+mod sparse;
 
 use std::fs;
 use std::path::Path;

@@ -7,6 +7,7 @@
 
 mod deeds;
 mod ground;
+mod owners;
 mod rewritten;
 mod rights;
 mod sparse;

@@ -9,6 +9,7 @@
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
 
 use allocation_counter::measure;
@@ -378,20 +379,30 @@ fn a_look_at_a_manifest_that_changes_sees_a_tree_that_was_or_an_error() {
     }
 }
 
-/// How often each file is changed by the thread beside, and put back.
-const CHANGES: usize = 40;
-const READS: usize = 6;
+/// How often each file is changed by the thread beside, and put back. Who reads does so until that is done.
+const CHANGES: usize = 300;
 
-/// Changes files and puts their bytes back, again and again.
-fn meddle(dir: &Path, files: &[(String, Vec<u8>)], start: &Barrier) {
-    start.wait();
-    for round in 0..CHANGES {
-        for (nth, (name, bytes)) in files.iter().enumerate() {
-            let deed = DEEDS[(round + nth) % DEEDS.len()];
-            deed.apply(&dir.join(name));
-            rewrite(&dir.join(name), bytes);
+/// Changes files and puts their bytes back, again and again, while others read.
+fn meddle_beside(dir: &Path, files: &[(String, Vec<u8>)], mut read: impl FnMut()) {
+    let (start, is_done) = (Barrier::new(2), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            start.wait();
+            for round in 0..CHANGES {
+                for (nth, (name, bytes)) in files.iter().enumerate() {
+                    DEEDS[(round + nth) % DEEDS.len()].apply(&dir.join(name));
+                    // On one core, too, somebody is to see it.
+                    std::thread::yield_now();
+                    rewrite(&dir.join(name), bytes);
+                }
+            }
+            is_done.store(true, Ordering::Release);
+        });
+        start.wait();
+        while !is_done.load(Ordering::Acquire) {
+            read();
         }
-    }
+    });
 }
 
 #[test]
@@ -400,15 +411,11 @@ fn tables_that_change_beside_reads_are_right_or_named() {
     for options in ways() {
         let copy = ground.copy();
         let db = Db::open(&copy, options.clone()).expect("opens");
-        let (tables, start) = (bytes_of(&copy, ".table"), Barrier::new(2));
+        let tables = bytes_of(&copy, ".table");
         in_time(&format!("{:?}", options.overlap), move || {
-            std::thread::scope(|scope| {
-                scope.spawn(|| meddle(&copy, &tables, &start));
-                start.wait();
-                for _ in 0..READS {
-                    read_all(&db, ".table");
-                    or_told(db.verify(), ".table");
-                }
+            meddle_beside(&copy, &tables, || {
+                read_all(&db, ".table");
+                or_told(db.verify(), ".table");
             });
             assert_eq!(read_all(&db, "none"), 0, "all was put back");
             assert_eq!(db.verify().expect("reads").damage, [""; 0]);
@@ -421,24 +428,17 @@ fn files_that_change_beside_those_who_look_at_them_are_right_or_named() {
     let mut ground = Ground::new();
     let trees = trees_of(&ground.copy().join("MANIFEST"));
     let copy = ground.copy();
-    let all: Vec<_> = ["MANIFEST", ".wal", ".filter", ".table"]
-        .iter()
-        .flat_map(|kind| bytes_of(&copy, kind))
-        .collect();
-    let start = Barrier::new(2);
+    let kinds = ["MANIFEST", ".wal", ".filter", ".table"];
+    let all: Vec<_> = kinds.iter().flat_map(|kind| bytes_of(&copy, kind)).collect();
     in_time("all files", move || {
-        std::thread::scope(|scope| {
-            scope.spawn(|| meddle(&copy, &all, &start));
-            start.wait();
-            for _ in 0..READS {
-                // Each file changes, so that each may be named.
-                let beside = Meddled::new(Path::new("nothing"), Deed::Zeros, 0);
-                for f in [verify_all, dump_all] {
-                    f(&beside, &copy, "MANIFEST").expect("tells");
-                }
-                if let Some(tree) = or_told(peek(&copy), "MANIFEST") {
-                    assert!(trees.contains(&tree), "{tree:?}");
-                }
+        // Each file changes, so that each may be named.
+        let beside = Meddled::new(Path::new("nothing"), Deed::Zeros, 0);
+        meddle_beside(&copy, &all, || {
+            for f in [verify_all, dump_all] {
+                f(&beside, &copy, "MANIFEST").expect("tells");
+            }
+            if let Some(tree) = or_told(peek(&copy), "MANIFEST") {
+                assert!(trees.contains(&tree), "{tree:?}");
             }
         });
         let db = Db::open(&copy, options()).expect("all was put back");

@@ -5,7 +5,7 @@
 //! law         constant or logarithm: about as much    linear: ten times as much (and a logarithm)
 //! ```
 //! Nothing is timed. The list of laws stands in docs/reliability.md. Invariant: every operation of the public interface is in
-//! `OPERATIONS` or in `WHOLE`, and is held to `Law::Log` unless `law_of` says for what pattern it is not, and why.
+//! `OPERATIONS`, in `WHOLE` or in `OF_BATCHES`, and is held to `Law::Log` unless `law_of` says for what pattern it is not, and why.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,9 @@ use std::sync::Arc;
 use allocation_counter::measure;
 
 use crate::cost::steps_of;
-use crate::{Background, Db, Environment, GuardKind, Memory, Options, Snapshot, Stats, Sync};
+use crate::{
+    Background, Batch, Db, Environment, GuardKind, Memory, Options, Snapshot, Stats, Sync,
+};
 
 const VALUE: [u8; 20] = [7; 20];
 /// Keys before and behind those of the pattern.
@@ -178,7 +180,10 @@ use patterns::{HELD, HELD_CUT, PATTERNS, Pattern, RUNS, TOMBSTONES};
 
 #[path = "cost_laws_operations.rs"]
 mod operations;
-use operations::{OPERATIONS, Operation, WHOLE};
+use operations::{OF_BATCHES, OPERATIONS, Operation, WHOLE};
+
+#[path = "cost_laws_files.rs"]
+mod files;
 
 /// What is not a logarithm, and why.
 fn law_of(pattern: &str, operation: &str) -> Law {
@@ -257,4 +262,47 @@ fn a_queue_costs_a_query_as_much_whatever_its_depth() {
     assert_eq!(costs[0].breaks(costs[1], Law::Linear), None);
     let each = costs[1].steps / 1000;
     assert!(each < 60, "{each} steps for a get");
+}
+
+/// A batch of so many writes, which has room for some more.
+fn batch_of(writes: u64) -> Batch {
+    let mut batch = Batch::new();
+    (0..writes).for_each(|n| {
+        batch.put(key(b'm', n), VALUE);
+    });
+    batch
+}
+
+/// Memory is taken when there is no room left, and then for as much again.
+#[test]
+fn a_write_of_a_batch_costs_no_more_for_those_before_it() {
+    let mut world = World::new(|_| {});
+    for writes in [1000, 10_000] {
+        let built = world.cost(|_| drop(batch_of(writes)));
+        let doublings = 2 * u64::from((writes * 29).ilog2());
+        assert!(built.allocations <= doublings, "{writes}: {} allocations", built.allocations);
+        for (name, operation) in OF_BATCHES {
+            let cost = of_batch(&mut world, writes, operation);
+            let taken = (cost.allocations, cost.bytes);
+            assert_eq!(taken, (0, 0), "{name}, {writes} writes before it");
+        }
+    }
+}
+
+/// What some operations of a batch cost that has so many writes.
+fn of_batch(world: &mut World, writes: u64, operation: &fn(&mut Batch, u64)) -> Cost {
+    let mut batch = batch_of(writes);
+    world.cost(|_| (0..IN_A_ROW).for_each(|i| operation(&mut batch, i)))
+}
+
+/// The log has it in one record, and each write is one of the memtable.
+#[test]
+fn a_batch_costs_as_much_as_its_writes() {
+    let costs = [1000, 10_000].map(|writes| {
+        let mut world = World::new(|_| {});
+        let batch = batch_of(writes);
+        world.cost(|world| world.db().write(batch).expect("writes"))
+    });
+    assert_eq!(costs[0].breaks(costs[1], Law::Linear), None);
+    assert!(costs[1].disk_calls <= costs[0].disk_calls, "{costs:?}");
 }

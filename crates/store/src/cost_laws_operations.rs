@@ -1,12 +1,13 @@
 //! Every operation of the public interface, for the laws of cost.
-//! Invariant: what `Db`, `Snapshot`, `Scan`, `Queue` and `PinnedTree` offer is in one of the lists: `every_operation_is_in_the_lists`.
+//! Invariant: what `Db`, `Snapshot`, `Scan`, `Queue`, `PinnedTree` and `Batch` offer, and each function of the crate, is in one of
+//! the lists: `every_operation_is_in_the_lists`.
 
 use std::time::Duration;
 
 use trommel_filters::Query;
 
 use super::{VALUE, World, key};
-use crate::Batch;
+use crate::{Batch, Expiry};
 
 /// An operation, of which some are done in a row; told which it is of all.
 pub(super) type Operation = (&'static str, fn(&mut World, u64));
@@ -141,6 +142,9 @@ pub(super) const WHOLE: &[Operation] = &[
         crate::dump(&world.disk, "db", &mut |_| std::ops::ControlFlow::Continue(()))
             .expect("tells");
     }),
+    ("peek", |world, _| {
+        crate::peek::peek_with(&world.disk, "db".as_ref()).expect("looks");
+    }),
     ("repair", |world, _| {
         assert!(!crate::repair_with("db", &world.environment()).expect("reads").changed);
     }),
@@ -161,6 +165,49 @@ pub(super) const WHOLE: &[Operation] = &[
     }),
 ];
 
+/// An operation of a batch, told which it is of all.
+pub(super) type BatchOperation = (&'static str, fn(&mut Batch, u64));
+
+/// By their names alone: a batch's are called like those of a store.
+pub(super) const OF_BATCHES: &[BatchOperation] = &[
+    ("new", |_, _| assert!(Batch::new().is_empty())),
+    ("put", |batch, i| {
+        batch.put(key(b'm', i), VALUE);
+    }),
+    ("put_with_expiry", |batch, i| {
+        batch.put_with_expiry(key(b'm', i), VALUE, Expiry::at_milliseconds(i));
+    }),
+    ("delete", |batch, i| {
+        batch.delete(key(b'm', i));
+    }),
+    ("delete_range", |batch, i| {
+        batch.delete_range(key(b'm', i), key(b'n', i));
+    }),
+    ("len", |batch, _| assert!(batch.len() > 0)),
+    ("is_empty", |batch, _| assert!(!batch.is_empty())),
+    ("size_bytes", |batch, _| assert!(batch.size_bytes() > 0)),
+    ("clear", |batch, i| {
+        batch.clear();
+        batch.put(key(b'm', i), VALUE);
+    }),
+];
+
+/// The names of the public methods in a source.
+fn methods(source: &str) -> impl Iterator<Item = &str> {
+    let rests = source.split("    pub fn ").skip(1);
+    rests.filter_map(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_').next())
+}
+
+/// The functions that the crate's root gives out: of what it does, those that begin with a small letter.
+fn functions(root: &str) -> impl Iterator<Item = &str> {
+    let given = root.split("\npub use ").skip(1).filter_map(|rest| rest.split(';').next());
+    let names = given.flat_map(|given| {
+        let (_, last) = given.rsplit_once("::").expect("it is of a module");
+        last.split(|c: char| !c.is_alphanumeric() && c != '_')
+    });
+    names.filter(|name| name.starts_with(|c: char| c.is_lowercase()))
+}
+
 #[test]
 fn every_operation_is_in_the_lists() {
     let sources = [
@@ -173,13 +220,33 @@ fn every_operation_is_in_the_lists() {
     // They tell what they were made with, or are what one that is here calls, or is called by.
     let others = ["expiry_after", "path", "sequence", "try_ingest", "open_with"];
     let here = include_str!("cost_laws_operations.rs");
-    let is_measured = |name: &str| {
-        let by = |before: &str, after: &str| here.contains(&format!("{before}{name}{after}"));
-        others.contains(&name) || by(".", "(") || by(".", "::<") || by("world.", "(")
+    let by = |before: &str, name: &str, after: &str| here.contains(&[before, name, after].concat());
+    let is_measured = |name: &&str| {
+        others.contains(name)
+            || by(".", name, "(")
+            || by(".", name, "::<")
+            || by("world.", name, "(")
     };
-    let names = sources.iter().flat_map(|source| source.split("    pub fn ").skip(1));
-    let names =
-        names.filter_map(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_').next());
-    let missing: Vec<&str> = names.filter(|name| !is_measured(name)).collect();
+    let missing: Vec<&str> =
+        sources.into_iter().flat_map(methods).filter(|name| !is_measured(name)).collect();
     assert!(missing.is_empty(), "{missing:?}");
+    let of_batches = |name: &&str| OF_BATCHES.iter().any(|operation| operation.0 == *name);
+    let missing: Vec<&str> =
+        methods(include_str!("batch.rs")).filter(|name| !of_batches(name)).collect();
+    assert!(missing.is_empty(), "of batches: {missing:?}");
+    // On a storage of one's own, where it is not the disk that they are for.
+    let is_called = |name: &&str| by("::", name, "(") || by("::", name, "_with(");
+    let known: Vec<&str> = functions(include_str!("lib.rs")).collect();
+    assert!(known.contains(&"dump") && known.contains(&"peek"), "{known:?}");
+    let missing: Vec<&str> = known.into_iter().filter(|name| !is_called(name)).collect();
+    assert!(missing.is_empty(), "of the crate: {missing:?}");
+}
+
+#[test]
+fn what_is_given_out_is_seen() {
+    let root = "mod a;\npub use a::{Thing, thing, thing_with};\npub use b::{\n    Other, other,\n};\npub use c::one;\n";
+    assert!(functions(root).eq(["thing", "thing_with", "other", "one"]));
+    let source =
+        "impl A {\n    pub fn new() {}\n    pub(crate) fn own() {}\n    pub fn get<K>(k: K) {}\n";
+    assert!(methods(source).eq(["new", "get"]));
 }

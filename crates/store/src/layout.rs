@@ -199,7 +199,12 @@ pub(crate) struct Layout {
 impl Layout {
     /// The layout after `edit`; an error that says what does not fit, with the layout unchanged.
     pub(crate) fn apply(&self, edit: &Edit) -> Result<Layout, &'static str> {
-        let mut next = self.clone();
+        self.clone().followed_by(edit)
+    }
+
+    /// As above, of a layout that nobody needs any more: who reads many edits copies no table for each.
+    pub(crate) fn followed_by(self, edit: &Edit) -> Result<Layout, &'static str> {
+        let mut next = self;
         let place = next.remove_tables(&edit.removed)?;
         for table in &edit.added {
             next.add_table(table, place)?;

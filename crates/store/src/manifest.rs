@@ -71,12 +71,12 @@ impl Manifest {
             Err(error) => return Err(Error::io(path)(error)),
             Ok(file) => check_header(&*file, &path)?,
         }
-        let mut layout = Layout::default();
-        let mut edits = 0;
+        let (mut layout, mut edits) = (Layout::default(), 0);
         read_records(folder, MANIFEST_NAME, SALT, &header(), &mut |offset, payload| {
             let edit = decode(payload)
                 .map_err(|wrong| Error::corrupt(&path, offset, format!("edit, {wrong}")))?;
-            layout = layout.apply(&edit).map_err(|wrong| Error::corrupt(&path, offset, wrong))?;
+            let after = std::mem::take(&mut layout).followed_by(&edit);
+            layout = after.map_err(|wrong| Error::corrupt(&path, offset, wrong))?;
             edits += 1;
             Ok(())
         })?;

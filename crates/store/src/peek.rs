@@ -56,7 +56,8 @@ pub fn peek(dir: impl AsRef<Path>) -> Result<TreePeek> {
     peek_with(&Disk, dir.as_ref())
 }
 
-fn peek_with(storage: &dyn Storage, dir: &Path) -> Result<TreePeek> {
+/// As above, of a store on any storage.
+pub(crate) fn peek_with(storage: &dyn Storage, dir: &Path) -> Result<TreePeek> {
     let missing = || Error::Missing { path: dir.to_path_buf() };
     let folder = match OpenFolder::open(storage, dir) {
         Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {

@@ -63,7 +63,7 @@ impl FoundManifest {
         for piece in scan_manifest(bytes) {
             match piece {
                 Piece::Whole { offset, item: edit } => {
-                    let applied = layout.take().map(|layout| layout.apply(&edit));
+                    let applied = layout.take().map(|layout| layout.followed_by(&edit));
                     match applied {
                         Some(Ok(next)) => layout = Some(next),
                         Some(Err(wrong)) => found.damage.push((offset, wrong.to_string())),

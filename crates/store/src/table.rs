@@ -133,6 +133,10 @@ impl Opened {
         if block.entry_count() as u64 != index.entries(number).1 {
             return Err(wrong("not as many entries as the index says"));
         }
+        // It may be sound, and another's: what it has not would be taken for absent.
+        if block.entry_at(block.first()).is_some_and(|(_, key)| !index.may_begin(number, key)) {
+            return Err(wrong("it begins with a key of another block"));
+        }
         Ok(block)
     }
 
@@ -421,6 +425,7 @@ impl Table {
             check.block(self, number, block).map_err(wrong)?;
         }
         check.end(self).map_err(|what| self.opened.corrupt(0, what))?;
+        self.check_end_of_file()?;
         wrong_hashes.and(damage)
     }
 

@@ -1,6 +1,6 @@
 //! Whether a table's entries are what its index and its properties say.
 //! ```text
-//! block by block:  order, bounds, separators, filter       end:  counts against properties
+//! block by block:  order, bounds, separators, filter       end:  counts against properties, the file's own end
 //! ```
 //! Invariant: it looks at every entry once, in the order of the file.
 
@@ -14,6 +14,22 @@ use crate::table_format::Properties;
 use crate::tombstones::RangeTombstones;
 
 use trommel_filters::{Chucky, KeyRange, LowerBound, TableFilter as _, UpperBound};
+
+impl Table {
+    /// Whether the file ends as it did when it was opened: the next opening finds all else by that.
+    pub(super) fn check_end_of_file(&self) -> crate::error::Result<()> {
+        let opened = &self.opened;
+        let size = opened.bytes.size().map_err(|error| opened.failed(0, error))?;
+        if size != self.size {
+            let what = format!("it has {size} bytes, and had {} when it was opened", self.size);
+            return Err(opened.corrupt(size.min(self.size), what));
+        }
+        if opened.sections(size)? != self.sections {
+            return Err(opened.corrupt(size, "its sections are not those that it was opened with"));
+        }
+        Ok(())
+    }
+}
 
 /// What was seen so far.
 pub(super) struct Check {

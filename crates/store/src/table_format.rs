@@ -322,6 +322,12 @@ impl Index {
         (self.offsets[block], self.offsets[block + 1] - self.offsets[block])
     }
 
+    /// Whether a block may begin with a key. Requires: there is such a block.
+    pub(crate) fn may_begin(&self, block: usize, key: &[u8]) -> bool {
+        let last = self.fences.last_of(key);
+        last == block || (block < last && self.fences.find(key) <= block)
+    }
+
     /// Entries before a block, and in it. Requires: there is such a block.
     pub(crate) fn entries(&self, block: usize) -> (u64, u64) {
         (self.ranks[block], self.ranks[block + 1] - self.ranks[block])

@@ -233,6 +233,25 @@ fn an_image_that_rots_in_use_is_found() {
     }
 }
 
+#[test] // Its last bytes, by which the next opening finds all others, were never looked at again once it was open.
+fn every_byte_of_a_table_that_rots_in_use_is_found() {
+    let guard = GuardKind::Table(FilterKind::BlockedBloom);
+    let (disk, _) = small_store(guard);
+    let db = open(&disk, guard).expect("opens");
+    for path in files(&disk, ".table") {
+        let bytes = disk.file(&path).expect("is there").len() as u64;
+        for byte in 0..bytes {
+            disk.flip_bit(&path, byte, (byte % 8) as u32);
+            let damage = db.verify().expect("verifies").damage;
+            let name = path.to_string_lossy();
+            let is_found = damage.iter().any(|damage| damage.contains(&*name));
+            assert!(is_found, "byte {byte} of {bytes} of {name}: {damage:?}");
+            disk.flip_bit(&path, byte, (byte % 8) as u32);
+        }
+    }
+    assert_eq!(db.verify().expect("verifies").damage, [""; 0]);
+}
+
 #[test]
 fn every_cut_of_a_table_is_noticed() {
     let (pristine, _) = small_store(GuardKind::Table(FilterKind::BlockedBloom));

@@ -5,8 +5,12 @@
 //! ```
 //! Invariant: no call waits for ever, takes memory by what a file claims, panics, or follows a link out of the folder.
 
+mod deeds;
 mod ground;
+mod owners;
+mod rewritten;
 mod rights;
+mod sparse;
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +23,7 @@ use ground::{
 };
 
 /// More than a store of a few small files takes in memory.
-const MEMORY_MAX: u64 = 256 << 20;
+pub(crate) const MEMORY_MAX: u64 = 256 << 20;
 const TERABYTE: u64 = 1 << 40;
 
 #[test]

@@ -14,19 +14,19 @@ use crate::ground::{
     CALLS, ROWS, contents, copy_store, make_store, names, names_it, newest, options, value,
 };
 
-fn mode_of(path: &Path) -> u32 {
+pub(crate) fn mode_of(path: &Path) -> u32 {
     fs::metadata(path).expect("is there").permissions().mode() & 0o777
 }
 
 /// Set in a process that a test here has started to do its work, with other rights: where it is to do it.
 const CHILD: &str = "TROMMEL_HOSTILE_FOLDER";
 
-fn child_of() -> Option<PathBuf> {
+pub(crate) fn child_of() -> Option<PathBuf> {
     std::env::var_os(CHILD).map(PathBuf::from)
 }
 
 /// Runs a test of this program in a process of its own.
-fn run_child(mut command: Command, test: &str, place: &Path) {
+pub(crate) fn run_child(mut command: Command, test: &str, place: &Path) {
     command.args(["--exact", test, "--nocapture", "--test-threads=1"]).env(CHILD, place);
     let done = command.output().expect("starts");
     let told = String::from_utf8_lossy(&done.stdout).into_owned();
@@ -34,7 +34,7 @@ fn run_child(mut command: Command, test: &str, place: &Path) {
     assert!(done.status.success() && told.contains("1 passed"), "{told}\n{errors}");
 }
 
-fn this_program() -> PathBuf {
+pub(crate) fn this_program() -> PathBuf {
     std::env::current_exe().expect("has a path")
 }
 
@@ -62,7 +62,7 @@ fn new_files_give_no_more_rights_than_their_folder() {
 }
 
 /// Somebody without rights of their own.
-const NOBODY: u32 = 65534;
+pub(crate) const NOBODY: u32 = 65534;
 
 #[test]
 fn files_and_folders_without_the_right_to_them_are_errors_that_name_them() {

@@ -183,7 +183,7 @@ pub(super) const OF_BATCHES: &[BatchOperation] = &[
     ("delete_range", |batch, i| {
         batch.delete_range(key(b'm', i), key(b'n', i));
     }),
-    ("len", |batch, _| assert!(batch.len() > 0)),
+    ("len", |batch, _| assert_ne!(batch.len(), 0)),
     ("is_empty", |batch, _| assert!(!batch.is_empty())),
     ("size_bytes", |batch, _| assert!(batch.size_bytes() > 0)),
     ("clear", |batch, i| {

@@ -117,8 +117,7 @@ fn closed_store(rows: u64) -> World {
 fn file_bytes(world: &World, ending: &str) -> u64 {
     let names = world.disk.list("db".as_ref()).expect("lists").into_iter();
     let ours = names.filter(|name| name.ends_with(ending));
-    let bytes =
-        ours.map(|name| world.disk.file(&Path::new("db").join(name)).map_or(0, |f| f.len()));
+    let bytes = ours.map(|name| world.disk.file(Path::new("db").join(name)).map_or(0, |f| f.len()));
     bytes.sum::<usize>() as u64
 }
 

@@ -1,6 +1,6 @@
 //! Every operation of the public interface, for the laws of cost.
-//! Invariant: what `Db`, `Snapshot`, `Scan`, `Queue`, `PinnedTree` and `Batch` offer, and each function of the crate, is in one of
-//! the lists: `every_operation_is_in_the_lists`.
+//! Invariant: what `Db`, `Snapshot`, `Scan`, `Queue`, `PinnedTree` and `Batch` offer, and each
+//! function of the crate, is in one of the lists: `every_operation_is_in_the_lists`.
 
 use std::time::Duration;
 
@@ -198,7 +198,7 @@ fn methods(source: &str) -> impl Iterator<Item = &str> {
     rests.filter_map(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_').next())
 }
 
-/// The functions that the crate's root gives out: of what it does, those that begin with a small letter.
+/// The functions that the crate's root gives out: names that begin with a small letter.
 fn functions(root: &str) -> impl Iterator<Item = &str> {
     let given = root.split("\npub use ").skip(1).filter_map(|rest| rest.split(';').next());
     let names = given.flat_map(|given| {
@@ -244,7 +244,8 @@ fn every_operation_is_in_the_lists() {
 
 #[test]
 fn what_is_given_out_is_seen() {
-    let root = "mod a;\npub use a::{Thing, thing, thing_with};\npub use b::{\n    Other, other,\n};\npub use c::one;\n";
+    let root = "mod a;\npub use a::{Thing, thing, thing_with};\n\
+                pub use b::{\n    Other, other,\n};\npub use c::one;\n";
     assert!(functions(root).eq(["thing", "thing_with", "other", "one"]));
     let source =
         "impl A {\n    pub fn new() {}\n    pub(crate) fn own() {}\n    pub fn get<K>(k: K) {}\n";

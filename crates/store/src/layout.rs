@@ -202,7 +202,7 @@ impl Layout {
         self.clone().followed_by(edit)
     }
 
-    /// As above, of a layout that nobody needs any more: who reads many edits copies no table for each.
+    /// As above, of a layout that nobody needs any more: who reads many edits copies no tables.
     pub(crate) fn followed_by(self, edit: &Edit) -> Result<Layout, &'static str> {
         let mut next = self;
         let place = next.remove_tables(&edit.removed)?;

@@ -1,6 +1,7 @@
 //! Whether a table's entries are what its index and its properties say.
 //! ```text
-//! block by block:  order, bounds, separators, filter       end:  counts against properties, the file's own end
+//! block by block:  order, bounds, separators, filter
+//! end:             counts against properties, the file's own end
 //! ```
 //! Invariant: it looks at every entry once, in the order of the file.
 

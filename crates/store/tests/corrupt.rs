@@ -233,7 +233,7 @@ fn an_image_that_rots_in_use_is_found() {
     }
 }
 
-#[test] // Its last bytes, by which the next opening finds all others, were never looked at again once it was open.
+#[test] // Its last bytes, by which opening finds all others, were not looked at again.
 fn every_byte_of_a_table_that_rots_in_use_is_found() {
     let guard = GuardKind::Table(FilterKind::BlockedBloom);
     let (disk, _) = small_store(guard);

@@ -1,7 +1,7 @@
 //! An open that fails leaves nothing behind: neither threads nor the lock, nor files that are open.
 //! ```text
-//! test -> this test again, in a process of its own, since a limit is one of the whole process -> RLIMIT_AS -> open
-//! room for n stacks of threads, n = 0, 1, 2, ...   the thread after them is refused, until there is room for all
+//! test -> this test again, in a process of its own, which the limit is of -> RLIMIT_AS -> open
+//! room for n stacks of threads, n = 0, 1, 2, ...   the next one is refused, until all have room
 //! ```
 //! Invariant: after each failure the next open has all that the first one had.
 

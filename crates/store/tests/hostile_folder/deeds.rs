@@ -1,6 +1,6 @@
 //! What somebody does to a file that is in use: it stays the same file, and its bytes are others.
 //! ```text
-//! Meddled -> Disk      at the n-th look at a file (open, length, holes, bytes): the deed, and then the look
+//! Meddled -> Disk      at the n-th look at a file (open, length, holes, bytes): first the deed
 //! ```
 //! Invariant: a deed is done once, where it is said, so that the same numbers do the same.
 

@@ -2,11 +2,12 @@
 //! ```text
 //! who             the folder's owner      the files' owner
 //! root            nobody                  nobody              as ever
-//! nobody          nobody                  root                as ever: files are replaced, and none of theirs is written to
+//! nobody          nobody                  root                as ever: theirs are replaced
 //! nobody          nobody                  root, LOCK too      read-only: an error that names LOCK
-//! nobody          root, sticky            root                names of theirs cannot be taken away: an error, or done
+//! nobody          root, sticky            root                names stay taken: an error, or done
 //! ```
-//! Invariant: new files have the rights that their folder gives, and old ones stay what they were. What was acknowledged is there.
+//! Invariant: new files have the rights that their folder gives, and old ones stay what they were.
+//! What was acknowledged is there.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -30,7 +31,8 @@ fn owner_of(path: &Path) -> u32 {
     fs::metadata(path).expect("is there").uid()
 }
 
-/// Runs a test again in a process without a mask, as root or as nobody. A folder: this is it. Nobody but root can do that.
+/// Runs a test again in a process without a mask, as root or as nobody. A folder: this is it.
+/// Nobody but root can do that.
 fn in_own_process(test: &str, user: u32, make: impl FnOnce(&Path)) -> Option<PathBuf> {
     if let Some(root) = child_of() {
         return Some(root);
@@ -113,7 +115,8 @@ fn live(path: &Path) {
         let of_files = mode_of(dir) & 0o666;
         for name in names(dir) {
             let (file, was) = (dir.join(&name), old.iter().position(|old| *old == name));
-            // The manifest is replaced; what else has an old name is the old file. Copies may be links.
+            // The manifest is replaced; what else has an old name is the old file. Copies may be
+            // links.
             match was.filter(|_| name != "MANIFEST" && !is_copy) {
                 Some(was) => assert_eq!((owner_of(&file), mode_of(&file)), (owners[was], 0o644)),
                 None if is_copy => assert_eq!(mode_of(&file) & !of_files, 0, "{name}"),

@@ -4,7 +4,8 @@
 //! between the steps of a store   tables, log, manifest; then the right bytes are put back
 //! by a thread beside             all of it at once, so many times
 //! ```
-//! Invariant: an answer is right, or an error that names the file. Nobody hangs, panics, or takes memory by what a file claims.
+//! Invariant: an answer is right, or an error that names the file. Nobody hangs, panics, or takes
+//! memory by what a file claims.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -40,7 +41,8 @@ fn is_right(row: u32, found: trommel::Result<Option<Value>>, name: &str) -> bool
     true
 }
 
-/// Whether rows come in order, each of them, up to the end or an error that names the file. False: there was one.
+/// Whether rows come in order, each of them, up to the end or an error that names the file. False:
+/// there was one.
 fn are_rows(
     mut rows: impl Iterator<Item = u32>,
     found: impl Iterator<Item = trommel::Result<(Vec<u8>, Value)>>,
@@ -148,7 +150,8 @@ fn moments() -> impl Iterator<Item = u64> {
     std::iter::successors(Some(0), |at| Some(at + 1 + at / 2))
 }
 
-/// The files of a store: the manifest, its log, the table that has all rows and a newer one, and the filter's image.
+/// The files of a store: the manifest, its log, the table that has all rows and a newer one, and
+/// the filter's image.
 fn files(dir: &Path) -> Vec<String> {
     let tables = names(dir).into_iter().filter(|name| name.ends_with(".table"));
     let others = ["MANIFEST".to_string(), newest(dir, ".wal"), newest(dir, ".filter")];
@@ -309,7 +312,8 @@ fn blocks_that_change_places_are_named() {
     }
 }
 
-/// What an open store knows of its log and its manifest it does not read again; but it adds to them, or begins new ones.
+/// What an open store knows of its log and its manifest it does not read again; but it adds to
+/// them, or begins new ones.
 #[test]
 fn writes_are_not_lost_silently_when_a_file_that_they_go_to_changes() {
     let mut ground = Ground::new();
@@ -379,7 +383,8 @@ fn a_look_at_a_manifest_that_changes_sees_a_tree_that_was_or_an_error() {
     }
 }
 
-/// How often each file is changed by the thread beside, and put back. Who reads does so until that is done.
+/// How often each file is changed by the thread beside, and put back. Who reads does so until that
+/// is done.
 const CHANGES: usize = 300;
 
 /// Changes files and puts their bytes back, again and again, while others read.

@@ -1,9 +1,10 @@
-//! Files of a terabyte with nothing in them, and how much memory a process has at most that reads them.
+//! Files of a terabyte with nothing in them, and how much memory a process has at most that reads
+//! them.
 //! ```text
-//! test -> this test again, in a process of its own, for each file and call -> VmHWM before and after
+//! test -> this test again, in a process of its own, for each file and call -> VmHWM before, after
 //! ```
-//! Invariant: it grows by what `Stats` tells of, and by `BESIDE_BYTES`, whatever lengths files have. Who takes a file into
-//! memory as a whole takes `HOLES_BYTES` of holes with it.
+//! Invariant: it grows by what `Stats` tells of, and by `BESIDE_BYTES`, whatever lengths files
+//! have. Who takes a file into memory as a whole takes `HOLES_BYTES` of holes with it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,8 @@ use crate::ground::{
     Ground, ROWS, dump_all, names_it, newest, open_and_read, options, peek_at, repair_it,
 };
 
-/// Beside what `Stats` tells of: a window of a log, what was read of tables at once, the pages of the program that were used.
+/// Beside what `Stats` tells of: a window of a log, what was read of tables at once, the pages of
+/// the program that were used.
 const BESIDE_BYTES: u64 = 24 << 20;
 /// What is given of holes, as zeros.
 const HOLES_BYTES: u64 = 64 << 20;
@@ -61,7 +63,8 @@ fn grow_in_use(path: &Path) -> Result<u64, trommel::Error> {
 
 const IN_USE: &str = "grown in use";
 
-/// What is done, by its name, and what of holes it may take. What `Stats` says of memory, where there is somebody to say it.
+/// What is done, by its name, and what of holes it may take. What `Stats` says of memory, where
+/// there is somebody to say it.
 type Work = (&'static str, u64, fn(&Path) -> Result<u64, trommel::Error>);
 
 const WORKS: [Work; 7] = [

@@ -2,8 +2,8 @@
 //! ```text
 //! MANIFEST   header | the whole layout as one edit | edit | edit | ...
 //! ```
-//! Invariants: an edit is on disk, synced, before a version shows it. After a failed append the
-//! file's end is unknown, so the next edit goes into a new file that takes the old one's name.
+//! Invariants: an edit is on disk, synced, before a version shows it. After a failed append the file's end is unknown, so the
+//! next edit goes into a new file that takes the old one's name; so it does when the file has grown.
 
 use std::path::Path;
 
@@ -22,6 +22,8 @@ pub(crate) const FORMAT_VERSION: u32 = 6;
 /// The file that makes a folder a store.
 pub(crate) const MANIFEST_NAME: &str = "MANIFEST";
 pub(crate) const MANIFEST_NEW_NAME: &str = "MANIFEST.new";
+/// A file goes on until it has so many bytes, and four times those that it began with.
+const GROWN_BYTES: u64 = 64 << 10;
 const MAGIC: &[u8; 8] = b"TROMMELM";
 pub(crate) const HEADER_BYTES: usize = MAGIC.len() + size_of::<u32>();
 pub(crate) const SALT: u64 = 0;
@@ -51,6 +53,8 @@ pub(crate) struct Manifest {
     folder: OpenFolder,
     /// None at first and after a failure: the next edit begins a new file.
     writer: Option<RecordWriter>,
+    /// The file's bytes when it had the whole layout and nothing else.
+    begun_bytes: u64,
     /// An edit may or may not be in the file: writing it has failed.
     uncertain: bool,
     /// The tables that such edits add.
@@ -92,7 +96,7 @@ impl Manifest {
     /// have a torn end.
     pub(crate) fn open(folder: &OpenFolder) -> Self {
         let (writer, uncertain, doubtful) = (None, false, Vec::new());
-        Manifest { folder: folder.clone(), writer, uncertain, doubtful }
+        Manifest { folder: folder.clone(), writer, begun_bytes: 0, uncertain, doubtful }
     }
 
     /// Begins a new manifest with the whole layout.
@@ -110,7 +114,8 @@ impl Manifest {
     /// Makes `edit` durable. `after` is the layout with the edit applied. After an error the edit may
     /// or may not be found by the next open: keep all files that it [may name](Self::may_name), and try again.
     pub(crate) fn append(&mut self, edit: &Edit, after: &Layout) -> Result<()> {
-        let Some(mut writer) = self.writer.take() else {
+        let grown = GROWN_BYTES.max(4 * self.begun_bytes);
+        let Some(mut writer) = self.writer.take().filter(|writer| writer.len() < grown) else {
             return self.rewrite(after, edit);
         };
         let record = encode_record(edit, &self.folder)?;
@@ -153,6 +158,7 @@ impl Manifest {
         self.doubt(edit);
         self.folder.rename(MANIFEST_NEW_NAME, MANIFEST_NAME)?;
         self.folder.sync()?;
+        self.begun_bytes = writer.len();
         self.settle(writer);
         Ok(())
     }
@@ -434,9 +440,7 @@ mod tests {
             ..Edit::default()
         };
         let expected = [
-            1, 3, // removed
-            12, 0xab, 2, // newest log
-            6, 0xac, 2, // next file
+            1, 3, 12, 0xab, 2, 6, 0xac, 2, // removed, newest log, next file
             2, 7, 6, 1, 2, 4, 0, 0, 2, 2, 100, 1, b'a', 1, b'z', // added
             9, 1, b'k', 11, 0xac, 2, 0xff, 0xff, 0xff, 0xff, 0x0f, 4, 2, 7, 8, // image
             10, 1, b'c', 0, 2, 1, b'e', 1, b'g', // cuts
@@ -465,6 +469,8 @@ mod tests {
             ..Edit::default()
         };
         assert!(read_back(std::slice::from_ref(&base)).is_ok());
+        let one_cut = CutsEdit { cuts: vec![b"b".to_vec()], ..cuts() };
+        let miscounted = TableRecord { file_entries: 1, ..table(8, 8, 0, 0, 9) };
         let absurd = [
             Edit { next_file: Some(u64::MAX), ..Edit::default() },
             Edit { next_file: Some(7), ..Edit::default() },
@@ -479,14 +485,8 @@ mod tests {
             Edit { removed: vec![99], ..Edit::default() },
             Edit { images: vec![image(20, 9)], ..Edit::default() },
             Edit { images: vec![image(11, 10)], ..Edit::default() },
-            Edit {
-                cuts: Some(CutsEdit { cuts: vec![b"b".to_vec()], ..cuts() }),
-                ..Edit::default()
-            },
-            Edit {
-                added: vec![TableRecord { file_entries: 1, ..table(8, 8, 0, 0, 9) }],
-                ..Edit::default()
-            },
+            Edit { cuts: Some(one_cut), ..Edit::default() },
+            Edit { added: vec![miscounted], ..Edit::default() },
         ];
         for edit in absurd {
             let read = read_back(&[base.clone(), edit.clone()]);

@@ -73,6 +73,28 @@ fn replaced_tables_go_though_nothing_else_is_done() {
     }
 }
 
+#[test] // Each flush and merge added to it for as long as the store was open, and the next opening read it all.
+fn the_manifest_of_a_store_that_stays_open_has_a_bound() {
+    let disk = Memory::new();
+    let db = open(&disk, options(Background::Stepped));
+    let manifest = Path::new("db").join("MANIFEST");
+    let bytes = || disk.file(&manifest).expect("is there").len();
+    let (mut longest, mut fresh) = (0, 0);
+    for round in 0..2000u32 {
+        let before = bytes();
+        db.put(round.to_be_bytes(), b"value").expect("puts");
+        db.flush().expect("flushes");
+        db.settle().expect("merges");
+        fresh += u32::from(bytes() < before);
+        longest = longest.max(bytes());
+    }
+    assert!(longest < 100 << 10, "{longest} bytes");
+    assert!(fresh > 1, "it has begun anew {fresh} times");
+    drop(db);
+    let db = open(&disk, options(Background::Stepped));
+    assert_eq!(db.range::<&[u8]>(..).count(), 2000);
+}
+
 #[test]
 fn replaced_tables_go_with_the_last_reader_and_stats_tell_who_that_is() {
     let disk = Memory::new();

@@ -107,7 +107,7 @@ fn a_repair_says_what_it_has_done() {
 
     place.run("repair nowhere").fails(3, &["there is no store"]);
     std::fs::create_dir(place.path("empty")).expect("made");
-    place.run("repair empty").fails(3, &["not a Trommel store"]);
+    place.run("repair empty").fails(3, &["there is no store"]);
 }
 
 #[test]

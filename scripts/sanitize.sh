@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 triple=x86_64-unknown-linux-gnu
 seconds=600
 # The modules with `unsafe`, and those that stand on them. (crates/store/tests/tidy.rs has the files.)
-rooms="skiplist memtable interval_tree append_list fork_word life io_uring ring_queue read_pool sectors:: cache::"
+rooms="skiplist memtable interval_tree append_list fork_word life io_uring ring_queue read_pool aligned:: cache::"
 
 usage() {
     sed -n '2,4s/^# *//p' "$0"
@@ -51,8 +51,8 @@ miri() {
     checked -p trommel-filters --target-dir target/miri -- bits::simd
     RUSTFLAGS="-Ctarget-feature=+bmi1,+bmi2,+popcnt,+lzcnt,+movbe,+avx2" \
         checked -p trommel-filters --target-dir target/miri-v3 -- bits::simd
-    checked -p trommel --target-dir target/miri -- skiplist memtable::tests memtable_ranges::tests append_list fork_word \
-        life::tests io_uring sectors::tests \
+    checked -p trommel --target-dir target/miri -- skiplist memtable::tests memtable_tombstones::tests append_list fork_word \
+        life::tests io_uring aligned::tests \
         --skip what_a_flush_writes
 }
 

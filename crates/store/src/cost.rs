@@ -23,3 +23,6 @@ pub(crate) fn steps_of<T>(work: impl FnOnce() -> T) -> (T, u64) {
     let done = work();
     (done, STEPS.with(std::cell::Cell::get) - before)
 }
+
+#[cfg(test)]
+mod laws;

@@ -6,26 +6,26 @@ use std::time::Duration;
 
 use trommel_filters::{CountBounds, Query};
 
-use crate::batch::Batch;
-use crate::closing::Threads;
-use crate::core::Core;
-use crate::count;
-use crate::environment::Environment;
+use crate::entries::batch::Batch;
+use crate::entries::expiry::Expiry;
+use crate::entries::value::Value;
 use crate::error::{Error, Result};
-use crate::expiry::Expiry;
-use crate::leaving::Holder;
-use crate::multi_get;
-use crate::options::{Options, Sync};
-use crate::pinned_tree::PinnedTree;
-use crate::queue::Queue;
-use crate::read;
-use crate::recovery;
-use crate::scan::{Bounds, Scan};
-use crate::snapshots::Registered;
-use crate::stats::Stats;
+use crate::open;
+use crate::plan::options::{Options, Sync};
+use crate::read::estimate;
+use crate::read::get;
+use crate::read::multi_get;
+use crate::read::queue::Queue;
+use crate::read::scan::{Bounds, Scan};
+use crate::storage::environment::Environment;
 use crate::sync::{Arc, lock};
-use crate::value::Value;
-use crate::verify::VerifyReport;
+use crate::tools::verify::VerifyReport;
+use crate::tree::obsolete_files::Holder;
+use crate::tree::shared::Core;
+use crate::tree::snapshots::Registered;
+use crate::tree::stats::Stats;
+use crate::tree::tree_view::PinnedTree;
+use crate::write::closing::Threads;
 
 /// An open store. Share it between threads by reference or in an [`Arc`]: every method takes `&self`.
 ///
@@ -61,18 +61,18 @@ impl Db {
         options: Options,
         environment: Environment,
     ) -> Result<Db> {
-        let core = Arc::new(recovery::open(path.as_ref(), &options, environment)?);
+        let core = Arc::new(open::open(path.as_ref(), &options, environment)?);
         // Full memtables of the last session. If the disk is full they stay in memory and in their logs.
         let _ = core.flush_recovered();
         let db = Db { core, threads: Threads::default() };
         // If one cannot be started, those that run are ended, and the store is closed, when `db` goes.
-        crate::background::start_threads(&db.core, &mut lock(&db.threads))?;
+        crate::write::workers::start_threads(&db.core, &mut lock(&db.threads))?;
         Ok(db)
     }
 
     /// The value of a key; None if it has none.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
-        read::get(&self.core, key.as_ref())
+        get::get(&self.core, key.as_ref())
     }
 
     /// The values of many keys at one moment, each as [`get`](Db::get) gives it, in the order of the keys. Takes less time a key
@@ -152,7 +152,7 @@ impl Db {
         entries: impl IntoIterator<Item = std::result::Result<(K, V), E>>,
     ) -> std::result::Result<u64, E> {
         let _call = self.core.life().enter()?;
-        crate::ingest::ingest(&self.core, entries.into_iter())
+        crate::write::ingest::ingest(&self.core, entries.into_iter())
     }
 
     /// Applies a batch: readers see all of it or nothing, and so does a recovery.
@@ -215,14 +215,14 @@ impl Db {
         &self,
         bounds: impl RangeBounds<K>,
     ) -> Result<CountBounds> {
-        count::approximate_count(&self.core, &Bounds::of(&bounds))
+        estimate::approximate_count(&self.core, &Bounds::of(&bounds))
     }
 
     /// False: no key lies in the range (a proof). True: there may be one; a deletion that no merge has dropped
     /// yet is enough. Memory is asked first, then the guard; guards that know no ranges (`none`,
     /// `blocked-bloom`) answer by the first and last keys of tables. Reads no block of a table.
     pub fn may_contain_range<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<K>) -> Result<bool> {
-        count::may_contain_range(&self.core, &Bounds::of(&bounds))
+        estimate::may_contain_range(&self.core, &Bounds::of(&bounds))
     }
 
     /// As [`may_contain_range`](Db::may_contain_range) for each of these ranges, all at one moment.
@@ -231,7 +231,7 @@ impl Db {
         ranges: &[impl RangeBounds<K>],
     ) -> Result<Vec<bool>> {
         let bounds: Vec<Bounds> = ranges.iter().map(Bounds::of).collect();
-        count::multi_may_contain(&self.core, &bounds)
+        estimate::multi_may_contain(&self.core, &bounds)
     }
 
     /// Writes everything in memory to a run on disk.
@@ -285,19 +285,19 @@ impl Db {
     /// `NotEmpty` if the folder has files, `Io` if the disk refuses.
     pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<()> {
         let _call = self.core.life().enter()?;
-        crate::checkpoint::checkpoint(&self.core, dir.as_ref())
+        crate::tools::checkpoint::checkpoint(&self.core, dir.as_ref())
     }
 
     /// Reads every byte of every table and log and checks it, and every key against the guard.
     pub fn verify(&self) -> Result<VerifyReport> {
         let _call = self.core.life().enter()?;
-        crate::verify::verify(&self.core)
+        crate::tools::verify::verify(&self.core)
     }
 
     /// What the store has done and what it holds.
     pub fn stats(&self) -> Result<Stats> {
         let _call = self.core.life().enter()?;
-        Ok(crate::report::stats(&self.core))
+        Ok(crate::tools::collect_stats::stats(&self.core))
     }
 
     /// Cache lines of filter memory that answering a query touches. Slow: for measurements.
@@ -351,7 +351,7 @@ impl Db {
     /// What kept writes from becoming durable. The store is closed all the same; [`sync`](Db::sync) before tells the same, and can be
     /// tried again. `Forked`: this process has not opened the store.
     pub fn close(&self) -> Result<()> {
-        crate::closing::close(&self.core, &self.threads)
+        crate::write::closing::close(&self.core, &self.threads)
     }
 }
 
@@ -382,7 +382,7 @@ impl Snapshot {
     /// The value that a key had; None if it had none.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         let version = self.core.current.pin();
-        read::get_at(&self.core, &version, key.as_ref(), self.registered.sequence())
+        get::get_at(&self.core, &version, key.as_ref(), self.registered.sequence())
     }
 
     /// The values that many keys had, each as [`get`](Snapshot::get) gives it, in the order of the keys.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::exhausted::is_exhausted;
+use crate::storage::exhausted::is_exhausted;
 
 /// How damage is told.
 const DAMAGED: &str = " is damaged at byte ";

@@ -97,3 +97,6 @@ pub(crate) fn pause(time: Duration) {
         thread::yield_now();
     }
 }
+
+#[cfg(all(test, loom))]
+mod models;

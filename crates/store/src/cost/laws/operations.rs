@@ -1,0 +1,253 @@
+//! Every operation of the public interface, for the laws of cost.
+//! Invariant: what `Db`, `Snapshot`, `Scan`, `Queue`, `PinnedTree` and `Batch` offer, and each
+//! function of the crate, is in one of the lists: `every_operation_is_in_the_lists`.
+
+use std::time::Duration;
+
+use trommel_filters::Query;
+
+use super::{VALUE, World, key};
+use crate::{Batch, Expiry};
+
+/// An operation, of which some are done in a row; told which it is of all.
+pub(super) type Operation = (&'static str, fn(&mut World, u64));
+
+/// Those that cost about as much whatever there is.
+pub(super) const OPERATIONS: &[Operation] = &[
+    ("get, there", |world, i| assert!(world.db().get(key(b'z', i)).expect("gets").is_some())),
+    ("get, not there", |world, i| assert!(world.db().get(key(b'b', i)).expect("gets").is_none())),
+    ("get, in the pattern", |world, i| drop(world.db().get(key(b'm', i % 8)).expect("gets"))),
+    ("multi_get", |world, i| {
+        let keys: Vec<_> = (0..8).map(|at| key(b'm', at * i)).collect();
+        assert!(world.db().multi_get(&keys).into_iter().all(|got| got.is_ok()));
+    }),
+    ("snapshot get", |world, i| {
+        world.at_snapshots(|snapshot| {
+            assert!(snapshot.get(key(b'a', i)).expect("gets").is_some());
+            drop(snapshot.get(key(b'm', i)).expect("gets"));
+            assert!(snapshot.multi_get(&[key(b'm', 5)]).into_iter().all(|got| got.is_ok()));
+        });
+    }),
+    ("range, first step", |world, _| {
+        assert!(world.db().range(key(b'm', 0)..).next().expect("there").is_ok());
+    }),
+    ("range, first step back", |world, _| {
+        assert!(world.db().range(..key(b'n', 0)).next_back().expect("there").is_ok());
+    }),
+    ("range, closed", |world, i| {
+        let found = world.db().range(key(b'm', i)..key(b'm', i + 3)).next();
+        assert!(found.is_none_or(|found| found.is_ok()));
+    }),
+    ("next", |world, _| {
+        assert!(world.db().range::<&[u8]>(..).take(150).all(|entry| entry.is_ok()));
+    }),
+    ("next_back", |world, _| {
+        assert!(world.db().range::<&[u8]>(..).rev().take(150).all(|entry| entry.is_ok()));
+    }),
+    ("next_lent, next_back_lent", |world, _| {
+        let mut scan = world.db().range::<&[u8]>(..);
+        (0..60).for_each(|_| drop(scan.next_lent().expect("there").expect("reads")));
+        (0..60).for_each(|_| drop(scan.next_back_lent().expect("there").expect("reads")));
+    }),
+    ("snapshot range", |world, _| {
+        world.at_snapshots(|snapshot| {
+            assert!(snapshot.range::<&[u8]>(..).take(120).all(|entry| entry.is_ok()));
+            assert!(snapshot.range::<&[u8]>(..).rev().take(120).all(|entry| entry.is_ok()));
+        });
+    }),
+    ("snapshot, taken and dropped", |world, _| drop(world.db().snapshot())),
+    ("queue", |world, i| {
+        let mut queue = world.db().queue(4);
+        queue.submit_get(key(b'm', 5), i);
+        queue.submit_get(key(b'z', i), i);
+        queue.submit_range(key(b'z', 0).., 3, i);
+        drop(queue.poll());
+        while queue.wait().is_some() {}
+        assert_eq!(queue.under_way(), 0);
+    }),
+    ("approximate_count, count", |world, i| {
+        let range = key(b'z', i)..key(b'z', i + 5);
+        let most = world.db().approximate_count(range.clone()).expect("counts").most;
+        assert!(most >= 5 && world.db().count(range).expect("counts") <= most);
+    }),
+    ("may_contain_range, multi_may_contain", |world, i| {
+        assert!(world.db().may_contain_range(key(b'z', i)..).expect("asks"));
+        let ranges = [key(b'm', i)..key(b'm', i + 1), key(b'b', 0)..key(b'c', 0)];
+        assert_eq!(world.db().multi_may_contain(&ranges).expect("asks").len(), 2);
+    }),
+    ("put", |world, i| world.put(b'z', i)),
+    ("put_ttl", |world, i| {
+        let hour = Duration::from_secs(3600);
+        world.db().put_ttl(key(b'z', i), VALUE, hour).expect("puts");
+    }),
+    ("delete", |world, i| world.db().delete(key(b'y', i)).expect("deletes")),
+    ("delete_range", |world, i| world.delete_range(i % 4, 5 * i + 9)),
+    ("write", |world, i| {
+        let mut batch = Batch::new();
+        batch
+            .put(key(b'z', i), VALUE)
+            .delete(key(b'y', i))
+            .delete_range(key(b'm', i), key(b'n', i));
+        world.db().write(batch).expect("writes");
+    }),
+    ("write_synced", |world, i| {
+        let mut batch = Batch::new();
+        batch.put(key(b'z', i), VALUE);
+        world.db().write_synced(batch).expect("writes");
+    }),
+    ("sync", |world, i| {
+        world.put(b'z', i);
+        world.db().sync().expect("syncs");
+    }),
+    ("trace_guard", |world, i| {
+        world.db().trace_guard(&Query::Point(&key(b'z', i)));
+    }),
+    ("pinned_tree, asked", |world, i| {
+        let (tree, key) = (world.db().pinned_tree(), key(b'z', i));
+        drop(tree.guard_codes(&Query::Point(&key)));
+        let may_hold = tree.candidates(&key);
+        let holders = tree.holders(&key).expect("reads");
+        assert!(holders.iter().all(|run| may_hold.contains(run)));
+        drop(tree.asked_tables(&key).expect("reads"));
+        let _ = tree.filter_bytes();
+    }),
+    ("pinned_tree, told whole", |world, _| {
+        let tree = world.db().pinned_tree();
+        let tables: u64 = tree.peek().runs.iter().map(|run| run.tables).sum();
+        assert_eq!(tree.table_levels().len() as u64, tables);
+    }),
+    ("follow_tree, unfollow_tree", |world, _| {
+        world.db().follow_tree(drop).expect("follows");
+        world.db().unfollow_tree().expect("ends it");
+    }),
+    ("stats", |world, _| assert!(world.db().stats().expect("open").sequence > 0)),
+];
+
+/// Those that go over all that there is, in this order.
+pub(super) const WHOLE: &[Operation] = &[
+    ("checkpoint", |world, _| {
+        world.checkpoints += 1;
+        let dir = format!("copy{}", world.checkpoints);
+        world.db().checkpoint(dir).expect("copies");
+    }),
+    ("close", |world, _| {
+        world.held.clear();
+        world.db.take().expect("it is open").close().expect("closes");
+    }),
+    ("verify_files", |world, _| {
+        let report = crate::verify_files_with("db", &world.environment()).expect("reads");
+        assert!(report.damage.is_empty());
+    }),
+    ("dump", |world, _| {
+        crate::dump(&world.disk, "db", &mut |_| std::ops::ControlFlow::Continue(()))
+            .expect("tells");
+    }),
+    ("peek", |world, _| {
+        crate::tree::peek::peek_with(&world.disk, "db".as_ref()).expect("looks");
+    }),
+    ("repair", |world, _| {
+        assert!(!crate::repair_with("db", &world.environment()).expect("reads").changed);
+    }),
+    ("open", |world, _| world.open()),
+    ("flush", |world, _| world.db().flush().expect("flushes")),
+    ("verify", |world, _| assert!(world.db().verify().expect("reads").damage.is_empty())),
+    ("ingest", |world, _| {
+        let entries = (0..100).map(|n| (key(b'x', n), VALUE));
+        assert_eq!(world.db().ingest(entries).expect("loads"), 100);
+    }),
+    ("settle, compact", |world, _| {
+        world.db().settle().expect("merges");
+        world.db().compact().expect("merges");
+    }),
+    ("step, step_any, where nothing is due", |world, _| {
+        world.db().step().expect("merges");
+        world.db().step_any(0).expect("merges");
+    }),
+];
+
+/// An operation of a batch, told which it is of all.
+pub(super) type BatchOperation = (&'static str, fn(&mut Batch, u64));
+
+/// By their names alone: a batch's are called like those of a store.
+pub(super) const OF_BATCHES: &[BatchOperation] = &[
+    ("new", |_, _| assert!(Batch::new().is_empty())),
+    ("put", |batch, i| {
+        batch.put(key(b'm', i), VALUE);
+    }),
+    ("put_with_expiry", |batch, i| {
+        batch.put_with_expiry(key(b'm', i), VALUE, Expiry::at_milliseconds(i));
+    }),
+    ("delete", |batch, i| {
+        batch.delete(key(b'm', i));
+    }),
+    ("delete_range", |batch, i| {
+        batch.delete_range(key(b'm', i), key(b'n', i));
+    }),
+    ("len", |batch, _| assert_ne!(batch.len(), 0)),
+    ("is_empty", |batch, _| assert!(!batch.is_empty())),
+    ("size_bytes", |batch, _| assert!(batch.size_bytes() > 0)),
+    ("clear", |batch, i| {
+        batch.clear();
+        batch.put(key(b'm', i), VALUE);
+    }),
+];
+
+/// The names of the public methods in a source.
+fn methods(source: &str) -> impl Iterator<Item = &str> {
+    let rests = source.split("    pub fn ").skip(1);
+    rests.filter_map(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_').next())
+}
+
+/// The functions that the crate's root gives out: names that begin with a small letter.
+fn functions(root: &str) -> impl Iterator<Item = &str> {
+    let given = root.split("\npub use ").skip(1).filter_map(|rest| rest.split(';').next());
+    let names = given.flat_map(|given| {
+        let (_, last) = given.rsplit_once("::").expect("it is of a module");
+        last.split(|c: char| !c.is_alphanumeric() && c != '_')
+    });
+    names.filter(|name| name.starts_with(|c: char| c.is_lowercase()))
+}
+
+#[test]
+fn every_operation_is_in_the_lists() {
+    let sources = [
+        include_str!("../../db.rs"),
+        include_str!("../../tree/snapshots.rs"),
+        include_str!("../../read/scan.rs"),
+        include_str!("../../read/queue.rs"),
+        include_str!("../../tree/tree_view.rs"),
+    ];
+    // They tell what they were made with, or are what one that is here calls, or is called by.
+    let others = ["expiry_after", "path", "sequence", "try_ingest", "open_with"];
+    let here = include_str!("operations.rs");
+    let by = |before: &str, name: &str, after: &str| here.contains(&[before, name, after].concat());
+    let is_measured = |name: &&str| {
+        others.contains(name)
+            || by(".", name, "(")
+            || by(".", name, "::<")
+            || by("world.", name, "(")
+    };
+    let missing: Vec<&str> =
+        sources.into_iter().flat_map(methods).filter(|name| !is_measured(name)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+    let of_batches = |name: &&str| OF_BATCHES.iter().any(|operation| operation.0 == *name);
+    let missing: Vec<&str> =
+        methods(include_str!("../../entries/batch.rs")).filter(|name| !of_batches(name)).collect();
+    assert!(missing.is_empty(), "of batches: {missing:?}");
+    // On a storage of one's own, where it is not the disk that they are for.
+    let is_called = |name: &&str| by("::", name, "(") || by("::", name, "_with(");
+    let known: Vec<&str> = functions(include_str!("../../lib.rs")).collect();
+    assert!(known.contains(&"dump") && known.contains(&"peek"), "{known:?}");
+    let missing: Vec<&str> = known.into_iter().filter(|name| !is_called(name)).collect();
+    assert!(missing.is_empty(), "of the crate: {missing:?}");
+}
+
+#[test]
+fn what_is_given_out_is_seen() {
+    let root = "mod a;\npub use a::{Thing, thing, thing_with};\n\
+                pub use b::{\n    Other, other,\n};\npub use c::one;\n";
+    assert!(functions(root).eq(["thing", "thing_with", "other", "one"]));
+    let source =
+        "impl A {\n    pub fn new() {}\n    pub(crate) fn own() {}\n    pub fn get<K>(k: K) {}\n";
+    assert!(methods(source).eq(["new", "get"]));
+}

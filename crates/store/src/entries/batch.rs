@@ -1,0 +1,160 @@
+//! Writes that land together: all of them, or none.
+
+use crate::entries::entry::{BATCH_BYTES_MAX, KEY_BYTES_MAX, Kind, VALUE_BYTES_MAX, WRITE_BYTES};
+use crate::entries::expiry::Expiry;
+use crate::error::{Error, Result};
+
+/// Writes that become visible together, and survive a crash together or not at all.
+/// Of two writes of one key the later one counts.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    bytes: Vec<u8>,
+    writes: Vec<Write>,
+}
+
+/// Where a write's key and value are: the key first, the value behind it.
+#[derive(Clone, Copy, Debug)]
+struct Write {
+    kind: Kind,
+    key_at: usize,
+    value_at: usize,
+    end: usize,
+}
+
+impl Batch {
+    /// A batch without writes.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the value of a key.
+    pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> &mut Self {
+        self.add(Kind::Put, key.as_ref(), value.as_ref())
+    }
+
+    /// Sets the value of a key until a time; from then on the key has no value, neither this one nor an older one.
+    /// [`Db::expiry_after`](crate::Db::expiry_after) tells the time that comes so much later.
+    pub fn put_with_expiry(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        expiry: Expiry,
+    ) -> &mut Self {
+        let time = expiry.milliseconds().to_le_bytes();
+        self.add_parts(Kind::PutWithExpiry, key.as_ref(), &[&time, value.as_ref()])
+    }
+
+    /// Removes a key. No error if it is not there.
+    pub fn delete(&mut self, key: impl AsRef<[u8]>) -> &mut Self {
+        self.add(Kind::Delete, key.as_ref(), &[])
+    }
+
+    /// Removes all keys from `from` on and before `to`, whatever their number: it takes one write. Nothing if both are the
+    /// same. If `from` is behind `to`, writing the batch is an error.
+    pub fn delete_range(&mut self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>) -> &mut Self {
+        let (from, to) = (from.as_ref(), to.as_ref());
+        if from == to { self } else { self.add(Kind::DeleteRange, from, to) }
+    }
+
+    /// How many writes it has.
+    pub fn len(&self) -> usize {
+        self.writes.len()
+    }
+
+    /// Whether it has no writes.
+    pub fn is_empty(&self) -> bool {
+        self.writes.is_empty()
+    }
+
+    /// Bytes of keys and values.
+    pub fn size_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Forgets its writes, and keeps the memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.writes.clear();
+    }
+
+    fn add(&mut self, kind: Kind, key: &[u8], value: &[u8]) -> &mut Self {
+        self.add_parts(kind, key, &[value])
+    }
+
+    fn add_parts(&mut self, kind: Kind, key: &[u8], value: &[&[u8]]) -> &mut Self {
+        let key_at = self.bytes.len();
+        self.bytes.extend_from_slice(key);
+        let value_at = self.bytes.len();
+        value.iter().for_each(|part| self.bytes.extend_from_slice(part));
+        self.writes.push(Write { kind, key_at, value_at, end: self.bytes.len() });
+        self
+    }
+
+    /// The writes in order: kind, key, value.
+    pub(crate) fn writes(&self) -> impl Iterator<Item = (Kind, &[u8], &[u8])> {
+        self.writes.iter().map(|write| {
+            let key = &self.bytes[write.key_at..write.value_at];
+            (write.kind, key, &self.bytes[write.value_at..write.end])
+        })
+    }
+
+    /// An error if a key, a value or all together are too long, or a range ends before it begins.
+    pub(crate) fn check(&self) -> Result<()> {
+        let mut all = 0usize;
+        for (kind, key, value) in self.writes() {
+            let (is_range, max) = (kind == Kind::DeleteRange, KEY_BYTES_MAX);
+            let end = if is_range { value } else { &[] };
+            if let Some(len) = [key.len(), end.len()].into_iter().find(|&len| len > max) {
+                return Err(Error::KeyTooLong { len, max });
+            }
+            if is_range && key > end {
+                return Err(Error::InvertedRange { from: key.to_vec(), to: end.to_vec() });
+            }
+            if let Some(excess) = value.len().checked_sub(kind.stored_bytes_max() + 1) {
+                let max = VALUE_BYTES_MAX;
+                return Err(Error::ValueTooLong { len: max + excess + 1, max });
+            }
+            all = all.saturating_add(key.len() + value.len() + WRITE_BYTES);
+        }
+        // The log has it in one record.
+        if all <= BATCH_BYTES_MAX {
+            return Ok(());
+        }
+        Err(Error::BatchTooLong { len: all, max: BATCH_BYTES_MAX })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entries::expiry::EXPIRY_BYTES;
+
+    /// Writes of so many bytes each, which share their memory; nobody touches it.
+    fn forged(kind: Kind, len: usize, count: usize) -> Batch {
+        let write = Write { kind, key_at: 0, value_at: 0, end: len };
+        Batch { bytes: vec![0; len], writes: vec![write; count] }
+    }
+
+    #[test] // It took less by the bytes of the time.
+    fn a_value_with_an_expiry_may_be_as_long_as_any() {
+        for (kind, beside) in [(Kind::Put, 0), (Kind::PutWithExpiry, EXPIRY_BYTES)] {
+            let longest = VALUE_BYTES_MAX + beside;
+            forged(kind, longest, 1).check().expect("the longest value");
+            let refused = forged(kind, longest + 1, 1).check();
+            let len_max = (VALUE_BYTES_MAX + 1, VALUE_BYTES_MAX);
+            match refused {
+                Err(Error::ValueTooLong { len, max }) => assert_eq!((len, max), len_max),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    #[test] // It got to the log, which has 32 bits for the length of a record, and was taken for a failure of the disk.
+    fn a_batch_beyond_a_record_of_the_log_is_refused() {
+        let most = BATCH_BYTES_MAX / (VALUE_BYTES_MAX + WRITE_BYTES);
+        forged(Kind::Put, VALUE_BYTES_MAX, most).check().expect("as much as fits");
+        let refused = forged(Kind::Put, VALUE_BYTES_MAX, most + 1).check();
+        let message = refused.expect_err("beyond a record").to_string();
+        assert!(message.contains("a batch has at most"), "{message}");
+    }
+}

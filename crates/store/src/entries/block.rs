@@ -1,0 +1,289 @@
+//! A block: some sorted entries, the unit that is read, checked and cached.
+//! ```text
+//! block    restart count u32 | heads' length u32 | restarts | heads | values
+//! restart  place in the heads u32, place in the values u32
+//! head     shared | unshared | value length | sequence << 3 | kind | key's end
+//! on disk  block, raw or LZ4 (its raw length first) | compression u8 | checksum u32
+//! ```
+//! Invariant: a `Block` was walked once from end to end, so that every length in it leads to bytes of
+//! the block: nothing that reads one can fail. `shared` is the whole common prefix with the key
+//! before, save at restarts, which have whole keys; a search relies on that and never puts a key
+//! together. Values lie apart, so that a search reads few cache lines, one after the other.
+
+use std::ops::Range;
+
+use trommel_filters::{Corrupt, Reader, Writer};
+
+use crate::entries::entry::{Entry, Kind, Sequence, VALUE_BYTES_MAX};
+use crate::entries::keys::common_prefix;
+use crate::storage::zeroed;
+use crate::sync::{AtomicBool, Ordering, Shared};
+
+/// Entries from one restart to the next.
+const RESTART_INTERVAL: usize = 16;
+const KIND_BITS: u32 = 3;
+/// The largest sequence number that a block can hold.
+pub(crate) const SEQUENCE_MAX: Sequence = Sequence(u64::MAX >> KIND_BITS);
+
+/// Entries are added in order, then taken out as a block.
+#[derive(Default)]
+pub(crate) struct BlockBuilder {
+    restarts: Writer,
+    heads: Writer,
+    values: Writer,
+    last_key: Vec<u8>,
+    entry_count: usize,
+}
+
+const RESTARTS_AT: usize = 2 * size_of::<u32>();
+const RESTART_SIZE: usize = 2 * size_of::<u32>();
+
+/// A block ends at its target, which its last entry may pass by the bounds of a key and a value.
+fn place_in_block(place: usize) -> u32 {
+    u32::try_from(place).expect("a block is far smaller than 4 GiB")
+}
+
+impl BlockBuilder {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds an entry. Requires: after the one before in the order of entries.
+    pub(crate) fn add(&mut self, entry: &Entry<'_>) {
+        assert!(entry.sequence <= SEQUENCE_MAX, "{:?} does not fit", entry.sequence);
+        let restart = self.entry_count.is_multiple_of(RESTART_INTERVAL);
+        let shared = if restart { 0 } else { common_prefix(&self.last_key, entry.key) };
+        if restart {
+            self.restarts.u32(place_in_block(self.heads.len()));
+            self.restarts.u32(place_in_block(self.values.len()));
+        }
+        self.heads.varint(shared as u64);
+        self.heads.varint((entry.key.len() - shared) as u64);
+        self.heads.varint(entry.value.len() as u64);
+        self.heads.varint(entry.sequence.0 << KIND_BITS | entry.kind as u64);
+        self.heads.bytes(&entry.key[shared..]);
+        self.values.bytes(entry.value);
+        self.last_key.truncate(shared);
+        self.last_key.extend_from_slice(&entry.key[shared..]);
+        self.entry_count += 1;
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entry_count == 0
+    }
+
+    pub(crate) fn entry_count(&self) -> usize {
+        self.entry_count
+    }
+
+    /// The key that was added last; empty before the first.
+    pub(crate) fn last_key(&self) -> &[u8] {
+        &self.last_key
+    }
+
+    /// The block's size if it ended here.
+    pub(crate) fn size_bytes(&self) -> usize {
+        RESTARTS_AT + self.restarts.len() + self.heads.len() + self.values.len()
+    }
+
+    /// The block, and an empty builder again. Requires: an entry was added.
+    pub(crate) fn finish(&mut self) -> Vec<u8> {
+        assert!(!self.is_empty(), "a block without entries");
+        let mut block = Vec::with_capacity(self.size_bytes());
+        let restart_count = place_in_block(self.restarts.len() / RESTART_SIZE);
+        block.extend_from_slice(&restart_count.to_le_bytes());
+        block.extend_from_slice(&place_in_block(self.heads.len()).to_le_bytes());
+        for part in [&mut self.restarts, &mut self.heads, &mut self.values] {
+            block.extend_from_slice(part.as_slice());
+            part.clear();
+        }
+        self.last_key.clear();
+        self.entry_count = 0;
+        block
+    }
+}
+
+const RAW: u8 = 0;
+const LZ4: u8 = 1;
+/// What follows a block on disk: its compression and its checksum.
+const TRAILER_SIZE: usize = size_of::<u8>() + size_of::<u32>();
+/// No block is longer: one ends with the entry that fills it, and that may have the longest value.
+pub(crate) const BLOCK_BYTES_MAX: u64 = (VALUE_BYTES_MAX + (16 << 20)) as u64;
+/// LZ4 makes at most this many bytes out of one.
+pub(crate) const LZ4_RATIO_MAX: usize = 255;
+
+/// Appends a block as it is on disk: compressed if that is wanted and pays.
+pub(crate) fn seal(raw: &[u8], compress: bool, out: &mut Vec<u8>) {
+    let start = out.len();
+    let mut tag = RAW;
+    if compress {
+        let mut packed = Writer::new();
+        packed.varint(raw.len() as u64);
+        packed.bytes(&lz4_flex::block::compress(raw));
+        if packed.len() < raw.len() {
+            out.extend_from_slice(packed.as_slice());
+            tag = LZ4;
+        }
+    }
+    if tag == RAW {
+        out.extend_from_slice(raw);
+    }
+    out.push(tag);
+    let checksum = crc32c::crc32c(&out[start..]);
+    out.extend_from_slice(&checksum.to_le_bytes());
+}
+
+/// Checks the bytes of a block on disk and decodes them.
+pub(crate) fn unseal(bytes: &[u8]) -> Result<Block, Corrupt> {
+    let wrong = |what| Corrupt { at: 0, what };
+    let body_len = bytes.len().checked_sub(TRAILER_SIZE).ok_or(wrong("a whole block"))?;
+    let checked_len = body_len + 1;
+    let mut trailer = Reader::new(&bytes[checked_len..]);
+    if trailer.u32()? != crc32c::crc32c(&bytes[..checked_len]) {
+        return Err(wrong("the block's checksum does not match"));
+    }
+    let body = &bytes[..body_len];
+    match bytes[body_len] {
+        RAW => Block::new(body),
+        LZ4 => Block::new(&decompress(body)?),
+        _ => Err(wrong("a compression that is not known")),
+    }
+}
+
+fn decompress(packed: &[u8]) -> Result<Vec<u8>, Corrupt> {
+    let wrong = Corrupt { at: 0, what: "a block that does not decompress" };
+    let mut input = Reader::new(packed);
+    let raw_len = input.len()?;
+    if raw_len / LZ4_RATIO_MAX > input.left() || raw_len as u64 > BLOCK_BYTES_MAX {
+        return Err(wrong);
+    }
+    let beyond = Corrupt { at: 0, what: "a block beyond memory" };
+    let mut raw = zeroed(raw_len).map_err(|_| beyond)?;
+    let packed = input.bytes(input.left())?;
+    match lz4_flex::block::decompress_into(packed, &mut raw) {
+        Ok(len) if len == raw_len => Ok(raw),
+        _ => Err(wrong),
+    }
+}
+
+/// A block in memory. A clone is another handle on the same bytes.
+#[derive(Clone, Debug)]
+pub(crate) struct Block {
+    memory: BlockMemory,
+}
+
+/// A block's parts, its mark and its bytes in one piece, so that they lie on few cache lines.
+pub(crate) type BlockMemory = Shared<BlockHeader>;
+
+/// What stands before a block's bytes.
+#[derive(Debug)]
+pub(crate) struct BlockHeader {
+    parts: Parts,
+    /// Someone found the block in the cache. On the cache line of the reference count, which
+    /// whoever holds the block writes anyway.
+    touched: AtomicBool,
+}
+
+impl Block {
+    /// Walks the block once, checking every length and restart.
+    pub(crate) fn new(bytes: &[u8]) -> Result<Block, Corrupt> {
+        let view = View::split(bytes)?;
+        let parts = Parts { entry_count: view.walk()?, ..view.parts };
+        let header = BlockHeader { parts, touched: AtomicBool::new(false) };
+        Ok(Block { memory: Shared::from_header_and_slice(header, bytes) })
+    }
+
+    #[inline]
+    fn view(&self) -> View<'_> {
+        View { bytes: &self.memory.slice, parts: self.memory.header.header.parts }
+    }
+
+    /// The newest entry of `key` with a sequence number of at most `at`. None: not in this block.
+    #[inline]
+    pub(crate) fn get(&self, key: &[u8], at: Sequence) -> Option<(Sequence, Kind, Range<usize>)> {
+        self.view().get(key, at)
+    }
+
+    /// The first entry at or after (key, at) in the order of entries. None: all are before it.
+    #[inline]
+    pub(crate) fn seek(&self, key: &[u8], at: Sequence) -> Option<Sought> {
+        self.view().seek(key, at)
+    }
+
+    /// The place of the last restart before `place`; else of the first.
+    pub(crate) fn restart_before_place(&self, place: Place) -> Place {
+        self.view().restart_before_place(place)
+    }
+
+    /// The entry at `place`, and the end of its key that it does not share. None: the block ends
+    /// there. Requires: an entry is there, or the block's end.
+    #[inline]
+    pub(crate) fn entry_at(&self, place: Place) -> Option<(Parsed, &[u8])> {
+        let view = self.view();
+        if place.head >= view.parts.values_at as usize {
+            return None;
+        }
+        let entry = view.parsed(place);
+        Some((entry, &view.bytes[entry.key_at..entry.next.head]))
+    }
+
+    /// Bytes of the block, as its entries name them.
+    #[inline]
+    pub(crate) fn bytes(&self, range: Range<usize>) -> &[u8] {
+        &self.memory.slice[range]
+    }
+
+    /// Where the first entry is.
+    pub(crate) fn first(&self) -> Place {
+        self.view().first()
+    }
+
+    /// Behind the last entry.
+    pub(crate) fn end(&self) -> Place {
+        self.view().end()
+    }
+
+    /// How many entries there are: one at least.
+    pub(crate) fn entry_count(&self) -> usize {
+        self.view().parts.entry_count as usize
+    }
+
+    /// The memory it takes.
+    pub(crate) fn size_bytes(&self) -> usize {
+        // The reference count, the header, the length, the bytes.
+        size_of::<usize>() + size_of_val(&self.memory.header) + self.memory.slice.len()
+    }
+
+    /// Marks the block as asked for. A mark that is there already is not written again.
+    #[inline]
+    pub(crate) fn touch(&self) {
+        let touched = &self.memory.header.header.touched;
+        if !touched.load(Ordering::Relaxed) {
+            touched.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes the mark away. False: there was none.
+    pub(crate) fn take_touch(&self) -> bool {
+        self.memory.header.header.touched.swap(false, Ordering::Relaxed)
+    }
+
+    /// The block's memory, for a slot.
+    pub(crate) fn into_memory(self) -> BlockMemory {
+        self.memory
+    }
+}
+
+impl From<BlockMemory> for Block {
+    #[inline]
+    fn from(memory: BlockMemory) -> Self {
+        Block { memory }
+    }
+}
+
+mod view;
+pub(crate) use view::{Parsed, Place, Sought};
+use view::{Parts, View};
+
+#[cfg(test)]
+mod tests;

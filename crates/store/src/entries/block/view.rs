@@ -1,0 +1,241 @@
+//! The search of a block: over bytes and the places of their parts, wherever they are kept.
+//! ```text
+//! load all heads -> halve the restarts -> walk the heads behind one -> where the value is
+//! ```
+//! Invariant: `split` and `walk` may see any bytes. All else relies on a walk that found no fault.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use trommel_filters::{Corrupt, Reader};
+
+use super::{KIND_BITS, RESTART_SIZE, RESTARTS_AT};
+use crate::cost;
+use crate::entries::entry::{Kind, Sequence, order};
+use crate::entries::keys::common_prefix;
+
+/// Where the parts of a block are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parts {
+    pub(super) restart_count: u32,
+    /// Where the restarts end and the heads begin.
+    pub(super) heads_at: u32,
+    /// Where the heads end and the values begin.
+    pub(super) values_at: u32,
+    pub(super) entry_count: u32,
+}
+
+/// Where an entry's head and its value are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) head: usize,
+    pub(crate) value: usize,
+}
+
+/// An entry without its key's shared start: places in the block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parsed {
+    pub(crate) shared: usize,
+    pub(crate) key_at: usize,
+    pub(crate) value_at: usize,
+    /// Where the next entry is: behind this one's key, and behind its value.
+    pub(crate) next: Place,
+    pub(crate) sequence: Sequence,
+    pub(crate) kind: Kind,
+}
+
+/// What a search has found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sought {
+    pub(crate) place: Place,
+    pub(crate) entry: Parsed,
+    /// Whether it is an entry of the key that was sought.
+    pub(crate) is_of_key: bool,
+}
+
+/// Four numbers, the lengths, the kind. None: the bytes are no head.
+#[inline]
+fn parse(bytes: &[u8], at: Place) -> Option<Parsed> {
+    let mut key_at = at.head;
+    let shared = usize::try_from(varint(bytes, &mut key_at)?).ok()?;
+    let unshared = usize::try_from(varint(bytes, &mut key_at)?).ok()?;
+    let value_len = usize::try_from(varint(bytes, &mut key_at)?).ok()?;
+    let tag = varint(bytes, &mut key_at)?;
+    let next =
+        Place { head: key_at.checked_add(unshared)?, value: at.value.checked_add(value_len)? };
+    let (sequence, kind) = (Sequence(tag >> KIND_BITS), kind_of(tag)?);
+    Some(Parsed { shared, key_at, value_at: at.value, next, sequence, kind })
+}
+
+#[inline]
+fn kind_of(tag: u64) -> Option<Kind> {
+    match tag & ((1 << KIND_BITS) - 1) {
+        0 => Some(Kind::Put),
+        other => Kind::from_number(other as u8),
+    }
+}
+
+/// The store's varint, made for numbers of one or two bytes; who is strict is `Reader`.
+#[inline]
+fn varint(bytes: &[u8], at: &mut usize) -> Option<u64> {
+    let first = *bytes.get(*at)?;
+    *at += 1;
+    if first < 0x80 {
+        return Some(u64::from(first));
+    }
+    let mut value = u64::from(first & 0x7f);
+    for shift in (7..64).step_by(7) {
+        let byte = *bytes.get(*at)?;
+        *at += 1;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+/// The bytes of a block, with its parts at hand: what is searched.
+#[derive(Clone, Copy)]
+pub(super) struct View<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) parts: Parts,
+}
+
+impl<'a> View<'a> {
+    /// The parts as the block's start tells them; the entries were not walked, and count as none.
+    pub(super) fn split(bytes: &'a [u8]) -> Result<Self, Corrupt> {
+        if u32::try_from(bytes.len()).is_err() {
+            return Err(Corrupt { at: 0, what: "a block of less than 4 GiB" });
+        }
+        let mut start = Reader::new(bytes);
+        let (restart_count, heads_len) = (start.u32()?, start.u32()?);
+        start.bytes((restart_count as usize).saturating_mul(RESTART_SIZE))?;
+        let heads_at = start.at() as u32;
+        start.bytes(heads_len as usize)?;
+        let values_at = start.at() as u32;
+        let parts = Parts { restart_count, heads_at, values_at, entry_count: 0 };
+        Ok(View { bytes, parts })
+    }
+
+    /// Checks every length and restart, and counts the entries.
+    pub(super) fn walk(self) -> Result<u32, Corrupt> {
+        let wrong = |at, what| Corrupt { at, what };
+        let restart_count = self.parts.restart_count;
+        let heads = &self.bytes[..self.parts.values_at as usize];
+        let (mut at, mut key_len, mut restarts_seen) = (self.first(), 0, 0);
+        let mut entry_count = 0;
+        while at.head < heads.len() {
+            let entry = parse(heads, at).ok_or(wrong(at.head, "an entry"))?;
+            if entry.next.head > heads.len() || entry.next.value > self.bytes.len() {
+                return Err(wrong(at.head, "an entry that ends within the block"));
+            }
+            let restart = restarts_seen < restart_count && self.restart(restarts_seen) == at;
+            restarts_seen += u32::from(restart);
+            if entry.shared > if restart { 0 } else { key_len } {
+                return Err(wrong(at.head, "a key that shares more than there is"));
+            }
+            key_len = entry.shared + entry.next.head - entry.key_at;
+            at = entry.next;
+            entry_count += 1;
+        }
+        if at != self.end() {
+            return Err(wrong(at.value, "values that no entry has"));
+        }
+        if restarts_seen != restart_count || restart_count == 0 || self.restart(0) != self.first() {
+            return Err(wrong(RESTARTS_AT, "restarts that are entries"));
+        }
+        Ok(entry_count)
+    }
+
+    /// Asks for all heads at once: a search would wait for one cache line after the other.
+    #[inline]
+    pub(super) fn load_heads(self) {
+        const LINE_BYTES: usize = 64;
+        const LINES_MAX: usize = 16;
+        let heads = &self.bytes[self.parts.heads_at as usize..self.parts.values_at as usize];
+        let lines = heads.iter().step_by(LINE_BYTES).take(LINES_MAX);
+        std::hint::black_box(lines.fold(0, |all, byte| all ^ byte));
+    }
+
+    /// See `Block::get`.
+    #[inline]
+    pub(super) fn get(self, key: &[u8], at: Sequence) -> Option<(Sequence, Kind, Range<usize>)> {
+        let Sought { entry, is_of_key, .. } = self.seek(key, at)?;
+        is_of_key.then_some((entry.sequence, entry.kind, entry.value_at..entry.next.value))
+    }
+
+    /// The first entry that is not before (key, at). Its key begins with the first `shared` bytes of `key`. No key is put together:
+    /// how much of it each entry shares with the one before tells most of them apart, also where it could share more.
+    #[inline]
+    pub(super) fn seek(self, key: &[u8], at: Sequence) -> Option<Sought> {
+        self.load_heads();
+        let mut place = self.restart_not_after(key, at);
+        // How much of `key` the entry before begins with; that entry is before (key, at).
+        let mut matched = 0;
+        while place.head < self.parts.values_at as usize {
+            let entry = self.parsed(place);
+            if entry.shared <= matched {
+                let (rest, end) =
+                    (&key[entry.shared..], &self.bytes[entry.key_at..entry.next.head]);
+                let common = common_prefix(rest, end);
+                let order = rest.get(common).cmp(&end.get(common));
+                let is_of_key = order == Ordering::Equal;
+                if order == Ordering::Less || is_of_key && entry.sequence <= at {
+                    return Some(Sought { place, entry, is_of_key });
+                }
+                matched = entry.shared + common;
+            }
+            place = entry.next;
+        }
+        None
+    }
+
+    /// The place of the last restart whose entry is not after (key, at); else of the first.
+    pub(super) fn restart_not_after(self, key: &[u8], at: Sequence) -> Place {
+        let (mut low, mut high) = (0, self.parts.restart_count);
+        while high - low > 1 {
+            let middle = low.midpoint(high);
+            let entry = self.parsed(self.restart(middle));
+            let found = (&self.bytes[entry.key_at..entry.next.head], entry.sequence);
+            if order(found, (key, at)) == Ordering::Greater { high = middle } else { low = middle }
+        }
+        self.restart(low)
+    }
+
+    /// See `Block::restart_before_place`.
+    pub(super) fn restart_before_place(self, place: Place) -> Place {
+        let (mut low, mut high) = (0, self.parts.restart_count);
+        while high - low > 1 {
+            let middle = low.midpoint(high);
+            if self.restart(middle).head < place.head { low = middle } else { high = middle }
+        }
+        self.restart(low)
+    }
+
+    /// Requires: there is such a restart.
+    fn restart(self, index: u32) -> Place {
+        let word = |at: usize| {
+            let word = self.bytes[at..at + 4].try_into().expect("four bytes");
+            u32::from_le_bytes(word) as usize
+        };
+        let at = RESTARTS_AT + index as usize * RESTART_SIZE;
+        let first = self.first();
+        Place { head: first.head + word(at), value: first.value + word(at + 4) }
+    }
+
+    /// The entry at `place`. Requires: an entry is there.
+    #[inline]
+    pub(super) fn parsed(self, place: Place) -> Parsed {
+        cost::step();
+        parse(self.bytes, place).expect("every entry was parsed when the block was made")
+    }
+
+    pub(super) fn first(self) -> Place {
+        Place { head: self.parts.heads_at as usize, value: self.parts.values_at as usize }
+    }
+
+    pub(super) fn end(self) -> Place {
+        Place { head: self.parts.values_at as usize, value: self.bytes.len() }
+    }
+}

@@ -1,0 +1,135 @@
+//! A place in a block, and the way forward and back.
+//! ```text
+//! restart      entry  entry  entry  entry      restart
+//! prev:  <- from the restart before, forward to the entry whose end is here
+//! ```
+//! Invariant: `key` is the whole key of the entry at `at`; at the block's end there is no entry.
+
+use std::ops::Range;
+
+use crate::entries::block::{Block, Parsed, Place, Sought};
+use crate::entries::entry::{Entry, Sequence};
+
+/// A place in a block: at an entry, or past either end.
+pub(crate) struct BlockCursor {
+    block: Block,
+    key: Vec<u8>,
+    at: Place,
+    parsed: Option<Parsed>,
+}
+
+impl BlockCursor {
+    /// Past the end of `block`.
+    pub(crate) fn new(block: Block) -> Self {
+        BlockCursor { at: block.end(), block, key: Vec::new(), parsed: None }
+    }
+
+    /// Moves to another block, past its end, keeping the memory.
+    pub(crate) fn reset(&mut self, block: Block) {
+        (self.at, self.parsed) = (block.end(), None);
+        self.block = block;
+    }
+
+    /// To the first entry whose key is at or after `key`.
+    pub(crate) fn seek(&mut self, key: &[u8]) {
+        self.seek_version(key, Sequence::MAX);
+    }
+
+    /// To the first entry at or after (key, at) in the order of entries.
+    pub(crate) fn seek_version(&mut self, key: &[u8], at: Sequence) {
+        let found = self.block.seek(key, at);
+        self.at = found.map_or(self.block.end(), |found| found.place);
+        self.parsed = found.map(|found| found.entry);
+        if let Some(Sought { entry, .. }) = found {
+            self.key.clear();
+            self.key.extend_from_slice(&key[..entry.shared]);
+            self.key.extend_from_slice(self.block.bytes(entry.key_at..entry.next.head));
+        }
+    }
+
+    /// To the last entry whose key is before `key`.
+    pub(crate) fn seek_before(&mut self, key: &[u8]) {
+        self.seek(key);
+        self.prev();
+    }
+
+    pub(crate) fn seek_first(&mut self) {
+        self.jump(self.block.first());
+    }
+
+    /// To the entry that so many come before. There is none: past the end.
+    pub(crate) fn seek_nth(&mut self, nth: u64) {
+        self.seek_first();
+        (0..nth.min(self.block.entry_count() as u64)).for_each(|_| self.next());
+    }
+
+    pub(crate) fn seek_last(&mut self) {
+        (self.at, self.parsed) = (self.block.end(), None);
+        self.prev();
+    }
+
+    /// To the entry after. At the last one: past the end.
+    pub(crate) fn next(&mut self) {
+        if let Some(parsed) = self.parsed {
+            self.step_to(parsed.next);
+        }
+    }
+
+    /// To the entry before, from an entry or from past the end. At the first one: past the start.
+    pub(crate) fn prev(&mut self) {
+        let here = self.at;
+        if self.is_first() {
+            self.parsed = None;
+            return;
+        }
+        self.jump(self.block.restart_before_place(here));
+        while self.parsed.is_some_and(|parsed| parsed.next.head < here.head) {
+            self.next();
+        }
+    }
+
+    /// The entry. None: past either end.
+    #[inline]
+    pub(crate) fn entry(&self) -> Option<Entry<'_>> {
+        let Parsed { sequence, kind, value_at, next, .. } = self.parsed?;
+        let value = self.block.bytes(value_at..next.value);
+        Some(Entry { key: &self.key, sequence, kind, value })
+    }
+
+    /// False: past either end.
+    #[inline]
+    pub(crate) fn is_at_entry(&self) -> bool {
+        self.parsed.is_some()
+    }
+
+    /// Whether no entry of the block comes before the place.
+    pub(crate) fn is_first(&self) -> bool {
+        self.at == self.block.first()
+    }
+
+    /// Where in the block the entry's value is. None: past either end.
+    pub(crate) fn value_range(&self) -> Option<Range<usize>> {
+        self.parsed.map(|parsed| parsed.value_at..parsed.next.value)
+    }
+
+    pub(crate) fn block(&self) -> &Block {
+        &self.block
+    }
+
+    /// Requires: a restart is at `restart`.
+    fn jump(&mut self, restart: Place) {
+        self.key.clear();
+        self.step_to(restart);
+    }
+
+    /// Requires: `at` is where the present entry ends, or a restart and no key.
+    fn step_to(&mut self, at: Place) {
+        self.at = at;
+        let found = self.block.entry_at(at);
+        self.parsed = found.map(|(parsed, _)| parsed);
+        if let Some((parsed, key_end)) = found {
+            self.key.truncate(parsed.shared);
+            self.key.extend_from_slice(key_end);
+        }
+    }
+}

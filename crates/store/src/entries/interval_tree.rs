@@ -1,0 +1,455 @@
+//! Which deletion of a range is the newest where: a tree of bounds for each state that there was.
+//! ```text
+//! deletions    0: [a ......... k)      1: [c ... e)
+//! state 0      a -> 0   k -> none
+//! state 1      a -> 0   c -> 1   e -> 0   k -> none          from each bound up to the next
+//! ```
+//! A later deletion is the newest in all of its range: it takes the place of the bounds within. Each state is a balanced tree (AVL)
+//! that shares all nodes with the state before but those on the way to the two new bounds.
+//!
+//! What begins at a bound shows something, or nothing: all of it is deleted, and no entry was put there later. A node knows it of its
+//! own bound, and of any bound in its subtree; so bounds in a row that show nothing are passed at once, however many.
+//!
+//! Invariants: bounds of a tree ascend, and neighbours have different deletions. A node never changes once it is told of, except that
+//! what showed nothing comes to show something. A bound is an end of a deletion, by the number of that: what is the newest from there
+//! on never changes either, while it is a bound. Of the last state each node says what is so. An earlier state may say of more bounds
+//! that they show something, and says of none that it shows nothing where who reads that state sees an entry: what is put later is
+//! newer than the deletion that led to the next state.
+
+use std::cmp::Ordering as Order;
+
+use crate::cost;
+use crate::entries::append_list::AppendList;
+use crate::sync::{AtomicU64, Ordering};
+
+/// A node, by its place in the list of nodes and 1. No node: `NONE`.
+pub(crate) type NodeId = u64;
+pub(crate) const NONE: NodeId = 0;
+
+/// One end of a deletion: twice its number, and 1 if it is the second one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bound(u64);
+
+impl Bound {
+    pub(crate) fn from_of(delete: usize) -> Bound {
+        Bound(2 * delete as u64)
+    }
+
+    pub(crate) fn to_of(delete: usize) -> Bound {
+        Bound(2 * delete as u64 + 1)
+    }
+
+    pub(crate) fn delete(self) -> usize {
+        (self.0 / 2) as usize
+    }
+
+    pub(crate) fn is_to(self) -> bool {
+        self.0 % 2 == 1
+    }
+}
+
+/// Bits of what names a node or a bound.
+const ID_BITS: u32 = 40;
+const ID_MASK: u64 = (1 << ID_BITS) - 1;
+const REST_BITS: u32 = u64::BITS - ID_BITS;
+
+/// In the second word of a node: where the height begins, how much of it is the height, and what shows.
+const HEIGHT_AT: u32 = 56;
+const HEIGHT_MASK: u64 = (1 << 6) - 1;
+const SHOWS: u64 = 1 << 62;
+const ANY_SHOWS: u64 = 1 << 63;
+
+/// A node in two words: left, low bits of the bound; right, high bits of the bound, height, what shows.
+#[derive(Default)]
+pub(crate) struct Packed([AtomicU64; 2]);
+
+/// A bound, and whether something may be seen between it and the next one.
+#[derive(Clone, Copy, Debug)]
+struct Start {
+    bound: Bound,
+    shows: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    left: NodeId,
+    right: NodeId,
+    start: Start,
+    height: u8,
+    /// Whether something shows from its bound on, or from one in its subtree.
+    any_shows: bool,
+}
+
+impl Packed {
+    fn store(&self, node: &Node) {
+        let (left, right, Bound(bound)) = (node.left, node.right, node.start.bound);
+        assert!(left.max(right).max(bound) <= ID_MASK, "a memtable beyond all memory");
+        let low = left | bound << ID_BITS;
+        let flags =
+            if node.start.shows { SHOWS } else { 0 } | if node.any_shows { ANY_SHOWS } else { 0 };
+        let high =
+            right | (bound >> REST_BITS) << ID_BITS | u64::from(node.height) << HEIGHT_AT | flags;
+        self.0[0].store(low, Ordering::Relaxed);
+        self.0[1].store(high, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn load(&self) -> Node {
+        let [low, high] = [0, 1].map(|word| self.0[word].load(Ordering::Relaxed));
+        let bound = Bound(low >> ID_BITS | (high >> ID_BITS & 0xffff) << REST_BITS);
+        Node {
+            left: low & ID_MASK,
+            right: high & ID_MASK,
+            start: Start { bound, shows: high & SHOWS != 0 },
+            height: (high >> HEIGHT_AT & HEIGHT_MASK) as u8,
+            any_shows: high & ANY_SHOWS != 0,
+        }
+    }
+
+    /// Says of a node that something shows. Told to others by what the entry is told by: its sequence number.
+    fn mark(&self, flags: u64) {
+        self.0[1].fetch_or(flags, Ordering::Relaxed);
+    }
+}
+
+/// The nodes of all states.
+pub(crate) type Nodes = AppendList<Packed>;
+
+/// The last bound at or before a key, and the first one behind it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Around {
+    pub(crate) at_or_before: Option<Bound>,
+    pub(crate) behind: Option<Bound>,
+    /// Whether nothing shows between the two.
+    pub(crate) shows_nothing: bool,
+}
+
+#[inline]
+fn node_of(nodes: &Nodes, id: NodeId) -> Node {
+    nodes.get(id as usize - 1).load()
+}
+
+fn any_shows(nodes: &Nodes, id: NodeId) -> bool {
+    id != NONE && node_of(nodes, id).any_shows
+}
+
+/// What is around a key in the state of this root. `compare` tells how a bound's key lies to it.
+#[inline]
+pub(crate) fn around(nodes: &Nodes, root: NodeId, compare: impl Fn(Bound) -> Order) -> Around {
+    let (mut around, mut at) = (Around::default(), root);
+    while at != NONE {
+        cost::step();
+        let node = node_of(nodes, at);
+        let Start { bound, shows } = node.start;
+        if compare(bound) == Order::Greater {
+            (around.behind, at) = (Some(bound), node.left);
+        } else {
+            (around.at_or_before, around.shows_nothing) = (Some(bound), !shows);
+            at = node.right;
+        }
+    }
+    around
+}
+
+/// The first bound behind a key from which on something shows, in the state of this root. `compare` as above.
+pub(crate) fn shown_behind(
+    nodes: &Nodes,
+    root: NodeId,
+    compare: impl Fn(Bound) -> Order,
+) -> Option<Bound> {
+    let (mut last_left, mut at) = (None, root);
+    while at != NONE {
+        cost::step();
+        let node = node_of(nodes, at);
+        if compare(node.start.bound) != Order::Greater {
+            at = node.right;
+            continue;
+        }
+        if node.start.shows || any_shows(nodes, node.right) {
+            last_left = Some(node);
+        }
+        at = node.left;
+    }
+    let Node { start, right, .. } = last_left?;
+    if start.shows { Some(start.bound) } else { Some(first_shown(nodes, right)) }
+}
+
+/// The first bound of a tree from which on something shows. Requires: there is one. (Of a mark that is being made a node may know and
+/// those below it not yet: no bound before the answer shows anything to who asks.)
+fn first_shown(nodes: &Nodes, mut id: NodeId) -> Bound {
+    loop {
+        cost::step();
+        let node = node_of(nodes, id);
+        id = if any_shows(nodes, node.left) {
+            node.left
+        } else if !node.start.shows && any_shows(nodes, node.right) {
+            node.right
+        } else {
+            return node.start.bound;
+        };
+    }
+}
+
+/// The last bound at or before a key from which on something shows, in the state of this root. `compare` as above.
+pub(crate) fn shown_before(
+    nodes: &Nodes,
+    root: NodeId,
+    compare: impl Fn(Bound) -> Order,
+) -> Option<Bound> {
+    let (mut last_right, mut at) = (None, root);
+    while at != NONE {
+        cost::step();
+        let node = node_of(nodes, at);
+        if compare(node.start.bound) == Order::Greater {
+            at = node.left;
+            continue;
+        }
+        if node.start.shows || any_shows(nodes, node.left) {
+            last_right = Some(node);
+        }
+        at = node.right;
+    }
+    let Node { start, left, .. } = last_right?;
+    if start.shows { Some(start.bound) } else { Some(last_shown(nodes, left)) }
+}
+
+/// The last bound of a tree from which on something shows. Requires, and a mark that is being made: as above.
+fn last_shown(nodes: &Nodes, mut id: NodeId) -> Bound {
+    loop {
+        cost::step();
+        let node = node_of(nodes, id);
+        id = if any_shows(nodes, node.right) {
+            node.right
+        } else if !node.start.shows && any_shows(nodes, node.left) {
+            node.left
+        } else {
+            return node.start.bound;
+        };
+    }
+}
+
+/// The first bound of the state of this root.
+pub(crate) fn first(nodes: &Nodes, root: NodeId) -> Option<Bound> {
+    let (mut first, mut at) = (None, root);
+    while at != NONE {
+        cost::step();
+        let node = node_of(nodes, at);
+        (first, at) = (Some(node.start.bound), node.left);
+    }
+    first
+}
+
+/// Notes that something shows from a bound on, which is the last one at or before a key. Requires: it is one of the last state, of which
+/// this is the root; `compare` as above.
+pub(crate) fn mark(nodes: &Nodes, root: NodeId, target: Bound, compare: impl Fn(Bound) -> Order) {
+    let mut at = root;
+    loop {
+        cost::step();
+        let packed = nodes.get(at as usize - 1);
+        let Node { left, right, start, .. } = packed.load();
+        if start.bound == target {
+            return packed.mark(SHOWS | ANY_SHOWS);
+        }
+        packed.mark(ANY_SHOWS);
+        at = if compare(start.bound) == Order::Greater { left } else { right };
+        assert!(at != NONE, "{target:?} is not in the tree");
+    }
+}
+
+/// The next state on its way: nodes of states so far, and new ones.
+pub(crate) struct Change<'a, 'k, B> {
+    nodes: &'a Nodes,
+    /// Nodes of the states so far.
+    old_count: usize,
+    made: &'a mut Vec<Node>,
+    bounds: &'k B,
+}
+
+/// Memory for changes, one after the other.
+#[derive(Default)]
+pub(crate) struct Scratch(Vec<Node>);
+
+/// What lies behind the numbers of bounds.
+pub(crate) trait Bounds {
+    fn key(&self, bound: Bound) -> &[u8];
+
+    /// Whether something in [from, until) shows, where what is deleted was so by the newest deletion from this bound on.
+    fn shows(&self, bound: Bound, from: &[u8], until: &[u8]) -> bool;
+
+    /// The same, up to the end of all keys if there is no `until`.
+    fn shows_up_to(&self, bound: Bound, from: &[u8], until: Option<Bound>) -> bool {
+        until.is_none_or(|until| self.shows(bound, from, self.key(until)))
+    }
+}
+
+/// A state, and how many nodes there are with it.
+pub(crate) struct State {
+    pub(crate) root: NodeId,
+    pub(crate) node_count: usize,
+    /// The bound whose deletion was the newest at the end of the new one.
+    pub(crate) under: Option<Bound>,
+}
+
+/// The state in which the deletion of [from, to) with this number is the newest. Requires: from < to; nobody else makes one, or marks.
+pub(crate) fn assign<B: Bounds>(
+    nodes: &Nodes,
+    (root, old_count): (NodeId, usize),
+    scratch: &mut Scratch,
+    (delete, from, to): (usize, &[u8], &[u8]),
+    bounds: &B,
+) -> State {
+    scratch.0.clear();
+    let mut change = Change { nodes, old_count, made: &mut scratch.0, bounds };
+    let (before, rest) = change.split(root, from);
+    let (within, mut behind) = change.split(rest, to);
+    let under = change.last(within).or_else(|| change.last(before));
+    let before = change.cut_last(before, rest, from);
+    let next = change.first(behind);
+    if next.is_none_or(|next| bounds.key(next) != to) {
+        let bound = Bound::to_of(delete);
+        let shows = under.is_none_or(|last| last.shows && bounds.shows_up_to(last.bound, to, next));
+        behind = change.join(NONE, Start { bound, shows }, behind);
+    }
+    // What is newer than the new deletion comes later.
+    let start = Start { bound: Bound::from_of(delete), shows: false };
+    let root = change.join(before, start, behind);
+    let mut node_count = old_count;
+    let root = change.keep(root, &mut node_count);
+    State { root, node_count, under: under.map(|last| last.bound) }
+}
+
+impl<B: Bounds> Change<'_, '_, B> {
+    fn node(&self, id: NodeId) -> Node {
+        match (id as usize).checked_sub(self.old_count + 1) {
+            Some(made) => self.made[made],
+            None => node_of(self.nodes, id),
+        }
+    }
+
+    fn height(&self, id: NodeId) -> u8 {
+        if id == NONE { 0 } else { self.node(id).height }
+    }
+
+    fn make(&mut self, left: NodeId, start: Start, right: NodeId) -> NodeId {
+        cost::step();
+        let (mut height, mut any_shows) = (1, start.shows);
+        for side in [left, right].into_iter().filter(|side| *side != NONE) {
+            let node = self.node(side);
+            height = height.max(node.height + 1);
+            any_shows |= node.any_shows;
+        }
+        self.made.push(Node { left, right, start, height, any_shows });
+        (self.old_count + self.made.len()) as NodeId
+    }
+
+    /// The bounds before a key that ends what begins at the last of them, if that is cut there: perhaps what showed lies behind the key.
+    fn cut_last(&mut self, before: NodeId, rest: NodeId, key: &[u8]) -> NodeId {
+        let is_cut = self.first(rest).is_none_or(|next| self.bounds.key(next) != key);
+        let Some(last) = self.last(before).filter(|last| last.shows && is_cut) else {
+            return before;
+        };
+        match self.bounds.shows(last.bound, self.bounds.key(last.bound), key) {
+            true => before,
+            false => self.hide_last(before),
+        }
+    }
+
+    /// The same bounds, but nothing shows from the last one on. Requires: there is one.
+    fn hide_last(&mut self, id: NodeId) -> NodeId {
+        let Node { left, right, start, .. } = self.node(id);
+        if right == NONE {
+            return self.make(left, Start { shows: false, ..start }, NONE);
+        }
+        let right = self.hide_last(right);
+        self.make(left, start, right)
+    }
+
+    /// The bounds of both sides, and one between them, as a tree. Requires: they ascend.
+    fn join(&mut self, left: NodeId, start: Start, right: NodeId) -> NodeId {
+        let (high, low) = (self.height(left), self.height(right));
+        if high > low + 1 {
+            let node = self.node(left);
+            let joined = self.join(node.right, start, right);
+            return self.balance(node.left, node.start, joined);
+        }
+        if low > high + 1 {
+            let node = self.node(right);
+            let joined = self.join(left, start, node.left);
+            return self.balance(joined, node.start, node.right);
+        }
+        self.make(left, start, right)
+    }
+
+    /// A node whose sides differ by two at most in height.
+    fn balance(&mut self, left: NodeId, start: Start, right: NodeId) -> NodeId {
+        let (left_height, right_height) = (self.height(left), self.height(right));
+        if left_height > right_height + 1 {
+            let Node { left: outer, start: top, right: inner, .. } = self.node(left);
+            if self.height(inner) <= self.height(outer) {
+                let lower = self.make(inner, start, right);
+                return self.make(outer, top, lower);
+            }
+            let middle = self.node(inner);
+            let lower = self.make(outer, top, middle.left);
+            let upper = self.make(middle.right, start, right);
+            return self.make(lower, middle.start, upper);
+        }
+        if right_height > left_height + 1 {
+            let Node { left: inner, start: top, right: outer, .. } = self.node(right);
+            if self.height(inner) <= self.height(outer) {
+                let lower = self.make(left, start, inner);
+                return self.make(lower, top, outer);
+            }
+            let middle = self.node(inner);
+            let lower = self.make(left, start, middle.left);
+            let upper = self.make(middle.right, top, outer);
+            return self.make(lower, middle.start, upper);
+        }
+        self.make(left, start, right)
+    }
+
+    /// The bounds before a key, and the others.
+    fn split(&mut self, id: NodeId, key: &[u8]) -> (NodeId, NodeId) {
+        if id == NONE {
+            return (NONE, NONE);
+        }
+        let node = self.node(id);
+        if self.bounds.key(node.start.bound) < key {
+            let (before, others) = self.split(node.right, key);
+            return (self.join(node.left, node.start, before), others);
+        }
+        let (before, others) = self.split(node.left, key);
+        (before, self.join(others, node.start, node.right))
+    }
+
+    fn first(&self, mut id: NodeId) -> Option<Bound> {
+        let mut first = None;
+        while id != NONE {
+            let node = self.node(id);
+            (first, id) = (Some(node.start.bound), node.left);
+        }
+        first
+    }
+
+    fn last(&self, mut id: NodeId) -> Option<Start> {
+        let mut last = None;
+        while id != NONE {
+            let node = self.node(id);
+            (last, id) = (Some(node.start), node.right);
+        }
+        last
+    }
+
+    /// Adds the new nodes of a tree to the list; others that were made on the way are forgotten.
+    fn keep(&mut self, id: NodeId, count: &mut usize) -> NodeId {
+        if id as usize <= self.old_count {
+            return id;
+        }
+        let node = self.node(id);
+        let left = self.keep(node.left, count);
+        let right = self.keep(node.right, count);
+        self.nodes.make(*count).store(&Node { left, right, ..node });
+        *count += 1;
+        *count as NodeId
+    }
+}

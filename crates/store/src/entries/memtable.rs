@@ -1,0 +1,270 @@
+//! The newest entries, in memory.
+//! ```text
+//! insert -> Bloom bits -> skip list        get -> Bloom bits --no--> nothing
+//!                                                      \-maybe-> skip list -> value
+//! ```
+//! Invariant: an entry's Bloom bits are set before it is linked, and it is linked before its sequence
+//! number is published: a reader of that number finds both.
+
+use crate::entries::cursor::{Cursor, Reads};
+use crate::entries::entry::{Entry, Kind, Sequence};
+use crate::entries::memtable_bloom::Bloom;
+use crate::entries::memtable_tombstones::MemtableRanges;
+use crate::entries::skiplist::{ListCursor, SkipList};
+use crate::entries::value::Value;
+use crate::error::Result;
+use crate::sync::Arc;
+
+/// An entry that was looked up.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub(crate) sequence: Sequence,
+    pub(crate) kind: Kind,
+    pub(crate) value: Value,
+}
+
+impl Found {
+    /// What was found of a key, unless a deletion of a range around it is newer.
+    pub(crate) fn or_deleted(found: Option<Found>, deleted: Sequence) -> Option<Found> {
+        let gone = || Found { sequence: deleted, kind: Kind::DeleteRange, value: Value::empty() };
+        Some(found.filter(|found| found.sequence > deleted).unwrap_or_else(gone))
+    }
+}
+
+/// A sorted set of entries, with deletions of ranges beside them, that grows until it is flushed.
+pub(crate) struct Memtable {
+    bloom: Bloom,
+    list: Arc<SkipList>,
+    ranges: MemtableRanges,
+}
+
+impl Memtable {
+    /// An empty memtable that expects about so many bytes. It takes more, with a weaker Bloom.
+    pub(crate) fn new(expected_bytes: usize) -> Self {
+        Memtable {
+            bloom: Bloom::new(expected_bytes),
+            list: Arc::new(SkipList::new(expected_bytes)),
+            ranges: MemtableRanges::new(),
+        }
+    }
+
+    /// Adds an entry, or a deletion of the keys from `key` up to `value`. Requires: none with this key and sequence number is
+    /// there; a deleted range is not empty; it, and from the first deletion of a range on each entry, is newer than all that is there.
+    /// Readers go on; of several writers each waits for the one before.
+    pub(crate) fn insert(&self, key: &[u8], sequence: Sequence, kind: Kind, value: &[u8]) {
+        if kind == Kind::DeleteRange {
+            let has_newer =
+                |from: &[u8], until: &[u8], than| self.list.has_newer(from, until, than);
+            return self.ranges.insert(key, value, sequence, has_newer);
+        }
+        self.bloom.add(key);
+        let entry = Entry { key, sequence, kind, value };
+        // Scans go by sequence numbers past what was deleted.
+        if self.ranges.is_empty() {
+            self.list.insert(&entry);
+        } else {
+            self.list.insert_marked(&entry);
+            self.ranges.note_put(key, sequence);
+        }
+    }
+
+    /// The newest entry of `key` with a sequence number of at most `at`, or the deletion of a range around it that is newer.
+    #[inline]
+    pub(crate) fn get(self: &Arc<Self>, key: &[u8], at: Sequence) -> Option<Found> {
+        let found = self.find(key, at);
+        match self.ranges.covering(key, at) {
+            Some(deleted) => Found::or_deleted(found, deleted),
+            None => found,
+        }
+    }
+
+    #[inline]
+    fn find(self: &Arc<Self>, key: &[u8], at: Sequence) -> Option<Found> {
+        if !self.bloom.may_contain(key) {
+            return None;
+        }
+        let (sequence, kind, held) = self.list.find(key, at)?;
+        Some(Found { sequence, kind, value: Value::in_memtable(held) })
+    }
+
+    /// False: no entry of `key` is there. True: there may be one.
+    #[cfg(test)]
+    pub(crate) fn may_contain(&self, key: &[u8]) -> bool {
+        self.bloom.may_contain(key)
+    }
+
+    /// The memory that the entries, the deleted ranges and the Bloom take.
+    pub(crate) fn size_bytes(&self) -> usize {
+        self.list.size_bytes() + self.bloom.size_bytes() + self.ranges.size_bytes()
+    }
+
+    /// The deletions of ranges.
+    pub(crate) fn ranges(&self) -> &MemtableRanges {
+        &self.ranges
+    }
+
+    /// How many entries it has.
+    pub(crate) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whether nothing was written to it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0 && self.ranges.is_empty()
+    }
+
+    /// All entries in order, where they are; deletions of ranges are apart.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
+        self.list.entries()
+    }
+
+    /// A cursor at no entry. It sees what is added later.
+    pub(crate) fn cursor(self: &Arc<Self>) -> MemtableCursor {
+        MemtableCursor { place: ListCursor::new(Arc::clone(&self.list)) }
+    }
+}
+
+/// A cursor over a memtable, which it keeps alive.
+pub(crate) struct MemtableCursor {
+    place: ListCursor,
+}
+
+impl Cursor for MemtableCursor {
+    fn seek(&mut self, key: &[u8]) -> Result<()> {
+        self.place.seek(key, Sequence::MAX);
+        Ok(())
+    }
+
+    fn seek_version(&mut self, key: &[u8], at: Sequence) -> Result<()> {
+        self.place.seek(key, at);
+        Ok(())
+    }
+
+    fn seek_first(&mut self) -> Result<()> {
+        self.place.seek_first();
+        Ok(())
+    }
+
+    fn seek_before(&mut self, key: &[u8]) -> Result<()> {
+        self.place.seek_before(key, Sequence::MAX);
+        Ok(())
+    }
+
+    fn seek_last(&mut self) -> Result<()> {
+        self.place.seek_last();
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<()> {
+        self.place.next();
+        Ok(())
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        self.place.prev();
+        Ok(())
+    }
+
+    fn next_newer(&mut self, than: Sequence) -> Result<()> {
+        self.place.next_newer(than);
+        Ok(())
+    }
+
+    fn prev_newer(&mut self, than: Sequence) -> Result<()> {
+        self.place.prev_newer(than);
+        Ok(())
+    }
+
+    fn entry(&self) -> Option<Entry<'_>> {
+        self.place.entry()
+    }
+
+    fn value(&self) -> Value {
+        self.place.value().map(Value::in_memtable).unwrap_or_default()
+    }
+
+    fn reads(&mut self) -> Reads {
+        Reads::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entries::cursor::checks::{any_entries, any_moves, follows, sorted};
+    use crate::entries::memtable_bloom::ENTRY_BYTES;
+    use crate::sync::{AtomicU64, Ordering};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_memtable_is_a_sorted_list(list in any_entries(120), moves in any_moves()) {
+            let mut distinct = list;
+            let order = sorted(distinct.clone());
+            let mut seen = std::collections::BTreeSet::new();
+            distinct.retain(|owned| seen.insert((owned.0.clone(), owned.1)));
+            let list = sorted(distinct.clone());
+            prop_assert_eq!(list.len(), order.len());
+            let memtable = Arc::new(Memtable::new(1 << 10));
+            for (key, sequence, kind, value) in &distinct {
+                memtable.insert(key, Sequence(*sequence), *kind, value);
+            }
+            prop_assert_eq!(memtable.len(), list.len());
+            follows(&mut memtable.cursor(), &list, &moves);
+            for (key, sequence, ..) in &list {
+                prop_assert!(memtable.may_contain(key));
+                for at in [*sequence, sequence.saturating_sub(1), 39] {
+                    let expected = list.iter().find(|owned| owned.0 == *key && owned.1 <= at);
+                    let found = memtable.get(key, Sequence(at));
+                    prop_assert_eq!(
+                        found.map(|found| (found.sequence.0, found.kind, found.value.to_vec())),
+                        expected.map(|owned| (owned.1, owned.2, owned.3.clone()))
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "a rate is told by more keys than Miri can do")]
+    fn a_miss_is_mostly_seen_by_the_bloom() {
+        let memtable = Arc::new(Memtable::new(10_000 * ENTRY_BYTES));
+        assert!(memtable.is_empty());
+        for number in 0..10_000u64 {
+            memtable.insert(&number.to_be_bytes(), Sequence(number), Kind::Put, b"value");
+        }
+        assert!((0..10_000u64).all(|number| memtable.may_contain(&number.to_be_bytes())));
+        let misses = 10_000..110_000u64;
+        let maybes = misses.filter(|number| memtable.may_contain(&number.to_be_bytes())).count();
+        assert!(maybes < 2_000, "{maybes} of 100,000");
+        assert!(memtable.size_bytes() < 10_000 * 100);
+    }
+
+    #[test]
+    fn what_is_published_is_found_at_once() {
+        let memtable = Arc::new(Memtable::new(1 << 16));
+        let published = AtomicU64::new(0);
+        let count = if cfg!(miri) { 50 } else { 50_000u64 };
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    let mut last = 0;
+                    while last < count {
+                        last = published.load(Ordering::Acquire);
+                        for number in last.saturating_sub(5)..last {
+                            let key = (number % 1_000).to_be_bytes();
+                            let found = memtable.get(&key, Sequence(number)).expect("published");
+                            assert_eq!(found.sequence, Sequence(number));
+                            assert_eq!(found.value, number.to_be_bytes());
+                        }
+                    }
+                });
+            }
+            for number in 0..count {
+                let key = (number % 1_000).to_be_bytes();
+                memtable.insert(&key, Sequence(number), Kind::Put, &number.to_be_bytes());
+                published.store(number + 1, Ordering::Release);
+            }
+        });
+    }
+}

@@ -1,0 +1,445 @@
+//! Deletions of ranges that are not flushed yet.
+//! ```text
+//! deletes   0            1            2            as they were written, each with the state that it led to (interval_tree.rs)
+//! reader    at 17: the last one that is not newer  ->  its state  ->  the newest deletion around a key, and how far it is
+//! ```
+//! Whatever overlaps, a deletion takes O(log n) to add, and a key O(log n) to look up, at any sequence number; so do all the keys
+//! around one that are deleted and were not written again, however many deletions lie side by side there. Readers take no lock; who
+//! finds none pays one load.
+//!
+//! Invariants: sequence numbers ascend; a deletion is here, and an entry that is newer than the one around it is noted, before its
+//! sequence number is published.
+
+use crate::cost;
+use crate::entries::append_list::AppendList;
+use crate::entries::entry::Sequence;
+use crate::entries::interval_tree::{
+    self, Around, Bound, Bounds, NONE, NodeId, Nodes, Packed, Scratch,
+};
+use crate::entries::tombstones::{RangeDelete, RangeTombstones, Stretch};
+use crate::sync::{AtomicUsize, Mutex, OnceLock, Ordering, lock};
+
+/// A deletion as it was written, and the state that it led to.
+struct Delete {
+    /// The first key, then the one behind the last.
+    keys: Box<[u8]>,
+    from_len: u32,
+    sequence: Sequence,
+    root: NodeId,
+    /// The number of the one that is the newest behind its end, as of this state.
+    under: Option<usize>,
+}
+
+impl Delete {
+    fn from(&self) -> &[u8] {
+        &self.keys[..self.from_len as usize]
+    }
+
+    fn to(&self) -> &[u8] {
+        &self.keys[self.from_len as usize..]
+    }
+}
+
+/// What only the one who writes touches.
+#[derive(Default)]
+struct Writing {
+    node_count: usize,
+    scratch: Scratch,
+}
+
+/// The deletions of ranges of a memtable.
+pub(crate) struct MemtableRanges {
+    /// So many are told of.
+    count: AtomicUsize,
+    size_bytes: AtomicUsize,
+    deletes: AppendList<OnceLock<Delete>>,
+    nodes: Nodes,
+    writing: Mutex<Writing>,
+}
+
+/// The deletions that someone sees who reads at one sequence number. Means nothing in another memtable.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RangesAt(NodeId);
+
+impl MemtableRanges {
+    pub(crate) fn new() -> Self {
+        MemtableRanges {
+            count: AtomicUsize::new(0),
+            size_bytes: AtomicUsize::new(0),
+            deletes: AppendList::new(),
+            nodes: Nodes::new(),
+            writing: Mutex::default(),
+        }
+    }
+
+    /// Adds a deletion of [from, to). `has_newer` tells whether the memtable has an entry in [from, until) that is newer than a number.
+    /// Requires: from < to; it is newer than all that was written to the memtable.
+    pub(crate) fn insert(
+        &self,
+        from: &[u8],
+        to: &[u8],
+        sequence: Sequence,
+        has_newer: impl Fn(&[u8], &[u8], Sequence) -> bool,
+    ) {
+        assert!(from < to, "a deletion of nothing");
+        let mut writing = lock(&self.writing);
+        let writing = &mut *writing;
+        let number = self.count.load(Ordering::Relaxed);
+        let last = number.checked_sub(1).map(|last| self.delete(last));
+        let is_newer = last.is_none_or(|last| last.sequence < sequence);
+        assert!(is_newer, "{sequence:?} after newer ones");
+        let before = (last.map_or(NONE, |last| last.root), writing.node_count);
+        let bounds = Written { ranges: self, has_newer };
+        let assigned = (number, from, to);
+        let scratch = &mut writing.scratch;
+        let state = interval_tree::assign(&self.nodes, before, scratch, assigned, &bounds);
+        let delete = Delete {
+            keys: [from, to].concat().into(),
+            from_len: u32::try_from(from.len()).expect("keys have a bound"),
+            sequence,
+            root: state.root,
+            under: state.under.and_then(|bound| self.newest_from(bound)),
+        };
+        let nodes = (state.node_count - writing.node_count) * size_of::<Packed>();
+        let bytes = nodes + size_of::<OnceLock<Delete>>() + delete.keys.len();
+        writing.node_count = state.node_count;
+        assert!(self.deletes.make(number).set(delete).is_ok(), "the place of another deletion");
+        self.size_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.count.store(number + 1, Ordering::Release);
+    }
+
+    /// Notes an entry that was put. Requires: it is newer than all deletions, and nobody reads at its sequence number yet.
+    pub(crate) fn note_put(&self, key: &[u8], sequence: Sequence) {
+        let _writing = lock(&self.writing);
+        let Some(last) = self.count.load(Ordering::Relaxed).checked_sub(1) else { return };
+        let last = self.delete(last);
+        assert!(last.sequence < sequence, "{sequence:?} after newer ones");
+        let around = self.around(RangesAt(last.root), key);
+        if let Some(bound) = around.at_or_before.filter(|_| around.shows_nothing) {
+            interval_tree::mark(&self.nodes, last.root, bound, |bound| self.key(bound).cmp(key));
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Acquire) == 0
+    }
+
+    /// How many there are.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.count.load(Ordering::Acquire)
+    }
+
+    /// The newest deletion with a sequence number of at most `at` that is in force for a key.
+    #[inline]
+    pub(crate) fn covering(&self, key: &[u8], at: Sequence) -> Option<Sequence> {
+        if self.is_empty() { None } else { self.newest(self.around(self.at(at)?, key)) }
+    }
+
+    /// What is seen at a sequence number. None: nothing is deleted.
+    pub(crate) fn at(&self, at: Sequence) -> Option<RangesAt> {
+        let (mut low, mut high) = (0, self.count.load(Ordering::Acquire));
+        // Most ask for the newest.
+        let mut middle = high.checked_sub(1)?;
+        while low < high {
+            cost::step();
+            if self.delete(middle).sequence <= at {
+                low = middle + 1
+            } else {
+                high = middle
+            }
+            middle = low.midpoint(high);
+        }
+        let last = low.checked_sub(1)?;
+        Some(RangesAt(self.delete(last).root))
+    }
+
+    /// The keys around one for which the same deletion is the newest.
+    pub(crate) fn stretch(&self, at: RangesAt, key: &[u8]) -> Stretch<'_> {
+        let around = self.around(at, key);
+        Stretch {
+            newest: self.newest(around),
+            from: around.at_or_before.map(|bound| self.key(bound)),
+            until: around.behind.map(|bound| self.key(bound)),
+        }
+    }
+
+    /// Whether an entry may be newer than the deletion around a key, among the keys for which that is the newest.
+    pub(crate) fn shows(&self, at: RangesAt, key: &[u8]) -> bool {
+        !self.around(at, key).shows_nothing
+    }
+
+    /// The first key behind those around one that are all deleted, and not written again; or if entries may be newer than the deletion
+    /// around it, behind the keys for which that is the newest. Requires: the key is deleted.
+    pub(crate) fn hidden_until(&self, at: RangesAt, key: &[u8]) -> &[u8] {
+        let around = self.around(at, key);
+        let compare = |bound: Bound| self.key(bound).cmp(key);
+        let until = match around.shows_nothing {
+            true => interval_tree::shown_behind(&self.nodes, at.0, compare),
+            false => around.behind,
+        };
+        self.key(until.expect("what is deleted ends somewhere"))
+    }
+
+    /// The first of those keys.
+    pub(crate) fn hidden_from(&self, at: RangesAt, key: &[u8]) -> &[u8] {
+        let around = self.around(at, key);
+        let compare = |bound: Bound| self.key(bound).cmp(key);
+        let shown = match around.shows_nothing {
+            true => interval_tree::shown_before(&self.nodes, at.0, compare),
+            false => around.at_or_before,
+        };
+        let from = match shown {
+            // Or meanwhile something was put there that is not seen.
+            shown if shown == around.at_or_before => shown,
+            Some(shown) => self.around(at, self.key(shown)).behind,
+            None => interval_tree::first(&self.nodes, at.0),
+        };
+        self.key(from.expect("what is deleted begins somewhere"))
+    }
+
+    /// The first deletion. All that was written to older memtables is older. Requires: there is one.
+    pub(crate) fn first(&self) -> Sequence {
+        self.delete(0).sequence
+    }
+
+    #[inline]
+    fn around(&self, RangesAt(root): RangesAt, key: &[u8]) -> Around {
+        interval_tree::around(&self.nodes, root, |bound| self.key(bound).cmp(key))
+    }
+
+    #[inline]
+    fn newest(&self, around: Around) -> Option<Sequence> {
+        let number = self.newest_from(around.at_or_before?)?;
+        Some(self.delete(number).sequence)
+    }
+
+    /// The number of the newest deletion from a bound on, in all states that have the bound.
+    #[inline]
+    fn newest_from(&self, bound: Bound) -> Option<usize> {
+        let number = bound.delete();
+        if bound.is_to() { self.delete(number).under } else { Some(number) }
+    }
+
+    /// Requires: it is told of, or nobody else is writing.
+    #[inline]
+    fn delete(&self, number: usize) -> &Delete {
+        self.deletes.get(number).get().expect("a deletion that was written")
+    }
+
+    #[inline]
+    fn key(&self, bound: Bound) -> &[u8] {
+        let delete = self.delete(bound.delete());
+        if bound.is_to() { delete.to() } else { delete.from() }
+    }
+
+    fn written(&self) -> impl Iterator<Item = RangeDelete<'_>> {
+        let deletes = (0..self.count.load(Ordering::Acquire)).map(|number| self.delete(number));
+        deletes.map(|delete| RangeDelete {
+            from: delete.from(),
+            to: delete.to(),
+            sequence: delete.sequence,
+        })
+    }
+
+    /// What those see of all who read at one of these numbers, which ascend, or at a later one; as one list.
+    pub(crate) fn visible_at(&self, snapshots: &[Sequence]) -> RangeTombstones {
+        RangeTombstones::visible_at(self.written(), snapshots)
+    }
+
+    /// Calls `f` with each deletion as it was written.
+    pub(crate) fn for_each_written(&self, f: impl FnMut(RangeDelete<'_>)) {
+        self.written().for_each(f);
+    }
+
+    pub(crate) fn size_bytes(&self) -> usize {
+        self.size_bytes.load(Ordering::Relaxed)
+    }
+}
+
+/// What was written, as one who adds a deletion asks for it.
+struct Written<'a, F> {
+    ranges: &'a MemtableRanges,
+    has_newer: F,
+}
+
+impl<F: Fn(&[u8], &[u8], Sequence) -> bool> Bounds for Written<'_, F> {
+    fn key(&self, bound: Bound) -> &[u8] {
+        self.ranges.key(bound)
+    }
+
+    fn shows(&self, bound: Bound, from: &[u8], until: &[u8]) -> bool {
+        let deleted = self.ranges.newest_from(bound).map(|number| self.ranges.delete(number));
+        deleted.is_none_or(|deleted| (self.has_newer)(from, until, deleted.sequence))
+    }
+}
+
+#[cfg(test)]
+mod shown_tests;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const NO_ENTRIES: fn(&[u8], &[u8], Sequence) -> bool = |_, _, _| false;
+
+    type Owned = (Vec<u8>, Vec<u8>);
+
+    fn any_key() -> impl Strategy<Value = Vec<u8>> {
+        prop::collection::vec(prop::sample::select(vec![0u8, b'a', b'b', 0xff]), 0..4)
+    }
+
+    fn any_deletes() -> impl Strategy<Value = Vec<Owned>> {
+        let ordered =
+            |(one, other): (Vec<u8>, Vec<u8>)| (one.clone().min(other.clone()), one.max(other));
+        let one =
+            (any_key(), any_key()).prop_filter("not empty", |(a, b)| a != b).prop_map(ordered);
+        prop::collection::vec(one, 0..14)
+    }
+
+    /// Their sequence numbers: 10, 20, ...
+    fn made(list: &[Owned]) -> MemtableRanges {
+        let ranges = MemtableRanges::new();
+        for ((from, to), number) in list.iter().zip(1..) {
+            ranges.insert(from, to, Sequence(10 * number), NO_ENTRIES);
+        }
+        ranges
+    }
+
+    /// The plain way.
+    fn covering(list: &[Owned], key: &[u8], at: u64) -> Option<Sequence> {
+        let numbered = list.iter().zip((1..).map(|number| 10 * number));
+        let seen = numbered
+            .filter(|((from, to), sequence)| &from[..] <= key && key < &to[..] && *sequence <= at);
+        seen.map(|(_, sequence)| Sequence(sequence)).max()
+    }
+
+    proptest! {
+        #[test]
+        fn the_newest_that_is_seen_is_found_and_how_far_it_is(
+            list in any_deletes(),
+            keys in prop::collection::vec(any_key(), 1..8),
+        ) {
+            let ranges = made(&list);
+            let ends = list.iter().flat_map(|(from, to)| [from.clone(), to.clone()]);
+            let keys: Vec<Vec<u8>> = keys.iter().cloned().chain(ends).collect();
+            for at in (0..10 * list.len() as u64 + 20).step_by(5) {
+                for key in &keys {
+                    let expected = covering(&list, key, at);
+                    prop_assert_eq!(ranges.covering(key, Sequence(at)), expected);
+                    let Some(view) = ranges.at(Sequence(at)) else {
+                        prop_assert!(at < 10 || list.is_empty());
+                        continue;
+                    };
+                    let stretch = ranges.stretch(view, key);
+                    prop_assert_eq!(stretch.newest, expected);
+                    prop_assert!(stretch.from.is_none_or(|from| from <= &key[..]));
+                    prop_assert!(stretch.until.is_none_or(|until| &key[..] < until));
+                    for other in &keys {
+                        let is_within = stretch.from.is_none_or(|from| from <= &other[..])
+                            && stretch.until.is_none_or(|until| &other[..] < until);
+                        prop_assert!(!is_within || covering(&list, other, at) == expected);
+                    }
+                    // It goes as far as it can.
+                    let behind = stretch.until.map(|until| covering(&list, until, at));
+                    prop_assert!(behind.is_none_or(|behind| behind != expected));
+                }
+            }
+        }
+
+        #[test]
+        fn what_a_flush_writes_is_what_is_seen(
+            list in any_deletes(),
+            snapshots in prop::collection::btree_set(0u64..160, 0..4),
+            keys in prop::collection::vec(any_key(), 1..20),
+        ) {
+            let ranges = made(&list);
+            let numbers: Vec<Sequence> = snapshots.iter().map(|&number| Sequence(number)).collect();
+            let written = ranges.visible_at(&numbers);
+            for key in &keys {
+                for at in snapshots.iter().copied().chain([1000]) {
+                    let expected = ranges.covering(key, Sequence(at));
+                    prop_assert_eq!(written.covering(key, Sequence(at)), expected);
+                }
+            }
+        }
+    }
+
+    /// From and to of the n-th of so many.
+    pub(super) type Pattern = (&'static str, fn(u64, u64) -> (u64, u64));
+
+    pub(super) const PATTERNS: [Pattern; 7] = [
+        ("a log is cut", |n, _| (0, n + 1)),
+        ("nested, to the inside", |n, count| (n, 2 * count - n)),
+        ("nested, to the outside", |n, count| (count - n, count + n + 1)),
+        ("staggered", |n, _| (10 * n, 10 * n + 25)),
+        ("repeated", |n, _| (n % 7, n % 7 + 100)),
+        ("apart, in any order", |n, count| {
+            let place = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) % (8 * count);
+            (10 * place, 10 * place + 3)
+        }),
+        ("many, then all of them", |n, count| {
+            if n % 1000 == 999 { (0, 100 * count) } else { (100 * n, 100 * n + 50) }
+        }),
+    ];
+
+    pub(super) fn keys((from, to): (u64, u64)) -> ([u8; 8], [u8; 8]) {
+        (from.to_be_bytes(), to.to_be_bytes())
+    }
+
+    #[test] // The newest of all that lie one over the other was cut by all others: 3 s at 16,000 of them.
+    #[cfg_attr(miri, ignore = "steps among more ranges than Miri can do are counted")]
+    fn whatever_overlaps_each_takes_the_logarithm_of_their_number() {
+        for (name, pattern) in PATTERNS {
+            for count in [1_000u64, 10_000, 100_000] {
+                let ranges = MemtableRanges::new();
+                let log = u64::from(count.ilog2());
+                let add = |n: u64| {
+                    let (from, to) = keys(pattern(n, count));
+                    ranges.insert(&from, &to, Sequence(n + 1), NO_ENTRIES);
+                };
+                let ((), steps) = cost::steps_of(|| (0..count).for_each(add));
+                assert!(steps / count <= 12 * log, "{name}: {steps} steps for {count}");
+                let bytes = ranges.size_bytes() as u64 / count;
+                assert!(bytes <= 100 + 60 * log, "{name}: {bytes} bytes each, of {count}");
+                for n in (0..count).step_by(97) {
+                    let (from, to) = pattern(n, count);
+                    let key = from.midpoint(to).to_be_bytes();
+                    for at in [count, n + 1, count / 2].map(Sequence) {
+                        let look = || ranges.at(at).map(|view| ranges.stretch(view, &key));
+                        let (_, steps) = cost::steps_of(look);
+                        assert!(steps <= 4 * log, "{name}: {steps} steps of {count}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn readers_see_whole_states_while_a_writer_adds() {
+        let count = if cfg!(miri) { 60 } else { 20_000u64 };
+        let ranges = MemtableRanges::new();
+        std::thread::scope(|scope| {
+            for reader in 0..3u64 {
+                let ranges = &ranges;
+                scope.spawn(move || {
+                    let mut seen = 0;
+                    while seen < count {
+                        seen = ranges.len() as u64;
+                        // Of [0, n] the newest that is seen at `at` is that of `at`.
+                        for at in [seen, seen / 2, seen.saturating_sub(reader)] {
+                            let expected = Some(Sequence(at)).filter(|_| at > 0);
+                            assert_eq!(ranges.covering(&[0; 8], Sequence(at)), expected);
+                        }
+                    }
+                });
+            }
+            for n in 0..count {
+                let (from, to) = keys((0, n + 1));
+                ranges.insert(&from, &to, Sequence(n + 1), NO_ENTRIES);
+            }
+        });
+    }
+}

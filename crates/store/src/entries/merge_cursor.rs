@@ -1,0 +1,188 @@
+//! Many cursors as one, forward only: what flushes and merges read.
+//! ```text
+//! cursor 0   a9      c3  d8
+//! cursor 1   a4  b7      d2      ->   a9 a4 b7 c3 d8 d2
+//! ```
+//! Invariant: a heap of the cursors that are at an entry, by the order of entries; the top one has
+//! the next. A cursor's head, its key's first bytes as a number, is kept beside it for the heap.
+
+use std::cmp::Ordering;
+
+use crate::cost;
+use crate::entries::cursor::{Cursor, Reads};
+use crate::entries::entry::Entry;
+use crate::entries::keys::key_head;
+#[cfg(test)]
+use crate::entries::value::Value;
+use crate::error::Result;
+
+/// A cursor that is merged with others.
+type Input = Box<dyn Cursor + Send>;
+
+struct Source {
+    head: u64,
+    cursor: Input,
+    /// Its place among the inputs.
+    place: usize,
+}
+
+/// The entries of all inputs, in order; none is dropped.
+pub(crate) struct MergeCursor {
+    /// A heap, the least first. Every cursor here is at an entry.
+    heap: Vec<Source>,
+    /// What the cursors that came to their ends have read.
+    reads: Reads,
+}
+
+fn is_before(a: &Source, b: &Source) -> bool {
+    cost::step();
+    let entries = || match (a.cursor.entry(), b.cursor.entry()) {
+        (Some(a), Some(b)) => a.order(&b),
+        _ => Ordering::Equal,
+    };
+    a.head.cmp(&b.head).then_with(entries).is_lt()
+}
+
+impl MergeCursor {
+    /// At the first entry of all. Requires: no two inputs share an entry.
+    pub(crate) fn new(inputs: Vec<Input>) -> Result<MergeCursor> {
+        let mut merged = MergeCursor { heap: Vec::new(), reads: Reads::default() };
+        for (place, mut cursor) in inputs.into_iter().enumerate() {
+            cursor.seek_first()?;
+            let head = cursor.entry().map(|entry| key_head(entry.key));
+            match head {
+                Some(head) => merged.heap.push(Source { head, cursor, place }),
+                None => merged.reads += cursor.reads(),
+            }
+        }
+        (0..merged.heap.len() / 2).rev().for_each(|place| sift_down(&mut merged.heap, place));
+        Ok(merged)
+    }
+
+    /// The entry. None: past the end of all.
+    #[inline]
+    pub(crate) fn entry(&self) -> Option<Entry<'_>> {
+        self.heap.first()?.cursor.entry()
+    }
+
+    /// Which input the entry is of. Past the end of all: none, 0.
+    #[inline]
+    pub(crate) fn input(&self) -> usize {
+        self.heap.first().map_or(0, |source| source.place)
+    }
+
+    /// A handle on the entry's value; empty past the end.
+    #[cfg(test)]
+    pub(crate) fn value(&self) -> Value {
+        self.heap.first().map(|source| source.cursor.value()).unwrap_or_default()
+    }
+
+    /// To the entry after. Past the end it stays. After an error the merge cannot go on.
+    pub(crate) fn next(&mut self) -> Result<()> {
+        let Some(top) = self.heap.first_mut() else { return Ok(()) };
+        top.cursor.next()?;
+        let head = top.cursor.entry().map(|entry| key_head(entry.key));
+        match head {
+            Some(head) => top.head = head,
+            None => {
+                let mut ended = self.heap.swap_remove(0);
+                self.reads += ended.cursor.reads();
+            }
+        }
+        sift_down(&mut self.heap, 0);
+        Ok(())
+    }
+
+    /// What was read since the last call.
+    #[cfg(test)]
+    pub(crate) fn reads(&mut self) -> Reads {
+        let mut reads = std::mem::take(&mut self.reads);
+        self.heap.iter_mut().for_each(|source| reads += source.cursor.reads());
+        reads
+    }
+}
+
+/// Puts the source at `place` in order with those below it, which are.
+fn sift_down(heap: &mut [Source], mut place: usize) {
+    loop {
+        let children = 2 * place + 1..heap.len().min(2 * place + 3);
+        let least = children.reduce(|a, b| if is_before(&heap[b], &heap[a]) { b } else { a });
+        match least {
+            Some(child) if is_before(&heap[child], &heap[place]) => heap.swap(child, place),
+            _ => return,
+        }
+        place = least.unwrap_or(place);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entries::cursor::checks::{Owned, any_entries, entry, sorted};
+    use crate::entries::entry::Sequence;
+    use crate::entries::memtable::Memtable;
+    use crate::error::Error;
+    use crate::files::table::tests::{Shelf, options};
+    use proptest::prelude::*;
+    use std::sync::Arc;
+
+    fn memtable(list: &[Owned]) -> Input {
+        let memtable = Arc::new(Memtable::new(1 << 10));
+        for (key, sequence, kind, value) in list {
+            memtable.insert(key, Sequence(*sequence), *kind, value);
+        }
+        Box::new(memtable.cursor())
+    }
+
+    proptest! {
+        #[test]
+        fn a_merge_is_the_sorted_union(
+            list in any_entries(200),
+            places in prop::collection::vec(0usize..7, 200),
+        ) {
+            let list = sorted(list);
+            let shelf = Shelf::new(0);
+            let mut parts: Vec<Vec<Owned>> = vec![Vec::new(); 7];
+            list.iter().zip(places).for_each(|(owned, place)| parts[place].push(owned.clone()));
+            let inputs = parts.iter().enumerate().map(|(number, part)| match number % 2 {
+                1 if !part.is_empty() => Box::new(shelf.table(part, &options()).cursor()) as Input,
+                _ => memtable(part),
+            });
+            let mut merged = MergeCursor::new(inputs.collect()).unwrap();
+            for owned in &list {
+                prop_assert_eq!(merged.entry(), Some(entry(owned)));
+                prop_assert_eq!(merged.value(), owned.3.clone());
+                merged.next().unwrap();
+            }
+            prop_assert_eq!(merged.entry(), None);
+            merged.next().unwrap();
+            let tables = parts.iter().skip(1).step_by(2).filter(|part| !part.is_empty()).count();
+            prop_assert!(merged.reads().disk_reads >= tables as u64);
+            prop_assert_eq!(merged.reads(), Reads::default());
+        }
+    }
+
+    #[test]
+    fn a_merge_of_nothing_is_empty() {
+        assert!(MergeCursor::new(vec![]).unwrap().entry().is_none());
+        let merged = MergeCursor::new(vec![memtable(&[]), memtable(&[])]).unwrap();
+        assert!(merged.entry().is_none() && merged.value().is_empty());
+    }
+
+    #[test]
+    fn damage_ends_a_merge() {
+        let shelf = Shelf::new(0);
+        let list: Vec<Owned> =
+            (0..200u8).map(|number| Shelf::put(&[number], 1, &[number; 40])).collect();
+        let table = shelf.table(&list, &options());
+        shelf.disk.flip_bit(table.path(), 2_000, 0);
+        let mut merged = MergeCursor::new(vec![Box::new(table.cursor())]).unwrap();
+        let error = loop {
+            if let Err(error) = merged.next() {
+                break error;
+            }
+            assert!(merged.entry().is_some(), "the damage was not seen");
+        };
+        assert!(matches!(error, Error::Corrupt { path, .. } if path == table.path()));
+    }
+}

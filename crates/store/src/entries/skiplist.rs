@@ -1,0 +1,468 @@
+//! The memtable's skip list: entries in order, one writer at a time, readers without locks.
+//! ```text
+//! towers   o-----------> [b]-----------> null        level 1
+//!          o---> [a]---> [b]---> [c]---> null        level 0: every entry, in order
+//! chunk    | node, tower, key, value | node, ... |   never moved, never freed before the list
+//! ```
+//! A link above level 0 has a number beside it: the newest sequence number of the marked nodes that it leads past or to
+//! (skiplist_newest.rs).
+//! Invariant: a node is complete before a pointer to it is stored (Release), and never changes but for
+//! its tower and the numbers beside it. Readers load pointers (Acquire), so whoever can reach a node sees it whole. Nodes live
+//! as long as the list: what a handle borrows it keeps alive by holding the list.
+#![expect(unsafe_code, reason = "nodes of varying length that threads read without a lock")]
+
+use crate::sync::{
+    Arc, AtomicPtr, AtomicU64, AtomicUsize, Mutex, Ordering as Memory, Witness, lock,
+};
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::cmp::Ordering;
+use std::ptr;
+
+use crate::cost;
+use crate::entries::entry::{Entry, Kind, Sequence, order};
+use crate::entries::keys::key_head;
+
+const HEIGHT_MAX: usize = 12;
+/// One node in this many is taller by one.
+const BRANCHING: u64 = 4;
+const ALIGN: usize = align_of::<Node>();
+const _: () = assert!(ALIGN >= align_of::<Link>(), "towers follow their nodes");
+const _: () = assert!(size_of::<Link>().is_multiple_of(align_of::<Newest>()), "numbers follow");
+const CHUNK_BYTES_MIN: usize = 4 << 10;
+const CHUNK_BYTES_MAX: usize = 1 << 20;
+
+/// What a node begins with; its tower, its key and its value follow in the same memory.
+#[repr(C)]
+struct Node {
+    /// The key's first bytes as a number: most comparisons end here.
+    head: u64,
+    sequence: u64,
+    key_len: u32,
+    value_len: u32,
+    height: u8,
+    kind: Kind,
+    witness: Witness, // of all but the tower, for the model checker
+}
+
+type Link = AtomicPtr<Node>;
+/// A sequence number beside a link.
+type Newest = AtomicU64;
+
+/// Memory for nodes, in chunks.
+struct Arena {
+    chunk_bytes: usize,
+    chunks: Vec<(*mut u8, Layout)>,
+    free: *mut u8,
+    free_bytes: usize,
+    random: u64,
+}
+
+impl Arena {
+    /// New memory of `size` bytes. Requires: size > 0, a multiple of `ALIGN`.
+    fn take(&mut self, size: usize) -> *mut u8 {
+        assert!(size > 0 && size.is_multiple_of(ALIGN), "{size} bytes for a node");
+        if size > self.chunk_bytes / 4 {
+            return self.add_chunk(size);
+        }
+        if size > self.free_bytes {
+            self.free = self.add_chunk(self.chunk_bytes);
+            self.free_bytes = self.chunk_bytes;
+        }
+        let taken = self.free;
+        // SAFETY: `free` points into the last shared chunk, with `free_bytes` >= size bytes behind it.
+        self.free = unsafe { taken.add(size) };
+        self.free_bytes -= size;
+        taken
+    }
+
+    fn add_chunk(&mut self, size: usize) -> *mut u8 {
+        let layout = Layout::from_size_align(size, ALIGN).expect("a chunk fits into memory");
+        // SAFETY: the layout's size is not zero: take() asserts it, and chunk_bytes is at least 4 KiB.
+        let chunk = unsafe { alloc(layout) };
+        if chunk.is_null() {
+            handle_alloc_error(layout);
+        }
+        self.chunks.push((chunk, layout));
+        chunk
+    }
+
+    /// One, seldom more (xorshift).
+    fn draw_height(&mut self) -> usize {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        let mut bits = self.random;
+        let mut height = 1;
+        while height < HEIGHT_MAX && bits.is_multiple_of(BRANCHING) {
+            bits /= BRANCHING;
+            height += 1;
+        }
+        height
+    }
+}
+
+/// Entries in order. Insert-only.
+pub(crate) struct SkipList {
+    towers: [Link; HEIGHT_MAX],
+    /// Beside the links from level 1 on.
+    newest: [Newest; HEIGHT_MAX - 1],
+    pub(crate) height: AtomicUsize,
+    len: AtomicUsize,
+    size_bytes: AtomicUsize,
+    arena: Mutex<Arena>,
+}
+
+// SAFETY: nodes are plain bytes and atomics, owned by the list. The arena's pointers are used under
+// its lock alone; readers follow atomic links and read only what was complete before it was linked.
+unsafe impl Send for SkipList {}
+// SAFETY: as above.
+unsafe impl Sync for SkipList {}
+
+impl Drop for SkipList {
+    fn drop(&mut self) {
+        let arena = self.arena.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
+        for (chunk, layout) in arena.chunks.drain(..) {
+            // SAFETY: the chunk came from alloc() with this layout; nodes have nothing to drop, and
+            // no handle is left, as each holds the list.
+            unsafe { dealloc(chunk, layout) };
+        }
+    }
+}
+
+impl SkipList {
+    /// An empty list that expects about so many bytes.
+    pub(crate) fn new(expected_bytes: usize) -> Self {
+        Self::with_random(expected_bytes, 0x9e37_79b9_7f4a_7c15)
+    }
+
+    /// The same, with another seed of its nodes' heights. Requires: it is not 0.
+    pub(crate) fn with_random(expected_bytes: usize, random: u64) -> Self {
+        let chunk_bytes = (expected_bytes / 16).clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
+        let chunk_bytes = chunk_bytes.next_multiple_of(ALIGN);
+        let (chunks, free, free_bytes) = (Vec::new(), ptr::null_mut(), 0);
+        let arena = Arena { chunk_bytes, chunks, free, free_bytes, random };
+        SkipList {
+            towers: Default::default(),
+            newest: Default::default(),
+            height: AtomicUsize::new(1),
+            len: AtomicUsize::new(0),
+            size_bytes: AtomicUsize::new(0),
+            arena: Mutex::new(arena),
+        }
+    }
+
+    /// Adds an entry. Requires: no entry with this key and sequence number is there.
+    pub(crate) fn insert(&self, entry: &Entry<'_>) {
+        self.add(entry, false, || {});
+    }
+
+    /// The same, of one that can be found by its sequence number. Requires: it is newer than all that are there.
+    pub(crate) fn insert_marked(&self, entry: &Entry<'_>) {
+        self.add(entry, true, || {});
+    }
+
+    /// `changed` is called after each change that readers may see.
+    fn add(&self, entry: &Entry<'_>, is_marked: bool, changed: impl Fn()) {
+        let mut arena = lock(&self.arena);
+        // The nodes before, level by level. Null: the list's own tower.
+        let mut splice = [ptr::null_mut(); HEIGHT_MAX];
+        let keep = |level: usize, node| splice[level] = node;
+        let (_, after) = self.around(entry.key, entry.sequence, keep);
+        let taken = self.entry_at(after).is_some_and(|found| found.order(entry) == Ordering::Equal);
+        assert!(!taken, "two entries with {:?} and one key", entry.sequence);
+        let height = arena.draw_height();
+        let (node, size) = new_node(&mut arena, entry, height);
+        // Whoever reaches it, at whatever level, may go on from any: all that it has is there before the first link to it.
+        for (level, &before) in splice.iter().enumerate().take(height) {
+            let next = self.link(before, level).load(Memory::Relaxed);
+            // SAFETY: `node` is a node of this list with `height` > level links.
+            unsafe { link_of(node, level) }.store(next, Memory::Relaxed);
+            if is_marked && level > 0 {
+                self.part_newest(node, next, level);
+            }
+        }
+        let levels_before = self.height.fetch_max(height, Memory::Relaxed);
+        changed();
+        for (level, &before) in splice.iter().enumerate().take(height) {
+            if is_marked && level >= levels_before {
+                self.part_newest(before, ptr::null_mut(), level);
+            }
+            self.link(before, level).store(node, Memory::Release);
+            changed();
+        }
+        if is_marked {
+            self.mark(&splice, entry.sequence, &changed);
+        }
+        self.len.fetch_add(1, Memory::Relaxed);
+        self.size_bytes.fetch_add(size, Memory::Relaxed);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len.load(Memory::Relaxed)
+    }
+
+    /// The memory that entries take.
+    pub(crate) fn size_bytes(&self) -> usize {
+        self.size_bytes.load(Memory::Relaxed)
+    }
+
+    /// The first entry at or after (key, at) in the order of entries, and where its bytes are.
+    pub(crate) fn find(
+        self: &Arc<Self>,
+        key: &[u8],
+        at: Sequence,
+    ) -> Option<(Sequence, Kind, HeldBytes)> {
+        let (_, node) = self.around(key, at, |_, _| {});
+        let found = self.entry_at(node).filter(|entry| entry.key == key)?;
+        Some((found.sequence, found.kind, HeldBytes::of(self, found.value)))
+    }
+
+    /// All entries in order.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
+        let after = |node: &*mut Node| self.link(*node, 0).load(Memory::Acquire);
+        let nodes = std::iter::successors(Some(after(&ptr::null_mut())), move |it| Some(after(it)));
+        nodes.map_while(|node| self.entry_at(node))
+    }
+
+    /// The last node before (key, at) and the one after it, null if none; `passed` sees the former
+    /// of each level. Both come from one look at the link: a later one may show a newer node.
+    #[inline]
+    fn around(
+        &self,
+        key: &[u8],
+        at: Sequence,
+        mut passed: impl FnMut(usize, *mut Node),
+    ) -> (*mut Node, *mut Node) {
+        let head = key_head(key);
+        let (mut before, mut after) = (ptr::null_mut(), ptr::null_mut());
+        for level in (0..self.height.load(Memory::Relaxed)).rev() {
+            loop {
+                after = self.link(before, level).load(Memory::Acquire);
+                if after.is_null() || !self.is_before(after, head, key, at) {
+                    break;
+                }
+                before = after;
+            }
+            passed(level, before);
+        }
+        (before, after)
+    }
+
+    /// Requires: `node` is a node of this list.
+    #[inline]
+    fn is_before(&self, node: *mut Node, head: u64, key: &[u8], at: Sequence) -> bool {
+        // SAFETY: reachable nodes are complete, and live as long as the list.
+        let Node { head: node_head, witness, .. } = unsafe { &*node };
+        witness.read();
+        cost::step();
+        if *node_head != head {
+            return *node_head < head;
+        }
+        let entry = self.entry_at(node).expect("the node is not null");
+        order((entry.key, entry.sequence), (key, at)) == Ordering::Less
+    }
+
+    /// The link of `node` at `level`; of the list's own tower if null. Requires: a node of this
+    /// list that was reached at `level` or above.
+    #[inline]
+    fn link(&self, node: *mut Node, level: usize) -> &Link {
+        if node.is_null() {
+            return &self.towers[level];
+        }
+        // SAFETY: a node that was reached at a level has a link there.
+        unsafe { link_of(node, level) }
+    }
+
+    /// The number beside a link above level 0; as for the link.
+    #[inline]
+    fn newest_slot(&self, node: *mut Node, level: usize) -> &Newest {
+        if node.is_null() {
+            return &self.newest[level - 1];
+        }
+        // SAFETY: a node that was reached at a level has a link there, and a number for each link above level 0. They follow
+        // the tower in the same memory, aligned as it is.
+        unsafe {
+            let height = (*node).height as usize;
+            let tower_end = node.add(1).cast::<Link>().add(height);
+            &*tower_end.cast::<Newest>().add(level - 1)
+        }
+    }
+
+    /// At how many levels a node has links. Requires: a node of this list.
+    #[inline]
+    fn height_of(&self, node: *mut Node) -> usize {
+        // SAFETY: reachable nodes are complete, and live as long as the list.
+        unsafe { (*node).height as usize }
+    }
+
+    /// None: null. Requires: else a node of this list.
+    #[inline]
+    fn entry_at(&self, node: *mut Node) -> Option<Entry<'_>> {
+        if node.is_null() {
+            return None;
+        }
+        // SAFETY: reachable nodes are complete and never change; tower, key and value follow the
+        // node in the memory that new_node() took for them, which lives as long as the list.
+        unsafe {
+            (*node).witness.read();
+            let Node { sequence, key_len, value_len, height, kind, .. } = *node;
+            let key_at = node.cast::<u8>().add(offset_of_key(height as usize));
+            let key = std::slice::from_raw_parts(key_at, key_len as usize);
+            let value_at = key_at.add(key_len as usize);
+            let value = std::slice::from_raw_parts(value_at, value_len as usize);
+            Some(Entry { key, sequence: Sequence(sequence), kind, value })
+        }
+    }
+}
+
+const fn offset_of_key(height: usize) -> usize {
+    size_of::<Node>() + height * size_of::<Link>() + (height - 1) * size_of::<Newest>()
+}
+
+/// A link of a node. The reference must not outlive the node's list.
+///
+/// # Safety
+/// `node` is a node with more than `level` links.
+#[inline]
+unsafe fn link_of<'a>(node: *mut Node, level: usize) -> &'a Link {
+    // SAFETY: the tower follows the node in the same memory, aligned as the node is.
+    unsafe { &*node.add(1).cast::<Link>().add(level) }
+}
+
+/// A complete node that nothing points to yet, and its size.
+fn new_node(arena: &mut Arena, entry: &Entry<'_>, height: usize) -> (*mut Node, usize) {
+    let key_at = offset_of_key(height);
+    let size = (key_at + entry.key.len() + entry.value.len()).next_multiple_of(ALIGN);
+    let start = arena.take(size);
+    let node = Node {
+        head: key_head(entry.key),
+        sequence: entry.sequence.0,
+        key_len: u32::try_from(entry.key.len()).expect("keys have a bound"),
+        value_len: u32::try_from(entry.value.len()).expect("values have a bound"),
+        height: height as u8,
+        kind: entry.kind,
+        witness: Witness::new(),
+    };
+    node.witness.written();
+    // SAFETY: the memory is new, aligned for a node, and long enough for node, tower, key and value,
+    // which lie one after the other and so do not overlap with the entry's own bytes.
+    unsafe {
+        start.cast::<Node>().write(node);
+        let tower = start.add(size_of::<Node>()).cast::<Link>();
+        (0..height).for_each(|level| tower.add(level).write(Link::default()));
+        let newest = tower.add(height).cast::<Newest>();
+        (0..height - 1).for_each(|level| newest.add(level).write(Newest::default()));
+        let key = start.add(key_at);
+        ptr::copy_nonoverlapping(entry.key.as_ptr(), key, entry.key.len());
+        let value = key.add(entry.key.len());
+        ptr::copy_nonoverlapping(entry.value.as_ptr(), value, entry.value.len());
+    }
+    (start.cast(), size)
+}
+
+mod cursor;
+pub(crate) use cursor::{HeldBytes, ListCursor};
+
+mod newest;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put<'a>(key: &'a [u8], sequence: u64, value: &'a [u8]) -> Entry<'a> {
+        Entry { key, sequence: Sequence(sequence), kind: Kind::Put, value }
+    }
+
+    fn keys(list: &Arc<SkipList>) -> Vec<(Vec<u8>, u64)> {
+        let mut cursor = ListCursor::new(Arc::clone(list));
+        cursor.seek_first();
+        let mut keys = Vec::new();
+        while let Some(entry) = cursor.entry() {
+            keys.push((entry.key.to_vec(), entry.sequence.0));
+            cursor.next();
+        }
+        keys
+    }
+
+    #[test]
+    fn entries_are_in_order_whatever_order_they_came_in() {
+        let list = Arc::new(SkipList::new(0));
+        let names: [&[u8]; 7] = [b"b", b"", b"a", b"a\0", b"abcdefgh", b"abcdefghi", b"abcdefgh\0"];
+        for (place, name) in names.iter().enumerate() {
+            list.insert(&put(name, place as u64, name));
+            list.insert(&put(name, 100 + place as u64, b"newer"));
+        }
+        let mut expected = names.map(<[u8]>::to_vec).to_vec();
+        expected.sort();
+        let found: Vec<_> = keys(&list).into_iter().step_by(2).map(|(key, _)| key).collect();
+        assert_eq!(found, expected);
+        assert!(keys(&list).chunks(2).all(|pair| pair[0].1 == pair[1].1 + 100));
+        let (sequence, _, value) = list.find(b"a\0", Sequence(50)).unwrap();
+        assert_eq!((sequence, value.as_slice()), (Sequence(3), &b"a\0"[..]));
+        assert!(
+            list.find(b"a\0", Sequence(2)).is_none() && list.find(b"c", Sequence::MAX).is_none()
+        );
+    }
+
+    #[test]
+    fn large_values_get_chunks_of_their_own_and_outlive_the_other_handles() {
+        let list = Arc::new(SkipList::new(0));
+        let large = vec![7; 3 * CHUNK_BYTES_MIN];
+        list.insert(&put(b"large", 1, &large));
+        list.insert(&put(b"small", 2, b"x"));
+        let (_, _, held) = list.find(b"large", Sequence::MAX).unwrap();
+        let mut cursor = ListCursor::new(Arc::clone(&list));
+        drop(list);
+        assert_eq!(held.clone().as_slice(), large);
+        cursor.seek_last();
+        assert_eq!(cursor.value().unwrap().as_slice(), b"x");
+        cursor.prev();
+        drop(cursor);
+        assert_eq!(held.as_slice(), large);
+    }
+
+    #[test]
+    #[should_panic(expected = "one key")]
+    fn an_entry_cannot_be_there_twice() {
+        let list = SkipList::new(0);
+        list.insert(&put(b"a", 1, b""));
+        list.insert(&put(b"a", 1, b""));
+    }
+
+    #[test]
+    fn readers_see_whole_entries_while_a_writer_adds() {
+        let count = if cfg!(miri) { 60 } else { 20_000 };
+        let list = Arc::new(SkipList::new(1 << 16));
+        let done = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    loop {
+                        // What was counted before is there afterwards, in order, with its value.
+                        let at_least = done.load(Memory::Acquire);
+                        let mut cursor = ListCursor::new(Arc::clone(&list));
+                        cursor.seek_first();
+                        let (mut seen, mut last) = (0, None);
+                        while let Some(entry) = cursor.entry() {
+                            let number = u64::from_be_bytes(entry.key.try_into().unwrap());
+                            assert!(last < Some(number));
+                            assert_eq!(entry.value, &entry.key[..entry.key.len() - 1]);
+                            (last, seen) = (Some(number), seen + 1);
+                            cursor.next();
+                        }
+                        assert!(seen >= at_least, "{seen} of {at_least}");
+                        if at_least == count {
+                            break;
+                        }
+                    }
+                });
+            }
+            for number in 0..count as u64 {
+                let key = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+                list.insert(&put(&key, number, &key[..7]));
+                done.store(number as usize + 1, Memory::Release);
+            }
+        });
+        assert_eq!(list.len(), count);
+    }
+}

@@ -1,0 +1,163 @@
+//! A value as it is handed out: a handle on the memory where it already lies.
+//! ```text
+//! Value -> Block + range             read from a table; the block may leave the cache meanwhile
+//!       -> Arc<SkipList> + place     written lately; the memtable may be flushed meanwhile
+//! ```
+//! Invariant: the bytes are never copied, and never change while the handle lives.
+
+use std::fmt;
+use std::ops::{Deref, Range};
+
+use crate::entries::block::Block;
+use crate::entries::expiry::{EXPIRY_BYTES, Expiry};
+use crate::entries::skiplist::HeldBytes;
+use crate::storage::environment::Clock;
+
+/// The bytes of a value. It keeps what holds them alive: a block, or a memtable. Copy the bytes
+/// (`to_vec`) to keep them for long.
+#[derive(Clone, Default)]
+pub struct Value {
+    place: Place,
+}
+
+#[derive(Clone, Default)]
+enum Place {
+    #[default]
+    Empty,
+    /// Where it begins in the block, and where it ends: a block is shorter than 4 GiB.
+    Block(Block, u32, u32),
+    Memtable(HeldBytes),
+    /// What is stored begins with a time, which is none of the value's bytes.
+    MemtableBehindExpiry(HeldBytes),
+}
+
+// A get hands it through some functions on its way out.
+const _: () = assert!(size_of::<Value>() <= 4 * size_of::<usize>());
+
+impl Value {
+    /// No bytes.
+    pub fn empty() -> Self {
+        Self::default()
+    }
+
+    /// Requires: the block has these bytes.
+    #[inline]
+    pub(crate) fn in_block(block: Block, range: Range<usize>) -> Self {
+        Value { place: Place::Block(block, range.start as u32, range.end as u32) }
+    }
+
+    /// The value that the user gave, of one that is stored with a time before it, unless that has come.
+    pub(crate) fn unless_expired(self, clock: &dyn Clock) -> Option<Value> {
+        if Expiry::of_stored(&self).has_come(clock.since_epoch()) {
+            return None;
+        }
+        let place = match self.place {
+            Place::Block(block, start, end) => {
+                Place::Block(block, start + EXPIRY_BYTES as u32, end)
+            }
+            Place::Memtable(held) => Place::MemtableBehindExpiry(held),
+            other => other,
+        };
+        Some(Value { place })
+    }
+
+    #[inline]
+    pub(crate) fn in_memtable(held: HeldBytes) -> Self {
+        Value { place: Place::Memtable(held) }
+    }
+}
+
+impl Deref for Value {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match &self.place {
+            Place::Empty => &[],
+            Place::Block(block, start, end) => block.bytes(*start as usize..*end as usize),
+            Place::Memtable(held) => held.as_slice(),
+            Place::MemtableBehindExpiry(held) => {
+                held.as_slice().get(EXPIRY_BYTES..).unwrap_or_default()
+            }
+        }
+    }
+}
+
+impl AsRef<[u8]> for Value {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl fmt::Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl PartialEq for Value {
+    fn eq(&self, other: &Value) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Value {}
+
+impl PartialEq<[u8]> for Value {
+    fn eq(&self, other: &[u8]) -> bool {
+        **self == *other
+    }
+}
+
+impl PartialEq<&[u8]> for Value {
+    fn eq(&self, other: &&[u8]) -> bool {
+        **self == **other
+    }
+}
+
+impl<const N: usize> PartialEq<[u8; N]> for Value {
+    fn eq(&self, other: &[u8; N]) -> bool {
+        **self == *other
+    }
+}
+
+impl<const N: usize> PartialEq<&[u8; N]> for Value {
+    fn eq(&self, other: &&[u8; N]) -> bool {
+        **self == **other
+    }
+}
+
+impl PartialEq<Vec<u8>> for Value {
+    fn eq(&self, other: &Vec<u8>) -> bool {
+        **self == **other
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entries::block::BlockBuilder;
+    use crate::entries::entry::{Entry, Kind, Sequence};
+    use crate::entries::skiplist::SkipList;
+    use std::sync::Arc;
+
+    #[test]
+    fn values_of_any_place_are_their_bytes() {
+        let entry = Entry { key: b"k", sequence: Sequence(1), kind: Kind::Put, value: b"drum" };
+        let mut builder = BlockBuilder::new();
+        builder.add(&entry);
+        let block = Block::new(&builder.finish()).unwrap();
+        let (_, _, range) = block.get(b"k", Sequence::MAX).unwrap();
+        let in_block = Value::in_block(block, range);
+        let list = Arc::new(SkipList::new(0));
+        list.insert(&entry);
+        let (_, _, held) = list.find(b"k", Sequence::MAX).unwrap();
+        let in_memtable = Value::in_memtable(held);
+        drop(list);
+        assert_eq!(in_block, in_memtable);
+        assert!(in_block == b"drum" && in_memtable == *b"drum" && in_block == b"drum".to_vec());
+        assert_eq!(format!("{in_block:?}"), format!("{:?}", b"drum"));
+        assert_eq!(in_block.as_ref(), &*in_memtable.clone());
+        assert!(Value::empty().is_empty() && Value::empty() != in_block);
+    }
+}

@@ -1,0 +1,174 @@
+//! The block cache: blocks that were read lately, under one budget of bytes. There is no table to
+//! look up: each open table has a slot for each of its blocks.
+//! ```text
+//! a table's slots   [block 0] [empty] [block 2] [empty] [block 4]     a hit is the load of a slot
+//!                        ^                 ^                 ^
+//! ring, one for all   place   place      place     ...     place  <-- new blocks come to the back
+//!                       ^ the hand: out with it; to the back, if it was touched meanwhile
+//! ```
+//! Invariant: slots change under the ring's lock alone. There each full slot has one place in the
+//! ring, and `used` is what full slots hold: at most the budget.
+
+use std::collections::VecDeque;
+
+use trommel_filters::prefetch_lines;
+
+use crate::entries::block::{Block, BlockHeader};
+use crate::storage::life::Life;
+use crate::sync::{Arc, Mutex, Slot, lock};
+
+type Slots = Arc<[Slot<BlockHeader>]>;
+
+/// What the slots of all tables share: one budget, one hand that goes round.
+pub(crate) struct BlockCache {
+    bytes_max: u64,
+    ring: Mutex<Ring>,
+    life: Arc<Life>,
+}
+
+#[derive(Default)]
+struct Ring {
+    places: VecDeque<Place>,
+    /// Places whose table was closed, and whose slots are empty therefore.
+    dead_count: usize,
+    used: u64,
+}
+
+/// A slot that was filled.
+struct Place {
+    slots: Slots,
+    number: usize,
+}
+
+impl Place {
+    fn slot(&self) -> &Slot<BlockHeader> {
+        &self.slots[self.number]
+    }
+}
+
+/// What keeping a block costs.
+fn cost(block: &Block) -> u64 {
+    (block.size_bytes() + size_of::<Place>()) as u64
+}
+
+impl Ring {
+    /// Lets go of blocks until they use at most `bytes`. A block that was touched since the hand
+    /// came by is spared, though not for ever: readers touch blocks while the hand goes round.
+    fn shrink_to(&mut self, bytes: u64) {
+        let mut spared_left = self.places.len();
+        while self.used > bytes
+            && let Some(place) = self.places.pop_front()
+        {
+            let Some(block) = place.slot().hold().map(Block::from) else {
+                self.dead_count -= 1;
+                continue;
+            };
+            if spared_left > 0 && block.take_touch() {
+                spared_left -= 1;
+                self.places.push_back(place);
+            } else {
+                place.slot().replace(None);
+                self.used -= cost(&block);
+            }
+        }
+    }
+
+    /// Forgets dead places once they outnumber the living, so that it costs little per place.
+    fn forget_dead(&mut self) {
+        if self.dead_count > self.places.len() - self.dead_count {
+            self.places.retain(|place| !place.slot().is_empty());
+            self.dead_count = 0;
+        }
+    }
+}
+
+impl BlockCache {
+    /// A cache of at most so many bytes, for the tables of a store; of none: no cache.
+    pub(crate) fn new(bytes_max: u64, life: Arc<Life>) -> Self {
+        BlockCache { bytes_max, ring: Mutex::default(), life }
+    }
+
+    /// The bytes that are kept now.
+    pub(crate) fn size_bytes(&self) -> u64 {
+        lock(&self.ring).used
+    }
+}
+
+/// The slots of one table. What is in them goes when they go.
+pub(crate) struct BlockSlots {
+    cache: Arc<BlockCache>,
+    /// As many as there are blocks; without a budget, none.
+    slots: Slots,
+}
+
+impl BlockSlots {
+    /// Empty slots for so many blocks.
+    pub(crate) fn new(cache: Arc<BlockCache>, block_count: usize) -> Self {
+        let slot_count = if cache.bytes_max > 0 { block_count } else { 0 };
+        let slots = (0..slot_count).map(|_| Slot::empty()).collect();
+        BlockSlots { cache, slots }
+    }
+
+    /// The block of this number. None: it is not here.
+    #[inline]
+    pub(crate) fn get(&self, number: usize) -> Option<Block> {
+        let block = Block::from(self.slots.get(number)?.hold()?);
+        block.touch();
+        Some(block)
+    }
+
+    /// Asks for the memory of a slot, without waiting for it.
+    #[inline]
+    pub(crate) fn ask_for_slot(&self, number: usize) {
+        prefetch_lines(&self.slots, number, 1);
+    }
+
+    /// Asks for the memory where the block of this number begins, if it is here, without waiting for it: its header, and the heads
+    /// of its entries.
+    #[inline]
+    pub(crate) fn ask_for_block(&self, number: usize) {
+        const LINES: usize = 5;
+        if let Some(slot) = self.slots.get(number) {
+            slot.ask_for(LINES);
+        }
+    }
+
+    /// Keeps a block, unless it is here already or greater than the whole budget. It begins
+    /// untouched, so that blocks which are read but once go before those that are read again.
+    pub(crate) fn insert(&self, number: usize, block: &Block) {
+        let Some(slot) = self.slots.get(number) else { return };
+        let Some(room) = self.cache.bytes_max.checked_sub(cost(block)) else { return };
+        let mut ring = lock(&self.cache.ring);
+        if slot.is_empty() {
+            ring.shrink_to(room);
+            ring.places.push_back(Place { slots: Arc::clone(&self.slots), number });
+            ring.used += cost(block);
+            slot.replace(Some(block.clone().into_memory()));
+        }
+    }
+
+    /// The memory of the slots themselves.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        size_of_val(&*self.slots)
+    }
+}
+
+impl Drop for BlockSlots {
+    fn drop(&mut self) {
+        // In a child the lock may be held for ever; there the memory stays.
+        if self.slots.is_empty() || self.cache.life.is_forked() {
+            return;
+        }
+        let mut ring = lock(&self.cache.ring);
+        // Most slots are empty, and looking is cheaper than emptying.
+        let full = self.slots.iter().filter(|slot| !slot.is_empty());
+        for block in full.filter_map(|slot| slot.replace(None)).map(Block::from) {
+            ring.used -= cost(&block);
+            ring.dead_count += 1;
+        }
+        ring.forget_dead();
+    }
+}
+
+#[cfg(test)]
+mod tests;

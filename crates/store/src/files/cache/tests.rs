@@ -1,0 +1,261 @@
+//! Tests of the block cache: what is kept is counted, whatever comes, and the right blocks stay.
+
+use super::*;
+use crate::entries::block::BlockBuilder;
+use crate::entries::entry::{Entry, Kind, Sequence};
+use crate::sync::{AtomicBool, Ordering};
+use proptest::prelude::*;
+use std::collections::HashSet;
+
+/// A block that says who it is, with a value of so many bytes.
+fn block(table: u64, number: usize, value_len: usize) -> Block {
+    let key = [table.to_be_bytes(), (number as u64).to_be_bytes()].concat();
+    let entry =
+        Entry { key: &key, sequence: Sequence(1), kind: Kind::Put, value: &vec![7; value_len] };
+    let mut builder = BlockBuilder::new();
+    builder.add(&entry);
+    Block::new(&builder.finish()).unwrap()
+}
+
+fn is_block(found: &Block, table: u64, number: usize) -> bool {
+    let key = [table.to_be_bytes(), (number as u64).to_be_bytes()].concat();
+    found.get(&key, Sequence::MAX).is_some()
+}
+
+fn cache_of(bytes_max: u64) -> Arc<BlockCache> {
+    Arc::new(BlockCache::new(bytes_max, Arc::new(Life::new("store".as_ref()))))
+}
+
+fn slots(cache: &Arc<BlockCache>, block_count: usize) -> BlockSlots {
+    BlockSlots::new(Arc::clone(cache), block_count)
+}
+
+/// Whether it is here, without touching it.
+fn is_kept(slots: &BlockSlots, number: usize) -> bool {
+    !slots.slots[number].is_empty()
+}
+
+/// The invariant. These are all tables that are open.
+fn check(cache: &BlockCache, tables: &[BlockSlots]) {
+    let ring = lock(&cache.ring);
+    let full = tables.iter().flat_map(|table| table.slots.iter()).filter_map(Slot::hold);
+    let costs: Vec<u64> = full.map(|memory| cost(&Block::from(memory))).collect();
+    assert_eq!(ring.used, costs.iter().sum::<u64>(), "used is what full slots hold");
+    assert!(ring.used <= cache.bytes_max, "{} of {}", ring.used, cache.bytes_max);
+    let (dead, living): (Vec<_>, Vec<_>) =
+        ring.places.iter().partition(|place| place.slot().is_empty());
+    assert_eq!((dead.len(), living.len()), (ring.dead_count, costs.len()));
+    let distinct: HashSet<_> =
+        living.iter().map(|place| std::ptr::from_ref(place.slot())).collect();
+    assert_eq!(distinct.len(), living.len(), "a slot has one place");
+}
+
+const TABLES: usize = 3;
+const BLOCKS: usize = 40;
+
+#[derive(Clone, Debug)]
+enum Action {
+    Insert { table: usize, number: usize, value_len: usize },
+    Get { table: usize, number: usize },
+    Close { table: usize },
+}
+
+fn actions() -> impl Strategy<Value = Vec<Action>> {
+    let insert = (0..TABLES, 0..BLOCKS, 0usize..3_000)
+        .prop_map(|(table, number, value_len)| Action::Insert { table, number, value_len });
+    let get = (0..TABLES, 0..BLOCKS).prop_map(|(table, number)| Action::Get { table, number });
+    let close = (0..TABLES).prop_map(|table| Action::Close { table });
+    prop::collection::vec(prop_oneof![20 => insert, 20 => get, 1 => close], 1..400)
+}
+
+proptest! {
+    #[test]
+    fn what_is_kept_is_counted(actions in actions(), bytes_max in 1u64..40_000) {
+        let cache = cache_of(bytes_max);
+        let open = || slots(&cache, BLOCKS);
+        let mut tables: Vec<BlockSlots> = (0..TABLES).map(|_| open()).collect();
+        for action in actions {
+            match action {
+                Action::Insert { table, number, value_len } => {
+                    let new = block(table as u64, number, value_len);
+                    tables[table].insert(number, &new);
+                    let fits = cost(&new) <= bytes_max;
+                    prop_assert!(is_kept(&tables[table], number) || !fits, "it was just asked for");
+                }
+                Action::Get { table, number } => {
+                    let found = tables[table].get(number);
+                    prop_assert!(found.is_none_or(|found| is_block(&found, table as u64, number)));
+                }
+                Action::Close { table } => {
+                    tables[table] = open();
+                    let ring = lock(&cache.ring);
+                    prop_assert!(ring.dead_count * 2 <= ring.places.len());
+                }
+            }
+            check(&cache, &tables);
+        }
+        drop(tables);
+        prop_assert_eq!((cache.size_bytes(), lock(&cache.ring).places.len()), (0, 0));
+    }
+}
+
+#[test]
+fn a_scan_does_not_push_out_what_is_asked_for_again_and_again() {
+    let cache = cache_of(100 * cost(&block(0, 0, 1_000)));
+    let (hot, scanned) = (slots(&cache, 50), slots(&cache, 5_000));
+    for number in 0..50 {
+        hot.insert(number, &block(1, number, 1_000));
+    }
+    for number in 0..5_000 {
+        assert!(hot.get(number % 50).is_some(), "lost after {number} blocks of the scan");
+        scanned.insert(number, &block(2, number, 1_000));
+    }
+    check(&cache, &[hot, scanned]);
+}
+
+#[test]
+fn blocks_that_were_read_once_go_before_those_that_were_read_again() {
+    let cache = cache_of(100 * cost(&block(0, 0, 1_000)));
+    let (hot, first, second) = (slots(&cache, 30), slots(&cache, 70), slots(&cache, 70));
+    (0..30).for_each(|number| hot.insert(number, &block(1, number, 1_000)));
+    (0..30).for_each(|number| assert!(hot.get(number).is_some()));
+    (0..70).for_each(|number| first.insert(number, &block(2, number, 1_000)));
+    (0..70).for_each(|number| second.insert(number, &block(3, number, 1_000)));
+    assert!((0..30).all(|number| is_kept(&hot, number)));
+    assert!((0..70).all(|number| !is_kept(&first, number) && is_kept(&second, number)));
+}
+
+#[test]
+fn a_round_ends_when_every_block_was_touched() {
+    let cache = cache_of(10 * cost(&block(0, 0, 100)));
+    let table = slots(&cache, 11);
+    for number in 0..10 {
+        table.insert(number, &block(1, number, 100));
+        assert!(table.get(number).is_some());
+    }
+    table.insert(10, &block(1, 10, 100));
+    assert!(!is_kept(&table, 0) && (1..11).all(|number| is_kept(&table, number)));
+    check(&cache, &[table]);
+}
+
+#[test]
+fn the_first_of_two_stays() {
+    let cache = cache_of(1 << 20);
+    let table = slots(&cache, 1);
+    let (first, second) = (block(1, 0, 10), block(1, 0, 10));
+    table.insert(0, &first);
+    table.insert(0, &second);
+    let same =
+        |block: &Block| block.bytes(0..1).as_ptr() == table.get(0).unwrap().bytes(0..1).as_ptr();
+    assert!(same(&first) && !same(&second));
+    check(&cache, &[table]);
+}
+
+#[test]
+fn no_budget_is_no_cache() {
+    let cache = cache_of(0);
+    let table = slots(&cache, 1_000);
+    table.insert(1, &block(1, 1, 10));
+    assert!(table.get(1).is_none());
+    assert_eq!((cache.size_bytes(), table.heap_bytes()), (0, 0));
+}
+
+#[test]
+fn a_block_greater_than_the_budget_pushes_nothing_out() {
+    let small = block(1, 0, 100);
+    let cache = cache_of(cost(&small));
+    let table = slots(&cache, 2);
+    table.insert(0, &small);
+    table.insert(1, &block(1, 1, 101));
+    assert!(is_kept(&table, 0) && !is_kept(&table, 1));
+    check(&cache, &[table]);
+}
+
+#[test]
+fn a_table_that_goes_gives_its_bytes_back_at_once() {
+    let cache = cache_of(1 << 20);
+    let (goes, stays) = (slots(&cache, 10), slots(&cache, 10));
+    for number in 0..10 {
+        goes.insert(number, &block(1, number, 500));
+        stays.insert(number, &block(2, number, 900));
+    }
+    let (held, used) = (goes.get(3).unwrap(), cache.size_bytes());
+    drop(goes);
+    assert!((1..used).contains(&cache.size_bytes()));
+    assert!((0..10).all(|number| is_kept(&stays, number)));
+    assert!(is_block(&held, 1, 3), "who holds a block keeps it");
+    check(&cache, &[stays]);
+    assert_eq!(cache.size_bytes(), 0, "all tables are gone");
+}
+
+/// Reads every block of the table that is open, as a reader does: what is not there is read anew.
+fn read_all(table: &(u64, BlockSlots)) {
+    let (name, slots) = table;
+    for number in 0..BLOCKS {
+        match slots.get(number) {
+            Some(found) => assert!(is_block(&found, *name, number), "a block of another place"),
+            None => slots.insert(number, &block(*name, number, 200 + number)),
+        }
+    }
+}
+
+#[test]
+fn readers_meet_tables_that_go() {
+    let cache = cache_of(50 * cost(&block(0, 0, 200)));
+    let open = |name| Arc::new((name, slots(&cache, BLOCKS)));
+    let tables = Mutex::new([open(0), open(1)]);
+    let done = AtomicBool::new(false);
+    let read = || {
+        while !done.load(Ordering::Relaxed) {
+            let at_hand = lock(&tables).clone();
+            at_hand.iter().for_each(|table| read_all(table));
+            assert!(cache.size_bytes() <= cache.bytes_max);
+        }
+    };
+    std::thread::scope(|scope| {
+        let readers = [scope.spawn(read), scope.spawn(read)];
+        for name in 2..2_000 {
+            let gone = std::mem::replace(&mut lock(&tables)[name as usize % 2], open(name));
+            drop(gone);
+            if name % 16 == 0 {
+                std::thread::yield_now();
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+        readers.into_iter().for_each(|reader| reader.join().unwrap());
+    });
+    let left = tables.into_inner().unwrap().map(|table| Arc::into_inner(table).expect("ours").1);
+    check(&cache, &left);
+    drop(left);
+    assert_eq!((cache.size_bytes(), lock(&cache.ring).places.len()), (0, 0));
+}
+
+/// See `models.rs`.
+#[cfg(loom)]
+mod loom_models {
+    use super::*;
+
+    #[test]
+    fn a_slot_has_the_right_block_or_none() {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(2);
+        builder.check(|| {
+            let [first, second] = [block(1, 0, 100), block(1, 1, 100)];
+            let cache = cache_of(cost(&first) + cost(&second) / 2);
+            let table = Arc::new(slots(&cache, 2));
+            let others = [(0, first.clone()), (1, second)].map(|(number, block)| {
+                let table = Arc::clone(&table);
+                loom::thread::spawn(move || table.insert(number, &block))
+            });
+            for number in 0..2 {
+                let found = table.get(number);
+                assert!(found.is_none_or(|found| is_block(&found, 1, number)));
+            }
+            others.into_iter().for_each(|thread| thread.join().unwrap());
+            let table = Arc::into_inner(table).unwrap();
+            check(&cache, std::slice::from_ref(&table));
+            drop(table);
+            assert_eq!(cache.size_bytes(), 0);
+        });
+    }
+}

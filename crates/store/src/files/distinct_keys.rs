@@ -1,0 +1,224 @@
+//! The distinct user keys of runs and memtables, for building guards.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+
+use trommel_filters::{FlushNumber, Inserter, PartBuilder, Recoder};
+
+use crate::entries::cursor::Cursor;
+use crate::entries::entry::Sequence;
+use crate::error::{Error, Result};
+use crate::files::run::Run;
+use crate::sync::Arc;
+
+/// Bytes of the usual key.
+const WORD_BYTES: usize = 8;
+
+/// Byte strings behind each other in one allocation.
+#[derive(Default)]
+pub(crate) struct KeyList {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    /// Keys that are no words of [`WORD_BYTES`] bytes.
+    others: usize,
+}
+
+/// Some neighbouring keys of a list.
+pub(crate) struct Keys<'a> {
+    list: &'a KeyList,
+    places: Range<usize>,
+}
+
+/// A part of a filter that takes sorted keys, words faster than others.
+pub(crate) trait TakeKeys {
+    fn take(&mut self, key: &[u8]);
+    fn take_words(&mut self, words: &[[u8; WORD_BYTES]]);
+}
+
+macro_rules! takes_keys {
+    ($($filter:ty),*) => {$(
+        impl TakeKeys for $filter {
+            fn take(&mut self, key: &[u8]) {
+                self.push(key);
+            }
+
+            fn take_words(&mut self, words: &[[u8; WORD_BYTES]]) {
+                self.push_words(words);
+            }
+        }
+    )*};
+}
+
+takes_keys!(PartBuilder, Inserter, Recoder);
+
+impl Keys<'_> {
+    /// Gives the keys to a filter.
+    pub(crate) fn give_to(self, filter: &mut impl TakeKeys) {
+        let Keys { list, places } = self;
+        if list.others == 0 {
+            let (words, _) = list.bytes.as_chunks();
+            filter.take_words(&words[places]);
+        } else {
+            places.for_each(|place| filter.take(list.get(place)));
+        }
+    }
+}
+
+impl KeyList {
+    pub(crate) fn push(&mut self, key: &[u8]) {
+        self.others += usize::from(key.len() != WORD_BYTES);
+        self.bytes.extend_from_slice(key);
+        self.ends.push(self.bytes.len());
+    }
+
+    pub(crate) fn last(&self) -> Option<&[u8]> {
+        self.len().checked_sub(1).map(|place| self.get(place))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+        self.others = 0;
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.len()).map(|place| self.get(place))
+    }
+
+    /// The keys at these places.
+    pub(crate) fn range(&self, places: Range<usize>) -> Keys<'_> {
+        Keys { list: self, places }
+    }
+
+    /// The first place from `start` on with a key that `before` denies. Requires: all keys there come after those that it affirms.
+    pub(crate) fn first_not(&self, start: usize, before: impl Fn(&[u8]) -> bool) -> usize {
+        let (mut low, mut high) = (start, self.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if before(self.get(middle)) { low = middle + 1 } else { high = middle }
+        }
+        low
+    }
+
+    pub(crate) fn get(&self, place: usize) -> &[u8] {
+        let start = if place == 0 { 0 } else { self.ends[place - 1] };
+        &self.bytes[start..self.ends[place]]
+    }
+}
+
+/// Calls `f` with each entry's key and sequence number, from the first entry on.
+pub(crate) fn for_each_entry(
+    cursor: &mut dyn Cursor,
+    mut f: impl FnMut(&[u8], Sequence) -> Result<()>,
+) -> Result<()> {
+    cursor.seek_first()?;
+    while let Some(entry) = cursor.entry() {
+        f(entry.key, entry.sequence)?;
+        cursor.next()?;
+    }
+    Ok(())
+}
+
+/// Calls `f` with each user key once, ascending. An error that names `path`: the keys descend somewhere.
+pub(crate) fn for_each_key(
+    cursor: &mut dyn Cursor,
+    path: &Path,
+    mut f: impl FnMut(&[u8]),
+) -> Result<()> {
+    let mut last: Option<Vec<u8>> = None;
+    for_each_entry(cursor, |key, _| {
+        match &mut last {
+            Some(last) if !is_next(last, key, path)? => return Ok(()),
+            Some(last) => key.clone_into(last),
+            None => last = Some(key.to_vec()),
+        }
+        f(key);
+        Ok(())
+    })
+}
+
+/// Calls `f` with each user key of a run once, ascending. Its blocks are read past the cache.
+pub(crate) fn for_each_key_of(run: &Arc<Run>, f: impl FnMut(&[u8])) -> Result<()> {
+    for_each_key(&mut run.cursor().end_to_end(), run.path(), f)
+}
+
+/// Whether `key` is another one than `last`, before it. Checksums do not tell of order: it is looked at here, before
+/// anything is built on it.
+fn is_next(last: &[u8], key: &[u8], path: &Path) -> Result<bool> {
+    match last.cmp(key) {
+        Ordering::Less => Ok(true),
+        Ordering::Equal => Ok(false),
+        Ordering::Greater => {
+            let what = format!("key {} is out of order", key.escape_ascii());
+            Err(Error::corrupt(path, 0, what))
+        }
+    }
+}
+
+/// An error that names `path`: `key` is before `last`, which was read before it.
+pub(crate) fn is_in_order(last: &[u8], key: &[u8], path: &Path) -> Result<()> {
+    is_next(last, key, path).map(drop)
+}
+
+/// The keys of each flush, ascending and distinct, flushes in number order. An error that names `path`: the keys descend
+/// somewhere.
+pub(crate) fn keys_by_flush(
+    cursor: &mut dyn Cursor,
+    path: &Path,
+    flush_of: impl Fn(Sequence) -> Result<FlushNumber>,
+) -> Result<BTreeMap<FlushNumber, KeyList>> {
+    let mut lists: BTreeMap<FlushNumber, KeyList> = BTreeMap::new();
+    for_each_entry(cursor, |key, sequence| {
+        let list = lists.entry(flush_of(sequence)?).or_default();
+        let is_new = match list.last() {
+            Some(last) => is_next(last, key, path)?,
+            None => true,
+        };
+        if is_new {
+            list.push(key);
+        }
+        Ok(())
+    })?;
+    Ok(lists)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trommel_filters::GrfOptions;
+
+    fn image(give: impl FnOnce(&mut PartBuilder)) -> Vec<u8> {
+        let mut builder = PartBuilder::new(&GrfOptions::default());
+        give(&mut builder);
+        let mut image = Vec::new();
+        builder.finish(FlushNumber(1)).write_image(&mut image);
+        image
+    }
+
+    /// Words go by another way, which a list takes as long as it has nothing else.
+    #[test]
+    fn a_filter_gets_the_same_keys_whatever_their_lengths() {
+        let words: Vec<Vec<u8>> =
+            (0..3000u64).map(|i| ((i * i) << 20).to_be_bytes().to_vec()).collect();
+        let mut mixed = words.clone();
+        mixed[1234].push(7);
+        let shorter = words.iter().map(|word| word[..7].to_vec()).collect();
+        let mut list = KeyList::default();
+        for keys in [&mixed, &words, &shorter] {
+            list.clear();
+            keys.iter().for_each(|key| list.push(key));
+            for places in [0..list.len(), 0..0, 1200..1201, 700..2999] {
+                let expected = image(|filter| {
+                    keys[places.clone()].iter().for_each(|key| filter.push(key));
+                });
+                assert!(image(|filter| list.range(places.clone()).give_to(filter)) == expected);
+            }
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! Where in a table a key is: one separator per block, in memory.
+//! ```text
+//! blocks       0        1        2        3
+//! separators       f1       f2       f3           keys of block i-1  <  f_i  <=  keys of block i
+//! find(key)    the last block whose separator is at or before the key
+//! ```
+//! Invariant: separators ascend, and are found by their heads: the eight bytes after the prefix that
+//! all share, as a number. Longer ones keep their tails for ties. A key whose versions fill several
+//! blocks is the separator of each but the first; those blocks are listed as continued.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use trommel_filters::prefetch_lines;
+
+use crate::entries::keys::{common_prefix, key_head};
+
+const HEAD_BYTES: usize = size_of::<u64>();
+/// The length that stands for every separator with a tail.
+const LONG: u8 = HEAD_BYTES as u8 + 1;
+/// Every so manieth head is sampled: the samples of a large table stay in the fast caches.
+const SAMPLE_EVERY: usize = 64;
+
+/// Bytes of a separator beyond those that tell two keys apart: with them it is near the first of them.
+const NEARER_BYTES: usize = 2;
+
+/// A short key after `before` and at or before `key`, near `before`: who seeks a key between the two finds the next block at
+/// once. Requires: before < key.
+pub(crate) fn separator(before: &[u8], key: &[u8]) -> Vec<u8> {
+    assert!(before < key, "{before:?} is not before {key:?}");
+    let common = common_prefix(before, key);
+    match before.get(..common + 1 + NEARER_BYTES) {
+        Some(start) => {
+            // One more than the start of `before`, as a number; it ends with the byte that grows.
+            let grows = start.iter().rposition(|byte| *byte < u8::MAX).unwrap_or(common);
+            let mut separator = start[..=grows].to_vec();
+            separator[grows] += 1;
+            separator
+        }
+        None if before.len() < key.len() => [before, &[0]].concat(),
+        None => key[..=common].to_vec(),
+    }
+}
+
+/// The separators of the blocks 1, 2, …: block 0 has none.
+#[derive(Clone, Debug)]
+pub(crate) struct Fences {
+    prefix: Box<[u8]>,
+    heads: Vec<u64>,
+    samples: Vec<u64>,
+    /// Lengths after the prefix, `LONG` at most.
+    lens: Vec<u8>,
+    /// Where each tail ends in `tails`. Empty if no separator has one.
+    tail_ends: Vec<usize>,
+    tails: Vec<u8>,
+    /// Blocks that begin with the key that the block before ends with.
+    continued: Vec<u32>,
+}
+
+#[inline]
+fn short_len(rest: &[u8]) -> u8 {
+    rest.len().min(LONG as usize) as u8
+}
+
+impl Fences {
+    /// None: the separators descend somewhere, or a block is continued without its separator being
+    /// a key. Separator i belongs to block i + 1; `continued` ascends.
+    pub(crate) fn new(separators: &[&[u8]], continued: Vec<u32>) -> Option<Fences> {
+        let ascending =
+            separators.windows(2).enumerate().all(|(at, pair)| match pair[0].cmp(pair[1]) {
+                Ordering::Less => true,
+                Ordering::Equal => continued.binary_search(&(at as u32 + 2)).is_ok(),
+                Ordering::Greater => false,
+            });
+        if !ascending {
+            return None;
+        }
+        let first = separators.first().copied().unwrap_or_default();
+        let last = separators.last().copied().unwrap_or_default();
+        let prefix = &first[..common_prefix(first, last)];
+        let rests = || separators.iter().map(|separator| &separator[prefix.len()..]);
+        let heads: Vec<u64> = rests().map(key_head).collect();
+        let (mut tails, mut tail_ends) = (Vec::new(), Vec::new());
+        if rests().any(|rest| rest.len() > HEAD_BYTES) {
+            tail_ends.reserve_exact(heads.len());
+            for rest in rests() {
+                tails.extend_from_slice(rest.get(HEAD_BYTES..).unwrap_or(&[]));
+                tail_ends.push(tails.len());
+            }
+            tails.shrink_to_fit();
+        }
+        Some(Fences {
+            samples: heads.iter().copied().step_by(SAMPLE_EVERY).collect(),
+            lens: rests().map(short_len).collect(),
+            prefix: prefix.into(),
+            heads,
+            tail_ends,
+            tails,
+            continued,
+        })
+    }
+
+    /// The first block that may hold `key`: every entry before that block is before the key.
+    #[inline]
+    pub(crate) fn find(&self, key: &[u8]) -> usize {
+        let block = self.not_after(key);
+        if self.continues(block, key) { self.first_of(block, key) } else { block }
+    }
+
+    /// The first of the blocks that have `key`. Requires: `block` begins with it, as the block before ended.
+    #[cold]
+    fn first_of(&self, block: usize, key: &[u8]) -> usize {
+        let rest = key.strip_prefix(&*self.prefix).unwrap_or_default();
+        let head = key_head(rest);
+        // Separators that are the key: of blocks that go on with it, and perhaps of the one that begins with it.
+        let (mut low, mut high) = (0, block - 1);
+        while low < high {
+            let middle = low.midpoint(high);
+            let is_before = self.compare(middle, head, rest) == Ordering::Less;
+            (low, high) = if is_before { (middle + 1, high) } else { (low, middle) };
+        }
+        if self.continues(low + 1, key) { low } else { low + 1 }
+    }
+
+    /// The last block that may hold `key`.
+    pub(crate) fn last_of(&self, key: &[u8]) -> usize {
+        self.not_after(key)
+    }
+
+    /// Asks for the memory where the search for `key` will end, without waiting for it.
+    #[inline]
+    pub(crate) fn ask_for(&self, key: &[u8]) {
+        const LINES: usize = SAMPLE_EVERY * HEAD_BYTES / 64;
+        if let Some(rest) = key.strip_prefix(&*self.prefix) {
+            prefetch_lines(&self.heads, self.sampled(key_head(rest)).start, LINES);
+        }
+    }
+
+    /// Whether `block` begins with `key`, as the block before ended. False: `key` is not in both.
+    #[inline]
+    pub(crate) fn continues(&self, block: usize, key: &[u8]) -> bool {
+        !self.continued.is_empty()
+            && self.continued.binary_search(&(block as u32)).is_ok()
+            && key.strip_prefix(&*self.prefix).is_some_and(|rest| {
+                self.compare(block - 1, key_head(rest), rest) == Ordering::Equal
+            })
+    }
+
+    /// How many separators are at or before `key`.
+    #[inline]
+    fn not_after(&self, key: &[u8]) -> usize {
+        let Some(rest) = key.strip_prefix(&*self.prefix) else {
+            return if key < &*self.prefix { 0 } else { self.heads.len() };
+        };
+        let head = key_head(rest);
+        let low = self.first_not_below(head);
+        if self.heads.get(low) != Some(&head) {
+            return low;
+        }
+        let ties = self.heads[low..].partition_point(|&other| other == head);
+        self.count_not_after(low..low + ties, head, rest)
+    }
+
+    /// The first place whose head is not below `head`.
+    #[inline]
+    fn first_not_below(&self, head: u64) -> usize {
+        let Range { start, end } = self.sampled(head);
+        start + self.heads[start..end].partition_point(|&other| other < head)
+    }
+
+    /// Between two samples: all heads before are below `head`, and none behind.
+    #[inline]
+    fn sampled(&self, head: u64) -> Range<usize> {
+        let sample = self.samples.partition_point(|&other| other < head);
+        let start = sample.saturating_sub(1) * SAMPLE_EVERY;
+        start..(sample * SAMPLE_EVERY).min(self.heads.len())
+    }
+
+    fn count_not_after(&self, ties: Range<usize>, head: u64, rest: &[u8]) -> usize {
+        let (mut low, mut high) = (ties.start, ties.end);
+        while low < high {
+            let middle = low.midpoint(high);
+            match self.compare(middle, head, rest) {
+                Ordering::Greater => high = middle,
+                Ordering::Less | Ordering::Equal => low = middle + 1,
+            }
+        }
+        low
+    }
+
+    /// Separator `place` beside the key of this head that goes on with `rest` after the prefix.
+    fn compare(&self, place: usize, head: u64, rest: &[u8]) -> Ordering {
+        let heads = self.heads[place].cmp(&head);
+        let lens = || self.lens[place].cmp(&short_len(rest));
+        heads.then_with(lens).then_with(|| match rest.get(HEAD_BYTES..) {
+            Some(tail) if self.lens[place] == LONG => self.tail(place).cmp(tail),
+            _ => Ordering::Equal,
+        })
+    }
+
+    /// Requires: there are tails.
+    fn tail(&self, place: usize) -> &[u8] {
+        let start = place.checked_sub(1).map_or(0, |before| self.tail_ends[before]);
+        &self.tails[start..self.tail_ends[place]]
+    }
+
+    /// The memory it takes.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        (self.heads.capacity() + self.samples.capacity()) * HEAD_BYTES
+            + self.lens.capacity()
+            + self.tail_ends.capacity() * size_of::<usize>()
+            + self.tails.capacity()
+            + self.continued.capacity() * size_of::<u32>()
+            + self.prefix.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn fences(separators: &[Vec<u8>]) -> Fences {
+        let views: Vec<&[u8]> = separators.iter().map(Vec::as_slice).collect();
+        let doubled = views.windows(2).enumerate().filter(|(_, pair)| pair[0] == pair[1]);
+        let continued = doubled.map(|(at, _)| at as u32 + 2).collect();
+        Fences::new(&views, continued).expect("sorted")
+    }
+
+    #[test]
+    fn a_separator_is_short_and_near_the_key_before() {
+        assert_eq!(separator(b"abc", b"abde"), b"abc\0");
+        assert_eq!(separator(b"abc", b"abd"), b"abd");
+        assert_eq!(separator(b"abcdefg", b"abx"), b"abcdf");
+        assert_eq!(separator(b"abc\xff\xffg", b"abd"), b"abd");
+        assert_eq!(separator(b"ab", b"ab\0\0"), b"ab\0");
+        assert_eq!(separator(b"", b"xyz"), b"\0");
+    }
+
+    proptest! {
+        #[test]
+        fn a_separator_is_between_the_keys(
+            one in prop::collection::vec(prop::sample::select(vec![0u8, 1, 0xfe, 0xff]), 0..9),
+            other in prop::collection::vec(prop::sample::select(vec![0u8, 1, 0xfe, 0xff]), 0..9),
+        ) {
+            let (before, key) = (one.clone().min(other.clone()), one.max(other));
+            prop_assume!(before < key);
+            let separator = separator(&before, &key);
+            prop_assert!(before < separator && separator <= key, "{:?}", separator);
+            prop_assert!(separator.len() <= before.len().max(key.len()));
+        }
+    }
+
+    #[test]
+    fn one_block_needs_no_separator() {
+        let none = fences(&[]);
+        assert_eq!((none.find(b""), none.find(b"x"), none.continues(1, b"x")), (0, 0, false));
+    }
+
+    #[test]
+    fn separators_that_descend_are_refused() {
+        assert!(Fences::new(&[b"b", b"a"], vec![]).is_none());
+        assert!(Fences::new(&[b"a", b"a"], vec![]).is_none());
+        assert!(Fences::new(&[b"a", b"a"], vec![2]).is_some());
+    }
+
+    #[test]
+    fn a_key_over_several_blocks_begins_in_the_first() {
+        // Block 1 ends with "key", which fills block 2 and begins block 3.
+        let separators: [&[u8]; 4] = [b"ka", b"key", b"key", b"kez"];
+        let fences = Fences::new(&separators, vec![2, 3]).unwrap();
+        assert_eq!(fences.find(b"key"), 1);
+        assert!(fences.continues(2, b"key") && fences.continues(3, b"key"));
+        assert!(!fences.continues(4, b"key") && !fences.continues(2, b"kex"));
+        assert_eq!((fences.find(b"kex"), fences.find(b"key\0"), fences.find(b"kez")), (1, 3, 4));
+        assert_eq!((fences.last_of(b"key"), fences.last_of(b"kex")), (3, 1));
+        // Block 2 begins with "key", which no block before it has.
+        let fences = Fences::new(&separators, vec![3]).unwrap();
+        assert_eq!((fences.find(b"key"), fences.last_of(b"key")), (2, 3));
+    }
+
+    proptest! {
+        #[test]
+        fn the_last_separator_not_after_the_key_is_found(
+            prefix in prop::collection::vec(any::<u8>(), 0..12),
+            ends in prop::collection::vec(
+                prop::collection::vec(prop::sample::select(vec![0u8, 1, 0xff]), 0..14), 1..300),
+            probes in prop::collection::vec(
+                prop::collection::vec(prop::sample::select(vec![0u8, 1, 2, 0xff]), 0..14), 1..50),
+        ) {
+            let mut separators: Vec<Vec<u8>> =
+                ends.iter().map(|end| [&prefix[..], end].concat()).collect();
+            separators.sort();
+            separators.dedup();
+            let fences = fences(&separators);
+            let with_prefix = probes.iter().chain(&ends).map(|end| [&prefix[..], end].concat());
+            let mut keys: Vec<Vec<u8>> = with_prefix.collect();
+            keys.extend(probes);
+            keys.extend((0..prefix.len()).map(|len| prefix[..len].to_vec()));
+            for key in keys {
+                let expected = separators.iter().filter(|separator| **separator <= key).count();
+                prop_assert_eq!(fences.find(&key), expected, "{:?}", key);
+            }
+        }
+
+        #[test]
+        fn many_numbers_are_found(numbers in prop::collection::btree_set(any::<u64>(), 0..2000)) {
+            let separators: Vec<_> = numbers.iter().map(|n| n.to_be_bytes().to_vec()).collect();
+            let fences = fences(&separators);
+            for (place, number) in numbers.iter().enumerate() {
+                prop_assert_eq!(fences.find(&number.to_be_bytes()), place + 1);
+                if let Some(before) = number.checked_sub(1) {
+                    let there = usize::from(numbers.contains(&before));
+                    prop_assert_eq!(fences.find(&before.to_be_bytes()), place.max(there));
+                }
+            }
+            prop_assert!(fences.heap_bytes() <= numbers.len() * 10 + 40);
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Counts and checks logs: what is in them is in no table yet.
+//! ```text
+//! names -> logs that are live, newest first: each says how much counts of the one before it -> groups, ages, what is gone
+//! ```
+//! Invariant: files are only read. Damage goes into a list; it does not end the walk.
+
+use std::io::ErrorKind;
+
+use crate::entries::entry::Sequence;
+use crate::error::{Error, Result};
+use crate::files::wal::{self, Predecessor, wal_name};
+use crate::open::file_number;
+use crate::plan::layout::Layout;
+use crate::storage::open_folder::OpenFolder;
+
+/// What logs hold that is in no table yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LogCounts {
+    /// Files.
+    pub files: u64,
+    /// Their bytes, as far as they count: not those that a crash or a failed write has left at an end.
+    pub bytes: u64,
+    /// Groups of writes that landed together.
+    pub groups: u64,
+    /// Writes: puts and deletions.
+    pub entries: u64,
+}
+
+impl LogCounts {
+    /// Counts the writes of a group.
+    pub(crate) fn add_group(&mut self, entries: usize) {
+        self.groups += u64::from(entries > 0);
+        self.entries += entries as u64;
+    }
+
+    pub(crate) fn add(&mut self, other: LogCounts) {
+        self.files += other.files;
+        self.bytes += other.bytes;
+        self.groups += other.groups;
+        self.entries += other.entries;
+    }
+}
+
+/// The logs whose entries are not all in tables, oldest first.
+pub(crate) fn live_logs(names: &[String], layout: &Layout) -> Vec<u64> {
+    let number = |name: &String| file_number(name).filter(|&number| *name == wal_name(number));
+    let mut numbers: Vec<u64> = names.iter().filter_map(number).collect();
+    numbers.retain(|&number| number >= layout.live_wal);
+    numbers.sort_unstable();
+    numbers
+}
+
+/// A walk over the logs of a folder.
+pub(crate) struct LogCheck<'a> {
+    pub(crate) folder: &'a OpenFolder,
+    pub(crate) layout: &'a Layout,
+    /// Whether a live log that is not there is gone for good: nobody flushes meanwhile, and the layout is known.
+    pub(crate) misses_logs: bool,
+}
+
+impl LogCheck<'_> {
+    /// Reads every live log of these files. `damage` is called with what is wrong.
+    pub(crate) fn run(
+        &self,
+        names: &[String],
+        damage: &mut dyn FnMut(Error) -> Result<()>,
+    ) -> Result<LogCounts> {
+        let numbers = live_logs(names, self.layout);
+        let mut counts = LogCounts::default();
+        let needed = self.layout.needed_wal().filter(|_| self.misses_logs);
+        if let Some(gone) = needed.filter(|needed| !numbers.contains(needed)) {
+            damage(missing_newest(self.folder, gone))?;
+        }
+        // Newest first: each says how much of the one before it counts.
+        let mut valid = None;
+        for &number in numbers.iter().rev() {
+            let before = match wal::predecessor(self.folder, number) {
+                Ok(before) => before,
+                Err(error) if self.has_gone(&error) => continue,
+                Err(error) => {
+                    damage(error)?;
+                    continue;
+                }
+            };
+            if before.is_none() && needed == Some(number) {
+                damage(beginning_lost(self.folder, number))?;
+            }
+            if let Some(gone) = before.filter(|before| self.is_gone(&numbers, *before)) {
+                damage(missing(self.folder, number, gone))?;
+            }
+            let own = valid.and_then(|(wal, bytes)| (wal == number).then_some(bytes));
+            valid = before.map(|before| (before.wal, before.valid_bytes));
+            match self.check_log(number, own, &mut counts) {
+                Err(error) if self.has_gone(&error) => {}
+                checked => {
+                    counts.files += 1;
+                    checked.or_else(&mut *damage)?;
+                }
+            }
+        }
+        Ok(counts)
+    }
+
+    fn is_gone(&self, numbers: &[u64], before: Predecessor) -> bool {
+        let is_needed = before.valid_bytes > 0 && before.wal >= self.layout.live_wal;
+        self.misses_logs && is_needed && !numbers.contains(&before.wal)
+    }
+
+    /// A flush that is installed meanwhile takes its log away.
+    fn has_gone(&self, error: &Error) -> bool {
+        let is_gone = |kind| kind == ErrorKind::NotFound && !self.misses_logs;
+        matches!(error, Error::Io { source, .. } if is_gone(source.kind()))
+    }
+
+    fn check_log(
+        &self,
+        number: u64,
+        valid_bytes: Option<u64>,
+        counts: &mut LogCounts,
+    ) -> Result<()> {
+        let path = self.folder.path_of(&wal_name(number));
+        let wrong = |what: &str| Err(Error::corrupt(&path, 0, what));
+        // The newest sequence number that tables had when this log's entries were not in them.
+        let in_tables = self.layout.last_sequence;
+        let mut last = Sequence(0);
+        let mut seen = LogCounts::default();
+        let read = wal::replay(self.folder, number, valid_bytes, &mut |group| {
+            if group.first <= last {
+                return wrong("a group of writes that is older than the one before it");
+            }
+            if group.first <= in_tables && !group.entries.is_empty() {
+                return wrong("a group of writes that is older than what is in tables");
+            }
+            last = group.entries.last().map_or(last, |entry| entry.sequence);
+            seen.add_group(group.entries.len());
+            Ok(())
+        });
+        seen.bytes = *read.as_ref().unwrap_or(&0);
+        counts.add(seen);
+        read.map(drop)
+    }
+}
+
+/// The newest log on record is not there.
+pub(crate) fn missing_newest(folder: &OpenFolder, gone: u64) -> Error {
+    let what = "the manifest tells that it was made, and what was written to it is in no table";
+    Error::FileMissing { path: folder.path_of(&wal_name(gone)), what: what.into() }
+}
+
+/// A log on record has lost the record that it was made with.
+pub(crate) fn beginning_lost(folder: &OpenFolder, number: u64) -> Error {
+    let what = "the log's first record is missing; the manifest tells that it was durable";
+    Error::corrupt(folder.path_of(&wal_name(number)), 0, what)
+}
+
+/// A log that another one follows is not there.
+pub(crate) fn missing(folder: &OpenFolder, follower: u64, gone: Predecessor) -> Error {
+    let (follower, bytes) = (wal_name(follower), gone.valid_bytes);
+    let what = format!(
+        "{follower} follows it, and {bytes} bytes of it are in no table that the manifest names"
+    );
+    Error::FileMissing { path: folder.path_of(&wal_name(gone.wal)), what }
+}

@@ -1,0 +1,501 @@
+//! The manifest: edits on disk, one record each. Byte tables: `docs/format.md`.
+//! ```text
+//! MANIFEST   header | the whole layout as one edit | edit | edit | ...
+//! ```
+//! Invariants: an edit is on disk, synced, before a version shows it. After a failed append the file's end is unknown, so the
+//! next edit goes into a new file that takes the old one's name; so it does when the file has grown.
+
+use std::path::Path;
+
+use trommel_filters::{Corrupt, FlushNumber, Reader, Span, Writer};
+
+use crate::entries::entry::Sequence;
+use crate::entries::key_range::KeyBounds;
+use crate::error::{Error, Result};
+use crate::files::record::{RecordWriter, read_records};
+use crate::plan::layout::{
+    CutsEdit, Edit, FlushRecord, ImageRecord, LastMerge, Layout, TableRecord,
+};
+use crate::storage::exhausted::with_room;
+use crate::storage::open_folder::OpenFolder;
+
+/// The version of all files of a store. A store of another version is refused.
+pub(crate) const FORMAT_VERSION: u32 = 6;
+/// The file that makes a folder a store.
+pub(crate) const MANIFEST_NAME: &str = "MANIFEST";
+pub(crate) const MANIFEST_NEW_NAME: &str = "MANIFEST.new";
+/// A file goes on until it has so many bytes, and four times those that it began with.
+const GROWN_BYTES: u64 = 64 << 10;
+const MAGIC: &[u8; 8] = b"TROMMELM";
+pub(crate) const HEADER_BYTES: usize = MAGIC.len() + size_of::<u32>();
+pub(crate) const SALT: u64 = 0;
+
+const TAG_REMOVED: u8 = 1;
+const TAG_ADDED: u8 = 2;
+const TAG_FLUSH: u8 = 3;
+const TAG_FORGET_BELOW: u8 = 4;
+const TAG_LIVE_WAL: u8 = 5;
+const TAG_NEXT_FILE: u8 = 6;
+const TAG_NEXT_FLUSH: u8 = 7;
+const TAG_LAST_SEQUENCE: u8 = 8;
+const TAG_IMAGE: u8 = 9;
+const TAG_CUTS: u8 = 10;
+const TAG_LAST_MERGE: u8 = 11;
+const TAG_NEWEST_WAL: u8 = 12;
+
+pub(crate) fn header() -> [u8; HEADER_BYTES] {
+    let mut header = [0; HEADER_BYTES];
+    header[..MAGIC.len()].copy_from_slice(MAGIC);
+    header[MAGIC.len()..].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+    header
+}
+
+/// The open manifest of a store.
+pub(crate) struct Manifest {
+    folder: OpenFolder,
+    /// None at first and after a failure: the next edit begins a new file.
+    writer: Option<RecordWriter>,
+    /// The file's bytes when it had the whole layout and nothing else.
+    begun_bytes: u64,
+    /// An edit may or may not be in the file: writing it has failed.
+    uncertain: bool,
+    /// The tables that such edits add.
+    doubtful: Vec<u64>,
+}
+
+impl Manifest {
+    /// Closes its file. Requires: no edit follows.
+    pub(crate) fn let_go_of_files(&mut self) {
+        self.writer = None;
+    }
+
+    /// Reads the layout. None: the folder has no manifest.
+    pub(crate) fn read(folder: &OpenFolder) -> Result<Option<Layout>> {
+        let path = folder.path_of(MANIFEST_NAME);
+        match with_room(|| folder.handle().open(MANIFEST_NAME)) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Error::io(path)(error)),
+            Ok(file) => check_header(&*file, &path)?,
+        }
+        let (mut layout, mut edits) = (Layout::default(), 0);
+        read_records(folder, MANIFEST_NAME, SALT, &header(), &mut |offset, payload| {
+            let edit = decode(payload)
+                .map_err(|wrong| Error::corrupt(&path, offset, format!("edit, {wrong}")))?;
+            let after = std::mem::take(&mut layout).followed_by(&edit);
+            layout = after.map_err(|wrong| Error::corrupt(&path, offset, wrong))?;
+            edits += 1;
+            Ok(())
+        })?;
+        if edits == 0 {
+            let what = "the first edit is missing; it is written before the file gets its name";
+            return Err(Error::corrupt(path, HEADER_BYTES as u64, what));
+        }
+        layout.check().map_err(|wrong| Error::corrupt(&path, HEADER_BYTES as u64, wrong))?;
+        Ok(Some(layout))
+    }
+
+    /// The manifest that was read. The first edit begins a new file: nothing is added to one that may
+    /// have a torn end.
+    pub(crate) fn open(folder: &OpenFolder) -> Self {
+        let (writer, uncertain, doubtful) = (None, false, Vec::new());
+        Manifest { folder: folder.clone(), writer, begun_bytes: 0, uncertain, doubtful }
+    }
+
+    /// Begins a new manifest with the whole layout.
+    pub(crate) fn create(folder: &OpenFolder, layout: &Layout) -> Result<Self> {
+        let mut manifest = Manifest::open(folder);
+        manifest.rewrite(layout, &Edit::default())?;
+        Ok(manifest)
+    }
+
+    /// Makes the layout durable that was read. After an error it is as it was.
+    pub(crate) fn keep(&mut self, layout: &Layout) -> Result<()> {
+        self.rewrite(layout, &Edit::default())
+    }
+
+    /// Makes `edit` durable. `after` is the layout with the edit applied. After an error the edit may
+    /// or may not be found by the next open: keep all files that it [may name](Self::may_name), and try again.
+    pub(crate) fn append(&mut self, edit: &Edit, after: &Layout) -> Result<()> {
+        let grown = GROWN_BYTES.max(4 * self.begun_bytes);
+        let Some(mut writer) = self.writer.take().filter(|writer| writer.len() < grown) else {
+            return self.rewrite(after, edit);
+        };
+        let record = encode_record(edit, &self.folder)?;
+        self.doubt(edit);
+        writer.append(&record)?;
+        writer.sync()?;
+        self.settle(writer);
+        Ok(())
+    }
+
+    /// Whether an edit that adds this table may be in the file, although writing it has failed.
+    pub(crate) fn may_name(&self, table: u64) -> bool {
+        self.doubtful.contains(&table)
+    }
+
+    fn doubt(&mut self, edit: &Edit) {
+        self.uncertain = true;
+        self.doubtful.extend(edit.added.iter().map(|table| table.file));
+    }
+
+    /// The file has the newest version, and nothing else.
+    fn settle(&mut self, writer: RecordWriter) {
+        self.writer = Some(writer);
+        self.uncertain = false;
+        self.doubtful.clear();
+    }
+
+    /// Whether the file surely tells of the newest version.
+    pub(crate) fn is_certain(&self) -> bool {
+        !self.uncertain
+    }
+
+    /// Begins a new file with the whole layout, in which `edit` is the latest.
+    fn rewrite(&mut self, layout: &Layout, edit: &Edit) -> Result<()> {
+        let record = encode_record(&layout.as_edit(), &self.folder)?;
+        let writer = self.write_new(&record).inspect_err(|_| {
+            // Where the disk is full, it is in the way; it has no name that anyone looks for.
+            let _ = self.folder.remove(MANIFEST_NEW_NAME);
+        })?;
+        self.doubt(edit);
+        self.folder.rename(MANIFEST_NEW_NAME, MANIFEST_NAME)?;
+        self.folder.sync()?;
+        self.begun_bytes = writer.len();
+        self.settle(writer);
+        Ok(())
+    }
+
+    fn write_new(&self, record: &[u8]) -> Result<RecordWriter> {
+        let file = self.folder.create_anew(MANIFEST_NEW_NAME)?;
+        let path = self.folder.path_of(MANIFEST_NEW_NAME);
+        let mut writer = RecordWriter::begin(file, path, SALT, &header())?;
+        writer.append(record)?;
+        writer.sync()?;
+        Ok(writer)
+    }
+}
+
+fn check_header(file: &dyn crate::storage::ReadAt, path: &Path) -> Result<()> {
+    let mut found = [0; HEADER_BYTES];
+    let too_short = file.size().map_err(Error::io(path))? < HEADER_BYTES as u64;
+    if !too_short {
+        file.read_at(0, &mut found).map_err(Error::io(path))?;
+    }
+    if too_short || found[..MAGIC.len()] != MAGIC[..] {
+        return Err(Error::corrupt(path, 0, "this is no manifest of a Trommel store"));
+    }
+    let version = u32::from_le_bytes(found[MAGIC.len()..].try_into().expect("four bytes"));
+    if version != FORMAT_VERSION {
+        let (path, known) = (path.to_path_buf(), FORMAT_VERSION);
+        return Err(Error::Version { path, found: version, known });
+    }
+    Ok(())
+}
+
+fn encode_record(edit: &Edit, folder: &OpenFolder) -> Result<Vec<u8>> {
+    let record = encode(edit);
+    let path = folder.path_of(MANIFEST_NAME);
+    check_record(record.len(), edit.added.len()).map_err(Error::io(path)).map(|()| record)
+}
+
+/// An edit that no record can hold has too many tables.
+fn check_record(len: usize, tables: usize) -> std::io::Result<()> {
+    let max = u32::MAX as usize;
+    let what = || format!("an edit of {len} bytes, with {tables} tables: it may have {max}");
+    if len <= max { Ok(()) } else { Err(std::io::Error::other(what() + "; let tables be larger")) }
+}
+
+fn encode(edit: &Edit) -> Vec<u8> {
+    let mut out = Writer::new();
+    let mut number = |tag: u8, value: Option<u64>| {
+        if let Some(value) = value {
+            out.u8(tag);
+            out.varint(value);
+        }
+    };
+    edit.removed.iter().for_each(|&file| number(TAG_REMOVED, Some(file)));
+    number(TAG_FORGET_BELOW, edit.forget_below.map(|flush| flush.0));
+    number(TAG_LIVE_WAL, edit.live_wal);
+    number(TAG_NEWEST_WAL, edit.newest_wal);
+    number(TAG_NEXT_FILE, edit.next_file);
+    number(TAG_NEXT_FLUSH, edit.next_flush.map(|flush| flush.0));
+    number(TAG_LAST_SEQUENCE, edit.last_sequence.map(|sequence| sequence.0));
+    for record in &edit.flushes {
+        out.u8(TAG_FLUSH);
+        out.varint(record.flush.0);
+        out.varint(record.first.0);
+    }
+    for table in &edit.added {
+        out.u8(TAG_ADDED);
+        encode_table(table, &mut out);
+    }
+    for image in &edit.images {
+        out.u8(TAG_IMAGE);
+        encode_image(image, &mut out);
+    }
+    if let Some(cuts) = &edit.cuts {
+        out.u8(TAG_CUTS);
+        encode_cuts(cuts, &mut out);
+    }
+    if let Some(merge) = &edit.last_merge {
+        out.u8(TAG_LAST_MERGE);
+        encode_last_merge(merge, &mut out);
+    }
+    out.finish()
+}
+
+fn encode_cuts(edit: &CutsEdit, out: &mut Writer) {
+    out.string(&edit.within.from);
+    // No range ends before the first key: an empty string says that there is no end.
+    out.string(edit.within.to.as_deref().unwrap_or(&[]));
+    out.varint(edit.cuts.len() as u64);
+    edit.cuts.iter().for_each(|cut| out.string(cut));
+}
+
+fn encode_last_merge(merge: &LastMerge, out: &mut Writer) {
+    let numbers = [merge.oldest, merge.span.lo().0, merge.span.hi().0, merge.entries];
+    numbers.into_iter().for_each(|number| out.varint(number));
+    out.varint(merge.inputs.len() as u64);
+    merge.inputs.iter().for_each(|&run| out.varint(run));
+    out.string(&merge.done_to);
+}
+
+fn encode_image(image: &ImageRecord, out: &mut Writer) {
+    out.string(&image.lower);
+    let numbers = [image.file, image.bytes, u64::from(image.checksum), image.watermark.0];
+    numbers.into_iter().for_each(|number| out.varint(number));
+    out.varint(image.tables.len() as u64);
+    image.tables.iter().for_each(|&table| out.varint(table));
+}
+
+fn encode_table(table: &TableRecord, out: &mut Writer) {
+    let span = [table.span.lo().0, table.span.hi().0];
+    let numbers = [table.file, table.run, table.level as u64, span[0], span[1]];
+    numbers.into_iter().for_each(|number| out.varint(number));
+    out.u8(u8::from(table.is_trimmed));
+    out.varint(table.skipped);
+    out.varint(table.entries);
+    out.varint(table.file_entries);
+    out.varint(table.bytes);
+    out.string(&table.from);
+    out.string(&table.to);
+}
+
+pub(crate) fn decode(bytes: &[u8]) -> std::result::Result<Edit, Corrupt> {
+    let mut input = Reader::new(bytes);
+    let mut edit = Edit::default();
+    while input.left() > 0 {
+        match input.u8()? {
+            TAG_REMOVED => edit.removed.push(input.varint()?),
+            TAG_ADDED => edit.added.push(decode_table(&mut input)?),
+            TAG_FLUSH => {
+                let flush = FlushNumber(input.varint()?);
+                edit.flushes.push(FlushRecord { flush, first: Sequence(input.varint()?) });
+            }
+            TAG_FORGET_BELOW => edit.forget_below = Some(FlushNumber(input.varint()?)),
+            TAG_LIVE_WAL => edit.live_wal = Some(input.varint()?),
+            TAG_NEWEST_WAL => edit.newest_wal = Some(input.varint()?),
+            TAG_NEXT_FILE => edit.next_file = Some(input.varint()?),
+            TAG_NEXT_FLUSH => edit.next_flush = Some(FlushNumber(input.varint()?)),
+            TAG_LAST_SEQUENCE => edit.last_sequence = Some(Sequence(input.varint()?)),
+            TAG_IMAGE => edit.images.push(decode_image(&mut input)?),
+            TAG_CUTS => edit.cuts = Some(decode_cuts(&mut input)?),
+            TAG_LAST_MERGE => edit.last_merge = Some(decode_last_merge(&mut input)?),
+            _ => return Err(input.corrupt("a tag of an edit")),
+        }
+    }
+    Ok(edit)
+}
+
+fn decode_table(input: &mut Reader<'_>) -> std::result::Result<TableRecord, Corrupt> {
+    let file = input.varint()?;
+    let run = input.varint()?;
+    let level = input.varint()?;
+    if level > 64 {
+        return Err(input.corrupt("a level of at most 64"));
+    }
+    let (lo, hi) = (FlushNumber(input.varint()?), FlushNumber(input.varint()?));
+    let span = Span::new(lo, hi).ok_or_else(|| input.corrupt("a span that is not empty"))?;
+    let is_trimmed = match input.u8()? {
+        0 => false,
+        1 => true,
+        _ => return Err(input.corrupt("whether a table is trimmed")),
+    };
+    let (skipped, entries, file_entries) = (input.varint()?, input.varint()?, input.varint()?);
+    let bytes = input.varint()?;
+    let (from, to) = (input.string()?.to_vec(), input.string()?.to_vec());
+    let level = level as usize;
+    Ok(TableRecord {
+        file,
+        run,
+        level,
+        from,
+        to,
+        span,
+        is_trimmed,
+        skipped,
+        entries,
+        file_entries,
+        bytes,
+    })
+}
+
+fn decode_cuts(input: &mut Reader<'_>) -> std::result::Result<CutsEdit, Corrupt> {
+    let (from, to) = (input.string()?.to_vec(), input.string()?.to_vec());
+    let within = KeyBounds { from, to: (!to.is_empty()).then_some(to) };
+    let count = input.len()?;
+    let cut = |_| input.string().map(<[u8]>::to_vec);
+    let cuts = (0..count).map(cut).collect::<std::result::Result<_, _>>()?;
+    Ok(CutsEdit { within, cuts })
+}
+
+fn decode_last_merge(input: &mut Reader<'_>) -> std::result::Result<LastMerge, Corrupt> {
+    let oldest = input.varint()?;
+    let (lo, hi) = (FlushNumber(input.varint()?), FlushNumber(input.varint()?));
+    let span = Span::new(lo, hi).ok_or_else(|| input.corrupt("a span that is not empty"))?;
+    let entries = input.varint()?;
+    let inputs =
+        (0..input.varint()?).map(|_| input.varint()).collect::<std::result::Result<_, _>>()?;
+    let done_to = input.string()?.to_vec();
+    Ok(LastMerge { oldest, inputs, done_to, span, entries })
+}
+
+fn decode_image(input: &mut Reader<'_>) -> std::result::Result<ImageRecord, Corrupt> {
+    let lower = input.string()?.to_vec();
+    let (file, bytes) = (input.varint()?, input.varint()?);
+    let checksum = u32::try_from(input.varint()?);
+    let checksum = checksum.map_err(|_| input.corrupt("a checksum of 32 bits"))?;
+    let watermark = FlushNumber(input.varint()?);
+    let tables =
+        (0..input.varint()?).map(|_| input.varint()).collect::<std::result::Result<_, _>>()?;
+    Ok(ImageRecord { lower, file, bytes, checksum, watermark, tables })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::layout::tests::table;
+
+    fn image(file: u64, watermark: u64) -> ImageRecord {
+        let (checksum, watermark) = (u32::MAX, FlushNumber(watermark));
+        let (lower, bytes, tables) = (b"k".to_vec(), 300, vec![7, 8]);
+        ImageRecord { lower, file, bytes, checksum, watermark, tables }
+    }
+
+    fn full_edit() -> Edit {
+        Edit {
+            removed: vec![3, 300],
+            added: vec![
+                table(7, 7, 2, 0, 9),
+                TableRecord {
+                    is_trimmed: true,
+                    skipped: 3,
+                    file_entries: 9,
+                    ..table(8, 8, 0, 9, 10)
+                },
+            ],
+            flushes: vec![FlushRecord { flush: FlushNumber(9), first: Sequence(1000) }],
+            forget_below: Some(FlushNumber(8)),
+            live_wal: Some(12),
+            newest_wal: Some(12),
+            next_file: Some(13),
+            next_flush: Some(FlushNumber(10)),
+            last_sequence: Some(Sequence(u64::MAX >> 8)),
+            images: vec![image(11, 10)],
+            cuts: Some(cuts()),
+            last_merge: Some(last_merge()),
+        }
+    }
+
+    fn cuts() -> CutsEdit {
+        let within = KeyBounds { from: b"c".to_vec(), to: None };
+        CutsEdit { within, cuts: vec![b"e".to_vec(), b"g".to_vec()] }
+    }
+
+    fn last_merge() -> LastMerge {
+        let span = Span::new(FlushNumber(3), FlushNumber(9)).expect("not empty");
+        let (inputs, done_to) = (vec![7, 6], b"m".to_vec());
+        LastMerge { oldest: 8, inputs, done_to, span, entries: 300 }
+    }
+
+    #[test]
+    fn an_edit_is_read_as_it_was_written() {
+        let edit = full_edit();
+        let bytes = encode(&edit);
+        assert_eq!(decode(&bytes).expect("decodes"), edit);
+        for len in 0..bytes.len() {
+            // A prefix either fails or is another edit, but never panics.
+            assert_ne!(decode(&bytes[..len]).ok(), Some(edit.clone()));
+        }
+    }
+
+    #[test]
+    fn golden_bytes_of_an_edit() {
+        let edit = Edit {
+            removed: vec![3],
+            added: vec![table(7, 6, 1, 2, 4)],
+            newest_wal: Some(299),
+            next_file: Some(300),
+            images: vec![image(11, 4)],
+            cuts: Some(cuts()),
+            last_merge: Some(last_merge()),
+            ..Edit::default()
+        };
+        let expected = [
+            1, 3, 12, 0xab, 2, 6, 0xac, 2, // removed, newest log, next file
+            2, 7, 6, 1, 2, 4, 0, 0, 2, 2, 100, 1, b'a', 1, b'z', // added
+            9, 1, b'k', 11, 0xac, 2, 0xff, 0xff, 0xff, 0xff, 0x0f, 4, 2, 7, 8, // image
+            10, 1, b'c', 0, 2, 1, b'e', 1, b'g', // cuts
+            11, 8, 3, 9, 0xac, 2, 2, 7, 6, 1, b'm', // merge by key ranges
+        ];
+        assert_eq!(encode(&edit), expected);
+    }
+
+    /// What reading a manifest with these edits gives.
+    fn read_back(edits: &[Edit]) -> Result<Option<Layout>> {
+        let (disk, dir) = (crate::storage::memory::Memory::new(), Path::new("db"));
+        crate::storage::Storage::create_dir(&disk, dir).expect("makes the folder");
+        let (folder, path) = (OpenFolder::on(&disk, dir), dir.join(MANIFEST_NAME));
+        let file = folder.create(MANIFEST_NAME).expect("creates");
+        let mut writer = RecordWriter::begin(file, path, SALT, &header()).expect("begins");
+        edits.iter().for_each(|edit| writer.append(&encode(edit)).expect("appends"));
+        Manifest::read(&folder)
+    }
+
+    #[test]
+    fn absurd_edits_are_damage_and_no_panic() {
+        let base = Edit {
+            added: vec![table(7, 7, 1, 0, 9)],
+            next_file: Some(20),
+            next_flush: Some(FlushNumber(9)),
+            ..Edit::default()
+        };
+        assert!(read_back(std::slice::from_ref(&base)).is_ok());
+        let one_cut = CutsEdit { cuts: vec![b"b".to_vec()], ..cuts() };
+        let miscounted = TableRecord { file_entries: 1, ..table(8, 8, 0, 0, 9) };
+        let absurd = [
+            Edit { next_file: Some(u64::MAX), ..Edit::default() },
+            Edit { next_file: Some(7), ..Edit::default() },
+            Edit { next_flush: Some(FlushNumber(u64::MAX)), ..Edit::default() },
+            Edit { next_flush: Some(FlushNumber(8)), ..Edit::default() },
+            Edit { last_sequence: Some(Sequence(u64::MAX)), ..Edit::default() },
+            Edit { live_wal: Some(21), ..Edit::default() },
+            Edit { newest_wal: Some(20), ..Edit::default() },
+            Edit { added: vec![table(8, 8, 2, 9, u64::MAX)], ..Edit::default() },
+            // Tables of a run that overlap.
+            Edit { added: vec![table(8, 7, 1, 0, 9)], ..Edit::default() },
+            Edit { removed: vec![99], ..Edit::default() },
+            Edit { images: vec![image(20, 9)], ..Edit::default() },
+            Edit { images: vec![image(11, 10)], ..Edit::default() },
+            Edit { cuts: Some(one_cut), ..Edit::default() },
+            Edit { added: vec![miscounted], ..Edit::default() },
+        ];
+        for edit in absurd {
+            let read = read_back(&[base.clone(), edit.clone()]);
+            assert!(matches!(read, Err(Error::Corrupt { .. })), "{edit:?}: {read:?}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod nonsense;

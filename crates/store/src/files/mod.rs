@@ -1,0 +1,18 @@
+//! A store's files, as bytes and as handles; docs/format.md has a section for each kind.
+
+pub(crate) mod cache;
+pub(crate) mod distinct_keys;
+pub(crate) mod fences;
+pub(crate) mod fragments;
+pub(crate) mod keeper;
+pub(crate) mod log_check;
+pub(crate) mod manifest;
+pub(crate) mod query_blocks;
+pub(crate) mod read_ahead;
+pub(crate) mod record;
+pub(crate) mod run;
+pub(crate) mod run_table;
+pub(crate) mod table;
+pub(crate) mod unsynced;
+pub(crate) mod version_search;
+pub(crate) mod wal;

@@ -1,0 +1,331 @@
+//! Records in a file that only grows: the framing of the log and of the manifest.
+//! ```text
+//! file     header (the caller's bytes)   record   record   ...
+//! record   magic u32 | len u32 | payload checksum u32 | head checksum u32 | payload
+//!          \________ the head checksum covers these, the salt and the record's offset
+//! ```
+//! Invariant: a record is valid at its own offset, in a file of its own salt, and nowhere else; stale
+//! bytes and records quoted in a payload never look like records. A bad record is damage if a valid one
+//! later in the file says that it had been durable; else it is where a crash has torn the file: pages
+//! behind it may have been written before its own, and do not count.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::storage::open_folder::OpenFolder;
+use crate::storage::{Append, Syncer};
+use crate::sync::Arc;
+
+mod source;
+
+use source::Source;
+
+const MAGIC: [u8; 4] = *b"tRec";
+const LEN_AT: usize = MAGIC.len();
+const PAYLOAD_CHECKSUM_AT: usize = LEN_AT + size_of::<u32>();
+const HEAD_CHECKSUM_AT: usize = PAYLOAD_CHECKSUM_AT + size_of::<u32>();
+const HEAD_SIZE: usize = HEAD_CHECKSUM_AT + size_of::<u32>();
+const _: () = assert!(HEAD_SIZE == 16);
+
+/// The most that holes of a file take in memory, where all of it is read.
+const HOLES_BYTES_MAX: u64 = 64 << 20;
+/// Bytes that are read at once.
+const CHUNK_BYTES: u64 = 1 << 20;
+
+/// Memory that a writer keeps between records; what a larger record took is given back.
+const BUFFER_KEPT_BYTES: usize = 1 << 20;
+
+/// Writes records, one append each.
+pub(crate) struct RecordWriter {
+    file: Box<dyn Append>,
+    path: PathBuf,
+    salt: u64,
+    len: u64,
+    buffer: Vec<u8>,
+    /// After a failure the file's end is unknown, and so nothing more is written.
+    failed: bool,
+}
+
+impl RecordWriter {
+    /// Begins a file that was just made, with its header. Nothing is durable before `sync` and the folder's sync.
+    pub(crate) fn begin(
+        mut file: Box<dyn Append>,
+        path: PathBuf,
+        salt: u64,
+        header: &[u8],
+    ) -> Result<Self> {
+        file.append(header).map_err(Error::io(&path))?;
+        let len = header.len() as u64;
+        Ok(RecordWriter { file, path, salt, len, buffer: Vec::new(), failed: false })
+    }
+
+    /// Adds a record. After an error the file takes no more records.
+    pub(crate) fn append(&mut self, payload: &[u8]) -> Result<()> {
+        let len = u32::try_from(payload.len());
+        let too_long = Error::ValueTooLong { len: payload.len(), max: u32::MAX as usize };
+        let head = encode_head(self.salt, self.len, len.map_err(|_| too_long)?, payload);
+        self.buffer.clear();
+        self.buffer.extend_from_slice(&head);
+        self.buffer.extend_from_slice(payload);
+        let written = self.unless_failed(|file, buffer| file.append(buffer));
+        self.len += self.buffer.len() as u64;
+        self.buffer.truncate(BUFFER_KEPT_BYTES);
+        self.buffer.shrink_to(BUFFER_KEPT_BYTES);
+        written
+    }
+
+    /// Makes every record so far durable. After an error the file takes no more records.
+    pub(crate) fn sync(&mut self) -> Result<()> {
+        self.unless_failed(|file, _| file.sync())
+    }
+
+    /// Syncs the file beside appends, if it can be.
+    pub(crate) fn syncer(&self) -> Option<Arc<dyn Syncer>> {
+        self.file.syncer()
+    }
+
+    /// Whether an operation has failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file's length in bytes.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn unless_failed(
+        &mut self,
+        operation: impl FnOnce(&mut dyn Append, &[u8]) -> std::io::Result<()>,
+    ) -> Result<()> {
+        if self.failed {
+            let refused = std::io::Error::other("an earlier write to this file failed");
+            return Err(Error::io(&self.path)(refused));
+        }
+        // A panic is a failure too.
+        self.failed = true;
+        let result = operation(self.file.as_mut(), &self.buffer);
+        self.failed = result.is_err();
+        result.map_err(Error::io(&self.path))
+    }
+}
+
+fn encode_head(salt: u64, offset: u64, len: u32, payload: &[u8]) -> [u8; HEAD_SIZE] {
+    let mut head = [0; HEAD_SIZE];
+    head[..LEN_AT].copy_from_slice(&MAGIC);
+    head[LEN_AT..PAYLOAD_CHECKSUM_AT].copy_from_slice(&len.to_le_bytes());
+    let payload_checksum = crc32c::crc32c(payload).to_le_bytes();
+    head[PAYLOAD_CHECKSUM_AT..HEAD_CHECKSUM_AT].copy_from_slice(&payload_checksum);
+    let head_checksum = head_checksum(salt, offset, &head[..HEAD_CHECKSUM_AT]);
+    head[HEAD_CHECKSUM_AT..].copy_from_slice(&head_checksum.to_le_bytes());
+    head
+}
+
+fn head_checksum(salt: u64, offset: u64, head: &[u8]) -> u32 {
+    let checksum = crc32c::crc32c(&salt.to_le_bytes());
+    let checksum = crc32c::crc32c_append(checksum, &offset.to_le_bytes());
+    crc32c::crc32c_append(checksum, head)
+}
+
+/// How a file of records ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tail {
+    /// With a whole record.
+    Clean,
+    /// With bytes that a crash left behind; the whole records end at `at`.
+    Torn {
+        /// Where the torn bytes begin.
+        at: u64,
+    },
+}
+
+/// How many bytes of its file a record says were durable before it was added: by its offset and payload.
+pub(crate) type DurableBefore<'d> = dyn Fn(u64, &[u8]) -> u64 + 'd;
+
+type OnRecord<'f> = dyn FnMut(u64 /*offset*/, &[u8]) -> Result<()> + 'f;
+
+/// Reads every record in order, of a file in which each was durable before the next was added: damage
+/// before the last whole record is an error.
+pub(crate) fn read_records(
+    folder: &OpenFolder,
+    name: &str,
+    salt: u64,
+    expected_header: &[u8],
+    f: &mut OnRecord<'_>,
+) -> Result<Tail> {
+    read_records_with(folder, name, salt, expected_header, &|offset, _| offset, f)
+}
+
+/// Reads every record in order. Damage to what was durable when a later record was added is an error.
+pub(crate) fn read_records_with(
+    folder: &OpenFolder,
+    name: &str,
+    salt: u64,
+    expected_header: &[u8],
+    durable: &DurableBefore<'_>,
+    f: &mut OnRecord<'_>,
+) -> Result<Tail> {
+    let (file, path) = (folder.open_file(name)?, &*folder.path_of(name));
+    let mut source = Source::new(file, path, salt)?;
+    let header_len = expected_header.len() as u64;
+    if source.size() < header_len {
+        return Ok(Tail::Torn { at: 0 });
+    }
+    let found = source.bytes(0, header_len)?;
+    if found != expected_header {
+        let found = found.to_vec();
+        return wrong_header(path, &mut source, &found, expected_header, durable);
+    }
+    let mut at = header_len;
+    while at < source.size() {
+        let Some(payload) = source.record(at)? else {
+            return bad_record(path, &mut source, at, durable);
+        };
+        f(at, payload)?;
+        at += record_size(payload.len());
+    }
+    Ok(Tail::Clean)
+}
+
+/// The bytes of a record with a payload of this length.
+pub(crate) fn record_size(payload_len: usize) -> u64 {
+    (HEAD_SIZE + payload_len) as u64
+}
+
+/// The file's first bytes, at most `len`: what a caller looks at to tell versions apart.
+pub(crate) fn read_header(folder: &OpenFolder, name: &str, len: usize) -> Result<Vec<u8>> {
+    let (file, path) = (folder.open_file(name)?, &*folder.path_of(name));
+    let size = file.size().map_err(Error::io(path))?;
+    let mut bytes = vec![0; len.min(usize::try_from(size).unwrap_or(len))];
+    file.read_at(0, &mut bytes).map_err(Error::io(path))?;
+    Ok(bytes)
+}
+
+/// The whole file. What it has decides about memory, not how long it says it is: of a hole at its end no more than
+/// `HOLES_BYTES_MAX` is given, as zeros, and holes before that may not take more together.
+pub(crate) fn read_all(folder: &OpenFolder, name: &str) -> Result<Vec<u8>> {
+    let (file, path) = (folder.open_file(name)?, &*folder.path_of(name));
+    let size = file.size().map_err(Error::io(path))?;
+    let (mut bytes, mut room) = (Vec::new(), HOLES_BYTES_MAX);
+    while let Some(data) = file.data_after(bytes.len() as u64).map_err(Error::io(path))? {
+        let (at, hole) = (bytes.len() as u64, data.start - bytes.len() as u64);
+        let too_wide = || Error::corrupt(path, at, format!("a hole of {hole} bytes"));
+        room = room.checked_sub(hole).ok_or_else(too_wide)?;
+        grow(&mut bytes, data.start, path)?;
+        while (bytes.len() as u64) < data.end.min(size) {
+            let at = bytes.len();
+            grow(&mut bytes, data.end.min(size).min(at as u64 + CHUNK_BYTES), path)?;
+            file.read_at(at as u64, &mut bytes[at..]).map_err(Error::io(path))?;
+        }
+        if bytes.len() as u64 >= size {
+            return Ok(bytes);
+        }
+    }
+    let end = size.min(bytes.len() as u64 + room);
+    grow(&mut bytes, end, path)?;
+    Ok(bytes)
+}
+
+/// Adds zeros up to a length. An error: there is no memory for that.
+fn grow(bytes: &mut Vec<u8>, len: u64, path: &Path) -> Result<()> {
+    let at = bytes.len();
+    let beyond = || Error::corrupt(path, at as u64, "a file beyond memory");
+    let len = usize::try_from(len).map_err(|_| beyond())?;
+    bytes.try_reserve(len.saturating_sub(at)).map_err(|_| beyond())?;
+    bytes.resize(len.max(at), 0);
+    Ok(())
+}
+
+/// What lies in a file of records.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Stretch<'a> {
+    /// A valid record.
+    Record { offset: u64, payload: &'a [u8] },
+    /// No valid record starts here or later before `end`, which is one's start, or the file's end.
+    Gap { offset: u64, end: u64 },
+}
+
+/// Finds every valid record behind the header, and what lies between. A gap at the file's end may be a torn tail.
+pub(crate) fn scan_records<'a>(
+    bytes: &'a [u8],
+    header_len: usize,
+    salt: u64,
+    f: &mut dyn FnMut(Stretch<'a>),
+) {
+    let mut at = header_len;
+    while at < bytes.len() {
+        let offset = at as u64;
+        if let Some(payload) = record_at(bytes, at, salt) {
+            f(Stretch::Record { offset, payload });
+            at += HEAD_SIZE + payload.len();
+            continue;
+        }
+        let next = next_record(bytes, at + 1, salt).unwrap_or(bytes.len());
+        f(Stretch::Gap { offset, end: next as u64 });
+        at = next;
+    }
+}
+
+/// Where the first valid record from `from` on starts.
+fn next_record(bytes: &[u8], from: usize, salt: u64) -> Option<usize> {
+    (from..bytes.len()).find(|&at| record_at(bytes, at, salt).is_some())
+}
+
+/// A crash may leave the start of a header, and zeros in place of the rest of it and of what follows.
+fn wrong_header(
+    path: &Path,
+    source: &mut Source<'_>,
+    found: &[u8],
+    expected: &[u8],
+    durable: &DurableBefore<'_>,
+) -> Result<Tail> {
+    let right = found.iter().zip(expected).take_while(|(found, wanted)| found == wanted).count();
+    let is_lost = found[right..].iter().all(|&byte| byte == 0);
+    if is_lost && source.record(expected.len() as u64)?.is_none() {
+        return bad_record(path, source, right as u64, durable).map(|_| Tail::Torn { at: 0 });
+    }
+    Err(Error::corrupt(path, right as u64, "the header of another kind of file"))
+}
+
+fn bad_record(
+    path: &Path,
+    source: &mut Source<'_>,
+    at: u64,
+    durable: &DurableBefore<'_>,
+) -> Result<Tail> {
+    match source.find(at + 1, &mut |later, payload| durable(later, payload) > at)? {
+        None => Ok(Tail::Torn { at }),
+        Some(later) => {
+            let what = format!("no valid record here, but one at byte {later}");
+            Err(Error::corrupt(path, at, what))
+        }
+    }
+}
+
+/// The payload of the record that starts at `at`. None: no valid record starts there.
+fn record_at(bytes: &[u8], at: usize, salt: u64) -> Option<&[u8]> {
+    let (len, checksum) = head_of(&bytes[at..], salt, at as u64)?;
+    let end = HEAD_SIZE.checked_add(usize::try_from(len).ok()?)?;
+    let payload = bytes[at..].get(HEAD_SIZE..end)?;
+    (crc32c::crc32c(payload) == checksum).then_some(payload)
+}
+
+/// The length and the checksum of the payload of a record that starts at `at`, with these bytes. None: no valid head starts there.
+fn head_of(bytes: &[u8], salt: u64, at: u64) -> Option<(u64, u32)> {
+    if !bytes.starts_with(&MAGIC) || bytes.len() < HEAD_SIZE {
+        return None;
+    }
+    let word = |place: usize| {
+        let word = bytes[place..place + 4].try_into().expect("four bytes of a whole head");
+        u32::from_le_bytes(word)
+    };
+    let is_valid = head_checksum(salt, at, &bytes[..HEAD_CHECKSUM_AT]) == word(HEAD_CHECKSUM_AT);
+    is_valid.then(|| (u64::from(word(LEN_AT)), word(PAYLOAD_CHECKSUM_AT)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+//! A file of records that is read through a window.
+//! ```text
+//! file     record | record | record | ........ hole ........ | record
+//!                 [ window ]                                   memory: the window, or the longest record
+//! ```
+//! Invariants: memory follows what is in the file, not how long it says it is. A payload is given out when its checksum is right.
+
+use std::path::Path;
+
+use super::{HEAD_SIZE, MAGIC, head_of};
+use crate::error::{Error, Result};
+use crate::storage::ReadAt;
+use crate::sync::Arc;
+
+/// Bytes that are read at once.
+const WINDOW_BYTES: u64 = 1 << 20;
+/// A longer payload is kept in memory only when it was read once and its checksum was right.
+const BELIEVED_BYTES: u64 = 16 << 20;
+
+/// A file of records that is being read.
+pub(super) struct Source<'p> {
+    file: Arc<dyn ReadAt>,
+    path: &'p Path,
+    salt: u64,
+    size: u64,
+    start: u64,
+    window: Vec<u8>,
+}
+
+impl<'p> Source<'p> {
+    pub(super) fn new(file: Arc<dyn ReadAt>, path: &'p Path, salt: u64) -> Result<Self> {
+        let size = file.size().map_err(Error::io(path))?;
+        Ok(Source { file, path, salt, size, start: 0, window: Vec::new() })
+    }
+
+    /// The file's length, as it was when it was opened.
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Some bytes. Requires: they are in the file.
+    pub(super) fn bytes(&mut self, at: u64, len: u64) -> Result<&[u8]> {
+        let end = self.start + self.window.len() as u64;
+        if at < self.start || at + len > end {
+            self.read(at, len.max(WINDOW_BYTES).min(self.size - at))?;
+        }
+        let from = (at - self.start) as usize;
+        Ok(&self.window[from..from + len as usize])
+    }
+
+    fn read(&mut self, at: u64, len: u64) -> Result<()> {
+        self.window.clear();
+        self.window.shrink_to(WINDOW_BYTES as usize);
+        let beyond = || Error::corrupt(self.path, at, "a record beyond memory");
+        let len = usize::try_from(len).map_err(|_| beyond())?;
+        self.window.try_reserve_exact(len).map_err(|_| beyond())?;
+        self.window.resize(len, 0);
+        self.start = at;
+        self.file.read_at(at, &mut self.window).map_err(Error::io(self.path))
+    }
+
+    /// The payload of the record that starts at `at`. None: no valid record starts there.
+    pub(super) fn record(&mut self, at: u64) -> Result<Option<&[u8]>> {
+        let Some(room) = self.size.checked_sub(at + HEAD_SIZE as u64) else { return Ok(None) };
+        let salt = self.salt;
+        let Some((len, checksum)) = head_of(self.bytes(at, HEAD_SIZE as u64)?, salt, at) else {
+            return Ok(None);
+        };
+        let from = at + HEAD_SIZE as u64;
+        if len > room || (len > BELIEVED_BYTES && self.checksum(from, len)? != checksum) {
+            return Ok(None);
+        }
+        let payload = self.bytes(from, len)?;
+        Ok((crc32c::crc32c(payload) == checksum).then_some(payload))
+    }
+
+    /// The checksum of bytes that need not be in memory together.
+    fn checksum(&mut self, from: u64, len: u64) -> Result<u32> {
+        let (mut at, end, mut checksum) = (from, from + len, 0);
+        while at < end {
+            let len = (end - at).min(WINDOW_BYTES);
+            checksum = crc32c::crc32c_append(checksum, self.bytes(at, len)?);
+            at += len;
+        }
+        Ok(checksum)
+    }
+
+    /// Where the first valid record from `from` on starts that `is_it` holds for.
+    pub(super) fn find(
+        &mut self,
+        from: u64,
+        is_it: &mut dyn FnMut(u64, &[u8]) -> bool,
+    ) -> Result<Option<u64>> {
+        let mut at = from;
+        while let Some(next) = self.next_magic(at)? {
+            if self.record(next)?.is_some_and(|payload| is_it(next, payload)) {
+                return Ok(Some(next));
+            }
+            at = next + 1;
+        }
+        Ok(None)
+    }
+
+    /// Where a record may start, from `from` on.
+    fn next_magic(&mut self, from: u64) -> Result<Option<u64>> {
+        let mut at = from;
+        while at + HEAD_SIZE as u64 <= self.size {
+            let end = self.start + self.window.len() as u64;
+            if at < self.start || at + HEAD_SIZE as u64 > end {
+                // Nothing starts in a hole: it is all zeros.
+                let data = self.file.data_after(at).map_err(Error::io(self.path))?;
+                let Some(data) = data else { return Ok(None) };
+                at = at.max(data.start);
+                if at + HEAD_SIZE as u64 > self.size {
+                    return Ok(None);
+                }
+            }
+            self.bytes(at, HEAD_SIZE as u64)?;
+            let rest = &self.window[(at - self.start) as usize..];
+            if let Some(place) = rest.windows(MAGIC.len()).position(|bytes| bytes == MAGIC) {
+                return Ok(Some(at + place as u64));
+            }
+            at += (rest.len() - (MAGIC.len() - 1)) as u64;
+        }
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,186 @@
+//! Tests of records: what is torn, what is damaged, and what a hole hides.
+
+use super::*;
+use crate::storage::Storage;
+use crate::storage::memory::{Fault, Memory};
+
+const HEADER: &[u8] = b"HEADv1\0\0";
+const SALT: u64 = 7;
+
+type Read = (Vec<(u64, Vec<u8>)>, Result<Tail>);
+
+fn read(disk: &Memory, salt: u64) -> Read {
+    let mut records = Vec::new();
+    let tail =
+        read_records(&OpenFolder::on(disk, "db"), "log", salt, HEADER, &mut |at, payload| {
+            records.push((at, payload.to_vec()));
+            Ok(())
+        });
+    (records, tail)
+}
+
+fn write(disk: &Memory, payloads: &[&[u8]]) -> RecordWriter {
+    disk.create_dir(Path::new("db")).unwrap();
+    let file = OpenFolder::on(disk, "db").create("log").unwrap();
+    let mut writer = RecordWriter::begin(file, "db/log".into(), SALT, HEADER).unwrap();
+    payloads.iter().for_each(|payload| writer.append(payload).unwrap());
+    assert_eq!(writer.len(), disk.file("db/log").unwrap().len() as u64);
+    writer
+}
+
+fn payloads((records, _): &Read) -> Vec<&[u8]> {
+    records.iter().map(|(_, payload)| payload.as_slice()).collect()
+}
+
+/// Three records: at 8 (21 bytes), 29 (16 bytes) and 45 (22 bytes).
+const THREE: [&[u8]; 3] = [b"first", b"", b"second"];
+const STARTS: [usize; 4] = [8, 29, 45, 67];
+
+#[test]
+fn the_bytes_are_those_of_the_format() {
+    let disk = Memory::new();
+    write(&disk, &[b"first"]);
+    let expected: &[u8] = &[
+        b'H', b'E', b'A', b'D', b'v', b'1', 0, 0, // the header
+        b't', b'R', b'e', b'c', 5, 0, 0, 0, // magic, length
+        GOLDEN[0], GOLDEN[1], GOLDEN[2], GOLDEN[3], // checksum of the payload
+        GOLDEN[4], GOLDEN[5], GOLDEN[6], GOLDEN[7], // checksum of the head
+        b'f', b'i', b'r', b's', b't',
+    ];
+    assert_eq!(disk.file("db/log").unwrap(), expected);
+}
+
+const GOLDEN: [u8; 8] = [80, 161, 62, 138, 138, 54, 196, 246];
+
+#[test]
+fn records_come_back_in_order_with_their_places() {
+    let disk = Memory::new();
+    write(&disk, &THREE);
+    let (records, tail) = read(&disk, SALT);
+    assert_eq!(tail.unwrap(), Tail::Clean);
+    let starts: Vec<_> = records.iter().map(|(at, _)| *at as usize).collect();
+    assert_eq!(starts, STARTS[..3]);
+    assert_eq!(payloads(&read(&disk, SALT)), THREE);
+}
+
+#[test]
+fn every_cut_is_a_torn_tail() {
+    let disk = Memory::new();
+    write(&disk, &THREE);
+    let whole = disk.file("db/log").unwrap();
+    for len in 0..whole.len() {
+        disk.put_file("db/log", &whole[..len]);
+        let result = read(&disk, SALT);
+        let kept = STARTS[1..].iter().filter(|&&end| end <= len).count();
+        assert_eq!(payloads(&result), THREE[..kept], "cut at {len}");
+        let clean = STARTS.contains(&len);
+        let at = if len < HEADER.len() { 0 } else { STARTS[kept] as u64 };
+        let expected = if clean { Tail::Clean } else { Tail::Torn { at } };
+        assert_eq!(result.1.unwrap(), expected, "cut at {len}");
+    }
+}
+
+#[test]
+fn zeros_and_rubbish_at_the_end_are_a_torn_tail() {
+    let disk = Memory::new();
+    write(&disk, &THREE);
+    let whole = disk.file("db/log").unwrap();
+    for cut in 0..=whole.len() {
+        for fill in [&[0u8; 50][..], &[0xa5; 50], b"RectRectRectRectRectRectRectRectR"] {
+            if fill[0] != 0 && cut < HEADER.len() {
+                continue;
+            }
+            disk.put_file("db/log", [&whole[..cut], fill].concat());
+            let (records, tail) = read(&disk, SALT);
+            let kept = STARTS[1..].iter().filter(|&&end| end <= cut).count();
+            assert_eq!(records.len(), kept, "cut at {cut}");
+            assert!(matches!(tail.unwrap(), Tail::Torn { .. }), "cut at {cut}");
+        }
+    }
+}
+
+#[test]
+fn every_flipped_bit_before_the_last_record_is_damage() {
+    let disk = Memory::new();
+    write(&disk, &THREE);
+    let whole = disk.file("db/log").unwrap();
+    for at in 0..whole.len() {
+        for bit in 0..8 {
+            disk.put_file("db/log", whole.as_slice());
+            disk.flip_bit("db/log", at as u64, bit);
+            let (records, tail) = read(&disk, SALT);
+            let kept = STARTS[1..].iter().filter(|&&end| end <= at).count();
+            if at >= STARTS[2] {
+                assert_eq!((records.len(), tail.unwrap()), (2, Tail::Torn { at: 45 }));
+                continue;
+            }
+            let start = if at < HEADER.len() { at } else { STARTS[kept] };
+            match tail {
+                Err(Error::Corrupt { path, offset, .. }) => {
+                    assert_eq!((path.as_path(), offset), (Path::new("db/log"), start as u64));
+                }
+                other => panic!("bit {bit} of byte {at}: {other:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_never_durable_may_have_holes() {
+    let disk = Memory::new();
+    write(&disk, &THREE);
+    let whole = disk.file("db/log").unwrap();
+    let read_with = |hole: std::ops::Range<usize>, durable: u64| {
+        let mut bytes = whole.clone();
+        bytes[hole].fill(0);
+        disk.put_file("db/log", bytes);
+        let (folder, says) = (OpenFolder::on(&disk, "db"), |_: u64, _: &[u8]| durable);
+        read_records_with(&folder, "log", SALT, HEADER, &says, &mut |_, _| Ok(()))
+    };
+    assert_eq!(read_with(30..40, 29).unwrap(), Tail::Torn { at: 29 });
+    assert!(read_with(30..40, 30).is_err(), "a part of the bad record was durable");
+    assert_eq!(read_with(0..40, 0).unwrap(), Tail::Torn { at: 0 });
+    assert!(read_with(0..40, 1).is_err(), "a part of the header was durable");
+    assert!(read_with(0..8, 0).is_err(), "the record behind the header is there");
+}
+
+#[test]
+fn a_record_of_another_file_or_place_is_none() {
+    let disk = Memory::new();
+    write(&disk, &THREE);
+    assert_eq!(read(&disk, SALT + 1).1.unwrap(), Tail::Torn { at: 8 });
+    let whole = disk.file("db/log").unwrap();
+    // The quoted record is no sign of damage, neither torn nor in the middle.
+    let quoting = Memory::new();
+    write(&quoting, &[b"x", &whole[8..], b"y"]);
+    assert_eq!(read(&quoting, SALT).1.unwrap(), Tail::Clean);
+    let len = quoting.file("db/log").unwrap().len() as u64 - 1;
+    quoting.truncate("db/log", len);
+    let (records, tail) = read(&quoting, SALT);
+    assert_eq!(records.len(), 2);
+    assert!(matches!(tail.unwrap(), Tail::Torn { .. }));
+}
+
+#[test]
+fn after_a_failed_write_nothing_is_written() {
+    let disk = Memory::new();
+    let mut writer = write(&disk, &THREE);
+    disk.fail_at(0, Fault::NoSpace);
+    assert!(matches!(writer.append(b"lost"), Err(Error::Io { .. })));
+    let len = disk.file("db/log").unwrap().len();
+    assert!(writer.append(b"refused").is_err() && writer.sync().is_err());
+    assert_eq!(disk.file("db/log").unwrap().len(), len);
+    assert_eq!(payloads(&read(&disk, SALT)), THREE);
+}
+
+#[test]
+fn the_reader_stops_when_the_caller_does() {
+    let disk = Memory::new();
+    write(&disk, &THREE);
+    let folder = OpenFolder::on(&disk, "db");
+    let refuse = &mut |at, _: &[u8]| Err(Error::corrupt("db/log", at, "refused"));
+    let result = read_records(&folder, "log", SALT, HEADER, refuse);
+    assert!(matches!(result, Err(Error::Corrupt { offset: 8, .. })));
+    assert_eq!(read_header(&folder, "log", 4).unwrap(), b"HEAD");
+    assert_eq!(read_header(&folder, "log", 1000).unwrap().len(), 67);
+}

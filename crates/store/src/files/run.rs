@@ -1,0 +1,365 @@
+//! A run: disjoint tables in key order, read as one.
+//! ```text
+//! run      [a .. f] [h .. k] [m .. z]
+//! find(g)  none: no table covers it
+//! clip     [i .. k] [m .. p]        the run's own tables; the last one trimmed
+//! ```
+//! Invariant: there is a table, and each ends before the next begins.
+
+use std::path::Path;
+
+use crate::sync::Arc;
+
+use trommel_filters::{RankBounds, Span};
+
+use crate::entries::cursor::{Cursor, Reads};
+use crate::entries::entry::{Entry, Sequence};
+use crate::entries::key_range::KeyBounds;
+use crate::entries::tombstones::Stretch;
+use crate::entries::value::Value;
+use crate::error::Result;
+use crate::files::fences::Fences;
+use crate::files::query_blocks::Fetched;
+use crate::files::read_ahead::Approach;
+use crate::files::run_table::RunTable;
+use crate::files::table::cursor::TableCursor;
+
+/// Disjoint tables in key order.
+#[derive(Clone)]
+pub(crate) struct Run {
+    tables: Vec<RunTable>,
+    /// The first keys of all tables but the first one: as those of blocks, searched without looking at tables.
+    firsts: Fences,
+    /// How many entries come before each table.
+    ranks: Vec<u64>,
+    span: Span,
+    /// No entry of it is newer.
+    greatest: Sequence,
+    /// Places of the tables that delete ranges.
+    deleting: Vec<usize>,
+}
+
+impl Run {
+    /// None if there are no tables, or if two of them overlap or are out of order.
+    pub(crate) fn new(tables: Vec<RunTable>) -> Option<Run> {
+        let apart = |pair: &[RunTable]| pair[0].ends_before(pair[1].first_key());
+        let disjoint = tables.windows(2).all(apart);
+        let span = tables.iter().map(|table| table.span).reduce(Span::hull)?;
+        let greatest = tables.iter().map(|table| table.table.properties().sequences.1).max()?;
+        let deletes = |place: &usize| !tables[*place].tombstones().is_empty();
+        let deleting = (0..tables.len()).filter(deletes).collect();
+        let ranks = tables.iter().scan(0, |all, table| {
+            let before = *all;
+            *all += table.entry_count();
+            Some(before)
+        });
+        let ranks = ranks.collect();
+        let firsts: Vec<&[u8]> = tables[1..].iter().map(RunTable::first_key).collect();
+        let firsts = Fences::new(&firsts, Vec::new())?;
+        disjoint.then_some(Run { tables, firsts, ranks, span, greatest, deleting })
+    }
+
+    /// No entry and no deleted range of it is newer.
+    pub(crate) fn greatest(&self) -> Sequence {
+        self.greatest
+    }
+
+    /// False: it has no entry in [lower, end).
+    pub(crate) fn may_have_in(&self, lower: &[u8], end: &[u8]) -> bool {
+        self.overlapping(lower, Some(end)).iter().any(|table| table.entry_count() > 0)
+    }
+
+    /// Whether it deletes ranges.
+    pub(crate) fn deletes_ranges(&self) -> bool {
+        !self.deleting.is_empty()
+    }
+
+    /// What is known of deleted ranges around a key, as far as sequence numbers of at most `at` go.
+    pub(crate) fn stretch(&self, key: &[u8], at: Sequence) -> Stretch<'_> {
+        let tombstones = |place: usize| self.tables[self.deleting[place]].tombstones();
+        let ends = |place: &usize| self.tables[*place].tombstones().end();
+        let place = self.deleting.partition_point(|table| ends(table).is_none_or(|end| end <= key));
+        let before = place.checked_sub(1).and_then(|before| tombstones(before).end());
+        if place == self.deleting.len() {
+            return Stretch { newest: None, from: before, until: None };
+        }
+        let stretch = tombstones(place).stretch(key, at);
+        Stretch { from: stretch.from.or(before), ..stretch }
+    }
+
+    /// The least span that covers its tables' spans.
+    pub(crate) fn span(&self) -> Span {
+        self.span
+    }
+
+    /// In key order.
+    pub(crate) fn tables(&self) -> &[RunTable] {
+        &self.tables
+    }
+
+    /// What errors name of a run that is read as one.
+    pub(crate) fn path(&self) -> &Path {
+        self.tables[0].table.path()
+    }
+
+    /// The one table whose bounds `key` is within. None: the run does not hold the key.
+    #[inline]
+    pub(crate) fn find(&self, key: &[u8]) -> Option<&RunTable> {
+        let number = self.firsts.find(key);
+        let found = &self.tables[number];
+        let is_within = (number > 0 || found.first_key() <= key) && !found.ends_before(key);
+        is_within.then_some(found)
+    }
+
+    /// The tables with keys in [lower, end), as far as their first and last keys tell.
+    pub(crate) fn overlapping(&self, lower: &[u8], end: Option<&[u8]>) -> &[RunTable] {
+        let first = self.first_ending_at_or_after(lower);
+        let after = end.map_or(self.tables.len(), |end| self.count_beginning_before(end));
+        &self.tables[first..after.max(first)]
+    }
+
+    /// A cursor at no entry. It reads nothing of tables that it does not come to.
+    pub(crate) fn cursor(self: &Arc<Self>) -> RunCursor {
+        let (run, reads) = (Arc::clone(self), Reads::default());
+        RunCursor { run, number: 0, place: None, end_to_end: false, blocks: None, reads }
+    }
+
+    /// Between how many entries and how many are before `key`: exact but for the key's block.
+    pub(crate) fn rank_bounds(&self, key: &[u8]) -> RankBounds {
+        let number = self.first_ending_at_or_after(key);
+        let Some(table) = self.tables.get(number) else {
+            return RankBounds::exact(self.entry_count());
+        };
+        let (before, within) = (self.ranks[number], table.rank_bounds(key));
+        RankBounds { least: before + within.least, most: before + within.most }
+    }
+
+    /// The table of the entry that so many come before.
+    pub(crate) fn table_of_rank(&self, rank: u64) -> &RunTable {
+        &self.tables[self.number_of_rank(rank)]
+    }
+
+    /// The first table has the first entry.
+    fn number_of_rank(&self, rank: u64) -> usize {
+        self.ranks.partition_point(|&before| before <= rank) - 1
+    }
+
+    /// The memory that finding a table takes.
+    pub(crate) fn fence_bytes(&self) -> usize {
+        self.firsts.heap_bytes()
+    }
+
+    /// The size of its files, of trimmed ones by their entries.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.tables.iter().map(RunTable::bytes_within).sum()
+    }
+
+    pub(crate) fn entry_count(&self) -> u64 {
+        self.tables.iter().map(RunTable::entry_count).sum()
+    }
+
+    /// The tables with keys in the range, as far as their first and last keys tell.
+    pub(crate) fn within(&self, bounds: &KeyBounds) -> &[RunTable] {
+        self.overlapping(&bounds.from, bounds.to.as_deref())
+    }
+
+    /// What the run has in a range; None: nothing.
+    pub(crate) fn clip(self: &Arc<Self>, bounds: &KeyBounds) -> Result<Option<Arc<Run>>> {
+        if bounds.is_all() {
+            return Ok(Some(Arc::clone(self)));
+        }
+        let first = self.tables.partition_point(|table| table.key_bounds().1 <= bounds.from);
+        let begun = |table: &&RunTable| bounds.ends_after(&table.key_bounds().0);
+        let tables = self.tables[first..].iter().take_while(begun);
+        let clipped = tables.map(|table| table.clip(bounds));
+        let tables: Vec<RunTable> = clipped.filter_map(Result::transpose).collect::<Result<_>>()?;
+        Ok(Run::new(tables).map(Arc::new))
+    }
+
+    fn first_ending_at_or_after(&self, key: &[u8]) -> usize {
+        let number = self.firsts.find(key);
+        number + usize::from(self.tables[number].ends_before(key))
+    }
+
+    fn count_beginning_before(&self, key: &[u8]) -> usize {
+        let number = self.firsts.find(key);
+        number + usize::from(self.tables[number].first_key() < key)
+    }
+
+    /// Asks for memory on the way to the entries near a key (None: near its end), without waiting for it.
+    pub(crate) fn ask_for(&self, key: Option<&[u8]>, approach: Approach) {
+        let number = key.map_or(self.tables.len() - 1, |key| self.firsts.find(key));
+        let table = &self.tables[number].table;
+        let block = || match key {
+            Some(key) => table.block_for(key),
+            None => table.block_count().checked_sub(1),
+        };
+        match (approach, key) {
+            (Approach::Fences, Some(key)) => table.ask_for_fences(key),
+            (Approach::Fences, None) => {}
+            (Approach::Slot, _) => block().into_iter().for_each(|block| table.ask_for_slot(block)),
+            (Approach::Block, _) => {
+                block().into_iter().for_each(|block| table.ask_for_block(block))
+            }
+        }
+    }
+}
+
+/// A cursor over a run, which it keeps alive.
+pub(crate) struct RunCursor {
+    run: Arc<Run>,
+    number: usize,
+    /// The cursor of table `number`. None: past either end, or nothing was read yet.
+    place: Option<TableCursor>,
+    end_to_end: bool,
+    /// Some: it reads no others than these, and those in the cache.
+    blocks: Option<Arc<Fetched>>,
+    /// What cursors of tables that were left have read.
+    reads: Reads,
+}
+
+impl RunCursor {
+    /// For who walks over all of it, from its first entry to its last: in large pieces from the start, which are not kept in the cache.
+    #[must_use]
+    pub(crate) fn end_to_end(self) -> Self {
+        RunCursor { end_to_end: true, ..self }
+    }
+
+    /// With blocks that were read for it; it reads no others.
+    #[must_use]
+    pub(crate) fn with_blocks(mut self, blocks: Option<Arc<Fetched>>) -> Self {
+        self.blocks = blocks;
+        self
+    }
+
+    /// To the entry that so many come before. There is none: past the end.
+    pub(crate) fn seek_rank(&mut self, rank: u64) -> Result<()> {
+        let number = self.run.number_of_rank(rank);
+        let within = rank - self.run.ranks[number];
+        let skipped = self.run.tables[number].skipped();
+        self.enter(number).seek_rank(skipped + within)
+    }
+
+    #[inline]
+    fn is_at_entry(&self) -> bool {
+        self.place.as_ref().is_some_and(TableCursor::is_at_entry)
+    }
+
+    /// Past either end.
+    fn leave(&mut self) {
+        if let Some(mut place) = self.place.take() {
+            self.reads += place.reads();
+        }
+    }
+
+    /// Past the end of a table: to the first entry of the tables after it, if there is one.
+    fn on_to_next_table(&mut self) -> Result<()> {
+        while !self.is_at_entry() && self.number + 1 < self.run.tables.len() {
+            self.enter(self.number + 1).seek_first()?;
+        }
+        Ok(())
+    }
+
+    /// Past the start of a table: to the last entry of the tables before it, if there is one.
+    fn back_to_table_before(&mut self) -> Result<()> {
+        while !self.is_at_entry() && self.number > 0 {
+            self.enter(self.number - 1).seek_last()?;
+        }
+        Ok(())
+    }
+
+    /// The cursor of table `number`, wherever in it. Requires: there is such a table.
+    fn enter(&mut self, number: usize) -> &mut TableCursor {
+        if self.number != number {
+            self.leave();
+        }
+        self.number = number;
+        let (table, blocks) = (&self.run.tables[number], &self.blocks);
+        let end_to_end = self.end_to_end;
+        self.place.get_or_insert_with(|| {
+            let cursor = table.cursor().with_blocks(blocks.clone());
+            if end_to_end { cursor.end_to_end() } else { cursor }
+        })
+    }
+}
+
+impl Cursor for RunCursor {
+    fn seek(&mut self, key: &[u8]) -> Result<()> {
+        let number = self.run.first_ending_at_or_after(key);
+        if number == self.run.tables.len() {
+            self.leave();
+            return Ok(());
+        }
+        self.enter(number).seek(key)?;
+        self.on_to_next_table()
+    }
+
+    fn seek_version(&mut self, key: &[u8], at: Sequence) -> Result<()> {
+        let number = self.run.first_ending_at_or_after(key);
+        if number == self.run.tables.len() {
+            self.leave();
+            return Ok(());
+        }
+        self.enter(number).seek_version(key, at)?;
+        self.on_to_next_table()
+    }
+
+    fn seek_first(&mut self) -> Result<()> {
+        self.enter(0).seek_first()?;
+        self.on_to_next_table()
+    }
+
+    fn seek_before(&mut self, key: &[u8]) -> Result<()> {
+        match self.run.count_beginning_before(key).checked_sub(1) {
+            Some(number) => {
+                self.enter(number).seek_before(key)?;
+                self.back_to_table_before()
+            }
+            None => {
+                self.leave();
+                Ok(())
+            }
+        }
+    }
+
+    fn seek_last(&mut self) -> Result<()> {
+        self.enter(self.run.tables.len() - 1).seek_last()?;
+        self.back_to_table_before()
+    }
+
+    fn next(&mut self) -> Result<()> {
+        let Some(place) = &mut self.place else { return Ok(()) };
+        place.next()?;
+        self.on_to_next_table()
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        let Some(place) = &mut self.place else { return Ok(()) };
+        place.prev()?;
+        self.back_to_table_before()
+    }
+
+    #[inline]
+    fn entry(&self) -> Option<Entry<'_>> {
+        self.place.as_ref()?.entry()
+    }
+
+    fn ends_key_and_block(&self) -> bool {
+        self.place.as_ref().is_some_and(Cursor::ends_key_and_block)
+    }
+
+    fn value(&self) -> Value {
+        self.place.as_ref().map(Cursor::value).unwrap_or_default()
+    }
+
+    fn reads(&mut self) -> Reads {
+        let mut reads = std::mem::take(&mut self.reads);
+        if let Some(place) = &mut self.place {
+            reads += place.reads();
+        }
+        reads
+    }
+}
+
+#[cfg(test)]
+mod tests;

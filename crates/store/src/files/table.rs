@@ -1,0 +1,489 @@
+//! A table: one immutable file of sorted entries, open for reading.
+//! ```text
+//! get(key) -> fences -> block number -> its slot --full---> block -> entry
+//!                                             \--empty--> disk -> checked --^
+//! ```
+//! Invariant: what is in memory (index, properties, filter) was checked when the table was opened, a
+//! block whenever it is read from the disk. A damaged byte is an error that names file and place.
+
+use crate::sync::Arc;
+use std::path::{Path, PathBuf};
+
+use trommel_filters::{
+    AlignedBytes, AnyFilter, Corrupt, FilterKind, HashedKey, KeyRange, RankBounds,
+    TableFilter as _, Trace,
+};
+
+use crate::entries::block::{Block, unseal};
+use crate::entries::cursor::Reads;
+use crate::entries::tombstones::RangeTombstones;
+use crate::error::{Error, Result};
+use crate::files::cache::{BlockCache, BlockSlots};
+use crate::files::keeper::Keeper;
+use crate::files::table::cursor::TableCursor;
+use crate::files::table::format::{
+    Index, LIST_LEN_MAX, Properties, Section, TAG_HASHES, TAG_INDEX, TAG_PROPERTIES,
+    TAG_TOMBSTONES, TAIL_SIZE, VERSION, decode_hashes, decode_sections, decode_tail, filter_tag,
+    is_filter_tag, section_name,
+};
+use crate::files::table::writer::key_bounds;
+use crate::storage::open_files::OpenFiles;
+use crate::storage::read_queue::ReadBuffer;
+use crate::storage::{ReadAt, hole_bytes_above};
+use crate::tree::obsolete_files::Farewell;
+use crate::tree::run_writer::table_name;
+
+/// The filter of a table.
+pub(crate) type TableFilter = AnyFilter<AlignedBytes>;
+
+/// A table that is open.
+pub(crate) struct Table {
+    opened: Opened,
+    file: u64,
+    size: u64,
+    sections: Vec<Section>,
+    index: Index,
+    properties: Properties,
+    tombstones: RangeTombstones,
+    filter: Option<TableFilter>,
+    /// Of an `elastic` filter, which is not in `filter` then.
+    units: Option<TableUnits>,
+    blocks: BlockSlots,
+    farewell: Farewell,
+}
+
+/// So much of a section may be holes: its memory is to follow from what was written.
+const HOLES_BYTES_MAX: u64 = 16 << 20;
+
+/// A file and its name, for errors.
+struct Opened {
+    path: PathBuf,
+    bytes: Arc<dyn ReadAt>,
+}
+
+impl Opened {
+    fn fill(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        self.bytes.read_at(offset, buffer).map_err(|error| self.failed(offset, error))
+    }
+
+    /// Why nothing was read from `offset` on.
+    fn failed(&self, offset: u64, error: std::io::Error) -> Error {
+        match error.kind() {
+            std::io::ErrorKind::UnexpectedEof => self.corrupt(offset, "the file ends too early"),
+            // Files are closed and opened again by their names.
+            std::io::ErrorKind::NotFound => {
+                Error::needed(&self.path, "it was there when the store was opened")(error)
+            }
+            _ => Error::io(&self.path)(error),
+        }
+    }
+
+    fn read(&self, offset: u64, len: u64) -> Result<ReadBuffer> {
+        let too_long = |_| self.corrupt(offset, "a length beyond memory");
+        let len = usize::try_from(len).map_err(too_long)?;
+        self.bytes.read(offset, len).map_err(|error| self.failed(offset, error))
+    }
+
+    fn corrupt(&self, offset: u64, what: impl Into<String>) -> Error {
+        Error::corrupt(&self.path, offset, what)
+    }
+
+    /// The place of damage within bytes that were read from `offset` on.
+    fn damage(&self, offset: u64) -> impl FnOnce(Corrupt) -> Error {
+        move |Corrupt { at, what }| self.corrupt(offset + at as u64, what)
+    }
+
+    fn checked(&self, section: &Section, bytes: &[u8]) -> Result<()> {
+        if crc32c::crc32c(bytes) == section.checksum {
+            return Ok(());
+        }
+        let what = format!("the checksum of the {} does not match", section_name(section.tag));
+        Err(self.corrupt(section.offset, what))
+    }
+
+    fn section(&self, section: &Section) -> Result<ReadBuffer> {
+        self.believe(section)?;
+        let bytes = self.read(section.offset, section.len)?;
+        self.checked(section, &bytes)?;
+        Ok(bytes)
+    }
+
+    /// An error, before a section is given memory, if most of it was never written: a file may be as long as anybody says.
+    fn believe(&self, section: &Section) -> Result<()> {
+        let (offset, end) = (section.offset, section.offset + section.len);
+        let holes = hole_bytes_above(HOLES_BYTES_MAX, &*self.bytes, offset..end);
+        if let Some(holes) = holes.map_err(Error::io(&self.path))? {
+            let what = format!("{holes} bytes of the {} are holes", section_name(section.tag));
+            return Err(self.corrupt(offset, what));
+        }
+        Ok(())
+    }
+
+    /// Reads and checks a block. Requires: the index has it.
+    fn block(&self, index: &Index, number: usize) -> Result<Block> {
+        let (offset, len) = index.block(number);
+        self.checked_block(index, number, &self.read(offset, len)?)
+    }
+
+    /// A block of these bytes. Requires: the index has it.
+    fn checked_block(&self, index: &Index, number: usize, bytes: &[u8]) -> Result<Block> {
+        let (offset, _) = index.block(number);
+        let wrong = |what: &str| self.corrupt(offset, format!("data block {number}: {what}"));
+        let block = unseal(bytes).map_err(|Corrupt { what, .. }| wrong(what))?;
+        if block.entry_count() as u64 != index.entries(number).1 {
+            return Err(wrong("not as many entries as the index says"));
+        }
+        // It may be sound, and another's: what it has not would be taken for absent.
+        if block.entry_at(block.first()).is_some_and(|(_, key)| !index.may_begin(number, key)) {
+            return Err(wrong("it begins with a key of another block"));
+        }
+        Ok(block)
+    }
+
+    /// Reads and checks the index.
+    fn index(&self, sections: &[Section]) -> Result<Index> {
+        let at = find(sections, TAG_INDEX).ok_or_else(|| self.corrupt(0, "no index"))?;
+        let first_section = sections.iter().map(|section| section.offset).min();
+        let data_end_max = first_section.expect("the index is a section");
+        Index::decode(&self.section(at)?, data_end_max).map_err(self.damage(at.offset))
+    }
+
+    /// Reads and checks the deleted ranges; none if there is no such section.
+    fn tombstones(&self, sections: &[Section]) -> Result<RangeTombstones> {
+        let Some(at) = find(sections, TAG_TOMBSTONES) else {
+            return Ok(RangeTombstones::default());
+        };
+        RangeTombstones::decode(&self.section(at)?).map_err(self.damage(at.offset))
+    }
+
+    /// Reads and checks the file's end: where the sections are.
+    fn sections(&self, size: u64) -> Result<Vec<Section>> {
+        let no_tail = || self.corrupt(0, "a file too short for a table");
+        let tail_at = size.checked_sub(TAIL_SIZE as u64).ok_or_else(no_tail)?;
+        let tail = self.read(tail_at, TAIL_SIZE as u64)?;
+        let tail = decode_tail(&tail).map_err(self.damage(tail_at))?;
+        if tail.version != VERSION {
+            let path = self.path.clone();
+            return Err(Error::Version { path, found: tail.version, known: VERSION });
+        }
+        let no_list = || self.corrupt(tail_at, "a section list longer than the file");
+        let list_len = u64::from(tail.list_len);
+        if list_len > LIST_LEN_MAX {
+            return Err(self.corrupt(tail_at, "a section list longer than any"));
+        }
+        let list_at = tail_at.checked_sub(list_len).ok_or_else(no_list)?;
+        let list = self.read(list_at, list_len)?;
+        let sections = decode_sections(&list, tail, list_at).map_err(self.damage(list_at))?;
+        for Section { tag, optional, offset, .. } in &sections {
+            let known = [TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES].contains(tag);
+            if !known && !optional {
+                let what = format!("section {tag}, which is not known, must not be skipped");
+                return Err(self.corrupt(*offset, what));
+            }
+        }
+        Ok(sections)
+    }
+}
+
+impl Table {
+    /// Opens a table: reads and checks all but its blocks, and of its filters the one of kind `filter` alone.
+    pub(crate) fn open(
+        files: &Arc<OpenFiles>,
+        file: u64,
+        cache: Arc<BlockCache>,
+        filter: Option<FilterKind>,
+    ) -> Result<Arc<Table>> {
+        let (bytes, path) = files.file(&table_name(file))?;
+        let size = bytes.size().map_err(Error::io(&path))?;
+        let opened = Opened { path, bytes };
+        let sections = opened.sections(size)?;
+        let index = opened.index(&sections)?;
+        let missing = || opened.corrupt(0, "no properties");
+        let at = find(&sections, TAG_PROPERTIES).ok_or_else(missing)?;
+        let properties = opened.section(at)?;
+        let properties = Properties::decode(&properties).map_err(opened.damage(at.offset))?;
+        if properties.entries != index.entry_count() {
+            return Err(opened.corrupt(at.offset, "index and properties count different entries"));
+        }
+        let tombstones = opened.tombstones(&sections)?;
+        check_tombstones(&properties, &tombstones)
+            .map_err(|what| opened.corrupt(at.offset, what))?;
+        let section = filter.and_then(|kind| find(&sections, filter_tag(kind)));
+        let (filter, units) = match (filter, section) {
+            (Some(FilterKind::Elastic), Some(at)) => (None, Some(TableUnits::open(&opened, at)?)),
+            (_, at) => (at.map(|at| load_filter(&opened, at)).transpose()?, None),
+        };
+        let blocks = BlockSlots::new(cache, index.block_count());
+        Ok(Arc::new(Table {
+            opened,
+            file,
+            size,
+            sections,
+            index,
+            properties,
+            tombstones,
+            filter,
+            units,
+            blocks,
+            farewell: Farewell::default(),
+        }))
+    }
+
+    /// The file's number.
+    pub(crate) fn file(&self) -> u64 {
+        self.file
+    }
+
+    /// It leaves the tree: who lets go of it last calls the keeper.
+    pub(crate) fn leave(&self, keeper: &Arc<Keeper>) {
+        self.farewell.call(keeper);
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.opened.path
+    }
+
+    pub(crate) fn first_key(&self) -> &[u8] {
+        &self.properties.first_key
+    }
+
+    pub(crate) fn last_key(&self) -> &[u8] {
+        &self.properties.last_key
+    }
+
+    /// Its keys, and those that it deletes, lie in [from, to).
+    pub(crate) fn key_bounds(&self) -> (Vec<u8>, Vec<u8>) {
+        key_bounds(&self.properties, &self.tombstones)
+    }
+
+    /// The deleted ranges.
+    #[inline]
+    pub(crate) fn tombstones(&self) -> &RangeTombstones {
+        &self.tombstones
+    }
+
+    pub(crate) fn entry_count(&self) -> u64 {
+        self.properties.entries
+    }
+
+    pub(crate) fn block_count(&self) -> usize {
+        self.index.block_count()
+    }
+
+    /// The file's size.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.size
+    }
+
+    /// What the table knows of its entries.
+    pub(crate) fn properties(&self) -> &Properties {
+        &self.properties
+    }
+
+    /// None: the table has no filter, it was not asked for, or it is `elastic`, whose units come and go.
+    #[inline]
+    pub(crate) fn filter(&self) -> Option<&TableFilter> {
+        self.filter.as_ref()
+    }
+
+    /// False: the table surely has no entry of the key.
+    #[inline]
+    pub(crate) fn may_contain(&self, key: &HashedKey<'_>) -> bool {
+        match (&self.filter, &self.units) {
+            (Some(filter), _) => filter.may_contain_hashed(key),
+            (None, Some(units)) => units.may_contain(key),
+            (None, None) => true,
+        }
+    }
+
+    /// False: the table surely has no key in the range.
+    #[inline]
+    pub(crate) fn may_overlap(&self, range: &KeyRange<'_>) -> bool {
+        match (&self.filter, &self.units) {
+            (Some(filter), _) => filter.may_overlap(range),
+            (None, Some(units)) if range.upper() == Some(range.lower()) => {
+                units.may_contain(&HashedKey::new(range.lower()))
+            }
+            (None, _) => true,
+        }
+    }
+
+    /// The hash of each user key, in order, read from disk. None: it was written without. An error: they are damaged, or not as many
+    /// as the table has keys.
+    pub(crate) fn key_hashes(&self) -> Result<Option<Vec<u64>>> {
+        let Some(at) = find(&self.sections, TAG_HASHES) else { return Ok(None) };
+        let hashes = decode_hashes(&self.opened.section(at)?, self.entry_count());
+        hashes.map(Some).map_err(self.opened.damage(at.offset))
+    }
+
+    /// Has `trace` see the memory that a filter reads to answer for a key.
+    pub(crate) fn trace_filter<T: Trace>(&self, key: &HashedKey<'_>, trace: &mut T) {
+        match (&self.filter, &self.units) {
+            (Some(filter), _) => filter.may_contain_traced(key, trace),
+            (None, Some(units)) => units.may_contain_traced(key, trace),
+            (None, None) => true,
+        };
+    }
+
+    /// The memory that fences, deleted ranges, block places and the cache's slots take.
+    pub(crate) fn fence_bytes(&self) -> usize {
+        self.index.heap_bytes() + self.tombstones.heap_bytes() + self.blocks.heap_bytes()
+    }
+
+    /// The memory that the filter takes.
+    pub(crate) fn filter_bytes(&self) -> usize {
+        let units = self.units.as_ref().map_or(0, TableUnits::memory_bytes);
+        units + self.filter.as_ref().map_or(0, |filter| filter.size_bytes())
+    }
+
+    /// Between how many entries and how many are before `key`: exact but for the key's block.
+    pub(crate) fn rank_bounds(&self, key: &[u8]) -> RankBounds {
+        if key <= self.first_key() || self.entry_count() == 0 {
+            return RankBounds::exact(0);
+        }
+        if key > self.last_key() {
+            return RankBounds::exact(self.entry_count());
+        }
+        let (before, inside) = self.index.entries(self.first_block_of(key));
+        RankBounds { least: before, most: before + inside }
+    }
+
+    /// A cursor at no entry. The blocks that it reads are kept in the cache.
+    pub(crate) fn cursor(self: &Arc<Self>) -> TableCursor {
+        TableCursor::new(Arc::clone(self))
+    }
+
+    /// The first block that may hold `key`; all entries of earlier ones are before it.
+    #[inline]
+    pub(crate) fn first_block_of(&self, key: &[u8]) -> usize {
+        self.index.fences.find(key)
+    }
+
+    /// The first and the last block that may hold `key`.
+    pub(crate) fn blocks_of(&self, key: &[u8]) -> (usize, usize) {
+        (self.first_block_of(key), self.index.fences.last_of(key))
+    }
+
+    /// The block of the entry that so many come before, and how many of them are in that block. There is no such entry: more than it
+    /// has.
+    pub(crate) fn block_of_rank(&self, rank: u64) -> (usize, u64) {
+        self.index.block_of_rank(rank)
+    }
+
+    /// How many entries come before a block, and how many it has.
+    pub(crate) fn block_entries(&self, number: usize) -> (u64, u64) {
+        self.index.entries(number)
+    }
+
+    /// A block, from the cache or from the disk. Requires: there is such a block.
+    #[inline]
+    pub(crate) fn block(
+        &self,
+        number: usize,
+        fill_cache: bool,
+        reads: &mut Reads,
+    ) -> Result<Block> {
+        reads.blocks += 1;
+        if let Some(block) = self.blocks.get(number) {
+            return Ok(block);
+        }
+        if fill_cache {
+            self.missing_block(number, reads)
+        } else {
+            self.block_on_disk(number, reads)
+        }
+    }
+
+    /// A block, read anew and checked. Requires: there is such a block.
+    #[cold]
+    fn block_on_disk(&self, number: usize, reads: &mut Reads) -> Result<Block> {
+        let block = self.opened.block(&self.index, number)?;
+        reads.disk_reads += 1;
+        reads.bytes += self.index.block(number).1;
+        Ok(block)
+    }
+
+    /// Reads the whole file anew and checks every checksum, the order of entries, the index, the
+    /// counts, and that the filter knows every key.
+    pub(crate) fn verify(&self) -> Result<()> {
+        // A filter comes last: damage to it must not hide damage to entries.
+        let is_filter = |section: &&Section| is_filter_tag(section.tag);
+        let (filters, others): (Vec<_>, Vec<_>) = self.sections.iter().partition(is_filter);
+        for section in others {
+            self.opened.section(section)?;
+        }
+        let (filters, damage) = self.load_filters(&filters);
+        let (hashes, wrong_hashes) = match self.key_hashes() {
+            Ok(hashes) => (hashes, Ok(())),
+            Err(wrong) => (None, Err(wrong)),
+        };
+        let mut check = Check::new(filters, hashes);
+        for number in 0..self.block_count() {
+            let block = self.block_on_disk(number, &mut Reads::default())?;
+            let (offset, _) = self.index.block(number);
+            let wrong = |what| self.opened.corrupt(offset, format!("data block {number}: {what}"));
+            check.block(self, number, block).map_err(wrong)?;
+        }
+        check.end(self).map_err(|what| self.opened.corrupt(0, what))?;
+        self.check_end_of_file()?;
+        wrong_hashes.and(damage)
+    }
+
+    /// The filters that can be read, whether they are in use or not, and what is wrong with the first that cannot.
+    fn load_filters(&self, sections: &[&Section]) -> (Vec<TableFilter>, Result<()>) {
+        let (mut filters, mut damage) = (Vec::new(), Ok(()));
+        for at in sections {
+            let known = FilterKind::ALL.iter().any(|kind| filter_tag(*kind) == at.tag);
+            let loaded = if known {
+                load_filter(&self.opened, at).map(|filter| filters.push(filter))
+            } else {
+                self.opened.section(at).map(drop)
+            };
+            damage = damage.and(loaded);
+        }
+        (filters, damage)
+    }
+}
+
+fn find(sections: &[Section], tag: u16) -> Option<&Section> {
+    sections.iter().find(|section| section.tag == tag)
+}
+
+/// Requires: the section is a filter's, of a kind that is known.
+fn load_filter(opened: &Opened, at: &Section) -> Result<TableFilter> {
+    opened.believe(at)?;
+    // Its length was checked against the file's.
+    let beyond = || opened.corrupt(at.offset, "a filter beyond memory");
+    let mut bytes = AlignedBytes::try_zeroed(at.len as usize).ok_or_else(beyond)?;
+    opened.fill(at.offset, &mut bytes)?;
+    opened.checked(at, &bytes)?;
+    let filter = AnyFilter::read(bytes).map_err(opened.damage(at.offset))?;
+    if filter_tag(filter.kind()) != at.tag {
+        return Err(opened.corrupt(at.offset, "a filter of another kind than its section's tag"));
+    }
+    Ok(filter)
+}
+
+mod ahead;
+mod batch;
+mod get;
+pub(crate) use ahead::Ahead;
+
+mod queue;
+
+mod check;
+use check::{Check, check_tombstones};
+
+mod units;
+use units::TableUnits;
+pub(crate) use units::Unit;
+
+mod parts;
+pub(crate) use parts::TableParts;
+
+#[cfg(test)]
+pub(crate) mod tests;
+
+pub(crate) mod cursor;
+pub(crate) mod format;
+pub(crate) mod writer;

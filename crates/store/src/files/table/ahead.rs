@@ -1,0 +1,206 @@
+//! Blocks that a cursor comes to one after the other: read in pieces, ahead of it.
+//! ```text
+//! cursor    | 7 | 8 | 9 | 10 | 11 | 12 | 13 | 14 | 15 | ...
+//! reads      [7] [8   9] [10   11   12   13] [14  ...            each piece has twice the blocks of the one before
+//!
+//! from there on, and for who walks over all of a table:    in [ piece ]    meanwhile the disk reads [ the next ]
+//! ```
+//! A cursor that goes from block to block, either way, gets them in pieces, up to so many bytes; one that jumps begins anew
+//! with a block alone. So a seek reads what it needs, and a merge or a long scan has few, large reads. When pieces are as large as
+//! they get, the next one is asked for when the cursor comes to one: at most two of them are in memory.
+//!
+//! Invariant: blocks of a piece are checked, counted and kept in the cache when the cursor comes to them, as if they were read then.
+//! An error is told then, too.
+
+use std::ops::Range;
+
+use super::Table;
+use crate::entries::block::Block;
+use crate::entries::cursor::Reads;
+use crate::error::{Error, Result};
+use crate::storage::read_queue::{ReadBuffer, ReadQueue};
+use crate::sync::Arc;
+
+/// The most that one piece has.
+const PIECE_BYTES: u64 = 512 << 10;
+
+/// What a cursor has read of a table ahead.
+#[derive(Default)]
+pub(crate) struct Ahead {
+    /// None: nothing was read yet, or reading failed.
+    here: Option<Piece>,
+    coming: Option<Coming>,
+    /// The last block that was asked for, and how the cursor came there.
+    last: Option<usize>,
+    way: Way,
+    /// Blocks of the last piece.
+    window: usize,
+    /// Some: of these blocks, it comes to one after the other.
+    all_of: Option<Range<usize>>,
+}
+
+/// Blocks that lie beside each other, as they are on disk.
+struct Piece {
+    blocks: Range<usize>,
+    /// Where in the file it begins.
+    offset: u64,
+    bytes: ReadBuffer,
+}
+
+/// A piece that is being read, alone in its queue. Dropped, it is nobody's business.
+struct Coming {
+    blocks: Range<usize>,
+    reads: Box<dyn ReadQueue>,
+}
+
+/// How a cursor comes to a block.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Way {
+    #[default]
+    Jump,
+    Up,
+    Down,
+}
+
+impl Ahead {
+    /// For a cursor that comes to all of these blocks, one after the other.
+    pub(crate) fn all_of(blocks: Range<usize>) -> Self {
+        Ahead { all_of: Some(blocks), ..Ahead::default() }
+    }
+
+    /// The cursor comes to this block.
+    fn come_to(&mut self, number: usize) {
+        let way = match self.last {
+            Some(last) if last + 1 == number => Way::Up,
+            Some(last) if number + 1 == last => Way::Down,
+            None if self.all_of.is_some() => Way::Up,
+            _ => Way::Jump,
+        };
+        let goes_on = way != Way::Jump && (self.way == way || self.way == Way::Jump);
+        self.window = match &self.all_of {
+            Some(blocks) if way != Way::Jump => blocks.len(),
+            _ if goes_on => self.window,
+            _ => 1,
+        };
+        (self.last, self.way) = (Some(number), way);
+    }
+}
+
+impl Table {
+    /// A block that a cursor comes to, from the cache, from what it has read ahead, or from the disk. Requires: there is such a
+    /// block; `ahead` is of one cursor over this table.
+    pub(crate) fn block_ahead(
+        &self,
+        number: usize,
+        fill_cache: bool,
+        ahead: &mut Ahead,
+        reads: &mut Reads,
+    ) -> Result<Block> {
+        ahead.come_to(number);
+        reads.blocks += 1;
+        if let Some(block) = self.blocks.get(number) {
+            return Ok(block);
+        }
+        let here = ahead.here.take().filter(|piece| piece.blocks.contains(&number));
+        let piece = match here {
+            Some(piece) => piece,
+            None => self.next_piece(number, ahead)?,
+        };
+        let piece = ahead.here.insert(piece);
+        let (offset, len) = self.index.block(number);
+        let start = (offset - piece.offset) as usize;
+        let bytes = &piece.bytes[start..][..len as usize];
+        let block = self.opened.checked_block(&self.index, number, bytes)?;
+        reads.disk_reads += 1;
+        reads.bytes += len;
+        if fill_cache {
+            self.blocks.insert(number, &block);
+        }
+        Ok(block)
+    }
+
+    /// The piece with a block, which begins with it unless it was asked for before; asks for the one after it if that pays.
+    #[cold]
+    fn next_piece(&self, number: usize, ahead: &mut Ahead) -> Result<Piece> {
+        let coming = ahead.coming.take().filter(|coming| coming.blocks.contains(&number));
+        let (blocks, read) = match coming {
+            Some(mut coming) => {
+                let done = coming.reads.collect(true).expect("it was submitted");
+                let (offset, _) = self.span_of(&coming.blocks);
+                (coming.blocks, done.bytes.map_err(|error| self.opened.failed(offset, error)))
+            }
+            None => {
+                if ahead.way != Way::Jump {
+                    ahead.window = (2 * ahead.window).min(self.block_count());
+                }
+                let blocks = self.piece(number, ahead);
+                let (offset, len) = self.span_of(&blocks);
+                (blocks, self.opened.read(offset, len))
+            }
+        };
+        let (blocks, bytes) = match read {
+            // The file ends too early: blocks before its end are there.
+            Err(Error::Corrupt { .. }) if blocks.len() > 1 => {
+                let (offset, len) = self.index.block(number);
+                (number..number + 1, self.opened.read(offset, len)?)
+            }
+            read => {
+                let bytes = read?;
+                self.ask_for_next(&blocks, ahead);
+                (blocks, bytes)
+            }
+        };
+        let (offset, _) = self.span_of(&blocks);
+        Ok(Piece { blocks, offset, bytes })
+    }
+
+    /// Asks for the piece after one that could not have been larger.
+    fn ask_for_next(&self, blocks: &Range<usize>, ahead: &mut Ahead) {
+        let next = match ahead.way {
+            _ if blocks.len() >= ahead.window => None,
+            Way::Jump => None,
+            Way::Up => Some(blocks.end),
+            Way::Down => blocks.start.checked_sub(1),
+        };
+        let is_wanted = |number: &usize| match &ahead.all_of {
+            Some(all) => all.contains(number),
+            None => *number < self.block_count(),
+        };
+        let Some(number) = next.filter(is_wanted) else { return };
+        let (blocks, mut reads) = (self.piece(number, ahead), self.opened.bytes.reads_ahead());
+        let (offset, len) = self.span_of(&blocks);
+        reads.submit(0, Arc::clone(&self.opened.bytes), offset, len as usize);
+        ahead.coming = Some(Coming { blocks, reads });
+    }
+
+    /// Where in the file blocks begin, and how long they are together. Requires: there are such blocks, one at least.
+    fn span_of(&self, blocks: &Range<usize>) -> (u64, u64) {
+        let (offset, _) = self.index.block(blocks.start);
+        let (last, last_len) = self.index.block(blocks.end - 1);
+        (offset, last + last_len - offset)
+    }
+
+    /// Blocks from `number` on, the way that a cursor goes: at most its window, and not too many bytes.
+    fn piece(&self, number: usize, ahead: &Ahead) -> Range<usize> {
+        let (at, len) = self.index.block(number);
+        let fits = |other: usize| {
+            let (offset, other_len) = self.index.block(other);
+            (offset + other_len).max(at + len) - offset.min(at) <= PIECE_BYTES
+        };
+        let all = ahead.all_of.clone().unwrap_or(0..self.block_count());
+        match ahead.way {
+            Way::Jump => number..number + 1,
+            Way::Up => {
+                let most = (number + ahead.window).min(all.end).max(number + 1);
+                number..(number + 1..most).find(|other| !fits(*other)).unwrap_or(most)
+            }
+            Way::Down => {
+                let least = (number + 1).saturating_sub(ahead.window).max(all.start).min(number);
+                (least..number).find(|other| fits(*other)).unwrap_or(number)..number + 1
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,225 @@
+//! Whether a table's entries are what its index and its properties say.
+//! ```text
+//! block by block:  order, bounds, separators, filter
+//! end:             counts against properties, the file's own end
+//! ```
+//! Invariant: it looks at every entry once, in the order of the file.
+
+use super::{Table, TableFilter};
+use crate::entries::block::Block;
+use crate::entries::block_cursor::BlockCursor;
+use crate::entries::entry::{Entry, Kind, Sequence, order};
+use crate::entries::expiry::EXPIRY_BYTES;
+use crate::entries::keys::successor;
+use crate::entries::tombstones::RangeTombstones;
+use crate::files::table::format::Properties;
+
+use trommel_filters::{Chucky, KeyRange, LowerBound, TableFilter as _, UpperBound};
+
+impl Table {
+    /// Whether the file ends as it did when it was opened: the next opening finds all else by that.
+    pub(super) fn check_end_of_file(&self) -> crate::error::Result<()> {
+        let opened = &self.opened;
+        let size = opened.bytes.size().map_err(|error| opened.failed(0, error))?;
+        if size != self.size {
+            let what = format!("it has {size} bytes, and had {} when it was opened", self.size);
+            return Err(opened.corrupt(size.min(self.size), what));
+        }
+        if opened.sections(size)? != self.sections {
+            return Err(opened.corrupt(size, "its sections are not those that it was opened with"));
+        }
+        Ok(())
+    }
+}
+
+/// What was seen so far.
+pub(super) struct Check {
+    filters: Vec<TableFilter>,
+    seen: Option<Properties>,
+    last_sequence: Sequence,
+    /// Of the keys that are still to come, if the table has hashes.
+    hashes: Option<std::vec::IntoIter<u64>>,
+}
+
+type Wrong = &'static str;
+
+fn require(holds: bool, what: Wrong) -> Result<(), Wrong> {
+    if holds { Ok(()) } else { Err(what) }
+}
+
+/// Whether each key shares with the one before all that they have in common, or nothing: a search relies on that, and
+/// would not find what a scan finds.
+fn shares_all(block: &Block) -> bool {
+    let (mut key, mut place) = (Vec::new(), block.first());
+    while let Some((entry, end)) = block.entry_at(place) {
+        let could_share_more = key.get(entry.shared).is_some_and(|next| end.first() == Some(next));
+        if entry.shared > 0 && could_share_more {
+            return false;
+        }
+        key.truncate(entry.shared);
+        key.extend_from_slice(end);
+        place = entry.next;
+    }
+    true
+}
+
+/// Whether a filter denies a key to nobody: who asks for it or counts it, for a range around it, or where the table goes on
+/// from some key on. `before`: the key that the table has before it, if it has one.
+fn knows(filter: &TableFilter, before: Option<&[u8]>, key: &[u8]) -> bool {
+    let below = just_below(key).filter(|below| before.is_none_or(|before| before < &below[..]));
+    let (from, after) = (before.map(successor), successor(key));
+    let lowers = [Some(key), below.as_deref(), from.as_deref()];
+    let overlaps = |lower: &[u8], upper: &[u8]| {
+        KeyRange::new(lower, Some(upper)).is_none_or(|range| filter.may_overlap(&range))
+    };
+    filter.may_contain(key)
+        && filter.count(&KeyRange::of_key(key)).is_none_or(|count| count.most > 0)
+        && lowers.into_iter().flatten().all(|lower| {
+            goes_on(filter, lower, key) && overlaps(lower, key) && overlaps(lower, &after)
+        })
+        && goes_back(filter, key, key)
+        && goes_back(filter, &after, key)
+}
+
+/// A key that is less than `key`, but not by much. None: there is none.
+fn just_below(key: &[u8]) -> Option<Vec<u8>> {
+    let (&last, head) = key.split_last()?;
+    let less = last.checked_sub(1).map(|less| [less, 0xff]);
+    Some([head, less.as_ref().map_or(&[][..], |end| &end[..])].concat())
+}
+
+/// Whether the filter has the table go on from `lower` no later than with `key`, which is the table's first from there on.
+fn goes_on(filter: &TableFilter, lower: &[u8], key: &[u8]) -> bool {
+    match filter.lower_bound(lower) {
+        None => true,
+        Some(LowerBound::End) => false,
+        Some(LowerBound::From { key: bound, .. }) => lower <= &bound[..] && &bound[..] <= key,
+    }
+}
+
+/// Whether the filter has the table go on from `upper` towards its start no later than with `key`.
+fn goes_back(filter: &TableFilter, upper: &[u8], key: &[u8]) -> bool {
+    match filter.upper_bound(upper) {
+        None => true,
+        Some(UpperBound::Start) => false,
+        Some(UpperBound::Before { end, .. }) => key < &end[..],
+    }
+}
+
+impl Check {
+    /// Nothing was seen yet. Every key is to be known to all `filters`, and to have its hash among `hashes`.
+    pub(super) fn new(filters: Vec<TableFilter>, hashes: Option<Vec<u64>>) -> Self {
+        let hashes = hashes.map(Vec::into_iter);
+        Check { filters, seen: None, last_sequence: Sequence::default(), hashes }
+    }
+
+    /// Whether the next hash is that of the next key.
+    fn hash(&mut self, key: &[u8]) -> Result<(), Wrong> {
+        let Some(hashes) = &mut self.hashes else { return Ok(()) };
+        require(hashes.next() == Some(Chucky::key_hash(key)), "a hash that is not of its key")
+    }
+
+    pub(super) fn block(
+        &mut self,
+        table: &Table,
+        number: usize,
+        block: Block,
+    ) -> Result<(), Wrong> {
+        require(shares_all(&block), "a key that shares less than it has in common")?;
+        let mut cursor = BlockCursor::new(block);
+        cursor.seek_first();
+        let mut first_in_block = true;
+        while let Some(entry) = cursor.entry() {
+            if first_in_block {
+                self.block_start(table, number, entry.key)?;
+            }
+            self.entry(table, number, &entry)?;
+            first_in_block = false;
+            cursor.next();
+        }
+        Ok(())
+    }
+
+    /// A key is looked for in the block where it begins, and in those that it continues in.
+    fn block_start(&self, table: &Table, number: usize, key: &[u8]) -> Result<(), Wrong> {
+        let same_key = self.seen.as_ref().is_some_and(|seen| seen.last_key == key);
+        let continues = table.index.fences.continues(number, key);
+        require(continues == same_key, "the index is wrong about a key over several blocks")
+    }
+
+    fn entry(&mut self, table: &Table, number: usize, entry: &Entry<'_>) -> Result<(), Wrong> {
+        let &Entry { key, sequence, kind, value } = entry;
+        let seen = self.seen.get_or_insert_with(|| Properties {
+            entries: 0,
+            deletes: 0,
+            raw_bytes: 0,
+            sequences: (sequence, sequence),
+            first_key: key.to_vec(),
+            last_key: key.to_vec(),
+        });
+        let last = (seen.last_key.as_slice(), self.last_sequence);
+        let in_order = seen.entries == 0 || order(last, (key, sequence)).is_lt();
+        require(in_order, "entries that are out of order")?;
+        let found_at = table.first_block_of(key);
+        let continues = found_at < number && table.index.fences.continues(number, key);
+        require(found_at == number || continues, "a key on the wrong side of a separator")?;
+        let mut is_new_key = false;
+        let before = (seen.entries > 0).then_some(&seen.last_key[..]);
+        if before != Some(key) {
+            let known = self.filters.iter().all(|filter| knows(filter, before, key));
+            require(known, "a key that the table's filter does not know")?;
+            is_new_key = true;
+        }
+        let is_whole = kind != Kind::PutWithExpiry || value.len() >= EXPIRY_BYTES;
+        require(is_whole, "an expiry that is not whole")?;
+        seen.entries += 1;
+        seen.deletes += u64::from(kind == Kind::Delete);
+        seen.raw_bytes += (key.len() + value.len()) as u64;
+        seen.sequences = (seen.sequences.0.min(sequence), seen.sequences.1.max(sequence));
+        seen.last_key.clear();
+        seen.last_key.extend_from_slice(key);
+        self.last_sequence = sequence;
+        if is_new_key { self.hash(key) } else { Ok(()) }
+    }
+
+    pub(super) fn end(mut self, table: &Table) -> Result<(), Wrong> {
+        let Some((least, greatest)) = table.tombstones().sequences() else {
+            return self.compare(table);
+        };
+        let begin = table.tombstones().begin().unwrap_or_default();
+        let seen = self.seen.get_or_insert_with(|| Properties {
+            entries: 0,
+            deletes: 0,
+            raw_bytes: 0,
+            sequences: (least, greatest),
+            first_key: begin.to_vec(),
+            last_key: begin.to_vec(),
+        });
+        seen.sequences = (seen.sequences.0.min(least), seen.sequences.1.max(greatest));
+        self.compare(table)
+    }
+
+    fn compare(&self, table: &Table) -> Result<(), Wrong> {
+        let same = self.seen.as_ref() == Some(&table.properties);
+        require(same, "the entries are not those that the properties tell of")?;
+        let no_more = self.hashes.as_ref().is_none_or(|hashes| hashes.as_slice().is_empty());
+        require(no_more, "hashes of keys that are not there")
+    }
+}
+
+/// Whether properties tell of these deleted ranges, as far as that can be seen without the entries.
+pub(super) fn check_tombstones(
+    properties: &Properties,
+    tombstones: &RangeTombstones,
+) -> Result<(), Wrong> {
+    let (least, greatest) = properties.sequences;
+    let within = |(from, to)| least <= from && to <= greatest;
+    let is_known = tombstones.sequences().is_none_or(within);
+    let begin = tombstones.begin().filter(|_| properties.entries == 0);
+    let is_first = begin.is_none_or(|begin| *begin == properties.first_key);
+    match tombstones.begin() {
+        None if properties.entries == 0 => Err("a table with nothing in it"),
+        _ if is_known && is_first => Ok(()),
+        _ => Err("properties that do not tell of the deleted ranges"),
+    }
+}

@@ -1,0 +1,296 @@
+//! A cursor over a table, one block at a time.
+//! ```text
+//! seek -> fences -> block -> entry        next past the block's end -> the block after, its first
+//! limits              keys before the first and behind the last one of a trimmed table are passed over
+//! ```
+//! Invariant: it holds the one block it is in; `number` is that block's. It is never at an entry beyond its limits.
+
+use crate::sync::Arc;
+
+use crate::entries::block_cursor::BlockCursor;
+use crate::entries::cursor::{Cursor, Reads};
+use crate::entries::entry::{Entry, Sequence, order};
+use crate::entries::value::Value;
+use crate::error::Result;
+use crate::files::query_blocks::Fetched;
+use crate::files::table::{Ahead, Table};
+
+/// Of a table's keys, those in [from, to) belong to the tree.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Limits {
+    pub(crate) from: Vec<u8>,
+    pub(crate) to: Vec<u8>,
+}
+
+/// A cursor over a table, which it keeps open.
+pub(crate) struct TableCursor {
+    table: Arc<Table>,
+    number: usize,
+    /// None: no block was read yet, or reading one failed.
+    place: Option<BlockCursor>,
+    fill_cache: bool,
+    ahead: Ahead,
+    /// Some: it reads none, but ends where it needs one that is neither here nor in the cache.
+    blocks: Option<Arc<Fetched>>,
+    /// None: all of the table's keys.
+    limits: Option<Arc<Limits>>,
+    reads: Reads,
+}
+
+impl TableCursor {
+    pub(crate) fn new(table: Arc<Table>) -> Self {
+        let reads = Reads::default();
+        TableCursor {
+            table,
+            number: 0,
+            place: None,
+            fill_cache: true,
+            ahead: Ahead::default(),
+            blocks: None,
+            limits: None,
+            reads,
+        }
+    }
+
+    /// With no keys but those within the limits.
+    #[must_use]
+    pub(crate) fn within(mut self, limits: Option<&Arc<Limits>>) -> Self {
+        self.limits = limits.cloned();
+        self
+    }
+
+    /// Whether the blocks that it reads are kept in the cache: not if each is read but once.
+    #[must_use]
+    pub(crate) fn fill_cache(mut self, fill_cache: bool) -> Self {
+        self.fill_cache = fill_cache;
+        self
+    }
+
+    /// For who walks over all of it, from its first entry to its last: in large pieces from the start, which are not kept in the cache.
+    #[must_use]
+    pub(crate) fn end_to_end(mut self) -> Self {
+        let (table, end) = (&self.table, self.table.block_count());
+        let blocks = match &self.limits {
+            None => 0..end,
+            Some(limits) => {
+                table.first_block_of(&limits.from)..end.min(table.first_block_of(&limits.to) + 1)
+            }
+        };
+        self.ahead = Ahead::all_of(blocks);
+        self.fill_cache(false)
+    }
+
+    /// With blocks that were read for it; it reads no others.
+    #[must_use]
+    pub(crate) fn with_blocks(mut self, blocks: Option<Arc<Fetched>>) -> Self {
+        self.blocks = blocks;
+        self
+    }
+
+    /// False: past either end, or nothing was read yet.
+    #[inline]
+    pub(crate) fn is_at_entry(&self) -> bool {
+        self.place.as_ref().is_some_and(BlockCursor::is_at_entry)
+    }
+
+    /// Whether the table has no entries, but deleted ranges alone: there is no place to go to.
+    fn is_empty(&self) -> bool {
+        self.table.block_count() == 0
+    }
+
+    /// The cursor of block `number`, wherever in it. The block at hand is not read again.
+    fn load(&mut self, number: usize) -> Result<&mut BlockCursor> {
+        let at_hand = self.place.take();
+        let place = match at_hand {
+            Some(place) if self.number == number => place,
+            at_hand => {
+                let (ahead, reads) = (&mut self.ahead, &mut self.reads);
+                let block = match &self.blocks {
+                    None => self.table.block_ahead(number, self.fill_cache, ahead, reads)?,
+                    Some(blocks) => blocks.block(&self.table, number, reads)?,
+                };
+                match at_hand {
+                    Some(mut place) => {
+                        place.reset(block);
+                        place
+                    }
+                    None => BlockCursor::new(block),
+                }
+            }
+        };
+        self.number = number;
+        Ok(self.place.insert(place))
+    }
+
+    /// Past an end, if it is at an entry beyond the limits.
+    fn clip(&mut self) {
+        if let Some(limits) = &self.limits
+            && let Some(Entry { key, .. }) = self.entry()
+            && !(*limits.from <= *key && *key < *limits.to)
+        {
+            self.place = None;
+        }
+    }
+
+    fn seek_in_table(&mut self, key: &[u8]) -> Result<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        self.load(self.table.first_block_of(key))?.seek(key);
+        self.on_to_next_block()
+    }
+
+    /// A key's entries may fill blocks. Of these, the last that begins with one before (key, at) is found by halves.
+    fn seek_version_in_table(&mut self, key: &[u8], at: Sequence) -> Result<()> {
+        let (mut low, mut high) = self.table.blocks_of(key);
+        while low < high {
+            let middle = high - (high - low) / 2;
+            let place = self.load(middle)?;
+            place.seek_first();
+            let begins = place.entry().map(|entry| (entry.key, entry.sequence));
+            let is_before = begins.is_some_and(|found| order(found, (key, at)).is_lt());
+            (low, high) = if is_before { (middle, high) } else { (low, middle - 1) };
+        }
+        self.load(low)?.seek_version(key, at);
+        self.on_to_next_block()
+    }
+
+    fn seek_before_in_table(&mut self, key: &[u8]) -> Result<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        self.load(self.table.first_block_of(key))?.seek_before(key);
+        self.back_to_block_before()
+    }
+
+    /// How many entries of the table come before the one that it is at. Requires: it is at one.
+    pub(crate) fn rank(&self) -> u64 {
+        let (before, _) = self.table.block_entries(self.number);
+        let Some((place, here)) = self.place.as_ref().and_then(|p| Some((p, p.entry()?))) else {
+            return before;
+        };
+        let mut earlier = BlockCursor::new(place.block().clone());
+        earlier.seek_first();
+        let mut rank = before;
+        while earlier.entry().is_some_and(|entry| entry.order(&here).is_lt()) {
+            rank += 1;
+            earlier.next();
+        }
+        rank
+    }
+
+    /// To the entry that so many come before. There is none: past the end.
+    pub(crate) fn seek_rank(&mut self, rank: u64) -> Result<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        let (number, within) = self.table.block_of_rank(rank);
+        self.load(number)?.seek_nth(within);
+        self.clip();
+        Ok(())
+    }
+
+    /// Past the end of a block: to the first entry after it, if there is one.
+    fn on_to_next_block(&mut self) -> Result<()> {
+        if !self.is_at_entry() && self.number + 1 < self.table.block_count() {
+            self.load(self.number + 1)?.seek_first();
+        }
+        Ok(())
+    }
+
+    /// Past the start of a block: to the last entry before it, if there is one.
+    fn back_to_block_before(&mut self) -> Result<()> {
+        if !self.is_at_entry() && self.number > 0 {
+            self.load(self.number - 1)?.seek_last();
+        }
+        Ok(())
+    }
+}
+
+impl Cursor for TableCursor {
+    fn seek(&mut self, key: &[u8]) -> Result<()> {
+        match self.limits.clone() {
+            None => self.seek_in_table(key)?,
+            Some(limits) => self.seek_in_table(key.max(&limits.from))?,
+        }
+        self.clip();
+        Ok(())
+    }
+
+    fn seek_version(&mut self, key: &[u8], at: Sequence) -> Result<()> {
+        if !self.is_empty() {
+            self.seek_version_in_table(key, at)?;
+        }
+        self.clip();
+        Ok(())
+    }
+
+    fn seek_first(&mut self) -> Result<()> {
+        match self.limits.clone() {
+            None if self.is_empty() => {}
+            None => self.load(0)?.seek_first(),
+            Some(limits) => self.seek_in_table(&limits.from)?,
+        }
+        self.clip();
+        Ok(())
+    }
+
+    fn seek_before(&mut self, key: &[u8]) -> Result<()> {
+        match self.limits.clone() {
+            None => self.seek_before_in_table(key)?,
+            Some(limits) => self.seek_before_in_table(key.min(&limits.to))?,
+        }
+        self.clip();
+        Ok(())
+    }
+
+    fn seek_last(&mut self) -> Result<()> {
+        match self.limits.clone() {
+            None if self.is_empty() => {}
+            None => self.load(self.table.block_count() - 1)?.seek_last(),
+            Some(limits) => self.seek_before_in_table(&limits.to)?,
+        }
+        self.clip();
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<()> {
+        if let Some(place) = &mut self.place {
+            place.next();
+            self.on_to_next_block()?;
+            self.clip();
+        }
+        Ok(())
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        if let Some(place) = &mut self.place {
+            place.prev();
+            self.back_to_block_before()?;
+            self.clip();
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn entry(&self) -> Option<Entry<'_>> {
+        self.place.as_ref()?.entry()
+    }
+
+    /// A key's entries go on from block to block where the fences say so, and never from table to table.
+    fn ends_key_and_block(&self) -> bool {
+        let first = self.place.as_ref().filter(|place| place.is_first());
+        let key = first.and_then(BlockCursor::entry).map(|entry| entry.key);
+        key.is_some_and(|key| !self.table.continues(self.number, key))
+    }
+
+    fn value(&self) -> Value {
+        let place = self.place.as_ref();
+        let value = place.and_then(|place| Some((place.block(), place.value_range()?)));
+        value.map(|(block, range)| Value::in_block(block.clone(), range)).unwrap_or_default()
+    }
+
+    fn reads(&mut self) -> Reads {
+        std::mem::take(&mut self.reads)
+    }
+}

@@ -1,0 +1,468 @@
+//! What a table's file holds beside its data blocks, as bytes.
+//! ```text
+//! file       data blocks | filter | deleted ranges | index | properties | section list | tail
+//! list       count u16 | (tag u16, flags u8, offset u64, length u64, checksum u32) ...
+//! tail       list length u32 | list checksum u32 | version u32 | tail checksum u32 | magic u64
+//! index      block count | (length, entry count, flags, shared, separator's end) ...
+//! properties entries | deletes | raw bytes | least, greatest sequence | first key | last key
+//! ```
+//! Invariant: the tail has its size, its checksum and its magic in every version, so that another
+//! version is told from damage. A section that is not known is skipped if it says that it may be.
+
+use trommel_filters::{Corrupt, FilterKind, Reader, Writer};
+
+use crate::entries::block::{BLOCK_BYTES_MAX, LZ4_RATIO_MAX};
+use crate::entries::entry::{KEY_BYTES_MAX, Sequence};
+use crate::entries::keys::common_prefix;
+use crate::files::fences::Fences;
+use crate::plan::layout::NUMBER_MAX;
+
+type Result<T> = std::result::Result<T, Corrupt>;
+
+/// The version of the format that is written, and the only one that is read.
+pub(crate) const VERSION: u32 = 1;
+const MAGIC: u64 = u64::from_le_bytes(*b"TRMLTBL\0");
+
+pub(crate) const TAG_INDEX: u16 = 1;
+pub(crate) const TAG_PROPERTIES: u16 = 2;
+/// A hash of each user key, from which a filter of the whole tree can be made again.
+pub(crate) const TAG_HASHES: u16 = 3;
+/// Deletions of ranges of keys.
+pub(crate) const TAG_TOMBSTONES: u16 = 4;
+/// A filter's section has its kind's tag on top of this.
+const TAG_FILTERS: u16 = 0x100;
+
+/// The tag of the section of a filter.
+pub(crate) fn filter_tag(kind: FilterKind) -> u16 {
+    TAG_FILTERS + kind.tag()
+}
+
+/// Whether a section of this tag is a filter.
+pub(crate) fn is_filter_tag(tag: u16) -> bool {
+    tag >= TAG_FILTERS
+}
+
+/// What people call a section.
+pub(crate) fn section_name(tag: u16) -> &'static str {
+    match tag {
+        TAG_INDEX => "index",
+        TAG_PROPERTIES => "properties",
+        TAG_HASHES => "hashes of keys",
+        TAG_TOMBSTONES => "deleted ranges",
+        _ if is_filter_tag(tag) => "filter",
+        _ => "section of an unknown kind",
+    }
+}
+
+const LIST_LEN_AT: usize = 0;
+const LIST_CHECKSUM_AT: usize = LIST_LEN_AT + size_of::<u32>();
+const VERSION_AT: usize = LIST_CHECKSUM_AT + size_of::<u32>();
+const TAIL_CHECKSUM_AT: usize = VERSION_AT + size_of::<u32>();
+const MAGIC_AT: usize = TAIL_CHECKSUM_AT + size_of::<u32>();
+pub(crate) const TAIL_SIZE: usize = MAGIC_AT + size_of::<u64>();
+const _: () = assert!(TAIL_SIZE == 24);
+
+const FLAG_OPTIONAL: u8 = 1;
+
+/// What a section takes in the list.
+const SECTION_SIZE: usize = 2 * size_of::<u64>() + size_of::<u32>() + size_of::<u16>() + 1;
+/// The longest list: its count has 16 bits.
+pub(crate) const LIST_LEN_MAX: u64 = (size_of::<u16>() + u16::MAX as usize * SECTION_SIZE) as u64;
+
+/// Part of the file, with its checksum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Section {
+    pub(crate) tag: u16,
+    /// Who does not know the tag may skip it.
+    pub(crate) optional: bool,
+    pub(crate) offset: u64,
+    pub(crate) len: u64,
+    pub(crate) checksum: u32,
+}
+
+/// The list of sections and the tail.
+pub(crate) fn encode_footer(sections: &[Section]) -> Vec<u8> {
+    let mut out = Writer::new();
+    out.u16(sections.len() as u16);
+    for section in sections {
+        out.u16(section.tag);
+        out.u8(if section.optional { FLAG_OPTIONAL } else { 0 });
+        out.u64(section.offset);
+        out.u64(section.len);
+        out.u32(section.checksum);
+    }
+    let (list_len, list_checksum) = (out.len() as u32, crc32c::crc32c(out.as_slice()));
+    let tail_start = out.len();
+    out.u32(list_len);
+    out.u32(list_checksum);
+    out.u32(VERSION);
+    out.u32(crc32c::crc32c(&out.as_slice()[tail_start..]));
+    out.u64(MAGIC);
+    out.finish()
+}
+
+/// The fixed end of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tail {
+    pub(crate) list_len: u32,
+    pub(crate) list_checksum: u32,
+    pub(crate) version: u32,
+}
+
+pub(crate) fn decode_tail(bytes: &[u8]) -> Result<Tail> {
+    let mut input = Reader::new(bytes);
+    let (list_len, list_checksum) = (input.u32()?, input.u32()?);
+    let (version, checksum) = (input.u32()?, input.u32()?);
+    if input.u64()? != MAGIC {
+        return Err(Corrupt { at: MAGIC_AT, what: "the magic number of a table" });
+    }
+    input.end()?;
+    if checksum != crc32c::crc32c(&bytes[..TAIL_CHECKSUM_AT]) {
+        return Err(Corrupt { at: TAIL_CHECKSUM_AT, what: "the tail's checksum does not match" });
+    }
+    Ok(Tail { list_len, list_checksum, version })
+}
+
+/// The sections, which all lie before `end`.
+pub(crate) fn decode_sections(bytes: &[u8], tail: Tail, end: u64) -> Result<Vec<Section>> {
+    if crc32c::crc32c(bytes) != tail.list_checksum {
+        return Err(Corrupt { at: 0, what: "the section list's checksum does not match" });
+    }
+    let mut input = Reader::new(bytes);
+    let count = input.u16()?;
+    let sections = (0..count).map(|_| {
+        let at = input.at();
+        let (tag, flags) = (input.u16()?, input.u8()?);
+        let (offset, len, checksum) = (input.u64()?, input.u64()?, input.u32()?);
+        if offset.checked_add(len).is_none_or(|section_end| section_end > end) {
+            return Err(Corrupt { at, what: "a section beyond the sections' end" });
+        }
+        Ok(Section { tag, optional: flags & FLAG_OPTIONAL != 0, offset, len, checksum })
+    });
+    let sections = sections.collect::<Result<_>>()?;
+    input.end()?;
+    Ok(sections)
+}
+
+/// What a table knows of its entries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Properties {
+    pub(crate) entries: u64,
+    pub(crate) deletes: u64,
+    /// Bytes of keys and values.
+    pub(crate) raw_bytes: u64,
+    /// The least and the greatest, of deleted ranges too.
+    pub(crate) sequences: (Sequence, Sequence),
+    /// Of the entries. Without any, both are the first key that a range deletes.
+    pub(crate) first_key: Vec<u8>,
+    pub(crate) last_key: Vec<u8>,
+}
+
+impl Properties {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Writer::new();
+        let (least, greatest) = self.sequences;
+        for number in [self.entries, self.deletes, self.raw_bytes, least.0, greatest.0] {
+            out.varint(number);
+        }
+        out.string(&self.first_key);
+        out.string(&self.last_key);
+        out.finish()
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Properties> {
+        let mut input = Reader::new(bytes);
+        let (entries, deletes, raw_bytes) = (input.varint()?, input.varint()?, input.varint()?);
+        let sequences = (Sequence(input.varint()?), Sequence(input.varint()?));
+        let (first_key, last_key) = (input.string()?.to_vec(), input.string()?.to_vec());
+        input.end()?;
+        let in_order = sequences.0 <= sequences.1 && first_key <= last_key;
+        let is_believed = sequences.1.0 <= NUMBER_MAX;
+        if deletes > entries || !in_order || !is_believed {
+            return Err(Corrupt { at: 0, what: "properties that no table has" });
+        }
+        Ok(Properties { entries, deletes, raw_bytes, sequences, first_key, last_key })
+    }
+}
+
+const FLAG_CONTINUED: u8 = 1;
+
+/// Collects a table's blocks.
+#[derive(Debug, Default)]
+pub(crate) struct IndexBuilder {
+    out: Writer,
+    block_count: u64,
+    last_separator: Vec<u8>,
+}
+
+impl IndexBuilder {
+    /// The next block: `separator` is empty for the first; `continued`: its first key is the last
+    /// one of the block before, and the separator.
+    pub(crate) fn add(&mut self, len: u64, entries: u64, separator: &[u8], continued: bool) {
+        self.out.varint(len);
+        self.out.varint(entries);
+        self.out.u8(if continued { FLAG_CONTINUED } else { 0 });
+        let shared = common_prefix(&self.last_separator, separator);
+        self.out.varint(shared as u64);
+        self.out.string(&separator[shared..]);
+        self.last_separator.clear();
+        self.last_separator.extend_from_slice(separator);
+        self.block_count += 1;
+    }
+
+    pub(crate) fn finish(self) -> Vec<u8> {
+        let mut out = Writer::new();
+        out.varint(self.block_count);
+        out.bytes(self.out.as_slice());
+        out.finish()
+    }
+
+    pub(crate) fn size_bytes(&self) -> usize {
+        self.out.len()
+    }
+}
+
+/// The section of hashes, of so many user keys. Each hash takes eight bytes.
+pub(crate) fn encode_hashes(keys: u64, hashes: &[u8]) -> Vec<u8> {
+    let mut out = Writer::new();
+    out.u64(keys);
+    out.bytes(hashes);
+    out.finish()
+}
+
+/// The hashes of a section, in a table of so many entries.
+pub(crate) fn decode_hashes(bytes: &[u8], entries: u64) -> Result<Vec<u64>> {
+    let mut input = Reader::new(bytes);
+    let keys = input.u64()?;
+    let (words, rest) = bytes[input.at()..].as_chunks::<{ size_of::<u64>() }>();
+    let is_whole = rest.is_empty() && words.len() as u64 == keys;
+    if !is_whole || keys > entries || (keys == 0) != (entries == 0) {
+        return Err(Corrupt { at: 0, what: "as many hashes as the table has keys" });
+    }
+    Ok(words.iter().map(|word| u64::from_le_bytes(*word)).collect())
+}
+
+/// Where a table's blocks are.
+#[derive(Debug)]
+pub(crate) struct Index {
+    pub(crate) fences: Fences,
+    /// Where each block begins, and where the last one ends.
+    offsets: Vec<u64>,
+    /// Entries before each block, and all.
+    ranks: Vec<u64>,
+}
+
+impl Index {
+    /// Requires of the bytes: ascending separators, blocks that end at `data_end_max` at the latest
+    /// and are as long as their entries and separators need.
+    pub(crate) fn decode(bytes: &[u8], data_end_max: u64) -> Result<Index> {
+        let mut input = Reader::new(bytes);
+        let block_count = input.len()?;
+        // A block takes five bytes at least: a count beyond that is a lie, and buys no memory.
+        if block_count > input.left() / 5 || block_count > u32::MAX as usize {
+            return Err(input.corrupt("a block count that cannot be"));
+        }
+        let (mut offsets, mut ranks) = (vec![0], vec![0]);
+        offsets.reserve_exact(block_count);
+        ranks.reserve_exact(block_count);
+        let (mut separators, mut ends) = (Vec::new(), Vec::with_capacity(block_count));
+        let mut continued = Vec::new();
+        for block in 0..block_count {
+            let len = add_to(&mut offsets, &mut input)?;
+            if offsets[offsets.len() - 1] > data_end_max {
+                return Err(input.corrupt("blocks that reach into the sections"));
+            }
+            if len > BLOCK_BYTES_MAX {
+                return Err(input.corrupt("a block longer than any"));
+            }
+            let room = len.saturating_mul(LZ4_RATIO_MAX as u64);
+            if add_to(&mut ranks, &mut input)? > room {
+                return Err(input.corrupt("more entries than a block of this length can have"));
+            }
+            if input.u8()? & FLAG_CONTINUED != 0 {
+                continued.push(block as u32);
+            }
+            let shared = input.len()?;
+            let start = ends.last().copied().unwrap_or(0);
+            let before = ends.len().checked_sub(2).map_or(0, |at| ends[at]);
+            if shared > start - before {
+                return Err(input.corrupt("a separator that shares more than there is"));
+            }
+            separators.extend_from_within(before..before + shared);
+            let rest = input.string()?;
+            // It is part of the block's first key. Shared bytes would buy memory for nothing else.
+            if shared + rest.len() > KEY_BYTES_MAX || (shared + rest.len()) as u64 > room {
+                return Err(input.corrupt("a separator that the block has no room for"));
+            }
+            separators.extend_from_slice(rest);
+            ends.push(separators.len());
+        }
+        input.end()?;
+        let views: Vec<_> = ends.windows(2).map(|pair| &separators[pair[0]..pair[1]]).collect();
+        let wrong = Corrupt { at: 0, what: "separators in order" };
+        if ends.first().is_some_and(|&end| end != 0) || continued.first() == Some(&0) {
+            return Err(wrong);
+        }
+        continued.shrink_to_fit();
+        let fences = Fences::new(&views, continued).ok_or(wrong)?;
+        Ok(Index { fences, offsets, ranks })
+    }
+
+    pub(crate) fn block_count(&self) -> usize {
+        self.ranks.len() - 1
+    }
+
+    pub(crate) fn entry_count(&self) -> u64 {
+        self.ranks[self.block_count()]
+    }
+
+    /// Where a block begins, and its length. Requires: there is such a block.
+    #[inline]
+    pub(crate) fn block(&self, block: usize) -> (u64, u64) {
+        (self.offsets[block], self.offsets[block + 1] - self.offsets[block])
+    }
+
+    /// Whether a block may begin with a key. Requires: there is such a block.
+    pub(crate) fn may_begin(&self, block: usize, key: &[u8]) -> bool {
+        let last = self.fences.last_of(key);
+        last == block || (block < last && self.fences.find(key) <= block)
+    }
+
+    /// Entries before a block, and in it. Requires: there is such a block.
+    pub(crate) fn entries(&self, block: usize) -> (u64, u64) {
+        (self.ranks[block], self.ranks[block + 1] - self.ranks[block])
+    }
+
+    /// The block of the entry that so many come before, and how many of them are in it.
+    pub(crate) fn block_of_rank(&self, rank: u64) -> (usize, u64) {
+        // Every block has an entry; the first one begins with the first.
+        let block = self.ranks[..self.block_count()].partition_point(|&before| before <= rank) - 1;
+        (block, rank - self.ranks[block])
+    }
+
+    /// The memory it takes.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let numbers = self.offsets.capacity() + self.ranks.capacity();
+        self.fences.heap_bytes() + numbers * size_of::<u64>()
+    }
+}
+
+/// Appends the last sum plus the next number, which is not zero. Gives the number.
+fn add_to(sums: &mut Vec<u64>, input: &mut Reader<'_>) -> Result<u64> {
+    let wrong = input.corrupt("a block's length or entry count that cannot be");
+    let number = input.varint()?;
+    let last = sums.last().copied().unwrap_or(0);
+    let sum = last.checked_add(number).filter(|_| number > 0).ok_or(wrong)?;
+    sums.push(sum);
+    Ok(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_footer_is_as_the_format_says() {
+        let sections = [Section { tag: 0x101, optional: true, offset: 3, len: 4, checksum: 5 }];
+        let bytes = encode_footer(&sections);
+        let list = [1, 0, 1, 1, 1, 3, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0];
+        assert_eq!(bytes[..25], list);
+        assert_eq!(bytes[25..29], [25, 0, 0, 0]);
+        assert_eq!(bytes[33..37], [1, 0, 0, 0]);
+        assert_eq!(bytes[41..], *b"TRMLTBL\0");
+        let tail = decode_tail(&bytes[25..]).unwrap();
+        assert_eq!(tail.version, VERSION);
+        assert_eq!(decode_sections(&bytes[..25], tail, 7).unwrap(), sections);
+        assert!(decode_sections(&bytes[..25], tail, 6).is_err(), "beyond the end");
+        for bit in 0..TAIL_SIZE * 8 {
+            let mut bytes = bytes[25..].to_vec();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(decode_tail(&bytes).is_err(), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn the_index_is_as_the_format_says() {
+        let mut builder = IndexBuilder::default();
+        builder.add(100, 3, b"", false);
+        builder.add(200, 4, b"drum", false);
+        builder.add(300, 5, b"drums", true);
+        assert_eq!(builder.size_bytes(), 5 + 10 + 7);
+        let bytes = builder.finish();
+        let expected = [
+            3, 100, 3, 0, 0, 0, // block 0
+            0xc8, 1, 4, 0, 0, 4, b'd', b'r', b'u', b'm', // block 1
+            0xac, 2, 5, 1, 4, 1, b's', // block 2
+        ];
+        assert_eq!(bytes, expected);
+        let index = Index::decode(&bytes, 600).unwrap();
+        assert_eq!((index.block_count(), index.entry_count()), (3, 12));
+        assert_eq!((index.block(2), index.entries(2)), ((300, 300), (7, 5)));
+        assert_eq!((index.fences.find(b"drum"), index.fences.find(b"drumz")), (1, 2));
+        assert!(index.fences.continues(2, b"drums"));
+        for len in 0..bytes.len() {
+            assert!(Index::decode(&bytes[..len], 600).is_err(), "cut at {len}");
+        }
+        // A table that deletes ranges, and has no entries.
+        assert_eq!(Index::decode(&[0], 600).unwrap().block_count(), 0);
+        assert!(Index::decode(&[1, 0, 1, 0, 0, 0], 600).is_err(), "a block of no bytes");
+        assert!(Index::decode(&[1, 9, 0, 0, 0, 0], 600).is_err(), "a block of no entries");
+        assert!(Index::decode(&[1, 9, 1, 1, 0, 0], 600).is_err(), "the first block continues none");
+        assert!(Index::decode(&[1, 9, 1, 0, 0, 1, b'x'], 600).is_err(), "a separator before all");
+        let huge =
+            [2, 9, 1, 0, 0, 0, 9, 1, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 0];
+        assert!(Index::decode(&huge, 600).is_err(), "a shared length of nearly 2^63");
+    }
+
+    #[test]
+    fn an_index_whose_blocks_are_too_short_for_what_it_says_is_refused() {
+        let one = |len: u8, entries: &[u8]| [&[1, len], entries, &[0, 0, 0]].concat();
+        assert!(Index::decode(&one(2, &[0xfe, 3]), 2).is_ok());
+        assert!(Index::decode(&one(2, &[0xff, 3]), 2).is_err(), "511 entries in 2 bytes");
+        assert!(Index::decode(&one(2, &[1]), 1).is_err(), "it reaches into the sections");
+        // One long separator, then blocks of one byte that share all of it: memory for nothing.
+        let long = vec![b'k'; 600];
+        let mut builder = IndexBuilder::default();
+        builder.add(100, 3, b"", false);
+        (0..4).for_each(|_| builder.add(100, 3, &long, true));
+        assert!(Index::decode(&builder.finish(), 500).is_ok());
+        let mut builder = IndexBuilder::default();
+        builder.add(100, 3, b"", false);
+        builder.add(100, 3, &long, false);
+        builder.add(1, 1, &long, true);
+        assert!(Index::decode(&builder.finish(), 500).is_err(), "a key of 600 bytes in one byte");
+    }
+
+    #[test]
+    fn hashes_are_as_many_as_keys_or_none_is_believed() {
+        let words = [7u64, 9, 11].map(u64::to_le_bytes).concat();
+        let bytes = encode_hashes(3, &words);
+        assert_eq!(decode_hashes(&bytes, 5), Ok(vec![7, 9, 11]));
+        assert!(decode_hashes(&bytes, 2).is_err(), "more keys than entries");
+        assert!((0..bytes.len()).all(|len| decode_hashes(&bytes[..len], 5).is_err()));
+        assert!(decode_hashes(&encode_hashes(2, &words), 5).is_err(), "a hash too many");
+        assert!(decode_hashes(&encode_hashes(4, &words), 5).is_err(), "a hash too few");
+        assert!(decode_hashes(&encode_hashes(0, &[]), 5).is_err(), "entries of no key");
+        assert_eq!(decode_hashes(&encode_hashes(0, &[]), 0), Ok(vec![]), "deleted ranges alone");
+    }
+
+    #[test]
+    fn properties_are_as_the_format_says() {
+        let properties = Properties {
+            entries: 300,
+            deletes: 2,
+            raw_bytes: 5,
+            sequences: (Sequence(7), Sequence(9)),
+            first_key: b"a".to_vec(),
+            last_key: b"bc".to_vec(),
+        };
+        let bytes = properties.encode();
+        assert_eq!(bytes, [0xac, 2, 2, 5, 7, 9, 1, b'a', 2, b'b', b'c']);
+        assert_eq!(Properties::decode(&bytes).unwrap(), properties);
+        assert!((0..bytes.len()).all(|len| Properties::decode(&bytes[..len]).is_err()));
+        assert!(Properties::decode(&[1, 2, 0, 0, 0, 0, 0]).is_err(), "more deletes than entries");
+        let greatest = Sequence(NUMBER_MAX + 1);
+        let beyond = Properties { sequences: (Sequence(7), greatest), ..properties };
+        assert!(Properties::decode(&beyond.encode()).is_err(), "a write that never was");
+    }
+}

@@ -1,0 +1,310 @@
+//! Writes a table: sorted entries in, a file and its summary out.
+//! ```text
+//! add -> block --full--> sealed -> buffer --full--> file        (its keys -> filter)
+//! finish -> filter, index, properties, footer -> file -> sync
+//! ```
+//! Invariant: entries are added in order. A file without its footer is no table: until `finish`
+//! returns there is nothing to read.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use trommel_filters::{AnyFilterBuilder, FilterKind, FilterOptions, TableFilterBuilder};
+
+use crate::entries::block::{BlockBuilder, seal};
+use crate::entries::entry::{Entry, Kind, Sequence, order};
+use crate::entries::keys::successor;
+use crate::entries::tombstones::RangeTombstones;
+use crate::error::{Error, Result};
+use crate::files::fences::separator;
+use crate::files::table::format::{
+    IndexBuilder, Properties, Section, TAG_HASHES, TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES,
+    encode_footer, encode_hashes, filter_tag,
+};
+use crate::storage::Append;
+use crate::storage::io_mode::Access;
+use crate::storage::open_folder::OpenFolder;
+use crate::tree::run_writer::table_name;
+
+/// How tables are written.
+#[derive(Clone, Debug)]
+pub(crate) struct TableOptions {
+    /// A block ends when it has so many bytes.
+    pub(crate) block_bytes: usize,
+    /// Whether blocks are compressed where that pays.
+    pub(crate) compression: bool,
+    /// Some: with such a filter.
+    pub(crate) filter: Option<FilterOptions>,
+    /// Some: with such a hash of each user key.
+    pub(crate) key_hash: Option<fn(&[u8]) -> u64>,
+}
+
+/// What was written.
+#[derive(Clone, Debug)]
+pub(crate) struct TableSummary {
+    /// Its keys, and those that it deletes, lie in [from, to).
+    pub(crate) from: Vec<u8>,
+    pub(crate) to: Vec<u8>,
+    pub(crate) entries: u64,
+    #[cfg_attr(not(test), expect(dead_code, reason = "tests check what was counted"))]
+    pub(crate) deletes: u64,
+    /// The file's size.
+    pub(crate) bytes: u64,
+    /// The least and the greatest.
+    pub(crate) sequences: (Sequence, Sequence),
+    /// The time that went into the filter.
+    pub(crate) filter_seconds: f64,
+}
+
+/// The keys of a table, and those that it deletes, lie in [from, to).
+pub(crate) fn key_bounds(
+    properties: &Properties,
+    tombstones: &RangeTombstones,
+) -> (Vec<u8>, Vec<u8>) {
+    let (from, to) = (&properties.first_key[..], successor(&properties.last_key));
+    let from = tombstones.begin().map_or(from, |begin| begin.min(from));
+    let to = match tombstones.end() {
+        Some(end) if properties.entries == 0 || *end > *to => end.to_vec(),
+        _ => to,
+    };
+    (from.to_vec(), to)
+}
+
+/// Collects a filter's keys, a block at a time so that the clock is asked seldom.
+struct FilterFeed {
+    kind: FilterKind,
+    builder: AnyFilterBuilder,
+    keys: Vec<u8>,
+    key_ends: Vec<usize>,
+    seconds: f64,
+}
+
+impl FilterFeed {
+    fn new(options: &FilterOptions) -> Self {
+        let (keys, key_ends) = (Vec::new(), Vec::new());
+        let builder = AnyFilterBuilder::new(options);
+        FilterFeed { kind: options.kind, builder, keys, key_ends, seconds: 0.0 }
+    }
+
+    fn add(&mut self, key: &[u8]) {
+        self.keys.extend_from_slice(key);
+        self.key_ends.push(self.keys.len());
+    }
+
+    fn end_block(&mut self) {
+        let start = Instant::now();
+        let mut key_start = 0;
+        for &key_end in &self.key_ends {
+            let key = &self.keys[key_start..key_end];
+            self.builder.add(key).expect("a table's entries are in order");
+            key_start = key_end;
+        }
+        self.keys.clear();
+        self.key_ends.clear();
+        self.seconds += start.elapsed().as_secs_f64();
+    }
+
+    /// The filter, and the time it took.
+    fn finish(self) -> (Vec<u8>, f64) {
+        let start = Instant::now();
+        let bytes = self.builder.finish();
+        (bytes, self.seconds + start.elapsed().as_secs_f64())
+    }
+}
+
+/// Writes one table. Dropped before `finish`, it leaves a file that is no table.
+pub(crate) struct TableWriter {
+    file: Box<dyn Append>,
+    path: PathBuf,
+    options: TableOptions,
+    block: BlockBuilder,
+    /// Why the block that is being built begins where it does.
+    separator: Vec<u8>,
+    continued: bool,
+    /// The last key of the last whole block.
+    block_end_key: Vec<u8>,
+    index: IndexBuilder,
+    filter: Option<FilterFeed>,
+    /// Of each user key, one behind the other.
+    hashes: Vec<u8>,
+    user_keys: u64,
+    properties: Properties,
+    last_sequence: Sequence,
+    sections: Vec<Section>,
+    /// What was sealed but not yet appended.
+    buffer: Vec<u8>,
+    appended: u64,
+}
+
+impl TableWriter {
+    const BUFFER_BYTES: usize = 1 << 20;
+
+    /// Makes the file.
+    pub(crate) fn create(
+        folder: &OpenFolder,
+        number: u64,
+        access: Access,
+        options: &TableOptions,
+    ) -> Result<Self> {
+        let name = table_name(number);
+        let (file, path) = (folder.create_with(&name, access)?, folder.path_of(&name));
+        let properties = Properties {
+            entries: 0,
+            deletes: 0,
+            raw_bytes: 0,
+            sequences: (Sequence::MAX, Sequence(0)),
+            first_key: Vec::new(),
+            last_key: Vec::new(),
+        };
+        Ok(TableWriter {
+            file,
+            path,
+            options: options.clone(),
+            block: BlockBuilder::new(),
+            separator: Vec::new(),
+            continued: false,
+            block_end_key: Vec::new(),
+            index: IndexBuilder::default(),
+            filter: options.filter.as_ref().map(FilterFeed::new),
+            hashes: Vec::new(),
+            user_keys: 0,
+            properties,
+            last_sequence: Sequence::MAX,
+            sections: Vec::new(),
+            buffer: Vec::new(),
+            appended: 0,
+        })
+    }
+
+    /// Adds an entry. An error: it is not after the one before in the order of entries, which checksums do not tell.
+    pub(crate) fn add(&mut self, entry: &Entry<'_>) -> Result<()> {
+        let (first, new_block) = (self.properties.entries == 0, self.block.is_empty());
+        let last_key = if new_block { &self.block_end_key } else { self.block.last_key() };
+        let in_order = order((last_key, self.last_sequence), (entry.key, entry.sequence)).is_lt();
+        if !first && !in_order {
+            let what = format!("no place for key {}: out of order", entry.key.escape_ascii());
+            return Err(Error::corrupt(&self.path, self.offset(), what));
+        }
+        let is_new_key = first || last_key != entry.key;
+        self.user_keys += u64::from(is_new_key);
+        if let Some(key_hash) = self.options.key_hash.filter(|_| is_new_key) {
+            self.hashes.extend_from_slice(&key_hash(entry.key).to_le_bytes());
+        }
+        if first {
+            self.properties.first_key = entry.key.to_vec();
+        } else if new_block {
+            self.continued = last_key == entry.key;
+            let is_continued = self.continued;
+            self.separator =
+                if is_continued { entry.key.to_vec() } else { separator(last_key, entry.key) };
+        }
+        self.block.add(entry);
+        if let Some(filter) = &mut self.filter {
+            filter.add(entry.key);
+        }
+        self.count(entry);
+        if self.block.size_bytes() >= self.options.block_bytes { self.end_block() } else { Ok(()) }
+    }
+
+    /// The file's size if it ended here, its filter left out.
+    pub(crate) fn size_bytes(&self) -> u64 {
+        self.offset() + self.block.size_bytes() as u64 + self.index.size_bytes() as u64
+    }
+
+    pub(crate) fn entry_count(&self) -> u64 {
+        self.properties.entries
+    }
+
+    /// Completes the file and syncs it. Its name is durable after the folder's sync. Requires: an
+    /// entry was added, or a range is deleted.
+    pub(crate) fn finish(mut self, tombstones: &RangeTombstones) -> Result<TableSummary> {
+        self.properties.last_key =
+            if self.block.is_empty() { &self.block_end_key } else { self.block.last_key() }
+                .to_vec();
+        self.count_tombstones(tombstones);
+        if !self.block.is_empty() {
+            self.end_block()?;
+        }
+        let mut filter_seconds = 0.0;
+        if let Some(filter) = self.filter.take() {
+            let tag = filter_tag(filter.kind);
+            let (bytes, seconds) = filter.finish();
+            filter_seconds = seconds;
+            self.add_section(tag, true, &bytes)?;
+        }
+        if self.options.key_hash.is_some() {
+            let hashes = encode_hashes(self.user_keys, &std::mem::take(&mut self.hashes));
+            self.add_section(TAG_HASHES, true, &hashes)?;
+        }
+        if !tombstones.is_empty() {
+            self.add_section(TAG_TOMBSTONES, false, &tombstones.encode())?;
+        }
+        let index = std::mem::take(&mut self.index).finish();
+        self.add_section(TAG_INDEX, false, &index)?;
+        self.add_section(TAG_PROPERTIES, false, &self.properties.encode())?;
+        self.buffer.extend_from_slice(&encode_footer(&self.sections));
+        self.append_buffer()?;
+        self.file.sync().map_err(Error::io(&self.path))?;
+        let bytes = self.offset();
+        let (from, to) = key_bounds(&self.properties, tombstones);
+        let Properties { entries, deletes, sequences, .. } = self.properties;
+        Ok(TableSummary { from, to, entries, deletes, bytes, sequences, filter_seconds })
+    }
+
+    /// What is known of the entries holds for deleted ranges too.
+    fn count_tombstones(&mut self, tombstones: &RangeTombstones) {
+        let Some((least, greatest)) = tombstones.sequences() else {
+            assert!(self.entry_count() > 0, "a table without entries");
+            return;
+        };
+        if self.entry_count() == 0 {
+            let begin = tombstones.begin().expect("a range is deleted");
+            self.properties.first_key = begin.to_vec();
+            self.properties.last_key = begin.to_vec();
+        }
+        let sequences = &mut self.properties.sequences;
+        *sequences = (sequences.0.min(least), sequences.1.max(greatest));
+    }
+
+    fn count(&mut self, entry: &Entry<'_>) {
+        let Properties { entries, deletes, raw_bytes, sequences, .. } = &mut self.properties;
+        *entries += 1;
+        *deletes += u64::from(entry.kind == Kind::Delete);
+        *raw_bytes += (entry.key.len() + entry.value.len()) as u64;
+        *sequences = (sequences.0.min(entry.sequence), sequences.1.max(entry.sequence));
+        self.last_sequence = entry.sequence;
+    }
+
+    /// Where the next byte goes.
+    fn offset(&self) -> u64 {
+        self.appended + self.buffer.len() as u64
+    }
+
+    fn end_block(&mut self) -> Result<()> {
+        let entries = self.block.entry_count() as u64;
+        self.block_end_key.clear();
+        self.block_end_key.extend_from_slice(self.block.last_key());
+        let start = self.offset();
+        seal(&self.block.finish(), self.options.compression, &mut self.buffer);
+        self.index.add(self.offset() - start, entries, &self.separator, self.continued);
+        if let Some(filter) = &mut self.filter {
+            filter.end_block();
+        }
+        if self.buffer.len() >= Self::BUFFER_BYTES { self.append_buffer() } else { Ok(()) }
+    }
+
+    fn append_buffer(&mut self) -> Result<()> {
+        self.file.append(&self.buffer).map_err(Error::io(&self.path))?;
+        self.appended += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    fn add_section(&mut self, tag: u16, optional: bool, bytes: &[u8]) -> Result<()> {
+        let (offset, len) = (self.offset(), bytes.len() as u64);
+        let checksum = crc32c::crc32c(bytes);
+        self.sections.push(Section { tag, optional, offset, len, checksum });
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() >= Self::BUFFER_BYTES { self.append_buffer() } else { Ok(()) }
+    }
+}

@@ -1,0 +1,371 @@
+//! The log: what was written since the memtable was last flushed.
+//! ```text
+//! 000007.wal   header | predecessor record | record | record | ...
+//! header       "TRMLWAL\0" | version u32
+//! predecessor  number of the log before | how many of its bytes count
+//! payload      durable bytes | first sequence | count | entry ...    (one group of batches, landed together)
+//! entry        kind u8 | key | value                   (a deletion has no value, that of a range the key behind it)
+//! ```
+//! Invariant: entries have the sequence numbers first, first + 1, …; a group is there as a whole or
+//! not at all. Numbers are varints, keys and values follow their lengths. A log is followed by
+//! another only when all of it is durable or in tables, and the next one says how long it is: so a
+//! log that is cut short is told from one with a torn tail, and what a failed write has left is ignored.
+//! Each group says how much of the log was durable before it: damage there is told from what a crash
+//! has kept of later pages and lost of earlier ones. A log that is closed ends with an empty group.
+
+use std::path::{Path, PathBuf};
+
+use trommel_filters::{Corrupt, Reader, Writer};
+
+use crate::entries::entry::{Entry, KEY_BYTES_MAX, Kind, Sequence};
+use crate::entries::expiry::EXPIRY_BYTES;
+use crate::entries::memtable::Memtable;
+use crate::entries::memtable_writes::{Write, groups, writes_up_to};
+use crate::error::{Error, Result};
+use crate::files::record::{self, RecordWriter, Tail};
+use crate::files::unsynced::{LogEnd, Unsynced};
+use crate::plan::layout::NUMBER_MAX;
+use crate::storage::Append;
+use crate::storage::open_folder::OpenFolder;
+use crate::sync::Arc;
+
+const MAGIC: [u8; 8] = *b"TRMLWAL\0";
+pub(crate) const VERSION: u32 = 2;
+pub(crate) const HEADER_SIZE: usize = MAGIC.len() + size_of::<u32>();
+/// Memory that is kept between groups; what a larger one took is given back.
+const PAYLOAD_KEPT_BYTES: usize = 1 << 20;
+
+pub(crate) fn header() -> [u8; HEADER_SIZE] {
+    let mut header = [0; HEADER_SIZE];
+    header[..MAGIC.len()].copy_from_slice(&MAGIC);
+    header[MAGIC.len()..].copy_from_slice(&VERSION.to_le_bytes());
+    header
+}
+
+/// The name of the log with this file number.
+pub(crate) fn wal_name(number: u64) -> String {
+    format!("{number:06}.wal")
+}
+
+/// The log before this one, and how many of its bytes count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Predecessor {
+    pub(crate) wal: u64,
+    /// 0: nothing of it counts any more.
+    pub(crate) valid_bytes: u64,
+}
+
+/// The log that is being written.
+pub(crate) struct Wal {
+    records: RecordWriter,
+    number: u64,
+    /// Where the last record ends, and the last one that is surely durable.
+    end: Arc<LogEnd>,
+    /// What the last group says of the latter.
+    said_bytes: u64,
+    payload: Writer,
+}
+
+impl Wal {
+    /// Makes an empty log that is durable: it tells that the log before it was there, when a damaged
+    /// manifest does not any more.
+    pub(crate) fn create(folder: &OpenFolder, number: u64, before: Predecessor) -> Result<Wal> {
+        let name = wal_name(number);
+        let file = folder.create(&name)?;
+        let made = Wal::begin(file, folder.path_of(&name), number, before).and_then(|mut wal| {
+            wal.sync_alone()?;
+            folder.sync().map(|()| wal)
+        });
+        if made.is_err() {
+            // If it stays, it is an empty log; and the one before it takes no more.
+            let _ = folder.remove(&name);
+        }
+        made
+    }
+
+    /// Makes a log with the entries of a memtable. It gets its name when all of it is durable.
+    pub(crate) fn create_from(
+        folder: &OpenFolder,
+        number: u64,
+        before: Predecessor,
+        memtable: &Memtable,
+    ) -> Result<Wal> {
+        let new = format!("{}.new", wal_name(number));
+        let file = folder.create_anew(&new)?;
+        let mut wal = Wal::begin(file, folder.path_of(&new), number, before)?;
+        wal.copy_entries(memtable)?;
+        folder.rename(&new, &wal_name(number))?;
+        folder.sync()?;
+        Ok(wal)
+    }
+
+    fn begin(
+        file: Box<dyn Append>,
+        path: PathBuf,
+        number: u64,
+        before: Predecessor,
+    ) -> Result<Wal> {
+        let records = RecordWriter::begin(file, path, number, &header())?;
+        let payload = Writer::new();
+        let end = LogEnd::of(&records);
+        let mut wal = Wal { records, number, end, said_bytes: 0, payload };
+        wal.payload.varint(before.wal);
+        wal.payload.varint(before.valid_bytes);
+        wal.append_payload()?;
+        Ok(wal)
+    }
+
+    /// Adds a group of batches: kind, key and value of each entry, `count` in all. After an error the
+    /// log takes no more, and what it has left in the file does not count.
+    pub(crate) fn append<'e>(
+        &mut self,
+        first: Sequence,
+        count: usize,
+        entries: impl Iterator<Item = (Kind, &'e [u8], &'e [u8])>,
+    ) -> Result<()> {
+        self.payload.clear();
+        self.said_bytes = self.valid_bytes();
+        encode_batch(&mut self.payload, self.said_bytes, first, count, entries);
+        self.append_payload()
+    }
+
+    /// Says in the log how much of it is durable, if no group has: what is damaged then is no torn tail.
+    pub(crate) fn mark_end(&mut self, next: Sequence) -> Result<()> {
+        if self.said_bytes == self.valid_bytes() {
+            return Ok(());
+        }
+        self.append(next, 0, std::iter::empty())
+    }
+
+    fn append_payload(&mut self) -> Result<()> {
+        let appended = self.records.append(self.payload.as_slice());
+        if appended.is_ok() {
+            self.end.appended(self.records.len());
+        }
+        if self.payload.len() > PAYLOAD_KEPT_BYTES {
+            self.payload = Writer::new();
+        }
+        appended
+    }
+
+    /// Writes entries in the order of their sequence numbers, in groups. Where a batch may lie in two of them, the log says
+    /// that all were durable before it gets its name: so damage to one is told from a torn tail.
+    fn copy_entries(&mut self, memtable: &Memtable) -> Result<()> {
+        let writes = writes_up_to(std::iter::once(memtable), Sequence::MAX);
+        let mut count = 0;
+        for group in groups(&writes) {
+            self.append(group[0].sequence(), group.len(), group.iter().map(Write::parts))?;
+            count += 1;
+        }
+        self.sync_alone()?;
+        let Some(last) = writes.last().filter(|_| count > 1) else { return Ok(()) };
+        self.mark_end(Sequence(last.sequence().0 + 1))?;
+        self.sync_alone()
+    }
+
+    /// Makes every group so far durable, beside nobody else who does.
+    pub(crate) fn sync(&mut self, unsynced: &Unsynced) -> Result<()> {
+        unsynced.sync(&self.end, || self.records.sync())
+    }
+
+    /// As above, of a log that nobody else knows.
+    pub(crate) fn sync_alone(&mut self) -> Result<()> {
+        self.sync(&Unsynced::default())
+    }
+
+    /// Whether it has groups that are not surely durable.
+    pub(crate) fn is_unsynced(&self) -> bool {
+        self.records.len() > self.valid_bytes()
+    }
+
+    /// Whether it takes no more: its end is unknown, or what of it is durable.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.records.has_failed() || self.end.has_failed()
+    }
+
+    /// How much of it is durable, for who syncs it beside.
+    pub(crate) fn end(&self) -> &Arc<LogEnd> {
+        &self.end
+    }
+
+    /// The log's length in bytes.
+    pub(crate) fn len(&self) -> u64 {
+        self.records.len()
+    }
+
+    /// The log's file number.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// How many of the log's bytes count, once another follows it: those that were synced. What else
+    /// it has, the next log takes no entries before it is in tables.
+    pub(crate) fn valid_bytes(&self) -> u64 {
+        self.end.durable_bytes()
+    }
+}
+
+/// What the log says of the one before it. None: the log was torn before it could say so.
+pub(crate) fn predecessor(folder: &OpenFolder, number: u64) -> Result<Option<Predecessor>> {
+    let mut found = None;
+    read_log(folder, number, &mut |offset, payload, path| {
+        if offset == HEADER_SIZE as u64 {
+            found =
+                Some(decode_predecessor(payload).map_err(|wrong| {
+                    Error::corrupt(path, offset, format!("log record, {wrong}"))
+                })?);
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// Reads every group of a log in order; gives the bytes that count. `valid_bytes` is what the next log says of this one: so many
+/// bytes must be there, and no more count. Without it a torn tail is normal.
+pub(crate) fn replay(
+    folder: &OpenFolder,
+    number: u64,
+    valid_bytes: Option<u64>,
+    f: &mut dyn FnMut(WalBatch<'_>) -> Result<()>,
+) -> Result<u64> {
+    let path = folder.path_of(&wal_name(number));
+    let mut end = 0;
+    read_log(folder, number, &mut |offset, payload, path| {
+        if valid_bytes.is_some_and(|valid| offset >= valid) {
+            return Ok(());
+        }
+        end = offset + record::record_size(payload.len());
+        if offset == HEADER_SIZE as u64 {
+            return Ok(());
+        }
+        let batch = WalBatch::decode(payload)
+            .map_err(|wrong| Error::corrupt(path, offset, format!("log record, {wrong}")))?;
+        f(batch)
+    })?;
+    match valid_bytes {
+        Some(valid) if end < valid => {
+            let what = format!("the log ends here, but the next one says it has {valid} bytes");
+            Err(Error::corrupt(path, end, what))
+        }
+        _ => Ok(end),
+    }
+}
+
+type OnRecord<'f> = dyn FnMut(u64, &[u8], &Path) -> Result<()> + 'f;
+
+fn read_log(folder: &OpenFolder, number: u64, f: &mut OnRecord<'_>) -> Result<Tail> {
+    let name = wal_name(number);
+    let path = &*folder.path_of(&name);
+    check_version(path, &record::read_header(folder, &name, HEADER_SIZE)?)?;
+    let f = &mut |offset, payload: &[u8]| f(offset, payload, path);
+    record::read_records_with(folder, &name, number, &header(), &durable_before, f)
+}
+
+/// What a record of a log says was durable before it: the predecessor record nothing.
+fn durable_before(offset: u64, payload: &[u8]) -> u64 {
+    if offset == HEADER_SIZE as u64 {
+        return 0;
+    }
+    Reader::new(payload).varint().unwrap_or(offset)
+}
+
+pub(crate) fn decode_predecessor(payload: &[u8]) -> std::result::Result<Predecessor, Corrupt> {
+    let mut input = Reader::new(payload);
+    let before = Predecessor { wal: input.varint()?, valid_bytes: input.varint()? };
+    input.end()?;
+    Ok(before)
+}
+
+/// A whole header of another version is told apart from damage; the rest is the record reader's.
+fn check_version(path: &Path, found: &[u8]) -> Result<()> {
+    match found.strip_prefix(&MAGIC).map(<[u8; 4]>::try_from) {
+        Some(Ok(version)) => match u32::from_le_bytes(version) {
+            0 | VERSION => Ok(()),
+            found => Err(Error::Version { path: path.to_path_buf(), found, known: VERSION }),
+        },
+        _ => Ok(()),
+    }
+}
+
+/// The version of a log of an older format: its groups are not to be read as those of this one.
+pub(crate) fn older_version(bytes: &[u8]) -> Option<u32> {
+    let (version, _) = bytes.strip_prefix(&MAGIC)?.split_first_chunk::<4>()?;
+    Some(u32::from_le_bytes(*version)).filter(|found| (1..VERSION).contains(found))
+}
+
+/// A group of batches that is read in place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct WalBatch<'a> {
+    /// So many bytes of the log were durable before.
+    pub(crate) durable_bytes: u64,
+    /// The sequence number of the first entry.
+    pub(crate) first: Sequence,
+    /// The entries, their sequence numbers ascending by one. Ages up, keys in any order.
+    pub(crate) entries: Vec<Entry<'a>>,
+}
+
+impl<'a> WalBatch<'a> {
+    /// Decodes a payload whole.
+    pub(crate) fn decode(payload: &'a [u8]) -> std::result::Result<WalBatch<'a>, Corrupt> {
+        let mut input = Reader::new(payload);
+        let durable_bytes = input.varint()?;
+        let first = input.varint()?;
+        let count = input.varint()?;
+        // An entry takes two bytes at least: a count beyond that is a lie, and buys no memory.
+        if count > input.left() as u64 / 2 || first > NUMBER_MAX {
+            return Err(input.corrupt("more entries than there can be"));
+        }
+        let mut entries = Vec::with_capacity(count as usize);
+        for sequence in first..first + count {
+            entries.push(decode_entry(&mut input, Sequence(sequence))?);
+        }
+        input.end()?;
+        Ok(WalBatch { durable_bytes, first: Sequence(first), entries })
+    }
+}
+
+fn decode_entry<'a>(
+    input: &mut Reader<'a>,
+    sequence: Sequence,
+) -> std::result::Result<Entry<'a>, Corrupt> {
+    let unknown = input.corrupt("a kind of entry that is not known");
+    let kind = Kind::from_number(input.u8()?).ok_or(unknown)?;
+    let too_long = input.corrupt("a key or value that is too long");
+    let key = input.string()?;
+    let value = if kind == Kind::Delete { &[][..] } else { input.string()? };
+    if key.len() > KEY_BYTES_MAX || value.len() > kind.stored_bytes_max() {
+        return Err(too_long);
+    }
+    if kind == Kind::PutWithExpiry && value.len() < EXPIRY_BYTES {
+        return Err(input.corrupt("an expiry that is not whole"));
+    }
+    if kind == Kind::DeleteRange && key >= value {
+        return Err(input.corrupt("a deletion of a range that cannot be"));
+    }
+    Ok(Entry { key, sequence, kind, value })
+}
+
+/// Writes a group of batches: kind, key and value of each entry, the value of a deletion empty.
+/// Requires: keys and values within their bounds.
+fn encode_batch<'e>(
+    out: &mut Writer,
+    durable_bytes: u64,
+    first: Sequence,
+    count: usize,
+    entries: impl Iterator<Item = (Kind, &'e [u8], &'e [u8])>,
+) {
+    out.varint(durable_bytes);
+    out.varint(first.0);
+    out.varint(count as u64);
+    for (kind, key, value) in entries {
+        out.u8(kind as u8);
+        out.string(key);
+        match kind {
+            Kind::Delete => assert!(value.is_empty(), "a deletion of {} bytes", value.len()),
+            Kind::Put | Kind::DeleteRange | Kind::PutWithExpiry => out.string(value),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

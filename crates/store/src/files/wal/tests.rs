@@ -1,0 +1,227 @@
+//! Tests of the log: what is written is read back, what is torn or damaged is told apart.
+
+use super::*;
+use crate::entries::memtable_writes::GROUP_BYTES;
+use crate::storage::Storage;
+use crate::storage::memory::Memory;
+
+type Written<'a> = (Kind, &'a [u8], &'a [u8]);
+
+fn encoded(first: u64, entries: &[Written<'_>]) -> Vec<u8> {
+    let mut out = Writer::new();
+    encode_batch(&mut out, 9, Sequence(first), entries.len(), entries.iter().copied());
+    out.finish()
+}
+
+const MIXED: [Written<'_>; 4] = [
+    (Kind::Put, b"key", b"value"),
+    (Kind::Delete, b"", b""),
+    (Kind::Put, b"key", b""),
+    (Kind::DeleteRange, b"a", b"b"),
+];
+
+const DIR: &str = "db";
+const NONE: Predecessor = Predecessor { wal: 0, valid_bytes: 0 };
+/// Header and predecessor record: where the first group begins.
+const GROUPS_AT: u64 = HEADER_SIZE as u64 + 16 + 2;
+
+type Groups = Vec<(u64, usize)>;
+
+fn replayed(disk: &Memory, number: u64, valid: Option<u64>) -> (Groups, Result<()>) {
+    let mut groups = Vec::new();
+    let result = replay(&OpenFolder::on(disk, DIR), number, valid, &mut |batch| {
+        groups.push((batch.first.0, batch.entries.len()));
+        Ok(())
+    });
+    (groups, result.map(drop))
+}
+
+fn log_path(number: u64) -> PathBuf {
+    Path::new(DIR).join(wal_name(number))
+}
+
+fn log_of(disk: &Memory, number: u64, firsts: &[u64]) -> Wal {
+    disk.create_dir(Path::new(DIR)).unwrap();
+    disk.sync_dir(Path::new("")).unwrap();
+    // One that is there from before goes.
+    let _ = disk.remove(&log_path(number));
+    let mut wal = Wal::create(&OpenFolder::on(disk, DIR), number, NONE).unwrap();
+    for &first in firsts {
+        wal.append(Sequence(first), MIXED.len(), MIXED.iter().copied()).unwrap();
+    }
+    wal
+}
+
+#[test]
+fn the_bytes_are_those_of_the_format() {
+    assert_eq!(header(), *b"TRMLWAL\0\x02\0\0\0");
+    let expected = [
+        9, // durable bytes
+        0xac, 0x02, 4, // first sequence 300, four entries
+        0, 3, b'k', b'e', b'y', 5, b'v', b'a', b'l', b'u', b'e', // put
+        1, 0, // delete the empty key
+        0, 3, b'k', b'e', b'y', 0, // put an empty value
+        2, 1, b'a', 1, b'b', // delete [a, b)
+    ];
+    assert_eq!(encoded(300, &MIXED), expected);
+}
+
+#[test]
+fn what_is_encoded_is_decoded() {
+    let bytes = encoded(300, &MIXED);
+    let batch = WalBatch::decode(&bytes).unwrap();
+    assert_eq!((batch.durable_bytes, batch.first), (9, Sequence(300)));
+    let decoded: Vec<_> = batch.entries.iter().map(|e| (e.kind, e.key, e.value)).collect();
+    assert_eq!(decoded, MIXED);
+    let sequences: Vec<_> = batch.entries.iter().map(|entry| entry.sequence.0).collect();
+    assert_eq!(sequences, [300, 301, 302, 303]);
+    assert_eq!(WalBatch::decode(&encoded(5, &[])).unwrap().entries, []);
+}
+
+#[test]
+fn bytes_that_are_no_batch_are_errors() {
+    let bytes = encoded(300, &MIXED);
+    for len in 0..bytes.len() {
+        assert!(WalBatch::decode(&bytes[..len]).is_err(), "cut at {len}");
+    }
+    assert!(WalBatch::decode(&[&bytes[..], &[0]].concat()).is_err());
+    assert!(WalBatch::decode(&[0, 0, 1, 9, 1, b'k']).is_err(), "an unknown kind");
+    let mut out = Writer::new();
+    out.varint(0);
+    out.varint(1);
+    out.varint(u64::MAX);
+    out.bytes(&[1, 0, 1, 0]);
+    assert!(WalBatch::decode(out.as_slice()).is_err(), "a count that is a lie");
+    let last = encoded(u64::MAX - 1, &MIXED[..2]);
+    assert!(WalBatch::decode(&last).is_err(), "sequence numbers that overflow");
+    let long = vec![0; KEY_BYTES_MAX + 1];
+    assert!(WalBatch::decode(&encoded(1, &[(Kind::Delete, &long, b"")])).is_err());
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_bytes_decode_or_fail(bytes in proptest::collection::vec(0u8..8, 0..60)) {
+        if let Ok(batch) = WalBatch::decode(&bytes) {
+            let parts: Vec<_> =
+                batch.entries.iter().map(|e| (e.kind, e.key, e.value)).collect();
+            let mut again = Writer::new();
+            let (first, count) = (batch.first, parts.len());
+            encode_batch(&mut again, batch.durable_bytes, first, count, parts.into_iter());
+            proptest::prop_assert_eq!(again.finish(), bytes);
+        }
+    }
+}
+
+#[test]
+fn a_log_is_replayed() {
+    let disk = Memory::new();
+    let mut wal = log_of(&disk, 7, &[1, 5]);
+    let (groups, result) = replayed(&disk, 7, None);
+    result.unwrap();
+    assert_eq!(groups, [(1, 4), (5, 4)]);
+    assert_eq!(wal.valid_bytes(), GROUPS_AT, "no group is durable yet");
+    wal.sync_alone().unwrap();
+    assert_eq!(disk.file(log_path(7)).unwrap().len() as u64, wal.valid_bytes());
+    assert_eq!(predecessor(&OpenFolder::on(&disk, DIR), 7).unwrap(), Some(NONE));
+}
+
+#[test]
+fn a_crash_loses_a_suffix_and_never_half_a_group() {
+    for seed in 0..300 {
+        let disk = Memory::new();
+        log_of(&disk, 7, &[1]).sync_alone().unwrap();
+        let mut wal = log_of(&disk, 8, &[]);
+        if seed % 2 == 0 {
+            wal.sync_alone().unwrap();
+        }
+        for group in 0..5 {
+            wal.append(Sequence(group * 4), MIXED.len(), MIXED.iter().copied()).unwrap();
+        }
+        let after = disk.crash(seed);
+        assert_eq!(replayed(&after, 7, None).0.len(), 1);
+        let (groups, result) = replayed(&after, 8, None);
+        result.expect("a torn tail is silent");
+        let expected: Groups = (0..groups.len() as u64).map(|group| (group * 4, 4)).collect();
+        assert_eq!(groups, expected);
+    }
+}
+
+#[test]
+fn a_log_that_another_follows_has_all_its_bytes_and_no_more_count() {
+    let disk = Memory::new();
+    log_of(&disk, 7, &[1]);
+    let first_group_ends = disk.file(log_path(7)).unwrap().len() as u64;
+    let mut wal = log_of(&disk, 7, &[1, 5]);
+    wal.sync_alone().unwrap();
+    assert_eq!(replayed(&disk, 7, Some(first_group_ends)).0, [(1, 4)]);
+    assert_eq!(replayed(&disk, 7, Some(wal.valid_bytes())).0, [(1, 4), (5, 4)]);
+    disk.truncate(log_path(7), first_group_ends);
+    let (_, result) = replayed(&disk, 7, Some(wal.valid_bytes()));
+    assert!(matches!(result, Err(Error::Corrupt { .. })), "{result:?}");
+}
+
+#[test]
+fn damage_and_other_versions_are_told_apart() {
+    let disk = Memory::new();
+    log_of(&disk, 7, &[1, 5]);
+    disk.flip_bit(log_path(7), GROUPS_AT + 20, 0);
+    assert_eq!(replayed(&disk, 7, None).0, [], "nothing was durable: a crash may leave that");
+    let mut wal = log_of(&disk, 7, &[1, 5]);
+    wal.sync_alone().unwrap();
+    wal.mark_end(Sequence(9)).unwrap();
+    disk.flip_bit(log_path(7), GROUPS_AT + 20, 0);
+    match replayed(&disk, 7, None).1 {
+        Err(Error::Corrupt { path, offset: GROUPS_AT, .. }) => assert_eq!(path, log_path(7)),
+        other => panic!("{other:?}"),
+    }
+    let mut bytes = disk.file(log_path(7)).unwrap();
+    bytes[8] = 3;
+    disk.put_file(log_path(7), bytes);
+    let result = replayed(&disk, 7, None).1;
+    assert!(matches!(result, Err(Error::Version { found: 3, known: 2, .. })), "{result:?}");
+    disk.put_file(log_path(7), b"another kind of file".as_slice());
+    assert!(matches!(replayed(&disk, 7, None).1, Err(Error::Corrupt { .. })));
+    disk.put_file(log_path(7), b"TRML".as_slice());
+    assert_eq!(replayed(&disk, 7, None).0, []);
+    assert_eq!(predecessor(&OpenFolder::on(&disk, DIR), 7).unwrap(), None);
+    assert!(matches!(replayed(&disk, 9, None).1, Err(Error::Io { .. })));
+}
+
+#[test]
+fn a_memtable_is_written_back_in_the_order_of_writing() {
+    let disk = Memory::new();
+    disk.create_dir(Path::new(DIR)).unwrap();
+    disk.sync_dir(Path::new("")).unwrap();
+    let memtable = Memtable::new(1 << 16);
+    for (number, key) in [(3, "c"), (4, "a"), (9, "b"), (10, "a")] {
+        memtable.insert(key.as_bytes(), Sequence(number), Kind::Put, b"v");
+    }
+    let before = Predecessor { wal: 6, valid_bytes: 0 };
+    Wal::create_from(&OpenFolder::on(&disk, DIR), 7, before, &memtable).unwrap();
+    let disk = disk.crash_hard();
+    assert_eq!(replayed(&disk, 7, None).0, [(3, 2), (9, 2), (11, 0)]);
+    assert_eq!(predecessor(&OpenFolder::on(&disk, DIR), 7).unwrap(), Some(before));
+}
+
+#[test] // One group was as long as the memtable: above 4 GiB no record could hold it, and the store took no more writes.
+fn a_large_memtable_is_written_back_in_groups_of_bounded_length() {
+    const VALUE_BYTES: usize = 100 << 10;
+    let disk = Memory::new();
+    disk.create_dir(Path::new(DIR)).unwrap();
+    let memtable = Memtable::new(1 << 16);
+    for number in 0..50u64 {
+        let key = (number * 7 % 50).to_be_bytes();
+        memtable.insert(&key, Sequence(1 + number), Kind::Put, &vec![7; VALUE_BYTES]);
+    }
+    memtable.insert(b"a", Sequence(51), Kind::DeleteRange, b"b");
+    Wal::create_from(&OpenFolder::on(&disk, DIR), 7, NONE, &memtable).unwrap();
+    let (groups, result) = replayed(&disk, 7, None);
+    result.unwrap();
+    let long = groups.iter().find(|(_, len)| len * VALUE_BYTES > GROUP_BYTES + 2 * VALUE_BYTES);
+    assert_eq!(long, None, "{groups:?}");
+    assert_eq!(groups.iter().map(|(_, len)| len).sum::<usize>(), 51);
+    assert_eq!(groups.last(), Some(&(52, 0)), "it says that all before was durable");
+    // They were one batch, perhaps: a part of it alone must not be taken for all.
+    disk.flip_bit(log_path(7), GROUPS_AT + 2 * GROUP_BYTES as u64, 0);
+    assert!(matches!(replayed(&disk, 7, None).1, Err(Error::Corrupt { .. })));
+}

@@ -1,0 +1,176 @@
+//! ElasticBF in the store: how many units of each table's filter are in memory follows what is asked.
+//! ```text
+//! get ──> one in so many is counted ──> multi-queue: is a unit more here worth units less there?
+//!                                            │ yes: the unit is read, outside the lock
+//!                                            └────> one table has it, others have one less each
+//! flush, merge ──> tables come with the units that an equal share allows, and leave with all of theirs
+//! ```
+//! A probe takes no lock and counts nothing. What is counted is a sample, chosen by number, so that the same questions of one
+//! thread change the same units at the same places.
+//!
+//! Invariants: the units in memory and the directories take no more than the guard's bits for each entry of the newest version,
+//! but for tables that a flush or merge is about to install. The multi-queue knows of each table of that version as many units as are in memory.
+
+use std::collections::HashMap;
+
+use trommel_filters::{Adjustment, ElasticPolicy, FilterKind};
+
+use crate::files::table::{Table, Unit};
+use crate::guard::elastic_stats::ElasticStats;
+use crate::plan::options::{GuardKind, Options};
+use crate::sync::{Arc, Mutex, MutexGuard, Weak, lock, try_lock};
+use crate::tree::version::Version;
+
+/// Who decides which units are in memory.
+pub(crate) struct Elastic {
+    state: Mutex<State>,
+    sample_gets: u64,
+    bits_per_key: f64,
+}
+
+#[derive(Default)]
+struct State {
+    policy: ElasticPolicy,
+    tables: HashMap<u64, Weak<Table>>,
+    /// Someone is reading a unit.
+    is_reading: bool,
+    loads: u64,
+    drops: u64,
+    counted_gets: u64,
+}
+
+/// What a get has looked at.
+pub(crate) struct Looked {
+    /// How many runs, newest first.
+    pub(crate) runs: usize,
+    /// Whether the last of them had the key.
+    pub(crate) found: bool,
+}
+
+impl Elastic {
+    /// None: the store has another guard.
+    pub(crate) fn of(options: &Options) -> Option<Elastic> {
+        (options.guard == GuardKind::Table(FilterKind::Elastic)).then(|| {
+            let policy = ElasticPolicy::new(options.elastic.life_time);
+            let state = Mutex::new(State { policy, ..State::default() });
+            let sample_gets = u64::from(options.elastic.sample_gets);
+            Elastic { state, sample_gets, bits_per_key: options.bits_per_key }
+        })
+    }
+
+    /// A new version has come: its new tables begin with what they have in memory, those that have left give theirs back.
+    pub(crate) fn follow(&self, version: &Version) {
+        let mut state = lock(&self.state);
+        let tables = || version.files();
+        let present: HashMap<u64, &Arc<Table>> =
+            tables().map(|table| (table.file(), table)).collect();
+        for gone in state.policy.retain(|file| present.contains_key(&file)) {
+            let table = state.tables.remove(&gone).and_then(|table| table.upgrade());
+            if let Some(units) = table.as_deref().and_then(Table::units) {
+                units.clear();
+            }
+        }
+        let (mut entries, mut directories) = (0, 0);
+        for table in tables() {
+            entries += table.entry_count();
+            let Some(units) = table.units() else { continue };
+            directories += units.directory_bytes() as u64;
+            if !state.tables.contains_key(&table.file()) {
+                state.policy.insert(table.file(), units.of_table(), units.loaded_count());
+                state.tables.insert(table.file(), Arc::downgrade(table));
+            }
+        }
+        let budget = (entries as f64 * self.bits_per_key / 8.0) as u64;
+        state.policy.set_budget_bytes(budget.saturating_sub(directories));
+        for file in state.policy.shrink() {
+            state.drop_unit(file);
+        }
+    }
+
+    /// Whether a get is counted, by how many there were before it.
+    #[inline]
+    pub(crate) fn counts(&self, before: u64) -> bool {
+        // Mixed, so that no rhythm of questions meets that of the sample.
+        let mixed = (before ^ (before >> 16)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32 & 0xffff_ffff
+            < (1 << 32) / self.sample_gets
+    }
+
+    /// Counts a get, and has a unit come into memory if that is worth it. If someone else is at it, it is not counted.
+    #[cold]
+    pub(crate) fn count(&self, version: &Version, key: &[u8], looked: &Looked) {
+        let Some(mut state) = try_lock(&self.state) else { return };
+        let runs = version.runs[..looked.runs].iter();
+        let asked: Vec<&Arc<Table>> =
+            runs.filter_map(|placed| placed.run.find(key)).map(|table| &table.table).collect();
+        // Where the key was, no filter could have spared the read.
+        let in_vain = &asked[..asked.len() - usize::from(looked.found && !asked.is_empty())];
+        state.counted_gets += 1;
+        state.policy.tick();
+        in_vain.iter().for_each(|table| state.policy.asked(table.file()));
+        if state.is_reading {
+            return;
+        }
+        let wanting = state.most_wanting(in_vain);
+        if let Some(table) = wanting {
+            state.is_reading = true;
+            drop(state);
+            let unit = table.read_next_unit();
+            let mut state = lock(&self.state);
+            state.is_reading = false;
+            match unit {
+                Ok(Some(unit)) => state.take(table, unit),
+                Ok(None) => state.policy.lose_unit(table.file()),
+                // The disk refuses: the next time, perhaps not.
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// What is in memory, and why.
+    pub(crate) fn stats(&self) -> ElasticStats {
+        let state: MutexGuard<'_, State> = lock(&self.state);
+        let policy = &state.policy;
+        let counted = policy.counted_questions();
+        ElasticStats {
+            budget_bytes: policy.budget_bytes(),
+            unit_bytes: policy.loaded_bytes(),
+            tables_by_units: policy.queues().map(|queue| queue.len() as u64).collect(),
+            loads: state.loads,
+            drops: state.drops,
+            counted_gets: state.counted_gets,
+            expected_rate: policy.expected_needless_reads() / counted.max(1.0),
+        }
+    }
+}
+
+impl State {
+    /// Of the tables that were asked in vain the one where a unit more spares most for its bytes, of those that can have one.
+    fn most_wanting<'t>(&self, asked: &[&'t Arc<Table>]) -> Option<&'t Arc<Table>> {
+        let worth = |table: &Arc<Table>| self.policy.worth(table.file());
+        let mut wanting: Vec<&Arc<Table>> =
+            asked.iter().copied().filter(|table| worth(table) > 0.0).collect();
+        wanting.sort_by(|a, b| worth(b).total_cmp(&worth(a)));
+        wanting.into_iter().find(|table| self.policy.adjustment(table.file()).is_some())
+    }
+
+    /// Puts a unit into memory, if that is still right: flushes and merges went on while it was read.
+    fn take(&mut self, table: &Table, unit: Unit) {
+        let Some(adjustment) = self.policy.adjustment(table.file()) else { return };
+        if !table.units().is_some_and(|units| units.add(unit)) {
+            return;
+        }
+        self.policy.apply(&adjustment);
+        self.loads += 1;
+        let Adjustment { drop, .. } = adjustment;
+        drop.into_iter().for_each(|file| self.drop_unit(file));
+    }
+
+    fn drop_unit(&mut self, file: u64) {
+        self.drops += 1;
+        let table = self.tables.get(&file).and_then(Weak::upgrade);
+        if let Some(units) = table.as_deref().and_then(Table::units) {
+            units.drop_one();
+        }
+    }
+}

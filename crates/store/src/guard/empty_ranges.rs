@@ -1,0 +1,108 @@
+//! Ranges in which a scan found nothing: what filters that learn are trained with.
+//! ```text
+//! scan "c".."d" gives nothing ──> [ c..d ][ k..m ][ a..b ] ...      the newest ones, the oldest is overwritten
+//!                                        │
+//! flush, merge ── a new table's filter <─┘
+//! ```
+//! Invariant: at most as many as the options say, and none of long keys; under guards that do not learn, none at all.
+
+use trommel_filters::FilterKind;
+
+use crate::plan::options::Options;
+use crate::read::scan::Bounds;
+use crate::sync::{Mutex, lock};
+
+/// A range: its first key, and its last one.
+pub(crate) type Question = (Vec<u8>, Option<Vec<u8>>);
+
+/// Bytes of both keys of a range that is worth its memory: filters that learn tell keys apart by eight of them.
+const KEY_BYTES_MAX: usize = 256;
+
+/// Ranges in which there was nothing, as many as are kept.
+pub(crate) struct Questions {
+    kept_max: usize,
+    ring: Mutex<Ring>,
+}
+
+#[derive(Default)]
+struct Ring {
+    kept: Vec<Question>,
+    /// Which one is overwritten next, once all places are taken.
+    oldest: usize,
+}
+
+impl Questions {
+    /// None yet.
+    pub(crate) fn new(options: &Options) -> Self {
+        let learns = options.guard.table_filter() == Some(FilterKind::Arf);
+        let kept_max = if learns { options.filter.arf_questions as usize } else { 0 };
+        Questions { kept_max, ring: Mutex::new(Ring::default()) }
+    }
+
+    /// Notes that there is nothing within these bounds. Those that are open at the end are no question for one table.
+    pub(crate) fn note_nothing(&self, bounds: &Bounds) {
+        if self.kept_max == 0 || bounds.end.is_none() {
+            return;
+        }
+        let Some(range) = bounds.closed() else { return };
+        let upper = range.upper().map(<[u8]>::to_vec);
+        if range.lower().len() + upper.as_ref().map_or(0, Vec::len) > KEY_BYTES_MAX {
+            return;
+        }
+        let question = (range.lower().to_vec(), upper);
+        let ring = &mut *lock(&self.ring);
+        if ring.kept.len() < self.kept_max {
+            ring.kept.push(question);
+        } else {
+            ring.kept[ring.oldest] = question;
+            ring.oldest = (ring.oldest + 1) % self.kept_max;
+        }
+    }
+
+    /// Those that are kept.
+    pub(crate) fn kept(&self) -> Vec<Question> {
+        if self.kept_max == 0 { Vec::new() } else { lock(&self.ring).kept.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::options::GuardKind;
+
+    fn questions(guard: GuardKind, most: u32) -> Questions {
+        let mut options = Options { guard, ..Options::default() };
+        options.filter.arf_questions = most;
+        Questions::new(&options)
+    }
+
+    fn lowers(questions: &Questions) -> Vec<Vec<u8>> {
+        questions.kept().into_iter().map(|(lower, _)| lower).collect()
+    }
+
+    #[test]
+    fn the_newest_questions_are_kept() {
+        let questions = questions(GuardKind::Table(FilterKind::Arf), 3);
+        for lower in [b"a", b"b", b"c", b"d", b"e"] {
+            questions.note_nothing(&Bounds { lower: lower.to_vec(), end: Some(b"x".to_vec()) });
+        }
+        assert_eq!(lowers(&questions), [b"d", b"e", b"c"]);
+        questions.note_nothing(&Bounds { lower: b"f".to_vec(), end: None });
+        questions.note_nothing(&Bounds { lower: b"f".to_vec(), end: Some(b"e".to_vec()) });
+        questions.note_nothing(&Bounds { lower: vec![b'f'; 300], end: Some(b"g".to_vec()) });
+        assert_eq!(lowers(&questions), [b"d", b"e", b"c"]);
+        questions.note_nothing(&Bounds { lower: b"f".to_vec(), end: Some(b"g\0".to_vec()) });
+        assert_eq!(questions.kept()[2], (b"f".to_vec(), Some(b"g".to_vec())));
+    }
+
+    #[test]
+    fn guards_that_do_not_learn_keep_none() {
+        let bounds = Bounds { lower: b"a".to_vec(), end: Some(b"b".to_vec()) };
+        for guard in GuardKind::ALL {
+            let questions = questions(guard, 3);
+            questions.note_nothing(&bounds);
+            let learns = guard == GuardKind::Table(FilterKind::Arf);
+            assert_eq!(questions.kept().len(), usize::from(learns), "{guard}");
+        }
+    }
+}

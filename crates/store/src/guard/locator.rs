@@ -1,0 +1,306 @@
+//! The guard of a version whose filter knows in which run each key is now: Chucky and Remix.
+//! ```text
+//! query -> filter -> slots -> spans of the runs that have them now
+//!                             runs without a slot: always
+//! ```
+//! Such a filter fits one version alone. So each version has its own, a clone that shares most pages with the one before, and
+//! readers of older versions are answered rightly too.
+//!
+//! Invariant: a run that is listed with a slot has had each of its keys noted there. A level may have more runs than slots:
+//! these wait without one, as runs do that are far beyond what the filter has room for, and no filter helps with them until
+//! they are merged.
+
+use trommel_filters::{
+    AnyLocated, AnyLocatedBuilder, Codes, Located, LocatedKind, LocatedSize, Query, RunSlot,
+    SlotSet, Span, Trace, TreePlan,
+};
+
+use crate::error::Result;
+use crate::files::distinct_keys::KeyList;
+use crate::plan::layout::Layout;
+use crate::plan::options::Options;
+use crate::plan::pick_runs::{flush_entries, overlay_share};
+use crate::tree::version::{PlacedRun, Version};
+
+/// The most slots that a tree has.
+const SLOTS_MAX: usize = 256;
+/// Entries for which a filter was made, times this, are the most that it is told of.
+const ROOM_FACTOR: u64 = 2;
+
+/// A run of the version.
+#[derive(Clone, Copy)]
+struct SlottedRun {
+    id: u64,
+    span: Span,
+    slot: Option<RunSlot>,
+}
+
+/// The filter, and the slots of a version's runs.
+#[derive(Clone)]
+pub(crate) struct LocatedGuard {
+    filter: AnyLocated,
+    plan: TreePlan,
+    runs: Vec<SlottedRun>,
+    /// Of a run on its way.
+    reserved: Option<RunSlot>,
+    /// Whether the filter is a view that has every entry of all runs, in order.
+    is_whole: bool,
+}
+
+impl LocatedGuard {
+    /// Of a tree without runs.
+    pub(crate) fn empty(kind: LocatedKind, options: &Options) -> Self {
+        let plan = plan(options, 1, 0, None);
+        LocatedGuard {
+            filter: AnyLocatedBuilder::new(kind, &plan).finish(),
+            plan,
+            runs: Vec::new(),
+            reserved: None,
+            is_whole: false,
+        }
+    }
+
+    /// Of a tree that is to have nothing but its oldest run, whose keys the filter has; its slot is reserved.
+    pub(crate) fn of_oldest(filter: AnyLocated, plan: TreePlan) -> Self {
+        let last = plan.runs_of_levels.len() - 1;
+        let reserved = plan.slot(last, usize::from(plan.runs_of_levels[last]) - 1);
+        LocatedGuard { filter, plan, runs: Vec::new(), reserved, is_whole: false }
+    }
+
+    /// Asks once.
+    #[inline]
+    pub(crate) fn ask<T: Trace>(&self, query: &Query<'_>, codes: &mut Codes, trace: &mut T) {
+        let mut slots = SlotSet::default();
+        self.filter.candidates(query, &mut slots, trace);
+        for run in &self.runs {
+            if run.slot.is_none_or(|slot| slots.contains(slot)) {
+                codes.push(run.span);
+            }
+        }
+    }
+
+    /// A key such that the run has none from `from` up to it. None: it has no key from `from` on.
+    pub(crate) fn lower_bound(&self, run: u64, from: &[u8]) -> Option<Vec<u8>> {
+        match self.slot_of(run) {
+            Some(slot) => self.filter.lower_bound(slot, from),
+            None => Some(from.to_vec()),
+        }
+    }
+
+    /// A key from which on, up to `before`, the run has none. None: it has no key before `before`.
+    pub(crate) fn upper_bound(&self, run: u64, before: &[u8]) -> Option<Vec<u8>> {
+        match self.slot_of(run) {
+            Some(slot) => self.filter.upper_bound(slot, before),
+            None => Some(before.to_vec()),
+        }
+    }
+
+    pub(crate) fn kind(&self) -> LocatedKind {
+        self.filter.kind()
+    }
+
+    pub(crate) fn size(&self) -> LocatedSize {
+        let mut size = self.filter.size();
+        size.bytes += self.runs.capacity() * size_of::<SlottedRun>();
+        size
+    }
+
+    /// Adds a run of so many entries, whose keys are then to be noted in the slot that this gives. None: there is no slot for it,
+    /// or far too little room.
+    pub(crate) fn add_run(
+        &mut self,
+        id: u64,
+        level: usize,
+        span: Span,
+        entries: u64,
+    ) -> Option<RunSlot> {
+        let slot = self.free_slot(level).filter(|_| self.has_room(entries));
+        self.runs.push(SlottedRun { id, span, slot });
+        self.is_whole = false;
+        slot
+    }
+
+    pub(crate) fn note(&mut self, key: &[u8], from: Option<RunSlot>, to: Option<RunSlot>) {
+        self.filter.note(key, from, to);
+    }
+
+    /// Takes a slot for the output of a merge.
+    pub(crate) fn reserve(&mut self, level: usize) -> Option<RunSlot> {
+        self.reserved = self.free_slot(level);
+        self.reserved
+    }
+
+    /// The slot of a run.
+    pub(crate) fn slot_of(&self, id: u64) -> Option<RunSlot> {
+        self.runs.iter().find(|run| run.id == id).and_then(|run| run.slot)
+    }
+
+    /// Whether it knows a run.
+    pub(crate) fn knows(&self, id: u64) -> bool {
+        self.runs.iter().any(|run| run.id == id)
+    }
+
+    /// Forgets the inputs of a merge, whose keys have all moved.
+    pub(crate) fn remove_runs(&mut self, ids: &[u64]) {
+        for run in self.runs.iter().filter(|run| ids.contains(&run.id)) {
+            if let Some(slot) = run.slot {
+                self.filter.vacate(slot);
+            }
+        }
+        self.runs.retain(|run| !ids.contains(&run.id));
+        self.is_whole = false;
+    }
+
+    /// The runs are these now: one that it does not know has the reserved slot.
+    pub(crate) fn settle(&mut self, layout: &Layout) {
+        for run in &layout.runs {
+            let (id, span) = (run.id, run.span());
+            match self.runs.iter_mut().find(|known| known.id == id) {
+                Some(known) => known.span = span,
+                None => self.settle_run(id, span),
+            }
+        }
+    }
+
+    /// The run of the reserved slot is there.
+    fn settle_run(&mut self, id: u64, span: Span) {
+        self.runs.push(SlottedRun { id, span, slot: self.reserved.take() });
+        self.is_whole = false;
+    }
+
+    /// Notes the keys of all runs of `version` that it does not know, from old to new. `leaving`: runs that are none of them.
+    pub(crate) fn catch_up(&mut self, version: &Version, leaving: &[u64]) -> Result<()> {
+        let missing = |placed: &&PlacedRun| !self.knows(placed.id) && !leaving.contains(&placed.id);
+        let missing: Vec<&PlacedRun> = version.runs.iter().rev().filter(missing).collect();
+        let mut told_from = ToldFrom::default();
+        missing.into_iter().try_for_each(|placed| self.note_run(placed, &mut told_from))
+    }
+
+    /// Notes the keys of a run.
+    fn note_run(&mut self, placed: &PlacedRun, told_from: &mut ToldFrom) -> Result<()> {
+        let Some(slot) =
+            self.add_run(placed.id, placed.level, placed.span(), placed.run.entry_count())
+        else {
+            return Ok(());
+        };
+        let kind = self.kind();
+        told_from.run(&placed.run, kind, |told| match told {
+            Told::Hash(hash) => self.filter.note_hash(hash, None, Some(slot)),
+            Told::Key(key) => self.filter.note(key, None, Some(slot)),
+        })
+    }
+
+    /// Whether so many more entries are not far beyond what a filter of hashes was made for: lists of what found no place
+    /// would be long to search.
+    fn has_room(&self, entries: u64) -> bool {
+        if self.kind().key_hash().is_none() {
+            return true;
+        }
+        let LocatedSize { entries: noted, room, .. } = self.filter.size();
+        noted + entries <= room.saturating_mul(ROOM_FACTOR)
+    }
+
+    /// The first slot of a level that no run has.
+    fn free_slot(&self, level: usize) -> Option<RunSlot> {
+        let taken = |slot: RunSlot| self.runs.iter().any(|run| run.slot == Some(slot));
+        let slots = (0..SLOTS_MAX).map_while(|nth| self.plan.slot(level, nth));
+        slots.into_iter().find(|&slot| !taken(slot) && self.reserved != Some(slot))
+    }
+}
+
+/// The guard with a flushed run, by id and span, and its keys. The first run of a tree is its oldest.
+pub(crate) fn with_flush(
+    guard: &LocatedGuard,
+    options: &Options,
+    (id, span): (u64, Span),
+    keys: &KeyList,
+) -> LocatedGuard {
+    if guard.runs.is_empty() {
+        let plan = plan(options, 1, keys.len() as u64, None);
+        let mut builder = AnyLocatedBuilder::new(guard.kind(), &plan);
+        keys.iter().for_each(|key| builder.push(key));
+        let mut next = LocatedGuard::of_oldest(builder.finish(), plan);
+        next.settle_run(id, span);
+        return next;
+    }
+    let mut next = guard.clone();
+    if let Some(slot) = next.add_run(id, 0, span, keys.len() as u64) {
+        keys.iter().for_each(|key| next.note(key, None, Some(slot)));
+    }
+    next
+}
+
+/// The tree that a filter is to describe until the next merge into its last level: of so many levels, two at least (beside the
+/// oldest run of one level others wait), `oldest` entries in the oldest run, and `overlay` of all entries in the others when these are full; None: that is not known.
+pub(crate) fn plan(
+    options: &Options,
+    levels: usize,
+    oldest: u64,
+    overlay: Option<f64>,
+) -> TreePlan {
+    let levels = levels.max(2);
+    let schedule = options.schedule();
+    let fair = (SLOTS_MAX - 1) / levels;
+    let of_level = |level: usize| match level + 1 == levels {
+        true => schedule.last_runs(level).min(fair),
+        // Runs of level 0 wait while others are merged.
+        false if level == 0 => (2 * schedule.ratio(0) + 2).min(fair),
+        // A run that joins another one is there beside it until then; and what is the last level may have runs beside the oldest.
+        false => {
+            let joined = schedule.inner_runs(level) + usize::from(schedule.joins(level));
+            joined.max(schedule.last_runs(level) - 1).min(fair)
+        }
+    };
+    let overlay = overlay.unwrap_or(0.5).clamp(0.0, 0.9);
+    TreePlan {
+        runs_of_levels: (0..levels).map(|level| of_level(level) as u8).collect(),
+        size_ratio: options.size_ratio,
+        entries: (oldest as f64 / (1.0 - overlay)).ceil() as u64,
+        bits_per_key: options.bits_per_key,
+    }
+}
+
+/// The guard of a tree, from its runs, and what of them it was made from: hashes of their keys where these are enough.
+pub(crate) fn rebuild(
+    kind: LocatedKind,
+    options: &Options,
+    version: &Version,
+) -> Result<(LocatedGuard, ToldFrom)> {
+    let mut told_from = ToldFrom::default();
+    let Some((oldest, newer)) = version.runs.split_last() else {
+        return Ok((LocatedGuard::empty(kind, options), told_from));
+    };
+    if kind == LocatedKind::RemixSorted
+        && let Some(guard) = sorted::of_runs(options, &version.layout, &version.runs)?
+    {
+        return Ok((guard, ToldFrom::keys(version.tables().count())));
+    }
+    let plan = plan_of(options, &version.layout);
+    let mut builder = AnyLocatedBuilder::new(kind, &plan);
+    told_from.run(&oldest.run, kind, |told| match told {
+        Told::Hash(hash) => builder.push_hash(hash),
+        Told::Key(key) => builder.push(key),
+    })?;
+    let mut guard = LocatedGuard::of_oldest(builder.finish(), plan);
+    guard.settle_run(oldest.id, oldest.span());
+    newer.iter().rev().try_for_each(|placed| guard.note_run(placed, &mut told_from))?;
+    Ok((guard, told_from))
+}
+
+/// The plan of a tree as it is.
+fn plan_of(options: &Options, layout: &Layout) -> TreePlan {
+    let (oldest, inner) = layout.runs.split_last().expect("a tree with runs");
+    let share = flush_entries(inner)
+        .map(|flush| overlay_share(flush, oldest.entries(), &options.schedule()));
+    // The oldest run has a level of its own.
+    let levels = inner.iter().map(|run| run.level + 2).max();
+    let levels = layout.level_count().max(levels.unwrap_or(1));
+    plan(options, levels, oldest.entries(), share.map(|share| share.now))
+}
+
+mod keys;
+use keys::Told;
+pub(crate) use keys::ToldFrom;
+
+mod sorted;
+pub(crate) use sorted::remade;

@@ -1,0 +1,208 @@
+//! The keys of runs for a filter that is told of them when a store is opened: from hashes, table by table, where tables keep them.
+//! ```text
+//! table   hashes of its keys, as many as it has keys  -> no block is read
+//!         none, damaged, too few, too many            -> its keys, from its blocks
+//! ```
+//! Invariant: each key of a run is told once, as a hash or as itself, whatever a table's hashes are.
+
+use std::fmt;
+
+use trommel_filters::LocatedKind;
+
+use crate::error::Result;
+use crate::files::distinct_keys::{for_each_key, for_each_key_of};
+use crate::files::run::Run;
+use crate::files::run_table::RunTable;
+use crate::sync::Arc;
+
+/// A key, as a filter is told of it.
+pub(crate) enum Told<'a> {
+    Key(&'a [u8]),
+    Hash(u64),
+}
+
+/// What a filter was made from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ToldFrom {
+    /// Tables whose hashes were read.
+    hashes: usize,
+    /// Tables whose blocks were read.
+    keys: usize,
+    /// Of these, those whose hashes cannot be used.
+    unusable: usize,
+}
+
+impl ToldFrom {
+    /// Tells `f` of each key of a run.
+    pub(super) fn run(
+        &mut self,
+        run: &Arc<Run>,
+        kind: LocatedKind,
+        mut f: impl FnMut(Told<'_>),
+    ) -> Result<()> {
+        if kind.key_hash().is_none() {
+            self.keys += run.tables().len();
+            return for_each_key_of(run, |key| f(Told::Key(key)));
+        }
+        run.tables().iter().try_for_each(|table| self.table(table, &mut f))
+    }
+
+    fn table(&mut self, table: &RunTable, f: &mut impl FnMut(Told<'_>)) -> Result<()> {
+        // Which of a trimmed table's hashes are of keys that belong to the tree, nobody knows.
+        let hashes = if table.is_trimmed() { Ok(None) } else { table.table.key_hashes() };
+        if let Ok(Some(hashes)) = hashes {
+            self.hashes += 1;
+            hashes.into_iter().for_each(|hash| f(Told::Hash(hash)));
+            return Ok(());
+        }
+        self.keys += 1;
+        self.unusable += usize::from(hashes.is_err());
+        let mut cursor = table.cursor().end_to_end();
+        for_each_key(&mut cursor, table.table.path(), |key| f(Told::Key(key)))
+    }
+
+    /// Tables that a view of all entries was made from.
+    pub(super) fn keys(tables: usize) -> Self {
+        ToldFrom { keys: tables, ..ToldFrom::default() }
+    }
+}
+
+fn tables(count: usize) -> String {
+    if count == 1 { "1 table".to_string() } else { format!("{count} tables") }
+}
+
+impl fmt::Display for ToldFrom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.hashes, self.keys) {
+            (hashes, 0) => write!(f, "from hashes in {}, no block was read", tables(hashes))?,
+            (0, keys) => write!(f, "from the keys of {}", tables(keys))?,
+            (hashes, keys) => {
+                write!(f, "from hashes in {} and the keys of {}", tables(hashes), tables(keys))?;
+            }
+        }
+        match self.unusable {
+            0 => Ok(()),
+            unusable => write!(f, ", as hashes in {} cannot be used", tables(unusable)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entries::batch::Batch;
+    use crate::files::table::format::{
+        TAG_HASHES, TAIL_SIZE, decode_sections, decode_tail, encode_footer,
+    };
+    use crate::plan::options::{Background, GuardKind, Options};
+    use crate::storage::Storage;
+    use crate::storage::environment::Environment;
+    use crate::storage::memory::Memory;
+    use crate::tree::shared::Core;
+    use std::path::{Path, PathBuf};
+
+    const KEYS: u64 = 900;
+
+    fn open(disk: &Memory, kind: LocatedKind) -> Core {
+        let env = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+        let options = Options {
+            background: Background::Stepped,
+            guard: GuardKind::Located(kind),
+            table_bytes: 4096,
+            ..Options::default()
+        };
+        crate::open::open(Path::new("db"), &options, env).expect("opens")
+    }
+
+    /// A store of two runs, the older one of several tables; and the tables' paths, oldest first.
+    fn store(kind: LocatedKind) -> (Memory, Vec<PathBuf>) {
+        let disk = Memory::new();
+        let core = open(&disk, kind);
+        for (first, count) in [(0, KEYS), (KEYS, 5)] {
+            let mut batch = Batch::new();
+            (first..first + count).for_each(|n| {
+                batch.put(n.to_be_bytes(), [1; 40]);
+            });
+            core.commit.write(&core, batch, true).expect("writes");
+            core.commit.seal(&core).expect("seals");
+            core.flush_sealed().expect("flushes");
+        }
+        drop(core);
+        let mut names = disk.list(Path::new("db")).expect("lists");
+        names.retain(|name| name.ends_with(".table"));
+        names.sort();
+        (disk, names.iter().map(|name| Path::new("db").join(name)).collect())
+    }
+
+    /// Leaves out the last hash of a table, and puts its checksums right.
+    fn cut_hashes(disk: &Memory, path: &Path) {
+        let mut bytes = disk.file(path).expect("a table");
+        let tail_at = bytes.len() - TAIL_SIZE;
+        let tail = decode_tail(&bytes[tail_at..]).expect("a tail");
+        let list_at = tail_at - tail.list_len as usize;
+        let list = &bytes[list_at..tail_at];
+        let mut sections = decode_sections(list, tail, list_at as u64).expect("sections");
+        let hashes = sections.iter_mut().find(|section| section.tag == TAG_HASHES);
+        let hashes = hashes.expect("a section of hashes");
+        hashes.len -= size_of::<u64>() as u64;
+        let range = hashes.offset as usize..(hashes.offset + hashes.len) as usize;
+        hashes.checksum = crc32c::crc32c(&bytes[range]);
+        bytes.truncate(list_at);
+        bytes.extend(encode_footer(&sections));
+        disk.put_file(path, bytes);
+    }
+
+    fn has_all(core: &Core) -> bool {
+        let get = |n: u64| crate::read::get::get(core, &n.to_be_bytes()).expect("gets");
+        (0..KEYS + 5).all(|n| get(n).is_some())
+    }
+
+    #[test]
+    fn a_filter_is_made_of_hashes_without_reading_a_block() {
+        for kind in [LocatedKind::Chucky, LocatedKind::ChuckyPlain] {
+            let (disk, tables) = store(kind);
+            assert!(tables.len() > 3);
+            let core = open(&disk, kind);
+            let expected =
+                format!("rebuilt: from hashes in {} tables, no block was read", tables.len());
+            assert_eq!(core.filter_recovery.to_string(), expected);
+            assert_eq!(core.shelf.cache.size_bytes(), 0);
+            assert!(has_all(&core));
+            drop(core);
+            // Blocks that cannot be read do not matter.
+            disk.flip_bit(&tables[0], 100, 0);
+            assert_eq!(open(&disk, kind).filter_recovery.to_string(), expected);
+        }
+        let (disk, tables) = store(LocatedKind::RemixSorted);
+        let recovery = open(&disk, LocatedKind::RemixSorted).filter_recovery.to_string();
+        assert_eq!(recovery, format!("rebuilt: from the keys of {} tables", tables.len()));
+    }
+
+    #[test]
+    fn a_table_with_a_hash_too_few_is_told_by_its_keys() {
+        let (disk, tables) = store(LocatedKind::Chucky);
+        cut_hashes(&disk, &tables[0]);
+        cut_hashes(&disk, &tables[tables.len() - 1]);
+        let core = open(&disk, LocatedKind::Chucky);
+        let rest = tables.len() - 2;
+        let expected = format!(
+            "rebuilt: from hashes in {rest} tables and the keys of 2 tables, as hashes in 2 tables \
+             cannot be used"
+        );
+        assert_eq!(core.filter_recovery.to_string(), expected);
+        assert!(has_all(&core), "no key is denied");
+        let damage = crate::tools::verify::verify(&core).expect("verifies").damage;
+        assert_eq!(damage.len(), 2, "{damage:?}");
+        assert!(damage[0].contains("as many hashes as the table has keys"), "{damage:?}");
+    }
+
+    #[test]
+    fn what_a_filter_was_made_from_is_told() {
+        let told = |hashes, keys, unusable| ToldFrom { hashes, keys, unusable }.to_string();
+        assert_eq!(told(2, 0, 0), "from hashes in 2 tables, no block was read");
+        assert_eq!(told(0, 1, 0), "from the keys of 1 table");
+        assert_eq!(told(3, 2, 0), "from hashes in 3 tables and the keys of 2 tables");
+        let unusable = "from the keys of 2 tables, as hashes in 1 table cannot be used";
+        assert_eq!(told(0, 2, 1), unusable);
+    }
+}

@@ -1,0 +1,121 @@
+//! The guard whose view has every entry of all runs in key order: Remix as it was first.
+//! ```text
+//! flush, merge   all runs, merged entry by entry -> the run of each -> a new view: each time the whole tree is read
+//! if it fails    a view, and notes beside it that have no order       -> scans merge the runs
+//! ```
+//! A new key's place among the others is known to nobody who has not read them (GRF paper, section 3.2): that is what this
+//! guard costs. Invariant: a view that is whole has each entry of the guard's runs, at its rank.
+
+use std::collections::HashMap;
+
+use trommel_filters::{
+    AnyLocated, AnyLocatedBuilder, LocatedBuilder, LocatedKind, RunSlot, SortedRemix,
+    SortedRemixBuilder, TreePlan,
+};
+
+use super::{LocatedGuard, SLOTS_MAX, plan_of};
+use crate::entries::cursor::Cursor;
+use crate::entries::entry::Sequence;
+use crate::entries::merge_cursor::MergeCursor;
+use crate::error::Result;
+use crate::files::distinct_keys::is_in_order;
+use crate::files::table::Table;
+use crate::guard::Guard;
+use crate::guard::view_cursor::ViewCursor;
+use crate::plan::layout::{Edit, Layout};
+use crate::plan::options::Options;
+use crate::read::scan::Bounds;
+use crate::sync::Arc;
+use crate::tree::shared::Core;
+use crate::tree::version::{PlacedRun, Version};
+
+impl LocatedGuard {
+    /// All runs of a version as one cursor, for a reader of the bounds as of `at`. None: the view does not have all of their entries.
+    pub(crate) fn cursor(
+        &self,
+        version: &Version,
+        at: Sequence,
+        bounds: &Bounds,
+    ) -> Option<ViewCursor> {
+        let view = self.filter.sorted_view().filter(|_| self.is_whole)?;
+        let mut runs = vec![None; self.plan.slots()];
+        for placed in &version.runs {
+            let slot = self.slot_of(placed.id)?;
+            runs[usize::from(slot.0)] = Some(Arc::clone(&placed.run));
+        }
+        Some(ViewCursor::new(view.clone(), runs, at, bounds.clone()))
+    }
+}
+
+/// The guard of `version` after `edit`, its view made anew. None: the guard has none, or some run cannot be read to its end, which
+/// is for who reads that run to tell.
+pub(crate) fn remade(
+    core: &Core,
+    version: &Version,
+    edit: &Edit,
+    opened: &HashMap<u64, Arc<Table>>,
+) -> Option<LocatedGuard> {
+    let Guard::Located(guard) = &version.guard else { return None };
+    if guard.kind() != LocatedKind::RemixSorted {
+        return None;
+    }
+    let layout = version.layout.apply(edit).ok()?;
+    let runs = version.reopen_runs(&layout, opened);
+    of_runs(&core.shelf.options, &layout, &runs).ok()?
+}
+
+/// The guard of these runs, which are the layout's. None: there are none.
+pub(super) fn of_runs(
+    options: &Options,
+    layout: &Layout,
+    runs: &[PlacedRun],
+) -> Result<Option<LocatedGuard>> {
+    let Some((oldest, newer)) = runs.split_last() else { return Ok(None) };
+    let plan = with_slots_for(newer, plan_of(options, layout));
+    let empty = AnyLocatedBuilder::new(LocatedKind::RemixSorted, &plan).finish();
+    let mut guard = LocatedGuard::of_oldest(empty, plan);
+    guard.settle_run(oldest.id, oldest.span());
+    for placed in newer.iter().rev() {
+        guard.add_run(placed.id, placed.level, placed.span(), placed.run.entry_count());
+    }
+    let slots: Vec<Option<RunSlot>> = runs.iter().map(|placed| guard.slot_of(placed.id)).collect();
+    guard.filter = AnyLocated::RemixSorted(view(&guard, runs, &slots)?);
+    guard.is_whole = slots.iter().all(Option::is_some);
+    Ok(Some(guard))
+}
+
+/// The plan with a slot for each run that is there, if there are enough.
+fn with_slots_for(newer: &[PlacedRun], plan: TreePlan) -> TreePlan {
+    let mut wider = plan.clone();
+    let (_, inner) = wider.runs_of_levels.split_last_mut().expect("a plan has a level");
+    for (level, slots) in inner.iter_mut().enumerate() {
+        let runs = newer.iter().filter(|placed| placed.level == level).count();
+        *slots = (*slots).max(u8::try_from(runs).unwrap_or(u8::MAX));
+    }
+    if wider.slots() <= SLOTS_MAX { wider } else { plan }
+}
+
+/// The view of all entries of the runs that have slots.
+fn view(
+    guard: &LocatedGuard,
+    runs: &[PlacedRun],
+    slots: &[Option<RunSlot>],
+) -> Result<SortedRemix> {
+    let cursors = runs.iter().map(|placed| {
+        let cursor: Box<dyn Cursor + Send> = Box::new(placed.run.cursor().end_to_end());
+        cursor
+    });
+    let mut merged = MergeCursor::new(cursors.collect())?;
+    let mut builder = <SortedRemixBuilder as LocatedBuilder>::new(&guard.plan);
+    let mut last = Vec::new();
+    while let Some(entry) = merged.entry() {
+        let placed = merged.input();
+        is_in_order(&last, entry.key, runs[placed].run.path())?;
+        entry.key.clone_into(&mut last);
+        if let Some(slot) = slots[placed] {
+            builder.add(entry.key, slot);
+        }
+        merged.next()?;
+    }
+    Ok(builder.finish())
+}

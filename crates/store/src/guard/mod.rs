@@ -1,0 +1,233 @@
+//! The question: which runs may hold this key or this key range? Asked once per query, before a
+//! file is opened.
+//! ```text
+//! Open      everybody may
+//! PerTable  each table's own filter answers, some for points only
+//! Global    one filter answers with codes; a table may hold it if its span meets a code
+//! Located   one filter knows in which run each key is; codes are these runs' spans
+//! ```
+//! Invariant: a table that is left out surely holds no entry for the query. The guard lives inside
+//! the version that it describes.
+
+pub(crate) mod elastic;
+pub(crate) mod elastic_stats;
+pub(crate) mod empty_ranges;
+pub(crate) mod filter_recovery;
+pub(crate) mod locator;
+pub(crate) mod monkey;
+pub(crate) mod parts;
+pub(crate) mod view_cursor;
+
+use trommel_filters::{
+    Codes, GrfOptions, HashedKey, KeyRange, LineCounter, Query, Span, TableFilter, Untraced,
+};
+
+use crate::files::run_table::RunTable;
+use crate::guard::locator::LocatedGuard;
+use crate::guard::parts::{PartChange, Parts};
+use crate::plan::options::{GuardKind, Options};
+use crate::sync::Arc;
+
+/// Who answers for a version.
+#[derive(Clone)]
+pub(crate) enum Guard {
+    Open,
+    PerTable,
+    Global(Parts),
+    Located(Arc<LocatedGuard>),
+}
+
+/// A guard for another version, prepared outside of the lock.
+pub(crate) enum Change {
+    /// In the place of one that is still the same.
+    Whole(Guard),
+    /// Some parts of a global filter.
+    Parts(Vec<PartChange>),
+}
+
+/// What the guard said about one query.
+pub(crate) enum Answer<'q> {
+    /// Nothing is known: every table may hold it.
+    All,
+    /// Ask each table's own filter for this key.
+    Point(HashedKey<'q>),
+    /// Ask each table's own filter for this range.
+    Range(KeyRange<'q>),
+    /// Tables whose span meets a code may hold it.
+    Codes(Codes),
+}
+
+impl Guard {
+    /// Of a tree without runs, whose last level begins new partitions at `cuts`.
+    pub(crate) fn empty(options: &Options, cuts: &[Vec<u8>]) -> Guard {
+        match (options.guard, grf_options(options)) {
+            (_, Some(grf)) => Guard::Global(Parts::empty(&grf, cuts)),
+            (GuardKind::Located(kind), _) => {
+                Guard::Located(Arc::new(LocatedGuard::empty(kind, options)))
+            }
+            (GuardKind::Open, None) => Guard::Open,
+            (_, None) => Guard::PerTable,
+        }
+    }
+
+    /// Asks once. Probes of a global filter are counted by the caller, one per call.
+    #[inline]
+    pub(crate) fn ask<'q>(&self, query: &Query<'q>) -> Answer<'q> {
+        match self {
+            Guard::Open => Answer::All,
+            Guard::PerTable => match query {
+                Query::Point(key) => Answer::Point(HashedKey::new(key)),
+                Query::Range(range) => Answer::Range(*range),
+            },
+            Guard::Global(parts) => {
+                let mut codes = Codes::new();
+                parts.collect(query, &mut codes, &mut Untraced);
+                Answer::Codes(codes)
+            }
+            Guard::Located(guard) => {
+                let mut codes = Codes::new();
+                guard.ask(query, &mut codes, &mut Untraced);
+                Answer::Codes(codes)
+            }
+        }
+    }
+
+    /// Asks once for each of some keys, in their order; a global filter is asked for all of them at once.
+    pub(crate) fn ask_many<'k>(
+        &self,
+        keys: &[&'k [u8]],
+        mut answer: impl FnMut(usize, Answer<'k>),
+    ) {
+        match self {
+            Guard::Global(parts) => parts.collect_many(keys, |place, codes| {
+                answer(place, Answer::Codes(codes.clone()));
+            }),
+            Guard::Open | Guard::PerTable | Guard::Located(_) => {
+                let queries = keys.iter().map(|key| Query::Point(key));
+                queries.enumerate().for_each(|(place, query)| answer(place, self.ask(&query)));
+            }
+        }
+    }
+
+    /// As above, for ranges.
+    pub(crate) fn ask_many_ranges<'k>(
+        &self,
+        ranges: &[KeyRange<'k>],
+        mut answer: impl FnMut(usize, Answer<'k>),
+    ) {
+        match self {
+            Guard::Global(parts) => parts.collect_many_ranges(ranges, |place, codes| {
+                answer(place, Answer::Codes(codes.clone()));
+            }),
+            Guard::Open | Guard::PerTable | Guard::Located(_) => {
+                let queries = ranges.iter().map(|range| Query::Range(*range));
+                queries.enumerate().for_each(|(place, query)| answer(place, self.ask(&query)));
+            }
+        }
+    }
+
+    /// The parts that a flush adds to and a last-level merge replaces, if there are some.
+    pub(crate) fn parts(&self) -> Option<&Parts> {
+        match self {
+            Guard::Open | Guard::PerTable | Guard::Located(_) => None,
+            Guard::Global(parts) => Some(parts),
+        }
+    }
+
+    /// Whether a flush tells it of its keys.
+    pub(crate) fn is_told_of_flushes(&self) -> bool {
+        matches!(self, Guard::Global(_) | Guard::Located(_))
+    }
+
+    /// This guard, which is the newest, with a change that was prepared for another one. None: it does not fit any more.
+    pub(crate) fn with(&self, change: &Change, prepared_for: &Guard) -> Option<Guard> {
+        match (self, change) {
+            (Guard::Global(parts), Change::Parts(changes)) => {
+                parts.all_fit(changes).then(|| Guard::Global(parts.with_fitting(changes)))
+            }
+            (_, Change::Whole(guard)) => self.is_same(prepared_for).then(|| guard.clone()),
+            (_, Change::Parts(_)) => None,
+        }
+    }
+
+    /// Whether what was prepared for a version with one guard as a whole fits a version with the other.
+    pub(crate) fn is_same(&self, other: &Guard) -> bool {
+        match (self, other) {
+            (Guard::Located(one), Guard::Located(other)) => Arc::ptr_eq(one, other),
+            _ => true,
+        }
+    }
+
+    /// Cache lines of filter memory that are touched to answer `query` over `tables`.
+    pub(crate) fn lines<'a>(
+        &self,
+        query: &Query<'_>,
+        tables: impl Iterator<Item = &'a RunTable>,
+    ) -> usize {
+        let mut counter = LineCounter::default();
+        match self {
+            Guard::Open => {}
+            Guard::PerTable => {
+                for table in tables.map(|table| &table.table) {
+                    match (query, table.filter()) {
+                        (Query::Point(key), _) => {
+                            table.trace_filter(&HashedKey::new(key), &mut counter);
+                        }
+                        (Query::Range(range), Some(filter)) => {
+                            filter.may_overlap_traced(range, &mut counter);
+                        }
+                        (Query::Range(_), None) => {}
+                    }
+                }
+            }
+            Guard::Global(parts) => parts.collect(query, &mut Codes::new(), &mut counter),
+            Guard::Located(guard) => guard.ask(query, &mut Codes::new(), &mut counter),
+        }
+        counter.take()
+    }
+}
+
+impl Answer<'_> {
+    /// False: the table surely has no entry for the query.
+    #[inline]
+    pub(crate) fn may_hold(&self, candidate: &RunTable) -> bool {
+        match self {
+            Answer::All => true,
+            Answer::Point(key) => candidate.table.may_contain(key),
+            Answer::Range(range) => candidate.table.may_overlap(range),
+            Answer::Codes(codes) => codes.may_meet(candidate.span),
+        }
+    }
+
+    /// False: no table of a run with this span holds an entry for the query.
+    #[inline]
+    pub(crate) fn may_be_in(&self, run: Span) -> bool {
+        match self {
+            Answer::All | Answer::Point(_) | Answer::Range(_) => true,
+            Answer::Codes(codes) => codes.may_meet(run),
+        }
+    }
+
+    /// True: no table holds anything for the query, none need be looked at.
+    #[inline]
+    pub(crate) fn is_nowhere(&self) -> bool {
+        matches!(self, Answer::Codes(codes) if codes.is_empty())
+    }
+
+    /// How many filter probes the answer has cost or costs for `asked` tables.
+    pub(crate) fn probes(&self, asked: u64) -> u64 {
+        match self {
+            Answer::All => 0,
+            Answer::Point(_) | Answer::Range(_) => asked,
+            Answer::Codes(_) => 1,
+        }
+    }
+}
+
+/// The options of the global filter in a store with these options; None: it has another guard.
+fn grf_options(options: &Options) -> Option<GrfOptions> {
+    let fingerprints = options.guard.fingerprints()?;
+    let Options { bits_per_key, point_bits, size_ratio, .. } = *options;
+    let run_codes = options.guard.run_codes();
+    Some(GrfOptions { bits_per_key, size_ratio, run_codes, fingerprints, point_bits })
+}

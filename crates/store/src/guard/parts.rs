@@ -1,0 +1,442 @@
+//! The parts of a global filter: each answers for the keys of one partition of the last level.
+//! ```text
+//! parts     [ "" .. d )    [ d .. p )    [ p .. )         a query over several of them is one probe
+//! flush     new root                     new root         only where it has keys
+//! merge                    built anew                     of a key range into the last level: maybe cut into several
+//! ```
+//! Invariants: the first part begins at the first key, each ends where the next begins, and these places are the layout's cuts.
+//! A part has no key outside of its range. It never changes: who changes the list says which part it took the place of, so
+//! that what was prepared for one version is known to fit another.
+
+use std::ops::Range;
+
+use trommel_filters::{
+    Codes, Cursor as PartCursor, CursorBack as PartCursorBack, GrfOptions, KeyRange, Part,
+    PartSize, Query, Span, Trace, Untraced,
+};
+
+use crate::entries::key_range::KeyBounds;
+use crate::files::distinct_keys::{KeyList, Keys};
+use crate::sync::Arc;
+
+/// Keys that are asked for together.
+const GROUP: usize = 16;
+
+/// A part, and where it begins.
+#[derive(Clone)]
+struct Place {
+    lower: Arc<[u8]>,
+    part: Arc<Part>,
+}
+
+/// The parts, in key order.
+#[derive(Clone)]
+pub(crate) struct Parts {
+    places: Arc<[Place]>,
+}
+
+/// A part that takes the place of another one.
+pub(crate) struct PartChange {
+    lower: Arc<[u8]>,
+    old: Arc<Part>,
+    new: Arc<Part>,
+}
+
+impl Parts {
+    /// Empty parts that begin at the first key and at each of `cuts`.
+    pub(crate) fn empty(options: &GrfOptions, cuts: &[Vec<u8>]) -> Self {
+        let part = Arc::new(Part::empty(options));
+        let place = |lower: &[u8]| Place { lower: lower.into(), part: Arc::clone(&part) };
+        let lowers = std::iter::once(&[][..]).chain(cuts.iter().map(Vec::as_slice));
+        Parts { places: lowers.map(place).collect() }
+    }
+
+    /// Requires: the first begins at the first key, and they ascend.
+    pub(crate) fn of(parts: Vec<(Vec<u8>, Part)>) -> Self {
+        assert!(
+            parts.first().is_some_and(|(lower, _)| lower.is_empty()),
+            "a part for the first key"
+        );
+        Parts { places: parts.into_iter().map(Place::of).collect() }
+    }
+
+    /// The options that every part was made with.
+    pub(crate) fn options(&self) -> &GrfOptions {
+        self.places[0].part.options()
+    }
+
+    /// What the part takes that covers a key.
+    pub(crate) fn size_at(&self, key: &[u8]) -> PartSize {
+        self.places[self.place_of(key)].part.size()
+    }
+
+    /// The parts that have a key of the range in theirs, and these.
+    pub(crate) fn within<'a>(
+        &'a self,
+        bounds: &'a KeyBounds,
+    ) -> impl Iterator<Item = (KeyBounds, &'a Arc<Part>)> {
+        let after = self.places.partition_point(|place| bounds.ends_after(&place.lower));
+        let first = self.place_of(&bounds.from);
+        (first..after.max(first + 1)).map(|at| (self.bounds(at), &self.places[at].part))
+    }
+
+    /// The parts that cover some key of the range.
+    pub(crate) fn overlapping<'a>(
+        &'a self,
+        range: &'a KeyRange<'_>,
+    ) -> impl Iterator<Item = &'a Part> {
+        let places = self.places[self.place_of(range.lower())..].iter();
+        let begins = |lower: &[u8]| range.upper().is_none_or(|upper| lower <= upper);
+        places.take_while(move |place| begins(&place.lower)).map(|place| &*place.part)
+    }
+
+    pub(crate) fn collect<T: Trace>(&self, query: &Query<'_>, codes: &mut Codes, trace: &mut T) {
+        if let [only] = &self.places[..] {
+            return only.part.candidates_traced(query, codes, trace);
+        }
+        let range = query.range();
+        self.overlapping(&range).for_each(|part| part.candidates_traced(query, codes, trace));
+    }
+
+    /// The codes of each key, in order.
+    pub(crate) fn collect_many(&self, keys: &[&[u8]], mut visit: impl FnMut(usize, &Codes)) {
+        if let [only] = &self.places[..] {
+            return only.part.candidates_many(keys, visit);
+        }
+        let mut asked = [(&*self.places[0].part, &[][..]); GROUP];
+        for (group, keys) in keys.chunks(GROUP).enumerate() {
+            for (asked, key) in asked.iter_mut().zip(keys) {
+                *asked = (&*self.places[self.place_of(key)].part, *key);
+            }
+            Part::candidates_of_parts(&asked[..keys.len()], |place, codes| {
+                visit(group * GROUP + place, codes);
+            });
+        }
+    }
+
+    /// The codes of each range, in order.
+    pub(crate) fn collect_many_ranges(
+        &self,
+        ranges: &[KeyRange<'_>],
+        mut visit: impl FnMut(usize, &Codes),
+    ) {
+        // Those that lie in one part are asked together, as far as they follow each other.
+        let asked: Vec<(Option<&Part>, KeyRange<'_>)> =
+            ranges.iter().map(|range| (self.only_part_of(range), *range)).collect();
+        let mut first = 0;
+        for together in asked.chunk_by(|(one, _), (other, _)| one.is_some() && other.is_some()) {
+            let within: Vec<_> =
+                together.iter().filter_map(|(part, range)| Some(((*part)?, *range))).collect();
+            Part::candidates_of_ranges(&within, |place, codes| visit(first + place, codes));
+            if within.is_empty() {
+                let mut codes = Codes::new();
+                self.collect(&Query::Range(together[0].1), &mut codes, &mut Untraced);
+                visit(first, &codes);
+            }
+            first += together.len();
+        }
+    }
+
+    /// The part that covers all keys of the range. None: several do.
+    fn only_part_of(&self, range: &KeyRange<'_>) -> Option<&Part> {
+        let at = self.place_of(range.lower());
+        let ends_before = |next: &Place| range.upper().is_some_and(|upper| *upper < *next.lower);
+        self.places.get(at + 1).is_none_or(ends_before).then(|| &*self.places[at].part)
+    }
+
+    /// What all parts take.
+    pub(crate) fn size(&self) -> PartSize {
+        self.places.iter().map(|place| place.part.size()).fold(PartSize::default(), |sum, part| {
+            PartSize {
+                base_bytes: sum.base_bytes + part.base_bytes,
+                overlay_bytes: sum.overlay_bytes + part.overlay_bytes,
+                base_entries: sum.base_entries + part.base_entries,
+                overlay_entries: sum.overlay_entries + part.overlay_entries,
+            }
+        })
+    }
+
+    /// Where the parts begin, but for the first.
+    pub(crate) fn begin_at(&self, cuts: &[Vec<u8>]) -> bool {
+        self.places[1..].iter().map(|place| &*place.lower).eq(cuts.iter().map(Vec::as_slice))
+    }
+
+    /// Changes the parts that have some of `keys`, which ascend: gives what `change` makes of each, told its range and its keys.
+    pub(crate) fn changes<'k>(
+        &self,
+        keys: &'k KeyList,
+        mut change: impl FnMut(&KeyBounds, &Part, Keys<'k>) -> Part,
+    ) -> Vec<PartChange> {
+        let mut changes = Vec::new();
+        let mut done = 0;
+        while done < keys.len() {
+            let at = self.place_of(keys.get(done));
+            let bounds = self.bounds(at);
+            let end = keys.first_not(done, |key| bounds.ends_after(key));
+            let new = change(&bounds, &self.places[at].part, keys.range(done..end));
+            changes.push(self.change(at, new));
+            done = end;
+        }
+        changes
+    }
+
+    /// Changes the parts that have keys of the range.
+    pub(crate) fn changes_within(
+        &self,
+        bounds: &KeyBounds,
+        mut change: impl FnMut(&KeyBounds, &Part) -> Part,
+    ) -> Vec<PartChange> {
+        let after = self.places.partition_point(|place| bounds.ends_after(&place.lower));
+        let places: Range<usize> = self.place_of(&bounds.from)..after;
+        places.map(|at| self.change(at, change(&self.bounds(at), &self.places[at].part))).collect()
+    }
+
+    fn change(&self, at: usize, new: Part) -> PartChange {
+        let Place { lower, part } = self.places[at].clone();
+        PartChange { lower, old: part, new: Arc::new(new) }
+    }
+
+    /// Whether every changed part is still what it was.
+    pub(crate) fn all_fit(&self, changes: &[PartChange]) -> bool {
+        changes.iter().all(|change| self.fits(change).is_some())
+    }
+
+    /// These parts with all changes of parts that are still what they were.
+    #[must_use]
+    pub(crate) fn with_fitting(&self, changes: &[PartChange]) -> Parts {
+        let mut places = self.places.to_vec();
+        for change in changes {
+            if let Some(at) = self.fits(change) {
+                places[at].part = Arc::clone(&change.new);
+            }
+        }
+        Parts { places: places.into() }
+    }
+
+    fn fits(&self, change: &PartChange) -> Option<usize> {
+        let at = self.places.binary_search_by(|place| (*place.lower).cmp(&change.lower)).ok()?;
+        Arc::ptr_eq(&self.places[at].part, &change.old).then_some(at)
+    }
+
+    /// These parts with others in the place of those in a range. Requires: parts begin at its ends, the first of `new` at `from`.
+    #[must_use]
+    pub(crate) fn replaced(&self, bounds: &KeyBounds, new: Vec<(Vec<u8>, Part)>) -> Parts {
+        let first = self.places.partition_point(|place| *place.lower < *bounds.from);
+        let after = self.places.partition_point(|place| bounds.ends_after(&place.lower));
+        let mut places = self.places.to_vec();
+        places.splice(first..after, new.into_iter().map(Place::of));
+        Parts { places: places.into() }
+    }
+
+    fn bounds(&self, at: usize) -> KeyBounds {
+        let lower = |place: &Place| place.lower.to_vec();
+        KeyBounds { from: lower(&self.places[at]), to: self.places.get(at + 1).map(lower) }
+    }
+
+    /// The place of the part that covers a key.
+    #[inline]
+    fn place_of(&self, key: &[u8]) -> usize {
+        self.places.partition_point(|place| *place.lower <= *key).saturating_sub(1)
+    }
+}
+
+impl Place {
+    fn of((lower, part): (Vec<u8>, Part)) -> Place {
+        Place { lower: lower.into(), part: Arc::new(part) }
+    }
+}
+
+/// The entries of all parts that may have keys from some key on, in key order.
+pub(crate) struct PartsCursor {
+    parts: Parts,
+    at: usize,
+    cursor: PartCursor,
+}
+
+impl PartsCursor {
+    pub(crate) fn new(parts: &Parts, from: &[u8]) -> Self {
+        let at = parts.place_of(from);
+        PartsCursor { parts: parts.clone(), at, cursor: parts.places[at].part.cursor(from) }
+    }
+
+    /// The code of the next entry that is wanted, if a key of it may be at most `key` (None: no bound).
+    pub(crate) fn next_at_most(
+        &mut self,
+        key: Option<&[u8]>,
+        wanted: impl Fn(Span) -> bool,
+    ) -> Option<Span> {
+        loop {
+            if let Some(code) = self.cursor.next_at_most(key, &wanted) {
+                return Some(code);
+            }
+            // No key up to the next part's is left in this one, if that part is reached at all.
+            let next = self.parts.places.get(self.at + 1)?;
+            if key.is_some_and(|key| *key < *next.lower) {
+                return None;
+            }
+            self.cursor = next.part.cursor(&next.lower);
+            self.at += 1;
+        }
+    }
+
+    /// Gives a code no more, as long as it goes through the same part.
+    pub(crate) fn mute(&mut self, code: Span) {
+        self.cursor.mute(code);
+    }
+
+    /// The range of the part that the last code came from.
+    pub(crate) fn bounds(&self) -> KeyBounds {
+        self.parts.bounds(self.at)
+    }
+}
+
+/// The entries of all parts up to some key, in reverse key order.
+pub(crate) struct PartsCursorBack {
+    parts: Parts,
+    at: usize,
+    cursor: PartCursorBack,
+}
+
+impl PartsCursorBack {
+    pub(crate) fn new(parts: &Parts, from: Option<&[u8]>) -> Self {
+        let at = from.map_or(parts.places.len() - 1, |from| parts.place_of(from));
+        PartsCursorBack {
+            parts: parts.clone(),
+            at,
+            cursor: parts.places[at].part.cursor_back(from),
+        }
+    }
+
+    /// The code of the next entry that is wanted, if a key of it may be at least `key` (None: no bound).
+    pub(crate) fn next_at_least(
+        &mut self,
+        key: Option<&[u8]>,
+        wanted: impl Fn(Span) -> bool,
+    ) -> Option<Span> {
+        loop {
+            if let Some(code) = self.cursor.next_at_least(key, &wanted) {
+                return Some(code);
+            }
+            let before = self.at.checked_sub(1)?;
+            if key.is_some_and(|key| *key >= *self.parts.places[self.at].lower) {
+                return None;
+            }
+            self.cursor = self.parts.places[before].part.cursor_back(None);
+            self.at = before;
+        }
+    }
+
+    /// Gives a code no more, as long as it goes through the same part.
+    pub(crate) fn mute(&mut self, code: Span) {
+        self.cursor.mute(code);
+    }
+
+    /// The range of the part that the last code came from.
+    pub(crate) fn bounds(&self) -> KeyBounds {
+        self.parts.bounds(self.at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trommel_filters::{FlushNumber, PartBuilder};
+
+    fn part(keys: &[&str], end: u64) -> Part {
+        let mut builder = PartBuilder::new(&GrfOptions::default());
+        keys.iter().for_each(|key| builder.push(key.as_bytes()));
+        builder.finish(FlushNumber(end))
+    }
+
+    /// Three parts; the one in the middle has no key.
+    fn parts() -> Parts {
+        Parts::of(vec![
+            (Vec::new(), part(&["a", "c"], 3)),
+            (b"d".to_vec(), part(&[], 4)),
+            (b"p".to_vec(), part(&["q", "z"], 5)),
+        ])
+    }
+
+    fn keys(list: &[&str]) -> KeyList {
+        let mut keys = KeyList::default();
+        list.iter().for_each(|key| keys.push(key.as_bytes()));
+        keys
+    }
+
+    fn codes(parts: &Parts, query: &Query<'_>) -> Vec<u64> {
+        let mut codes = Codes::new();
+        parts.collect(query, &mut codes, &mut trommel_filters::Untraced);
+        codes.as_slice().iter().map(|code| code.hi().0).collect()
+    }
+
+    #[test]
+    fn a_query_is_asked_where_its_keys_are() {
+        let parts = parts();
+        assert_eq!(codes(&parts, &Query::Point(b"a")), [3]);
+        assert_eq!(codes(&parts, &Query::Point(b"e")), [0u64; 0]);
+        let all = KeyRange::new(b"", None).expect("a range");
+        assert_eq!(codes(&parts, &Query::Range(all)), [3, 5]);
+        let low = KeyRange::new(b"b", Some(b"e")).expect("a range");
+        assert_eq!(codes(&parts, &Query::Range(low)), [3]);
+        assert_eq!(parts.size().base_entries, 4);
+    }
+
+    #[test]
+    fn a_flush_changes_the_parts_that_it_has_keys_for() {
+        let parts = parts();
+        let shape = trommel_filters::Shape::default();
+        let keys = keys(&["e", "r"]);
+        let changes = parts.changes(&keys, |_, part, keys| {
+            let mut inserter = part.inserter(FlushNumber(7), &shape);
+            keys.give_to(&mut inserter);
+            inserter.finish()
+        });
+        assert_eq!(changes.len(), 2);
+        assert!(parts.all_fit(&changes));
+        let after = parts.with_fitting(&changes);
+        assert!(Arc::ptr_eq(&after.places[0].part, &parts.places[0].part));
+        assert_eq!(codes(&after, &Query::Point(b"e")), [8]);
+        assert!(!after.all_fit(&changes), "they were made for others");
+        let bounds = KeyBounds { from: b"d".to_vec(), to: Some(b"p".to_vec()) };
+        let cut = after.replaced(
+            &bounds,
+            vec![(b"d".to_vec(), part(&["e"], 8)), (b"h".to_vec(), part(&["i"], 9))],
+        );
+        assert!(cut.begin_at(&[b"d".to_vec(), b"h".to_vec(), b"p".to_vec()]));
+        assert_eq!(codes(&cut, &Query::Point(b"i")), [9]);
+        assert!(Arc::ptr_eq(&cut.places[3].part, &after.places[2].part));
+    }
+
+    #[test]
+    fn cursors_go_from_part_to_part() {
+        let parts = parts();
+        let mut forward = PartsCursor::new(&parts, b"");
+        let mut ends = Vec::new();
+        while let Some(code) = forward.next_at_most(Some(b"r"), |_| true) {
+            ends.push((code.hi().0, forward.bounds().from));
+        }
+        ends.dedup();
+        assert_eq!(ends, [(3, b"".to_vec()), (5, b"p".to_vec())]);
+        assert_eq!(
+            forward.next_at_most(None, |_| true).map(|code| code.hi().0),
+            Some(5),
+            "z is left"
+        );
+        assert_eq!(forward.next_at_most(None, |_| true), None);
+        let mut near = PartsCursor::new(&parts, b"");
+        assert_eq!(near.next_at_most(Some(b"b"), |_| true).map(|code| code.hi().0), Some(3));
+        assert_eq!(near.next_at_most(Some(b"b"), |_| true), None, "c is behind");
+
+        let mut backward = PartsCursorBack::new(&parts, None);
+        let mut ends = Vec::new();
+        while let Some(code) = backward.next_at_least(Some(b"b"), |_| true) {
+            ends.push((code.hi().0, backward.bounds().from));
+        }
+        ends.dedup();
+        assert_eq!(ends, [(5, b"p".to_vec()), (3, b"".to_vec())]);
+        assert_eq!(
+            PartsCursorBack::new(&parts, Some(b"o")).next_at_least(Some(b"d"), |_| true),
+            None
+        );
+    }
+}

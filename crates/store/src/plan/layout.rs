@@ -1,0 +1,475 @@
+//! Which tables make up a tree, as plain data; and how an edit changes it.
+//! ```text
+//! runs, newest first     id 9, level 0   [table 31]
+//!                        id 7, level 1   [table 24] [table 25]
+//!                        id 2, level 2   [table 20] [table 21] [table 22]
+//! edit                   removes tables 31, 24, 25; adds table 40 as run 10, level 1
+//! edit of a key range    removes tables 31, 24; adds what stays of 24 with narrower bounds, and table 40
+//! ```
+//! A record says which keys of its table belong to the tree: a file that a merge of a key range has taken a piece of is
+//! trimmed, not rewritten, and may be named twice, before and behind the piece. Invariants: a file leaves the tree with its
+//! last record; per key the runs are one list by age (ordering rule 1), levels are labels; a merge
+//! takes a contiguous stretch of the list and its output takes that place. No I/O here.
+
+use std::collections::HashSet;
+
+use trommel_filters::{FlushNumber, Shape, Span};
+
+use crate::entries::entry::Sequence;
+use crate::entries::key_range::KeyBounds;
+
+/// The largest number of a file, flush or write that is believed: far beyond all that a store can
+/// reach, and far below what its encodings hold.
+pub(crate) const NUMBER_MAX: u64 = 1 << 60;
+
+/// One table as the manifest knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TableRecord {
+    pub(crate) file: u64,
+    /// The run it belongs to.
+    pub(crate) run: u64,
+    /// The level of that run.
+    pub(crate) level: usize,
+    /// Its keys that belong to the tree, and those that it deletes, lie in [from, to).
+    pub(crate) from: Vec<u8>,
+    pub(crate) to: Vec<u8>,
+    /// [least, greatest + 1) of its entries' flush numbers; begins at 0 in the oldest run.
+    pub(crate) span: Span,
+    /// Whether some keys of the file belong to the tree no more.
+    pub(crate) is_trimmed: bool,
+    /// Entries of the file before `from`.
+    pub(crate) skipped: u64,
+    /// Entries within the bounds.
+    pub(crate) entries: u64,
+    /// Entries of the file.
+    pub(crate) file_entries: u64,
+    /// Bytes of the file.
+    pub(crate) bytes: u64,
+}
+
+impl TableRecord {
+    /// Of the file's bytes, the share of the entries within the bounds.
+    pub(crate) fn bytes_within(&self) -> u64 {
+        let share = self.entries as f64 / self.file_entries.max(1) as f64;
+        if self.is_trimmed { (self.bytes as f64 * share) as u64 } else { self.bytes }
+    }
+}
+
+/// One run: disjoint tables in key order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RunRecord {
+    pub(crate) id: u64,
+    pub(crate) level: usize,
+    pub(crate) tables: Vec<TableRecord>,
+}
+
+impl RunRecord {
+    pub(crate) fn span(&self) -> Span {
+        let spans = self.tables.iter().map(|table| table.span);
+        spans.reduce(Span::hull).expect("a run has tables")
+    }
+
+    pub(crate) fn entries(&self) -> u64 {
+        self.tables.iter().map(|table| table.entries).sum()
+    }
+
+    pub(crate) fn flush_count(&self) -> u64 {
+        let span = self.span();
+        span.hi().0 - span.lo().0
+    }
+
+    /// The numbers of its files, in key order.
+    #[cfg(test)]
+    pub(crate) fn files(&self) -> Vec<u64> {
+        self.tables.iter().map(|table| table.file).collect()
+    }
+
+    /// The tables with keys in the range.
+    pub(crate) fn within(&self, bounds: &KeyBounds) -> &[TableRecord] {
+        let first = self.tables.partition_point(|table| *table.to <= *bounds.from);
+        let after = self.tables.partition_point(|table| bounds.ends_after(&table.from));
+        &self.tables[first..after.max(first)]
+    }
+
+    /// Every table is in the level of its run.
+    fn label_tables(&mut self) {
+        self.tables.iter_mut().for_each(|table| table.level = self.level);
+    }
+
+    fn in_order(&self) -> bool {
+        self.tables.iter().all(|table| table.from < table.to)
+            && self.tables.windows(2).all(|pair| pair[0].to <= pair[1].from)
+    }
+}
+
+/// A flush, and the first sequence number it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FlushRecord {
+    pub(crate) flush: FlushNumber,
+    pub(crate) first: Sequence,
+}
+
+/// The image of a part of the filter, as the manifest knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ImageRecord {
+    /// Where the part begins.
+    pub(crate) lower: Vec<u8>,
+    pub(crate) file: u64,
+    pub(crate) bytes: u64,
+    /// CRC-32C of them.
+    pub(crate) checksum: u32,
+    /// Every flush below this one that was installed is in the image.
+    pub(crate) watermark: FlushNumber,
+    /// The tables that its base stands for: those of the oldest run with keys of the part, in key order.
+    pub(crate) tables: Vec<u64>,
+}
+
+/// A merge into the last level that goes from key range to key range, and how far it has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LastMerge {
+    /// The run that it merges into: the oldest one.
+    pub(crate) oldest: u64,
+    /// The other runs that it merges, newest first. Of their keys, those before `done_to` are in the oldest run.
+    pub(crate) inputs: Vec<u64>,
+    /// Empty in an edit: the merge is done.
+    pub(crate) done_to: Vec<u8>,
+    /// What these runs were when it began.
+    pub(crate) span: Span,
+    pub(crate) entries: u64,
+}
+
+/// Where partitions of the last level, and so parts of the filter, begin within a range that was merged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CutsEdit {
+    pub(crate) within: KeyBounds,
+    /// Ascending; they take the place of those between the ends of the range.
+    pub(crate) cuts: Vec<Vec<u8>>,
+}
+
+/// A change of the tree. Applied to the newest layout, not to the one its job began with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Edit {
+    /// Files that leave the tree.
+    pub(crate) removed: Vec<u64>,
+    /// Tables that join it, runs from old to new.
+    pub(crate) added: Vec<TableRecord>,
+    /// Flushes that this edit makes known, in number order.
+    pub(crate) flushes: Vec<FlushRecord>,
+    /// Flushes below this one are in the oldest run: their records are no longer needed.
+    pub(crate) forget_below: Option<FlushNumber>,
+    /// Logs below this one hold nothing that is not in tables.
+    pub(crate) live_wal: Option<u64>,
+    /// This log was made, and is durable.
+    pub(crate) newest_wal: Option<u64>,
+    /// No file has this number or a larger one.
+    pub(crate) next_file: Option<u64>,
+    /// No flush has this number or a larger one.
+    pub(crate) next_flush: Option<FlushNumber>,
+    /// The newest sequence number in the tables.
+    pub(crate) last_sequence: Option<Sequence>,
+    /// Images of parts of the filter, which take the place of those before.
+    pub(crate) images: Vec<ImageRecord>,
+    /// Where the partitions begin that a merge into the last level has written.
+    pub(crate) cuts: Option<CutsEdit>,
+    /// How far such a merge has come.
+    pub(crate) last_merge: Option<LastMerge>,
+}
+
+/// The tree as plain data.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Layout {
+    /// Newest first.
+    pub(crate) runs: Vec<RunRecord>,
+    /// In number order.
+    pub(crate) flushes: Vec<FlushRecord>,
+    pub(crate) live_wal: u64,
+    /// The newest log that is on record: it is there, unless it is below `live_wal`. 0: there was none.
+    pub(crate) newest_wal: u64,
+    pub(crate) next_file: u64,
+    pub(crate) next_flush: FlushNumber,
+    pub(crate) last_sequence: Sequence,
+    /// Images of parts of the filter, in key order; one goes with the first table of its base.
+    pub(crate) images: Vec<ImageRecord>,
+    /// Where partitions of the last level begin, but for the first; each has its own part of the filter.
+    pub(crate) cuts: Vec<Vec<u8>>,
+    /// The merge into the last level that is under way, if it goes by key ranges.
+    pub(crate) last_merge: Option<LastMerge>,
+}
+
+impl Layout {
+    /// The layout after `edit`; an error that says what does not fit, with the layout unchanged.
+    pub(crate) fn apply(&self, edit: &Edit) -> Result<Layout, &'static str> {
+        self.clone().followed_by(edit)
+    }
+
+    /// As above, of a layout that nobody needs any more: who reads many edits copies no tables.
+    pub(crate) fn followed_by(self, edit: &Edit) -> Result<Layout, &'static str> {
+        let mut next = self;
+        let place = next.remove_tables(&edit.removed)?;
+        for table in &edit.added {
+            next.add_table(table, place)?;
+        }
+        next.runs.retain(|run| !run.tables.is_empty());
+        if !next.runs.iter().all(RunRecord::in_order) {
+            return Err("tables of a run overlap");
+        }
+        next.follow_last_merge(edit);
+        next.order_levels();
+        next.runs.iter_mut().for_each(RunRecord::label_tables);
+        next.flushes.extend(&edit.flushes);
+        if !next.flushes.windows(2).all(|p| p[0].flush < p[1].flush && p[0].first <= p[1].first) {
+            return Err("flushes out of order");
+        }
+        if let Some(least) = edit.forget_below {
+            next.flushes.retain(|record| record.flush >= least);
+        }
+        next.live_wal = edit.live_wal.unwrap_or(next.live_wal);
+        next.newest_wal = edit.newest_wal.unwrap_or(next.newest_wal);
+        next.next_file = edit.next_file.unwrap_or(next.next_file);
+        next.next_flush = edit.next_flush.unwrap_or(next.next_flush);
+        next.last_sequence = edit.last_sequence.unwrap_or(next.last_sequence);
+        next.recut(edit)?;
+        next.replace_images(edit);
+        Ok(next)
+    }
+
+    /// A merge that goes by key ranges notes how far it has come; the runs that it takes in wait just above the last level, so
+    /// that newer ones can be merged meanwhile.
+    fn follow_last_merge(&mut self, edit: &Edit) {
+        if let Some(merge) = &edit.last_merge {
+            self.last_merge = (!merge.done_to.is_empty()).then(|| merge.clone());
+        }
+        self.end_last_merge();
+        if let (Some(merge), Some(oldest)) = (&self.last_merge, self.runs.last()) {
+            let last = oldest.level;
+            let inputs = self.runs.iter_mut().filter(|run| merge.inputs.contains(&run.id));
+            inputs.for_each(|run| run.level = run.level.max(last.saturating_sub(1)));
+        }
+    }
+
+    /// No run is labelled with a level above that of a newer one. A merge labels the oldest run by its entries: where most of
+    /// these were deleted, that would be above what was merged meanwhile.
+    pub(crate) fn order_levels(&mut self) {
+        let mut least = 0;
+        for run in &mut self.runs {
+            least = least.max(run.level);
+            run.level = least;
+        }
+    }
+
+    /// A merge that goes by key ranges is over when its runs are gone.
+    pub(crate) fn end_last_merge(&mut self) {
+        let oldest = self.runs.last().map(|run| run.id);
+        let has_input =
+            |ids: &[u64]| ids.is_empty() || self.runs.iter().any(|run| ids.contains(&run.id));
+        self.last_merge.take_if(|merge| oldest != Some(merge.oldest) || !has_input(&merge.inputs));
+    }
+
+    fn recut(&mut self, edit: &Edit) -> Result<(), &'static str> {
+        if let Some(CutsEdit { within, cuts }) = &edit.cuts {
+            if !cuts.iter().all(|cut| *cut > within.from && within.ends_after(cut)) {
+                return Err("a partition that begins outside of what was merged");
+            }
+            self.cuts.retain(|cut| *cut <= within.from || !within.ends_after(cut));
+            let at = self.cuts.partition_point(|cut| *cut <= within.from);
+            self.cuts.splice(at..at, cuts.iter().cloned());
+        }
+        let ascend = self.cuts.is_sorted_by(|one, next| one < next);
+        ascend.then_some(()).ok_or("partitions out of order")
+    }
+
+    /// Of images, those of parts that are no more go, and those whose tables are gone.
+    fn replace_images(&mut self, edit: &Edit) {
+        let remade =
+            |lower: &[u8]| edit.cuts.as_ref().is_some_and(|cuts| cuts.within.contains(lower));
+        let has_left = |file: &u64| edit.removed.contains(file) && !self.has_file(*file);
+        let outdated = |image: &ImageRecord| {
+            remade(&image.lower)
+                || image.tables.iter().any(has_left)
+                || edit.images.iter().any(|new| new.lower == image.lower)
+        };
+        let mut images = self.images.clone();
+        images.retain(|image| !outdated(image));
+        images.extend(edit.images.iter().cloned());
+        images.sort_by(|one, other| one.lower.cmp(&other.lower));
+        self.images = images;
+    }
+
+    /// The newest log that must be there.
+    pub(crate) fn needed_wal(&self) -> Option<u64> {
+        Some(self.newest_wal).filter(|&wal| wal > 0 && wal >= self.live_wal)
+    }
+
+    pub(crate) fn has_file(&self, file: u64) -> bool {
+        self.runs.iter().flat_map(|run| &run.tables).any(|table| table.file == file)
+    }
+
+    /// What a layout from disk must obey, or its store could not go on: numbers that leave room for
+    /// more of their kind.
+    pub(crate) fn check(&self) -> Result<(), &'static str> {
+        let numbers = [self.next_file, self.next_flush.0, self.last_sequence.0, self.live_wal];
+        if numbers.into_iter().any(|number| number > NUMBER_MAX) {
+            return Err("a number beyond all that a store gives");
+        }
+        if self.live_wal > self.next_file || self.newest_wal > self.next_file.saturating_sub(1) {
+            return Err("a log that was never made");
+        }
+        let tables = || self.runs.iter().flat_map(|run| &run.tables);
+        if tables().any(|table| table.file >= self.next_file) {
+            return Err("a table that was never made");
+        }
+        if tables().any(|table| table.span.hi() > self.next_flush) {
+            return Err("a flush that never was");
+        }
+        if self.flushes.iter().any(|record| record.flush >= self.next_flush) {
+            return Err("a record of a flush that never was");
+        }
+        let never_was =
+            |image: &ImageRecord| image.file >= self.next_file || image.watermark > self.next_flush;
+        if self.images.iter().any(never_was) {
+            return Err("an image that was never made");
+        }
+        let too_many = |table: &TableRecord| {
+            let of_file = table.skipped.checked_add(table.entries);
+            let most = table.file_entries;
+            of_file.is_none_or(|entries| entries > most || !table.is_trimmed && entries < most)
+        };
+        if tables().any(too_many) {
+            return Err("more entries of a table than it has");
+        }
+        // Entries and bytes are added up in many places.
+        let sum =
+            |count: fn(&TableRecord) -> u64| tables().map(count).map(u128::from).sum::<u128>();
+        let sums = [sum(|t| t.entries), sum(|t| t.file_entries), sum(|t| t.bytes)];
+        if sums.into_iter().any(|sum| sum > u128::from(NUMBER_MAX)) {
+            return Err("more in tables than there can be");
+        }
+        if self.runs.iter().any(|run| run.id >= self.next_file) {
+            return Err("a run that was never made");
+        }
+        self.last_merge.as_ref().map_or(Ok(()), |merge| self.check_last_merge(merge))
+    }
+
+    /// A merge that is half done goes on from the beginning of a partition, with runs that lie just above the oldest one.
+    fn check_last_merge(&self, merge: &LastMerge) -> Result<(), &'static str> {
+        if !self.cuts.contains(&merge.done_to) {
+            return Err("a merge that is half done within a partition");
+        }
+        if merge.span.hi() > self.next_flush || merge.entries > NUMBER_MAX {
+            return Err("a merge of more than there can be");
+        }
+        let ids: HashSet<u64> = merge.inputs.iter().copied().collect();
+        let is_input = |run: &RunRecord| ids.contains(&run.id);
+        let newer = &self.runs[..self.runs.len() - 1];
+        let after = newer.iter().position(is_input).unwrap_or(newer.len());
+        let stretch = newer[after..].iter().all(is_input) && !ids.contains(&merge.oldest);
+        if !stretch || ids.len() < merge.inputs.len() {
+            return Err("a merge of runs that do not follow each other");
+        }
+        Ok(())
+    }
+
+    /// Takes files out, with all their records; gives the place that new runs take: behind the oldest run that lost one.
+    /// Runs that are left without tables stay for now, to hold the place.
+    fn remove_tables(&mut self, files: &[u64]) -> Result<usize, &'static str> {
+        if !files.iter().all(|&file| self.has_file(file)) {
+            return Err("removes a table that is not there");
+        }
+        let loses = |run: &RunRecord| run.tables.iter().any(|table| files.contains(&table.file));
+        let place = self.runs.iter().rposition(loses).map_or(0, |oldest| oldest + 1);
+        for run in &mut self.runs {
+            run.tables.retain(|table| !files.contains(&table.file));
+        }
+        Ok(place)
+    }
+
+    /// Puts a table into its run; a run that is not there yet is made at `place`. A file may have several records, in one run.
+    fn add_table(&mut self, table: &TableRecord, place: usize) -> Result<(), &'static str> {
+        let is_elsewhere = |run: &RunRecord| {
+            run.id != table.run && run.tables.iter().any(|o| o.file == table.file)
+        };
+        if self.runs.iter().any(is_elsewhere) {
+            return Err("adds a table that is there already");
+        }
+        match self.runs.iter_mut().find(|run| run.id == table.run) {
+            Some(run) => {
+                let at = run.tables.partition_point(|other| other.from < table.from);
+                run.tables.insert(at, table.clone());
+                run.level = table.level;
+            }
+            None => {
+                let run =
+                    RunRecord { id: table.run, level: table.level, tables: vec![table.clone()] };
+                self.runs.insert(place, run);
+            }
+        }
+        Ok(())
+    }
+
+    /// The flush that wrote an entry; None if it is older than all that are still on record.
+    pub(crate) fn flush_of(&self, sequence: Sequence) -> Option<FlushNumber> {
+        flush_of(&self.flushes, sequence)
+    }
+
+    /// The number of levels: the oldest run's level is the last one.
+    pub(crate) fn level_count(&self) -> usize {
+        self.runs.last().map_or(1, |run| run.level + 1)
+    }
+
+    /// How many runs a level has.
+    pub(crate) fn runs_in(&self, level: usize) -> usize {
+        self.runs.iter().filter(|run| run.level == level).count()
+    }
+
+    /// The runs per level, each with its span.
+    #[cfg(test)]
+    pub(crate) fn shape(&self) -> Shape {
+        self.shape_within(&KeyBounds::all())
+    }
+
+    /// The runs that have keys in the range, per level, each with the span of its tables there.
+    pub(crate) fn shape_within(&self, bounds: &KeyBounds) -> Shape {
+        let mut levels = vec![Vec::new(); self.level_count()];
+        for run in &self.runs {
+            if run.level >= levels.len() {
+                levels.resize(run.level + 1, Vec::new());
+            }
+            let spans = run.within(bounds).iter().map(|table| table.span);
+            levels[run.level].extend(spans.reduce(Span::hull));
+        }
+        Shape { levels }
+    }
+
+    /// The key ranges of the partitions, and so of the filter's parts.
+    pub(crate) fn partitions(&self) -> impl Iterator<Item = KeyBounds> + '_ {
+        KeyBounds::between(&self.cuts)
+    }
+
+    /// The edit that makes this layout out of an empty one.
+    pub(crate) fn as_edit(&self) -> Edit {
+        let from_old_to_new = self.runs.iter().rev();
+        Edit {
+            added: from_old_to_new.flat_map(|run| run.tables.iter().cloned()).collect(),
+            flushes: self.flushes.clone(),
+            live_wal: Some(self.live_wal),
+            newest_wal: (self.newest_wal > 0).then_some(self.newest_wal),
+            next_file: Some(self.next_file),
+            next_flush: Some(self.next_flush),
+            last_sequence: Some(self.last_sequence),
+            images: self.images.clone(),
+            cuts: (!self.cuts.is_empty())
+                .then(|| CutsEdit { within: KeyBounds::all(), cuts: self.cuts.clone() }),
+            last_merge: self.last_merge.clone(),
+            ..Edit::default()
+        }
+    }
+}
+
+/// The flush that wrote an entry; None if it is older than all in `flushes`.
+pub(crate) fn flush_of(flushes: &[FlushRecord], sequence: Sequence) -> Option<FlushNumber> {
+    let later = flushes.partition_point(|record| record.first <= sequence);
+    later.checked_sub(1).map(|place| flushes[place].flush)
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

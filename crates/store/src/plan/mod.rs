@@ -1,0 +1,11 @@
+//! What the tree is and should become: data and pure functions, without I/O.
+
+pub(crate) mod claims;
+pub(crate) mod filter_options;
+pub(crate) mod layout;
+pub(crate) mod options;
+pub(crate) mod partitions;
+pub(crate) mod pick;
+pub(crate) mod pick_runs;
+pub(crate) mod pick_tables;
+pub(crate) mod policy;

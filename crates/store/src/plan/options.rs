@@ -1,0 +1,455 @@
+//! Options: plain data, one `check`.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use trommel_filters::{FilterKind, FilterOptions, Fingerprints, LocatedKind, PointRate, RunCodes};
+
+use crate::error::{Error, Result};
+use crate::plan::filter_options::FilterTuning;
+use crate::plan::partitions::{Division, Granularity};
+use crate::plan::policy::{Policy, Schedule};
+use crate::storage::io_mode::{DirectIo, IoStats, Overlap};
+use crate::tree::write_stalls::RunLimits;
+
+/// How a store is laid out and what it may use. Nothing here is fixed for ever: a store can be
+/// opened with other options at any time, and moves there as it flushes and merges.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// T: how many runs of a level, when that is full, merge into one of the next. 2 to 255.
+    /// More: cheaper writes, more runs (which a guard makes cheap to have).
+    pub size_ratio: u32,
+    /// How many runs levels have, and whether first levels have another ratio.
+    pub policy: Policy,
+    /// Bytes of new entries that are kept in memory before they become a run on disk.
+    /// More: fewer, larger runs; more memory (up to five times this, under load) and longer recovery. 1 KiB to 64 GiB.
+    pub write_buffer_bytes: usize,
+    /// Who answers which runs may hold a key or a range.
+    pub guard: GuardKind,
+    /// Memory of the guard, in bits per key. More: fewer needless reads.
+    pub bits_per_key: f64,
+    /// Whether the runs of the tree share the guard's memory as Monkey divides it: more bits per key for small runs, fewer for
+    /// large ones, `bits_per_key` on average of the tree just before a merge into its last level, and no more at other times.
+    /// A get of an absent key then reads several times fewer needless blocks. For guards with a point filter for each table.
+    /// When the last level was written without it, filters gain from its next merge on.
+    pub monkey: bool,
+    /// Of these, bits of a hash of each key, which `get` alone is helped by: where many keys that are asked for are close to
+    /// stored ones, a global range filter says "maybe" without them. Ranges pay for them. 0 to 16.
+    pub point_bits: u8,
+    /// Of the guard `elastic`: its units.
+    pub elastic: ElasticOptions,
+    /// Of guards with a filter for each table: what that is told beside its memory.
+    pub filter: FilterTuning,
+    /// Bytes of entries in one block, the unit of reading. More: less memory for fence pointers,
+    /// better compression, more bytes per read.
+    pub block_bytes: usize,
+    /// Whether blocks are compressed with LZ4 (each only where that makes it smaller).
+    pub compression: bool,
+    /// Memory for blocks that were read. 0: none is kept.
+    pub block_cache_bytes: usize,
+    /// Which transfers of tables go past the operating system's cache, where the file system can do it.
+    pub direct: DirectIo,
+    /// How reads of blocks that are asked for together are done at once, where the storage can do it. Unless one by one: what goes past
+    /// the system's cache is also read ahead of merges and long scans (a MiB for each table that one is in), and written behind.
+    pub overlap: Overlap,
+    /// Runs of level 0 (flushed and not yet merged) from which on writers are slowed down: the more, the slower, from 64 MB/s
+    /// to a hundredth of it. None: 2 T + 4, of level 0's ratio T. More: fewer pauses, more runs to search while merges catch up.
+    /// (A level between the first and the last slows them down from 2 T + 4 runs on, of its own T, whatever this says.)
+    pub slow_down_runs: Option<usize>,
+    /// Runs of level 0 at which writers wait for a merge. None: twice the larger of `slow_down_runs` and 2 T + 4. More than level 0's ratio, and than
+    /// `slow_down_runs`. More: later, longer stops. (In memory, writers are slowed down from three full write buffers on and
+    /// stopped by four and a fifth, while they wait for their flush.)
+    pub stop_runs: Option<usize>,
+    /// Bytes that merges may read in a second, of all entries; flushes count too, but wait for nothing. Merges go faster while
+    /// writers wait for them. None: as fast as they can. Less: steadier reads, more runs while merges catch up.
+    pub merge_bytes_per_second: Option<u64>,
+    /// Bytes after which a run goes on in another file.
+    pub table_bytes: u64,
+    /// How much of a level a merge rewrites at once. With a guard that knows in which run each key is (`chucky`, `remix`, ...) it is
+    /// all, whatever this says: such a merge makes the guard anew.
+    pub granularity: Granularity,
+    /// Bytes of a partition of the last level, about, where merges into it go from one to the next. A tree with less has one.
+    /// More: fewer parts of the filter, fewer blocks read twice; a merge needs more disk.
+    pub partition_bytes: u64,
+    /// The most merges that are open at once, each of other runs; a thread goes on with the one that began last, mostly a small one.
+    /// None: one more than threads merge; in stepped mode one. With a guard that merges tell of every key (`chucky`, `remix`,
+    /// `grf-huffman`, ...) it is one, whatever this says. More: small merges wait less for large ones; more disk and memory while
+    /// they last.
+    pub merges_at_once: Option<usize>,
+    /// Bytes of a piece of a merge, about: where several threads merge, one of twice as much or more is cut into pieces, so that
+    /// they share it (in stepped mode, where several merges may be open). Less: threads share smaller merges. More: larger tables where `table_bytes` allows for them. While
+    /// the last level is merged, a global range filter has the keys of up to a piece for each thread in memory.
+    pub merge_piece_bytes: u64,
+    /// Files of tables that are open at most, 1 at least; others are closed by use and opened again. None: half of the
+    /// files that the process may have open (`RLIMIT_NOFILE`, as it is when the store is opened), which leaves the other half to logs, new tables
+    /// and rings, to the rest of the program and to its other stores. What tables have in memory (filters, fences, deleted ranges)
+    /// stays there. More: fewer files are opened again. Less: reads by more threads than this wait for each other; queues have half of them.
+    pub max_open_files: Option<usize>,
+    /// When a write is safe on disk.
+    pub sync: Sync,
+    /// Who flushes and merges.
+    pub background: Background,
+    /// Whether `open` makes a store where there is none.
+    pub create_if_missing: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            size_ratio: 10,
+            policy: Policy::default(),
+            write_buffer_bytes: 64 << 20,
+            guard: GuardKind::Grf,
+            bits_per_key: 12.0,
+            monkey: false,
+            point_bits: 0,
+            elastic: ElasticOptions::default(),
+            filter: FilterTuning::default(),
+            block_bytes: 4096,
+            compression: true,
+            block_cache_bytes: 32 << 20,
+            direct: DirectIo::default(),
+            overlap: Overlap::Ring,
+            slow_down_runs: None,
+            stop_runs: None,
+            merge_bytes_per_second: None,
+            table_bytes: 64 << 20,
+            granularity: Granularity::Partitioned,
+            partition_bytes: 256 << 20,
+            merges_at_once: None,
+            merge_piece_bytes: 64 << 20,
+            max_open_files: None,
+            sync: Sync::Interval(Duration::from_secs(1)),
+            background: Background::Threads(1),
+            create_if_missing: true,
+        }
+    }
+}
+
+impl Options {
+    /// The policy with the ratio of every level.
+    pub(crate) fn schedule(&self) -> Schedule<'_> {
+        Schedule { policy: &self.policy, size_ratio: self.size_ratio }
+    }
+
+    /// An error that names the first option that makes no sense.
+    pub fn check(&self) -> Result<()> {
+        let bits = self.bits_per_key;
+        let limits = RunLimits::of(self);
+        let stops_late = limits.stop > limits.slow_down && limits.stop > self.schedule().ratio(0);
+        let rules = [
+            ("size_ratio", (2..=255).contains(&self.size_ratio), "must be 2 to 255"),
+            ("write_buffer_bytes", sensible_buffer(self.write_buffer_bytes), BUFFER_LIMITS),
+            ("bits_per_key", bits.is_finite() && (1.0..=64.0).contains(&bits), "must be 1 to 64"),
+            ("monkey", !self.monkey || self.guard.point_rate().is_some(), NO_MONKEY),
+            ("point_bits", self.point_bits <= 16, "must be 0 to 16"),
+            ("elastic.units", (1..=32).contains(&self.elastic.units), "must be 1 to 32"),
+            ("elastic.unit_bits_per_key", self.elastic.sensible_bits(), "must be 0.5 to 16"),
+            ("elastic.sample_gets", self.elastic.sample_gets > 0, "must be at least 1"),
+            ("block_bytes", (256..=1 << 20).contains(&self.block_bytes), "must be 256 to 1048576"),
+            ("stop_runs", stops_late, "must be above slow_down_runs and size_ratio (of level 0)"),
+            (
+                "merge_bytes_per_second",
+                self.merge_bytes_per_second != Some(0),
+                "must be at least 1",
+            ),
+            ("table_bytes", self.table_bytes >= 4096, "must be at least 4096"),
+            ("partition_bytes", self.partition_bytes >= 1024, "must be at least 1024"),
+            ("merges_at_once", self.merges_at_once != Some(0), "must be at least 1"),
+            ("merge_piece_bytes", self.merge_piece_bytes >= 1024, "must be at least 1024"),
+            ("max_open_files", self.max_open_files != Some(0), "must be at least 1"),
+            ("background", self.background.is_sensible(), "must be 1 to 1024 threads, or Stepped"),
+        ];
+        let wrong = rules.into_iter().find(|(_, holds, _)| !holds);
+        let wrong = wrong.map(|(option, _, problem)| (option, problem));
+        match wrong.or_else(|| self.policy.problem()).or_else(|| self.filter.problem()) {
+            Some((option, problem)) => Err(Error::Option { option, problem: problem.into() }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Options {
+    /// How tables are read and written, if the storage can do it.
+    pub(crate) fn io(&self) -> IoStats {
+        IoStats { direct: self.direct, overlap: self.overlap }
+    }
+
+    /// How merges are divided.
+    pub(crate) fn division(&self) -> Division {
+        // A filter that knows in which run each key is gets room for more of them when a merge makes it anew, of all keys.
+        let granularity = match self.guard.located() {
+            Some(_) => Granularity::Full,
+            None => self.granularity,
+        };
+        let Options { partition_bytes, table_bytes, .. } = *self;
+        Division { granularity, partition_bytes, table_bytes }
+    }
+
+    /// How many merges may be open at once.
+    pub(crate) fn merge_lanes(&self) -> usize {
+        // A merge makes such a guard anew out of that which it began with: two would each lack what the other one told.
+        if self.guard.located().is_some() || self.guard.run_codes() == RunCodes::Huffman {
+            return 1;
+        }
+        self.merges_at_once.unwrap_or(match self.background {
+            // Small merges need not wait until a thread is done with a large one.
+            Background::Threads(count) => count.saturating_add(1),
+            Background::Stepped => 1,
+        })
+    }
+
+    /// Whether large merges are cut into pieces, for several threads.
+    pub(crate) fn subdivides(&self) -> bool {
+        self.background != Background::Threads(1) && self.merge_lanes() > 1
+    }
+}
+
+/// What a write buffer may be.
+const BUFFER_LIMITS: &str = "must be 1 KiB to 64 GiB";
+
+/// A part of it is taken at once, for the filter of a memtable.
+fn sensible_buffer(bytes: usize) -> bool {
+    (1 << 10..=1 << 36).contains(&(bytes as u64))
+}
+
+/// Why a store may not be opened with `monkey`.
+const NO_MONKEY: &str = "needs a guard with a point filter for each table, such as bloom";
+
+/// How the guard `elastic` divides its memory: `bits_per_key` are what all tables together may take, for each of their keys. Each
+/// table has more than that on disk, in units, and as many of them in memory as gets for it are worth.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ElasticOptions {
+    /// Units of a table on disk, 1 to 32. More: hot tables can have fewer needless reads, tables take longer to write.
+    pub units: u8,
+    /// Bits per key of one unit. None: such that a table of medium heat has three. Less: finer steps, more cache lines for a
+    /// probe. Best are multiples of 1.44.
+    pub unit_bits_per_key: Option<f64>,
+    /// A table that was not asked for during so many counted gets may lose a unit. None: as many as there are tables.
+    pub life_time: Option<u64>,
+    /// One get in so many is counted. More: gets cost less, units follow later.
+    pub sample_gets: u32,
+}
+
+impl Default for ElasticOptions {
+    fn default() -> Self {
+        ElasticOptions { units: 8, unit_bits_per_key: None, life_time: None, sample_gets: 16 }
+    }
+}
+
+impl ElasticOptions {
+    /// What a table has on disk, if so many bits per key are in memory on average.
+    pub(crate) fn on_disk(&self, bits_per_key: f64) -> FilterOptions {
+        let probes = (bits_per_key * std::f64::consts::LN_2 / 3.0).round().max(1.0);
+        let unit_bits = self.unit_bits_per_key.unwrap_or(probes * std::f64::consts::LOG2_E);
+        let bits_per_key = unit_bits * f64::from(self.units);
+        let elastic_units = Some(self.units);
+        FilterOptions { elastic_units, ..FilterOptions::new(FilterKind::Elastic, bits_per_key) }
+    }
+
+    fn sensible_bits(&self) -> bool {
+        self.unit_bits_per_key.is_none_or(|bits| (0.5..=16.0).contains(&bits))
+    }
+}
+
+/// Who answers the question: which runs may hold this key or this key range?
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum GuardKind {
+    /// `none`: nobody. Every run is searched; fence pointers alone help. The baseline.
+    Open,
+    /// A filter of this kind for each table, by the kind's name: `blocked-bloom`, ...
+    Table(FilterKind),
+    /// `grf`: the Global Range Filter, one filter for the whole tree, points and ranges.
+    Grf,
+    /// `grf-spline`: the same with the GRF paper's fingerprints alone.
+    GrfSpline,
+    /// `grf-gap`: the same with fingerprints as fine as the gaps between keys.
+    GrfGap,
+    /// `grf-cell`: the same with the plainest fingerprints, against which the others are tested.
+    GrfCell,
+    /// `grf-huffman`: the same with the run of each key in a Huffman code, which every merge rewrites.
+    GrfHuffman,
+    /// One filter for the whole tree that knows in which run each key is now, by the kind's name: `remix`, ...
+    Located(LocatedKind),
+}
+
+impl GuardKind {
+    /// Every guard there is.
+    pub const ALL: [GuardKind; 6 + FilterKind::ALL.len() + LocatedKind::ALL.len()] = {
+        let mut all = [GuardKind::Open; 6 + FilterKind::ALL.len() + LocatedKind::ALL.len()];
+        let mut place = 1;
+        while place <= FilterKind::ALL.len() {
+            all[place] = GuardKind::Table(FilterKind::ALL[place - 1]);
+            place += 1;
+        }
+        all[place] = GuardKind::Grf;
+        all[place + 1] = GuardKind::GrfSpline;
+        all[place + 2] = GuardKind::GrfGap;
+        all[place + 3] = GuardKind::GrfCell;
+        all[place + 4] = GuardKind::GrfHuffman;
+        let mut nth = 0;
+        while nth < LocatedKind::ALL.len() {
+            all[place + 5 + nth] = GuardKind::Located(LocatedKind::ALL[nth]);
+            nth += 1;
+        }
+        all
+    };
+
+    /// The name that people write.
+    pub fn name(self) -> &'static str {
+        match self {
+            GuardKind::Open => "none",
+            GuardKind::Table(kind) => kind.name(),
+            GuardKind::Grf => "grf",
+            GuardKind::GrfSpline => "grf-spline",
+            GuardKind::GrfGap => "grf-gap",
+            GuardKind::GrfCell => "grf-cell",
+            GuardKind::GrfHuffman => "grf-huffman",
+            GuardKind::Located(kind) => kind.name(),
+        }
+    }
+
+    /// How the global range filter makes fingerprints; None: the guard is another one.
+    pub fn fingerprints(self) -> Option<Fingerprints> {
+        match self {
+            GuardKind::Open | GuardKind::Table(_) | GuardKind::Located(_) => None,
+            GuardKind::Grf | GuardKind::GrfHuffman => Some(Fingerprints::Auto),
+            GuardKind::GrfSpline => Some(Fingerprints::Spline),
+            GuardKind::GrfGap => Some(Fingerprints::Gap),
+            GuardKind::GrfCell => Some(Fingerprints::Cell),
+        }
+    }
+
+    /// What the global range filter keeps beside a key's fingerprint. Of use where there are [`GuardKind::fingerprints`].
+    pub fn run_codes(self) -> RunCodes {
+        match self {
+            GuardKind::GrfHuffman => RunCodes::Huffman,
+            _ => RunCodes::Shape,
+        }
+    }
+
+    /// The kind of filter that it gives each table; None: it is another guard.
+    pub fn table_filter(self) -> Option<FilterKind> {
+        match self {
+            GuardKind::Table(kind) => Some(kind),
+            GuardKind::Open
+            | GuardKind::Grf
+            | GuardKind::GrfSpline
+            | GuardKind::GrfGap
+            | GuardKind::GrfCell
+            | GuardKind::GrfHuffman
+            | GuardKind::Located(_) => None,
+        }
+    }
+
+    /// Its kind, if it is one filter that knows in which run each key is now.
+    pub fn located(self) -> Option<LocatedKind> {
+        match self {
+            GuardKind::Located(kind) => Some(kind),
+            _ => None,
+        }
+    }
+
+    /// How the false positives of its tables' filters fall with their memory, for Monkey to divide it; None: the guard has no
+    /// point filter for each table.
+    pub fn point_rate(self) -> Option<PointRate> {
+        self.table_filter().and_then(PointRate::of)
+    }
+
+    /// Whether it can answer for ranges of keys.
+    pub fn knows_ranges(self) -> bool {
+        match self {
+            GuardKind::Open => false,
+            GuardKind::Table(kind) => kind.knows_ranges(),
+            GuardKind::Located(kind) => kind.knows_ranges(),
+            GuardKind::Grf
+            | GuardKind::GrfSpline
+            | GuardKind::GrfGap
+            | GuardKind::GrfCell
+            | GuardKind::GrfHuffman => true,
+        }
+    }
+}
+
+impl fmt::Display for GuardKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for GuardKind {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
+            let known = Self::ALL.map(GuardKind::name).join(", ");
+            let problem = format!("there is no guard '{name}'; there are: {known}");
+            Error::Option { option: "guard", problem }
+        })
+    }
+}
+
+/// When a write is safe on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sync {
+    /// Before it returns: it survives any crash. Writers that wait together share one sync.
+    Always,
+    /// A sync begins before an acknowledged write is this old, whatever its writer and the threads wait for. A crash loses at most the last
+    /// writes, never one in the middle. In stepped mode a write syncs what is this old: where none comes, nobody does.
+    Interval(Duration),
+    /// When its memtable becomes full. A crash loses at most the last writes, never one in the middle.
+    Never,
+}
+
+/// Who flushes and merges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Background {
+    /// One thread that flushes, and this many that merge, 1 to 1024; beside them one that syncs in time and removes files, and
+    /// sleeps mostly.
+    Threads(usize),
+    /// Nobody, until someone calls [`Db::step`](crate::Db::step): for tests and measurements that
+    /// must be the same every time. Full memtables wait in memory until then.
+    Stepped,
+}
+
+impl Background {
+    /// More threads than this wait for the disk and for each other alone.
+    fn is_sensible(self) -> bool {
+        match self {
+            Background::Threads(count) => (1..=1024).contains(&count),
+            Background::Stepped => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_make_sense_and_nonsense_is_named() {
+        Options::default().check().expect("defaults");
+        let nonsense = Options { bits_per_key: f64::NAN, ..Options::default() };
+        let message = nonsense.check().expect_err("not a number").to_string();
+        assert!(message.contains("bits_per_key"), "{message}");
+    }
+
+    #[test]
+    fn monkey_needs_point_filters() {
+        for guard in GuardKind::ALL {
+            let checked = Options { guard, monkey: true, ..Options::default() }.check();
+            assert_eq!(checked.is_ok(), guard.point_rate().is_some(), "{guard}");
+        }
+        let refused = Options { monkey: true, ..Options::default() }.check();
+        let message = refused.expect_err("grf is one filter").to_string();
+        assert!(message.contains("monkey"), "{message}");
+    }
+
+    #[test]
+    fn an_unknown_guard_lists_the_known_ones() {
+        assert_eq!("grf".parse::<GuardKind>().expect("known"), GuardKind::Grf);
+        let message = "blom".parse::<GuardKind>().expect_err("unknown").to_string();
+        assert!(message.contains("none, blocked-bloom, "), "{message}");
+    }
+}

@@ -1,0 +1,153 @@
+//! How much a range has: a count within bounds, or the proof that there is nothing.
+//! ```text
+//! memtables     entry by entry
+//! runs          Global: ranks in the filter
+//!               else    entries of the blocks between the ends, by the tables' indexes, or keys by a table's own filter,
+//!                       whichever is known more closely
+//! ```
+//! No block is read. Invariant: the keys of the range are no more than `most`; they are entries, every one of them.
+
+use trommel_filters::{CountBounds, KeyRange, Query, RankBounds, TableFilter as _};
+
+use crate::entries::cursor::Cursor;
+use crate::entries::memtable::Memtable;
+use crate::error::Result;
+use crate::files::run_table::RunTable;
+use crate::guard::{Answer, Guard};
+use crate::read::scan::Bounds;
+use crate::sync::Arc;
+use crate::tree::shared::Core;
+use crate::tree::version::Version;
+
+/// The entries of a range, as of now.
+pub(crate) fn approximate_count(core: &Core, bounds: &Bounds) -> Result<CountBounds> {
+    let Some(range) = bounds.closed() else { return Ok(CountBounds::default()) };
+    let version = core.current.hold();
+    core.life().check()?;
+    let mut total = count_in_runs(&version, bounds, &range);
+    for memtable in memtables(&version) {
+        total += CountBounds::exact(count_in_memtable(memtable, bounds)?);
+    }
+    Ok(total)
+}
+
+fn count_in_runs(version: &Version, bounds: &Bounds, range: &KeyRange<'_>) -> CountBounds {
+    let mut total = CountBounds::default();
+    match &version.guard {
+        Guard::Global(parts) => parts.overlapping(range).for_each(|part| {
+            total += part.approximate_count(range);
+        }),
+        Guard::Open | Guard::PerTable | Guard::Located(_) => {
+            tables(version, bounds).for_each(|table| total += count_in_table(table, bounds, range));
+        }
+    }
+    total
+}
+
+/// By the index, unless the table's filter knows better.
+fn count_in_table(table: &RunTable, bounds: &Bounds, range: &KeyRange<'_>) -> CountBounds {
+    if table.is_trimmed() {
+        // Of the file's keys in the range, some may belong to the tree no more.
+        return count_by_index(table, bounds);
+    }
+    let slack = |count: &CountBounds| count.most - count.least;
+    let by_index = count_by_index(table, bounds);
+    if slack(&by_index) == 0 {
+        return by_index;
+    }
+    let by_filter = table.table.filter().and_then(|filter| filter.count(range));
+    // The filter was asked for the end too, which may be a key of the table and not of the range.
+    let end_is_in = bounds.end.is_some() && bounds.end.as_deref() == range.upper();
+    let by_filter = by_filter.map(|count| CountBounds {
+        least: count.least.saturating_sub(u64::from(end_is_in)),
+        ..count
+    });
+    by_filter.filter(|count| slack(count) < slack(&by_index)).unwrap_or(by_index)
+}
+
+/// Off by at most the blocks at the two ends.
+fn count_by_index(table: &RunTable, bounds: &Bounds) -> CountBounds {
+    let all = RankBounds::exact(table.entry_count());
+    let low = table.rank_bounds(&bounds.lower);
+    let high = bounds.end.as_ref().map_or(all, |end| table.rank_bounds(end));
+    CountBounds {
+        least: high.least.saturating_sub(low.most),
+        estimate: high.middle().saturating_sub(low.middle()),
+        most: high.most.saturating_sub(low.least),
+    }
+}
+
+fn count_in_memtable(memtable: &Arc<Memtable>, bounds: &Bounds) -> Result<u64> {
+    let mut cursor = memtable.cursor();
+    cursor.seek(&bounds.lower)?;
+    let mut count = 0;
+    while cursor.entry().is_some_and(|entry| is_before(entry.key, bounds)) {
+        count += 1;
+        cursor.next()?;
+    }
+    Ok(count)
+}
+
+/// False: no key lies in the range.
+pub(crate) fn may_contain_range(core: &Core, bounds: &Bounds) -> Result<bool> {
+    let Some(range) = bounds.closed() else { return Ok(false) };
+    let version = core.current.hold();
+    core.life().check()?;
+    if is_in_memory(&version, bounds)? {
+        return Ok(true);
+    }
+    let answer = version.guard.ask(&Query::Range(range));
+    Ok(may_be_in_runs(&version, bounds, &answer))
+}
+
+/// As above, for each of the ranges.
+pub(crate) fn multi_may_contain(core: &Core, all: &[Bounds]) -> Result<Vec<bool>> {
+    let version = core.current.hold();
+    core.life().check()?;
+    let mut answers = vec![false; all.len()];
+    let (mut places, mut ranges) = (Vec::new(), Vec::new());
+    for (place, bounds) in all.iter().enumerate() {
+        let Some(range) = bounds.closed() else { continue };
+        answers[place] = is_in_memory(&version, bounds)?;
+        if !answers[place] {
+            places.push(place);
+            ranges.push(range);
+        }
+    }
+    version.guard.ask_many_ranges(&ranges, |number, answer| {
+        let place = places[number];
+        answers[place] = may_be_in_runs(&version, &all[place], &answer);
+    });
+    Ok(answers)
+}
+
+fn is_in_memory(version: &Version, bounds: &Bounds) -> Result<bool> {
+    for memtable in memtables(version).filter(|memtable| !memtable.is_empty()) {
+        let mut cursor = memtable.cursor();
+        cursor.seek(&bounds.lower)?;
+        if cursor.entry().is_some_and(|entry| is_before(entry.key, bounds)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn may_be_in_runs(version: &Version, bounds: &Bounds, answer: &Answer<'_>) -> bool {
+    !answer.is_nowhere() && tables(version, bounds).any(|table| answer.may_hold(table))
+}
+
+fn memtables(version: &Version) -> impl Iterator<Item = &Arc<Memtable>> {
+    let sealed = version.sealed.iter().map(|sealed| &sealed.memtable);
+    std::iter::once(&version.active.memtable).chain(sealed)
+}
+
+/// The tables whose bounds meet the range.
+fn tables<'v>(version: &'v Version, bounds: &'v Bounds) -> impl Iterator<Item = &'v RunTable> {
+    let end = bounds.end.as_deref();
+    version.runs.iter().flat_map(move |placed| placed.run.overlapping(&bounds.lower, end))
+}
+
+/// Whether a key is before the end of the range.
+fn is_before(key: &[u8], bounds: &Bounds) -> bool {
+    bounds.end.as_deref().is_none_or(|end| key < end)
+}

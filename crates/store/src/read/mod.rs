@@ -1,0 +1,13 @@
+//! Answers. Nothing here changes the store, or names `write`.
+
+pub(crate) mod estimate;
+pub(crate) mod get;
+pub(crate) mod multi_get;
+pub(crate) mod queue;
+pub(crate) mod queue_get;
+pub(crate) mod queue_range;
+pub(crate) mod scan;
+pub(crate) mod scan_direction;
+pub(crate) mod scan_heap;
+pub(crate) mod scan_lazy;
+pub(crate) mod scan_tombstones;

@@ -1,0 +1,205 @@
+//! Queries under way: submitted one by one, answered as their reads complete.
+//! ```text
+//! submit_get   -> memtables -> guard -> candidate table -> block in the cache? -> entry, or the next block or table
+//!                                             ^                  | no
+//!                                             '-- checked block <- read  ..........  others go on meanwhile
+//! submit_range -> a scan; where it lacks a block, that is read, and the scan is asked again
+//! ```
+//! Invariants: a query that was submitted is answered once. It sees the store as of its submission: a get pins its version and then
+//! takes its sequence number (ordering rule 2), a range registers one. Answers, counters and errors are those of
+//! [`Db::get`](crate::Db::get) and [`Db::range`](crate::Db::range).
+
+use std::collections::VecDeque;
+use std::io;
+use std::ops::RangeBounds;
+
+use crate::entries::value::Value;
+use crate::error::Result;
+use crate::files::query_blocks::Wanted;
+use crate::read::queue_get::{GetSearch, Step};
+use crate::read::queue_range::RangeSearch;
+use crate::read::scan::{Bounds, KeyValue};
+use crate::storage::read_queue::{ReadBuffer, ReadQueue};
+use crate::sync::Arc;
+use crate::tree::shared::Core;
+
+/// What a query was answered.
+#[derive(Debug)]
+pub enum Answer {
+    /// Of a get: the value of the key; None if it has none.
+    Value(Result<Option<Value>>),
+    /// Of a range: its first keys and their values.
+    Entries(Result<Vec<KeyValue>>),
+}
+
+/// A query's answer, and the tag that it was submitted with.
+#[derive(Debug)]
+pub struct Answered {
+    /// Whatever the caller tells its queries apart by.
+    pub tag: u64,
+    /// The answer.
+    pub answer: Answer,
+}
+
+/// Queries of one thread that are under way together. Answers come in the order in which they are complete. Dropping it gives up
+/// what is under way.
+///
+/// A query sees all writes that had returned when it was submitted, and none that began afterwards.
+///
+/// ```
+/// # fn main() -> trommel::Result<()> {
+/// # let dir = tempfile::tempdir().expect("a temporary folder");
+/// # let db = trommel::Db::open(dir.path().join("store"), trommel::Options::default())?;
+/// db.put("drum", "turns")?;
+/// let mut queue = db.queue(32);
+/// queue.submit_get("drum", 1);
+/// queue.submit_range("a".."z", 10, 2);
+/// while let Some(answered) = queue.wait() {
+///     println!("{}: {:?}", answered.tag, answered.answer);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub struct Queue {
+    core: Arc<Core>,
+    reads: Box<dyn ReadQueue>,
+    /// Each with a read under way, whose tag is the place here.
+    searches: Vec<Option<Search>>,
+    free: Vec<usize>,
+    done: VecDeque<Answered>,
+}
+
+/// A query that waits for a block.
+struct Search {
+    tag: u64,
+    wanted: Wanted,
+    query: Query,
+}
+
+enum Query {
+    Get(Box<GetSearch>),
+    Range(Box<RangeSearch>),
+}
+
+impl Queue {
+    pub(crate) fn new(core: &Arc<Core>, depth: usize) -> Queue {
+        let shelf = &core.shelf;
+        let reads = shelf.folder.handle().read_queue(shelf.io.overlap, depth.max(1));
+        let (searches, free, done) = (Vec::new(), Vec::new(), VecDeque::new());
+        Queue { core: Arc::clone(core), reads, searches, free, done }
+    }
+
+    /// Asks for the value of a key.
+    pub fn submit_get(&mut self, key: impl AsRef<[u8]>, tag: u64) {
+        match GetSearch::begin(&self.core, key.as_ref()) {
+            Step::Done(value) => {
+                self.done.push_back(Answered { tag, answer: Answer::Value(value) })
+            }
+            Step::Read(search, wanted) => self.read(tag, wanted, Query::Get(search)),
+        }
+    }
+
+    /// Asks for the first `limit` keys of a range and their values. For short ranges: all of the answer is in memory before it is given.
+    pub fn submit_range<K: AsRef<[u8]>>(
+        &mut self,
+        bounds: impl RangeBounds<K>,
+        limit: usize,
+        tag: u64,
+    ) {
+        let search = RangeSearch::new(&self.core, Bounds::of(&bounds), limit);
+        self.scan(tag, Box::new(search));
+    }
+
+    /// Queries that were submitted and whose answers were not taken yet.
+    pub fn under_way(&self) -> usize {
+        self.searches.len() - self.free.len() + self.done.len()
+    }
+
+    /// The next answer, when there is one. None: nothing is under way.
+    #[must_use]
+    pub fn wait(&mut self) -> Option<Answered> {
+        self.take(true)
+    }
+
+    /// An answer that is there already.
+    #[must_use]
+    pub fn poll(&mut self) -> Option<Answered> {
+        self.take(false)
+    }
+
+    fn take(&mut self, wait: bool) -> Option<Answered> {
+        if self.core.life().check().is_err() {
+            return self.refuse();
+        }
+        while self.done.is_empty() {
+            let completed = self.reads.collect(wait)?;
+            self.go_on(completed.tag as usize, completed.bytes);
+        }
+        self.done.pop_front()
+    }
+
+    /// Of a store that was closed, or in a child: why a query that is under way has no answer.
+    fn refuse(&mut self) -> Option<Answered> {
+        if let Some(answered) = self.done.pop_front() {
+            return Some(answered);
+        }
+        let place = self.searches.iter().position(Option::is_some)?;
+        let Search { tag, query, .. } = self.searches[place].take()?;
+        self.free.push(place);
+        let error = self.core.life().check().err()?;
+        let answer = match query {
+            Query::Get(_) => Answer::Value(Err(error)),
+            Query::Range(_) => Answer::Entries(Err(error)),
+        };
+        Some(Answered { tag, answer })
+    }
+
+    /// Has a block be read for a query.
+    fn read(&mut self, tag: u64, wanted: Wanted, query: Query) {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.searches.push(None);
+            self.searches.len() - 1
+        });
+        let (file, offset, len) = wanted.table.block_place(wanted.number);
+        self.reads.submit(place as u64, file, offset, len);
+        self.searches[place] = Some(Search { tag, wanted, query });
+    }
+
+    /// The block that a query waited for was read.
+    fn go_on(&mut self, place: usize, bytes: io::Result<ReadBuffer>) {
+        let search = self.searches[place].take().expect("a read is for a query");
+        self.free.push(place);
+        let Search { tag, wanted, query } = search;
+        let block = wanted.table.block_of_bytes(wanted.number, bytes);
+        match query {
+            Query::Get(search) => match search.go_on(&self.core, &wanted, block) {
+                Step::Done(value) => {
+                    self.done.push_back(Answered { tag, answer: Answer::Value(value) });
+                }
+                Step::Read(search, wanted) => self.read(tag, wanted, Query::Get(search)),
+            },
+            Query::Range(search) => {
+                match block {
+                    Ok(block) => search.arrived(&wanted, block),
+                    Err(_) => search.give_up(),
+                }
+                self.scan(tag, search);
+            }
+        }
+    }
+
+    fn scan(&mut self, tag: u64, search: Box<RangeSearch>) {
+        match search.scan(&self.core) {
+            Ok(entries) => {
+                self.done.push_back(Answered { tag, answer: Answer::Entries(entries) });
+            }
+            Err(wanted) => self.read(tag, wanted, Query::Range(search)),
+        }
+    }
+}
+
+impl std::fmt::Debug for Queue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Queue").field("under_way", &self.under_way()).finish_non_exhaustive()
+    }
+}

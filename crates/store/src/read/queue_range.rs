@@ -1,0 +1,65 @@
+//! A short range that is scanned again when a block has come that it lacked.
+//! ```text
+//! scan -> answer
+//!   '-> lacks a block -- read --> scan, with all blocks that were read for it -> ...
+//! ```
+//! Invariant: each scan begins anew, at the sequence number that was registered at first, so any of them that lacks nothing has the
+//! answer; it alone is counted.
+
+use crate::entries::block::Block;
+use crate::error::Result;
+use crate::files::query_blocks::{Fetched, Wanted};
+use crate::read::scan::{Bounds, KeyValue, Scan};
+use crate::sync::Arc;
+use crate::tree::shared::Core;
+use crate::tree::snapshots::Registered;
+
+/// A range that needs more blocks than this waits for the rest, one after the other.
+const SCANS_MAX: usize = 16;
+
+/// A range on its way.
+pub(crate) struct RangeSearch {
+    registered: Registered,
+    bounds: Bounds,
+    limit: usize,
+    fetched: Arc<Fetched>,
+    scans: std::cell::Cell<usize>,
+}
+
+impl RangeSearch {
+    pub(crate) fn new(core: &Core, bounds: Bounds, limit: usize) -> RangeSearch {
+        let (registered, fetched) = (core.snapshots.register(), Arc::default());
+        RangeSearch { registered, bounds, limit, fetched, scans: Default::default() }
+    }
+
+    /// The answer, or the block that it needs.
+    pub(crate) fn scan(
+        &self,
+        core: &Arc<Core>,
+    ) -> std::result::Result<Result<Vec<KeyValue>>, Wanted> {
+        self.scans.set(self.scans.get() + 1);
+        let scan = Scan::new(core, self.registered.clone(), self.bounds.clone());
+        let mut scan = match self.scans.get() {
+            SCANS_MAX.. => scan,
+            _ => scan.with_blocks(Arc::clone(&self.fetched)),
+        };
+        let entries = scan.by_ref().take(self.limit).collect();
+        match self.fetched.take_missing() {
+            None => Ok(entries),
+            Some(wanted) => {
+                scan.forget();
+                Err(wanted)
+            }
+        }
+    }
+
+    /// A block that it needs cannot be read: the scan finds that out by itself.
+    pub(crate) fn give_up(&self) {
+        self.scans.set(SCANS_MAX);
+    }
+
+    /// A block that it needs has come.
+    pub(crate) fn arrived(&self, wanted: &Wanted, block: Block) {
+        self.fetched.insert(wanted, block);
+    }
+}

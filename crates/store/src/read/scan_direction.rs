@@ -1,0 +1,422 @@
+//! One direction of a scan: the cursors of memtables and runs as one, opened only when needed.
+//! ```text
+//! guard          next entry may be at or before the smallest key in hand -> position its runs
+//!                one filter for all: its cursor     else: a bound for each run (scan_waiting.rs)
+//! heap           memtable, run, run                                     <- positioned sources
+//! waiting        run, run, run, ...                                     <- not touched yet
+//! deleted        [from, until): sources that have nothing newer go to its end at once (scan_deleted.rs)
+//! ```
+//! Invariant: before a key is given out, every run that may hold a key at or before it is
+//! positioned; ties too, because a newer run may hold a newer entry of the same key.
+
+use std::borrow::Cow;
+
+use trommel_filters::{Codes, FlushNumber, KeyRange, Query, Span, Untraced};
+
+use crate::entries::cursor::{Cursor, RunsRead};
+use crate::entries::entry::{Entry, Kind, Sequence};
+use crate::entries::keys::successor;
+use crate::entries::value::Value;
+use crate::error::Result;
+use crate::files::query_blocks::Fetched;
+use crate::files::read_ahead::Approach;
+use crate::files::run::Run;
+use crate::guard::locator::LocatedGuard;
+use crate::guard::parts::{Parts, PartsCursor, PartsCursorBack};
+use crate::guard::{Answer, Guard};
+use crate::read::get::count_reads;
+use crate::read::scan::Bounds;
+use crate::read::scan_heap::{Age, Source, Sources};
+use crate::read::scan_lazy::{self, Asked, Sorted, WaitingRuns};
+use crate::read::scan_tombstones::ScanDeleted;
+use crate::storage::environment::Clock;
+use crate::sync::Arc;
+use crate::tree::obsolete_files::{HeldVersion, Holder};
+use crate::tree::stats::QueryStats;
+use crate::tree::version::{PlacedRun, Version};
+
+/// Which way a scan goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Forward,
+    Backward,
+}
+
+impl Direction {
+    /// The end of the bounds that is gone from. None: there is none.
+    fn near(self, bounds: &Bounds) -> Option<&[u8]> {
+        match self {
+            Direction::Forward => Some(&bounds.lower),
+            Direction::Backward => bounds.end.as_deref(),
+        }
+    }
+
+    /// Whether a key comes after another one.
+    #[inline]
+    fn is_after(self, key: &[u8], before: &[u8]) -> bool {
+        match self {
+            Direction::Forward => key > before,
+            Direction::Backward => key < before,
+        }
+    }
+}
+
+/// One direction of a scan over one version.
+pub(crate) struct Side {
+    version: HeldVersion,
+    at: Sequence,
+    direction: Direction,
+    /// Some: runs are read as far as their blocks are here or in the cache.
+    blocks: Option<Arc<Fetched>>,
+    sources: Sources,
+    /// Places in the version's runs of those that wait for the cursor of a global guard, and their spans.
+    waiting: Vec<(usize, Span)>,
+    guard: Lazy,
+    /// What is left to ask for of the runs that wait.
+    ahead: std::slice::Iter<'static, Approach>,
+    deleted: ScanDeleted,
+    /// The key that was given last.
+    key: Vec<u8>,
+    /// There is one.
+    begun: bool,
+    /// Its entries were not passed yet: the one behind them may be in a block that nobody asks for.
+    holds_key: bool,
+    probes: u64,
+    runs_reached: bool,
+}
+
+/// Tells when a waiting run must be positioned.
+enum Lazy {
+    /// Nothing waits.
+    Done,
+    Forward(Box<PartsCursor>),
+    Backward(Box<PartsCursorBack>),
+    /// Each run has a bound of its own.
+    Runs(WaitingRuns),
+}
+
+impl Side {
+    pub(crate) fn new(
+        version: Arc<Version>,
+        at: Sequence,
+        direction: Direction,
+        bounds: &Bounds,
+        blocks: Option<Arc<Fetched>>,
+    ) -> Result<Self> {
+        let runs_reached = !version.runs.is_empty();
+        let deleted = ScanDeleted::new(Arc::clone(&version), at);
+        let mut side = Side {
+            version: HeldVersion::new(version, Holder::Scan),
+            at,
+            direction,
+            blocks,
+            sources: Sources::new(direction),
+            waiting: Vec::new(),
+            guard: Lazy::Done,
+            ahead: Approach::ALL.iter(),
+            deleted,
+            key: Vec::new(),
+            begun: false,
+            holds_key: false,
+            probes: 0,
+            runs_reached,
+        };
+        side.position_memtables(bounds)?;
+        side.ask_guard(bounds)?;
+        Ok(side)
+    }
+
+    pub(crate) fn round(&self) -> u64 {
+        self.version.round
+    }
+
+    fn position_memtables(&mut self, bounds: &Bounds) -> Result<()> {
+        let version = Arc::clone(&self.version);
+        let sealed = version.sealed.iter().map(|sealed| (&sealed.memtable, sealed.last));
+        let active = std::iter::once((&version.active.memtable, Sequence::MAX));
+        for (number, (memtable, greatest)) in active.chain(sealed).enumerate() {
+            if !memtable.is_empty() {
+                let age = Age { memtable: Some(number), greatest };
+                self.add_source(Box::new(memtable.cursor()), None, age, bounds)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn ask_guard(&mut self, bounds: &Bounds) -> Result<()> {
+        let Some(range) = bounds.closed() else { return Ok(()) };
+        let version = Arc::clone(&self.version);
+        match &version.guard {
+            Guard::Global(parts) => self.ask_global(parts, bounds, &range),
+            Guard::Located(guard) => self.ask_located(guard, bounds, &range),
+            Guard::Open | Guard::PerTable => self.ask_runs(&Asked::Tables, bounds, &range),
+        }
+    }
+
+    /// Positions the runs that the filter names for a bounded range; for others it is asked as the scan goes.
+    fn ask_global(&mut self, parts: &Parts, bounds: &Bounds, range: &KeyRange<'_>) -> Result<()> {
+        let bounded = match self.direction {
+            Direction::Forward => bounds.end.is_some(),
+            Direction::Backward => bounds.end.is_some() && !bounds.lower.is_empty(),
+        };
+        let version = Arc::clone(&self.version);
+        let answer = if bounded { version.guard.ask(&Query::Range(*range)) } else { Answer::All };
+        self.probes = u64::from(self.runs_reached);
+        let listed = match &answer {
+            Answer::Codes(codes) => !codes.is_all(),
+            Answer::All | Answer::Point(_) | Answer::Range(_) => false,
+        };
+        if !listed {
+            let spans = version.runs.iter().map(PlacedRun::span);
+            self.waiting = spans.enumerate().collect();
+            self.guard = match self.direction {
+                Direction::Forward => {
+                    Lazy::Forward(Box::new(PartsCursor::new(parts, range.lower())))
+                }
+                Direction::Backward => {
+                    Lazy::Backward(Box::new(PartsCursorBack::new(parts, range.upper())))
+                }
+            };
+            return Ok(());
+        }
+        for placed in version.runs.iter().filter(|placed| answer.may_be_in(placed.span())) {
+            let overlapping = placed.run.overlapping(range.lower(), bounds.end.as_deref());
+            if overlapping.iter().any(|table| answer.may_hold(table)) {
+                self.add_run(&placed.run, bounds)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks the filter for a bounded range; then goes through its view of all runs if it has one that is whole, or else asks
+    /// where each run goes on.
+    fn ask_located(
+        &mut self,
+        guard: &LocatedGuard,
+        bounds: &Bounds,
+        range: &KeyRange<'_>,
+    ) -> Result<()> {
+        let mut codes = Codes::new();
+        match bounds.end {
+            Some(_) => guard.ask(&Query::Range(*range), &mut codes, &mut Untraced),
+            None => codes.push_all(),
+        }
+        let cursor =
+            if codes.is_empty() { None } else { guard.cursor(&self.version, self.at, bounds) };
+        match cursor {
+            Some(cursor) => {
+                let greatest = self.version.runs.iter().map(|placed| placed.run.greatest()).max();
+                let age = Age { memtable: None, greatest: greatest.unwrap_or(Sequence::MAX) };
+                self.add_source(Box::new(cursor), None, age, bounds)?;
+            }
+            None => self.ask_runs(&Asked::Located { guard, codes }, bounds, range)?,
+        }
+        self.probes = u64::from(self.runs_reached);
+        Ok(())
+    }
+
+    /// Positions the runs of which nobody knows where they go on; the others wait.
+    fn ask_runs(&mut self, asked: &Asked<'_>, bounds: &Bounds, range: &KeyRange<'_>) -> Result<()> {
+        let version = Arc::clone(&self.version);
+        let Sorted { unknown, waiting, probes } =
+            scan_lazy::sort(asked, &version.runs, self.direction, bounds, range);
+        self.probes = probes;
+        if !waiting.is_empty() {
+            self.guard = Lazy::Runs(waiting);
+        }
+        let key = self.direction.near(bounds);
+        for approach in Approach::ALL.iter().filter(|_| unknown.len() > 1) {
+            approach.ask(unknown.iter().map(|place| (&*version.runs[*place].run, key)));
+        }
+        unknown.into_iter().try_for_each(|place| self.add_run(&version.runs[place].run, bounds))
+    }
+
+    fn add_run(&mut self, run: &Arc<Run>, bounds: &Bounds) -> Result<()> {
+        let age = Age { memtable: None, greatest: run.greatest() };
+        let behind = self.deleted.behind(age, bounds);
+        if behind.is_some_and(|from| bounds.end.as_deref().is_some_and(|end| end <= from)) {
+            return Ok(());
+        }
+        let behind = behind.filter(|_| self.direction == Direction::Forward);
+        let bounds = &behind.map_or(Cow::Borrowed(bounds), |from| {
+            Cow::Owned(Bounds { lower: from.to_vec(), end: bounds.end.clone() })
+        });
+        let cursor = run.cursor().with_blocks(self.blocks.clone());
+        self.add_source(Box::new(cursor), Some(run), age, bounds)
+    }
+
+    /// Adds what no run or one run has; a cursor that is one over all runs says so itself.
+    fn add_source(
+        &mut self,
+        mut cursor: Box<dyn Cursor + Send>,
+        run: Option<&Arc<Run>>,
+        age: Age,
+        bounds: &Bounds,
+    ) -> Result<()> {
+        match (self.direction, &bounds.end) {
+            (Direction::Forward, _) => cursor.seek(&bounds.lower)?,
+            (Direction::Backward, Some(end)) => cursor.seek_before(end)?,
+            (Direction::Backward, None) => cursor.seek_last()?,
+        }
+        let is_view = cursor.runs_read().is_some();
+        self.sources.add(Source { cursor, run: run.cloned(), is_view, age, useful: false });
+        Ok(())
+    }
+
+    /// The key whose value was given last.
+    pub(crate) fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// The value of the next key within the bounds that is not deleted and has not expired.
+    pub(crate) fn step(&mut self, bounds: &Bounds, clock: &dyn Clock) -> Result<Option<Value>> {
+        let mut bounds = Cow::Borrowed(bounds);
+        loop {
+            if !matches!(self.guard, Lazy::Done) {
+                self.ask_ahead(&bounds);
+            }
+            self.pass_key()?;
+            self.position_waiting(&bounds)?;
+            let Some(Entry { key, sequence, kind, .. }) = self.sources.entry() else {
+                return Ok(None);
+            };
+            let outside = match self.direction {
+                Direction::Forward => bounds.end.as_deref().is_some_and(|end| key >= end),
+                Direction::Backward => key < bounds.lower.as_slice(),
+            };
+            if outside {
+                return Ok(None);
+            }
+            if self.begun && !self.direction.is_after(key, &self.key) {
+                return Err(self.sources.disorder(&self.key, &self.version));
+            }
+            self.begun = true;
+            key.clone_into(&mut self.key);
+            let value = match self.newest_visible(sequence, kind)? {
+                Some((Kind::Put, value)) => Some(value),
+                Some((Kind::PutWithExpiry, value)) => value.unless_expired(clock),
+                Some((Kind::Delete | Kind::DeleteRange, _)) | None => None,
+            };
+            match value {
+                Some(value) => return Ok(Some(value)),
+                // A deleted key: runs that are positioned later begin behind it.
+                _ if !matches!(self.guard, Lazy::Done) => match self.direction {
+                    Direction::Forward => bounds.to_mut().lower = successor(&self.key),
+                    Direction::Backward => bounds.to_mut().end = Some(self.key.clone()),
+                },
+                _ => {}
+            }
+        }
+    }
+
+    /// Who goes on after the first key will come to other runs: their memory is asked for step by step, while keys are given.
+    fn ask_ahead(&mut self, bounds: &Bounds) {
+        if self.key.is_empty() {
+            return;
+        }
+        let Some(approach) = self.ahead.next() else { return };
+        let (runs, near) = (&self.version.runs, self.direction.near(bounds));
+        match &self.guard {
+            Lazy::Runs(waiting) => {
+                approach.ask(waiting.iter().map(|(bound, place)| (&*runs[place].run, Some(bound))));
+            }
+            _ => approach.ask(self.waiting.iter().map(|(place, _)| (&*runs[*place].run, near))),
+        }
+    }
+
+    /// Positions every waiting run whose next entry may come at or before the key in hand.
+    fn position_waiting(&mut self, bounds: &Bounds) -> Result<()> {
+        while !matches!(self.guard, Lazy::Done) {
+            let in_hand = self.sources.entry().map(|entry| entry.key);
+            // What is known of runs that are positioned tells nothing new.
+            let waiting = &self.waiting;
+            let wanted = |code: Span| waiting.iter().any(|(_, span)| span.meets(code));
+            let code = match &mut self.guard {
+                Lazy::Done => break,
+                Lazy::Runs(waiting) => {
+                    let Some((place, bound)) = waiting.take_due(in_hand, bounds) else {
+                        return Ok(());
+                    };
+                    if waiting.is_empty() {
+                        self.guard = Lazy::Done;
+                    }
+                    self.position_run_at(place, bound, bounds)?;
+                    continue;
+                }
+                Lazy::Forward(cursor) => {
+                    cursor.next_at_most(in_hand.or(bounds.end.as_deref()), wanted)
+                }
+                Lazy::Backward(cursor) => {
+                    let lower = Some(bounds.lower.as_slice()).filter(|lower| !lower.is_empty());
+                    cursor.next_at_least(in_hand.or(lower), wanted)
+                }
+            };
+            let Some(code) = code else { return Ok(()) };
+            self.position_runs_of(code, bounds)?;
+            match &mut self.guard {
+                _ if self.waiting.is_empty() => self.guard = Lazy::Done,
+                // Most entries are of the last level: once its run is positioned they tell nothing new.
+                Lazy::Forward(cursor) if code.lo() == FlushNumber(0) => cursor.mute(code),
+                Lazy::Backward(cursor) if code.lo() == FlushNumber(0) => cursor.mute(code),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// All that the run has left for the scan lies from its bound on.
+    fn position_run_at(&mut self, place: usize, bound: Vec<u8>, bounds: &Bounds) -> Result<()> {
+        let bounds = match self.direction {
+            Direction::Forward => Bounds { lower: bound, end: bounds.end.clone() },
+            Direction::Backward => Bounds { lower: bounds.lower.clone(), end: Some(bound) },
+        };
+        let run = Arc::clone(&self.version.runs[place].run);
+        self.add_run(&run, &bounds)
+    }
+
+    /// Positions the runs with tables in the range of the cursor's part that may have an entry with this code of it.
+    fn position_runs_of(&mut self, code: Span, bounds: &Bounds) -> Result<()> {
+        let part = match &self.guard {
+            Lazy::Forward(cursor) => cursor.bounds(),
+            Lazy::Backward(cursor) => cursor.bounds(),
+            Lazy::Done | Lazy::Runs(_) => return Ok(()),
+        };
+        let version = Arc::clone(&self.version);
+        let mut place = 0;
+        while place < self.waiting.len() {
+            let (run, span) = self.waiting[place];
+            let run = &version.runs[run].run;
+            let has = || run.within(&part).iter().any(|table| table.span.meets(code));
+            if span.meets(code) && has() {
+                self.waiting.remove(place);
+                self.add_run(run, bounds)?;
+            } else {
+                place += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds what this side has cost to a scan's costs.
+    pub(crate) fn add_costs(mut self, costs: &mut QueryStats) {
+        costs.reached_runs |= u64::from(self.runs_reached);
+        costs.guard_probes += self.probes;
+        let mut positioned = 0;
+        for source in self.sources.iter_mut() {
+            count_reads(costs, &source.cursor.reads());
+            let is_in_hand =
+                self.holds_key && source.cursor.entry().is_some_and(|entry| entry.key == self.key);
+            let useful = u64::from(source.useful || is_in_hand);
+            let own = RunsRead { positioned: 1, useful };
+            if source.run.is_some() || source.is_view {
+                let runs = source.cursor.runs_read().unwrap_or(own);
+                positioned += runs.positioned;
+                costs.true_positives += runs.useful;
+                costs.false_positives += runs.positioned - runs.useful;
+            }
+        }
+        costs.true_negatives += self.version.runs.len() as u64 - positioned;
+    }
+}
+
+mod versions;

@@ -1,0 +1,376 @@
+//! The runs that a scan has not touched yet, each with a bound on its next key that costs no read.
+//! ```text
+//! run          [a ... f]   [h ... k]   [m ... z]
+//! from g on    the next table's first key: h, for sure
+//! from i on    the second table's filter: "from j on", or nobody knows: i
+//! ```
+//! Invariant: of the keys that the scan has not passed, a waiting run has none before its bound (backward: none at or
+//! behind it). So a run may wait as long as its bound lies behind the key in hand.
+
+use trommel_filters::{Codes, KeyRange, LowerBound, TableFilter as _, UpperBound};
+
+use crate::entries::keys::successor;
+use crate::files::run::Run;
+use crate::files::run_table::RunTable;
+use crate::files::table::TableFilter;
+use crate::guard::locator::LocatedGuard;
+use crate::read::scan::Bounds;
+use crate::read::scan_direction::Direction;
+use crate::tree::version::PlacedRun;
+
+/// Where a run goes on.
+#[derive(Debug, PartialEq, Eq)]
+enum Next {
+    /// It has no key within the bounds.
+    Nowhere,
+    /// Nobody knows: it must be looked at.
+    Unknown,
+    /// Forward: with no key before this one. Backward: with no key at or behind this one.
+    At(Vec<u8>),
+}
+
+/// Runs that wait.
+pub(crate) struct WaitingRuns {
+    direction: Direction,
+    /// Bounds, and places in the version's runs. What goes on first comes last.
+    runs: Vec<(Vec<u8>, usize)>,
+}
+
+/// What was found out about runs before any of them was read.
+pub(crate) struct Sorted {
+    /// Places of the runs that must be looked at.
+    pub(crate) unknown: Vec<usize>,
+    pub(crate) waiting: WaitingRuns,
+    /// Filters that were asked.
+    pub(crate) probes: u64,
+}
+
+/// Who is asked where runs go on.
+pub(crate) enum Asked<'a> {
+    /// The filters of their tables.
+    Tables,
+    /// One filter that knows in which run each key is, and has answered with `codes` for the range.
+    Located { guard: &'a LocatedGuard, codes: Codes },
+}
+
+/// Tells the runs that can wait from those that must be looked at. `range`: the bounds as filters are asked for them.
+pub(crate) fn sort(
+    asked: &Asked<'_>,
+    runs: &[PlacedRun],
+    direction: Direction,
+    bounds: &Bounds,
+    range: &KeyRange<'_>,
+) -> Sorted {
+    let mut question = Question { asked, direction, bounds, range, probes: 0 };
+    let (mut unknown, mut waiting) = (Vec::new(), Vec::new());
+    for (place, placed) in runs.iter().enumerate() {
+        match question.next_of(placed) {
+            Next::Nowhere => {}
+            Next::Unknown => unknown.push(place),
+            Next::At(bound) => waiting.push((bound, place)),
+        }
+    }
+    waiting.sort_unstable();
+    if direction == Direction::Forward {
+        waiting.reverse();
+    }
+    let waiting = WaitingRuns { direction, runs: waiting };
+    Sorted { unknown, waiting, probes: question.probes }
+}
+
+impl WaitingRuns {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// Their bounds, and their places in the version's runs.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], usize)> {
+        self.runs.iter().map(|(bound, place)| (bound.as_slice(), *place))
+    }
+
+    /// Takes out a run that may have a key within the bounds at or before the key in hand, if there is one: its place, and
+    /// its bound.
+    pub(crate) fn take_due(
+        &mut self,
+        in_hand: Option<&[u8]>,
+        bounds: &Bounds,
+    ) -> Option<(usize, Vec<u8>)> {
+        let bound = self.runs.last()?.0.as_slice();
+        let is_due = match self.direction {
+            Direction::Forward => {
+                let within = bounds.end.as_deref().is_none_or(|end| bound < end);
+                within && in_hand.is_none_or(|key| bound <= key)
+            }
+            Direction::Backward => {
+                bound > bounds.lower.as_slice() && in_hand.is_none_or(|key| bound > key)
+            }
+        };
+        let (bound, place) = if is_due { self.runs.pop()? } else { return None };
+        Some((place, bound))
+    }
+}
+
+/// What is asked of every run.
+struct Question<'a> {
+    asked: &'a Asked<'a>,
+    direction: Direction,
+    bounds: &'a Bounds,
+    range: &'a KeyRange<'a>,
+    probes: u64,
+}
+
+impl Question<'_> {
+    fn next_of(&mut self, placed: &PlacedRun) -> Next {
+        if let Asked::Located { codes, .. } = self.asked
+            && !codes.may_meet(placed.span())
+        {
+            return Next::Nowhere;
+        }
+        match self.direction {
+            Direction::Forward => self.next_forward(placed.id, &placed.run),
+            Direction::Backward => self.next_backward(placed.id, &placed.run),
+        }
+    }
+
+    fn next_forward(&mut self, id: u64, run: &Run) -> Next {
+        let Bounds { lower, end } = self.bounds;
+        let Some(table) = run.overlapping(lower, end.as_deref()).first() else {
+            return Next::Nowhere;
+        };
+        if table.first_key() >= lower.as_slice() {
+            return Next::At(table.first_key().to_vec());
+        }
+        // The table begins before the range. Unless it ends behind it, its last key is in it.
+        let surely = end.as_deref().is_none_or(|end| table.last_key() < end);
+        self.ask(id, table, surely)
+    }
+
+    fn next_backward(&mut self, id: u64, run: &Run) -> Next {
+        let Bounds { lower, end } = self.bounds;
+        let Some(table) = run.overlapping(lower, end.as_deref()).last() else {
+            return Next::Nowhere;
+        };
+        if end.as_deref().is_none_or(|end| table.last_key() < end) {
+            return Next::At(successor(table.last_key()));
+        }
+        // The table ends behind the range. Unless it begins before it, its first key is in it.
+        let surely = table.first_key() >= lower.as_slice();
+        self.ask(id, table, surely)
+    }
+
+    fn ask(&mut self, run: u64, table: &RunTable, surely: bool) -> Next {
+        match self.asked {
+            Asked::Tables => self.ask_table(table, surely),
+            Asked::Located { guard, .. } => self.ask_guard(guard, run),
+        }
+    }
+
+    /// Asks the filter of all runs.
+    fn ask_guard(&self, guard: &LocatedGuard, run: u64) -> Next {
+        let Bounds { lower, end } = self.bounds;
+        match (self.direction, end) {
+            (Direction::Forward, _) => match guard.lower_bound(run, lower) {
+                None => Next::Nowhere,
+                Some(bound) if end.as_ref().is_some_and(|end| bound >= *end) => Next::Nowhere,
+                Some(bound) if bound > *lower => Next::At(bound),
+                Some(_) => Next::Unknown,
+            },
+            (Direction::Backward, Some(end)) => match guard.upper_bound(run, end) {
+                None => Next::Nowhere,
+                Some(bound) if bound <= *lower => Next::Nowhere,
+                Some(bound) if bound < *end => Next::At(bound),
+                Some(_) => Next::Unknown,
+            },
+            (Direction::Backward, None) => Next::Unknown,
+        }
+    }
+
+    /// Asks the filter of the table that the scan begins in; no other table of its run has an earlier key for it.
+    fn ask_table(&mut self, table: &RunTable, surely: bool) -> Next {
+        let is_one_key = self.range.upper() == Some(self.range.lower());
+        let knows = |filter: &&TableFilter| is_one_key || filter.kind().knows_ranges();
+        let Some(filter) = table.table.filter().filter(knows) else { return Next::Unknown };
+        self.probes += 1;
+        if !surely && !filter.may_overlap(self.range) {
+            return Next::Nowhere;
+        }
+        if table.is_trimmed() {
+            // The file's next key may be one that belongs to the tree no more, behind keys of the run's other tables.
+            return Next::Unknown;
+        }
+        match (self.direction, self.range.upper()) {
+            (Direction::Forward, _) => forward(filter.lower_bound(self.range.lower()), self.bounds),
+            (Direction::Backward, Some(upper)) => backward(filter.upper_bound(upper), self.bounds),
+            (Direction::Backward, None) => Next::Unknown,
+        }
+    }
+}
+
+/// What a filter's answer says within the bounds. "No key at all" is no answer: the table has keys there.
+fn forward(answer: Option<LowerBound>, bounds: &Bounds) -> Next {
+    match answer {
+        Some(LowerBound::From { key, unsure: false }) => {
+            let is_behind = bounds.end.as_ref().is_some_and(|end| key >= *end);
+            if is_behind { Next::Nowhere } else { Next::At(key) }
+        }
+        None | Some(LowerBound::End | LowerBound::From { unsure: true, .. }) => Next::Unknown,
+    }
+}
+
+/// As `forward`, from the other end.
+fn backward(answer: Option<UpperBound>, bounds: &Bounds) -> Next {
+    match answer {
+        Some(UpperBound::Before { end, unsure: false }) => {
+            if end <= bounds.lower {
+                return Next::Nowhere;
+            }
+            // The filter was asked with the end included: the key there is no key of the scan.
+            Next::At(match &bounds.end {
+                Some(most) if *most < end => most.clone(),
+                _ => end,
+            })
+        }
+        None | Some(UpperBound::Start | UpperBound::Before { unsure: true, .. }) => Next::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entries::cursor::checks::Owned;
+    use crate::entries::key_range::KeyBounds;
+    use crate::files::table::Table;
+    use crate::files::table::tests::{Shelf, options};
+    use crate::files::table::writer::TableOptions;
+    use crate::sync::Arc;
+    use trommel_filters::{FilterKind, FilterOptions, FlushNumber, Span};
+
+    /// A run of tables with these keys.
+    fn run(shelf: &Shelf, tables: &[&[&str]]) -> Run {
+        let table = |keys: &&[&str]| {
+            let list: Vec<Owned> =
+                keys.iter().map(|key| Shelf::put(key.as_bytes(), 1, b"")).collect();
+            RunTable::whole(shelf.table(&list, &options()), Span::of_flush(FlushNumber(1)))
+        };
+        Run::new(tables.iter().map(table).collect()).expect("in order")
+    }
+
+    /// A run of one table whose filter knows where keys go on.
+    fn surf_run(shelf: &Shelf, keys: &[&str]) -> Run {
+        let list: Vec<Owned> = keys.iter().map(|key| Shelf::put(key.as_bytes(), 1, b"")).collect();
+        let filter = Some(FilterOptions::new(FilterKind::SurfReal, 30.0));
+        let table = shelf.table(&list, &TableOptions { filter, ..options() });
+        let (kind, cache) = (Some(FilterKind::SurfReal), Arc::clone(&shelf.cache));
+        let table = Table::open(&shelf.files(), table.file(), cache, kind).expect("opens");
+        let span = Span::of_flush(FlushNumber(1));
+        Run::new(vec![RunTable::whole(table, span)]).expect("one table")
+    }
+
+    fn bounds(lower: &str, end: Option<&str>) -> Bounds {
+        Bounds { lower: lower.into(), end: end.map(|end| end.into()) }
+    }
+
+    fn next(run: &Run, direction: Direction, bounds: &Bounds) -> Next {
+        let range = bounds.closed().expect("not empty");
+        let asked = &Asked::Tables;
+        let mut question = Question { asked, direction, bounds, range: &range, probes: 0 };
+        match direction {
+            Direction::Forward => question.next_forward(0, run),
+            Direction::Backward => question.next_backward(0, run),
+        }
+    }
+
+    fn at(key: &str) -> Next {
+        Next::At(key.into())
+    }
+
+    #[test]
+    fn the_ends_of_tables_are_bounds_that_cost_nothing() {
+        let shelf = Shelf::new(0);
+        let run = run(&shelf, &[&["b", "d"], &["f", "h"]]);
+        let forward = |from, to| next(&run, Direction::Forward, &bounds(from, to));
+        assert_eq!(forward("", None), at("b"));
+        assert_eq!(forward("b", None), at("b"));
+        assert_eq!(forward("e", None), at("f"));
+        assert_eq!(forward("i", None), Next::Nowhere);
+        assert_eq!(forward("c", None), Next::Unknown);
+        assert_eq!(forward("", Some("b")), Next::Nowhere);
+        assert_eq!(forward("d\0", Some("f")), Next::Nowhere);
+        let backward = |from, to| next(&run, Direction::Backward, &bounds(from, to));
+        assert_eq!(backward("", None), at("h\0"));
+        assert_eq!(backward("", Some("h\0")), at("h\0"));
+        assert_eq!(backward("", Some("f")), at("d\0"));
+        assert_eq!(backward("", Some("b")), Next::Nowhere);
+        assert_eq!(backward("", Some("g")), Next::Unknown);
+        assert_eq!(backward("h\0", None), Next::Nowhere);
+        assert_eq!(backward("d\0", Some("f")), Next::Nowhere);
+    }
+
+    #[test] // Its next key, x, is one that was merged elsewhere; the run goes on with n. A scan from c passed over n.
+    fn what_the_filter_of_a_trimmed_table_says_is_no_bound() {
+        let shelf = Shelf::new(0);
+        let whole = Arc::new(surf_run(&shelf, &["b", "x"]));
+        assert_eq!(next(&whole, Direction::Forward, &bounds("c", None)), at("x"));
+        let range = KeyBounds { from: Vec::new(), to: Some(b"m".to_vec()) };
+        let trimmed = whole.clip(&range).expect("reads").expect("b is in it");
+        let other = run(&shelf, &[&["n"]]);
+        let both = [trimmed.tables(), other.tables()].concat();
+        let both = Run::new(both).expect("in order");
+        assert_eq!(next(&both, Direction::Forward, &bounds("c", None)), Next::Unknown);
+        assert_eq!(next(&both, Direction::Forward, &bounds("m", None)), at("n"));
+        assert_eq!(next(&both, Direction::Backward, &bounds("", Some("d"))), Next::Unknown);
+        assert_eq!(next(&both, Direction::Forward, &bounds("c", Some("d"))), Next::Nowhere);
+    }
+
+    #[test]
+    fn what_a_filter_says_is_taken_within_the_bounds() {
+        let from = |key: &str, unsure| Some(LowerBound::From { key: key.into(), unsure });
+        let open = bounds("c", None);
+        assert_eq!(forward(from("e", false), &open), at("e"));
+        assert_eq!(forward(from("c", true), &open), Next::Unknown);
+        assert_eq!(forward(None, &open), Next::Unknown);
+        assert_eq!(forward(Some(LowerBound::End), &open), Next::Unknown);
+        assert_eq!(forward(from("e", false), &bounds("c", Some("e"))), Next::Nowhere);
+        assert_eq!(forward(from("e", false), &bounds("c", Some("e\0"))), at("e"));
+        let before = |end: &str, unsure| Some(UpperBound::Before { end: end.into(), unsure });
+        assert_eq!(backward(before("e", false), &open), at("e"));
+        assert_eq!(backward(before("c\0", false), &open), at("c\0"));
+        assert_eq!(backward(before("c", false), &open), Next::Nowhere);
+        assert_eq!(backward(before("e", true), &open), Next::Unknown);
+        assert_eq!(backward(before("e\0", false), &bounds("c", Some("e"))), at("e"));
+        assert_eq!(backward(before("d", false), &bounds("c", Some("e"))), at("d"));
+        assert_eq!(backward(Some(UpperBound::Start), &open), Next::Unknown);
+        assert_eq!(backward(None, &open), Next::Unknown);
+    }
+
+    #[test]
+    fn runs_leave_in_the_order_of_their_bounds_and_ties_leave_together() {
+        let all = bounds("", None);
+        let waiting = |direction, bounds: &[&str]| WaitingRuns {
+            direction,
+            runs: bounds
+                .iter()
+                .zip(0..)
+                .map(|(bound, place)| (bound.as_bytes().to_vec(), place))
+                .collect(),
+        };
+        let mut forward = waiting(Direction::Forward, &["z", "f", "f", "b"]);
+        let mut take = |key: Option<&str>, bounds: &Bounds| {
+            forward.take_due(key.map(str::as_bytes), bounds).map(|(place, _)| place)
+        };
+        assert_eq!(take(None, &bounds("", Some("b"))), None, "behind the end");
+        assert_eq!(take(None, &all), Some(3), "with no key in hand");
+        assert_eq!(take(Some("e"), &all), None);
+        assert_eq!((take(Some("f"), &all), take(Some("f"), &all)), (Some(2), Some(1)), "ties");
+        assert_eq!(take(Some("f"), &all), None);
+        let mut backward = waiting(Direction::Backward, &["b", "f", "f", "z"]);
+        let mut take = |key: Option<&str>, bounds: &Bounds| {
+            backward.take_due(key.map(str::as_bytes), bounds).map(|(place, _)| place)
+        };
+        assert_eq!(take(None, &bounds("z", None)), None, "before the range");
+        assert_eq!(take(None, &all), Some(3));
+        assert_eq!(take(Some("f"), &all), None, "every key of it is before f");
+        assert_eq!((take(Some("e"), &all), take(Some("e"), &all)), (Some(2), Some(1)), "ties");
+        assert_eq!(take(Some("c"), &all), None);
+    }
+}

@@ -1,0 +1,171 @@
+//! What a store asks of any storage: of the disk, with and without direct files, and of the simulated disk.
+
+use super::*;
+use crate::storage::io_mode::{Access, Overlap};
+use crate::storage::memory::Memory;
+use std::any::Any;
+
+fn kind<T>(result: io::Result<T>) -> io::ErrorKind {
+    result.err().expect("it fails").kind()
+}
+
+fn folders_are_as_of_a_disk(storage: &dyn Storage, root: &Path) -> Arc<dyn Folder> {
+    let dir = root.join("a").join("b");
+    assert_eq!(kind(storage.open_folder(&dir)), io::ErrorKind::NotFound);
+    assert_eq!(kind(storage.list(&dir)), io::ErrorKind::NotFound);
+    assert!(!storage.dir_exists(&dir));
+    storage.create_dir(&dir).unwrap();
+    storage.create_dir(&dir).unwrap();
+    assert!(storage.dir_exists(&dir) && storage.dir_exists(&root.join("a")));
+    assert_eq!(storage.list(&root.join("a")).unwrap(), ["b"]);
+    let folder = storage.open_folder(&dir).unwrap();
+    drop(folder.create("file").unwrap());
+    assert_eq!(kind(storage.open_folder(&dir.join("file"))), io::ErrorKind::NotADirectory);
+    folder.remove("file").unwrap();
+
+    let inner = folder.make_folder("inner").unwrap();
+    drop(inner.create("deep").unwrap());
+    let again = folder.make_folder("inner").unwrap();
+    assert_eq!(again.list().unwrap(), ["deep"]);
+    assert_eq!(kind(folder.create("inner")), io::ErrorKind::AlreadyExists);
+    assert!(folder.open("inner").is_err() && folder.remove("inner").is_err());
+    assert!(folder.lock("inner").is_err());
+    assert_eq!(folder.list().unwrap(), ["inner"]);
+    again.link("deep", &*folder, "shallow").unwrap();
+    again.remove("deep").unwrap();
+    assert_eq!(folder.open("shallow").unwrap().size().unwrap(), 0);
+    assert_eq!(kind(folder.make_folder("shallow")), io::ErrorKind::NotADirectory);
+    folder.remove("shallow").unwrap();
+    folder
+}
+
+fn names_lead_nowhere_else(folder: &dyn Folder) {
+    for name in ["", ".", "..", "/", "../x", "inner/x", "x/", "/tmp/x", "x\0y"] {
+        let said = [
+            kind(folder.create(name)),
+            kind(folder.open(name)),
+            kind(folder.create_with(name, DIRECT)),
+            kind(folder.open_with(name, DIRECT)),
+            kind(folder.remove(name)),
+            kind(folder.rename("x", name)),
+            kind(folder.rename(name, "x")),
+            kind(folder.link("x", folder, name)),
+            kind(folder.link(name, folder, "x")),
+            kind(folder.make_folder(name)),
+            kind(folder.lock(name)),
+        ];
+        assert_eq!(said, [io::ErrorKind::InvalidInput; 11], "{name:?}");
+    }
+}
+
+/// What a store asks of any storage; the simulated disk is held to the same.
+fn behaves_like_a_disk(storage: &dyn Storage, root: &Path) {
+    let folder = folders_are_as_of_a_disk(storage, root);
+    let mut file = folder.create("x").unwrap();
+    file.append(b"tro").unwrap();
+    file.append(b"mmel").unwrap();
+    file.sync().unwrap();
+    let opened = folder.open("x").unwrap();
+    assert_eq!(opened.size().unwrap(), 7);
+    let (mut head, mut tail) = ([0; 3], [0; 2]);
+    opened.read_many(&mut [(0, &mut head[..]), (5, &mut tail[..])]).unwrap();
+    assert_eq!((&head, &tail), (b"tro", b"el"));
+    assert_eq!(kind(opened.read_at(6, &mut tail)), io::ErrorKind::UnexpectedEof);
+
+    folder.link("x", &*folder, "y").unwrap();
+    assert_eq!(kind(folder.link("x", &*folder, "y")), io::ErrorKind::AlreadyExists);
+    assert_eq!(kind(folder.create("y")), io::ErrorKind::AlreadyExists);
+    assert_eq!(folder.open("x").unwrap().size().unwrap(), 7, "what is there is not touched");
+    folder.rename("y", "z").unwrap();
+    folder.remove("x").unwrap();
+    assert_eq!(kind(folder.remove("x")), io::ErrorKind::NotFound);
+    assert_eq!(kind(folder.open("x")), io::ErrorKind::NotFound);
+    opened.read_at(0, &mut head).unwrap();
+    folder.sync().unwrap();
+    storage.sync_dir(&root.join("a")).unwrap();
+    assert_eq!(folder.list().unwrap(), ["inner", "z"]);
+    assert_eq!(folder.open("z").unwrap().size().unwrap(), 7);
+    names_lead_nowhere_else(&*folder);
+
+    let held = folder.lock("LOCK").unwrap();
+    assert_eq!(kind(folder.lock("LOCK")), io::ErrorKind::WouldBlock);
+    drop(held);
+    drop(folder.lock("LOCK").unwrap());
+    assert_eq!(folder.list().unwrap(), ["LOCK", "inner", "z"]);
+    assert!(folder.free_space().unwrap() > 0);
+}
+
+#[test]
+fn the_disk_behaves_like_a_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    behaves_like_a_disk(&Disk, folder.path());
+}
+
+const DIRECT: Access = Access { direct: true, overlap: Overlap::Ring };
+
+/// A disk whose files are all direct, as far as they can be.
+struct Direct;
+
+struct DirectFolder(Arc<dyn Folder>);
+
+impl Storage for Direct {
+    fn create_dir(&self, dir: &Path) -> io::Result<()> {
+        Disk.create_dir(dir)
+    }
+    fn dir_exists(&self, dir: &Path) -> bool {
+        Disk.dir_exists(dir)
+    }
+    fn open_folder(&self, dir: &Path) -> io::Result<Arc<dyn Folder>> {
+        Ok(Arc::new(DirectFolder(Disk.open_folder(dir)?)))
+    }
+}
+
+impl Folder for DirectFolder {
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.0.list()
+    }
+    fn create(&self, name: &str) -> io::Result<Box<dyn Append>> {
+        self.0.create_with(name, DIRECT)
+    }
+    fn open(&self, name: &str) -> io::Result<Arc<dyn ReadAt>> {
+        self.0.open_with(name, DIRECT)
+    }
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.0.remove(name)
+    }
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.0.rename(from, to)
+    }
+    fn link(&self, from: &str, into: &dyn Folder, to: &str) -> io::Result<()> {
+        self.0.link(from, into, to)
+    }
+    fn make_folder(&self, name: &str) -> io::Result<Arc<dyn Folder>> {
+        Ok(Arc::new(DirectFolder(self.0.make_folder(name)?)))
+    }
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync()
+    }
+    fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
+        self.0.lock(name)
+    }
+    fn free_space(&self) -> io::Result<u64> {
+        self.0.free_space()
+    }
+    fn as_any(&self) -> &dyn Any {
+        self.0.as_any()
+    }
+}
+
+#[test]
+fn the_disk_behaves_like_a_disk_with_direct_files() {
+    for root in [std::env::temp_dir(), Path::new(env!("CARGO_MANIFEST_DIR")).to_path_buf()] {
+        let folder = tempfile::tempdir_in(root).unwrap();
+        behaves_like_a_disk(&Direct, folder.path());
+    }
+}
+
+#[test]
+fn the_simulated_disk_behaves_like_a_disk() {
+    behaves_like_a_disk(&Memory::new(), Path::new("/root"));
+    behaves_like_a_disk(&Memory::new(), Path::new("relative"));
+}

@@ -1,0 +1,248 @@
+//! Files that are read and written past the cache of the operating system (`O_DIRECT`).
+//! ```text
+//! read      window of whole sectors -> aligned memory -> the wanted bytes of it
+//! append    [ whole sectors, direct ........ | less than a sector ]      the rest waits in memory
+//! sync                                         written through the cache, then fdatasync of all
+//! behind    [ a full piece ] a thread of the pool writes it while the next one fills: at most one for a file
+//! ```
+//! Invariants: a direct transfer moves whole sectors between aligned memory and aligned places. A file is as long
+//! as what was synced or whole sectors of it, never longer: nothing is padded. Bytes on disk are what a
+//! buffered writer would have written. A write that has failed, wherever it was done, fails all that follow.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+use std::sync::mpsc::{Receiver, channel};
+
+use rustix::fs::{AtFlags, FsWord, OFlags, StatxFlags, fstatfs, statx};
+use rustix::io::Errno;
+
+use crate::storage::aligned::{ALIGN_UNTOLD, Sectors, Window};
+use crate::storage::disk::data_after;
+use crate::storage::disk_folder::DiskFolder;
+use crate::storage::io_threads;
+use crate::storage::read_queue::ReadBuffer;
+use crate::storage::{Append, RawFile, ReadAt};
+use crate::sync::Arc;
+
+/// The most that one transfer moves.
+const PIECE_BYTES: usize = 1 << 20;
+/// A file system in memory: it takes the flag, and has nothing that it could go past.
+const TMPFS_MAGIC: FsWord = 0x0102_1994;
+
+/// The alignment that direct transfers of a file need. None: it can have none.
+pub(crate) fn alignment(file: &File) -> Option<usize> {
+    if fstatfs(file).is_ok_and(|system| system.f_type == TMPFS_MAGIC) {
+        return None;
+    }
+    let told = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok();
+    let told = told.filter(|told| told.stx_mask & StatxFlags::DIOALIGN.bits() != 0);
+    let align = told.map_or(ALIGN_UNTOLD, |told| {
+        told.stx_dio_offset_align.max(told.stx_dio_mem_align) as usize
+    });
+    (align.is_power_of_two() && align <= ALIGN_UNTOLD).then_some(align)
+}
+
+/// Opens a file for direct transfers. None: it cannot have any.
+fn open(folder: &DiskFolder, name: &str, flags: OFlags) -> io::Result<Option<(File, usize)>> {
+    match folder.open_file(name, flags | OFlags::DIRECT) {
+        Ok(file) => {
+            let align = alignment(&file);
+            Ok(align.map(|align| (file, align)))
+        }
+        Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// A file to be read directly. None: it cannot be.
+pub(crate) fn open_reader(folder: &DiskFolder, name: &str) -> io::Result<Option<DirectReader>> {
+    let opened = open(folder, name, OFlags::RDONLY)?;
+    Ok(opened.map(|(file, align)| DirectReader { file, align }))
+}
+
+/// Reads whole sectors.
+pub(crate) struct DirectReader {
+    file: File,
+    align: usize,
+}
+
+impl ReadAt for DirectReader {
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn data_after(&self, from: u64) -> io::Result<Option<Range<u64>>> {
+        data_after(&self.file, from)
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let mut offset = offset;
+        for piece in buffer.chunks_mut(PIECE_BYTES) {
+            let window = Window::around(offset, piece.len(), self.align)?;
+            let mut sectors = Sectors::zeroed(window.len);
+            read_window(&self.file, window, &mut sectors)?;
+            piece.copy_from_slice(&sectors.bytes()[window.range()]);
+            offset += piece.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Without a copy: of the sectors that were read.
+    fn read(&self, offset: u64, len: usize) -> io::Result<ReadBuffer> {
+        let window = Window::around(offset, len, self.align)?;
+        let mut sectors = Sectors::if_there_is_memory(window.len)?;
+        read_window(&self.file, window, &mut sectors)?;
+        Ok(sectors.part(window.range()))
+    }
+
+    fn raw(&self) -> Option<RawFile<'_>> {
+        Some(RawFile { fd: self.file.as_fd(), align: self.align })
+    }
+}
+
+/// Fills the wanted part of a window. `UnexpectedEof`: the file ends before.
+fn read_window(file: &File, window: Window, sectors: &mut Sectors) -> io::Result<()> {
+    let mut filled = 0;
+    // A short read is the file's end, or a part: then it goes on at the last sector that began.
+    while let Some(at) = window.rest(filled) {
+        let bytes = &mut sectors.bytes_mut()[at..window.len];
+        let now = match file.read_at(bytes, window.offset + at as u64) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            read => at + read?,
+        };
+        if now <= filled {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        filled = now;
+    }
+    Ok(())
+}
+
+/// Writes whole sectors; the rest when it is synced.
+pub(crate) struct DirectWriter {
+    direct: Arc<File>,
+    /// The same file, through the cache.
+    buffered: File,
+    align: usize,
+    waiting: Sectors,
+    waiting_len: usize,
+    /// How much was written directly, or is being written: where the waiting bytes go.
+    written: u64,
+    /// What fills while a piece is written. None: it is under way, or pieces are written one after the other.
+    spare: Option<Sectors>,
+    /// A piece that is written behind.
+    under_way: Option<Receiver<(Sectors, io::Result<()>)>>,
+    has_failed: bool,
+}
+
+impl DirectWriter {
+    /// Has a file that was just made be written directly; `behind`: by other threads too. The file as it came: it cannot be.
+    pub(crate) fn of(
+        folder: &DiskFolder,
+        name: &str,
+        buffered: File,
+        behind: bool,
+    ) -> io::Result<Result<DirectWriter, File>> {
+        let Some((direct, align)) = open(folder, name, OFlags::WRONLY)? else {
+            return Ok(Err(buffered));
+        };
+        let (direct, waiting) = (Arc::new(direct), Sectors::zeroed(PIECE_BYTES));
+        let (spare, under_way) = (behind.then(|| Sectors::zeroed(PIECE_BYTES)), None);
+        Ok(Ok(DirectWriter {
+            direct,
+            buffered,
+            align,
+            waiting,
+            waiting_len: 0,
+            written: 0,
+            spare,
+            under_way,
+            has_failed: false,
+        }))
+    }
+
+    /// Writes a piece that is full, or has it be written.
+    fn write_piece(&mut self) -> io::Result<()> {
+        self.wait()?;
+        let Some(spare) = self.spare.take() else { return self.write_sectors() };
+        let piece = std::mem::replace(&mut self.waiting, spare);
+        let (file, offset, (done, under_way)) = (Arc::clone(&self.direct), self.written, channel());
+        io_threads::spawn(move || {
+            let written = file.write_all_at(piece.bytes(), offset);
+            // Nobody waits for it: the writer was dropped.
+            let _ = done.send((piece, written));
+        });
+        self.under_way = Some(under_way);
+        (self.written, self.waiting_len) = (offset + PIECE_BYTES as u64, 0);
+        Ok(())
+    }
+
+    /// Writes those sectors that are whole, and keeps the rest.
+    fn write_sectors(&mut self) -> io::Result<()> {
+        let whole = self.waiting_len - self.waiting_len % self.align;
+        self.direct.write_all_at(&self.waiting.bytes()[..whole], self.written)?;
+        self.waiting.bytes_mut().copy_within(whole..self.waiting_len, 0);
+        self.written += whole as u64;
+        self.waiting_len -= whole;
+        Ok(())
+    }
+
+    /// Waits for what is written behind.
+    fn wait(&mut self) -> io::Result<()> {
+        let Some(under_way) = self.under_way.take() else { return Ok(()) };
+        let panicked = |_| io::Error::other("the thread that was to write it has panicked");
+        let (piece, written) = under_way.recv().map_err(panicked)?;
+        self.spare = Some(piece);
+        written
+    }
+
+    /// Does what is no longer done once it has failed: what the file has then, nobody knows.
+    fn unless_failed(&mut self, f: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<()> {
+        if self.has_failed {
+            return Err(io::Error::other("an earlier write has failed"));
+        }
+        let done = f(self);
+        self.has_failed = done.is_err();
+        done
+    }
+
+    fn add(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let room = PIECE_BYTES - self.waiting_len;
+            let (now, later) = bytes.split_at(bytes.len().min(room));
+            let end = self.waiting_len + now.len();
+            self.waiting.bytes_mut()[self.waiting_len..end].copy_from_slice(now);
+            self.waiting_len = end;
+            bytes = later;
+            if self.waiting_len == PIECE_BYTES {
+                self.write_piece()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.wait()?;
+        self.write_sectors()?;
+        // It stays in memory as well: what is appended later is written from its sector's start on.
+        let tail = &self.waiting.bytes()[..self.waiting_len];
+        self.buffered.write_all_at(tail, self.written)?;
+        self.buffered.sync_data()
+    }
+}
+
+impl Append for DirectWriter {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.unless_failed(|writer| writer.add(bytes))
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.unless_failed(DirectWriter::finish)
+    }
+}
+
+#[cfg(test)]
+mod tests;

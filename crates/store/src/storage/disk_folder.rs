@@ -1,0 +1,260 @@
+//! A folder of the operating system that is open: its files are reached from its handle, never by a path.
+//! ```text
+//! open     openat     no symbolic link, nothing but a regular file, and never a wait for the other end of a pipe
+//! create   openat     the name must be free
+//! link     linkat     from handle to handle
+//! ```
+//! Invariants: whatever names, links and folders others move about, no call here leaves the folder. A file that is made gives
+//! others no more rights than its folder does.
+
+use std::any::Any;
+use std::fs::{File, TryLockError};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, RawMode, Stat};
+use rustix::fs::{
+    fcntl_setfl, flock, fstat, fstatvfs, fsync, linkat, mkdirat, openat, renameat, statat,
+};
+use rustix::io::Errno;
+
+use crate::storage::disk::{Growing, Opened};
+use crate::storage::disk_batch;
+use crate::storage::disk_direct;
+use crate::storage::disk_direct::DirectWriter;
+use crate::storage::io_mode::{Access, Overlap};
+use crate::storage::read_queue::ReadQueue;
+use crate::storage::{Append, Folder, ReadAt, check_name};
+use crate::sync::Arc;
+
+/// What the owner of a file may do with it: the store must be able to read what it has written.
+const OWNER_BITS: RawMode = 0o600;
+/// What others may do with a file, at most.
+const OTHERS_BITS: RawMode = 0o066;
+
+/// A folder that is open.
+pub(crate) struct DiskFolder(OwnedFd);
+
+impl DiskFolder {
+    /// Opens a folder by its path. Symbolic links on the way are followed: here the caller says which folder is meant.
+    pub(crate) fn open_path(dir: &Path) -> io::Result<DiskFolder> {
+        DiskFolder::open_at(CWD, dir, OFlags::empty())
+    }
+
+    fn open_at(at: BorrowedFd<'_>, dir: &Path, flags: OFlags) -> io::Result<DiskFolder> {
+        let flags = flags | OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(DiskFolder(openat(at, dir, flags, Mode::empty())?))
+    }
+
+    /// Opens a file that is there. `flags`: read or write, and perhaps directly.
+    pub(crate) fn open_file(&self, name: &str, flags: OFlags) -> io::Result<File> {
+        self.open_regular(name, flags, Mode::empty())
+    }
+
+    /// Makes a file. `AlreadyExists`: the name is taken.
+    pub(crate) fn create_file(&self, name: &str) -> io::Result<File> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+        self.open_regular(name, flags, self.mode_of_files()?)
+    }
+
+    fn open_regular(&self, name: &str, flags: OFlags, mode: Mode) -> io::Result<File> {
+        check_name(name)?;
+        // Without a wait: a pipe would have one for its other end, and some devices too.
+        let at_once = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let opened = openat(&self.0, name, flags | at_once, mode);
+        let file = opened.map_err(|error| self.explain(name, error))?;
+        require_regular(&fstat(&file)?)?;
+        // A ring gives up reads of files that are not to be waited for.
+        fcntl_setfl(&file, flags & OFlags::DIRECT)?;
+        Ok(File::from(file))
+    }
+
+    /// What a system call says of names that are no regular files, in plain words.
+    fn explain(&self, name: &str, error: Errno) -> io::Error {
+        let is_of_kinds = matches!(error, Errno::LOOP | Errno::NXIO | Errno::ISDIR | Errno::NODEV);
+        if is_of_kinds && let Err(refused) = self.stat(name).and_then(|stat| require_regular(&stat))
+        {
+            return refused;
+        }
+        error.into()
+    }
+
+    /// Of the name itself, even if it is a symbolic link.
+    fn stat(&self, name: &str) -> io::Result<Stat> {
+        Ok(statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)?)
+    }
+
+    /// The rights of new files, which the process's mask limits further.
+    fn mode_of_files(&self) -> io::Result<Mode> {
+        let of_folder = fstat(&self.0)?.st_mode;
+        Ok(Mode::from_raw_mode(OWNER_BITS | (of_folder & OTHERS_BITS)))
+    }
+
+    /// Takes the folder too: the lock's file may be removed while it is locked. None: the file system locks no folders.
+    fn lock_itself(&self) -> io::Result<Option<OwnedFd>> {
+        // Opened anew, since a lock is held until all copies of a descriptor are closed.
+        let itself = DiskFolder::open_at(self.0.as_fd(), Path::new("."), OFlags::empty())?;
+        match flock(&itself.0, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(itself.0)),
+            Err(Errno::WOULDBLOCK) => Err(io::ErrorKind::WouldBlock.into()),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Whether a file is the one that has this name.
+    fn has(&self, name: &str, file: &File) -> io::Result<bool> {
+        let (own, named) = (fstat(file)?, self.stat(name));
+        Ok(named.is_ok_and(|named| (named.st_dev, named.st_ino) == (own.st_dev, own.st_ino)))
+    }
+}
+
+/// An error if it is no regular file, which says what it is.
+fn require_regular(stat: &Stat) -> io::Result<()> {
+    let what = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => return Ok(()),
+        FileType::Symlink => "a symbolic link",
+        FileType::Directory => "a folder",
+        FileType::Fifo => "a pipe",
+        FileType::Socket => "a socket",
+        FileType::CharacterDevice | FileType::BlockDevice => "a device",
+        FileType::Unknown => "something else",
+    };
+    Err(io::Error::other(format!("it is {what}, and a store has nothing but regular files")))
+}
+
+impl Folder for DiskFolder {
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&self.0)? {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            if name != "." && name != ".." {
+                names.push(name);
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn Append>> {
+        Ok(Box::new(Growing(Arc::new(self.create_file(name)?))))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Arc<dyn ReadAt>> {
+        Ok(Arc::new(Opened(self.open_file(name, OFlags::RDONLY)?)))
+    }
+
+    fn grant(&self, beside: &str, wanted: Access) -> Access {
+        let direct = wanted.direct && matches!(disk_direct::open_reader(self, beside), Ok(Some(_)));
+        Access { direct, overlap: disk_batch::granted(wanted.overlap) }
+    }
+
+    fn create_with(&self, name: &str, access: Access) -> io::Result<Box<dyn Append>> {
+        if !access.direct {
+            return self.create(name);
+        }
+        let buffered = self.create_file(name)?;
+        let behind = access.overlap != Overlap::OneByOne;
+        match DirectWriter::of(self, name, buffered, behind) {
+            Ok(Ok(direct)) => Ok(Box::new(direct)),
+            Ok(Err(buffered)) => Ok(Box::new(Growing(Arc::new(buffered)))),
+            Err(error) => {
+                // The name was free, so what has it is the file that was made here.
+                let _ = self.remove(name);
+                Err(error)
+            }
+        }
+    }
+
+    fn open_with(&self, name: &str, access: Access) -> io::Result<Arc<dyn ReadAt>> {
+        let direct = if access.direct { disk_direct::open_reader(self, name)? } else { None };
+        let is_direct = direct.is_some();
+        let file: Arc<dyn ReadAt> = match direct {
+            Some(reader) => Arc::new(reader),
+            None => self.open(name)?,
+        };
+        Ok(disk_batch::overlapping(file, is_direct, access.overlap))
+    }
+
+    fn read_queue(&self, overlap: Overlap, depth: usize) -> Box<dyn ReadQueue> {
+        disk_batch::queue(overlap, depth)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        check_name(name)?;
+        Ok(rustix::fs::unlinkat(&self.0, name, AtFlags::empty())?)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        check_name(from)?;
+        check_name(to)?;
+        Ok(renameat(&self.0, from, &self.0, to)?)
+    }
+
+    fn link(&self, from: &str, into: &dyn Folder, to: &str) -> io::Result<()> {
+        check_name(from)?;
+        check_name(to)?;
+        let into = into.as_any().downcast_ref::<DiskFolder>();
+        let into = into.ok_or(io::ErrorKind::CrossesDevices)?;
+        require_regular(&self.stat(from)?)?;
+        Ok(linkat(&self.0, from, &into.0, to, AtFlags::empty())?)
+    }
+
+    fn make_folder(&self, name: &str) -> io::Result<Arc<dyn Folder>> {
+        check_name(name)?;
+        match mkdirat(&self.0, name, Mode::from_raw_mode(fstat(&self.0)?.st_mode & 0o777)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let opened = DiskFolder::open_at(self.0.as_fd(), Path::new(name), OFlags::NOFOLLOW);
+        Ok(Arc::new(opened?))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Ok(fsync(&self.0)?)
+    }
+
+    fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
+        loop {
+            let flags = OFlags::WRONLY | OFlags::CREATE;
+            let file = self.open_regular(name, flags, self.mode_of_files()?)?;
+            match file.try_lock() {
+                // Not one that has lost its name meanwhile: the next to come would lock another.
+                Ok(()) if !self.has(name, &file)? => {}
+                Ok(()) => {
+                    let (itself, process) = (self.lock_itself()?, std::process::id());
+                    return Ok(Box::new(Held { file, itself, process }));
+                }
+                Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::WouldBlock.into()),
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+        }
+    }
+
+    fn free_space(&self) -> io::Result<u64> {
+        let stat = fstatvfs(&self.0)?;
+        Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// A lock. A child that was forked meanwhile has a copy of its descriptor, and would keep the lock as long as it lives: so it is let
+/// go of explicitly, and by the process that took it alone.
+struct Held {
+    file: File,
+    itself: Option<OwnedFd>,
+    process: u32,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if self.process == std::process::id() {
+            // If that fails, the descriptor's end does it.
+            let _ = self.file.unlock();
+            let _ = self.itself.as_ref().map(|folder| flock(folder, FlockOperation::Unlock));
+        }
+    }
+}

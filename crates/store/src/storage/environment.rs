@@ -1,0 +1,138 @@
+//! What a store needs from outside and cannot be plain data: storage, clock, pauses.
+
+use std::fmt;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use crate::storage::Storage;
+use crate::storage::disk::Disk;
+use crate::sync::{Arc, AtomicU64, Ordering};
+
+/// Where a store's files, time and pauses come from.
+#[derive(Clone)]
+pub struct Environment {
+    /// Where files live.
+    pub storage: Arc<dyn Storage>,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+    /// Who is told when a thread comes to a gap between two steps.
+    pub pauses: Pauses,
+}
+
+impl Default for Environment {
+    fn default() -> Self {
+        let clock = Arc::new(SystemClock { start: Instant::now() });
+        Environment { storage: Arc::new(Disk), clock, pauses: Pauses::default() }
+    }
+}
+
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Environment").finish_non_exhaustive()
+    }
+}
+
+/// A clock that never goes back.
+pub trait Clock: Send + Sync {
+    /// Time since some moment that stays the same for this clock.
+    fn now(&self) -> Duration;
+
+    /// Time since the start of 1970, for entries that expire. It may go back, when someone sets the clock: then entries that had
+    /// expired may be there again, as long as no merge has dropped them. A clock for tests may leave it at [`now`](Clock::now).
+    fn since_epoch(&self) -> Duration {
+        self.now()
+    }
+}
+
+struct SystemClock {
+    start: Instant,
+}
+
+impl Clock for SystemClock {
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn since_epoch(&self) -> Duration {
+        // Before 1970 nothing has expired.
+        SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+    }
+}
+
+/// A clock that stands still until it is told to move: for tests.
+#[derive(Debug, Default)]
+pub struct ManualClock {
+    nanoseconds: AtomicU64,
+}
+
+impl ManualClock {
+    /// Moves on, at most to the last nanosecond that it can show.
+    pub fn advance(&self, time: Duration) {
+        let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let later = |now: u64| Some(now.saturating_add(time));
+        let _ = self.nanoseconds.fetch_update(Ordering::Relaxed, Ordering::Relaxed, later);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Duration {
+        Duration::from_nanos(self.nanoseconds.load(Ordering::Relaxed))
+    }
+}
+
+/// A gap between two steps, where the order of threads matters (the ordering rules of the design).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PausePoint {
+    /// A get has pinned its version and not yet taken its sequence number.
+    GetPinned,
+    /// A snapshot or scan has registered its sequence number and not yet pinned a version.
+    SnapshotRegistered,
+    /// A group of batches is in the memtable and not yet visible.
+    WritesInserted,
+    /// A flush has written its table and prepared the guard, and not yet installed them.
+    FlushPrepared,
+    /// A merge has copied the registered sequence numbers and not yet read an entry.
+    MergeStarted,
+    /// A merge has written its tables and prepared the guard, and not yet installed them.
+    MergePrepared,
+    /// An image of the filter is on disk, and no edit names it yet.
+    ImageWritten,
+}
+
+type PauseHook = dyn Fn(PausePoint) + Send + Sync;
+
+/// Calls a test's function at each [`PausePoint`]. In release builds it does nothing at all.
+#[derive(Clone, Default)]
+pub struct Pauses {
+    hook: Option<Arc<PauseHook>>,
+}
+
+impl Pauses {
+    /// Calls `hook` on the thread that comes to the gap; the thread goes on when it returns.
+    pub fn new(hook: impl Fn(PausePoint) + Send + Sync + 'static) -> Self {
+        Pauses { hook: Some(Arc::new(hook)) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn at(&self, point: PausePoint) {
+        if cfg!(debug_assertions)
+            && let Some(hook) = &self.hook
+        {
+            hook(point);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test] // It began anew at 0.
+    fn a_manual_clock_stays_at_its_last_moment() {
+        let clock = ManualClock::default();
+        clock.advance(Duration::from_secs(7));
+        clock.advance(Duration::MAX);
+        clock.advance(Duration::from_secs(7));
+        assert_eq!(clock.now(), Duration::from_nanos(u64::MAX));
+    }
+}

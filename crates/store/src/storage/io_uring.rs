@@ -1,0 +1,292 @@
+//! A ring of reads that the kernel does (io_uring): the one file of this backend with `unsafe`. Its safe twin is
+//! `read_pool.rs`, and both pass the same tests (`read_queue_tests.rs`).
+//! ```text
+//! begin(request) -> slot: file, window, memory -> entry with a pointer to that memory -> enter -> kernel reads
+//! take_done      <- slot is free again         <- completion that names the slot       <------------'
+//! ```
+//! Invariant: the kernel writes to memory that a slot owns, from when its entry is submitted until its completion is
+//! seen. Nobody else touches that memory meanwhile, and it is neither moved nor freed: a slot is emptied by its
+//! completion alone. A ring that is dropped waits for all of them; where it cannot, it leaks their memory.
+
+use std::io;
+use std::os::fd::AsRawFd;
+
+#[cfg(not(miri))]
+use ::io_uring::{IoUring, opcode, types};
+use rustix::io::Errno;
+
+use crate::storage::aligned::{Sectors, Window};
+#[cfg(miri)]
+use crate::storage::io_uring_fake::{IoUring, opcode, types};
+use crate::storage::read_queue::{ReadBuffer, Request};
+
+/// The most that one entry asks for. The rest of a longer read comes when that is there.
+const ENTRY_BYTES_MAX: usize = 1 << 30;
+/// So often in a row the kernel may have no room for now.
+const REFUSALS_MAX: u32 = 1000;
+
+/// Reads under way.
+pub(crate) struct Ring {
+    ring: IoUring,
+    slots: Box<[Option<Flight>]>,
+    free: Vec<usize>,
+    /// Entries that the kernel was not told of.
+    unsubmitted: usize,
+    refusals: u32,
+    /// A child that is forked shares the ring's memory with this one, which alone may use it.
+    process: u32,
+}
+
+/// A read that the kernel may be doing.
+struct Flight {
+    request: Request,
+    window: Window,
+    sectors: Sectors,
+    /// How much of the window is there.
+    filled: usize,
+}
+
+/// Whether this process may have rings that read.
+#[cfg(not(miri))]
+pub(crate) fn is_allowed() -> bool {
+    let Ok(ring) = IoUring::new(2) else { return false };
+    let mut probe = ::io_uring::Probe::new();
+    let known = ring.submitter().register_probe(&mut probe).is_ok();
+    known && probe.is_supported(opcode::Read::CODE)
+}
+
+#[cfg(miri)]
+pub(crate) fn is_allowed() -> bool {
+    true
+}
+
+impl Ring {
+    /// For at most `depth` reads at once. An error: this process may not have it now.
+    pub(crate) fn new(depth: usize) -> io::Result<Ring> {
+        let depth = depth.clamp(1, 4096);
+        // Completions wait until this thread enters the kernel anyway; older kernels do not know that.
+        let ring = IoUring::builder().setup_coop_taskrun().build(depth as u32);
+        let ring = ring.or_else(|_| IoUring::new(depth as u32))?;
+        let slots = (0..depth).map(|_| None).collect();
+        let (free, process) = ((0..depth).collect(), std::process::id());
+        Ok(Ring { ring, slots, free, unsubmitted: 0, refusals: 0, process })
+    }
+
+    pub(crate) fn has_room(&self) -> bool {
+        !self.free.is_empty()
+    }
+
+    /// Reads that were begun and not yet taken.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Reads that the kernel was not told of.
+    pub(crate) fn unsubmitted(&self) -> usize {
+        self.unsubmitted
+    }
+
+    /// Begins a read of a window, of a byte at least. Requires: there is room, and the file has a descriptor.
+    pub(crate) fn begin(&mut self, request: Request, window: Window) {
+        assert!(window.wanted > 0, "nothing is read at {}", window.offset);
+        let slot = self.free.pop().expect("there is room");
+        let sectors = Sectors::zeroed(window.len);
+        self.slots[slot] = Some(Flight { request, window, sectors, filled: 0 });
+        self.push(slot, 0);
+    }
+
+    /// Asks for what is left of a slot's window from `at` on.
+    fn push(&mut self, slot: usize, at: usize) {
+        let flight = self.slots[slot].as_mut().expect("the slot is taken");
+        let bytes = &mut flight.sectors.bytes_mut()[at..];
+        let len = bytes.len().min(ENTRY_BYTES_MAX) as u32;
+        let raw = flight.request.file.raw().expect("the file has a descriptor");
+        let entry = opcode::Read::new(types::Fd(raw.fd.as_raw_fd()), bytes.as_mut_ptr(), len)
+            .offset(flight.window.offset + at as u64)
+            .build()
+            .user_data(slot as u64);
+        // SAFETY: the entry points to `len` bytes of memory that the slot owns. The slot keeps it, untouched, until
+        // the entry's completion is seen (`take_done`, `drop`), or it is leaked (`abandon`). The descriptor is open as
+        // long as the slot has the file; were it another file's, that file's bytes would be read into the same memory.
+        let pushed = unsafe { self.ring.submission().push(&entry) };
+        pushed.expect("the ring has an entry for each slot");
+        self.unsubmitted += 1;
+    }
+
+    /// Tells the kernel what was begun; if `wait`, returns when a read may have completed. An error: the ring is of no
+    /// more use.
+    pub(crate) fn enter(&mut self, wait: bool) -> io::Result<()> {
+        match self.ring.submit_and_wait(usize::from(wait)) {
+            Ok(count) => {
+                self.unsubmitted -= count.min(self.unsubmitted);
+                self.refusals = 0;
+                Ok(())
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+            Err(error) if is_for_now(&error) && self.refusals < REFUSALS_MAX => {
+                self.refusals += 1;
+                std::thread::yield_now();
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A read that has completed, if one has.
+    pub(crate) fn take_done(&mut self) -> Option<(Request, io::Result<ReadBuffer>)> {
+        loop {
+            let completion = self.ring.completion().next()?;
+            let (slot, result) = (completion.user_data() as usize, completion.result());
+            let flight =
+                self.slots[slot].as_mut().expect("a completion is of a slot that is taken");
+            match flight.complete(result) {
+                Next::Read(at) => self.push(slot, at),
+                Next::Done(read) => {
+                    let flight = self.slots[slot].take().expect("it is taken");
+                    self.free.push(slot);
+                    let range = flight.window.range();
+                    return Some((flight.request, read.map(|()| flight.sectors.part(range))));
+                }
+            }
+        }
+    }
+
+    /// Gives up on a ring that has failed: what it was to read. The memory is leaked, since the kernel may still write to it.
+    pub(crate) fn abandon(mut self) -> Vec<Request> {
+        self.leak()
+    }
+
+    fn leak(&mut self) -> Vec<Request> {
+        let flights = self.slots.iter_mut().filter_map(Option::take);
+        let requests = flights.map(|flight| {
+            std::mem::forget(flight.sectors);
+            flight.request
+        });
+        let requests = requests.collect();
+        self.free = (0..self.slots.len()).collect();
+        requests
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        if self.process != std::process::id() {
+            drop(self.leak());
+            return;
+        }
+        while self.in_flight() > 0 {
+            if self.enter(true).is_err() {
+                drop(self.leak());
+                return;
+            }
+            while let Some(completion) = self.ring.completion().next() {
+                let slot = completion.user_data() as usize;
+                self.free.extend(self.slots[slot].take().map(|_| slot));
+            }
+        }
+    }
+}
+
+/// Whether the kernel may do it later: it has no room now, or the thread that has submitted it has ended.
+fn is_for_now(error: &io::Error) -> bool {
+    let code = error.raw_os_error().map(Errno::from_raw_os_error);
+    matches!(code, Some(Errno::AGAIN | Errno::BUSY | Errno::CANCELED))
+}
+
+/// How a read goes on.
+enum Next {
+    /// From here on in its window.
+    Read(usize),
+    Done(io::Result<()>),
+}
+
+impl Flight {
+    /// What the kernel says of the last entry: how many bytes it has read, or, below 0, why none.
+    fn complete(&mut self, result: i32) -> Next {
+        let from = self.window.rest(self.filled).expect("it was not done");
+        if result < 0 {
+            let error = io::Error::from_raw_os_error(-result);
+            let again = error.kind() == io::ErrorKind::Interrupted || is_for_now(&error);
+            return if again { Next::Read(from) } else { Next::Done(Err(error)) };
+        }
+        let now = from + result as usize;
+        if now <= self.filled {
+            return Next::Done(Err(io::ErrorKind::UnexpectedEof.into()));
+        }
+        self.filled = now;
+        self.window.rest(now).map_or(Next::Done(Ok(())), Next::Read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    #[cfg(miri)]
+    use crate::storage::io_uring_fake::tests::file;
+    use crate::sync::Arc;
+
+    #[cfg(not(miri))]
+    fn file() -> Arc<dyn crate::storage::ReadAt> {
+        use crate::storage::Storage;
+        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::storage::disk::Disk.open_folder(folder.path()).unwrap();
+        folder.create("file").unwrap();
+        folder.open("file").unwrap()
+    }
+
+    fn flight(offset: u64, wanted: usize) -> Flight {
+        let request = Request { tag: 0, file: file(), offset, len: wanted };
+        let window = Window::around(offset, wanted, 512).unwrap();
+        Flight { request, window, sectors: Sectors::zeroed(window.len), filled: 0 }
+    }
+
+    /// What `complete` says to each of some results, until the read is done.
+    fn course(results: &[i32]) -> Vec<String> {
+        let mut flight = flight(700, 1000);
+        let says = |next| match next {
+            Next::Read(at) => format!("from {at}"),
+            Next::Done(Ok(())) => "done".into(),
+            Next::Done(Err(error)) => format!("{:?}", error.kind()),
+        };
+        results.iter().map(|result| says(flight.complete(*result))).collect()
+    }
+
+    #[test]
+    fn short_reads_go_on_where_a_sector_begins() {
+        assert_eq!(course(&[1536]), ["done"]);
+        assert_eq!(course(&[1188]), ["done"]);
+        assert_eq!(course(&[512, 600, 1]), ["from 512", "from 1024", "UnexpectedEof"]);
+        assert_eq!(course(&[100, 1536]), ["from 0", "done"]);
+        assert_eq!(course(&[1187, 163]), ["from 1024", "UnexpectedEof"]);
+        assert_eq!(course(&[1187, 164]), ["from 1024", "done"]);
+        assert_eq!(course(&[0]), ["UnexpectedEof"]);
+    }
+
+    #[test]
+    fn what_may_pass_is_asked_again_and_the_rest_is_an_error() {
+        let errnos = [Errno::INTR, Errno::AGAIN, Errno::CANCELED, Errno::IO];
+        let [interrupted, again, canceled, io] = errnos.map(|errno| -errno.raw_os_error());
+        let course = course(&[interrupted, 512, again, canceled, io]);
+        assert_eq!(course[..4], ["from 0", "from 512", "from 512", "from 512"]);
+        assert!(course[4] != "done" && !course[4].starts_with("from"), "{course:?}");
+    }
+
+    #[test]
+    fn a_ring_that_is_given_up_tells_what_it_was_to_read() {
+        if !is_allowed() {
+            return;
+        }
+        let mut ring = Ring::new(3).unwrap();
+        for tag in 0..3 {
+            let Flight { request, window, .. } = flight(0, 10);
+            ring.begin(Request { tag, ..request }, window);
+        }
+        assert!(!ring.has_room() && (ring.in_flight(), ring.unsubmitted()) == (3, 3));
+        ring.enter(false).unwrap();
+        assert_eq!(ring.unsubmitted(), 0);
+        let mut requests = ring.abandon();
+        requests.sort_by_key(|request| request.tag);
+        assert!(requests.iter().map(|request| request.tag).eq(0..3));
+        assert!(requests.iter().all(|request| Arc::strong_count(&request.file) == 1));
+    }
+}

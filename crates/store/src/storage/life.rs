@@ -1,0 +1,164 @@
+//! Whether an open store may still be used.
+//! ```text
+//! OPEN --close()--> CLOSING --calls have ended, threads too--> CLOSED      files are nobody's, or another's
+//!    \------------------+--------------------------------------/---------> 0, in every child that is forked
+//! ```
+//! Reads look at the state once, behind the version that they have pinned: who sees the empty version of a closed store sees that
+//! it is closed. Writes look at it under the writer's lock, which closing takes. All other calls that touch files are counted,
+//! and closing waits for them.
+//!
+//! Invariant: once it is closed, or in a child, nothing of the store opens, makes, writes, removes or unlocks a file.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::storage::fork_word::ForkWord;
+use crate::sync::{Condvar, Mutex, lock, wait};
+
+const FORKED: usize = 0;
+const OPEN: usize = 1;
+const CLOSING: usize = 2;
+const CLOSED: usize = 3;
+
+/// The state of an open store, and the calls that closing waits for.
+pub(crate) struct Life {
+    dir: PathBuf,
+    state: ForkWord,
+    calls: Mutex<Calls>,
+    /// Signalled when no call is under way any more, and when the store was closed.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Calls {
+    under_way: usize,
+    /// The store was closed, and its lock is free.
+    have_ended: bool,
+}
+
+impl Life {
+    /// Of a store that is open.
+    pub(crate) fn new(dir: &Path) -> Self {
+        let (calls, changed) = (Mutex::default(), Condvar::new());
+        Life { dir: dir.to_path_buf(), state: ForkWord::new(OPEN), calls, changed }
+    }
+
+    /// An error: callers may not use the store any more. Takes no lock.
+    #[inline]
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.state.is_surely(OPEN) { Ok(()) } else { self.look_closely() }
+    }
+
+    #[cold]
+    fn look_closely(&self) -> Result<()> {
+        match self.state.value() {
+            OPEN => Ok(()),
+            FORKED => Err(Error::Forked { path: self.dir.clone() }),
+            _ => Err(Error::Closed { path: self.dir.clone() }),
+        }
+    }
+
+    /// An error: files may not be touched any more, not even by those whom closing waits for.
+    pub(crate) fn check_files(&self) -> Result<()> {
+        if self.state.value() == CLOSING { Ok(()) } else { self.check() }
+    }
+
+    /// Whether this process is a child of the one that has opened the store. Then locks may be held for ever by threads that are
+    /// not here.
+    pub(crate) fn is_forked(&self) -> bool {
+        self.state.value() == FORKED
+    }
+
+    /// Begins a call that closing waits for.
+    pub(crate) fn enter(&self) -> Result<Call<'_>> {
+        self.check()?;
+        let mut calls = lock(&self.calls);
+        // Closing changes the state under this lock.
+        self.check()?;
+        calls.under_way += 1;
+        Ok(Call(self))
+    }
+
+    /// Begins to close the store: from now on callers are refused. None: it is closed; if someone else was at it, that has been
+    /// waited for.
+    pub(crate) fn begin_close(&self) -> Result<Option<Closing<'_>>> {
+        if self.is_forked() {
+            return self.check().map(|()| None);
+        }
+        let mut calls = lock(&self.calls);
+        if self.state.value() == OPEN {
+            self.state.store(CLOSING);
+            return Ok(Some(Closing(self)));
+        }
+        while !calls.have_ended {
+            calls = wait(&self.changed, calls);
+        }
+        Ok(None)
+    }
+}
+
+/// A call under way.
+pub(crate) struct Call<'l>(&'l Life);
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        let mut calls = lock(&self.0.calls);
+        calls.under_way -= 1;
+        if calls.under_way == 0 {
+            self.0.changed.notify_all();
+        }
+    }
+}
+
+/// The right to close the store. When it is dropped, whoever else wants it closed hears that it is.
+pub(crate) struct Closing<'l>(&'l Life);
+
+impl Closing<'_> {
+    /// Waits until no call is under way.
+    pub(crate) fn wait_for_calls(&self) {
+        let mut calls = lock(&self.0.calls);
+        while calls.under_way > 0 {
+            calls = wait(&self.0.changed, calls);
+        }
+    }
+
+    /// From now on no file is touched.
+    pub(crate) fn shut(&self) {
+        self.0.state.store(CLOSED);
+    }
+}
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.shut();
+        lock(&self.0.calls).have_ended = true;
+        self.0.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sync::Arc;
+
+    #[test]
+    fn closing_refuses_callers_at_once_and_waits_for_those_before() {
+        let life = Arc::new(Life::new("store".as_ref()));
+        let call = life.enter().expect("open");
+        let closing = life.begin_close().expect("not a child").expect("the first");
+        assert!(matches!(life.check(), Err(Error::Closed { .. })));
+        assert!(life.enter().is_err() && life.check_files().is_ok());
+        let second = std::thread::spawn({
+            let life = Arc::clone(&life);
+            move || life.begin_close().expect("not a child").is_none()
+        });
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| closing.wait_for_calls());
+            drop(call);
+            waits.join().expect("no panic");
+        });
+        drop(closing);
+        assert!(second.join().expect("no panic"), "the second one finds it closed");
+        assert!(life.check_files().is_err());
+    }
+}

@@ -1,0 +1,408 @@
+//! A simulated disk that knows what was synced, and crashes, fails and rots on request.
+//! ```text
+//! file     [ synced bytes | unsynced bytes ]      a crash keeps the first, and of the second any part
+//! folder   [ synced names | changes of names ]    a crash keeps the first, and of the second some
+//! ```
+//! Invariant: the same calls and the same seed give the same disk. A folder's own name is durable when the folder that it is in was
+//! synced, and what is in it is lost with it; a rename is one change: after a crash it has happened as a whole or not at all. What a failed sync
+//! was to make durable never becomes so: a later sync that succeeds says nothing about it.
+
+use crate::sync::{Arc, Mutex, MutexGuard, lock as lock_mutex};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+
+use crate::storage::{Append, Folder, ReadAt, Storage, Syncer};
+
+mod crash;
+mod folder;
+
+use crash::{Fate, Random, after_crash};
+use folder::MemoryFolder;
+
+/// A disk in memory. A clone is another door to the same disk.
+#[derive(Clone, Default)]
+pub struct Memory {
+    state: Arc<Mutex<State>>,
+}
+
+/// How an operation is made to fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The disk reports an error.
+    Io,
+    /// The disk reports that it is full.
+    NoSpace,
+}
+
+impl Fault {
+    fn error(self) -> io::Error {
+        match self {
+            Fault::Io => io::Error::other("simulated input/output error"),
+            Fault::NoSpace => io::ErrorKind::StorageFull.into(),
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct Content {
+    bytes: Vec<u8>,
+    synced_len: usize,
+    /// A sync has failed: what was not durable then is given up by the system.
+    sync_failed: bool,
+}
+
+type File = Arc<Mutex<Content>>;
+
+/// Names that change together, and the file each names afterwards.
+type NameChange = Vec<(PathBuf, Option<File>)>;
+
+#[derive(Default)]
+struct State {
+    dirs: BTreeSet<PathBuf>,
+    /// Those whose names a crash leaves, if it leaves the folders that they are in.
+    dirs_synced: BTreeSet<PathBuf>,
+    names: BTreeMap<PathBuf, File>,
+    names_synced: BTreeMap<PathBuf, File>,
+    /// What happened to names since their folders were synced, in order.
+    changes: Vec<NameChange>,
+    locks: BTreeSet<PathBuf>,
+    operations: u64,
+    handles: Handles,
+    fault: Option<Armed>,
+    no_space: bool,
+}
+
+/// Handles of files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Handles {
+    /// Open now.
+    pub open: usize,
+    /// The most that were open at once.
+    pub most: usize,
+    /// No more are given out than this. None: as many as are wanted.
+    pub max: Option<usize>,
+}
+
+/// A fault that waits for its operation, counted as `operations` counts.
+#[derive(Clone, Copy)]
+struct Armed {
+    at: u64,
+    kind: Fault,
+    /// All later operations fail too.
+    lasts: bool,
+}
+
+impl Memory {
+    /// An empty disk.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The disk as it is after a power cut: what was synced is there; of what was not, `seed`
+    /// decides. A file's unsynced bytes survive up to some point, or with zeros in place of some sectors;
+    /// the file may end in zeros or, behind synced bytes, in rubbish. Changes of names have happened or
+    /// not. Locks and faults are gone.
+    pub fn crash(&self, seed: u64) -> Memory {
+        self.after(Fate::Drawn(Random(seed)))
+    }
+
+    /// The disk as it is after a power cut that lost everything that was not synced.
+    pub fn crash_hard(&self) -> Memory {
+        self.after(Fate::Lost)
+    }
+
+    /// The disk as the next process finds it when this one is killed: every byte that was written is there,
+    /// and what was not synced is still not. Locks and faults are gone.
+    pub fn kill(&self) -> Memory {
+        self.after(Fate::Kept)
+    }
+
+    /// Makes an operation fail, once: `n` operations from now succeed before it.
+    pub fn fail_at(&self, n: u64, kind: Fault) {
+        self.arm(n, kind, false);
+    }
+
+    /// Makes operations fail for good, until [`mend`](Memory::mend): `n` operations from now succeed
+    /// before. All of them with `Io`: the disk is then as a power cut in the middle of something leaves
+    /// it. With `NoSpace` those that need space.
+    pub fn fail_from(&self, n: u64, kind: Fault) {
+        self.arm(n, kind, true);
+    }
+
+    /// From now on every write fails because the disk is full; or no longer.
+    pub fn no_space(&self, full: bool) {
+        self.state().no_space = full;
+    }
+
+    /// Ends all faults, those to come too.
+    pub fn mend(&self) {
+        let mut state = self.state();
+        (state.fault, state.no_space) = (None, false);
+    }
+
+    /// Whether an operation may fail: a fault is there or waits for its operation.
+    pub fn may_fail(&self) -> bool {
+        let state = self.state();
+        state.fault.is_some() || state.no_space
+    }
+
+    fn arm(&self, n: u64, kind: Fault, lasts: bool) {
+        let mut state = self.state();
+        state.fault = Some(Armed { at: state.operations + n, kind, lasts });
+    }
+
+    /// How many operations there were, failed ones included.
+    pub fn operations(&self) -> u64 {
+        self.state().operations
+    }
+
+    /// Handles of files that are read or written.
+    pub fn handles(&self) -> Handles {
+        self.state().handles
+    }
+
+    /// From now on no more files than these are open at once, as in a process with such a limit; `most` is counted anew.
+    pub fn limit_handles(&self, max: Option<usize>) {
+        let mut state = self.state();
+        let open = state.handles.open;
+        state.handles = Handles { open, most: open, max };
+    }
+
+    /// A file's bytes. None: there is no such file.
+    pub fn file(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
+        let file = self.state().names.get(path.as_ref()).cloned()?;
+        let bytes = lock_mutex(&file).bytes.clone();
+        Some(bytes)
+    }
+
+    /// Puts a file in place, durably, its folder included.
+    pub fn put_file(&self, path: impl AsRef<Path>, bytes: impl Into<Vec<u8>>) {
+        let (path, bytes) = (path.as_ref().to_path_buf(), bytes.into());
+        let content = Content { synced_len: bytes.len(), bytes, sync_failed: false };
+        let file = Arc::new(Mutex::new(content));
+        let mut state = self.state();
+        if let Some(dir) = path.parent() {
+            state.add_dirs(dir);
+            state.dirs_synced.extend(dir.ancestors().map(Path::to_path_buf));
+        }
+        state.names.insert(path.clone(), Arc::clone(&file));
+        state.names_synced.insert(path, file);
+    }
+
+    /// Removes a file. Not durable before its folder is synced.
+    pub fn remove(&self, path: &Path) -> io::Result<()> {
+        let name = path.file_name().ok_or_else(not_found)?.to_string_lossy();
+        self.open_folder(path.parent().ok_or_else(not_found)?)?.remove(&name)
+    }
+
+    /// Flips one bit of a file. Requires: the file has that byte.
+    pub fn flip_bit(&self, path: impl AsRef<Path>, byte: u64, bit: u32) {
+        self.damage(path.as_ref(), |content| content.bytes[byte as usize] ^= 1 << (bit % 8));
+    }
+
+    /// Cuts a file off. Requires: there is such a file.
+    pub fn truncate(&self, path: impl AsRef<Path>, len: u64) {
+        self.damage(path.as_ref(), |content| content.bytes.truncate(len as usize));
+    }
+
+    fn damage(&self, path: &Path, damage: impl FnOnce(&mut Content)) {
+        let file = self.state().names.get(path).cloned();
+        let file = file.unwrap_or_else(|| panic!("{}: no such file to damage", path.display()));
+        let mut content = lock_mutex(&file);
+        damage(&mut content);
+        content.synced_len = content.synced_len.min(content.bytes.len());
+    }
+
+    /// A handle more. An error: there may be none.
+    fn counted(&self, state: &mut State) -> io::Result<Counted> {
+        let handles = &mut state.handles;
+        if handles.max.is_some_and(|max| handles.open >= max) {
+            return Err(Errno::MFILE.into());
+        }
+        handles.open += 1;
+        handles.most = handles.most.max(handles.open);
+        Ok(Counted(self.clone()))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock_mutex(&self.state)
+    }
+
+    fn after(&self, fate: Fate) -> Memory {
+        Memory { state: Arc::new(Mutex::new(after_crash(&self.state(), fate))) }
+    }
+}
+
+fn apply_change(names: &mut BTreeMap<PathBuf, File>, change: &NameChange) {
+    for (path, file) in change {
+        match file {
+            Some(file) => names.insert(path.clone(), Arc::clone(file)),
+            None => names.remove(path),
+        };
+    }
+}
+
+fn not_found() -> io::Error {
+    io::ErrorKind::NotFound.into()
+}
+
+impl State {
+    /// Counts an operation, and fails if this one is to fail.
+    fn step(&mut self) -> io::Result<()> {
+        self.step_of(false)
+    }
+
+    /// As `step`, for what needs space.
+    fn step_writing(&mut self) -> io::Result<()> {
+        self.step_of(true)?;
+        if self.no_space { Err(Fault::NoSpace.error()) } else { Ok(()) }
+    }
+
+    fn step_of(&mut self, needs_space: bool) -> io::Result<()> {
+        let number = self.operations;
+        self.operations += 1;
+        let Some(armed) = self.fault.filter(|armed| number >= armed.at) else { return Ok(()) };
+        if !armed.lasts {
+            self.fault = None;
+        } else if armed.kind == Fault::NoSpace && !needs_space {
+            return Ok(());
+        }
+        Err(armed.kind.error())
+    }
+
+    fn has_dir(&self, dir: &Path) -> bool {
+        is_root(dir) || self.dirs.contains(dir)
+    }
+
+    fn add_dirs(&mut self, dir: &Path) {
+        self.dirs.extend(dir.ancestors().map(Path::to_path_buf));
+    }
+
+    fn require_dir(&self, dir: &Path) -> io::Result<()> {
+        if self.names.contains_key(dir) {
+            return Err(io::ErrorKind::NotADirectory.into());
+        }
+        if self.has_dir(dir) { Ok(()) } else { Err(not_found()) }
+    }
+
+    /// Whether a file or a folder has this name.
+    fn is_taken(&self, path: &Path) -> bool {
+        self.names.contains_key(path) || self.has_dir(path)
+    }
+
+    fn find(&self, path: &Path) -> io::Result<File> {
+        if self.dirs.contains(path) {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        self.names.get(path).cloned().ok_or_else(not_found)
+    }
+
+    fn change_names(&mut self, change: NameChange) {
+        apply_change(&mut self.names, &change);
+        self.changes.push(change);
+    }
+}
+
+/// Whether a folder is always there.
+fn is_root(dir: &Path) -> bool {
+    dir == Path::new("") || dir == Path::new("/")
+}
+
+impl Storage for Memory {
+    fn create_dir(&self, dir: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        state.step_writing()?;
+        state.add_dirs(dir);
+        Ok(())
+    }
+
+    fn dir_exists(&self, dir: &Path) -> bool {
+        self.state().has_dir(dir)
+    }
+
+    fn open_folder(&self, dir: &Path) -> io::Result<Arc<dyn Folder>> {
+        let dir = if dir == Path::new(".") { Path::new("") } else { dir };
+        let mut state = self.state();
+        state.step()?;
+        state.require_dir(dir)?;
+        Ok(Arc::new(MemoryFolder { disk: self.clone(), dir: dir.to_path_buf() }))
+    }
+}
+
+/// A handle of a file, while it is open.
+struct Counted(Memory);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.state().handles.open -= 1;
+    }
+}
+
+/// A clone has the same handle.
+#[derive(Clone)]
+struct Growing {
+    file: File,
+    counted: Arc<Counted>,
+}
+
+impl Append for Growing {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut state = self.counted.0.state();
+        let result = state.step_writing();
+        let written = match &result {
+            Ok(()) => bytes.len(),
+            Err(_) => Random(state.operations).below(bytes.len() + 1),
+        };
+        lock_mutex(&self.file).bytes.extend_from_slice(&bytes[..written]);
+        result
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        Syncer::sync(self)
+    }
+
+    fn syncer(&self) -> Option<Arc<dyn Syncer>> {
+        Some(Arc::new(self.clone()))
+    }
+}
+
+impl Syncer for Growing {
+    fn sync(&self) -> io::Result<()> {
+        let result = self.counted.0.state().step_writing();
+        let mut content = lock_mutex(&self.file);
+        content.sync_failed |= result.is_err();
+        if !content.sync_failed {
+            content.synced_len = content.bytes.len();
+        }
+        result
+    }
+}
+
+struct Opened {
+    file: File,
+    counted: Counted,
+}
+
+impl ReadAt for Opened {
+    fn size(&self) -> io::Result<u64> {
+        self.counted.0.state().step()?;
+        Ok(lock_mutex(&self.file).bytes.len() as u64)
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.counted.0.state().step()?;
+        let content = lock_mutex(&self.file);
+        let start = usize::try_from(offset).map_err(|_| io::ErrorKind::UnexpectedEof)?;
+        let end = start.checked_add(buffer.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
+        let bytes = content.bytes.get(start..end).ok_or(io::ErrorKind::UnexpectedEof)?;
+        buffer.copy_from_slice(bytes);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,375 @@
+//! Files of tables, open only as far as there may be so many: handles come and go behind tables by use.
+//! ```text
+//! read     a handle is there? -yes-> read                                 one look at a switch, no lock
+//!                '-no-> make room -> open the file by its name -> read
+//!
+//! clock    [ a* b c* d ]    a was read since it came here (*): it goes to the end, as a; b is closed
+//! ```
+//! Invariants: a handle is opened in one place, `OpenFiles::open`, and counted until it is closed. No more are open than there may be,
+//! but for readers that have waited in vain. Rings have at most half of them, so that others need not wait for who collects reads
+//! late. What reads keeps its handle, whoever closes it. Nothing here takes a lock when it is dropped.
+
+use std::collections::VecDeque;
+use std::io;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+use crate::storage::exhausted;
+use crate::storage::io_mode::Access;
+use crate::storage::open_folder::OpenFolder;
+use crate::storage::read_queue::{ReadBuffer, ReadQueue, one_by_one};
+use crate::storage::{RawFile, ReadAt};
+use crate::sync::{
+    Arc, AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, Ordering, Switch, Weak, lock, wait_for,
+};
+
+/// A reader waits so long for others to be done. (They may be waiting for threads that wait for this one.)
+const WAIT_MAX: Duration = Duration::from_millis(50);
+
+/// How many files of tables are open, and how that came to be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FileStats {
+    /// Files of tables that are open now.
+    pub open: u64,
+    /// The most that may be.
+    pub max: u64,
+    /// Times that one was opened again, because it had been closed for others to be opened. Monotone.
+    pub reopened: u64,
+}
+
+/// The open files of one store's tables.
+pub(crate) struct OpenFiles {
+    folder: OpenFolder,
+    access: Access,
+    max: usize,
+    /// Handles that are open, or about to be.
+    open: AtomicUsize,
+    /// Those that rings have.
+    lent: AtomicUsize,
+    reopened: AtomicU64,
+    /// Readers that wait for a handle to be closed, or to be read no more.
+    waiting: AtomicUsize,
+    freed: Condvar,
+    /// The files that are open, in the order in which they are looked at when one is to be closed.
+    clock: Mutex<VecDeque<Weak<TableFile>>>,
+}
+
+/// Who wants a file to be open.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// A thread, for the time of one read.
+    ByReader,
+    /// A ring, until the read is collected.
+    ByRing,
+}
+
+impl OpenFiles {
+    /// Of the files in a folder, at most `max`, which is at least one.
+    pub(crate) fn new(folder: OpenFolder, access: Access, max: usize) -> Arc<OpenFiles> {
+        let files = Arc::new(OpenFiles {
+            folder,
+            access,
+            max: max.max(1),
+            open: AtomicUsize::new(0),
+            lent: AtomicUsize::new(0),
+            reopened: AtomicU64::new(0),
+            waiting: AtomicUsize::new(0),
+            freed: Condvar::new(),
+            clock: Mutex::default(),
+        });
+        exhausted::join(&files);
+        files
+    }
+
+    pub(crate) fn stats(&self) -> FileStats {
+        let open = self.open.load(Ordering::Relaxed) as u64;
+        let reopened = self.reopened.load(Ordering::Relaxed);
+        FileStats { open, max: self.max as u64, reopened }
+    }
+
+    /// A table's file, and what errors call it. It is open now, and closed and opened again as need be.
+    pub(crate) fn file(self: &Arc<Self>, name: &str) -> Result<(Arc<dyn ReadAt>, PathBuf)> {
+        let path = self.folder.path_of(name);
+        let file = TableFile::closed(self, name);
+        file.open(Wanted::ByReader, false).map_err(Error::io(&path))?;
+        Ok((file, path))
+    }
+
+    /// Opens a file, for the first time or again.
+    fn open(self: &Arc<Self>, name: &str, wanted: Wanted) -> io::Result<Arc<Handle>> {
+        self.make_room(wanted)?;
+        let counted = Counted(Arc::clone(self));
+        let file = self.folder.open_with(name, self.access)?;
+        Ok(Arc::new(Handle { file, borrowers: AtomicUsize::new(0), counted }))
+    }
+
+    /// Counts one more handle, when so many may be open.
+    fn make_room(&self, wanted: Wanted) -> io::Result<()> {
+        let (mut waiting, mut has_waited) = (None, false);
+        let mut clock = lock(&self.clock);
+        while self.open.load(Ordering::SeqCst) >= self.max && !has_waited {
+            if let Some(closed) = take_idle(&mut clock) {
+                drop(clock);
+                drop(closed);
+                clock = lock(&self.clock);
+            } else if wanted == Wanted::ByRing {
+                return Err(io::ErrorKind::WouldBlock.into());
+            } else if waiting.is_none() {
+                // Who is done from now on tells; who was done before is seen by another look.
+                waiting = Some(Waiting::new(self));
+            } else {
+                (clock, has_waited) = wait_for(&self.freed, &self.clock, clock, WAIT_MAX);
+            }
+        }
+        self.open.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// A handle is open, or read, no more: who waits for one looks again. (Without the lock; who has just looked, and is not told,
+    /// looks again by itself.)
+    fn tell_freed(&self) {
+        if self.waiting.load(Ordering::SeqCst) > 0 {
+            self.freed.notify_all();
+        }
+    }
+
+    /// The file was opened, and may be closed when others are wanted.
+    fn keep(&self, file: Weak<TableFile>) {
+        let mut clock = lock(&self.clock);
+        clock.push_back(file);
+        // Tables that are gone have left their places here.
+        if clock.len() > 2 * self.open.load(Ordering::Relaxed) + 64 {
+            clock.retain(|file| file.strong_count() > 0);
+        }
+    }
+
+    /// Closes some of those that nobody reads now. False: there are none.
+    pub(crate) fn close_idle(&self) -> bool {
+        // In a child the lock may be held for ever.
+        if self.folder.life().is_forked() {
+            return false;
+        }
+        let mut clock = lock(&self.clock);
+        let count = clock.len().div_ceil(4);
+        let closed: Vec<_> = (0..count).map_while(|_| take_idle(&mut clock)).collect();
+        drop(clock);
+        !closed.is_empty()
+    }
+}
+
+/// Takes the handle of a file that was not read lately and is not being read out of the clock, and from the file. None: there is no
+/// such file. Who drops it has closed it.
+fn take_idle(clock: &mut VecDeque<Weak<TableFile>>) -> Option<Arc<Option<Arc<Handle>>>> {
+    for _ in 0..2 * clock.len() {
+        let Some(file) = clock.pop_front()?.upgrade() else { continue };
+        let held = file.handle.hold();
+        let is_lent = held.as_ref().as_ref().is_some_and(|handle| Arc::strong_count(handle) > 1);
+        if file.was_read.swap(false, Ordering::Relaxed) || is_lent {
+            clock.push_back(Weak::clone(&file.me));
+            continue;
+        }
+        file.handle.store(Arc::new(None));
+        return Some(held);
+    }
+    None
+}
+
+/// A reader that waits.
+struct Waiting<'a>(&'a OpenFiles);
+
+impl<'a> Waiting<'a> {
+    fn new(files: &'a OpenFiles) -> Self {
+        files.waiting.fetch_add(1, Ordering::SeqCst);
+        Waiting(files)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// A handle in the count of its store's.
+struct Counted(Arc<OpenFiles>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::SeqCst);
+        self.0.tell_freed();
+    }
+}
+
+/// Tells, when it is dropped, that what was dropped before it is read no more.
+struct TellsFreed(Arc<OpenFiles>);
+
+impl Drop for TellsFreed {
+    fn drop(&mut self) {
+        self.0.tell_freed();
+    }
+}
+
+/// A file that is open.
+struct Handle {
+    /// Closed before it is taken out of the count.
+    file: Arc<dyn ReadAt>,
+    /// How many reads of rings have it.
+    borrowers: AtomicUsize,
+    counted: Counted,
+}
+
+/// A table's file, for who reads it whether it is open or not.
+struct TableFile {
+    me: Weak<TableFile>,
+    name: String,
+    files: Arc<OpenFiles>,
+    /// None: it is closed. Who has `opening` fills it, before the clock has the file; who takes the file out of the clock empties it.
+    handle: Switch<Option<Arc<Handle>>>,
+    /// Since it was opened, or the clock has looked at it.
+    was_read: AtomicBool,
+    opening: Mutex<()>,
+}
+
+impl TableFile {
+    fn closed(files: &Arc<OpenFiles>, name: &str) -> Arc<TableFile> {
+        Arc::new_cyclic(|me| TableFile {
+            me: Weak::clone(me),
+            name: name.to_string(),
+            files: Arc::clone(files),
+            handle: Switch::new(Arc::new(None)),
+            was_read: AtomicBool::new(false),
+            opening: Mutex::new(()),
+        })
+    }
+
+    /// Its handle, opened if there is none; `again`: not for the first time.
+    fn open(&self, wanted: Wanted, again: bool) -> io::Result<Arc<Handle>> {
+        // A store that is closed opens nothing, and in a child that was forked locks may be held for ever.
+        self.files.folder.life().check_files().map_err(io::Error::other)?;
+        let _opening = lock(&self.opening);
+        if let Some(handle) = &**self.handle.pin() {
+            return Ok(Arc::clone(handle));
+        }
+        let handle = self.files.open(&self.name, wanted)?;
+        self.files.reopened.fetch_add(u64::from(again), Ordering::Relaxed);
+        self.handle.store(Arc::new(Some(Arc::clone(&handle))));
+        // One that is read but once goes before those that are read again and again.
+        self.was_read.store(false, Ordering::Relaxed);
+        self.files.keep(Weak::clone(&self.me));
+        Ok(handle)
+    }
+
+    #[inline]
+    fn note_read(&self) {
+        // A line that others read is not written without need.
+        if !self.was_read.load(Ordering::Relaxed) {
+            self.was_read.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn with<T>(&self, read: impl FnOnce(&dyn ReadAt) -> io::Result<T>) -> io::Result<T> {
+        self.note_read();
+        match &**self.handle.pin() {
+            Some(handle) => read(&*handle.file),
+            None => {
+                let opened = self.open(Wanted::ByReader, true)?;
+                let answer = read(&*opened.file);
+                drop(opened);
+                self.files.tell_freed();
+                answer
+            }
+        }
+    }
+}
+
+impl ReadAt for TableFile {
+    fn size(&self) -> io::Result<u64> {
+        self.with(|file| file.size())
+    }
+
+    fn data_after(&self, from: u64) -> io::Result<Option<Range<u64>>> {
+        self.with(|file| file.data_after(from))
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.with(|file| file.read_at(offset, buffer))
+    }
+
+    fn read(&self, offset: u64, len: usize) -> io::Result<ReadBuffer> {
+        self.with(|file| file.read(offset, len))
+    }
+
+    fn reads_ahead(&self) -> Box<dyn ReadQueue> {
+        self.with(|file| Ok(file.reads_ahead())).unwrap_or_else(|_| one_by_one())
+    }
+
+    fn read_many(&self, reads: &mut [(u64, &mut [u8])]) -> io::Result<()> {
+        self.with(|file| file.read_many(reads))
+    }
+
+    fn opened(&self) -> io::Result<Option<Arc<dyn ReadAt>>> {
+        self.note_read();
+        let handle = match &**self.handle.pin() {
+            Some(handle) => Arc::clone(handle),
+            None => self.open(Wanted::ByRing, true)?,
+        };
+        Ok(Some(Arc::new(Lent::of(handle)?)))
+    }
+}
+
+/// A file that a ring reads.
+struct Lent {
+    handle: Arc<Handle>,
+    /// Dropped when the handle is.
+    _freed: TellsFreed,
+}
+
+impl Lent {
+    /// `WouldBlock`: rings have as many as they may.
+    fn of(handle: Arc<Handle>) -> io::Result<Lent> {
+        let files = &handle.counted.0;
+        if handle.borrowers.fetch_add(1, Ordering::SeqCst) == 0 {
+            files.lent.fetch_add(1, Ordering::SeqCst);
+        }
+        let max = files.max / 2;
+        let freed = TellsFreed(Arc::clone(files));
+        let lent = Lent { handle, _freed: freed };
+        // What is lent in vain is given back.
+        if lent.handle.counted.0.lent.load(Ordering::SeqCst) > max {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        Ok(lent)
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if self.handle.borrowers.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.handle.counted.0.lent.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
+impl ReadAt for Lent {
+    fn size(&self) -> io::Result<u64> {
+        self.handle.file.size()
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.handle.file.read_at(offset, buffer)
+    }
+
+    fn read(&self, offset: u64, len: usize) -> io::Result<ReadBuffer> {
+        self.handle.file.read(offset, len)
+    }
+
+    fn raw(&self) -> Option<RawFile<'_>> {
+        self.handle.file.raw()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! A folder that is open, together with the path that it was opened by.
+//! ```text
+//! handle   what is done is done here
+//! path     what errors say
+//! ```
+//! Invariants: the path is for messages alone. Nothing is opened by it once the folder is open. A store that is closed, or was
+//! opened by a process of which this one is a child, opens, makes and removes nothing.
+//! Where a descriptor is lacking, idle files of tables are closed for it.
+
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::storage::exhausted::with_room;
+use crate::storage::io_mode::Access;
+use crate::storage::life::Life;
+use crate::storage::{Append, Folder, ReadAt, Storage};
+use crate::sync::Arc;
+
+/// A folder that is open. A clone is the same one.
+#[derive(Clone)]
+pub(crate) struct OpenFolder {
+    handle: Arc<dyn Folder>,
+    path: PathBuf,
+    life: Arc<Life>,
+}
+
+impl OpenFolder {
+    pub(crate) fn open(storage: &dyn Storage, path: &Path) -> Result<OpenFolder> {
+        let handle = with_room(|| storage.open_folder(path)).map_err(Error::io(path))?;
+        Ok(OpenFolder { handle, path: path.to_path_buf(), life: Arc::new(Life::new(path)) })
+    }
+
+    /// The path that it was opened by.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether its files may be touched.
+    pub(crate) fn life(&self) -> &Arc<Life> {
+        &self.life
+    }
+
+    /// What errors call a file in it.
+    pub(crate) fn path_of(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    pub(crate) fn handle(&self) -> &dyn Folder {
+        &*self.handle
+    }
+
+    pub(crate) fn list(&self) -> Result<Vec<String>> {
+        with_room(|| self.handle.list()).map_err(Error::io(&self.path))
+    }
+
+    pub(crate) fn create(&self, name: &str) -> Result<Box<dyn Append>> {
+        self.life.check_files()?;
+        with_room(|| self.handle.create(name)).map_err(self.of(name))
+    }
+
+    pub(crate) fn create_with(&self, name: &str, access: Access) -> Result<Box<dyn Append>> {
+        self.life.check_files()?;
+        with_room(|| self.handle.create_with(name, access)).map_err(self.of(name))
+    }
+
+    /// Makes a file that gets its real name when it is done, in place of one that was cut short. Requires: only this store makes
+    /// files of that name, one at a time.
+    pub(crate) fn create_anew(&self, name: &str) -> Result<Box<dyn Append>> {
+        self.life.check_files()?;
+        match with_room(|| self.handle.create(name)) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                // An error if it is no file, and so not of this store's making.
+                self.open_file(name)?;
+                self.handle.remove(name).map_err(self.of(name))?;
+                self.create(name)
+            }
+            created => created.map_err(self.of(name)),
+        }
+    }
+
+    pub(crate) fn open_file(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
+        self.life.check_files()?;
+        with_room(|| self.handle.open(name)).map_err(self.of(name))
+    }
+
+    /// Opens a table, perhaps again. An error of the store's own is within the one that is given.
+    pub(crate) fn open_with(&self, name: &str, access: Access) -> io::Result<Arc<dyn ReadAt>> {
+        self.life.check_files().map_err(io::Error::other)?;
+        with_room(|| self.handle.open_with(name, access))
+    }
+
+    pub(crate) fn rename(&self, from: &str, to: &str) -> Result<()> {
+        self.life.check_files()?;
+        self.handle.rename(from, to).map_err(self.of(to))
+    }
+
+    pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
+        self.life.check_files().map_err(io::Error::other)?;
+        self.handle.remove(name)
+    }
+
+    pub(crate) fn sync(&self) -> Result<()> {
+        self.handle.sync().map_err(Error::io(&self.path))
+    }
+
+    /// Makes a folder in this one, if it is not there, and opens it.
+    pub(crate) fn make_folder(&self, name: &str) -> Result<OpenFolder> {
+        self.life.check_files()?;
+        let handle = with_room(|| self.handle.make_folder(name)).map_err(self.of(name))?;
+        Ok(OpenFolder { handle, path: self.path_of(name), life: Arc::clone(&self.life) })
+    }
+
+    #[cfg(test)]
+    pub(crate) fn on(disk: &crate::storage::memory::Memory, path: impl AsRef<Path>) -> OpenFolder {
+        OpenFolder::open(disk, path.as_ref()).expect("the folder is there")
+    }
+
+    fn of(&self, name: &str) -> impl FnOnce(io::Error) -> Error {
+        Error::io(self.path_of(name))
+    }
+}

@@ -1,0 +1,138 @@
+//! Reads that go through a ring, and through the pool when the ring fails.
+//! ```text
+//! submit -> waiting -> ring (at most `depth`) -> collect
+//!                        |  fails: all that it was to read ----.
+//!           file without a descriptor ---------------------> pool -> collect
+//! ```
+//! Invariant: a request is in one place: waiting, in the ring, in the pool, or done.
+
+use std::collections::VecDeque;
+use std::io;
+
+use crate::storage::ReadAt;
+use crate::storage::aligned::Window;
+use crate::storage::io_uring::Ring;
+use crate::storage::read_pool::PoolQueue;
+use crate::storage::read_queue::{Completed, ReadBuffer, ReadQueue, Request};
+use crate::sync::Arc;
+
+/// So many reads are begun at once, if nobody waits for any.
+const SUBMITTED_AT_ONCE: usize = 8;
+
+pub(crate) struct RingQueue {
+    /// None: it has failed.
+    ring: Option<Ring>,
+    waiting: VecDeque<Request>,
+    /// What needed no reading.
+    done: VecDeque<Completed>,
+    pool: PoolQueue,
+}
+
+impl RingQueue {
+    /// An error: this process may not have a ring now.
+    pub(crate) fn new(depth: usize) -> io::Result<RingQueue> {
+        let ring = Some(Ring::new(depth)?);
+        let (waiting, done, pool) = (VecDeque::new(), VecDeque::new(), PoolQueue::default());
+        Ok(RingQueue { ring, waiting, done, pool })
+    }
+
+    /// Begins what waits, as far as there is room.
+    fn begin(&mut self) {
+        let Some(ring) = &mut self.ring else { return };
+        while ring.has_room()
+            && let Some(mut request) = self.waiting.pop_front()
+        {
+            match request.file.opened() {
+                Ok(None) => {}
+                Ok(Some(file)) => request.file = file,
+                // What the ring reads gives files back.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && ring.in_flight() > 0 => {
+                    self.waiting.push_front(request);
+                    break;
+                }
+                // It waits for a file, or finds out what is wrong with it.
+                Err(_) => {
+                    self.pool.push(request);
+                    continue;
+                }
+            }
+            let align = request.file.raw().map(|raw| raw.align);
+            match align.map(|align| Window::around(request.offset, request.len, align)) {
+                _ if request.len == 0 => {
+                    let bytes = Ok(ReadBuffer::from(Vec::new()));
+                    self.done.push_back(Completed { tag: request.tag, bytes });
+                }
+                Some(Ok(window)) => ring.begin(request, window),
+                Some(Err(error)) => {
+                    self.done.push_back(Completed { tag: request.tag, bytes: Err(error) });
+                }
+                None => self.pool.push(request),
+            }
+        }
+        if ring.unsubmitted() >= SUBMITTED_AT_ONCE {
+            self.enter(false);
+        }
+    }
+
+    /// Enters the kernel. A ring that fails leaves what it was to read to the pool.
+    fn enter(&mut self, wait: bool) {
+        let failed = self.ring.as_mut().is_some_and(|ring| ring.enter(wait).is_err());
+        if failed {
+            self.fail_over();
+        }
+    }
+
+    pub(crate) fn fail_over(&mut self) {
+        let given_up = self.ring.take().map(Ring::abandon).unwrap_or_default();
+        given_up
+            .into_iter()
+            .chain(self.waiting.drain(..))
+            .for_each(|request| self.pool.push(request));
+    }
+
+    /// What is done, without a look at the kernel.
+    fn take_done(&mut self) -> Option<Completed> {
+        let done = self.done.pop_front().or_else(|| {
+            let (request, bytes) = self.ring.as_mut()?.take_done()?;
+            Some(Completed { tag: request.tag, bytes })
+        });
+        if done.is_some() {
+            self.begin();
+        }
+        done
+    }
+}
+
+impl ReadQueue for RingQueue {
+    fn submit(&mut self, tag: u64, file: Arc<dyn ReadAt>, offset: u64, len: usize) {
+        let request = Request { tag, file, offset, len };
+        if self.ring.is_none() {
+            self.pool.push(request);
+            return;
+        }
+        self.waiting.push_back(request);
+        self.begin();
+    }
+
+    fn collect(&mut self, wait: bool) -> Option<Completed> {
+        loop {
+            if let Some(done) = self.take_done() {
+                return Some(done);
+            }
+            let in_flight = self.ring.as_ref().map_or(0, Ring::in_flight);
+            if in_flight == 0 {
+                return self.pool.collect(wait);
+            }
+            if let Some(done) = self.pool.collect(false) {
+                return Some(done);
+            }
+            self.enter(wait);
+            if !wait {
+                return self.take_done().or_else(|| self.pool.collect(false));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,143 @@
+//! A checkpoint: another store, in a folder of its own, that holds what this one holds at one moment.
+//! ```text
+//! this store    runs of a pinned version          memtables, up to the newest visible write
+//!                 | second names, or copies         | written as one log
+//! the folder    NNNNNN.table, NNNNNN.filter       NNNNNN.wal              then MANIFEST, last of all
+//! ```
+//! Invariants: the store is only read. The MANIFEST gets its name when all that it tells of is durable; a folder
+//! with files and without it is no store and is refused. Whatever merges do meanwhile, the pinned version keeps its
+//! tables; files never change once they are named, so that two stores may share them.
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+use crate::entries::entry::Sequence;
+use crate::entries::memtable_writes::{Write, groups, writes_up_to};
+use crate::error::{Error, Result};
+use crate::files::manifest::{MANIFEST_NAME, MANIFEST_NEW_NAME, Manifest};
+use crate::files::wal::{Predecessor, Wal, wal_name};
+use crate::open::{FolderLock, LOCK_NAME, lock_folder};
+use crate::plan::layout::Layout;
+use crate::storage::Storage;
+use crate::storage::link_or_copy::{link_or_copy, make_folder};
+use crate::storage::open_folder::OpenFolder;
+use crate::tree::guard_image::image_name;
+use crate::tree::run_writer::table_name;
+use crate::tree::shared::Core;
+use crate::tree::version::Version;
+
+/// Makes a store in `dir` that holds all writes that are visible now.
+pub(crate) fn checkpoint(core: &Core, dir: &Path) -> Result<()> {
+    let (folder, _lock) = take_new_folder(&*core.env.storage, dir)?;
+    let mut made = Made { folder, names: Vec::new() };
+    let filled = fill(core, &mut made);
+    if filled.is_err() {
+        made.remove();
+    }
+    filled
+}
+
+/// Makes the folder, or takes one that is empty. A lock's file may be there, from an attempt that failed.
+fn take_new_folder(storage: &dyn Storage, dir: &Path) -> Result<(OpenFolder, FolderLock)> {
+    make_folder(storage, dir)?;
+    let folder = OpenFolder::open(storage, dir)?;
+    let require_empty = || {
+        let names = folder.list()?;
+        let is_empty = names.iter().all(|name| name == LOCK_NAME);
+        if is_empty { Ok(()) } else { Err(Error::NotEmpty { path: dir.to_path_buf() }) }
+    };
+    // Asked first, so that a folder of something else gets no lock's file.
+    require_empty()?;
+    let lock = lock_folder(&folder)?;
+    require_empty()?;
+    Ok((folder, lock))
+}
+
+/// What was made in the folder, in order.
+struct Made {
+    folder: OpenFolder,
+    names: Vec<String>,
+}
+
+impl Made {
+    /// Has a file of the store in the folder too.
+    fn take(&mut self, from: &OpenFolder, name: String) -> Result<()> {
+        let made = link_or_copy((from, &name), (&self.folder, &name));
+        // A link may be there although making it gave an error; but what was there before is another's.
+        let is_taken = |error: &Error| matches!(error, Error::Io { source, .. } if source.kind() == ErrorKind::AlreadyExists);
+        if !made.as_ref().is_err_and(is_taken) {
+            self.names.push(name);
+        }
+        made
+    }
+
+    /// The manifest goes first, for good: else a power cut could bring it back without what it tells of. What stays is
+    /// refused as no store, or is whole.
+    fn remove(&self) {
+        let is_manifest = |name: &&String| [MANIFEST_NEW_NAME, MANIFEST_NAME].contains(&&***name);
+        let (manifests, others): (Vec<_>, Vec<_>) = self.names.iter().partition(is_manifest);
+        let remove = |name: &String| self.folder.remove(name);
+        for name in &manifests {
+            let _ = remove(name);
+        }
+        if manifests.is_empty() || self.folder.sync().is_ok() {
+            for name in others.into_iter().rev() {
+                let _ = remove(name);
+            }
+        }
+    }
+}
+
+fn fill(core: &Core, made: &mut Made) -> Result<()> {
+    // Rule 2: the number first, then the version, so that the version has all writes up to it. Tables that were
+    // flushed in between may have later writes, and then the memtables have none up to the number.
+    let last = core.snapshots.register().sequence();
+    let version = core.current.hold();
+    for table in version.files() {
+        made.take(&core.shelf.folder, table_name(table.file()))?;
+    }
+    let mut layout = (*version.layout).clone();
+    link_images(core, made, &mut layout)?;
+    let number = core.shelf.new_file();
+    (layout.live_wal, layout.next_file) = (number, number + 1);
+    if write_log(made, number, &version, last)? {
+        layout.newest_wal = number;
+    }
+    made.folder.sync()?;
+    made.names.extend([MANIFEST_NEW_NAME, MANIFEST_NAME].map(String::from));
+    Manifest::create(&made.folder, &layout).map(drop)
+}
+
+/// The filter's images go along, but for those that others have taken the place of: these parts are read from the tables.
+fn link_images(core: &Core, made: &mut Made, layout: &mut Layout) -> Result<()> {
+    for image in std::mem::take(&mut layout.images) {
+        match made.take(&core.shelf.folder, image_name(image.file)) {
+            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {}
+            linked => {
+                linked?;
+                layout.images.push(image);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Writes what the memtables have up to `last`, durably. False: there is nothing, and no log.
+fn write_log(made: &mut Made, number: u64, version: &Version, last: Sequence) -> Result<bool> {
+    let sealed = version.sealed.iter().map(|sealed| &sealed.memtable);
+    let memtables = sealed.chain([&version.active.memtable]).map(|memtable| &**memtable);
+    let writes = writes_up_to(memtables, last);
+    if writes.is_empty() {
+        return Ok(false);
+    }
+    let none = Predecessor { wal: 0, valid_bytes: 0 };
+    let mut log = Wal::create(&made.folder, number, none)?;
+    made.names.push(wal_name(number));
+    for group in groups(&writes) {
+        log.append(group[0].sequence(), group.len(), group.iter().map(Write::parts))?;
+    }
+    log.sync_alone()?;
+    log.mark_end(Sequence(last.0 + 1))?;
+    log.sync_alone()?;
+    Ok(true)
+}

@@ -1,0 +1,141 @@
+//! `stats`: counters and the newest version, as plain data.
+
+use trommel_filters::{FilterKind, PartSize};
+
+use crate::guard::Guard;
+use crate::guard::elastic::Elastic;
+use crate::guard::filter_recovery::FilterRecovery;
+use crate::guard::parts::Parts;
+use crate::plan::options::Options;
+use crate::plan::policy::Schedule;
+use crate::tree::partition_stats::{partitions, under_way};
+use crate::tree::shared::Core;
+use crate::tree::stats::{GuardStats, QueryStats, Stats};
+use crate::tree::tree_stats::{LevelStats, RunStats};
+use crate::tree::version::{PlacedRun, Version};
+use crate::tree::write_stalls::StallStats;
+
+pub(crate) fn stats(core: &Core) -> Stats {
+    let version = core.current.hold();
+    let sealed = version.sealed.iter().map(|sealed| sealed.memtable.size_bytes());
+    let memtable_bytes = version.active.memtable.size_bytes() + sealed.sum::<usize>();
+    let of_runs = version.runs.iter().map(|placed| placed.run.fence_bytes());
+    let fences = version.files().map(|table| table.fence_bytes()).chain(of_runs);
+    let none = QueryStats::default();
+    let obsolete = core.leaving.stats(&version);
+    let unsynced = core.commit.unsynced.oldest();
+    let mut stats = Stats {
+        point: none,
+        open_seek: none,
+        closed_seek: none,
+        guard: guard_stats(core, &version),
+        filter_recovery: core.filter_recovery.clone(),
+        policy: core.shelf.options.policy.clone(),
+        size_ratio: core.shelf.options.size_ratio,
+        levels: levels(&version, &core.shelf.options.schedule(), &core.claimed_runs()),
+        partitions: partitions(&version),
+        under_way: under_way(&version),
+        trimmed_tables: version.tables().filter(|table| table.is_trimmed()).count() as u64,
+        table_file_bytes: version.files().map(|table| table.bytes()).sum(),
+        memtables: 1 + version.sealed.len() as u64,
+        memtable_bytes: memtable_bytes as u64,
+        memtable_entries: version.memtable_entries(),
+        logs: version.log_bytes().count() as u64,
+        log_bytes: version.log_bytes().sum(),
+        fence_bytes: fences.sum::<usize>() as u64,
+        cache_bytes: core.shelf.cache.size_bytes(),
+        writes: 0,
+        bytes_written_user: 0,
+        bytes_flushed: 0,
+        bytes_merged: 0,
+        flushes: 0,
+        merges: 0,
+        merging: core.open_merges() as u64,
+        slowdowns: StallStats::default(),
+        stops: StallStats::default(),
+        stalls: 0,
+        stall_seconds: 0.0,
+        sequence: core.snapshots.visible().0,
+        oldest_pin: core.snapshots.oldest().map(|sequence| sequence.0),
+        leaving_tables: obsolete.tables,
+        obsolete,
+        unsynced_seconds: unsynced.map(|since| core.since(since).as_secs_f64()),
+        io: core.shelf.io,
+        files: core.shelf.files.stats(),
+        failure: core.failure(),
+    };
+    core.counters.fill(&mut stats);
+    stats
+}
+
+fn guard_stats(core: &Core, version: &Version) -> GuardStats {
+    let entries: u64 = version.runs.iter().map(|placed| placed.run.entry_count()).sum();
+    let part = version.guard.parts().map(Parts::size);
+    let per_table = version.files().map(|table| table.filter_bytes() as u64).sum::<u64>();
+    let located = match &version.guard {
+        Guard::Located(guard) => Some(guard.size()),
+        Guard::Open | Guard::PerTable | Guard::Global(_) => None,
+    };
+    let global = part.as_ref().map_or(0, |size| size.base_bytes + size.overlay_bytes)
+        + located.map_or(0, |size| size.bytes as u64);
+    let memory_bytes = per_table + global;
+    let of_part = |pick: fn(&PartSize) -> u64| part.as_ref().map_or(0, pick);
+    GuardStats {
+        kind: core.shelf.options.guard,
+        bits_per_key: if entries == 0 { 0.0 } else { memory_bytes as f64 * 8.0 / entries as f64 },
+        memory_bytes,
+        base_bytes: of_part(|size| size.base_bytes),
+        overlay_bytes: of_part(|size| size.overlay_bytes),
+        base_entries: of_part(|size| size.base_entries),
+        overlay_entries: of_part(|size| size.overlay_entries),
+        built_at_open: matches!(
+            core.filter_recovery,
+            FilterRecovery::Rebuilt { .. } | FilterRecovery::Mixed { .. }
+        ),
+        open_seconds: core.guard_open_seconds,
+        seconds: 0.0,
+        rebuild_peak_bytes: 0,
+        damaged: core.damage_of_filters(version),
+        told: told(&core.shelf.options),
+        elastic: core.elastic.as_ref().map(Elastic::stats),
+        located,
+    }
+}
+
+/// What new filters of tables are told beside their memory.
+fn told(options: &Options) -> Option<String> {
+    let units = options.elastic.units;
+    match options.guard.table_filter()? {
+        FilterKind::Elastic => Some(format!("elastic-units {units}")),
+        kind => options.filter.told(kind),
+    }
+}
+
+fn levels(version: &Version, schedule: &Schedule<'_>, claimed: &[u64]) -> Vec<LevelStats> {
+    let count = version.layout.level_count();
+    let level = |level: usize| {
+        let runs = version.runs.iter().filter(|placed| placed.level == level);
+        let is_last = level + 1 == count;
+        let runs_max = if is_last { schedule.last_runs(level) } else { schedule.inner_runs(level) };
+        LevelStats {
+            level,
+            size_ratio: schedule.ratio(level) as u64,
+            runs_max: runs_max as u64,
+            runs: runs.map(|placed| run_stats(placed, schedule, claimed)).collect(),
+        }
+    };
+    (0..count).map(level).collect()
+}
+
+fn run_stats(placed: &PlacedRun, schedule: &Schedule<'_>, claimed: &[u64]) -> RunStats {
+    let (tables, span) = (placed.run.tables(), placed.span());
+    RunStats {
+        tables: tables.len() as u64,
+        entries: placed.run.entry_count(),
+        range_deletes: tables.iter().map(|table| table.tombstones().len() as u64).sum(),
+        bytes: placed.run.bytes(),
+        span: (span.lo().0, span.hi().0),
+        units: schedule.units_of(placed.level, span.hi().0 - span.lo().0) as u64,
+        is_merging: claimed.contains(&placed.id),
+    }
+}

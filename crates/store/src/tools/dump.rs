@@ -1,0 +1,483 @@
+//! What the files of a store hold, piece by piece, for people to read: also where they are damaged.
+//! ```text
+//! table      sections, properties, blocks and their entries      MANIFEST   edits, one line each change
+//! log        predecessor, groups and their entries               image      what the filter says of itself
+//! ```
+//! Invariant: files are only read, and none is trusted: what has not passed its checksum is not shown but named, with
+//! file and offset. The store may be open meanwhile; a file that goes away then is left out.
+
+use std::io::ErrorKind;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use trommel_filters::Part;
+
+use crate::entries::block_cursor::BlockCursor;
+use crate::entries::entry::{Entry, Kind};
+use crate::entries::expiry::{EXPIRY_BYTES, Expiry};
+use crate::entries::tombstones::RangeDelete;
+use crate::error::{Error, Result};
+use crate::files::fragments::{LogRecord, Piece, scan_log, scan_manifest};
+use crate::files::log_check::LogCounts;
+use crate::files::manifest::{MANIFEST_NAME, Manifest};
+use crate::files::record::read_all;
+use crate::files::table::TableParts;
+use crate::files::table::format::{TAG_TOMBSTONES, section_name};
+use crate::files::wal::wal_name;
+use crate::open::file_number;
+use crate::plan::layout::{CutsEdit, Edit, ImageRecord, LastMerge, Layout, TableRecord};
+use crate::storage::Storage;
+use crate::storage::exhausted::with_room;
+use crate::storage::open_folder::OpenFolder;
+use crate::tree::guard_image::image_name;
+use crate::tree::run_writer::table_name;
+
+/// The kinds of files that a store has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FileKind {
+    /// Which tables make up the tree.
+    Manifest,
+    /// Sorted entries.
+    Table,
+    /// What was written since the last flush.
+    Log,
+    /// The global range filter.
+    Filter,
+}
+
+impl FileKind {
+    /// What people call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            FileKind::Manifest => "manifest",
+            FileKind::Table => "table",
+            FileKind::Log => "log",
+            FileKind::Filter => "filter",
+        }
+    }
+
+    /// Of a file with this name. None: no file of a store is called so.
+    fn of_name(name: &str) -> Option<FileKind> {
+        let has = |ending: &str| name.split('.').skip(1).any(|part| part == ending);
+        let known = [
+            (name.starts_with(MANIFEST_NAME), FileKind::Manifest),
+            (has("table"), FileKind::Table),
+            (has("wal"), FileKind::Log),
+            (has("filter"), FileKind::Filter),
+        ];
+        known.into_iter().find_map(|(is_so, kind)| is_so.then_some(kind))
+    }
+}
+
+/// One thing that a dump tells. Offsets are those of the file that was named last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DumpItem<'a> {
+    /// What follows is of this file.
+    File {
+        /// Its path.
+        path: &'a Path,
+        /// What it is.
+        kind: FileKind,
+        /// Its length.
+        bytes: u64,
+        /// Whether the store needs it. None: nobody knows, since there is no manifest beside it that can be read.
+        is_needed: Option<bool>,
+    },
+    /// Something that the file says.
+    Note {
+        /// Where.
+        offset: u64,
+        /// What.
+        text: String,
+    },
+    /// An entry of a table or a log.
+    Entry {
+        /// Where its block or record begins.
+        offset: u64,
+        /// When it was written.
+        sequence: u64,
+        /// What it does: put, delete, delete-range, put-expiring.
+        kind: &'static str,
+        /// Of put-expiring: until when.
+        expiry: Option<Expiry>,
+        /// Its key.
+        key: &'a [u8],
+        /// Its value; empty for a deletion. Of the deletion of a range the key behind it.
+        value: &'a [u8],
+    },
+    /// Bytes that are not as they were written.
+    Damage {
+        /// Where.
+        offset: u64,
+        /// What is wrong there.
+        what: String,
+    },
+}
+
+type Tell<'t> = dyn FnMut(DumpItem<'_>) -> ControlFlow<()> + 't;
+
+/// Tells what a file of a store, or each file of a store's folder, holds. Ends early when `tell` breaks.
+///
+/// # Errors
+/// `Io` if a file cannot be read, `Version` if another version of Trommel wrote it, `NotAStore` if the folder has none of
+/// a store's files. Damage is no error: it is told.
+pub fn dump(storage: &dyn Storage, path: impl AsRef<Path>, tell: &mut Tell<'_>) -> Result<()> {
+    let path = path.as_ref();
+    let folder = match with_room(|| storage.open_folder(path)) {
+        Err(error) if error.kind() == ErrorKind::NotADirectory => {
+            return dump_one(storage, path, tell);
+        }
+        _ => OpenFolder::open(storage, path)?,
+    };
+    let layout = Manifest::read(&folder).ok().flatten();
+    let names = folder.list()?;
+    let files = names.iter().filter_map(|name| Some((name, FileKind::of_name(name)?)));
+    let mut files: Vec<_> = files.collect();
+    if files.is_empty() {
+        return Err(Error::NotAStore { path: path.to_path_buf() });
+    }
+    files.sort_by_key(|(_, kind)| *kind as u8);
+    for (name, kind) in files {
+        match dump_file(&folder, name, kind, layout.as_ref(), tell) {
+            Ok(ControlFlow::Continue(())) => {}
+            Ok(ControlFlow::Break(())) => break,
+            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// A file that is named by itself.
+fn dump_one(storage: &dyn Storage, path: &Path, tell: &mut Tell<'_>) -> Result<()> {
+    let inside = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+    let folder = OpenFolder::open(storage, inside.unwrap_or(Path::new(".")))?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let kind = FileKind::of_name(&name).map_or_else(|| kind_of_bytes(&folder, &name), Ok)?;
+    let layout = FileKind::of_name(&name).and_then(|_| Manifest::read(&folder).ok()?);
+    dump_file(&folder, &name, kind, layout.as_ref(), tell).map(drop)
+}
+
+/// A file of another name is known by its first bytes, or else is taken for a table, which is known by its end.
+fn kind_of_bytes(folder: &OpenFolder, name: &str) -> Result<FileKind> {
+    let start = crate::files::record::read_header(folder, name, 8)?;
+    Ok(match start.as_slice() {
+        b"TROMMELM" => FileKind::Manifest,
+        b"TRMLWAL\0" => FileKind::Log,
+        b"TRMLGRF\0" => FileKind::Filter,
+        _ => FileKind::Table,
+    })
+}
+
+fn dump_file(
+    folder: &OpenFolder,
+    name: &str,
+    kind: FileKind,
+    layout: Option<&Layout>,
+    tell: &mut Tell<'_>,
+) -> Result<ControlFlow<()>> {
+    let (file, path) = (folder.open_file(name)?, &*folder.path_of(name));
+    let bytes = file.size().map_err(Error::io(path))?;
+    let left_over = layout.map(|layout| why_left_over(layout, name, kind));
+    let is_needed = left_over.map(|why| why.is_none());
+    if tell(DumpItem::File { path, kind, bytes, is_needed }).is_break() {
+        return Ok(ControlFlow::Break(()));
+    }
+    let Some(why) = left_over.flatten() else { return dump_contents(folder, name, kind, tell) };
+    if note(tell, 0, format!("no part of the store: {why}")).is_break() {
+        return Ok(ControlFlow::Break(()));
+    }
+    // Nobody misses what it does not hold.
+    dump_contents(folder, name, kind, &mut |item| match item {
+        DumpItem::Damage { offset, what } => {
+            tell(DumpItem::Note { offset, text: format!("not whole: {what}") })
+        }
+        other => tell(other),
+    })
+}
+
+/// Why a file that lies beside a manifest is none that the store needs. None: it is needed.
+fn why_left_over(layout: &Layout, name: &str, kind: FileKind) -> Option<&'static str> {
+    let number = file_number(name);
+    let is = |name_of: fn(u64) -> String| number.is_some_and(|number| name == name_of(number));
+    let number = number.unwrap_or_default();
+    match kind {
+        FileKind::Manifest if name == MANIFEST_NAME => None,
+        FileKind::Table if is(table_name) => (!layout.has_file(number)).then_some(
+            "the manifest does not name it. A flush or merge is writing it, or was cut short; or it was merged into another",
+        ),
+        FileKind::Log if is(wal_name) => {
+            (number < layout.live_wal).then_some("all that it holds is in tables")
+        }
+        FileKind::Filter if is(image_name) => {
+            let is_named = layout.images.iter().any(|image| image.file == number);
+            (!is_named).then_some("the manifest does not name it: there is a newer one, or none")
+        }
+        _ => Some("it never got the name of a file of the store, or was given another"),
+    }
+}
+
+fn dump_contents(
+    folder: &OpenFolder,
+    name: &str,
+    kind: FileKind,
+    tell: &mut Tell<'_>,
+) -> Result<ControlFlow<()>> {
+    let mut whole =
+        |tell_all: &dyn Fn(&[u8], &mut Tell<'_>) -> ControlFlow<()>| match read_all(folder, name) {
+            Err(Error::Corrupt { offset, what, .. }) => Ok(damage(tell, offset, what)),
+            read => Ok(tell_all(&read?, tell)),
+        };
+    match kind {
+        FileKind::Table => dump_table(&TableParts::read(folder, name)?, tell),
+        FileKind::Manifest => whole(&dump_manifest),
+        FileKind::Log => whole(&|bytes, tell| dump_log(bytes, &folder.path_of(name), tell)),
+        FileKind::Filter => whole(&dump_filter),
+    }
+}
+
+fn note(tell: &mut Tell<'_>, offset: u64, text: impl Into<String>) -> ControlFlow<()> {
+    tell(DumpItem::Note { offset, text: text.into() })
+}
+
+fn damage(tell: &mut Tell<'_>, offset: u64, what: impl Into<String>) -> ControlFlow<()> {
+    tell(DumpItem::Damage { offset, what: what.into() })
+}
+
+fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Put => "put",
+        Kind::Delete => "delete",
+        Kind::DeleteRange => "delete-range",
+        Kind::PutWithExpiry => "put-expiring",
+    }
+}
+
+fn tell_entry(tell: &mut Tell<'_>, offset: u64, entry: &Entry<'_>) -> ControlFlow<()> {
+    let &Entry { key, sequence, kind, value } = entry;
+    let expiry = (kind == Kind::PutWithExpiry).then(|| Expiry::of_stored(value));
+    let behind = if expiry.is_some() { EXPIRY_BYTES } else { 0 };
+    let value = value.get(behind..).unwrap_or_default();
+    let (sequence, kind) = (sequence.0, kind_name(kind));
+    tell(DumpItem::Entry { offset, sequence, kind, expiry, key, value })
+}
+
+/// Whatever damage it meets, it goes on.
+fn dump_table(parts: &TableParts, tell: &mut Tell<'_>) -> Result<ControlFlow<()>> {
+    if table_heads(parts, tell).is_break() {
+        return Ok(ControlFlow::Break(()));
+    }
+    if dump_tombstones(parts, tell).is_break() {
+        return Ok(ControlFlow::Break(()));
+    }
+    for number in 0..parts.block_count() {
+        let (offset, entries) = parts.block_place(number);
+        let told = match parts.block(number) {
+            Ok(block) => block_entries(BlockCursor::new(block), number, offset, tell),
+            Err(Error::Corrupt { what, .. }) => {
+                damage(tell, offset, format!("{what} ({entries} entries)"))
+            }
+            Err(other) => return Err(other),
+        };
+        if told.is_break() {
+            return Ok(told);
+        }
+    }
+    Ok(ControlFlow::Continue(()))
+}
+
+fn table_heads(parts: &TableParts, tell: &mut Tell<'_>) -> ControlFlow<()> {
+    for error in &parts.damage {
+        if let Error::Corrupt { offset, what, .. } = error {
+            damage(tell, *offset, what)?;
+        }
+    }
+    for section in &parts.sections {
+        let (name, tag, len) = (section_name(section.tag), section.tag, section.len);
+        note(tell, section.offset, format!("section {tag:#x}, {name}: {len} bytes"))?;
+    }
+    if let Some(known) = &parts.properties {
+        let (least, greatest) = known.sequences;
+        let (first, last) = (known.first_key.escape_ascii(), known.last_key.escape_ascii());
+        let text = format!(
+            "{} entries, {} of them deletions; {} bytes of keys and values; sequence numbers {} to {}; keys {first} to {last}",
+            known.entries, known.deletes, known.raw_bytes, least.0, greatest.0
+        );
+        note(tell, 0, text)?;
+    }
+    ControlFlow::Continue(())
+}
+
+/// Deletions of ranges, each as far as no other begins or ends.
+fn dump_tombstones(parts: &TableParts, tell: &mut Tell<'_>) -> ControlFlow<()> {
+    let mut sections = parts.sections.iter();
+    let section = sections.find(|section| section.tag == TAG_TOMBSTONES);
+    let (Some(section), Some(tombstones)) = (section, &parts.tombstones) else {
+        return ControlFlow::Continue(());
+    };
+    tombstones.pieces().try_for_each(|RangeDelete { from, to, sequence }| {
+        let entry = Entry { key: from, sequence, kind: Kind::DeleteRange, value: to };
+        tell_entry(tell, section.offset, &entry)
+    })
+}
+
+fn block_entries(
+    mut cursor: BlockCursor,
+    number: usize,
+    offset: u64,
+    tell: &mut Tell<'_>,
+) -> ControlFlow<()> {
+    note(tell, offset, format!("data block {number}"))?;
+    cursor.seek_first();
+    while let Some(entry) = cursor.entry() {
+        tell_entry(tell, offset, &entry)?;
+        cursor.next();
+    }
+    ControlFlow::Continue(())
+}
+
+/// A file's number, as its name begins with it: it is part of the checksums of a log.
+fn leading_number(path: &Path) -> Option<u64> {
+    let name = path.file_name()?.to_string_lossy().into_owned();
+    name.split('.').next()?.parse().ok()
+}
+
+fn dump_log(bytes: &[u8], path: &Path, tell: &mut Tell<'_>) -> ControlFlow<()> {
+    let Some(number) = leading_number(path) else {
+        let what = "a log is read by the number that its name begins with, and this has none";
+        return damage(tell, 0, what);
+    };
+    let mut counts = LogCounts::default();
+    for piece in scan_log(bytes, number) {
+        match piece {
+            Piece::Whole { offset, item: LogRecord::Predecessor(before) } => {
+                let (wal, valid) = (before.wal, before.valid_bytes);
+                let name = wal_name(wal);
+                let first = "the first log";
+                let follows = format!("follows {name}, of which {valid} bytes count");
+                note(tell, offset, if wal == 0 { first } else { &follows })?;
+            }
+            Piece::Whole { offset, item: LogRecord::Group(group) } => {
+                let (first, count) = (group.first.0, group.entries.len());
+                let durable = group.durable_bytes;
+                let what = format!("group of {count} writes from number {first} on");
+                note(tell, offset, format!("{what}; {durable} bytes were durable before"))?;
+                counts.add_group(count);
+                group.entries.iter().try_for_each(|entry| tell_entry(tell, offset, entry))?;
+            }
+            other => dump_gap(&other, tell)?,
+        }
+    }
+    let LogCounts { groups, entries, .. } = counts;
+    note(tell, bytes.len() as u64, format!("in all {groups} groups of {entries} entries"))
+}
+
+fn dump_manifest(bytes: &[u8], tell: &mut Tell<'_>) -> ControlFlow<()> {
+    for piece in scan_manifest(bytes) {
+        match piece {
+            Piece::Whole { offset, item } => {
+                let lines = edit_lines(&item);
+                note(tell, offset, format!("edit with {} changes", lines.len()))?;
+                lines.into_iter().try_for_each(|line| note(tell, offset, line))?;
+            }
+            other => dump_gap(&other, tell)?,
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+/// Requires: the piece is not whole.
+fn dump_gap<T>(piece: &Piece<T>, tell: &mut Tell<'_>) -> ControlFlow<()> {
+    match piece {
+        Piece::Damage { offset, what, .. } => damage(tell, *offset, what),
+        Piece::Tail { offset, end } => {
+            let what = format!("{} bytes without a valid record at the end", end - offset);
+            damage(tell, *offset, format!("{what}: a crash may have torn them"))
+        }
+        Piece::Whole { .. } => unreachable!("whole pieces are told by what they are"),
+    }
+}
+
+/// What an edit changes.
+fn edit_lines(edit: &Edit) -> Vec<String> {
+    let numbers = [
+        ("flushes are forgotten below", edit.forget_below.map(|flush| flush.0)),
+        ("logs are needed from", edit.live_wal),
+        ("newest log that was made", edit.newest_wal),
+        ("next file", edit.next_file),
+        ("next flush", edit.next_flush.map(|flush| flush.0)),
+        ("newest sequence number in tables", edit.last_sequence.map(|sequence| sequence.0)),
+    ];
+    let mut lines: Vec<String> =
+        edit.removed.iter().map(|file| format!("table {file:06} leaves")).collect();
+    lines.extend(edit.added.iter().map(table_line));
+    let flush = |record: &crate::plan::layout::FlushRecord| {
+        format!("flush {} begins with sequence number {}", record.flush.0, record.first.0)
+    };
+    lines.extend(edit.flushes.iter().map(flush));
+    lines.extend(numbers.iter().filter_map(|(name, n)| Some(format!("{name}: {}", (*n)?))));
+    lines.extend(edit.images.iter().map(image_line));
+    lines.extend(edit.cuts.iter().map(cuts_line));
+    lines.extend(edit.last_merge.iter().map(last_merge_line));
+    lines
+}
+
+fn table_line(table: &TableRecord) -> String {
+    let TableRecord { file, run, level, span, entries, file_entries, bytes, .. } = table;
+    let of_file = if table.is_trimmed { format!(" of {file_entries}") } else { String::new() };
+    let (lo, hi) = (span.lo().0, span.hi().0);
+    let (from, to) = (table.from.escape_ascii(), table.to.escape_ascii());
+    format!(
+        "table {file:06} joins run {run} in level {level}: flushes [{lo}, {hi}), {entries}{of_file} entries, {bytes} bytes, keys [{from}, {to})"
+    )
+}
+
+fn image_line(image: &ImageRecord) -> String {
+    let ImageRecord { lower, file, bytes, checksum, watermark, tables } = image;
+    let (watermark, lower) = (watermark.0, lower.escape_ascii());
+    format!(
+        "filter {file:06}: part from [{lower}] on, {bytes} bytes, checksum {checksum:#010x}, flushes below {watermark}, base of tables {tables:?}"
+    )
+}
+
+fn cuts_line(edit: &CutsEdit) -> String {
+    let cuts: Vec<String> = edit.cuts.iter().map(|cut| cut.escape_ascii().to_string()).collect();
+    let from = edit.within.from.escape_ascii();
+    let to = edit.within.to.as_ref().map_or_else(String::new, |to| to.escape_ascii().to_string());
+    format!("in [{from}, {to}) new partitions begin at [{}]", cuts.join(", "))
+}
+
+fn last_merge_line(merge: &LastMerge) -> String {
+    let LastMerge { oldest, inputs, .. } = merge;
+    match merge.done_to.is_empty() {
+        true => format!("the merge of runs {inputs:?} into run {oldest} is done"),
+        false => {
+            let key = merge.done_to.escape_ascii();
+            format!("the merge of runs {inputs:?} into run {oldest} is done up to {key}")
+        }
+    }
+}
+
+fn dump_filter(bytes: &[u8], tell: &mut Tell<'_>) -> ControlFlow<()> {
+    let part = match Part::read_image(bytes) {
+        Ok(part) => part,
+        Err(wrong) => return damage(tell, wrong.at as u64, wrong.what),
+    };
+    let (options, size) = (part.options(), part.size());
+    let (bits, ratio) = (options.bits_per_key, options.size_ratio);
+    let fingerprints = format!("{:?}", options.fingerprints).to_lowercase();
+    let of_points = options.point_bits;
+    let made = format!("{bits} bits per key ({of_points} for points alone), size ratio {ratio}");
+    note(tell, 0, format!("{made}, fingerprints {fingerprints}"))?;
+    let (entries, memory) = (size.base_entries, size.base_bytes);
+    let end = part.base_end().0;
+    note(
+        tell,
+        0,
+        format!("base: {entries} keys of flushes below {end}, {memory} bytes in memory"),
+    )?;
+    let (entries, memory) = (size.overlay_entries, size.overlay_bytes);
+    note(tell, 0, format!("overlay: {entries} entries of flushes since, {memory} bytes in memory"))
+}

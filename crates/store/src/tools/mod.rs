@@ -1,0 +1,13 @@
+//! Looking at a store and after it. Nothing but `db` uses it.
+
+pub(crate) mod checkpoint;
+pub(crate) mod collect_stats;
+pub(crate) mod dump;
+pub(crate) mod repair;
+pub(crate) mod repair_layout;
+pub(crate) mod repair_logs;
+pub(crate) mod repair_manifest;
+pub(crate) mod repair_tables;
+pub(crate) mod repair_untangle;
+pub(crate) mod verify;
+pub(crate) mod verify_files;

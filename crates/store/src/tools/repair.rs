@@ -1,0 +1,469 @@
+//! Mending a store that does not open, or that `verify` finds damaged.
+//! ```text
+//! manifest sound    its tree, without what is lost                     (what is damaged in tables, in logs)
+//! else              a tree made of all tables that can be read         (repair_layout.rs, repair_untangle.rs)
+//! logs not sound    what can be read of them becomes a table, the newest run
+//! then              lost/ has what was damaged -> MANIFEST -> what is in lost/ leaves the folder
+//! ```
+//! Invariants: nothing is deleted: a file that leaves the tree has a durable name in `lost/` before it loses its own. The
+//! new manifest is written when all that it tells of is durable. A sound store is not touched. A crash on the way leaves
+//! a store that can be repaired again.
+
+use std::fmt;
+use std::path::Path;
+
+use crate::entries::entry::{Entry, Sequence};
+use crate::error::{Error, Result};
+use crate::files::log_check::{LogCheck, LogCounts};
+use crate::files::manifest::{MANIFEST_NAME, Manifest};
+use crate::files::table::Table;
+use crate::files::wal::wal_name;
+use crate::open::{file_number, lock_folder, store_folder};
+use crate::plan::layout::{FlushRecord, Layout, RunRecord, TableRecord};
+use crate::plan::options::{GuardKind, Options};
+use crate::storage::environment::Environment;
+use crate::storage::link_or_copy::link_or_copy;
+use crate::sync::Arc;
+use crate::tools::repair_layout::{TableFacts, layout_of};
+use crate::tools::repair_logs::{Known, SavedWrite, is_newer_than_all, save_writes, write_run};
+use crate::tools::repair_manifest::FoundManifest;
+use crate::tools::repair_tables::{Mended, mend};
+use crate::tools::repair_untangle::{Untangled, untangle};
+use crate::tree::guard_image::{self, base_files, image_name};
+use crate::tree::run_writer::{RunOutput, Shelf, table_name};
+
+/// The folder, within the store's, that takes what is no longer of the store.
+const LOST_NAME: &str = "lost";
+
+/// Something that could not be saved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Loss {
+    /// The file that held it.
+    pub file: String,
+    /// Where in that file.
+    pub offset: u64,
+    /// What is wrong there.
+    pub what: String,
+    /// How many entries, at most. None: nobody knows.
+    pub entries: Option<u64>,
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: byte {}: {}", self.file, self.offset, self.what)
+    }
+}
+
+/// What a repair has done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RepairReport {
+    /// False: the store is sound, and nothing was touched.
+    pub changed: bool,
+    /// The manifest could not be trusted: the tree was made anew out of the tables.
+    pub manifest_rebuilt: bool,
+    /// Tables of the tree, as it is now.
+    pub tables: u64,
+    /// Entries in them.
+    pub entries: u64,
+    /// Logs that stay, and what they have that is in no table yet.
+    pub logs: LogCounts,
+    /// Tables that were written anew, without what was damaged.
+    pub rewritten: u64,
+    /// Writes that were saved from logs into a table.
+    pub saved_from_logs: u64,
+    /// What could not be saved. Empty: all was.
+    pub lost: Vec<Loss>,
+    /// What else there is to know.
+    pub notes: Vec<String>,
+    /// Files that are in the folder `lost` now.
+    pub set_aside: Vec<String>,
+}
+
+/// Mends the store in a folder. See [`repair_with`].
+pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
+    repair_with(path, &Environment::default())
+}
+
+/// Mends a store, so that it opens and verifies, and tells what could not be saved. It reads everything. What is damaged
+/// moves to the folder `lost` in the store's own; nothing is deleted. Where entries are lost, older values of their keys may
+/// be seen again, also of keys that had been deleted.
+///
+/// # Errors
+/// `Locked` if the store is open, `Missing` or `NotAStore` if there is none, `Version` if another version of Trommel wrote it,
+/// `Io` if the disk refuses: then nothing has changed, or the repair can be done again.
+pub fn repair_with(path: impl AsRef<Path>, environment: &Environment) -> Result<RepairReport> {
+    let (dir, storage) = (path.as_ref(), &*environment.storage);
+    let folder = store_folder(storage, dir)?;
+    let _lock = lock_folder(&folder)?;
+    let names = folder.list()?;
+    let manifest = FoundManifest::read(&folder)?;
+    let on_disk = names.iter().filter_map(|name| file_number(name)).map(|number| number + 1).max();
+    let named = manifest.layout.as_ref().map_or(0, |layout| layout.next_file);
+    // Logs are read into memtables, which nobody is to ask: room for all that they may hold is not needed at once.
+    let (guard, write_buffer_bytes) = (GuardKind::Open, 1 << 20);
+    let options = Options { guard, write_buffer_bytes, ..Options::default() };
+    let next_file = on_disk.unwrap_or(0).max(named).max(1);
+    let shelf = Shelf::new(folder, &options, next_file);
+    let mut repair = Repair { shelf, names, report: RepairReport::default(), written: Vec::new() };
+    match repair.run(&manifest) {
+        Ok(()) => Ok(repair.report),
+        Err(error) => {
+            repair.remove_written();
+            Err(error)
+        }
+    }
+}
+
+/// A repair on its way.
+struct Repair {
+    shelf: Shelf,
+    /// What the folder held at first.
+    names: Vec<String>,
+    report: RepairReport,
+    /// Tables that were written, as long as no manifest may name them.
+    written: Vec<u64>,
+}
+
+/// The tree as it is to be, and what is to leave the folder.
+struct Plan {
+    layout: Layout,
+    aside: Vec<String>,
+}
+
+impl Repair {
+    fn run(&mut self, manifest: &FoundManifest) -> Result<()> {
+        let plan = match &manifest.layout {
+            Some(layout) if self.trusts(layout, manifest)? => self.keep(layout)?,
+            _ => Some(self.rebuild(manifest)?),
+        };
+        self.report.changed = plan.is_some();
+        if let Some(plan) = plan {
+            self.count(&plan.layout)?;
+            self.install(plan)?;
+        } else if let Some(layout) = &manifest.layout {
+            self.count(layout)?;
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, layout: &Layout) -> Result<()> {
+        let logs = LogCheck { folder: &self.shelf.folder, layout, misses_logs: false };
+        self.report.logs = logs.run(&self.names, &mut |_| Ok(()))?;
+        self.report.tables = layout.runs.iter().map(|run| run.tables.len() as u64).sum();
+        self.report.entries = layout.runs.iter().map(RunRecord::entries).sum();
+        if !self.report.lost.is_empty() {
+            let note = "older values of keys that were lost, and keys that had been deleted, may be seen again";
+            self.report.notes.push(note.into());
+        }
+        Ok(())
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.names.iter().any(|other| other == name)
+    }
+
+    /// The numbers of all files of one kind, ascending.
+    fn numbers(&self, name_of: fn(u64) -> String) -> Vec<u64> {
+        let numbers = self
+            .names
+            .iter()
+            .filter_map(|name| file_number(name).filter(|&number| *name == name_of(number)));
+        let mut numbers: Vec<u64> = numbers.collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
+    /// The manifest's tree without what is lost. None: there is nothing to mend.
+    fn keep(&mut self, layout: &Layout) -> Result<Option<Plan>> {
+        let mut next = layout.clone();
+        let mut aside = Vec::new();
+        for run in &mut next.runs {
+            let mut tables = Vec::new();
+            for record in std::mem::take(&mut run.tables) {
+                tables.extend(self.keep_table(layout, record, &mut aside)?);
+            }
+            run.tables = tables;
+        }
+        next.runs.retain(|run| !run.tables.is_empty());
+        if self.last_in_logs(layout)?.is_none() {
+            self.keep_logs(&mut next, &mut aside)?;
+        }
+        let was_oldest = layout.runs.last().map(|run| run.id);
+        if let Some(oldest) = next.runs.last_mut().filter(|run| Some(run.id) != was_oldest) {
+            oldest.tables.iter_mut().for_each(begin_at_0);
+        }
+        next.end_last_merge();
+        self.keep_images(layout, &mut next, &mut aside)?;
+        if next == *layout {
+            return Ok(None);
+        }
+        // Left over from merges: opening would remove them, and they may hold what is lost elsewhere.
+        let tables = || layout.runs.iter().flat_map(|run| &run.tables);
+        let left_over = self.numbers(table_name).into_iter();
+        let left_over = left_over.filter(|file| tables().all(|table| table.file != *file));
+        aside.extend(left_over.map(table_name));
+        next.next_file = self.shelf.next_file();
+        Ok(Some(Plan { layout: next, aside }))
+    }
+
+    fn keep_table(
+        &mut self,
+        layout: &Layout,
+        record: TableRecord,
+        aside: &mut Vec<String>,
+    ) -> Result<Vec<TableRecord>> {
+        let TableRecord { run, level, span, .. } = record;
+        let name = table_name(record.file);
+        if !self.has(&name) {
+            self.lose_table(name, "the table is missing", record.entries);
+            return Ok(Vec::new());
+        }
+        let mended = mend(&self.shelf, record.file, Some(&record), &mut self.report)?;
+        let is_another = !mended.belongs(layout, &record);
+        if is_another {
+            self.lose_table(name.clone(), "another table is in its place", record.entries);
+        }
+        match mended {
+            Mended::Sound(_) if is_another => aside.push(name),
+            Mended::Sound(table) => {
+                let facts = TableFacts::of_piece(&table, Some(&record));
+                return Ok(vec![facts.record(run, level, span)]);
+            }
+            Mended::Rewritten(output) if is_another => {
+                aside.push(name);
+                self.remove_tables(output.tables.iter().map(|(file, _)| *file));
+            }
+            Mended::Rewritten(output) => {
+                aside.push(name);
+                self.note_rewritten(&output);
+                return Ok(output.records(run, level, |_| span));
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    fn note_rewritten(&mut self, output: &RunOutput) {
+        self.report.rewritten += output.tables.len() as u64;
+        self.written.extend(output.tables.iter().map(|(file, _)| *file));
+    }
+
+    /// What can be read of the logs becomes one more flush.
+    fn keep_logs(&mut self, next: &mut Layout, aside: &mut Vec<String>) -> Result<()> {
+        let (live, last) = (next.live_wal, next.last_sequence);
+        let mut numbers = self.numbers(wal_name);
+        numbers.retain(|&number| number >= live);
+        let mut keeps = |entry: &Entry<'_>| Ok(entry.sequence > last);
+        let known = Some(Known { last, live, newest: next.needed_wal() });
+        let folder = &self.shelf.folder;
+        let writes = save_writes(folder, &numbers, known, &mut self.report, &mut keeps)?;
+        aside.extend(numbers.into_iter().map(wal_name));
+        next.live_wal = self.shelf.next_file();
+        let Some(output) = self.write_run(&writes)? else { return Ok(()) };
+        let flush = next.next_flush;
+        let (first, last) = sequences(&writes);
+        let span = trommel_filters::Span::of_flush(flush);
+        let run = output.tables[0].0;
+        let tables = output.records(run, 0, |_| span);
+        next.runs.insert(0, RunRecord { id: run, level: 0, tables });
+        next.flushes.push(FlushRecord { flush, first });
+        (next.next_flush, next.last_sequence) = (flush.next(), last);
+        Ok(())
+    }
+
+    /// Parts of the filter whose images do not fit any more are made anew when the store is opened.
+    fn keep_images(
+        &self,
+        layout: &Layout,
+        next: &mut Layout,
+        aside: &mut Vec<String>,
+    ) -> Result<()> {
+        for record in std::mem::take(&mut next.images) {
+            let base = |layout: &Layout| {
+                let mut partitions = layout.partitions();
+                let bounds = partitions.find(|bounds| bounds.from == record.lower);
+                bounds.map(|bounds| base_files(layout, &bounds))
+            };
+            // In a sound tree, too, a run may have become the oldest that an image does not know as such.
+            let is_of_the_tree = base(next) == base(layout);
+            match guard_image::read(&self.shelf.folder, &record) {
+                Ok(bytes)
+                    if trommel_filters::Part::read_image(&bytes).is_ok() && is_of_the_tree =>
+                {
+                    next.images.push(record);
+                    continue;
+                }
+                Ok(_) | Err(Error::Corrupt { .. }) => {}
+                Err(other) => return Err(other),
+            }
+            let name = image_name(record.file);
+            if self.has(&name) {
+                aside.push(name);
+            }
+        }
+        Ok(())
+    }
+
+    /// A tree of all tables that can be read, but for those that the manifest has taken out of it.
+    fn rebuild(&mut self, manifest: &FoundManifest) -> Result<Plan> {
+        self.report.manifest_rebuilt = true;
+        self.note_manifest(manifest);
+        let (mut tables, mut facts, mut aside) = (Vec::new(), Vec::new(), Vec::new());
+        for file in self.numbers(table_name) {
+            if manifest.removed.contains(&file) {
+                aside.push(table_name(file));
+                continue;
+            }
+            for record in manifest.pieces_of(file) {
+                match mend(&self.shelf, file, record, &mut self.report)? {
+                    Mended::Sound(table) => {
+                        facts.push(TableFacts::of_piece(&table, record));
+                        tables.push(table);
+                    }
+                    Mended::Rewritten(output) => {
+                        aside.push(table_name(file));
+                        self.note_rewritten(&output);
+                        facts.extend(output.opened.values().map(|table| TableFacts::of(table)));
+                        tables.extend(output.opened.into_values());
+                    }
+                }
+            }
+        }
+        let logs = self.numbers(wal_name);
+        facts.extend(self.rebuild_logs(&logs, &tables)?);
+        aside.extend(logs.into_iter().map(wal_name));
+        aside.extend(self.numbers(image_name).into_iter().map(image_name));
+        let last = facts.iter().map(|table| table.sequences.1).max().unwrap_or_default();
+        let Untangled { facts, merged } = untangle(&self.shelf, facts, &mut self.written)?;
+        aside.extend(merged.iter().map(|&file| table_name(file)).filter(|name| self.has(name)));
+        let (mut layout, doubtful) = layout_of(facts);
+        self.note_doubts(manifest, &[merged, doubtful].concat());
+        layout.last_sequence = last.max(manifest.last_sequence);
+        layout.next_file = self.shelf.next_file();
+        layout.live_wal = layout.next_file;
+        Ok(Plan { layout, aside })
+    }
+
+    /// What logs have that tables have not becomes tables.
+    fn rebuild_logs(&mut self, logs: &[u64], tables: &[Arc<Table>]) -> Result<Vec<TableFacts>> {
+        let folder = &self.shelf.folder;
+        let mut keeps = |entry: &Entry<'_>| is_newer_than_all(entry, tables);
+        let writes = save_writes(folder, logs, None, &mut self.report, &mut keeps)?;
+        let Some(output) = self.write_run(&writes)? else { return Ok(Vec::new()) };
+        let facts = output.opened.values().map(|table| TableFacts::of(table));
+        Ok(facts.map(|facts| TableFacts { is_newest: true, ..facts }).collect())
+    }
+
+    fn note_manifest(&mut self, manifest: &FoundManifest) {
+        let notes = &mut self.report.notes;
+        if !manifest.is_there {
+            notes.push(format!("{MANIFEST_NAME} is missing"));
+        }
+        let damage = manifest.damage.iter();
+        notes
+            .extend(damage.map(|(offset, what)| format!("{MANIFEST_NAME}: byte {offset}: {what}")));
+        if manifest.layout.is_some() {
+            notes.push(format!("{MANIFEST_NAME} does not tell of the files that are here"));
+        }
+    }
+
+    fn note_doubts(&mut self, manifest: &FoundManifest, doubtful: &[u64]) {
+        for file in doubtful {
+            let name = table_name(*file);
+            self.report.notes.push(format!(
+                "{name} has keys and ages in common with another table: if it is left over from a merge, keys that were deleted may be seen again"
+            ));
+        }
+        let is_unknown = |file: &u64| !manifest.knows(*file);
+        let may_be_merged = self.numbers(table_name).iter().any(is_unknown)
+            || !manifest.damage.is_empty()
+            || manifest.is_torn;
+        for (&file, pieces) in &manifest.added {
+            let name = table_name(file);
+            if self.has(&name) {
+                continue;
+            }
+            if may_be_merged {
+                let note = format!("{name} is missing: it was merged into another, or is lost");
+                self.report.notes.push(note);
+            } else {
+                let entries = pieces.iter().map(|piece| piece.entries).sum();
+                self.lose_table(name, "the table is missing", entries);
+            }
+        }
+    }
+
+    fn lose_table(&mut self, file: String, what: &str, entries: u64) {
+        let (what, entries) = (what.to_string(), Some(entries));
+        self.report.lost.push(Loss { file, offset: 0, what, entries });
+    }
+
+    /// Writes entries, which are in order, as a run. None: there are none.
+    fn write_run(&mut self, writes: &[SavedWrite]) -> Result<Option<RunOutput>> {
+        let Some(output) = write_run(&self.shelf, writes)? else { return Ok(None) };
+        self.report.saved_from_logs += writes.len() as u64;
+        self.written.extend(output.tables.iter().map(|(file, _)| *file));
+        Ok(Some(output))
+    }
+
+    fn install(&mut self, mut plan: Plan) -> Result<()> {
+        // One of several pieces leaves the folder once.
+        plan.aside.sort_unstable();
+        plan.aside.dedup();
+        let folder = &self.shelf.folder;
+        let lost = folder.make_folder(LOST_NAME)?;
+        folder.sync()?;
+        let mut taken = lost.list()?;
+        let manifest = self.has(MANIFEST_NAME).then(|| MANIFEST_NAME.to_string());
+        for name in plan.aside.iter().chain(&manifest) {
+            let free = free_name(name, &taken);
+            link_or_copy((folder, name), (&lost, &free))?;
+            taken.push(free.clone());
+            self.report.set_aside.push(free);
+        }
+        lost.sync()?;
+        folder.sync()?;
+        // From here on the manifest may name what was written.
+        self.written.clear();
+        Manifest::create(folder, &plan.layout)?;
+        for name in &plan.aside {
+            // What stays is in no tree: it is removed when the store is opened.
+            let _ = folder.remove(name);
+        }
+        folder.sync()
+    }
+
+    fn remove_written(&self) {
+        self.remove_tables(self.written.iter().copied());
+    }
+
+    /// Those that stay are removed when the store is opened: no manifest names them.
+    fn remove_tables(&self, files: impl Iterator<Item = u64>) {
+        for file in files {
+            let _ = self.shelf.folder.remove(&table_name(file));
+        }
+    }
+}
+
+/// The span of a run begins at 0 that is the oldest since those below it are lost.
+fn begin_at_0(table: &mut TableRecord) {
+    let from_0 = trommel_filters::Span::new(trommel_filters::FlushNumber(0), table.span.hi());
+    table.span = from_0.expect("no span ends at 0");
+}
+
+/// The least and the greatest. Requires: there are writes.
+fn sequences(writes: &[SavedWrite]) -> (Sequence, Sequence) {
+    let numbers = || writes.iter().map(|write| write.sequence);
+    let (least, greatest) = (numbers().min(), numbers().max());
+    (least.expect("not empty"), greatest.expect("not empty"))
+}
+
+/// The name, or the name with a number that is not taken yet.
+fn free_name(name: &str, taken: &[String]) -> String {
+    let numbered = (1..).map(|number| format!("{name}.{number}"));
+    let mut names = std::iter::once(name.to_string()).chain(numbered);
+    names.find(|name| !taken.contains(name)).expect("numbers do not end")
+}
+
+mod trust;

@@ -1,0 +1,51 @@
+//! Whether a manifest that can be read is to be believed.
+//! ```text
+//! its tables   are there, and no other is newer
+//! its end      is whole, or the logs go on where its tables end
+//! ```
+//! Invariant: of a sound store the manifest is believed.
+
+use crate::entries::entry::Sequence;
+use crate::error::{Error, Result};
+use crate::files::table::TableParts;
+use crate::open::replay_logs;
+use crate::plan::layout::Layout;
+use crate::tools::repair::Repair;
+use crate::tools::repair_manifest::FoundManifest;
+use crate::tree::run_writer::table_name;
+
+impl Repair {
+    /// Whether the manifest tells of the newest tree. One that has lost its last edits may still be readable: then tables
+    /// that it names are gone, or logs do not go on where its tables end, or others are newer than all of that.
+    pub(super) fn trusts(&self, layout: &Layout, manifest: &FoundManifest) -> Result<bool> {
+        let tables = || layout.runs.iter().flat_map(|run| &run.tables);
+        let all_there = tables().all(|table| self.has(&table_name(table.file)));
+        let mut unknown = self.numbers(table_name);
+        unknown.retain(|&file| !manifest.knows(file));
+        if unknown.is_empty() && !manifest.is_torn {
+            return Ok(true);
+        }
+        let Some(last) = self.last_in_logs(layout)?.filter(|_| all_there) else {
+            return Ok(false);
+        };
+        let last = last.max(layout.last_sequence);
+        // Not without a torn end: tables that no edit was ever to name, because of a crash, need not be complete.
+        for file in unknown.into_iter().filter(|_| manifest.is_torn) {
+            let parts = TableParts::read(&self.shelf.folder, &table_name(file))?;
+            if parts.properties.is_some_and(|known| known.sequences.1 > last) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The newest sequence number in logs. None: they are not as they should be.
+    pub(super) fn last_in_logs(&self, layout: &Layout) -> Result<Option<Sequence>> {
+        match replay_logs(&self.shelf.folder, &self.names, layout, &self.shelf.options) {
+            Ok(logs) => Ok(Some(logs.iter().map(|log| log.last).max().unwrap_or_default())),
+            Err(error) if error.tells_of_damage() => Ok(None),
+            Err(Error::Version { .. }) => Ok(None),
+            Err(other) => Err(other),
+        }
+    }
+}

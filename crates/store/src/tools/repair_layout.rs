@@ -1,0 +1,219 @@
+//! A tree made out of what its tables know of themselves, without a manifest.
+//! ```text
+//! sequence numbers   |-- run of tables 3, 4 --|   |-- 9 --|   |--- 11 ---|
+//!                                                               |- 12 -|        11 and 12 share ages: one flush
+//! made of it         flush 0, level 1             flush 1     flush 2: two runs, if they share keys
+//! ```
+//! Invariants: runs of a sound tree hold disjoint intervals of sequence numbers, so tables whose intervals overlap are of
+//! one run, or one is left over from a merge that others are made of. Either way all of them get one flush number, and
+//! each entry's flush lies in its table's span. Of two tables that share keys the newer one is in the newer run.
+
+use trommel_filters::{FlushNumber, Span};
+
+use crate::entries::entry::Sequence;
+use crate::files::table::Table;
+use crate::plan::layout::{FlushRecord, Layout, RunRecord, TableRecord};
+
+/// What a table knows of itself; and, if it was trimmed, what the manifest knows of a piece of it.
+#[derive(Clone, Debug)]
+pub(crate) struct TableFacts {
+    pub(crate) file: u64,
+    /// Its keys, and those that it deletes, lie in [from, to).
+    pub(crate) from: Vec<u8>,
+    pub(crate) to: Vec<u8>,
+    pub(crate) is_trimmed: bool,
+    /// Entries of the file before the piece.
+    pub(crate) skipped: u64,
+    /// Entries of the file.
+    pub(crate) file_entries: u64,
+    pub(crate) sequences: (Sequence, Sequence),
+    pub(crate) entries: u64,
+    pub(crate) bytes: u64,
+    /// It was made of logs: of each of its keys it has the newest entry.
+    pub(crate) is_newest: bool,
+}
+
+impl TableFacts {
+    pub(crate) fn of(table: &Table) -> Self {
+        let (from, to) = table.key_bounds();
+        TableFacts {
+            file: table.file(),
+            from,
+            to,
+            is_trimmed: false,
+            skipped: 0,
+            file_entries: table.entry_count(),
+            sequences: table.properties().sequences,
+            entries: table.entry_count(),
+            bytes: table.bytes(),
+            is_newest: false,
+        }
+    }
+
+    /// Of what the record says that there is of its table, if it was trimmed: the rest was merged into others.
+    pub(crate) fn of_piece(table: &Table, record: Option<&TableRecord>) -> Self {
+        let whole = TableFacts::of(table);
+        let fits = |record: &&TableRecord| {
+            record.is_trimmed
+                && whole.from <= record.from
+                && record.to <= whole.to
+                && record.file_entries == whole.file_entries
+                && table.has_piece(record)
+        };
+        let Some(record) = record.filter(fits) else { return whole };
+        let (from, to) = (record.from.clone(), record.to.clone());
+        let TableRecord { is_trimmed, skipped, entries, .. } = *record;
+        TableFacts { from, to, is_trimmed, skipped, entries, ..whole }
+    }
+
+    pub(crate) fn shares_keys(&self, other: &TableFacts) -> bool {
+        self.from < other.to && other.from < self.to
+    }
+
+    /// The table as a manifest knows it.
+    pub(crate) fn record(&self, run: u64, level: usize, span: Span) -> TableRecord {
+        TableRecord {
+            file: self.file,
+            run,
+            level,
+            from: self.from.clone(),
+            to: self.to.clone(),
+            span,
+            is_trimmed: self.is_trimmed,
+            skipped: self.skipped,
+            entries: self.entries,
+            file_entries: self.file_entries,
+            bytes: self.bytes,
+        }
+    }
+}
+
+/// The tree of these tables, and the files of tables that share keys and ages with a newer one. Numbers of files and
+/// logs are left to the caller.
+pub(crate) fn layout_of(tables: Vec<TableFacts>) -> (Layout, Vec<u64>) {
+    let mut layout = Layout::default();
+    let mut doubtful = Vec::new();
+    for (flush, tables) in (0..).map(FlushNumber).zip(by_age(tables)) {
+        let span = Span::of_flush(flush);
+        let least = tables.iter().map(|table| table.sequences.0).min().expect("not empty");
+        layout.flushes.push(FlushRecord { flush, first: least });
+        let runs = runs_of(tables);
+        doubtful.extend(runs[1..].iter().flatten().map(|table| table.file));
+        // The oldest of all runs comes first here, and newer ones are put before it.
+        for run in runs.iter().rev() {
+            let level = usize::from(layout.runs.is_empty());
+            layout.runs.insert(0, run_record(run, level, span));
+        }
+        layout.next_flush = flush.next();
+    }
+    (layout, doubtful)
+}
+
+/// Groups of tables whose intervals of sequence numbers overlap, oldest first.
+pub(crate) fn by_age(mut tables: Vec<TableFacts>) -> Vec<Vec<TableFacts>> {
+    tables.sort_by_key(|table| table.sequences);
+    let mut groups: Vec<Vec<TableFacts>> = Vec::new();
+    let mut greatest = Sequence(0);
+    for table in tables {
+        let (least, last) = table.sequences;
+        match groups.last_mut() {
+            Some(group) if least <= greatest => group.push(table),
+            _ => groups.push(vec![table]),
+        }
+        greatest = greatest.max(last);
+    }
+    groups
+}
+
+/// Runs of tables of one age, newest first. Tables that share no keys are of one run.
+pub(crate) fn runs_of(mut tables: Vec<TableFacts>) -> Vec<Vec<TableFacts>> {
+    tables.sort_by_key(|table| std::cmp::Reverse((table.is_newest, table.sequences.1, table.file)));
+    let mut runs: Vec<Vec<TableFacts>> = Vec::new();
+    for table in tables {
+        let shares = |run: &Vec<TableFacts>| run.iter().any(|other| other.shares_keys(&table));
+        // Behind every newer table that it shares keys with.
+        let place = runs.iter().rposition(shares).map_or(0, |newer| newer + 1);
+        match runs.get_mut(place) {
+            Some(run) => run.push(table),
+            None => runs.push(vec![table]),
+        }
+    }
+    runs
+}
+
+fn run_record(tables: &[TableFacts], level: usize, span: Span) -> RunRecord {
+    let id = tables.iter().map(|table| table.file).min().expect("not empty");
+    let mut tables: Vec<_> = tables.iter().map(|table| table.record(id, level, span)).collect();
+    tables.sort_by(|one, other| one.from.cmp(&other.from));
+    RunRecord { id, level, tables }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(file: u64, keys: (&str, &str), sequences: (u64, u64)) -> TableFacts {
+        TableFacts {
+            file,
+            from: keys.0.into(),
+            to: crate::entries::keys::successor(keys.1.as_ref()),
+            is_trimmed: false,
+            skipped: 0,
+            file_entries: 5,
+            sequences: (Sequence(sequences.0), Sequence(sequences.1)),
+            entries: 5,
+            bytes: 500,
+            is_newest: false,
+        }
+    }
+
+    /// The files of each run, newest first, with level and span.
+    fn runs(layout: &Layout) -> Vec<(Vec<u64>, usize, u64, u64)> {
+        let span = |run: &RunRecord| (run.span().lo().0, run.span().hi().0);
+        let runs = layout.runs.iter();
+        runs.map(|run| (run.files(), run.level, span(run).0, span(run).1)).collect()
+    }
+
+    #[test]
+    fn runs_are_told_apart_by_age_and_tables_of_a_run_stay_together() {
+        let tables = vec![
+            table(11, ("a", "z"), (61, 70)),
+            table(4, ("m", "z"), (2, 50)),
+            table(9, ("b", "c"), (51, 60)),
+            table(3, ("a", "k"), (1, 49)),
+        ];
+        let (layout, doubtful) = layout_of(tables);
+        assert_eq!(runs(&layout), [(vec![11], 0, 2, 3), (vec![9], 0, 1, 2), (vec![3, 4], 1, 0, 1)]);
+        assert_eq!(doubtful, [0u64; 0]);
+        let firsts: Vec<_> = layout.flushes.iter().map(|record| record.first.0).collect();
+        assert_eq!((firsts, layout.next_flush), (vec![1, 51, 61], FlushNumber(3)));
+        let edit = layout.as_edit();
+        assert_eq!(Layout::default().apply(&edit), Ok(layout), "a manifest can tell of it");
+    }
+
+    #[test]
+    fn what_a_merge_has_left_over_is_older_than_what_it_made() {
+        let tables = vec![
+            table(5, ("a", "z"), (10, 20)),
+            table(6, ("a", "z"), (21, 30)),
+            table(7, ("a", "z"), (10, 30)),
+        ];
+        let (layout, doubtful) = layout_of(tables);
+        assert_eq!(runs(&layout), [(vec![7], 0, 0, 1), (vec![6], 0, 0, 1), (vec![5], 1, 0, 1)]);
+        assert_eq!(doubtful, [6, 5]);
+        assert_eq!(Layout::default().apply(&layout.as_edit()), Ok(layout));
+    }
+
+    #[test]
+    fn what_came_from_logs_is_newest() {
+        let log = TableFacts { is_newest: true, ..table(9, ("c", "d"), (15, 25)) };
+        let (layout, doubtful) = layout_of(vec![log, table(5, ("a", "z"), (10, 30))]);
+        assert_eq!(runs(&layout), [(vec![9], 0, 0, 1), (vec![5], 1, 0, 1)]);
+        assert_eq!(doubtful, [5]);
+    }
+
+    #[test]
+    fn no_tables_are_an_empty_tree() {
+        assert_eq!(layout_of(Vec::new()), (Layout::default(), Vec::new()));
+    }
+}

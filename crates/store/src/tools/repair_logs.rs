@@ -1,0 +1,253 @@
+//! What can be saved from logs that cannot be read as they should.
+//! ```text
+//! log 7   group 1..3 | group 4..5 | #### | group 9..9 |     saved: 1..5, 9      lost: at most 3 writes, here
+//! ```
+//! Invariant: a group is saved as a whole or not at all. What a later log says does not count of an earlier one is left out.
+
+use std::collections::BTreeMap;
+
+use crate::entries::cursor::Reads;
+use crate::entries::entry::{Entry, Kind, Sequence, order};
+use crate::entries::tombstones::{RangeDelete, RangeTombstones};
+use crate::error::{Error, Result};
+use crate::files::fragments::{LogRecord, Piece, scan_log, without_torn_end};
+use crate::files::record::read_all;
+use crate::files::table::Table;
+use crate::files::wal::{HEADER_SIZE, Predecessor, VERSION, WalBatch, older_version, wal_name};
+use crate::storage::open_folder::OpenFolder;
+use crate::sync::Arc;
+use crate::tools::repair::{Loss, RepairReport};
+use crate::tree::run_writer::{RunOutput, RunWriter, RunWriterState, Shelf};
+
+/// A write that was saved from a log.
+pub(crate) struct SavedWrite {
+    pub(crate) key: Vec<u8>,
+    pub(crate) sequence: Sequence,
+    pub(crate) kind: Kind,
+    pub(crate) value: Vec<u8>,
+}
+
+impl SavedWrite {
+    fn of(entry: &Entry<'_>) -> Self {
+        let &Entry { key, sequence, kind, value } = entry;
+        SavedWrite { key: key.to_vec(), sequence, kind, value: value.to_vec() }
+    }
+
+    pub(crate) fn entry(&self) -> Entry<'_> {
+        let SavedWrite { key, sequence, kind, value } = self;
+        Entry { key, sequence: *sequence, kind: *kind, value }
+    }
+}
+
+type Keeps<'k> = dyn FnMut(&Entry<'_>) -> Result<bool> + 'k;
+
+/// What a manifest tells of logs.
+#[derive(Clone, Copy)]
+pub(crate) struct Known {
+    /// The newest number of all writes that are surely in tables.
+    pub(crate) last: Sequence,
+    /// The oldest log that has others.
+    pub(crate) live: u64,
+    /// The newest log on record that has others.
+    pub(crate) newest: Option<u64>,
+}
+
+/// The writes of these logs that `keeps` wants, in the order of entries. What is lost goes into the report.
+pub(crate) fn save_writes(
+    folder: &OpenFolder,
+    numbers: &[u64],
+    known: Option<Known>,
+    report: &mut RepairReport,
+    keeps: &mut Keeps<'_>,
+) -> Result<Vec<SavedWrite>> {
+    let mut befores = BTreeMap::new();
+    for &number in numbers {
+        let name = wal_name(number);
+        let bytes = read_all(folder, &name)?;
+        if let Some(found) = older_version(&bytes) {
+            let path = folder.path_of(&name);
+            return Err(Error::Version { path, found, known: VERSION });
+        }
+        befores.extend(predecessor(&scan_log(&bytes, number)).map(|before| (number, before)));
+    }
+    let mut saver = Saver { report, last: known.map(|known| known.last.0), open: None };
+    let mut saved = Vec::new();
+    for &number in numbers {
+        if let Some(before) = befores.get(&number) {
+            saver.look_for(numbers, known.map(|known| known.live), number, *before);
+        }
+        let counts = befores.values().find(|before| before.wal == number);
+        let counts = counts.map(|before| before.valid_bytes);
+        let bytes = read_all(folder, &wal_name(number))?;
+        let pieces = without_torn_end(scan_log(&bytes, number), counts, bytes.len() as u64);
+        for piece in pieces {
+            let Some(group) = saver.next(number, counts, piece) else { continue };
+            for entry in &group.entries {
+                if keeps(entry)? {
+                    saved.push(SavedWrite::of(entry));
+                }
+            }
+        }
+    }
+    let newest = known.and_then(|known| known.newest);
+    if let Some(gone) = newest.filter(|newest| !befores.contains_key(newest)) {
+        saver.lose_newest(gone, numbers.contains(&gone));
+    }
+    saver.drop_empty_losses();
+    saved.sort_by(|one, other| order((&one.key, one.sequence), (&other.key, other.sequence)));
+    saved.dedup_by(|one, other| one.sequence == other.sequence && one.key == other.key);
+    Ok(saved)
+}
+
+/// Writes entries, which are in order, and deletions of ranges as a run. None: there are none.
+pub(crate) fn write_run(shelf: &Shelf, writes: &[SavedWrite]) -> Result<Option<RunOutput>> {
+    if writes.is_empty() {
+        return Ok(None);
+    }
+    let is_range = |entry: &Entry<'_>| entry.kind == Kind::DeleteRange;
+    let (deletes, entries): (Vec<_>, Vec<_>) =
+        writes.iter().map(SavedWrite::entry).partition(is_range);
+    let deletes = deletes.iter().map(|delete| RangeDelete {
+        from: delete.key,
+        to: delete.value,
+        sequence: delete.sequence,
+    });
+    // Nobody reads a store that is mended.
+    let deleted = RangeTombstones::visible_at(deletes, &[]);
+    let state = RunWriterState::default().deleting(deleted);
+    let mut writer = RunWriter::new(shelf, state);
+    entries.iter().try_for_each(|entry| writer.add(entry))?;
+    writer.finish().map(Some)
+}
+
+fn predecessor(pieces: &[Piece<LogRecord<'_>>]) -> Option<Predecessor> {
+    match pieces.first()? {
+        Piece::Whole { item: LogRecord::Predecessor(before), .. } => Some(*before),
+        _ => None,
+    }
+}
+
+/// Follows the sequence numbers through logs, to know how much is lost where.
+struct Saver<'r> {
+    report: &'r mut RepairReport,
+    /// The newest number so far.
+    last: Option<u64>,
+    /// The losses since then.
+    open: Option<usize>,
+}
+
+impl Saver<'_> {
+    /// The group of a piece, if it is one that counts.
+    fn next<'a>(
+        &mut self,
+        number: u64,
+        counts: Option<u64>,
+        piece: Piece<LogRecord<'a>>,
+    ) -> Option<WalBatch<'a>> {
+        let is_behind = |offset: u64| counts.is_some_and(|counts| offset >= counts);
+        match piece {
+            Piece::Whole { offset, .. } if is_behind(offset) => None,
+            Piece::Whole { item: LogRecord::Predecessor(_), .. } => None,
+            Piece::Whole { item: LogRecord::Group(group), .. } => {
+                self.close(group.first.0);
+                let end = group.first.0 + group.entries.len() as u64;
+                self.last = self.last.max(end.checked_sub(1));
+                Some(group)
+            }
+            Piece::Damage { offset, .. } | Piece::Tail { offset, .. } if is_behind(offset) => None,
+            Piece::Damage { offset, end, what, .. } => {
+                if end <= HEADER_SIZE as u64 {
+                    let name = wal_name(number);
+                    self.report.notes.push(format!("{name}: byte {offset}: {what}"));
+                } else {
+                    self.lose(wal_name(number), offset, what);
+                }
+                None
+            }
+            Piece::Tail { offset, end } => {
+                let bytes = end - offset;
+                let what = format!("no valid record in the last {bytes} bytes");
+                match counts {
+                    Some(_) => self.lose(wal_name(number), offset, what),
+                    None if bytes > 0 => {
+                        let name = wal_name(number);
+                        let note = format!("{name}: byte {offset}: {what}, as a crash leaves them");
+                        self.report.notes.push(note);
+                    }
+                    None => {}
+                }
+                None
+            }
+        }
+    }
+
+    fn lose(&mut self, file: String, offset: u64, what: String) {
+        self.open.get_or_insert(self.report.lost.len());
+        self.report.lost.push(Loss { file, offset, what, entries: None });
+    }
+
+    /// A group that begins here ends what was lost before it. Numbers may also have been spent on writes that failed.
+    fn close(&mut self, first: u64) {
+        let Some(open) = self.open.take() else { return };
+        let missing = self.last.and_then(|last| first.checked_sub(last + 1));
+        let (one, others) = self.report.lost[open..].split_first_mut().expect("a loss is open");
+        one.entries = missing;
+        // Several losses in a row share one count: it stands with the first.
+        others.iter_mut().for_each(|other| other.entries = missing.filter(|&count| count == 0));
+    }
+
+    /// The log that this one follows.
+    fn look_for(&mut self, numbers: &[u64], live: Option<u64>, number: u64, before: Predecessor) {
+        if before.wal == 0 || before.valid_bytes == 0 || numbers.contains(&before.wal) {
+            return;
+        }
+        let name = wal_name(before.wal);
+        match live {
+            Some(live) if before.wal >= live => self.lose(name, 0, "the log is missing".into()),
+            Some(_) => {}
+            None => {
+                let follower = wal_name(number);
+                let note = format!(
+                    "{follower}: follows {name}, which is not here: all of it was in tables, or it is lost"
+                );
+                self.report.notes.push(note);
+            }
+        }
+    }
+
+    /// The newest log on record is not there, or its beginning is not: nobody knows how much it had.
+    fn lose_newest(&mut self, number: u64, is_there: bool) {
+        let what = if is_there { "the log's beginning is missing" } else { "the log is missing" };
+        self.lose(wal_name(number), 0, what.into());
+    }
+
+    /// Damage that has cost nothing is no loss, but worth a note.
+    fn drop_empty_losses(&mut self) {
+        let (empty, lost) = std::mem::take(&mut self.report.lost)
+            .into_iter()
+            .partition(|loss| loss.entries == Some(0) && loss.file.ends_with(".wal"));
+        self.report.lost = lost;
+        let empty: Vec<Loss> = empty;
+        self.report.notes.extend(empty.iter().map(|loss| format!("{loss} (no writes)")));
+    }
+}
+
+/// Whether no table has this entry or a newer one of its key. Whatever tables a crash or damage has left, what is in
+/// none of them is kept, and nothing takes the place of something newer.
+pub(crate) fn is_newer_than_all(entry: &Entry<'_>, tables: &[Arc<Table>]) -> Result<bool> {
+    // It hides what is older than itself, wherever that is: twice the same is as good.
+    if entry.kind == Kind::DeleteRange {
+        return Ok(true);
+    }
+    for table in tables {
+        let is_within = table.first_key() <= entry.key && entry.key <= table.last_key();
+        if !is_within || table.properties().sequences.1 < entry.sequence {
+            continue;
+        }
+        let newest = table.get(entry.key, Sequence::MAX, &mut Reads::default())?;
+        if newest.is_some_and(|newest| newest.sequence >= entry.sequence) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,134 @@
+//! What a manifest tells, whatever state it is in.
+//! ```text
+//! edit | edit | edit            all of it: the layout
+//! edit | #### | edit | edit     the edits that can be read: which tables joined, which left for ever
+//! ```
+//! Invariant: a file's number is never used twice, so a table that left in any edit is not of the tree, unless that edit itself
+//! names pieces of it again.
+
+use std::collections::{BTreeMap, HashSet};
+use std::io::ErrorKind;
+use std::path::Path;
+
+use crate::entries::entry::Sequence;
+use crate::error::{Error, Result};
+use crate::files::fragments::{Piece, scan_manifest};
+use crate::files::manifest::{FORMAT_VERSION, HEADER_BYTES, MANIFEST_NAME};
+use crate::files::record::read_all;
+use crate::plan::layout::{Edit, Layout, NUMBER_MAX, TableRecord};
+use crate::storage::open_folder::OpenFolder;
+
+/// Versions beyond this one are taken for damage: no Trommel has had them.
+const VERSION_BELIEVED: u32 = 255;
+
+/// What could be read of a manifest.
+#[derive(Default)]
+pub(crate) struct FoundManifest {
+    /// There is such a file.
+    pub(crate) is_there: bool,
+    /// What it tells of, if every byte of it can be read, but for a torn end.
+    pub(crate) layout: Option<Layout>,
+    /// It ends in bytes without a record: a crash, or damage to the last edit.
+    pub(crate) is_torn: bool,
+    /// What is wrong, with its place.
+    pub(crate) damage: Vec<(u64, String)>,
+    /// Every table that joined the tree in an edit that can be read, as the last such edit tells of it: several records are
+    /// pieces of one that was trimmed.
+    pub(crate) added: BTreeMap<u64, Vec<TableRecord>>,
+    /// Every table that left it, and of which nothing was named again.
+    pub(crate) removed: HashSet<u64>,
+    /// The newest sequence number that it names.
+    pub(crate) last_sequence: Sequence,
+}
+
+impl FoundManifest {
+    /// # Errors
+    /// `Io`, and `Version` if it names another version that may exist. Damage is no error here.
+    pub(crate) fn read(folder: &OpenFolder) -> Result<FoundManifest> {
+        let bytes = match read_all(folder, MANIFEST_NAME) {
+            Ok(bytes) => bytes,
+            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+                return Ok(FoundManifest::default());
+            }
+            Err(error) => return Err(error),
+        };
+        check_version(&bytes, &folder.path_of(MANIFEST_NAME))?;
+        Ok(FoundManifest::of(&bytes))
+    }
+
+    fn of(bytes: &[u8]) -> FoundManifest {
+        let mut found = FoundManifest { is_there: true, ..Default::default() };
+        let mut layout = Some(Layout::default());
+        let mut edits = 0;
+        for piece in scan_manifest(bytes) {
+            match piece {
+                Piece::Whole { offset, item: edit } => {
+                    let applied = layout.take().map(|layout| layout.followed_by(&edit));
+                    match applied {
+                        Some(Ok(next)) => layout = Some(next),
+                        Some(Err(wrong)) => found.damage.push((offset, wrong.to_string())),
+                        None => {}
+                    }
+                    edits += 1;
+                    found.follow(&edit);
+                    let last = edit.last_sequence.filter(|last| last.0 <= NUMBER_MAX);
+                    found.last_sequence = found.last_sequence.max(last.unwrap_or_default());
+                }
+                Piece::Damage { offset, what, .. } => {
+                    found.damage.push((offset, what));
+                    layout = None;
+                }
+                Piece::Tail { .. } => found.is_torn = true,
+            }
+        }
+        if edits == 0 {
+            found.damage.push((0, "no edit can be read".into()));
+        }
+        if let Some(Err(wrong)) = layout.as_ref().map(Layout::check) {
+            found.damage.push((HEADER_BYTES as u64, wrong.to_string()));
+        }
+        found.layout = layout.filter(|_| found.damage.is_empty());
+        found
+    }
+
+    /// A merge of a key range takes tables out of the tree and, in the same edit, puts back what stays of them.
+    fn follow(&mut self, edit: &Edit) {
+        for file in &edit.removed {
+            self.added.remove(file);
+            self.removed.insert(*file);
+        }
+        for table in &edit.added {
+            self.removed.remove(&table.file);
+            self.added.entry(table.file).or_default().push(table.clone());
+        }
+    }
+
+    /// The records of a table that was trimmed, or one record, or None.
+    pub(crate) fn pieces_of(&self, file: u64) -> Vec<Option<&TableRecord>> {
+        let pieces = self.added.get(&file).map_or(&[][..], Vec::as_slice);
+        match pieces.iter().all(|piece| piece.is_trimmed) && !pieces.is_empty() {
+            true => pieces.iter().map(Some).collect(),
+            false => vec![pieces.first()],
+        }
+    }
+
+    /// Whether an edit that can be read tells of a table.
+    pub(crate) fn knows(&self, file: u64) -> bool {
+        self.added.contains_key(&file) || self.removed.contains(&file)
+    }
+}
+
+/// Another version's store is not mended by guessing.
+fn check_version(bytes: &[u8], path: &Path) -> Result<()> {
+    let header = crate::files::manifest::header();
+    let (magic, version) = header.split_at(HEADER_BYTES - size_of_val(&FORMAT_VERSION));
+    let found = bytes.strip_prefix(magic).and_then(|rest| rest.first_chunk());
+    match found.map(|found| u32::from_le_bytes(*found)) {
+        Some(found)
+            if (1..=VERSION_BELIEVED).contains(&found) && found.to_le_bytes() != version =>
+        {
+            Err(Error::Version { path: path.to_path_buf(), found, known: FORMAT_VERSION })
+        }
+        _ => Ok(()),
+    }
+}

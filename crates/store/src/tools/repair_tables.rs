@@ -1,0 +1,197 @@
+//! Tables that are checked whole, and written anew without what is damaged in them.
+//! ```text
+//! table 12   block | #### | block | index | filter     sound: it stays
+//!                 v                                    else: every entry of blocks that can be read,
+//! table 31   block | block | index | filter            in a new table; what the others held is lost
+//! ```
+//! Invariant: a table that is damaged is not changed, and its number is not used again.
+
+use crate::entries::block_cursor::BlockCursor;
+use crate::entries::entry::{Entry, Sequence, order};
+use crate::error::{Error, Result};
+use crate::files::table::format::{Section, TAG_TOMBSTONES};
+use crate::files::table::{Table, TableParts};
+use crate::plan::layout::{Layout, TableRecord};
+use crate::sync::Arc;
+use crate::tools::repair::{Loss, RepairReport};
+use crate::tree::run_writer::{RunOutput, RunWriter, RunWriterState, Shelf, table_name};
+
+/// What became of a table.
+pub(crate) enum Mended {
+    /// Every byte of it is as it was written.
+    Sound(Arc<Table>),
+    /// What could be read of it is in new tables; there are none if nothing could be read.
+    Rewritten(RunOutput),
+}
+
+impl Mended {
+    /// Whether it is the table of this record: its keys lie in the record's bounds, its flushes in the record's span.
+    pub(crate) fn belongs(&self, layout: &Layout, record: &TableRecord) -> bool {
+        let oldest = layout.runs.last().is_some_and(|oldest| oldest.id == record.run);
+        let flush_fits = |sequence| match layout.flush_of(sequence) {
+            None => oldest && record.span.lo().0 == 0,
+            Some(flush) => record.span.lo() <= flush && flush < record.span.hi(),
+        };
+        // Of a trimmed table the file has other keys too.
+        let is_sound = matches!(self, Mended::Sound(_));
+        let is_within = |from: &[u8], to: &[u8]| match is_sound && record.is_trimmed {
+            true => *from <= *record.from && *record.to <= *to,
+            false => *record.from <= *from && *to <= *record.to,
+        };
+        let fits = |table: &Arc<Table>| {
+            let (least, greatest) = table.properties().sequences;
+            let bounds = table.key_bounds();
+            is_within(&bounds.0, &bounds.1)
+                && greatest <= layout.last_sequence
+                && flush_fits(least)
+                && flush_fits(greatest)
+        };
+        match self {
+            Mended::Sound(table) => {
+                let is_piece = !record.is_trimmed || table.has_piece(record);
+                fits(table) && table.entry_count() == record.file_entries && is_piece
+            }
+            Mended::Rewritten(output) => output.opened.values().all(fits),
+        }
+    }
+}
+
+/// Reads a table whole. `record`: what is known of it from elsewhere; only keys within its bounds are written anew.
+///
+/// # Errors
+/// `Io`, and `Version`. Damage is no error: it goes into the report.
+pub(crate) fn mend(
+    shelf: &Shelf,
+    file: u64,
+    record: Option<&TableRecord>,
+    report: &mut RepairReport,
+) -> Result<Mended> {
+    let checked = shelf.open_table(file).and_then(|table| table.verify().map(|()| table));
+    match checked {
+        Ok(table) => return Ok(Mended::Sound(table)),
+        Err(Error::Corrupt { .. }) => {}
+        Err(other) => return Err(other),
+    }
+    let parts = TableParts::read(&shelf.folder, &table_name(file))?;
+    let within = record.filter(|record| record.is_trimmed).cloned();
+    let tombstones = parts.tombstones.clone().unwrap_or_default();
+    let tombstones = match &within {
+        Some(record) => tombstones.cut(Some(&record.from), Some(&record.to)),
+        None => tombstones,
+    };
+    let is_empty = parts.block_count() == 0 && tombstones.is_empty();
+    let state = RunWriterState::with_filter(parts.filter()).deleting(tombstones);
+    let writer = RunWriter::new(shelf, state);
+    let mut copier = Copier { name: table_name(file), writer, last: None, within, report };
+    if is_empty {
+        copier.lose_all(&parts, record.map(|record| record.entries));
+    } else {
+        (0..parts.block_count()).try_for_each(|number| copier.copy_block(&parts, number))?;
+        copier.lose_tombstones(&parts);
+        copier.note_damage(&parts);
+    }
+    Ok(Mended::Rewritten(copier.writer.finish()?))
+}
+
+/// Copies what can be read.
+struct Copier<'a> {
+    name: String,
+    writer: RunWriter<'a>,
+    last: Option<(Vec<u8>, Sequence)>,
+    /// Of a trimmed table: what of it belongs to the tree.
+    within: Option<TableRecord>,
+    report: &'a mut RepairReport,
+}
+
+impl Copier<'_> {
+    fn copy_block(&mut self, parts: &TableParts, number: usize) -> Result<()> {
+        let (offset, entries) = parts.block_place(number);
+        match parts.block(number) {
+            Ok(block) => {
+                let copied = self.copy_entries(BlockCursor::new(block))?;
+                if copied < entries {
+                    let what = format!("data block {number}: entries that are out of order");
+                    self.lose(offset, what, Some(entries - copied));
+                }
+                Ok(())
+            }
+            Err(Error::Corrupt { what, .. }) => {
+                self.lose(offset, what, Some(entries));
+                Ok(())
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    /// How many are in order.
+    fn copy_entries(&mut self, mut cursor: BlockCursor) -> Result<u64> {
+        let mut copied = 0;
+        cursor.seek_first();
+        while let Some(entry) = cursor.entry().filter(|entry| self.goes_on(entry)) {
+            if self.belongs(entry.key) {
+                self.writer.add(&entry)?;
+            }
+            match &mut self.last {
+                Some((key, sequence)) => {
+                    entry.key.clone_into(key);
+                    *sequence = entry.sequence;
+                }
+                None => self.last = Some((entry.key.to_vec(), entry.sequence)),
+            }
+            copied += 1;
+            cursor.next();
+        }
+        Ok(copied)
+    }
+
+    fn belongs(&self, key: &[u8]) -> bool {
+        self.within.as_ref().is_none_or(|record| *record.from <= *key && *key < *record.to)
+    }
+
+    fn goes_on(&self, entry: &Entry<'_>) -> bool {
+        let here = (entry.key, entry.sequence);
+        self.last.as_ref().is_none_or(|(key, sequence)| order((key, *sequence), here).is_lt())
+    }
+
+    /// Of a table of several pieces each is mended by itself; what is damaged is told once.
+    fn lose(&mut self, offset: u64, what: String, entries: Option<u64>) {
+        let loss = Loss { file: self.name.clone(), offset, what, entries };
+        if !self.report.lost.contains(&loss) {
+            self.report.lost.push(loss);
+        }
+    }
+
+    /// Without the index nobody knows where blocks begin.
+    fn lose_all(&mut self, parts: &TableParts, entries: Option<u64>) {
+        let entries = parts.properties.as_ref().map(|known| known.entries).or(entries);
+        let first = parts.damage.iter().find_map(|error| match error {
+            Error::Corrupt { offset, what, .. } => Some((*offset, what.clone())),
+            _ => None,
+        });
+        let (offset, what) = first.unwrap_or((0, "it cannot be read".into()));
+        let unfinished =
+            "; a merge that was cut short leaves such a file, and then nothing is lost";
+        let unfinished = if entries.is_none() { unfinished } else { "" };
+        let what = format!("{what}; nothing of the table can be read{unfinished}");
+        self.lose(offset, what, entries);
+    }
+
+    /// What they deleted may be seen again.
+    fn lose_tombstones(&mut self, parts: &TableParts) {
+        let of_tombstones = |section: &&Section| section.tag == TAG_TOMBSTONES;
+        let section = parts.sections.iter().find(of_tombstones);
+        if let Some(section) = section.filter(|_| parts.tombstones.is_none()) {
+            let what = "deletions of ranges; keys in them may be seen again".to_string();
+            self.lose(section.offset, what, None);
+        }
+    }
+
+    /// Parts that cost no entry.
+    fn note_damage(&mut self, parts: &TableParts) {
+        for note in parts.damage.iter().map(|error| format!("mended: {error}")) {
+            if !self.report.notes.contains(&note) {
+                self.report.notes.push(note);
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Tables that share keys and ages with others: what merges have left over, or have taken a part of.
+//! ```text
+//! table 4     a7 b8                     left over from the merge that made table 6
+//! table 6     [a7 a2] b8                of whose block "a7" a repair has saved nothing: a2 b8
+//! neither     6 before 4: a2 hides a7   4 before 6: wrong where 6 has what came after 4
+//! so          a7 a2 b8                  one table of both
+//! ```
+//! Which of two such tables has the newer entry of a key, nobody knows for all of their keys: a merge may have trimmed one of them, or
+//! have taken one table of a level and left others there. And a deletion of a range may hide what is in the other.
+//! Invariant: tables that are merged here hold each entry that any of them had, once.
+
+use trommel_filters::{FlushNumber, Span};
+
+use crate::entries::cursor::Cursor;
+use crate::entries::entry::Sequence;
+use crate::entries::merge_cursor::MergeCursor;
+use crate::entries::tombstones::RangeTombstones;
+use crate::error::Result;
+use crate::files::run_table::RunTable;
+use crate::tools::repair_layout::{TableFacts, by_age, runs_of};
+use crate::tree::run_writer::{RunOutput, RunWriter, RunWriterState, Shelf};
+
+/// What became of tables.
+#[derive(Default)]
+pub(crate) struct Untangled {
+    pub(crate) facts: Vec<TableFacts>,
+    /// Tables that others were made of.
+    pub(crate) merged: Vec<u64>,
+}
+
+/// The tables, but for those of one age that share keys: what takes the place of all of them was merged from what they have. The
+/// new files are added to `written`.
+pub(crate) fn untangle(
+    shelf: &Shelf,
+    facts: Vec<TableFacts>,
+    written: &mut Vec<u64>,
+) -> Result<Untangled> {
+    let mut untangled = Untangled::default();
+    for group in by_age(facts) {
+        if runs_of(group.clone()).len() == 1 {
+            untangled.facts.extend(group);
+            continue;
+        }
+        let output = merge(shelf, &group)?;
+        written.extend(output.tables.iter().map(|(file, _)| *file));
+        untangled.facts.extend(output.opened.values().map(|table| TableFacts::of(table)));
+        let mut files: Vec<u64> = group.iter().map(|table| table.file).collect();
+        files.sort_unstable();
+        files.dedup();
+        untangled.merged.extend(files);
+    }
+    Ok(untangled)
+}
+
+fn merge(shelf: &Shelf, group: &[TableFacts]) -> Result<RunOutput> {
+    let span = Span::of_flush(FlushNumber(0));
+    let tables = group.iter().map(|facts| {
+        let table = shelf.open_table(facts.file)?;
+        Ok(RunTable::of_record(table, &facts.record(0, 0, span)))
+    });
+    let tables = tables.collect::<Result<Vec<_>>>()?;
+    let cursors = tables.iter().map(|table| {
+        let cursor: Box<dyn Cursor + Send> = Box::new(table.cursor().end_to_end());
+        cursor
+    });
+    let mut cursor = MergeCursor::new(cursors.collect())?;
+    let tombstones = tables.iter().flat_map(|table| table.tombstones().pieces());
+    // Nobody reads a store that is mended.
+    let deleted = RangeTombstones::visible_at(tombstones, &[]);
+    let state = RunWriterState::default().deleting(deleted);
+    let mut writer = RunWriter::new(shelf, state);
+    let mut last: Option<(Vec<u8>, Sequence)> = None;
+    while let Some(entry) = cursor.entry() {
+        let is_new =
+            last.as_ref().is_none_or(|(key, at)| (&**key, *at) != (entry.key, entry.sequence));
+        if is_new {
+            writer.add(&entry)?;
+            last = Some((entry.key.to_vec(), entry.sequence));
+        }
+        cursor.next()?;
+    }
+    writer.finish()
+}

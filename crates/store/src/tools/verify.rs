@@ -1,0 +1,231 @@
+//! Reads everything and checks it: checksums, order within tables and across them, what the manifest tells of tables, the
+//! logs, the filter's image, and every key against the guard.
+//! ```text
+//! MANIFEST   tells of the tree that is open       tables   checksums, order, index, counts (table_check.rs)
+//! logs       checksums, lengths, ages             entries  flush within the span, guard says "maybe"
+//! image      length, checksum                     runs     of a key, newer runs have newer entries
+//! ```
+//! Invariant: it checks one version, which it holds, beside writes, flushes and merges; a file that has left the
+//! tree meanwhile is no damage.
+
+use trommel_filters::{KeyRange, Query};
+
+use crate::entries::cursor::Cursor;
+use crate::entries::entry::Sequence;
+use crate::error::{Error, Result};
+use crate::files::distinct_keys::for_each_entry;
+use crate::files::log_check::{LogCheck, LogCounts};
+use crate::files::manifest::{MANIFEST_NAME, Manifest};
+use crate::files::run::RunCursor;
+use crate::files::run_table::RunTable;
+use crate::plan::layout::{ImageRecord, TableRecord};
+use crate::sync::Arc;
+use crate::tree::guard_image;
+use crate::tree::shared::Core;
+use crate::tree::version::{PlacedRun, Version};
+
+/// What was checked, and what is wrong.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct VerifyReport {
+    /// Tables read.
+    pub tables: u64,
+    /// Entries in them.
+    pub entries: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// Logs read, and what they have that is in no table yet.
+    pub logs: LogCounts,
+    /// Entries in memory that are in no table yet. None: the store was not open.
+    pub memtable_entries: Option<u64>,
+    /// What is damaged, each with file and place. Empty: all is well.
+    pub damage: Vec<String>,
+}
+
+impl VerifyReport {
+    /// Damage goes into the report, other errors to the caller.
+    pub(crate) fn note(&mut self, checked: Result<()>) -> Result<()> {
+        checked.or_else(|error| report_damage(&mut self.damage, error))
+    }
+}
+
+/// Damage goes into the list, but what is known already is not told twice. Other errors go to the caller.
+pub(crate) fn report_damage(list: &mut Vec<String>, error: Error) -> Result<()> {
+    if !matches!(error, Error::Corrupt { .. } | Error::FileMissing { .. }) {
+        return Err(error);
+    }
+    let damage = error.to_string();
+    if !list.contains(&damage) {
+        list.push(damage);
+    }
+    Ok(())
+}
+
+pub(crate) fn verify(core: &Core) -> Result<VerifyReport> {
+    let version = core.current.hold();
+    let damage = core.damage_at_open(&version);
+    let memtable_entries = Some(version.memtable_entries());
+    let mut report = VerifyReport { damage, memtable_entries, ..Default::default() };
+    for (placed, record) in version.runs.iter().zip(&version.layout.runs) {
+        for (table, record) in placed.run.tables().iter().zip(&record.tables) {
+            report.tables += 1;
+            report.entries += table.entry_count();
+            report.bytes += table.bytes_within();
+            report.note(check_table(&version, placed, table, record))?;
+        }
+    }
+    for (place, newer) in version.runs.iter().enumerate() {
+        for older in &version.runs[place + 1..] {
+            report.note(check_ages(newer, older))?;
+        }
+    }
+    for image in &version.layout.images {
+        report.note(check_image(core, image))?;
+    }
+    check_logs(core, &mut report)?;
+    report.note(check_manifest(core))?;
+    Ok(report)
+}
+
+/// Whether the bytes of an image of the filter are those that were written.
+fn check_image(core: &Core, record: &ImageRecord) -> Result<()> {
+    let read = guard_image::read(&core.shelf.folder, record);
+    // A newer one may have taken its place meanwhile.
+    let is_named = core.current.pin().layout.images.contains(record);
+    if is_named { read.map(|_| ()) } else { Ok(()) }
+}
+
+fn check_table(
+    version: &Version,
+    placed: &PlacedRun,
+    table: &RunTable,
+    record: &TableRecord,
+) -> Result<()> {
+    let wrong = |what: String| Error::corrupt(table.table.path(), 0, what);
+    if record.bytes != table.table.bytes() {
+        let (named, there) = (record.bytes, table.table.bytes());
+        return Err(wrong(format!("it has {there} bytes; the manifest names {named}")));
+    }
+    table.table.verify()?;
+    if table.key_bounds() != (record.from.clone(), record.to.clone()) {
+        return Err(wrong("its keys are not those that the manifest names".into()));
+    }
+    let is_oldest = version.runs.last().is_some_and(|oldest| oldest.id == placed.id);
+    for delete in table.tombstones().pieces() {
+        check_flush(version, table, is_oldest, delete.sequence).map_err(|what| {
+            wrong(format!("the range deleted from {}: {what}", delete.from.escape_ascii()))
+        })?;
+    }
+    let mut last_key: Option<Vec<u8>> = None;
+    let mut entries = 0;
+    for_each_entry(&mut table.cursor().end_to_end(), |key, sequence| {
+        entries += 1;
+        check_flush(version, table, is_oldest, sequence)
+            .map_err(|what| wrong(format!("key {}: {what}", key.escape_ascii())))?;
+        match &mut last_key {
+            Some(last) if last == key => return Ok(()),
+            Some(last) => key.clone_into(last),
+            None => last_key = Some(key.to_vec()),
+        }
+        let queries = [Query::Point(key), Query::Range(KeyRange::of_key(key))];
+        if queries.iter().all(|query| version.guard.ask(query).may_hold(table)) {
+            return Ok(());
+        }
+        Err(wrong(format!("the guard denies its key {}", key.escape_ascii())))
+    })?;
+    if entries != record.entries {
+        return Err(wrong(format!(
+            "it has {entries} entries of the {} that the manifest names",
+            record.entries
+        )));
+    }
+    Ok(())
+}
+
+/// Whether the manifest has room for an entry: its flush is on record and within the table's span.
+fn check_flush(
+    version: &Version,
+    table: &RunTable,
+    is_oldest: bool,
+    sequence: Sequence,
+) -> std::result::Result<(), &'static str> {
+    if sequence > version.layout.last_sequence {
+        return Err("an entry that is newer than all that the manifest tells of");
+    }
+    match version.layout.flush_of(sequence) {
+        // The oldest run begins at 0, but for one that became the oldest since all below it was deleted.
+        None if is_oldest && table.span.lo().0 == 0 => Ok(()),
+        None => Err("an entry of a flush that is not on record"),
+        Some(flush) if table.span.lo() <= flush && flush < table.span.hi() => Ok(()),
+        Some(_) => Err("an entry of a flush outside the span that the manifest names"),
+    }
+}
+
+/// The least and the greatest sequence number in a run.
+fn sequences(placed: &PlacedRun) -> (Sequence, Sequence) {
+    let of_tables = placed.run.tables().iter().map(|table| table.table.properties().sequences);
+    let hull = of_tables.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
+    hull.expect("a run has tables")
+}
+
+/// Whether of every key that both runs have the newer run has the newest entry: who finds it there looks no further.
+fn check_ages(newer: &PlacedRun, older: &PlacedRun) -> Result<()> {
+    if sequences(newer).0 > sequences(older).1 {
+        return Ok(());
+    }
+    let mut cursors = [newer, older].map(|placed| placed.run.cursor().end_to_end());
+    cursors.iter_mut().try_for_each(|cursor| cursor.seek_first())?;
+    let [newer_cursor, older_cursor] = &mut cursors;
+    while let (Some(new), Some(old)) = (newer_cursor.entry(), older_cursor.entry()) {
+        match new.key.cmp(old.key) {
+            std::cmp::Ordering::Less => skip_key(newer_cursor)?,
+            std::cmp::Ordering::Greater => skip_key(older_cursor)?,
+            std::cmp::Ordering::Equal if new.sequence < old.sequence => {
+                let holder = older.run.find(old.key).expect("a run finds its own keys");
+                let what = format!("its key {} is newer in an older run", old.key.escape_ascii());
+                return Err(Error::corrupt(holder.table.path(), 0, what));
+            }
+            std::cmp::Ordering::Equal => {
+                skip_key(newer_cursor)?;
+                skip_key(older_cursor)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// On to the next key's newest entry. Requires: the cursor is at an entry.
+fn skip_key(cursor: &mut RunCursor) -> Result<()> {
+    let key = cursor.entry().map(|entry| entry.key.to_vec());
+    while cursor.entry().is_some_and(|entry| Some(entry.key) == key.as_deref()) {
+        cursor.next()?;
+    }
+    Ok(())
+}
+
+/// Reads every log whose entries are not all in tables.
+fn check_logs(core: &Core, report: &mut VerifyReport) -> Result<()> {
+    let folder = &core.shelf.folder;
+    let layout = Arc::clone(&core.current.pin().layout);
+    // Not every number up to the next one: who knows what a manifest names as that.
+    let check = LogCheck { folder, layout: &layout, misses_logs: false };
+    report.logs =
+        check.run(&folder.list()?, &mut |error| report_damage(&mut report.damage, error))?;
+    Ok(())
+}
+
+/// Whether the manifest tells of the tree that is open. Holds the right to change it meanwhile.
+fn check_manifest(core: &Core) -> Result<()> {
+    let folder = &core.shelf.folder;
+    let installer = core.installer();
+    let wrong = |what: &str| Error::corrupt(folder.path_of(MANIFEST_NAME), 0, what);
+    let read = Manifest::read(folder)?.ok_or_else(|| wrong("it is missing"))?;
+    let now = core.current.hold();
+    if installer.manifest.is_certain() && read != *now.layout {
+        return Err(wrong("it tells of another tree than the one that is open"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+//! Checks the files of a store that nobody has open, whether it opens or not: all that is missing, all that is damaged.
+//! ```text
+//! MANIFEST   read strictly: its tables, its images, its logs       each is there, is what it says, and is sound
+//! damaged    the tables that are here and have not left the tree   each is sound
+//! ```
+//! Invariant: files are only read, and no damage hides another file's. Opening is stricter: it ends at the first thing that is
+//! wrong. `Db::verify` knows more: the ages of entries across runs, and what the guard says of every key.
+
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::files::log_check::LogCheck;
+use crate::files::manifest::Manifest;
+use crate::files::table::Table;
+use crate::open::{
+    check_bounds, file_number, lock_folder, manifest_missing, store_folder, table_missing,
+};
+use crate::plan::layout::{Layout, TableRecord};
+use crate::plan::options::{GuardKind, Options};
+use crate::storage::environment::Environment;
+use crate::sync::Arc;
+use crate::tools::repair_manifest::FoundManifest;
+use crate::tools::verify::{VerifyReport, report_damage};
+use crate::tree::guard_image;
+use crate::tree::run_writer::{Shelf, table_name};
+
+/// Checks the files of the store in a folder. See [`verify_files_with`].
+pub fn verify_files(path: impl AsRef<Path>) -> Result<VerifyReport> {
+    verify_files_with(path, &Environment::default())
+}
+
+/// Reads every file of a store that is not open, and tells all that is missing or damaged: also where the store does not open
+/// for it, as [`Db::open`](crate::Db::open) ends at the first such file.
+///
+/// # Errors
+/// `Locked` if the store is open (then [`Db::verify`](crate::Db::verify) checks more), `Missing` or `NotAStore` if there is none,
+/// `Version` if another version of Trommel wrote it, `Io` if the disk refuses. Damage is no error: it is in the report.
+pub fn verify_files_with(
+    path: impl AsRef<Path>,
+    environment: &Environment,
+) -> Result<VerifyReport> {
+    let folder = store_folder(&*environment.storage, path.as_ref())?;
+    let _lock = lock_folder(&folder)?;
+    let names = folder.list()?;
+    let options = Options { guard: GuardKind::Open, ..Options::default() };
+    let shelf = Shelf::new(folder.clone(), &options, 1);
+    let mut check = FilesCheck { shelf, names, report: VerifyReport::default() };
+    match Manifest::read(&folder) {
+        Ok(Some(layout)) => check.tree(&layout)?,
+        Ok(None) => {
+            let of_a_store = check.names.iter().find(|name| file_number(name).is_some());
+            let missing =
+                manifest_missing(folder.path(), of_a_store.map_or("the rest", String::as_str));
+            check.report.note(Err(missing))?;
+            check.tables_here(&FoundManifest::default())?;
+        }
+        Err(error) => {
+            check.report.note(Err(error))?;
+            check.tables_here(&FoundManifest::read(&folder)?)?;
+        }
+    }
+    Ok(check.report)
+}
+
+/// A check on its way.
+struct FilesCheck {
+    shelf: Shelf,
+    /// What the folder holds.
+    names: Vec<String>,
+    report: VerifyReport,
+}
+
+impl FilesCheck {
+    /// All that a manifest names.
+    fn tree(&mut self, layout: &Layout) -> Result<()> {
+        let mut last = None;
+        for record in layout.runs.iter().flat_map(|run| &run.tables) {
+            let checked = self.table(record, last.as_ref() != Some(&record.file));
+            self.report.note(checked)?;
+            last = Some(record.file);
+        }
+        for record in &layout.images {
+            let read = guard_image::read(&self.shelf.folder, record);
+            self.report.note(read.map(drop))?;
+        }
+        self.logs(layout, true)
+    }
+
+    fn logs(&mut self, layout: &Layout, misses_logs: bool) -> Result<()> {
+        let check = LogCheck { folder: &self.shelf.folder, layout, misses_logs };
+        let report = &mut self.report;
+        report.logs =
+            check.run(&self.names, &mut |error| report_damage(&mut report.damage, error))?;
+        Ok(())
+    }
+
+    /// `is_whole`: its entries are read, too. They are not for a second piece of the same table.
+    fn table(&mut self, record: &TableRecord, is_whole: bool) -> Result<()> {
+        let table = self.open(record.file).map_err(|error| table_missing(error, record))?;
+        self.report.tables += 1;
+        self.report.entries += record.entries;
+        self.report.bytes += record.bytes_within();
+        if record.bytes != table.bytes() {
+            let (named, there) = (record.bytes, table.bytes());
+            let what = format!("it has {there} bytes; the manifest names {named}");
+            return Err(Error::corrupt(table.path(), 0, what));
+        }
+        check_bounds(&table, record)?;
+        if is_whole { table.verify() } else { Ok(()) }
+    }
+
+    /// Without a manifest: whatever table is here, but for those that left the tree, as far as that can be read.
+    fn tables_here(&mut self, manifest: &FoundManifest) -> Result<()> {
+        let is_table = |name: &&String| {
+            let file = file_number(name).filter(|&file| **name == table_name(file));
+            file.is_some_and(|file| !manifest.removed.contains(&file))
+        };
+        let files: Vec<u64> =
+            self.names.iter().filter(is_table).filter_map(|name| file_number(name)).collect();
+        for file in files {
+            let opened = self.open(file);
+            if let Ok(table) = &opened {
+                self.report.tables += 1;
+                self.report.entries += table.entry_count();
+                self.report.bytes += table.bytes();
+            }
+            self.report.note(opened.and_then(|table| table.verify()))?;
+        }
+        // Every log that is here may be needed, and one that is not may have been in tables: nobody knows.
+        self.logs(&Layout::default(), false)
+    }
+
+    fn open(&self, file: u64) -> Result<Arc<Table>> {
+        self.shelf.open_table_with(file, None)
+    }
+}

@@ -1,0 +1,400 @@
+//! The images of a global filter's parts: files that spare reading all runs when the store is opened.
+//! ```text
+//! written   part of a version -> NNNNNN.filter, synced -> edit: its range, file, checksum, watermark, tables of the base
+//! read      record -> bytes -> part -> + entries of flushes from the watermark on, from newer tables
+//! ```
+//! Each part has an image of its own: a merge of a key range writes those of the parts that it has built, and no other.
+//! Invariants: every installed flush below the watermark is in the image; its base stands for exactly the tables that
+//! the record names, which are those of the oldest run with keys of the part. So an image of an older round is known by its
+//! tables. It is never trusted and never fatal: a part whose image does not fit is made anew from the runs.
+
+use std::io::ErrorKind;
+use std::time::Instant;
+
+use trommel_filters::{FlushNumber, GrfOptions, Part};
+
+use crate::entries::key_range::KeyBounds;
+use crate::error::{Error, Result};
+use crate::guard::Guard;
+use crate::guard::filter_recovery::FilterRecovery;
+use crate::guard::locator;
+use crate::guard::parts::Parts;
+use crate::plan::layout::{ImageRecord, Layout, TableRecord};
+use crate::storage::environment::PausePoint;
+use crate::storage::exhausted::with_room;
+use crate::storage::open_folder::OpenFolder;
+use crate::storage::{hole_bytes_above, zeroed};
+use crate::sync::Arc;
+use crate::tree::run_writer::Shelf;
+use crate::tree::shared::{Core, DamagedFilter};
+use crate::tree::version::Version;
+use crate::write::parts_builder::{insert_entries, rebuild_part};
+
+/// The name of an image's file.
+pub(crate) fn image_name(file: u64) -> String {
+    format!("{file:06}.filter")
+}
+
+/// Writes the images of the newest version's parts that have keys of a range, where there are none yet that know as much, and has
+/// the manifest name them. A failure leaves the store as it is.
+pub(crate) fn write(core: &Core, range: &KeyBounds) -> Result<()> {
+    let version = core.current.hold();
+    let Some(parts) = version.guard.parts().cloned() else { return Ok(()) };
+    let layout = Arc::clone(&version.layout);
+    // The parts alone are written: nobody's tables are kept for them.
+    drop(version);
+    let mut records = Vec::new();
+    let mut written = Ok(());
+    for (bounds, part) in parts.within(range) {
+        let Some(record) = record_of(&layout, &bounds, part) else { continue };
+        written = write_part(core, part, record).map(|record| records.push(record));
+        if written.is_err() {
+            break;
+        }
+    }
+    if records.is_empty() {
+        return written;
+    }
+    core.env.pauses.at(PausePoint::ImageWritten);
+    core.installer().install_images(core, records)?;
+    core.sweep_or_call();
+    written
+}
+
+fn write_part(core: &Core, part: &Part, mut record: ImageRecord) -> Result<ImageRecord> {
+    let start = Instant::now();
+    let mut bytes = Vec::new();
+    part.write_image(&mut bytes);
+    record.file = core.shelf.new_file();
+    (record.bytes, record.checksum) = (bytes.len() as u64, crc32c::crc32c(&bytes));
+    core.counters.guard_worked(start.elapsed());
+    write_file(&core.shelf, record.file, &bytes)?;
+    Ok(record)
+}
+
+/// The files of the oldest run with keys in the range.
+pub(crate) fn base_files(layout: &Layout, bounds: &KeyBounds) -> Vec<u64> {
+    base_tables(layout, bounds).iter().map(|table| table.file).collect()
+}
+
+fn base_tables<'l>(layout: &'l Layout, bounds: &KeyBounds) -> &'l [TableRecord] {
+    layout.runs.last().map_or(&[], |oldest| oldest.within(bounds))
+}
+
+/// Whether a part's base stands for these tables of the oldest run: not where a run became the oldest one without a merge.
+fn has_base(part: &Part, tables: &[TableRecord]) -> bool {
+    let first = FlushNumber(0);
+    tables.iter().all(|table| table.span.lo() == first && part.base_end() > first)
+}
+
+/// What the manifest is to say about a part of a version, but for the file. None: no tables stand for its base, or there is an
+/// image that knows as much.
+fn record_of(layout: &Layout, bounds: &KeyBounds, part: &Part) -> Option<ImageRecord> {
+    let tables = base_tables(layout, bounds);
+    let is_known = |image: &&ImageRecord| {
+        image.lower == bounds.from && image.tables == base_files(layout, bounds)
+    };
+    let knows = layout.images.iter().find(is_known).map(|image| image.watermark);
+    let (_, newer) = layout.runs.split_last()?;
+    let has_newer = |watermark| {
+        newer.iter().flat_map(|run| run.within(bounds)).any(|table| table.span.hi() > watermark)
+    };
+    if !has_base(part, tables) || knows.is_some_and(|watermark| !has_newer(watermark)) {
+        return None;
+    }
+    let (watermark, tables) = (layout.next_flush, base_files(layout, bounds));
+    Some(ImageRecord {
+        lower: bounds.from.clone(),
+        file: 0,
+        bytes: 0,
+        checksum: 0,
+        watermark,
+        tables,
+    })
+}
+
+/// Writes an image's file, durably. On a failure nothing stays of it.
+fn write_file(shelf: &Shelf, file: u64, bytes: &[u8]) -> Result<()> {
+    let name = image_name(file);
+    let mut out = shelf.folder.create(&name)?;
+    let mut write = || {
+        out.append(bytes)?;
+        out.sync()?;
+        shelf.folder.handle().sync()
+    };
+    write().map_err(Error::io(shelf.folder.path_of(&name))).inspect_err(|_| {
+        // What cannot be removed is removed when the store is opened: no edit names it.
+        let _ = shelf.folder.remove(&name);
+    })
+}
+
+/// What of an image may be holes: its file is as long as the manifest says, whatever was written to it.
+const HOLES_BYTES_MAX: u64 = 16 << 20;
+
+/// The bytes of an image, as they were written.
+pub(crate) fn read(folder: &OpenFolder, record: &ImageRecord) -> Result<Vec<u8>> {
+    let name = image_name(record.file);
+    let path = folder.path_of(&name);
+    let damaged = |what: &str| Error::corrupt(&path, 0, what);
+    let file = with_room(|| folder.handle().open(&name)).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => damaged("the file of the filter's image is missing"),
+        _ => Error::io(&path)(error),
+    })?;
+    let size = file.size().map_err(Error::io(&path))?;
+    if size != record.bytes {
+        return Err(damaged("the filter's image has not the length that the manifest names"));
+    }
+    let holes = hole_bytes_above(HOLES_BYTES_MAX, &*file, 0..size).map_err(Error::io(&path))?;
+    if holes.is_some() {
+        return Err(damaged("most of the filter's image is a hole"));
+    }
+    let size = usize::try_from(size).map_err(|_| damaged("an image beyond memory"))?;
+    let mut bytes = zeroed(size).map_err(|_| damaged("an image beyond memory"))?;
+    file.read_at(0, &mut bytes).map_err(Error::io(&path))?;
+    if crc32c::crc32c(&bytes) != record.checksum {
+        return Err(damaged("the filter's image has not the checksum that the manifest names"));
+    }
+    Ok(bytes)
+}
+
+/// The guard of a store that is being opened, and how it came to be.
+pub(crate) struct Recovered {
+    pub(crate) guard: Guard,
+    pub(crate) recovery: FilterRecovery,
+    /// Of images.
+    pub(crate) damage: Vec<DamagedFilter>,
+}
+
+impl Recovered {
+    fn sound(guard: Guard, recovery: FilterRecovery) -> Self {
+        Recovered { guard, recovery, damage: Vec::new() }
+    }
+}
+
+/// Why an image is not used.
+enum Unusable {
+    /// It is of another store's state or options.
+    Unfit(&'static str),
+    /// It cannot be read.
+    Unreadable(Error),
+}
+
+/// The guard of `version`, whose own is still empty: from images and newer tables, or else from the runs.
+pub(crate) fn recover(shelf: &Shelf, version: &Version) -> Result<Recovered> {
+    match &version.guard {
+        Guard::Located(guard) if !version.runs.is_empty() => {
+            let (guard, told_from) = locator::rebuild(guard.kind(), &shelf.options, version)?;
+            let why = told_from.to_string();
+            let guard = Guard::Located(Arc::new(guard));
+            Ok(Recovered::sound(guard, FilterRecovery::Rebuilt { why }))
+        }
+        Guard::Global(parts) if !version.runs.is_empty() => {
+            recover_parts(shelf, version, parts.options())
+        }
+        guard => Ok(Recovered::sound(guard.clone(), FilterRecovery::Nothing)),
+    }
+}
+
+fn recover_parts(shelf: &Shelf, version: &Version, wanted: &GrfOptions) -> Result<Recovered> {
+    let (mut parts, mut damage, mut rebuilt, mut replayed_tables) = (Vec::new(), Vec::new(), 0, 0);
+    let mut first_why = None;
+    for bounds in version.layout.partitions() {
+        let part = match usable_image(shelf, version, &bounds, wanted) {
+            Ok((part, record)) => {
+                let (part, replayed) = replay(part, record, version, &bounds)?;
+                replayed_tables += replayed;
+                part
+            }
+            Err(unusable) => {
+                rebuilt += 1;
+                let why = why_unusable(version, &bounds, unusable, &mut damage);
+                first_why.get_or_insert(why);
+                rebuild_part(&shelf.options, wanted, version, &bounds)?
+            }
+        };
+        parts.push((bounds.from, part));
+    }
+    let recovery = match first_why {
+        None => FilterRecovery::Image { replayed_tables },
+        Some(why) if rebuilt == parts.len() as u64 => FilterRecovery::Rebuilt { why },
+        Some(why) => {
+            FilterRecovery::Mixed { parts: parts.len() as u64, rebuilt, replayed_tables, why }
+        }
+    };
+    Ok(Recovered { guard: Guard::Global(Parts::of(parts)), recovery, damage })
+}
+
+/// Why, as text; damage is noted.
+fn why_unusable(
+    version: &Version,
+    bounds: &KeyBounds,
+    unusable: Unusable,
+    damage: &mut Vec<DamagedFilter>,
+) -> String {
+    match unusable {
+        Unusable::Unfit(why) => why.to_string(),
+        Unusable::Unreadable(error @ Error::Corrupt { .. }) => {
+            let image = image_of(&version.layout, bounds);
+            let what = error.to_string();
+            damage.extend(image.map(|image| DamagedFilter { file: image.file, what }));
+            "the image is damaged".to_string()
+        }
+        Unusable::Unreadable(error) => error.to_string(),
+    }
+}
+
+fn image_of<'l>(layout: &'l Layout, bounds: &KeyBounds) -> Option<&'l ImageRecord> {
+    layout.images.iter().find(|image| image.lower == bounds.from)
+}
+
+/// A part's image, if it is one of this tree's oldest run and of these options.
+fn usable_image<'v>(
+    shelf: &Shelf,
+    version: &'v Version,
+    bounds: &KeyBounds,
+    wanted: &GrfOptions,
+) -> std::result::Result<(Part, &'v ImageRecord), Unusable> {
+    let Some(record) = image_of(&version.layout, bounds) else {
+        return Err(Unusable::Unfit("there is no image"));
+    };
+    if record.tables != base_files(&version.layout, bounds) {
+        return Err(Unusable::Unfit("the image is of an older round"));
+    }
+    let bytes = read(&shelf.folder, record).map_err(Unusable::Unreadable)?;
+    let part = Part::of_checked_image(bytes).map_err(|wrong| {
+        let path = shelf.folder.path_of(&image_name(record.file));
+        Unusable::Unreadable(Error::corrupt(path, wrong.at as u64, wrong.what))
+    })?;
+    if part.options() != wanted {
+        return Err(Unusable::Unfit("the image was made with other options"));
+    }
+    if !has_base(&part, base_tables(&version.layout, bounds)) {
+        return Err(Unusable::Unfit("the image is of an older round"));
+    }
+    Ok((part, record))
+}
+
+/// The part with the entries of all flushes that the image does not know, and how many tables were read for them.
+///
+/// A merge may have put such entries into one table with entries that the image knows. Each entry's flush is on
+/// record, so just those from the watermark on are added, with their own flush as their code.
+fn replay(
+    mut part: Part,
+    record: &ImageRecord,
+    version: &Version,
+    bounds: &KeyBounds,
+) -> Result<(Part, u64)> {
+    let mut replayed = 0;
+    let (_, newer) = version.runs.split_last().expect("an image has an oldest run");
+    for table in newer.iter().rev().flat_map(|placed| placed.run.within(bounds)) {
+        if table.span.hi() <= record.watermark {
+            continue;
+        }
+        let Some(table) = table.clip(bounds)? else { continue };
+        let mut cursor = table.cursor().end_to_end();
+        let (path, layout) = (table.table.path(), &*version.layout);
+        part = insert_entries(&part, &mut cursor, path, (layout, bounds), record.watermark)?;
+        replayed += 1;
+    }
+    Ok((part, replayed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::manifest::Manifest;
+    use crate::plan::options::{Background, Options};
+    use crate::storage::environment::Environment;
+    use crate::storage::memory::Memory;
+    use std::path::{Path, PathBuf};
+    use trommel_filters::{FlushNumber, PartBuilder};
+
+    fn image_path(file: u64) -> PathBuf {
+        Path::new("db").join(image_name(file))
+    }
+
+    fn open(disk: &Memory) -> Core {
+        let env = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+        let options = Options { background: Background::Stepped, ..Options::default() };
+        crate::open::open(Path::new("db"), &options, env).expect("opens")
+    }
+
+    /// A store with one run and its image.
+    fn store() -> (Memory, Layout) {
+        let disk = Memory::new();
+        let core = open(&disk);
+        let mut batch = crate::entries::batch::Batch::new();
+        batch.put("drum", "turns").put("sieve", "sifts");
+        core.commit.write(&core, batch, true).expect("writes");
+        core.commit.seal(&core).expect("seals");
+        core.flush_sealed().expect("flushes");
+        write(&core, &KeyBounds::all()).expect("writes an image");
+        drop(core);
+        let layout =
+            Manifest::read(&OpenFolder::on(&disk, "db")).expect("reads").expect("is there");
+        (disk, layout)
+    }
+
+    /// How the filter is recovered if the manifest says this of its image.
+    fn recovery_with(disk: &Memory, layout: &Layout, image: ImageRecord) -> String {
+        let layout = Layout { images: vec![image], ..layout.clone() };
+        Manifest::create(&OpenFolder::on(disk, "db"), &layout).expect("writes");
+        open(disk).filter_recovery.to_string()
+    }
+
+    #[test]
+    fn an_image_of_other_tables_is_of_another_round() {
+        let (disk, layout) = store();
+        let image = layout.images[0].clone();
+        assert_eq!(recovery_with(&disk, &layout, image.clone()), "image");
+        for tables in [vec![], vec![900], vec![image.tables[0], 900]] {
+            let other = ImageRecord { tables, ..image.clone() };
+            let recovery = recovery_with(&disk, &layout, other);
+            assert_eq!(recovery, "rebuilt: the image is of an older round");
+        }
+    }
+
+    #[test] // Stores were written whose bases end with the flushes of their run; what they say is as true.
+    fn a_base_without_keys_is_of_another_round() {
+        let (disk, layout) = store();
+        let image = layout.images[0].clone();
+        let keys = [b"drum".as_slice(), b"sieve"];
+        let other_round = "rebuilt: the image is of an older round";
+        for (keys, end, expected) in
+            [(&keys[..], 1, "image"), (&keys[..], 2, "image"), (&[], 0, other_round)]
+        {
+            let mut builder = PartBuilder::new(&GrfOptions::default());
+            keys.iter().for_each(|key| builder.push(key));
+            let mut bytes = Vec::new();
+            builder.finish(FlushNumber(end)).write_image(&mut bytes);
+            let (checksum, len) = (crc32c::crc32c(&bytes), bytes.len() as u64);
+            disk.put_file(image_path(image.file), bytes);
+            let image = ImageRecord { checksum, bytes: len, ..image.clone() };
+            assert_eq!(recovery_with(&disk, &layout, image), expected);
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_image_are_damage() {
+        let (disk, layout) = store();
+        let image = layout.images[0].clone();
+        let rubbish = b"no image, but with the right checksum";
+        disk.put_file(image_path(image.file), rubbish.as_slice());
+        let (checksum, bytes) = (crc32c::crc32c(rubbish), rubbish.len() as u64);
+        let image = ImageRecord { checksum, bytes, ..image };
+        assert_eq!(recovery_with(&disk, &layout, image), "rebuilt: the image is damaged");
+        assert_eq!(open(&disk).damaged_filters.len(), 1);
+    }
+
+    #[test]
+    fn an_image_that_comes_too_late_is_not_named() {
+        let (disk, layout) = store();
+        let core = open(&disk);
+        let late = ImageRecord { file: 77, tables: vec![900], ..layout.images[0].clone() };
+        disk.put_file(image_path(77), b"late".as_slice());
+        core.installer().install_images(&core, vec![late]).expect("nothing is wrong");
+        core.sweep();
+        assert_eq!(core.current.pin().layout.images, layout.images);
+        assert_eq!(disk.file(image_path(77)), None);
+    }
+}

@@ -1,0 +1,15 @@
+//! The open tree: versions, who installs them, and what all parts of a store share.
+
+pub(crate) mod guard_image;
+pub(crate) mod obsolete_files;
+pub(crate) mod partition_stats;
+pub(crate) mod peek;
+pub(crate) mod rate_limiter;
+pub(crate) mod run_writer;
+pub(crate) mod shared;
+pub(crate) mod snapshots;
+pub(crate) mod stats;
+pub(crate) mod tree_stats;
+pub(crate) mod tree_view;
+pub(crate) mod version;
+pub(crate) mod write_stalls;

@@ -1,0 +1,197 @@
+//! Files that the tree needs no more, until they are gone.
+//! ```text
+//! install   tables, logs, images that the newest version does not name -> leaving
+//! sweep     those that nobody reads -> removed; what cannot be removed is tried again
+//! reader    the last one lets go of a table -> the keeper is called, and sweeps
+//! ```
+//! A table's file goes with the last version that has it: those are held by scans (the one that a scan last moved in, until it moves
+//! or ends), by pinned trees, and for a moment by every other read, merge and checkpoint. A snapshot holds no file: it has merges keep entries.
+//!
+//! Invariant: a file is removed when no version names it, and nobody has it open to read.
+
+use std::ops::Deref;
+
+use crate::files::keeper::Keeper;
+use crate::files::table::Table;
+use crate::files::wal::wal_name;
+use crate::sync::{Arc, AtomicU64, Mutex, Ordering, Weak, lock};
+use crate::tree::guard_image::image_name;
+use crate::tree::run_writer::table_name;
+use crate::tree::shared::Core;
+use crate::tree::stats::ObsoleteStats;
+use crate::tree::version::Version;
+
+/// A file that is to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Obsolete {
+    Table(u64),
+    /// Its entries are all in tables.
+    Log(u64),
+    /// The manifest does not name it any more.
+    Image(u64),
+}
+
+struct LeavingTable {
+    file: u64,
+    bytes: u64,
+    table: Weak<Table>,
+}
+
+/// The files that are to go.
+#[derive(Default)]
+pub(crate) struct Leaving(Mutex<Files>);
+
+#[derive(Default)]
+struct Files {
+    tables: Vec<LeavingTable>,
+    others: Vec<Obsolete>,
+    /// Who holds the trees that these tables were in.
+    trees: Vec<Weak<Holders>>,
+}
+
+impl Leaving {
+    /// Tables leave the tree of `version`, the last one with its holders. Who lets go of one last calls the keeper.
+    pub(crate) fn add_tables<'t>(
+        &self,
+        version: &Version,
+        tables: impl Iterator<Item = &'t Arc<Table>>,
+        keeper: &Arc<Keeper>,
+    ) {
+        let mut files = lock(&self.0);
+        files.tables.extend(tables.map(|table| {
+            table.leave(keeper);
+            let (file, bytes) = (table.file(), table.bytes());
+            LeavingTable { file, bytes, table: Arc::downgrade(table) }
+        }));
+        files.trees.retain(|tree| tree.strong_count() > 0);
+        files.trees.push(Arc::downgrade(&version.holders));
+    }
+
+    pub(crate) fn add(&self, others: impl Iterator<Item = Obsolete>) {
+        lock(&self.0).others.extend(others);
+    }
+
+    /// What nobody reads.
+    fn free(&self) -> Vec<Obsolete> {
+        let files = lock(&self.0);
+        let tables = files.tables.iter().filter(|leaving| leaving.table.strong_count() == 0);
+        files.others.iter().copied().chain(tables.map(|it| Obsolete::Table(it.file))).collect()
+    }
+
+    fn forget(&self, gone: Obsolete) {
+        let mut files = lock(&self.0);
+        files.others.retain(|other| *other != gone);
+        files.tables.retain(|leaving| Obsolete::Table(leaving.file) != gone);
+    }
+
+    /// How much is still there, and who holds it.
+    pub(crate) fn stats(&self, newest: &Version) -> ObsoleteStats {
+        let files = lock(&self.0);
+        let trees = files.trees.iter().filter_map(Weak::upgrade);
+        let trees: Vec<_> =
+            trees.filter(|holders| !Arc::ptr_eq(holders, &newest.holders)).collect();
+        let trees = if files.tables.is_empty() { &[] } else { &trees[..] };
+        let held_by = |kind: Holder| trees.iter().map(|holders| holders.count(kind)).sum();
+        ObsoleteStats {
+            tables: files.tables.len() as u64,
+            bytes: files.tables.iter().map(|leaving| leaving.bytes).sum(),
+            scans: held_by(Holder::Scan),
+            pinned_trees: held_by(Holder::PinnedTree),
+            followed_trees: held_by(Holder::Follower),
+        }
+    }
+}
+
+impl Core {
+    /// Removes files that nobody needs any more. If that cannot be done now, the keeper tries again.
+    pub(crate) fn sweep_or_call(&self) {
+        if self.sweep() {
+            self.keeper.call();
+        }
+    }
+
+    /// Removes files that nobody needs any more. True: some could not be removed, and are to be tried again.
+    pub(crate) fn sweep(&self) -> bool {
+        let mut is_left = false;
+        for file in self.leaving.free() {
+            let name = match file {
+                Obsolete::Table(number) => table_name(number),
+                Obsolete::Log(number) => wal_name(number),
+                Obsolete::Image(number) => image_name(number),
+            };
+            match self.shelf.folder.remove(&name) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => is_left = true,
+                _ => self.leaving.forget(file),
+            }
+        }
+        is_left
+    }
+}
+
+/// Who holds a tree for long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Holder {
+    Scan,
+    PinnedTree,
+    /// Of a pinned tree that a follower was given.
+    Follower,
+}
+
+/// How many hold a tree, by kind. Versions share it as long as no table leaves.
+#[derive(Default)]
+pub(crate) struct Holders([AtomicU64; 3]);
+
+impl Holders {
+    fn of(&self, kind: Holder) -> &AtomicU64 {
+        &self.0[kind as usize]
+    }
+
+    fn count(&self, kind: Holder) -> u64 {
+        self.of(kind).load(Ordering::Relaxed)
+    }
+}
+
+/// A version that is held for long.
+pub(crate) struct HeldVersion {
+    version: Arc<Version>,
+    kind: Holder,
+}
+
+impl HeldVersion {
+    pub(crate) fn new(version: Arc<Version>, kind: Holder) -> Self {
+        version.holders.of(kind).fetch_add(1, Ordering::Relaxed);
+        HeldVersion { version, kind }
+    }
+}
+
+impl Deref for HeldVersion {
+    type Target = Arc<Version>;
+
+    fn deref(&self) -> &Arc<Version> {
+        &self.version
+    }
+}
+
+impl Drop for HeldVersion {
+    fn drop(&mut self) {
+        self.version.holders.of(self.kind).fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Of a table that has left the tree: dropped with it, when the last one has let go.
+#[derive(Default)]
+pub(crate) struct Farewell(std::sync::OnceLock<Arc<Keeper>>);
+
+impl Farewell {
+    pub(crate) fn call(&self, keeper: &Arc<Keeper>) {
+        let _ = self.0.set(Arc::clone(keeper));
+    }
+}
+
+impl Drop for Farewell {
+    fn drop(&mut self) {
+        if let Some(keeper) = self.0.get() {
+            keeper.call();
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Partitions of the last level and how far a merge from one to the next has come, as plain data.
+//! ```text
+//! partition   [d, p)   tables of the oldest run | keys in its part's base | entries in its overlay
+//! ```
+//! Invariant: the partitions cover all keys, in key order; their numbers are of one version.
+
+use crate::entries::key_range::KeyBounds;
+use crate::guard::Guard;
+use crate::tree::version::Version;
+
+/// A key range of the last level, which is merged as one and has a part of the global filter of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PartitionStats {
+    /// Its first possible key; it ends where the next one begins.
+    pub from: Vec<u8>,
+    /// Tables of the oldest run with keys of it.
+    pub tables: u64,
+    /// Entries of these.
+    pub entries: u64,
+    /// Bytes of these.
+    pub bytes: u64,
+    /// Of a global filter: keys in the part's base.
+    pub base_entries: u64,
+    /// Of a global filter: entries in the part's overlay.
+    pub overlay_entries: u64,
+    /// Of a global filter: memory of the part, in bytes.
+    pub filter_bytes: u64,
+    /// Of these, the base's.
+    pub base_bytes: u64,
+}
+
+/// A merge into the last level that goes from partition to partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UnderWay {
+    /// Runs that it merges into the oldest one, as far as they still have keys.
+    pub runs: u64,
+    /// Keys before this one are done.
+    pub done_to: Vec<u8>,
+}
+
+pub(crate) fn partitions(version: &Version) -> Vec<PartitionStats> {
+    let layout = &version.layout;
+    layout.partitions().map(|bounds| partition(version, bounds)).collect()
+}
+
+fn partition(version: &Version, bounds: KeyBounds) -> PartitionStats {
+    let tables = version.layout.runs.last().map_or(&[][..], |oldest| oldest.within(&bounds));
+    let size = match &version.guard {
+        Guard::Global(parts) => parts.size_at(&bounds.from),
+        Guard::Open | Guard::PerTable | Guard::Located(_) => Default::default(),
+    };
+    PartitionStats {
+        from: bounds.from,
+        tables: tables.len() as u64,
+        entries: tables.iter().map(|table| table.entries).sum(),
+        bytes: tables.iter().map(|table| table.bytes_within()).sum(),
+        base_entries: size.base_entries,
+        overlay_entries: size.overlay_entries,
+        filter_bytes: size.base_bytes + size.overlay_bytes,
+        base_bytes: size.base_bytes,
+    }
+}
+
+pub(crate) fn under_way(version: &Version) -> Option<UnderWay> {
+    let merge = version.layout.last_merge.as_ref()?;
+    let is_there = |id: &&u64| version.runs.iter().any(|placed| placed.id == **id);
+    let runs = merge.inputs.iter().filter(is_there).count() as u64;
+    Some(UnderWay { runs, done_to: merge.done_to.clone() })
+}

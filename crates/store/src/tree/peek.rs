@@ -1,0 +1,97 @@
+//! A look at the tree of a store that another process may have open.
+//! ```text
+//! owner     edit, edit, edit ... --> MANIFEST      synced before a version shows it
+//! onlooker  MANIFEST --> layout --> TreePeek       no lock, nothing written, no other file touched
+//! ```
+//! Invariant: a look changes nothing. It sees the tree as it was at some edit: the file only grows at its end, where an edit that
+//! is half written is none yet, or it is replaced as a whole.
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::files::manifest::Manifest;
+use crate::plan::layout::{Layout, RunRecord};
+use crate::storage::Storage;
+use crate::storage::disk::Disk;
+use crate::storage::open_folder::OpenFolder;
+use crate::tree::partition_stats::UnderWay;
+
+/// A run as the manifest tells of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RunPeek {
+    /// Its level; 0 is the newest.
+    pub level: usize,
+    /// Its files.
+    pub tables: u64,
+    /// Its entries, deletions included.
+    pub entries: u64,
+    /// Its bytes on disk.
+    pub bytes: u64,
+    /// Its span of flush numbers, [lo, hi).
+    pub span: (u64, u64),
+}
+
+/// A tree as the manifest tells of it. Memory, filters, counters and merges that have installed nothing yet are known to the
+/// process alone that has the store open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TreePeek {
+    /// Newest first.
+    pub runs: Vec<RunPeek>,
+    /// Flushes so far: no run has this number or a larger one.
+    pub flushes: u64,
+    /// The newest sequence number in the runs.
+    pub sequence: u64,
+    /// The merge into the last level that is half done, if it goes from partition to partition.
+    pub under_way: Option<UnderWay>,
+}
+
+/// Looks at the tree of the store in `dir`, whoever has it open.
+///
+/// # Errors
+/// `Missing` if there is no store, `Corrupt` if its manifest is damaged, `Io` if the disk refuses.
+pub fn peek(dir: impl AsRef<Path>) -> Result<TreePeek> {
+    peek_with(&Disk, dir.as_ref())
+}
+
+/// As above, of a store on any storage.
+pub(crate) fn peek_with(storage: &dyn Storage, dir: &Path) -> Result<TreePeek> {
+    let missing = || Error::Missing { path: dir.to_path_buf() };
+    let folder = match OpenFolder::open(storage, dir) {
+        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+            return Err(missing());
+        }
+        opened => opened?,
+    };
+    Ok(tree(&Manifest::read(&folder)?.ok_or_else(missing)?))
+}
+
+/// The runs of a layout, as they are told outside.
+pub(crate) fn tree(layout: &Layout) -> TreePeek {
+    let under_way = layout.last_merge.as_ref().map(|merge| {
+        let inputs = layout.runs.iter().filter(|run| merge.inputs.contains(&run.id));
+        UnderWay { runs: inputs.count() as u64, done_to: merge.done_to.clone() }
+    });
+    TreePeek {
+        runs: layout.runs.iter().map(run).collect(),
+        flushes: layout.next_flush.0,
+        sequence: layout.last_sequence.0,
+        under_way,
+    }
+}
+
+fn run(run: &RunRecord) -> RunPeek {
+    let span = run.span();
+    RunPeek {
+        level: run.level,
+        tables: run.tables.len() as u64,
+        entries: run.entries(),
+        bytes: run.tables.iter().map(|table| table.bytes_within()).sum(),
+        span: (span.lo().0, span.hi().0),
+    }
+}
+
+#[cfg(test)]
+mod tests;

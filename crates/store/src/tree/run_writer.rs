@@ -1,0 +1,338 @@
+//! The tables that a flush or a merge writes: one run, cut into files between user keys.
+//! ```text
+//! entries      a  c  f | h  k  m | p  t          deleted ranges   [b ....... j)        [q .... z)
+//! tables       [b, h)    [h, j)    [q, z)        each has those up to the next one's first key
+//! ```
+//! Invariant: tables, with the ranges that they delete, do not overlap. A run without entries that deletes ranges has one table.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use trommel_filters::{FilterKind, FilterOptions, LocatedKind, Span};
+
+use crate::entries::entry::{Entry, Sequence};
+use crate::entries::tombstones::RangeTombstones;
+use crate::error::{Error, Result};
+use crate::files::cache::BlockCache;
+use crate::files::table::Table;
+use crate::files::table::writer::{TableOptions, TableSummary, TableWriter};
+use crate::guard::empty_ranges::Questions;
+use crate::plan::layout::TableRecord;
+use crate::plan::options::Options;
+use crate::storage::exhausted::share_of_process;
+use crate::storage::io_mode::{IoStats, WrittenBy};
+use crate::storage::open_files::OpenFiles;
+use crate::storage::open_folder::OpenFolder;
+use crate::sync::{Arc, AtomicU64, Ordering};
+
+/// Where tables live and how they are written.
+pub(crate) struct Shelf {
+    pub(crate) folder: OpenFolder,
+    pub(crate) cache: Arc<BlockCache>,
+    pub(crate) options: Options,
+    /// How tables are read and written.
+    pub(crate) io: IoStats,
+    /// Where tables are read.
+    pub(crate) files: Arc<OpenFiles>,
+    pub(crate) questions: Questions,
+    next_file: AtomicU64,
+}
+
+impl Shelf {
+    pub(crate) fn new(folder: OpenFolder, options: &Options, next_file: u64) -> Self {
+        let life = Arc::clone(folder.life());
+        let cache = Arc::new(BlockCache::new(options.block_cache_bytes as u64, life));
+        let next_file = AtomicU64::new(next_file);
+        let (questions, io) = (Questions::new(options), IoStats::default());
+        let files = open_files(&folder, io, options);
+        Shelf { folder, cache, options: options.clone(), io, files, questions, next_file }
+    }
+
+    /// With tables that are read and written so. Requires: it was granted.
+    #[must_use]
+    pub(crate) fn with_io(self, io: IoStats) -> Self {
+        let files = open_files(&self.folder, io, &self.options);
+        Shelf { io, files, ..self }
+    }
+
+    /// A number that no file has.
+    pub(crate) fn new_file(&self) -> u64 {
+        self.next_file.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The least number that no file has.
+    pub(crate) fn next_file(&self) -> u64 {
+        self.next_file.load(Ordering::Relaxed)
+    }
+
+    /// Removes a table that nothing names. What stays is removed when the store is opened.
+    fn discard(&self, file: u64) {
+        // It is called while others panic, perhaps; and a storage that panics has failed.
+        let _ = catch_unwind(AssertUnwindSafe(|| self.folder.remove(&table_name(file))));
+    }
+
+    pub(crate) fn open_table(&self, file: u64) -> Result<Arc<Table>> {
+        self.open_table_with(file, self.options.guard.table_filter())
+    }
+
+    /// As `open_table`, with a filter of this kind, if the table has one.
+    pub(crate) fn open_table_with(
+        &self,
+        file: u64,
+        filter: Option<FilterKind>,
+    ) -> Result<Arc<Table>> {
+        let cache = Arc::clone(&self.cache);
+        let table = Table::open(&self.files, file, cache, filter)?;
+        self.load_first_units(&table)?;
+        Ok(table)
+    }
+
+    /// A table with an `elastic` filter begins with as many units as an equal share of the memory has room for.
+    pub(crate) fn load_first_units(&self, table: &Table) -> Result<()> {
+        let Some(units) = table.units() else { return Ok(()) };
+        let share = table.entry_count() as f64 * self.options.bits_per_key / 8.0;
+        let share = share - units.directory_bytes() as f64;
+        let count = share / units.of_table().unit_bytes.max(1) as f64;
+        table.load_units(count as u8)
+    }
+
+    /// `bits_per_key`: those of the filter, if they are not the same for all runs.
+    fn table_options(&self, bits_per_key: Option<f64>) -> TableOptions {
+        let bits_per_key = bits_per_key.unwrap_or(self.options.bits_per_key);
+        let filter = self.options.guard.table_filter();
+        let filter = filter.filter(|_| bits_per_key >= FILTER_BITS_LEAST);
+        TableOptions {
+            block_bytes: self.options.block_bytes,
+            compression: self.options.compression,
+            key_hash: self.options.guard.located().and_then(LocatedKind::key_hash),
+            filter: filter.map(|kind| match kind {
+                FilterKind::Elastic => self.options.elastic.on_disk(bits_per_key),
+                FilterKind::Arf => FilterOptions {
+                    arf_questions: self.questions.kept(),
+                    ..FilterOptions::new(FilterKind::Arf, bits_per_key)
+                },
+                kind => self.options.filter.options(kind, bits_per_key),
+            }),
+        }
+    }
+}
+
+/// As many as the options allow, or as the process has room for.
+fn open_files(folder: &OpenFolder, io: IoStats, options: &Options) -> Arc<OpenFiles> {
+    let max = options.max_open_files.unwrap_or_else(share_of_process);
+    OpenFiles::new(folder.clone(), io.reads(), max)
+}
+
+/// Below so many bits per key a filter says "maybe" so often that asking it is not worth it.
+const FILTER_BITS_LEAST: f64 = 0.5;
+
+/// The name of a table's file.
+pub(crate) fn table_name(file: u64) -> String {
+    format!("{file:06}.table")
+}
+
+/// Writes the entries of one run, in order, into as many tables as they need.
+pub(crate) struct RunWriter<'a> {
+    shelf: &'a Shelf,
+    state: RunWriterState,
+}
+
+/// The part of a [`RunWriter`] that lives on between the steps of a merge.
+#[derive(Default)]
+pub(crate) struct RunWriterState {
+    open: Option<(u64, TableWriter)>,
+    done: Vec<(u64, TableSummary)>,
+    /// All files that were begun.
+    files: Vec<u64>,
+    last_key: Vec<u8>,
+    /// The filter of each table, if the shelf's options ask for none.
+    filter: Option<FilterOptions>,
+    /// Bits per key of the run's filters; None: as the options say.
+    bits_per_key: Option<f64>,
+    by: WrittenBy,
+    /// Bytes of the tables that are done.
+    done_bytes: u64,
+    /// The ranges that the run deletes. The tables that are done have those before a key.
+    tombstones: RangeTombstones,
+    deleted_up_to: Option<Vec<u8>>,
+}
+
+impl RunWriterState {
+    /// Nothing is written yet. Tables get this filter if the shelf's options ask for none.
+    pub(crate) fn with_filter(filter: Option<FilterOptions>) -> Self {
+        RunWriterState { filter, ..RunWriterState::default() }
+    }
+
+    /// Nothing written yet; filters of so many bits per key, or as the options say.
+    pub(crate) fn with_filter_bits(bits_per_key: Option<f64>) -> Self {
+        RunWriterState { bits_per_key, ..RunWriterState::default() }
+    }
+
+    /// The run is written by a merge.
+    #[must_use]
+    pub(crate) fn by_a_merge(self) -> Self {
+        RunWriterState { by: WrittenBy::Merge, ..self }
+    }
+
+    /// The run deletes these ranges too.
+    #[must_use]
+    pub(crate) fn deleting(self, tombstones: RangeTombstones) -> Self {
+        RunWriterState { tombstones, ..self }
+    }
+}
+
+/// The tables of a finished run, synced and opened.
+#[derive(Default)]
+pub(crate) struct RunOutput {
+    pub(crate) tables: Vec<(u64, TableSummary)>,
+    pub(crate) opened: HashMap<u64, Arc<Table>>,
+}
+
+impl<'a> RunWriter<'a> {
+    pub(crate) fn new(shelf: &'a Shelf, state: RunWriterState) -> Self {
+        RunWriter { shelf, state }
+    }
+
+    /// Puts the writer aside until the next step.
+    pub(crate) fn pause(mut self) -> RunWriterState {
+        std::mem::take(&mut self.state)
+    }
+
+    /// Adds an entry. A user key's entries never cross a table.
+    pub(crate) fn add(&mut self, entry: &Entry<'_>) -> Result<()> {
+        let state = &mut self.state;
+        let full = |writer: &TableWriter| writer.size_bytes() >= self.shelf.options.table_bytes;
+        if state.open.as_ref().is_some_and(|(_, writer)| full(writer))
+            && state.last_key != entry.key
+        {
+            finish_table(state, Some(entry.key))?;
+        }
+        if state.open.is_none() {
+            // What the tables before hold is told by their keys alone.
+            if !state.files.is_empty() && *entry.key <= *state.last_key {
+                let what = format!("no place for key {}: out of order", entry.key.escape_ascii());
+                return Err(Error::corrupt(self.shelf.folder.path(), 0, what));
+            }
+            begin_table(self.shelf, state)?;
+        }
+        let (_, writer) = state.open.as_mut().expect("opened above");
+        writer.add(entry)?;
+        if state.last_key != entry.key {
+            state.last_key.clear();
+            state.last_key.extend_from_slice(entry.key);
+        }
+        Ok(())
+    }
+
+    /// Syncs the tables and their names, and opens them.
+    pub(crate) fn finish(mut self) -> Result<RunOutput> {
+        if self.state.open.is_none() && !own_tombstones(&self.state, None).is_empty() {
+            begin_table(self.shelf, &mut self.state)?;
+        }
+        finish_table(&mut self.state, None)?;
+        let tables = std::mem::take(&mut self.state.done);
+        if !tables.is_empty() {
+            self.shelf.folder.sync()?;
+        }
+        let open = |(file, _): &(u64, TableSummary)| Ok((*file, self.shelf.open_table(*file)?));
+        let opened = tables.iter().map(open).collect::<Result<_>>()?;
+        self.state.files.clear();
+        Ok(RunOutput { tables, opened })
+    }
+
+    /// Whether an entry of this key begins a new key.
+    pub(crate) fn is_new(&self, key: &[u8]) -> bool {
+        *self.state.last_key != *key
+    }
+
+    /// Bytes written so far.
+    pub(crate) fn written_bytes(&self) -> u64 {
+        let open = self.state.open.as_ref().map_or(0, |(_, writer)| writer.size_bytes());
+        self.state.done_bytes + open
+    }
+
+    /// Ends the table: the next entry, with this key, begins another one.
+    pub(crate) fn cut(&mut self, next: &[u8]) -> Result<()> {
+        finish_table(&mut self.state, Some(next))
+    }
+}
+
+impl Drop for RunWriter<'_> {
+    /// A run that failed half-way leaves no files: retries on a full disk would make it fuller.
+    fn drop(&mut self) {
+        self.state.files.iter().for_each(|&file| self.shelf.discard(file));
+    }
+}
+
+fn begin_table(shelf: &Shelf, state: &mut RunWriterState) -> Result<()> {
+    let file = shelf.new_file();
+    let mut options = shelf.table_options(state.bits_per_key);
+    options.filter = options.filter.or_else(|| state.filter.clone());
+    let access = shelf.io.writes(state.by);
+    let writer = TableWriter::create(&shelf.folder, file, access, &options)?;
+    // Not earlier: a file that was there before is another's.
+    state.files.push(file);
+    state.open = Some((file, writer));
+    Ok(())
+}
+
+/// The table gets what the run deletes before `next`, the first key of the table after it. None: all that is left.
+fn finish_table(state: &mut RunWriterState, next: Option<&[u8]>) -> Result<()> {
+    let Some((file, writer)) = state.open.take() else { return Ok(()) };
+    let own = own_tombstones(state, next);
+    if let Some(next) = next {
+        state.deleted_up_to = Some(next.to_vec());
+    }
+    let summary = writer.finish(&own)?;
+    state.done_bytes += summary.bytes;
+    state.done.push((file, summary));
+    Ok(())
+}
+
+/// What the run deletes before `next` that no table has which is done.
+fn own_tombstones(state: &RunWriterState, next: Option<&[u8]>) -> RangeTombstones {
+    state.tombstones.cut(state.deleted_up_to.as_deref(), next)
+}
+
+impl RunOutput {
+    /// Removes its tables. Requires: nothing names them.
+    pub(crate) fn abandon(&self, shelf: &Shelf) {
+        self.tables.iter().for_each(|(file, _)| shelf.discard(*file));
+    }
+
+    /// The tables as the manifest knows them. `span` tells the flushes of a table from the
+    /// sequence numbers of its entries.
+    pub(crate) fn records(
+        &self,
+        run: u64,
+        level: usize,
+        span: impl Fn((Sequence, Sequence)) -> Span,
+    ) -> Vec<TableRecord> {
+        let record = |(file, summary): &(u64, TableSummary)| TableRecord {
+            file: *file,
+            run,
+            level,
+            from: summary.from.clone(),
+            to: summary.to.clone(),
+            span: span(summary.sequences),
+            is_trimmed: false,
+            skipped: 0,
+            entries: summary.entries,
+            file_entries: summary.entries,
+            bytes: summary.bytes,
+        };
+        self.tables.iter().map(record).collect()
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.tables.iter().map(|(_, summary)| summary.bytes).sum()
+    }
+
+    pub(crate) fn entries(&self) -> u64 {
+        self.tables.iter().map(|(_, summary)| summary.entries).sum()
+    }
+
+    pub(crate) fn filter_seconds(&self) -> f64 {
+        self.tables.iter().map(|(_, summary)| summary.filter_seconds).sum()
+    }
+}

@@ -1,0 +1,291 @@
+//! What all parts of an open store share, and the one short step that installs a change.
+//! ```text
+//! readers     current.pin()                        no lock
+//! writers     commit (one leader at a time)  -> memtable, log
+//! background  flush, merge                   -> installer: manifest, then the new version
+//! ```
+//! Invariant: the version changes only while the installer's lock is held, and always from the
+//! newest version, not from the one a job began with.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::error::{Error, Result};
+use crate::files::keeper::Keeper;
+use crate::files::manifest::Manifest;
+use crate::files::table::Table;
+use crate::guard::Guard;
+use crate::guard::elastic::Elastic;
+use crate::guard::filter_recovery::FilterRecovery;
+use crate::plan::layout::{Edit, ImageRecord, Layout, RunRecord};
+use crate::storage::environment::Environment;
+use crate::storage::life::Life;
+use crate::sync::{Arc, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, Switch, lock};
+use crate::tree::guard_image::base_files;
+use crate::tree::obsolete_files::{Holder, Leaving, Obsolete};
+use crate::tree::rate_limiter::Pacer;
+use crate::tree::run_writer::{RunOutput, Shelf};
+use crate::tree::snapshots::Snapshots;
+use crate::tree::stats::Counters;
+use crate::tree::tree_view::{Follower, PinnedTree};
+use crate::tree::version::{Active, Sealed, Version};
+use crate::tree::write_stalls::RunLimits;
+use crate::write::commit::Commit;
+use crate::write::workers::Work;
+
+/// An open store.
+pub(crate) struct Core {
+    pub(crate) shelf: Shelf,
+    pub(crate) env: Environment,
+    pub(crate) current: Switch<Version>,
+    /// The round of the current version, for a quick look.
+    pub(crate) round: AtomicU64,
+    /// Files that the newest version does not name and that are still there.
+    pub(crate) leaving: Leaving,
+    pub(crate) keeper: Arc<Keeper>,
+    pub(crate) snapshots: Arc<Snapshots>,
+    pub(crate) commit: Commit,
+    pub(crate) installer: Mutex<Installer>,
+    pub(crate) work: Mutex<Work>,
+    /// Signalled when work appears, ends or fails.
+    pub(crate) work_changed: Condvar,
+    pub(crate) counters: Counters,
+    /// Keeps merges to their rate.
+    pub(crate) pacer: Pacer,
+    /// Where writers are slowed down and stopped.
+    pub(crate) run_limits: RunLimits,
+    /// Filters that were damaged when the store was opened, and are not used.
+    pub(crate) damaged_filters: Vec<DamagedFilter>,
+    /// Who decides which units of `elastic` filters are in memory. None: the store has another guard.
+    pub(crate) elastic: Option<Elastic>,
+    /// Where the global filter came from at open.
+    pub(crate) filter_recovery: FilterRecovery,
+    /// How long that took.
+    pub(crate) guard_open_seconds: f64,
+    /// Held while the store is open.
+    pub(crate) lock: Mutex<Option<Box<dyn Send + Sync>>>,
+}
+
+/// A filter that cannot be used.
+pub(crate) struct DamagedFilter {
+    /// The table that it is in, or the image of the global filter.
+    pub(crate) file: u64,
+    /// With file and place.
+    pub(crate) what: String,
+}
+
+impl Core {
+    /// Whether it may still be used.
+    #[inline]
+    pub(crate) fn life(&self) -> &Arc<Life> {
+        self.shelf.folder.life()
+    }
+
+    /// Damaged filters that the tree still has, and units that were damaged when they were read: a merge makes new ones in the
+    /// place of its inputs'.
+    pub(crate) fn damage_of_filters(&self, version: &Version) -> Vec<String> {
+        let units = version.tables().filter_map(|table| table.table.units());
+        let of_units = units.flat_map(|units| units.damage());
+        self.damage_at_open(version).into_iter().chain(of_units).collect()
+    }
+
+    /// Filters that were damaged when they were opened, and that the tree still has.
+    pub(crate) fn damage_at_open(&self, version: &Version) -> Vec<String> {
+        let stays = |damaged: &&DamagedFilter| {
+            let file = damaged.file;
+            let is_image = version.layout.images.iter().any(|image| image.file == file);
+            is_image || version.tables().any(|table| table.table.file() == file)
+        };
+        self.damaged_filters.iter().filter(stays).map(|damaged| damaged.what.clone()).collect()
+    }
+
+    /// The time since an earlier one.
+    pub(crate) fn since(&self, start: std::time::Duration) -> std::time::Duration {
+        self.env.clock.now().saturating_sub(start)
+    }
+
+    pub(crate) fn installer(&self) -> MutexGuard<'_, Installer> {
+        lock(&self.installer)
+    }
+
+    /// The record of a run of the newest version. Requires: the run is in it.
+    pub(crate) fn run_record(&self, id: u64) -> RunRecord {
+        let layout = Arc::clone(&self.current.pin().layout);
+        let found = layout.runs.iter().find(|run| run.id == id);
+        found.expect("a run in use by a job stays").clone()
+    }
+
+    /// Puts a new memtable in place of the active one.
+    pub(crate) fn seal(
+        &self,
+        installer: &mut Installer,
+        active: Active,
+        last: crate::entries::entry::Sequence,
+    ) {
+        let now = self.current.hold();
+        let flush = installer.take_flush();
+        let old = &now.active;
+        let sealed = Sealed {
+            memtable: Arc::clone(&old.memtable),
+            wal: old.wal,
+            log_bytes: old.log_bytes.load(Ordering::Relaxed),
+            first: old.first,
+            last,
+            flush,
+        };
+        self.current.store(Arc::new(now.seal(Arc::new(sealed), active)));
+    }
+}
+
+/// The right to change the version.
+pub(crate) struct Installer {
+    pub(crate) manifest: Manifest,
+    /// Taken when a memtable is sealed, in the order of sequence numbers (ordering rule 1).
+    pub(crate) next_flush: trommel_filters::FlushNumber,
+    /// Images that it may or may not name: the edit failed. After the next edit it does not.
+    doubtful_images: Vec<u64>,
+    /// Tables that were given up while the manifest might name them. After the next edit it does
+    /// not.
+    doubtful_tables: Vec<u64>,
+    /// The tree has changed since the store was opened.
+    pub(crate) has_changed: bool,
+    /// Who hears of every edit.
+    follower: Option<Follower>,
+}
+
+impl Installer {
+    pub(crate) fn new(manifest: Manifest, next_flush: trommel_filters::FlushNumber) -> Self {
+        Installer {
+            manifest,
+            next_flush,
+            doubtful_images: Vec::new(),
+            doubtful_tables: Vec::new(),
+            has_changed: false,
+            follower: None,
+        }
+    }
+
+    /// Has somebody hear of the tree as it is now, and after every edit from now on, in the place of whoever did before.
+    pub(crate) fn follow(&mut self, core: &Core, mut follower: Follower) {
+        follower(PinnedTree::new(core, Holder::Follower));
+        self.follower = Some(follower);
+    }
+
+    /// Nobody hears of edits any more.
+    pub(crate) fn unfollow(&mut self) {
+        self.follower = None;
+    }
+
+    /// The next flush number.
+    pub(crate) fn take_flush(&mut self) -> trommel_filters::FlushNumber {
+        let flush = self.next_flush;
+        self.next_flush = flush.next();
+        flush
+    }
+
+    /// Applies `edit` to the newest version: first on disk, then for readers. What the tree needs no more is swept by the caller, later:
+    /// the change must be complete before the storage is asked again.
+    pub(crate) fn install(
+        &mut self,
+        core: &Core,
+        edit: &Edit,
+        opened: &HashMap<u64, Arc<Table>>,
+        guard: Guard,
+    ) -> Result<()> {
+        let now = core.current.hold();
+        let layout = self.write_edit(core, &now, edit)?;
+        // A table that was trimmed stays until its last record goes.
+        let has_left = |file| edit.removed.contains(&file) && !layout.has_file(file);
+        if !edit.removed.is_empty() {
+            let tables = now.files().filter(|table| has_left(table.file()));
+            core.leaving.add_tables(&now, tables, &core.keeper);
+        }
+        let doubtful_tables = self.doubtful_tables.drain(..).map(Obsolete::Table);
+        let doubtful = self.doubtful_images.drain(..).map(Obsolete::Image).chain(doubtful_tables);
+        let old_images = now.layout.images.iter().filter(|image| !layout.images.contains(image));
+        core.leaving.add(doubtful.chain(old_images.map(|image| Obsolete::Image(image.file))));
+        self.has_changed = true;
+        if let Some(live) = edit.live_wal {
+            core.leaving.add((now.layout.live_wal..live).map(Obsolete::Log));
+        }
+        let next = now.apply(edit, layout, opened, guard);
+        drop(now);
+        let round = next.round;
+        core.current.store(Arc::new(next));
+        core.round.store(round, Ordering::Release);
+        if let Some(elastic) = &core.elastic {
+            elastic.follow(&core.current.pin());
+        }
+        self.tell_follower(core);
+        Ok(())
+    }
+
+    /// The layout after an edit of the newest version, which is on disk then.
+    fn write_edit(&mut self, core: &Core, now: &Version, edit: &Edit) -> Result<Layout> {
+        let misfit = |wrong| Error::corrupt(core.shelf.folder.path(), 0, format!("edit: {wrong}"));
+        let layout = now.layout.apply(edit).map_err(misfit)?;
+        self.manifest.append(edit, &layout)?;
+        Ok(layout)
+    }
+
+    /// The tables of a run that could not be installed, and will not be: they go as soon as the
+    /// manifest surely does not name them. Else each try of a merge would leave its tables on a disk that is full.
+    pub(crate) fn give_up(&mut self, core: &Core, run: &RunOutput) {
+        let files = run.tables.iter().map(|(file, _)| *file);
+        let (doubtful, free): (Vec<_>, Vec<_>) =
+            files.partition(|file| self.manifest.may_name(*file));
+        self.doubtful_tables.extend(doubtful);
+        core.leaving.add(free.into_iter().map(Obsolete::Table));
+    }
+
+    /// One who panics hears no more: the change is installed, whatever a follower makes of it.
+    fn tell_follower(&mut self, core: &Core) {
+        let Some(mut follower) = self.follower.take() else { return };
+        let tree = PinnedTree::new(core, Holder::Follower);
+        let told = catch_unwind(AssertUnwindSafe(|| follower(tree)));
+        self.follower = told.is_ok().then_some(follower);
+    }
+
+    /// Writes an edit that changes nothing, so that what went before is not the manifest's end.
+    pub(crate) fn repeat_edit(&mut self, core: &Core) -> Result<()> {
+        let edit = Edit { next_file: Some(core.shelf.next_file()), ..Edit::default() };
+        let guard = core.current.hold().guard.clone();
+        self.install(core, &edit, &HashMap::new(), guard)
+    }
+
+    /// Has the manifest tell of a log that was made and is durable: from then on it is missed when
+    /// it is gone. Requires: what is written to it is acknowledged later.
+    pub(crate) fn record_log(&mut self, core: &Core, number: u64) -> Result<()> {
+        let now = core.current.hold();
+        if now.layout.newest_wal >= number {
+            return Ok(());
+        }
+        let (newest_wal, next_file) = (Some(number), Some(core.shelf.next_file()));
+        let edit = Edit { newest_wal, next_file, ..Edit::default() };
+        let layout = self.write_edit(core, &now, &edit)?;
+        let mut next = (*now).clone();
+        next.layout = Arc::new(layout);
+        core.current.store(Arc::new(next));
+        Ok(())
+    }
+
+    /// Has the manifest name images, of those parts whose base is still that of the newest version.
+    pub(crate) fn install_images(&mut self, core: &Core, images: Vec<ImageRecord>) -> Result<()> {
+        let now = core.current.hold();
+        let is_newest = |image: &ImageRecord| {
+            let mut partitions = now.layout.partitions();
+            let bounds = partitions.find(|bounds| bounds.from == image.lower);
+            bounds.is_some_and(|bounds| base_files(&now.layout, &bounds) == image.tables)
+        };
+        let (images, late): (Vec<_>, Vec<_>) = images.into_iter().partition(is_newest);
+        core.leaving.add(late.iter().map(|image| Obsolete::Image(image.file)));
+        if images.is_empty() {
+            return Ok(());
+        }
+        let files: Vec<u64> = images.iter().map(|image| image.file).collect();
+        let next_file = Some(core.shelf.next_file());
+        let edit = Edit { images, next_file, ..Edit::default() };
+        let installed = self.install(core, &edit, &HashMap::new(), now.guard.clone());
+        installed.inspect_err(|_| self.doubtful_images.extend(files))
+    }
+}

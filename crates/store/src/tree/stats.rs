@@ -1,0 +1,497 @@
+//! What a store has done and what it holds.
+//! ```text
+//! reader threads -> a shard each (no shared cache line) --.
+//! writers, background -> plain counters -------------------+-> Stats, on request
+//! ```
+//! Invariant: counters only grow. What is not a counter is read from the newest version.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use crate::guard::elastic_stats::ElasticStats;
+use crate::guard::filter_recovery::FilterRecovery;
+use crate::plan::options::GuardKind;
+use crate::plan::policy::Policy;
+use crate::storage::io_mode::IoStats;
+use crate::storage::open_files::FileStats;
+use crate::sync::{AtomicU64, Ordering};
+use crate::tree::partition_stats::{PartitionStats, UnderWay};
+use crate::tree::tree_stats::LevelStats;
+use crate::tree::write_stalls::{StallCounter, StallStats};
+use trommel_filters::LocatedSize;
+
+/// What one kind of query has cost so far. Monotone counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct QueryStats {
+    /// Queries of this kind.
+    pub queries: u64,
+    /// Queries that no memtable answered, so that the guard was asked.
+    pub reached_runs: u64,
+    /// Filter probes. With a global guard one per query that reaches the runs.
+    pub guard_probes: u64,
+    /// Runs searched that had something for the query.
+    pub true_positives: u64,
+    /// Runs searched needlessly.
+    pub false_positives: u64,
+    /// Runs left out. (A guard never leaves out a run that has something.)
+    pub true_negatives: u64,
+    /// Blocks asked for, cache hits included.
+    pub blocks_read: u64,
+    /// Blocks that came from the disk.
+    pub disk_reads: u64,
+    /// Bytes that came from the disk.
+    pub bytes_read: u64,
+}
+
+impl QueryStats {
+    /// Blocks that were in the cache.
+    pub fn cache_hits(&self) -> u64 {
+        self.blocks_read - self.disk_reads
+    }
+
+    /// Block reads that the guard has spared: one for each run left out.
+    pub fn blocks_saved(&self) -> u64 {
+        self.true_negatives
+    }
+
+    /// What was counted since `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &QueryStats) -> QueryStats {
+        let (now, before) = (self.fields(), earlier.fields());
+        QueryStats::of_fields(std::array::from_fn(|place| now[place] - before[place]))
+    }
+
+    const FIELDS: usize = 9;
+    const NAMES: [&'static str; Self::FIELDS] = [
+        "queries",
+        "reached_runs",
+        "guard_probes",
+        "true_positives",
+        "false_positives",
+        "true_negatives",
+        "blocks_read",
+        "disk_reads",
+        "bytes_read",
+    ];
+
+    fn fields(&self) -> [u64; Self::FIELDS] {
+        [
+            self.queries,
+            self.reached_runs,
+            self.guard_probes,
+            self.true_positives,
+            self.false_positives,
+            self.true_negatives,
+            self.blocks_read,
+            self.disk_reads,
+            self.bytes_read,
+        ]
+    }
+
+    fn of_fields(fields: [u64; Self::FIELDS]) -> Self {
+        let [
+            queries,
+            reached_runs,
+            guard_probes,
+            true_positives,
+            false_positives,
+            true_negatives,
+            blocks_read,
+            disk_reads,
+            bytes_read,
+        ] = fields;
+        QueryStats {
+            queries,
+            reached_runs,
+            guard_probes,
+            true_positives,
+            false_positives,
+            true_negatives,
+            blocks_read,
+            disk_reads,
+            bytes_read,
+        }
+    }
+}
+
+/// The kinds of queries that are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum QueryKind {
+    Point,
+    OpenSeek,
+    ClosedSeek,
+}
+
+const SHARDS: usize = 16;
+const KINDS: usize = 3;
+
+/// One thread's counters, away from the cache lines of others.
+#[derive(Default)]
+#[repr(align(128))]
+struct Shard {
+    fields: [[AtomicU64; QueryStats::FIELDS]; KINDS],
+}
+
+thread_local! {
+    /// Threads take shards in turn.
+    static SHARD: usize = {
+        // It outlives every model: no model checker's atomic.
+        static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+        NEXT.fetch_add(1, Ordering::Relaxed) as usize % SHARDS
+    };
+}
+
+/// All counters of an open store.
+#[derive(Default)]
+pub(crate) struct Counters {
+    shards: [Shard; SHARDS],
+    pub(crate) flushes: AtomicU64,
+    pub(crate) merges: AtomicU64,
+    writes: AtomicU64,
+    user_bytes: AtomicU64,
+    flushed_bytes: AtomicU64,
+    merged_bytes: AtomicU64,
+    guard_nanoseconds: AtomicU64,
+    rebuild_peak_bytes: AtomicU64,
+    pub(crate) slowdowns: StallCounter,
+    pub(crate) stops: StallCounter,
+}
+
+impl Counters {
+    /// Adds one query's costs. How many queries of its kind were counted before in the same shard.
+    pub(crate) fn queried(&self, kind: QueryKind, costs: &QueryStats) -> u64 {
+        let shard = SHARD.with(|shard| &self.shards[*shard]);
+        let [queries, counters @ ..] = &shard.fields[kind as usize];
+        let [count, costs @ ..] = costs.fields();
+        for (counter, cost) in counters.iter().zip(costs) {
+            if cost > 0 {
+                counter.fetch_add(cost, Ordering::Relaxed);
+            }
+        }
+        queries.fetch_add(count, Ordering::Relaxed)
+    }
+
+    pub(crate) fn query_stats(&self, kind: QueryKind) -> QueryStats {
+        let sum = |place: usize| {
+            let shards = self.shards.iter();
+            shards.map(|shard| shard.fields[kind as usize][place].load(Ordering::Relaxed)).sum()
+        };
+        QueryStats::of_fields(std::array::from_fn(sum))
+    }
+
+    pub(crate) fn wrote(&self, writes: u64, bytes: u64) {
+        self.writes.fetch_add(writes, Ordering::Relaxed);
+        self.user_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn flushed(&self, bytes: u64, filter_seconds: f64) {
+        self.flushed_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.guard_worked(Duration::from_secs_f64(filter_seconds));
+    }
+
+    pub(crate) fn merged(&self, bytes: u64, filter_seconds: f64) {
+        self.merged_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.guard_worked(Duration::from_secs_f64(filter_seconds));
+    }
+
+    pub(crate) fn guard_worked(&self, time: Duration) {
+        self.guard_nanoseconds.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn rebuilt(&self, peak_bytes: usize) {
+        self.rebuild_peak_bytes.fetch_max(peak_bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Fills in what is counted; the rest is the version's to say.
+    pub(crate) fn fill(&self, stats: &mut Stats) {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let seconds = |counter: &AtomicU64| get(counter) as f64 * 1e-9;
+        stats.point = self.query_stats(QueryKind::Point);
+        stats.open_seek = self.query_stats(QueryKind::OpenSeek);
+        stats.closed_seek = self.query_stats(QueryKind::ClosedSeek);
+        stats.writes = get(&self.writes);
+        stats.bytes_written_user = get(&self.user_bytes);
+        stats.bytes_flushed = get(&self.flushed_bytes);
+        stats.bytes_merged = get(&self.merged_bytes);
+        stats.flushes = get(&self.flushes);
+        stats.merges = get(&self.merges);
+        (stats.slowdowns, stats.stops) = (self.slowdowns.get(), self.stops.get());
+        stats.stalls = stats.slowdowns.count + stats.stops.count;
+        stats.stall_seconds = stats.slowdowns.seconds + stats.stops.seconds;
+        stats.guard.seconds = seconds(&self.guard_nanoseconds);
+        stats.guard.rebuild_peak_bytes = get(&self.rebuild_peak_bytes);
+    }
+}
+
+/// What the guard is and costs.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct GuardStats {
+    /// Who answers.
+    pub kind: GuardKind,
+    /// Memory per entry on disk, in bits, everything included.
+    pub bits_per_key: f64,
+    /// Memory of all filters, in bytes.
+    pub memory_bytes: u64,
+    /// Of a global filter: memory for the last level.
+    pub base_bytes: u64,
+    /// Of a global filter: memory for what was flushed since.
+    pub overlay_bytes: u64,
+    /// Of a global filter: keys of the last level.
+    pub base_entries: u64,
+    /// Of a global filter: entries flushed since.
+    pub overlay_entries: u64,
+    /// Whether a global filter was read from the runs when the store was opened, for want of a fitting image.
+    pub built_at_open: bool,
+    /// How long making the guard took when the store was opened, in seconds.
+    pub open_seconds: f64,
+    /// Time spent building and updating filters, in seconds.
+    pub seconds: f64,
+    /// The most memory that building a part has taken, in bytes, beside the part it replaces.
+    pub rebuild_peak_bytes: u64,
+    /// Filters and images of filters that did not decode when the store was opened, with file and place, as long as the
+    /// tree has them; they are not used. A merge makes new ones.
+    pub damaged: Vec<String>,
+    /// Of a guard with a filter for each table: what new ones are told beside their memory, as text. None: nothing.
+    pub told: Option<String>,
+    /// Of the guard `elastic`: which units are in memory.
+    pub elastic: Option<ElasticStats>,
+    /// Of a filter that knows in which run each key is: its entries, and what did not fit.
+    pub located: Option<LocatedSize>,
+}
+
+/// Tables that left the tree and whose files are still there, and who holds them for long. If it is nobody of these, a read, a merge
+/// or a checkpoint that is under way does, until it is done. Snapshots hold no files: they have merges keep entries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ObsoleteStats {
+    /// How many.
+    pub tables: u64,
+    /// Bytes of their files.
+    pub bytes: u64,
+    /// Scans that last moved in an older tree, each end counted by itself. They let go of it when they move or are dropped.
+    pub scans: u64,
+    /// Trees of `pinned_tree` that are older than the newest one.
+    pub pinned_trees: u64,
+    /// Trees that a follower was given and holds, older than the newest one.
+    pub followed_trees: u64,
+}
+
+/// A store at one moment.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Gets.
+    pub point: QueryStats,
+    /// Scans without a bound where they end.
+    pub open_seek: QueryStats,
+    /// Scans with a bound where they end.
+    pub closed_seek: QueryStats,
+    /// The guard.
+    pub guard: GuardStats,
+    /// Where the global filter came from when the store was opened.
+    pub filter_recovery: FilterRecovery,
+    /// Which merges keep the tree in shape.
+    pub policy: Policy,
+    /// T of the policy, as it was asked for: levels of some policies have ratios of their own.
+    pub size_ratio: u32,
+    /// The tree, newest level first.
+    pub levels: Vec<LevelStats>,
+    /// Partitions of the last level, in key order.
+    pub partitions: Vec<PartitionStats>,
+    /// The merge into the last level that is half done, if it goes from partition to partition.
+    pub under_way: Option<UnderWay>,
+    /// Tables of which some keys belong to the tree no more: a merge of a key range has taken these.
+    pub trimmed_tables: u64,
+    /// Bytes of the files of the tree's tables: those of [`table_bytes`](Stats::table_bytes), and what trimmed tables have beside.
+    pub table_file_bytes: u64,
+    /// Memtables, the active one included.
+    pub memtables: u64,
+    /// Their memory, in bytes.
+    pub memtable_bytes: u64,
+    /// Entries in them: they are in no table yet. Deleted ranges do not count.
+    pub memtable_entries: u64,
+    /// Logs whose writes are not all in tables.
+    pub logs: u64,
+    /// Their bytes.
+    pub log_bytes: u64,
+    /// Memory of fence pointers, of deleted ranges and of the places for cached blocks, in bytes.
+    pub fence_bytes: u64,
+    /// Memory of cached blocks, in bytes.
+    pub cache_bytes: u64,
+    /// Writes: puts and deletions.
+    pub writes: u64,
+    /// Bytes of their keys and values.
+    pub bytes_written_user: u64,
+    /// Bytes of tables that flushes wrote.
+    pub bytes_flushed: u64,
+    /// Bytes of tables that merges wrote.
+    pub bytes_merged: u64,
+    /// Flushes done.
+    pub flushes: u64,
+    /// Merges done.
+    pub merges: u64,
+    /// Merges that are open: each has runs of its own, some may wait for a thread.
+    pub merging: u64,
+    /// Times that writers were slowed down because flushes or merges lagged behind. In stepped mode nobody waits, and it is counted
+    /// as if they had.
+    pub slowdowns: StallStats,
+    /// Times that they were stopped, because slowing down was not enough. In stepped mode nobody waits: no time is counted.
+    pub stops: StallStats,
+    /// Both.
+    pub stalls: u64,
+    /// How long writers waited in all, in seconds.
+    pub stall_seconds: f64,
+    /// Newest sequence number that reads see.
+    pub sequence: u64,
+    /// Oldest sequence number that a snapshot or scan still reads at.
+    pub oldest_pin: Option<u64>,
+    /// Tables that left the tree and are still read by someone: those of [`obsolete`](Stats::obsolete).
+    pub leaving_tables: u64,
+    /// Files that the tree needs no more.
+    pub obsolete: ObsoleteStats,
+    /// With `Sync::Interval`: the age of the oldest write that was acknowledged and is not durable. None: all are.
+    pub unsynced_seconds: Option<f64>,
+    /// How tables are read and written.
+    pub io: IoStats,
+    /// Files of tables that are open.
+    pub files: FileStats,
+    /// What stops flushes or merges, or has made the log unusable, if something has. It is tried again: the log's place is taken
+    /// by another with the next write, `sync` or `flush`.
+    pub failure: Option<String>,
+}
+
+impl Stats {
+    /// Bytes of tables written per byte of keys and values written; 0 before the first write.
+    pub fn write_amplification(&self) -> f64 {
+        let written = (self.bytes_flushed + self.bytes_merged) as f64;
+        if self.bytes_written_user == 0 { 0.0 } else { written / self.bytes_written_user as f64 }
+    }
+
+    /// Sorted runs in all levels.
+    pub fn run_count(&self) -> usize {
+        self.levels.iter().map(|level| level.runs.len()).sum()
+    }
+
+    /// Entries in tables, deletions included. Those of [`memtable_entries`](Stats::memtable_entries) are not: they are in memory, and in logs.
+    pub fn entries(&self) -> u64 {
+        self.levels.iter().flat_map(|level| &level.runs).map(|run| run.entries).sum()
+    }
+
+    /// Memory that the store knows it takes, in bytes: guard, memtables, fence pointers, cached blocks; no buffers of merges.
+    pub fn memory_bytes(&self) -> u64 {
+        self.guard.memory_bytes + self.memtable_bytes + self.fence_bytes + self.cache_bytes
+    }
+
+    /// Bytes of tables.
+    pub fn table_bytes(&self) -> u64 {
+        self.levels.iter().flat_map(|level| &level.runs).map(|run| run.bytes).sum()
+    }
+
+    /// All of it in the text format that Prometheus reads.
+    pub fn prometheus(&self) -> String {
+        let mut text = String::new();
+        let kinds = [
+            ("point", self.point),
+            ("open_seek", self.open_seek),
+            ("closed_seek", self.closed_seek),
+        ];
+        for (place, name) in QueryStats::NAMES.into_iter().enumerate() {
+            metric(&mut text, &format!("query_{name}_total"), "counter");
+            for (kind, stats) in kinds {
+                let value = stats.fields()[place];
+                let _ = writeln!(text, "trommel_query_{name}_total{{kind=\"{kind}\"}} {value}");
+            }
+        }
+        for (name, value) in self.plain_counters() {
+            metric(&mut text, name, "counter");
+            let _ = writeln!(text, "trommel_{name} {value}");
+        }
+        for (name, value) in self.gauges() {
+            metric(&mut text, name, "gauge");
+            let _ = writeln!(text, "trommel_{name} {value}");
+        }
+        if let Some(elastic) = &self.guard.elastic {
+            elastic.prometheus(&mut text);
+        }
+        metric(&mut text, "runs", "gauge");
+        for level in &self.levels {
+            let (number, runs) = (level.level, level.runs.len());
+            let _ = writeln!(text, "trommel_runs{{level=\"{number}\"}} {runs}");
+        }
+        text
+    }
+
+    fn plain_counters(&self) -> [(&'static str, f64); 14] {
+        [
+            ("writes_total", self.writes as f64),
+            ("user_bytes_total", self.bytes_written_user as f64),
+            ("flushed_bytes_total", self.bytes_flushed as f64),
+            ("merged_bytes_total", self.bytes_merged as f64),
+            ("flushes_total", self.flushes as f64),
+            ("merges_total", self.merges as f64),
+            ("slowdowns_total", self.slowdowns.count as f64),
+            ("slowdown_seconds_total", self.slowdowns.seconds),
+            ("stops_total", self.stops.count as f64),
+            ("stop_seconds_total", self.stops.seconds),
+            ("stalls_total", self.stalls as f64),
+            ("stall_seconds_total", self.stall_seconds),
+            ("guard_seconds_total", self.guard.seconds),
+            ("files_reopened_total", self.files.reopened as f64),
+        ]
+    }
+
+    fn gauges(&self) -> [(&'static str, f64); 21] {
+        [
+            ("guard_bits_per_key", self.guard.bits_per_key),
+            ("guard_bytes", self.guard.memory_bytes as f64),
+            ("guard_damaged_filters", self.guard.damaged.len() as f64),
+            ("memtable_bytes", self.memtable_bytes as f64),
+            ("memtable_entries", self.memtable_entries as f64),
+            ("logs", self.logs as f64),
+            ("log_bytes", self.log_bytes as f64),
+            ("fence_bytes", self.fence_bytes as f64),
+            ("cache_bytes", self.cache_bytes as f64),
+            ("table_bytes", self.table_bytes() as f64),
+            ("table_file_bytes", self.table_file_bytes as f64),
+            ("leaving_tables", self.leaving_tables as f64),
+            ("files_open", self.files.open as f64),
+            ("files_open_max", self.files.max as f64),
+            ("obsolete_bytes", self.obsolete.bytes as f64),
+            ("obsolete_held_by_scans", self.obsolete.scans as f64),
+            ("obsolete_held_by_pinned_trees", self.obsolete.pinned_trees as f64),
+            ("obsolete_held_by_followed_trees", self.obsolete.followed_trees as f64),
+            ("unsynced_seconds", self.unsynced_seconds.unwrap_or(0.0)),
+            ("merging", self.merging as f64),
+            ("stopped", f64::from(u8::from(self.failure.is_some()))),
+        ]
+    }
+}
+
+/// The line that goes before the values of a metric.
+pub(crate) fn metric(text: &mut String, name: &str, kind: &str) {
+    let _ = writeln!(text, "# TYPE trommel_{name} {kind}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shards_add_up() {
+        let counters = Counters::default();
+        let costs = QueryStats { queries: 1, blocks_read: 2, disk_reads: 1, ..Default::default() };
+        std::thread::scope(|scope| {
+            for _ in 0..20 {
+                scope.spawn(|| {
+                    counters.queried(QueryKind::Point, &costs);
+                });
+            }
+        });
+        let total = counters.query_stats(QueryKind::Point);
+        assert_eq!((total.queries, total.blocks_read, total.cache_hits()), (20, 40, 20));
+        assert_eq!(total.since(&costs).queries, 19);
+        assert_eq!(counters.query_stats(QueryKind::OpenSeek), QueryStats::default());
+    }
+}

@@ -1,0 +1,119 @@
+//! The tree at one moment, for those who look at it from outside, and those who follow it.
+//! ```text
+//! edit -> manifest -> version for readers -> follower: PinnedTree      under the installer's lock, edit by edit
+//!                                            |
+//!                                            +-> runs, codes of a key, runs that have it: of that version, whatever came since
+//! ```
+//! Invariants: a follower misses no change of the tree, and hears of them in their order. A pinned tree answers as its version does; it
+//! counts as no query.
+
+use trommel_filters::{Codes, Query};
+
+use crate::entries::cursor::Reads;
+use crate::entries::entry::Sequence;
+use crate::error::Result;
+use crate::guard::Answer;
+use crate::storage::life::Life;
+use crate::sync::Arc;
+use crate::tree::obsolete_files::{HeldVersion, Holder};
+use crate::tree::peek::{TreePeek, tree};
+use crate::tree::shared::Core;
+use crate::tree::version::PlacedRun;
+
+/// Who hears of every change of the tree.
+pub(crate) type Follower = Box<dyn FnMut(PinnedTree) + Send>;
+
+/// The runs of an open store at one moment, and the guard that belongs to them. Its files stay as long as it lives. Runs are
+/// named by their places, counted from the newest.
+pub struct PinnedTree {
+    version: HeldVersion,
+    life: Arc<Life>,
+}
+
+impl PinnedTree {
+    pub(crate) fn new(core: &Core, holder: Holder) -> Self {
+        let version = HeldVersion::new(core.current.hold(), holder);
+        PinnedTree { version, life: Arc::clone(core.life()) }
+    }
+
+    /// The runs as plain data.
+    pub fn peek(&self) -> TreePeek {
+        tree(&self.version.layout)
+    }
+
+    /// The codes that a global guard has for a query: a run may hold something for it only if its span meets one. None: the
+    /// store has another guard.
+    pub fn guard_codes(&self, query: &Query<'_>) -> Option<Codes> {
+        match self.version.guard.ask(query) {
+            Answer::Codes(codes) => Some(codes),
+            Answer::All | Answer::Point(_) | Answer::Range(_) => None,
+        }
+    }
+
+    /// The runs that may have an entry of a key, as guard and fence pointers say: those that a get would search, if it stopped at none.
+    pub fn candidates(&self, key: &[u8]) -> Vec<usize> {
+        let answer = self.version.guard.ask(&Query::Point(key));
+        let may_hold = |placed: &PlacedRun| {
+            let table = placed.run.find(key).filter(|_| answer.may_be_in(placed.span()));
+            table.is_some_and(|table| answer.may_hold(table))
+        };
+        let runs = self.version.runs.iter().enumerate();
+        runs.filter(|(_, placed)| may_hold(placed)).map(|(place, _)| place).collect()
+    }
+
+    /// The runs that have an entry of a key, a deletion of it included; the newest one is in the first of them. Deleted ranges are no
+    /// entries of keys. No guard is asked: blocks of all runs are read.
+    pub fn holders(&self, key: &[u8]) -> Result<Vec<usize>> {
+        self.life.check()?;
+        let mut holders = Vec::new();
+        for (place, placed) in self.version.runs.iter().enumerate() {
+            let Some(table) = placed.run.find(key) else { continue };
+            if table.table.get(key, Sequence::MAX, &mut Reads::default())?.is_some() {
+                holders.push(place);
+            }
+        }
+        Ok(holders)
+    }
+
+    /// The level of each table, runs from new to old, each in key order.
+    pub fn table_levels(&self) -> Vec<usize> {
+        let of_run = |placed: &PlacedRun| {
+            std::iter::repeat_n(placed.level, placed.run.tables().len()).collect::<Vec<_>>()
+        };
+        self.version.runs.iter().flat_map(of_run).collect()
+    }
+
+    /// The tables that a get of a key searches where no guard speaks: in each run, from new to old, the one around the key, until one
+    /// has it. Counted as in [`table_levels`](Self::table_levels).
+    pub fn asked_tables(&self, key: &[u8]) -> Result<Vec<usize>> {
+        self.life.check()?;
+        let (mut asked, mut before) = (Vec::new(), 0);
+        for placed in &self.version.runs {
+            let tables = placed.run.tables();
+            if let Some(table) = placed.run.find(key) {
+                let place = tables.iter().position(|other| std::ptr::eq(other, table));
+                asked.extend(place.map(|place| before + place));
+                if table.table.get(key, Sequence::MAX, &mut Reads::default())?.is_some() {
+                    break;
+                }
+            }
+            before += tables.len();
+        }
+        Ok(asked)
+    }
+
+    /// Memory of a global filter's base and of its overlay, in bytes. None: the store has another guard.
+    pub fn filter_bytes(&self) -> Option<(u64, u64)> {
+        let size = self.version.guard.parts()?.size();
+        Some((size.base_bytes, size.overlay_bytes))
+    }
+}
+
+impl std::fmt::Debug for PinnedTree {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("PinnedTree").field(&self.peek()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

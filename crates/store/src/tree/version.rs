@@ -1,0 +1,216 @@
+//! A version: memtables, tables, shape and guard as one immutable value. Change is an edit.
+//! ```text
+//! writes -> active memtable -> sealed memtables -> runs, newest first      + the guard of the runs
+//!           one                newest first        level 0 ... last level
+//! ```
+//! Invariant (ordering rule 3): all of it changes together, in one store of a new version. A reader
+//! that pins a version sees memtables, tables and guard that belong together.
+
+use std::collections::{HashMap, HashSet};
+
+use trommel_filters::{FlushNumber, Span};
+
+use crate::entries::entry::Sequence;
+use crate::entries::key_range::KeyBounds;
+use crate::entries::memtable::Memtable;
+use crate::entries::tombstones::Stretch;
+use crate::error::Result;
+use crate::files::run::Run;
+use crate::files::run_table::RunTable;
+use crate::files::table::Table;
+use crate::guard::Guard;
+use crate::plan::layout::{Edit, Layout};
+use crate::sync::{Arc, AtomicU64, Ordering};
+use crate::tree::obsolete_files::Holders;
+
+/// The memtable that takes writes.
+#[derive(Clone)]
+pub(crate) struct Active {
+    pub(crate) memtable: Arc<Memtable>,
+    /// The log that rebuilds it.
+    pub(crate) wal: u64,
+    /// Bytes of that log, as far as they count. 0: it was not made yet.
+    pub(crate) log_bytes: Arc<AtomicU64>,
+    /// No entry of it has a smaller sequence number.
+    pub(crate) first: Sequence,
+}
+
+/// A full memtable with its flush number, on its way to disk.
+pub(crate) struct Sealed {
+    pub(crate) memtable: Arc<Memtable>,
+    pub(crate) wal: u64,
+    /// Bytes of that log.
+    pub(crate) log_bytes: u64,
+    pub(crate) first: Sequence,
+    pub(crate) last: Sequence,
+    pub(crate) flush: FlushNumber,
+}
+
+/// A run and its label.
+#[derive(Clone)]
+pub(crate) struct PlacedRun {
+    pub(crate) id: u64,
+    pub(crate) level: usize,
+    /// The run's own, at hand: most queries look at nothing else of most runs.
+    span: Span,
+    pub(crate) run: Arc<Run>,
+}
+
+impl PlacedRun {
+    pub(crate) fn span(&self) -> Span {
+        self.span
+    }
+
+    /// What the run has in a range; None: nothing.
+    pub(crate) fn within(&self, range: &KeyBounds) -> Result<Option<PlacedRun>> {
+        let clipped = self.run.clip(range)?;
+        Ok(clipped.map(|run| PlacedRun { span: run.span(), run, ..*self }))
+    }
+}
+
+/// What readers pin.
+#[derive(Clone)]
+pub(crate) struct Version {
+    pub(crate) active: Active,
+    /// Newest first.
+    pub(crate) sealed: Vec<Arc<Sealed>>,
+    /// Newest first: the layout's runs, opened.
+    pub(crate) runs: Vec<PlacedRun>,
+    /// Whether some run deletes ranges.
+    pub(crate) deletes_ranges: bool,
+    pub(crate) layout: Arc<Layout>,
+    pub(crate) guard: Guard,
+    /// Merges installed so far: a scan that pinned an older round moves on to let go of its tables.
+    pub(crate) round: u64,
+    /// Who holds versions with these tables, or fewer, for long.
+    pub(crate) holders: Arc<Holders>,
+}
+
+impl Version {
+    /// What a store is left with that is closed: nothing, so that memory and files are let go of.
+    pub(crate) fn closed(last: &Version) -> Version {
+        let Active { wal, first, .. } = last.active;
+        Version {
+            active: Active {
+                memtable: Arc::new(Memtable::new(0)),
+                wal,
+                first,
+                log_bytes: Arc::default(),
+            },
+            sealed: Vec::new(),
+            runs: Vec::new(),
+            deletes_ranges: false,
+            layout: Arc::default(),
+            guard: Guard::Open,
+            round: last.round,
+            holders: Arc::default(),
+        }
+    }
+
+    /// Entries in memory, which are in no run yet.
+    pub(crate) fn memtable_entries(&self) -> u64 {
+        let sealed = self.sealed.iter().map(|sealed| sealed.memtable.len());
+        (self.active.memtable.len() + sealed.sum::<usize>()) as u64
+    }
+
+    /// Bytes of each log whose entries are not in tables.
+    pub(crate) fn log_bytes(&self) -> impl Iterator<Item = u64> + '_ {
+        let active = self.active.log_bytes.load(Ordering::Relaxed);
+        let sealed = self.sealed.iter().map(|sealed| sealed.log_bytes);
+        sealed.chain([active]).filter(|&bytes| bytes > 0)
+    }
+
+    /// The version with the active memtable sealed and a new one in its place.
+    #[must_use]
+    pub(crate) fn seal(&self, sealed: Arc<Sealed>, active: Active) -> Version {
+        let mut next = self.clone();
+        next.sealed.insert(0, sealed);
+        next.active = active;
+        next
+    }
+
+    /// The version after `edit`, which made `layout` out of this one's. `opened` has the tables that
+    /// the edit adds, `guard` describes the new runs.
+    #[must_use]
+    pub(crate) fn apply(
+        &self,
+        edit: &Edit,
+        layout: Layout,
+        opened: &HashMap<u64, Arc<Table>>,
+        guard: Guard,
+    ) -> Version {
+        let fits = guard.parts().is_none_or(|parts| parts.begin_at(&layout.cuts));
+        assert!(fits, "parts of the filter that are not those of the tree");
+        let runs = self.reopen_runs(&layout, opened);
+        let leave = !edit.removed.is_empty();
+        let flushed = |sealed: &Sealed| edit.flushes.iter().any(|r| r.flush == sealed.flush);
+        Version {
+            active: self.active.clone(),
+            sealed: self.sealed.iter().filter(|sealed| !flushed(sealed)).cloned().collect(),
+            deletes_ranges: deletes_ranges(&runs),
+            runs,
+            layout: Arc::new(layout),
+            guard,
+            round: self.round + u64::from(leave),
+            holders: if leave { Arc::default() } else { Arc::clone(&self.holders) },
+        }
+    }
+
+    /// The layout's runs. Those that are unchanged are taken over.
+    pub(crate) fn reopen_runs(
+        &self,
+        layout: &Layout,
+        opened: &HashMap<u64, Arc<Table>>,
+    ) -> Vec<PlacedRun> {
+        let old = self.runs.iter().flat_map(|placed| placed.run.tables());
+        let mut tables: HashMap<u64, &Arc<Table>> =
+            old.map(|table| (table.table.file(), &table.table)).collect();
+        tables.extend(opened.iter().map(|(&file, table)| (file, table)));
+        let open_run = |record: &crate::plan::layout::RunRecord| {
+            let run_tables = record.tables.iter().map(|table| {
+                let opened = tables.get(&table.file).expect("every table of a layout is open");
+                RunTable::of_record(Arc::clone(opened), table)
+            });
+            let run = Run::new(run_tables.collect()).expect("a layout's runs are in order");
+            PlacedRun { id: record.id, level: record.level, span: run.span(), run: Arc::new(run) }
+        };
+        layout.runs.iter().map(open_run).collect()
+    }
+
+    /// The newest deletion of a range in runs that is in force for a key, as far as sequence numbers of at most `at` go.
+    #[inline]
+    pub(crate) fn covering(&self, key: &[u8], at: Sequence) -> Option<Sequence> {
+        if !self.deletes_ranges {
+            return None;
+        }
+        self.stretches(key, at).filter_map(|stretch| stretch.newest).max()
+    }
+
+    /// What each run knows of deleted ranges around a key.
+    pub(crate) fn stretches(&self, key: &[u8], at: Sequence) -> impl Iterator<Item = Stretch<'_>> {
+        let deleting = self.runs.iter().filter(|placed| placed.run.deletes_ranges());
+        deleting.map(move |placed| placed.run.stretch(key, at))
+    }
+
+    /// The runs with these ids, newest first.
+    pub(crate) fn runs_of(&self, ids: &[u64]) -> Vec<PlacedRun> {
+        self.runs.iter().filter(|placed| ids.contains(&placed.id)).cloned().collect()
+    }
+
+    /// Every file once.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Arc<Table>> {
+        let mut known = HashSet::new();
+        let tables = self.tables().map(|table| &table.table);
+        tables.filter(move |table| known.insert(table.file()))
+    }
+
+    /// Every table, newest run first; what is before and behind a piece that was taken out of one comes apart.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &RunTable> {
+        self.runs.iter().flat_map(|placed| placed.run.tables())
+    }
+}
+
+/// Whether some of these runs deletes ranges.
+pub(crate) fn deletes_ranges(runs: &[PlacedRun]) -> bool {
+    runs.iter().any(|placed| placed.run.deletes_ranges())
+}

@@ -1,0 +1,232 @@
+//! Write stalls: writers are slowed down while flushes or merges lag behind, and stopped only when that was not enough.
+//! ```text
+//! memtables   0 ........ SEALED_MAX - 1 ~~~~~~~~~~~ SEALED_MAX, and the active one is full
+//! level 0     0 ........ slow_down_runs ~~~~~~~~~~~ stop_runs
+//!             at will    slower and slower          stop
+//! below it    0 ........ 2 T + 4 of its T ~~~~~~~~~ as many more as in level 0      but for the last level
+//! ```
+//! Small merges go before large ones, so a level below can lag while level 0 does not.
+//!
+//! Invariants: what is counted follows from the writes and the state of the tree alone, but for the length of a stop. In
+//! stepped mode nobody waits, since nobody else would end it: slowdowns and stops are counted all the same.
+
+use std::time::Duration;
+
+use crate::plan::layout::{Layout, RunRecord};
+use crate::plan::options::Options;
+use crate::plan::policy::Schedule;
+use crate::sync::{AtomicU64, Ordering};
+
+/// Sealed memtables that may wait for their flush before writers wait for it.
+pub(crate) const SEALED_MAX: usize = 4;
+/// A slowed writer's rate, in bytes per second, when slowing begins.
+const RATE_FIRST: f64 = 64e6;
+/// The same just before writers are stopped.
+const RATE_LAST: f64 = 0.64e6;
+/// What a writer owes is paid when it is as much, so that there are few pauses, and each is worth its while.
+const PAUSE_MIN: f64 = 1e-3;
+/// And no pause is longer.
+const PAUSE_MAX: f64 = 0.1;
+
+/// From how many runs in level 0 on writers are slowed, and stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RunLimits {
+    pub(crate) slow_down: usize,
+    pub(crate) stop: usize,
+}
+
+impl RunLimits {
+    pub(crate) fn of(options: &Options) -> Self {
+        let usual = usual_runs(&options.schedule(), 0);
+        let slow_down = options.slow_down_runs.unwrap_or(usual);
+        let twice = slow_down.max(usual).saturating_mul(2);
+        RunLimits { slow_down, stop: options.stop_runs.unwrap_or(twice) }
+    }
+
+    /// The runs of the level that lags behind most, as if it were level 0: what a lower one has beyond the usual counts like runs
+    /// of level 0 beyond `slow_down`.
+    pub(crate) fn lagging_runs(self, layout: &Layout, schedule: &Schedule<'_>) -> usize {
+        let last = layout.level_count() - 1;
+        let as_of_level_0 = |runs: &[RunRecord]| match runs[0].level {
+            0 => runs.len(),
+            level if level < last && runs.len() > usual_runs(schedule, level) => {
+                self.slow_down.saturating_add(runs.len() - usual_runs(schedule, level))
+            }
+            _ => 0,
+        };
+        let levels = layout.runs.chunk_by(|one, other| one.level == other.level);
+        levels.map(as_of_level_0).max().unwrap_or(0)
+    }
+}
+
+/// As many as a level has while merges keep up, and about as many again.
+fn usual_runs(schedule: &Schedule<'_>, level: usize) -> usize {
+    2 * schedule.ratio(level) + SEALED_MAX
+}
+
+/// How often writers had to wait, and how long.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct StallStats {
+    /// How often.
+    pub count: u64,
+    /// How long, in all, in seconds.
+    pub seconds: f64,
+}
+
+/// How far flushes and merges lag behind.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Lag {
+    pub(crate) sealed: usize,
+    /// The active memtable: 0 empty, 1 full.
+    pub(crate) fullness: f64,
+    /// Of the level that lags behind most.
+    pub(crate) runs: usize,
+}
+
+impl Lag {
+    /// How much too far: None, or 0 where slowing begins, to 1 where writers are stopped.
+    fn excess(&self, limits: RunLimits) -> Option<f64> {
+        let memory = self.sealed as f64 + self.fullness.clamp(0.0, 1.0);
+        let memory = share(memory, (SEALED_MAX - 1) as f64, (SEALED_MAX + 1) as f64);
+        let runs = share(self.runs as f64, limits.slow_down as f64, limits.stop as f64);
+        let excess = memory.max(runs);
+        (excess > 0.0).then_some(excess.min(1.0))
+    }
+
+    /// Whether writers are slowed down or stopped until merges have caught up.
+    pub(crate) fn waits_for_merges(&self, limits: RunLimits) -> bool {
+        self.runs > limits.slow_down
+    }
+
+    /// The time that writing so many bytes should take, in seconds.
+    fn price(&self, limits: RunLimits, bytes: usize) -> f64 {
+        let Some(excess) = self.excess(limits) else { return 0.0 };
+        bytes as f64 / (RATE_FIRST * (RATE_LAST / RATE_FIRST).powf(excess))
+    }
+}
+
+/// Where `at` lies between `from` and `to`; negative below `from`. Requires: from < to.
+fn share(at: f64, from: f64, to: f64) -> f64 {
+    (at - from) / (to - from)
+}
+
+/// What slowed writers owe.
+#[derive(Default)]
+pub(crate) struct Debt(f64);
+
+impl Debt {
+    /// Adds the price of a write, and gives the pause that is due, if one is.
+    pub(crate) fn charge(
+        &mut self,
+        lag: &Lag,
+        limits: RunLimits,
+        bytes: usize,
+    ) -> Option<Duration> {
+        self.0 += lag.price(limits, bytes);
+        if self.0 < PAUSE_MIN {
+            return None;
+        }
+        let pause = self.0.min(PAUSE_MAX);
+        self.0 = 0.0;
+        Some(Duration::from_secs_f64(pause))
+    }
+}
+
+/// Stalls of one kind, counted.
+#[derive(Default)]
+pub(crate) struct StallCounter {
+    count: AtomicU64,
+    nanoseconds: AtomicU64,
+}
+
+impl StallCounter {
+    pub(crate) fn add(&self, time: Duration) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.add_time(time);
+    }
+
+    /// Of a stall that is counted already.
+    pub(crate) fn add_time(&self, time: Duration) {
+        self.nanoseconds.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> StallStats {
+        let seconds = self.nanoseconds.load(Ordering::Relaxed) as f64 * 1e-9;
+        StallStats { count: self.count.load(Ordering::Relaxed), seconds }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: RunLimits = RunLimits { slow_down: 10, stop: 20 };
+
+    fn seconds_per_megabyte(lag: Lag) -> f64 {
+        lag.price(LIMITS, 1_000_000)
+    }
+
+    #[test]
+    fn the_further_behind_the_slower() {
+        let runs = |runs| seconds_per_megabyte(Lag { runs, ..Lag::default() });
+        assert_eq!((runs(0), runs(10)), (0.0, 0.0));
+        assert!((11..=20).all(|count| runs(count) > runs(count - 1)));
+        assert!((runs(20) - 1e6 / RATE_LAST).abs() < 1e-9 && runs(99) == runs(20));
+        let memory = |sealed, fullness| seconds_per_megabyte(Lag { sealed, fullness, runs: 0 });
+        assert_eq!((memory(2, 1.0), memory(3, 0.0)), (0.0, 0.0));
+        assert!(memory(3, 0.5) > 0.0 && memory(4, 0.0) > memory(3, 0.5));
+        assert!((memory(4, 1.0) - 1e6 / RATE_LAST).abs() < 1e-9);
+        // The worse of the two decides.
+        let both = seconds_per_megabyte(Lag { sealed: 4, fullness: 0.0, runs: 11 });
+        assert_eq!(both, memory(4, 0.0));
+    }
+
+    #[test]
+    fn debts_are_paid_in_pauses_that_are_worth_their_while() {
+        let (lag, mut debt) = (Lag { runs: 20, ..Lag::default() }, Debt::default());
+        assert_eq!(debt.charge(&lag, LIMITS, 600), None);
+        let pause = debt.charge(&lag, LIMITS, 600).expect("a pause is due");
+        assert!(pause > Duration::from_millis(1) && pause < Duration::from_millis(3), "{pause:?}");
+        assert_eq!(debt.charge(&lag, LIMITS, 10), None, "what was paid is not owed");
+        let longest = debt.charge(&lag, LIMITS, 1 << 30).expect("a pause is due");
+        assert_eq!(longest, Duration::from_secs_f64(PAUSE_MAX));
+    }
+
+    #[test]
+    fn limits_follow_the_size_ratio_unless_they_are_given() {
+        let of = |slow_down_runs, stop_runs| {
+            RunLimits::of(&Options { slow_down_runs, stop_runs, ..Options::default() })
+        };
+        assert_eq!(of(None, None), RunLimits { slow_down: 24, stop: 48 });
+        assert_eq!(of(Some(5), Some(9)), RunLimits { slow_down: 5, stop: 9 });
+        assert_eq!(of(Some(40), None), RunLimits { slow_down: 40, stop: 80 });
+    }
+
+    #[test] // With small merges first, a tree whose large merges cannot keep up grew without an end.
+    fn a_lower_level_that_lags_slows_writers_down() {
+        let layout = |levels: &[usize]| {
+            let run_of = |&level: &usize| RunRecord { id: 0, level, tables: Vec::new() };
+            Layout { runs: levels.iter().map(run_of).collect(), ..Layout::default() }
+        };
+        let options = Options { size_ratio: 3, ..Options::default() };
+        let lagging = |levels: &[(usize, usize)]| {
+            let levels = levels.iter().flat_map(|&(level, runs)| vec![level; runs]);
+            let layout = layout(&levels.collect::<Vec<_>>());
+            LIMITS.lagging_runs(&layout, &options.schedule())
+        };
+        assert_eq!((lagging(&[]), lagging(&[(0, 7)]), lagging(&[(0, 99)])), (0, 7, 99));
+        assert_eq!(lagging(&[(0, 2), (1, 10), (2, 1)]), 2, "2 T + 4 are usual");
+        assert_eq!(lagging(&[(0, 2), (1, 13), (2, 1)]), LIMITS.slow_down + 3);
+        assert_eq!(lagging(&[(0, 15), (1, 13), (2, 1)]), 15, "the worse of the two");
+        assert_eq!(lagging(&[(0, 2), (1, 99)]), 2, "as many as the policy says, in the last level");
+    }
+
+    #[test] // Twice as many was more than a number holds: a panic, or a limit below the other.
+    fn limits_out_of_reach_are_an_error() {
+        for slow_down_runs in [usize::MAX, usize::MAX / 2 + 1] {
+            let options = Options { slow_down_runs: Some(slow_down_runs), ..Options::default() };
+            assert!(RunLimits::of(&options).stop >= slow_down_runs);
+            assert_eq!(options.check().is_ok(), slow_down_runs < usize::MAX);
+        }
+    }
+}

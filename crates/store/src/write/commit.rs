@@ -1,0 +1,326 @@
+//! Group commit: writers that wait together share one log record and one sync.
+//! ```text
+//! writer A --.
+//! writer B ---+-> queue --> the first becomes leader: log, sync, memtable, publish --> all wake
+//! writer C --'
+//! ```
+//! Writers that were just woken come back a moment later. A leader that is to sync waits for them, for part of the time that
+//! a sync takes: else a group of one and a group of all others would take turns, two syncs for what one could do.
+//! Where nothing is synced, a group takes a few microseconds, less than to sleep and to be woken: who waits for it stays awake.
+//!
+//! Invariants (ordering rule 1): one leader at a time; a group lies in one memtable and becomes
+//! visible as a whole, after all of it is in the memtable; a memtable is sealed between groups only.
+
+use std::time::Duration;
+
+use crate::entries::batch::Batch;
+use crate::entries::entry::Sequence;
+use crate::error::{Error, Result};
+use crate::files::unsynced::Unsynced;
+use crate::sync::{
+    Arc, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, lock, try_lock, wait, wait_for, yield_now,
+};
+use crate::tree::shared::Core;
+
+/// Bytes of one group at most, unless one batch alone is larger.
+const GROUP_BYTES_MAX: usize = 1 << 20;
+
+/// A sync that takes less is not worth waiting for others.
+const SYNC_WORTH_SHARING: Duration = Duration::from_micros(50);
+/// The longest that a leader waits for others.
+const PATIENCE_MAX: Duration = Duration::from_millis(5);
+/// Groups that do not wait for others after one has waited in vain.
+const HURRIED_GROUPS: u32 = 8;
+
+/// How often a writer looks whether a group has ended before it sleeps. (A model gains nothing by more than a few.)
+const LOOKS_MAX: u32 = if cfg!(any(loom, shuttle)) { 2 } else { 64 };
+
+/// The queue of writers, and what only the leader touches.
+pub(crate) struct Commit {
+    queue: Mutex<Queue>,
+    /// Groups that have ended.
+    ended: AtomicU64,
+    /// Signalled when a leader has finished, if someone sleeps.
+    turn: Condvar,
+    /// Signalled when all are there whom a leader waits for.
+    gathered: Condvar,
+    writer: Mutex<Writer>,
+    log_failure: LogFailure,
+    /// What the writer has not synced.
+    pub(crate) unsynced: Arc<Unsynced>,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: Vec<Arc<Waiting>>,
+    leading: bool,
+    /// Writers that sleep until a leader has finished.
+    asleep: usize,
+    /// The writers of the last group, and those who waited when it ended.
+    recent: usize,
+    /// How many the leader waits for; 0: for nobody.
+    wanted: usize,
+    /// How long the last group took that was synced.
+    sync_time: Duration,
+    /// So many groups do not wait for others.
+    hurried: u32,
+}
+
+impl Queue {
+    /// Whether more writers than `present` are likely to be there soon, and worth waiting for.
+    fn expects_more_than(&self, present: usize) -> bool {
+        self.recent > present && self.hurried == 0 && self.sync_time >= SYNC_WORTH_SHARING
+    }
+}
+
+/// A batch in the queue, and its result once a leader has written it.
+struct Waiting {
+    batch: Batch,
+    sync: bool,
+    result: Mutex<Option<Result<()>>>,
+}
+
+impl Commit {
+    pub(crate) fn new(log: Log, next: Sequence) -> Self {
+        let log_failure = LogFailure::default();
+        let unsynced = Arc::<Unsynced>::default();
+        let writer = Writer::new(log, next, Arc::clone(&log_failure), Arc::clone(&unsynced));
+        let (turn, gathered) = (Condvar::new(), Condvar::new());
+        Commit {
+            queue: Mutex::default(),
+            ended: AtomicU64::new(0),
+            turn,
+            gathered,
+            writer: Mutex::new(writer),
+            log_failure,
+            unsynced,
+        }
+    }
+
+    /// What is wrong with the log, if something is.
+    pub(crate) fn failure(&self) -> Option<String> {
+        lock(&self.log_failure).clone()
+    }
+
+    /// Writes a batch. When it returns, readers see it; with `sync`, it survives any crash.
+    pub(crate) fn write(&self, core: &Core, batch: Batch, sync: bool) -> Result<()> {
+        let mut queue = lock(&self.queue);
+        let is_alone = !queue.leading && queue.waiting.is_empty();
+        if is_alone && !(sync && queue.expects_more_than(1)) {
+            queue.leading = true;
+            drop(queue);
+            let mut leading = Leading { commit: self, writers: 1, sync_time: None };
+            let start = core.env.clock.now();
+            let result = lock(&self.writer).commit(core, &[&batch], sync);
+            leading.sync_time = sync.then(|| core.since(start));
+            return result;
+        }
+        let own = Arc::new(Waiting { batch, sync, result: Mutex::new(None) });
+        queue.waiting.push(Arc::clone(&own));
+        if queue.waiting.len() == queue.wanted {
+            self.gathered.notify_one();
+        }
+        let mut looks = !sync;
+        loop {
+            if let Some(result) = lock(&own.result).take() {
+                return result;
+            }
+            if queue.leading {
+                queue = self.wait_for_turn(queue, std::mem::take(&mut looks));
+                continue;
+            }
+            queue.leading = true;
+            self.lead(core, queue, sync);
+            queue = lock(&self.queue);
+        }
+    }
+
+    /// Writes the group that is waiting, with others who come soon if it is to be synced. Requires: the caller leads.
+    fn lead<'q>(&'q self, core: &Core, mut queue: MutexGuard<'q, Queue>, sync: bool) {
+        let mut leading = Leading { commit: self, writers: 0, sync_time: None };
+        if sync {
+            queue = self.gather(core, queue);
+        }
+        let group = take_group(&mut queue.waiting);
+        drop(queue);
+        leading.writers = group.len();
+        let start = core.env.clock.now();
+        let synced = self.write_group(core, &group);
+        leading.sync_time = synced.then(|| core.since(start));
+    }
+
+    /// Waits until a leader has finished, awake at first if it may end soon.
+    fn wait_for_turn<'q>(
+        &'q self,
+        mut queue: MutexGuard<'q, Queue>,
+        looks: bool,
+    ) -> MutexGuard<'q, Queue> {
+        if looks {
+            let ended = self.ended.load(Ordering::Relaxed);
+            drop(queue);
+            for _ in 0..LOOKS_MAX {
+                if self.ended.load(Ordering::Relaxed) != ended {
+                    break;
+                }
+                yield_now();
+            }
+            return lock(&self.queue);
+        }
+        queue.asleep += 1;
+        queue = wait(&self.turn, queue);
+        queue.asleep -= 1;
+        queue
+    }
+
+    /// Waits for writers who are likely to come soon. Requires: the caller leads.
+    fn gather<'q>(
+        &'q self,
+        core: &Core,
+        mut queue: MutexGuard<'q, Queue>,
+    ) -> MutexGuard<'q, Queue> {
+        if !queue.expects_more_than(queue.waiting.len()) {
+            return queue;
+        }
+        queue.wanted = queue.recent;
+        let (start, patience) = (core.env.clock.now(), (queue.sync_time / 2).min(PATIENCE_MAX));
+        let mut is_over = false;
+        while queue.waiting.len() < queue.wanted {
+            let left = patience.checked_sub(core.since(start)).filter(|_| !is_over);
+            let Some(left) = left else {
+                queue.hurried = HURRIED_GROUPS;
+                break;
+            };
+            (queue, is_over) = wait_for(&self.gathered, &self.queue, queue, left);
+        }
+        queue.wanted = 0;
+        queue
+    }
+
+    /// Writes a group. True: it was to be synced.
+    fn write_group(&self, core: &Core, group: &[Arc<Waiting>]) -> bool {
+        let batches: Vec<&Batch> = group.iter().map(|waiting| &waiting.batch).collect();
+        let sync = group.iter().any(|waiting| waiting.sync);
+        let cause = "the thread that wrote for several has panicked".into();
+        let mut outcome = Outcome { group, result: Err(Error::Stopped { cause }) };
+        outcome.result = lock(&self.writer).commit(core, &batches, sync);
+        sync
+    }
+
+    /// Ends the leading of a group of so many, which took so long if it was synced.
+    fn hand_over(&self, writers: usize, sync_time: Option<Duration>) {
+        let mut queue = lock(&self.queue);
+        (queue.leading, queue.wanted) = (false, 0);
+        queue.recent = writers + queue.waiting.len();
+        queue.hurried = queue.hurried.saturating_sub(1);
+        queue.sync_time = sync_time.unwrap_or(queue.sync_time);
+        self.ended.fetch_add(1, Ordering::Relaxed);
+        let asleep = queue.asleep;
+        drop(queue);
+        // It costs a system call, whether someone sleeps or not.
+        if asleep > 0 {
+            self.turn.notify_all();
+        }
+    }
+
+    /// Seals the active memtable if it has entries.
+    pub(crate) fn seal(&self, core: &Core) -> Result<()> {
+        lock(&self.writer).seal(core)
+    }
+
+    /// Syncs the log from a background thread, beside a writer that is at work. A failure stays noted: the next write meets it. False: the
+    /// storage cannot do that, and a writer is at work.
+    pub(crate) fn sync_beside(&self, core: &Core) -> bool {
+        let start = core.env.clock.now();
+        let tell = |error: &Error| *lock(&self.log_failure) = Some(writer::log_failure(error));
+        match self.unsynced.sync_beside(tell) {
+            Some(Ok(true)) => self.unsynced.note_sync_time(core.since(start)),
+            Some(_) => {}
+            None => {
+                let Some(mut writer) = try_lock(&self.writer) else { return false };
+                let _ = writer.sync(core);
+            }
+        }
+        true
+    }
+
+    /// Has `work` done while nobody writes, when all that was written before is in tables: it gets a sequence number of its own,
+    /// which readers see if it succeeds.
+    pub(crate) fn write_apart<T, E: From<Error>>(
+        &self,
+        core: &Core,
+        work: impl FnOnce(Sequence) -> std::result::Result<T, E>,
+    ) -> std::result::Result<T, E> {
+        let mut writer = lock(&self.writer);
+        let sequence = writer.stand_apart(core)?;
+        let done = work(sequence)?;
+        core.snapshots.publish(sequence);
+        Ok(done)
+    }
+
+    /// Makes all writes so far durable: in the log, or if that has failed, in tables.
+    pub(crate) fn make_durable(&self, core: &Core) -> Result<()> {
+        lock(&self.writer).make_durable(core)
+    }
+
+    /// Moves on from a log that has failed, if it has, and has its entries flushed.
+    pub(crate) fn leave_if_failed(&self, core: &Core) -> Result<()> {
+        lock(&self.writer).leave_if_failed(core)
+    }
+
+    /// Closes the log's file, when nothing is written any more.
+    pub(crate) fn let_go_of_files(&self) {
+        lock(&self.writer).let_go_of_files();
+    }
+
+    /// Syncs the log as it is, and ends it: nothing is written after this.
+    pub(crate) fn close(&self, core: &Core) -> Result<()> {
+        lock(&self.writer).close(core)
+    }
+}
+
+/// Whoever writes for a group. Dropped, by a panic too: the next one may.
+struct Leading<'c> {
+    commit: &'c Commit,
+    writers: usize,
+    sync_time: Option<Duration>,
+}
+
+impl Drop for Leading<'_> {
+    fn drop(&mut self) {
+        self.commit.hand_over(self.writers, self.sync_time);
+    }
+}
+
+/// What is to be told to a group. Dropped, by a panic too: it is told.
+struct Outcome<'g> {
+    group: &'g [Arc<Waiting>],
+    result: Result<()>,
+}
+
+impl Drop for Outcome<'_> {
+    fn drop(&mut self) {
+        for waiting in self.group {
+            let shared = match &self.result {
+                Ok(()) => Ok(()),
+                Err(error) => Err(error.for_another()),
+            };
+            *lock(&waiting.result) = Some(shared);
+        }
+    }
+}
+
+/// The front of the queue, up to a group's size. Requires: someone waits.
+fn take_group(waiting: &mut Vec<Arc<Waiting>>) -> Vec<Arc<Waiting>> {
+    let mut bytes = 0;
+    let fits = waiting.iter().take_while(|waiting| {
+        let first = bytes == 0;
+        bytes += waiting.batch.size_bytes() + 1;
+        first || bytes <= GROUP_BYTES_MAX
+    });
+    let count = fits.count();
+    waiting.drain(..count).collect()
+}
+
+mod writer;
+pub(crate) use writer::Log;
+use writer::{LogFailure, Writer};

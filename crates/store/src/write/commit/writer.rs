@@ -1,0 +1,364 @@
+//! The one who writes: into the log, then into the memtable; and what becomes of a log that fails.
+//! ```text
+//! group -> log -> sync, if asked for or due -> memtable -> published
+//! a log failed: its memtable is sealed and flushed, and the next write makes another log
+//! ```
+//! Invariant: what was acknowledged is in a log that counts, or in tables, or (not synced) in memory and owed to tables.
+
+use crate::entries::batch::Batch;
+use crate::entries::entry::Sequence;
+use crate::entries::memtable::Memtable;
+use crate::error::{Error, Result};
+use crate::files::unsynced::Unsynced;
+use crate::files::wal::{Predecessor, Wal};
+use crate::plan::options::{Background, Sync};
+use crate::storage::environment::PausePoint;
+use crate::sync::{Arc, AtomicU64, Mutex, Ordering, lock, pause};
+use crate::tree::shared::Core;
+use crate::tree::version::Active;
+use crate::tree::write_stalls::Debt;
+
+/// Why a log has failed, until its entries are safe and another has taken its place. Read without the writer's lock.
+pub(super) type LogFailure = Arc<Mutex<Option<String>>>;
+
+/// How a failure of the log is told.
+pub(super) fn log_failure(error: &Error) -> String {
+    format!("the log has failed: {error}")
+}
+
+/// The log of the active memtable.
+pub(crate) enum Log {
+    Open(Wal),
+    /// The first write makes its file, with the entries of the memtable: those that were read when the store was opened, so that
+    /// a store that is only read writes nothing; or none, after a log that has failed.
+    Unmade {
+        number: u64,
+        before: Predecessor,
+        /// Its entries are those of the file that has its name, which it replaces. Else the name
+        /// must be free.
+        replaces: bool,
+    },
+}
+
+/// The log and the next sequence number.
+pub(super) struct Writer {
+    log: Log,
+    /// The next log may be there, after it could not be made: no more is written to this one.
+    next_failed: bool,
+    /// Entries of a log that failed are in memory only. The next log takes none before they are in
+    /// tables: a crash could otherwise lose them and keep later ones.
+    owes_flush: bool,
+    log_failure: LogFailure,
+    unsynced: Arc<Unsynced>,
+    next: Sequence,
+    debt: Debt,
+}
+
+/// A log that the manifest tells of.
+fn on_record(core: &Core, wal: Wal) -> Result<Wal> {
+    core.installer().record_log(core, wal.number())?;
+    Ok(wal)
+}
+
+impl Writer {
+    pub(super) fn new(
+        log: Log,
+        next: Sequence,
+        log_failure: LogFailure,
+        unsynced: Arc<Unsynced>,
+    ) -> Self {
+        let (next_failed, owes_flush, debt) = (false, false, Debt::default());
+        Writer { log, next_failed, owes_flush, log_failure, unsynced, next, debt }
+    }
+
+    /// After a failed append or sync, of whomever, the log's end is unknown: no more is written to it.
+    fn has_failed(&self) -> bool {
+        self.next_failed || matches!(&self.log, Log::Open(wal) if wal.has_failed())
+    }
+
+    /// Whether something must be done before the next write.
+    fn is_stuck(&self) -> bool {
+        self.owes_flush || self.has_failed()
+    }
+
+    /// See `Commit::leave_if_failed`.
+    pub(super) fn leave_if_failed(&mut self, core: &Core) -> Result<()> {
+        if self.is_stuck() { self.leave_failed_log(core) } else { Ok(()) }
+    }
+
+    /// See `Commit::close`.
+    pub(super) fn close(&mut self, core: &Core) -> Result<()> {
+        self.sync(core)?;
+        if let Log::Open(wal) = &mut self.log {
+            // A log without this end is as good; damage to its last groups is taken for a torn tail.
+            let _ = wal.mark_end(self.next);
+        }
+        Ok(())
+    }
+
+    /// Closes the log's file. Requires: nothing is written after this.
+    pub(super) fn let_go_of_files(&mut self) {
+        let before = self.as_predecessor();
+        self.log = Log::Unmade { number: 0, before, replaces: false };
+        self.unsynced.follow(None);
+    }
+
+    /// Makes all writes so far durable: in the log, or if that has failed, in tables.
+    pub(super) fn make_durable(&mut self, core: &Core) -> Result<()> {
+        if self.is_stuck() {
+            return self.leave_failed_log(core);
+        }
+        if !core.current.pin().active.memtable.is_empty() {
+            self.open_log(core)?;
+        }
+        self.sync(core)
+    }
+
+    pub(super) fn commit(&mut self, core: &Core, batches: &[&Batch], sync: bool) -> Result<()> {
+        core.life().check()?;
+        let count: usize = batches.iter().map(|batch| batch.len()).sum();
+        if count == 0 {
+            return if sync { self.make_durable(core) } else { Ok(()) };
+        }
+        self.make_room(core, batches.iter().map(|batch| batch.size_bytes()).sum())?;
+        let first = self.next;
+        let writes = || batches.iter().flat_map(|batch| batch.writes());
+        // Spent even if logging fails: the log may hold them.
+        self.next = Sequence(first.0 + count as u64);
+        let log = self.open_log(core)?;
+        let appended = log.append(first, count, writes()).map(|()| log.len());
+        let log_bytes = self.note_failure(appended)?;
+        if sync || self.is_sync_due(core) {
+            self.sync(core)?;
+        }
+        let memtable = {
+            let now = core.current.pin();
+            now.active.log_bytes.store(log_bytes, Ordering::Relaxed);
+            Arc::clone(&now.active.memtable)
+        };
+        for ((kind, key, value), sequence) in writes().zip(first.0..) {
+            memtable.insert(key, Sequence(sequence), kind, value);
+        }
+        core.env.pauses.at(PausePoint::WritesInserted);
+        core.snapshots.publish(Sequence(first.0 + count as u64 - 1));
+        let bytes = batches.iter().map(|batch| batch.size_bytes()).sum::<usize>();
+        core.counters.wrote(count as u64, bytes as u64);
+        Ok(())
+    }
+
+    /// The log, ready to be written.
+    fn open_log(&mut self, core: &Core) -> Result<&mut Wal> {
+        if let Log::Unmade { number, before, replaces } = self.log {
+            let memtable = Arc::clone(&core.current.pin().active.memtable);
+            // After a failure, or a panic, the file that has the name may be this one.
+            self.log = Log::Unmade { number, before, replaces: true };
+            let created = if replaces {
+                Wal::create_from(&core.shelf.folder, number, before, &memtable)
+            } else {
+                let count = memtable.len();
+                assert!(memtable.is_empty(), "a new log has no entries yet, and {count}");
+                Wal::create(&core.shelf.folder, number, before)
+            };
+            if created.as_ref().is_err_and(Error::is_name_taken) {
+                self.log = Log::Unmade { number, before, replaces };
+            }
+            let created = created.and_then(|wal| on_record(core, wal));
+            self.tell_failure(created.as_ref().err());
+            let wal = created?;
+            core.current.pin().active.log_bytes.store(wal.len(), Ordering::Relaxed);
+            self.unsynced.follow(Some(wal.end()));
+            self.log = Log::Open(wal);
+        }
+        match &mut self.log {
+            Log::Open(wal) => Ok(wal),
+            Log::Unmade { .. } => unreachable!("opened above"),
+        }
+    }
+
+    fn note_failure<T>(&mut self, result: Result<T>) -> Result<T> {
+        if let Err(error) = &result {
+            self.tell_failure(Some(error));
+        }
+        result
+    }
+
+    /// For `stats`: what is wrong with the log. None: nothing is any more.
+    fn tell_failure(&self, error: Option<&Error>) {
+        *lock(&self.log_failure) = error.map(log_failure);
+    }
+
+    pub(super) fn sync(&mut self, core: &Core) -> Result<()> {
+        let Log::Open(wal) = &mut self.log else { return Ok(()) };
+        if !wal.is_unsynced() {
+            return Ok(());
+        }
+        let start = core.env.clock.now();
+        let synced = wal.sync(&self.unsynced);
+        self.unsynced.note_sync_time(core.since(start));
+        self.note_failure(synced)
+    }
+
+    /// Whether something that was written is as old as the interval. If not, someone sees to it in time.
+    fn is_sync_due(&self, core: &Core) -> bool {
+        let time = match core.shelf.options.sync {
+            Sync::Always => return true,
+            Sync::Never => return false,
+            Sync::Interval(time) => time,
+        };
+        let now = core.env.clock.now();
+        if self.unsynced.age(now).unwrap_or_default() >= time {
+            return true;
+        }
+        if self.unsynced.wrote(now) {
+            core.keeper.call();
+        }
+        false
+    }
+
+    /// Seals a full memtable, and holds writers back while flushes or merges lag behind.
+    fn make_room(&mut self, core: &Core, bytes: usize) -> Result<()> {
+        if self.is_stuck() {
+            self.leave_failed_log(core)?;
+        }
+        let full = core.current.pin().active.memtable.size_bytes();
+        if full >= core.shelf.options.write_buffer_bytes {
+            core.wait_for_flushes()?;
+            self.seal(core)?;
+        }
+        core.wait_for_merges()?;
+        self.slow_down(core, bytes);
+        Ok(())
+    }
+
+    /// Moves from a log whose end is unknown to a new one, and has the old one's entries flushed. After
+    /// an error the next write tries again what is left to do.
+    fn leave_failed_log(&mut self, core: &Core) -> Result<()> {
+        if self.has_failed() {
+            let is_empty = core.current.pin().active.memtable.is_empty();
+            self.owes_flush |= !is_empty;
+            if is_empty { self.replace_log(core)? } else { self.seal_before_new_log(core) }
+        }
+        core.flush_sealed()?;
+        if self.owes_flush && !core.current.pin().sealed.is_empty() {
+            let cause = "a flush that must come before the next write is under way elsewhere";
+            return Err(Error::Stopped { cause: cause.into() });
+        }
+        self.owes_flush = false;
+        self.unsynced.forget();
+        self.tell_failure(None);
+        Ok(())
+    }
+
+    pub(super) fn seal(&mut self, core: &Core) -> Result<()> {
+        if self.has_failed() {
+            return self.leave_failed_log(core);
+        }
+        if core.current.pin().active.memtable.is_empty() {
+            return Ok(());
+        }
+        self.open_log(core)?;
+        // Later logs may be synced while this one's entries are in memory only.
+        self.sync(core)?;
+        self.seal_onto_new_log(core)
+    }
+
+    /// Brings all that was written into tables, and takes a number for what is to be written past the log.
+    pub(super) fn stand_apart(&mut self, core: &Core) -> Result<Sequence> {
+        if self.is_stuck() {
+            self.leave_failed_log(core)?;
+        }
+        self.seal(core)?;
+        core.flush_sealed()?;
+        let _installer = core.installer();
+        let mut next = (*core.current.hold()).clone();
+        if !next.sealed.is_empty() {
+            let cause = "a flush that must come first is under way elsewhere".into();
+            return Err(Error::Stopped { cause });
+        }
+        let sequence = self.next;
+        // Spent even if it comes to nothing.
+        self.next = Sequence(sequence.0 + 1);
+        next.active.first = self.next;
+        core.current.store(Arc::new(next));
+        Ok(sequence)
+    }
+
+    fn seal_onto_new_log(&mut self, core: &Core) -> Result<()> {
+        let (wal, active) = self.new_log(core)?;
+        self.seal_onto(core, Log::Open(wal), active);
+        Ok(())
+    }
+
+    /// The next log is made by the write that needs it. Until then the failed one is the last: who is killed meanwhile finds
+    /// all in it that was acknowledged, whereas a next one would say that only what was synced counts.
+    fn seal_before_new_log(&mut self, core: &Core) {
+        let before = self.as_predecessor();
+        let number = core.shelf.new_file();
+        let memtable = Arc::new(Memtable::new(core.shelf.options.write_buffer_bytes));
+        let (wal, log_bytes) = (number, Arc::default());
+        let active = Active { memtable, wal, log_bytes, first: self.next };
+        self.seal_onto(core, Log::Unmade { number, before, replaces: false }, active);
+    }
+
+    fn seal_onto(&mut self, core: &Core, log: Log, active: Active) {
+        let mut installer = core.installer();
+        core.seal(&mut installer, active, Sequence(self.next.0 - 1));
+        drop(installer);
+        self.go_on_with(log);
+        core.work_appeared();
+    }
+
+    fn go_on_with(&mut self, log: Log) {
+        let end = match &log {
+            Log::Open(wal) => Some(wal.end()),
+            Log::Unmade { .. } => None,
+        };
+        self.unsynced.follow(end);
+        (self.log, self.next_failed) = (log, false);
+    }
+
+    /// What the next log says of this one.
+    fn as_predecessor(&self) -> Predecessor {
+        match &self.log {
+            Log::Open(wal) => Predecessor { wal: wal.number(), valid_bytes: wal.valid_bytes() },
+            Log::Unmade { before, .. } => *before,
+        }
+    }
+
+    /// Requires: the active memtable is empty.
+    fn replace_log(&mut self, core: &Core) -> Result<()> {
+        let (wal, active) = self.new_log(core)?;
+        let _installer = core.installer();
+        let mut next = (*core.current.hold()).clone();
+        next.active = active;
+        core.current.store(Arc::new(next));
+        self.go_on_with(Log::Open(wal));
+        Ok(())
+    }
+
+    fn new_log(&mut self, core: &Core) -> Result<(Wal, Active)> {
+        let shelf = &core.shelf;
+        let number = shelf.new_file();
+        self.open_log(core)?;
+        let before = self.as_predecessor();
+        // After a failure, or a panic, the new log may be there all the same, and it says how long the old one is: that must stay so.
+        self.next_failed = true;
+        let created = Wal::create(&shelf.folder, number, before);
+        let created = created.and_then(|wal| on_record(core, wal));
+        let wal = self.note_failure(created)?;
+        let memtable = Arc::new(Memtable::new(shelf.options.write_buffer_bytes));
+        let log_bytes = Arc::new(AtomicU64::new(wal.len()));
+        Ok((wal, Active { memtable, wal: number, log_bytes, first: self.next }))
+    }
+
+    /// Slows a writer down while flushes or merges lag behind.
+    fn slow_down(&mut self, core: &Core, bytes: usize) {
+        let due = self.debt.charge(&core.lag(), core.run_limits, bytes);
+        if let Some(time) = due {
+            if core.shelf.options.background != Background::Stepped {
+                pause(time);
+            }
+            core.counters.slowdowns.add(time);
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! A flush: one sealed memtable becomes one run.
+//! ```text
+//! write the table -> prepare the guard for the newest version -> install, if the parts that it adds to are still the newest
+//!                         ^-------------- prepare again ----------------'  else
+//! ```
+//! Invariants: flushes are installed in number order (ordering rule 1). The table is written and
+//! the guard prepared outside every lock; installing is a short step (rule 3).
+
+use std::time::Instant;
+
+use trommel_filters::{FlushNumber, PartBuilder, Span};
+
+use crate::entries::cursor::Cursor;
+use crate::entries::entry::Sequence;
+use crate::entries::memtable::Memtable;
+use crate::entries::retention::Retention;
+use crate::error::Result;
+use crate::files::distinct_keys::KeyList;
+use crate::guard::locator;
+use crate::guard::monkey::filter_bits;
+use crate::guard::{Change, Guard};
+use crate::plan::layout::{Edit, FlushRecord};
+use crate::storage::environment::PausePoint;
+use crate::sync::Arc;
+use crate::tree::run_writer::{RunOutput, RunWriter, RunWriterState};
+use crate::tree::shared::Core;
+use crate::tree::version::{Sealed, Version};
+use crate::write::merge_plan::run_of;
+
+/// A flush on its way.
+pub(crate) struct FlushTask {
+    sealed: Arc<Sealed>,
+    written: Option<Written>,
+    /// Someone has tried to install it: the manifest may name the table.
+    may_be_named: bool,
+}
+
+/// The tables of a flush, or of what is loaded past the memtable.
+pub(crate) struct Written {
+    pub(crate) output: RunOutput,
+    /// Its keys, for a guard that is told of each flush: the memtable is walked once.
+    pub(crate) keys: KeyList,
+}
+
+/// What the manifest is to know of a new run, beside its tables.
+#[derive(Clone, Copy)]
+pub(crate) struct NewRun {
+    pub(crate) flush: FlushNumber,
+    /// Its least and its greatest sequence number.
+    pub(crate) first: Sequence,
+    pub(crate) last: Sequence,
+    /// The log that is no longer needed. None: it came from no log.
+    pub(crate) wal: Option<u64>,
+}
+
+impl NewRun {
+    fn of(sealed: &Sealed) -> Self {
+        let Sealed { wal, first, last, flush, .. } = *sealed;
+        NewRun { flush, first, last, wal: Some(wal) }
+    }
+}
+
+impl FlushTask {
+    pub(crate) fn new(sealed: Arc<Sealed>) -> Self {
+        FlushTask { sealed, written: None, may_be_named: false }
+    }
+
+    /// One step: writes the table, or installs it. True: the flush is done.
+    pub(crate) fn step(&mut self, core: &Core) -> Result<bool> {
+        let Some(written) = &self.written else {
+            self.written = Some(write_run(core, &self.sealed.memtable)?);
+            return Ok(false);
+        };
+        // After an error the table is good, and the manifest may name it: it is not written again.
+        self.may_be_named = true;
+        install(core, &NewRun::of(&self.sealed), written)?;
+        Ok(true)
+    }
+
+    /// Removes what it has written: the store is closed, and the log has the entries.
+    pub(crate) fn abandon(self, core: &Core) {
+        if let Some(written) = self.written.filter(|_| !self.may_be_named) {
+            written.output.abandon(&core.shelf);
+        }
+    }
+}
+
+fn write_run(core: &Core, memtable: &Arc<Memtable>) -> Result<Written> {
+    let tells_guard = core.current.hold().guard.is_told_of_flushes();
+    let mut keys = KeyList::default();
+    let snapshots = core.snapshots.copy();
+    let ranges = memtable.ranges().visible_at(&snapshots);
+    let mut retention = Retention::new(snapshots, false, core.env.clock.since_epoch(), ranges);
+    let bits = filter_bits(core, &[], memtable.len() as u64);
+    let state = RunWriterState::with_filter_bits(bits).deleting(retention.kept_tombstones());
+    let mut writer = RunWriter::new(&core.shelf, state);
+    let mut cursor = memtable.cursor();
+    cursor.seek_first()?;
+    while let Some(entry) = cursor.entry() {
+        if retention.keeps(&entry) {
+            if tells_guard && keys.last() != Some(entry.key) {
+                keys.push(entry.key);
+            }
+            writer.add(&entry)?;
+        }
+        cursor.next()?;
+    }
+    let output = writer.finish()?;
+    core.counters.flushed(output.bytes(), output.filter_seconds());
+    core.pacer.spend(output.bytes(), core.env.clock.now());
+    Ok(Written { output, keys })
+}
+
+/// Tells the guard of a new run, and installs both.
+pub(crate) fn install(core: &Core, new: &NewRun, written: &Written) -> Result<()> {
+    let output = &written.output;
+    loop {
+        let prepared_for = core.current.hold();
+        let edit_then = edit(core, &prepared_for, new, output);
+        let change = prepare_guard(core, &prepared_for, new.flush, &edit_then, written);
+        core.env.pauses.at(PausePoint::FlushPrepared);
+        let mut installer = core.installer();
+        let now = core.current.hold();
+        let has_same_base = now.runs.is_empty() == prepared_for.runs.is_empty();
+        let fitting = now.guard.with(&change, &prepared_for.guard).filter(|_| has_same_base);
+        let Some(guard) = fitting else { continue };
+        let edit = edit(core, &now, new, output);
+        return installer.install(core, &edit, &output.opened, guard);
+    }
+}
+
+fn edit(core: &Core, now: &Version, new: &NewRun, output: &RunOutput) -> Edit {
+    let span = flush_span(now, new.flush);
+    let run = output.tables.first().map_or(0, |(file, _)| *file);
+    let later = |wal| now.sealed.iter().rev().map(|s| s.wal).find(|&other| other > wal);
+    Edit {
+        added: output.records(run, level_of(core, now, new, output), |_| span),
+        flushes: vec![FlushRecord { flush: new.flush, first: new.first }],
+        live_wal: new.wal.map(|wal| later(wal).unwrap_or(now.active.wal)),
+        next_file: Some(core.shelf.next_file()),
+        next_flush: Some(now.layout.next_flush.max(new.flush.next())),
+        last_sequence: Some(now.layout.last_sequence.max(new.last)),
+        ..Edit::default()
+    }
+}
+
+/// Level 0; but what is loaded into an empty store is its last level, whose number is by its size.
+fn level_of(core: &Core, now: &Version, new: &NewRun, output: &RunOutput) -> usize {
+    if new.wal.is_some() || !now.runs.is_empty() {
+        return 0;
+    }
+    let options = &core.shelf.options;
+    let flushes = output.bytes() as f64 / options.write_buffer_bytes as f64;
+    options.schedule().level_holding(flushes)
+}
+
+/// The span of a flushed run. The oldest run begins at 0 by definition.
+fn flush_span(now: &Version, flush: FlushNumber) -> Span {
+    if now.runs.is_empty() {
+        return Span::new(FlushNumber(0), flush.next()).expect("0 is below every end");
+    }
+    Span::of_flush(flush)
+}
+
+/// The guard of `version` with the flushed keys in it. The first run of a tree is its base.
+fn prepare_guard(
+    core: &Core,
+    version: &Version,
+    flush: FlushNumber,
+    edit: &Edit,
+    Written { output, keys }: &Written,
+) -> Change {
+    let start = Instant::now();
+    let change = match &version.guard {
+        Guard::Open | Guard::PerTable => return Change::Whole(version.guard.clone()),
+        Guard::Located(guard) => match run_of(edit) {
+            Some(run) => {
+                let remade = locator::remade(core, version, edit, &output.opened);
+                let noted = || locator::with_flush(guard, &core.shelf.options, run, keys);
+                Change::Whole(Guard::Located(Arc::new(remade.unwrap_or_else(noted))))
+            }
+            None => return Change::Whole(version.guard.clone()),
+        },
+        Guard::Global(parts) => Change::Parts(parts.changes(keys, |bounds, part, keys| {
+            if version.runs.is_empty() {
+                let mut builder = PartBuilder::new(part.options());
+                keys.give_to(&mut builder);
+                return builder.finish(flush.next());
+            }
+            let mut inserter = part.inserter(flush, &version.layout.shape_within(bounds));
+            keys.give_to(&mut inserter);
+            inserter.finish()
+        })),
+    };
+    core.counters.guard_worked(start.elapsed());
+    change
+}

@@ -1,0 +1,107 @@
+//! Bulk loading: sorted entries become the newest run at once, past log and memtable.
+//! ```text
+//! writers wait   seal -> flush what is sealed -> one sequence number, one flush number
+//!                entries, checked one by one -> tables -> guard, as a flush tells it -> one edit -> visible
+//! ```
+//! Invariants (ordering rule 1): all that was written before is in tables when the flush number is taken, and nothing is written
+//! until the run is there; so its entries, which share one sequence number, are newer than all others. Readers see all of it or
+//! nothing, and so does a recovery: one edit names every table. No log tells of the run, as it tells of a flushed memtable: so a second edit
+//! follows, and damage to the first one is no torn end.
+
+use std::iter::Peekable;
+
+use crate::entries::entry::{Entry, KEY_BYTES_MAX, Kind, Sequence, VALUE_BYTES_MAX};
+use crate::error::{Error, Result};
+use crate::files::distinct_keys::KeyList;
+use crate::guard::monkey::filter_bits;
+use crate::tree::run_writer::{RunWriter, RunWriterState};
+use crate::tree::shared::Core;
+use crate::write::flush::{NewRun, Written, install};
+
+/// How many entries were loaded, and the bytes of their keys and values.
+#[derive(Clone, Copy, Default)]
+struct Loaded {
+    entries: u64,
+    bytes: u64,
+}
+
+/// Makes a run of entries whose keys ascend. How many there were.
+pub(crate) fn ingest<K, V, E>(
+    core: &Core,
+    entries: impl Iterator<Item = std::result::Result<(K, V), E>>,
+) -> std::result::Result<u64, E>
+where
+    K: AsRef<[u8]>,
+    V: AsRef<[u8]>,
+    E: From<Error>,
+{
+    let mut entries = entries.peekable();
+    if entries.peek().is_none() {
+        return Ok(0);
+    }
+    let loaded = core.commit.write_apart(core, |sequence| {
+        let (written, loaded) = write_run(core, sequence, entries)?;
+        let flush = core.installer().take_flush();
+        let run = NewRun { flush, first: sequence, last: sequence, wal: None };
+        if let Err(error) = install(core, &run, &written) {
+            core.installer().give_up(core, &written.output);
+            drop(written);
+            core.sweep_or_call();
+            return Err(error.into());
+        }
+        // It has happened. After a failure the next edit begins a new manifest, which names it from the start.
+        let _ = core.installer().repeat_edit(core);
+        core.work_appeared();
+        Ok::<_, E>(loaded)
+    })?;
+    core.counters.wrote(loaded.entries, loaded.bytes);
+    core.sweep_or_call();
+    Ok(loaded.entries)
+}
+
+/// The tables of the run. After an error nothing is left of them.
+fn write_run<K, V, E>(
+    core: &Core,
+    sequence: Sequence,
+    entries: Peekable<impl Iterator<Item = std::result::Result<(K, V), E>>>,
+) -> std::result::Result<(Written, Loaded), E>
+where
+    K: AsRef<[u8]>,
+    V: AsRef<[u8]>,
+    E: From<Error>,
+{
+    let tells_guard = core.current.hold().guard.is_told_of_flushes();
+    let bits = filter_bits(core, &[], entries.size_hint().0 as u64);
+    let mut writer = RunWriter::new(&core.shelf, RunWriterState::with_filter_bits(bits));
+    let (mut keys, mut loaded) = (KeyList::default(), Loaded::default());
+    let mut before: Option<Vec<u8>> = None;
+    for entry in entries {
+        let (key, value) = entry?;
+        let (key, value) = (key.as_ref(), value.as_ref());
+        check(before.as_deref(), key, value)?;
+        writer.add(&Entry { key, sequence, kind: Kind::Put, value })?;
+        if tells_guard {
+            keys.push(key);
+        }
+        key.clone_into(before.get_or_insert_default());
+        loaded.entries += 1;
+        loaded.bytes += (key.len() + value.len()) as u64;
+    }
+    let output = writer.finish()?;
+    core.counters.flushed(output.bytes(), output.filter_seconds());
+    Ok((Written { output, keys }, loaded))
+}
+
+/// Whether an entry may follow the one before it.
+fn check(before: Option<&[u8]>, key: &[u8], value: &[u8]) -> Result<()> {
+    if key.len() > KEY_BYTES_MAX {
+        return Err(Error::KeyTooLong { len: key.len(), max: KEY_BYTES_MAX });
+    }
+    if value.len() > VALUE_BYTES_MAX {
+        return Err(Error::ValueTooLong { len: value.len(), max: VALUE_BYTES_MAX });
+    }
+    match before.filter(|before| *before >= key) {
+        Some(before) => Err(Error::Unsorted { before: before.to_vec(), key: key.to_vec() }),
+        None => Ok(()),
+    }
+}

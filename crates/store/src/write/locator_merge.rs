@@ -1,0 +1,164 @@
+//! What a merge tells a filter that knows in which run each key is now.
+//! ```text
+//! inner merge   a clone: each key moves from its inputs' slots to the output's, or nowhere
+//! last level    a new filter of the keys that outlive the merge
+//!               -> + runs that are no inputs -> installed with the output
+//! key range     as an inner merge; the output's slot is that of the run that it is merged into
+//! ```
+//! No block is read for it: a merge sees every key anyway (Chucky, section 4.1). The clone is nobody else's until the merge is
+//! installed. Flushes that come meanwhile are caught up with as `merging` does for GRF.
+
+use std::time::Instant;
+
+use trommel_filters::{AnyLocatedBuilder, LocatedKind, RunSlot, TreePlan};
+
+use crate::entries::key_range::KeyBounds;
+use crate::files::distinct_keys::KeyList;
+use crate::guard::Guard;
+use crate::guard::locator::{LocatedGuard, plan};
+use crate::plan::layout::RunRecord;
+use crate::plan::pick_runs::{Target, flush_entries, last_level, overlay_share};
+use crate::tree::shared::Core;
+use crate::tree::version::{PlacedRun, Version};
+
+/// As many keys wait, so that the clock is asked once for many of them.
+const KEYS_WAITING: usize = 4096;
+
+/// The guard that a merge prepares.
+pub(crate) struct LocatedMerge {
+    next: Next,
+    /// The slots of the inputs, newest first.
+    inputs: Vec<Option<RunSlot>>,
+    /// The key in hand: which inputs have had it, newest first, and whether an entry of it is kept.
+    key: Vec<u8>,
+    had_by: Vec<usize>,
+    is_kept: bool,
+    moved: KeyList,
+    moves: Vec<(Option<RunSlot>, Option<RunSlot>)>,
+}
+
+enum Next {
+    /// The version's guard, changed key by key.
+    Changed { guard: LocatedGuard, output: Option<RunSlot> },
+    /// A new one.
+    New { builder: AnyLocatedBuilder, plan: TreePlan },
+}
+
+impl LocatedMerge {
+    /// None: the version has another guard.
+    pub(crate) fn new(
+        core: &Core,
+        version: &Version,
+        inputs: &[PlacedRun],
+        (target, range): (Target, &KeyBounds),
+    ) -> Option<Self> {
+        let Guard::Located(guard) = &version.guard else { return None };
+        let slots = inputs.iter().map(|placed| guard.slot_of(placed.id)).collect();
+        let next = match target {
+            Target::Last if !range.is_all() => {
+                let output = version.runs.last().and_then(|oldest| guard.slot_of(oldest.id));
+                Next::Changed { guard: LocatedGuard::clone(guard), output }
+            }
+            Target::Inner(level) => {
+                let mut guard = LocatedGuard::clone(guard);
+                let output = guard.reserve(level);
+                Next::Changed { guard, output }
+            }
+            Target::Last => new_filter(core, guard.kind(), inputs),
+        };
+        Some(LocatedMerge {
+            next,
+            inputs: slots,
+            key: Vec::new(),
+            had_by: Vec::new(),
+            is_kept: false,
+            moved: KeyList::default(),
+            moves: Vec::new(),
+        })
+    }
+
+    /// The merge has come to an entry of an input, which it keeps or drops.
+    pub(crate) fn saw(&mut self, key: &[u8], input: usize, is_kept: bool, core: &Core) {
+        if self.key != key || self.had_by.is_empty() {
+            self.end_key();
+            if self.moved.len() >= KEYS_WAITING {
+                self.apply(core);
+            }
+            self.key.clear();
+            self.key.extend_from_slice(key);
+        }
+        if !self.had_by.contains(&input) {
+            self.had_by.push(input);
+        }
+        self.is_kept |= is_kept;
+    }
+
+    fn end_key(&mut self) {
+        let mut to = match (&self.next, self.is_kept) {
+            (Next::Changed { output, .. }, true) => *output,
+            _ => None,
+        };
+        let is_changed = matches!(self.next, Next::Changed { .. });
+        if !is_changed && self.is_kept {
+            self.moved.push(&self.key);
+            self.moves.push((None, None));
+        }
+        // A key that is in the output's slot already stays there.
+        let is_there = to.is_some() && self.had_by.iter().any(|&input| self.inputs[input] == to);
+        let stays = to.filter(|_| is_there);
+        to = to.filter(|_| !is_there);
+        for &input in self.had_by.iter().filter(|_| is_changed) {
+            let from = self.inputs[input];
+            if stays.is_none() || from != stays {
+                self.moved.push(&self.key);
+                self.moves.push((from, to.take()));
+            }
+        }
+        self.had_by.clear();
+        self.is_kept = false;
+    }
+
+    fn apply(&mut self, core: &Core) {
+        let start = Instant::now();
+        match &mut self.next {
+            Next::New { builder, .. } => self.moved.iter().for_each(|key| builder.push(key)),
+            Next::Changed { guard, .. } => {
+                for (key, &(from, to)) in self.moved.iter().zip(&self.moves) {
+                    guard.note(key, from, to);
+                }
+            }
+        }
+        self.moved.clear();
+        self.moves.clear();
+        core.counters.guard_worked(start.elapsed());
+    }
+
+    /// The guard with all that the merge has told it: without its inputs, and with the slot of its output reserved.
+    pub(crate) fn finish(mut self, core: &Core, inputs: &[u64]) -> LocatedGuard {
+        self.end_key();
+        self.apply(core);
+        let start = Instant::now();
+        let guard = match self.next {
+            Next::Changed { mut guard, .. } => {
+                guard.remove_runs(inputs);
+                guard
+            }
+            Next::New { builder, plan } => LocatedGuard::of_oldest(builder.finish(), plan),
+        };
+        core.counters.guard_worked(start.elapsed());
+        guard
+    }
+}
+
+/// Room for what is to come until the next such merge. Until this one is done, nobody knows how much it drops: nothing.
+fn new_filter(core: &Core, kind: LocatedKind, inputs: &[PlacedRun]) -> Next {
+    let options = &core.shelf.options;
+    let records: Vec<RunRecord> = inputs.iter().map(|placed| core.run_record(placed.id)).collect();
+    let (oldest, inner) = records.split_last().expect("a merge has inputs");
+    let entries = records.iter().map(RunRecord::entries).sum();
+    let (flush, schedule) = (flush_entries(inner), options.schedule());
+    let level = flush.map_or(oldest.level, |flush| last_level(flush, entries, &schedule));
+    let share = flush.map(|flush| overlay_share(flush, entries, &schedule));
+    let plan = plan(options, level + 1, entries, share.map(|share| share.now));
+    Next::New { builder: AnyLocatedBuilder::new(kind, &plan), plan }
+}

@@ -1,0 +1,15 @@
+//! Changes: writes, flushes and merges. Nothing here names `read`.
+
+pub(crate) mod closing;
+pub(crate) mod commit;
+pub(crate) mod flush;
+pub(crate) mod ingest;
+pub(crate) mod locator_merge;
+pub(crate) mod merge_inputs;
+pub(crate) mod merge_install;
+pub(crate) mod merge_plan;
+pub(crate) mod merge_scheduler;
+pub(crate) mod parts_builder;
+pub(crate) mod split_merge;
+pub(crate) mod submerge;
+pub(crate) mod workers;

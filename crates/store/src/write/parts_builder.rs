@@ -1,0 +1,293 @@
+//! The parts of a global filter that a merge into the last level builds, and those that are read from the runs.
+//! ```text
+//! keys of the output   a b c | d e f | g h ...       one part for each partition, from one piece of the merge after the other
+//! runs that stay       b     |   e   |   h           their keys are carried over, each with its own flush
+//! ```
+//! Invariant: a part is asked when every run of its version is in it. Runs that come while a merge is on its way are carried
+//! over in rounds outside the lock, the last one under it (ordering rule 3).
+
+use std::path::Path;
+use std::time::Instant;
+
+use trommel_filters::{FlushNumber, GrfOptions, Part, PartBuilder};
+
+use crate::entries::cursor::Cursor;
+use crate::entries::key_range::KeyBounds;
+use crate::error::{Error, Result};
+use crate::files::distinct_keys::{KeyList, for_each_key, keys_by_flush};
+use crate::files::run::Run;
+use crate::files::run_table::RunTable;
+use crate::plan::layout::Layout;
+use crate::plan::options::Options;
+use crate::plan::partitions::Granularity;
+use crate::plan::pick_runs::{OverlayShare, flush_entries, overlay_share};
+use crate::plan::pick_tables;
+use crate::sync::{Arc, AtomicUsize, Mutex, Ordering, lock};
+use crate::tree::shared::Core;
+use crate::tree::version::{PlacedRun, Version};
+
+/// The end of the code [0, 1) of the keys of a part's base: the oldest run's tables all have it in their spans, which begin at 0 by
+/// definition, and where runs' spans overlap no other table has. (Up to B, the largest end of their spans, as the design has
+/// it, newer tables with an old entry would be candidates for every key of the base.)
+const OLDEST_RUN: FlushNumber = FlushNumber(1);
+
+/// Keys wait until there are so many, so that the clock is asked once for them.
+const KEYS_WAITING: usize = 4096;
+
+/// Builds the parts of a key range from the keys that outlive a merge, whose pieces give them.
+///
+/// Parts are built in key order: the pieces take turns. Who is merged before its turn keeps its keys until then, so a merge over n
+/// threads has the keys of about n - 1 pieces in memory.
+pub(crate) struct PartsBuilder {
+    /// The piece whose keys are next.
+    turn: AtomicUsize,
+    building: Mutex<Building>,
+}
+
+struct Building {
+    options: GrfOptions,
+    overlay_share: Option<OverlayShare>,
+    /// Parts that are built, and where they begin.
+    done: Vec<(Vec<u8>, Part)>,
+    /// Where the part begins that is being built.
+    lower: Vec<u8>,
+    builder: PartBuilder,
+    /// Pieces that ended before their turn.
+    ended: Vec<PieceKeys>,
+    peak_bytes: usize,
+}
+
+/// The keys of a piece on their way into the parts, in order.
+pub(crate) struct PieceKeys {
+    /// Of the pieces, in key order.
+    place: usize,
+    keys: KeyList,
+    last: Option<Vec<u8>>,
+    cuts: Vec<PartCut>,
+}
+
+/// A part begins at `lower`, before key number `at` of those that wait.
+struct PartCut {
+    at: usize,
+    lower: Vec<u8>,
+}
+
+impl PieceKeys {
+    /// Of piece number `place`.
+    pub(crate) fn new(place: usize) -> Self {
+        let (keys, last, cuts) = Default::default();
+        PieceKeys { place, keys, last, cuts }
+    }
+
+    pub(crate) fn push(&mut self, key: &[u8], parts: &PartsBuilder, core: &Core) {
+        match &mut self.last {
+            Some(last) if last == key => return,
+            Some(last) => key.clone_into(last),
+            None => self.last = Some(key.to_vec()),
+        }
+        self.keys.push(key);
+        if self.keys.len() >= KEYS_WAITING && parts.turn.load(Ordering::Acquire) == self.place {
+            lock(&parts.building).take(self, core);
+        }
+    }
+
+    /// The next part begins at `key`: the keys so far are before it, and the next ones are not.
+    pub(crate) fn cut(&mut self, key: &[u8]) {
+        self.cuts.push(PartCut { at: self.keys.len(), lower: key.to_vec() });
+    }
+}
+
+impl PartsBuilder {
+    /// `overlay_share`: the share of all entries that runs above the last level will have; None: that is not known.
+    pub(crate) fn new(
+        options: &GrfOptions,
+        overlay_share: Option<OverlayShare>,
+        from: &[u8],
+    ) -> Self {
+        let building = Building {
+            options: *options,
+            overlay_share,
+            done: Vec::new(),
+            lower: from.to_vec(),
+            builder: part_builder(options, overlay_share),
+            ended: Vec::new(),
+            peak_bytes: 0,
+        };
+        PartsBuilder { turn: AtomicUsize::new(0), building: Mutex::new(building) }
+    }
+
+    /// A piece has given all its keys.
+    pub(crate) fn end(&self, keys: PieceKeys, core: &Core) {
+        let mut building = lock(&self.building);
+        building.ended.push(keys);
+        // Nobody else moves the turn: that is done under this lock.
+        let mut turn = self.turn.load(Ordering::Relaxed);
+        while let Some(at) = building.ended.iter().position(|ended| ended.place == turn) {
+            let mut keys = building.ended.swap_remove(at);
+            building.take(&mut keys, core);
+            turn += 1;
+        }
+        self.turn.store(turn, Ordering::Release);
+    }
+
+    /// All parts, in key order. Requires: all pieces have ended, and nobody has asked before.
+    pub(crate) fn finish(&self, core: &Core) -> Vec<(Vec<u8>, Part)> {
+        let mut building = lock(&self.building);
+        assert!(building.ended.is_empty(), "a piece has not ended");
+        building.cut(&[]);
+        core.counters.rebuilt(building.peak_bytes);
+        std::mem::take(&mut building.done)
+    }
+}
+
+impl Building {
+    /// Takes the keys that a piece has by now. Requires: it is its turn.
+    fn take(&mut self, piece: &mut PieceKeys, core: &Core) {
+        let start = Instant::now();
+        let mut at = 0;
+        for cut in piece.cuts.drain(..) {
+            piece.keys.range(at..cut.at).give_to(&mut self.builder);
+            self.cut(&cut.lower);
+            at = cut.at;
+        }
+        piece.keys.range(at..piece.keys.len()).give_to(&mut self.builder);
+        piece.keys.clear();
+        core.counters.guard_worked(start.elapsed());
+    }
+
+    /// Ends a part; the next one begins at `lower`.
+    fn cut(&mut self, lower: &[u8]) {
+        let next = part_builder(&self.options, self.overlay_share);
+        let builder = std::mem::replace(&mut self.builder, next);
+        self.peak_bytes = self.peak_bytes.max(self.done_bytes() + builder.peak_bytes());
+        let lower = std::mem::replace(&mut self.lower, lower.to_vec());
+        self.done.push((lower, builder.finish(OLDEST_RUN)));
+    }
+
+    fn done_bytes(&self) -> usize {
+        self.done.iter().map(|(_, part)| part.size().base_bytes as usize).sum()
+    }
+}
+
+/// Builds what takes the place of a part.
+fn part_builder(options: &GrfOptions, overlay_share: Option<OverlayShare>) -> PartBuilder {
+    match overlay_share {
+        Some(OverlayShare { now, full }) => PartBuilder::with_overlay_shares(options, now, full),
+        None => PartBuilder::new(options),
+    }
+}
+
+/// Parts of a key range on their way into a version: which of its flushes they have.
+pub(crate) struct PreparedParts {
+    pub(crate) range: KeyBounds,
+    pub(crate) parts: Vec<(Vec<u8>, Part)>,
+    /// The ids of the merge's inputs, whose keys the parts have from its output.
+    pub(crate) inputs: Vec<u64>,
+    /// The entries of all flushes below this one are in the parts.
+    pub(crate) watermark: FlushNumber,
+}
+
+impl PreparedParts {
+    /// Inserts the entries of `now` that are not carried over yet, from old to new. Told by their flushes, not by their runs: other
+    /// merges may have made new runs of what was carried over before.
+    pub(crate) fn carry_over(&mut self, core: &Core, now: &Version) -> Result<()> {
+        let is_missing = |placed: &&PlacedRun| {
+            placed.span().hi() > self.watermark && !self.inputs.contains(&placed.id)
+        };
+        let missing: Vec<_> = now.runs.iter().rev().filter(is_missing).cloned().collect();
+        missing.iter().try_for_each(|placed| self.insert(core, placed, now))?;
+        self.watermark = now.layout.next_flush;
+        Ok(())
+    }
+
+    /// Inserts the keys that a run of `now` has in the range, of flushes from the watermark on. Requires: it is newer than those whose
+    /// keys are in the parts.
+    pub(crate) fn insert(&mut self, core: &Core, placed: &PlacedRun, now: &Version) -> Result<()> {
+        let start = Instant::now();
+        let lowers: Vec<Vec<u8>> = self.parts[1..].iter().map(|(l, _)| l.clone()).collect();
+        for (mut bounds, (lower, part)) in KeyBounds::between(&lowers).zip(&mut self.parts) {
+            bounds.from.clone_from(lower);
+            bounds.to = bounds.to.or_else(|| self.range.to.clone());
+            *part = insert_run(part, placed, (&now.layout, &bounds), self.watermark)?;
+        }
+        core.counters.guard_worked(start.elapsed());
+        Ok(())
+    }
+}
+
+/// The part of this range with a run's keys there, of flushes from `from` on, each with its own flush as its code.
+fn insert_run(
+    part: &Part,
+    placed: &PlacedRun,
+    (layout, bounds): (&Layout, &KeyBounds),
+    from: FlushNumber,
+) -> Result<Part> {
+    let Some(run) = placed.run.clip(bounds)? else { return Ok(part.clone()) };
+    let mut cursor = run.cursor().end_to_end();
+    let path = run.tables()[0].table.path();
+    insert_entries(part, &mut cursor, path, (layout, bounds), from)
+}
+
+/// The part of this range with the keys of all entries whose flush is not below `from`, each with that flush as its code. Errors
+/// name `path`.
+pub(crate) fn insert_entries(
+    part: &Part,
+    cursor: &mut dyn Cursor,
+    path: &Path,
+    (layout, bounds): (&Layout, &KeyBounds),
+    from: FlushNumber,
+) -> Result<Part> {
+    let mut lists = keys_by_flush(cursor, path, |sequence| {
+        let unknown = || Error::corrupt(path, 0, "an entry of a flush that is not on record");
+        layout.flush_of(sequence).ok_or_else(unknown)
+    })?;
+    let shape = layout.shape_within(bounds);
+    let insert = |part: Part, (flush, keys): (FlushNumber, KeyList)| {
+        let mut inserter = part.inserter(flush, &shape);
+        keys.range(0..keys.len()).give_to(&mut inserter);
+        inserter.finish()
+    };
+    Ok(lists.split_off(&from).into_iter().fold(part.clone(), insert))
+}
+
+/// What the oldest run has in a partition: tables whose keys are of the base; and those that a run still has which became the oldest
+/// without a merge, since all below it was deleted. Their spans do not begin at 0, and their flushes are on record.
+fn base_of(oldest: &PlacedRun, bounds: &KeyBounds) -> Result<[Option<Arc<Run>>; 2]> {
+    let Some(run) = oldest.run.clip(bounds)? else { return Ok([None, None]) };
+    let is_base = |table: &RunTable| table.span.lo() == FlushNumber(0);
+    let (base, young): (Vec<_>, Vec<_>) = run.tables().iter().cloned().partition(is_base);
+    Ok([base, young].map(|tables| Run::new(tables).map(Arc::new)))
+}
+
+/// The part of one partition, read from the runs.
+pub(crate) fn rebuild_part(
+    options: &Options,
+    grf: &GrfOptions,
+    version: &Version,
+    bounds: &KeyBounds,
+) -> Result<Part> {
+    let Some((oldest, newer)) = version.runs.split_last() else { return Ok(Part::empty(grf)) };
+    let share = version.layout.runs.split_last().and_then(|(oldest, inner)| {
+        let flush_entries = match options.division().granularity {
+            Granularity::Partial => pick_tables::flush_entries(&version.layout),
+            Granularity::Full | Granularity::Partitioned => flush_entries(inner),
+        };
+        flush_entries.map(|flush| overlay_share(flush, oldest.entries(), &options.schedule()))
+    });
+    let mut builder = part_builder(grf, share);
+    let [base, young] = base_of(oldest, bounds)?;
+    if let Some(run) = base {
+        let (mut cursor, path) = (run.cursor().end_to_end(), run.tables()[0].table.path());
+        for_each_key(&mut cursor, path, |key| builder.push(key))?;
+    }
+    let mut part = builder.finish(OLDEST_RUN);
+    if let Some(run) = young {
+        let (mut cursor, path) = (run.cursor().end_to_end(), run.tables()[0].table.path());
+        let among = (&*version.layout, bounds);
+        part = insert_entries(&part, &mut cursor, path, among, FlushNumber(0))?;
+    }
+    for placed in newer.iter().rev() {
+        part = insert_run(&part, placed, (&version.layout, bounds), FlushNumber(0))?;
+    }
+    Ok(part)
+}

@@ -1,0 +1,495 @@
+//! Who flushes and merges, and when: the same jobs by threads or step by step.
+//! ```text
+//! FlushTask, or a piece of a merge -> one step -> ... -> one step -> installed
+//! ```
+//! Invariants: one flush runs at a time, merges as `lanes` says, and a flush never waits for a merge. A failed
+//! flush keeps its number and holds later ones back until it is tried again (ordering rule 1).
+
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+use crate::plan::layout::Layout;
+use crate::plan::options::Background;
+use crate::sync::{Arc, Builder, JoinHandle, Ordering, ThreadId, current, lock, wait, wait_for};
+use crate::tree::shared::Core;
+use crate::tree::write_stalls::{Lag, SEALED_MAX};
+use crate::write::flush::FlushTask;
+use crate::write::merge_scheduler::{Failed, Lanes, MergeId};
+
+/// Time after which failed work is tried again; doubled with each failure.
+const RETRY_FIRST: Duration = Duration::from_millis(50);
+const RETRY_LONGEST: Duration = Duration::from_secs(10);
+
+/// So long at most a merge that keeps to its rate does not look whether it is time to go on.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// What is being done, and what went wrong.
+#[derive(Default)]
+pub(crate) struct Work {
+    flush: FlushLane,
+    pub(crate) merges: Lanes,
+    /// The threads that are at a step of a merge.
+    pub(crate) merging: Vec<ThreadId>,
+    /// Someone asked for everything to be merged into one run.
+    pub(crate) merge_everything: bool,
+    stopping: bool,
+    /// A background thread has ended in a panic: what it did is not done any more.
+    panicked: Option<String>,
+}
+
+impl Work {
+    /// The first thing that is known to stop work.
+    fn failure(&self) -> Option<&String> {
+        let of_work = self.flush.failure.as_ref().or_else(|| self.merges.failure());
+        self.panicked.as_ref().or(of_work)
+    }
+}
+
+/// At most one flush at a time.
+#[derive(Default)]
+struct FlushLane {
+    /// Between two steps. A task that someone is working on is not here, but marked busy.
+    task: Option<FlushTask>,
+    /// The thread that is at it.
+    busy: Option<ThreadId>,
+    /// The last failure, until a flush succeeds.
+    failure: Option<String>,
+}
+
+/// The kinds of work: the keeper's comes without steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Flush,
+    Merge,
+    Keeper,
+}
+
+/// What this thread has of a flush. Dropped, by a panic too: what is not done goes on.
+struct FlushInHand<'c> {
+    core: &'c Core,
+    task: Option<FlushTask>,
+    /// What the step has made of the last failure; None: nothing.
+    failure: Option<Option<String>>,
+}
+
+impl Drop for FlushInHand<'_> {
+    fn drop(&mut self) {
+        let mut work = lock(&self.core.work);
+        (work.flush.busy, work.flush.task) = (None, self.task.take());
+        if let Some(failure) = self.failure.take() {
+            work.flush.failure = failure;
+        }
+        drop(work);
+        self.core.work_changed.notify_all();
+    }
+}
+
+impl Core {
+    /// Runs one step of a flush if one is due, else one of a merge. False: nothing is due.
+    pub(crate) fn step(&self) -> Result<bool> {
+        self.sweep();
+        Ok(self.flush_step()? || self.lone_merge_step(None)?)
+    }
+
+    /// One step of the work that `choice` picks among all that can be gone on with now. False: there is none.
+    pub(crate) fn step_any(&self, choice: usize) -> Result<bool> {
+        self.sweep();
+        let work = lock(&self.work);
+        let flushes = usize::from(self.is_wanted(Kind::Flush, &work));
+        let merges = self.merge_choices(&work);
+        drop(work);
+        match choice.checked_rem(flushes + merges) {
+            None => Ok(false),
+            Some(nth) if nth < flushes => self.flush_step(),
+            Some(nth) => self.lone_merge_step(Some(nth - flushes)),
+        }
+    }
+
+    /// One step of a flush. False: none is due, or someone else is at it.
+    pub(crate) fn flush_step(&self) -> Result<bool> {
+        let Some(mut hand) = self.take_flush() else { return Ok(false) };
+        let task = hand.task.as_mut().expect("a flush in hand has its task");
+        // What it has written is not lost by a failure.
+        match task.step(self) {
+            Ok(true) => {
+                (hand.task, hand.failure) = (None, Some(None));
+                self.counters.flushes.fetch_add(1, Ordering::Relaxed);
+                drop(hand);
+                self.sweep_or_call();
+            }
+            Ok(false) => {}
+            Err(error) => {
+                hand.failure = Some(Some(error.to_string()));
+                return Err(error);
+            }
+        }
+        Ok(true)
+    }
+
+    /// One step of a merge where nobody waits before a failed one is tried again. False: there is none.
+    fn lone_merge_step(&self, choice: Option<usize>) -> Result<bool> {
+        self.merge_step(choice).map_err(|Failed { merge, error, .. }| {
+            lock(&self.work).merges.release(merge);
+            error
+        })
+    }
+
+    fn take_flush(&self) -> Option<FlushInHand<'_>> {
+        let mut work = lock(&self.work);
+        if work.flush.busy.is_some() {
+            return None;
+        }
+        let oldest = || self.current.pin().sealed.last().map(Arc::clone).map(FlushTask::new);
+        let task = work.flush.task.take().or_else(oldest)?;
+        work.flush.busy = Some(current().id());
+        Some(FlushInHand { core: self, task: Some(task), failure: None })
+    }
+
+    /// In stepped mode, when there is no step to do: waits for a step of another thread. False: there is none, and nothing is due.
+    fn others_went_on(&self) -> bool {
+        let (work, own) = (lock(&self.work), current().id());
+        let at_work = || work.flush.busy.iter().chain(&work.merging);
+        if at_work().any(|thread| *thread == own) {
+            return false;
+        }
+        if at_work().next().is_some() {
+            drop(wait(&self.work_changed, work));
+            return true;
+        }
+        self.is_wanted(Kind::Flush, &work) || self.is_wanted(Kind::Merge, &work)
+    }
+
+    fn is_flush_due(&self, work: &Work) -> bool {
+        work.flush.task.is_some() || !self.current.pin().sealed.is_empty()
+    }
+
+    /// Whether a thread that has nothing to do may begin: not with what another one is at.
+    fn is_wanted(&self, kind: Kind, work: &Work) -> bool {
+        match kind {
+            Kind::Flush => work.flush.busy.is_none() && self.is_flush_due(work),
+            Kind::Merge => self.merge_choices(work) > 0,
+            Kind::Keeper => false,
+        }
+    }
+
+    /// Tells the threads that there may be work.
+    pub(crate) fn work_appeared(&self) {
+        drop(lock(&self.work));
+        self.work_changed.notify_all();
+    }
+
+    /// How far flushes and merges lag behind.
+    pub(crate) fn lag(&self) -> Lag {
+        let now = self.current.pin();
+        let size = now.active.memtable.size_bytes() as f64;
+        let fullness = size / self.shelf.options.write_buffer_bytes as f64;
+        Lag { sealed: now.sealed.len(), fullness, runs: self.lagging_runs(&now.layout) }
+    }
+
+    fn lagging_runs(&self, layout: &Layout) -> usize {
+        self.run_limits.lagging_runs(layout, &self.shelf.options.schedule())
+    }
+
+    /// Waits until there is room for another sealed memtable, or flushing has failed.
+    pub(crate) fn wait_for_flushes(&self) -> Result<()> {
+        let crowded = || self.current.pin().sealed.len() >= SEALED_MAX;
+        self.count_stop(crowded, || self.wait_while(crowded))
+    }
+
+    /// Waits until no level has as many runs as writers are stopped at. Merges that fail stop nobody: a table that cannot be read
+    /// is no reason not to write, and slowed down writers are.
+    pub(crate) fn wait_for_merges(&self) -> Result<()> {
+        let crowded = || self.lagging_runs(&self.current.pin().layout) >= self.run_limits.stop;
+        self.count_stop(crowded, || {
+            let mut work = lock(&self.work);
+            while crowded() && self.may_merge(&work) {
+                if work.stopping {
+                    return self.life().check();
+                }
+                work = wait(&self.work_changed, work);
+            }
+            Ok(())
+        })
+    }
+
+    /// Whether waiting for a merge has an end.
+    fn may_merge(&self, work: &Work) -> bool {
+        let fails = work.panicked.is_some() || work.merges.failure().is_some();
+        !fails && self.has_merges(work)
+    }
+
+    /// Has a writer wait while there is too much to do, and counts it. In stepped mode it only counts.
+    fn count_stop(
+        &self,
+        crowded: impl Fn() -> bool,
+        wait: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        if !crowded() {
+            return Ok(());
+        }
+        // Counted at once, so that `stats` shows it while it lasts.
+        self.counters.stops.add(Duration::ZERO);
+        if self.shelf.options.background == Background::Stepped {
+            return Ok(());
+        }
+        let start = self.env.clock.now();
+        let waited = wait();
+        self.counters.stops.add_time(self.since(start));
+        waited
+    }
+
+    /// Waits while flushes have not done enough. An error if they have failed.
+    fn wait_while(&self, unflushed: impl Fn() -> bool) -> Result<()> {
+        let mut work = lock(&self.work);
+        while unflushed() {
+            if let Some(cause) = work.flush.failure.as_ref().or(work.panicked.as_ref()) {
+                return Err(Error::Stopped { cause: cause.clone() });
+            }
+            if work.stopping {
+                return self.life().check();
+            }
+            work = wait(&self.work_changed, work);
+        }
+        Ok(())
+    }
+
+    /// Has the memtables flushed that are sealed by now: by the threads, or here.
+    pub(crate) fn flush_sealed(&self) -> Result<()> {
+        // Others may be sealed all the time: it waits for these only.
+        let newest = self.current.pin().sealed.first().map(|sealed| sealed.flush);
+        let oldest = || self.current.pin().sealed.last().map(|sealed| sealed.flush);
+        let is_left = || oldest().is_some() && oldest() <= newest;
+        match self.shelf.options.background {
+            Background::Stepped => {
+                while is_left() && (self.flush_step()? || self.others_went_on()) {}
+                Ok(())
+            }
+            Background::Threads(_) => {
+                lock(&self.work).flush.failure = None;
+                self.work_changed.notify_all();
+                self.wait_while(is_left)
+            }
+        }
+    }
+
+    /// Has all due work done: by the threads, or here.
+    pub(crate) fn settle(&self) -> Result<()> {
+        match self.shelf.options.background {
+            Background::Stepped => {
+                while self.step()? || self.others_went_on() {
+                    self.life().check()?;
+                }
+                Ok(())
+            }
+            Background::Threads(_) => {
+                // What failed before is tried again, and may succeed now.
+                let mut work = lock(&self.work);
+                work.flush.failure = None;
+                work.merges.forget_failures();
+                drop(work);
+                self.work_changed.notify_all();
+                self.wait_until_idle()
+            }
+        }
+    }
+
+    fn wait_until_idle(&self) -> Result<()> {
+        let mut work = lock(&self.work);
+        loop {
+            if let Some(cause) = work.failure() {
+                return Err(Error::Stopped { cause: cause.clone() });
+            }
+            let flushes = work.flush.busy.is_some() || self.is_flush_due(&work);
+            if !flushes && !self.has_merges(&work) {
+                return Ok(());
+            }
+            if work.stopping {
+                return self.life().check();
+            }
+            work = wait(&self.work_changed, work);
+        }
+    }
+
+    /// Has everything merged into one run. Merges that are open are given up: their output would be an input at once.
+    pub(crate) fn merge_everything(&self) -> Result<()> {
+        if self.current.pin().runs.is_empty() {
+            return Ok(());
+        }
+        let mut work = lock(&self.work);
+        work.merge_everything = true;
+        work.merges.forget_failures();
+        let given_up = work.merges.give_up();
+        drop(work);
+        given_up.abandon(self);
+        self.work_changed.notify_all();
+        match self.shelf.options.background {
+            Background::Stepped => self.settle(),
+            // Not `settle`: it would forget that this merge has failed.
+            Background::Threads(_) => self.wait_until_idle(),
+        }
+    }
+
+    /// What stops writing, flushes or merges, if something does.
+    pub(crate) fn failure(&self) -> Option<String> {
+        let of_work = lock(&self.work).failure().cloned();
+        of_work.or_else(|| self.commit.failure())
+    }
+
+    /// Tells the threads to end after their present step.
+    pub(crate) fn stop(&self) {
+        lock(&self.work).stopping = true;
+        self.work_changed.notify_all();
+        self.keeper.stop();
+    }
+
+    /// Removes what flushes and merges have written that will not be installed any more. Requires: nobody is at a step.
+    pub(crate) fn abandon_work(&self) {
+        let flush = lock(&self.work).flush.task.take();
+        if let Some(task) = flush {
+            task.abandon(self);
+        }
+        self.abandon_merges();
+    }
+
+    /// The life of the thread that flushes.
+    fn flush_loop(&self) {
+        let mut retry = RETRY_FIRST;
+        while !lock(&self.work).stopping {
+            match self.flush_step() {
+                Ok(true) => retry = RETRY_FIRST,
+                Ok(false) => self.sleep_until_due(Kind::Flush),
+                Err(_) => {
+                    self.sleep_while(retry, |work| work.flush.failure.is_some());
+                    retry = (retry * 2).min(RETRY_LONGEST);
+                }
+            }
+        }
+    }
+
+    /// The life of a thread that merges.
+    fn merge_loop(&self) {
+        while !lock(&self.work).stopping {
+            self.pause_merges();
+            match self.merge_step(None) {
+                Ok(true) => {}
+                Ok(false) => self.sleep_until_due(Kind::Merge),
+                Err(Failed { merge, times, .. }) => self.sleep_after_failure(merge, times),
+            }
+        }
+    }
+
+    /// Nobody else tries the same merge meanwhile.
+    fn sleep_after_failure(&self, merge: MergeId, times: u32) {
+        let doubled = 1u32.checked_shl(times.saturating_sub(1)).unwrap_or(u32::MAX);
+        let time = RETRY_FIRST.saturating_mul(doubled).min(RETRY_LONGEST);
+        self.sleep_while(time, |work| work.merges.has_failed(merge));
+        lock(&self.work).merges.release(merge);
+        self.work_changed.notify_all();
+    }
+
+    /// Sleeps until merges have kept to their rate, unless writers wait for them.
+    fn pause_merges(&self) {
+        let mut work = lock(&self.work);
+        while !work.stopping
+            && !self.lag().waits_for_merges(self.run_limits)
+            && let Some(debt) = self.pacer.debt(self.env.clock.now())
+        {
+            work = wait_for(&self.work_changed, &self.work, work, debt.min(LOOK_AGAIN)).0;
+        }
+    }
+
+    /// Sleeps for a time, or until someone has forgiven the failure to have it tried again. Other
+    /// work that comes and goes does not count: two failing lanes would wake each other for ever.
+    fn sleep_while(&self, time: Duration, has_failed: impl Fn(&Work) -> bool) {
+        let start = Instant::now();
+        let mut work = lock(&self.work);
+        while !work.stopping && has_failed(&work) {
+            let Some(left) = time.checked_sub(start.elapsed()) else { return };
+            let (woken, is_over) = wait_for(&self.work_changed, &self.work, work, left);
+            if is_over {
+                return;
+            }
+            work = woken;
+        }
+    }
+
+    fn sleep_until_due(&self, kind: Kind) {
+        let mut work = lock(&self.work);
+        while !work.stopping && !self.is_wanted(kind, &work) {
+            work = wait(&self.work_changed, work);
+        }
+    }
+}
+
+/// Says so when a background thread panics, so that nobody waits for it for ever.
+struct Alarm<'c>(&'c Core, Kind);
+
+impl Drop for Alarm<'_> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        let Alarm(core, kind) = self;
+        let failure = Some(format!("the {kind:?} thread has panicked; open the store again"));
+        lock(&core.work).panicked = failure;
+        core.work_changed.notify_all();
+    }
+}
+
+/// Starts the threads that the options ask for. Each is in `started` when it runs: after an error some do.
+pub(crate) fn start_threads(core: &Arc<Core>, started: &mut Vec<JoinHandle<()>>) -> Result<()> {
+    let Background::Threads(count) = core.shelf.options.background else {
+        return Ok(());
+    };
+    started.push(start_thread(core, Kind::Keeper)?);
+    started.push(start_thread(core, Kind::Flush)?);
+    for _ in 0..count {
+        started.push(start_thread(core, Kind::Merge)?);
+    }
+    Ok(())
+}
+
+fn start_thread(core: &Arc<Core>, kind: Kind) -> Result<JoinHandle<()>> {
+    let core = Arc::clone(core);
+    let name = format!("trommel-{kind:?}").to_lowercase();
+    let life = move || {
+        let _alarm = Alarm(&core, kind);
+        match kind {
+            Kind::Flush => core.flush_loop(),
+            Kind::Merge => core.merge_loop(),
+            Kind::Keeper => core.keep_loop(),
+        }
+    };
+    Builder::new().name(name).spawn(life).map_err(Error::io("a background thread"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::open;
+    use crate::plan::options::Options;
+    use crate::storage::environment::Environment;
+    use crate::storage::memory::Memory;
+
+    #[test] // A second merge thread asked again and again, a core's worth, until the first one was done.
+    fn a_thread_without_work_sleeps_while_another_one_merges() {
+        let storage = Arc::new(Memory::new());
+        let environment = Environment { storage, ..Environment::default() };
+        let options = Options { background: Background::Stepped, ..Options::default() };
+        let core = open::open("db".as_ref(), &options, environment).expect("opens");
+        for key in [b"drum", b"tuba"] {
+            let mut batch = crate::entries::batch::Batch::new();
+            batch.put(key, "turns");
+            core.commit.write(&core, batch, false).expect("writes");
+            core.commit.seal(&core).expect("seals");
+            while core.flush_step().expect("flushes") {}
+        }
+        assert!(core.is_wanted(Kind::Merge, &lock(&core.work)), "two runs wait");
+        assert!(core.lone_merge_step(None).expect("begins"), "a merge is due");
+        let mut work = lock(&core.work);
+        let task = work.merges.take(None).expect("it is open");
+        assert!(core.has_merges(&work), "its runs are still there");
+        assert!(!core.is_wanted(Kind::Merge, &work), "someone is at it");
+        drop((work, task));
+    }
+}

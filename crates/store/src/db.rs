@@ -8,24 +8,24 @@ use trommel_filters::{CountBounds, Query};
 
 use crate::entries::batch::Batch;
 use crate::entries::expiry::Expiry;
+use crate::entries::key_bounds::KeyBounds;
 use crate::entries::value::Value;
 use crate::error::{Error, Result};
 use crate::open;
 use crate::plan::options::{Options, Sync};
-use crate::read::estimate;
-use crate::read::get;
-use crate::read::multi_get;
 use crate::read::queue::Queue;
-use crate::read::scan::{Bounds, Scan};
+use crate::read::scan::Scan;
+use crate::read::{estimate, get, multi_get};
 use crate::storage::environment::Environment;
 use crate::sync::{Arc, lock};
 use crate::tools::verify::VerifyReport;
-use crate::tree::obsolete_files::Holder;
-use crate::tree::shared::Core;
+use crate::tree::holders::Holder;
+use crate::tree::open_tree::OpenTree;
 use crate::tree::snapshots::Registered;
 use crate::tree::stats::Stats;
 use crate::tree::tree_view::PinnedTree;
 use crate::write::closing::Threads;
+use crate::write::engine::Engine;
 
 /// An open store. Share it between threads by reference or in an [`Arc`]: every method takes `&self`.
 ///
@@ -41,7 +41,7 @@ use crate::write::closing::Threads;
 /// # }
 /// ```
 pub struct Db {
-    core: Arc<Core>,
+    engine: Arc<Engine>,
     threads: Threads,
 }
 
@@ -61,31 +61,31 @@ impl Db {
         options: Options,
         environment: Environment,
     ) -> Result<Db> {
-        let core = Arc::new(open::open(path.as_ref(), &options, environment)?);
+        let engine = Arc::new(open::open(path.as_ref(), &options, environment)?);
         // Full memtables of the last session. If the disk is full they stay in memory and in their logs.
-        let _ = core.flush_recovered();
-        let db = Db { core, threads: Threads::default() };
+        let _ = engine.flush_recovered();
+        let db = Db { engine, threads: Threads::default() };
         // If one cannot be started, those that run are ended, and the store is closed, when `db` goes.
-        crate::write::workers::start_threads(&db.core, &mut lock(&db.threads))?;
+        crate::write::workers::start_threads(&db.engine, &mut lock(&db.threads))?;
         Ok(db)
     }
 
     /// The value of a key; None if it has none.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
-        get::get(&self.core, key.as_ref())
+        get::get(&self.engine, key.as_ref())
     }
 
     /// The values of many keys at one moment, each as [`get`](Db::get) gives it, in the order of the keys. Takes less time a key
     /// than as many gets: waiting for memory and for the disk is done for many keys at once.
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Result<Option<Value>>> {
         let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
-        multi_get::multi_get(&self.core, &keys)
+        multi_get::multi_get(&self.engine, &keys)
     }
 
     /// A queue of gets and short ranges of which many are under way at once: while one waits for the disk, others go on. `depth`: how
     /// many reads of the disk at most. How they are done at once, [`Options::overlap`] says.
     pub fn queue(&self, depth: usize) -> Queue {
-        Queue::new(&self.core, depth)
+        Queue::new(&self.engine.tree, depth)
     }
 
     /// Sets the value of a key.
@@ -110,7 +110,7 @@ impl Db {
 
     /// The moment that comes so long after now, by the clock of the store's environment.
     pub fn expiry_after(&self, ttl: Duration) -> Expiry {
-        Expiry::after(ttl, &*self.core.env.clock)
+        Expiry::after(ttl, &*self.engine.env.clock)
     }
 
     /// Removes a key. No error if it is not there.
@@ -151,8 +151,8 @@ impl Db {
         &self,
         entries: impl IntoIterator<Item = std::result::Result<(K, V), E>>,
     ) -> std::result::Result<u64, E> {
-        let _call = self.core.life().enter()?;
-        crate::write::ingest::ingest(&self.core, entries.into_iter())
+        let _call = self.engine.life().enter()?;
+        crate::write::ingest::ingest(&self.engine, entries.into_iter())
     }
 
     /// Applies a batch: readers see all of it or nothing, and so does a recovery.
@@ -161,7 +161,7 @@ impl Db {
     /// `KeyTooLong`, `ValueTooLong`, `BatchTooLong`, `InvertedRange`: nothing was written. `Io`: the batch is not visible now; after a
     /// crash it is there as a whole or not at all. `Stopped`: flushing has failed too often to go on.
     pub fn write(&self, batch: Batch) -> Result<()> {
-        let sync = self.core.shelf.options.sync == Sync::Always;
+        let sync = self.engine.table_files.options.sync == Sync::Always;
         self.write_with(batch, sync)
     }
 
@@ -173,24 +173,27 @@ impl Db {
     fn write_with(&self, batch: Batch, sync: bool) -> Result<()> {
         batch.check()?;
         // In a child the locks of writers may be held for ever.
-        self.core.life().check()?;
-        self.core.commit.write(&self.core, batch, sync)
+        self.engine.life().check()?;
+        self.engine.commit.write(&self.engine, batch, sync)
     }
 
     /// Makes all writes so far durable.
     pub fn sync(&self) -> Result<()> {
-        let _call = self.core.life().enter()?;
-        self.core.commit.make_durable(&self.core)
+        let _call = self.engine.life().enter()?;
+        self.engine.commit.make_durable(&self.engine)
     }
 
     /// The keys of a range and their values, as of now. Forward as an iterator, backward with `rev()`.
     pub fn range<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<K>) -> Scan {
-        Scan::new(&self.core, self.core.snapshots.register(), Bounds::of(&bounds))
+        Scan::new(&self.engine.tree, self.engine.snapshots.register(), KeyBounds::of(&bounds))
     }
 
     /// The store as it is now, to be read while writes go on. Merges keep what it sees.
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot { registered: self.core.snapshots.register(), core: Arc::clone(&self.core) }
+        Snapshot {
+            registered: self.engine.snapshots.register(),
+            tree: Arc::clone(&self.engine.tree),
+        }
     }
 
     /// About how many keys a range has: the estimate of [`approximate_count`](Db::approximate_count).
@@ -215,14 +218,14 @@ impl Db {
         &self,
         bounds: impl RangeBounds<K>,
     ) -> Result<CountBounds> {
-        estimate::approximate_count(&self.core, &Bounds::of(&bounds))
+        estimate::approximate_count(&self.engine, &KeyBounds::of(&bounds))
     }
 
     /// False: no key lies in the range (a proof). True: there may be one; a deletion that no merge has dropped
     /// yet is enough. Memory is asked first, then the guard; guards that know no ranges (`none`,
     /// `blocked-bloom`) answer by the first and last keys of tables. Reads no block of a table.
     pub fn may_contain_range<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<K>) -> Result<bool> {
-        estimate::may_contain_range(&self.core, &Bounds::of(&bounds))
+        estimate::may_contain_range(&self.engine, &KeyBounds::of(&bounds))
     }
 
     /// As [`may_contain_range`](Db::may_contain_range) for each of these ranges, all at one moment.
@@ -230,49 +233,49 @@ impl Db {
         &self,
         ranges: &[impl RangeBounds<K>],
     ) -> Result<Vec<bool>> {
-        let bounds: Vec<Bounds> = ranges.iter().map(Bounds::of).collect();
-        estimate::multi_may_contain(&self.core, &bounds)
+        let bounds: Vec<KeyBounds> = ranges.iter().map(KeyBounds::of).collect();
+        estimate::multi_may_contain(&self.engine, &bounds)
     }
 
     /// Writes everything in memory to a run on disk.
     pub fn flush(&self) -> Result<()> {
-        let _call = self.core.life().enter()?;
-        self.core.commit.seal(&self.core)?;
-        self.core.flush_sealed()
+        let _call = self.engine.life().enter()?;
+        self.engine.commit.seal(&self.engine)?;
+        self.engine.flush_sealed()
     }
 
     /// Has what is in memory wait for a flush.
     #[cfg(test)]
     pub(crate) fn seal(&self) -> Result<()> {
-        self.core.commit.seal(&self.core)
+        self.engine.commit.seal(&self.engine)
     }
 
     /// Merges everything into one run of the last level, in one merge: what is due is not merged before, and merges that are under
     /// way are given up.
     pub fn compact(&self) -> Result<()> {
-        let _call = self.core.life().enter()?;
+        let _call = self.engine.life().enter()?;
         self.flush()?;
-        self.core.merge_everything()
+        self.engine.merge_everything()
     }
 
     /// In stepped mode: does one step of background work. False: there is nothing to do.
     pub fn step(&self) -> Result<bool> {
-        let _call = self.core.life().enter()?;
-        self.core.step()
+        let _call = self.engine.life().enter()?;
+        self.engine.step()
     }
 
     /// In stepped mode: as [`step`](Db::step), of that which `choice` picks, counted round, among all that can be gone on with: a
     /// flush, each of the merges that are open, and a merge that is due, if [`Options::merges_at_once`] allows for another one.
     /// With one number after the other, background work is done in any order that threads could do it in.
     pub fn step_any(&self, choice: usize) -> Result<bool> {
-        let _call = self.core.life().enter()?;
-        self.core.step_any(choice)
+        let _call = self.engine.life().enter()?;
+        self.engine.step_any(choice)
     }
 
     /// Returns when no flush or merge is due: waits for the threads, or does the steps.
     pub fn settle(&self) -> Result<()> {
-        let _call = self.core.life().enter()?;
-        self.core.settle()
+        let _call = self.engine.life().enter()?;
+        self.engine.settle()
     }
 
     /// Makes a second store in `dir`, which must be new or empty, that holds all writes that are visible now.
@@ -284,25 +287,25 @@ impl Db {
     /// # Errors
     /// `NotEmpty` if the folder has files, `Io` if the disk refuses.
     pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<()> {
-        let _call = self.core.life().enter()?;
-        crate::tools::checkpoint::checkpoint(&self.core, dir.as_ref())
+        let _call = self.engine.life().enter()?;
+        crate::tools::checkpoint::checkpoint(&self.engine, dir.as_ref())
     }
 
     /// Reads every byte of every table and log and checks it, and every key against the guard.
     pub fn verify(&self) -> Result<VerifyReport> {
-        let _call = self.core.life().enter()?;
-        crate::tools::verify::verify(&self.core)
+        let _call = self.engine.life().enter()?;
+        crate::tools::verify::verify(&self.engine)
     }
 
     /// What the store has done and what it holds.
     pub fn stats(&self) -> Result<Stats> {
-        let _call = self.core.life().enter()?;
-        Ok(crate::tools::collect_stats::stats(&self.core))
+        let _call = self.engine.life().enter()?;
+        Ok(crate::tools::collect_stats::stats(&self.engine))
     }
 
     /// Cache lines of filter memory that answering a query touches. Slow: for measurements.
     pub fn trace_guard(&self, query: &Query<'_>) -> usize {
-        let version = self.core.current.pin();
+        let version = self.engine.current.pin();
         let range = query.range();
         let after_upper = range.upper().map(|upper| [upper, &[0]].concat());
         let asked = version
@@ -314,28 +317,28 @@ impl Db {
 
     /// The tree as it is now.
     pub fn pinned_tree(&self) -> PinnedTree {
-        PinnedTree::new(&self.core, Holder::PinnedTree)
+        PinnedTree::new(&self.engine, Holder::PinnedTree)
     }
 
     /// Has `follower` called with the tree as it is now, and with every tree that a flush, a merge or a bulk load leaves behind from now
     /// on, in their order, none passed over. One follower at a time: the one before hears no more. It is called where changes
     /// are installed, so all others wait for it: it should hand the tree on, and must not call this store. One that panics hears no more.
     pub fn follow_tree(&self, follower: impl FnMut(PinnedTree) + Send + 'static) -> Result<()> {
-        let _call = self.core.life().enter()?;
-        self.core.installer().follow(&self.core, Box::new(follower));
+        let _call = self.engine.life().enter()?;
+        self.engine.installer().follow(&self.engine, Box::new(follower));
         Ok(())
     }
 
     /// Ends following.
     pub fn unfollow_tree(&self) -> Result<()> {
-        let _call = self.core.life().enter()?;
-        self.core.installer().unfollow();
+        let _call = self.engine.life().enter()?;
+        self.engine.installer().unfollow();
         Ok(())
     }
 
     /// The store's folder, by the path that it was opened with. The store follows its folder when that gets another name; this does not.
     pub fn path(&self) -> PathBuf {
-        self.core.shelf.folder.path().to_path_buf()
+        self.engine.table_files.folder.path().to_path_buf()
     }
 
     /// Closes the store: waits for calls under way, makes all that was written since it was opened durable, ends background work and
@@ -351,15 +354,15 @@ impl Db {
     /// What kept writes from becoming durable. The store is closed all the same; [`sync`](Db::sync) before tells the same, and can be
     /// tried again. `Forked`: this process has not opened the store.
     pub fn close(&self) -> Result<()> {
-        crate::write::closing::close(&self.core, &self.threads)
+        crate::write::closing::close(&self.engine, &self.threads)
     }
 }
 
 impl Drop for Db {
     fn drop(&mut self) {
-        if self.core.life().is_forked() {
+        if self.engine.life().is_forked() {
             // What it is made of may be locked for ever, by threads that are not in this process.
-            std::mem::forget(Arc::clone(&self.core));
+            std::mem::forget(Arc::clone(&self.engine));
             return;
         }
         let _ = self.close();
@@ -368,33 +371,35 @@ impl Drop for Db {
 
 impl std::fmt::Debug for Db {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Db").field("path", &self.core.shelf.folder.path()).finish_non_exhaustive()
+        f.debug_struct("Db")
+            .field("path", &self.engine.table_files.folder.path())
+            .finish_non_exhaustive()
     }
 }
 
 /// The store as it was at one moment.
 pub struct Snapshot {
-    core: Arc<Core>,
+    tree: Arc<OpenTree>,
     registered: Registered,
 }
 
 impl Snapshot {
     /// The value that a key had; None if it had none.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
-        let version = self.core.current.pin();
-        get::get_at(&self.core, &version, key.as_ref(), self.registered.sequence())
+        let version = self.tree.current.pin();
+        get::get_at(&self.tree, &version, key.as_ref(), self.registered.sequence())
     }
 
     /// The values that many keys had, each as [`get`](Snapshot::get) gives it, in the order of the keys.
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Result<Option<Value>>> {
         let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
-        let version = self.core.current.pin();
-        multi_get::multi_get_at(&self.core, &version, &keys, self.registered.sequence())
+        let version = self.tree.current.pin();
+        multi_get::multi_get_at(&self.tree, &version, &keys, self.registered.sequence())
     }
 
     /// The keys of a range and their values at that moment.
     pub fn range<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<K>) -> Scan {
-        Scan::new(&self.core, self.registered.clone(), Bounds::of(&bounds))
+        Scan::new(&self.tree, self.registered.clone(), KeyBounds::of(&bounds))
     }
 
     /// The sequence number of the last write that it sees.
@@ -409,7 +414,7 @@ impl std::fmt::Debug for Snapshot {
     }
 }
 
-impl Core {
+impl Engine {
     /// Flushes the memtables that were full when the store was closed.
     fn flush_recovered(&self) -> Result<()> {
         while self.flush_step()? {}

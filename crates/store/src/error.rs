@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 
-use crate::storage::exhausted::is_exhausted;
-
 /// How damage is told.
 const DAMAGED: &str = " is damaged at byte ";
 /// How a loss is told.
@@ -210,6 +208,12 @@ impl Error {
             other => Error::Stopped { cause: other.to_string() },
         }
     }
+}
+
+/// Whether a descriptor was lacking.
+pub(crate) fn is_exhausted(error: &std::io::Error) -> bool {
+    let code = error.raw_os_error().map(rustix::io::Errno::from_raw_os_error);
+    matches!(code, Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE))
 }
 
 #[cfg(test)]

@@ -6,7 +6,12 @@
 //! Invariant: nothing is removed before what replaces it is durable. Opening a store that was closed
 //! in peace writes nothing: it works on a full disk too.
 
-use std::collections::{HashMap, HashSet};
+use crate::files::log_replay::{Replayed, replay_logs};
+use crate::files::names::{LOCK_NAME, file_number, image_name, table_name, wal_name};
+use crate::files::store_folder::{FolderLock, is_beginning, lock_folder, manifest_missing};
+use crate::tree::open_tree::{Installer, OpenTree};
+use crate::tree::table_files::{TableFiles, open_tables};
+use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Instant;
@@ -14,40 +19,32 @@ use std::time::Instant;
 use trommel_filters::FlushNumber;
 
 use crate::entries::entry::Sequence;
-use crate::entries::memtable::Memtable;
 use crate::error::{Error, Result};
 use crate::files::keeper::Keeper;
-use crate::files::log_check::{LogCounts, beginning_lost, live_logs, missing, missing_newest};
-use crate::files::manifest::{MANIFEST_NAME, MANIFEST_NEW_NAME, Manifest};
-use crate::files::table::Table;
-use crate::files::wal::{self, Predecessor, wal_name};
+use crate::files::log_check::LogCounts;
+use crate::files::manifest::{MANIFEST_NAME, Manifest};
 use crate::guard::Guard;
 use crate::guard::elastic::Elastic;
-use crate::plan::layout::{Layout, NUMBER_MAX, TableRecord};
+use crate::plan::layout::Layout;
 use crate::plan::options::Options;
+use crate::plan::run_limits::RunLimits;
 use crate::storage::Storage;
 use crate::storage::environment::Environment;
-use crate::storage::exhausted::with_room;
 use crate::storage::io_mode::IoStats;
 use crate::storage::link_or_copy::{keep_folder, make_folder};
 use crate::storage::open_folder::OpenFolder;
 use crate::sync::{Arc, AtomicU64, Condvar, Mutex, Switch};
-use crate::tree::guard_image::{self, image_name};
+use crate::tree::guard_image::{self};
 use crate::tree::obsolete_files::Leaving;
 use crate::tree::rate_limiter::Pacer;
-use crate::tree::run_writer::{Shelf, table_name};
-use crate::tree::shared::{Core, DamagedFilter, Installer};
 use crate::tree::snapshots::Snapshots;
 use crate::tree::stats::Counters;
 use crate::tree::version::{Active, Sealed, Version, deletes_ranges};
-use crate::tree::write_stalls::RunLimits;
 use crate::write::commit::{Commit, Log};
-
-/// Locked while the store is open.
-pub(crate) const LOCK_NAME: &str = "LOCK";
+use crate::write::engine::Engine;
 
 /// Opens or makes a store, without its threads.
-pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Core> {
+pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Engine> {
     options.check()?;
     let (folder, lock) = take_folder(&*env.storage, dir, options.create_if_missing)?;
     let found = Manifest::read(&folder)?;
@@ -57,13 +54,13 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Co
     };
     let layout = found.unwrap_or_default();
     let names = folder.list()?;
-    let shelf = make_shelf(folder.clone(), options, &names, &layout);
-    let (tables, mut damaged_filters) = open_tables(&shelf, &layout)?;
+    let table_files = table_files_of(folder.clone(), options, &names, &layout);
+    let (tables, mut damaged_filters) = open_tables(&table_files, &layout)?;
     let mut logs = replay_logs(&folder, &names, &layout, options)?;
     let last = logs.iter().map(|log| log.last).max().unwrap_or_default();
     let last = last.max(layout.last_sequence);
     let replaces = !logs.is_empty();
-    let newest = logs.pop().unwrap_or_else(|| Replayed::nothing(shelf.new_file(), options));
+    let newest = logs.pop().unwrap_or_else(|| Replayed::nothing(table_files.new_file(), options));
     let first = newest.first.min(Sequence(last.0 + 1));
     let log_bytes = Arc::new(AtomicU64::new(newest.counts.bytes));
     let active = Active { memtable: newest.memtable, wal: newest.number, log_bytes, first };
@@ -82,7 +79,7 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Co
     let runs = version.reopen_runs(&version.layout, &tables);
     let version = Version { deletes_ranges: deletes_ranges(&runs), runs, ..version };
     let start = Instant::now();
-    let recovered = guard_image::recover(&shelf, &version)?;
+    let recovered = guard_image::recover(&table_files, &version)?;
     damaged_filters.extend(recovered.damage);
     let version = Version { guard: recovered.guard, ..version };
     // Not earlier: a manifest that has lost an edit to damage makes a table look like an orphan, and
@@ -92,42 +89,47 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Co
     });
     let elastic = Elastic::of(options);
     if let Some(elastic) = &elastic {
-        elastic.follow(&version);
+        elastic.follow(version.files());
     }
-    let life = Arc::clone(shelf.folder.life());
-    Ok(Core {
-        shelf,
+    let life = Arc::clone(table_files.folder.life());
+    let tree = OpenTree {
+        table_files,
         env,
         filter_recovery: recovered.recovery,
         guard_open_seconds: start.elapsed().as_secs_f64(),
         current: Switch::new(Arc::new(version)),
         round: AtomicU64::new(0),
-        pacer: Pacer::new(options.merge_bytes_per_second),
-        run_limits: RunLimits::of(options),
         leaving: Leaving::default(),
         keeper: Arc::new(Keeper::new(Arc::clone(&life))),
         snapshots: Arc::new(Snapshots::new(last, life)),
-        commit: Commit::new(log, Sequence(last.0 + 1)),
         installer: Mutex::new(Installer::new(manifest, next_flush)),
-        work: Mutex::default(),
-        work_changed: Condvar::new(),
         counters: Counters::default(),
         damaged_filters,
         elastic,
+    };
+    Ok(Engine {
+        tree: Arc::new(tree),
+        commit: Commit::new(log, Sequence(last.0 + 1)),
+        work: Mutex::default(),
+        work_changed: Condvar::new(),
+        pacer: Pacer::new(options.merge_bytes_per_second),
+        run_limits: RunLimits::of(options),
         lock: Mutex::new(Some(lock)),
     })
 }
 
-/// The shelf of a folder that is taken.
-fn make_shelf(folder: OpenFolder, options: &Options, names: &[String], layout: &Layout) -> Shelf {
+/// Where the tables of a folder are that is taken.
+fn table_files_of(
+    folder: OpenFolder,
+    options: &Options,
+    names: &[String],
+    layout: &Layout,
+) -> TableFiles {
     let next_file = names.iter().filter_map(|name| file_number(name)).map(|number| number + 1);
     let next_file = next_file.max().unwrap_or(0).max(layout.next_file).max(1);
     let io = IoStats::granted(folder.handle(), LOCK_NAME, options.io());
-    Shelf::new(folder, options, next_file).with_io(io)
+    TableFiles::new(folder, options, next_file).with_io(io)
 }
-
-/// What keeps others out of a folder.
-pub(crate) type FolderLock = Box<dyn Send + Sync>;
 
 /// Makes sure that the folder is a store or may become one, and takes it.
 fn take_folder(
@@ -168,58 +170,6 @@ fn take_folder(
     Ok((folder, lock))
 }
 
-/// Opens a folder that has files of a store, be it whole or not.
-pub(crate) fn store_folder(storage: &dyn Storage, dir: &Path) -> Result<OpenFolder> {
-    if !storage.dir_exists(dir) {
-        return Err(Error::Missing { path: dir.to_path_buf() });
-    }
-    let folder = OpenFolder::open(storage, dir)?;
-    let is_of_a_store = |name: &String| name == MANIFEST_NAME || file_number(name).is_some();
-    let names = folder.list()?;
-    let path = dir.to_path_buf();
-    match names.iter().any(is_of_a_store) {
-        true => Ok(folder),
-        false if is_beginning(&names) => Err(Error::Missing { path }),
-        false => Err(Error::NotAStore { path }),
-    }
-}
-
-/// Whether a folder has no more than what a crash leaves while a store is being made.
-fn is_beginning(names: &[String]) -> bool {
-    names.iter().all(|name| [LOCK_NAME, MANIFEST_NEW_NAME].contains(&name.as_str()))
-}
-
-/// A folder without a manifest that has a file of a store.
-pub(crate) fn manifest_missing(dir: &Path, of_a_store: &str) -> Error {
-    let what = format!(
-        "without it nobody knows which files make up the store that {of_a_store} is of. A checkpoint that was cut short is such a \
-         folder, too: make it again"
-    );
-    Error::FileMissing { path: dir.join(MANIFEST_NAME), what }
-}
-
-/// Takes the lock of a folder. `Locked`: someone else has it.
-pub(crate) fn lock_folder(folder: &OpenFolder) -> Result<FolderLock> {
-    with_room(|| folder.handle().lock(LOCK_NAME)).map_err(|source| match source.kind() {
-        ErrorKind::WouldBlock => Error::Locked { path: folder.path().to_path_buf() },
-        // Also of those who only want to read.
-        kind @ (ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied) => {
-            let what = format!(
-                "{source}. Who opens a store locks it, and so must be able to write in its folder: make that possible, or open a copy"
-            );
-            Error::io(folder.path_of(LOCK_NAME))(std::io::Error::new(kind, what))
-        }
-        _ => Error::io(folder.path_of(LOCK_NAME))(source),
-    })
-}
-
-/// The number in the name of a table, log or image.
-pub(crate) fn file_number(name: &str) -> Option<u64> {
-    let (number, kind) = name.split_once('.')?;
-    matches!(kind, "table" | "wal" | "wal.new" | "filter").then_some(())?;
-    number.parse().ok().filter(|&number| number <= NUMBER_MAX)
-}
-
 /// What a crash or a reader of the last session has left: it is in no layout.
 fn orphans<'n>(names: &'n [String], layout: &Layout) -> Vec<&'n String> {
     let tables = layout.runs.iter().flat_map(|run| &run.tables);
@@ -246,146 +196,6 @@ fn remove_orphans(folder: &OpenFolder, orphans: &[&String], keep_layout: impl Fn
     }
 }
 
-type OpenTables = (HashMap<u64, Arc<Table>>, Vec<DamagedFilter>);
-
-/// Opens every table. One whose filter is damaged is used without it.
-fn open_tables(shelf: &Shelf, layout: &Layout) -> Result<OpenTables> {
-    let mut opened: HashMap<u64, Arc<Table>> = HashMap::new();
-    let mut damaged = Vec::new();
-    for record in layout.runs.iter().flat_map(|run| &run.tables) {
-        if let Some(table) = opened.get(&record.file) {
-            check_bounds(table, record)?;
-            continue;
-        }
-        let table = match shelf.open_table(record.file) {
-            Ok(table) => table,
-            Err(error @ Error::Corrupt { .. }) => {
-                let without = shelf.open_table_with(record.file, None);
-                let Ok(table) = without else { return Err(error) };
-                damaged.push(DamagedFilter { file: record.file, what: error.to_string() });
-                table
-            }
-            Err(error) => return Err(table_missing(error, record)),
-        };
-        check_bounds(&table, record)?;
-        opened.insert(record.file, table);
-    }
-    Ok((opened, damaged))
-}
-
-/// A table that is not there is gone: the manifest names it.
-pub(crate) fn table_missing(error: Error, record: &TableRecord) -> Error {
-    let entries = record.entries;
-    match error {
-        Error::Io { path, source } => {
-            let what = format!("the manifest names it, with {entries} entries");
-            Error::needed(path, what)(source)
-        }
-        other => other,
-    }
-}
-
-pub(crate) fn check_bounds(table: &Table, record: &TableRecord) -> Result<()> {
-    let (from, to) = table.key_bounds();
-    let fits = match record.is_trimmed {
-        true => from <= record.from && record.to <= to && table.has_piece(record),
-        false => (&from, &to) == (&record.from, &record.to),
-    };
-    let same = fits && table.entry_count() == record.file_entries;
-    let what = "its keys are not those that the manifest names: another store's table?";
-    if same { Ok(()) } else { Err(Error::corrupt(table.path(), 0, what)) }
-}
-
-/// A log that was read back.
-pub(crate) struct Replayed {
-    number: u64,
-    before: Predecessor,
-    memtable: Arc<Memtable>,
-    first: Sequence,
-    pub(crate) last: Sequence,
-    pub(crate) counts: LogCounts,
-}
-
-impl Replayed {
-    fn nothing(number: u64, options: &Options) -> Self {
-        let memtable = Arc::new(Memtable::new(options.write_buffer_bytes));
-        let before = Predecessor { wal: 0, valid_bytes: 0 };
-        let (first, last, counts) = (Sequence::MAX, Sequence(0), LogCounts::default());
-        Replayed { number, before, memtable, first, last, counts }
-    }
-}
-
-/// Reads the live logs, oldest first. Each but the last must have all the bytes that the next one
-/// says it has; the last may have a torn tail.
-pub(crate) fn replay_logs(
-    folder: &OpenFolder,
-    names: &[String],
-    layout: &Layout,
-    options: &Options,
-) -> Result<Vec<Replayed>> {
-    let numbers = live_logs(names, layout);
-    let needed = layout.needed_wal();
-    if let Some(gone) = needed.filter(|needed| !numbers.contains(needed)) {
-        return Err(missing_newest(folder, gone));
-    }
-    // A log that was torn before it could name its predecessor has nothing that was acknowledged, unless it is on record.
-    let mut logs: Vec<Replayed> = Vec::new();
-    for &number in &numbers {
-        match wal::predecessor(folder, number)? {
-            Some(before) => {
-                check_no_gap(folder, &numbers, &logs, (number, before), layout)?;
-                logs.push(Replayed { before, ..Replayed::nothing(number, options) });
-            }
-            None if needed == Some(number) => return Err(beginning_lost(folder, number)),
-            None => {}
-        }
-    }
-    for place in 0..logs.len() {
-        let next = logs.get(place + 1).map(|next| next.before);
-        let valid = next.filter(|next| next.wal == logs[place].number);
-        replay_log(folder, &mut logs[place], valid.map(|next| next.valid_bytes))?;
-    }
-    Ok(logs)
-}
-
-/// A log that this one follows, and that is neither read nor in tables, is missing or damaged.
-fn check_no_gap(
-    folder: &OpenFolder,
-    numbers: &[u64],
-    logs: &[Replayed],
-    (number, before): (u64, Predecessor),
-    layout: &Layout,
-) -> Result<()> {
-    let is_live = before.wal >= layout.live_wal && before.valid_bytes > 0;
-    if !is_live || logs.iter().any(|log| log.number == before.wal) {
-        return Ok(());
-    }
-    if !numbers.contains(&before.wal) {
-        return Err(missing(folder, number, before));
-    }
-    let (follower, bytes) = (wal_name(number), before.valid_bytes);
-    let what = format!("the log ends here, but {follower} says it has {bytes} bytes");
-    Err(Error::corrupt(folder.path_of(&wal_name(before.wal)), 0, what))
-}
-
-fn replay_log(folder: &OpenFolder, log: &mut Replayed, valid: Option<u64>) -> Result<()> {
-    let bytes = wal::replay(folder, log.number, valid, &mut |batch| {
-        if batch.first <= log.last {
-            let what = "a group of writes that is older than the one before it";
-            return Err(Error::corrupt(folder.path_of(&wal_name(log.number)), 0, what));
-        }
-        for entry in &batch.entries {
-            log.memtable.insert(entry.key, entry.sequence, entry.kind, entry.value);
-            log.first = log.first.min(entry.sequence);
-            log.last = log.last.max(entry.sequence);
-        }
-        log.counts.add_group(batch.entries.len());
-        Ok(())
-    })?;
-    (log.counts.files, log.counts.bytes) = (1, bytes);
-    Ok(())
-}
-
 /// The memtables of older logs, newest first, with their flush numbers.
 fn seal_logs(logs: &[Replayed], mut next: FlushNumber) -> (Vec<Arc<Sealed>>, FlushNumber) {
     let mut sealed = Vec::new();
@@ -398,37 +208,4 @@ fn seal_logs(logs: &[Replayed], mut next: FlushNumber) -> (Vec<Arc<Sealed>>, Flu
         next = next.next();
     }
     (sealed, next)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::entries::entry::Kind;
-    use crate::files::wal::Wal;
-    use crate::storage::memory::Memory;
-
-    #[test]
-    fn a_log_that_repeats_itself_is_damaged() {
-        let (disk, dir) = (Memory::new(), Path::new("db"));
-        let options = Options::default();
-        disk.create_dir(dir).expect("makes the folder");
-        let none = Predecessor { wal: 0, valid_bytes: 0 };
-        let folder = OpenFolder::on(&disk, dir);
-        let mut log = Wal::create(&folder, 7, none).expect("creates");
-        for (first, goes_on) in [(5, true), (6, true), (6, false)] {
-            let entry = (Kind::Put, &b"key"[..], &b"value"[..]);
-            log.append(Sequence(first), 1, std::iter::once(entry)).expect("appends");
-            let names = disk.list(dir).expect("lists");
-            let read = replay_logs(&folder, &names, &Layout::default(), &options);
-            assert_eq!(read.is_ok(), goes_on, "after {first}");
-        }
-    }
-
-    #[test]
-    fn numbers_of_files_are_small() {
-        assert_eq!(file_number("000012.table"), Some(12));
-        assert_eq!(file_number("000012.wal.new"), Some(12));
-        assert_eq!(file_number(&format!("{}.table", u64::MAX)), None);
-        assert_eq!(file_number("12.txt"), None);
-    }
 }

@@ -334,7 +334,13 @@ fn rules() -> Vec<(&'static str, Rule, &'static str, String, usize)> {
     vec![
         ("bytes alone", filters_see_bytes_alone, filter, own("\nuse std::{io, time::Instant};"), 2),
         ("bytes, by path", filters_see_bytes_alone, filter, own("fn f() { std::fs::read(x) }"), 1),
-        ("one door", one_door_to_the_disk, "crates/store/src/files/wal.rs", own("use std::fs::File;"), 1),
+        (
+            "one door",
+            one_door_to_the_disk,
+            "crates/store/src/files/wal.rs",
+            own("use std::fs::File;"),
+            1,
+        ),
         ("lab is silent", lab_never_prints, "crates/lab/src/a.rs", own("\n\nprintln!(\"x\");"), 3),
         ("short files", files_are_short, filter, long_file, FILE_LINES_MAX + 2),
         ("short functions", functions_are_short, filter, long_function, 2),

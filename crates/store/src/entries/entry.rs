@@ -8,6 +8,10 @@ use std::cmp::Ordering;
 
 use crate::entries::expiry::EXPIRY_BYTES;
 
+/// The largest number of a file, flush or write that is believed: far beyond all that a store can
+/// reach, and far below what its encodings hold.
+pub(crate) const NUMBER_MAX: u64 = 1 << 60;
+
 /// The longest key a store takes, in bytes.
 pub const KEY_BYTES_MAX: usize = 64 << 10;
 /// The longest value a store takes, in bytes. (What is kept until a time has that time beside it.)

@@ -122,7 +122,7 @@ mod tests {
     use crate::entries::entry::Sequence;
     use crate::entries::memtable::Memtable;
     use crate::error::Error;
-    use crate::files::table::tests::{Shelf, options};
+    use crate::files::table::tests::{TableFiles, options};
     use proptest::prelude::*;
     use std::sync::Arc;
 
@@ -141,11 +141,11 @@ mod tests {
             places in prop::collection::vec(0usize..7, 200),
         ) {
             let list = sorted(list);
-            let shelf = Shelf::new(0);
+            let table_files = TableFiles::new(0);
             let mut parts: Vec<Vec<Owned>> = vec![Vec::new(); 7];
             list.iter().zip(places).for_each(|(owned, place)| parts[place].push(owned.clone()));
             let inputs = parts.iter().enumerate().map(|(number, part)| match number % 2 {
-                1 if !part.is_empty() => Box::new(shelf.table(part, &options()).cursor()) as Input,
+                1 if !part.is_empty() => Box::new(table_files.table(part, &options()).cursor()) as Input,
                 _ => memtable(part),
             });
             let mut merged = MergeCursor::new(inputs.collect()).unwrap();
@@ -171,11 +171,11 @@ mod tests {
 
     #[test]
     fn damage_ends_a_merge() {
-        let shelf = Shelf::new(0);
+        let table_files = TableFiles::new(0);
         let list: Vec<Owned> =
-            (0..200u8).map(|number| Shelf::put(&[number], 1, &[number; 40])).collect();
-        let table = shelf.table(&list, &options());
-        shelf.disk.flip_bit(table.path(), 2_000, 0);
+            (0..200u8).map(|number| TableFiles::put(&[number], 1, &[number; 40])).collect();
+        let table = table_files.table(&list, &options());
+        table_files.disk.flip_bit(table.path(), 2_000, 0);
         let mut merged = MergeCursor::new(vec![Box::new(table.cursor())]).unwrap();
         let error = loop {
             if let Err(error) = merged.next() {

@@ -8,7 +8,7 @@ pub(crate) mod cursor;
 pub(crate) mod entry;
 pub(crate) mod expiry;
 pub(crate) mod interval_tree;
-pub(crate) mod key_range;
+pub(crate) mod key_bounds;
 pub(crate) mod keys;
 pub(crate) mod memtable;
 pub(crate) mod memtable_bloom;

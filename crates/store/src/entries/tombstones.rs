@@ -13,8 +13,7 @@ use std::collections::BTreeMap;
 use trommel_filters::{Corrupt, Reader, Writer};
 
 use crate::cost;
-use crate::entries::entry::{KEY_BYTES_MAX, Sequence};
-use crate::plan::layout::NUMBER_MAX;
+use crate::entries::entry::{KEY_BYTES_MAX, NUMBER_MAX, Sequence};
 
 /// A deletion of the keys in [from, to).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -119,7 +119,8 @@ fn scan<'a, T>(
 mod tests {
     use super::*;
     use crate::entries::entry::{Kind, Sequence};
-    use crate::files::wal::{Wal, wal_name};
+    use crate::files::names::wal_name;
+    use crate::files::wal::Wal;
     use crate::storage::Storage;
     use crate::storage::memory::Memory;
     use crate::storage::open_folder::OpenFolder;

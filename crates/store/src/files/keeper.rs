@@ -8,17 +8,10 @@
 //!
 //! Invariant: the keeper sleeps when nothing is owed, and takes no lock that a writer holds while it waits.
 
+use crate::sync::{Arc, Condvar, Mutex, OnceLock, lock, wait, wait_for};
 use std::time::Duration;
 
-use crate::plan::options::Sync;
 use crate::storage::life::Life;
-use crate::sync::{Arc, Condvar, Mutex, lock, wait, wait_for};
-use crate::tree::shared::Core;
-
-/// After this time the log is tried again that only its writer can sync.
-const SYNC_AGAIN: Duration = Duration::from_millis(20);
-/// After this time files are tried again that could not be removed.
-const SWEEP_AGAIN: Duration = Duration::from_secs(1);
 
 /// How the keeper is woken.
 pub(crate) struct Keeper {
@@ -59,7 +52,7 @@ impl Keeper {
     }
 
     /// Sleeps until it is called, or for a time if there is one. False: it is to end.
-    fn sleep(&self, time: Option<Duration>) -> bool {
+    pub(crate) fn sleep(&self, time: Option<Duration>) -> bool {
         let mut state = lock(&self.state);
         let mut is_over = false;
         while !state.is_called && !state.stopping && !is_over {
@@ -73,35 +66,20 @@ impl Keeper {
     }
 }
 
-impl Core {
-    /// The life of the keeper's thread.
-    pub(crate) fn keep_loop(&self) {
-        loop {
-            let sweep_again = self.sweep().then_some(SWEEP_AGAIN);
-            let sync_again = self.keep_log();
-            let next = [sweep_again, sync_again].into_iter().flatten().min();
-            if !self.keeper.sleep(next) {
-                return;
-            }
-        }
-    }
+/// Of a table that has left the tree: dropped with it, when the last one has let go.
+#[derive(Default)]
+pub(crate) struct Farewell(OnceLock<Arc<Keeper>>);
 
-    /// Syncs the log if what was written is about to be as old as the interval. The time until it is due; None: nothing is owed, or
-    /// the log has failed, and the next write moves on from it.
-    fn keep_log(&self) -> Option<Duration> {
-        let Sync::Interval(interval) = self.shelf.options.sync else { return None };
-        loop {
-            let unsynced = &self.commit.unsynced;
-            let age = unsynced.age(self.env.clock.now()).filter(|_| unsynced.has_log())?;
-            // It is to be done when the interval is over; where syncs take long, it begins at half of it.
-            let early = unsynced.sync_time().min(interval / 2);
-            let left = (interval - early).saturating_sub(age);
-            if !left.is_zero() {
-                return Some(left);
-            }
-            if !self.commit.sync_beside(self) {
-                return Some(SYNC_AGAIN);
-            }
+impl Farewell {
+    pub(crate) fn call(&self, keeper: &Arc<Keeper>) {
+        let _ = self.0.set(Arc::clone(keeper));
+    }
+}
+
+impl Drop for Farewell {
+    fn drop(&mut self) {
+        if let Some(keeper) = self.0.get() {
+            keeper.call();
         }
     }
 }

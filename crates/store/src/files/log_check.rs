@@ -8,8 +8,8 @@ use std::io::ErrorKind;
 
 use crate::entries::entry::Sequence;
 use crate::error::{Error, Result};
-use crate::files::wal::{self, Predecessor, wal_name};
-use crate::open::file_number;
+use crate::files::names::{file_number, wal_name};
+use crate::files::wal::{self, Predecessor};
 use crate::plan::layout::Layout;
 use crate::storage::open_folder::OpenFolder;
 

@@ -10,7 +10,7 @@ use std::path::Path;
 use trommel_filters::{Corrupt, FlushNumber, Reader, Span, Writer};
 
 use crate::entries::entry::Sequence;
-use crate::entries::key_range::KeyBounds;
+use crate::entries::key_bounds::KeyBounds;
 use crate::error::{Error, Result};
 use crate::files::record::{RecordWriter, read_records};
 use crate::plan::layout::{

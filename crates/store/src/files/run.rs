@@ -14,7 +14,7 @@ use trommel_filters::{RankBounds, Span};
 
 use crate::entries::cursor::{Cursor, Reads};
 use crate::entries::entry::{Entry, Sequence};
-use crate::entries::key_range::KeyBounds;
+use crate::entries::key_bounds::KeyBounds;
 use crate::entries::tombstones::Stretch;
 use crate::entries::value::Value;
 use crate::error::Result;

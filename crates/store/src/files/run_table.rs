@@ -9,7 +9,7 @@
 use trommel_filters::{RankBounds, Span};
 
 use crate::entries::cursor::Cursor;
-use crate::entries::key_range::KeyBounds;
+use crate::entries::key_bounds::KeyBounds;
 use crate::entries::tombstones::RangeTombstones;
 use crate::error::Result;
 use crate::files::table::Table;

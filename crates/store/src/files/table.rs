@@ -19,7 +19,8 @@ use crate::entries::cursor::Reads;
 use crate::entries::tombstones::RangeTombstones;
 use crate::error::{Error, Result};
 use crate::files::cache::{BlockCache, BlockSlots};
-use crate::files::keeper::Keeper;
+use crate::files::keeper::{Farewell, Keeper};
+use crate::files::names::table_name;
 use crate::files::table::cursor::TableCursor;
 use crate::files::table::format::{
     Index, LIST_LEN_MAX, Properties, Section, TAG_HASHES, TAG_INDEX, TAG_PROPERTIES,
@@ -30,8 +31,6 @@ use crate::files::table::writer::key_bounds;
 use crate::storage::open_files::OpenFiles;
 use crate::storage::read_queue::ReadBuffer;
 use crate::storage::{ReadAt, hole_bytes_above};
-use crate::tree::obsolete_files::Farewell;
-use crate::tree::run_writer::table_name;
 
 /// The filter of a table.
 pub(crate) type TableFilter = AnyFilter<AlignedBytes>;

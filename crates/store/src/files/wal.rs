@@ -13,18 +13,18 @@
 //! Each group says how much of the log was durable before it: damage there is told from what a crash
 //! has kept of later pages and lost of earlier ones. A log that is closed ends with an empty group.
 
+use crate::files::names::wal_name;
 use std::path::{Path, PathBuf};
 
 use trommel_filters::{Corrupt, Reader, Writer};
 
-use crate::entries::entry::{Entry, KEY_BYTES_MAX, Kind, Sequence};
+use crate::entries::entry::{Entry, KEY_BYTES_MAX, Kind, NUMBER_MAX, Sequence};
 use crate::entries::expiry::EXPIRY_BYTES;
 use crate::entries::memtable::Memtable;
 use crate::entries::memtable_writes::{Write, groups, writes_up_to};
 use crate::error::{Error, Result};
 use crate::files::record::{self, RecordWriter, Tail};
 use crate::files::unsynced::{LogEnd, Unsynced};
-use crate::plan::layout::NUMBER_MAX;
 use crate::storage::Append;
 use crate::storage::open_folder::OpenFolder;
 use crate::sync::Arc;
@@ -40,11 +40,6 @@ pub(crate) fn header() -> [u8; HEADER_SIZE] {
     header[..MAGIC.len()].copy_from_slice(&MAGIC);
     header[MAGIC.len()..].copy_from_slice(&VERSION.to_le_bytes());
     header
-}
-
-/// The name of the log with this file number.
-pub(crate) fn wal_name(number: u64) -> String {
-    format!("{number:06}.wal")
 }
 
 /// The log before this one, and how many of its bytes count.

@@ -11,6 +11,7 @@
 //! Invariants: the units in memory and the directories take no more than the guard's bits for each entry of the newest version,
 //! but for tables that a flush or merge is about to install. The multi-queue knows of each table of that version as many units as are in memory.
 
+use crate::files::placed_run::PlacedRun;
 use std::collections::HashMap;
 
 use trommel_filters::{Adjustment, ElasticPolicy, FilterKind};
@@ -19,7 +20,6 @@ use crate::files::table::{Table, Unit};
 use crate::guard::elastic_stats::ElasticStats;
 use crate::plan::options::{GuardKind, Options};
 use crate::sync::{Arc, Mutex, MutexGuard, Weak, lock, try_lock};
-use crate::tree::version::Version;
 
 /// Who decides which units are in memory.
 pub(crate) struct Elastic {
@@ -58,12 +58,12 @@ impl Elastic {
         })
     }
 
-    /// A new version has come: its new tables begin with what they have in memory, those that have left give theirs back.
-    pub(crate) fn follow(&self, version: &Version) {
+    /// A new version has come, with these files: its new tables begin with what they have in memory, those that have left give theirs back.
+    pub(crate) fn follow<'t>(&self, files: impl Iterator<Item = &'t Arc<Table>>) {
         let mut state = lock(&self.state);
-        let tables = || version.files();
+        let tables: Vec<&Arc<Table>> = files.collect();
         let present: HashMap<u64, &Arc<Table>> =
-            tables().map(|table| (table.file(), table)).collect();
+            tables.iter().map(|&table| (table.file(), table)).collect();
         for gone in state.policy.retain(|file| present.contains_key(&file)) {
             let table = state.tables.remove(&gone).and_then(|table| table.upgrade());
             if let Some(units) = table.as_deref().and_then(Table::units) {
@@ -71,7 +71,7 @@ impl Elastic {
             }
         }
         let (mut entries, mut directories) = (0, 0);
-        for table in tables() {
+        for table in tables {
             entries += table.entry_count();
             let Some(units) = table.units() else { continue };
             directories += units.directory_bytes() as u64;
@@ -98,9 +98,9 @@ impl Elastic {
 
     /// Counts a get, and has a unit come into memory if that is worth it. If someone else is at it, it is not counted.
     #[cold]
-    pub(crate) fn count(&self, version: &Version, key: &[u8], looked: &Looked) {
+    pub(crate) fn count(&self, runs: &[PlacedRun], key: &[u8], looked: &Looked) {
         let Some(mut state) = try_lock(&self.state) else { return };
-        let runs = version.runs[..looked.runs].iter();
+        let runs = runs[..looked.runs].iter();
         let asked: Vec<&Arc<Table>> =
             runs.filter_map(|placed| placed.run.find(key)).map(|table| &table.table).collect();
         // Where the key was, no filter could have spared the read.

@@ -4,10 +4,6 @@
 //! ```
 //! Invariant: `unit_bytes` is at most `budget_bytes`.
 
-use std::fmt::Write as _;
-
-use crate::tree::stats::metric;
-
 /// Which units of `elastic` filters are in memory, and what is expected of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
@@ -26,29 +22,4 @@ pub struct ElasticStats {
     pub counted_gets: u64,
     /// The share of needless reads that is expected of questions for keys that a table has not, as tables were asked.
     pub expected_rate: f64,
-}
-
-impl ElasticStats {
-    /// As lines of the text format that Prometheus reads.
-    pub(crate) fn prometheus(&self, text: &mut String) {
-        metric(text, "elastic_tables", "gauge");
-        for (units, tables) in self.tables_by_units.iter().enumerate() {
-            let _ = writeln!(text, "trommel_elastic_tables{{units=\"{units}\"}} {tables}");
-        }
-        let gauges = [
-            ("budget_bytes", self.budget_bytes as f64),
-            ("unit_bytes", self.unit_bytes as f64),
-            ("expected_rate", self.expected_rate),
-        ];
-        for (name, value) in gauges {
-            metric(text, &format!("elastic_{name}"), "gauge");
-            let _ = writeln!(text, "trommel_elastic_{name} {value}");
-        }
-        let counters =
-            [("loads", self.loads), ("drops", self.drops), ("counted_gets", self.counted_gets)];
-        for (name, value) in counters {
-            metric(text, &format!("elastic_{name}_total"), "counter");
-            let _ = writeln!(text, "trommel_elastic_{name}_total {value}");
-        }
-    }
 }

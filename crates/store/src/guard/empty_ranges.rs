@@ -8,8 +8,8 @@
 
 use trommel_filters::FilterKind;
 
+use crate::entries::key_bounds::KeyBounds;
 use crate::plan::options::Options;
-use crate::read::scan::Bounds;
 use crate::sync::{Mutex, lock};
 
 /// A range: its first key, and its last one.
@@ -40,8 +40,8 @@ impl Questions {
     }
 
     /// Notes that there is nothing within these bounds. Those that are open at the end are no question for one table.
-    pub(crate) fn note_nothing(&self, bounds: &Bounds) {
-        if self.kept_max == 0 || bounds.end.is_none() {
+    pub(crate) fn note_nothing(&self, bounds: &KeyBounds) {
+        if self.kept_max == 0 || bounds.to.is_none() {
             return;
         }
         let Some(range) = bounds.closed() else { return };
@@ -84,20 +84,20 @@ mod tests {
     fn the_newest_questions_are_kept() {
         let questions = questions(GuardKind::Table(FilterKind::Arf), 3);
         for lower in [b"a", b"b", b"c", b"d", b"e"] {
-            questions.note_nothing(&Bounds { lower: lower.to_vec(), end: Some(b"x".to_vec()) });
+            questions.note_nothing(&KeyBounds { from: lower.to_vec(), to: Some(b"x".to_vec()) });
         }
         assert_eq!(lowers(&questions), [b"d", b"e", b"c"]);
-        questions.note_nothing(&Bounds { lower: b"f".to_vec(), end: None });
-        questions.note_nothing(&Bounds { lower: b"f".to_vec(), end: Some(b"e".to_vec()) });
-        questions.note_nothing(&Bounds { lower: vec![b'f'; 300], end: Some(b"g".to_vec()) });
+        questions.note_nothing(&KeyBounds { from: b"f".to_vec(), to: None });
+        questions.note_nothing(&KeyBounds { from: b"f".to_vec(), to: Some(b"e".to_vec()) });
+        questions.note_nothing(&KeyBounds { from: vec![b'f'; 300], to: Some(b"g".to_vec()) });
         assert_eq!(lowers(&questions), [b"d", b"e", b"c"]);
-        questions.note_nothing(&Bounds { lower: b"f".to_vec(), end: Some(b"g\0".to_vec()) });
+        questions.note_nothing(&KeyBounds { from: b"f".to_vec(), to: Some(b"g\0".to_vec()) });
         assert_eq!(questions.kept()[2], (b"f".to_vec(), Some(b"g".to_vec())));
     }
 
     #[test]
     fn guards_that_do_not_learn_keep_none() {
-        let bounds = Bounds { lower: b"a".to_vec(), end: Some(b"b".to_vec()) };
+        let bounds = KeyBounds { from: b"a".to_vec(), to: Some(b"b".to_vec()) };
         for guard in GuardKind::ALL {
             let questions = questions(guard, 3);
             questions.note_nothing(&bounds);

@@ -17,10 +17,10 @@ use trommel_filters::{
 
 use crate::error::Result;
 use crate::files::distinct_keys::KeyList;
+use crate::files::placed_run::PlacedRun;
 use crate::plan::layout::Layout;
 use crate::plan::options::Options;
 use crate::plan::pick_runs::{flush_entries, overlay_share};
-use crate::tree::version::{PlacedRun, Version};
 
 /// The most slots that a tree has.
 const SLOTS_MAX: usize = 256;
@@ -168,10 +168,10 @@ impl LocatedGuard {
         self.is_whole = false;
     }
 
-    /// Notes the keys of all runs of `version` that it does not know, from old to new. `leaving`: runs that are none of them.
-    pub(crate) fn catch_up(&mut self, version: &Version, leaving: &[u64]) -> Result<()> {
+    /// Notes the keys of all of these runs that it does not know, from old to new. `leaving`: runs that are none of them.
+    pub(crate) fn catch_up(&mut self, runs: &[PlacedRun], leaving: &[u64]) -> Result<()> {
         let missing = |placed: &&PlacedRun| !self.knows(placed.id) && !leaving.contains(&placed.id);
-        let missing: Vec<&PlacedRun> = version.runs.iter().rev().filter(missing).collect();
+        let missing: Vec<&PlacedRun> = runs.iter().rev().filter(missing).collect();
         let mut told_from = ToldFrom::default();
         missing.into_iter().try_for_each(|placed| self.note_run(placed, &mut told_from))
     }
@@ -264,18 +264,21 @@ pub(crate) fn plan(
 pub(crate) fn rebuild(
     kind: LocatedKind,
     options: &Options,
-    version: &Version,
+    (layout, runs): (&Layout, &[PlacedRun]),
 ) -> Result<(LocatedGuard, ToldFrom)> {
     let mut told_from = ToldFrom::default();
-    let Some((oldest, newer)) = version.runs.split_last() else {
+    let Some((oldest, newer)) = runs.split_last() else {
         return Ok((LocatedGuard::empty(kind, options), told_from));
     };
     if kind == LocatedKind::RemixSorted
-        && let Some(guard) = sorted::of_runs(options, &version.layout, &version.runs)?
+        && let Some(guard) = sorted::of_runs(options, layout, runs)?
     {
-        return Ok((guard, ToldFrom::keys(version.tables().count())));
+        return Ok((
+            guard,
+            ToldFrom::keys(runs.iter().map(|placed| placed.run.tables().len()).sum()),
+        ));
     }
-    let plan = plan_of(options, &version.layout);
+    let plan = plan_of(options, layout);
     let mut builder = AnyLocatedBuilder::new(kind, &plan);
     told_from.run(&oldest.run, kind, |told| match told {
         Told::Hash(hash) => builder.push_hash(hash),
@@ -303,4 +306,4 @@ use keys::Told;
 pub(crate) use keys::ToldFrom;
 
 mod sorted;
-pub(crate) use sorted::remade;
+pub(crate) use sorted::of_runs as sorted_of_runs;

@@ -16,6 +16,7 @@ pub(crate) mod filter_recovery;
 pub(crate) mod locator;
 pub(crate) mod monkey;
 pub(crate) mod parts;
+pub(crate) mod rebuild;
 pub(crate) mod view_cursor;
 
 use trommel_filters::{

@@ -14,8 +14,9 @@
 
 use trommel_filters::{PointRate, Split};
 
+use crate::files::placed_run::PlacedRun;
+use crate::plan::options::Options;
 use crate::plan::policy::Schedule;
-use crate::tree::shared::Core;
 
 /// A run of the tree, oldest last.
 #[derive(Clone, Copy, Debug)]
@@ -29,11 +30,14 @@ struct TreeRun {
 
 /// The bits per key for the filters of a run with so many entries, which takes the place of `inputs`; a flush has none.
 /// None: as the options say.
-pub(crate) fn filter_bits(core: &Core, inputs: &[u64], entries: u64) -> Option<f64> {
-    let options = &core.shelf.options;
+pub(crate) fn filter_bits(
+    options: &Options,
+    runs: &[PlacedRun],
+    inputs: &[u64],
+    entries: u64,
+) -> Option<f64> {
     let rate = options.guard.point_rate().filter(|_| options.monkey)?;
-    let version = core.current.hold();
-    let runs = version.runs.iter().map(|placed| {
+    let runs = runs.iter().map(|placed| {
         let filter_bytes = placed.run.tables().iter().map(|table| table.table.filter_bytes());
         TreeRun {
             entries: placed.run.entry_count(),

@@ -15,7 +15,7 @@ use trommel_filters::{
     PartSize, Query, Span, Trace, Untraced,
 };
 
-use crate::entries::key_range::KeyBounds;
+use crate::entries::key_bounds::KeyBounds;
 use crate::files::distinct_keys::{KeyList, Keys};
 use crate::sync::Arc;
 

@@ -13,10 +13,10 @@ use trommel_filters::{RankBounds, RemixWalk, Selected, SortedRemix};
 
 use crate::entries::cursor::{Cursor, Reads, RunsRead};
 use crate::entries::entry::{Entry, Sequence};
+use crate::entries::key_bounds::KeyBounds;
 use crate::entries::value::Value;
 use crate::error::{Error, Result};
 use crate::files::run::{Run, RunCursor};
-use crate::read::scan::Bounds;
 use crate::sync::Arc;
 
 /// So many entries forward are steps; further ones are sought by their rank.
@@ -32,7 +32,7 @@ pub(crate) struct ViewCursor {
     /// The slot of the entry in hand. None: past either end.
     in_hand: Option<usize>,
     at: Sequence,
-    bounds: Bounds,
+    bounds: KeyBounds,
 }
 
 /// The runs, by slot.
@@ -57,7 +57,7 @@ impl ViewCursor {
         view: SortedRemix,
         runs: Vec<Option<Arc<Run>>>,
         at: Sequence,
-        bounds: Bounds,
+        bounds: KeyBounds,
     ) -> Self {
         let places = runs.iter().map(|_| None).collect();
         let (walk, runs) = (view.walk_from_end(), Runs { runs, places });
@@ -159,13 +159,13 @@ impl Runs {
     }
 
     /// True: the run was not touched yet, and the entry is in a table beyond the bounds.
-    fn is_beyond(&self, selected: Selected, bounds: &Bounds) -> bool {
+    fn is_beyond(&self, selected: Selected, bounds: &KeyBounds) -> bool {
         if self.places[usize::from(selected.slot.0)].is_some() {
             return false;
         }
         let table = self.run(selected).table_of_rank(selected.rank);
-        let is_behind = bounds.end.as_deref().is_some_and(|end| table.first_key() >= end);
-        is_behind || table.last_key() < bounds.lower.as_slice()
+        let is_behind = bounds.to.as_deref().is_some_and(|end| table.first_key() >= end);
+        is_behind || table.last_key() < bounds.from.as_slice()
     }
 
     /// The entry of that run and rank.

@@ -15,12 +15,8 @@ use std::collections::HashSet;
 
 use trommel_filters::{FlushNumber, Shape, Span};
 
-use crate::entries::entry::Sequence;
-use crate::entries::key_range::KeyBounds;
-
-/// The largest number of a file, flush or write that is believed: far beyond all that a store can
-/// reach, and far below what its encodings hold.
-pub(crate) const NUMBER_MAX: u64 = 1 << 60;
+use crate::entries::entry::{NUMBER_MAX, Sequence};
+use crate::entries::key_bounds::KeyBounds;
 
 /// One table as the manifest knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -197,6 +193,16 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
+    /// The files of the oldest run with keys in the range.
+    pub(crate) fn base_files(&self, bounds: &KeyBounds) -> Vec<u64> {
+        self.base_tables(bounds).iter().map(|table| table.file).collect()
+    }
+
+    /// The tables of the oldest run with keys in the range.
+    pub(crate) fn base_tables(&self, bounds: &KeyBounds) -> &[TableRecord] {
+        self.runs.last().map_or(&[], |oldest| oldest.within(bounds))
+    }
+
     /// The layout after `edit`; an error that says what does not fit, with the layout unchanged.
     pub(crate) fn apply(&self, edit: &Edit) -> Result<Layout, &'static str> {
         self.clone().followed_by(edit)

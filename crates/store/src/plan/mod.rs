@@ -9,3 +9,4 @@ pub(crate) mod pick;
 pub(crate) mod pick_runs;
 pub(crate) mod pick_tables;
 pub(crate) mod policy;
+pub(crate) mod run_limits;

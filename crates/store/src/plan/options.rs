@@ -10,8 +10,8 @@ use crate::error::{Error, Result};
 use crate::plan::filter_options::FilterTuning;
 use crate::plan::partitions::{Division, Granularity};
 use crate::plan::policy::{Policy, Schedule};
+use crate::plan::run_limits::RunLimits;
 use crate::storage::io_mode::{DirectIo, IoStats, Overlap};
-use crate::tree::write_stalls::RunLimits;
 
 /// How a store is laid out and what it may use. Nothing here is fixed for ever: a store can be
 /// opened with other options at any time, and moves there as it flushes and merges.

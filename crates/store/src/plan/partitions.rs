@@ -17,7 +17,7 @@ use std::str::FromStr;
 
 use trommel_filters::Span;
 
-use crate::entries::key_range::KeyBounds;
+use crate::entries::key_bounds::KeyBounds;
 use crate::error::{Error, Result};
 use crate::plan::layout::{LastMerge, Layout, RunRecord, TableRecord};
 use crate::plan::pick_runs::{MergeJob, Target};

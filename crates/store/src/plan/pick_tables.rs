@@ -13,7 +13,7 @@
 //! is rewritten in the last level begins and ends where partitions do. What is due follows from the layout. Spans of runs
 //! overlap here (DESIGN, section 2), so sizes are told by entries, never by spans.
 
-use crate::entries::key_range::KeyBounds;
+use crate::entries::key_bounds::KeyBounds;
 use crate::plan::layout::{FlushRecord, Layout, RunRecord, TableRecord};
 use crate::plan::partitions::{Division, RangeJob, divide};
 use crate::plan::pick_runs::{MergeJob, Target, pick_units};

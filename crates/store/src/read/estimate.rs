@@ -10,20 +10,20 @@
 use trommel_filters::{CountBounds, KeyRange, Query, RankBounds, TableFilter as _};
 
 use crate::entries::cursor::Cursor;
+use crate::entries::key_bounds::KeyBounds;
 use crate::entries::memtable::Memtable;
 use crate::error::Result;
 use crate::files::run_table::RunTable;
 use crate::guard::{Answer, Guard};
-use crate::read::scan::Bounds;
 use crate::sync::Arc;
-use crate::tree::shared::Core;
+use crate::tree::open_tree::OpenTree;
 use crate::tree::version::Version;
 
 /// The entries of a range, as of now.
-pub(crate) fn approximate_count(core: &Core, bounds: &Bounds) -> Result<CountBounds> {
+pub(crate) fn approximate_count(tree: &OpenTree, bounds: &KeyBounds) -> Result<CountBounds> {
     let Some(range) = bounds.closed() else { return Ok(CountBounds::default()) };
-    let version = core.current.hold();
-    core.life().check()?;
+    let version = tree.current.hold();
+    tree.life().check()?;
     let mut total = count_in_runs(&version, bounds, &range);
     for memtable in memtables(&version) {
         total += CountBounds::exact(count_in_memtable(memtable, bounds)?);
@@ -31,7 +31,7 @@ pub(crate) fn approximate_count(core: &Core, bounds: &Bounds) -> Result<CountBou
     Ok(total)
 }
 
-fn count_in_runs(version: &Version, bounds: &Bounds, range: &KeyRange<'_>) -> CountBounds {
+fn count_in_runs(version: &Version, bounds: &KeyBounds, range: &KeyRange<'_>) -> CountBounds {
     let mut total = CountBounds::default();
     match &version.guard {
         Guard::Global(parts) => parts.overlapping(range).for_each(|part| {
@@ -45,7 +45,7 @@ fn count_in_runs(version: &Version, bounds: &Bounds, range: &KeyRange<'_>) -> Co
 }
 
 /// By the index, unless the table's filter knows better.
-fn count_in_table(table: &RunTable, bounds: &Bounds, range: &KeyRange<'_>) -> CountBounds {
+fn count_in_table(table: &RunTable, bounds: &KeyBounds, range: &KeyRange<'_>) -> CountBounds {
     if table.is_trimmed() {
         // Of the file's keys in the range, some may belong to the tree no more.
         return count_by_index(table, bounds);
@@ -57,7 +57,7 @@ fn count_in_table(table: &RunTable, bounds: &Bounds, range: &KeyRange<'_>) -> Co
     }
     let by_filter = table.table.filter().and_then(|filter| filter.count(range));
     // The filter was asked for the end too, which may be a key of the table and not of the range.
-    let end_is_in = bounds.end.is_some() && bounds.end.as_deref() == range.upper();
+    let end_is_in = bounds.to.is_some() && bounds.to.as_deref() == range.upper();
     let by_filter = by_filter.map(|count| CountBounds {
         least: count.least.saturating_sub(u64::from(end_is_in)),
         ..count
@@ -66,10 +66,10 @@ fn count_in_table(table: &RunTable, bounds: &Bounds, range: &KeyRange<'_>) -> Co
 }
 
 /// Off by at most the blocks at the two ends.
-fn count_by_index(table: &RunTable, bounds: &Bounds) -> CountBounds {
+fn count_by_index(table: &RunTable, bounds: &KeyBounds) -> CountBounds {
     let all = RankBounds::exact(table.entry_count());
-    let low = table.rank_bounds(&bounds.lower);
-    let high = bounds.end.as_ref().map_or(all, |end| table.rank_bounds(end));
+    let low = table.rank_bounds(&bounds.from);
+    let high = bounds.to.as_ref().map_or(all, |end| table.rank_bounds(end));
     CountBounds {
         least: high.least.saturating_sub(low.most),
         estimate: high.middle().saturating_sub(low.middle()),
@@ -77,9 +77,9 @@ fn count_by_index(table: &RunTable, bounds: &Bounds) -> CountBounds {
     }
 }
 
-fn count_in_memtable(memtable: &Arc<Memtable>, bounds: &Bounds) -> Result<u64> {
+fn count_in_memtable(memtable: &Arc<Memtable>, bounds: &KeyBounds) -> Result<u64> {
     let mut cursor = memtable.cursor();
-    cursor.seek(&bounds.lower)?;
+    cursor.seek(&bounds.from)?;
     let mut count = 0;
     while cursor.entry().is_some_and(|entry| is_before(entry.key, bounds)) {
         count += 1;
@@ -89,10 +89,10 @@ fn count_in_memtable(memtable: &Arc<Memtable>, bounds: &Bounds) -> Result<u64> {
 }
 
 /// False: no key lies in the range.
-pub(crate) fn may_contain_range(core: &Core, bounds: &Bounds) -> Result<bool> {
+pub(crate) fn may_contain_range(tree: &OpenTree, bounds: &KeyBounds) -> Result<bool> {
     let Some(range) = bounds.closed() else { return Ok(false) };
-    let version = core.current.hold();
-    core.life().check()?;
+    let version = tree.current.hold();
+    tree.life().check()?;
     if is_in_memory(&version, bounds)? {
         return Ok(true);
     }
@@ -101,9 +101,9 @@ pub(crate) fn may_contain_range(core: &Core, bounds: &Bounds) -> Result<bool> {
 }
 
 /// As above, for each of the ranges.
-pub(crate) fn multi_may_contain(core: &Core, all: &[Bounds]) -> Result<Vec<bool>> {
-    let version = core.current.hold();
-    core.life().check()?;
+pub(crate) fn multi_may_contain(tree: &OpenTree, all: &[KeyBounds]) -> Result<Vec<bool>> {
+    let version = tree.current.hold();
+    tree.life().check()?;
     let mut answers = vec![false; all.len()];
     let (mut places, mut ranges) = (Vec::new(), Vec::new());
     for (place, bounds) in all.iter().enumerate() {
@@ -121,10 +121,10 @@ pub(crate) fn multi_may_contain(core: &Core, all: &[Bounds]) -> Result<Vec<bool>
     Ok(answers)
 }
 
-fn is_in_memory(version: &Version, bounds: &Bounds) -> Result<bool> {
+fn is_in_memory(version: &Version, bounds: &KeyBounds) -> Result<bool> {
     for memtable in memtables(version).filter(|memtable| !memtable.is_empty()) {
         let mut cursor = memtable.cursor();
-        cursor.seek(&bounds.lower)?;
+        cursor.seek(&bounds.from)?;
         if cursor.entry().is_some_and(|entry| is_before(entry.key, bounds)) {
             return Ok(true);
         }
@@ -132,7 +132,7 @@ fn is_in_memory(version: &Version, bounds: &Bounds) -> Result<bool> {
     Ok(false)
 }
 
-fn may_be_in_runs(version: &Version, bounds: &Bounds, answer: &Answer<'_>) -> bool {
+fn may_be_in_runs(version: &Version, bounds: &KeyBounds, answer: &Answer<'_>) -> bool {
     !answer.is_nowhere() && tables(version, bounds).any(|table| answer.may_hold(table))
 }
 
@@ -142,12 +142,12 @@ fn memtables(version: &Version) -> impl Iterator<Item = &Arc<Memtable>> {
 }
 
 /// The tables whose bounds meet the range.
-fn tables<'v>(version: &'v Version, bounds: &'v Bounds) -> impl Iterator<Item = &'v RunTable> {
-    let end = bounds.end.as_deref();
-    version.runs.iter().flat_map(move |placed| placed.run.overlapping(&bounds.lower, end))
+fn tables<'v>(version: &'v Version, bounds: &'v KeyBounds) -> impl Iterator<Item = &'v RunTable> {
+    let end = bounds.to.as_deref();
+    version.runs.iter().flat_map(move |placed| placed.run.overlapping(&bounds.from, end))
 }
 
 /// Whether a key is before the end of the range.
-fn is_before(key: &[u8], bounds: &Bounds) -> bool {
-    bounds.end.as_deref().is_none_or(|end| key < end)
+fn is_before(key: &[u8], bounds: &KeyBounds) -> bool {
+    bounds.to.as_deref().is_none_or(|end| key < end)
 }

@@ -18,33 +18,33 @@ use crate::files::run_table::RunTable;
 use crate::guard::Answer;
 use crate::guard::elastic::Looked;
 use crate::storage::environment::{Clock, PausePoint};
-use crate::tree::shared::Core;
+use crate::tree::open_tree::OpenTree;
 use crate::tree::stats::{QueryKind, QueryStats};
 use crate::tree::version::Version;
 
 /// The value of a key as of now.
-pub(crate) fn get(core: &Core, key: &[u8]) -> Result<Option<Value>> {
-    let version = core.current.pin();
-    core.env.pauses.at(PausePoint::GetPinned);
-    let at = core.snapshots.visible();
-    get_at(core, &version, key, at)
+pub(crate) fn get(tree: &OpenTree, key: &[u8]) -> Result<Option<Value>> {
+    let version = tree.current.pin();
+    tree.env.pauses.at(PausePoint::GetPinned);
+    let at = tree.snapshots.visible();
+    get_at(tree, &version, key, at)
 }
 
 /// The value of a key at a registered sequence number, or at one taken after `version` was pinned.
 pub(crate) fn get_at(
-    core: &Core,
+    tree: &OpenTree,
     version: &Version,
     key: &[u8],
     at: Sequence,
 ) -> Result<Option<Value>> {
-    core.life().check()?;
+    tree.life().check()?;
     let mut costs = QueryStats { queries: 1, ..QueryStats::default() };
     let found = match get_in_memory(version, key, at) {
         Some(found) => Ok(Some(found)),
         None => get_in_runs(version, key, at, &mut costs),
     };
-    count_get(core, version, key, &costs);
-    Ok(found?.and_then(|found| found.into_put(&*core.env.clock)))
+    count_get(tree, version, key, &costs);
+    Ok(found?.and_then(|found| found.into_put(&*tree.env.clock)))
 }
 
 /// What memtables say of a key. None: the runs are to be asked.
@@ -75,9 +75,9 @@ fn get_in_runs(
 }
 
 /// Counts a get.
-pub(crate) fn count_get(core: &Core, version: &Version, key: &[u8], costs: &QueryStats) {
-    let before = core.counters.queried(QueryKind::Point, costs);
-    if let Some(elastic) = &core.elastic
+pub(crate) fn count_get(tree: &OpenTree, version: &Version, key: &[u8], costs: &QueryStats) {
+    let before = tree.counters.queried(QueryKind::Point, costs);
+    if let Some(elastic) = &tree.elastic
         && costs.reached_runs > 0
         && elastic.counts(before)
     {

@@ -22,11 +22,11 @@ use crate::files::run_table::RunTable;
 use crate::files::version_search::VersionSearch;
 use crate::read::get::{Candidates, count_get, count_reads, get_in_memory};
 use crate::storage::environment::PausePoint;
-use crate::tree::shared::Core;
+use crate::tree::open_tree::OpenTree;
 use crate::tree::stats::QueryStats;
 use crate::tree::version::Version;
 
-/// Keys whose next step is taken together: their reads are about as many as a core has under way.
+/// Keys whose next step is taken together: their reads are about as many as a tree has under way.
 pub(crate) const GROUP: usize = 16;
 /// Keys of a batch: more are answered one batch after the other, so that blocks in hand do not fill the memory.
 const BATCH: usize = 1024;
@@ -34,22 +34,22 @@ const BATCH: usize = 1024;
 type Answer = Result<Option<Value>>;
 
 /// The values of keys as of now.
-pub(crate) fn multi_get(core: &Core, keys: &[&[u8]]) -> Vec<Answer> {
-    let version = core.current.pin();
-    core.env.pauses.at(PausePoint::GetPinned);
-    let at = core.snapshots.visible();
-    multi_get_at(core, &version, keys, at)
+pub(crate) fn multi_get(tree: &OpenTree, keys: &[&[u8]]) -> Vec<Answer> {
+    let version = tree.current.pin();
+    tree.env.pauses.at(PausePoint::GetPinned);
+    let at = tree.snapshots.visible();
+    multi_get_at(tree, &version, keys, at)
 }
 
 /// The values of keys at a registered sequence number, or at one taken after `version` was pinned.
 pub(crate) fn multi_get_at(
-    core: &Core,
+    tree: &OpenTree,
     version: &Version,
     keys: &[&[u8]],
     at: Sequence,
 ) -> Vec<Answer> {
-    if core.life().check().is_err() {
-        return keys.iter().map(|_| core.life().check().map(|()| None)).collect();
+    if tree.life().check().is_err() {
+        return keys.iter().map(|_| tree.life().check().map(|()| None)).collect();
     }
     let mut answers = Vec::with_capacity(keys.len());
     for keys in keys.chunks(BATCH) {
@@ -57,14 +57,14 @@ pub(crate) fn multi_get_at(
         answers.extend(keys.iter().map(|_| Ok(None)));
         let costs = QueryStats::default();
         let answers = &mut answers[first..];
-        Batch { core, version, at, answers, costs, reads: Reads::default() }.answer(keys);
+        Batch { tree, version, at, answers, costs, reads: Reads::default() }.answer(keys);
     }
     answers
 }
 
 /// Keys that are looked for together.
 struct Batch<'v, 'a> {
-    core: &'v Core,
+    tree: &'v OpenTree,
     version: &'v Version,
     at: Sequence,
     answers: &'a mut [Answer],
@@ -106,7 +106,7 @@ impl<'v> Batch<'v, '_> {
             searches.retain(|search| !search.is_done);
         }
         count_reads(&mut self.costs, &self.reads);
-        self.core.counters.queried(crate::tree::stats::QueryKind::Point, &self.costs);
+        self.tree.counters.queried(crate::tree::stats::QueryKind::Point, &self.costs);
     }
 
     /// Asks memory and guard for at most [`GROUP`] keys, the first of which is at `first`.
@@ -118,7 +118,7 @@ impl<'v> Batch<'v, '_> {
             match get_in_memory(version, key, at) {
                 Some(found) => {
                     self.count(key, |_| ());
-                    self.answers[place] = Ok(found.into_put(&*self.core.env.clock));
+                    self.answers[place] = Ok(found.into_put(&*self.tree.env.clock));
                 }
                 None => {
                     (places[count], waiting[count]) = (place, key);
@@ -255,7 +255,7 @@ impl<'v> Batch<'v, '_> {
     ) {
         let has_found = matches!(found, Ok(Some(_)));
         self.count(key, |costs| candidates.count(has_found, costs));
-        let clock = &*self.core.env.clock;
+        let clock = &*self.tree.env.clock;
         let value = |found| candidates.or_deleted(found).and_then(|found| found.into_put(clock));
         self.answers[place] = found.map(value);
     }
@@ -263,12 +263,12 @@ impl<'v> Batch<'v, '_> {
     /// Counts one key. The guard `elastic` takes its sample of gets one by one.
     #[inline]
     fn count(&mut self, key: &[u8], add: impl FnOnce(&mut QueryStats)) {
-        if self.core.elastic.is_none() {
+        if self.tree.elastic.is_none() {
             self.costs.queries += 1;
             return add(&mut self.costs);
         }
         let mut costs = QueryStats { queries: 1, ..QueryStats::default() };
         add(&mut costs);
-        count_get(self.core, self.version, key, &costs);
+        count_get(self.tree, self.version, key, &costs);
     }
 }

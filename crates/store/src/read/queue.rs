@@ -13,15 +13,16 @@ use std::collections::VecDeque;
 use std::io;
 use std::ops::RangeBounds;
 
+use crate::entries::key_bounds::KeyBounds;
 use crate::entries::value::Value;
 use crate::error::Result;
 use crate::files::query_blocks::Wanted;
 use crate::read::queue_get::{GetSearch, Step};
 use crate::read::queue_range::RangeSearch;
-use crate::read::scan::{Bounds, KeyValue};
+use crate::read::scan::KeyValue;
 use crate::storage::read_queue::{ReadBuffer, ReadQueue};
 use crate::sync::Arc;
-use crate::tree::shared::Core;
+use crate::tree::open_tree::OpenTree;
 
 /// What a query was answered.
 #[derive(Debug)]
@@ -61,7 +62,7 @@ pub struct Answered {
 /// # }
 /// ```
 pub struct Queue {
-    core: Arc<Core>,
+    tree: Arc<OpenTree>,
     reads: Box<dyn ReadQueue>,
     /// Each with a read under way, whose tag is the place here.
     searches: Vec<Option<Search>>,
@@ -82,16 +83,16 @@ enum Query {
 }
 
 impl Queue {
-    pub(crate) fn new(core: &Arc<Core>, depth: usize) -> Queue {
-        let shelf = &core.shelf;
-        let reads = shelf.folder.handle().read_queue(shelf.io.overlap, depth.max(1));
+    pub(crate) fn new(tree: &Arc<OpenTree>, depth: usize) -> Queue {
+        let table_files = &tree.table_files;
+        let reads = table_files.folder.handle().read_queue(table_files.io.overlap, depth.max(1));
         let (searches, free, done) = (Vec::new(), Vec::new(), VecDeque::new());
-        Queue { core: Arc::clone(core), reads, searches, free, done }
+        Queue { tree: Arc::clone(tree), reads, searches, free, done }
     }
 
     /// Asks for the value of a key.
     pub fn submit_get(&mut self, key: impl AsRef<[u8]>, tag: u64) {
-        match GetSearch::begin(&self.core, key.as_ref()) {
+        match GetSearch::begin(&self.tree, key.as_ref()) {
             Step::Done(value) => {
                 self.done.push_back(Answered { tag, answer: Answer::Value(value) })
             }
@@ -106,7 +107,7 @@ impl Queue {
         limit: usize,
         tag: u64,
     ) {
-        let search = RangeSearch::new(&self.core, Bounds::of(&bounds), limit);
+        let search = RangeSearch::new(&self.tree, KeyBounds::of(&bounds), limit);
         self.scan(tag, Box::new(search));
     }
 
@@ -128,7 +129,7 @@ impl Queue {
     }
 
     fn take(&mut self, wait: bool) -> Option<Answered> {
-        if self.core.life().check().is_err() {
+        if self.tree.life().check().is_err() {
             return self.refuse();
         }
         while self.done.is_empty() {
@@ -146,7 +147,7 @@ impl Queue {
         let place = self.searches.iter().position(Option::is_some)?;
         let Search { tag, query, .. } = self.searches[place].take()?;
         self.free.push(place);
-        let error = self.core.life().check().err()?;
+        let error = self.tree.life().check().err()?;
         let answer = match query {
             Query::Get(_) => Answer::Value(Err(error)),
             Query::Range(_) => Answer::Entries(Err(error)),
@@ -172,7 +173,7 @@ impl Queue {
         let Search { tag, wanted, query } = search;
         let block = wanted.table.block_of_bytes(wanted.number, bytes);
         match query {
-            Query::Get(search) => match search.go_on(&self.core, &wanted, block) {
+            Query::Get(search) => match search.go_on(&self.tree, &wanted, block) {
                 Step::Done(value) => {
                     self.done.push_back(Answered { tag, answer: Answer::Value(value) });
                 }
@@ -189,7 +190,7 @@ impl Queue {
     }
 
     fn scan(&mut self, tag: u64, search: Box<RangeSearch>) {
-        match search.scan(&self.core) {
+        match search.scan(&self.tree) {
             Ok(entries) => {
                 self.done.push_back(Answered { tag, answer: Answer::Entries(entries) });
             }

@@ -21,7 +21,7 @@ use crate::files::version_search::VersionSearch;
 use crate::read::get::{Candidates, Progress, count_get, count_reads, get_in_memory};
 use crate::storage::environment::PausePoint;
 use crate::sync::Arc;
-use crate::tree::shared::Core;
+use crate::tree::open_tree::OpenTree;
 use crate::tree::stats::QueryStats;
 use crate::tree::version::Version;
 
@@ -51,17 +51,17 @@ enum Searched {
 
 impl GetSearch {
     /// The value of a key as of now.
-    pub(crate) fn begin(core: &Core, key: &[u8]) -> Step {
-        let version = core.current.hold();
-        if let Err(error) = core.life().check() {
+    pub(crate) fn begin(tree: &OpenTree, key: &[u8]) -> Step {
+        let version = tree.current.hold();
+        if let Err(error) = tree.life().check() {
             return Step::Done(Err(error));
         }
-        core.env.pauses.at(PausePoint::GetPinned);
-        let at = core.snapshots.visible();
+        tree.env.pauses.at(PausePoint::GetPinned);
+        let at = tree.snapshots.visible();
         if let Some(found) = get_in_memory(&version, key, at) {
             let costs = QueryStats { queries: 1, ..QueryStats::default() };
-            count_get(core, &version, key, &costs);
-            return Step::Done(Ok(found.into_put(&*core.env.clock)));
+            count_get(tree, &version, key, &costs);
+            return Step::Done(Ok(found.into_put(&*tree.env.clock)));
         }
         let mut reads = Reads::default();
         let answer = version.guard.ask(&Query::Point(key));
@@ -71,24 +71,24 @@ impl GetSearch {
             search_tables(&version, (key, at), &mut candidates, &mut versions, &mut reads);
         let progress = candidates.progress();
         let search = GetSearch { key: key.to_vec(), version, at, progress, versions, reads };
-        Box::new(search).after(core, searched)
+        Box::new(search).after(tree, searched)
     }
 
     /// Goes on with the block that it has waited for.
     pub(crate) fn go_on(
         mut self: Box<Self>,
-        core: &Core,
+        tree: &OpenTree,
         wanted: &Wanted,
         block: Result<Block>,
     ) -> Step {
         let block = match block {
             Ok(block) => block,
-            Err(error) => return Step::Done(self.end(core, Err(error))),
+            Err(error) => return Step::Done(self.end(tree, Err(error))),
         };
         self.reads.disk_reads += 1;
         self.reads.bytes += wanted.table.block_place(wanted.number).2 as u64;
         let searched = self.search_from(wanted, block);
-        self.after(core, searched)
+        self.after(tree, searched)
     }
 
     fn search_from(&mut self, wanted: &Wanted, block: Block) -> Searched {
@@ -107,22 +107,22 @@ impl GetSearch {
         searched
     }
 
-    fn after(self: Box<Self>, core: &Core, searched: Searched) -> Step {
+    fn after(self: Box<Self>, tree: &OpenTree, searched: Searched) -> Step {
         match searched {
             Searched::Missing(wanted) => Step::Read(self, wanted),
-            Searched::Found(found) => Step::Done(self.end(core, Ok(Some(found)))),
-            Searched::Nothing => Step::Done(self.end(core, Ok(None))),
+            Searched::Found(found) => Step::Done(self.end(tree, Ok(Some(found)))),
+            Searched::Nothing => Step::Done(self.end(tree, Ok(None))),
         }
     }
 
     /// Counts the get, and makes a value of what was found in tables.
-    fn end(&self, core: &Core, found: Result<Option<Found>>) -> Result<Option<Value>> {
+    fn end(&self, tree: &OpenTree, found: Result<Option<Found>>) -> Result<Option<Value>> {
         let mut costs = QueryStats { queries: 1, ..QueryStats::default() };
         self.progress.count(matches!(found, Ok(Some(_))), &mut costs);
         count_reads(&mut costs, &self.reads);
-        count_get(core, &self.version, &self.key, &costs);
+        count_get(tree, &self.version, &self.key, &costs);
         let found = self.progress.or_deleted(found?);
-        Ok(found.and_then(|found| found.into_put(&*core.env.clock)))
+        Ok(found.and_then(|found| found.into_put(&*tree.env.clock)))
     }
 }
 

@@ -7,11 +7,12 @@
 //! answer; it alone is counted.
 
 use crate::entries::block::Block;
+use crate::entries::key_bounds::KeyBounds;
 use crate::error::Result;
 use crate::files::query_blocks::{Fetched, Wanted};
-use crate::read::scan::{Bounds, KeyValue, Scan};
+use crate::read::scan::{KeyValue, Scan};
 use crate::sync::Arc;
-use crate::tree::shared::Core;
+use crate::tree::open_tree::OpenTree;
 use crate::tree::snapshots::Registered;
 
 /// A range that needs more blocks than this waits for the rest, one after the other.
@@ -20,25 +21,25 @@ const SCANS_MAX: usize = 16;
 /// A range on its way.
 pub(crate) struct RangeSearch {
     registered: Registered,
-    bounds: Bounds,
+    bounds: KeyBounds,
     limit: usize,
     fetched: Arc<Fetched>,
     scans: std::cell::Cell<usize>,
 }
 
 impl RangeSearch {
-    pub(crate) fn new(core: &Core, bounds: Bounds, limit: usize) -> RangeSearch {
-        let (registered, fetched) = (core.snapshots.register(), Arc::default());
+    pub(crate) fn new(tree: &OpenTree, bounds: KeyBounds, limit: usize) -> RangeSearch {
+        let (registered, fetched) = (tree.snapshots.register(), Arc::default());
         RangeSearch { registered, bounds, limit, fetched, scans: Default::default() }
     }
 
     /// The answer, or the block that it needs.
     pub(crate) fn scan(
         &self,
-        core: &Arc<Core>,
+        tree: &Arc<OpenTree>,
     ) -> std::result::Result<Result<Vec<KeyValue>>, Wanted> {
         self.scans.set(self.scans.get() + 1);
-        let scan = Scan::new(core, self.registered.clone(), self.bounds.clone());
+        let scan = Scan::new(tree, self.registered.clone(), self.bounds.clone());
         let mut scan = match self.scans.get() {
             SCANS_MAX.. => scan,
             _ => scan.with_blocks(Arc::clone(&self.fetched)),

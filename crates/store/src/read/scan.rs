@@ -6,76 +6,28 @@
 //! Invariant (ordering rule 2): the sequence number is registered before a version is pinned, so any
 //! version serves it: when a merge has replaced the pinned one, the scan seeks in the newest.
 
-use std::ops::{Bound, RangeBounds};
+use crate::entries::key_bounds::KeyBounds;
 
-use trommel_filters::KeyRange;
-
-use crate::entries::keys::successor;
 use crate::entries::value::Value;
 use crate::error::Result;
 use crate::files::query_blocks::Fetched;
 use crate::read::scan_direction::{Direction, Side};
 use crate::storage::environment::PausePoint;
 use crate::sync::{Arc, Ordering};
-use crate::tree::shared::Core;
+use crate::tree::open_tree::OpenTree;
 use crate::tree::snapshots::Registered;
 use crate::tree::stats::{QueryKind, QueryStats};
 
 /// A key and its value.
 pub type KeyValue = (Vec<u8>, Value);
 
-/// Keys in [lower, end).
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Bounds {
-    pub(crate) lower: Vec<u8>,
-    pub(crate) end: Option<Vec<u8>>,
-}
-
-impl Bounds {
-    /// The same keys, as an included lower bound and an excluded end: the key after k is k and a zero.
-    pub(crate) fn of<K: AsRef<[u8]>>(bounds: &impl RangeBounds<K>) -> Self {
-        let after = |key: &K| successor(key.as_ref());
-        let lower = match bounds.start_bound() {
-            Bound::Included(key) => key.as_ref().to_vec(),
-            Bound::Excluded(key) => after(key),
-            Bound::Unbounded => Vec::new(),
-        };
-        let end = match bounds.end_bound() {
-            Bound::Included(key) => Some(after(key)),
-            Bound::Excluded(key) => Some(key.as_ref().to_vec()),
-            Bound::Unbounded => None,
-        };
-        Bounds { lower, end }
-    }
-
-    /// As a closed range, which may hold one key more. None: no key can lie in it.
-    pub(crate) fn closed(&self) -> Option<KeyRange<'_>> {
-        let Some(end) = &self.end else { return KeyRange::new(&self.lower, None) };
-        if *end <= self.lower {
-            return None;
-        }
-        // The last key before k and a zero is k.
-        let upper = end.strip_suffix(&[0]).unwrap_or(end);
-        KeyRange::new(&self.lower, Some(upper))
-    }
-
-    fn pass_front(&mut self, key: &[u8]) {
-        key.clone_into(&mut self.lower);
-        self.lower.push(0);
-    }
-
-    fn pass_back(&mut self, key: &[u8]) {
-        key.clone_into(self.end.get_or_insert_default());
-    }
-}
-
 /// The entries of a range in key order, as of the moment when the scan began, whatever is written
 /// meanwhile. From the front with `next`, from the back with `next_back` (and so `rev()`).
 /// After an error it ends.
 pub struct Scan {
-    core: Arc<Core>,
+    tree: Arc<OpenTree>,
     registered: Registered,
-    bounds: Bounds,
+    bounds: KeyBounds,
     front: Option<Side>,
     back: Option<Side>,
     ended: bool,
@@ -88,10 +40,10 @@ pub struct Scan {
 }
 
 impl Scan {
-    pub(crate) fn new(core: &Arc<Core>, registered: Registered, bounds: Bounds) -> Self {
-        core.env.pauses.at(PausePoint::SnapshotRegistered);
+    pub(crate) fn new(tree: &Arc<OpenTree>, registered: Registered, bounds: KeyBounds) -> Self {
+        tree.env.pauses.at(PausePoint::SnapshotRegistered);
         Scan {
-            core: Arc::clone(core),
+            tree: Arc::clone(tree),
             registered,
             bounds,
             front: None,
@@ -120,13 +72,13 @@ impl Scan {
     pub fn next_lent(&mut self) -> Option<Result<(&[u8], Value)>> {
         let value = self.step(Direction::Forward)?;
         // The bound is the key after it: the key and a zero.
-        Some(value.map(|value| (self.bounds.lower.strip_suffix(&[0]).unwrap_or_default(), value)))
+        Some(value.map(|value| (self.bounds.from.strip_suffix(&[0]).unwrap_or_default(), value)))
     }
 
     /// As `next_back`, but the key is lent until the next call: nothing is allocated for it.
     pub fn next_back_lent(&mut self) -> Option<Result<(&[u8], Value)>> {
         let value = self.step(Direction::Backward)?;
-        Some(value.map(|value| (self.bounds.end.as_deref().unwrap_or_default(), value)))
+        Some(value.map(|value| (self.bounds.to.as_deref().unwrap_or_default(), value)))
     }
 
     /// Moves on: the value, and its key at that end of the bounds.
@@ -136,7 +88,7 @@ impl Scan {
         }
         let result = self.try_step(direction);
         if !self.asked && matches!(result, Ok(None)) {
-            self.core.shelf.questions.note_nothing(&self.bounds);
+            self.tree.table_files.questions.note_nothing(&self.bounds);
         }
         self.asked = true;
         self.ended = !matches!(result, Ok(Some(_)));
@@ -144,26 +96,26 @@ impl Scan {
     }
 
     fn try_step(&mut self, direction: Direction) -> Result<Option<Value>> {
-        self.core.life().check()?;
+        self.tree.life().check()?;
         self.note_kind(direction);
         let side = match direction {
             Direction::Forward => &mut self.front,
             Direction::Backward => &mut self.back,
         };
-        let newest = self.core.round.load(Ordering::Acquire);
+        let newest = self.tree.round.load(Ordering::Acquire);
         if let Some(outdated) = side.take_if(|side| side.round() != newest) {
             outdated.add_costs(&mut self.costs);
         }
         let side = match side {
             Some(side) => side,
             None => {
-                let (version, at) = (self.core.current.hold(), self.registered.sequence());
-                self.core.life().check()?;
+                let (version, at) = (self.tree.current.hold(), self.registered.sequence());
+                self.tree.life().check()?;
                 let blocks = self.blocks.clone();
                 side.insert(Side::new(version, at, direction, &self.bounds, blocks)?)
             }
         };
-        let Some(found) = side.step(&self.bounds, &*self.core.env.clock)? else { return Ok(None) };
+        let Some(found) = side.step(&self.bounds, &*self.tree.env.clock)? else { return Ok(None) };
         match direction {
             Direction::Forward => self.bounds.pass_front(side.key()),
             Direction::Backward => self.bounds.pass_back(side.key()),
@@ -174,8 +126,8 @@ impl Scan {
     /// A scan counts as closed if it has a bound at the far end of its first step.
     fn note_kind(&mut self, direction: Direction) {
         let bounded = match direction {
-            Direction::Forward => self.bounds.end.is_some(),
-            Direction::Backward => !self.bounds.lower.is_empty(),
+            Direction::Forward => self.bounds.to.is_some(),
+            Direction::Backward => !self.bounds.from.is_empty(),
         };
         let kind = if bounded { QueryKind::ClosedSeek } else { QueryKind::OpenSeek };
         self.kind.get_or_insert(kind);
@@ -204,7 +156,7 @@ impl Drop for Scan {
             side.add_costs(&mut self.costs);
         }
         if let Some(kind) = self.kind {
-            self.core.counters.queried(kind, &self.costs);
+            self.tree.counters.queried(kind, &self.costs);
         }
     }
 }
@@ -212,29 +164,5 @@ impl Drop for Scan {
 impl std::fmt::Debug for Scan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Scan").field("bounds", &self.bounds).finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn closed(bounds: impl RangeBounds<&'static [u8]>) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
-        let bounds = Bounds::of(&bounds);
-        let range = bounds.closed()?;
-        Some((range.lower().to_vec(), range.upper().map(<[u8]>::to_vec)))
-    }
-
-    #[test]
-    fn bounds_become_lower_and_end() {
-        let (a, b) = (&b"a"[..], &b"b"[..]);
-        assert_eq!(closed(a..=b), Some((a.to_vec(), Some(b.to_vec()))));
-        assert_eq!(closed(a..b), Some((a.to_vec(), Some(b.to_vec()))));
-        assert_eq!(closed(a..), Some((a.to_vec(), None)));
-        assert_eq!(closed(..), Some((vec![], None)));
-        assert_eq!(closed(a..=a), Some((a.to_vec(), Some(a.to_vec()))));
-        assert_eq!(closed(a..a), None);
-        assert_eq!(closed(b..=a), None);
-        assert_eq!(closed((Bound::Excluded(a), Bound::Included(a))), None);
     }
 }

@@ -15,9 +15,11 @@ use trommel_filters::{Codes, FlushNumber, KeyRange, Query, Span, Untraced};
 
 use crate::entries::cursor::{Cursor, RunsRead};
 use crate::entries::entry::{Entry, Kind, Sequence};
+use crate::entries::key_bounds::KeyBounds;
 use crate::entries::keys::successor;
 use crate::entries::value::Value;
 use crate::error::Result;
+use crate::files::placed_run::PlacedRun;
 use crate::files::query_blocks::Fetched;
 use crate::files::read_ahead::Approach;
 use crate::files::run::Run;
@@ -25,15 +27,14 @@ use crate::guard::locator::LocatedGuard;
 use crate::guard::parts::{Parts, PartsCursor, PartsCursorBack};
 use crate::guard::{Answer, Guard};
 use crate::read::get::count_reads;
-use crate::read::scan::Bounds;
 use crate::read::scan_heap::{Age, Source, Sources};
 use crate::read::scan_lazy::{self, Asked, Sorted, WaitingRuns};
 use crate::read::scan_tombstones::ScanDeleted;
 use crate::storage::environment::Clock;
 use crate::sync::Arc;
-use crate::tree::obsolete_files::{HeldVersion, Holder};
+use crate::tree::holders::Holder;
 use crate::tree::stats::QueryStats;
-use crate::tree::version::{PlacedRun, Version};
+use crate::tree::version::{HeldVersion, Version};
 
 /// Which way a scan goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,10 +45,10 @@ pub(crate) enum Direction {
 
 impl Direction {
     /// The end of the bounds that is gone from. None: there is none.
-    fn near(self, bounds: &Bounds) -> Option<&[u8]> {
+    fn near(self, bounds: &KeyBounds) -> Option<&[u8]> {
         match self {
-            Direction::Forward => Some(&bounds.lower),
-            Direction::Backward => bounds.end.as_deref(),
+            Direction::Forward => Some(&bounds.from),
+            Direction::Backward => bounds.to.as_deref(),
         }
     }
 
@@ -100,7 +101,7 @@ impl Side {
         version: Arc<Version>,
         at: Sequence,
         direction: Direction,
-        bounds: &Bounds,
+        bounds: &KeyBounds,
         blocks: Option<Arc<Fetched>>,
     ) -> Result<Self> {
         let runs_reached = !version.runs.is_empty();
@@ -130,7 +131,7 @@ impl Side {
         self.version.round
     }
 
-    fn position_memtables(&mut self, bounds: &Bounds) -> Result<()> {
+    fn position_memtables(&mut self, bounds: &KeyBounds) -> Result<()> {
         let version = Arc::clone(&self.version);
         let sealed = version.sealed.iter().map(|sealed| (&sealed.memtable, sealed.last));
         let active = std::iter::once((&version.active.memtable, Sequence::MAX));
@@ -143,7 +144,7 @@ impl Side {
         Ok(())
     }
 
-    fn ask_guard(&mut self, bounds: &Bounds) -> Result<()> {
+    fn ask_guard(&mut self, bounds: &KeyBounds) -> Result<()> {
         let Some(range) = bounds.closed() else { return Ok(()) };
         let version = Arc::clone(&self.version);
         match &version.guard {
@@ -154,10 +155,15 @@ impl Side {
     }
 
     /// Positions the runs that the filter names for a bounded range; for others it is asked as the scan goes.
-    fn ask_global(&mut self, parts: &Parts, bounds: &Bounds, range: &KeyRange<'_>) -> Result<()> {
+    fn ask_global(
+        &mut self,
+        parts: &Parts,
+        bounds: &KeyBounds,
+        range: &KeyRange<'_>,
+    ) -> Result<()> {
         let bounded = match self.direction {
-            Direction::Forward => bounds.end.is_some(),
-            Direction::Backward => bounds.end.is_some() && !bounds.lower.is_empty(),
+            Direction::Forward => bounds.to.is_some(),
+            Direction::Backward => bounds.to.is_some() && !bounds.from.is_empty(),
         };
         let version = Arc::clone(&self.version);
         let answer = if bounded { version.guard.ask(&Query::Range(*range)) } else { Answer::All };
@@ -180,7 +186,7 @@ impl Side {
             return Ok(());
         }
         for placed in version.runs.iter().filter(|placed| answer.may_be_in(placed.span())) {
-            let overlapping = placed.run.overlapping(range.lower(), bounds.end.as_deref());
+            let overlapping = placed.run.overlapping(range.lower(), bounds.to.as_deref());
             if overlapping.iter().any(|table| answer.may_hold(table)) {
                 self.add_run(&placed.run, bounds)?;
             }
@@ -193,16 +199,16 @@ impl Side {
     fn ask_located(
         &mut self,
         guard: &LocatedGuard,
-        bounds: &Bounds,
+        bounds: &KeyBounds,
         range: &KeyRange<'_>,
     ) -> Result<()> {
         let mut codes = Codes::new();
-        match bounds.end {
+        match bounds.to {
             Some(_) => guard.ask(&Query::Range(*range), &mut codes, &mut Untraced),
             None => codes.push_all(),
         }
         let cursor =
-            if codes.is_empty() { None } else { guard.cursor(&self.version, self.at, bounds) };
+            if codes.is_empty() { None } else { guard.cursor(&self.version.runs, self.at, bounds) };
         match cursor {
             Some(cursor) => {
                 let greatest = self.version.runs.iter().map(|placed| placed.run.greatest()).max();
@@ -216,7 +222,12 @@ impl Side {
     }
 
     /// Positions the runs of which nobody knows where they go on; the others wait.
-    fn ask_runs(&mut self, asked: &Asked<'_>, bounds: &Bounds, range: &KeyRange<'_>) -> Result<()> {
+    fn ask_runs(
+        &mut self,
+        asked: &Asked<'_>,
+        bounds: &KeyBounds,
+        range: &KeyRange<'_>,
+    ) -> Result<()> {
         let version = Arc::clone(&self.version);
         let Sorted { unknown, waiting, probes } =
             scan_lazy::sort(asked, &version.runs, self.direction, bounds, range);
@@ -231,15 +242,15 @@ impl Side {
         unknown.into_iter().try_for_each(|place| self.add_run(&version.runs[place].run, bounds))
     }
 
-    fn add_run(&mut self, run: &Arc<Run>, bounds: &Bounds) -> Result<()> {
+    fn add_run(&mut self, run: &Arc<Run>, bounds: &KeyBounds) -> Result<()> {
         let age = Age { memtable: None, greatest: run.greatest() };
         let behind = self.deleted.behind(age, bounds);
-        if behind.is_some_and(|from| bounds.end.as_deref().is_some_and(|end| end <= from)) {
+        if behind.is_some_and(|from| bounds.to.as_deref().is_some_and(|end| end <= from)) {
             return Ok(());
         }
         let behind = behind.filter(|_| self.direction == Direction::Forward);
         let bounds = &behind.map_or(Cow::Borrowed(bounds), |from| {
-            Cow::Owned(Bounds { lower: from.to_vec(), end: bounds.end.clone() })
+            Cow::Owned(KeyBounds { from: from.to_vec(), to: bounds.to.clone() })
         });
         let cursor = run.cursor().with_blocks(self.blocks.clone());
         self.add_source(Box::new(cursor), Some(run), age, bounds)
@@ -251,10 +262,10 @@ impl Side {
         mut cursor: Box<dyn Cursor + Send>,
         run: Option<&Arc<Run>>,
         age: Age,
-        bounds: &Bounds,
+        bounds: &KeyBounds,
     ) -> Result<()> {
-        match (self.direction, &bounds.end) {
-            (Direction::Forward, _) => cursor.seek(&bounds.lower)?,
+        match (self.direction, &bounds.to) {
+            (Direction::Forward, _) => cursor.seek(&bounds.from)?,
             (Direction::Backward, Some(end)) => cursor.seek_before(end)?,
             (Direction::Backward, None) => cursor.seek_last()?,
         }
@@ -269,7 +280,7 @@ impl Side {
     }
 
     /// The value of the next key within the bounds that is not deleted and has not expired.
-    pub(crate) fn step(&mut self, bounds: &Bounds, clock: &dyn Clock) -> Result<Option<Value>> {
+    pub(crate) fn step(&mut self, bounds: &KeyBounds, clock: &dyn Clock) -> Result<Option<Value>> {
         let mut bounds = Cow::Borrowed(bounds);
         loop {
             if !matches!(self.guard, Lazy::Done) {
@@ -281,8 +292,8 @@ impl Side {
                 return Ok(None);
             };
             let outside = match self.direction {
-                Direction::Forward => bounds.end.as_deref().is_some_and(|end| key >= end),
-                Direction::Backward => key < bounds.lower.as_slice(),
+                Direction::Forward => bounds.to.as_deref().is_some_and(|end| key >= end),
+                Direction::Backward => key < bounds.from.as_slice(),
             };
             if outside {
                 return Ok(None);
@@ -301,8 +312,8 @@ impl Side {
                 Some(value) => return Ok(Some(value)),
                 // A deleted key: runs that are positioned later begin behind it.
                 _ if !matches!(self.guard, Lazy::Done) => match self.direction {
-                    Direction::Forward => bounds.to_mut().lower = successor(&self.key),
-                    Direction::Backward => bounds.to_mut().end = Some(self.key.clone()),
+                    Direction::Forward => bounds.to_mut().from = successor(&self.key),
+                    Direction::Backward => bounds.to_mut().to = Some(self.key.clone()),
                 },
                 _ => {}
             }
@@ -310,7 +321,7 @@ impl Side {
     }
 
     /// Who goes on after the first key will come to other runs: their memory is asked for step by step, while keys are given.
-    fn ask_ahead(&mut self, bounds: &Bounds) {
+    fn ask_ahead(&mut self, bounds: &KeyBounds) {
         if self.key.is_empty() {
             return;
         }
@@ -325,7 +336,7 @@ impl Side {
     }
 
     /// Positions every waiting run whose next entry may come at or before the key in hand.
-    fn position_waiting(&mut self, bounds: &Bounds) -> Result<()> {
+    fn position_waiting(&mut self, bounds: &KeyBounds) -> Result<()> {
         while !matches!(self.guard, Lazy::Done) {
             let in_hand = self.sources.entry().map(|entry| entry.key);
             // What is known of runs that are positioned tells nothing new.
@@ -344,10 +355,10 @@ impl Side {
                     continue;
                 }
                 Lazy::Forward(cursor) => {
-                    cursor.next_at_most(in_hand.or(bounds.end.as_deref()), wanted)
+                    cursor.next_at_most(in_hand.or(bounds.to.as_deref()), wanted)
                 }
                 Lazy::Backward(cursor) => {
-                    let lower = Some(bounds.lower.as_slice()).filter(|lower| !lower.is_empty());
+                    let lower = Some(bounds.from.as_slice()).filter(|lower| !lower.is_empty());
                     cursor.next_at_least(in_hand.or(lower), wanted)
                 }
             };
@@ -365,17 +376,17 @@ impl Side {
     }
 
     /// All that the run has left for the scan lies from its bound on.
-    fn position_run_at(&mut self, place: usize, bound: Vec<u8>, bounds: &Bounds) -> Result<()> {
+    fn position_run_at(&mut self, place: usize, bound: Vec<u8>, bounds: &KeyBounds) -> Result<()> {
         let bounds = match self.direction {
-            Direction::Forward => Bounds { lower: bound, end: bounds.end.clone() },
-            Direction::Backward => Bounds { lower: bounds.lower.clone(), end: Some(bound) },
+            Direction::Forward => KeyBounds { from: bound, to: bounds.to.clone() },
+            Direction::Backward => KeyBounds { from: bounds.from.clone(), to: Some(bound) },
         };
         let run = Arc::clone(&self.version.runs[place].run);
         self.add_run(&run, &bounds)
     }
 
     /// Positions the runs with tables in the range of the cursor's part that may have an entry with this code of it.
-    fn position_runs_of(&mut self, code: Span, bounds: &Bounds) -> Result<()> {
+    fn position_runs_of(&mut self, code: Span, bounds: &KeyBounds) -> Result<()> {
         let part = match &self.guard {
             Lazy::Forward(cursor) => cursor.bounds(),
             Lazy::Backward(cursor) => cursor.bounds(),

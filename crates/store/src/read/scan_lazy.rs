@@ -9,14 +9,14 @@
 
 use trommel_filters::{Codes, KeyRange, LowerBound, TableFilter as _, UpperBound};
 
+use crate::entries::key_bounds::KeyBounds;
 use crate::entries::keys::successor;
+use crate::files::placed_run::PlacedRun;
 use crate::files::run::Run;
 use crate::files::run_table::RunTable;
 use crate::files::table::TableFilter;
 use crate::guard::locator::LocatedGuard;
-use crate::read::scan::Bounds;
 use crate::read::scan_direction::Direction;
-use crate::tree::version::PlacedRun;
 
 /// Where a run goes on.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ enum Next {
 /// Runs that wait.
 pub(crate) struct WaitingRuns {
     direction: Direction,
-    /// Bounds, and places in the version's runs. What goes on first comes last.
+    /// KeyBounds, and places in the version's runs. What goes on first comes last.
     runs: Vec<(Vec<u8>, usize)>,
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn sort(
     asked: &Asked<'_>,
     runs: &[PlacedRun],
     direction: Direction,
-    bounds: &Bounds,
+    bounds: &KeyBounds,
     range: &KeyRange<'_>,
 ) -> Sorted {
     let mut question = Question { asked, direction, bounds, range, probes: 0 };
@@ -93,16 +93,16 @@ impl WaitingRuns {
     pub(crate) fn take_due(
         &mut self,
         in_hand: Option<&[u8]>,
-        bounds: &Bounds,
+        bounds: &KeyBounds,
     ) -> Option<(usize, Vec<u8>)> {
         let bound = self.runs.last()?.0.as_slice();
         let is_due = match self.direction {
             Direction::Forward => {
-                let within = bounds.end.as_deref().is_none_or(|end| bound < end);
+                let within = bounds.to.as_deref().is_none_or(|end| bound < end);
                 within && in_hand.is_none_or(|key| bound <= key)
             }
             Direction::Backward => {
-                bound > bounds.lower.as_slice() && in_hand.is_none_or(|key| bound > key)
+                bound > bounds.from.as_slice() && in_hand.is_none_or(|key| bound > key)
             }
         };
         let (bound, place) = if is_due { self.runs.pop()? } else { return None };
@@ -114,7 +114,7 @@ impl WaitingRuns {
 struct Question<'a> {
     asked: &'a Asked<'a>,
     direction: Direction,
-    bounds: &'a Bounds,
+    bounds: &'a KeyBounds,
     range: &'a KeyRange<'a>,
     probes: u64,
 }
@@ -133,7 +133,7 @@ impl Question<'_> {
     }
 
     fn next_forward(&mut self, id: u64, run: &Run) -> Next {
-        let Bounds { lower, end } = self.bounds;
+        let KeyBounds { from: lower, to: end } = self.bounds;
         let Some(table) = run.overlapping(lower, end.as_deref()).first() else {
             return Next::Nowhere;
         };
@@ -146,7 +146,7 @@ impl Question<'_> {
     }
 
     fn next_backward(&mut self, id: u64, run: &Run) -> Next {
-        let Bounds { lower, end } = self.bounds;
+        let KeyBounds { from: lower, to: end } = self.bounds;
         let Some(table) = run.overlapping(lower, end.as_deref()).last() else {
             return Next::Nowhere;
         };
@@ -167,7 +167,7 @@ impl Question<'_> {
 
     /// Asks the filter of all runs.
     fn ask_guard(&self, guard: &LocatedGuard, run: u64) -> Next {
-        let Bounds { lower, end } = self.bounds;
+        let KeyBounds { from: lower, to: end } = self.bounds;
         match (self.direction, end) {
             (Direction::Forward, _) => match guard.lower_bound(run, lower) {
                 None => Next::Nowhere,
@@ -207,10 +207,10 @@ impl Question<'_> {
 }
 
 /// What a filter's answer says within the bounds. "No key at all" is no answer: the table has keys there.
-fn forward(answer: Option<LowerBound>, bounds: &Bounds) -> Next {
+fn forward(answer: Option<LowerBound>, bounds: &KeyBounds) -> Next {
     match answer {
         Some(LowerBound::From { key, unsure: false }) => {
-            let is_behind = bounds.end.as_ref().is_some_and(|end| key >= *end);
+            let is_behind = bounds.to.as_ref().is_some_and(|end| key >= *end);
             if is_behind { Next::Nowhere } else { Next::At(key) }
         }
         None | Some(LowerBound::End | LowerBound::From { unsure: true, .. }) => Next::Unknown,
@@ -218,14 +218,14 @@ fn forward(answer: Option<LowerBound>, bounds: &Bounds) -> Next {
 }
 
 /// As `forward`, from the other end.
-fn backward(answer: Option<UpperBound>, bounds: &Bounds) -> Next {
+fn backward(answer: Option<UpperBound>, bounds: &KeyBounds) -> Next {
     match answer {
         Some(UpperBound::Before { end, unsure: false }) => {
-            if end <= bounds.lower {
+            if end <= bounds.from {
                 return Next::Nowhere;
             }
             // The filter was asked with the end included: the key there is no key of the scan.
-            Next::At(match &bounds.end {
+            Next::At(match &bounds.to {
                 Some(most) if *most < end => most.clone(),
                 _ => end,
             })
@@ -238,39 +238,40 @@ fn backward(answer: Option<UpperBound>, bounds: &Bounds) -> Next {
 mod tests {
     use super::*;
     use crate::entries::cursor::checks::Owned;
-    use crate::entries::key_range::KeyBounds;
+    use crate::entries::key_bounds::KeyBounds;
     use crate::files::table::Table;
-    use crate::files::table::tests::{Shelf, options};
+    use crate::files::table::tests::{TableFiles, options};
     use crate::files::table::writer::TableOptions;
     use crate::sync::Arc;
     use trommel_filters::{FilterKind, FilterOptions, FlushNumber, Span};
 
     /// A run of tables with these keys.
-    fn run(shelf: &Shelf, tables: &[&[&str]]) -> Run {
+    fn run(table_files: &TableFiles, tables: &[&[&str]]) -> Run {
         let table = |keys: &&[&str]| {
             let list: Vec<Owned> =
-                keys.iter().map(|key| Shelf::put(key.as_bytes(), 1, b"")).collect();
-            RunTable::whole(shelf.table(&list, &options()), Span::of_flush(FlushNumber(1)))
+                keys.iter().map(|key| TableFiles::put(key.as_bytes(), 1, b"")).collect();
+            RunTable::whole(table_files.table(&list, &options()), Span::of_flush(FlushNumber(1)))
         };
         Run::new(tables.iter().map(table).collect()).expect("in order")
     }
 
     /// A run of one table whose filter knows where keys go on.
-    fn surf_run(shelf: &Shelf, keys: &[&str]) -> Run {
-        let list: Vec<Owned> = keys.iter().map(|key| Shelf::put(key.as_bytes(), 1, b"")).collect();
+    fn surf_run(table_files: &TableFiles, keys: &[&str]) -> Run {
+        let list: Vec<Owned> =
+            keys.iter().map(|key| TableFiles::put(key.as_bytes(), 1, b"")).collect();
         let filter = Some(FilterOptions::new(FilterKind::SurfReal, 30.0));
-        let table = shelf.table(&list, &TableOptions { filter, ..options() });
-        let (kind, cache) = (Some(FilterKind::SurfReal), Arc::clone(&shelf.cache));
-        let table = Table::open(&shelf.files(), table.file(), cache, kind).expect("opens");
+        let table = table_files.table(&list, &TableOptions { filter, ..options() });
+        let (kind, cache) = (Some(FilterKind::SurfReal), Arc::clone(&table_files.cache));
+        let table = Table::open(&table_files.files(), table.file(), cache, kind).expect("opens");
         let span = Span::of_flush(FlushNumber(1));
         Run::new(vec![RunTable::whole(table, span)]).expect("one table")
     }
 
-    fn bounds(lower: &str, end: Option<&str>) -> Bounds {
-        Bounds { lower: lower.into(), end: end.map(|end| end.into()) }
+    fn bounds(lower: &str, end: Option<&str>) -> KeyBounds {
+        KeyBounds { from: lower.into(), to: end.map(|end| end.into()) }
     }
 
-    fn next(run: &Run, direction: Direction, bounds: &Bounds) -> Next {
+    fn next(run: &Run, direction: Direction, bounds: &KeyBounds) -> Next {
         let range = bounds.closed().expect("not empty");
         let asked = &Asked::Tables;
         let mut question = Question { asked, direction, bounds, range: &range, probes: 0 };
@@ -286,8 +287,8 @@ mod tests {
 
     #[test]
     fn the_ends_of_tables_are_bounds_that_cost_nothing() {
-        let shelf = Shelf::new(0);
-        let run = run(&shelf, &[&["b", "d"], &["f", "h"]]);
+        let table_files = TableFiles::new(0);
+        let run = run(&table_files, &[&["b", "d"], &["f", "h"]]);
         let forward = |from, to| next(&run, Direction::Forward, &bounds(from, to));
         assert_eq!(forward("", None), at("b"));
         assert_eq!(forward("b", None), at("b"));
@@ -308,12 +309,12 @@ mod tests {
 
     #[test] // Its next key, x, is one that was merged elsewhere; the run goes on with n. A scan from c passed over n.
     fn what_the_filter_of_a_trimmed_table_says_is_no_bound() {
-        let shelf = Shelf::new(0);
-        let whole = Arc::new(surf_run(&shelf, &["b", "x"]));
+        let table_files = TableFiles::new(0);
+        let whole = Arc::new(surf_run(&table_files, &["b", "x"]));
         assert_eq!(next(&whole, Direction::Forward, &bounds("c", None)), at("x"));
         let range = KeyBounds { from: Vec::new(), to: Some(b"m".to_vec()) };
         let trimmed = whole.clip(&range).expect("reads").expect("b is in it");
-        let other = run(&shelf, &[&["n"]]);
+        let other = run(&table_files, &[&["n"]]);
         let both = [trimmed.tables(), other.tables()].concat();
         let both = Run::new(both).expect("in order");
         assert_eq!(next(&both, Direction::Forward, &bounds("c", None)), Next::Unknown);
@@ -355,7 +356,7 @@ mod tests {
                 .collect(),
         };
         let mut forward = waiting(Direction::Forward, &["z", "f", "f", "b"]);
-        let mut take = |key: Option<&str>, bounds: &Bounds| {
+        let mut take = |key: Option<&str>, bounds: &KeyBounds| {
             forward.take_due(key.map(str::as_bytes), bounds).map(|(place, _)| place)
         };
         assert_eq!(take(None, &bounds("", Some("b"))), None, "behind the end");
@@ -364,7 +365,7 @@ mod tests {
         assert_eq!((take(Some("f"), &all), take(Some("f"), &all)), (Some(2), Some(1)), "ties");
         assert_eq!(take(Some("f"), &all), None);
         let mut backward = waiting(Direction::Backward, &["b", "f", "f", "z"]);
-        let mut take = |key: Option<&str>, bounds: &Bounds| {
+        let mut take = |key: Option<&str>, bounds: &KeyBounds| {
             backward.take_due(key.map(str::as_bytes), bounds).map(|(place, _)| place)
         };
         assert_eq!(take(None, &bounds("z", None)), None, "before the range");

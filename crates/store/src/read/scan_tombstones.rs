@@ -13,10 +13,10 @@
 //! taken past is hidden by a deletion that the scan sees.
 
 use crate::entries::entry::Sequence;
+use crate::entries::key_bounds::KeyBounds;
 use crate::entries::memtable::Memtable;
 use crate::entries::memtable_tombstones::RangesAt;
 use crate::entries::tombstones::Stretch;
-use crate::read::scan::Bounds;
 use crate::read::scan_heap::Age;
 use crate::sync::Arc;
 use crate::tree::version::Version;
@@ -103,9 +103,9 @@ impl ScanDeleted {
     }
 
     /// Where what a run has within the bounds begins at the earliest, if it is behind a deleted range that they begin in.
-    pub(crate) fn behind(&mut self, run: Age, bounds: &Bounds) -> Option<&[u8]> {
-        let deleted = self.covering(&bounds.lower)?;
-        (run.greatest < deleted).then(|| self.until(&bounds.lower, run))
+    pub(crate) fn behind(&mut self, run: Age, bounds: &KeyBounds) -> Option<&[u8]> {
+        let deleted = self.covering(&bounds.from)?;
+        (run.greatest < deleted).then(|| self.until(&bounds.from, run))
     }
 
     /// The memtable with the newest deletion around the last key, if this source's entries are its own or older than all that it deletes.

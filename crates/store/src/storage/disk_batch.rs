@@ -10,11 +10,10 @@ use std::io;
 use std::ops::Range;
 
 use crate::storage::io_mode::Overlap;
-use crate::storage::io_uring;
 use crate::storage::read_pool::PoolQueue;
 use crate::storage::read_queue::{ReadBuffer, ReadQueue, one_by_one, read_many};
 use crate::storage::ring_queue::RingQueue;
-use crate::storage::{RawFile, ReadAt};
+use crate::storage::{RawFile, ReadAt, io_uring};
 use crate::sync::Arc;
 
 /// Reads of one call that are under way at once.

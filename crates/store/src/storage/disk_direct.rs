@@ -22,9 +22,8 @@ use rustix::io::Errno;
 use crate::storage::aligned::{ALIGN_UNTOLD, Sectors, Window};
 use crate::storage::disk::data_after;
 use crate::storage::disk_folder::DiskFolder;
-use crate::storage::io_threads;
 use crate::storage::read_queue::ReadBuffer;
-use crate::storage::{Append, RawFile, ReadAt};
+use crate::storage::{Append, RawFile, ReadAt, io_threads};
 use crate::sync::Arc;
 
 /// The most that one transfer moves.

@@ -20,12 +20,10 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::storage::disk::{Growing, Opened};
-use crate::storage::disk_batch;
-use crate::storage::disk_direct;
 use crate::storage::disk_direct::DirectWriter;
 use crate::storage::io_mode::{Access, Overlap};
 use crate::storage::read_queue::ReadQueue;
-use crate::storage::{Append, Folder, ReadAt, check_name};
+use crate::storage::{Append, Folder, ReadAt, check_name, disk_batch, disk_direct};
 use crate::sync::Arc;
 
 /// What the owner of a file may do with it: the store must be able to read what it has written.

@@ -5,11 +5,11 @@
 //! ```
 //! Invariant: it is tried again only when a file was closed meanwhile, and not for ever.
 
+use crate::error::is_exhausted;
 use std::io;
 // It outlives every model: no model checker's lock.
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
-use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
 use crate::storage::open_files::OpenFiles;
@@ -49,12 +49,6 @@ fn stores() -> Option<MutexGuard<'static, Vec<Weak<OpenFiles>>>> {
         }
     }
     None
-}
-
-/// Whether a descriptor was lacking.
-pub(crate) fn is_exhausted(error: &io::Error) -> bool {
-    let code = error.raw_os_error().map(Errno::from_raw_os_error);
-    matches!(code, Some(Errno::MFILE | Errno::NFILE))
 }
 
 /// Does what needs descriptors; if there is none, files of tables are closed for it.

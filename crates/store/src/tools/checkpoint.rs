@@ -15,22 +15,21 @@ use crate::entries::entry::Sequence;
 use crate::entries::memtable_writes::{Write, groups, writes_up_to};
 use crate::error::{Error, Result};
 use crate::files::manifest::{MANIFEST_NAME, MANIFEST_NEW_NAME, Manifest};
-use crate::files::wal::{Predecessor, Wal, wal_name};
-use crate::open::{FolderLock, LOCK_NAME, lock_folder};
+use crate::files::names::{LOCK_NAME, image_name, table_name, wal_name};
+use crate::files::store_folder::{FolderLock, lock_folder};
+use crate::files::wal::{Predecessor, Wal};
 use crate::plan::layout::Layout;
 use crate::storage::Storage;
 use crate::storage::link_or_copy::{link_or_copy, make_folder};
 use crate::storage::open_folder::OpenFolder;
-use crate::tree::guard_image::image_name;
-use crate::tree::run_writer::table_name;
-use crate::tree::shared::Core;
+use crate::tree::open_tree::OpenTree;
 use crate::tree::version::Version;
 
 /// Makes a store in `dir` that holds all writes that are visible now.
-pub(crate) fn checkpoint(core: &Core, dir: &Path) -> Result<()> {
-    let (folder, _lock) = take_new_folder(&*core.env.storage, dir)?;
+pub(crate) fn checkpoint(tree: &OpenTree, dir: &Path) -> Result<()> {
+    let (folder, _lock) = take_new_folder(&*tree.env.storage, dir)?;
     let mut made = Made { folder, names: Vec::new() };
-    let filled = fill(core, &mut made);
+    let filled = fill(tree, &mut made);
     if filled.is_err() {
         made.remove();
     }
@@ -88,17 +87,17 @@ impl Made {
     }
 }
 
-fn fill(core: &Core, made: &mut Made) -> Result<()> {
+fn fill(tree: &OpenTree, made: &mut Made) -> Result<()> {
     // Rule 2: the number first, then the version, so that the version has all writes up to it. Tables that were
     // flushed in between may have later writes, and then the memtables have none up to the number.
-    let last = core.snapshots.register().sequence();
-    let version = core.current.hold();
+    let last = tree.snapshots.register().sequence();
+    let version = tree.current.hold();
     for table in version.files() {
-        made.take(&core.shelf.folder, table_name(table.file()))?;
+        made.take(&tree.table_files.folder, table_name(table.file()))?;
     }
     let mut layout = (*version.layout).clone();
-    link_images(core, made, &mut layout)?;
-    let number = core.shelf.new_file();
+    link_images(tree, made, &mut layout)?;
+    let number = tree.table_files.new_file();
     (layout.live_wal, layout.next_file) = (number, number + 1);
     if write_log(made, number, &version, last)? {
         layout.newest_wal = number;
@@ -109,9 +108,9 @@ fn fill(core: &Core, made: &mut Made) -> Result<()> {
 }
 
 /// The filter's images go along, but for those that others have taken the place of: these parts are read from the tables.
-fn link_images(core: &Core, made: &mut Made, layout: &mut Layout) -> Result<()> {
+fn link_images(tree: &OpenTree, made: &mut Made, layout: &mut Layout) -> Result<()> {
     for image in std::mem::take(&mut layout.images) {
-        match made.take(&core.shelf.folder, image_name(image.file)) {
+        match made.take(&tree.table_files.folder, image_name(image.file)) {
             Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {}
             linked => {
                 linked?;

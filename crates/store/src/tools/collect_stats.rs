@@ -2,6 +2,7 @@
 
 use trommel_filters::{FilterKind, PartSize};
 
+use crate::files::placed_run::PlacedRun;
 use crate::guard::Guard;
 use crate::guard::elastic::Elastic;
 use crate::guard::filter_recovery::FilterRecovery;
@@ -9,30 +10,30 @@ use crate::guard::parts::Parts;
 use crate::plan::options::Options;
 use crate::plan::policy::Schedule;
 use crate::tree::partition_stats::{partitions, under_way};
-use crate::tree::shared::Core;
 use crate::tree::stats::{GuardStats, QueryStats, Stats};
 use crate::tree::tree_stats::{LevelStats, RunStats};
-use crate::tree::version::{PlacedRun, Version};
+use crate::tree::version::Version;
 use crate::tree::write_stalls::StallStats;
+use crate::write::engine::Engine;
 
-pub(crate) fn stats(core: &Core) -> Stats {
-    let version = core.current.hold();
+pub(crate) fn stats(engine: &Engine) -> Stats {
+    let version = engine.current.hold();
     let sealed = version.sealed.iter().map(|sealed| sealed.memtable.size_bytes());
     let memtable_bytes = version.active.memtable.size_bytes() + sealed.sum::<usize>();
     let of_runs = version.runs.iter().map(|placed| placed.run.fence_bytes());
     let fences = version.files().map(|table| table.fence_bytes()).chain(of_runs);
     let none = QueryStats::default();
-    let obsolete = core.leaving.stats(&version);
-    let unsynced = core.commit.unsynced.oldest();
+    let obsolete = engine.leaving.stats(&version);
+    let unsynced = engine.commit.unsynced.oldest();
     let mut stats = Stats {
         point: none,
         open_seek: none,
         closed_seek: none,
-        guard: guard_stats(core, &version),
-        filter_recovery: core.filter_recovery.clone(),
-        policy: core.shelf.options.policy.clone(),
-        size_ratio: core.shelf.options.size_ratio,
-        levels: levels(&version, &core.shelf.options.schedule(), &core.claimed_runs()),
+        guard: guard_stats(engine, &version),
+        filter_recovery: engine.filter_recovery.clone(),
+        policy: engine.table_files.options.policy.clone(),
+        size_ratio: engine.table_files.options.size_ratio,
+        levels: levels(&version, &engine.table_files.options.schedule(), &engine.claimed_runs()),
         partitions: partitions(&version),
         under_way: under_way(&version),
         trimmed_tables: version.tables().filter(|table| table.is_trimmed()).count() as u64,
@@ -43,32 +44,32 @@ pub(crate) fn stats(core: &Core) -> Stats {
         logs: version.log_bytes().count() as u64,
         log_bytes: version.log_bytes().sum(),
         fence_bytes: fences.sum::<usize>() as u64,
-        cache_bytes: core.shelf.cache.size_bytes(),
+        cache_bytes: engine.table_files.cache.size_bytes(),
         writes: 0,
         bytes_written_user: 0,
         bytes_flushed: 0,
         bytes_merged: 0,
         flushes: 0,
         merges: 0,
-        merging: core.open_merges() as u64,
+        merging: engine.open_merges() as u64,
         slowdowns: StallStats::default(),
         stops: StallStats::default(),
         stalls: 0,
         stall_seconds: 0.0,
-        sequence: core.snapshots.visible().0,
-        oldest_pin: core.snapshots.oldest().map(|sequence| sequence.0),
+        sequence: engine.snapshots.visible().0,
+        oldest_pin: engine.snapshots.oldest().map(|sequence| sequence.0),
         leaving_tables: obsolete.tables,
         obsolete,
-        unsynced_seconds: unsynced.map(|since| core.since(since).as_secs_f64()),
-        io: core.shelf.io,
-        files: core.shelf.files.stats(),
-        failure: core.failure(),
+        unsynced_seconds: unsynced.map(|since| engine.since(since).as_secs_f64()),
+        io: engine.table_files.io,
+        files: engine.table_files.files.stats(),
+        failure: engine.failure(),
     };
-    core.counters.fill(&mut stats);
+    engine.counters.fill(&mut stats);
     stats
 }
 
-fn guard_stats(core: &Core, version: &Version) -> GuardStats {
+fn guard_stats(engine: &Engine, version: &Version) -> GuardStats {
     let entries: u64 = version.runs.iter().map(|placed| placed.run.entry_count()).sum();
     let part = version.guard.parts().map(Parts::size);
     let per_table = version.files().map(|table| table.filter_bytes() as u64).sum::<u64>();
@@ -81,7 +82,7 @@ fn guard_stats(core: &Core, version: &Version) -> GuardStats {
     let memory_bytes = per_table + global;
     let of_part = |pick: fn(&PartSize) -> u64| part.as_ref().map_or(0, pick);
     GuardStats {
-        kind: core.shelf.options.guard,
+        kind: engine.table_files.options.guard,
         bits_per_key: if entries == 0 { 0.0 } else { memory_bytes as f64 * 8.0 / entries as f64 },
         memory_bytes,
         base_bytes: of_part(|size| size.base_bytes),
@@ -89,15 +90,15 @@ fn guard_stats(core: &Core, version: &Version) -> GuardStats {
         base_entries: of_part(|size| size.base_entries),
         overlay_entries: of_part(|size| size.overlay_entries),
         built_at_open: matches!(
-            core.filter_recovery,
+            engine.filter_recovery,
             FilterRecovery::Rebuilt { .. } | FilterRecovery::Mixed { .. }
         ),
-        open_seconds: core.guard_open_seconds,
+        open_seconds: engine.guard_open_seconds,
         seconds: 0.0,
         rebuild_peak_bytes: 0,
-        damaged: core.damage_of_filters(version),
-        told: told(&core.shelf.options),
-        elastic: core.elastic.as_ref().map(Elastic::stats),
+        damaged: engine.damage_of_filters(version),
+        told: told(&engine.table_files.options),
+        elastic: engine.elastic.as_ref().map(Elastic::stats),
         located,
     }
 }

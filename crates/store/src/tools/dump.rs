@@ -20,17 +20,14 @@ use crate::error::{Error, Result};
 use crate::files::fragments::{LogRecord, Piece, scan_log, scan_manifest};
 use crate::files::log_check::LogCounts;
 use crate::files::manifest::{MANIFEST_NAME, Manifest};
+use crate::files::names::{file_number, image_name, table_name, wal_name};
 use crate::files::record::read_all;
 use crate::files::table::TableParts;
 use crate::files::table::format::{TAG_TOMBSTONES, section_name};
-use crate::files::wal::wal_name;
-use crate::open::file_number;
 use crate::plan::layout::{CutsEdit, Edit, ImageRecord, LastMerge, Layout, TableRecord};
 use crate::storage::Storage;
 use crate::storage::exhausted::with_room;
 use crate::storage::open_folder::OpenFolder;
-use crate::tree::guard_image::image_name;
-use crate::tree::run_writer::table_name;
 
 /// The kinds of files that a store has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,9 +16,9 @@ use crate::entries::entry::{Entry, Sequence};
 use crate::error::{Error, Result};
 use crate::files::log_check::{LogCheck, LogCounts};
 use crate::files::manifest::{MANIFEST_NAME, Manifest};
+use crate::files::names::{file_number, image_name, table_name, wal_name};
+use crate::files::store_folder::{lock_folder, store_folder};
 use crate::files::table::Table;
-use crate::files::wal::wal_name;
-use crate::open::{file_number, lock_folder, store_folder};
 use crate::plan::layout::{FlushRecord, Layout, RunRecord, TableRecord};
 use crate::plan::options::{GuardKind, Options};
 use crate::storage::environment::Environment;
@@ -29,8 +29,9 @@ use crate::tools::repair_logs::{Known, SavedWrite, is_newer_than_all, save_write
 use crate::tools::repair_manifest::FoundManifest;
 use crate::tools::repair_tables::{Mended, mend};
 use crate::tools::repair_untangle::{Untangled, untangle};
-use crate::tree::guard_image::{self, base_files, image_name};
-use crate::tree::run_writer::{RunOutput, Shelf, table_name};
+use crate::tree::guard_image::{self, base_files};
+use crate::tree::run_writer::RunOutput;
+use crate::tree::table_files::TableFiles;
 
 /// The folder, within the store's, that takes what is no longer of the store.
 const LOST_NAME: &str = "lost";
@@ -105,8 +106,9 @@ pub fn repair_with(path: impl AsRef<Path>, environment: &Environment) -> Result<
     let (guard, write_buffer_bytes) = (GuardKind::Open, 1 << 20);
     let options = Options { guard, write_buffer_bytes, ..Options::default() };
     let next_file = on_disk.unwrap_or(0).max(named).max(1);
-    let shelf = Shelf::new(folder, &options, next_file);
-    let mut repair = Repair { shelf, names, report: RepairReport::default(), written: Vec::new() };
+    let table_files = TableFiles::new(folder, &options, next_file);
+    let mut repair =
+        Repair { table_files, names, report: RepairReport::default(), written: Vec::new() };
     match repair.run(&manifest) {
         Ok(()) => Ok(repair.report),
         Err(error) => {
@@ -118,7 +120,7 @@ pub fn repair_with(path: impl AsRef<Path>, environment: &Environment) -> Result<
 
 /// A repair on its way.
 struct Repair {
-    shelf: Shelf,
+    table_files: TableFiles,
     /// What the folder held at first.
     names: Vec<String>,
     report: RepairReport,
@@ -149,7 +151,7 @@ impl Repair {
     }
 
     fn count(&mut self, layout: &Layout) -> Result<()> {
-        let logs = LogCheck { folder: &self.shelf.folder, layout, misses_logs: false };
+        let logs = LogCheck { folder: &self.table_files.folder, layout, misses_logs: false };
         self.report.logs = logs.run(&self.names, &mut |_| Ok(()))?;
         self.report.tables = layout.runs.iter().map(|run| run.tables.len() as u64).sum();
         self.report.entries = layout.runs.iter().map(RunRecord::entries).sum();
@@ -204,7 +206,7 @@ impl Repair {
         let left_over = self.numbers(table_name).into_iter();
         let left_over = left_over.filter(|file| tables().all(|table| table.file != *file));
         aside.extend(left_over.map(table_name));
-        next.next_file = self.shelf.next_file();
+        next.next_file = self.table_files.next_file();
         Ok(Some(Plan { layout: next, aside }))
     }
 
@@ -220,7 +222,7 @@ impl Repair {
             self.lose_table(name, "the table is missing", record.entries);
             return Ok(Vec::new());
         }
-        let mended = mend(&self.shelf, record.file, Some(&record), &mut self.report)?;
+        let mended = mend(&self.table_files, record.file, Some(&record), &mut self.report)?;
         let is_another = !mended.belongs(layout, &record);
         if is_another {
             self.lose_table(name.clone(), "another table is in its place", record.entries);
@@ -256,10 +258,10 @@ impl Repair {
         numbers.retain(|&number| number >= live);
         let mut keeps = |entry: &Entry<'_>| Ok(entry.sequence > last);
         let known = Some(Known { last, live, newest: next.needed_wal() });
-        let folder = &self.shelf.folder;
+        let folder = &self.table_files.folder;
         let writes = save_writes(folder, &numbers, known, &mut self.report, &mut keeps)?;
         aside.extend(numbers.into_iter().map(wal_name));
-        next.live_wal = self.shelf.next_file();
+        next.live_wal = self.table_files.next_file();
         let Some(output) = self.write_run(&writes)? else { return Ok(()) };
         let flush = next.next_flush;
         let (first, last) = sequences(&writes);
@@ -283,11 +285,11 @@ impl Repair {
             let base = |layout: &Layout| {
                 let mut partitions = layout.partitions();
                 let bounds = partitions.find(|bounds| bounds.from == record.lower);
-                bounds.map(|bounds| base_files(layout, &bounds))
+                bounds.map(|bounds| layout.base_files(&bounds))
             };
             // In a sound tree, too, a run may have become the oldest that an image does not know as such.
             let is_of_the_tree = base(next) == base(layout);
-            match guard_image::read(&self.shelf.folder, &record) {
+            match guard_image::read(&self.table_files.folder, &record) {
                 Ok(bytes)
                     if trommel_filters::Part::read_image(&bytes).is_ok() && is_of_the_tree =>
                 {
@@ -316,7 +318,7 @@ impl Repair {
                 continue;
             }
             for record in manifest.pieces_of(file) {
-                match mend(&self.shelf, file, record, &mut self.report)? {
+                match mend(&self.table_files, file, record, &mut self.report)? {
                     Mended::Sound(table) => {
                         facts.push(TableFacts::of_piece(&table, record));
                         tables.push(table);
@@ -335,19 +337,19 @@ impl Repair {
         aside.extend(logs.into_iter().map(wal_name));
         aside.extend(self.numbers(image_name).into_iter().map(image_name));
         let last = facts.iter().map(|table| table.sequences.1).max().unwrap_or_default();
-        let Untangled { facts, merged } = untangle(&self.shelf, facts, &mut self.written)?;
+        let Untangled { facts, merged } = untangle(&self.table_files, facts, &mut self.written)?;
         aside.extend(merged.iter().map(|&file| table_name(file)).filter(|name| self.has(name)));
         let (mut layout, doubtful) = layout_of(facts);
         self.note_doubts(manifest, &[merged, doubtful].concat());
         layout.last_sequence = last.max(manifest.last_sequence);
-        layout.next_file = self.shelf.next_file();
+        layout.next_file = self.table_files.next_file();
         layout.live_wal = layout.next_file;
         Ok(Plan { layout, aside })
     }
 
     /// What logs have that tables have not becomes tables.
     fn rebuild_logs(&mut self, logs: &[u64], tables: &[Arc<Table>]) -> Result<Vec<TableFacts>> {
-        let folder = &self.shelf.folder;
+        let folder = &self.table_files.folder;
         let mut keeps = |entry: &Entry<'_>| is_newer_than_all(entry, tables);
         let writes = save_writes(folder, logs, None, &mut self.report, &mut keeps)?;
         let Some(output) = self.write_run(&writes)? else { return Ok(Vec::new()) };
@@ -401,7 +403,7 @@ impl Repair {
 
     /// Writes entries, which are in order, as a run. None: there are none.
     fn write_run(&mut self, writes: &[SavedWrite]) -> Result<Option<RunOutput>> {
-        let Some(output) = write_run(&self.shelf, writes)? else { return Ok(None) };
+        let Some(output) = write_run(&self.table_files, writes)? else { return Ok(None) };
         self.report.saved_from_logs += writes.len() as u64;
         self.written.extend(output.tables.iter().map(|(file, _)| *file));
         Ok(Some(output))
@@ -411,7 +413,7 @@ impl Repair {
         // One of several pieces leaves the folder once.
         plan.aside.sort_unstable();
         plan.aside.dedup();
-        let folder = &self.shelf.folder;
+        let folder = &self.table_files.folder;
         let lost = folder.make_folder(LOST_NAME)?;
         folder.sync()?;
         let mut taken = lost.list()?;
@@ -441,7 +443,7 @@ impl Repair {
     /// Those that stay are removed when the store is opened: no manifest names them.
     fn remove_tables(&self, files: impl Iterator<Item = u64>) {
         for file in files {
-            let _ = self.shelf.folder.remove(&table_name(file));
+            let _ = self.table_files.folder.remove(&table_name(file));
         }
     }
 }

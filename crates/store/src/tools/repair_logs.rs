@@ -11,13 +11,15 @@ use crate::entries::entry::{Entry, Kind, Sequence, order};
 use crate::entries::tombstones::{RangeDelete, RangeTombstones};
 use crate::error::{Error, Result};
 use crate::files::fragments::{LogRecord, Piece, scan_log, without_torn_end};
+use crate::files::names::wal_name;
 use crate::files::record::read_all;
 use crate::files::table::Table;
-use crate::files::wal::{HEADER_SIZE, Predecessor, VERSION, WalBatch, older_version, wal_name};
+use crate::files::wal::{HEADER_SIZE, Predecessor, VERSION, WalBatch, older_version};
 use crate::storage::open_folder::OpenFolder;
 use crate::sync::Arc;
 use crate::tools::repair::{Loss, RepairReport};
-use crate::tree::run_writer::{RunOutput, RunWriter, RunWriterState, Shelf};
+use crate::tree::run_writer::{RunOutput, RunWriter, RunWriterState};
+use crate::tree::table_files::TableFiles;
 
 /// A write that was saved from a log.
 pub(crate) struct SavedWrite {
@@ -100,7 +102,10 @@ pub(crate) fn save_writes(
 }
 
 /// Writes entries, which are in order, and deletions of ranges as a run. None: there are none.
-pub(crate) fn write_run(shelf: &Shelf, writes: &[SavedWrite]) -> Result<Option<RunOutput>> {
+pub(crate) fn write_run(
+    table_files: &TableFiles,
+    writes: &[SavedWrite],
+) -> Result<Option<RunOutput>> {
     if writes.is_empty() {
         return Ok(None);
     }
@@ -115,7 +120,7 @@ pub(crate) fn write_run(shelf: &Shelf, writes: &[SavedWrite]) -> Result<Option<R
     // Nobody reads a store that is mended.
     let deleted = RangeTombstones::visible_at(deletes, &[]);
     let state = RunWriterState::default().deleting(deleted);
-    let mut writer = RunWriter::new(shelf, state);
+    let mut writer = RunWriter::new(table_files, state);
     entries.iter().try_for_each(|entry| writer.add(entry))?;
     writer.finish().map(Some)
 }

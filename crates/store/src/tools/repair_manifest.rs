@@ -10,12 +10,12 @@ use std::collections::{BTreeMap, HashSet};
 use std::io::ErrorKind;
 use std::path::Path;
 
-use crate::entries::entry::Sequence;
+use crate::entries::entry::{NUMBER_MAX, Sequence};
 use crate::error::{Error, Result};
 use crate::files::fragments::{Piece, scan_manifest};
 use crate::files::manifest::{FORMAT_VERSION, HEADER_BYTES, MANIFEST_NAME};
 use crate::files::record::read_all;
-use crate::plan::layout::{Edit, Layout, NUMBER_MAX, TableRecord};
+use crate::plan::layout::{Edit, Layout, TableRecord};
 use crate::storage::open_folder::OpenFolder;
 
 /// Versions beyond this one are taken for damage: no Trommel has had them.

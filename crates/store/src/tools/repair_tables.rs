@@ -9,12 +9,14 @@
 use crate::entries::block_cursor::BlockCursor;
 use crate::entries::entry::{Entry, Sequence, order};
 use crate::error::{Error, Result};
+use crate::files::names::table_name;
 use crate::files::table::format::{Section, TAG_TOMBSTONES};
 use crate::files::table::{Table, TableParts};
 use crate::plan::layout::{Layout, TableRecord};
 use crate::sync::Arc;
 use crate::tools::repair::{Loss, RepairReport};
-use crate::tree::run_writer::{RunOutput, RunWriter, RunWriterState, Shelf, table_name};
+use crate::tree::run_writer::{RunOutput, RunWriter, RunWriterState};
+use crate::tree::table_files::TableFiles;
 
 /// What became of a table.
 pub(crate) enum Mended {
@@ -61,18 +63,18 @@ impl Mended {
 /// # Errors
 /// `Io`, and `Version`. Damage is no error: it goes into the report.
 pub(crate) fn mend(
-    shelf: &Shelf,
+    table_files: &TableFiles,
     file: u64,
     record: Option<&TableRecord>,
     report: &mut RepairReport,
 ) -> Result<Mended> {
-    let checked = shelf.open_table(file).and_then(|table| table.verify().map(|()| table));
+    let checked = table_files.open_table(file).and_then(|table| table.verify().map(|()| table));
     match checked {
         Ok(table) => return Ok(Mended::Sound(table)),
         Err(Error::Corrupt { .. }) => {}
         Err(other) => return Err(other),
     }
-    let parts = TableParts::read(&shelf.folder, &table_name(file))?;
+    let parts = TableParts::read(&table_files.folder, &table_name(file))?;
     let within = record.filter(|record| record.is_trimmed).cloned();
     let tombstones = parts.tombstones.clone().unwrap_or_default();
     let tombstones = match &within {
@@ -81,7 +83,7 @@ pub(crate) fn mend(
     };
     let is_empty = parts.block_count() == 0 && tombstones.is_empty();
     let state = RunWriterState::with_filter(parts.filter()).deleting(tombstones);
-    let writer = RunWriter::new(shelf, state);
+    let writer = RunWriter::new(table_files, state);
     let mut copier = Copier { name: table_name(file), writer, last: None, within, report };
     if is_empty {
         copier.lose_all(&parts, record.map(|record| record.entries));

@@ -18,7 +18,8 @@ use crate::entries::tombstones::RangeTombstones;
 use crate::error::Result;
 use crate::files::run_table::RunTable;
 use crate::tools::repair_layout::{TableFacts, by_age, runs_of};
-use crate::tree::run_writer::{RunOutput, RunWriter, RunWriterState, Shelf};
+use crate::tree::run_writer::{RunOutput, RunWriter, RunWriterState};
+use crate::tree::table_files::TableFiles;
 
 /// What became of tables.
 #[derive(Default)]
@@ -31,7 +32,7 @@ pub(crate) struct Untangled {
 /// The tables, but for those of one age that share keys: what takes the place of all of them was merged from what they have. The
 /// new files are added to `written`.
 pub(crate) fn untangle(
-    shelf: &Shelf,
+    table_files: &TableFiles,
     facts: Vec<TableFacts>,
     written: &mut Vec<u64>,
 ) -> Result<Untangled> {
@@ -41,7 +42,7 @@ pub(crate) fn untangle(
             untangled.facts.extend(group);
             continue;
         }
-        let output = merge(shelf, &group)?;
+        let output = merge(table_files, &group)?;
         written.extend(output.tables.iter().map(|(file, _)| *file));
         untangled.facts.extend(output.opened.values().map(|table| TableFacts::of(table)));
         let mut files: Vec<u64> = group.iter().map(|table| table.file).collect();
@@ -52,10 +53,10 @@ pub(crate) fn untangle(
     Ok(untangled)
 }
 
-fn merge(shelf: &Shelf, group: &[TableFacts]) -> Result<RunOutput> {
+fn merge(table_files: &TableFiles, group: &[TableFacts]) -> Result<RunOutput> {
     let span = Span::of_flush(FlushNumber(0));
     let tables = group.iter().map(|facts| {
-        let table = shelf.open_table(facts.file)?;
+        let table = table_files.open_table(facts.file)?;
         Ok(RunTable::of_record(table, &facts.record(0, 0, span)))
     });
     let tables = tables.collect::<Result<Vec<_>>>()?;
@@ -68,7 +69,7 @@ fn merge(shelf: &Shelf, group: &[TableFacts]) -> Result<RunOutput> {
     // Nobody reads a store that is mended.
     let deleted = RangeTombstones::visible_at(tombstones, &[]);
     let state = RunWriterState::default().deleting(deleted);
-    let mut writer = RunWriter::new(shelf, state);
+    let mut writer = RunWriter::new(table_files, state);
     let mut last: Option<(Vec<u8>, Sequence)> = None;
     while let Some(entry) = cursor.entry() {
         let is_new =

@@ -16,13 +16,14 @@ use crate::error::{Error, Result};
 use crate::files::distinct_keys::for_each_entry;
 use crate::files::log_check::{LogCheck, LogCounts};
 use crate::files::manifest::{MANIFEST_NAME, Manifest};
+use crate::files::placed_run::PlacedRun;
 use crate::files::run::RunCursor;
 use crate::files::run_table::RunTable;
 use crate::plan::layout::{ImageRecord, TableRecord};
 use crate::sync::Arc;
 use crate::tree::guard_image;
-use crate::tree::shared::Core;
-use crate::tree::version::{PlacedRun, Version};
+use crate::tree::open_tree::OpenTree;
+use crate::tree::version::Version;
 
 /// What was checked, and what is wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,9 +62,9 @@ pub(crate) fn report_damage(list: &mut Vec<String>, error: Error) -> Result<()> 
     Ok(())
 }
 
-pub(crate) fn verify(core: &Core) -> Result<VerifyReport> {
-    let version = core.current.hold();
-    let damage = core.damage_at_open(&version);
+pub(crate) fn verify(tree: &OpenTree) -> Result<VerifyReport> {
+    let version = tree.current.hold();
+    let damage = tree.damage_at_open(&version);
     let memtable_entries = Some(version.memtable_entries());
     let mut report = VerifyReport { damage, memtable_entries, ..Default::default() };
     for (placed, record) in version.runs.iter().zip(&version.layout.runs) {
@@ -80,18 +81,18 @@ pub(crate) fn verify(core: &Core) -> Result<VerifyReport> {
         }
     }
     for image in &version.layout.images {
-        report.note(check_image(core, image))?;
+        report.note(check_image(tree, image))?;
     }
-    check_logs(core, &mut report)?;
-    report.note(check_manifest(core))?;
+    check_logs(tree, &mut report)?;
+    report.note(check_manifest(tree))?;
     Ok(report)
 }
 
 /// Whether the bytes of an image of the filter are those that were written.
-fn check_image(core: &Core, record: &ImageRecord) -> Result<()> {
-    let read = guard_image::read(&core.shelf.folder, record);
+fn check_image(tree: &OpenTree, record: &ImageRecord) -> Result<()> {
+    let read = guard_image::read(&tree.table_files.folder, record);
     // A newer one may have taken its place meanwhile.
-    let is_named = core.current.pin().layout.images.contains(record);
+    let is_named = tree.current.pin().layout.images.contains(record);
     if is_named { read.map(|_| ()) } else { Ok(()) }
 }
 
@@ -204,9 +205,9 @@ fn skip_key(cursor: &mut RunCursor) -> Result<()> {
 }
 
 /// Reads every log whose entries are not all in tables.
-fn check_logs(core: &Core, report: &mut VerifyReport) -> Result<()> {
-    let folder = &core.shelf.folder;
-    let layout = Arc::clone(&core.current.pin().layout);
+fn check_logs(tree: &OpenTree, report: &mut VerifyReport) -> Result<()> {
+    let folder = &tree.table_files.folder;
+    let layout = Arc::clone(&tree.current.pin().layout);
     // Not every number up to the next one: who knows what a manifest names as that.
     let check = LogCheck { folder, layout: &layout, misses_logs: false };
     report.logs =
@@ -215,12 +216,12 @@ fn check_logs(core: &Core, report: &mut VerifyReport) -> Result<()> {
 }
 
 /// Whether the manifest tells of the tree that is open. Holds the right to change it meanwhile.
-fn check_manifest(core: &Core) -> Result<()> {
-    let folder = &core.shelf.folder;
-    let installer = core.installer();
+fn check_manifest(tree: &OpenTree) -> Result<()> {
+    let folder = &tree.table_files.folder;
+    let installer = tree.installer();
     let wrong = |what: &str| Error::corrupt(folder.path_of(MANIFEST_NAME), 0, what);
     let read = Manifest::read(folder)?.ok_or_else(|| wrong("it is missing"))?;
-    let now = core.current.hold();
+    let now = tree.current.hold();
     if installer.manifest.is_certain() && read != *now.layout {
         return Err(wrong("it tells of another tree than the one that is open"));
     }

@@ -11,10 +11,9 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::files::log_check::LogCheck;
 use crate::files::manifest::Manifest;
+use crate::files::names::{file_number, table_name};
+use crate::files::store_folder::{lock_folder, manifest_missing, store_folder};
 use crate::files::table::Table;
-use crate::open::{
-    check_bounds, file_number, lock_folder, manifest_missing, store_folder, table_missing,
-};
 use crate::plan::layout::{Layout, TableRecord};
 use crate::plan::options::{GuardKind, Options};
 use crate::storage::environment::Environment;
@@ -22,7 +21,7 @@ use crate::sync::Arc;
 use crate::tools::repair_manifest::FoundManifest;
 use crate::tools::verify::{VerifyReport, report_damage};
 use crate::tree::guard_image;
-use crate::tree::run_writer::{Shelf, table_name};
+use crate::tree::table_files::{TableFiles, check_bounds, table_missing};
 
 /// Checks the files of the store in a folder. See [`verify_files_with`].
 pub fn verify_files(path: impl AsRef<Path>) -> Result<VerifyReport> {
@@ -43,8 +42,8 @@ pub fn verify_files_with(
     let _lock = lock_folder(&folder)?;
     let names = folder.list()?;
     let options = Options { guard: GuardKind::Open, ..Options::default() };
-    let shelf = Shelf::new(folder.clone(), &options, 1);
-    let mut check = FilesCheck { shelf, names, report: VerifyReport::default() };
+    let table_files = TableFiles::new(folder.clone(), &options, 1);
+    let mut check = FilesCheck { table_files, names, report: VerifyReport::default() };
     match Manifest::read(&folder) {
         Ok(Some(layout)) => check.tree(&layout)?,
         Ok(None) => {
@@ -64,7 +63,7 @@ pub fn verify_files_with(
 
 /// A check on its way.
 struct FilesCheck {
-    shelf: Shelf,
+    table_files: TableFiles,
     /// What the folder holds.
     names: Vec<String>,
     report: VerifyReport,
@@ -80,14 +79,14 @@ impl FilesCheck {
             last = Some(record.file);
         }
         for record in &layout.images {
-            let read = guard_image::read(&self.shelf.folder, record);
+            let read = guard_image::read(&self.table_files.folder, record);
             self.report.note(read.map(drop))?;
         }
         self.logs(layout, true)
     }
 
     fn logs(&mut self, layout: &Layout, misses_logs: bool) -> Result<()> {
-        let check = LogCheck { folder: &self.shelf.folder, layout, misses_logs };
+        let check = LogCheck { folder: &self.table_files.folder, layout, misses_logs };
         let report = &mut self.report;
         report.logs =
             check.run(&self.names, &mut |error| report_damage(&mut report.damage, error))?;
@@ -131,6 +130,6 @@ impl FilesCheck {
     }
 
     fn open(&self, file: u64) -> Result<Arc<Table>> {
-        self.shelf.open_table_with(file, None)
+        self.table_files.open_table_with(file, None)
     }
 }

@@ -8,37 +8,32 @@
 //! the record names, which are those of the oldest run with keys of the part. So an image of an older round is known by its
 //! tables. It is never trusted and never fatal: a part whose image does not fit is made anew from the runs.
 
+use crate::files::names::image_name;
 use std::io::ErrorKind;
 use std::time::Instant;
 
 use trommel_filters::{FlushNumber, GrfOptions, Part};
 
-use crate::entries::key_range::KeyBounds;
+use crate::entries::key_bounds::KeyBounds;
 use crate::error::{Error, Result};
-use crate::guard::Guard;
 use crate::guard::filter_recovery::FilterRecovery;
-use crate::guard::locator;
 use crate::guard::parts::Parts;
+use crate::guard::rebuild::{insert_entries, rebuild_part};
+use crate::guard::{Guard, locator};
 use crate::plan::layout::{ImageRecord, Layout, TableRecord};
 use crate::storage::environment::PausePoint;
 use crate::storage::exhausted::with_room;
 use crate::storage::open_folder::OpenFolder;
 use crate::storage::{hole_bytes_above, zeroed};
 use crate::sync::Arc;
-use crate::tree::run_writer::Shelf;
-use crate::tree::shared::{Core, DamagedFilter};
+use crate::tree::open_tree::OpenTree;
+use crate::tree::table_files::{DamagedFilter, TableFiles};
 use crate::tree::version::Version;
-use crate::write::parts_builder::{insert_entries, rebuild_part};
-
-/// The name of an image's file.
-pub(crate) fn image_name(file: u64) -> String {
-    format!("{file:06}.filter")
-}
 
 /// Writes the images of the newest version's parts that have keys of a range, where there are none yet that know as much, and has
 /// the manifest name them. A failure leaves the store as it is.
-pub(crate) fn write(core: &Core, range: &KeyBounds) -> Result<()> {
-    let version = core.current.hold();
+pub(crate) fn write(tree: &OpenTree, range: &KeyBounds) -> Result<()> {
+    let version = tree.current.hold();
     let Some(parts) = version.guard.parts().cloned() else { return Ok(()) };
     let layout = Arc::clone(&version.layout);
     // The parts alone are written: nobody's tables are kept for them.
@@ -47,7 +42,7 @@ pub(crate) fn write(core: &Core, range: &KeyBounds) -> Result<()> {
     let mut written = Ok(());
     for (bounds, part) in parts.within(range) {
         let Some(record) = record_of(&layout, &bounds, part) else { continue };
-        written = write_part(core, part, record).map(|record| records.push(record));
+        written = write_part(tree, part, record).map(|record| records.push(record));
         if written.is_err() {
             break;
         }
@@ -55,30 +50,21 @@ pub(crate) fn write(core: &Core, range: &KeyBounds) -> Result<()> {
     if records.is_empty() {
         return written;
     }
-    core.env.pauses.at(PausePoint::ImageWritten);
-    core.installer().install_images(core, records)?;
-    core.sweep_or_call();
+    tree.env.pauses.at(PausePoint::ImageWritten);
+    tree.installer().install_images(tree, records)?;
+    tree.sweep_or_call();
     written
 }
 
-fn write_part(core: &Core, part: &Part, mut record: ImageRecord) -> Result<ImageRecord> {
+fn write_part(tree: &OpenTree, part: &Part, mut record: ImageRecord) -> Result<ImageRecord> {
     let start = Instant::now();
     let mut bytes = Vec::new();
     part.write_image(&mut bytes);
-    record.file = core.shelf.new_file();
+    record.file = tree.table_files.new_file();
     (record.bytes, record.checksum) = (bytes.len() as u64, crc32c::crc32c(&bytes));
-    core.counters.guard_worked(start.elapsed());
-    write_file(&core.shelf, record.file, &bytes)?;
+    tree.counters.guard_worked(start.elapsed());
+    write_file(&tree.table_files, record.file, &bytes)?;
     Ok(record)
-}
-
-/// The files of the oldest run with keys in the range.
-pub(crate) fn base_files(layout: &Layout, bounds: &KeyBounds) -> Vec<u64> {
-    base_tables(layout, bounds).iter().map(|table| table.file).collect()
-}
-
-fn base_tables<'l>(layout: &'l Layout, bounds: &KeyBounds) -> &'l [TableRecord] {
-    layout.runs.last().map_or(&[], |oldest| oldest.within(bounds))
 }
 
 /// Whether a part's base stands for these tables of the oldest run: not where a run became the oldest one without a merge.
@@ -90,9 +76,9 @@ fn has_base(part: &Part, tables: &[TableRecord]) -> bool {
 /// What the manifest is to say about a part of a version, but for the file. None: no tables stand for its base, or there is an
 /// image that knows as much.
 fn record_of(layout: &Layout, bounds: &KeyBounds, part: &Part) -> Option<ImageRecord> {
-    let tables = base_tables(layout, bounds);
+    let tables = layout.base_tables(bounds);
     let is_known = |image: &&ImageRecord| {
-        image.lower == bounds.from && image.tables == base_files(layout, bounds)
+        image.lower == bounds.from && image.tables == layout.base_files(bounds)
     };
     let knows = layout.images.iter().find(is_known).map(|image| image.watermark);
     let (_, newer) = layout.runs.split_last()?;
@@ -102,7 +88,7 @@ fn record_of(layout: &Layout, bounds: &KeyBounds, part: &Part) -> Option<ImageRe
     if !has_base(part, tables) || knows.is_some_and(|watermark| !has_newer(watermark)) {
         return None;
     }
-    let (watermark, tables) = (layout.next_flush, base_files(layout, bounds));
+    let (watermark, tables) = (layout.next_flush, layout.base_files(bounds));
     Some(ImageRecord {
         lower: bounds.from.clone(),
         file: 0,
@@ -114,17 +100,17 @@ fn record_of(layout: &Layout, bounds: &KeyBounds, part: &Part) -> Option<ImageRe
 }
 
 /// Writes an image's file, durably. On a failure nothing stays of it.
-fn write_file(shelf: &Shelf, file: u64, bytes: &[u8]) -> Result<()> {
+fn write_file(table_files: &TableFiles, file: u64, bytes: &[u8]) -> Result<()> {
     let name = image_name(file);
-    let mut out = shelf.folder.create(&name)?;
+    let mut out = table_files.folder.create(&name)?;
     let mut write = || {
         out.append(bytes)?;
         out.sync()?;
-        shelf.folder.handle().sync()
+        table_files.folder.handle().sync()
     };
-    write().map_err(Error::io(shelf.folder.path_of(&name))).inspect_err(|_| {
+    write().map_err(Error::io(table_files.folder.path_of(&name))).inspect_err(|_| {
         // What cannot be removed is removed when the store is opened: no edit names it.
-        let _ = shelf.folder.remove(&name);
+        let _ = table_files.folder.remove(&name);
     })
 }
 
@@ -180,26 +166,34 @@ enum Unusable {
 }
 
 /// The guard of `version`, whose own is still empty: from images and newer tables, or else from the runs.
-pub(crate) fn recover(shelf: &Shelf, version: &Version) -> Result<Recovered> {
+pub(crate) fn recover(table_files: &TableFiles, version: &Version) -> Result<Recovered> {
     match &version.guard {
         Guard::Located(guard) if !version.runs.is_empty() => {
-            let (guard, told_from) = locator::rebuild(guard.kind(), &shelf.options, version)?;
+            let (guard, told_from) = locator::rebuild(
+                guard.kind(),
+                &table_files.options,
+                (&version.layout, &version.runs),
+            )?;
             let why = told_from.to_string();
             let guard = Guard::Located(Arc::new(guard));
             Ok(Recovered::sound(guard, FilterRecovery::Rebuilt { why }))
         }
         Guard::Global(parts) if !version.runs.is_empty() => {
-            recover_parts(shelf, version, parts.options())
+            recover_parts(table_files, version, parts.options())
         }
         guard => Ok(Recovered::sound(guard.clone(), FilterRecovery::Nothing)),
     }
 }
 
-fn recover_parts(shelf: &Shelf, version: &Version, wanted: &GrfOptions) -> Result<Recovered> {
+fn recover_parts(
+    table_files: &TableFiles,
+    version: &Version,
+    wanted: &GrfOptions,
+) -> Result<Recovered> {
     let (mut parts, mut damage, mut rebuilt, mut replayed_tables) = (Vec::new(), Vec::new(), 0, 0);
     let mut first_why = None;
     for bounds in version.layout.partitions() {
-        let part = match usable_image(shelf, version, &bounds, wanted) {
+        let part = match usable_image(table_files, version, &bounds, wanted) {
             Ok((part, record)) => {
                 let (part, replayed) = replay(part, record, version, &bounds)?;
                 replayed_tables += replayed;
@@ -209,7 +203,12 @@ fn recover_parts(shelf: &Shelf, version: &Version, wanted: &GrfOptions) -> Resul
                 rebuilt += 1;
                 let why = why_unusable(version, &bounds, unusable, &mut damage);
                 first_why.get_or_insert(why);
-                rebuild_part(&shelf.options, wanted, version, &bounds)?
+                rebuild_part(
+                    &table_files.options,
+                    wanted,
+                    (&version.layout, &version.runs),
+                    &bounds,
+                )?
             }
         };
         parts.push((bounds.from, part));
@@ -249,7 +248,7 @@ fn image_of<'l>(layout: &'l Layout, bounds: &KeyBounds) -> Option<&'l ImageRecor
 
 /// A part's image, if it is one of this tree's oldest run and of these options.
 fn usable_image<'v>(
-    shelf: &Shelf,
+    table_files: &TableFiles,
     version: &'v Version,
     bounds: &KeyBounds,
     wanted: &GrfOptions,
@@ -257,18 +256,18 @@ fn usable_image<'v>(
     let Some(record) = image_of(&version.layout, bounds) else {
         return Err(Unusable::Unfit("there is no image"));
     };
-    if record.tables != base_files(&version.layout, bounds) {
+    if record.tables != version.layout.base_files(bounds) {
         return Err(Unusable::Unfit("the image is of an older round"));
     }
-    let bytes = read(&shelf.folder, record).map_err(Unusable::Unreadable)?;
+    let bytes = read(&table_files.folder, record).map_err(Unusable::Unreadable)?;
     let part = Part::of_checked_image(bytes).map_err(|wrong| {
-        let path = shelf.folder.path_of(&image_name(record.file));
+        let path = table_files.folder.path_of(&image_name(record.file));
         Unusable::Unreadable(Error::corrupt(path, wrong.at as u64, wrong.what))
     })?;
     if part.options() != wanted {
         return Err(Unusable::Unfit("the image was made with other options"));
     }
-    if !has_base(&part, base_tables(&version.layout, bounds)) {
+    if !has_base(&part, version.layout.base_tables(bounds)) {
         return Err(Unusable::Unfit("the image is of an older round"));
     }
     Ok((part, record))
@@ -306,6 +305,7 @@ mod tests {
     use crate::plan::options::{Background, Options};
     use crate::storage::environment::Environment;
     use crate::storage::memory::Memory;
+    use crate::write::engine::Engine;
     use std::path::{Path, PathBuf};
     use trommel_filters::{FlushNumber, PartBuilder};
 
@@ -313,7 +313,7 @@ mod tests {
         Path::new("db").join(image_name(file))
     }
 
-    fn open(disk: &Memory) -> Core {
+    fn open(disk: &Memory) -> Engine {
         let env = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
         let options = Options { background: Background::Stepped, ..Options::default() };
         crate::open::open(Path::new("db"), &options, env).expect("opens")
@@ -322,14 +322,14 @@ mod tests {
     /// A store with one run and its image.
     fn store() -> (Memory, Layout) {
         let disk = Memory::new();
-        let core = open(&disk);
+        let engine = open(&disk);
         let mut batch = crate::entries::batch::Batch::new();
         batch.put("drum", "turns").put("sieve", "sifts");
-        core.commit.write(&core, batch, true).expect("writes");
-        core.commit.seal(&core).expect("seals");
-        core.flush_sealed().expect("flushes");
-        write(&core, &KeyBounds::all()).expect("writes an image");
-        drop(core);
+        engine.commit.write(&engine, batch, true).expect("writes");
+        engine.commit.seal(&engine).expect("seals");
+        engine.flush_sealed().expect("flushes");
+        write(&engine, &KeyBounds::all()).expect("writes an image");
+        drop(engine);
         let layout =
             Manifest::read(&OpenFolder::on(&disk, "db")).expect("reads").expect("is there");
         (disk, layout)
@@ -389,12 +389,12 @@ mod tests {
     #[test]
     fn an_image_that_comes_too_late_is_not_named() {
         let (disk, layout) = store();
-        let core = open(&disk);
+        let engine = open(&disk);
         let late = ImageRecord { file: 77, tables: vec![900], ..layout.images[0].clone() };
         disk.put_file(image_path(77), b"late".as_slice());
-        core.installer().install_images(&core, vec![late]).expect("nothing is wrong");
-        core.sweep();
-        assert_eq!(core.current.pin().layout.images, layout.images);
+        engine.installer().install_images(&engine, vec![late]).expect("nothing is wrong");
+        engine.sweep();
+        assert_eq!(engine.current.pin().layout.images, layout.images);
         assert_eq!(disk.file(image_path(77)), None);
     }
 }

@@ -1,14 +1,16 @@
 //! The open tree: versions, who installs them, and what all parts of a store share.
 
 pub(crate) mod guard_image;
+pub(crate) mod holders;
 pub(crate) mod obsolete_files;
+pub(crate) mod open_tree;
 pub(crate) mod partition_stats;
 pub(crate) mod peek;
 pub(crate) mod rate_limiter;
 pub(crate) mod run_writer;
-pub(crate) mod shared;
 pub(crate) mod snapshots;
 pub(crate) mod stats;
+pub(crate) mod table_files;
 pub(crate) mod tree_stats;
 pub(crate) mod tree_view;
 pub(crate) mod version;

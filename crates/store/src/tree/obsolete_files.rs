@@ -9,15 +9,12 @@
 //!
 //! Invariant: a file is removed when no version names it, and nobody has it open to read.
 
-use std::ops::Deref;
+use crate::tree::holders::Holder;
+use crate::tree::holders::Holders;
 
 use crate::files::keeper::Keeper;
 use crate::files::table::Table;
-use crate::files::wal::wal_name;
-use crate::sync::{Arc, AtomicU64, Mutex, Ordering, Weak, lock};
-use crate::tree::guard_image::image_name;
-use crate::tree::run_writer::table_name;
-use crate::tree::shared::Core;
+use crate::sync::{Arc, Mutex, Weak, lock};
 use crate::tree::stats::ObsoleteStats;
 use crate::tree::version::Version;
 
@@ -98,100 +95,6 @@ impl Leaving {
             scans: held_by(Holder::Scan),
             pinned_trees: held_by(Holder::PinnedTree),
             followed_trees: held_by(Holder::Follower),
-        }
-    }
-}
-
-impl Core {
-    /// Removes files that nobody needs any more. If that cannot be done now, the keeper tries again.
-    pub(crate) fn sweep_or_call(&self) {
-        if self.sweep() {
-            self.keeper.call();
-        }
-    }
-
-    /// Removes files that nobody needs any more. True: some could not be removed, and are to be tried again.
-    pub(crate) fn sweep(&self) -> bool {
-        let mut is_left = false;
-        for file in self.leaving.free() {
-            let name = match file {
-                Obsolete::Table(number) => table_name(number),
-                Obsolete::Log(number) => wal_name(number),
-                Obsolete::Image(number) => image_name(number),
-            };
-            match self.shelf.folder.remove(&name) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => is_left = true,
-                _ => self.leaving.forget(file),
-            }
-        }
-        is_left
-    }
-}
-
-/// Who holds a tree for long.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Holder {
-    Scan,
-    PinnedTree,
-    /// Of a pinned tree that a follower was given.
-    Follower,
-}
-
-/// How many hold a tree, by kind. Versions share it as long as no table leaves.
-#[derive(Default)]
-pub(crate) struct Holders([AtomicU64; 3]);
-
-impl Holders {
-    fn of(&self, kind: Holder) -> &AtomicU64 {
-        &self.0[kind as usize]
-    }
-
-    fn count(&self, kind: Holder) -> u64 {
-        self.of(kind).load(Ordering::Relaxed)
-    }
-}
-
-/// A version that is held for long.
-pub(crate) struct HeldVersion {
-    version: Arc<Version>,
-    kind: Holder,
-}
-
-impl HeldVersion {
-    pub(crate) fn new(version: Arc<Version>, kind: Holder) -> Self {
-        version.holders.of(kind).fetch_add(1, Ordering::Relaxed);
-        HeldVersion { version, kind }
-    }
-}
-
-impl Deref for HeldVersion {
-    type Target = Arc<Version>;
-
-    fn deref(&self) -> &Arc<Version> {
-        &self.version
-    }
-}
-
-impl Drop for HeldVersion {
-    fn drop(&mut self) {
-        self.version.holders.of(self.kind).fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// Of a table that has left the tree: dropped with it, when the last one has let go.
-#[derive(Default)]
-pub(crate) struct Farewell(std::sync::OnceLock<Arc<Keeper>>);
-
-impl Farewell {
-    pub(crate) fn call(&self, keeper: &Arc<Keeper>) {
-        let _ = self.0.set(Arc::clone(keeper));
-    }
-}
-
-impl Drop for Farewell {
-    fn drop(&mut self) {
-        if let Some(keeper) = self.0.get() {
-            keeper.call();
         }
     }
 }

@@ -4,7 +4,7 @@
 //! ```
 //! Invariant: the partitions cover all keys, in key order; their numbers are of one version.
 
-use crate::entries::key_range::KeyBounds;
+use crate::entries::key_bounds::KeyBounds;
 use crate::guard::Guard;
 use crate::tree::version::Version;
 

@@ -5,135 +5,23 @@
 //! ```
 //! Invariant: tables, with the ranges that they delete, do not overlap. A run without entries that deletes ranges has one table.
 
+use crate::tree::table_files::TableFiles;
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use trommel_filters::{FilterKind, FilterOptions, LocatedKind, Span};
+use trommel_filters::{FilterOptions, Span};
 
 use crate::entries::entry::{Entry, Sequence};
 use crate::entries::tombstones::RangeTombstones;
 use crate::error::{Error, Result};
-use crate::files::cache::BlockCache;
 use crate::files::table::Table;
-use crate::files::table::writer::{TableOptions, TableSummary, TableWriter};
-use crate::guard::empty_ranges::Questions;
+use crate::files::table::writer::{TableSummary, TableWriter};
 use crate::plan::layout::TableRecord;
-use crate::plan::options::Options;
-use crate::storage::exhausted::share_of_process;
-use crate::storage::io_mode::{IoStats, WrittenBy};
-use crate::storage::open_files::OpenFiles;
-use crate::storage::open_folder::OpenFolder;
-use crate::sync::{Arc, AtomicU64, Ordering};
-
-/// Where tables live and how they are written.
-pub(crate) struct Shelf {
-    pub(crate) folder: OpenFolder,
-    pub(crate) cache: Arc<BlockCache>,
-    pub(crate) options: Options,
-    /// How tables are read and written.
-    pub(crate) io: IoStats,
-    /// Where tables are read.
-    pub(crate) files: Arc<OpenFiles>,
-    pub(crate) questions: Questions,
-    next_file: AtomicU64,
-}
-
-impl Shelf {
-    pub(crate) fn new(folder: OpenFolder, options: &Options, next_file: u64) -> Self {
-        let life = Arc::clone(folder.life());
-        let cache = Arc::new(BlockCache::new(options.block_cache_bytes as u64, life));
-        let next_file = AtomicU64::new(next_file);
-        let (questions, io) = (Questions::new(options), IoStats::default());
-        let files = open_files(&folder, io, options);
-        Shelf { folder, cache, options: options.clone(), io, files, questions, next_file }
-    }
-
-    /// With tables that are read and written so. Requires: it was granted.
-    #[must_use]
-    pub(crate) fn with_io(self, io: IoStats) -> Self {
-        let files = open_files(&self.folder, io, &self.options);
-        Shelf { io, files, ..self }
-    }
-
-    /// A number that no file has.
-    pub(crate) fn new_file(&self) -> u64 {
-        self.next_file.fetch_add(1, Ordering::Relaxed)
-    }
-
-    /// The least number that no file has.
-    pub(crate) fn next_file(&self) -> u64 {
-        self.next_file.load(Ordering::Relaxed)
-    }
-
-    /// Removes a table that nothing names. What stays is removed when the store is opened.
-    fn discard(&self, file: u64) {
-        // It is called while others panic, perhaps; and a storage that panics has failed.
-        let _ = catch_unwind(AssertUnwindSafe(|| self.folder.remove(&table_name(file))));
-    }
-
-    pub(crate) fn open_table(&self, file: u64) -> Result<Arc<Table>> {
-        self.open_table_with(file, self.options.guard.table_filter())
-    }
-
-    /// As `open_table`, with a filter of this kind, if the table has one.
-    pub(crate) fn open_table_with(
-        &self,
-        file: u64,
-        filter: Option<FilterKind>,
-    ) -> Result<Arc<Table>> {
-        let cache = Arc::clone(&self.cache);
-        let table = Table::open(&self.files, file, cache, filter)?;
-        self.load_first_units(&table)?;
-        Ok(table)
-    }
-
-    /// A table with an `elastic` filter begins with as many units as an equal share of the memory has room for.
-    pub(crate) fn load_first_units(&self, table: &Table) -> Result<()> {
-        let Some(units) = table.units() else { return Ok(()) };
-        let share = table.entry_count() as f64 * self.options.bits_per_key / 8.0;
-        let share = share - units.directory_bytes() as f64;
-        let count = share / units.of_table().unit_bytes.max(1) as f64;
-        table.load_units(count as u8)
-    }
-
-    /// `bits_per_key`: those of the filter, if they are not the same for all runs.
-    fn table_options(&self, bits_per_key: Option<f64>) -> TableOptions {
-        let bits_per_key = bits_per_key.unwrap_or(self.options.bits_per_key);
-        let filter = self.options.guard.table_filter();
-        let filter = filter.filter(|_| bits_per_key >= FILTER_BITS_LEAST);
-        TableOptions {
-            block_bytes: self.options.block_bytes,
-            compression: self.options.compression,
-            key_hash: self.options.guard.located().and_then(LocatedKind::key_hash),
-            filter: filter.map(|kind| match kind {
-                FilterKind::Elastic => self.options.elastic.on_disk(bits_per_key),
-                FilterKind::Arf => FilterOptions {
-                    arf_questions: self.questions.kept(),
-                    ..FilterOptions::new(FilterKind::Arf, bits_per_key)
-                },
-                kind => self.options.filter.options(kind, bits_per_key),
-            }),
-        }
-    }
-}
-
-/// As many as the options allow, or as the process has room for.
-fn open_files(folder: &OpenFolder, io: IoStats, options: &Options) -> Arc<OpenFiles> {
-    let max = options.max_open_files.unwrap_or_else(share_of_process);
-    OpenFiles::new(folder.clone(), io.reads(), max)
-}
-
-/// Below so many bits per key a filter says "maybe" so often that asking it is not worth it.
-const FILTER_BITS_LEAST: f64 = 0.5;
-
-/// The name of a table's file.
-pub(crate) fn table_name(file: u64) -> String {
-    format!("{file:06}.table")
-}
+use crate::storage::io_mode::WrittenBy;
+use crate::sync::Arc;
 
 /// Writes the entries of one run, in order, into as many tables as they need.
 pub(crate) struct RunWriter<'a> {
-    shelf: &'a Shelf,
+    table_files: &'a TableFiles,
     state: RunWriterState,
 }
 
@@ -145,7 +33,7 @@ pub(crate) struct RunWriterState {
     /// All files that were begun.
     files: Vec<u64>,
     last_key: Vec<u8>,
-    /// The filter of each table, if the shelf's options ask for none.
+    /// The filter of each table, if the table_files's options ask for none.
     filter: Option<FilterOptions>,
     /// Bits per key of the run's filters; None: as the options say.
     bits_per_key: Option<f64>,
@@ -158,7 +46,7 @@ pub(crate) struct RunWriterState {
 }
 
 impl RunWriterState {
-    /// Nothing is written yet. Tables get this filter if the shelf's options ask for none.
+    /// Nothing is written yet. Tables get this filter if the table_files's options ask for none.
     pub(crate) fn with_filter(filter: Option<FilterOptions>) -> Self {
         RunWriterState { filter, ..RunWriterState::default() }
     }
@@ -189,8 +77,8 @@ pub(crate) struct RunOutput {
 }
 
 impl<'a> RunWriter<'a> {
-    pub(crate) fn new(shelf: &'a Shelf, state: RunWriterState) -> Self {
-        RunWriter { shelf, state }
+    pub(crate) fn new(table_files: &'a TableFiles, state: RunWriterState) -> Self {
+        RunWriter { table_files, state }
     }
 
     /// Puts the writer aside until the next step.
@@ -201,7 +89,8 @@ impl<'a> RunWriter<'a> {
     /// Adds an entry. A user key's entries never cross a table.
     pub(crate) fn add(&mut self, entry: &Entry<'_>) -> Result<()> {
         let state = &mut self.state;
-        let full = |writer: &TableWriter| writer.size_bytes() >= self.shelf.options.table_bytes;
+        let full =
+            |writer: &TableWriter| writer.size_bytes() >= self.table_files.options.table_bytes;
         if state.open.as_ref().is_some_and(|(_, writer)| full(writer))
             && state.last_key != entry.key
         {
@@ -211,9 +100,9 @@ impl<'a> RunWriter<'a> {
             // What the tables before hold is told by their keys alone.
             if !state.files.is_empty() && *entry.key <= *state.last_key {
                 let what = format!("no place for key {}: out of order", entry.key.escape_ascii());
-                return Err(Error::corrupt(self.shelf.folder.path(), 0, what));
+                return Err(Error::corrupt(self.table_files.folder.path(), 0, what));
             }
-            begin_table(self.shelf, state)?;
+            begin_table(self.table_files, state)?;
         }
         let (_, writer) = state.open.as_mut().expect("opened above");
         writer.add(entry)?;
@@ -227,14 +116,15 @@ impl<'a> RunWriter<'a> {
     /// Syncs the tables and their names, and opens them.
     pub(crate) fn finish(mut self) -> Result<RunOutput> {
         if self.state.open.is_none() && !own_tombstones(&self.state, None).is_empty() {
-            begin_table(self.shelf, &mut self.state)?;
+            begin_table(self.table_files, &mut self.state)?;
         }
         finish_table(&mut self.state, None)?;
         let tables = std::mem::take(&mut self.state.done);
         if !tables.is_empty() {
-            self.shelf.folder.sync()?;
+            self.table_files.folder.sync()?;
         }
-        let open = |(file, _): &(u64, TableSummary)| Ok((*file, self.shelf.open_table(*file)?));
+        let open =
+            |(file, _): &(u64, TableSummary)| Ok((*file, self.table_files.open_table(*file)?));
         let opened = tables.iter().map(open).collect::<Result<_>>()?;
         self.state.files.clear();
         Ok(RunOutput { tables, opened })
@@ -260,16 +150,16 @@ impl<'a> RunWriter<'a> {
 impl Drop for RunWriter<'_> {
     /// A run that failed half-way leaves no files: retries on a full disk would make it fuller.
     fn drop(&mut self) {
-        self.state.files.iter().for_each(|&file| self.shelf.discard(file));
+        self.state.files.iter().for_each(|&file| self.table_files.discard(file));
     }
 }
 
-fn begin_table(shelf: &Shelf, state: &mut RunWriterState) -> Result<()> {
-    let file = shelf.new_file();
-    let mut options = shelf.table_options(state.bits_per_key);
+fn begin_table(table_files: &TableFiles, state: &mut RunWriterState) -> Result<()> {
+    let file = table_files.new_file();
+    let mut options = table_files.table_options(state.bits_per_key);
     options.filter = options.filter.or_else(|| state.filter.clone());
-    let access = shelf.io.writes(state.by);
-    let writer = TableWriter::create(&shelf.folder, file, access, &options)?;
+    let access = table_files.io.writes(state.by);
+    let writer = TableWriter::create(&table_files.folder, file, access, &options)?;
     // Not earlier: a file that was there before is another's.
     state.files.push(file);
     state.open = Some((file, writer));
@@ -296,8 +186,8 @@ fn own_tombstones(state: &RunWriterState, next: Option<&[u8]>) -> RangeTombstone
 
 impl RunOutput {
     /// Removes its tables. Requires: nothing names them.
-    pub(crate) fn abandon(&self, shelf: &Shelf) {
-        self.tables.iter().for_each(|(file, _)| shelf.discard(*file));
+    pub(crate) fn abandon(&self, table_files: &TableFiles) {
+        self.tables.iter().for_each(|(file, _)| table_files.discard(*file));
     }
 
     /// The tables as the manifest knows them. `span` tells the flushes of a table from the

@@ -413,7 +413,7 @@ impl Stats {
             let _ = writeln!(text, "trommel_{name} {value}");
         }
         if let Some(elastic) = &self.guard.elastic {
-            elastic.prometheus(&mut text);
+            elastic_metrics(elastic, &mut text);
         }
         metric(&mut text, "runs", "gauge");
         for level in &self.levels {
@@ -469,8 +469,34 @@ impl Stats {
     }
 }
 
+/// What the guard `elastic` has in memory, for Prometheus.
+fn elastic_metrics(elastic: &ElasticStats, text: &mut String) {
+    metric(text, "elastic_tables", "gauge");
+    for (units, tables) in elastic.tables_by_units.iter().enumerate() {
+        let _ = writeln!(text, "trommel_elastic_tables{{units=\"{units}\"}} {tables}");
+    }
+    let gauges = [
+        ("budget_bytes", elastic.budget_bytes as f64),
+        ("unit_bytes", elastic.unit_bytes as f64),
+        ("expected_rate", elastic.expected_rate),
+    ];
+    for (name, value) in gauges {
+        metric(text, &format!("elastic_{name}"), "gauge");
+        let _ = writeln!(text, "trommel_elastic_{name} {value}");
+    }
+    let counters = [
+        ("loads", elastic.loads),
+        ("drops", elastic.drops),
+        ("counted_gets", elastic.counted_gets),
+    ];
+    for (name, value) in counters {
+        metric(text, &format!("elastic_{name}_total"), "counter");
+        let _ = writeln!(text, "trommel_elastic_{name}_total {value}");
+    }
+}
+
 /// The line that goes before the values of a metric.
-pub(crate) fn metric(text: &mut String, name: &str, kind: &str) {
+fn metric(text: &mut String, name: &str, kind: &str) {
     let _ = writeln!(text, "# TYPE trommel_{name} {kind}");
 }
 

@@ -12,13 +12,14 @@ use trommel_filters::{Codes, Query};
 use crate::entries::cursor::Reads;
 use crate::entries::entry::Sequence;
 use crate::error::Result;
+use crate::files::placed_run::PlacedRun;
 use crate::guard::Answer;
 use crate::storage::life::Life;
 use crate::sync::Arc;
-use crate::tree::obsolete_files::{HeldVersion, Holder};
+use crate::tree::holders::Holder;
+use crate::tree::open_tree::OpenTree;
 use crate::tree::peek::{TreePeek, tree};
-use crate::tree::shared::Core;
-use crate::tree::version::PlacedRun;
+use crate::tree::version::HeldVersion;
 
 /// Who hears of every change of the tree.
 pub(crate) type Follower = Box<dyn FnMut(PinnedTree) + Send>;
@@ -31,9 +32,9 @@ pub struct PinnedTree {
 }
 
 impl PinnedTree {
-    pub(crate) fn new(core: &Core, holder: Holder) -> Self {
-        let version = HeldVersion::new(core.current.hold(), holder);
-        PinnedTree { version, life: Arc::clone(core.life()) }
+    pub(crate) fn new(tree: &OpenTree, holder: Holder) -> Self {
+        let version = HeldVersion::new(tree.current.hold(), holder);
+        PinnedTree { version, life: Arc::clone(tree.life()) }
     }
 
     /// The runs as plain data.

@@ -6,22 +6,23 @@
 //! Invariant (ordering rule 3): all of it changes together, in one store of a new version. A reader
 //! that pins a version sees memtables, tables and guard that belong together.
 
+use crate::files::placed_run::PlacedRun;
+use crate::tree::holders::Holder;
 use std::collections::{HashMap, HashSet};
+use std::ops::Deref;
 
-use trommel_filters::{FlushNumber, Span};
+use trommel_filters::FlushNumber;
 
 use crate::entries::entry::Sequence;
-use crate::entries::key_range::KeyBounds;
 use crate::entries::memtable::Memtable;
 use crate::entries::tombstones::Stretch;
-use crate::error::Result;
 use crate::files::run::Run;
 use crate::files::run_table::RunTable;
 use crate::files::table::Table;
 use crate::guard::Guard;
 use crate::plan::layout::{Edit, Layout};
 use crate::sync::{Arc, AtomicU64, Ordering};
-use crate::tree::obsolete_files::Holders;
+use crate::tree::holders::Holders;
 
 /// The memtable that takes writes.
 #[derive(Clone)]
@@ -44,28 +45,6 @@ pub(crate) struct Sealed {
     pub(crate) first: Sequence,
     pub(crate) last: Sequence,
     pub(crate) flush: FlushNumber,
-}
-
-/// A run and its label.
-#[derive(Clone)]
-pub(crate) struct PlacedRun {
-    pub(crate) id: u64,
-    pub(crate) level: usize,
-    /// The run's own, at hand: most queries look at nothing else of most runs.
-    span: Span,
-    pub(crate) run: Arc<Run>,
-}
-
-impl PlacedRun {
-    pub(crate) fn span(&self) -> Span {
-        self.span
-    }
-
-    /// What the run has in a range; None: nothing.
-    pub(crate) fn within(&self, range: &KeyBounds) -> Result<Option<PlacedRun>> {
-        let clipped = self.run.clip(range)?;
-        Ok(clipped.map(|run| PlacedRun { span: run.span(), run, ..*self }))
-    }
 }
 
 /// What readers pin.
@@ -172,7 +151,7 @@ impl Version {
                 RunTable::of_record(Arc::clone(opened), table)
             });
             let run = Run::new(run_tables.collect()).expect("a layout's runs are in order");
-            PlacedRun { id: record.id, level: record.level, span: run.span(), run: Arc::new(run) }
+            PlacedRun::new(record.id, record.level, run)
         };
         layout.runs.iter().map(open_run).collect()
     }
@@ -213,4 +192,31 @@ impl Version {
 /// Whether some of these runs deletes ranges.
 pub(crate) fn deletes_ranges(runs: &[PlacedRun]) -> bool {
     runs.iter().any(|placed| placed.run.deletes_ranges())
+}
+
+/// A version that is held for long.
+pub(crate) struct HeldVersion {
+    version: Arc<Version>,
+    kind: Holder,
+}
+
+impl HeldVersion {
+    pub(crate) fn new(version: Arc<Version>, kind: Holder) -> Self {
+        version.holders.of(kind).fetch_add(1, Ordering::Relaxed);
+        HeldVersion { version, kind }
+    }
+}
+
+impl Deref for HeldVersion {
+    type Target = Arc<Version>;
+
+    fn deref(&self) -> &Arc<Version> {
+        &self.version
+    }
+}
+
+impl Drop for HeldVersion {
+    fn drop(&mut self) {
+        self.version.holders.of(self.kind).fetch_sub(1, Ordering::Relaxed);
+    }
 }

@@ -12,13 +12,9 @@
 
 use std::time::Duration;
 
-use crate::plan::layout::{Layout, RunRecord};
-use crate::plan::options::Options;
-use crate::plan::policy::Schedule;
+use crate::plan::run_limits::{RunLimits, SEALED_MAX};
 use crate::sync::{AtomicU64, Ordering};
 
-/// Sealed memtables that may wait for their flush before writers wait for it.
-pub(crate) const SEALED_MAX: usize = 4;
 /// A slowed writer's rate, in bytes per second, when slowing begins.
 const RATE_FIRST: f64 = 64e6;
 /// The same just before writers are stopped.
@@ -27,42 +23,6 @@ const RATE_LAST: f64 = 0.64e6;
 const PAUSE_MIN: f64 = 1e-3;
 /// And no pause is longer.
 const PAUSE_MAX: f64 = 0.1;
-
-/// From how many runs in level 0 on writers are slowed, and stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RunLimits {
-    pub(crate) slow_down: usize,
-    pub(crate) stop: usize,
-}
-
-impl RunLimits {
-    pub(crate) fn of(options: &Options) -> Self {
-        let usual = usual_runs(&options.schedule(), 0);
-        let slow_down = options.slow_down_runs.unwrap_or(usual);
-        let twice = slow_down.max(usual).saturating_mul(2);
-        RunLimits { slow_down, stop: options.stop_runs.unwrap_or(twice) }
-    }
-
-    /// The runs of the level that lags behind most, as if it were level 0: what a lower one has beyond the usual counts like runs
-    /// of level 0 beyond `slow_down`.
-    pub(crate) fn lagging_runs(self, layout: &Layout, schedule: &Schedule<'_>) -> usize {
-        let last = layout.level_count() - 1;
-        let as_of_level_0 = |runs: &[RunRecord]| match runs[0].level {
-            0 => runs.len(),
-            level if level < last && runs.len() > usual_runs(schedule, level) => {
-                self.slow_down.saturating_add(runs.len() - usual_runs(schedule, level))
-            }
-            _ => 0,
-        };
-        let levels = layout.runs.chunk_by(|one, other| one.level == other.level);
-        levels.map(as_of_level_0).max().unwrap_or(0)
-    }
-}
-
-/// As many as a level has while merges keep up, and about as many again.
-fn usual_runs(schedule: &Schedule<'_>, level: usize) -> usize {
-    2 * schedule.ratio(level) + SEALED_MAX
-}
 
 /// How often writers had to wait, and how long.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -159,6 +119,8 @@ impl StallCounter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::layout::{Layout, RunRecord};
+    use crate::plan::options::Options;
 
     const LIMITS: RunLimits = RunLimits { slow_down: 10, stop: 20 };
 

@@ -7,37 +7,38 @@
 use crate::error::Result;
 use crate::storage::life::Closing;
 use crate::sync::{Arc, JoinHandle, Mutex, lock};
-use crate::tree::shared::Core;
 use crate::tree::version::Version;
+use crate::write::engine::Engine;
 
 /// Threads that end when their store is stopped.
 pub(crate) type Threads = Mutex<Vec<JoinHandle<()>>>;
 
 /// Closes a store and ends its threads; does nothing if it is closed. The error is what could not be made durable.
-pub(crate) fn close(core: &Core, threads: &Threads) -> Result<()> {
-    let Some(closing) = core.life().begin_close()? else { return Ok(()) };
-    let ending = Ending { core, threads, closing };
+pub(crate) fn close(engine: &Engine, threads: &Threads) -> Result<()> {
+    let Some(closing) = engine.life().begin_close()? else { return Ok(()) };
+    let ending = Ending { engine, threads, closing };
     // While the threads can flush: entries of a log that has failed are in memory only.
-    let saved = core.commit.leave_if_failed(core);
+    let saved = engine.commit.leave_if_failed(engine);
     ending.end_work();
-    core.abandon_work();
-    let saved = saved.and_then(|()| core.commit.close(core));
-    write_image(core);
-    core.sweep();
+    engine.abandon_work();
+    let saved = saved.and_then(|()| engine.commit.close(engine));
+    write_image(engine);
+    engine.sweep();
     saved
 }
 
 /// Leaves an image of the filter for the next open. A session that has not changed the tree writes nothing.
-fn write_image(core: &Core) {
-    if core.installer().has_changed {
+fn write_image(engine: &Engine) {
+    if engine.installer().has_changed {
         // Without an image the filter is read from the runs.
-        let _ = crate::tree::guard_image::write(core, &crate::entries::key_range::KeyBounds::all());
+        let _ =
+            crate::tree::guard_image::write(engine, &crate::entries::key_bounds::KeyBounds::all());
     }
 }
 
 /// A store that is being closed. When it is dropped, it is closed.
 struct Ending<'c> {
-    core: &'c Core,
+    engine: &'c Engine,
     threads: &'c Threads,
     closing: Closing<'c>,
 }
@@ -45,7 +46,7 @@ struct Ending<'c> {
 impl Ending<'_> {
     /// Returns when no thread works for the store any more.
     fn end_work(&self) {
-        self.core.stop();
+        self.engine.stop();
         for thread in lock(self.threads).drain(..) {
             // A thread that panicked has said so itself.
             let _ = thread.join();
@@ -58,14 +59,14 @@ impl Drop for Ending<'_> {
     fn drop(&mut self) {
         self.end_work();
         self.closing.shut();
-        self.core.commit.let_go_of_files();
-        self.core.installer().manifest.let_go_of_files();
+        self.engine.commit.let_go_of_files();
+        self.engine.installer().manifest.let_go_of_files();
         // Readers who see this version see that the store is closed.
-        let last = self.core.current.hold();
-        self.core.current.store(Arc::new(Version::closed(&last)));
+        let last = self.engine.current.hold();
+        self.engine.current.store(Arc::new(Version::closed(&last)));
         drop(last);
         // Of tables that a scan or a pinned tree still has.
-        while self.core.shelf.files.close_idle() {}
-        drop(lock(&self.core.lock).take());
+        while self.engine.table_files.files.close_idle() {}
+        drop(lock(&self.engine.lock).take());
     }
 }

@@ -20,7 +20,7 @@ use crate::files::unsynced::Unsynced;
 use crate::sync::{
     Arc, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, lock, try_lock, wait, wait_for, yield_now,
 };
-use crate::tree::shared::Core;
+use crate::write::engine::Engine;
 
 /// Bytes of one group at most, unless one batch alone is larger.
 const GROUP_BYTES_MAX: usize = 1 << 20;
@@ -103,16 +103,16 @@ impl Commit {
     }
 
     /// Writes a batch. When it returns, readers see it; with `sync`, it survives any crash.
-    pub(crate) fn write(&self, core: &Core, batch: Batch, sync: bool) -> Result<()> {
+    pub(crate) fn write(&self, engine: &Engine, batch: Batch, sync: bool) -> Result<()> {
         let mut queue = lock(&self.queue);
         let is_alone = !queue.leading && queue.waiting.is_empty();
         if is_alone && !(sync && queue.expects_more_than(1)) {
             queue.leading = true;
             drop(queue);
             let mut leading = Leading { commit: self, writers: 1, sync_time: None };
-            let start = core.env.clock.now();
-            let result = lock(&self.writer).commit(core, &[&batch], sync);
-            leading.sync_time = sync.then(|| core.since(start));
+            let start = engine.env.clock.now();
+            let result = lock(&self.writer).commit(engine, &[&batch], sync);
+            leading.sync_time = sync.then(|| engine.since(start));
             return result;
         }
         let own = Arc::new(Waiting { batch, sync, result: Mutex::new(None) });
@@ -130,23 +130,23 @@ impl Commit {
                 continue;
             }
             queue.leading = true;
-            self.lead(core, queue, sync);
+            self.lead(engine, queue, sync);
             queue = lock(&self.queue);
         }
     }
 
     /// Writes the group that is waiting, with others who come soon if it is to be synced. Requires: the caller leads.
-    fn lead<'q>(&'q self, core: &Core, mut queue: MutexGuard<'q, Queue>, sync: bool) {
+    fn lead<'q>(&'q self, engine: &Engine, mut queue: MutexGuard<'q, Queue>, sync: bool) {
         let mut leading = Leading { commit: self, writers: 0, sync_time: None };
         if sync {
-            queue = self.gather(core, queue);
+            queue = self.gather(engine, queue);
         }
         let group = take_group(&mut queue.waiting);
         drop(queue);
         leading.writers = group.len();
-        let start = core.env.clock.now();
-        let synced = self.write_group(core, &group);
-        leading.sync_time = synced.then(|| core.since(start));
+        let start = engine.env.clock.now();
+        let synced = self.write_group(engine, &group);
+        leading.sync_time = synced.then(|| engine.since(start));
     }
 
     /// Waits until a leader has finished, awake at first if it may end soon.
@@ -175,17 +175,17 @@ impl Commit {
     /// Waits for writers who are likely to come soon. Requires: the caller leads.
     fn gather<'q>(
         &'q self,
-        core: &Core,
+        engine: &Engine,
         mut queue: MutexGuard<'q, Queue>,
     ) -> MutexGuard<'q, Queue> {
         if !queue.expects_more_than(queue.waiting.len()) {
             return queue;
         }
         queue.wanted = queue.recent;
-        let (start, patience) = (core.env.clock.now(), (queue.sync_time / 2).min(PATIENCE_MAX));
+        let (start, patience) = (engine.env.clock.now(), (queue.sync_time / 2).min(PATIENCE_MAX));
         let mut is_over = false;
         while queue.waiting.len() < queue.wanted {
-            let left = patience.checked_sub(core.since(start)).filter(|_| !is_over);
+            let left = patience.checked_sub(engine.since(start)).filter(|_| !is_over);
             let Some(left) = left else {
                 queue.hurried = HURRIED_GROUPS;
                 break;
@@ -197,12 +197,12 @@ impl Commit {
     }
 
     /// Writes a group. True: it was to be synced.
-    fn write_group(&self, core: &Core, group: &[Arc<Waiting>]) -> bool {
+    fn write_group(&self, engine: &Engine, group: &[Arc<Waiting>]) -> bool {
         let batches: Vec<&Batch> = group.iter().map(|waiting| &waiting.batch).collect();
         let sync = group.iter().any(|waiting| waiting.sync);
         let cause = "the thread that wrote for several has panicked".into();
         let mut outcome = Outcome { group, result: Err(Error::Stopped { cause }) };
-        outcome.result = lock(&self.writer).commit(core, &batches, sync);
+        outcome.result = lock(&self.writer).commit(engine, &batches, sync);
         sync
     }
 
@@ -223,21 +223,21 @@ impl Commit {
     }
 
     /// Seals the active memtable if it has entries.
-    pub(crate) fn seal(&self, core: &Core) -> Result<()> {
-        lock(&self.writer).seal(core)
+    pub(crate) fn seal(&self, engine: &Engine) -> Result<()> {
+        lock(&self.writer).seal(engine)
     }
 
     /// Syncs the log from a background thread, beside a writer that is at work. A failure stays noted: the next write meets it. False: the
     /// storage cannot do that, and a writer is at work.
-    pub(crate) fn sync_beside(&self, core: &Core) -> bool {
-        let start = core.env.clock.now();
+    pub(crate) fn sync_beside(&self, engine: &Engine) -> bool {
+        let start = engine.env.clock.now();
         let tell = |error: &Error| *lock(&self.log_failure) = Some(writer::log_failure(error));
         match self.unsynced.sync_beside(tell) {
-            Some(Ok(true)) => self.unsynced.note_sync_time(core.since(start)),
+            Some(Ok(true)) => self.unsynced.note_sync_time(engine.since(start)),
             Some(_) => {}
             None => {
                 let Some(mut writer) = try_lock(&self.writer) else { return false };
-                let _ = writer.sync(core);
+                let _ = writer.sync(engine);
             }
         }
         true
@@ -247,24 +247,24 @@ impl Commit {
     /// which readers see if it succeeds.
     pub(crate) fn write_apart<T, E: From<Error>>(
         &self,
-        core: &Core,
+        engine: &Engine,
         work: impl FnOnce(Sequence) -> std::result::Result<T, E>,
     ) -> std::result::Result<T, E> {
         let mut writer = lock(&self.writer);
-        let sequence = writer.stand_apart(core)?;
+        let sequence = writer.stand_apart(engine)?;
         let done = work(sequence)?;
-        core.snapshots.publish(sequence);
+        engine.snapshots.publish(sequence);
         Ok(done)
     }
 
     /// Makes all writes so far durable: in the log, or if that has failed, in tables.
-    pub(crate) fn make_durable(&self, core: &Core) -> Result<()> {
-        lock(&self.writer).make_durable(core)
+    pub(crate) fn make_durable(&self, engine: &Engine) -> Result<()> {
+        lock(&self.writer).make_durable(engine)
     }
 
     /// Moves on from a log that has failed, if it has, and has its entries flushed.
-    pub(crate) fn leave_if_failed(&self, core: &Core) -> Result<()> {
-        lock(&self.writer).leave_if_failed(core)
+    pub(crate) fn leave_if_failed(&self, engine: &Engine) -> Result<()> {
+        lock(&self.writer).leave_if_failed(engine)
     }
 
     /// Closes the log's file, when nothing is written any more.
@@ -273,8 +273,8 @@ impl Commit {
     }
 
     /// Syncs the log as it is, and ends it: nothing is written after this.
-    pub(crate) fn close(&self, core: &Core) -> Result<()> {
-        lock(&self.writer).close(core)
+    pub(crate) fn close(&self, engine: &Engine) -> Result<()> {
+        lock(&self.writer).close(engine)
     }
 }
 

@@ -16,15 +16,15 @@ use crate::entries::memtable::Memtable;
 use crate::entries::retention::Retention;
 use crate::error::Result;
 use crate::files::distinct_keys::KeyList;
-use crate::guard::locator;
 use crate::guard::monkey::filter_bits;
-use crate::guard::{Change, Guard};
+use crate::guard::{Change, Guard, locator};
 use crate::plan::layout::{Edit, FlushRecord};
 use crate::storage::environment::PausePoint;
 use crate::sync::Arc;
+use crate::tree::open_tree::OpenTree;
 use crate::tree::run_writer::{RunOutput, RunWriter, RunWriterState};
-use crate::tree::shared::Core;
 use crate::tree::version::{Sealed, Version};
+use crate::write::locator_merge::remade;
 use crate::write::merge_plan::run_of;
 
 /// A flush on its way.
@@ -66,34 +66,39 @@ impl FlushTask {
     }
 
     /// One step: writes the table, or installs it. True: the flush is done.
-    pub(crate) fn step(&mut self, core: &Core) -> Result<bool> {
+    pub(crate) fn step(&mut self, tree: &OpenTree) -> Result<bool> {
         let Some(written) = &self.written else {
-            self.written = Some(write_run(core, &self.sealed.memtable)?);
+            self.written = Some(write_run(tree, &self.sealed.memtable)?);
             return Ok(false);
         };
         // After an error the table is good, and the manifest may name it: it is not written again.
         self.may_be_named = true;
-        install(core, &NewRun::of(&self.sealed), written)?;
+        install(tree, &NewRun::of(&self.sealed), written)?;
         Ok(true)
     }
 
     /// Removes what it has written: the store is closed, and the log has the entries.
-    pub(crate) fn abandon(self, core: &Core) {
+    pub(crate) fn abandon(self, tree: &OpenTree) {
         if let Some(written) = self.written.filter(|_| !self.may_be_named) {
-            written.output.abandon(&core.shelf);
+            written.output.abandon(&tree.table_files);
         }
     }
 }
 
-fn write_run(core: &Core, memtable: &Arc<Memtable>) -> Result<Written> {
-    let tells_guard = core.current.hold().guard.is_told_of_flushes();
+fn write_run(tree: &OpenTree, memtable: &Arc<Memtable>) -> Result<Written> {
+    let tells_guard = tree.current.hold().guard.is_told_of_flushes();
     let mut keys = KeyList::default();
-    let snapshots = core.snapshots.copy();
+    let snapshots = tree.snapshots.copy();
     let ranges = memtable.ranges().visible_at(&snapshots);
-    let mut retention = Retention::new(snapshots, false, core.env.clock.since_epoch(), ranges);
-    let bits = filter_bits(core, &[], memtable.len() as u64);
+    let mut retention = Retention::new(snapshots, false, tree.env.clock.since_epoch(), ranges);
+    let bits = filter_bits(
+        &tree.table_files.options,
+        &tree.current.hold().runs,
+        &[],
+        memtable.len() as u64,
+    );
     let state = RunWriterState::with_filter_bits(bits).deleting(retention.kept_tombstones());
-    let mut writer = RunWriter::new(&core.shelf, state);
+    let mut writer = RunWriter::new(&tree.table_files, state);
     let mut cursor = memtable.cursor();
     cursor.seek_first()?;
     while let Some(entry) = cursor.entry() {
@@ -106,38 +111,38 @@ fn write_run(core: &Core, memtable: &Arc<Memtable>) -> Result<Written> {
         cursor.next()?;
     }
     let output = writer.finish()?;
-    core.counters.flushed(output.bytes(), output.filter_seconds());
-    core.pacer.spend(output.bytes(), core.env.clock.now());
+    tree.counters.flushed(output.bytes(), output.filter_seconds());
+    tree.pacer.spend(output.bytes(), tree.env.clock.now());
     Ok(Written { output, keys })
 }
 
 /// Tells the guard of a new run, and installs both.
-pub(crate) fn install(core: &Core, new: &NewRun, written: &Written) -> Result<()> {
+pub(crate) fn install(tree: &OpenTree, new: &NewRun, written: &Written) -> Result<()> {
     let output = &written.output;
     loop {
-        let prepared_for = core.current.hold();
-        let edit_then = edit(core, &prepared_for, new, output);
-        let change = prepare_guard(core, &prepared_for, new.flush, &edit_then, written);
-        core.env.pauses.at(PausePoint::FlushPrepared);
-        let mut installer = core.installer();
-        let now = core.current.hold();
+        let prepared_for = tree.current.hold();
+        let edit_then = edit(tree, &prepared_for, new, output);
+        let change = prepare_guard(tree, &prepared_for, new.flush, &edit_then, written);
+        tree.env.pauses.at(PausePoint::FlushPrepared);
+        let mut installer = tree.installer();
+        let now = tree.current.hold();
         let has_same_base = now.runs.is_empty() == prepared_for.runs.is_empty();
         let fitting = now.guard.with(&change, &prepared_for.guard).filter(|_| has_same_base);
         let Some(guard) = fitting else { continue };
-        let edit = edit(core, &now, new, output);
-        return installer.install(core, &edit, &output.opened, guard);
+        let edit = edit(tree, &now, new, output);
+        return installer.install(tree, &edit, &output.opened, guard);
     }
 }
 
-fn edit(core: &Core, now: &Version, new: &NewRun, output: &RunOutput) -> Edit {
+fn edit(tree: &OpenTree, now: &Version, new: &NewRun, output: &RunOutput) -> Edit {
     let span = flush_span(now, new.flush);
     let run = output.tables.first().map_or(0, |(file, _)| *file);
     let later = |wal| now.sealed.iter().rev().map(|s| s.wal).find(|&other| other > wal);
     Edit {
-        added: output.records(run, level_of(core, now, new, output), |_| span),
+        added: output.records(run, level_of(tree, now, new, output), |_| span),
         flushes: vec![FlushRecord { flush: new.flush, first: new.first }],
         live_wal: new.wal.map(|wal| later(wal).unwrap_or(now.active.wal)),
-        next_file: Some(core.shelf.next_file()),
+        next_file: Some(tree.table_files.next_file()),
         next_flush: Some(now.layout.next_flush.max(new.flush.next())),
         last_sequence: Some(now.layout.last_sequence.max(new.last)),
         ..Edit::default()
@@ -145,11 +150,11 @@ fn edit(core: &Core, now: &Version, new: &NewRun, output: &RunOutput) -> Edit {
 }
 
 /// Level 0; but what is loaded into an empty store is its last level, whose number is by its size.
-fn level_of(core: &Core, now: &Version, new: &NewRun, output: &RunOutput) -> usize {
+fn level_of(tree: &OpenTree, now: &Version, new: &NewRun, output: &RunOutput) -> usize {
     if new.wal.is_some() || !now.runs.is_empty() {
         return 0;
     }
-    let options = &core.shelf.options;
+    let options = &tree.table_files.options;
     let flushes = output.bytes() as f64 / options.write_buffer_bytes as f64;
     options.schedule().level_holding(flushes)
 }
@@ -164,7 +169,7 @@ fn flush_span(now: &Version, flush: FlushNumber) -> Span {
 
 /// The guard of `version` with the flushed keys in it. The first run of a tree is its base.
 fn prepare_guard(
-    core: &Core,
+    tree: &OpenTree,
     version: &Version,
     flush: FlushNumber,
     edit: &Edit,
@@ -175,8 +180,8 @@ fn prepare_guard(
         Guard::Open | Guard::PerTable => return Change::Whole(version.guard.clone()),
         Guard::Located(guard) => match run_of(edit) {
             Some(run) => {
-                let remade = locator::remade(core, version, edit, &output.opened);
-                let noted = || locator::with_flush(guard, &core.shelf.options, run, keys);
+                let remade = remade(tree, version, edit, &output.opened);
+                let noted = || locator::with_flush(guard, &tree.table_files.options, run, keys);
                 Change::Whole(Guard::Located(Arc::new(remade.unwrap_or_else(noted))))
             }
             None => return Change::Whole(version.guard.clone()),
@@ -192,6 +197,6 @@ fn prepare_guard(
             inserter.finish()
         })),
     };
-    core.counters.guard_worked(start.elapsed());
+    tree.counters.guard_worked(start.elapsed());
     change
 }

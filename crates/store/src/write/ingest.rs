@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::files::distinct_keys::KeyList;
 use crate::guard::monkey::filter_bits;
 use crate::tree::run_writer::{RunWriter, RunWriterState};
-use crate::tree::shared::Core;
+use crate::write::engine::Engine;
 use crate::write::flush::{NewRun, Written, install};
 
 /// How many entries were loaded, and the bytes of their keys and values.
@@ -27,7 +27,7 @@ struct Loaded {
 
 /// Makes a run of entries whose keys ascend. How many there were.
 pub(crate) fn ingest<K, V, E>(
-    core: &Core,
+    engine: &Engine,
     entries: impl Iterator<Item = std::result::Result<(K, V), E>>,
 ) -> std::result::Result<u64, E>
 where
@@ -39,29 +39,29 @@ where
     if entries.peek().is_none() {
         return Ok(0);
     }
-    let loaded = core.commit.write_apart(core, |sequence| {
-        let (written, loaded) = write_run(core, sequence, entries)?;
-        let flush = core.installer().take_flush();
+    let loaded = engine.commit.write_apart(engine, |sequence| {
+        let (written, loaded) = write_run(engine, sequence, entries)?;
+        let flush = engine.installer().take_flush();
         let run = NewRun { flush, first: sequence, last: sequence, wal: None };
-        if let Err(error) = install(core, &run, &written) {
-            core.installer().give_up(core, &written.output);
+        if let Err(error) = install(engine, &run, &written) {
+            engine.installer().give_up(engine, &written.output);
             drop(written);
-            core.sweep_or_call();
+            engine.sweep_or_call();
             return Err(error.into());
         }
         // It has happened. After a failure the next edit begins a new manifest, which names it from the start.
-        let _ = core.installer().repeat_edit(core);
-        core.work_appeared();
+        let _ = engine.installer().repeat_edit(engine);
+        engine.work_appeared();
         Ok::<_, E>(loaded)
     })?;
-    core.counters.wrote(loaded.entries, loaded.bytes);
-    core.sweep_or_call();
+    engine.counters.wrote(loaded.entries, loaded.bytes);
+    engine.sweep_or_call();
     Ok(loaded.entries)
 }
 
 /// The tables of the run. After an error nothing is left of them.
 fn write_run<K, V, E>(
-    core: &Core,
+    engine: &Engine,
     sequence: Sequence,
     entries: Peekable<impl Iterator<Item = std::result::Result<(K, V), E>>>,
 ) -> std::result::Result<(Written, Loaded), E>
@@ -70,9 +70,14 @@ where
     V: AsRef<[u8]>,
     E: From<Error>,
 {
-    let tells_guard = core.current.hold().guard.is_told_of_flushes();
-    let bits = filter_bits(core, &[], entries.size_hint().0 as u64);
-    let mut writer = RunWriter::new(&core.shelf, RunWriterState::with_filter_bits(bits));
+    let tells_guard = engine.current.hold().guard.is_told_of_flushes();
+    let bits = filter_bits(
+        &engine.table_files.options,
+        &engine.current.hold().runs,
+        &[],
+        entries.size_hint().0 as u64,
+    );
+    let mut writer = RunWriter::new(&engine.table_files, RunWriterState::with_filter_bits(bits));
     let (mut keys, mut loaded) = (KeyList::default(), Loaded::default());
     let mut before: Option<Vec<u8>> = None;
     for entry in entries {
@@ -88,7 +93,7 @@ where
         loaded.bytes += (key.len() + value.len()) as u64;
     }
     let output = writer.finish()?;
-    core.counters.flushed(output.bytes(), output.filter_seconds());
+    engine.counters.flushed(output.bytes(), output.filter_seconds());
     Ok((Written { output, keys }, loaded))
 }
 

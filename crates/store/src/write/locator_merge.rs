@@ -8,18 +8,22 @@
 //! No block is read for it: a merge sees every key anyway (Chucky, section 4.1). The clone is nobody else's until the merge is
 //! installed. Flushes that come meanwhile are caught up with as `merging` does for GRF.
 
+use crate::files::table::Table;
+use crate::guard::locator::{LocatedGuard, plan, sorted_of_runs};
+use crate::plan::layout::{Edit, RunRecord};
+use crate::sync::Arc;
+use std::collections::HashMap;
 use std::time::Instant;
 
 use trommel_filters::{AnyLocatedBuilder, LocatedKind, RunSlot, TreePlan};
 
-use crate::entries::key_range::KeyBounds;
+use crate::entries::key_bounds::KeyBounds;
 use crate::files::distinct_keys::KeyList;
+use crate::files::placed_run::PlacedRun;
 use crate::guard::Guard;
-use crate::guard::locator::{LocatedGuard, plan};
-use crate::plan::layout::RunRecord;
 use crate::plan::pick_runs::{Target, flush_entries, last_level, overlay_share};
-use crate::tree::shared::Core;
-use crate::tree::version::{PlacedRun, Version};
+use crate::tree::open_tree::OpenTree;
+use crate::tree::version::Version;
 
 /// As many keys wait, so that the clock is asked once for many of them.
 const KEYS_WAITING: usize = 4096;
@@ -47,7 +51,7 @@ enum Next {
 impl LocatedMerge {
     /// None: the version has another guard.
     pub(crate) fn new(
-        core: &Core,
+        tree: &OpenTree,
         version: &Version,
         inputs: &[PlacedRun],
         (target, range): (Target, &KeyBounds),
@@ -64,7 +68,7 @@ impl LocatedMerge {
                 let output = guard.reserve(level);
                 Next::Changed { guard, output }
             }
-            Target::Last => new_filter(core, guard.kind(), inputs),
+            Target::Last => new_filter(tree, guard.kind(), inputs),
         };
         Some(LocatedMerge {
             next,
@@ -78,11 +82,11 @@ impl LocatedMerge {
     }
 
     /// The merge has come to an entry of an input, which it keeps or drops.
-    pub(crate) fn saw(&mut self, key: &[u8], input: usize, is_kept: bool, core: &Core) {
+    pub(crate) fn saw(&mut self, key: &[u8], input: usize, is_kept: bool, tree: &OpenTree) {
         if self.key != key || self.had_by.is_empty() {
             self.end_key();
             if self.moved.len() >= KEYS_WAITING {
-                self.apply(core);
+                self.apply(tree);
             }
             self.key.clear();
             self.key.extend_from_slice(key);
@@ -118,7 +122,7 @@ impl LocatedMerge {
         self.is_kept = false;
     }
 
-    fn apply(&mut self, core: &Core) {
+    fn apply(&mut self, tree: &OpenTree) {
         let start = Instant::now();
         match &mut self.next {
             Next::New { builder, .. } => self.moved.iter().for_each(|key| builder.push(key)),
@@ -130,13 +134,13 @@ impl LocatedMerge {
         }
         self.moved.clear();
         self.moves.clear();
-        core.counters.guard_worked(start.elapsed());
+        tree.counters.guard_worked(start.elapsed());
     }
 
     /// The guard with all that the merge has told it: without its inputs, and with the slot of its output reserved.
-    pub(crate) fn finish(mut self, core: &Core, inputs: &[u64]) -> LocatedGuard {
+    pub(crate) fn finish(mut self, tree: &OpenTree, inputs: &[u64]) -> LocatedGuard {
         self.end_key();
-        self.apply(core);
+        self.apply(tree);
         let start = Instant::now();
         let guard = match self.next {
             Next::Changed { mut guard, .. } => {
@@ -145,15 +149,15 @@ impl LocatedMerge {
             }
             Next::New { builder, plan } => LocatedGuard::of_oldest(builder.finish(), plan),
         };
-        core.counters.guard_worked(start.elapsed());
+        tree.counters.guard_worked(start.elapsed());
         guard
     }
 }
 
 /// Room for what is to come until the next such merge. Until this one is done, nobody knows how much it drops: nothing.
-fn new_filter(core: &Core, kind: LocatedKind, inputs: &[PlacedRun]) -> Next {
-    let options = &core.shelf.options;
-    let records: Vec<RunRecord> = inputs.iter().map(|placed| core.run_record(placed.id)).collect();
+fn new_filter(tree: &OpenTree, kind: LocatedKind, inputs: &[PlacedRun]) -> Next {
+    let options = &tree.table_files.options;
+    let records: Vec<RunRecord> = inputs.iter().map(|placed| tree.run_record(placed.id)).collect();
     let (oldest, inner) = records.split_last().expect("a merge has inputs");
     let entries = records.iter().map(RunRecord::entries).sum();
     let (flush, schedule) = (flush_entries(inner), options.schedule());
@@ -161,4 +165,21 @@ fn new_filter(core: &Core, kind: LocatedKind, inputs: &[PlacedRun]) -> Next {
     let share = flush.map(|flush| overlay_share(flush, entries, &schedule));
     let plan = plan(options, level + 1, entries, share.map(|share| share.now));
     Next::New { builder: AnyLocatedBuilder::new(kind, &plan), plan }
+}
+
+/// The guard of `version` after `edit`, its view made anew. None: the guard has none, or some run cannot be read to its end, which
+/// is for who reads that run to tell.
+pub(crate) fn remade(
+    tree: &OpenTree,
+    version: &Version,
+    edit: &Edit,
+    opened: &HashMap<u64, Arc<Table>>,
+) -> Option<LocatedGuard> {
+    let Guard::Located(guard) = &version.guard else { return None };
+    if guard.kind() != LocatedKind::RemixSorted {
+        return None;
+    }
+    let layout = version.layout.apply(edit).ok()?;
+    let runs = version.reopen_runs(&layout, opened);
+    sorted_of_runs(&tree.table_files.options, &layout, &runs).ok()?
 }

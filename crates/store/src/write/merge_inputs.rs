@@ -9,11 +9,11 @@
 use std::collections::{BTreeSet, HashSet};
 
 use crate::entries::entry::Sequence;
-use crate::entries::key_range::KeyBounds;
+use crate::entries::key_bounds::KeyBounds;
 use crate::entries::tombstones::RangeTombstones;
 use crate::error::Result;
+use crate::files::placed_run::PlacedRun;
 use crate::plan::layout::{Layout, TableRecord};
-use crate::tree::version::PlacedRun;
 
 /// The inputs of a merge of key ranges.
 pub(crate) struct MergeInputs {

@@ -13,9 +13,10 @@ use std::time::Duration;
 use trommel_filters::{FlushNumber, RunCodes, Span};
 
 use crate::entries::entry::Sequence;
-use crate::entries::key_range::KeyBounds;
+use crate::entries::key_bounds::KeyBounds;
 use crate::entries::retention::Retention;
 use crate::error::Result;
+use crate::files::placed_run::PlacedRun;
 use crate::guard::monkey::filter_bits;
 use crate::plan::layout::{CutsEdit, Edit, LastMerge, Layout, RunRecord, TableRecord, flush_of};
 use crate::plan::options::Options;
@@ -23,9 +24,9 @@ use crate::plan::partitions::{Granularity, RangeJob, as_begun};
 use crate::plan::pick_runs::{MergeJob, Target, flush_entries, last_level, overlay_share};
 use crate::plan::pick_tables;
 use crate::storage::environment::PausePoint;
+use crate::tree::open_tree::OpenTree;
 use crate::tree::run_writer::RunOutput;
-use crate::tree::shared::Core;
-use crate::tree::version::{PlacedRun, Version};
+use crate::tree::version::Version;
 use crate::write::locator_merge::LocatedMerge;
 use crate::write::merge_inputs::{MergeInputs, only_table, tombstones_of};
 use crate::write::merge_install::Merged;
@@ -73,9 +74,9 @@ struct Begun {
 }
 
 impl Begun {
-    fn of(core: &Core, job: &RangeJob, layout: &Layout) -> Begun {
+    fn of(tree: &OpenTree, job: &RangeJob, layout: &Layout) -> Begun {
         let (&oldest, inner) = job.merge.inputs.split_last().expect("a merge has inputs");
-        let flush_entries = match (&job.noted, core.shelf.options.division().granularity) {
+        let flush_entries = match (&job.noted, tree.table_files.options.division().granularity) {
             (_, Granularity::Partial) => pick_tables::flush_entries(layout),
             (Some(noted), _) => flush_entries([&as_begun(noted)]),
             (None, _) => {
@@ -83,27 +84,27 @@ impl Begun {
                 flush_entries(layout.runs.iter().filter(is_inner))
             }
         };
-        Begun { flush_entries, oldest: core.run_record(oldest) }
+        Begun { flush_entries, oldest: tree.run_record(oldest) }
     }
 }
 
 impl MergePlan {
-    pub(crate) fn new(core: &Core, job: RangeJob) -> Result<Self> {
-        let version = core.current.hold();
-        let begun = Begun::of(core, &job, &version.layout);
+    pub(crate) fn new(tree: &OpenTree, job: RangeJob) -> Result<Self> {
+        let version = tree.current.hold();
+        let begun = Begun::of(tree, &job, &version.layout);
         let RangeJob { merge: job, range, noted, moved, joins } = job;
         let whole = version.runs_of(&job.inputs);
         assert_eq!(whole.len(), job.inputs.len(), "a merge's inputs stay until it is installed");
         let is_last = job.target == Target::Last;
-        let (snapshots, since_epoch) = (core.snapshots.copy(), core.env.clock.since_epoch());
-        core.env.pauses.at(PausePoint::MergeStarted);
+        let (snapshots, since_epoch) = (tree.snapshots.copy(), tree.env.clock.since_epoch());
+        tree.env.pauses.at(PausePoint::MergeStarted);
         let of_inputs = MergeInputs::of(&version.layout, &whole, &moved, joins.then_some(&range))?;
         let MergeInputs { inputs, staying, removed, trimmed } = of_inputs;
         // Of all ranges: filters and parts are made for the run, not for a piece of it.
         let entries = whole.iter().map(|placed| placed.run.entry_count()).sum();
         let global = version.guard.parts();
         let parts = global.filter(|_| is_last).map(|parts| {
-            let schedule = core.shelf.options.schedule();
+            let schedule = tree.table_files.options.schedule();
             let share = begun.flush_entries.map(|flush| overlay_share(flush, entries, &schedule));
             PartsBuilder::new(parts.options(), share, &range.from)
         });
@@ -113,15 +114,20 @@ impl MergePlan {
         let moves =
             only_table(&version.layout, &inputs).filter(|_| is_as_it_was && !moved.is_all());
         let moves = moves.map(|record| {
-            let run = if joins { begun.oldest.id } else { core.shelf.new_file() };
+            let run = if joins { begun.oldest.id } else { tree.table_files.new_file() };
             TableRecord { run, ..record }
         });
         Ok(MergePlan {
             pieces: match moves {
                 Some(_) => undivided(&range, &inputs),
-                None => pieces(&core.shelf.options, &range, &inputs, is_last)?,
+                None => pieces(&tree.table_files.options, &range, &inputs, is_last)?,
             },
-            filter_bits: filter_bits(core, &job.inputs, entries),
+            filter_bits: filter_bits(
+                &tree.table_files.options,
+                &tree.current.hold().runs,
+                &job.inputs,
+                entries,
+            ),
             job,
             range,
             noted,
@@ -166,13 +172,13 @@ impl MergePlan {
     }
 
     /// What the merge tells a filter that knows in which run each key is. Such a merge has one piece.
-    pub(crate) fn located(&self, core: &Core, inputs: &[PlacedRun]) -> Option<LocatedMerge> {
-        let version = core.current.hold();
-        LocatedMerge::new(core, &version, inputs, (self.job.target, &self.range))
+    pub(crate) fn located(&self, tree: &OpenTree, inputs: &[PlacedRun]) -> Option<LocatedMerge> {
+        let version = tree.current.hold();
+        LocatedMerge::new(tree, &version, inputs, (self.job.target, &self.range))
     }
 
     /// The level of the last run after the merge: until all ranges are done, that which it has.
-    pub(crate) fn last_level(&self, core: &Core, output: &RunOutput) -> usize {
+    pub(crate) fn last_level(&self, tree: &OpenTree, output: &RunOutput) -> usize {
         let oldest = &self.begun.oldest;
         let is_done = self.noted.as_ref().is_none_or(|noted| noted.done_to.is_empty());
         let Some(flush_entries) = self.begun.flush_entries.filter(|_| is_done) else {
@@ -180,7 +186,7 @@ impl MergePlan {
         };
         let merged: u64 = oldest.within(&self.range).iter().map(|table| table.entries).sum();
         let entries = output.entries() + oldest.entries().saturating_sub(merged);
-        last_level(flush_entries, entries, &core.shelf.options.schedule())
+        last_level(flush_entries, entries, &tree.table_files.options.schedule())
     }
 
     /// The span of surviving entries with these sequence numbers.
@@ -196,7 +202,13 @@ impl MergePlan {
     }
 
     /// The change of the tree, for the newest version.
-    pub(crate) fn edit(&self, core: &Core, now: &Version, merged: &Merged, level: usize) -> Edit {
+    pub(crate) fn edit(
+        &self,
+        tree: &OpenTree,
+        now: &Version,
+        merged: &Merged,
+        level: usize,
+    ) -> Edit {
         let output = &merged.run;
         let last = self.is_last();
         let new_run = output.tables.first().map_or(0, |(file, _)| *file);
@@ -210,7 +222,7 @@ impl MergePlan {
         let edit = Edit {
             removed: self.removed.clone(),
             added: self.trimmed.iter().cloned().chain(added).collect(),
-            next_file: Some(core.shelf.next_file()),
+            next_file: Some(tree.table_files.next_file()),
             cuts: last.then_some(cuts),
             last_merge: self.noted.clone(),
             ..Edit::default()

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::plan::claims::{Claim, next_beside};
 use crate::plan::partitions::RangeJob;
 use crate::sync::{Arc, Ordering, current, lock};
-use crate::tree::shared::Core;
+use crate::write::engine::Engine;
 use crate::write::merge_plan::MergePlan;
 use crate::write::submerge::{MergePiece, PieceOutput};
 use crate::write::workers::Work;
@@ -64,9 +64,9 @@ pub(crate) struct Leftovers {
 
 impl Leftovers {
     /// Removes the files.
-    pub(crate) fn abandon(self, core: &Core) {
-        self.pieces.into_iter().for_each(|piece| piece.abandon(core));
-        self.outputs.into_iter().for_each(|output| output.abandon(core));
+    pub(crate) fn abandon(self, engine: &Engine) {
+        self.pieces.into_iter().for_each(|piece| piece.abandon(engine));
+        self.outputs.into_iter().for_each(|output| output.abandon(engine));
     }
 }
 
@@ -84,7 +84,7 @@ pub(crate) struct Failed {
     pub(crate) error: Error,
 }
 
-impl Core {
+impl Engine {
     /// One step of merging: begins a merge that is due, so that large ones do not hold up small ones, or goes on with one that is
     /// open; `choice` says with which, what is due being the last of them. False: there is none, or others have all in hand. A
     /// merge that fails stays open until someone releases it.
@@ -159,7 +159,7 @@ impl Core {
 
     /// The merge that is due, if there is a lane for it, and whether it is the one of everything.
     fn next_merge(&self, work: &Work) -> Option<(RangeJob, bool)> {
-        let options = &self.shelf.options;
+        let options = &self.table_files.options;
         if work.merges.open_count() >= options.merge_lanes() {
             return None;
         }
@@ -194,7 +194,7 @@ impl Core {
 
 /// What this thread has of a merge. Dropped by a panic: the merge has failed, and may be tried again.
 struct Hand<'c> {
-    core: &'c Core,
+    engine: &'c Engine,
     id: MergeId,
     piece: Option<MergePiece>,
     /// It is not in hand any more.
@@ -202,20 +202,20 @@ struct Hand<'c> {
 }
 
 impl<'c> Hand<'c> {
-    fn take(core: &'c Core, work: &mut Work, id: MergeId, piece: Option<MergePiece>) -> Self {
+    fn take(engine: &'c Engine, work: &mut Work, id: MergeId, piece: Option<MergePiece>) -> Self {
         work.merging.push(current().id());
-        Hand { core, id, piece, is_done: false }
+        Hand { engine, id, piece, is_done: false }
     }
 
     fn failed(&mut self, error: Error) -> Failed {
         self.is_done = true;
-        self.core.merge_failed(self.id, error)
+        self.engine.merge_failed(self.id, error)
     }
 }
 
 impl Drop for Hand<'_> {
     fn drop(&mut self) {
-        let mut work = lock(&self.core.work);
+        let mut work = lock(&self.engine.work);
         let own = work.merging.iter().position(|thread| *thread == current().id());
         own.map(|place| work.merging.swap_remove(place));
         let left = (!self.is_done).then(|| {
@@ -226,9 +226,9 @@ impl Drop for Hand<'_> {
         drop(work);
         if let Some(mut left) = left {
             left.pieces.extend(self.piece.take());
-            left.abandon(self.core);
+            left.abandon(self.engine);
         }
-        self.core.work_changed.notify_all();
+        self.engine.work_changed.notify_all();
     }
 }
 

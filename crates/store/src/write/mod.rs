@@ -2,8 +2,10 @@
 
 pub(crate) mod closing;
 pub(crate) mod commit;
+pub(crate) mod engine;
 pub(crate) mod flush;
 pub(crate) mod ingest;
+pub(crate) mod keep;
 pub(crate) mod locator_merge;
 pub(crate) mod merge_inputs;
 pub(crate) mod merge_install;

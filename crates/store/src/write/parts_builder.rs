@@ -6,30 +6,19 @@
 //! Invariant: a part is asked when every run of its version is in it. Runs that come while a merge is on its way are carried
 //! over in rounds outside the lock, the last one under it (ordering rule 3).
 
-use std::path::Path;
+use crate::guard::rebuild::{OLDEST_RUN, insert_run, part_builder};
 use std::time::Instant;
 
 use trommel_filters::{FlushNumber, GrfOptions, Part, PartBuilder};
 
-use crate::entries::cursor::Cursor;
-use crate::entries::key_range::KeyBounds;
-use crate::error::{Error, Result};
-use crate::files::distinct_keys::{KeyList, for_each_key, keys_by_flush};
-use crate::files::run::Run;
-use crate::files::run_table::RunTable;
-use crate::plan::layout::Layout;
-use crate::plan::options::Options;
-use crate::plan::partitions::Granularity;
-use crate::plan::pick_runs::{OverlayShare, flush_entries, overlay_share};
-use crate::plan::pick_tables;
-use crate::sync::{Arc, AtomicUsize, Mutex, Ordering, lock};
-use crate::tree::shared::Core;
-use crate::tree::version::{PlacedRun, Version};
-
-/// The end of the code [0, 1) of the keys of a part's base: the oldest run's tables all have it in their spans, which begin at 0 by
-/// definition, and where runs' spans overlap no other table has. (Up to B, the largest end of their spans, as the design has
-/// it, newer tables with an old entry would be candidates for every key of the base.)
-const OLDEST_RUN: FlushNumber = FlushNumber(1);
+use crate::entries::key_bounds::KeyBounds;
+use crate::error::Result;
+use crate::files::distinct_keys::KeyList;
+use crate::files::placed_run::PlacedRun;
+use crate::plan::pick_runs::OverlayShare;
+use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
+use crate::tree::open_tree::OpenTree;
+use crate::tree::version::Version;
 
 /// Keys wait until there are so many, so that the clock is asked once for them.
 const KEYS_WAITING: usize = 4096;
@@ -79,7 +68,7 @@ impl PieceKeys {
         PieceKeys { place, keys, last, cuts }
     }
 
-    pub(crate) fn push(&mut self, key: &[u8], parts: &PartsBuilder, core: &Core) {
+    pub(crate) fn push(&mut self, key: &[u8], parts: &PartsBuilder, tree: &OpenTree) {
         match &mut self.last {
             Some(last) if last == key => return,
             Some(last) => key.clone_into(last),
@@ -87,7 +76,7 @@ impl PieceKeys {
         }
         self.keys.push(key);
         if self.keys.len() >= KEYS_WAITING && parts.turn.load(Ordering::Acquire) == self.place {
-            lock(&parts.building).take(self, core);
+            lock(&parts.building).take(self, tree);
         }
     }
 
@@ -117,32 +106,32 @@ impl PartsBuilder {
     }
 
     /// A piece has given all its keys.
-    pub(crate) fn end(&self, keys: PieceKeys, core: &Core) {
+    pub(crate) fn end(&self, keys: PieceKeys, tree: &OpenTree) {
         let mut building = lock(&self.building);
         building.ended.push(keys);
         // Nobody else moves the turn: that is done under this lock.
         let mut turn = self.turn.load(Ordering::Relaxed);
         while let Some(at) = building.ended.iter().position(|ended| ended.place == turn) {
             let mut keys = building.ended.swap_remove(at);
-            building.take(&mut keys, core);
+            building.take(&mut keys, tree);
             turn += 1;
         }
         self.turn.store(turn, Ordering::Release);
     }
 
     /// All parts, in key order. Requires: all pieces have ended, and nobody has asked before.
-    pub(crate) fn finish(&self, core: &Core) -> Vec<(Vec<u8>, Part)> {
+    pub(crate) fn finish(&self, tree: &OpenTree) -> Vec<(Vec<u8>, Part)> {
         let mut building = lock(&self.building);
         assert!(building.ended.is_empty(), "a piece has not ended");
         building.cut(&[]);
-        core.counters.rebuilt(building.peak_bytes);
+        tree.counters.rebuilt(building.peak_bytes);
         std::mem::take(&mut building.done)
     }
 }
 
 impl Building {
     /// Takes the keys that a piece has by now. Requires: it is its turn.
-    fn take(&mut self, piece: &mut PieceKeys, core: &Core) {
+    fn take(&mut self, piece: &mut PieceKeys, tree: &OpenTree) {
         let start = Instant::now();
         let mut at = 0;
         for cut in piece.cuts.drain(..) {
@@ -152,7 +141,7 @@ impl Building {
         }
         piece.keys.range(at..piece.keys.len()).give_to(&mut self.builder);
         piece.keys.clear();
-        core.counters.guard_worked(start.elapsed());
+        tree.counters.guard_worked(start.elapsed());
     }
 
     /// Ends a part; the next one begins at `lower`.
@@ -169,14 +158,6 @@ impl Building {
     }
 }
 
-/// Builds what takes the place of a part.
-fn part_builder(options: &GrfOptions, overlay_share: Option<OverlayShare>) -> PartBuilder {
-    match overlay_share {
-        Some(OverlayShare { now, full }) => PartBuilder::with_overlay_shares(options, now, full),
-        None => PartBuilder::new(options),
-    }
-}
-
 /// Parts of a key range on their way into a version: which of its flushes they have.
 pub(crate) struct PreparedParts {
     pub(crate) range: KeyBounds,
@@ -190,19 +171,24 @@ pub(crate) struct PreparedParts {
 impl PreparedParts {
     /// Inserts the entries of `now` that are not carried over yet, from old to new. Told by their flushes, not by their runs: other
     /// merges may have made new runs of what was carried over before.
-    pub(crate) fn carry_over(&mut self, core: &Core, now: &Version) -> Result<()> {
+    pub(crate) fn carry_over(&mut self, tree: &OpenTree, now: &Version) -> Result<()> {
         let is_missing = |placed: &&PlacedRun| {
             placed.span().hi() > self.watermark && !self.inputs.contains(&placed.id)
         };
         let missing: Vec<_> = now.runs.iter().rev().filter(is_missing).cloned().collect();
-        missing.iter().try_for_each(|placed| self.insert(core, placed, now))?;
+        missing.iter().try_for_each(|placed| self.insert(tree, placed, now))?;
         self.watermark = now.layout.next_flush;
         Ok(())
     }
 
     /// Inserts the keys that a run of `now` has in the range, of flushes from the watermark on. Requires: it is newer than those whose
     /// keys are in the parts.
-    pub(crate) fn insert(&mut self, core: &Core, placed: &PlacedRun, now: &Version) -> Result<()> {
+    pub(crate) fn insert(
+        &mut self,
+        tree: &OpenTree,
+        placed: &PlacedRun,
+        now: &Version,
+    ) -> Result<()> {
         let start = Instant::now();
         let lowers: Vec<Vec<u8>> = self.parts[1..].iter().map(|(l, _)| l.clone()).collect();
         for (mut bounds, (lower, part)) in KeyBounds::between(&lowers).zip(&mut self.parts) {
@@ -210,84 +196,7 @@ impl PreparedParts {
             bounds.to = bounds.to.or_else(|| self.range.to.clone());
             *part = insert_run(part, placed, (&now.layout, &bounds), self.watermark)?;
         }
-        core.counters.guard_worked(start.elapsed());
+        tree.counters.guard_worked(start.elapsed());
         Ok(())
     }
-}
-
-/// The part of this range with a run's keys there, of flushes from `from` on, each with its own flush as its code.
-fn insert_run(
-    part: &Part,
-    placed: &PlacedRun,
-    (layout, bounds): (&Layout, &KeyBounds),
-    from: FlushNumber,
-) -> Result<Part> {
-    let Some(run) = placed.run.clip(bounds)? else { return Ok(part.clone()) };
-    let mut cursor = run.cursor().end_to_end();
-    let path = run.tables()[0].table.path();
-    insert_entries(part, &mut cursor, path, (layout, bounds), from)
-}
-
-/// The part of this range with the keys of all entries whose flush is not below `from`, each with that flush as its code. Errors
-/// name `path`.
-pub(crate) fn insert_entries(
-    part: &Part,
-    cursor: &mut dyn Cursor,
-    path: &Path,
-    (layout, bounds): (&Layout, &KeyBounds),
-    from: FlushNumber,
-) -> Result<Part> {
-    let mut lists = keys_by_flush(cursor, path, |sequence| {
-        let unknown = || Error::corrupt(path, 0, "an entry of a flush that is not on record");
-        layout.flush_of(sequence).ok_or_else(unknown)
-    })?;
-    let shape = layout.shape_within(bounds);
-    let insert = |part: Part, (flush, keys): (FlushNumber, KeyList)| {
-        let mut inserter = part.inserter(flush, &shape);
-        keys.range(0..keys.len()).give_to(&mut inserter);
-        inserter.finish()
-    };
-    Ok(lists.split_off(&from).into_iter().fold(part.clone(), insert))
-}
-
-/// What the oldest run has in a partition: tables whose keys are of the base; and those that a run still has which became the oldest
-/// without a merge, since all below it was deleted. Their spans do not begin at 0, and their flushes are on record.
-fn base_of(oldest: &PlacedRun, bounds: &KeyBounds) -> Result<[Option<Arc<Run>>; 2]> {
-    let Some(run) = oldest.run.clip(bounds)? else { return Ok([None, None]) };
-    let is_base = |table: &RunTable| table.span.lo() == FlushNumber(0);
-    let (base, young): (Vec<_>, Vec<_>) = run.tables().iter().cloned().partition(is_base);
-    Ok([base, young].map(|tables| Run::new(tables).map(Arc::new)))
-}
-
-/// The part of one partition, read from the runs.
-pub(crate) fn rebuild_part(
-    options: &Options,
-    grf: &GrfOptions,
-    version: &Version,
-    bounds: &KeyBounds,
-) -> Result<Part> {
-    let Some((oldest, newer)) = version.runs.split_last() else { return Ok(Part::empty(grf)) };
-    let share = version.layout.runs.split_last().and_then(|(oldest, inner)| {
-        let flush_entries = match options.division().granularity {
-            Granularity::Partial => pick_tables::flush_entries(&version.layout),
-            Granularity::Full | Granularity::Partitioned => flush_entries(inner),
-        };
-        flush_entries.map(|flush| overlay_share(flush, oldest.entries(), &options.schedule()))
-    });
-    let mut builder = part_builder(grf, share);
-    let [base, young] = base_of(oldest, bounds)?;
-    if let Some(run) = base {
-        let (mut cursor, path) = (run.cursor().end_to_end(), run.tables()[0].table.path());
-        for_each_key(&mut cursor, path, |key| builder.push(key))?;
-    }
-    let mut part = builder.finish(OLDEST_RUN);
-    if let Some(run) = young {
-        let (mut cursor, path) = (run.cursor().end_to_end(), run.tables()[0].table.path());
-        let among = (&*version.layout, bounds);
-        part = insert_entries(&part, &mut cursor, path, among, FlushNumber(0))?;
-    }
-    for placed in newer.iter().rev() {
-        part = insert_run(&part, placed, (&version.layout, bounds), FlushNumber(0))?;
-    }
-    Ok(part)
 }

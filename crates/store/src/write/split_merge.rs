@@ -8,11 +8,11 @@
 //! follow each other without gaps, the first begins where the merge does and the last ends there.
 
 use crate::entries::cursor::Cursor;
-use crate::entries::key_range::KeyBounds;
+use crate::entries::key_bounds::KeyBounds;
 use crate::error::Result;
+use crate::files::placed_run::PlacedRun;
 use crate::files::run_table::RunTable;
 use crate::plan::partitions::Division;
-use crate::tree::version::PlacedRun;
 
 /// Samples for each piece that the inputs may come to, about.
 const SAMPLES_PER_PIECE: u64 = 8;

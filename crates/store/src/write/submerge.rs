@@ -13,8 +13,8 @@ use crate::error::Result;
 use crate::files::distinct_keys::KeyList;
 use crate::plan::partitions::Cutter;
 use crate::sync::Arc;
+use crate::tree::open_tree::OpenTree;
 use crate::tree::run_writer::{RunOutput, RunWriter, RunWriterState};
-use crate::tree::shared::Core;
 use crate::write::locator_merge::LocatedMerge;
 use crate::write::merge_plan::MergePlan;
 use crate::write::parts_builder::PieceKeys;
@@ -86,27 +86,27 @@ impl MergePiece {
     }
 
     /// One step: some entries. The output, when it is done; then there is no other step.
-    pub(crate) fn step(&mut self, core: &Core) -> Result<Option<PieceOutput>> {
+    pub(crate) fn step(&mut self, tree: &OpenTree) -> Result<Option<PieceOutput>> {
         let plan = &*self.plan;
         if plan.only_moves() {
             return Ok(Some(PieceOutput { place: self.place, ..PieceOutput::default() }));
         }
         let mut reading = match self.reading.take() {
             Some(reading) => reading,
-            None => Reading::begin(core, plan, self.place)?,
+            None => Reading::begin(tree, plan, self.place)?,
         };
-        let mut writer = RunWriter::new(&core.shelf, std::mem::take(&mut reading.writer));
+        let mut writer = RunWriter::new(&tree.table_files, std::mem::take(&mut reading.writer));
         for _ in 0..STEP_ENTRIES {
             let Some(entry) = reading.cursor.entry() else {
-                return reading.end(core, plan, self.place, writer).map(Some);
+                return reading.end(tree, plan, self.place, writer).map(Some);
             };
             self.read_bytes += (entry.key.len() + entry.value.len()) as u64;
             let keeps = reading.retention.keeps(&entry);
             if let Some(located) = &mut reading.located {
-                located.saw(entry.key, reading.cursor.input(), keeps, core);
+                located.saw(entry.key, reading.cursor.input(), keeps, tree);
             }
             if keeps {
-                reading.kept.keep(&entry, &mut writer, plan, core)?;
+                reading.kept.keep(&entry, &mut writer, plan, tree)?;
             }
             reading.cursor.next()?;
         }
@@ -116,16 +116,16 @@ impl MergePiece {
     }
 
     /// Removes what it has written, which was written all the same: the merge has failed elsewhere, or was given up.
-    pub(crate) fn abandon(self, core: &Core) {
+    pub(crate) fn abandon(self, tree: &OpenTree) {
         if let Some(reading) = self.reading {
-            let writer = RunWriter::new(&core.shelf, reading.writer);
-            core.counters.merged(writer.written_bytes(), 0.0);
+            let writer = RunWriter::new(&tree.table_files, reading.writer);
+            tree.counters.merged(writer.written_bytes(), 0.0);
         }
     }
 }
 
 impl Reading {
-    fn begin(core: &Core, plan: &MergePlan, place: usize) -> Result<Reading> {
+    fn begin(tree: &OpenTree, plan: &MergePlan, place: usize) -> Result<Reading> {
         let bounds = &plan.pieces[place];
         let inputs = plan.inputs_within(&bounds.range)?;
         let retention = plan.retention(&inputs);
@@ -136,11 +136,11 @@ impl Reading {
         let cursor = MergeCursor::new(cursors.collect())?;
         let writer = RunWriterState::with_filter_bits(plan.filter_bits).by_a_merge();
         let writer = writer.deleting(retention.kept_tombstones());
-        let located = plan.located(core, &inputs);
+        let located = plan.located(tree, &inputs);
         let kept = Kept {
             begins: bounds.begins_partition.then(|| bounds.range.from.clone()),
             cutter: match plan.is_last() {
-                true => Cutter::new(core.shelf.options.division(), bounds.bytes),
+                true => Cutter::new(tree.table_files.options.division(), bounds.bytes),
                 false => Cutter::none(),
             },
             keys: plan.parts.as_ref().map(|_| PieceKeys::new(place)),
@@ -151,16 +151,16 @@ impl Reading {
 
     fn end(
         self,
-        core: &Core,
+        tree: &OpenTree,
         plan: &MergePlan,
         place: usize,
         writer: RunWriter<'_>,
     ) -> Result<PieceOutput> {
         let run = writer.finish()?;
-        core.counters.merged(run.bytes(), run.filter_seconds());
+        tree.counters.merged(run.bytes(), run.filter_seconds());
         let Kept { cutter, keys, recoded, .. } = self.kept;
         if let (Some(keys), Some(parts)) = (keys, &plan.parts) {
-            parts.end(keys, core);
+            parts.end(keys, tree);
         }
         Ok(PieceOutput { place, run, cuts: cutter.cuts, located: self.located, recoded })
     }
@@ -172,7 +172,7 @@ impl Kept {
         entry: &Entry<'_>,
         writer: &mut RunWriter<'_>,
         plan: &MergePlan,
-        core: &Core,
+        tree: &OpenTree,
     ) -> Result<()> {
         if let Some(from) = self.begins.take() {
             self.cut(&from, writer);
@@ -187,7 +187,7 @@ impl Kept {
             keys.push(entry.key);
         }
         if let (Some(keys), Some(parts)) = (&mut self.keys, &plan.parts) {
-            keys.push(entry.key, parts, core);
+            keys.push(entry.key, parts, tree);
         }
         Ok(())
     }
@@ -203,7 +203,7 @@ impl Kept {
 
 impl PieceOutput {
     /// Removes its tables: the merge has failed elsewhere, so that nothing names them.
-    pub(crate) fn abandon(self, core: &Core) {
-        self.run.abandon(&core.shelf);
+    pub(crate) fn abandon(self, tree: &OpenTree) {
+        self.run.abandon(&tree.table_files);
     }
 }

@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 use crate::error::{Error, Result};
 use crate::plan::layout::Layout;
 use crate::plan::options::Background;
+use crate::plan::run_limits::SEALED_MAX;
 use crate::sync::{Arc, Builder, JoinHandle, Ordering, ThreadId, current, lock, wait, wait_for};
-use crate::tree::shared::Core;
-use crate::tree::write_stalls::{Lag, SEALED_MAX};
+use crate::tree::write_stalls::Lag;
+use crate::write::engine::Engine;
 use crate::write::flush::FlushTask;
 use crate::write::merge_scheduler::{Failed, Lanes, MergeId};
 
@@ -66,7 +67,7 @@ enum Kind {
 
 /// What this thread has of a flush. Dropped, by a panic too: what is not done goes on.
 struct FlushInHand<'c> {
-    core: &'c Core,
+    engine: &'c Engine,
     task: Option<FlushTask>,
     /// What the step has made of the last failure; None: nothing.
     failure: Option<Option<String>>,
@@ -74,17 +75,17 @@ struct FlushInHand<'c> {
 
 impl Drop for FlushInHand<'_> {
     fn drop(&mut self) {
-        let mut work = lock(&self.core.work);
+        let mut work = lock(&self.engine.work);
         (work.flush.busy, work.flush.task) = (None, self.task.take());
         if let Some(failure) = self.failure.take() {
             work.flush.failure = failure;
         }
         drop(work);
-        self.core.work_changed.notify_all();
+        self.engine.work_changed.notify_all();
     }
 }
 
-impl Core {
+impl Engine {
     /// Runs one step of a flush if one is due, else one of a merge. False: nothing is due.
     pub(crate) fn step(&self) -> Result<bool> {
         self.sweep();
@@ -142,7 +143,7 @@ impl Core {
         let oldest = || self.current.pin().sealed.last().map(Arc::clone).map(FlushTask::new);
         let task = work.flush.task.take().or_else(oldest)?;
         work.flush.busy = Some(current().id());
-        Some(FlushInHand { core: self, task: Some(task), failure: None })
+        Some(FlushInHand { engine: self, task: Some(task), failure: None })
     }
 
     /// In stepped mode, when there is no step to do: waits for a step of another thread. False: there is none, and nothing is due.
@@ -182,12 +183,12 @@ impl Core {
     pub(crate) fn lag(&self) -> Lag {
         let now = self.current.pin();
         let size = now.active.memtable.size_bytes() as f64;
-        let fullness = size / self.shelf.options.write_buffer_bytes as f64;
+        let fullness = size / self.table_files.options.write_buffer_bytes as f64;
         Lag { sealed: now.sealed.len(), fullness, runs: self.lagging_runs(&now.layout) }
     }
 
     fn lagging_runs(&self, layout: &Layout) -> usize {
-        self.run_limits.lagging_runs(layout, &self.shelf.options.schedule())
+        self.run_limits.lagging_runs(layout, &self.table_files.options.schedule())
     }
 
     /// Waits until there is room for another sealed memtable, or flushing has failed.
@@ -229,7 +230,7 @@ impl Core {
         }
         // Counted at once, so that `stats` shows it while it lasts.
         self.counters.stops.add(Duration::ZERO);
-        if self.shelf.options.background == Background::Stepped {
+        if self.table_files.options.background == Background::Stepped {
             return Ok(());
         }
         let start = self.env.clock.now();
@@ -259,7 +260,7 @@ impl Core {
         let newest = self.current.pin().sealed.first().map(|sealed| sealed.flush);
         let oldest = || self.current.pin().sealed.last().map(|sealed| sealed.flush);
         let is_left = || oldest().is_some() && oldest() <= newest;
-        match self.shelf.options.background {
+        match self.table_files.options.background {
             Background::Stepped => {
                 while is_left() && (self.flush_step()? || self.others_went_on()) {}
                 Ok(())
@@ -274,7 +275,7 @@ impl Core {
 
     /// Has all due work done: by the threads, or here.
     pub(crate) fn settle(&self) -> Result<()> {
-        match self.shelf.options.background {
+        match self.table_files.options.background {
             Background::Stepped => {
                 while self.step()? || self.others_went_on() {
                     self.life().check()?;
@@ -322,7 +323,7 @@ impl Core {
         drop(work);
         given_up.abandon(self);
         self.work_changed.notify_all();
-        match self.shelf.options.background {
+        match self.table_files.options.background {
             Background::Stepped => self.settle(),
             // Not `settle`: it would forget that this merge has failed.
             Background::Threads(_) => self.wait_until_idle(),
@@ -422,42 +423,42 @@ impl Core {
 }
 
 /// Says so when a background thread panics, so that nobody waits for it for ever.
-struct Alarm<'c>(&'c Core, Kind);
+struct Alarm<'c>(&'c Engine, Kind);
 
 impl Drop for Alarm<'_> {
     fn drop(&mut self) {
         if !std::thread::panicking() {
             return;
         }
-        let Alarm(core, kind) = self;
+        let Alarm(engine, kind) = self;
         let failure = Some(format!("the {kind:?} thread has panicked; open the store again"));
-        lock(&core.work).panicked = failure;
-        core.work_changed.notify_all();
+        lock(&engine.work).panicked = failure;
+        engine.work_changed.notify_all();
     }
 }
 
 /// Starts the threads that the options ask for. Each is in `started` when it runs: after an error some do.
-pub(crate) fn start_threads(core: &Arc<Core>, started: &mut Vec<JoinHandle<()>>) -> Result<()> {
-    let Background::Threads(count) = core.shelf.options.background else {
+pub(crate) fn start_threads(engine: &Arc<Engine>, started: &mut Vec<JoinHandle<()>>) -> Result<()> {
+    let Background::Threads(count) = engine.table_files.options.background else {
         return Ok(());
     };
-    started.push(start_thread(core, Kind::Keeper)?);
-    started.push(start_thread(core, Kind::Flush)?);
+    started.push(start_thread(engine, Kind::Keeper)?);
+    started.push(start_thread(engine, Kind::Flush)?);
     for _ in 0..count {
-        started.push(start_thread(core, Kind::Merge)?);
+        started.push(start_thread(engine, Kind::Merge)?);
     }
     Ok(())
 }
 
-fn start_thread(core: &Arc<Core>, kind: Kind) -> Result<JoinHandle<()>> {
-    let core = Arc::clone(core);
+fn start_thread(engine: &Arc<Engine>, kind: Kind) -> Result<JoinHandle<()>> {
+    let engine = Arc::clone(engine);
     let name = format!("trommel-{kind:?}").to_lowercase();
     let life = move || {
-        let _alarm = Alarm(&core, kind);
+        let _alarm = Alarm(&engine, kind);
         match kind {
-            Kind::Flush => core.flush_loop(),
-            Kind::Merge => core.merge_loop(),
-            Kind::Keeper => core.keep_loop(),
+            Kind::Flush => engine.flush_loop(),
+            Kind::Merge => engine.merge_loop(),
+            Kind::Keeper => engine.keep_loop(),
         }
     };
     Builder::new().name(name).spawn(life).map_err(Error::io("a background thread"))
@@ -471,25 +472,25 @@ mod tests {
     use crate::storage::environment::Environment;
     use crate::storage::memory::Memory;
 
-    #[test] // A second merge thread asked again and again, a core's worth, until the first one was done.
+    #[test] // A second merge thread asked again and again, a engine's worth, until the first one was done.
     fn a_thread_without_work_sleeps_while_another_one_merges() {
         let storage = Arc::new(Memory::new());
         let environment = Environment { storage, ..Environment::default() };
         let options = Options { background: Background::Stepped, ..Options::default() };
-        let core = open::open("db".as_ref(), &options, environment).expect("opens");
+        let engine = open::open("db".as_ref(), &options, environment).expect("opens");
         for key in [b"drum", b"tuba"] {
             let mut batch = crate::entries::batch::Batch::new();
             batch.put(key, "turns");
-            core.commit.write(&core, batch, false).expect("writes");
-            core.commit.seal(&core).expect("seals");
-            while core.flush_step().expect("flushes") {}
+            engine.commit.write(&engine, batch, false).expect("writes");
+            engine.commit.seal(&engine).expect("seals");
+            while engine.flush_step().expect("flushes") {}
         }
-        assert!(core.is_wanted(Kind::Merge, &lock(&core.work)), "two runs wait");
-        assert!(core.lone_merge_step(None).expect("begins"), "a merge is due");
-        let mut work = lock(&core.work);
+        assert!(engine.is_wanted(Kind::Merge, &lock(&engine.work)), "two runs wait");
+        assert!(engine.lone_merge_step(None).expect("begins"), "a merge is due");
+        let mut work = lock(&engine.work);
         let task = work.merges.take(None).expect("it is open");
-        assert!(core.has_merges(&work), "its runs are still there");
-        assert!(!core.is_wanted(Kind::Merge, &work), "someone is at it");
+        assert!(engine.has_merges(&work), "its runs are still there");
+        assert!(!engine.is_wanted(Kind::Merge, &work), "someone is at it");
         drop((work, task));
     }
 }

@@ -4,12 +4,12 @@ use super::*;
 use crate::entries::cursor::checks::{Owned, any_entries, any_moves, entry, follows, sorted};
 use crate::entries::entry::Sequence;
 use crate::entries::keys::successor;
-use crate::files::table::tests::{Shelf, options};
+use crate::files::table::tests::{TableFiles, options};
 use proptest::prelude::*;
 use trommel_filters::FlushNumber;
 
 /// Tables of about `count` entries each; a key's versions stay together.
-fn run_of(shelf: &Shelf, list: &[Owned], count: usize) -> Arc<Run> {
+fn run_of(table_files: &TableFiles, list: &[Owned], count: usize) -> Arc<Run> {
     let mut tables = Vec::new();
     let mut rest = list;
     while !rest.is_empty() {
@@ -18,7 +18,7 @@ fn run_of(shelf: &Shelf, list: &[Owned], count: usize) -> Arc<Run> {
             len += 1;
         }
         let span = Span::of_flush(FlushNumber(tables.len() as u64));
-        tables.push(RunTable::whole(shelf.table(&rest[..len], &options()), span));
+        tables.push(RunTable::whole(table_files.table(&rest[..len], &options()), span));
         rest = &rest[len..];
     }
     Arc::new(Run::new(tables).expect("in order"))
@@ -30,7 +30,7 @@ proptest! {
         list in any_entries(150), moves in any_moves(), count in 1usize..60,
     ) {
         let list = sorted(list);
-        let run = run_of(&Shelf::new(1 << 20), &list, count);
+        let run = run_of(&TableFiles::new(1 << 20), &list, count);
         follows(&mut run.cursor().end_to_end(), &list, &moves);
         let mut cursor = run.cursor();
         for (action, index) in &moves {
@@ -64,7 +64,7 @@ proptest! {
         ends in (any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0u8..8),
     ) {
         let list = sorted(list);
-        let run = run_of(&Shelf::new(1 << 20), &list, count);
+        let run = run_of(&TableFiles::new(1 << 20), &list, count);
         let (one, other) = (&list[ends.0.index(list.len())].0, &list[ends.1.index(list.len())].0);
         let mut bounds = KeyBounds { from: one.min(other).clone(), to: Some(one.max(other).clone()) };
         if ends.2 & 1 == 1 {
@@ -102,9 +102,9 @@ proptest! {
 
 #[test]
 fn keys_between_tables_are_in_none() {
-    let shelf = Shelf::new(0);
-    let list: Vec<Owned> = [b"b", b"d"].map(|key| Shelf::put(key, 1, b"")).to_vec();
-    let run = run_of(&shelf, &list, 1);
+    let table_files = TableFiles::new(0);
+    let list: Vec<Owned> = [b"b", b"d"].map(|key| TableFiles::put(key, 1, b"")).to_vec();
+    let run = run_of(&table_files, &list, 1);
     assert_eq!(run.tables().len(), 2);
     assert_eq!((run.span().lo(), run.span().hi()), (FlushNumber(0), FlushNumber(2)));
     assert!(run.find(b"b").is_some() && run.find(b"d").is_some());
@@ -114,11 +114,11 @@ fn keys_between_tables_are_in_none() {
 
 #[test]
 fn tables_that_overlap_or_are_out_of_order_are_no_run() {
-    let shelf = Shelf::new(0);
+    let table_files = TableFiles::new(0);
     let table = |keys: &[&[u8]]| {
-        let list: Vec<Owned> = keys.iter().map(|key| Shelf::put(key, 1, b"")).collect();
+        let list: Vec<Owned> = keys.iter().map(|key| TableFiles::put(key, 1, b"")).collect();
         let span = Span::of_flush(FlushNumber(1));
-        RunTable::whole(shelf.table(&list, &options()), span)
+        RunTable::whole(table_files.table(&list, &options()), span)
     };
     let (early, late, wide) = (table(&[b"a"]), table(&[b"b"]), table(&[b"a", b"c"]));
     assert!(Run::new(vec![]).is_none());
@@ -131,8 +131,8 @@ fn tables_that_overlap_or_are_out_of_order_are_no_run() {
 #[test]
 fn a_cursor_reads_only_what_it_comes_to() {
     let list: Vec<Owned> =
-        (0..90u8).map(|number| Shelf::put(&[number], 1, &[number; 50])).collect();
-    let run = run_of(&Shelf::new(0), &list, 30);
+        (0..90u8).map(|number| TableFiles::put(&[number], 1, &[number; 50])).collect();
+    let run = run_of(&TableFiles::new(0), &list, 30);
     let mut cursor = run.cursor();
     assert_eq!(cursor.reads(), Reads::default());
     cursor.seek(&[40]).unwrap();

@@ -12,10 +12,9 @@
 use trommel_filters::{Corrupt, FilterKind, Reader, Writer};
 
 use crate::entries::block::{BLOCK_BYTES_MAX, LZ4_RATIO_MAX};
-use crate::entries::entry::{KEY_BYTES_MAX, Sequence};
+use crate::entries::entry::{KEY_BYTES_MAX, NUMBER_MAX, Sequence};
 use crate::entries::keys::common_prefix;
 use crate::files::fences::Fences;
-use crate::plan::layout::NUMBER_MAX;
 
 type Result<T> = std::result::Result<T, Corrupt>;
 

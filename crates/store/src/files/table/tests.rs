@@ -5,8 +5,7 @@ use trommel_filters::FilterOptions;
 use super::*;
 use crate::entries::cursor::Cursor;
 use crate::entries::cursor::checks::{Owned, any_entries, any_moves, entry, follows, sorted};
-use crate::entries::entry::Kind;
-use crate::entries::entry::Sequence;
+use crate::entries::entry::{Kind, Sequence};
 use crate::files::table::writer::{TableOptions, TableSummary, TableWriter};
 use crate::storage::Storage as _;
 use crate::storage::io_mode::Access;
@@ -16,7 +15,7 @@ use proptest::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A disk with tables on it.
-pub(crate) struct Shelf {
+pub(crate) struct TableFiles {
     pub(crate) disk: Memory,
     pub(crate) cache: Arc<BlockCache>,
     next_file: AtomicU64,
@@ -31,7 +30,7 @@ pub(crate) fn options() -> TableOptions {
     TableOptions { block_bytes: 256, compression: true, filter: Some(bloom(10.0)), key_hash: None }
 }
 
-impl Shelf {
+impl TableFiles {
     pub(crate) fn new(cache_bytes: u64) -> Self {
         let disk = Memory::new();
         disk.create_dir(Path::new("db")).unwrap();
@@ -39,7 +38,7 @@ impl Shelf {
             cache_bytes,
             Arc::new(crate::storage::life::Life::new("store".as_ref())),
         ));
-        Shelf { disk, cache, next_file: AtomicU64::new(1) }
+        TableFiles { disk, cache, next_file: AtomicU64::new(1) }
     }
 
     pub(crate) fn put(key: &[u8], sequence: u64, value: &[u8]) -> Owned {
@@ -90,7 +89,7 @@ fn get(table: &Table, key: &[u8], at: u64) -> Option<(u64, Kind, Vec<u8>)> {
 
 fn numbers(count: u64) -> Vec<Owned> {
     (0..count)
-        .map(|number| Shelf::put(&(number * 3).to_be_bytes(), number + 1, &[number as u8; 30]))
+        .map(|number| TableFiles::put(&(number * 3).to_be_bytes(), number + 1, &[number as u8; 30]))
         .collect()
 }
 
@@ -104,9 +103,9 @@ proptest! {
         cache_bytes in prop::sample::select(vec![0u64, 1 << 20]),
     ) {
         let list = sorted(list);
-        let shelf = Shelf::new(cache_bytes);
+        let table_files = TableFiles::new(cache_bytes);
         let table_options = TableOptions { block_bytes, compression, filter: Some(bloom(8.0)), key_hash: None };
-        let table = shelf.table(&list, &table_options);
+        let table = table_files.table(&list, &table_options);
         table.verify().unwrap();
         follows(&mut table.cursor(), &list, &moves);
         prop_assert_eq!(table.entry_count(), list.len() as u64);
@@ -134,11 +133,11 @@ proptest! {
 
 #[test]
 fn a_key_of_many_versions_fills_many_blocks() {
-    let shelf = Shelf::new(0);
-    let mut list = vec![Shelf::put(b"a", 5, b"before"), Shelf::put(b"z", 5, b"after")];
-    list.extend((1..=500).map(|sequence| Shelf::put(b"key", sequence, &[7; 20])));
+    let table_files = TableFiles::new(0);
+    let mut list = vec![TableFiles::put(b"a", 5, b"before"), TableFiles::put(b"z", 5, b"after")];
+    list.extend((1..=500).map(|sequence| TableFiles::put(b"key", sequence, &[7; 20])));
     let list = sorted(list);
-    let table = shelf.table(&list, &options());
+    let table = table_files.table(&list, &options());
     table.verify().unwrap();
     assert!(table.block_count() > 20);
     for sequence in 1..=500 {
@@ -160,34 +159,34 @@ fn a_key_of_many_versions_fills_many_blocks() {
 
 #[test]
 fn the_summary_tells_what_was_written() {
-    let shelf = Shelf::new(0);
+    let table_files = TableFiles::new(0);
     let mut list = numbers(1_000);
     list[17].2 = Kind::Delete;
     list[17].3.clear();
-    let (file, summary) = shelf.write(&list, &options());
-    let table = shelf.open(file).unwrap();
+    let (file, summary) = table_files.write(&list, &options());
+    let table = table_files.open(file).unwrap();
     assert_eq!((summary.entries, summary.deletes), (1_000, 1));
     assert_eq!(summary.sequences, (Sequence(1), Sequence(1_000)));
     assert_eq!(
         (&summary.from[..], &summary.to[..]),
         (table.first_key(), &[table.last_key(), &[0]].concat()[..])
     );
-    assert_eq!(summary.bytes, shelf.disk.file(table.path()).unwrap().len() as u64);
+    assert_eq!(summary.bytes, table_files.disk.file(table.path()).unwrap().len() as u64);
     assert_eq!((table.bytes(), table.file()), (summary.bytes, file));
     assert_eq!(table.properties().raw_bytes, 1_000 * 38 - 30);
     assert!(summary.filter_seconds > 0.0);
     assert!(table.fence_bytes() > 8 * table.block_count());
     assert!((1_250..1_500).contains(&table.filter_bytes()), "{}", table.filter_bytes());
     let plain = TableOptions { filter: None, ..options() };
-    let (file, summary) = shelf.write(&list, &plain);
-    let table = shelf.open(file).unwrap();
+    let (file, summary) = table_files.write(&list, &plain);
+    let table = table_files.open(file).unwrap();
     assert!(table.filter().is_none() && table.filter_bytes() == 0);
     assert!(summary.filter_seconds == 0.0);
 }
 
 #[test]
 fn ranks_are_right_but_for_a_block() {
-    let table = Shelf::new(0).table(&numbers(5_000), &options());
+    let table = TableFiles::new(0).table(&numbers(5_000), &options());
     let per_block = 5_000 / table.block_count() as u64 + 2;
     for rank in 0..5_000u64 {
         let found = table.rank_bounds(&(rank * 3).to_be_bytes());
@@ -200,8 +199,8 @@ fn ranks_are_right_but_for_a_block() {
 
 #[test]
 fn reads_are_counted_and_cached_blocks_are_not_read_again() {
-    let shelf = Shelf::new(1 << 20);
-    let table = shelf.table(&numbers(1_000), &options());
+    let table_files = TableFiles::new(1 << 20);
+    let table = table_files.table(&numbers(1_000), &options());
     let (key, mut reads) = (300u64.to_be_bytes(), Reads::default());
     table.get(&key, Sequence::MAX, &mut reads).unwrap().expect("it is there");
     assert_eq!((reads.blocks, reads.disk_reads), (1, 1));
@@ -224,33 +223,33 @@ fn reads_are_counted_and_cached_blocks_are_not_read_again() {
 
 #[test]
 fn a_table_that_is_closed_leaves_nothing_in_the_cache_but_values_live_on() {
-    let shelf = Shelf::new(1 << 20);
-    let (file, _) = shelf.write(&numbers(1_000), &options());
-    let (one, other) = (shelf.open(file).unwrap(), shelf.open(file).unwrap());
+    let table_files = TableFiles::new(1 << 20);
+    let (file, _) = table_files.write(&numbers(1_000), &options());
+    let (one, other) = (table_files.open(file).unwrap(), table_files.open(file).unwrap());
     let key = 300u64.to_be_bytes();
     let found = one.get(&key, Sequence::MAX, &mut Reads::default()).unwrap().expect("it is there");
-    let one_block = shelf.cache.size_bytes();
+    let one_block = table_files.cache.size_bytes();
     assert!(one_block > 256);
     assert_eq!(one.fence_bytes(), one.index.heap_bytes() + 8 * one.block_count());
     get(&other, &key, u64::MAX).expect("it is there");
-    assert_eq!(shelf.cache.size_bytes(), 2 * one_block, "each open table has its own slots");
+    assert_eq!(table_files.cache.size_bytes(), 2 * one_block, "each open table has its own slots");
     drop(one);
-    assert_eq!(shelf.cache.size_bytes(), one_block);
+    assert_eq!(table_files.cache.size_bytes(), one_block);
     drop(other);
-    assert_eq!((shelf.cache.size_bytes(), &*found.value), (0, &[100; 30][..]));
+    assert_eq!((table_files.cache.size_bytes(), &*found.value), (0, &[100; 30][..]));
 }
 
 #[test]
 fn every_flipped_bit_is_an_error_that_names_file_and_place() {
-    let shelf = Shelf::new(0);
-    let (file, _) = shelf.write(&numbers(60), &options());
-    let path = Shelf::path(file);
-    let whole = shelf.disk.file(&path).unwrap();
+    let table_files = TableFiles::new(0);
+    let (file, _) = table_files.write(&numbers(60), &options());
+    let path = TableFiles::path(file);
+    let whole = table_files.disk.file(&path).unwrap();
     for at in 0..whole.len() as u64 {
         let bit = (at % 8) as u32;
-        shelf.disk.put_file(&path, whole.as_slice());
-        shelf.disk.flip_bit(&path, at, bit);
-        match shelf.open(file).and_then(|table| table.verify()) {
+        table_files.disk.put_file(&path, whole.as_slice());
+        table_files.disk.flip_bit(&path, at, bit);
+        match table_files.open(file).and_then(|table| table.verify()) {
             Err(Error::Corrupt { path: named, offset, .. }) => {
                 assert_eq!(named, path);
                 assert!(offset <= whole.len() as u64);
@@ -262,23 +261,23 @@ fn every_flipped_bit_is_an_error_that_names_file_and_place() {
 
 #[test]
 fn every_cut_is_an_error() {
-    let shelf = Shelf::new(0);
-    let (file, _) = shelf.write(&numbers(60), &options());
-    let whole = shelf.disk.file(Shelf::path(file)).unwrap();
+    let table_files = TableFiles::new(0);
+    let (file, _) = table_files.write(&numbers(60), &options());
+    let whole = table_files.disk.file(TableFiles::path(file)).unwrap();
     for len in 0..whole.len() {
-        shelf.disk.put_file(Shelf::path(file), &whole[..len]);
-        let result = shelf.open(file).map(|_| ());
+        table_files.disk.put_file(TableFiles::path(file), &whole[..len]);
+        let result = table_files.open(file).map(|_| ());
         assert!(matches!(result, Err(Error::Corrupt { .. })), "cut at {len}: {result:?}");
     }
 }
 
 #[test]
 fn a_damaged_block_is_an_error_when_it_is_read_and_not_before() {
-    let shelf = Shelf::new(0);
+    let table_files = TableFiles::new(0);
     let list = numbers(1_000);
-    let (file, _) = shelf.write(&list, &options());
-    shelf.disk.flip_bit(Shelf::path(file), 10, 1);
-    let table = shelf.open(file).unwrap();
+    let (file, _) = table_files.write(&list, &options());
+    table_files.disk.flip_bit(TableFiles::path(file), 10, 1);
+    let table = table_files.open(file).unwrap();
     let last = &list[list.len() - 1];
     assert!(get(&table, &last.0, u64::MAX).is_some());
     let damaged = table.get(&list[0].0, Sequence::MAX, &mut Reads::default());
@@ -291,20 +290,20 @@ fn a_damaged_block_is_an_error_when_it_is_read_and_not_before() {
 
 #[test]
 fn a_damaged_filter_can_be_left_alone() {
-    let shelf = Shelf::new(0);
-    let (file, _) = shelf.write(&numbers(1_000), &options());
-    let table = shelf.open(file).unwrap();
+    let table_files = TableFiles::new(0);
+    let (file, _) = table_files.write(&numbers(1_000), &options());
+    let table = table_files.open(file).unwrap();
     let tag = filter_tag(FilterKind::BlockedBloom);
     let at = find(&table.sections, tag).expect("a filter").offset;
-    shelf.disk.flip_bit(table.path(), at + 5, 0);
-    match shelf.open(file).map(|_| ()) {
+    table_files.disk.flip_bit(table.path(), at + 5, 0);
+    match table_files.open(file).map(|_| ()) {
         Err(Error::Corrupt { path, offset, .. }) => {
             assert_eq!((path.as_path(), offset), (table.path(), at));
         }
         other => panic!("{other:?}"),
     }
-    let cache = Arc::clone(&shelf.cache);
-    let open = Table::open(&shelf.files(), file, cache, None);
+    let cache = Arc::clone(&table_files.cache);
+    let open = Table::open(&table_files.files(), file, cache, None);
     let table = open.unwrap();
     assert!(table.filter().is_none());
     assert!(get(&table, &3u64.to_be_bytes(), u64::MAX).is_some());
@@ -312,80 +311,85 @@ fn a_damaged_filter_can_be_left_alone() {
 }
 
 /// The file of one entry, its sections changed by `change`.
-fn with_sections(shelf: &Shelf, change: impl FnOnce(&mut Vec<Section>)) -> u64 {
-    let (file, _) = shelf.write(&numbers(1), &options());
-    let mut sections = shelf.open(file).unwrap().sections.clone();
-    let bytes = shelf.disk.file(Shelf::path(file)).unwrap();
+fn with_sections(table_files: &TableFiles, change: impl FnOnce(&mut Vec<Section>)) -> u64 {
+    let (file, _) = table_files.write(&numbers(1), &options());
+    let mut sections = table_files.open(file).unwrap().sections.clone();
+    let bytes = table_files.disk.file(TableFiles::path(file)).unwrap();
     let end = sections.iter().map(|section| section.offset + section.len).max().unwrap();
     change(&mut sections);
     let footer = crate::files::table::format::encode_footer(&sections);
-    shelf.disk.put_file(Shelf::path(file), [&bytes[..end as usize], &footer].concat());
+    table_files.disk.put_file(TableFiles::path(file), [&bytes[..end as usize], &footer].concat());
     file
 }
 
 #[test]
 fn unknown_sections_are_skipped_if_they_may_be() {
-    let shelf = Shelf::new(0);
+    let table_files = TableFiles::new(0);
     let unknown = |optional| Section { tag: 77, optional, offset: 0, len: 0, checksum: 0 };
-    let file = with_sections(&shelf, |sections| {
+    let file = with_sections(&table_files, |sections| {
         // Its offset is where the sections begin: it must not be taken for data.
         let offset = sections[0].offset;
         sections.push(Section { offset, ..unknown(true) });
     });
-    let table = shelf.open(file).unwrap();
+    let table = table_files.open(file).unwrap();
     table.verify().unwrap();
-    let file = with_sections(&shelf, |sections| {
+    let file = with_sections(&table_files, |sections| {
         let offset = sections[0].offset;
         sections.push(Section { offset, ..unknown(false) });
     });
-    let result = shelf.open(file).map(|_| ());
+    let result = table_files.open(file).map(|_| ());
     assert!(
         matches!(&result, Err(Error::Corrupt { what, .. }) if what.contains("77")),
         "{result:?}"
     );
-    let file = with_sections(&shelf, |sections| sections.retain(|at| at.tag != TAG_INDEX));
-    assert!(matches!(shelf.open(file).map(|_| ()), Err(Error::Corrupt { .. })));
+    let file = with_sections(&table_files, |sections| sections.retain(|at| at.tag != TAG_INDEX));
+    assert!(matches!(table_files.open(file).map(|_| ()), Err(Error::Corrupt { .. })));
 }
 
 #[test]
 fn another_version_is_told_from_damage() {
-    let shelf = Shelf::new(0);
-    let (file, _) = shelf.write(&numbers(9), &options());
-    let mut bytes = shelf.disk.file(Shelf::path(file)).unwrap();
+    let table_files = TableFiles::new(0);
+    let (file, _) = table_files.write(&numbers(9), &options());
+    let mut bytes = table_files.disk.file(TableFiles::path(file)).unwrap();
     let tail_at = bytes.len() - TAIL_SIZE;
     bytes[tail_at + 8] = 9;
     let checksum = crc32c::crc32c(&bytes[tail_at..tail_at + 12]).to_le_bytes();
     bytes[tail_at + 12..tail_at + 16].copy_from_slice(&checksum);
-    shelf.disk.put_file(Shelf::path(file), bytes);
-    let result = shelf.open(file).map(|_| ());
+    table_files.disk.put_file(TableFiles::path(file), bytes);
+    let result = table_files.open(file).map(|_| ());
     assert!(matches!(result, Err(Error::Version { found: 9, known: 1, .. })), "{result:?}");
 }
 
 #[test]
 fn a_table_that_was_not_finished_is_none() {
-    let shelf = Shelf::new(0);
+    let table_files = TableFiles::new(0);
     let mut writer =
-        TableWriter::create(&shelf.folder(), 50, Access::default(), &options()).unwrap();
+        TableWriter::create(&table_files.folder(), 50, Access::default(), &options()).unwrap();
     numbers(100).iter().for_each(|owned| writer.add(&entry(owned)).unwrap());
     drop(writer);
-    assert!(matches!(shelf.open(50).map(|_| ()), Err(Error::Corrupt { .. })));
+    assert!(matches!(table_files.open(50).map(|_| ()), Err(Error::Corrupt { .. })));
     let mut writer =
-        TableWriter::create(&shelf.folder(), 51, Access::default(), &options()).unwrap();
+        TableWriter::create(&table_files.folder(), 51, Access::default(), &options()).unwrap();
     numbers(100).iter().for_each(|owned| writer.add(&entry(owned)).unwrap());
-    shelf.disk.fail_at(0, Fault::NoSpace);
+    table_files.disk.fail_at(0, Fault::NoSpace);
     let finished = writer.finish(&RangeTombstones::default());
     assert!(matches!(finished, Err(Error::Io { .. })));
-    assert!(shelf.open(51).is_err());
+    assert!(table_files.open(51).is_err());
 }
 
 #[test]
 fn entries_out_of_order_are_refused() {
-    let shelf = Shelf::new(0);
-    let first = Shelf::put(b"b", 5, b"");
-    let seconds = [Shelf::put(b"a", 6, b""), Shelf::put(b"b", 5, b""), Shelf::put(b"b", 6, b"")];
+    let table_files = TableFiles::new(0);
+    let first = TableFiles::put(b"b", 5, b"");
+    let seconds = [
+        TableFiles::put(b"a", 6, b""),
+        TableFiles::put(b"b", 5, b""),
+        TableFiles::put(b"b", 6, b""),
+    ];
     for (file, second) in (7..).zip(seconds) {
         let mut writer =
-            TableWriter::create(&shelf.folder(), file, Access::default(), &options()).unwrap();
+            TableWriter::create(&table_files.folder(), file, Access::default(), &options())
+                .unwrap();
         writer.add(&entry(&first)).unwrap();
         let error = writer.add(&entry(&second)).expect_err("it is not after the one before");
         assert!(matches!(error, Error::Corrupt { .. }), "{error}");
@@ -394,12 +398,13 @@ fn entries_out_of_order_are_refused() {
 
 #[test]
 fn the_bytes_are_those_of_the_format() {
-    let shelf = Shelf::new(0);
+    let table_files = TableFiles::new(0);
     let plain =
         TableOptions { block_bytes: 4096, compression: false, filter: None, key_hash: None };
-    let list = [Shelf::put(b"drum", 3, b"sieve"), (b"drums".to_vec(), 4, Kind::Delete, vec![])];
-    let (file, _) = shelf.write(&list, &plain);
-    let bytes = shelf.disk.file(Shelf::path(file)).unwrap();
+    let list =
+        [TableFiles::put(b"drum", 3, b"sieve"), (b"drums".to_vec(), 4, Kind::Delete, vec![])];
+    let (file, _) = table_files.write(&list, &plain);
+    let bytes = table_files.disk.file(TableFiles::path(file)).unwrap();
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(hex, GOLDEN.concat());
 }

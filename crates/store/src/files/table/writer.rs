@@ -17,6 +17,7 @@ use crate::entries::keys::successor;
 use crate::entries::tombstones::RangeTombstones;
 use crate::error::{Error, Result};
 use crate::files::fences::separator;
+use crate::files::names::table_name;
 use crate::files::table::format::{
     IndexBuilder, Properties, Section, TAG_HASHES, TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES,
     encode_footer, encode_hashes, filter_tag,
@@ -24,7 +25,6 @@ use crate::files::table::format::{
 use crate::storage::Append;
 use crate::storage::io_mode::Access;
 use crate::storage::open_folder::OpenFolder;
-use crate::tree::run_writer::table_name;
 
 /// How tables are written.
 #[derive(Clone, Debug)]

@@ -98,12 +98,12 @@ mod tests {
     use crate::storage::Storage;
     use crate::storage::environment::Environment;
     use crate::storage::memory::Memory;
-    use crate::tree::shared::Core;
+    use crate::write::engine::Engine;
     use std::path::{Path, PathBuf};
 
     const KEYS: u64 = 900;
 
-    fn open(disk: &Memory, kind: LocatedKind) -> Core {
+    fn open(disk: &Memory, kind: LocatedKind) -> Engine {
         let env = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
         let options = Options {
             background: Background::Stepped,
@@ -117,17 +117,17 @@ mod tests {
     /// A store of two runs, the older one of several tables; and the tables' paths, oldest first.
     fn store(kind: LocatedKind) -> (Memory, Vec<PathBuf>) {
         let disk = Memory::new();
-        let core = open(&disk, kind);
+        let engine = open(&disk, kind);
         for (first, count) in [(0, KEYS), (KEYS, 5)] {
             let mut batch = Batch::new();
             (first..first + count).for_each(|n| {
                 batch.put(n.to_be_bytes(), [1; 40]);
             });
-            core.commit.write(&core, batch, true).expect("writes");
-            core.commit.seal(&core).expect("seals");
-            core.flush_sealed().expect("flushes");
+            engine.commit.write(&engine, batch, true).expect("writes");
+            engine.commit.seal(&engine).expect("seals");
+            engine.flush_sealed().expect("flushes");
         }
-        drop(core);
+        drop(engine);
         let mut names = disk.list(Path::new("db")).expect("lists");
         names.retain(|name| name.ends_with(".table"));
         names.sort();
@@ -152,8 +152,8 @@ mod tests {
         disk.put_file(path, bytes);
     }
 
-    fn has_all(core: &Core) -> bool {
-        let get = |n: u64| crate::read::get::get(core, &n.to_be_bytes()).expect("gets");
+    fn has_all(engine: &Engine) -> bool {
+        let get = |n: u64| crate::read::get::get(engine, &n.to_be_bytes()).expect("gets");
         (0..KEYS + 5).all(|n| get(n).is_some())
     }
 
@@ -162,13 +162,13 @@ mod tests {
         for kind in [LocatedKind::Chucky, LocatedKind::ChuckyPlain] {
             let (disk, tables) = store(kind);
             assert!(tables.len() > 3);
-            let core = open(&disk, kind);
+            let engine = open(&disk, kind);
             let expected =
                 format!("rebuilt: from hashes in {} tables, no block was read", tables.len());
-            assert_eq!(core.filter_recovery.to_string(), expected);
-            assert_eq!(core.shelf.cache.size_bytes(), 0);
-            assert!(has_all(&core));
-            drop(core);
+            assert_eq!(engine.filter_recovery.to_string(), expected);
+            assert_eq!(engine.table_files.cache.size_bytes(), 0);
+            assert!(has_all(&engine));
+            drop(engine);
             // Blocks that cannot be read do not matter.
             disk.flip_bit(&tables[0], 100, 0);
             assert_eq!(open(&disk, kind).filter_recovery.to_string(), expected);
@@ -183,15 +183,15 @@ mod tests {
         let (disk, tables) = store(LocatedKind::Chucky);
         cut_hashes(&disk, &tables[0]);
         cut_hashes(&disk, &tables[tables.len() - 1]);
-        let core = open(&disk, LocatedKind::Chucky);
+        let engine = open(&disk, LocatedKind::Chucky);
         let rest = tables.len() - 2;
         let expected = format!(
             "rebuilt: from hashes in {rest} tables and the keys of 2 tables, as hashes in 2 tables \
              cannot be used"
         );
-        assert_eq!(core.filter_recovery.to_string(), expected);
-        assert!(has_all(&core), "no key is denied");
-        let damage = crate::tools::verify::verify(&core).expect("verifies").damage;
+        assert_eq!(engine.filter_recovery.to_string(), expected);
+        assert!(has_all(&engine), "no key is denied");
+        let damage = crate::tools::verify::verify(&engine).expect("verifies").damage;
         assert_eq!(damage.len(), 2, "{damage:?}");
         assert!(damage[0].contains("as many hashes as the table has keys"), "{damage:?}");
     }

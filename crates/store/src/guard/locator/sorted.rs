@@ -6,8 +6,6 @@
 //! A new key's place among the others is known to nobody who has not read them (GRF paper, section 3.2): that is what this
 //! guard costs. Invariant: a view that is whole has each entry of the guard's runs, at its rank.
 
-use std::collections::HashMap;
-
 use trommel_filters::{
     AnyLocated, AnyLocatedBuilder, LocatedBuilder, LocatedKind, RunSlot, SortedRemix,
     SortedRemixBuilder, TreePlan,
@@ -16,56 +14,36 @@ use trommel_filters::{
 use super::{LocatedGuard, SLOTS_MAX, plan_of};
 use crate::entries::cursor::Cursor;
 use crate::entries::entry::Sequence;
+use crate::entries::key_bounds::KeyBounds;
 use crate::entries::merge_cursor::MergeCursor;
 use crate::error::Result;
 use crate::files::distinct_keys::is_in_order;
-use crate::files::table::Table;
-use crate::guard::Guard;
+use crate::files::placed_run::PlacedRun;
 use crate::guard::view_cursor::ViewCursor;
-use crate::plan::layout::{Edit, Layout};
+use crate::plan::layout::Layout;
 use crate::plan::options::Options;
-use crate::read::scan::Bounds;
 use crate::sync::Arc;
-use crate::tree::shared::Core;
-use crate::tree::version::{PlacedRun, Version};
 
 impl LocatedGuard {
     /// All runs of a version as one cursor, for a reader of the bounds as of `at`. None: the view does not have all of their entries.
     pub(crate) fn cursor(
         &self,
-        version: &Version,
+        runs: &[PlacedRun],
         at: Sequence,
-        bounds: &Bounds,
+        bounds: &KeyBounds,
     ) -> Option<ViewCursor> {
         let view = self.filter.sorted_view().filter(|_| self.is_whole)?;
-        let mut runs = vec![None; self.plan.slots()];
-        for placed in &version.runs {
+        let mut by_slot = vec![None; self.plan.slots()];
+        for placed in runs {
             let slot = self.slot_of(placed.id)?;
-            runs[usize::from(slot.0)] = Some(Arc::clone(&placed.run));
+            by_slot[usize::from(slot.0)] = Some(Arc::clone(&placed.run));
         }
-        Some(ViewCursor::new(view.clone(), runs, at, bounds.clone()))
+        Some(ViewCursor::new(view.clone(), by_slot, at, bounds.clone()))
     }
-}
-
-/// The guard of `version` after `edit`, its view made anew. None: the guard has none, or some run cannot be read to its end, which
-/// is for who reads that run to tell.
-pub(crate) fn remade(
-    core: &Core,
-    version: &Version,
-    edit: &Edit,
-    opened: &HashMap<u64, Arc<Table>>,
-) -> Option<LocatedGuard> {
-    let Guard::Located(guard) = &version.guard else { return None };
-    if guard.kind() != LocatedKind::RemixSorted {
-        return None;
-    }
-    let layout = version.layout.apply(edit).ok()?;
-    let runs = version.reopen_runs(&layout, opened);
-    of_runs(&core.shelf.options, &layout, &runs).ok()?
 }
 
 /// The guard of these runs, which are the layout's. None: there are none.
-pub(super) fn of_runs(
+pub(crate) fn of_runs(
     options: &Options,
     layout: &Layout,
     runs: &[PlacedRun],

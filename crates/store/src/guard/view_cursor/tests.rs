@@ -3,7 +3,7 @@
 use super::*;
 use crate::entries::cursor::checks::{Owned, any_entries, any_moves, entry, follows, sorted};
 use crate::files::run_table::RunTable;
-use crate::files::table::tests::{Shelf, options};
+use crate::files::table::tests::{TableFiles, options};
 use proptest::prelude::*;
 use trommel_filters::{FlushNumber, LocatedBuilder, RunSlot, SortedRemixBuilder, Span, TreePlan};
 
@@ -11,7 +11,7 @@ const SLOTS: usize = 5;
 
 /// Runs of these entries, each of tables of about `count`, and the view of all of them in segments of `segment_keys`.
 fn view_of(
-    shelf: &Shelf,
+    table_files: &TableFiles,
     list: &[(Owned, usize)],
     (count, segment_keys): (usize, usize),
     at: u64,
@@ -34,13 +34,13 @@ fn view_of(
                 len += 1;
             }
             let span = Span::of_flush(FlushNumber(slot as u64));
-            tables.push(RunTable::whole(shelf.table(&rest[..len], &options()), span));
+            tables.push(RunTable::whole(table_files.table(&rest[..len], &options()), span));
             rest = &rest[len..];
         }
         Run::new(tables).map(Arc::new)
     };
     let runs = (0..SLOTS).map(run).collect();
-    ViewCursor::new(builder.finish(), runs, Sequence(at), Bounds::default())
+    ViewCursor::new(builder.finish(), runs, Sequence(at), KeyBounds::default())
 }
 
 proptest! {
@@ -58,9 +58,9 @@ proptest! {
         // The newest entry of a key comes first.
         seen.dedup_by(|later, first| later.0 == first.0);
         prop_assume!(!seen.is_empty());
-        let shelf = Shelf::new(1 << 20);
-        follows(&mut view_of(&shelf, &list, sizes, at), &seen, &moves);
-        let mut cursor = view_of(&shelf, &list, sizes, at);
+        let table_files = TableFiles::new(1 << 20);
+        follows(&mut view_of(&table_files, &list, sizes, at), &seen, &moves);
+        let mut cursor = view_of(&table_files, &list, sizes, at);
         cursor.seek_first().unwrap();
         for owned in &seen {
             prop_assert_eq!(cursor.entry(), Some(entry(owned)));
@@ -83,9 +83,9 @@ fn numbered(count: u32) -> Vec<(Owned, usize)> {
     let mut list = Vec::new();
     for number in 0..count {
         let (key, slot) = (number.to_be_bytes(), (number * 7 / 3) as usize % SLOTS);
-        list.push((Shelf::put(&key, 9, &[1; 40]), slot));
+        list.push((TableFiles::put(&key, 9, &[1; 40]), slot));
         if number % 5 == 0 {
-            list.push((Shelf::put(&key, 3, &[2; 40]), (slot + 1) % SLOTS));
+            list.push((TableFiles::put(&key, 3, &[2; 40]), (slot + 1) % SLOTS));
         }
     }
     list
@@ -93,11 +93,11 @@ fn numbered(count: u32) -> Vec<(Owned, usize)> {
 
 #[test]
 fn a_seek_reads_no_more_blocks_than_it_takes_halves_to_search_a_segment() {
-    let (shelf, list) = (Shelf::new(0), numbered(2000));
+    let (table_files, list) = (TableFiles::new(0), numbered(2000));
     for segment_keys in [1, 8, 32, 100] {
         let mut most = 0;
         for number in (0..2000u32).step_by(13) {
-            let mut cursor = view_of_all(&shelf, &list, segment_keys);
+            let mut cursor = view_of_all(&table_files, &list, segment_keys);
             cursor.seek(&number.to_be_bytes()).unwrap();
             assert_eq!(cursor.entry().expect("a key").key, number.to_be_bytes());
             most = most.max(cursor.reads().blocks);
@@ -109,20 +109,24 @@ fn a_seek_reads_no_more_blocks_than_it_takes_halves_to_search_a_segment() {
 }
 
 /// The runs are made but once.
-fn view_of_all(shelf: &Shelf, list: &[(Owned, usize)], segment_keys: usize) -> ViewCursor {
-    view_of(shelf, list, (usize::MAX, segment_keys), u64::MAX)
+fn view_of_all(
+    table_files: &TableFiles,
+    list: &[(Owned, usize)],
+    segment_keys: usize,
+) -> ViewCursor {
+    view_of(table_files, list, (usize::MAX, segment_keys), u64::MAX)
 }
 
 #[test]
 fn a_run_is_not_touched_for_tables_beyond_the_bounds_nor_where_memory_tells() {
-    let (shelf, key) = (Shelf::new(0), |number: u8| vec![number]);
+    let (table_files, key) = (TableFiles::new(0), |number: u8| vec![number]);
     // Runs side by side, of one table each.
     let list: Vec<(Owned, usize)> = (0..50u8)
-        .map(|number| (Shelf::put(&key(number), 1, b"v"), usize::from(number / 10)))
+        .map(|number| (TableFiles::put(&key(number), 1, b"v"), usize::from(number / 10)))
         .collect();
     let asked = |lower: u8, end: u8, back: bool| {
-        let mut cursor = view_of_all(&shelf, &list, 16);
-        cursor.bounds = Bounds { lower: key(lower), end: Some(key(end)) };
+        let mut cursor = view_of_all(&table_files, &list, 16);
+        cursor.bounds = KeyBounds { from: key(lower), to: Some(key(end)) };
         if back { cursor.seek_before(&key(end)) } else { cursor.seek(&key(lower)) }.unwrap();
         (cursor.entry().map(|entry| entry.key[0]), cursor.reads().blocks)
     };
@@ -131,11 +135,11 @@ fn a_run_is_not_touched_for_tables_beyond_the_bounds_nor_where_memory_tells() {
         assert_eq!(asked(10, 11, back), (Some(10), 1));
         assert_eq!(asked(19, 20, back), (Some(19), 1));
     }
-    let untouched = view_of_all(&shelf, &list, 16);
+    let untouched = view_of_all(&table_files, &list, 16);
     assert_eq!(untouched.runs_read(), Some(RunsRead { positioned: 0, useful: 0 }));
     // Between two runs' keys, as if 9 and 10 were a gap: [9\0, 10).
-    let mut cursor = view_of_all(&shelf, &list, 16);
-    cursor.bounds = Bounds { lower: vec![9, 0], end: Some(key(10)) };
+    let mut cursor = view_of_all(&table_files, &list, 16);
+    cursor.bounds = KeyBounds { from: vec![9, 0], to: Some(key(10)) };
     cursor.seek(&[9, 0]).unwrap();
     assert!(cursor.entry().is_none() && cursor.reads().blocks == 0);
     cursor.seek_before(&key(10)).unwrap();
@@ -144,8 +148,8 @@ fn a_run_is_not_touched_for_tables_beyond_the_bounds_nor_where_memory_tells() {
 
 #[test]
 fn a_scan_reads_each_block_of_each_run_once_and_passes_older_versions_unread() {
-    let (shelf, list) = (Shelf::new(0), numbered(600));
-    let mut cursor = view_of_all(&shelf, &list, 16);
+    let (table_files, list) = (TableFiles::new(0), numbered(600));
+    let mut cursor = view_of_all(&table_files, &list, 16);
     let blocks = |run: &Arc<Run>| -> u64 {
         run.tables().iter().map(|table| table.table.block_count() as u64).sum()
     };
@@ -160,10 +164,11 @@ fn a_scan_reads_each_block_of_each_run_once_and_passes_older_versions_unread() {
     assert_eq!(count, 600);
     assert_eq!(cursor.reads().blocks, all);
     // Of two versions of every key, in runs of their own, the older run is never touched.
-    let twice =
-        |number: u8| [(9, 0), (3, 1)].map(|(at, slot)| (Shelf::put(&[number], at, b"v"), slot));
+    let twice = |number: u8| {
+        [(9, 0), (3, 1)].map(|(at, slot)| (TableFiles::put(&[number], at, b"v"), slot))
+    };
     let list: Vec<_> = (0..200).flat_map(twice).collect();
-    let mut cursor = view_of_all(&shelf, &list, 16);
+    let mut cursor = view_of_all(&table_files, &list, 16);
     cursor.seek_first().unwrap();
     (0..199).for_each(|_| cursor.next().unwrap());
     assert_eq!(cursor.entry().expect("the last").key, [199]);
@@ -172,10 +177,10 @@ fn a_scan_reads_each_block_of_each_run_once_and_passes_older_versions_unread() {
 
 #[test]
 fn damage_ends_a_view_until_it_is_positioned_elsewhere() {
-    let (shelf, list) = (Shelf::new(0), numbered(600));
-    let mut cursor = view_of_all(&shelf, &list, 16);
+    let (table_files, list) = (TableFiles::new(0), numbered(600));
+    let mut cursor = view_of_all(&table_files, &list, 16);
     let path = cursor.runs.runs[2].as_ref().expect("a run").tables()[0].table.path().to_path_buf();
-    shelf.disk.flip_bit(&path, 1_000, 0);
+    table_files.disk.flip_bit(&path, 1_000, 0);
     cursor.seek_first().unwrap();
     let error = loop {
         if let Err(error) = cursor.next() {

@@ -7,12 +7,12 @@
 
 use crate::entries::entry::Sequence;
 use crate::error::{Error, Result};
+use crate::files::log_replay::replay_logs;
+use crate::files::names::table_name;
 use crate::files::table::TableParts;
-use crate::open::replay_logs;
 use crate::plan::layout::Layout;
 use crate::tools::repair::Repair;
 use crate::tools::repair_manifest::FoundManifest;
-use crate::tree::run_writer::table_name;
 
 impl Repair {
     /// Whether the manifest tells of the newest tree. One that has lost its last edits may still be readable: then tables
@@ -31,7 +31,7 @@ impl Repair {
         let last = last.max(layout.last_sequence);
         // Not without a torn end: tables that no edit was ever to name, because of a crash, need not be complete.
         for file in unknown.into_iter().filter(|_| manifest.is_torn) {
-            let parts = TableParts::read(&self.shelf.folder, &table_name(file))?;
+            let parts = TableParts::read(&self.table_files.folder, &table_name(file))?;
             if parts.properties.is_some_and(|known| known.sequences.1 > last) {
                 return Ok(false);
             }
@@ -41,7 +41,8 @@ impl Repair {
 
     /// The newest sequence number in logs. None: they are not as they should be.
     pub(super) fn last_in_logs(&self, layout: &Layout) -> Result<Option<Sequence>> {
-        match replay_logs(&self.shelf.folder, &self.names, layout, &self.shelf.options) {
+        match replay_logs(&self.table_files.folder, &self.names, layout, &self.table_files.options)
+        {
             Ok(logs) => Ok(Some(logs.iter().map(|log| log.last).max().unwrap_or_default())),
             Err(error) if error.tells_of_damage() => Ok(None),
             Err(Error::Version { .. }) => Ok(None),

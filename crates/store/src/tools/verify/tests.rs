@@ -1,41 +1,42 @@
 //! Stores whose bytes are all sound, and which are wrong all the same.
 
 use super::*;
-use crate::files::wal::wal_name;
+use crate::files::names::wal_name;
 use crate::plan::layout::Layout;
 use crate::plan::options::{Background, GuardKind, Options, Sync};
 use crate::storage::environment::Environment;
 use crate::storage::memory::Memory;
 use crate::storage::open_folder::OpenFolder;
+use crate::write::engine::Engine;
 use std::path::Path;
 use trommel_filters::{FlushNumber, Span};
 
 const DIR: &str = "db";
 
-fn open(disk: &Memory, guard: GuardKind) -> Core {
+fn open(disk: &Memory, guard: GuardKind) -> Engine {
     let env = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
     let (background, sync) = (Background::Stepped, Sync::Always);
     let options = Options { background, sync, guard, ..Options::default() };
     crate::open::open(Path::new(DIR), &options, env).expect("opens")
 }
 
-fn put(core: &Core, value: &str) {
+fn put(engine: &Engine, value: &str) {
     let mut batch = crate::entries::batch::Batch::new();
     batch.put("drum", value).put("sieve", value);
-    core.commit.write(core, batch, true).expect("writes");
+    engine.commit.write(engine, batch, true).expect("writes");
 }
 
 /// A store with an oldest run in level 1, two runs in level 0, and something in the log.
 fn store() -> (Memory, Layout) {
     let disk = Memory::new();
-    let core = open(&disk, GuardKind::Open);
+    let engine = open(&disk, GuardKind::Open);
     for value in ["one", "two", "three"] {
-        put(&core, value);
-        core.commit.seal(&core).expect("seals");
-        core.flush_sealed().expect("flushes");
+        put(&engine, value);
+        engine.commit.seal(&engine).expect("seals");
+        engine.flush_sealed().expect("flushes");
     }
-    put(&core, "in the log");
-    drop(core);
+    put(&engine, "in the log");
+    drop(engine);
     let mut layout = Manifest::read(&OpenFolder::on(&disk, DIR)).expect("reads").expect("is there");
     layout.runs[2].tables[0].level = 1;
     layout.runs[2].level = 1;
@@ -47,13 +48,13 @@ fn write_manifest(disk: &Memory, layout: &Layout) {
     Manifest::create(&OpenFolder::on(disk, DIR), layout).expect("writes");
 }
 
-fn damage(core: &Core) -> Vec<String> {
-    verify(core).expect("verify itself goes through").damage
+fn damage(engine: &Engine) -> Vec<String> {
+    verify(engine).expect("verify itself goes through").damage
 }
 
 #[track_caller]
-fn damage_is(core: &Core, words: &str) {
-    let damage = damage(core);
+fn damage_is(engine: &Engine, words: &str) {
+    let damage = damage(engine);
     assert!(damage.len() == 1 && damage[0].contains(words), "{damage:?}");
 }
 
@@ -74,7 +75,7 @@ fn a_log_that_is_older_than_the_tables_is_noticed() {
 #[test]
 fn verify_ends_whatever_the_next_file_is() {
     let (disk, mut layout) = store();
-    layout.next_file = crate::plan::layout::NUMBER_MAX - 10;
+    layout.next_file = crate::entries::entry::NUMBER_MAX - 10;
     write_manifest(&disk, &layout);
     assert_eq!(damage(&open(&disk, GuardKind::Open)), [""; 0]);
 }
@@ -83,12 +84,12 @@ fn verify_ends_whatever_the_next_file_is() {
 fn a_sound_store_has_no_damage() {
     for guard in GuardKind::ALL {
         let (disk, _) = store();
-        let core = open(&disk, guard);
-        let report = verify(&core).expect("verifies");
+        let engine = open(&disk, guard);
+        let report = verify(&engine).expect("verifies");
         assert_eq!((report.tables, report.entries, report.logs.files), (3, 6, 1), "{guard}");
         assert_eq!(report.damage, [""; 0], "{guard}");
-        put(&core, "more");
-        assert_eq!(damage(&core), [""; 0], "{guard}");
+        put(&engine, "more");
+        assert_eq!(damage(&engine), [""; 0], "{guard}");
     }
 }
 
@@ -110,11 +111,11 @@ fn a_span_without_the_flushes_of_its_entries_is_damage() {
 #[test]
 fn a_key_that_the_guard_denies_is_damage() {
     let (disk, _) = store();
-    let core = open(&disk, GuardKind::Grf);
-    let mut version = (*core.current.hold()).clone();
-    version.guard = crate::guard::Guard::empty(&core.shelf.options, &[]);
-    core.current.store(Arc::new(version));
-    let damage = damage(&core);
+    let engine = open(&disk, GuardKind::Grf);
+    let mut version = (*engine.current.hold()).clone();
+    version.guard = crate::guard::Guard::empty(&engine.table_files.options, &[]);
+    engine.current.store(Arc::new(version));
+    let damage = damage(&engine);
     assert!(damage.len() == 3 && damage[0].contains("the guard denies its key drum"), "{damage:?}");
 }
 
@@ -148,18 +149,18 @@ fn what_the_manifest_tells_of_a_table_is_compared() {
 #[test]
 fn files_that_rot_while_the_store_is_open_are_found() {
     let (disk, layout) = store();
-    let core = open(&disk, GuardKind::Open);
-    put(&core, "more");
-    put(&core, "and more");
-    assert_eq!(damage(&core), [""; 0]);
-    let log = Path::new(DIR).join(wal_name(core.current.pin().active.wal));
+    let engine = open(&disk, GuardKind::Open);
+    put(&engine, "more");
+    put(&engine, "and more");
+    assert_eq!(damage(&engine), [""; 0]);
+    let log = Path::new(DIR).join(wal_name(engine.current.pin().active.wal));
     for (path, words) in [(log, ".wal"), (Path::new(DIR).join(MANIFEST_NAME), MANIFEST_NAME)] {
         disk.flip_bit(&path, 40, 0);
-        damage_is(&core, words);
+        damage_is(&engine, words);
         disk.flip_bit(&path, 40, 0);
     }
     let mut other = layout;
     other.next_file += 1;
     write_manifest(&disk, &other);
-    damage_is(&core, "another tree");
+    damage_is(&engine, "another engine");
 }

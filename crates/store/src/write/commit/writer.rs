@@ -14,9 +14,9 @@ use crate::files::wal::{Predecessor, Wal};
 use crate::plan::options::{Background, Sync};
 use crate::storage::environment::PausePoint;
 use crate::sync::{Arc, AtomicU64, Mutex, Ordering, lock, pause};
-use crate::tree::shared::Core;
 use crate::tree::version::Active;
 use crate::tree::write_stalls::Debt;
+use crate::write::engine::Engine;
 
 /// Why a log has failed, until its entries are safe and another has taken its place. Read without the writer's lock.
 pub(super) type LogFailure = Arc<Mutex<Option<String>>>;
@@ -55,8 +55,8 @@ pub(super) struct Writer {
 }
 
 /// A log that the manifest tells of.
-fn on_record(core: &Core, wal: Wal) -> Result<Wal> {
-    core.installer().record_log(core, wal.number())?;
+fn on_record(engine: &Engine, wal: Wal) -> Result<Wal> {
+    engine.installer().record_log(engine, wal.number())?;
     Ok(wal)
 }
 
@@ -82,13 +82,13 @@ impl Writer {
     }
 
     /// See `Commit::leave_if_failed`.
-    pub(super) fn leave_if_failed(&mut self, core: &Core) -> Result<()> {
-        if self.is_stuck() { self.leave_failed_log(core) } else { Ok(()) }
+    pub(super) fn leave_if_failed(&mut self, engine: &Engine) -> Result<()> {
+        if self.is_stuck() { self.leave_failed_log(engine) } else { Ok(()) }
     }
 
     /// See `Commit::close`.
-    pub(super) fn close(&mut self, core: &Core) -> Result<()> {
-        self.sync(core)?;
+    pub(super) fn close(&mut self, engine: &Engine) -> Result<()> {
+        self.sync(engine)?;
         if let Log::Open(wal) = &mut self.log {
             // A log without this end is as good; damage to its last groups is taken for a torn tail.
             let _ = wal.mark_end(self.next);
@@ -104,68 +104,68 @@ impl Writer {
     }
 
     /// Makes all writes so far durable: in the log, or if that has failed, in tables.
-    pub(super) fn make_durable(&mut self, core: &Core) -> Result<()> {
+    pub(super) fn make_durable(&mut self, engine: &Engine) -> Result<()> {
         if self.is_stuck() {
-            return self.leave_failed_log(core);
+            return self.leave_failed_log(engine);
         }
-        if !core.current.pin().active.memtable.is_empty() {
-            self.open_log(core)?;
+        if !engine.current.pin().active.memtable.is_empty() {
+            self.open_log(engine)?;
         }
-        self.sync(core)
+        self.sync(engine)
     }
 
-    pub(super) fn commit(&mut self, core: &Core, batches: &[&Batch], sync: bool) -> Result<()> {
-        core.life().check()?;
+    pub(super) fn commit(&mut self, engine: &Engine, batches: &[&Batch], sync: bool) -> Result<()> {
+        engine.life().check()?;
         let count: usize = batches.iter().map(|batch| batch.len()).sum();
         if count == 0 {
-            return if sync { self.make_durable(core) } else { Ok(()) };
+            return if sync { self.make_durable(engine) } else { Ok(()) };
         }
-        self.make_room(core, batches.iter().map(|batch| batch.size_bytes()).sum())?;
+        self.make_room(engine, batches.iter().map(|batch| batch.size_bytes()).sum())?;
         let first = self.next;
         let writes = || batches.iter().flat_map(|batch| batch.writes());
         // Spent even if logging fails: the log may hold them.
         self.next = Sequence(first.0 + count as u64);
-        let log = self.open_log(core)?;
+        let log = self.open_log(engine)?;
         let appended = log.append(first, count, writes()).map(|()| log.len());
         let log_bytes = self.note_failure(appended)?;
-        if sync || self.is_sync_due(core) {
-            self.sync(core)?;
+        if sync || self.is_sync_due(engine) {
+            self.sync(engine)?;
         }
         let memtable = {
-            let now = core.current.pin();
+            let now = engine.current.pin();
             now.active.log_bytes.store(log_bytes, Ordering::Relaxed);
             Arc::clone(&now.active.memtable)
         };
         for ((kind, key, value), sequence) in writes().zip(first.0..) {
             memtable.insert(key, Sequence(sequence), kind, value);
         }
-        core.env.pauses.at(PausePoint::WritesInserted);
-        core.snapshots.publish(Sequence(first.0 + count as u64 - 1));
+        engine.env.pauses.at(PausePoint::WritesInserted);
+        engine.snapshots.publish(Sequence(first.0 + count as u64 - 1));
         let bytes = batches.iter().map(|batch| batch.size_bytes()).sum::<usize>();
-        core.counters.wrote(count as u64, bytes as u64);
+        engine.counters.wrote(count as u64, bytes as u64);
         Ok(())
     }
 
     /// The log, ready to be written.
-    fn open_log(&mut self, core: &Core) -> Result<&mut Wal> {
+    fn open_log(&mut self, engine: &Engine) -> Result<&mut Wal> {
         if let Log::Unmade { number, before, replaces } = self.log {
-            let memtable = Arc::clone(&core.current.pin().active.memtable);
+            let memtable = Arc::clone(&engine.current.pin().active.memtable);
             // After a failure, or a panic, the file that has the name may be this one.
             self.log = Log::Unmade { number, before, replaces: true };
             let created = if replaces {
-                Wal::create_from(&core.shelf.folder, number, before, &memtable)
+                Wal::create_from(&engine.table_files.folder, number, before, &memtable)
             } else {
                 let count = memtable.len();
                 assert!(memtable.is_empty(), "a new log has no entries yet, and {count}");
-                Wal::create(&core.shelf.folder, number, before)
+                Wal::create(&engine.table_files.folder, number, before)
             };
             if created.as_ref().is_err_and(Error::is_name_taken) {
                 self.log = Log::Unmade { number, before, replaces };
             }
-            let created = created.and_then(|wal| on_record(core, wal));
+            let created = created.and_then(|wal| on_record(engine, wal));
             self.tell_failure(created.as_ref().err());
             let wal = created?;
-            core.current.pin().active.log_bytes.store(wal.len(), Ordering::Relaxed);
+            engine.current.pin().active.log_bytes.store(wal.len(), Ordering::Relaxed);
             self.unsynced.follow(Some(wal.end()));
             self.log = Log::Open(wal);
         }
@@ -187,59 +187,59 @@ impl Writer {
         *lock(&self.log_failure) = error.map(log_failure);
     }
 
-    pub(super) fn sync(&mut self, core: &Core) -> Result<()> {
+    pub(super) fn sync(&mut self, engine: &Engine) -> Result<()> {
         let Log::Open(wal) = &mut self.log else { return Ok(()) };
         if !wal.is_unsynced() {
             return Ok(());
         }
-        let start = core.env.clock.now();
+        let start = engine.env.clock.now();
         let synced = wal.sync(&self.unsynced);
-        self.unsynced.note_sync_time(core.since(start));
+        self.unsynced.note_sync_time(engine.since(start));
         self.note_failure(synced)
     }
 
     /// Whether something that was written is as old as the interval. If not, someone sees to it in time.
-    fn is_sync_due(&self, core: &Core) -> bool {
-        let time = match core.shelf.options.sync {
+    fn is_sync_due(&self, engine: &Engine) -> bool {
+        let time = match engine.table_files.options.sync {
             Sync::Always => return true,
             Sync::Never => return false,
             Sync::Interval(time) => time,
         };
-        let now = core.env.clock.now();
+        let now = engine.env.clock.now();
         if self.unsynced.age(now).unwrap_or_default() >= time {
             return true;
         }
         if self.unsynced.wrote(now) {
-            core.keeper.call();
+            engine.keeper.call();
         }
         false
     }
 
     /// Seals a full memtable, and holds writers back while flushes or merges lag behind.
-    fn make_room(&mut self, core: &Core, bytes: usize) -> Result<()> {
+    fn make_room(&mut self, engine: &Engine, bytes: usize) -> Result<()> {
         if self.is_stuck() {
-            self.leave_failed_log(core)?;
+            self.leave_failed_log(engine)?;
         }
-        let full = core.current.pin().active.memtable.size_bytes();
-        if full >= core.shelf.options.write_buffer_bytes {
-            core.wait_for_flushes()?;
-            self.seal(core)?;
+        let full = engine.current.pin().active.memtable.size_bytes();
+        if full >= engine.table_files.options.write_buffer_bytes {
+            engine.wait_for_flushes()?;
+            self.seal(engine)?;
         }
-        core.wait_for_merges()?;
-        self.slow_down(core, bytes);
+        engine.wait_for_merges()?;
+        self.slow_down(engine, bytes);
         Ok(())
     }
 
     /// Moves from a log whose end is unknown to a new one, and has the old one's entries flushed. After
     /// an error the next write tries again what is left to do.
-    fn leave_failed_log(&mut self, core: &Core) -> Result<()> {
+    fn leave_failed_log(&mut self, engine: &Engine) -> Result<()> {
         if self.has_failed() {
-            let is_empty = core.current.pin().active.memtable.is_empty();
+            let is_empty = engine.current.pin().active.memtable.is_empty();
             self.owes_flush |= !is_empty;
-            if is_empty { self.replace_log(core)? } else { self.seal_before_new_log(core) }
+            if is_empty { self.replace_log(engine)? } else { self.seal_before_new_log(engine) }
         }
-        core.flush_sealed()?;
-        if self.owes_flush && !core.current.pin().sealed.is_empty() {
+        engine.flush_sealed()?;
+        if self.owes_flush && !engine.current.pin().sealed.is_empty() {
             let cause = "a flush that must come before the next write is under way elsewhere";
             return Err(Error::Stopped { cause: cause.into() });
         }
@@ -249,28 +249,28 @@ impl Writer {
         Ok(())
     }
 
-    pub(super) fn seal(&mut self, core: &Core) -> Result<()> {
+    pub(super) fn seal(&mut self, engine: &Engine) -> Result<()> {
         if self.has_failed() {
-            return self.leave_failed_log(core);
+            return self.leave_failed_log(engine);
         }
-        if core.current.pin().active.memtable.is_empty() {
+        if engine.current.pin().active.memtable.is_empty() {
             return Ok(());
         }
-        self.open_log(core)?;
+        self.open_log(engine)?;
         // Later logs may be synced while this one's entries are in memory only.
-        self.sync(core)?;
-        self.seal_onto_new_log(core)
+        self.sync(engine)?;
+        self.seal_onto_new_log(engine)
     }
 
     /// Brings all that was written into tables, and takes a number for what is to be written past the log.
-    pub(super) fn stand_apart(&mut self, core: &Core) -> Result<Sequence> {
+    pub(super) fn stand_apart(&mut self, engine: &Engine) -> Result<Sequence> {
         if self.is_stuck() {
-            self.leave_failed_log(core)?;
+            self.leave_failed_log(engine)?;
         }
-        self.seal(core)?;
-        core.flush_sealed()?;
-        let _installer = core.installer();
-        let mut next = (*core.current.hold()).clone();
+        self.seal(engine)?;
+        engine.flush_sealed()?;
+        let _installer = engine.installer();
+        let mut next = (*engine.current.hold()).clone();
         if !next.sealed.is_empty() {
             let cause = "a flush that must come first is under way elsewhere".into();
             return Err(Error::Stopped { cause });
@@ -279,33 +279,33 @@ impl Writer {
         // Spent even if it comes to nothing.
         self.next = Sequence(sequence.0 + 1);
         next.active.first = self.next;
-        core.current.store(Arc::new(next));
+        engine.current.store(Arc::new(next));
         Ok(sequence)
     }
 
-    fn seal_onto_new_log(&mut self, core: &Core) -> Result<()> {
-        let (wal, active) = self.new_log(core)?;
-        self.seal_onto(core, Log::Open(wal), active);
+    fn seal_onto_new_log(&mut self, engine: &Engine) -> Result<()> {
+        let (wal, active) = self.new_log(engine)?;
+        self.seal_onto(engine, Log::Open(wal), active);
         Ok(())
     }
 
     /// The next log is made by the write that needs it. Until then the failed one is the last: who is killed meanwhile finds
     /// all in it that was acknowledged, whereas a next one would say that only what was synced counts.
-    fn seal_before_new_log(&mut self, core: &Core) {
+    fn seal_before_new_log(&mut self, engine: &Engine) {
         let before = self.as_predecessor();
-        let number = core.shelf.new_file();
-        let memtable = Arc::new(Memtable::new(core.shelf.options.write_buffer_bytes));
+        let number = engine.table_files.new_file();
+        let memtable = Arc::new(Memtable::new(engine.table_files.options.write_buffer_bytes));
         let (wal, log_bytes) = (number, Arc::default());
         let active = Active { memtable, wal, log_bytes, first: self.next };
-        self.seal_onto(core, Log::Unmade { number, before, replaces: false }, active);
+        self.seal_onto(engine, Log::Unmade { number, before, replaces: false }, active);
     }
 
-    fn seal_onto(&mut self, core: &Core, log: Log, active: Active) {
-        let mut installer = core.installer();
-        core.seal(&mut installer, active, Sequence(self.next.0 - 1));
+    fn seal_onto(&mut self, engine: &Engine, log: Log, active: Active) {
+        let mut installer = engine.installer();
+        engine.seal(&mut installer, active, Sequence(self.next.0 - 1));
         drop(installer);
         self.go_on_with(log);
-        core.work_appeared();
+        engine.work_appeared();
     }
 
     fn go_on_with(&mut self, log: Log) {
@@ -326,39 +326,39 @@ impl Writer {
     }
 
     /// Requires: the active memtable is empty.
-    fn replace_log(&mut self, core: &Core) -> Result<()> {
-        let (wal, active) = self.new_log(core)?;
-        let _installer = core.installer();
-        let mut next = (*core.current.hold()).clone();
+    fn replace_log(&mut self, engine: &Engine) -> Result<()> {
+        let (wal, active) = self.new_log(engine)?;
+        let _installer = engine.installer();
+        let mut next = (*engine.current.hold()).clone();
         next.active = active;
-        core.current.store(Arc::new(next));
+        engine.current.store(Arc::new(next));
         self.go_on_with(Log::Open(wal));
         Ok(())
     }
 
-    fn new_log(&mut self, core: &Core) -> Result<(Wal, Active)> {
-        let shelf = &core.shelf;
-        let number = shelf.new_file();
-        self.open_log(core)?;
+    fn new_log(&mut self, engine: &Engine) -> Result<(Wal, Active)> {
+        let table_files = &engine.table_files;
+        let number = table_files.new_file();
+        self.open_log(engine)?;
         let before = self.as_predecessor();
         // After a failure, or a panic, the new log may be there all the same, and it says how long the old one is: that must stay so.
         self.next_failed = true;
-        let created = Wal::create(&shelf.folder, number, before);
-        let created = created.and_then(|wal| on_record(core, wal));
+        let created = Wal::create(&table_files.folder, number, before);
+        let created = created.and_then(|wal| on_record(engine, wal));
         let wal = self.note_failure(created)?;
-        let memtable = Arc::new(Memtable::new(shelf.options.write_buffer_bytes));
+        let memtable = Arc::new(Memtable::new(table_files.options.write_buffer_bytes));
         let log_bytes = Arc::new(AtomicU64::new(wal.len()));
         Ok((wal, Active { memtable, wal: number, log_bytes, first: self.next }))
     }
 
     /// Slows a writer down while flushes or merges lag behind.
-    fn slow_down(&mut self, core: &Core, bytes: usize) {
-        let due = self.debt.charge(&core.lag(), core.run_limits, bytes);
+    fn slow_down(&mut self, engine: &Engine, bytes: usize) {
+        let due = self.debt.charge(&engine.lag(), engine.run_limits, bytes);
         if let Some(time) = due {
-            if core.shelf.options.background != Background::Stepped {
+            if engine.table_files.options.background != Background::Stepped {
                 pause(time);
             }
-            core.counters.slowdowns.add(time);
+            engine.counters.slowdowns.add(time);
         }
     }
 }

@@ -8,13 +8,13 @@ use super::*;
 use crate::entries::cursor::Cursor;
 use crate::entries::cursor::checks::Owned;
 use crate::files::table::cursor::Limits;
-use crate::files::table::tests::{Shelf, options};
+use crate::files::table::tests::{TableFiles, options};
 use crate::files::table::writer::TableOptions;
 use crate::storage::ReadAt;
 use crate::storage::read_pool::PoolQueue;
 
 fn numbers(count: u64) -> Vec<Owned> {
-    let put = |number: u64| Shelf::put(&number.to_be_bytes(), number + 1, &[7; 50]);
+    let put = |number: u64| TableFiles::put(&number.to_be_bytes(), number + 1, &[7; 50]);
     (0..count).map(put).collect()
 }
 
@@ -23,27 +23,27 @@ fn options_of(block_bytes: usize) -> TableOptions {
 }
 
 /// Reads of the disk while a cursor goes over a whole table, and what it has counted.
-fn walk(shelf: &Shelf, cursor: &mut dyn Cursor, back: bool) -> (u64, u64, Reads) {
-    let before = shelf.disk.operations();
+fn walk(table_files: &TableFiles, cursor: &mut dyn Cursor, back: bool) -> (u64, u64, Reads) {
+    let before = table_files.disk.operations();
     if back { cursor.seek_last() } else { cursor.seek_first() }.unwrap();
     let mut count = 0;
     while cursor.entry().is_some() {
         if back { cursor.prev() } else { cursor.next() }.unwrap();
         count += 1;
     }
-    (count, shelf.disk.operations() - before, cursor.reads())
+    (count, table_files.disk.operations() - before, cursor.reads())
 }
 
 #[test]
 fn a_walk_either_way_reads_few_large_pieces_and_counts_every_block() {
     for cache_bytes in [0, 20_000, 8 << 20] {
-        let shelf = Shelf::new(cache_bytes);
-        let table = shelf.table(&numbers(20_000), &options_of(1000));
+        let table_files = TableFiles::new(cache_bytes);
+        let table = table_files.table(&numbers(20_000), &options_of(1000));
         let blocks = table.block_count() as u64;
         assert!(blocks > 1000, "{blocks}");
         for back in [false, true] {
             let mut cursor = table.cursor().fill_cache(false);
-            let (count, operations, reads) = walk(&shelf, &mut cursor, back);
+            let (count, operations, reads) = walk(&table_files, &mut cursor, back);
             assert_eq!((count, reads.blocks, reads.disk_reads), (20_000, blocks, blocks));
             let data_bytes = reads.bytes;
             assert!(operations < 12 + data_bytes / PIECE_BYTES, "{operations} reads");
@@ -53,34 +53,34 @@ fn a_walk_either_way_reads_few_large_pieces_and_counts_every_block() {
 
 #[test]
 fn what_is_read_ahead_is_kept_when_it_is_come_to() {
-    let shelf = Shelf::new(8 << 20);
-    let table = shelf.table(&numbers(5000), &options_of(1000));
+    let table_files = TableFiles::new(8 << 20);
+    let table = table_files.table(&numbers(5000), &options_of(1000));
     let blocks = table.block_count() as u64;
-    let (_, operations, reads) = walk(&shelf, &mut table.cursor(), false);
+    let (_, operations, reads) = walk(&table_files, &mut table.cursor(), false);
     assert!(operations < 20 && reads.disk_reads == blocks, "{operations}, {reads:?}");
-    let (count, operations, reads) = walk(&shelf, &mut table.cursor(), false);
+    let (count, operations, reads) = walk(&table_files, &mut table.cursor(), false);
     assert_eq!((count, operations, reads.disk_reads, reads.blocks), (5000, 0, 0, blocks));
 }
 
 #[test]
 fn a_seek_reads_one_block_and_so_do_jumps() {
-    let shelf = Shelf::new(0);
-    let table = shelf.table(&numbers(5000), &options_of(1000));
+    let table_files = TableFiles::new(0);
+    let table = table_files.table(&numbers(5000), &options_of(1000));
     let mut cursor = table.cursor();
     for number in [0u64, 3000, 100, 4900, 2000] {
-        let before = shelf.disk.operations();
+        let before = table_files.disk.operations();
         cursor.seek(&number.to_be_bytes()).unwrap();
         assert_eq!(cursor.entry().unwrap().key, number.to_be_bytes());
-        assert_eq!((shelf.disk.operations() - before, cursor.reads().blocks), (1, 1));
+        assert_eq!((table_files.disk.operations() - before, cursor.reads().blocks), (1, 1));
     }
 }
 
 #[test]
 fn of_a_file_that_was_cut_off_all_that_is_there_is_read() {
-    let shelf = Shelf::new(0);
-    let table = shelf.table(&numbers(5000), &options_of(1000));
+    let table_files = TableFiles::new(0);
+    let table = table_files.table(&numbers(5000), &options_of(1000));
     let (first_lost, _) = table.index.block(40);
-    shelf.disk.truncate(table.path(), first_lost + 10);
+    table_files.disk.truncate(table.path(), first_lost + 10);
     let mut cursor = table.cursor();
     cursor.seek_first().unwrap();
     let (before, _) = table.block_entries(40);
@@ -93,9 +93,9 @@ fn of_a_file_that_was_cut_off_all_that_is_there_is_read() {
 
 #[test]
 fn a_damaged_block_is_named_when_it_is_come_to_and_not_before() {
-    let shelf = Shelf::new(0);
-    let table = shelf.table(&numbers(5000), &options_of(1000));
-    shelf.disk.flip_bit(table.path(), table.index.block(40).0 + 20, 3);
+    let table_files = TableFiles::new(0);
+    let table = table_files.table(&numbers(5000), &options_of(1000));
+    table_files.disk.flip_bit(table.path(), table.index.block(40).0 + 20, 3);
     let mut cursor = table.cursor();
     cursor.seek_first().unwrap();
     for _ in 1..table.block_entries(40).0 {
@@ -150,8 +150,8 @@ impl ReadAt for Noting {
 type Logged = Arc<(Mutex<Log>, Condvar)>;
 
 /// The table, and the log of its reads from now on.
-fn noting(shelf: &Shelf, list: &[Owned]) -> (Arc<Table>, Logged) {
-    let table = shelf.table(list, &options_of(1000));
+fn noting(table_files: &TableFiles, list: &[Owned]) -> (Arc<Table>, Logged) {
+    let table = table_files.table(list, &options_of(1000));
     let mut table = Arc::into_inner(table).expect("nobody else has it");
     let log = Logged::default();
     let file = Arc::clone(&table.opened.bytes);
@@ -173,9 +173,9 @@ fn reads_begun(log: &Logged, count: usize) -> Vec<(bool, u64, usize)> {
 
 #[test]
 fn while_a_cursor_is_in_a_piece_the_next_one_is_read_and_no_other() {
-    let shelf = Shelf::new(0);
+    let table_files = TableFiles::new(0);
     let list = numbers(60_000);
-    let (table, log) = noting(&shelf, &list);
+    let (table, log) = noting(&table_files, &list);
     let data_bytes = table.span_of(&(0..table.block_count())).1;
     let mut cursor = table.cursor().end_to_end();
     let mut read_bytes = 0;
@@ -197,12 +197,12 @@ fn while_a_cursor_is_in_a_piece_the_next_one_is_read_and_no_other() {
 
 #[test]
 fn a_long_scan_either_way_reads_ahead_from_when_its_pieces_are_large() {
-    let shelf = Shelf::new(0);
+    let table_files = TableFiles::new(0);
     let list = numbers(60_000);
-    let (table, log) = noting(&shelf, &list);
+    let (table, log) = noting(&table_files, &list);
     for back in [false, true] {
         log.0.lock().unwrap().reads.clear();
-        let (count, _, reads) = walk(&shelf, &mut table.cursor(), back);
+        let (count, _, reads) = walk(&table_files, &mut table.cursor(), back);
         let data_bytes = table.span_of(&(0..table.block_count())).1;
         assert_eq!((count, reads.bytes), (60_000, data_bytes));
         let begun = reads_begun(&log, 1);
@@ -225,9 +225,9 @@ fn a_long_scan_either_way_reads_ahead_from_when_its_pieces_are_large() {
 
 #[test]
 fn what_fails_ahead_is_the_error_of_the_block_that_was_needed() {
-    let shelf = Shelf::new(0);
+    let table_files = TableFiles::new(0);
     let list = numbers(60_000);
-    let (table, log) = noting(&shelf, &list);
+    let (table, log) = noting(&table_files, &list);
     let mut cursor = table.cursor().end_to_end();
     cursor.seek_first().unwrap();
     let piece = reads_begun(&log, 2)[1];
@@ -254,9 +254,9 @@ fn what_fails_ahead_is_the_error_of_the_block_that_was_needed() {
 
 #[test]
 fn a_cursor_that_is_dropped_or_jumps_waits_for_nothing_and_leaves_nothing() {
-    let shelf = Shelf::new(0);
+    let table_files = TableFiles::new(0);
     let list = numbers(60_000);
-    let (table, log) = noting(&shelf, &list);
+    let (table, log) = noting(&table_files, &list);
     let file = Arc::downgrade(&table.opened.bytes);
     log.0.lock().unwrap().is_closed = true;
     let mut jumps = table.cursor().end_to_end();
@@ -278,9 +278,9 @@ fn a_cursor_that_is_dropped_or_jumps_waits_for_nothing_and_leaves_nothing() {
 
 #[test]
 fn a_walk_over_what_is_left_of_a_trimmed_table_reads_no_more_than_that() {
-    let shelf = Shelf::new(0);
+    let table_files = TableFiles::new(0);
     let list = numbers(60_000);
-    let (table, log) = noting(&shelf, &list);
+    let (table, log) = noting(&table_files, &list);
     let limits = Limits { from: list[10_000].0.clone(), to: list[10_050].0.clone() };
     let mut cursor = table.cursor().within(Some(&Arc::new(limits))).end_to_end();
     cursor.seek_first().unwrap();

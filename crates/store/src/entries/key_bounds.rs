@@ -1,9 +1,15 @@
-//! A range of keys: what a merge rewrites, what a part of the filter answers for.
+//! A range of keys: what a scan gives, a merge rewrites, a part of the filter answers for.
 //! ```text
 //! keys        ...  c  |  d  f  m  |  p  ...
 //! [d, p)              from        to             to: None, there is no end
 //! ```
 //! Invariant: `from` is in the range, `to` is not.
+
+use std::ops::{Bound, RangeBounds};
+
+use trommel_filters::KeyRange;
+
+use crate::entries::keys::successor;
 
 /// Keys in [from, to).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,6 +20,42 @@ pub(crate) struct KeyBounds {
 }
 
 impl KeyBounds {
+    /// The same keys, as an included lower bound and an excluded end: the key after k is k and a zero.
+    pub(crate) fn of<K: AsRef<[u8]>>(bounds: &impl RangeBounds<K>) -> Self {
+        let after = |key: &K| successor(key.as_ref());
+        let from = match bounds.start_bound() {
+            Bound::Included(key) => key.as_ref().to_vec(),
+            Bound::Excluded(key) => after(key),
+            Bound::Unbounded => Vec::new(),
+        };
+        let to = match bounds.end_bound() {
+            Bound::Included(key) => Some(after(key)),
+            Bound::Excluded(key) => Some(key.as_ref().to_vec()),
+            Bound::Unbounded => None,
+        };
+        KeyBounds { from, to }
+    }
+
+    /// As a closed range, which may hold one key more. None: no key can lie in it.
+    pub(crate) fn closed(&self) -> Option<KeyRange<'_>> {
+        let Some(to) = &self.to else { return KeyRange::new(&self.from, None) };
+        if *to <= self.from {
+            return None;
+        }
+        // The last key before k and a zero is k.
+        let upper = to.strip_suffix(&[0]).unwrap_or(to);
+        KeyRange::new(&self.from, Some(upper))
+    }
+
+    pub(crate) fn pass_front(&mut self, key: &[u8]) {
+        key.clone_into(&mut self.from);
+        self.from.push(0);
+    }
+
+    pub(crate) fn pass_back(&mut self, key: &[u8]) {
+        key.clone_into(self.to.get_or_insert_default());
+    }
+
     /// All keys.
     pub(crate) fn all() -> Self {
         KeyBounds::default()
@@ -62,6 +104,25 @@ impl KeyBounds {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn closed(bounds: impl RangeBounds<&'static [u8]>) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
+        let bounds = KeyBounds::of(&bounds);
+        let range = bounds.closed()?;
+        Some((range.lower().to_vec(), range.upper().map(<[u8]>::to_vec)))
+    }
+
+    #[test]
+    fn bounds_become_from_and_to() {
+        let (a, b) = (&b"a"[..], &b"b"[..]);
+        assert_eq!(closed(a..=b), Some((a.to_vec(), Some(b.to_vec()))));
+        assert_eq!(closed(a..b), Some((a.to_vec(), Some(b.to_vec()))));
+        assert_eq!(closed(a..), Some((a.to_vec(), None)));
+        assert_eq!(closed(..), Some((vec![], None)));
+        assert_eq!(closed(a..=a), Some((a.to_vec(), Some(a.to_vec()))));
+        assert_eq!(closed(a..a), None);
+        assert_eq!(closed(b..=a), None);
+        assert_eq!(closed((Bound::Excluded(a), Bound::Included(a))), None);
+    }
 
     fn bounds(from: &str, to: Option<&str>) -> KeyBounds {
         KeyBounds { from: from.into(), to: to.map(Into::into) }

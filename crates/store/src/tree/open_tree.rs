@@ -1,12 +1,15 @@
 //! What all parts of an open store share, and the one short step that installs a change.
 //! ```text
 //! readers     current.pin()                        no lock
-//! writers     commit (one leader at a time)  -> memtable, log
-//! background  flush, merge                   -> installer: manifest, then the new version
+//! engine      writes, flushes, merges        -> installer: manifest, then the new version
 //! ```
 //! Invariant: the version changes only while the installer's lock is held, and always from the
 //! newest version, not from the one a job began with.
 
+use crate::files::names::image_name;
+use crate::files::names::table_name;
+use crate::files::names::wal_name;
+use crate::tree::table_files::{DamagedFilter, TableFiles};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -20,22 +23,18 @@ use crate::guard::filter_recovery::FilterRecovery;
 use crate::plan::layout::{Edit, ImageRecord, Layout, RunRecord};
 use crate::storage::environment::Environment;
 use crate::storage::life::Life;
-use crate::sync::{Arc, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, Switch, lock};
-use crate::tree::guard_image::base_files;
-use crate::tree::obsolete_files::{Holder, Leaving, Obsolete};
-use crate::tree::rate_limiter::Pacer;
-use crate::tree::run_writer::{RunOutput, Shelf};
+use crate::sync::{Arc, AtomicU64, Mutex, MutexGuard, Ordering, Switch, lock};
+use crate::tree::holders::Holder;
+use crate::tree::obsolete_files::{Leaving, Obsolete};
+use crate::tree::run_writer::RunOutput;
 use crate::tree::snapshots::Snapshots;
 use crate::tree::stats::Counters;
 use crate::tree::tree_view::{Follower, PinnedTree};
 use crate::tree::version::{Active, Sealed, Version};
-use crate::tree::write_stalls::RunLimits;
-use crate::write::commit::Commit;
-use crate::write::workers::Work;
 
-/// An open store.
-pub(crate) struct Core {
-    pub(crate) shelf: Shelf,
+/// The open tree.
+pub(crate) struct OpenTree {
+    pub(crate) table_files: TableFiles,
     pub(crate) env: Environment,
     pub(crate) current: Switch<Version>,
     /// The round of the current version, for a quick look.
@@ -44,16 +43,8 @@ pub(crate) struct Core {
     pub(crate) leaving: Leaving,
     pub(crate) keeper: Arc<Keeper>,
     pub(crate) snapshots: Arc<Snapshots>,
-    pub(crate) commit: Commit,
     pub(crate) installer: Mutex<Installer>,
-    pub(crate) work: Mutex<Work>,
-    /// Signalled when work appears, ends or fails.
-    pub(crate) work_changed: Condvar,
     pub(crate) counters: Counters,
-    /// Keeps merges to their rate.
-    pub(crate) pacer: Pacer,
-    /// Where writers are slowed down and stopped.
-    pub(crate) run_limits: RunLimits,
     /// Filters that were damaged when the store was opened, and are not used.
     pub(crate) damaged_filters: Vec<DamagedFilter>,
     /// Who decides which units of `elastic` filters are in memory. None: the store has another guard.
@@ -62,23 +53,13 @@ pub(crate) struct Core {
     pub(crate) filter_recovery: FilterRecovery,
     /// How long that took.
     pub(crate) guard_open_seconds: f64,
-    /// Held while the store is open.
-    pub(crate) lock: Mutex<Option<Box<dyn Send + Sync>>>,
 }
 
-/// A filter that cannot be used.
-pub(crate) struct DamagedFilter {
-    /// The table that it is in, or the image of the global filter.
-    pub(crate) file: u64,
-    /// With file and place.
-    pub(crate) what: String,
-}
-
-impl Core {
+impl OpenTree {
     /// Whether it may still be used.
     #[inline]
     pub(crate) fn life(&self) -> &Arc<Life> {
-        self.shelf.folder.life()
+        self.table_files.folder.life()
     }
 
     /// Damaged filters that the tree still has, and units that were damaged when they were read: a merge makes new ones in the
@@ -135,6 +116,30 @@ impl Core {
         };
         self.current.store(Arc::new(now.seal(Arc::new(sealed), active)));
     }
+
+    /// Removes files that nobody needs any more. If that cannot be done now, the keeper tries again.
+    pub(crate) fn sweep_or_call(&self) {
+        if self.sweep() {
+            self.keeper.call();
+        }
+    }
+
+    /// Removes files that nobody needs any more. True: some could not be removed, and are to be tried again.
+    pub(crate) fn sweep(&self) -> bool {
+        let mut is_left = false;
+        for file in self.leaving.free() {
+            let name = match file {
+                Obsolete::Table(number) => table_name(number),
+                Obsolete::Log(number) => wal_name(number),
+                Obsolete::Image(number) => image_name(number),
+            };
+            match self.table_files.folder.remove(&name) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => is_left = true,
+                _ => self.leaving.forget(file),
+            }
+        }
+        is_left
+    }
 }
 
 /// The right to change the version.
@@ -166,8 +171,8 @@ impl Installer {
     }
 
     /// Has somebody hear of the tree as it is now, and after every edit from now on, in the place of whoever did before.
-    pub(crate) fn follow(&mut self, core: &Core, mut follower: Follower) {
-        follower(PinnedTree::new(core, Holder::Follower));
+    pub(crate) fn follow(&mut self, tree: &OpenTree, mut follower: Follower) {
+        follower(PinnedTree::new(tree, Holder::Follower));
         self.follower = Some(follower);
     }
 
@@ -187,42 +192,43 @@ impl Installer {
     /// the change must be complete before the storage is asked again.
     pub(crate) fn install(
         &mut self,
-        core: &Core,
+        tree: &OpenTree,
         edit: &Edit,
         opened: &HashMap<u64, Arc<Table>>,
         guard: Guard,
     ) -> Result<()> {
-        let now = core.current.hold();
-        let layout = self.write_edit(core, &now, edit)?;
+        let now = tree.current.hold();
+        let layout = self.write_edit(tree, &now, edit)?;
         // A table that was trimmed stays until its last record goes.
         let has_left = |file| edit.removed.contains(&file) && !layout.has_file(file);
         if !edit.removed.is_empty() {
             let tables = now.files().filter(|table| has_left(table.file()));
-            core.leaving.add_tables(&now, tables, &core.keeper);
+            tree.leaving.add_tables(&now, tables, &tree.keeper);
         }
         let doubtful_tables = self.doubtful_tables.drain(..).map(Obsolete::Table);
         let doubtful = self.doubtful_images.drain(..).map(Obsolete::Image).chain(doubtful_tables);
         let old_images = now.layout.images.iter().filter(|image| !layout.images.contains(image));
-        core.leaving.add(doubtful.chain(old_images.map(|image| Obsolete::Image(image.file))));
+        tree.leaving.add(doubtful.chain(old_images.map(|image| Obsolete::Image(image.file))));
         self.has_changed = true;
         if let Some(live) = edit.live_wal {
-            core.leaving.add((now.layout.live_wal..live).map(Obsolete::Log));
+            tree.leaving.add((now.layout.live_wal..live).map(Obsolete::Log));
         }
         let next = now.apply(edit, layout, opened, guard);
         drop(now);
         let round = next.round;
-        core.current.store(Arc::new(next));
-        core.round.store(round, Ordering::Release);
-        if let Some(elastic) = &core.elastic {
-            elastic.follow(&core.current.pin());
+        tree.current.store(Arc::new(next));
+        tree.round.store(round, Ordering::Release);
+        if let Some(elastic) = &tree.elastic {
+            elastic.follow(tree.current.pin().files());
         }
-        self.tell_follower(core);
+        self.tell_follower(tree);
         Ok(())
     }
 
     /// The layout after an edit of the newest version, which is on disk then.
-    fn write_edit(&mut self, core: &Core, now: &Version, edit: &Edit) -> Result<Layout> {
-        let misfit = |wrong| Error::corrupt(core.shelf.folder.path(), 0, format!("edit: {wrong}"));
+    fn write_edit(&mut self, tree: &OpenTree, now: &Version, edit: &Edit) -> Result<Layout> {
+        let misfit =
+            |wrong| Error::corrupt(tree.table_files.folder.path(), 0, format!("edit: {wrong}"));
         let layout = now.layout.apply(edit).map_err(misfit)?;
         self.manifest.append(edit, &layout)?;
         Ok(layout)
@@ -230,62 +236,66 @@ impl Installer {
 
     /// The tables of a run that could not be installed, and will not be: they go as soon as the
     /// manifest surely does not name them. Else each try of a merge would leave its tables on a disk that is full.
-    pub(crate) fn give_up(&mut self, core: &Core, run: &RunOutput) {
+    pub(crate) fn give_up(&mut self, tree: &OpenTree, run: &RunOutput) {
         let files = run.tables.iter().map(|(file, _)| *file);
         let (doubtful, free): (Vec<_>, Vec<_>) =
             files.partition(|file| self.manifest.may_name(*file));
         self.doubtful_tables.extend(doubtful);
-        core.leaving.add(free.into_iter().map(Obsolete::Table));
+        tree.leaving.add(free.into_iter().map(Obsolete::Table));
     }
 
     /// One who panics hears no more: the change is installed, whatever a follower makes of it.
-    fn tell_follower(&mut self, core: &Core) {
+    fn tell_follower(&mut self, tree: &OpenTree) {
         let Some(mut follower) = self.follower.take() else { return };
-        let tree = PinnedTree::new(core, Holder::Follower);
+        let tree = PinnedTree::new(tree, Holder::Follower);
         let told = catch_unwind(AssertUnwindSafe(|| follower(tree)));
         self.follower = told.is_ok().then_some(follower);
     }
 
     /// Writes an edit that changes nothing, so that what went before is not the manifest's end.
-    pub(crate) fn repeat_edit(&mut self, core: &Core) -> Result<()> {
-        let edit = Edit { next_file: Some(core.shelf.next_file()), ..Edit::default() };
-        let guard = core.current.hold().guard.clone();
-        self.install(core, &edit, &HashMap::new(), guard)
+    pub(crate) fn repeat_edit(&mut self, tree: &OpenTree) -> Result<()> {
+        let edit = Edit { next_file: Some(tree.table_files.next_file()), ..Edit::default() };
+        let guard = tree.current.hold().guard.clone();
+        self.install(tree, &edit, &HashMap::new(), guard)
     }
 
     /// Has the manifest tell of a log that was made and is durable: from then on it is missed when
     /// it is gone. Requires: what is written to it is acknowledged later.
-    pub(crate) fn record_log(&mut self, core: &Core, number: u64) -> Result<()> {
-        let now = core.current.hold();
+    pub(crate) fn record_log(&mut self, tree: &OpenTree, number: u64) -> Result<()> {
+        let now = tree.current.hold();
         if now.layout.newest_wal >= number {
             return Ok(());
         }
-        let (newest_wal, next_file) = (Some(number), Some(core.shelf.next_file()));
+        let (newest_wal, next_file) = (Some(number), Some(tree.table_files.next_file()));
         let edit = Edit { newest_wal, next_file, ..Edit::default() };
-        let layout = self.write_edit(core, &now, &edit)?;
+        let layout = self.write_edit(tree, &now, &edit)?;
         let mut next = (*now).clone();
         next.layout = Arc::new(layout);
-        core.current.store(Arc::new(next));
+        tree.current.store(Arc::new(next));
         Ok(())
     }
 
     /// Has the manifest name images, of those parts whose base is still that of the newest version.
-    pub(crate) fn install_images(&mut self, core: &Core, images: Vec<ImageRecord>) -> Result<()> {
-        let now = core.current.hold();
+    pub(crate) fn install_images(
+        &mut self,
+        tree: &OpenTree,
+        images: Vec<ImageRecord>,
+    ) -> Result<()> {
+        let now = tree.current.hold();
         let is_newest = |image: &ImageRecord| {
             let mut partitions = now.layout.partitions();
             let bounds = partitions.find(|bounds| bounds.from == image.lower);
-            bounds.is_some_and(|bounds| base_files(&now.layout, &bounds) == image.tables)
+            bounds.is_some_and(|bounds| now.layout.base_files(&bounds) == image.tables)
         };
         let (images, late): (Vec<_>, Vec<_>) = images.into_iter().partition(is_newest);
-        core.leaving.add(late.iter().map(|image| Obsolete::Image(image.file)));
+        tree.leaving.add(late.iter().map(|image| Obsolete::Image(image.file)));
         if images.is_empty() {
             return Ok(());
         }
         let files: Vec<u64> = images.iter().map(|image| image.file).collect();
-        let next_file = Some(core.shelf.next_file());
+        let next_file = Some(tree.table_files.next_file());
         let edit = Edit { images, next_file, ..Edit::default() };
-        let installed = self.install(core, &edit, &HashMap::new(), now.guard.clone());
+        let installed = self.install(tree, &edit, &HashMap::new(), now.guard.clone());
         installed.inspect_err(|_| self.doubtful_images.extend(files))
     }
 }

@@ -1,0 +1,45 @@
+//! The names of a store's files.
+//! ```text
+//! MANIFEST  LOCK  000007.wal  000008.table  000009.filter        (the manifest's own names are in manifest.rs)
+//! ```
+//! Invariant: a number is that of one file, whatever its kind.
+
+use crate::entries::entry::NUMBER_MAX;
+
+/// Locked while the store is open.
+pub(crate) const LOCK_NAME: &str = "LOCK";
+
+/// The name of a table's file.
+pub(crate) fn table_name(file: u64) -> String {
+    format!("{file:06}.table")
+}
+
+/// The name of the log with this file number.
+pub(crate) fn wal_name(number: u64) -> String {
+    format!("{number:06}.wal")
+}
+
+/// The name of an image's file.
+pub(crate) fn image_name(file: u64) -> String {
+    format!("{file:06}.filter")
+}
+
+/// The number in the name of a table, log or image.
+pub(crate) fn file_number(name: &str) -> Option<u64> {
+    let (number, kind) = name.split_once('.')?;
+    matches!(kind, "table" | "wal" | "wal.new" | "filter").then_some(())?;
+    number.parse().ok().filter(|&number| number <= NUMBER_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_files_are_small() {
+        assert_eq!(file_number("000012.table"), Some(12));
+        assert_eq!(file_number("000012.wal.new"), Some(12));
+        assert_eq!(file_number(&format!("{}.table", u64::MAX)), None);
+        assert_eq!(file_number("12.txt"), None);
+    }
+}

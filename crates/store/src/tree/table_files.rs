@@ -1,0 +1,183 @@
+//! Where tables live: how they are named, opened, read and written.
+//! ```text
+//! manifest  ─ each table that it names ─> open, its bounds are those of the manifest ─> a table, with its filter if that is sound
+//! ```
+//! Invariant: a number is given to one file alone.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use trommel_filters::{FilterKind, FilterOptions, LocatedKind};
+
+use crate::error::{Error, Result};
+use crate::files::cache::BlockCache;
+use crate::files::names::table_name;
+use crate::files::table::Table;
+use crate::files::table::writer::TableOptions;
+use crate::guard::empty_ranges::Questions;
+use crate::plan::layout::{Layout, TableRecord};
+use crate::plan::options::Options;
+use crate::storage::exhausted::share_of_process;
+use crate::storage::io_mode::IoStats;
+use crate::storage::open_files::OpenFiles;
+use crate::storage::open_folder::OpenFolder;
+use crate::sync::{Arc, AtomicU64, Ordering};
+
+/// Where tables live and how they are written.
+pub(crate) struct TableFiles {
+    pub(crate) folder: OpenFolder,
+    pub(crate) cache: Arc<BlockCache>,
+    pub(crate) options: Options,
+    /// How tables are read and written.
+    pub(crate) io: IoStats,
+    /// Where tables are read.
+    pub(crate) files: Arc<OpenFiles>,
+    pub(crate) questions: Questions,
+    next_file: AtomicU64,
+}
+
+impl TableFiles {
+    pub(crate) fn new(folder: OpenFolder, options: &Options, next_file: u64) -> Self {
+        let life = Arc::clone(folder.life());
+        let cache = Arc::new(BlockCache::new(options.block_cache_bytes as u64, life));
+        let next_file = AtomicU64::new(next_file);
+        let (questions, io) = (Questions::new(options), IoStats::default());
+        let files = open_files(&folder, io, options);
+        TableFiles { folder, cache, options: options.clone(), io, files, questions, next_file }
+    }
+
+    /// With tables that are read and written so. Requires: it was granted.
+    #[must_use]
+    pub(crate) fn with_io(self, io: IoStats) -> Self {
+        let files = open_files(&self.folder, io, &self.options);
+        TableFiles { io, files, ..self }
+    }
+
+    /// A number that no file has.
+    pub(crate) fn new_file(&self) -> u64 {
+        self.next_file.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The least number that no file has.
+    pub(crate) fn next_file(&self) -> u64 {
+        self.next_file.load(Ordering::Relaxed)
+    }
+
+    /// Removes a table that nothing names. What stays is removed when the store is opened.
+    pub(crate) fn discard(&self, file: u64) {
+        // It is called while others panic, perhaps; and a storage that panics has failed.
+        let _ = catch_unwind(AssertUnwindSafe(|| self.folder.remove(&table_name(file))));
+    }
+
+    pub(crate) fn open_table(&self, file: u64) -> Result<Arc<Table>> {
+        self.open_table_with(file, self.options.guard.table_filter())
+    }
+
+    /// As `open_table`, with a filter of this kind, if the table has one.
+    pub(crate) fn open_table_with(
+        &self,
+        file: u64,
+        filter: Option<FilterKind>,
+    ) -> Result<Arc<Table>> {
+        let cache = Arc::clone(&self.cache);
+        let table = Table::open(&self.files, file, cache, filter)?;
+        self.load_first_units(&table)?;
+        Ok(table)
+    }
+
+    /// A table with an `elastic` filter begins with as many units as an equal share of the memory has room for.
+    pub(crate) fn load_first_units(&self, table: &Table) -> Result<()> {
+        let Some(units) = table.units() else { return Ok(()) };
+        let share = table.entry_count() as f64 * self.options.bits_per_key / 8.0;
+        let share = share - units.directory_bytes() as f64;
+        let count = share / units.of_table().unit_bytes.max(1) as f64;
+        table.load_units(count as u8)
+    }
+
+    /// `bits_per_key`: those of the filter, if they are not the same for all runs.
+    pub(crate) fn table_options(&self, bits_per_key: Option<f64>) -> TableOptions {
+        let bits_per_key = bits_per_key.unwrap_or(self.options.bits_per_key);
+        let filter = self.options.guard.table_filter();
+        let filter = filter.filter(|_| bits_per_key >= FILTER_BITS_LEAST);
+        TableOptions {
+            block_bytes: self.options.block_bytes,
+            compression: self.options.compression,
+            key_hash: self.options.guard.located().and_then(LocatedKind::key_hash),
+            filter: filter.map(|kind| match kind {
+                FilterKind::Elastic => self.options.elastic.on_disk(bits_per_key),
+                FilterKind::Arf => FilterOptions {
+                    arf_questions: self.questions.kept(),
+                    ..FilterOptions::new(FilterKind::Arf, bits_per_key)
+                },
+                kind => self.options.filter.options(kind, bits_per_key),
+            }),
+        }
+    }
+}
+
+/// As many as the options allow, or as the process has room for.
+fn open_files(folder: &OpenFolder, io: IoStats, options: &Options) -> Arc<OpenFiles> {
+    let max = options.max_open_files.unwrap_or_else(share_of_process);
+    OpenFiles::new(folder.clone(), io.reads(), max)
+}
+
+/// Below so many bits per key a filter says "maybe" so often that asking it is not worth it.
+const FILTER_BITS_LEAST: f64 = 0.5;
+
+/// A filter that cannot be used.
+pub(crate) struct DamagedFilter {
+    /// The table that it is in, or the image of the global filter.
+    pub(crate) file: u64,
+    /// With file and place.
+    pub(crate) what: String,
+}
+
+pub(crate) type OpenTables = (HashMap<u64, Arc<Table>>, Vec<DamagedFilter>);
+
+/// Opens every table. One whose filter is damaged is used without it.
+pub(crate) fn open_tables(files: &TableFiles, layout: &Layout) -> Result<OpenTables> {
+    let mut opened: HashMap<u64, Arc<Table>> = HashMap::new();
+    let mut damaged = Vec::new();
+    for record in layout.runs.iter().flat_map(|run| &run.tables) {
+        if let Some(table) = opened.get(&record.file) {
+            check_bounds(table, record)?;
+            continue;
+        }
+        let table = match files.open_table(record.file) {
+            Ok(table) => table,
+            Err(error @ Error::Corrupt { .. }) => {
+                let without = files.open_table_with(record.file, None);
+                let Ok(table) = without else { return Err(error) };
+                damaged.push(DamagedFilter { file: record.file, what: error.to_string() });
+                table
+            }
+            Err(error) => return Err(table_missing(error, record)),
+        };
+        check_bounds(&table, record)?;
+        opened.insert(record.file, table);
+    }
+    Ok((opened, damaged))
+}
+
+/// A table that is not there is gone: the manifest names it.
+pub(crate) fn table_missing(error: Error, record: &TableRecord) -> Error {
+    let entries = record.entries;
+    match error {
+        Error::Io { path, source } => {
+            let what = format!("the manifest names it, with {entries} entries");
+            Error::needed(path, what)(source)
+        }
+        other => other,
+    }
+}
+
+pub(crate) fn check_bounds(table: &Table, record: &TableRecord) -> Result<()> {
+    let (from, to) = table.key_bounds();
+    let fits = match record.is_trimmed {
+        true => from <= record.from && record.to <= to && table.has_piece(record),
+        false => (&from, &to) == (&record.from, &record.to),
+    };
+    let same = fits && table.entry_count() == record.file_entries;
+    let what = "its keys are not those that the manifest names: another store's table?";
+    if same { Ok(()) } else { Err(Error::corrupt(table.path(), 0, what)) }
+}

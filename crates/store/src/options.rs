@@ -209,7 +209,7 @@ impl Options {
 /// What a write buffer may be.
 const BUFFER_LIMITS: &str = "must be 1 KiB to 64 GiB";
 
-/// A part of it is taken at once, for the filter of a memtable.
+/// Of a large one little is taken at once: the first part of the Bloom of each memtable (`memtable_bloom.rs`).
 fn sensible_buffer(bytes: usize) -> bool {
     (1 << 10..=1 << 36).contains(&(bytes as u64))
 }

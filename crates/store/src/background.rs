@@ -14,11 +14,11 @@ use crate::lanes::{Failed, Lanes, MergeId};
 use crate::layout::Layout;
 use crate::options::Background;
 use crate::stalls::{Lag, SEALED_MAX};
-use crate::sync::{Arc, Builder, JoinHandle, Ordering, ThreadId, current, lock, wait, wait_for};
+use crate::sync::{Arc, Ordering, ThreadId, current, lock, wait, wait_for};
 
 /// Time after which failed work is tried again; doubled with each failure.
-const RETRY_FIRST: Duration = Duration::from_millis(50);
-const RETRY_LONGEST: Duration = Duration::from_secs(10);
+pub(crate) const RETRY_FIRST: Duration = Duration::from_millis(50);
+pub(crate) const RETRY_LONGEST: Duration = Duration::from_secs(10);
 
 /// So long at most a merge that keeps to its rate does not look whether it is time to go on.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -33,7 +33,7 @@ pub(crate) struct Work {
     /// Someone asked for everything to be merged into one run.
     pub(crate) merge_everything: bool,
     stopping: bool,
-    /// A background thread has ended in a panic: what it did is not done any more.
+    /// A thread that flushes or merges has panicked, and has not begun anew yet.
     panicked: Option<String>,
 }
 
@@ -58,7 +58,7 @@ struct FlushLane {
 
 /// The kinds of work: the keeper's comes without steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum Kind {
     Flush,
     Merge,
     Keeper,
@@ -351,8 +351,22 @@ impl Core {
         self.abandon_merges();
     }
 
+    /// A thread that flushes or merges has panicked: nobody waits for it until it has begun anew.
+    pub(crate) fn note_panic(&self, kind: Kind) {
+        lock(&self.work).panicked = Some(format!("the {kind:?} thread has panicked"));
+        self.work_changed.notify_all();
+    }
+
+    /// A thread that has panicked begins anew after a time. False: it is to end.
+    pub(crate) fn begins_anew_after(&self, time: Duration) -> bool {
+        self.sleep_while(time, |_| true);
+        let mut work = lock(&self.work);
+        work.panicked = None;
+        !work.stopping
+    }
+
     /// The life of the thread that flushes.
-    fn flush_loop(&self) {
+    pub(crate) fn flush_loop(&self) {
         let mut retry = RETRY_FIRST;
         while !lock(&self.work).stopping {
             match self.flush_step() {
@@ -367,7 +381,7 @@ impl Core {
     }
 
     /// The life of a thread that merges.
-    fn merge_loop(&self) {
+    pub(crate) fn merge_loop(&self) {
         while !lock(&self.work).stopping {
             self.pause_merges();
             match self.merge_step(None) {
@@ -419,48 +433,6 @@ impl Core {
             work = wait(&self.work_changed, work);
         }
     }
-}
-
-/// Says so when a background thread panics, so that nobody waits for it for ever.
-struct Alarm<'c>(&'c Core, Kind);
-
-impl Drop for Alarm<'_> {
-    fn drop(&mut self) {
-        if !std::thread::panicking() {
-            return;
-        }
-        let Alarm(core, kind) = self;
-        let failure = Some(format!("the {kind:?} thread has panicked; open the store again"));
-        lock(&core.work).panicked = failure;
-        core.work_changed.notify_all();
-    }
-}
-
-/// Starts the threads that the options ask for. Each is in `started` when it runs: after an error some do.
-pub(crate) fn start_threads(core: &Arc<Core>, started: &mut Vec<JoinHandle<()>>) -> Result<()> {
-    let Background::Threads(count) = core.shelf.options.background else {
-        return Ok(());
-    };
-    started.push(start_thread(core, Kind::Keeper)?);
-    started.push(start_thread(core, Kind::Flush)?);
-    for _ in 0..count {
-        started.push(start_thread(core, Kind::Merge)?);
-    }
-    Ok(())
-}
-
-fn start_thread(core: &Arc<Core>, kind: Kind) -> Result<JoinHandle<()>> {
-    let core = Arc::clone(core);
-    let name = format!("trommel-{kind:?}").to_lowercase();
-    let life = move || {
-        let _alarm = Alarm(&core, kind);
-        match kind {
-            Kind::Flush => core.flush_loop(),
-            Kind::Merge => core.merge_loop(),
-            Kind::Keeper => core.keep_loop(),
-        }
-    };
-    Builder::new().name(name).spawn(life).map_err(Error::io("a background thread"))
 }
 
 #[cfg(test)]

@@ -65,7 +65,7 @@ impl Drop for Ending<'_> {
         self.core.current.store(Arc::new(Version::closed(&last)));
         drop(last);
         // Of tables that a scan or a pinned tree still has.
-        while self.core.shelf.files.close_idle() {}
+        self.core.shelf.files.close_all();
         drop(lock(&self.core.lock).take());
     }
 }

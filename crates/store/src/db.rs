@@ -66,7 +66,7 @@ impl Db {
         let _ = core.flush_recovered();
         let db = Db { core, threads: Threads::default() };
         // If one cannot be started, those that run are ended, and the store is closed, when `db` goes.
-        crate::background::start_threads(&db.core, &mut lock(&db.threads))?;
+        crate::threads::start_threads(&db.core, &mut lock(&db.threads))?;
         Ok(db)
     }
 

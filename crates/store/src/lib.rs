@@ -139,6 +139,7 @@ mod table;
 mod table_cursor;
 mod table_format;
 mod table_writer;
+mod threads;
 mod tombstones;
 mod tree_stats;
 mod tuning;

@@ -18,7 +18,7 @@ use crate::open_folder::OpenFolder;
 use crate::record::{RecordWriter, read_records};
 
 /// The version of all files of a store. A store of another version is refused.
-pub(crate) const FORMAT_VERSION: u32 = 6;
+pub(crate) const FORMAT_VERSION: u32 = 7;
 /// The file that makes a folder a store.
 pub(crate) const MANIFEST_NAME: &str = "MANIFEST";
 pub(crate) const MANIFEST_NEW_NAME: &str = "MANIFEST.new";

@@ -72,7 +72,7 @@ pub(crate) fn mend(
         Err(Error::Corrupt { .. }) => {}
         Err(other) => return Err(other),
     }
-    let parts = TableParts::read(&shelf.folder, &table_name(file))?;
+    let parts = TableParts::read(&shelf.folder, &table_name(file), file)?;
     let within = record.filter(|record| record.is_trimmed).cloned();
     let tombstones = parts.tombstones.clone().unwrap_or_default();
     let tombstones = match &within {

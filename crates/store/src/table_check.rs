@@ -150,6 +150,7 @@ impl Check {
     fn entry(&mut self, table: &Table, number: usize, entry: &Entry<'_>) -> Result<(), Wrong> {
         let &Entry { key, sequence, kind, value } = entry;
         let seen = self.seen.get_or_insert_with(|| Properties {
+            file: table.file(),
             entries: 0,
             deletes: 0,
             raw_bytes: 0,
@@ -188,6 +189,7 @@ impl Check {
         };
         let begin = table.tombstones().begin().unwrap_or_default();
         let seen = self.seen.get_or_insert_with(|| Properties {
+            file: table.file(),
             entries: 0,
             deletes: 0,
             raw_bytes: 0,

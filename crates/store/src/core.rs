@@ -194,10 +194,9 @@ impl Installer {
     ) -> Result<()> {
         let now = core.current.hold();
         let layout = self.write_edit(core, &now, edit)?;
-        // A table that was trimmed stays until its last record goes.
-        let has_left = |file| edit.removed.contains(&file) && !layout.has_file(file);
+        let gone = layout.without(&edit.removed);
         if !edit.removed.is_empty() {
-            let tables = now.files().filter(|table| has_left(table.file()));
+            let tables = now.files().filter(|table| gone.contains(table.file()));
             core.leaving.add_tables(&now, tables, &core.keeper);
         }
         let doubtful_tables = self.doubtful_tables.drain(..).map(Obsolete::Table);
@@ -206,7 +205,7 @@ impl Installer {
         core.leaving.add(doubtful.chain(old_images.map(|image| Obsolete::Image(image.file))));
         self.has_changed = true;
         if let Some(live) = edit.live_wal {
-            core.leaving.add((now.layout.live_wal..live).map(Obsolete::Log));
+            core.leaving.add_logs_before(live);
         }
         let next = now.apply(edit, layout, opened, guard);
         drop(now);

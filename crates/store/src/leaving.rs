@@ -9,6 +9,7 @@
 //!
 //! Invariant: a file is removed when no version names it, and nobody has it open to read.
 
+use std::collections::{BTreeSet, HashSet};
 use std::ops::Deref;
 
 use crate::core::Core;
@@ -22,13 +23,23 @@ use crate::version::Version;
 use crate::wal::wal_name;
 
 /// A file that is to go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Obsolete {
     Table(u64),
     /// Its entries are all in tables.
     Log(u64),
     /// The manifest does not name it any more.
     Image(u64),
+}
+
+impl Obsolete {
+    fn name(self) -> String {
+        match self {
+            Obsolete::Table(number) => table_name(number),
+            Obsolete::Log(number) => wal_name(number),
+            Obsolete::Image(number) => image_name(number),
+        }
+    }
 }
 
 struct LeavingTable {
@@ -43,6 +54,8 @@ pub(crate) struct Leaving(Mutex<Files>);
 
 #[derive(Default)]
 struct Files {
+    /// Logs that are needed still, or were not made after all. Their numbers are not all: tables have the others.
+    logs: BTreeSet<u64>,
     tables: Vec<LeavingTable>,
     others: Vec<Obsolete>,
     /// Who holds the trees that these tables were in.
@@ -50,6 +63,26 @@ struct Files {
 }
 
 impl Leaving {
+    /// Of a store that has these logs.
+    pub(crate) fn expecting(logs: Vec<u64>) -> Leaving {
+        let leaving = Leaving::default();
+        leaving.expect_logs(logs);
+        leaving
+    }
+
+    /// These logs are there, or may be soon.
+    pub(crate) fn expect_logs(&self, numbers: impl IntoIterator<Item = u64>) {
+        lock(&self.0).logs.extend(numbers);
+    }
+
+    /// Logs below this one are to go.
+    pub(crate) fn add_logs_before(&self, live: u64) {
+        let mut files = lock(&self.0);
+        let needed = files.logs.split_off(&live);
+        let gone = std::mem::replace(&mut files.logs, needed);
+        files.others.extend(gone.into_iter().map(Obsolete::Log));
+    }
+
     /// Tables leave the tree of `version`, the last one with its holders. Who lets go of one last calls the keeper.
     pub(crate) fn add_tables<'t>(
         &self,
@@ -78,10 +111,10 @@ impl Leaving {
         files.others.iter().copied().chain(tables.map(|it| Obsolete::Table(it.file))).collect()
     }
 
-    fn forget(&self, gone: Obsolete) {
+    fn forget(&self, gone: &HashSet<Obsolete>) {
         let mut files = lock(&self.0);
-        files.others.retain(|other| *other != gone);
-        files.tables.retain(|leaving| Obsolete::Table(leaving.file) != gone);
+        files.others.retain(|other| !gone.contains(other));
+        files.tables.retain(|leaving| !gone.contains(&Obsolete::Table(leaving.file)));
     }
 
     /// How much is still there, and who holds it.
@@ -112,19 +145,14 @@ impl Core {
 
     /// Removes files that nobody needs any more. True: some could not be removed, and are to be tried again.
     pub(crate) fn sweep(&self) -> bool {
-        let mut is_left = false;
-        for file in self.leaving.free() {
-            let name = match file {
-                Obsolete::Table(number) => table_name(number),
-                Obsolete::Log(number) => wal_name(number),
-                Obsolete::Image(number) => image_name(number),
-            };
-            match self.shelf.folder.remove(&name) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => is_left = true,
-                _ => self.leaving.forget(file),
-            }
-        }
-        is_left
+        let free = self.leaving.free();
+        let is_gone = |file: &Obsolete| {
+            let removed = self.shelf.folder.remove(&file.name());
+            removed.map_or_else(|error| error.kind() == std::io::ErrorKind::NotFound, |()| true)
+        };
+        let gone: HashSet<Obsolete> = free.iter().copied().filter(is_gone).collect();
+        self.leaving.forget(&gone);
+        free.iter().any(|file| !gone.contains(file))
     }
 }
 

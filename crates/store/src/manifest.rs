@@ -22,8 +22,10 @@ pub(crate) const FORMAT_VERSION: u32 = 7;
 /// The file that makes a folder a store.
 pub(crate) const MANIFEST_NAME: &str = "MANIFEST";
 pub(crate) const MANIFEST_NEW_NAME: &str = "MANIFEST.new";
-/// A file goes on until it has so many bytes, and four times those that it began with.
+/// A file goes on until it has so many bytes at least, and twice those that it began with, or so many edits: each may look at all
+/// tables when it is read, so that opening would else take their square.
 const GROWN_BYTES: u64 = 64 << 10;
+const EDITS_MAX: u64 = 1000;
 const MAGIC: &[u8; 8] = b"TROMMELM";
 pub(crate) const HEADER_BYTES: usize = MAGIC.len() + size_of::<u32>();
 pub(crate) const SALT: u64 = 0;
@@ -55,6 +57,8 @@ pub(crate) struct Manifest {
     writer: Option<RecordWriter>,
     /// The file's bytes when it had the whole layout and nothing else.
     begun_bytes: u64,
+    /// Edits since then.
+    edits: u64,
     /// An edit may or may not be in the file: writing it has failed.
     uncertain: bool,
     /// The tables that such edits add.
@@ -96,7 +100,7 @@ impl Manifest {
     /// have a torn end.
     pub(crate) fn open(folder: &OpenFolder) -> Self {
         let (writer, uncertain, doubtful) = (None, false, Vec::new());
-        Manifest { folder: folder.clone(), writer, begun_bytes: 0, uncertain, doubtful }
+        Manifest { folder: folder.clone(), writer, begun_bytes: 0, edits: 0, uncertain, doubtful }
     }
 
     /// Begins a new manifest with the whole layout.
@@ -114,14 +118,17 @@ impl Manifest {
     /// Makes `edit` durable. `after` is the layout with the edit applied. After an error the edit may
     /// or may not be found by the next open: keep all files that it [may name](Self::may_name), and try again.
     pub(crate) fn append(&mut self, edit: &Edit, after: &Layout) -> Result<()> {
-        let grown = GROWN_BYTES.max(4 * self.begun_bytes);
-        let Some(mut writer) = self.writer.take().filter(|writer| writer.len() < grown) else {
+        self.check_numbers(after)?;
+        let has_room = self.edits < EDITS_MAX;
+        let goes_on = |len| len < GROWN_BYTES || has_room && len < 2 * self.begun_bytes;
+        let Some(mut writer) = self.writer.take().filter(|writer| goes_on(writer.len())) else {
             return self.rewrite(after, edit);
         };
         let record = encode_record(edit, &self.folder)?;
         self.doubt(edit);
         writer.append(&record)?;
         writer.sync()?;
+        self.edits += 1;
         self.settle(writer);
         Ok(())
     }
@@ -150,6 +157,7 @@ impl Manifest {
 
     /// Begins a new file with the whole layout, in which `edit` is the latest.
     fn rewrite(&mut self, layout: &Layout, edit: &Edit) -> Result<()> {
+        self.check_numbers(layout)?;
         let record = encode_record(&layout.as_edit(), &self.folder)?;
         let writer = self.write_new(&record).inspect_err(|_| {
             // Where the disk is full, it is in the way; it has no name that anyone looks for.
@@ -158,9 +166,15 @@ impl Manifest {
         self.doubt(edit);
         self.folder.rename(MANIFEST_NEW_NAME, MANIFEST_NAME)?;
         self.folder.sync()?;
-        self.begun_bytes = writer.len();
+        (self.begun_bytes, self.edits) = (writer.len(), 0);
         self.settle(writer);
         Ok(())
+    }
+
+    /// What opening would not believe is not written.
+    fn check_numbers(&self, layout: &Layout) -> Result<()> {
+        let path = self.folder.path_of(MANIFEST_NAME);
+        layout.check_numbers().map_err(|wrong| Error::corrupt(path, 0, wrong))
     }
 
     fn write_new(&self, record: &[u8]) -> Result<RecordWriter> {

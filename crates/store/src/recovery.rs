@@ -100,11 +100,11 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Co
         env,
         filter_recovery: recovered.recovery,
         guard_open_seconds: start.elapsed().as_secs_f64(),
+        leaving: Leaving::expecting(live_logs(&names, &version.layout)),
         current: Switch::new(Arc::new(version)),
         round: AtomicU64::new(0),
         pacer: Pacer::new(options.merge_bytes_per_second),
         run_limits: RunLimits::of(options),
-        leaving: Leaving::default(),
         keeper: Arc::new(Keeper::new(Arc::clone(&life))),
         snapshots: Arc::new(Snapshots::new(last, life)),
         commit: Commit::new(log, Sequence(last.0 + 1)),
@@ -120,8 +120,7 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Co
 
 /// The shelf of a folder that is taken.
 fn make_shelf(folder: OpenFolder, options: &Options, names: &[String], layout: &Layout) -> Shelf {
-    let next_file = names.iter().filter_map(|name| file_number(name)).map(|number| number + 1);
-    let next_file = next_file.max().unwrap_or(0).max(layout.next_file).max(1);
+    let next_file = free_number(names, Some(layout));
     let io = IoStats::granted(folder.handle(), LOCK_NAME, options.io());
     Shelf::new(folder, options, next_file).with_io(io)
 }
@@ -211,6 +210,13 @@ pub(crate) fn lock_folder(folder: &OpenFolder) -> Result<FolderLock> {
         }
         _ => Error::io(folder.path_of(LOCK_NAME))(source),
     })
+}
+
+/// A number that no file has by its name, nor by the layout. A stray file with a number that no store comes to leaves room.
+pub(crate) fn free_number(names: &[String], layout: Option<&Layout>) -> u64 {
+    let named = names.iter().filter_map(|name| file_number(name));
+    let greatest = named.filter(|&number| number < NUMBER_MAX / 2).max().unwrap_or(0);
+    layout.map_or(0, |layout| layout.next_file).max(greatest + 1)
 }
 
 /// The number in the name of a table, log or image.

@@ -22,7 +22,7 @@ use crate::log_check::{LogCheck, LogCounts};
 use crate::manifest::{MANIFEST_NAME, Manifest};
 use crate::options::{GuardKind, Options};
 use crate::output::{RunOutput, Shelf, table_name};
-use crate::recovery::{file_number, lock_folder, store_folder};
+use crate::recovery::{file_number, free_number, lock_folder, store_folder};
 use crate::repair_layout::{TableFacts, layout_of};
 use crate::repair_logs::{Known, SavedWrite, is_newer_than_all, save_writes, write_run};
 use crate::repair_manifest::FoundManifest;
@@ -99,12 +99,10 @@ pub fn repair_with(path: impl AsRef<Path>, environment: &Environment) -> Result<
     let _lock = lock_folder(&folder)?;
     let names = folder.list()?;
     let manifest = FoundManifest::read(&folder)?;
-    let on_disk = names.iter().filter_map(|name| file_number(name)).map(|number| number + 1).max();
-    let named = manifest.layout.as_ref().map_or(0, |layout| layout.next_file);
     // Logs are read into memtables, which nobody is to ask: room for all that they may hold is not needed at once.
     let (guard, write_buffer_bytes) = (GuardKind::Open, 1 << 20);
     let options = Options { guard, write_buffer_bytes, ..Options::default() };
-    let next_file = on_disk.unwrap_or(0).max(named).max(1);
+    let next_file = free_number(&names, manifest.layout.as_ref());
     let shelf = Shelf::new(folder, &options, next_file);
     let mut repair = Repair { shelf, names, report: RepairReport::default(), written: Vec::new() };
     match repair.run(&manifest) {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use trommel::{Background, Db, Environment, Fault, GuardKind, Memory, Options, Sync};
 
-/// Above the bound of a manifest, which is four times what these tables take in it, and beyond what one edit adds.
+/// Above the bound of a manifest, which is twice what these tables take in it, and beyond what one edit adds.
 const LONGEST: usize = 160 << 10;
 
 /// What an edit tells of.
@@ -151,7 +151,7 @@ impl Case {
 
     /// The same store goes on, its manifest too; so does one that is opened again.
     fn go_on(self, disk: &Memory, db: Db, mut model: Model) {
-        for number in 1000..1030 {
+        for number in 5000..5030 {
             model.put(&db, number).expect("writing goes on");
             db.flush().expect("flushing goes on");
         }
@@ -169,7 +169,7 @@ impl Case {
 
 #[test]
 fn a_fault_wherever_a_grown_manifest_begins_anew_loses_nothing() {
-    let (_, _, anew) = history(&Memory::new(), 1000);
+    let (_, _, anew) = history(&Memory::new(), 3000);
     let mut cases = 0;
     for edit in [Edit::Log, Edit::Flush, Edit::Merge] {
         let at = anew.iter().find(|anew| anew.0 == edit).map(|anew| anew.1);

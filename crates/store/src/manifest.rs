@@ -119,18 +119,26 @@ impl Manifest {
     /// or may not be found by the next open: keep all files that it [may name](Self::may_name), and try again.
     pub(crate) fn append(&mut self, edit: &Edit, after: &Layout) -> Result<()> {
         self.check_numbers(after)?;
-        let has_room = self.edits < EDITS_MAX;
-        let goes_on = |len| len < GROWN_BYTES || has_room && len < 2 * self.begun_bytes;
-        let Some(mut writer) = self.writer.take().filter(|writer| goes_on(writer.len())) else {
-            return self.rewrite(after, edit);
-        };
+        if !self.writer.as_ref().is_some_and(|writer| self.goes_on(writer.len())) {
+            match self.write_new(after) {
+                Ok(writer) => return self.replace(writer, edit),
+                // A full disk may have room for the edit, and none for a new file.
+                Err(error) => self.writer.is_some().then_some(()).ok_or(error)?,
+            }
+        }
         let record = encode_record(edit, &self.folder)?;
+        let mut writer = self.writer.take().expect("looked at above");
         self.doubt(edit);
         writer.append(&record)?;
         writer.sync()?;
         self.edits += 1;
         self.settle(writer);
         Ok(())
+    }
+
+    /// Whether a file of so many bytes has not grown.
+    fn goes_on(&self, len: u64) -> bool {
+        len < GROWN_BYTES || self.edits < EDITS_MAX && len < 2 * self.begun_bytes
     }
 
     /// Whether an edit that adds this table may be in the file, although writing it has failed.
@@ -158,11 +166,13 @@ impl Manifest {
     /// Begins a new file with the whole layout, in which `edit` is the latest.
     fn rewrite(&mut self, layout: &Layout, edit: &Edit) -> Result<()> {
         self.check_numbers(layout)?;
-        let record = encode_record(&layout.as_edit(), &self.folder)?;
-        let writer = self.write_new(&record).inspect_err(|_| {
-            // Where the disk is full, it is in the way; it has no name that anyone looks for.
-            let _ = self.folder.remove(MANIFEST_NEW_NAME);
-        })?;
+        let writer = self.write_new(layout)?;
+        self.replace(writer, edit)
+    }
+
+    /// Goes on with a new file, in which `edit` is the latest.
+    fn replace(&mut self, writer: RecordWriter, edit: &Edit) -> Result<()> {
+        self.writer = None;
         self.doubt(edit);
         self.folder.rename(MANIFEST_NEW_NAME, MANIFEST_NAME)?;
         self.folder.sync()?;
@@ -177,7 +187,16 @@ impl Manifest {
         layout.check_numbers().map_err(|wrong| Error::corrupt(path, 0, wrong))
     }
 
-    fn write_new(&self, record: &[u8]) -> Result<RecordWriter> {
+    /// A new file with the whole layout, which is durable, and has not its name yet.
+    fn write_new(&self, layout: &Layout) -> Result<RecordWriter> {
+        let record = encode_record(&layout.as_edit(), &self.folder)?;
+        self.write_file(&record).inspect_err(|_| {
+            // Where the disk is full, it is in the way; it has no name that anyone looks for.
+            let _ = self.folder.remove(MANIFEST_NEW_NAME);
+        })
+    }
+
+    fn write_file(&self, record: &[u8]) -> Result<RecordWriter> {
         let file = self.folder.create_anew(MANIFEST_NEW_NAME)?;
         let path = self.folder.path_of(MANIFEST_NEW_NAME);
         let mut writer = RecordWriter::begin(file, path, SALT, &header())?;
@@ -472,6 +491,41 @@ mod tests {
         let mut writer = RecordWriter::begin(file, path, SALT, &header()).expect("begins");
         edits.iter().for_each(|edit| writer.append(&encode(edit)).expect("appends"));
         Manifest::read(&folder)
+    }
+
+    #[test]
+    fn where_a_grown_file_cannot_begin_anew_it_goes_on() {
+        for n in 0.. {
+            let disk = crate::memory::Memory::new();
+            crate::storage::Storage::create_dir(&disk, Path::new("db")).expect("makes the folder");
+            let folder = OpenFolder::on(&disk, "db");
+            let mut layout = Layout::default();
+            let mut manifest = Manifest::create(&folder, &layout).expect("writes");
+            let file_bytes = || disk.file("db/MANIFEST").expect("is there").len() as u64;
+            let mut append = |disk_fails: bool| {
+                let edit = Edit { next_file: Some(layout.next_file + 1), ..Edit::default() };
+                let next = layout.apply(&edit).expect("fits");
+                if disk_fails {
+                    disk.fail_at(n, crate::memory::Fault::NoSpace);
+                }
+                let appended = manifest.append(&edit, &next);
+                layout = if appended.is_ok() { next } else { layout.clone() };
+                appended
+            };
+            while file_bytes() < GROWN_BYTES {
+                append(false).expect("writes");
+            }
+            let grown = file_bytes();
+            let failed = append(true);
+            if failed.is_err() {
+                assert!(n >= 3, "operation {n} is not of the new file: {failed:?}");
+                return;
+            }
+            assert!(file_bytes() > grown, "operation {n}: it has begun anew");
+            append(false).expect("writes");
+            assert!(file_bytes() < grown, "it begins anew when it can");
+            assert_eq!(Manifest::read(&folder).expect("reads"), Some(layout));
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::entry::{Entry, Sequence, order};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, TableRecord};
 use crate::output::{RunOutput, RunWriter, RunWriterState, Shelf, table_name};
-use crate::repair::{Loss, RepairReport};
+use crate::repair_report::{Loss, RepairReport};
 use crate::sync::Arc;
 use crate::table::{Table, TableParts};
 use crate::table_format::{Section, TAG_TOMBSTONES};

@@ -159,7 +159,8 @@ impl Db {
     ///
     /// # Errors
     /// `KeyTooLong`, `ValueTooLong`, `BatchTooLong`, `InvertedRange`: nothing was written. `Io`: the batch is not visible now; after a
-    /// crash it is there as a whole or not at all. `Stopped`: flushing has failed too often to go on.
+    /// crash it is there as a whole or not at all. `Stopped`: as `Io`. Flushing has failed; it is
+    /// tried again, and writes go on when it succeeds.
     pub fn write(&self, batch: Batch) -> Result<()> {
         let sync = self.core.shelf.options.sync == Sync::Always;
         self.write_with(batch, sync)

@@ -7,9 +7,9 @@
 //! ```
 //! Invariants: nothing is deleted: a file that leaves the tree has a durable name in `lost/` before it loses its own. The
 //! new manifest is written when all that it tells of is durable. A sound store is not touched. A crash on the way leaves
-//! a store that can be repaired again.
+//! a store that can be repaired again. A manifest that is not trusted always leaves a doubt: only a
+//! whole one tells what is gone.
 
-use std::fmt;
 use std::path::Path;
 
 use crate::copying::link_or_copy;
@@ -18,7 +18,7 @@ use crate::environment::Environment;
 use crate::error::{Error, Result};
 use crate::image::{self, base_files, image_name};
 use crate::layout::{FlushRecord, Layout, RunRecord, TableRecord};
-use crate::log_check::{LogCheck, LogCounts};
+use crate::log_check::LogCheck;
 use crate::manifest::{MANIFEST_NAME, Manifest};
 use crate::options::{GuardKind, Options};
 use crate::output::{RunOutput, Shelf, table_name};
@@ -26,6 +26,7 @@ use crate::recovery::{file_number, free_number, lock_folder, store_folder};
 use crate::repair_layout::{TableFacts, layout_of};
 use crate::repair_logs::{Known, SavedWrite, is_newer_than_all, save_writes, write_run};
 use crate::repair_manifest::FoundManifest;
+use crate::repair_report::{Doubt, Loss, RepairReport};
 use crate::repair_tables::{Mended, mend};
 use crate::repair_untangle::{Untangled, untangle};
 use crate::sync::Arc;
@@ -35,52 +36,6 @@ use crate::wal::wal_name;
 /// The folder, within the store's, that takes what is no longer of the store.
 const LOST_NAME: &str = "lost";
 
-/// Something that could not be saved.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Loss {
-    /// The file that held it.
-    pub file: String,
-    /// Where in that file.
-    pub offset: u64,
-    /// What is wrong there.
-    pub what: String,
-    /// How many entries, at most. None: nobody knows.
-    pub entries: Option<u64>,
-}
-
-impl fmt::Display for Loss {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: byte {}: {}", self.file, self.offset, self.what)
-    }
-}
-
-/// What a repair has done.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct RepairReport {
-    /// False: the store is sound, and nothing was touched.
-    pub changed: bool,
-    /// The manifest could not be trusted: the tree was made anew out of the tables.
-    pub manifest_rebuilt: bool,
-    /// Tables of the tree, as it is now.
-    pub tables: u64,
-    /// Entries in them.
-    pub entries: u64,
-    /// Logs that stay, and what they have that is in no table yet.
-    pub logs: LogCounts,
-    /// Tables that were written anew, without what was damaged.
-    pub rewritten: u64,
-    /// Writes that were saved from logs into a table.
-    pub saved_from_logs: u64,
-    /// What could not be saved. Empty: all was.
-    pub lost: Vec<Loss>,
-    /// What else there is to know.
-    pub notes: Vec<String>,
-    /// Files that are in the folder `lost` now.
-    pub set_aside: Vec<String>,
-}
-
 /// Mends the store in a folder. See [`repair_with`].
 pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
     repair_with(path, &Environment::default())
@@ -89,6 +44,11 @@ pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
 /// Mends a store, so that it opens and verifies, and tells what could not be saved. It reads everything. What is damaged
 /// moves to the folder `lost` in the store's own; nothing is deleted. Where entries are lost, older values of their keys may
 /// be seen again, also of keys that had been deleted.
+///
+/// All was saved if `lost` and `doubts` of the report are both empty. Only the manifest tells which
+/// tables and logs there were. Where it is damaged or missing, what is gone with it leaves no trace:
+/// `doubts` say so. An end of a log or manifest that is torn as by a crash is no doubt:
+/// [`Db::open`](crate::Db::open) takes it as well.
 ///
 /// # Errors
 /// `Locked` if the store is open, `Missing` or `NotAStore` if there is none, `Version` if another version of Trommel wrote it,
@@ -292,7 +252,7 @@ impl Repair {
                     next.images.push(record);
                     continue;
                 }
-                Ok(_) | Err(Error::Corrupt { .. }) => {}
+                Ok(_) | Err(Error::Corrupt { .. } | Error::FileMissing { .. }) => {}
                 Err(other) => return Err(other),
             }
             let name = image_name(record.file);
@@ -306,7 +266,7 @@ impl Repair {
     /// A tree of all tables that can be read, but for those that the manifest has taken out of it.
     fn rebuild(&mut self, manifest: &FoundManifest) -> Result<Plan> {
         self.report.manifest_rebuilt = true;
-        self.note_manifest(manifest);
+        self.doubt_manifest(manifest);
         let (mut tables, mut facts, mut aside) = (Vec::new(), Vec::new(), Vec::new());
         for file in self.numbers(table_name) {
             if manifest.removed.contains(&file) {
@@ -336,7 +296,7 @@ impl Repair {
         let Untangled { facts, merged } = untangle(&self.shelf, facts, &mut self.written)?;
         aside.extend(merged.iter().map(|&file| table_name(file)).filter(|name| self.has(name)));
         let (mut layout, doubtful) = layout_of(facts);
-        self.note_doubts(manifest, &[merged, doubtful].concat());
+        self.doubt_tables(manifest, &[merged, doubtful].concat());
         layout.last_sequence = last.max(manifest.last_sequence);
         layout.next_file = self.shelf.next_file();
         layout.live_wal = layout.next_file;
@@ -353,25 +313,32 @@ impl Repair {
         Ok(facts.map(|facts| TableFacts { is_newest: true, ..facts }).collect())
     }
 
-    fn note_manifest(&mut self, manifest: &FoundManifest) {
-        let notes = &mut self.report.notes;
+    /// Only a whole manifest tells which tables and logs there were: what is gone as well leaves no
+    /// trace.
+    fn doubt_manifest(&mut self, manifest: &FoundManifest) {
+        let unknown = "which tables and logs are gone as well, nobody can tell";
         if !manifest.is_there {
-            notes.push(format!("{MANIFEST_NAME} is missing"));
+            self.doubt(MANIFEST_NAME.into(), None, format!("it is missing: {unknown}"));
         }
-        let damage = manifest.damage.iter();
-        notes
-            .extend(damage.map(|(offset, what)| format!("{MANIFEST_NAME}: byte {offset}: {what}")));
+        for (offset, what) in &manifest.damage {
+            self.doubt(MANIFEST_NAME.into(), Some(*offset), format!("{what}: {unknown}"));
+        }
         if manifest.layout.is_some() {
-            notes.push(format!("{MANIFEST_NAME} does not tell of the files that are here"));
+            let what = format!("it ends here, and does not fit the files: {unknown}");
+            self.doubt(MANIFEST_NAME.into(), Some(manifest.end), what);
         }
     }
 
-    fn note_doubts(&mut self, manifest: &FoundManifest, doubtful: &[u64]) {
-        for file in doubtful {
-            let name = table_name(*file);
-            self.report.notes.push(format!(
-                "{name} has keys and ages in common with another table: if it is left over from a merge, keys that were deleted may be seen again"
-            ));
+    fn doubt(&mut self, file: String, offset: Option<u64>, what: String) {
+        self.report.doubts.push(Doubt { file, offset, what });
+    }
+
+    /// `left_over`: tables that share keys and ages with others.
+    fn doubt_tables(&mut self, manifest: &FoundManifest, left_over: &[u64]) {
+        for file in left_over {
+            let what = "it has keys and ages in common with another table: \
+                if it is left over from a merge, keys that were deleted may be seen again";
+            self.doubt(table_name(*file), None, what.into());
         }
         let is_unknown = |file: &u64| !manifest.knows(*file);
         let may_be_merged = self.numbers(table_name).iter().any(is_unknown)
@@ -383,8 +350,8 @@ impl Repair {
                 continue;
             }
             if may_be_merged {
-                let note = format!("{name} is missing: it was merged into another, or is lost");
-                self.report.notes.push(note);
+                let what = "it is missing: it was merged into another, or is lost";
+                self.doubt(name, None, what.into());
             } else {
                 let entries = pieces.iter().map(|piece| piece.entries).sum();
                 self.lose_table(name, "the table is missing", entries);

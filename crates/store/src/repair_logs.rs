@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::open_folder::OpenFolder;
 use crate::output::{RunOutput, RunWriter, RunWriterState, Shelf};
 use crate::record::read_all;
-use crate::repair::{Loss, RepairReport};
+use crate::repair_report::{Doubt, Loss, RepairReport};
 use crate::salvage::{LogRecord, Piece, scan_log, without_torn_end};
 use crate::sync::Arc;
 use crate::table::Table;
@@ -207,10 +207,10 @@ impl Saver<'_> {
             Some(_) => {}
             None => {
                 let follower = wal_name(number);
-                let note = format!(
-                    "{follower}: follows {name}, which is not here: all of it was in tables, or it is lost"
+                let what = format!(
+                    "it is not here, and {follower} follows it: all of it was in tables, or it is lost"
                 );
-                self.report.notes.push(note);
+                self.report.doubts.push(Doubt { file: name, offset: None, what });
             }
         }
     }

@@ -11,7 +11,7 @@ use crate::entry::{Entry, Sequence, order};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, TableRecord};
 use crate::output::{RunOutput, RunWriter, RunWriterState, Shelf, table_name};
-use crate::repair::{Loss, RepairReport};
+use crate::repair_report::{Loss, RepairReport};
 use crate::sync::Arc;
 use crate::table::{Table, TableParts};
 use crate::table_format::{Section, TAG_TOMBSTONES};
@@ -79,11 +79,12 @@ pub(crate) fn mend(
         Some(record) => tombstones.cut(Some(&record.from), Some(&record.to)),
         None => tombstones,
     };
-    let is_empty = parts.block_count() == 0 && tombstones.is_empty();
+    // A table of deletions alone has an index of no blocks.
+    let is_unreadable = !parts.has_index() || (parts.block_count() == 0 && tombstones.is_empty());
     let state = RunWriterState::with_filter(parts.filter()).deleting(tombstones);
     let writer = RunWriter::new(shelf, state);
     let mut copier = Copier { name: table_name(file), writer, last: None, within, report };
-    if is_empty {
+    if is_unreadable {
         copier.lose_all(&parts, record.map(|record| record.entries));
     } else {
         (0..parts.block_count()).try_for_each(|number| copier.copy_block(&parts, number))?;
@@ -172,7 +173,7 @@ impl Copier<'_> {
         let unfinished =
             "; a merge that was cut short leaves such a file, and then nothing is lost";
         let unfinished = if entries.is_none() { unfinished } else { "" };
-        let what = format!("{what}; nothing of the table can be read{unfinished}");
+        let what = format!("{what}; no entry of the table can be read{unfinished}");
         self.lose(offset, what, entries);
     }
 

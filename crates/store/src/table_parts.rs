@@ -85,6 +85,11 @@ impl TableParts {
         Some(FilterOptions::new(kind, bits_per_key))
     }
 
+    /// Whether the index can be read.
+    pub(crate) fn has_index(&self) -> bool {
+        self.index.is_some()
+    }
+
     /// 0 if the index cannot be read.
     pub(crate) fn block_count(&self) -> usize {
         self.index.as_ref().map_or(0, Index::block_count)

@@ -206,7 +206,7 @@ fn a_store_that_is_open_elsewhere_is_not_opened_twice() {
         std::thread::sleep(Duration::from_millis(5));
     }
     for command in ["get --db s key", "put --db s key value", "load --db s -", "verify --db s"] {
-        place.run(command).fails(3, &["open elsewhere"]);
+        place.run(command).fails(3, &["open already, by another process"]);
     }
     drop(input);
     assert!(first.wait().expect("ended").success());

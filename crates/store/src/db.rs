@@ -49,7 +49,7 @@ impl Db {
     /// Opens the store in a folder, and makes one if there is none and the options allow it.
     ///
     /// # Errors
-    /// `Locked` if it is open elsewhere, `NotAStore` if the folder holds something else, `Version` if
+    /// `Locked` if it is open already, here or elsewhere, `NotAStore` if the folder holds something else, `Version` if
     /// another version of Trommel wrote it, `Corrupt` with file and offset if a file is damaged.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Db> {
         Db::open_with(path, options, Environment::default())

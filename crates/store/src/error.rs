@@ -75,7 +75,7 @@ pub enum Error {
         known: u32,
     },
     /// Another process, or another handle, has the store open. Close it first.
-    #[error("{path} is open elsewhere: one process at a time can use a store", path = path.display())]
+    #[error("{path} is open already, by another process, or by another handle in this one: close it first", path = path.display())]
     Locked {
         /// The folder.
         path: PathBuf,
@@ -248,6 +248,12 @@ mod tests {
         }
         let refused = Error::io("db")(ErrorKind::PermissionDenied.into()).to_string();
         assert!(!refused.contains("make room"), "{refused}");
+    }
+
+    #[test] // It spoke of processes alone.
+    fn a_store_that_is_open_may_be_so_in_this_process() {
+        let told = Error::Locked { path: "db".into() }.to_string();
+        assert!(told.contains("another process, or by another handle in this one"), "{told}");
     }
 
     #[test]

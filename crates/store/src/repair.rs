@@ -254,7 +254,7 @@ impl Repair {
                     next.images.push(record);
                     continue;
                 }
-                Ok(_) | Err(Error::Corrupt { .. }) => {}
+                Ok(_) | Err(Error::Corrupt { .. } | Error::FileMissing { .. }) => {}
                 Err(other) => return Err(other),
             }
             let name = image_name(record.file);

@@ -391,6 +391,9 @@ impl FromStr for GuardKind {
 }
 
 /// When a write is safe on disk.
+///
+/// It has the name of a trait of the prelude: after `use trommel::*`, `Sync` is this type and no
+/// longer `std::marker::Sync`. Import by name, or write `trommel::Sync`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sync {
     /// Before it returns: it survives any crash. Writers that wait together share one sync.

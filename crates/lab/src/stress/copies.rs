@@ -105,7 +105,7 @@ pub(crate) fn check_repair(
     opened: Option<&State>,
     seed: u64,
 ) -> Checked<()> {
-    let mut rng = Rng::new(seed);
+    let (mut rng, sound) = (Rng::new(seed), copy.kill());
     let mut damages: Vec<String> =
         (0..rng.below(3)).filter_map(|_| damage(copy, &mut rng)).collect();
     // What a file held that is gone with the manifest that named it, nobody can tell.
@@ -113,7 +113,8 @@ pub(crate) fn check_repair(
         damages.extend(damage_file(copy, &Path::new(DIR).join("MANIFEST"), &mut rng));
     }
     let case = if damages.is_empty() { "no damage".into() } else { damages.join(", ") };
-    let checked = repair_and_read(world, copy, opened, damages.is_empty(), &mut rng);
+    let ends = with_damaged_ends(&sound, copy);
+    let checked = repair_and_read(world, copy, &ends, opened, damages.is_empty(), &mut rng);
     checked.map_err(|wrong| format!("a copy with {case}, repaired: {wrong}"))
 }
 
@@ -122,6 +123,20 @@ fn damage(disk: &Memory, rng: &mut Rng) -> Option<String> {
     let files = files(disk);
     let (path, _) = files.iter().nth(rng.place(files.len().max(1)))?;
     damage_file(disk, path, rng)
+}
+
+/// The sound disk, with its logs and its manifest as they are on the damaged one.
+fn with_damaged_ends(sound: &Memory, damaged: &Memory) -> Memory {
+    let ends = sound.kill();
+    let has_end =
+        |path: &PathBuf| path.extension().is_none_or(|kind| kind != "table" && kind != "filter");
+    for path in files(&ends).into_keys().filter(has_end) {
+        match damaged.file(&path) {
+            Some(bytes) => ends.put_file(path, bytes),
+            None => ends.remove(&path).expect("it is there"),
+        }
+    }
+    ends
 }
 
 /// Removes this file, cuts it, or flips a bit of it; says how. None: there is nothing to damage.
@@ -153,11 +168,12 @@ fn files(disk: &Memory) -> BTreeMap<PathBuf, Vec<u8>> {
 fn repair_and_read(
     world: &World<'_>,
     copy: &Memory,
+    ends: &Memory,
     opened: Option<&State>,
     is_sound: bool,
     rng: &mut Rng,
 ) -> Checked<()> {
-    let (before, damaged) = (files(copy), copy.kill());
+    let before = files(copy);
     let report = match repair_with(DIR, &environment(world, copy)) {
         Ok(report) => report,
         // A flipped bit of a version is another version; and without any file there is no store.
@@ -175,7 +191,7 @@ fn repair_and_read(
         return Err("it holds something else than the store".into());
     }
     let is_told = !report.lost.is_empty() || !report.doubts.is_empty();
-    if !is_whole && !is_told && !opens_as(world, &damaged, &found, rng) {
+    if !is_whole && !is_told && !opens_as(world, ends, &found, rng) {
         return Err(format!("it holds something else than the store, untold: {report:?}"));
     }
     for (place, &number) in (0..).zip(&found.0) {
@@ -189,10 +205,10 @@ fn repair_and_read(
     if merged == found { Ok(()) } else { Err("a merge changes what it holds".into()) }
 }
 
-/// Whether the store opens without a repair, and holds this. A log or a manifest whose end is gone
+/// Whether the store with whole tables opens without a repair, and holds this. A log or a manifest whose end is gone
 /// looks as a crash leaves it: neither an opening nor a repair can tell.
-fn opens_as(world: &World<'_>, damaged: &Memory, found: &State, rng: &mut Rng) -> bool {
-    let db = open(world, damaged, Path::new(DIR), rng);
+fn opens_as(world: &World<'_>, ends: &Memory, found: &State, rng: &mut Rng) -> bool {
+    let db = open(world, ends, Path::new(DIR), rng);
     let state = db.ok().and_then(|db| full_state(&db, world.keys).ok());
     state.as_ref() == Some(found)
 }

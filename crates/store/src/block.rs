@@ -112,7 +112,8 @@ pub(crate) const BLOCK_BYTES_MAX: u64 = (VALUE_BYTES_MAX + (16 << 20)) as u64;
 /// LZ4 makes at most this many bytes out of one.
 pub(crate) const LZ4_RATIO_MAX: usize = 255;
 
-/// Where a block lies. Its checksum covers that: a sound block of another place, or of another file, is damage.
+/// Where a block lies. Its checksum covers that: a sound block of another place, or of another
+/// file, is damage.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockPlace {
     pub(crate) file: u64,
@@ -120,8 +121,9 @@ pub(crate) struct BlockPlace {
 }
 
 impl BlockPlace {
-    /// What the place adds to the checksum. Two places of a file have different salts if they are at most 1.9 GB apart: the
-    /// multiplier is 2^64 over the golden ratio, whose multiples keep farthest from whole numbers.
+    /// What the place adds to the checksum. Two places of a file have different salts if they are at
+    /// most 1.9 GB apart: the multiplier is 2^64 over the golden ratio, whose multiples keep farthest
+    /// from whole numbers.
     fn salt(self) -> u32 {
         let place = self.offset.wrapping_add(self.file.wrapping_mul(FILE_MULTIPLIER));
         (place.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32

@@ -45,8 +45,7 @@ struct Cost {
 impl Cost {
     fn parts(self) -> [(&'static str, u64, u64); 5] {
         [
-            // Where in a block an entry lies is no law: each of a row may walk over half of one.
-            ("steps", self.steps, 40 * IN_A_ROW),
+            ("steps", self.steps, 200),
             ("allocations", self.allocations, 100),
             ("bytes", self.bytes, 6000),
             ("blocks", self.blocks, 20),

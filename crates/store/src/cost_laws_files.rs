@@ -1,4 +1,5 @@
-//! Laws of cost for who reads files from end to end: as much as the files are long.
+//! Laws of cost for who reads files from end to end: as much as the files are long; and for who
+//! changes a tree of many tables: no square of them.
 //! ```text
 //! Counted -> Memory       bytes that are read        of 1x and of 10x rows, in tables and in a log
 //! ```

@@ -59,9 +59,10 @@ impl From<trommel::Error> for Failure {
     fn from(error: trommel::Error) -> Self {
         use trommel::Error;
         match error {
-            Error::Option { .. } | Error::KeyTooLong { .. } | Error::ValueTooLong { .. } => {
-                Failure::Usage(error.to_string())
-            }
+            Error::Option { .. }
+            | Error::KeyTooLong { .. }
+            | Error::ValueTooLong { .. }
+            | Error::InvertedRange { .. } => Failure::Usage(error.to_string()),
             _ => Failure::of_store(&error, error.to_string()),
         }
     }

@@ -246,7 +246,7 @@ fn draw_guard(text: &mut String, stats: &Stats, runs: usize) {
     }
     if !guard.damaged.is_empty() {
         let what = if guard.kind.fingerprints().is_some() {
-            "its image is damaged: it was read from the runs".to_string()
+            "its image is damaged or missing: it was read from the runs".to_string()
         } else {
             let filters = whole(guard.damaged.len() as u64);
             format!("damaged filters, not used: {filters}; their tables are always searched")

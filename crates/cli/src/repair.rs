@@ -1,11 +1,11 @@
-//! `repair`: mends a store and says what could not be saved.
+//! `repair`: mends a store and says what could not be saved, and what nobody can know.
 
 use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use trommel::{Loss, RepairReport};
+use trommel::{Doubt, Loss, RepairReport};
 
 use crate::failure::{Outcome, Status};
 use crate::table::{counted, whole};
@@ -15,7 +15,8 @@ pub(crate) const EXAMPLES: &str = "Examples: what is wrong, then mend it; what i
     trommel verify --db words\n  \
     trommel repair words\n  \
     trommel repair words --json\n\n\
-    Exit status 0: all was saved, or there was nothing to repair; 1: something is lost, and told.";
+    Exit status 0: all was saved, or there was nothing to repair; 1: something is lost, or nobody can\n\
+    know whether it is (the manifest was damaged or missing). Both are told.";
 
 #[derive(Debug, Args)]
 pub(crate) struct RepairArgs {
@@ -31,7 +32,12 @@ pub(crate) fn run(arguments: &RepairArgs, json: bool, out: &mut dyn Write) -> Ou
     } else {
         out.write_all(as_text(&report).as_bytes())?;
     }
-    Ok(if report.lost.is_empty() { Status::Fine } else { Status::No })
+    Ok(if saved_all(&report) { Status::Fine } else { Status::No })
+}
+
+/// Whether all was saved, and that is known.
+fn saved_all(report: &RepairReport) -> bool {
+    report.lost.is_empty() && report.doubts.is_empty()
 }
 
 fn as_json(report: &RepairReport) -> serde_json::Value {
@@ -40,8 +46,10 @@ fn as_json(report: &RepairReport) -> serde_json::Value {
             "file": loss.file, "offset": loss.offset, "what": loss.what, "entries": loss.entries,
         })
     };
+    let doubt =
+        |doubt: &Doubt| json!({ "file": doubt.file, "offset": doubt.offset, "what": doubt.what });
     json!({
-        "ok": report.lost.is_empty(),
+        "ok": saved_all(report),
         "changed": report.changed,
         "manifest_rebuilt": report.manifest_rebuilt,
         "tables": report.tables,
@@ -53,6 +61,7 @@ fn as_json(report: &RepairReport) -> serde_json::Value {
         "rewritten": report.rewritten,
         "saved_from_logs": report.saved_from_logs,
         "lost": report.lost.iter().map(loss).collect::<Vec<_>>(),
+        "doubts": report.doubts.iter().map(doubt).collect::<Vec<_>>(),
         "notes": report.notes,
         "set_aside": report.set_aside,
     })
@@ -81,6 +90,7 @@ fn as_text(report: &RepairReport) -> String {
         });
         format!("lost: {loss}; {entries}")
     }));
+    lines.extend(report.doubts.iter().map(|doubt| format!("in doubt: {doubt}")));
     lines.extend(report.notes.iter().map(|note| format!("note: {note}")));
     lines.extend(report.set_aside.iter().map(|name| format!("set aside: lost/{name}")));
     lines.iter().map(|line| format!("{line}\n")).collect()

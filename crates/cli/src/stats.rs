@@ -3,7 +3,9 @@
 use std::io::Write;
 
 use serde_json::{Value, json};
-use trommel::{ElasticStats, FileStats, FilterRecovery, GuardKind, Policy, QueryStats, Stats};
+use trommel::{
+    ElasticStats, FileStats, FilterRecovery, GuardKind, ObsoleteStats, Policy, QueryStats, Stats,
+};
 
 use crate::args::StatsArgs;
 use crate::failure::{Outcome, Status};
@@ -118,6 +120,16 @@ pub(crate) fn guard_json(stats: &Stats) -> Value {
     })
 }
 
+fn obsolete_json(obsolete: &ObsoleteStats) -> Value {
+    json!({
+        "tables": obsolete.tables,
+        "bytes": obsolete.bytes,
+        "scans": obsolete.scans,
+        "pinned_trees": obsolete.pinned_trees,
+        "followed_trees": obsolete.followed_trees,
+    })
+}
+
 fn as_json(stats: &Stats) -> Value {
     json!({
         "point": query_json(&stats.point),
@@ -151,6 +163,8 @@ fn as_json(stats: &Stats) -> Value {
         "sequence": stats.sequence,
         "oldest_pin": stats.oldest_pin,
         "leaving_tables": stats.leaving_tables,
+        "obsolete": obsolete_json(&stats.obsolete),
+        "unsynced_seconds": stats.unsynced_seconds,
         "direct": {
             "reads": stats.io.direct.reads,
             "flushes": stats.io.direct.flushes,
@@ -183,6 +197,25 @@ fn range_deletes(stats: &Stats) -> u64 {
 fn open_text(files: &FileStats) -> String {
     let [open, max, reopened] = [files.open, files.max, files.reopened].map(whole);
     format!("{open}, {max} at most; opened again {reopened} times")
+}
+
+/// Tables that have left the tree, and who holds them: `2 (1.5 MB), held by 1 scan`.
+fn obsolete_text(obsolete: &ObsoleteStats) -> String {
+    let holders = [
+        (obsolete.scans, "scan"),
+        (obsolete.pinned_trees, "pinned tree"),
+        (obsolete.followed_trees, "followed tree"),
+    ];
+    let of_kind = |(count, kind): &(u64, &str)| {
+        let plural = if *count == 1 { "" } else { "s" };
+        format!("{} {kind}{plural}", whole(*count))
+    };
+    let held: Vec<String> = holders.iter().filter(|(count, _)| *count > 0).map(of_kind).collect();
+    let tables = format!("{} ({})", whole(obsolete.tables), bytes(obsolete.bytes));
+    match held.is_empty() {
+        true => tables,
+        false => format!("{tables}, held by {}", held.join(", ")),
+    }
 }
 
 fn as_text(stats: &Stats) -> String {
@@ -231,6 +264,9 @@ fn as_text(stats: &Stats) -> String {
     row("flushes since open", whole(stats.flushes));
     row("merges since open", whole(stats.merges));
     row("merges under way", whole(stats.merging));
+    row("tables out of the tree", obsolete_text(&stats.obsolete));
+    let unsynced = |seconds: f64| format!("{seconds:.2} s");
+    row("oldest write not synced", stats.unsynced_seconds.map_or("none".into(), unsynced));
     row("oldest pin", stats.oldest_pin.map_or("none".into(), whole));
     row("write stalls", format!("{} ({:.2} s)", whole(stats.stalls), stats.stall_seconds));
     if let Some(failure) = &stats.failure {
@@ -266,9 +302,43 @@ fn queries_text(stats: &Stats) -> String {
 mod tests {
     use std::sync::Arc;
 
-    use trommel::{Db, Environment, Fault, Memory, Options};
+    use trommel::{Background, Db, Environment, Fault, Memory, Options};
 
     use super::*;
+
+    #[test]
+    fn what_left_the_tree_is_told_with_who_holds_it() {
+        let environment =
+            Environment { storage: Arc::new(Memory::new()), ..Environment::default() };
+        let options = Options { background: Background::Stepped, ..Options::default() };
+        let db = Db::open_with("db", options, environment).expect("opens");
+        let fill = || db.put("key", "value").and_then(|()| db.compact()).expect("merges");
+        fill();
+        let trees = (db.pinned_tree(), db.pinned_tree());
+        fill();
+        db.put("key", "of the log").expect("puts");
+        let stats = db.stats().expect("open");
+        let json = as_json(&stats);
+        assert_eq!(json["obsolete"]["tables"], 1);
+        assert_eq!(json["obsolete"]["bytes"], stats.obsolete.bytes);
+        assert_eq!(json["obsolete"]["pinned_trees"], 2);
+        assert_eq!(
+            (&json["obsolete"]["scans"], &json["obsolete"]["followed_trees"]),
+            (&0.into(), &0.into())
+        );
+        assert!(json["unsynced_seconds"].is_f64(), "{json}");
+        let text = as_text(&stats);
+        assert!(text.contains(", held by 2 pinned trees\n"), "{text}");
+        drop(trees);
+        db.step().and_then(|_| db.sync()).expect("removes it");
+        let stats = db.stats().expect("open");
+        let (json, text) = (as_json(&stats), as_text(&stats));
+        assert_eq!(
+            (&json["obsolete"]["tables"], &json["unsynced_seconds"]),
+            (&0.into(), &Value::Null)
+        );
+        assert!(!text.contains("held by"), "{text}");
+    }
 
     #[test]
     fn a_store_that_is_held_up_says_so() {

@@ -139,6 +139,24 @@ fn a_damaged_image_of_the_filter_is_told_and_the_store_goes_on() {
     place.run("verify --db s").with_status(0);
 }
 
+#[test] // It was told as damaged at byte 0.
+fn a_missing_image_of_the_filter_is_told_as_missing() {
+    let place = loaded("");
+    let image = place.largest_file("s", ".filter");
+    let name = image.file_name().expect("a name").to_string_lossy().into_owned();
+    std::fs::remove_file(&image).expect("removed");
+    place.run("get --db s key00001").with_status(0);
+    let stats = place.run("stats --db s").with_status(0);
+    assert!(stats.contains("rebuilt: the image is missing"), "{stats}");
+    let told = format!("s/{name} is missing: the manifest names it");
+    for guard in ["grf", "none"] {
+        let verified = place.run(&format!("verify --db s --guard {guard}"));
+        verified.fails(3, &[&told, "`trommel repair s`"]);
+    }
+    place.run("repair s").with_status(0);
+    place.run("verify --db s").with_status(0);
+}
+
 #[test]
 fn a_torn_log_is_normal_and_a_damaged_one_is_not() {
     let place = Workplace::new();
@@ -165,7 +183,7 @@ fn a_store_of_another_version_is_left_alone() {
     let before = std::fs::read(&manifest).expect("read");
     let load = "load --db s keys";
     for command in ["verify --db s", "get --db s key00001", "put --db s key value", load] {
-        place.run(command).fails(3, &["MANIFEST", "format version 22", "reads version 6"]);
+        place.run(command).fails(3, &["MANIFEST", "format version 23", "reads version 7"]);
     }
     assert_eq!(std::fs::read(&manifest).expect("read"), before);
     flip_bit(&manifest, 8);
@@ -206,7 +224,7 @@ fn a_store_that_is_open_elsewhere_is_not_opened_twice() {
         std::thread::sleep(Duration::from_millis(5));
     }
     for command in ["get --db s key", "put --db s key value", "load --db s -", "verify --db s"] {
-        place.run(command).fails(3, &["open elsewhere"]);
+        place.run(command).fails(3, &["open already, by another process"]);
     }
     drop(input);
     assert!(first.wait().expect("ended").success());

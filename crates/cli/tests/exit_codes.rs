@@ -76,6 +76,15 @@ fn keys_are_written_found_and_removed() {
     assert_eq!(place.run("scan --db s").with_status(0), "pear\tgreen\n");
 }
 
+#[test] // It was status 3: "corrupt data, or an I/O error".
+fn a_range_that_ends_before_it_begins_is_a_wrong_argument() {
+    let place = Workplace::new();
+    place.run("put --db s pear green").with_status(0);
+    let told = "a range to delete from pear to apple: it ends before it begins";
+    place.run("delete-range --db s pear apple").fails(2, &[told]);
+    assert_eq!(place.run("scan --db s").with_status(0), "pear\tgreen\n");
+}
+
 #[test]
 fn keys_that_are_no_text_are_escaped() {
     let place = Workplace::new();

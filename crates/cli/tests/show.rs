@@ -3,6 +3,7 @@
 mod common;
 
 use common::Workplace;
+use serde_json::{Value, json};
 
 fn loaded() -> Workplace {
     let place = Workplace::new();
@@ -22,10 +23,16 @@ fn statistics_have_three_forms() {
         (&json["guard"]["built_at_open"], &json["filter_recovery"]),
         (&false.into(), &"image".into())
     );
+    let nobody =
+        json!({"tables": 0, "bytes": 0, "scans": 0, "pinned_trees": 0, "followed_trees": 0});
+    assert_eq!((&json["obsolete"], &json["unsynced_seconds"]), (&nobody, &Value::Null));
     let json = place.run("stats --db s --guard none --json").json(0);
     assert_eq!(json["filter_recovery"], "none");
     let text = place.run("stats --db s").with_status(0);
     assert!(text.contains("filter at open") && text.contains("image ("), "{text}");
+    let lines =
+        |name: &str| text.lines().filter(|line| line.trim_start().starts_with(name)).count();
+    assert_eq!((lines("tables out of the tree"), lines("oldest write not synced")), (1, 1));
     assert!(text.contains("guard memory") && text.contains("needless runs"), "{text}");
     let prometheus = place.run("stats --db s --prometheus").with_status(0);
     assert!(prometheus.lines().any(|line| line.starts_with("trommel_")), "{prometheus}");

@@ -82,10 +82,11 @@ fn a_repair_says_what_it_has_done() {
 
     std::fs::remove_file(place.path("s/MANIFEST")).expect("removed");
     place.run("verify --db s").fails(3, &["s/MANIFEST is missing"]);
-    let text = place.run("repair s").with_status(0);
+    let text = place.run("repair s").with_status(1);
     assert!(
         text.contains("the manifest was made anew") && text.contains("saved from logs: 1 write")
     );
+    assert!(text.contains("in doubt: MANIFEST: it is missing"), "{text}");
     place.run("verify --db s").with_status(0);
     assert_eq!(place.run("get --db s drum").with_status(0), "turns\n");
 
@@ -108,6 +109,22 @@ fn a_repair_says_what_it_has_done() {
     place.run("repair nowhere").fails(3, &["there is no store"]);
     std::fs::create_dir(place.path("empty")).expect("made");
     place.run("repair empty").fails(3, &["there is no store"]);
+}
+
+#[test] // It was "ok", with exit status 0, and nothing was said of 3,000 keys.
+fn a_table_that_is_gone_with_the_manifest_is_not_all_saved() {
+    let place = loaded();
+    std::fs::remove_file(place.largest_file("s", ".table")).expect("removed");
+    std::fs::remove_file(place.path("s/MANIFEST")).expect("removed");
+    let report = place.run("repair s --json").json(1);
+    let doubt = &report["doubts"][0];
+    assert_eq!(
+        (&report["ok"], &report["lost"], &doubt["file"]),
+        (&false.into(), &serde_json::json!([]), &"MANIFEST".into())
+    );
+    assert!(doubt["offset"].is_null() && doubt["what"].is_string(), "{report}");
+    let again = place.run("repair s --json").json(0);
+    assert_eq!((&again["ok"], &again["doubts"]), (&true.into(), &serde_json::json!([])));
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn a_store_that_is_open_elsewhere_is_watched_through_its_manifest() {
     place.file("keys", "a\nb\nc\n");
     place.run("load --db s keys").with_status(0);
     let held = trommel::Db::open(place.path("s"), trommel::Options::default()).expect("opens");
-    place.run("inspect --db s").fails(3, &["open elsewhere"]);
+    place.run("inspect --db s").fails(3, &["open already, by another process"]);
     let command = "inspect --db s --watch --json --looks 2 --every 0.02";
     let seen = looks(&place.run(command).with_status(0));
     assert_eq!(seen.len(), 2);

@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 /// The header of a log.
 pub(crate) const LOG_HEADER: &[u8] = b"TRMLWAL\0\x02\0\0\0";
 /// The header of a manifest.
-pub(crate) const MANIFEST_HEADER: &[u8] = b"TROMMELM\x06\0\0\0";
+pub(crate) const MANIFEST_HEADER: &[u8] = b"TROMMELM\x07\0\0\0";
 /// The length of both.
 pub(crate) const HEADER_BYTES: usize = 12;
 
@@ -83,11 +83,20 @@ pub(crate) fn payloads(file: &[u8], salt: u64) -> Option<Vec<&[u8]>> {
     Some(found)
 }
 
-/// A block as it is on disk. `compression`: 0 none, 1 LZ4, which `body` then is.
+/// The number of a table's file where there is one alone.
+pub(crate) const TABLE: u64 = 1;
+
+/// The checksum of a block that begins at `offset` of this file.
+fn block_sum(file: u64, offset: usize, bytes: &[u8]) -> u32 {
+    let place = (offset as u64).wrapping_add(file.wrapping_mul(0xd6e8_feb8_6659_fd93));
+    crc32c::crc32c(bytes) ^ (place.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
+}
+
+/// A block as it is on disk, the first one of the table. `compression`: 0 none, 1 LZ4, which `body` then is.
 pub(crate) fn sealed(body: &[u8], compression: u8) -> Vec<u8> {
     let mut block = body.to_vec();
     block.push(compression);
-    let sum = crc32c::crc32c(&block);
+    let sum = block_sum(TABLE, 0, &block);
     block.extend_from_slice(&sum.to_le_bytes());
     block
 }
@@ -113,7 +122,7 @@ pub(crate) fn table_of_block(block: &[u8], about: &About) -> Vec<u8> {
     }
     let mut properties = Writer::new();
     let (least, greatest) = about.sequences;
-    for number in [about.entries, about.deletes, about.raw_bytes, least, greatest] {
+    for number in [TABLE, about.entries, about.deletes, about.raw_bytes, least, greatest] {
         properties.varint(number);
     }
     properties.string(&about.first_key);
@@ -138,11 +147,11 @@ pub(crate) fn table(blocks: &[u8], sections: &[(u16, Vec<u8>)]) -> Vec<u8> {
     file.bytes(list.as_slice());
     file.u32(list.len() as u32);
     file.u32(0);
-    file.u32(1);
+    file.u32(2);
     file.u32(0);
     file.bytes(TABLE_MAGIC);
     let mut file = file.finish();
-    mend_table(&mut file);
+    mend_table(&mut file, TABLE);
     file
 }
 
@@ -179,11 +188,11 @@ fn sections(file: &[u8]) -> Vec<Section> {
     found
 }
 
-/// Puts right the checksums of a table: blocks, sections, list, tail; as far as each can be found.
-pub(crate) fn mend_table(file: &mut [u8]) {
+/// Puts right the checksums of the table with this number: blocks, sections, list, tail; as far as each can be found.
+pub(crate) fn mend_table(file: &mut [u8], number: u64) {
     let found = sections(file);
     if let Some(index) = found.iter().find(|section| section.tag == TAG_INDEX) {
-        mend_blocks(file, index.bytes.clone());
+        mend_blocks(file, number, index.bytes.clone());
     }
     for Section { bytes, checksum_at, .. } in found {
         let sum = crc32c::crc32c(&file[bytes]).to_le_bytes();
@@ -199,7 +208,7 @@ pub(crate) fn mend_table(file: &mut [u8]) {
     file[tail_at + 12..tail_at + 16].copy_from_slice(&sum);
 }
 
-fn mend_blocks(file: &mut [u8], index: std::ops::Range<usize>) {
+fn mend_blocks(file: &mut [u8], number: u64, index: std::ops::Range<usize>) {
     let bytes = file[index].to_vec();
     let mut input = Reader::new(&bytes);
     let count = input.varint().unwrap_or(0);
@@ -212,7 +221,7 @@ fn mend_blocks(file: &mut [u8], index: std::ops::Range<usize>) {
         };
         let Some(end) = at.checked_add(len).filter(|&end| end <= file.len()) else { return };
         if let Some(sum_at) = len.checked_sub(CHECKSUM_BYTES).map(|body| at + body) {
-            let sum = crc32c::crc32c(&file[at..sum_at]).to_le_bytes();
+            let sum = block_sum(number, at, &file[at..sum_at]).to_le_bytes();
             file[sum_at..end].copy_from_slice(&sum);
         }
         at = end;
@@ -225,7 +234,7 @@ pub(crate) fn about(file: &[u8]) -> Option<About> {
     let section = found.iter().find(|section| section.tag == TAG_PROPERTIES)?;
     let mut input = Reader::new(&file[section.bytes.clone()]);
     let mut number = || input.varint().ok();
-    let (entries, deletes, raw_bytes) = (number()?, number()?, number()?);
+    let (_, entries, deletes, raw_bytes) = (number()?, number()?, number()?, number()?);
     let sequences = (number()?, number()?);
     let first_key = input.string().ok()?.to_vec();
     let last_key = input.string().ok()?.to_vec();

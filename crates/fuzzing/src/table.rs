@@ -13,7 +13,7 @@ pub(crate) fn body(input: &[u8]) {
     let [guard, mend, bytes @ ..] = input else { return };
     let mut file = bytes.to_vec();
     if *mend != 0 {
-        frame::mend_table(&mut file);
+        frame::mend_table(&mut file, frame::TABLE);
     }
     let about = frame::about(&file).unwrap_or(About { entries: 1, ..About::default() });
     let edit = frame::tree(2, 3, 1, about.sequences.1.min(1 << 59));

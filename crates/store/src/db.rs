@@ -49,7 +49,7 @@ impl Db {
     /// Opens the store in a folder, and makes one if there is none and the options allow it.
     ///
     /// # Errors
-    /// `Locked` if it is open elsewhere, `NotAStore` if the folder holds something else, `Version` if
+    /// `Locked` if it is open already, here or elsewhere, `NotAStore` if the folder holds something else, `Version` if
     /// another version of Trommel wrote it, `Corrupt` with file and offset if a file is damaged.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Db> {
         Db::open_with(path, options, Environment::default())
@@ -66,7 +66,7 @@ impl Db {
         let _ = engine.flush_recovered();
         let db = Db { engine, threads: Threads::default() };
         // If one cannot be started, those that run are ended, and the store is closed, when `db` goes.
-        crate::write::workers::start_threads(&db.engine, &mut lock(&db.threads))?;
+        crate::write::threads::start_threads(&db.engine, &mut lock(&db.threads))?;
         Ok(db)
     }
 
@@ -159,7 +159,8 @@ impl Db {
     ///
     /// # Errors
     /// `KeyTooLong`, `ValueTooLong`, `BatchTooLong`, `InvertedRange`: nothing was written. `Io`: the batch is not visible now; after a
-    /// crash it is there as a whole or not at all. `Stopped`: flushing has failed too often to go on.
+    /// crash it is there as a whole or not at all. `Stopped`: as `Io`. Flushing has failed; it is
+    /// tried again, and writes go on when it succeeds.
     pub fn write(&self, batch: Batch) -> Result<()> {
         let sync = self.engine.table_files.options.sync == Sync::Always;
         self.write_with(batch, sync)

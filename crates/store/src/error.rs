@@ -1,5 +1,6 @@
 //! What can go wrong, told apart by what the caller can do.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 /// How damage is told.
@@ -14,7 +15,9 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The disk refused. Free space or mend the disk, then try again.
+    /// The disk refused. Make room or mend the disk, then make the call again. An open store needs
+    /// no more than that. Its threads try again what has failed, at the latest after ten seconds, and
+    /// the next write leaves a log that has failed for a new one. In stepped mode the next step tries.
     #[error("{path}: {source}{hint}", path = path.display(), hint = hint(source))]
     Io {
         /// The file or folder that was asked for.
@@ -70,7 +73,7 @@ pub enum Error {
         known: u32,
     },
     /// Another process, or another handle, has the store open. Close it first.
-    #[error("{path} is open elsewhere: one process at a time can use a store", path = path.display())]
+    #[error("{path} is open already, by another process, or by another handle in this one: close it first", path = path.display())]
     Locked {
         /// The folder.
         path: PathBuf,
@@ -138,10 +141,13 @@ pub enum Error {
         /// What is wrong, and what would be right.
         problem: String,
     },
-    /// Background work failed and writes have stopped; reads go on. What failed first is told here.
+    /// Background work failed, and this call would have to wait for it; reads go on. The store need
+    /// not be opened again: the work is tried again, as told for [`Io`](Error::Io), and writes go on
+    /// once it succeeds. So mend what the cause names (make room, where the disk is full), then make
+    /// the call again. [`Stats::failure`](crate::Stats::failure) is None when all goes on.
     #[error("writing has stopped: {cause}")]
     Stopped {
-        /// The first failure.
+        /// The failure.
         cause: String,
     },
 }
@@ -149,9 +155,13 @@ pub enum Error {
 /// What would help, where that is known.
 fn hint(source: &std::io::Error) -> &'static str {
     if is_exhausted(source) {
-        "; let the process have more (`ulimit -n`), or the store fewer (`max_open_files`)"
-    } else {
-        ""
+        return "; let the process have more (`ulimit -n`), or the store fewer (`max_open_files`)";
+    }
+    match source.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            "; make room, and try again: a store that is open goes on by itself"
+        }
+        _ => "",
     }
 }
 
@@ -181,7 +191,7 @@ impl Error {
     ) -> impl FnOnce(std::io::Error) -> Error {
         let (path, what) = (path.into(), needed.into());
         move |source| match source.kind() {
-            std::io::ErrorKind::NotFound => Error::FileMissing { path, what },
+            ErrorKind::NotFound => Error::FileMissing { path, what },
             _ => Error::Io { path, source },
         }
     }
@@ -193,7 +203,7 @@ impl Error {
 
     /// Whether a file was not made since something else has its name.
     pub(crate) fn is_name_taken(&self) -> bool {
-        matches!(self, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::AlreadyExists)
+        matches!(self, Error::Io { source, .. } if source.kind() == ErrorKind::AlreadyExists)
     }
 
     /// The same failure, told to another writer of the group.
@@ -225,19 +235,39 @@ mod tests {
         let damage = || Error::corrupt("db/000003.table", 7, "a checksum");
         assert!(damage().tells_of_damage() && damage().for_another().tells_of_damage());
         assert_eq!(damage().to_string(), "db/000003.table is damaged at byte 7: a checksum");
-        let full = Error::io("db/000003.table")(std::io::ErrorKind::StorageFull.into());
+        let full = Error::io("db/000003.table")(ErrorKind::StorageFull.into());
         assert!(!full.tells_of_damage());
         assert!(!Error::Stopped { cause: full.to_string() }.tells_of_damage());
     }
 
     #[test]
+    fn a_full_disk_is_told_with_what_helps() {
+        for kind in [ErrorKind::StorageFull, ErrorKind::QuotaExceeded] {
+            let full = || Error::io("db/000003.table")(kind.into());
+            let stopped = Error::Stopped { cause: full().to_string() };
+            for told in [full(), full().for_another(), stopped].map(|error| error.to_string()) {
+                assert_eq!(told.matches("make room").count(), 1, "{told}");
+                assert!(told.ends_with("goes on by itself"), "{told}");
+            }
+        }
+        let refused = Error::io("db")(ErrorKind::PermissionDenied.into()).to_string();
+        assert!(!refused.contains("make room"), "{refused}");
+    }
+
+    #[test] // It spoke of processes alone.
+    fn a_store_that_is_open_may_be_so_in_this_process() {
+        let told = Error::Locked { path: "db".into() }.to_string();
+        assert!(told.contains("another process, or by another handle in this one"), "{told}");
+    }
+
+    #[test]
     fn a_file_that_must_be_there_and_is_not_is_told_by_its_name() {
-        let of = |kind: std::io::ErrorKind| {
+        let of = |kind: ErrorKind| {
             Error::needed("db/000003.table", "the manifest names it")(kind.into())
         };
-        let gone = of(std::io::ErrorKind::NotFound);
+        let gone = of(ErrorKind::NotFound);
         assert_eq!(gone.to_string(), "db/000003.table is missing: the manifest names it");
         assert!(gone.tells_of_damage() && gone.for_another().tells_of_damage());
-        assert!(matches!(of(std::io::ErrorKind::PermissionDenied), Error::Io { .. }));
+        assert!(matches!(of(ErrorKind::PermissionDenied), Error::Io { .. }));
     }
 }

@@ -6,11 +6,8 @@
 //! Invariant: nothing is removed before what replaces it is durable. Opening a store that was closed
 //! in peace writes nothing: it works on a full disk too.
 
-use crate::files::log_replay::{Replayed, replay_logs};
-use crate::files::names::{LOCK_NAME, file_number, image_name, table_name, wal_name};
-use crate::files::store_folder::{FolderLock, is_beginning, lock_folder, manifest_missing};
-use crate::tree::open_tree::{Installer, OpenTree};
-use crate::tree::table_files::{TableFiles, open_tables};
+use crate::files::log_check::live_logs;
+use crate::files::names::free_number;
 use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -18,6 +15,11 @@ use std::time::Instant;
 
 use trommel_filters::FlushNumber;
 
+use crate::files::log_replay::{Replayed, replay_logs};
+use crate::files::names::{LOCK_NAME, file_number, image_name, table_name, wal_name};
+use crate::files::store_folder::{FolderLock, is_beginning, lock_folder, manifest_missing};
+use crate::tree::open_tree::{Installer, OpenTree};
+use crate::tree::table_files::{TableFiles, open_tables};
 use crate::entries::entry::Sequence;
 use crate::error::{Error, Result};
 use crate::files::keeper::Keeper;
@@ -97,9 +99,9 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<En
         env,
         filter_recovery: recovered.recovery,
         guard_open_seconds: start.elapsed().as_secs_f64(),
+        leaving: Leaving::expecting(live_logs(&names, &version.layout)),
         current: Switch::new(Arc::new(version)),
         round: AtomicU64::new(0),
-        leaving: Leaving::default(),
         keeper: Arc::new(Keeper::new(Arc::clone(&life))),
         snapshots: Arc::new(Snapshots::new(last, life)),
         installer: Mutex::new(Installer::new(manifest, next_flush)),
@@ -125,8 +127,7 @@ fn table_files_of(
     names: &[String],
     layout: &Layout,
 ) -> TableFiles {
-    let next_file = names.iter().filter_map(|name| file_number(name)).map(|number| number + 1);
-    let next_file = next_file.max().unwrap_or(0).max(layout.next_file).max(1);
+    let next_file = free_number(names, Some(layout));
     let io = IoStats::granted(folder.handle(), LOCK_NAME, options.io());
     TableFiles::new(folder, options, next_file).with_io(io)
 }

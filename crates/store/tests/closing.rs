@@ -170,3 +170,46 @@ fn closing_amid_everything_loses_nothing_that_was_acknowledged() {
 fn key(lane: usize, number: u64) -> Vec<u8> {
     [&[lane as u8][..], &number.to_be_bytes()].concat()
 }
+
+#[test]
+fn what_a_closed_store_has_held_is_removed_by_its_next_open_alone() {
+    for background in [Background::Stepped, Background::Threads(1)] {
+        for is_opened_again in [false, true] {
+            let dir = tempfile::tempdir().expect("a temporary folder");
+            let db = Db::open(dir.path(), Options { background, ..options() }).expect("opens");
+            let fill = |db: &Db, round: u8| {
+                for number in 0..1000u64 {
+                    db.put(key(0, number), [round; 100]).expect("writes");
+                }
+                db.compact().expect("merges");
+            };
+            fill(&db, 1);
+            let (pinned, mut scan) = (db.pinned_tree(), db.range::<&[u8]>(..));
+            assert!(scan.next().expect("an entry").is_ok());
+            fill(&db, 2);
+            let stats = db.stats().expect("open");
+            let held = stats.obsolete;
+            assert!(held.tables > 0 && (held.scans, held.pinned_trees) == (1, 1), "{held:?}");
+            db.close().expect("closes");
+            let tables = |files: &BTreeMap<String, Vec<u8>>| {
+                files.keys().filter(|name| name.ends_with(".table")).count() as u64
+            };
+            let in_tree: u64 =
+                stats.levels.iter().flat_map(|l| &l.runs).map(|run| run.tables).sum();
+            assert!(tables(&files(dir.path())) > in_tree, "they are held still");
+            let again = is_opened_again.then(|| {
+                let stepped = Options { background: Background::Stepped, ..options() };
+                let again = Db::open(dir.path(), stepped).expect("the folder is free");
+                assert_eq!(tables(&files(dir.path())), in_tree, "an open leaves its own");
+                fill(&again, 3);
+                again
+            });
+            let before = files(dir.path());
+            drop((scan, pinned, db));
+            // A thread that was still there would be at it by now.
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            assert!(files(dir.path()) == before, "a closed store has changed a file");
+            drop(again);
+        }
+    }
+}

@@ -408,6 +408,28 @@ fn whatever_bit_of_a_table_is_flipped_deletions_are_kept_or_their_loss_is_told()
     assert!(kept > 10 && lost > 2, "{kept} kept, {lost} lost");
 }
 
+/// Its deletions could be read, and so nothing was said of its entries: found by the simulation.
+#[test]
+fn whatever_bit_is_flipped_entries_beside_deletions_are_kept_or_their_loss_is_told() {
+    let disk = Memory::new();
+    let db = open(&disk, GuardKind::Open);
+    put_all(&db, 0..20, "value");
+    db.delete_range(key(30), key(40)).expect("deletes");
+    db.flush().expect("flushes");
+    let (expected, table) = (keys(&db), files(&disk, ".table").pop().expect("a table"));
+    drop(db);
+    let mut lossy = 0;
+    for at in 0..disk.file(&table).expect("is there").len() {
+        let copy = disk.kill();
+        copy.flip_bit(&table, at as u64, 3);
+        let report = repair_with(DIR, &environment(&copy)).expect("repairs");
+        let shown = keys(&open(&copy, GuardKind::Open));
+        assert!(shown == expected || !report.lost.is_empty(), "byte {at}: {report:?}");
+        lossy += u32::from(shown.is_empty());
+    }
+    assert!(lossy > 10, "the index tells where entries are: {lossy}");
+}
+
 /// Deletions that merges have left over must not come to lie below what they hide.
 #[test]
 fn left_over_tables_with_deletions_are_merged_by_a_repair() {

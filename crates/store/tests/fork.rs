@@ -117,6 +117,12 @@ fn a_child_writes_nothing_and_the_parent_loses_nothing() {
         drop(db);
         refused
     }));
+    // It unlocks nothing: neither the parent nor another child gets the lock.
+    let is_locked = || {
+        let opened = Db::open(dir.path().join("store"), options());
+        matches!(opened, Err(Error::Locked { .. }))
+    };
+    assert!(is_locked() && in_child(is_locked));
     let db = db.expect("the parent's is open");
     (5..10u32).for_each(|number| db.put(number.to_be_bytes(), "after").expect("writes"));
     db.close().expect("closes");

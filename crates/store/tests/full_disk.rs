@@ -98,7 +98,7 @@ impl Model {
 
 fn names_a_full_disk(error: &Error) {
     let told = error.to_string();
-    assert!(told.contains("No space left"), "{told}");
+    assert!(told.contains("No space left") && told.contains("make room"), "{told}");
 }
 
 /// Fills all that is left until a write, and then a call, are refused. (Threads of the store free what they cannot use.)

@@ -134,7 +134,7 @@ fn the_image_and_the_rebuilt_filter_take_the_same_memory() {
     assert_eq!(from_image.filter_recovery, FilterRecovery::Image { replayed_tables: 0 });
     disk.remove(&Path::new(DIR).join(&images(&disk)[0])).expect("removes");
     let rebuilt = open(&disk).stats().expect("open");
-    assert_eq!(rebuilt.filter_recovery.to_string(), "rebuilt: the image is damaged");
+    assert_eq!(rebuilt.filter_recovery.to_string(), "rebuilt: the image is missing");
     assert_eq!(from_image.guard.memory_bytes, rebuilt.guard.memory_bytes);
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use trommel::{
     Background, Db, Environment, Error, Fault, GuardKind, Memory, Options, Storage, Sync,
+    VALUE_BYTES_MAX,
 };
 
 fn open(disk: &Memory, guard: GuardKind) -> trommel::Result<Db> {
@@ -223,4 +224,24 @@ fn a_manifest_that_lost_the_edit_of_an_ingest_is_noticed() {
             }
         }
     }
+}
+
+/// Nobody touches its memory.
+#[test]
+fn a_value_beyond_the_longest_is_refused_and_nothing_is_left() {
+    let disk = Memory::new();
+    let db = open(&disk, GuardKind::Grf).expect("opens");
+    db.put(key(5), "before").expect("puts");
+    let beyond = vec![0; VALUE_BYTES_MAX + 1];
+    let entries = [(key(3), &b"short"[..]), (key(4), &beyond)];
+    match db.ingest(entries) {
+        Err(Error::ValueTooLong { len, max }) => {
+            assert_eq!((len, max), (VALUE_BYTES_MAX + 1, VALUE_BYTES_MAX));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!((value(&db, 3), value(&db, 4)), (None, None));
+    // What was in memory is flushed first.
+    assert_eq!((tables(&disk), value(&db, 5).as_deref()), (1, Some("before")));
+    assert_eq!(db.ingest(self::entries(3..5, "next")).expect("the store goes on"), 2);
 }

@@ -142,7 +142,7 @@ fn checksum_of_zeros(len: u64) -> u32 {
 
 /// The tail of a table, with a list of so many bytes.
 fn tail(list_len: u32, list_checksum: u32) -> Vec<u8> {
-    let mut tail = [list_len, list_checksum, 1].map(u32::to_le_bytes).concat();
+    let mut tail = [list_len, list_checksum, 2].map(u32::to_le_bytes).concat();
     tail.extend_from_slice(&crc32c::crc32c(&tail).to_le_bytes());
     tail.extend_from_slice(b"TRMLTBL\0");
     tail

@@ -143,6 +143,27 @@ fn what_is_gone_hides_no_damage() {
     assert!(damage.iter().any(|line| line.starts_with(&words)), "{words}: {damage:?}");
 }
 
+#[test] // It was "damaged at byte 0".
+fn an_image_of_the_filter_that_is_gone_is_missing() {
+    let disk = Memory::new();
+    let db = open(&disk).expect("opens");
+    db.put("key", "value").and_then(|()| db.compact()).expect("merges");
+    db.close().expect("closes");
+    let image = files(&disk, ".filter").pop().expect("an image");
+    disk.remove(&image).expect("removes");
+    let of_files = verify(&disk).damage;
+    assert!(of_files.len() == 1 && of_files[0].starts_with(&told(&image)), "{of_files:?}");
+    let db = open(&disk).expect("opens");
+    let stats = db.stats().expect("open");
+    assert_eq!(stats.filter_recovery.to_string(), "rebuilt: the image is missing");
+    assert!(stats.guard.damaged[0].starts_with(&told(&image)), "{:?}", stats.guard.damaged);
+    assert_eq!(db.verify().expect("verifies").damage, of_files);
+    drop(db);
+    let report = repair_with(DIR, &environment(&disk)).expect("repairs");
+    assert!(report.changed && report.lost.is_empty() && report.doubts.is_empty(), "{report:?}");
+    assert_eq!(verify(&disk).damage, [""; 0]);
+}
+
 /// Removes a log: opening, verifying and repairing tell of it, and the store goes on without.
 fn is_missed(disk: &Memory, log: &Path) {
     disk.remove(log).expect("removes");

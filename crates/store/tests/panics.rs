@@ -170,12 +170,16 @@ fn survives(background: Background, who: Panics, at: u64) -> u64 {
         Ok(()) => assert!(db.get("after").expect("reads").is_some(), "{when}"),
         Err(error) => assert!(error.to_string().contains("panicked"), "{when}: {error}"),
     }
-    if background == Background::Stepped {
-        db.put("later", value(1)).expect("writes go on");
-        db.flush().expect("flushes go on");
-        db.compact().expect("merges go on");
-        told.check(&db, &when);
+    let goes_on = || {
+        let done = db.put("later", value(1)).and_then(|()| db.flush()).and_then(|()| db.compact());
+        done.inspect_err(|error| assert!(error.to_string().contains("panicked"), "{when}: {error}"))
+    };
+    match background {
+        Background::Stepped => goes_on().expect("writes, flushes and merges go on"),
+        // A thread that has panicked begins anew in a moment.
+        Background::Threads(_) => until("writes, flushes and merges", || goes_on().is_ok()),
     }
+    told.check(&db, &when);
     fuse.is_off.store(false, Ordering::SeqCst);
     let _ = caught(|| db.close().is_ok());
     let calls = fuse.calls.load(Ordering::SeqCst);
@@ -246,21 +250,71 @@ fn is_durable(disk: &Memory, key: &str) -> bool {
     left.get(key).expect("reads").is_some()
 }
 
+#[test] // The keeper's thread had ended: what was written last was never synced, and replaced tables stayed.
+fn a_storage_that_panics_beside_the_writer_ends_no_sync_and_no_sweep() {
+    for panics_at in ["sync beside", "remove"] {
+        let disk = Memory::new();
+        let panics = Arc::new(AtomicU64::new(0));
+        let told = Arc::clone(&panics);
+        let hook = move |operation: &'static str, _: &std::path::Path| {
+            let is_keeper = std::thread::current().name() == Some("trommel-keeper");
+            if is_keeper && operation == panics_at && told.fetch_add(1, Ordering::SeqCst) < 3 {
+                fail();
+            }
+        };
+        let storage = Arc::new(Door::new(&disk, hook));
+        let environment = Environment { storage, ..Environment::default() };
+        let options = options(Background::Threads(1));
+        let db = Db::open_with("db", options, environment).expect("opens");
+        for round in 0..2 {
+            db.put("old", value(round)).expect("puts");
+            db.flush().expect("flushes");
+        }
+        // The keeper removes what the last reader lets go of.
+        let tree = db.pinned_tree();
+        db.compact().expect("merges");
+        drop(tree);
+        let failure = || db.stats().expect("open").failure;
+        if panics_at == "sync beside" {
+            db.put("key", "value").expect("puts");
+            // As after an error: the log has failed, and the next write moves on from it.
+            until("a failure", || failure().is_some_and(|failure| failure.contains("panicked")));
+        }
+        until("a panic", || panics.load(Ordering::SeqCst) > 0);
+        until("a sync", || {
+            db.put("key", "value").expect("puts");
+            std::thread::sleep(Duration::from_millis(60));
+            is_durable(&disk, "key")
+        });
+        let tables = || {
+            let names = trommel::Storage::list(&disk, "db".as_ref()).expect("lists");
+            names.iter().filter(|name| name.ends_with(".table")).count()
+        };
+        until("a sweep", || tables() == 1);
+        db.flush().expect("the keeper stops nobody");
+        assert_eq!(failure(), None);
+        db.close().expect("closes");
+    }
+}
+
 #[test] // The interval's sync never came again: it took the writer's lock for one that someone has.
 fn an_iterator_that_panics_ends_no_sync() {
     let disk = Memory::new();
     let db = plain(&disk, Background::Threads(1), 20);
-    let entries = (0..9u32).map(|number| {
-        if number == 5 {
-            fail();
-        }
-        (number.to_be_bytes(), value(number))
-    });
-    assert!(caught(|| db.ingest(entries)).is_none());
-    let failing = (0..9u32).map(|number| {
-        if number == 5 { fail() } else { Ok::<_, trommel::Error>((number.to_be_bytes(), "value")) }
-    });
-    assert!(caught(|| db.try_ingest(failing)).is_none());
+    for at in 0..9u32 {
+        let entries = (0..9u32).map(|number| {
+            if number == at {
+                fail();
+            }
+            (number.to_be_bytes(), value(number))
+        });
+        assert!(caught(|| db.ingest(entries)).is_none());
+        let failing = (0..9u32).map(|number| match number == at {
+            true => fail(),
+            false => Ok::<_, trommel::Error>((number.to_be_bytes(), "value")),
+        });
+        assert!(caught(|| db.try_ingest(failing)).is_none());
+    }
     assert!(db.get(0u32.to_be_bytes()).expect("reads").is_none());
     db.put("key", "value").expect("puts");
     until("a sync", || is_durable(&disk, "key"));

@@ -8,7 +8,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const FILE_LINES_MAX: usize = 500;
 const FUNCTION_LINES_MAX: usize = 70;
 
 /// Whose code a crate may use.
@@ -229,12 +228,6 @@ fn lab_never_prints(source: &Source) -> Vec<String> {
     calls.map(|at| source.wrong_at(at, "lab measures, cli prints")).collect()
 }
 
-fn files_are_short(source: &Source) -> Vec<String> {
-    let lines = source.text.lines().count();
-    let what = format!("{lines} lines; a file has at most {FILE_LINES_MAX}");
-    if lines > FILE_LINES_MAX { vec![source.wrong_at(source.code.len(), &what)] } else { vec![] }
-}
-
 fn functions_are_short(source: &Source) -> Vec<String> {
     let mut wrong = Vec::new();
     for at in words(&source.code, "fn") {
@@ -326,7 +319,6 @@ fn filters_know_no_other_filter(source: &Source) -> Vec<String> {
 /// Each rule, and a bad sample of it: path, text, and the line that must be named.
 fn rules() -> Vec<(&'static str, Rule, &'static str, String, usize)> {
     let filter = "crates/filters/src/surf/mod.rs";
-    let long_file = "\n".repeat(FILE_LINES_MAX + 1);
     let long_function = format!("\nfn f<T>() {{{}}}", "x();\n".repeat(FUNCTION_LINES_MAX));
     let commented = "a();\n// let x = y();\n".to_owned();
     let unexplained = "#[expect(\n dead_code\n)]\nfn f() {}".to_owned();
@@ -342,7 +334,6 @@ fn rules() -> Vec<(&'static str, Rule, &'static str, String, usize)> {
             1,
         ),
         ("lab is silent", lab_never_prints, "crates/lab/src/a.rs", own("\n\nprintln!(\"x\");"), 3),
-        ("short files", files_are_short, filter, long_file, FILE_LINES_MAX + 2),
         ("short functions", functions_are_short, filter, long_function, 2),
         ("unsafe", unsafe_has_few_rooms, "crates/store/src/db.rs", own("\nunsafe { f() }"), 2),
         ("reasons", exceptions_have_reasons, filter, unexplained, 1),

@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use shapes::{Gap, KEYS, Keys, Model, Op, World, options, owned};
-use trommel::{Db, Environment, Options, Policy, repair_with};
+use trommel::{Db, Doubt, Environment, Options, Policy, repair_with};
 
 fn range() -> impl Strategy<Value = Range<u16>> {
     (0..KEYS, 0..KEYS).prop_map(|(one, other)| one.min(other)..one.max(other))
@@ -128,11 +128,12 @@ fn repair_without(world: &World, byte: u64) {
         let got = db.get(key).expect("gets").map(|value| value.to_vec());
         assert_eq!(got.as_ref(), Some(value), "byte {byte}, get {key:?}");
     }
-    let is_told = |note: &String| {
-        note.contains("left over from a merge") || note.contains("was merged into another")
+    let is_told = |doubt: &Doubt| {
+        let of = |words| doubt.what.contains(words);
+        of("left over from a merge") || of("was merged into another")
     };
     let is_back = found.keys().any(|key| !world.model.contains_key(key));
-    assert!(!is_back || report.notes.iter().any(is_told), "byte {byte}: {report:?}");
+    assert!(!is_back || report.doubts.iter().any(is_told), "byte {byte}: {report:?}");
 }
 
 #[test] // A table that was trimmed was set aside, since it had left the tree; of two pieces one was forgotten.

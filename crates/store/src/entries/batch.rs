@@ -149,6 +149,22 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_batch_may_have_exactly_what_a_record_of_the_log_holds() {
+        let count = BATCH_BYTES_MAX / (VALUE_BYTES_MAX + WRITE_BYTES) + 1;
+        let mut batch = forged(Kind::Put, VALUE_BYTES_MAX, count);
+        let rest = BATCH_BYTES_MAX % (VALUE_BYTES_MAX + WRITE_BYTES) - WRITE_BYTES;
+        batch.writes[count - 1].end = rest;
+        batch.check().expect("as much as fits");
+        batch.writes[count - 1].end = rest + 1;
+        match batch.check() {
+            Err(Error::BatchTooLong { len, max }) => {
+                assert_eq!((len, max), (BATCH_BYTES_MAX + 1, BATCH_BYTES_MAX));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
     #[test] // It got to the log, which has 32 bits for the length of a record, and was taken for a failure of the disk.
     fn a_batch_beyond_a_record_of_the_log_is_refused() {
         let most = BATCH_BYTES_MAX / (VALUE_BYTES_MAX + WRITE_BYTES);

@@ -3,7 +3,7 @@
 //! block    restart count u32 | heads' length u32 | restarts | heads | values
 //! restart  place in the heads u32, place in the values u32
 //! head     shared | unshared | value length | sequence << 3 | kind | key's end
-//! on disk  block, raw or LZ4 (its raw length first) | compression u8 | checksum u32
+//! on disk  block, raw or LZ4 (its raw length first) | compression u8 | checksum u32, of its place too
 //! ```
 //! Invariant: a `Block` was walked once from end to end, so that every length in it leads to bytes of
 //! the block: nothing that reads one can fail. `shared` is the whole common prefix with the key
@@ -112,8 +112,33 @@ pub(crate) const BLOCK_BYTES_MAX: u64 = (VALUE_BYTES_MAX + (16 << 20)) as u64;
 /// LZ4 makes at most this many bytes out of one.
 pub(crate) const LZ4_RATIO_MAX: usize = 255;
 
+/// Where a block lies. Its checksum covers that: a sound block of another place, or of another
+/// file, is damage.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BlockPlace {
+    pub(crate) file: u64,
+    pub(crate) offset: u64,
+}
+
+impl BlockPlace {
+    /// What the place adds to the checksum. Two places of a file have different salts if they are at
+    /// most 1.9 GB apart: the multiplier is 2^64 over the golden ratio, whose multiples keep farthest
+    /// from whole numbers.
+    fn salt(self) -> u32 {
+        let place = self.offset.wrapping_add(self.file.wrapping_mul(FILE_MULTIPLIER));
+        (place.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
+    }
+
+    fn checksum(self, bytes: &[u8]) -> u32 {
+        crc32c::crc32c(bytes) ^ self.salt()
+    }
+}
+
+/// Any odd number with bits all over will do.
+const FILE_MULTIPLIER: u64 = 0xd6e8_feb8_6659_fd93;
+
 /// Appends a block as it is on disk: compressed if that is wanted and pays.
-pub(crate) fn seal(raw: &[u8], compress: bool, out: &mut Vec<u8>) {
+pub(crate) fn seal(raw: &[u8], compress: bool, place: BlockPlace, out: &mut Vec<u8>) {
     let start = out.len();
     let mut tag = RAW;
     if compress {
@@ -129,17 +154,17 @@ pub(crate) fn seal(raw: &[u8], compress: bool, out: &mut Vec<u8>) {
         out.extend_from_slice(raw);
     }
     out.push(tag);
-    let checksum = crc32c::crc32c(&out[start..]);
+    let checksum = place.checksum(&out[start..]);
     out.extend_from_slice(&checksum.to_le_bytes());
 }
 
 /// Checks the bytes of a block on disk and decodes them.
-pub(crate) fn unseal(bytes: &[u8]) -> Result<Block, Corrupt> {
+pub(crate) fn unseal(bytes: &[u8], place: BlockPlace) -> Result<Block, Corrupt> {
     let wrong = |what| Corrupt { at: 0, what };
     let body_len = bytes.len().checked_sub(TRAILER_SIZE).ok_or(wrong("a whole block"))?;
     let checked_len = body_len + 1;
     let mut trailer = Reader::new(&bytes[checked_len..]);
-    if trailer.u32()? != crc32c::crc32c(&bytes[..checked_len]) {
+    if trailer.u32()? != place.checksum(&bytes[..checked_len]) {
         return Err(wrong("the block's checksum does not match"));
     }
     let body = &bytes[..body_len];

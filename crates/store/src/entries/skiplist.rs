@@ -11,13 +11,13 @@
 //! as long as the list: what a handle borrows it keeps alive by holding the list.
 #![expect(unsafe_code, reason = "nodes of varying length that threads read without a lock")]
 
-use crate::sync::{
-    Arc, AtomicPtr, AtomicU64, AtomicUsize, Mutex, Ordering as Memory, Witness, lock,
-};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cmp::Ordering;
 use std::ptr;
 
+use crate::sync::{
+    Arc, AtomicPtr, AtomicU64, AtomicUsize, Mutex, Ordering as Memory, Witness, lock,
+};
 use crate::cost;
 use crate::entries::entry::{Entry, Kind, Sequence, order};
 use crate::entries::keys::key_head;

@@ -8,9 +8,9 @@
 //!
 //! Invariant: the keeper sleeps when nothing is owed, and takes no lock that a writer holds while it waits.
 
-use crate::sync::{Arc, Condvar, Mutex, OnceLock, lock, wait, wait_for};
 use std::time::Duration;
 
+use crate::sync::{Arc, Condvar, Mutex, OnceLock, lock, wait, wait_for};
 use crate::storage::life::Life;
 
 /// How the keeper is woken.

@@ -20,12 +20,14 @@ use crate::storage::exhausted::with_room;
 use crate::storage::open_folder::OpenFolder;
 
 /// The version of all files of a store. A store of another version is refused.
-pub(crate) const FORMAT_VERSION: u32 = 6;
+pub(crate) const FORMAT_VERSION: u32 = 7;
 /// The file that makes a folder a store.
 pub(crate) const MANIFEST_NAME: &str = "MANIFEST";
 pub(crate) const MANIFEST_NEW_NAME: &str = "MANIFEST.new";
-/// A file goes on until it has so many bytes, and four times those that it began with.
+/// A file goes on until it has so many bytes at least, and twice those that it began with, or so many edits: each may look at all
+/// tables when it is read, so that opening would else take their square.
 const GROWN_BYTES: u64 = 64 << 10;
+const EDITS_MAX: u64 = 1000;
 const MAGIC: &[u8; 8] = b"TROMMELM";
 pub(crate) const HEADER_BYTES: usize = MAGIC.len() + size_of::<u32>();
 pub(crate) const SALT: u64 = 0;
@@ -57,6 +59,8 @@ pub(crate) struct Manifest {
     writer: Option<RecordWriter>,
     /// The file's bytes when it had the whole layout and nothing else.
     begun_bytes: u64,
+    /// Edits since then.
+    edits: u64,
     /// An edit may or may not be in the file: writing it has failed.
     uncertain: bool,
     /// The tables that such edits add.
@@ -98,7 +102,7 @@ impl Manifest {
     /// have a torn end.
     pub(crate) fn open(folder: &OpenFolder) -> Self {
         let (writer, uncertain, doubtful) = (None, false, Vec::new());
-        Manifest { folder: folder.clone(), writer, begun_bytes: 0, uncertain, doubtful }
+        Manifest { folder: folder.clone(), writer, begun_bytes: 0, edits: 0, uncertain, doubtful }
     }
 
     /// Begins a new manifest with the whole layout.
@@ -116,16 +120,27 @@ impl Manifest {
     /// Makes `edit` durable. `after` is the layout with the edit applied. After an error the edit may
     /// or may not be found by the next open: keep all files that it [may name](Self::may_name), and try again.
     pub(crate) fn append(&mut self, edit: &Edit, after: &Layout) -> Result<()> {
-        let grown = GROWN_BYTES.max(4 * self.begun_bytes);
-        let Some(mut writer) = self.writer.take().filter(|writer| writer.len() < grown) else {
-            return self.rewrite(after, edit);
-        };
+        self.check_numbers(after)?;
+        if !self.writer.as_ref().is_some_and(|writer| self.goes_on(writer.len())) {
+            match self.write_new(after) {
+                Ok(writer) => return self.replace(writer, edit),
+                // A full disk may have room for the edit, and none for a new file.
+                Err(error) => self.writer.is_some().then_some(()).ok_or(error)?,
+            }
+        }
         let record = encode_record(edit, &self.folder)?;
+        let mut writer = self.writer.take().expect("looked at above");
         self.doubt(edit);
         writer.append(&record)?;
         writer.sync()?;
+        self.edits += 1;
         self.settle(writer);
         Ok(())
+    }
+
+    /// Whether a file of so many bytes has not grown.
+    fn goes_on(&self, len: u64) -> bool {
+        len < GROWN_BYTES || self.edits < EDITS_MAX && len < 2 * self.begun_bytes
     }
 
     /// Whether an edit that adds this table may be in the file, although writing it has failed.
@@ -152,20 +167,38 @@ impl Manifest {
 
     /// Begins a new file with the whole layout, in which `edit` is the latest.
     fn rewrite(&mut self, layout: &Layout, edit: &Edit) -> Result<()> {
-        let record = encode_record(&layout.as_edit(), &self.folder)?;
-        let writer = self.write_new(&record).inspect_err(|_| {
-            // Where the disk is full, it is in the way; it has no name that anyone looks for.
-            let _ = self.folder.remove(MANIFEST_NEW_NAME);
-        })?;
+        self.check_numbers(layout)?;
+        let writer = self.write_new(layout)?;
+        self.replace(writer, edit)
+    }
+
+    /// Goes on with a new file, in which `edit` is the latest.
+    fn replace(&mut self, writer: RecordWriter, edit: &Edit) -> Result<()> {
+        self.writer = None;
         self.doubt(edit);
         self.folder.rename(MANIFEST_NEW_NAME, MANIFEST_NAME)?;
         self.folder.sync()?;
-        self.begun_bytes = writer.len();
+        (self.begun_bytes, self.edits) = (writer.len(), 0);
         self.settle(writer);
         Ok(())
     }
 
-    fn write_new(&self, record: &[u8]) -> Result<RecordWriter> {
+    /// What opening would not believe is not written.
+    fn check_numbers(&self, layout: &Layout) -> Result<()> {
+        let path = self.folder.path_of(MANIFEST_NAME);
+        layout.check_numbers().map_err(|wrong| Error::corrupt(path, 0, wrong))
+    }
+
+    /// A new file with the whole layout, which is durable, and has not its name yet.
+    fn write_new(&self, layout: &Layout) -> Result<RecordWriter> {
+        let record = encode_record(&layout.as_edit(), &self.folder)?;
+        self.write_file(&record).inspect_err(|_| {
+            // Where the disk is full, it is in the way; it has no name that anyone looks for.
+            let _ = self.folder.remove(MANIFEST_NEW_NAME);
+        })
+    }
+
+    fn write_file(&self, record: &[u8]) -> Result<RecordWriter> {
         let file = self.folder.create_anew(MANIFEST_NEW_NAME)?;
         let path = self.folder.path_of(MANIFEST_NEW_NAME);
         let mut writer = RecordWriter::begin(file, path, SALT, &header())?;
@@ -460,6 +493,41 @@ mod tests {
         let mut writer = RecordWriter::begin(file, path, SALT, &header()).expect("begins");
         edits.iter().for_each(|edit| writer.append(&encode(edit)).expect("appends"));
         Manifest::read(&folder)
+    }
+
+    #[test]
+    fn where_a_grown_file_cannot_begin_anew_it_goes_on() {
+        for n in 0.. {
+            let disk = crate::storage::memory::Memory::new();
+            crate::storage::Storage::create_dir(&disk, Path::new("db")).expect("makes the folder");
+            let folder = OpenFolder::on(&disk, "db");
+            let mut layout = Layout::default();
+            let mut manifest = Manifest::create(&folder, &layout).expect("writes");
+            let file_bytes = || disk.file("db/MANIFEST").expect("is there").len() as u64;
+            let mut append = |disk_fails: bool| {
+                let edit = Edit { next_file: Some(layout.next_file + 1), ..Edit::default() };
+                let next = layout.apply(&edit).expect("fits");
+                if disk_fails {
+                    disk.fail_at(n, crate::storage::memory::Fault::NoSpace);
+                }
+                let appended = manifest.append(&edit, &next);
+                layout = if appended.is_ok() { next } else { layout.clone() };
+                appended
+            };
+            while file_bytes() < GROWN_BYTES {
+                append(false).expect("writes");
+            }
+            let grown = file_bytes();
+            let failed = append(true);
+            if failed.is_err() {
+                assert!(n >= 3, "operation {n} is not of the new file: {failed:?}");
+                return;
+            }
+            assert!(file_bytes() > grown, "operation {n}: it has begun anew");
+            append(false).expect("writes");
+            assert!(file_bytes() < grown, "it begins anew when it can");
+            assert_eq!(Manifest::read(&folder).expect("reads"), Some(layout));
+        }
     }
 
     #[test]

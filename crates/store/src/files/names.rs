@@ -5,6 +5,7 @@
 //! Invariant: a number is that of one file, whatever its kind.
 
 use crate::entries::entry::NUMBER_MAX;
+use crate::plan::layout::Layout;
 
 /// Locked while the store is open.
 pub(crate) const LOCK_NAME: &str = "LOCK";
@@ -22,6 +23,14 @@ pub(crate) fn wal_name(number: u64) -> String {
 /// The name of an image's file.
 pub(crate) fn image_name(file: u64) -> String {
     format!("{file:06}.filter")
+}
+
+/// A number that no file has by its name, nor by the layout. A stray file with a number that no
+/// store comes to leaves room.
+pub(crate) fn free_number(names: &[String], layout: Option<&Layout>) -> u64 {
+    let named = names.iter().filter_map(|name| file_number(name));
+    let greatest = named.filter(|&number| number < NUMBER_MAX / 2).max().unwrap_or(0);
+    layout.map_or(0, |layout| layout.next_file).max(greatest + 1)
 }
 
 /// The number in the name of a table, log or image.

@@ -8,10 +8,9 @@
 
 use std::path::Path;
 
-use crate::sync::Arc;
-
 use trommel_filters::{RankBounds, Span};
 
+use crate::sync::Arc;
 use crate::entries::cursor::{Cursor, Reads};
 use crate::entries::entry::{Entry, Sequence};
 use crate::entries::key_bounds::KeyBounds;

@@ -6,31 +6,26 @@
 //! Invariant: what is in memory (index, properties, filter) was checked when the table was opened, a
 //! block whenever it is read from the disk. A damaged byte is an error that names file and place.
 
-use crate::sync::Arc;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use trommel_filters::{
-    AlignedBytes, AnyFilter, Corrupt, FilterKind, HashedKey, KeyRange, RankBounds,
-    TableFilter as _, Trace,
+    AlignedBytes, AnyFilter, FilterKind, HashedKey, KeyRange, RankBounds, TableFilter as _, Trace,
 };
 
-use crate::entries::block::{Block, unseal};
+use crate::sync::Arc;
+use crate::entries::block::Block;
 use crate::entries::cursor::Reads;
-use crate::entries::tombstones::RangeTombstones;
 use crate::error::{Error, Result};
 use crate::files::cache::{BlockCache, BlockSlots};
 use crate::files::keeper::{Farewell, Keeper};
 use crate::files::names::table_name;
+use crate::entries::tombstones::RangeTombstones;
 use crate::files::table::cursor::TableCursor;
 use crate::files::table::format::{
-    Index, LIST_LEN_MAX, Properties, Section, TAG_HASHES, TAG_INDEX, TAG_PROPERTIES,
-    TAG_TOMBSTONES, TAIL_SIZE, VERSION, decode_hashes, decode_sections, decode_tail, filter_tag,
-    is_filter_tag, section_name,
+    Index, Properties, Section, TAG_HASHES, decode_hashes, filter_tag, is_filter_tag,
 };
 use crate::files::table::writer::key_bounds;
 use crate::storage::open_files::OpenFiles;
-use crate::storage::read_queue::ReadBuffer;
-use crate::storage::{ReadAt, hole_bytes_above};
 
 /// The filter of a table.
 pub(crate) type TableFilter = AnyFilter<AlignedBytes>;
@@ -38,7 +33,6 @@ pub(crate) type TableFilter = AnyFilter<AlignedBytes>;
 /// A table that is open.
 pub(crate) struct Table {
     opened: Opened,
-    file: u64,
     size: u64,
     sections: Vec<Section>,
     index: Index,
@@ -51,139 +45,6 @@ pub(crate) struct Table {
     farewell: Farewell,
 }
 
-/// So much of a section may be holes: its memory is to follow from what was written.
-const HOLES_BYTES_MAX: u64 = 16 << 20;
-
-/// A file and its name, for errors.
-struct Opened {
-    path: PathBuf,
-    bytes: Arc<dyn ReadAt>,
-}
-
-impl Opened {
-    fn fill(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
-        self.bytes.read_at(offset, buffer).map_err(|error| self.failed(offset, error))
-    }
-
-    /// Why nothing was read from `offset` on.
-    fn failed(&self, offset: u64, error: std::io::Error) -> Error {
-        match error.kind() {
-            std::io::ErrorKind::UnexpectedEof => self.corrupt(offset, "the file ends too early"),
-            // Files are closed and opened again by their names.
-            std::io::ErrorKind::NotFound => {
-                Error::needed(&self.path, "it was there when the store was opened")(error)
-            }
-            _ => Error::io(&self.path)(error),
-        }
-    }
-
-    fn read(&self, offset: u64, len: u64) -> Result<ReadBuffer> {
-        let too_long = |_| self.corrupt(offset, "a length beyond memory");
-        let len = usize::try_from(len).map_err(too_long)?;
-        self.bytes.read(offset, len).map_err(|error| self.failed(offset, error))
-    }
-
-    fn corrupt(&self, offset: u64, what: impl Into<String>) -> Error {
-        Error::corrupt(&self.path, offset, what)
-    }
-
-    /// The place of damage within bytes that were read from `offset` on.
-    fn damage(&self, offset: u64) -> impl FnOnce(Corrupt) -> Error {
-        move |Corrupt { at, what }| self.corrupt(offset + at as u64, what)
-    }
-
-    fn checked(&self, section: &Section, bytes: &[u8]) -> Result<()> {
-        if crc32c::crc32c(bytes) == section.checksum {
-            return Ok(());
-        }
-        let what = format!("the checksum of the {} does not match", section_name(section.tag));
-        Err(self.corrupt(section.offset, what))
-    }
-
-    fn section(&self, section: &Section) -> Result<ReadBuffer> {
-        self.believe(section)?;
-        let bytes = self.read(section.offset, section.len)?;
-        self.checked(section, &bytes)?;
-        Ok(bytes)
-    }
-
-    /// An error, before a section is given memory, if most of it was never written: a file may be as long as anybody says.
-    fn believe(&self, section: &Section) -> Result<()> {
-        let (offset, end) = (section.offset, section.offset + section.len);
-        let holes = hole_bytes_above(HOLES_BYTES_MAX, &*self.bytes, offset..end);
-        if let Some(holes) = holes.map_err(Error::io(&self.path))? {
-            let what = format!("{holes} bytes of the {} are holes", section_name(section.tag));
-            return Err(self.corrupt(offset, what));
-        }
-        Ok(())
-    }
-
-    /// Reads and checks a block. Requires: the index has it.
-    fn block(&self, index: &Index, number: usize) -> Result<Block> {
-        let (offset, len) = index.block(number);
-        self.checked_block(index, number, &self.read(offset, len)?)
-    }
-
-    /// A block of these bytes. Requires: the index has it.
-    fn checked_block(&self, index: &Index, number: usize, bytes: &[u8]) -> Result<Block> {
-        let (offset, _) = index.block(number);
-        let wrong = |what: &str| self.corrupt(offset, format!("data block {number}: {what}"));
-        let block = unseal(bytes).map_err(|Corrupt { what, .. }| wrong(what))?;
-        if block.entry_count() as u64 != index.entries(number).1 {
-            return Err(wrong("not as many entries as the index says"));
-        }
-        // It may be sound, and another's: what it has not would be taken for absent.
-        if block.entry_at(block.first()).is_some_and(|(_, key)| !index.may_begin(number, key)) {
-            return Err(wrong("it begins with a key of another block"));
-        }
-        Ok(block)
-    }
-
-    /// Reads and checks the index.
-    fn index(&self, sections: &[Section]) -> Result<Index> {
-        let at = find(sections, TAG_INDEX).ok_or_else(|| self.corrupt(0, "no index"))?;
-        let first_section = sections.iter().map(|section| section.offset).min();
-        let data_end_max = first_section.expect("the index is a section");
-        Index::decode(&self.section(at)?, data_end_max).map_err(self.damage(at.offset))
-    }
-
-    /// Reads and checks the deleted ranges; none if there is no such section.
-    fn tombstones(&self, sections: &[Section]) -> Result<RangeTombstones> {
-        let Some(at) = find(sections, TAG_TOMBSTONES) else {
-            return Ok(RangeTombstones::default());
-        };
-        RangeTombstones::decode(&self.section(at)?).map_err(self.damage(at.offset))
-    }
-
-    /// Reads and checks the file's end: where the sections are.
-    fn sections(&self, size: u64) -> Result<Vec<Section>> {
-        let no_tail = || self.corrupt(0, "a file too short for a table");
-        let tail_at = size.checked_sub(TAIL_SIZE as u64).ok_or_else(no_tail)?;
-        let tail = self.read(tail_at, TAIL_SIZE as u64)?;
-        let tail = decode_tail(&tail).map_err(self.damage(tail_at))?;
-        if tail.version != VERSION {
-            let path = self.path.clone();
-            return Err(Error::Version { path, found: tail.version, known: VERSION });
-        }
-        let no_list = || self.corrupt(tail_at, "a section list longer than the file");
-        let list_len = u64::from(tail.list_len);
-        if list_len > LIST_LEN_MAX {
-            return Err(self.corrupt(tail_at, "a section list longer than any"));
-        }
-        let list_at = tail_at.checked_sub(list_len).ok_or_else(no_list)?;
-        let list = self.read(list_at, list_len)?;
-        let sections = decode_sections(&list, tail, list_at).map_err(self.damage(list_at))?;
-        for Section { tag, optional, offset, .. } in &sections {
-            let known = [TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES].contains(tag);
-            if !known && !optional {
-                let what = format!("section {tag}, which is not known, must not be skipped");
-                return Err(self.corrupt(*offset, what));
-            }
-        }
-        Ok(sections)
-    }
-}
-
 impl Table {
     /// Opens a table: reads and checks all but its blocks, and of its filters the one of kind `filter` alone.
     pub(crate) fn open(
@@ -194,19 +55,16 @@ impl Table {
     ) -> Result<Arc<Table>> {
         let (bytes, path) = files.file(&table_name(file))?;
         let size = bytes.size().map_err(Error::io(&path))?;
-        let opened = Opened { path, bytes };
+        let opened = Opened { file, path, bytes };
         let sections = opened.sections(size)?;
         let index = opened.index(&sections)?;
-        let missing = || opened.corrupt(0, "no properties");
-        let at = find(&sections, TAG_PROPERTIES).ok_or_else(missing)?;
-        let properties = opened.section(at)?;
-        let properties = Properties::decode(&properties).map_err(opened.damage(at.offset))?;
+        let (properties, at) = opened.properties(&sections)?;
+        opened.check_name(&properties)?;
         if properties.entries != index.entry_count() {
-            return Err(opened.corrupt(at.offset, "index and properties count different entries"));
+            return Err(opened.corrupt(at, "index and properties count different entries"));
         }
         let tombstones = opened.tombstones(&sections)?;
-        check_tombstones(&properties, &tombstones)
-            .map_err(|what| opened.corrupt(at.offset, what))?;
+        check_tombstones(&properties, &tombstones).map_err(|what| opened.corrupt(at, what))?;
         let section = filter.and_then(|kind| find(&sections, filter_tag(kind)));
         let (filter, units) = match (filter, section) {
             (Some(FilterKind::Elastic), Some(at)) => (None, Some(TableUnits::open(&opened, at)?)),
@@ -215,7 +73,6 @@ impl Table {
         let blocks = BlockSlots::new(cache, index.block_count());
         Ok(Arc::new(Table {
             opened,
-            file,
             size,
             sections,
             index,
@@ -230,7 +87,7 @@ impl Table {
 
     /// The file's number.
     pub(crate) fn file(&self) -> u64 {
-        self.file
+        self.opened.file
     }
 
     /// It leaves the tree: who lets go of it last calls the keeper.
@@ -444,10 +301,6 @@ impl Table {
     }
 }
 
-fn find(sections: &[Section], tag: u16) -> Option<&Section> {
-    sections.iter().find(|section| section.tag == tag)
-}
-
 /// Requires: the section is a filter's, of a kind that is known.
 fn load_filter(opened: &Opened, at: &Section) -> Result<TableFilter> {
     opened.believe(at)?;
@@ -463,6 +316,8 @@ fn load_filter(opened: &Opened, at: &Section) -> Result<TableFilter> {
     Ok(filter)
 }
 
+mod file;
+use file::{Opened, find};
 mod ahead;
 mod batch;
 mod get;

@@ -8,6 +8,7 @@
 //! Invariants: `durable` moves to what was appended before a sync began, and only if it succeeded. One sync of a log at a time: the system
 //! tells an error of the disk once, so of two at once one would succeed in vain. After a failed one none succeeds any more.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -150,7 +151,10 @@ impl Unsynced {
         let syncer = Arc::clone(log.syncer.as_ref()?);
         let begun = self.begin(&log);
         drop(present);
-        let synced = begun.end(|| syncer.sync().map_err(Error::io(&log.path)));
+        // A storage that panics has failed, and the next write is to hear of it.
+        let sync = || catch_unwind(AssertUnwindSafe(|| syncer.sync()));
+        let panicked = |_| Err(std::io::Error::other("the storage has panicked"));
+        let synced = begun.end(|| sync().unwrap_or_else(panicked).map_err(Error::io(&log.path)));
         if let Err(error) = &synced {
             let present = lock(&self.log);
             if present.as_ref().is_some_and(|present| Arc::ptr_eq(present, &log)) {

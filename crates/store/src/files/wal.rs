@@ -13,11 +13,11 @@
 //! Each group says how much of the log was durable before it: damage there is told from what a crash
 //! has kept of later pages and lost of earlier ones. A log that is closed ends with an empty group.
 
-use crate::files::names::wal_name;
 use std::path::{Path, PathBuf};
 
 use trommel_filters::{Corrupt, Reader, Writer};
 
+use crate::files::names::wal_name;
 use crate::entries::entry::{Entry, KEY_BYTES_MAX, Kind, NUMBER_MAX, Sequence};
 use crate::entries::expiry::EXPIRY_BYTES;
 use crate::entries::memtable::Memtable;

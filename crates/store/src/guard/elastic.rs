@@ -11,11 +11,11 @@
 //! Invariants: the units in memory and the directories take no more than the guard's bits for each entry of the newest version,
 //! but for tables that a flush or merge is about to install. The multi-queue knows of each table of that version as many units as are in memory.
 
-use crate::files::placed_run::PlacedRun;
 use std::collections::HashMap;
 
 use trommel_filters::{Adjustment, ElasticPolicy, FilterKind};
 
+use crate::files::placed_run::PlacedRun;
 use crate::files::table::{Table, Unit};
 use crate::guard::elastic_stats::ElasticStats;
 use crate::plan::options::{GuardKind, Options};

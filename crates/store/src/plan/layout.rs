@@ -15,6 +15,7 @@ use std::collections::HashSet;
 
 use trommel_filters::{FlushNumber, Shape, Span};
 
+use crate::cost::step;
 use crate::entries::entry::{NUMBER_MAX, Sequence};
 use crate::entries::key_bounds::KeyBounds;
 
@@ -88,13 +89,19 @@ impl RunRecord {
     }
 
     /// Every table is in the level of its run.
-    fn label_tables(&mut self) {
-        self.tables.iter_mut().for_each(|table| table.level = self.level);
+    fn set_level(&mut self, level: usize) {
+        if self.level != level {
+            self.level = level;
+            self.tables.iter_mut().for_each(|table| table.level = level);
+        }
     }
 
     fn in_order(&self) -> bool {
-        self.tables.iter().all(|table| table.from < table.to)
-            && self.tables.windows(2).all(|pair| pair[0].to <= pair[1].from)
+        let follows = |pair: &[TableRecord]| {
+            step();
+            pair[0].to <= pair[1].from
+        };
+        self.tables.iter().all(|table| table.from < table.to) && self.tables.windows(2).all(follows)
     }
 }
 
@@ -171,6 +178,23 @@ pub(crate) struct Edit {
     pub(crate) last_merge: Option<LastMerge>,
 }
 
+/// Numbers of files, each once and ascending: an edit has few, and many tables are compared with them.
+pub(crate) struct FileSet(Vec<u64>);
+
+impl FileSet {
+    fn of(files: &[u64]) -> FileSet {
+        let mut files = files.to_vec();
+        files.sort_unstable();
+        files.dedup();
+        FileSet(files)
+    }
+
+    pub(crate) fn contains(&self, file: u64) -> bool {
+        step();
+        self.0.binary_search(&file).is_ok()
+    }
+}
+
 /// The tree as plain data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Layout {
@@ -205,25 +229,24 @@ impl Layout {
 
     /// The layout after `edit`; an error that says what does not fit, with the layout unchanged.
     pub(crate) fn apply(&self, edit: &Edit) -> Result<Layout, &'static str> {
-        self.clone().followed_by(edit)
+        let next = self.clone().followed_by(edit)?;
+        next.check_tables().map(|()| next)
     }
 
-    /// As above, of a layout that nobody needs any more: who reads many edits copies no tables.
+    /// As above, of a layout that nobody needs any more, and without a look at tables that the edit does not touch: of many edits
+    /// that are read each takes little. Requires: [`check_tables`](Self::check_tables) follows.
     pub(crate) fn followed_by(self, edit: &Edit) -> Result<Layout, &'static str> {
         let mut next = self;
-        let place = next.remove_tables(&edit.removed)?;
-        for table in &edit.added {
-            next.add_table(table, place)?;
-        }
+        let place = next.remove_tables(&FileSet::of(&edit.removed))?;
+        edit.added.iter().for_each(|table| next.add_table(table, place));
         next.runs.retain(|run| !run.tables.is_empty());
-        if !next.runs.iter().all(RunRecord::in_order) {
-            return Err("tables of a run overlap");
-        }
         next.follow_last_merge(edit);
         next.order_levels();
-        next.runs.iter_mut().for_each(RunRecord::label_tables);
+        let known = next.flushes.len().saturating_sub(1);
         next.flushes.extend(&edit.flushes);
-        if !next.flushes.windows(2).all(|p| p[0].flush < p[1].flush && p[0].first <= p[1].first) {
+        let follows =
+            |pair: &[FlushRecord]| pair[0].flush < pair[1].flush && pair[0].first <= pair[1].first;
+        if !next.flushes[known..].windows(2).all(follows) {
             return Err("flushes out of order");
         }
         if let Some(least) = edit.forget_below {
@@ -249,7 +272,7 @@ impl Layout {
         if let (Some(merge), Some(oldest)) = (&self.last_merge, self.runs.last()) {
             let last = oldest.level;
             let inputs = self.runs.iter_mut().filter(|run| merge.inputs.contains(&run.id));
-            inputs.for_each(|run| run.level = run.level.max(last.saturating_sub(1)));
+            inputs.for_each(|run| run.set_level(run.level.max(last.saturating_sub(1))));
         }
     }
 
@@ -259,7 +282,7 @@ impl Layout {
         let mut least = 0;
         for run in &mut self.runs {
             least = least.max(run.level);
-            run.level = least;
+            run.set_level(least);
         }
     }
 
@@ -272,33 +295,33 @@ impl Layout {
     }
 
     fn recut(&mut self, edit: &Edit) -> Result<(), &'static str> {
-        if let Some(CutsEdit { within, cuts }) = &edit.cuts {
-            if !cuts.iter().all(|cut| *cut > within.from && within.ends_after(cut)) {
-                return Err("a partition that begins outside of what was merged");
-            }
-            self.cuts.retain(|cut| *cut <= within.from || !within.ends_after(cut));
-            let at = self.cuts.partition_point(|cut| *cut <= within.from);
-            self.cuts.splice(at..at, cuts.iter().cloned());
+        let Some(CutsEdit { within, cuts }) = &edit.cuts else { return Ok(()) };
+        if !cuts.iter().all(|cut| *cut > within.from && within.ends_after(cut)) {
+            return Err("a partition that begins outside of what was merged");
         }
+        self.cuts.retain(|cut| *cut <= within.from || !within.ends_after(cut));
+        let at = self.cuts.partition_point(|cut| *cut <= within.from);
+        self.cuts.splice(at..at, cuts.iter().cloned());
         let ascend = self.cuts.is_sorted_by(|one, next| one < next);
         ascend.then_some(()).ok_or("partitions out of order")
     }
 
     /// Of images, those of parts that are no more go, and those whose tables are gone.
     fn replace_images(&mut self, edit: &Edit) {
+        if edit.removed.is_empty() && edit.cuts.is_none() && edit.images.is_empty() {
+            return;
+        }
+        let gone = self.without(&edit.removed);
         let remade =
             |lower: &[u8]| edit.cuts.as_ref().is_some_and(|cuts| cuts.within.contains(lower));
-        let has_left = |file: &u64| edit.removed.contains(file) && !self.has_file(*file);
         let outdated = |image: &ImageRecord| {
             remade(&image.lower)
-                || image.tables.iter().any(has_left)
+                || image.tables.iter().any(|file| gone.contains(*file))
                 || edit.images.iter().any(|new| new.lower == image.lower)
         };
-        let mut images = self.images.clone();
-        images.retain(|image| !outdated(image));
-        images.extend(edit.images.iter().cloned());
-        images.sort_by(|one, other| one.lower.cmp(&other.lower));
-        self.images = images;
+        self.images.retain(|image| !outdated(image));
+        self.images.extend(edit.images.iter().cloned());
+        self.images.sort_by(|one, other| one.lower.cmp(&other.lower));
     }
 
     /// The newest log that must be there.
@@ -306,17 +329,34 @@ impl Layout {
         Some(self.newest_wal).filter(|&wal| wal > 0 && wal >= self.live_wal)
     }
 
+    /// Those of these files that it does not name. (One that was trimmed stays until its last record goes.)
+    pub(crate) fn without(&self, files: &[u64]) -> FileSet {
+        let files = FileSet::of(files);
+        if files.0.is_empty() {
+            return files;
+        }
+        let tables = self.runs.iter().flat_map(|run| &run.tables);
+        let named = tables.filter(|table| files.contains(table.file)).map(|table| table.file);
+        let named = FileSet::of(&named.collect::<Vec<_>>());
+        FileSet(files.0.into_iter().filter(|&file| !named.contains(file)).collect())
+    }
+
     pub(crate) fn has_file(&self, file: u64) -> bool {
         self.runs.iter().flat_map(|run| &run.tables).any(|table| table.file == file)
+    }
+
+    /// An error if a number is greater than any that is believed.
+    pub(crate) fn check_numbers(&self) -> Result<(), &'static str> {
+        let numbers = [self.next_file, self.next_flush.0, self.last_sequence.0, self.live_wal];
+        let believed = numbers.into_iter().all(|number| number <= NUMBER_MAX);
+        believed.then_some(()).ok_or("a number beyond all that a store gives")
     }
 
     /// What a layout from disk must obey, or its store could not go on: numbers that leave room for
     /// more of their kind.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
-        let numbers = [self.next_file, self.next_flush.0, self.last_sequence.0, self.live_wal];
-        if numbers.into_iter().any(|number| number > NUMBER_MAX) {
-            return Err("a number beyond all that a store gives");
-        }
+        self.check_numbers()?;
+        self.check_tables()?;
         if self.live_wal > self.next_file || self.newest_wal > self.next_file.saturating_sub(1) {
             return Err("a log that was never made");
         }
@@ -377,31 +417,32 @@ impl Layout {
 
     /// Takes files out, with all their records; gives the place that new runs take: behind the oldest run that lost one.
     /// Runs that are left without tables stay for now, to hold the place.
-    fn remove_tables(&mut self, files: &[u64]) -> Result<usize, &'static str> {
-        if !files.iter().all(|&file| self.has_file(file)) {
-            return Err("removes a table that is not there");
+    fn remove_tables(&mut self, files: &FileSet) -> Result<usize, &'static str> {
+        if files.0.is_empty() {
+            return Ok(0);
         }
-        let loses = |run: &RunRecord| run.tables.iter().any(|table| files.contains(&table.file));
-        let place = self.runs.iter().rposition(loses).map_or(0, |oldest| oldest + 1);
-        for run in &mut self.runs {
-            run.tables.retain(|table| !files.contains(&table.file));
+        let (mut place, mut removed) = (0, Vec::new());
+        for (at, run) in self.runs.iter_mut().enumerate() {
+            let before = removed.len();
+            let leaving = run.tables.extract_if(.., |table| files.contains(table.file));
+            removed.extend(leaving.map(|table| table.file));
+            if removed.len() > before {
+                place = at + 1;
+            }
         }
-        Ok(place)
+        match FileSet::of(&removed).0.len() == files.0.len() {
+            true => Ok(place),
+            false => Err("removes a table that is not there"),
+        }
     }
 
     /// Puts a table into its run; a run that is not there yet is made at `place`. A file may have several records, in one run.
-    fn add_table(&mut self, table: &TableRecord, place: usize) -> Result<(), &'static str> {
-        let is_elsewhere = |run: &RunRecord| {
-            run.id != table.run && run.tables.iter().any(|o| o.file == table.file)
-        };
-        if self.runs.iter().any(is_elsewhere) {
-            return Err("adds a table that is there already");
-        }
+    fn add_table(&mut self, table: &TableRecord, place: usize) {
         match self.runs.iter_mut().find(|run| run.id == table.run) {
             Some(run) => {
                 let at = run.tables.partition_point(|other| other.from < table.from);
                 run.tables.insert(at, table.clone());
-                run.level = table.level;
+                run.set_level(table.level);
             }
             None => {
                 let run =
@@ -409,7 +450,21 @@ impl Layout {
                 self.runs.insert(place, run);
             }
         }
-        Ok(())
+    }
+
+    /// An error if tables of a run overlap, or a table is in two runs.
+    pub(crate) fn check_tables(&self) -> Result<(), &'static str> {
+        if !self.runs.iter().all(RunRecord::in_order) {
+            return Err("tables of a run overlap");
+        }
+        let places = self.runs.iter().flat_map(|run| run.tables.iter().map(|t| (t.file, run.id)));
+        let mut places: Vec<(u64, u64)> = places.collect();
+        places.sort_unstable();
+        let in_two = |pair: &[(u64, u64)]| pair[0].0 == pair[1].0 && pair[0].1 != pair[1].1;
+        match places.windows(2).any(in_two) {
+            true => Err("a table that is in two runs"),
+            false => Ok(()),
+        }
     }
 
     /// The flush that wrote an entry; None if it is older than all that are still on record.

@@ -209,7 +209,7 @@ impl Options {
 /// What a write buffer may be.
 const BUFFER_LIMITS: &str = "must be 1 KiB to 64 GiB";
 
-/// A part of it is taken at once, for the filter of a memtable.
+/// Of a large one little is taken at once: the first part of the Bloom of each memtable (`memtable_bloom.rs`).
 fn sensible_buffer(bytes: usize) -> bool {
     (1 << 10..=1 << 36).contains(&(bytes as u64))
 }
@@ -391,6 +391,9 @@ impl FromStr for GuardKind {
 }
 
 /// When a write is safe on disk.
+///
+/// It has the name of a trait of the prelude: after `use trommel::*`, `Sync` is this type and no
+/// longer `std::marker::Sync`. Import by name, or write `trommel::Sync`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sync {
     /// Before it returns: it survives any crash. Writers that wait together share one sync.

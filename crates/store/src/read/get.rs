@@ -81,7 +81,7 @@ pub(crate) fn count_get(tree: &OpenTree, version: &Version, key: &[u8], costs: &
         && costs.reached_runs > 0
         && elastic.counts(before)
     {
-        elastic.count(version, key, &looked(costs));
+        elastic.count(&version.runs, key, &looked(costs));
     }
 }
 

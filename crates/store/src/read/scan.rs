@@ -7,7 +7,6 @@
 //! version serves it: when a merge has replaced the pinned one, the scan seeks in the newest.
 
 use crate::entries::key_bounds::KeyBounds;
-
 use crate::entries::value::Value;
 use crate::error::Result;
 use crate::files::query_blocks::Fetched;

@@ -6,7 +6,6 @@
 //! Invariant: this file and `disk_*.rs` alone name `std::fs`. Nothing is buffered here: what an
 //! append was given is in the kernel when it returns.
 
-use crate::sync::Arc;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::ops::Range;
@@ -17,6 +16,7 @@ use std::path::Path;
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 
+use crate::sync::Arc;
 use crate::storage::disk_folder::DiskFolder;
 use crate::storage::{Append, Folder, RawFile, ReadAt, Storage, Syncer};
 

@@ -5,8 +5,10 @@
 //! ```
 //! Invariant: it is tried again only when a file was closed meanwhile, and not for ever.
 
-use crate::error::is_exhausted;
 use std::io;
+
+use crate::error::is_exhausted;
+
 // It outlives every model: no model checker's lock.
 use std::sync::{Mutex, MutexGuard, TryLockError};
 

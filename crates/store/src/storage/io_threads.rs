@@ -9,6 +9,7 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+
 // The threads outlive every model: no model checker's locks.
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 

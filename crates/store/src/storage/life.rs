@@ -79,6 +79,16 @@ impl Life {
         Ok(Call(self))
     }
 
+    /// Begins to open a file again, which closing waits for: a read that is not counted may come by while a store is being closed.
+    pub(crate) fn enter_files(&self) -> Result<Call<'_>> {
+        self.check_files()?;
+        let mut calls = lock(&self.calls);
+        // The store is shut under this lock.
+        self.check_files()?;
+        calls.under_way += 1;
+        Ok(Call(self))
+    }
+
     /// Begins to close the store: from now on callers are refused. None: it is closed; if someone else was at it, that has been
     /// waited for.
     pub(crate) fn begin_close(&self) -> Result<Option<Closing<'_>>> {
@@ -122,8 +132,12 @@ impl Closing<'_> {
         }
     }
 
-    /// From now on no file is touched.
+    /// From now on no file is touched. Files that are being opened are waited for.
     pub(crate) fn shut(&self) {
+        let mut calls = lock(&self.0.calls);
+        while calls.under_way > 0 {
+            calls = wait(&self.0.changed, calls);
+        }
         self.0.state.store(CLOSED);
     }
 }
@@ -140,6 +154,26 @@ impl Drop for Closing<'_> {
 mod tests {
     use super::*;
     use crate::sync::Arc;
+
+    #[test] // A get that had looked just before opened its table's file again, in a folder that was another's by then.
+    fn what_opens_a_file_is_waited_for_until_the_store_is_shut() {
+        let life = Arc::new(Life::new("store".as_ref()));
+        let closing = life.begin_close().expect("not a child").expect("the first");
+        closing.wait_for_calls();
+        let opening = life.enter_files().expect("not shut yet");
+        let is_open = std::sync::atomic::AtomicBool::new(true);
+        std::thread::scope(|scope| {
+            let shuts = scope.spawn(|| {
+                closing.shut();
+                assert!(!is_open.load(std::sync::atomic::Ordering::SeqCst), "shut too early");
+            });
+            std::thread::yield_now();
+            is_open.store(false, std::sync::atomic::Ordering::SeqCst);
+            drop(opening);
+            shuts.join().expect("no panic");
+        });
+        assert!(matches!(life.enter_files(), Err(Error::Closed { .. })));
+    }
 
     #[test]
     fn closing_refuses_callers_at_once_and_waits_for_those_before() {

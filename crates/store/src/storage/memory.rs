@@ -7,13 +7,13 @@
 //! synced, and what is in it is lost with it; a rename is one change: after a crash it has happened as a whole or not at all. What a failed sync
 //! was to make durable never becomes so: a later sync that succeeds says nothing about it.
 
-use crate::sync::{Arc, Mutex, MutexGuard, lock as lock_mutex};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
+use crate::sync::{Arc, Mutex, MutexGuard, lock as lock_mutex};
 use crate::storage::{Append, Folder, ReadAt, Storage, Syncer};
 
 mod crash;

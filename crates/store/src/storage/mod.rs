@@ -42,14 +42,15 @@ pub(crate) mod read_pool;
 pub(crate) mod read_queue;
 pub(crate) mod ring_queue;
 
-use crate::storage::io_mode::{Access, Overlap};
-use crate::storage::read_queue::{ReadBuffer, ReadQueue, one_by_one};
-use crate::sync::Arc;
 use std::any::Any;
 use std::io;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
+
+use crate::storage::io_mode::{Access, Overlap};
+use crate::storage::read_queue::{ReadBuffer, ReadQueue, one_by_one};
+use crate::sync::Arc;
 
 /// A place where folders are.
 pub trait Storage: Send + Sync {

@@ -145,6 +145,14 @@ impl OpenFiles {
         }
     }
 
+    /// Closes all, but for what is being read: that is closed when it has been read. Requires: none is opened any more.
+    pub(crate) fn close_all(&self) {
+        let files = std::mem::take(&mut *lock(&self.clock));
+        for file in files.iter().filter_map(Weak::upgrade) {
+            file.handle.store(Arc::new(None));
+        }
+    }
+
     /// Closes some of those that nobody reads now. False: there are none.
     pub(crate) fn close_idle(&self) -> bool {
         // In a child the lock may be held for ever.
@@ -247,7 +255,7 @@ impl TableFile {
     /// Its handle, opened if there is none; `again`: not for the first time.
     fn open(&self, wanted: Wanted, again: bool) -> io::Result<Arc<Handle>> {
         // A store that is closed opens nothing, and in a child that was forked locks may be held for ever.
-        self.files.folder.life().check_files().map_err(io::Error::other)?;
+        let _call = self.files.folder.life().enter_files().map_err(io::Error::other)?;
         let _opening = lock(&self.opening);
         if let Some(handle) = &**self.handle.pin() {
             return Ok(Arc::clone(handle));

@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+
 // The threads outlive every model: no model checker's locks.
 use std::sync::{Arc, Condvar, Mutex};
 

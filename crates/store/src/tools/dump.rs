@@ -228,9 +228,15 @@ fn dump_contents(
             read => Ok(tell_all(&read?, tell)),
         };
     match kind {
-        FileKind::Table => dump_table(&TableParts::read(folder, name)?, tell),
+        FileKind::Table => match leading_number(name) {
+            Some(number) => dump_table(&TableParts::read(folder, name, number)?, tell),
+            None => Ok(no_number(tell)),
+        },
         FileKind::Manifest => whole(&dump_manifest),
-        FileKind::Log => whole(&|bytes, tell| dump_log(bytes, &folder.path_of(name), tell)),
+        FileKind::Log => match leading_number(name) {
+            Some(number) => whole(&|bytes, tell| dump_log(bytes, number, tell)),
+            None => Ok(no_number(tell)),
+        },
         FileKind::Filter => whole(&dump_filter),
     }
 }
@@ -335,17 +341,17 @@ fn block_entries(
     ControlFlow::Continue(())
 }
 
-/// A file's number, as its name begins with it: it is part of the checksums of a log.
-fn leading_number(path: &Path) -> Option<u64> {
-    let name = path.file_name()?.to_string_lossy().into_owned();
+/// A file's number, as its name begins with it: it is part of the checksums of tables and logs.
+fn leading_number(name: &str) -> Option<u64> {
     name.split('.').next()?.parse().ok()
 }
 
-fn dump_log(bytes: &[u8], path: &Path, tell: &mut Tell<'_>) -> ControlFlow<()> {
-    let Some(number) = leading_number(path) else {
-        let what = "a log is read by the number that its name begins with, and this has none";
-        return damage(tell, 0, what);
-    };
+fn no_number(tell: &mut Tell<'_>) -> ControlFlow<()> {
+    let what = "it is read by the number that its name begins with, and this has none";
+    damage(tell, 0, what)
+}
+
+fn dump_log(bytes: &[u8], number: u64, tell: &mut Tell<'_>) -> ControlFlow<()> {
     let mut counts = LogCounts::default();
     for piece in scan_log(bytes, number) {
         match piece {

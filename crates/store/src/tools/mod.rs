@@ -7,6 +7,7 @@ pub(crate) mod repair;
 pub(crate) mod repair_layout;
 pub(crate) mod repair_logs;
 pub(crate) mod repair_manifest;
+pub(crate) mod repair_report;
 pub(crate) mod repair_tables;
 pub(crate) mod repair_untangle;
 pub(crate) mod verify;

@@ -7,16 +7,16 @@
 //! ```
 //! Invariants: nothing is deleted: a file that leaves the tree has a durable name in `lost/` before it loses its own. The
 //! new manifest is written when all that it tells of is durable. A sound store is not touched. A crash on the way leaves
-//! a store that can be repaired again.
+//! a store that can be repaired again. A manifest that is not trusted always leaves a doubt: only a
+//! whole one tells what is gone.
 
-use std::fmt;
 use std::path::Path;
 
 use crate::entries::entry::{Entry, Sequence};
 use crate::error::{Error, Result};
-use crate::files::log_check::{LogCheck, LogCounts};
+use crate::files::log_check::LogCheck;
 use crate::files::manifest::{MANIFEST_NAME, Manifest};
-use crate::files::names::{file_number, image_name, table_name, wal_name};
+use crate::files::names::{file_number, free_number, image_name, table_name, wal_name};
 use crate::files::store_folder::{lock_folder, store_folder};
 use crate::files::table::Table;
 use crate::plan::layout::{FlushRecord, Layout, RunRecord, TableRecord};
@@ -27,60 +27,15 @@ use crate::sync::Arc;
 use crate::tools::repair_layout::{TableFacts, layout_of};
 use crate::tools::repair_logs::{Known, SavedWrite, is_newer_than_all, save_writes, write_run};
 use crate::tools::repair_manifest::FoundManifest;
+use crate::tools::repair_report::{Doubt, Loss, RepairReport};
 use crate::tools::repair_tables::{Mended, mend};
 use crate::tools::repair_untangle::{Untangled, untangle};
-use crate::tree::guard_image::{self, base_files};
+use crate::tree::guard_image;
 use crate::tree::run_writer::RunOutput;
 use crate::tree::table_files::TableFiles;
 
 /// The folder, within the store's, that takes what is no longer of the store.
 const LOST_NAME: &str = "lost";
-
-/// Something that could not be saved.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Loss {
-    /// The file that held it.
-    pub file: String,
-    /// Where in that file.
-    pub offset: u64,
-    /// What is wrong there.
-    pub what: String,
-    /// How many entries, at most. None: nobody knows.
-    pub entries: Option<u64>,
-}
-
-impl fmt::Display for Loss {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: byte {}: {}", self.file, self.offset, self.what)
-    }
-}
-
-/// What a repair has done.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct RepairReport {
-    /// False: the store is sound, and nothing was touched.
-    pub changed: bool,
-    /// The manifest could not be trusted: the tree was made anew out of the tables.
-    pub manifest_rebuilt: bool,
-    /// Tables of the tree, as it is now.
-    pub tables: u64,
-    /// Entries in them.
-    pub entries: u64,
-    /// Logs that stay, and what they have that is in no table yet.
-    pub logs: LogCounts,
-    /// Tables that were written anew, without what was damaged.
-    pub rewritten: u64,
-    /// Writes that were saved from logs into a table.
-    pub saved_from_logs: u64,
-    /// What could not be saved. Empty: all was.
-    pub lost: Vec<Loss>,
-    /// What else there is to know.
-    pub notes: Vec<String>,
-    /// Files that are in the folder `lost` now.
-    pub set_aside: Vec<String>,
-}
 
 /// Mends the store in a folder. See [`repair_with`].
 pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
@@ -91,6 +46,11 @@ pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
 /// moves to the folder `lost` in the store's own; nothing is deleted. Where entries are lost, older values of their keys may
 /// be seen again, also of keys that had been deleted.
 ///
+/// All was saved if `lost` and `doubts` of the report are both empty. Only the manifest tells which
+/// tables and logs there were. Where it is damaged or missing, what is gone with it leaves no trace:
+/// `doubts` say so. An end of a log or manifest that is torn as by a crash is no doubt:
+/// [`Db::open`](crate::Db::open) takes it as well.
+///
 /// # Errors
 /// `Locked` if the store is open, `Missing` or `NotAStore` if there is none, `Version` if another version of Trommel wrote it,
 /// `Io` if the disk refuses: then nothing has changed, or the repair can be done again.
@@ -100,12 +60,10 @@ pub fn repair_with(path: impl AsRef<Path>, environment: &Environment) -> Result<
     let _lock = lock_folder(&folder)?;
     let names = folder.list()?;
     let manifest = FoundManifest::read(&folder)?;
-    let on_disk = names.iter().filter_map(|name| file_number(name)).map(|number| number + 1).max();
-    let named = manifest.layout.as_ref().map_or(0, |layout| layout.next_file);
     // Logs are read into memtables, which nobody is to ask: room for all that they may hold is not needed at once.
     let (guard, write_buffer_bytes) = (GuardKind::Open, 1 << 20);
     let options = Options { guard, write_buffer_bytes, ..Options::default() };
-    let next_file = on_disk.unwrap_or(0).max(named).max(1);
+    let next_file = free_number(&names, manifest.layout.as_ref());
     let table_files = TableFiles::new(folder, &options, next_file);
     let mut repair =
         Repair { table_files, names, report: RepairReport::default(), written: Vec::new() };
@@ -296,7 +254,7 @@ impl Repair {
                     next.images.push(record);
                     continue;
                 }
-                Ok(_) | Err(Error::Corrupt { .. }) => {}
+                Ok(_) | Err(Error::Corrupt { .. } | Error::FileMissing { .. }) => {}
                 Err(other) => return Err(other),
             }
             let name = image_name(record.file);
@@ -310,7 +268,7 @@ impl Repair {
     /// A tree of all tables that can be read, but for those that the manifest has taken out of it.
     fn rebuild(&mut self, manifest: &FoundManifest) -> Result<Plan> {
         self.report.manifest_rebuilt = true;
-        self.note_manifest(manifest);
+        self.doubt_manifest(manifest);
         let (mut tables, mut facts, mut aside) = (Vec::new(), Vec::new(), Vec::new());
         for file in self.numbers(table_name) {
             if manifest.removed.contains(&file) {
@@ -340,7 +298,7 @@ impl Repair {
         let Untangled { facts, merged } = untangle(&self.table_files, facts, &mut self.written)?;
         aside.extend(merged.iter().map(|&file| table_name(file)).filter(|name| self.has(name)));
         let (mut layout, doubtful) = layout_of(facts);
-        self.note_doubts(manifest, &[merged, doubtful].concat());
+        self.doubt_tables(manifest, &[merged, doubtful].concat());
         layout.last_sequence = last.max(manifest.last_sequence);
         layout.next_file = self.table_files.next_file();
         layout.live_wal = layout.next_file;
@@ -357,25 +315,32 @@ impl Repair {
         Ok(facts.map(|facts| TableFacts { is_newest: true, ..facts }).collect())
     }
 
-    fn note_manifest(&mut self, manifest: &FoundManifest) {
-        let notes = &mut self.report.notes;
+    /// Only a whole manifest tells which tables and logs there were: what is gone as well leaves no
+    /// trace.
+    fn doubt_manifest(&mut self, manifest: &FoundManifest) {
+        let unknown = "which tables and logs are gone as well, nobody can tell";
         if !manifest.is_there {
-            notes.push(format!("{MANIFEST_NAME} is missing"));
+            self.doubt(MANIFEST_NAME.into(), None, format!("it is missing: {unknown}"));
         }
-        let damage = manifest.damage.iter();
-        notes
-            .extend(damage.map(|(offset, what)| format!("{MANIFEST_NAME}: byte {offset}: {what}")));
+        for (offset, what) in &manifest.damage {
+            self.doubt(MANIFEST_NAME.into(), Some(*offset), format!("{what}: {unknown}"));
+        }
         if manifest.layout.is_some() {
-            notes.push(format!("{MANIFEST_NAME} does not tell of the files that are here"));
+            let what = format!("it ends here, and does not fit the files: {unknown}");
+            self.doubt(MANIFEST_NAME.into(), Some(manifest.end), what);
         }
     }
 
-    fn note_doubts(&mut self, manifest: &FoundManifest, doubtful: &[u64]) {
-        for file in doubtful {
-            let name = table_name(*file);
-            self.report.notes.push(format!(
-                "{name} has keys and ages in common with another table: if it is left over from a merge, keys that were deleted may be seen again"
-            ));
+    fn doubt(&mut self, file: String, offset: Option<u64>, what: String) {
+        self.report.doubts.push(Doubt { file, offset, what });
+    }
+
+    /// `left_over`: tables that share keys and ages with others.
+    fn doubt_tables(&mut self, manifest: &FoundManifest, left_over: &[u64]) {
+        for file in left_over {
+            let what = "it has keys and ages in common with another table: \
+                if it is left over from a merge, keys that were deleted may be seen again";
+            self.doubt(table_name(*file), None, what.into());
         }
         let is_unknown = |file: &u64| !manifest.knows(*file);
         let may_be_merged = self.numbers(table_name).iter().any(is_unknown)
@@ -387,8 +352,8 @@ impl Repair {
                 continue;
             }
             if may_be_merged {
-                let note = format!("{name} is missing: it was merged into another, or is lost");
-                self.report.notes.push(note);
+                let what = "it is missing: it was merged into another, or is lost";
+                self.doubt(name, None, what.into());
             } else {
                 let entries = pieces.iter().map(|piece| piece.entries).sum();
                 self.lose_table(name, "the table is missing", entries);

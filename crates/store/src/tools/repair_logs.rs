@@ -17,7 +17,7 @@ use crate::files::table::Table;
 use crate::files::wal::{HEADER_SIZE, Predecessor, VERSION, WalBatch, older_version};
 use crate::storage::open_folder::OpenFolder;
 use crate::sync::Arc;
-use crate::tools::repair::{Loss, RepairReport};
+use crate::tools::repair_report::{Doubt, Loss, RepairReport};
 use crate::tree::run_writer::{RunOutput, RunWriter, RunWriterState};
 use crate::tree::table_files::TableFiles;
 
@@ -212,10 +212,10 @@ impl Saver<'_> {
             Some(_) => {}
             None => {
                 let follower = wal_name(number);
-                let note = format!(
-                    "{follower}: follows {name}, which is not here: all of it was in tables, or it is lost"
+                let what = format!(
+                    "it is not here, and {follower} follows it: all of it was in tables, or it is lost"
                 );
-                self.report.notes.push(note);
+                self.report.doubts.push(Doubt { file: name, offset: None, what });
             }
         }
     }

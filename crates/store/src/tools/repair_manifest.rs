@@ -30,6 +30,8 @@ pub(crate) struct FoundManifest {
     pub(crate) layout: Option<Layout>,
     /// It ends in bytes without a record: a crash, or damage to the last edit.
     pub(crate) is_torn: bool,
+    /// Where its last record ends.
+    pub(crate) end: u64,
     /// What is wrong, with its place.
     pub(crate) damage: Vec<(u64, String)>,
     /// Every table that joined the tree in an edit that can be read, as the last such edit tells of it: several records are
@@ -57,7 +59,8 @@ impl FoundManifest {
     }
 
     fn of(bytes: &[u8]) -> FoundManifest {
-        let mut found = FoundManifest { is_there: true, ..Default::default() };
+        let end = bytes.len() as u64;
+        let mut found = FoundManifest { is_there: true, end, ..Default::default() };
         let mut layout = Some(Layout::default());
         let mut edits = 0;
         for piece in scan_manifest(bytes) {
@@ -78,7 +81,7 @@ impl FoundManifest {
                     found.damage.push((offset, what));
                     layout = None;
                 }
-                Piece::Tail { .. } => found.is_torn = true,
+                Piece::Tail { offset, .. } => (found.is_torn, found.end) = (true, offset),
             }
         }
         if edits == 0 {

@@ -14,7 +14,7 @@ use crate::files::table::format::{Section, TAG_TOMBSTONES};
 use crate::files::table::{Table, TableParts};
 use crate::plan::layout::{Layout, TableRecord};
 use crate::sync::Arc;
-use crate::tools::repair::{Loss, RepairReport};
+use crate::tools::repair_report::{Loss, RepairReport};
 use crate::tree::run_writer::{RunOutput, RunWriter, RunWriterState};
 use crate::tree::table_files::TableFiles;
 
@@ -74,18 +74,19 @@ pub(crate) fn mend(
         Err(Error::Corrupt { .. }) => {}
         Err(other) => return Err(other),
     }
-    let parts = TableParts::read(&table_files.folder, &table_name(file))?;
+    let parts = TableParts::read(&table_files.folder, &table_name(file), file)?;
     let within = record.filter(|record| record.is_trimmed).cloned();
     let tombstones = parts.tombstones.clone().unwrap_or_default();
     let tombstones = match &within {
         Some(record) => tombstones.cut(Some(&record.from), Some(&record.to)),
         None => tombstones,
     };
-    let is_empty = parts.block_count() == 0 && tombstones.is_empty();
+    // A table of deletions alone has an index of no blocks.
+    let is_unreadable = !parts.has_index() || (parts.block_count() == 0 && tombstones.is_empty());
     let state = RunWriterState::with_filter(parts.filter()).deleting(tombstones);
     let writer = RunWriter::new(table_files, state);
     let mut copier = Copier { name: table_name(file), writer, last: None, within, report };
-    if is_empty {
+    if is_unreadable {
         copier.lose_all(&parts, record.map(|record| record.entries));
     } else {
         (0..parts.block_count()).try_for_each(|number| copier.copy_block(&parts, number))?;
@@ -174,7 +175,7 @@ impl Copier<'_> {
         let unfinished =
             "; a merge that was cut short leaves such a file, and then nothing is lost";
         let unfinished = if entries.is_none() { unfinished } else { "" };
-        let what = format!("{what}; nothing of the table can be read{unfinished}");
+        let what = format!("{what}; no entry of the table can be read{unfinished}");
         self.lose(offset, what, entries);
     }
 

@@ -8,12 +8,11 @@
 //! the record names, which are those of the oldest run with keys of the part. So an image of an older round is known by its
 //! tables. It is never trusted and never fatal: a part whose image does not fit is made anew from the runs.
 
-use crate::files::names::image_name;
-use std::io::ErrorKind;
 use std::time::Instant;
 
 use trommel_filters::{FlushNumber, GrfOptions, Part};
 
+use crate::files::names::image_name;
 use crate::entries::key_bounds::KeyBounds;
 use crate::error::{Error, Result};
 use crate::guard::filter_recovery::FilterRecovery;
@@ -122,10 +121,8 @@ pub(crate) fn read(folder: &OpenFolder, record: &ImageRecord) -> Result<Vec<u8>>
     let name = image_name(record.file);
     let path = folder.path_of(&name);
     let damaged = |what: &str| Error::corrupt(&path, 0, what);
-    let file = with_room(|| folder.handle().open(&name)).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => damaged("the file of the filter's image is missing"),
-        _ => Error::io(&path)(error),
-    })?;
+    let needed = "the manifest names it; this part of the filter is made anew from the tables";
+    let file = with_room(|| folder.handle().open(&name)).map_err(Error::needed(&path, needed))?;
     let size = file.size().map_err(Error::io(&path))?;
     if size != record.bytes {
         return Err(damaged("the filter's image has not the length that the manifest names"));
@@ -232,11 +229,12 @@ fn why_unusable(
 ) -> String {
     match unusable {
         Unusable::Unfit(why) => why.to_string(),
-        Unusable::Unreadable(error @ Error::Corrupt { .. }) => {
+        Unusable::Unreadable(error) if error.tells_of_damage() => {
             let image = image_of(&version.layout, bounds);
             let what = error.to_string();
             damage.extend(image.map(|image| DamagedFilter { file: image.file, what }));
-            "the image is damaged".to_string()
+            let is_missing = matches!(error, Error::FileMissing { .. });
+            if is_missing { "the image is missing" } else { "the image is damaged" }.to_string()
         }
         Unusable::Unreadable(error) => error.to_string(),
     }

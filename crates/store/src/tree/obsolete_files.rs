@@ -9,9 +9,10 @@
 //!
 //! Invariant: a file is removed when no version names it, and nobody has it open to read.
 
-use crate::tree::holders::Holder;
-use crate::tree::holders::Holders;
+use std::collections::{BTreeSet, HashSet};
 
+use crate::files::names::{image_name, table_name, wal_name};
+use crate::tree::holders::{Holder, Holders};
 use crate::files::keeper::Keeper;
 use crate::files::table::Table;
 use crate::sync::{Arc, Mutex, Weak, lock};
@@ -19,13 +20,23 @@ use crate::tree::stats::ObsoleteStats;
 use crate::tree::version::Version;
 
 /// A file that is to go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Obsolete {
     Table(u64),
     /// Its entries are all in tables.
     Log(u64),
     /// The manifest does not name it any more.
     Image(u64),
+}
+
+impl Obsolete {
+    pub(crate) fn name(self) -> String {
+        match self {
+            Obsolete::Table(number) => table_name(number),
+            Obsolete::Log(number) => wal_name(number),
+            Obsolete::Image(number) => image_name(number),
+        }
+    }
 }
 
 struct LeavingTable {
@@ -40,6 +51,8 @@ pub(crate) struct Leaving(Mutex<Files>);
 
 #[derive(Default)]
 struct Files {
+    /// Logs that are needed still, or were not made after all. Their numbers are not all: tables have the others.
+    logs: BTreeSet<u64>,
     tables: Vec<LeavingTable>,
     others: Vec<Obsolete>,
     /// Who holds the trees that these tables were in.
@@ -47,6 +60,26 @@ struct Files {
 }
 
 impl Leaving {
+    /// Of a store that has these logs.
+    pub(crate) fn expecting(logs: Vec<u64>) -> Leaving {
+        let leaving = Leaving::default();
+        leaving.expect_logs(logs);
+        leaving
+    }
+
+    /// These logs are there, or may be soon.
+    pub(crate) fn expect_logs(&self, numbers: impl IntoIterator<Item = u64>) {
+        lock(&self.0).logs.extend(numbers);
+    }
+
+    /// Logs below this one are to go.
+    pub(crate) fn add_logs_before(&self, live: u64) {
+        let mut files = lock(&self.0);
+        let needed = files.logs.split_off(&live);
+        let gone = std::mem::replace(&mut files.logs, needed);
+        files.others.extend(gone.into_iter().map(Obsolete::Log));
+    }
+
     /// Tables leave the tree of `version`, the last one with its holders. Who lets go of one last calls the keeper.
     pub(crate) fn add_tables<'t>(
         &self,
@@ -69,16 +102,16 @@ impl Leaving {
     }
 
     /// What nobody reads.
-    fn free(&self) -> Vec<Obsolete> {
+    pub(crate) fn free(&self) -> Vec<Obsolete> {
         let files = lock(&self.0);
         let tables = files.tables.iter().filter(|leaving| leaving.table.strong_count() == 0);
         files.others.iter().copied().chain(tables.map(|it| Obsolete::Table(it.file))).collect()
     }
 
-    fn forget(&self, gone: Obsolete) {
+    pub(crate) fn forget(&self, gone: &HashSet<Obsolete>) {
         let mut files = lock(&self.0);
-        files.others.retain(|other| *other != gone);
-        files.tables.retain(|leaving| Obsolete::Table(leaving.file) != gone);
+        files.others.retain(|other| !gone.contains(other));
+        files.tables.retain(|leaving| !gone.contains(&Obsolete::Table(leaving.file)));
     }
 
     /// How much is still there, and who holds it.

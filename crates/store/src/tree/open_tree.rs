@@ -6,13 +6,11 @@
 //! Invariant: the version changes only while the installer's lock is held, and always from the
 //! newest version, not from the one a job began with.
 
-use crate::files::names::image_name;
-use crate::files::names::table_name;
-use crate::files::names::wal_name;
-use crate::tree::table_files::{DamagedFilter, TableFiles};
+use std::collections::HashSet;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use crate::tree::table_files::{DamagedFilter, TableFiles};
 use crate::error::{Error, Result};
 use crate::files::keeper::Keeper;
 use crate::files::manifest::Manifest;
@@ -126,19 +124,14 @@ impl OpenTree {
 
     /// Removes files that nobody needs any more. True: some could not be removed, and are to be tried again.
     pub(crate) fn sweep(&self) -> bool {
-        let mut is_left = false;
-        for file in self.leaving.free() {
-            let name = match file {
-                Obsolete::Table(number) => table_name(number),
-                Obsolete::Log(number) => wal_name(number),
-                Obsolete::Image(number) => image_name(number),
-            };
-            match self.table_files.folder.remove(&name) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => is_left = true,
-                _ => self.leaving.forget(file),
-            }
-        }
-        is_left
+        let free = self.leaving.free();
+        let is_gone = |file: &Obsolete| {
+            let removed = self.table_files.folder.remove(&file.name());
+            removed.map_or_else(|error| error.kind() == std::io::ErrorKind::NotFound, |()| true)
+        };
+        let gone: HashSet<Obsolete> = free.iter().copied().filter(is_gone).collect();
+        self.leaving.forget(&gone);
+        free.iter().any(|file| !gone.contains(file))
     }
 }
 
@@ -199,10 +192,9 @@ impl Installer {
     ) -> Result<()> {
         let now = tree.current.hold();
         let layout = self.write_edit(tree, &now, edit)?;
-        // A table that was trimmed stays until its last record goes.
-        let has_left = |file| edit.removed.contains(&file) && !layout.has_file(file);
+        let gone = layout.without(&edit.removed);
         if !edit.removed.is_empty() {
-            let tables = now.files().filter(|table| has_left(table.file()));
+            let tables = now.files().filter(|table| gone.contains(table.file()));
             tree.leaving.add_tables(&now, tables, &tree.keeper);
         }
         let doubtful_tables = self.doubtful_tables.drain(..).map(Obsolete::Table);
@@ -211,7 +203,7 @@ impl Installer {
         tree.leaving.add(doubtful.chain(old_images.map(|image| Obsolete::Image(image.file))));
         self.has_changed = true;
         if let Some(live) = edit.live_wal {
-            tree.leaving.add((now.layout.live_wal..live).map(Obsolete::Log));
+            tree.leaving.add_logs_before(live);
         }
         let next = now.apply(edit, layout, opened, guard);
         drop(now);

@@ -5,11 +5,11 @@
 //! ```
 //! Invariant: tables, with the ranges that they delete, do not overlap. A run without entries that deletes ranges has one table.
 
-use crate::tree::table_files::TableFiles;
 use std::collections::HashMap;
 
 use trommel_filters::{FilterOptions, Span};
 
+use crate::tree::table_files::TableFiles;
 use crate::entries::entry::{Entry, Sequence};
 use crate::entries::tombstones::RangeTombstones;
 use crate::error::{Error, Result};

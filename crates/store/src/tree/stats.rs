@@ -8,6 +8,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use trommel_filters::LocatedSize;
+
 use crate::guard::elastic_stats::ElasticStats;
 use crate::guard::filter_recovery::FilterRecovery;
 use crate::plan::options::GuardKind;
@@ -18,7 +20,6 @@ use crate::sync::{AtomicU64, Ordering};
 use crate::tree::partition_stats::{PartitionStats, UnderWay};
 use crate::tree::tree_stats::LevelStats;
 use crate::tree::write_stalls::{StallCounter, StallStats};
-use trommel_filters::LocatedSize;
 
 /// What one kind of query has cost so far. Monotone counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

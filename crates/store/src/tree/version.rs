@@ -6,13 +6,13 @@
 //! Invariant (ordering rule 3): all of it changes together, in one store of a new version. A reader
 //! that pins a version sees memtables, tables and guard that belong together.
 
-use crate::files::placed_run::PlacedRun;
-use crate::tree::holders::Holder;
 use std::collections::{HashMap, HashSet};
 use std::ops::Deref;
 
 use trommel_filters::FlushNumber;
 
+use crate::files::placed_run::PlacedRun;
+use crate::tree::holders::Holder;
 use crate::entries::entry::Sequence;
 use crate::entries::memtable::Memtable;
 use crate::entries::tombstones::Stretch;

@@ -66,7 +66,7 @@ impl Drop for Ending<'_> {
         self.engine.current.store(Arc::new(Version::closed(&last)));
         drop(last);
         // Of tables that a scan or a pinned tree still has.
-        while self.engine.table_files.files.close_idle() {}
+        self.engine.table_files.files.close_all();
         drop(lock(&self.engine.lock).take());
     }
 }

@@ -60,21 +60,30 @@ impl NewRun {
     }
 }
 
+/// What a step of a flush has done.
+pub(crate) enum Flushed {
+    Written {
+        bytes: u64,
+    },
+    /// The flush is done.
+    Installed,
+}
+
 impl FlushTask {
     pub(crate) fn new(sealed: Arc<Sealed>) -> Self {
         FlushTask { sealed, written: None, may_be_named: false }
     }
 
-    /// One step: writes the table, or installs it. True: the flush is done.
-    pub(crate) fn step(&mut self, tree: &OpenTree) -> Result<bool> {
+    /// One step: writes the table, or installs it.
+    pub(crate) fn step(&mut self, tree: &OpenTree) -> Result<Flushed> {
         let Some(written) = &self.written else {
-            self.written = Some(write_run(tree, &self.sealed.memtable)?);
-            return Ok(false);
+            let written = self.written.insert(write_run(tree, &self.sealed.memtable)?);
+            return Ok(Flushed::Written { bytes: written.output.bytes() });
         };
         // After an error the table is good, and the manifest may name it: it is not written again.
         self.may_be_named = true;
         install(tree, &NewRun::of(&self.sealed), written)?;
-        Ok(true)
+        Ok(Flushed::Installed)
     }
 
     /// Removes what it has written: the store is closed, and the log has the entries.
@@ -112,7 +121,6 @@ fn write_run(tree: &OpenTree, memtable: &Arc<Memtable>) -> Result<Written> {
     }
     let output = writer.finish()?;
     tree.counters.flushed(output.bytes(), output.filter_seconds());
-    tree.pacer.spend(output.bytes(), tree.env.clock.now());
     Ok(Written { output, keys })
 }
 

@@ -8,15 +8,15 @@
 //! No block is read for it: a merge sees every key anyway (Chucky, section 4.1). The clone is nobody else's until the merge is
 //! installed. Flushes that come meanwhile are caught up with as `merging` does for GRF.
 
-use crate::files::table::Table;
-use crate::guard::locator::{LocatedGuard, plan, sorted_of_runs};
-use crate::plan::layout::{Edit, RunRecord};
-use crate::sync::Arc;
 use std::collections::HashMap;
 use std::time::Instant;
 
 use trommel_filters::{AnyLocatedBuilder, LocatedKind, RunSlot, TreePlan};
 
+use crate::files::table::Table;
+use crate::guard::locator::{LocatedGuard, plan, sorted_of_runs};
+use crate::plan::layout::{Edit, RunRecord};
+use crate::sync::Arc;
 use crate::entries::key_bounds::KeyBounds;
 use crate::files::distinct_keys::KeyList;
 use crate::files::placed_run::PlacedRun;

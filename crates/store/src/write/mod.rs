@@ -14,4 +14,5 @@ pub(crate) mod merge_scheduler;
 pub(crate) mod parts_builder;
 pub(crate) mod split_merge;
 pub(crate) mod submerge;
+pub(crate) mod threads;
 pub(crate) mod workers;

@@ -6,11 +6,11 @@
 //! Invariant: a part is asked when every run of its version is in it. Runs that come while a merge is on its way are carried
 //! over in rounds outside the lock, the last one under it (ordering rule 3).
 
-use crate::guard::rebuild::{OLDEST_RUN, insert_run, part_builder};
 use std::time::Instant;
 
 use trommel_filters::{FlushNumber, GrfOptions, Part, PartBuilder};
 
+use crate::guard::rebuild::{OLDEST_RUN, insert_run, part_builder};
 use crate::entries::key_bounds::KeyBounds;
 use crate::error::Result;
 use crate::files::distinct_keys::KeyList;

@@ -11,15 +11,15 @@ use crate::error::{Error, Result};
 use crate::plan::layout::Layout;
 use crate::plan::options::Background;
 use crate::plan::run_limits::SEALED_MAX;
-use crate::sync::{Arc, Builder, JoinHandle, Ordering, ThreadId, current, lock, wait, wait_for};
+use crate::sync::{Arc, Ordering, ThreadId, current, lock, wait, wait_for};
 use crate::tree::write_stalls::Lag;
 use crate::write::engine::Engine;
-use crate::write::flush::FlushTask;
+use crate::write::flush::{FlushTask, Flushed};
 use crate::write::merge_scheduler::{Failed, Lanes, MergeId};
 
 /// Time after which failed work is tried again; doubled with each failure.
-const RETRY_FIRST: Duration = Duration::from_millis(50);
-const RETRY_LONGEST: Duration = Duration::from_secs(10);
+pub(crate) const RETRY_FIRST: Duration = Duration::from_millis(50);
+pub(crate) const RETRY_LONGEST: Duration = Duration::from_secs(10);
 
 /// So long at most a merge that keeps to its rate does not look whether it is time to go on.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -34,7 +34,7 @@ pub(crate) struct Work {
     /// Someone asked for everything to be merged into one run.
     pub(crate) merge_everything: bool,
     stopping: bool,
-    /// A background thread has ended in a panic: what it did is not done any more.
+    /// A thread that flushes or merges has panicked, and has not begun anew yet.
     panicked: Option<String>,
 }
 
@@ -59,7 +59,7 @@ struct FlushLane {
 
 /// The kinds of work: the keeper's comes without steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum Kind {
     Flush,
     Merge,
     Keeper,
@@ -112,13 +112,13 @@ impl Engine {
         let task = hand.task.as_mut().expect("a flush in hand has its task");
         // What it has written is not lost by a failure.
         match task.step(self) {
-            Ok(true) => {
+            Ok(Flushed::Installed) => {
                 (hand.task, hand.failure) = (None, Some(None));
                 self.counters.flushes.fetch_add(1, Ordering::Relaxed);
                 drop(hand);
                 self.sweep_or_call();
             }
-            Ok(false) => {}
+            Ok(Flushed::Written { bytes }) => self.pacer.spend(bytes, self.env.clock.now()),
             Err(error) => {
                 hand.failure = Some(Some(error.to_string()));
                 return Err(error);
@@ -352,8 +352,22 @@ impl Engine {
         self.abandon_merges();
     }
 
+    /// A thread that flushes or merges has panicked: nobody waits for it until it has begun anew.
+    pub(crate) fn note_panic(&self, kind: Kind) {
+        lock(&self.work).panicked = Some(format!("the {kind:?} thread has panicked"));
+        self.work_changed.notify_all();
+    }
+
+    /// A thread that has panicked begins anew after a time. False: it is to end.
+    pub(crate) fn begins_anew_after(&self, time: Duration) -> bool {
+        self.sleep_while(time, |_| true);
+        let mut work = lock(&self.work);
+        work.panicked = None;
+        !work.stopping
+    }
+
     /// The life of the thread that flushes.
-    fn flush_loop(&self) {
+    pub(crate) fn flush_loop(&self) {
         let mut retry = RETRY_FIRST;
         while !lock(&self.work).stopping {
             match self.flush_step() {
@@ -368,7 +382,7 @@ impl Engine {
     }
 
     /// The life of a thread that merges.
-    fn merge_loop(&self) {
+    pub(crate) fn merge_loop(&self) {
         while !lock(&self.work).stopping {
             self.pause_merges();
             match self.merge_step(None) {
@@ -420,48 +434,6 @@ impl Engine {
             work = wait(&self.work_changed, work);
         }
     }
-}
-
-/// Says so when a background thread panics, so that nobody waits for it for ever.
-struct Alarm<'c>(&'c Engine, Kind);
-
-impl Drop for Alarm<'_> {
-    fn drop(&mut self) {
-        if !std::thread::panicking() {
-            return;
-        }
-        let Alarm(engine, kind) = self;
-        let failure = Some(format!("the {kind:?} thread has panicked; open the store again"));
-        lock(&engine.work).panicked = failure;
-        engine.work_changed.notify_all();
-    }
-}
-
-/// Starts the threads that the options ask for. Each is in `started` when it runs: after an error some do.
-pub(crate) fn start_threads(engine: &Arc<Engine>, started: &mut Vec<JoinHandle<()>>) -> Result<()> {
-    let Background::Threads(count) = engine.table_files.options.background else {
-        return Ok(());
-    };
-    started.push(start_thread(engine, Kind::Keeper)?);
-    started.push(start_thread(engine, Kind::Flush)?);
-    for _ in 0..count {
-        started.push(start_thread(engine, Kind::Merge)?);
-    }
-    Ok(())
-}
-
-fn start_thread(engine: &Arc<Engine>, kind: Kind) -> Result<JoinHandle<()>> {
-    let engine = Arc::clone(engine);
-    let name = format!("trommel-{kind:?}").to_lowercase();
-    let life = move || {
-        let _alarm = Alarm(&engine, kind);
-        match kind {
-            Kind::Flush => engine.flush_loop(),
-            Kind::Merge => engine.merge_loop(),
-            Kind::Keeper => engine.keep_loop(),
-        }
-    };
-    Builder::new().name(name).spawn(life).map_err(Error::io("a background thread"))
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// No case takes a fraction of it; one that hangs ends here.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// The most that a thread may have at once for a store of some hundred small entries.
+/// The most that a thread may have at once for a store of some hundred small entries, whatever its write buffer may take.
 const MEMORY_MAX: u64 = 200 << 20;
 
 fn on(disk: &Memory) -> Environment {
@@ -124,8 +124,6 @@ fn live(options: &Options) {
 
 /// As above; fails if it hangs, or takes memory beyond what some hundred entries are worth.
 fn live_within_bounds(text: &str, options: &Options) {
-    // A part of a write buffer is taken at once, for each that is there.
-    let memory_max = MEMORY_MAX + options.write_buffer_bytes as u64 / 8;
     let (options, (done, ended)) = (options.clone(), channel());
     let work = move || {
         let taken = allocation_counter::measure(|| live(&options));
@@ -134,7 +132,7 @@ fn live_within_bounds(text: &str, options: &Options) {
     };
     let thread = std::thread::Builder::new().name(text.into()).spawn(work).expect("a thread");
     match ended.recv_timeout(PATIENCE) {
-        Ok(bytes) => assert!(bytes < memory_max, "{text}: {bytes} bytes"),
+        Ok(bytes) => assert!(bytes < MEMORY_MAX, "{text}: {bytes} bytes"),
         Err(error) => {
             assert!(thread.is_finished(), "{text} hangs");
             panic!("{text} failed: {error}");

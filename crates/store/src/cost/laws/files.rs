@@ -1,4 +1,5 @@
-//! Laws of cost for who reads files from end to end: as much as the files are long.
+//! Laws of cost for who reads files from end to end: as much as the files are long; and for who
+//! changes a tree of many tables: no square of them.
 //! ```text
 //! Counted -> Memory       bytes that are read        of 1x and of 10x rows, in tables and in a log
 //! ```
@@ -10,7 +11,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use trommel_filters::FlushNumber;
+
 use super::{Cost, Law, World};
+use crate::plan::layout::tests::table;
+use crate::plan::layout::{Edit, Layout, TableRecord};
+use crate::files::manifest::Manifest;
+use crate::storage::open_folder::OpenFolder;
 use crate::{Append, Environment, Folder, Memory, ReadAt, Storage};
 
 /// A disk that counts the bytes that are read from it.
@@ -103,6 +110,73 @@ impl ReadAt for CountedFile {
     }
 }
 
+/// A tree of so many tables.
+fn wide_layout(tables: u64) -> Layout {
+    let added = (0..tables).map(|n| {
+        let (from, to) = (super::key(b'm', n).to_vec(), super::key(b'm', n + 1).to_vec());
+        TableRecord { from, to, ..table(n + 1, 1, 0, 0, 1) }
+    });
+    let (next_file, next_flush) = (Some(1 << 40), Some(FlushNumber(1)));
+    let edit = Edit { added: added.collect(), next_file, next_flush, ..Edit::default() };
+    Layout::default().apply(&edit).expect("a tree")
+}
+
+/// Merges of one table each, as many as a manifest takes before it begins anew: what reading it costs then.
+fn cost_of_grown_manifest(tables: u64) -> Cost {
+    let mut world = World::new(|_| {});
+    let folder = OpenFolder::on(&world.disk, "db");
+    let mut layout = wide_layout(tables);
+    let mut manifest = Manifest::create(&folder, &layout).expect("writes");
+    let (mut merges, mut len) = (0, 0);
+    loop {
+        let old = &layout.runs[0].tables[(merges * 7 % tables) as usize];
+        let new = TableRecord { file: tables + 1 + merges, ..old.clone() };
+        let edit = Edit { removed: vec![old.file], added: vec![new], ..Edit::default() };
+        let next = layout.clone().followed_by(&edit).expect("a merge");
+        let before = world.disk.file("db/MANIFEST").expect("is there");
+        manifest.append(&edit, &next).expect("writes");
+        let after = world.disk.file("db/MANIFEST").expect("is there").len();
+        if after < len {
+            world.disk.put_file("db/MANIFEST", before);
+            assert!(merges >= tables.min(900), "it begins anew after {merges} edits");
+            return world.cost(|_| drop(Manifest::read(&folder).expect("reads")));
+        }
+        (layout, merges, len) = (next, merges + 1, after);
+    }
+}
+
+#[test]
+fn reading_a_manifest_takes_no_square_of_its_tables() {
+    let costs = [200, 2000].map(cost_of_grown_manifest);
+    assert_eq!(costs[0].breaks(costs[1], Law::Linear), None);
+}
+
+/// What changes a tree looks at its tables a few times, however many there are.
+#[test]
+fn changes_of_a_tree_take_no_square_of_its_tables() {
+    let mut worlds = [100, 1000].map(|tables| {
+        let world = World::new(|options| options.table_bytes = 4096);
+        let rows = (0..tables).map(|n| (super::key(b'm', n), [7; 4096]));
+        world.db().ingest(rows).expect("loads");
+        world
+    });
+    let changes: [(&str, Change); 3] = [
+        ("a flush", |world| {
+            world.put(b'm', 5);
+            world.db().flush().expect("flushes");
+        }),
+        ("a merge of all", |world| world.db().compact().expect("merges")),
+        ("a merge in which all is deleted", |world| {
+            world.delete_range(0, u64::MAX);
+            world.db().compact().expect("merges");
+        }),
+    ];
+    for (name, change) in changes {
+        let costs = worlds.each_mut().map(|world| world.cost(|world| change(world)));
+        assert_eq!(costs[0].breaks(costs[1], Law::Linear), None, "{name}");
+    }
+}
+
 /// Rows in tables, and as many in the log of a store that is closed.
 fn closed_store(rows: u64) -> World {
     let mut world = World::new(|_| {});
@@ -121,6 +195,7 @@ fn file_bytes(world: &World, ending: &str) -> u64 {
     bytes.sum::<usize>() as u64
 }
 
+type Change = fn(&World);
 type Call = fn(&Counted, &Environment);
 
 /// Who reads which files from end to end, and how often at most.

@@ -198,6 +198,17 @@ fn methods(source: &str) -> impl Iterator<Item = &str> {
     rests.filter_map(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_').next())
 }
 
+/// What the first column of the table names, in the document's section on the laws.
+fn in_the_document() -> Vec<&'static str> {
+    let document = include_str!("../../../../../docs/reliability.md");
+    let rest = document.split("\n## Laws of cost\n").nth(1).expect("a section of the laws");
+    let section = rest.split("\n## ").next().expect("it ends");
+    let table = section.split("\n| operation |").nth(1).expect("a table of operations");
+    let rows = table.split("\n\n").next().expect("it ends").lines().skip(2);
+    let operations = rows.map(|row| row.split('|').nth(1).expect("an operation"));
+    operations.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect()
+}
+
 /// The functions that the crate's root gives out: names that begin with a small letter.
 fn functions(root: &str) -> impl Iterator<Item = &str> {
     let given = root.split("\npub use ").skip(1).filter_map(|rest| rest.split(';').next());
@@ -240,6 +251,35 @@ fn every_operation_is_in_the_lists() {
     assert!(known.contains(&"dump") && known.contains(&"peek"), "{known:?}");
     let missing: Vec<&str> = known.into_iter().filter(|name| !is_called(name)).collect();
     assert!(missing.is_empty(), "of the crate: {missing:?}");
+}
+
+#[test]
+fn every_operation_is_in_the_document() {
+    let (of_stores, of_snapshots) =
+        include_str!("../../db.rs").split_once("\nimpl Snapshot {").expect("snapshots come last");
+    let sources = [
+        ("", of_stores),
+        ("Snapshot::", of_snapshots),
+        ("Snapshot::", include_str!("../../tree/snapshots.rs")),
+        ("Scan::", include_str!("../../read/scan.rs")),
+        ("Queue::", include_str!("../../read/queue.rs")),
+        ("PinnedTree::", include_str!("../../tree/tree_view.rs")),
+        ("Batch::", include_str!("../../entries/batch.rs")),
+    ];
+    let there = in_the_document();
+    let named = sources
+        .into_iter()
+        .flat_map(|(of, source)| methods(source).map(move |name| [of, name].concat()));
+    // A function on a storage of one's own is the one beside it.
+    let functions = functions(include_str!("../../lib.rs"))
+        .map(|name| name.strip_suffix("_with").unwrap_or(name).to_string());
+    let all: Vec<String> = named.chain(functions).collect();
+    assert!(all.len() > 60 && all.contains(&"Queue::wait".into()), "{all:?}");
+    let missing: Vec<&String> = all.iter().filter(|name| !there.contains(&name.as_str())).collect();
+    assert!(missing.is_empty(), "the table of the laws does not name {missing:?}");
+    let unknown: Vec<&&str> =
+        there.iter().filter(|name| !all.iter().any(|known| known == *name)).collect();
+    assert!(unknown.is_empty(), "the table of the laws names {unknown:?}, which is not there");
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub(super) const HELD_CUT: &str = "a log is cut, snapshots held";
 const HELD_VERSIONS: &str = "versions of a key in a table, snapshots held";
 pub(super) const HELD: &str = "held snapshots";
 
-pub(super) const PATTERNS: [Pattern; 21] = [
+pub(super) const PATTERNS: [Pattern; 22] = [
     pattern("a log is cut", 1000, |world, n| {
         (0..n).for_each(|i| {
             world.put(b'm', i);
@@ -129,6 +129,16 @@ pub(super) const PATTERNS: [Pattern; 21] = [
         });
         world.db().flush().expect("flushes");
     }),
+    pattern("versions of a key in three runs, snapshots held", 600, |world, n| {
+        for _ in 0..3 {
+            (0..n / 3).for_each(|_| {
+                world.put(b'm', 5);
+                world.hold();
+            });
+            world.db().flush().expect("flushes");
+        }
+        assert_eq!(world.db().stats().expect("open").run_count(), 3);
+    }),
     pattern(TOMBSTONES, 1000, |world, n| {
         (0..n).for_each(|i| world.put(b'm', i));
         (0..n).for_each(|i| world.db().delete(key(b'm', i)).expect("deletes"));
@@ -147,7 +157,8 @@ pub(super) const PATTERNS: [Pattern; 21] = [
     }),
     Pattern {
         name: "partitions",
-        small: 1000,
+        // Of both sizes the last key lies about as far into its block.
+        small: 1150,
         options: |options| options.partition_bytes = 32 << 10,
         build: |world, n| {
             (0..n).for_each(|i| world.put(b'm', i));

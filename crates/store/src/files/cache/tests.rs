@@ -1,11 +1,13 @@
 //! Tests of the block cache: what is kept is counted, whatever comes, and the right blocks stay.
 
+use std::collections::HashSet;
+
+use proptest::prelude::*;
+
 use super::*;
 use crate::entries::block::BlockBuilder;
 use crate::entries::entry::{Entry, Kind, Sequence};
 use crate::sync::{AtomicBool, Ordering};
-use proptest::prelude::*;
-use std::collections::HashSet;
 
 /// A block that says who it is, with a value of so many bytes.
 fn block(table: u64, number: usize, value_len: usize) -> Block {

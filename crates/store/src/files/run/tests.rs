@@ -1,12 +1,13 @@
 //! Tests of runs, against a plain list of entries.
 
+use proptest::prelude::*;
+use trommel_filters::FlushNumber;
+
 use super::*;
 use crate::entries::cursor::checks::{Owned, any_entries, any_moves, entry, follows, sorted};
 use crate::entries::entry::Sequence;
 use crate::entries::keys::successor;
 use crate::files::table::tests::{TableFiles, options};
-use proptest::prelude::*;
-use trommel_filters::FlushNumber;
 
 /// Tables of about `count` entries each; a key's versions stay together.
 fn run_of(table_files: &TableFiles, list: &[Owned], count: usize) -> Arc<Run> {

@@ -5,6 +5,8 @@
 //! ```
 //! Invariant: it looks at every entry once, in the order of the file.
 
+use trommel_filters::{Chucky, KeyRange, LowerBound, TableFilter as _, UpperBound};
+
 use super::{Table, TableFilter};
 use crate::entries::block::Block;
 use crate::entries::block_cursor::BlockCursor;
@@ -13,8 +15,6 @@ use crate::entries::expiry::EXPIRY_BYTES;
 use crate::entries::keys::successor;
 use crate::entries::tombstones::RangeTombstones;
 use crate::files::table::format::Properties;
-
-use trommel_filters::{Chucky, KeyRange, LowerBound, TableFilter as _, UpperBound};
 
 impl Table {
     /// Whether the file ends as it did when it was opened: the next opening finds all else by that.
@@ -150,6 +150,7 @@ impl Check {
     fn entry(&mut self, table: &Table, number: usize, entry: &Entry<'_>) -> Result<(), Wrong> {
         let &Entry { key, sequence, kind, value } = entry;
         let seen = self.seen.get_or_insert_with(|| Properties {
+            file: table.file(),
             entries: 0,
             deletes: 0,
             raw_bytes: 0,
@@ -188,6 +189,7 @@ impl Check {
         };
         let begin = table.tombstones().begin().unwrap_or_default();
         let seen = self.seen.get_or_insert_with(|| Properties {
+            file: table.file(),
             entries: 0,
             deletes: 0,
             raw_bytes: 0,

@@ -6,7 +6,6 @@
 //! Invariant: it holds the one block it is in; `number` is that block's. It is never at an entry beyond its limits.
 
 use crate::sync::Arc;
-
 use crate::entries::block_cursor::BlockCursor;
 use crate::entries::cursor::{Cursor, Reads};
 use crate::entries::entry::{Entry, Sequence, order};

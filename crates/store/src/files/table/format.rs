@@ -4,7 +4,7 @@
 //! list       count u16 | (tag u16, flags u8, offset u64, length u64, checksum u32) ...
 //! tail       list length u32 | list checksum u32 | version u32 | tail checksum u32 | magic u64
 //! index      block count | (length, entry count, flags, shared, separator's end) ...
-//! properties entries | deletes | raw bytes | least, greatest sequence | first key | last key
+//! properties file | entries | deletes | raw bytes | least, greatest sequence | first key | last key
 //! ```
 //! Invariant: the tail has its size, its checksum and its magic in every version, so that another
 //! version is told from damage. A section that is not known is skipped if it says that it may be.
@@ -19,7 +19,7 @@ use crate::files::fences::Fences;
 type Result<T> = std::result::Result<T, Corrupt>;
 
 /// The version of the format that is written, and the only one that is read.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 const MAGIC: u64 = u64::from_le_bytes(*b"TRMLTBL\0");
 
 pub(crate) const TAG_INDEX: u16 = 1;
@@ -146,6 +146,8 @@ pub(crate) fn decode_sections(bytes: &[u8], tail: Tail, end: u64) -> Result<Vec<
 /// What a table knows of its entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Properties {
+    /// The number of its file, which its name must have.
+    pub(crate) file: u64,
     pub(crate) entries: u64,
     pub(crate) deletes: u64,
     /// Bytes of keys and values.
@@ -161,7 +163,8 @@ impl Properties {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Writer::new();
         let (least, greatest) = self.sequences;
-        for number in [self.entries, self.deletes, self.raw_bytes, least.0, greatest.0] {
+        let counts = [self.entries, self.deletes, self.raw_bytes];
+        for number in [self.file].into_iter().chain(counts).chain([least.0, greatest.0]) {
             out.varint(number);
         }
         out.string(&self.first_key);
@@ -171,6 +174,7 @@ impl Properties {
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<Properties> {
         let mut input = Reader::new(bytes);
+        let file = input.varint()?;
         let (entries, deletes, raw_bytes) = (input.varint()?, input.varint()?, input.varint()?);
         let sequences = (Sequence(input.varint()?), Sequence(input.varint()?));
         let (first_key, last_key) = (input.string()?.to_vec(), input.string()?.to_vec());
@@ -180,7 +184,7 @@ impl Properties {
         if deletes > entries || !in_order || !is_believed {
             return Err(Corrupt { at: 0, what: "properties that no table has" });
         }
-        Ok(Properties { entries, deletes, raw_bytes, sequences, first_key, last_key })
+        Ok(Properties { file, entries, deletes, raw_bytes, sequences, first_key, last_key })
     }
 }
 
@@ -321,12 +325,6 @@ impl Index {
         (self.offsets[block], self.offsets[block + 1] - self.offsets[block])
     }
 
-    /// Whether a block may begin with a key. Requires: there is such a block.
-    pub(crate) fn may_begin(&self, block: usize, key: &[u8]) -> bool {
-        let last = self.fences.last_of(key);
-        last == block || (block < last && self.fences.find(key) <= block)
-    }
-
     /// Entries before a block, and in it. Requires: there is such a block.
     pub(crate) fn entries(&self, block: usize) -> (u64, u64) {
         (self.ranks[block], self.ranks[block + 1] - self.ranks[block])
@@ -367,7 +365,7 @@ mod tests {
         let list = [1, 0, 1, 1, 1, 3, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0];
         assert_eq!(bytes[..25], list);
         assert_eq!(bytes[25..29], [25, 0, 0, 0]);
-        assert_eq!(bytes[33..37], [1, 0, 0, 0]);
+        assert_eq!(bytes[33..37], [2, 0, 0, 0]);
         assert_eq!(bytes[41..], *b"TRMLTBL\0");
         let tail = decode_tail(&bytes[25..]).unwrap();
         assert_eq!(tail.version, VERSION);
@@ -448,6 +446,7 @@ mod tests {
     #[test]
     fn properties_are_as_the_format_says() {
         let properties = Properties {
+            file: 6,
             entries: 300,
             deletes: 2,
             raw_bytes: 5,
@@ -456,10 +455,13 @@ mod tests {
             last_key: b"bc".to_vec(),
         };
         let bytes = properties.encode();
-        assert_eq!(bytes, [0xac, 2, 2, 5, 7, 9, 1, b'a', 2, b'b', b'c']);
+        assert_eq!(bytes, [6, 0xac, 2, 2, 5, 7, 9, 1, b'a', 2, b'b', b'c']);
         assert_eq!(Properties::decode(&bytes).unwrap(), properties);
         assert!((0..bytes.len()).all(|len| Properties::decode(&bytes[..len]).is_err()));
-        assert!(Properties::decode(&[1, 2, 0, 0, 0, 0, 0]).is_err(), "more deletes than entries");
+        assert!(
+            Properties::decode(&[6, 1, 2, 0, 0, 0, 0, 0]).is_err(),
+            "more deletes than entries"
+        );
         let greatest = Sequence(NUMBER_MAX + 1);
         let beyond = Properties { sequences: (Sequence(7), greatest), ..properties };
         assert!(Properties::decode(&beyond.encode()).is_err(), "a write that never was");

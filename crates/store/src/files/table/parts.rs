@@ -7,7 +7,7 @@
 
 use trommel_filters::{FilterKind, FilterOptions};
 
-use super::{Opened, find};
+use super::Opened;
 use crate::entries::block::Block;
 use crate::entries::tombstones::RangeTombstones;
 use crate::error::{Error, Result};
@@ -33,48 +33,44 @@ pub(crate) struct TableParts {
 }
 
 impl TableParts {
-    /// Reads all but the blocks.
+    /// Reads all but the blocks, of the table with the number `file`. One that is another has no parts, but damage.
     ///
     /// # Errors
     /// `Io`, and `Version` if the tail is sound and names another version. Damage is no error here.
-    pub(crate) fn read(folder: &OpenFolder, name: &str) -> Result<TableParts> {
+    pub(crate) fn read(folder: &OpenFolder, name: &str, file: u64) -> Result<TableParts> {
         let (bytes, path) = (folder.open_file(name)?, folder.path_of(name));
         let size = bytes.size().map_err(Error::io(&path))?;
-        let opened = Opened { path, bytes };
-        let mut damage = Vec::new();
-        let sections = note(opened.sections(size), &mut damage)?.unwrap_or_default();
-        let mut parts = TableParts {
-            opened,
-            sections,
-            index: None,
-            properties: None,
-            tombstones: None,
-            damage: Vec::new(),
-        };
-        if damage.is_empty() {
-            parts.index = note(parts.opened.index(&parts.sections), &mut damage)?;
-            parts.properties = note(parts.read_properties(), &mut damage)?;
-            parts.tombstones = note(parts.opened.tombstones(&parts.sections), &mut damage)?;
-            let known = [TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES];
-            for section in parts.sections.iter().filter(|section| !known.contains(&section.tag)) {
-                note(parts.opened.section(section), &mut damage)?;
-            }
-        }
-        if let (Some(index), Some(properties)) = (&parts.index, &parts.properties)
-            && index.entry_count() != properties.entries
-        {
-            let what = "index and properties count different entries";
-            damage.push(parts.opened.corrupt(0, what));
-        }
-        parts.damage = damage;
+        let opened = Opened { file, path, bytes };
+        let (sections, index, properties, tombstones) = (Vec::new(), None, None, None);
+        let damage = Vec::new();
+        let mut parts = TableParts { opened, sections, index, properties, tombstones, damage };
+        parts.read_sections(size)?;
         Ok(parts)
     }
 
-    fn read_properties(&self) -> Result<Properties> {
-        let at = find(&self.sections, TAG_PROPERTIES);
-        let at = at.ok_or_else(|| self.opened.corrupt(0, "no properties"))?;
-        let bytes = self.opened.section(at)?;
-        Properties::decode(&bytes).map_err(self.opened.damage(at.offset))
+    fn read_sections(&mut self, size: u64) -> Result<()> {
+        let TableParts { opened, damage, .. } = self;
+        let Some(sections) = note(opened.sections(size), damage)? else { return Ok(()) };
+        self.sections = sections;
+        let properties = note(opened.properties(&self.sections), damage)?;
+        if let Some((properties, _)) = properties {
+            if note(opened.check_name(&properties), damage)?.is_none() {
+                return Ok(());
+            }
+            self.properties = Some(properties);
+        }
+        self.index = note(opened.index(&self.sections), damage)?;
+        self.tombstones = note(opened.tombstones(&self.sections), damage)?;
+        let known = [TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES];
+        for section in self.sections.iter().filter(|section| !known.contains(&section.tag)) {
+            note(opened.section(section), damage)?;
+        }
+        if let (Some(index), Some(properties)) = (&self.index, &self.properties)
+            && index.entry_count() != properties.entries
+        {
+            damage.push(opened.corrupt(0, "index and properties count different entries"));
+        }
+        Ok(())
     }
 
     /// A filter like the one that the table has, sound or not: of its kind and about its size. None: it has none that is
@@ -87,6 +83,11 @@ impl TableParts {
         let entries = self.index.as_ref()?.entry_count().max(1);
         let bits_per_key = (section.len as f64 * 8.0 / entries as f64).clamp(1.0, FILTER_BITS_MAX);
         Some(FilterOptions::new(kind, bits_per_key))
+    }
+
+    /// Whether the index can be read.
+    pub(crate) fn has_index(&self) -> bool {
+        self.index.is_some()
     }
 
     /// 0 if the index cannot be read.

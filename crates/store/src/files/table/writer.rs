@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use trommel_filters::{AnyFilterBuilder, FilterKind, FilterOptions, TableFilterBuilder};
 
-use crate::entries::block::{BlockBuilder, seal};
+use crate::entries::block::{BlockBuilder, BlockPlace, seal};
 use crate::entries::entry::{Entry, Kind, Sequence, order};
 use crate::entries::keys::successor;
 use crate::entries::tombstones::RangeTombstones;
@@ -149,6 +149,7 @@ impl TableWriter {
         let name = table_name(number);
         let (file, path) = (folder.create_with(&name, access)?, folder.path_of(&name));
         let properties = Properties {
+            file: number,
             entries: 0,
             deletes: 0,
             raw_bytes: 0,
@@ -285,7 +286,8 @@ impl TableWriter {
         self.block_end_key.clear();
         self.block_end_key.extend_from_slice(self.block.last_key());
         let start = self.offset();
-        seal(&self.block.finish(), self.options.compression, &mut self.buffer);
+        let place = BlockPlace { file: self.properties.file, offset: start };
+        seal(&self.block.finish(), self.options.compression, place, &mut self.buffer);
         self.index.add(self.offset() - start, entries, &self.separator, self.continued);
         if let Some(filter) = &mut self.filter {
             filter.end_block();

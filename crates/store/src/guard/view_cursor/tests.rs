@@ -1,11 +1,12 @@
 //! A view's cursor is held to the list of what a reader sees of its runs.
 
+use proptest::prelude::*;
+use trommel_filters::{FlushNumber, LocatedBuilder, RunSlot, SortedRemixBuilder, Span, TreePlan};
+
 use super::*;
 use crate::entries::cursor::checks::{Owned, any_entries, any_moves, entry, follows, sorted};
 use crate::files::run_table::RunTable;
 use crate::files::table::tests::{TableFiles, options};
-use proptest::prelude::*;
-use trommel_filters::{FlushNumber, LocatedBuilder, RunSlot, SortedRemixBuilder, Span, TreePlan};
 
 const SLOTS: usize = 5;
 

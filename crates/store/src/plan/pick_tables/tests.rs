@@ -1,12 +1,13 @@
 //! Which table goes down, on layouts alone.
 
+use trommel_filters::FlushNumber;
+
 use super::*;
 use crate::entries::entry::Sequence;
 use crate::plan::layout::Edit;
 use crate::plan::layout::tests::table;
 use crate::plan::partitions::Granularity;
 use crate::plan::policy::Policy;
-use trommel_filters::FlushNumber;
 
 const DIVISION: Division =
     Division { granularity: Granularity::Partial, partition_bytes: 400, table_bytes: 100 };

@@ -1,9 +1,10 @@
 //! What a store asks of any storage: of the disk, with and without direct files, and of the simulated disk.
 
+use std::any::Any;
+
 use super::*;
 use crate::storage::io_mode::{Access, Overlap};
 use crate::storage::memory::Memory;
-use std::any::Any;
 
 fn kind<T>(result: io::Result<T>) -> io::ErrorKind {
     result.err().expect("it fails").kind()

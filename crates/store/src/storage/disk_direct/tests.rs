@@ -1,9 +1,10 @@
 //! Direct files beside the same bytes in memory: odd places, ends of files, file systems that cannot.
 
+use std::path::Path;
+
 use super::*;
 use crate::storage::Folder;
 use crate::storage::io_mode::{Access, Overlap};
-use std::path::Path;
 
 /// A folder on a file system that can do direct transfers; None: this machine has none at hand.
 fn folder() -> Option<tempfile::TempDir> {

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::storage::disk::Disk;
 use crate::storage::io_mode::{Access, Overlap};
 use crate::storage::read_queue::one_by_one;
 use crate::storage::{Folder, Storage};
-use proptest::prelude::*;
 
 struct Files {
     _folder: tempfile::TempDir,

@@ -31,7 +31,7 @@ impl Repair {
         let last = last.max(layout.last_sequence);
         // Not without a torn end: tables that no edit was ever to name, because of a crash, need not be complete.
         for file in unknown.into_iter().filter(|_| manifest.is_torn) {
-            let parts = TableParts::read(&self.table_files.folder, &table_name(file))?;
+            let parts = TableParts::read(&self.table_files.folder, &table_name(file), file)?;
             if parts.properties.is_some_and(|known| known.sequences.1 > last) {
                 return Ok(false);
             }

@@ -1,5 +1,9 @@
 //! Stores whose bytes are all sound, and which are wrong all the same.
 
+use std::path::Path;
+
+use trommel_filters::{FlushNumber, Span};
+
 use super::*;
 use crate::files::names::wal_name;
 use crate::plan::layout::Layout;
@@ -8,8 +12,6 @@ use crate::storage::environment::Environment;
 use crate::storage::memory::Memory;
 use crate::storage::open_folder::OpenFolder;
 use crate::write::engine::Engine;
-use std::path::Path;
-use trommel_filters::{FlushNumber, Span};
 
 const DIR: &str = "db";
 

@@ -9,6 +9,7 @@ use crate::entries::batch::Batch;
 use crate::entries::entry::Sequence;
 use crate::entries::memtable::Memtable;
 use crate::error::{Error, Result};
+use crate::entries::entry::NUMBER_MAX;
 use crate::files::unsynced::Unsynced;
 use crate::files::wal::{Predecessor, Wal};
 use crate::plan::options::{Background, Sync};
@@ -121,10 +122,9 @@ impl Writer {
             return if sync { self.make_durable(engine) } else { Ok(()) };
         }
         self.make_room(engine, batches.iter().map(|batch| batch.size_bytes()).sum())?;
-        let first = self.next;
-        let writes = || batches.iter().flat_map(|batch| batch.writes());
         // Spent even if logging fails: the log may hold them.
-        self.next = Sequence(first.0 + count as u64);
+        let first = self.take_sequences(engine, count as u64)?;
+        let writes = || batches.iter().flat_map(|batch| batch.writes());
         let log = self.open_log(engine)?;
         let appended = log.append(first, count, writes()).map(|()| log.len());
         let log_bytes = self.note_failure(appended)?;
@@ -146,9 +146,21 @@ impl Writer {
         Ok(())
     }
 
+    /// The first of so many sequence numbers, which nobody else gets. An error: opening would not believe the last one.
+    fn take_sequences(&mut self, engine: &Engine, count: u64) -> Result<Sequence> {
+        let first = self.next;
+        if first.0 + count > NUMBER_MAX {
+            let what = format!("after write {} there are no numbers left", first.0 - 1);
+            return Err(Error::corrupt(engine.table_files.folder.path(), 0, what));
+        }
+        self.next = Sequence(first.0 + count);
+        Ok(first)
+    }
+
     /// The log, ready to be written.
     fn open_log(&mut self, engine: &Engine) -> Result<&mut Wal> {
         if let Log::Unmade { number, before, replaces } = self.log {
+            engine.leaving.expect_logs([number]);
             let memtable = Arc::clone(&engine.current.pin().active.memtable);
             // After a failure, or a panic, the file that has the name may be this one.
             self.log = Log::Unmade { number, before, replaces: true };
@@ -275,9 +287,8 @@ impl Writer {
             let cause = "a flush that must come first is under way elsewhere".into();
             return Err(Error::Stopped { cause });
         }
-        let sequence = self.next;
         // Spent even if it comes to nothing.
-        self.next = Sequence(sequence.0 + 1);
+        let sequence = self.take_sequences(engine, 1)?;
         next.active.first = self.next;
         engine.current.store(Arc::new(next));
         Ok(sequence)
@@ -343,6 +354,7 @@ impl Writer {
         let before = self.as_predecessor();
         // After a failure, or a panic, the new log may be there all the same, and it says how long the old one is: that must stay so.
         self.next_failed = true;
+        engine.leaving.expect_logs([number]);
         let created = Wal::create(&table_files.folder, number, before);
         let created = created.and_then(|wal| on_record(engine, wal));
         let wal = self.note_failure(created)?;

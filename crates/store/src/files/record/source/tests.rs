@@ -1,11 +1,12 @@
 //! Files of records on the real disk: records longer than what is read at once, and holes.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
 use super::super::{RecordWriter, Tail, read_all, read_records_with};
 use crate::error::{Error, Result};
 use crate::storage::disk::Disk;
 use crate::storage::open_folder::OpenFolder;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 
 const HEADER: &[u8] = b"HEADv1\0\0";
 

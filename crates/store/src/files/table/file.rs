@@ -1,0 +1,179 @@
+//! A table's file: what is read of it, and checked before it is believed.
+//! ```text
+//! end of the file -> sections -> index, properties, deleted ranges, filter      a section has one checksum
+//! index           -> blocks                                                     a block has one, of its place too
+//! ```
+//! Invariant: what is given out has passed its checksum. A damaged byte is an error that names file and place.
+
+use std::path::PathBuf;
+
+use trommel_filters::Corrupt;
+
+use crate::entries::block::{Block, BlockPlace, unseal};
+use crate::error::{Error, Result};
+use crate::files::names::table_name;
+use crate::storage::read_queue::ReadBuffer;
+use crate::storage::{ReadAt, hole_bytes_above};
+use crate::sync::Arc;
+use crate::files::table::format::{
+    Index, LIST_LEN_MAX, Properties, Section, TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES, TAIL_SIZE,
+    VERSION, decode_sections, decode_tail, section_name,
+};
+use crate::entries::tombstones::RangeTombstones;
+
+/// So much of a section may be holes: its memory is to follow from what was written.
+const HOLES_BYTES_MAX: u64 = 16 << 20;
+
+/// A file, with its number for checksums and its name for errors.
+pub(super) struct Opened {
+    pub(super) file: u64,
+    pub(super) path: PathBuf,
+    pub(super) bytes: Arc<dyn ReadAt>,
+}
+
+impl Opened {
+    pub(super) fn fill(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        self.bytes.read_at(offset, buffer).map_err(|error| self.failed(offset, error))
+    }
+
+    /// Why nothing was read from `offset` on.
+    pub(super) fn failed(&self, offset: u64, error: std::io::Error) -> Error {
+        match error.kind() {
+            std::io::ErrorKind::UnexpectedEof => self.corrupt(offset, "the file ends too early"),
+            // Files are closed and opened again by their names.
+            std::io::ErrorKind::NotFound => {
+                Error::needed(&self.path, "it was there when the store was opened")(error)
+            }
+            _ => Error::io(&self.path)(error),
+        }
+    }
+
+    pub(super) fn read(&self, offset: u64, len: u64) -> Result<ReadBuffer> {
+        let too_long = |_| self.corrupt(offset, "a length beyond memory");
+        let len = usize::try_from(len).map_err(too_long)?;
+        self.bytes.read(offset, len).map_err(|error| self.failed(offset, error))
+    }
+
+    pub(super) fn corrupt(&self, offset: u64, what: impl Into<String>) -> Error {
+        Error::corrupt(&self.path, offset, what)
+    }
+
+    /// The place of damage within bytes that were read from `offset` on.
+    pub(super) fn damage(&self, offset: u64) -> impl FnOnce(Corrupt) -> Error {
+        move |Corrupt { at, what }| self.corrupt(offset + at as u64, what)
+    }
+
+    pub(super) fn checked(&self, section: &Section, bytes: &[u8]) -> Result<()> {
+        if crc32c::crc32c(bytes) == section.checksum {
+            return Ok(());
+        }
+        let what = format!("the checksum of the {} does not match", section_name(section.tag));
+        Err(self.corrupt(section.offset, what))
+    }
+
+    pub(super) fn section(&self, section: &Section) -> Result<ReadBuffer> {
+        self.believe(section)?;
+        let bytes = self.read(section.offset, section.len)?;
+        self.checked(section, &bytes)?;
+        Ok(bytes)
+    }
+
+    /// An error, before a section is given memory, if most of it was never written: a file may be as long as anybody says.
+    pub(super) fn believe(&self, section: &Section) -> Result<()> {
+        let (offset, end) = (section.offset, section.offset + section.len);
+        let holes = hole_bytes_above(HOLES_BYTES_MAX, &*self.bytes, offset..end);
+        if let Some(holes) = holes.map_err(Error::io(&self.path))? {
+            let what = format!("{holes} bytes of the {} are holes", section_name(section.tag));
+            return Err(self.corrupt(offset, what));
+        }
+        Ok(())
+    }
+
+    /// Reads and checks a block. Requires: the index has it.
+    pub(super) fn block(&self, index: &Index, number: usize) -> Result<Block> {
+        let (offset, len) = index.block(number);
+        self.checked_block(index, number, &self.read(offset, len)?)
+    }
+
+    /// A block of these bytes. Requires: the index has it.
+    pub(super) fn checked_block(
+        &self,
+        index: &Index,
+        number: usize,
+        bytes: &[u8],
+    ) -> Result<Block> {
+        let (offset, _) = index.block(number);
+        let wrong = |what: &str| self.corrupt(offset, format!("data block {number}: {what}"));
+        let place = BlockPlace { file: self.file, offset };
+        let block = unseal(bytes, place).map_err(|Corrupt { what, .. }| wrong(what))?;
+        if block.entry_count() as u64 != index.entries(number).1 {
+            return Err(wrong("not as many entries as the index says"));
+        }
+        Ok(block)
+    }
+
+    /// Reads and checks the index.
+    pub(super) fn index(&self, sections: &[Section]) -> Result<Index> {
+        let at = find(sections, TAG_INDEX).ok_or_else(|| self.corrupt(0, "no index"))?;
+        let first_section = sections.iter().map(|section| section.offset).min();
+        let data_end_max = first_section.expect("the index is a section");
+        Index::decode(&self.section(at)?, data_end_max).map_err(self.damage(at.offset))
+    }
+
+    /// Reads the properties, and checks them by themselves; with where they are.
+    pub(super) fn properties(&self, sections: &[Section]) -> Result<(Properties, u64)> {
+        let missing = || self.corrupt(0, "no properties");
+        let at @ &Section { offset, .. } = find(sections, TAG_PROPERTIES).ok_or_else(missing)?;
+        let properties = Properties::decode(&self.section(at)?).map_err(self.damage(offset))?;
+        Ok((properties, offset))
+    }
+
+    /// An error if these are the properties of another file.
+    pub(super) fn check_name(&self, properties: &Properties) -> Result<()> {
+        if properties.file == self.file {
+            return Ok(());
+        }
+        let what = format!("it is {}, under another name", table_name(properties.file));
+        Err(self.corrupt(0, what))
+    }
+
+    /// Reads and checks the deleted ranges; none if there is no such section.
+    pub(super) fn tombstones(&self, sections: &[Section]) -> Result<RangeTombstones> {
+        let Some(at) = find(sections, TAG_TOMBSTONES) else {
+            return Ok(RangeTombstones::default());
+        };
+        RangeTombstones::decode(&self.section(at)?).map_err(self.damage(at.offset))
+    }
+
+    /// Reads and checks the file's end: where the sections are.
+    pub(super) fn sections(&self, size: u64) -> Result<Vec<Section>> {
+        let no_tail = || self.corrupt(0, "a file too short for a table");
+        let tail_at = size.checked_sub(TAIL_SIZE as u64).ok_or_else(no_tail)?;
+        let tail = self.read(tail_at, TAIL_SIZE as u64)?;
+        let tail = decode_tail(&tail).map_err(self.damage(tail_at))?;
+        if tail.version != VERSION {
+            let path = self.path.clone();
+            return Err(Error::Version { path, found: tail.version, known: VERSION });
+        }
+        let no_list = || self.corrupt(tail_at, "a section list longer than the file");
+        let list_len = u64::from(tail.list_len);
+        if list_len > LIST_LEN_MAX {
+            return Err(self.corrupt(tail_at, "a section list longer than any"));
+        }
+        let list_at = tail_at.checked_sub(list_len).ok_or_else(no_list)?;
+        let list = self.read(list_at, list_len)?;
+        let sections = decode_sections(&list, tail, list_at).map_err(self.damage(list_at))?;
+        for Section { tag, optional, offset, .. } in &sections {
+            let known = [TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES].contains(tag);
+            if !known && !optional {
+                let what = format!("section {tag}, which is not known, must not be skipped");
+                return Err(self.corrupt(*offset, what));
+            }
+        }
+        Ok(sections)
+    }
+}
+
+pub(super) fn find(sections: &[Section], tag: u16) -> Option<&Section> {
+    sections.iter().find(|section| section.tag == tag)
+}

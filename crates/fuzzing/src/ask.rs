@@ -177,7 +177,8 @@ fn ask_ranges(db: &Db, contents: &Contents, is_sound: bool) {
     }
 }
 
-/// Writes, flushes, merges, closes and opens again with another guard. Requires: the store opens; if `sound`, it holds these.
+/// Writes, flushes, merges, closes and opens again with another guard. Requires: the store opens;
+/// if `sound`, it holds these.
 pub(crate) fn go_on(disk: &Memory, guards: (GuardKind, GuardKind), sound: Option<&Contents>) {
     let result = write_and_merge(disk, guards, sound);
     if let Err(error) = result {
@@ -222,7 +223,8 @@ fn write_and_merge(
     Ok(())
 }
 
-/// Deletes the range of the third of the keys in the middle, and looks from both ends at what is left, before a flush.
+/// Deletes the range of the third of the keys in the middle, and looks from both ends at what is
+/// left, before a flush.
 fn delete_a_third(db: &Db, expected: &mut Contents, is_sound: bool) -> trommel::Result<()> {
     let all = |backward: bool| {
         let scan = db.range::<&[u8]>(..);

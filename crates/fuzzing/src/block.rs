@@ -2,7 +2,8 @@
 //! ```text
 //! input   guard u8 | form u8: 0 as it is, 1 the bytes are LZ4, 2 they are compressed first | bytes of the block
 //! ```
-//! Invariant: what the twin reads as sorted entries, the store answers exactly; all else is an error or ends.
+//! Invariant: what the twin reads as sorted entries, the store answers exactly; all else is an
+//! error or ends.
 
 use trommel::GuardKind;
 

@@ -2,8 +2,8 @@
 //! ```text
 //! input   bytes of the filter; the last ones name its kind
 //! ```
-//! Invariant: a filter that is read answers every question, and the same over aligned memory. What its bounds say agrees with
-//! itself: nothing is bounded from outside what was asked for.
+//! Invariant: a filter that is read answers every question, and the same over aligned memory. What
+//! its bounds say agrees with itself: nothing is bounded from outside what was asked for.
 
 use trommel_filters::{
     AlignedBytes, AnyFilter, BlockedBloom, CountBounds, HashedKey, KeyRange, LowerBound,

@@ -1,9 +1,11 @@
-//! Files of a store made by hand, after `docs/format.md` alone; and files whose checksums are put right again.
+//! Files of a store made by hand, after `docs/format.md` alone; and files whose checksums are put
+//! right again.
 //! ```text
 //! parts  --make-->  file              damaged file  --mend-->  the same with right checksums, wherever there is a place
 //! ```
-//! Invariant: nothing here asks the store's own code. A checksum would stop a fuzzer at the door; behind it are the
-//! decoders. Mending changes checksums alone, and so leaves damage to all else for the decoders to find.
+//! Invariant: nothing here asks the store's own code. A checksum would stop a fuzzer at the door;
+//! behind it are the decoders. Mending changes checksums alone, and so leaves damage to all else
+//! for the decoders to find.
 
 use trommel_filters::{Reader, Writer};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -45,7 +47,8 @@ pub(crate) fn records_file(header: &[u8], salt: u64, payloads: &[Vec<u8>]) -> Ve
     file
 }
 
-/// Puts right the checksums of the record at `at`. None: its head or its payload does not lie in the file. Else its end.
+/// Puts right the checksums of the record at `at`. None: its head or its payload does not lie in
+/// the file. Else its end.
 fn mend_record(file: &mut [u8], at: usize, salt: u64) -> Option<usize> {
     let head = file.get(at..at + RECORD_HEAD_BYTES)?;
     let len = u32::from_le_bytes(head[4..8].try_into().expect("four bytes"));
@@ -60,7 +63,8 @@ fn mend_record(file: &mut [u8], at: usize, salt: u64) -> Option<usize> {
     Some(end)
 }
 
-/// Mends every record that has its magic number and lies in the file: one behind the other, and behind what is none.
+/// Mends every record that has its magic number and lies in the file: one behind the other, and
+/// behind what is none.
 pub(crate) fn mend_records(file: &mut [u8], salt: u64) {
     let mut at = HEADER_BYTES;
     while at < file.len() {
@@ -92,7 +96,8 @@ fn block_sum(file: u64, offset: usize, bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes) ^ (place.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
 }
 
-/// A block as it is on disk, the first one of the table. `compression`: 0 none, 1 LZ4, which `body` then is.
+/// A block as it is on disk, the first one of the table. `compression`: 0 none, 1 LZ4, which `body`
+/// then is.
 pub(crate) fn sealed(body: &[u8], compression: u8) -> Vec<u8> {
     let mut block = body.to_vec();
     block.push(compression);
@@ -188,7 +193,8 @@ fn sections(file: &[u8]) -> Vec<Section> {
     found
 }
 
-/// Puts right the checksums of the table with this number: blocks, sections, list, tail; as far as each can be found.
+/// Puts right the checksums of the table with this number: blocks, sections, list, tail; as far as
+/// each can be found.
 pub(crate) fn mend_table(file: &mut [u8], number: u64) {
     let found = sections(file);
     if let Some(index) = found.iter().find(|section| section.tag == TAG_INDEX) {

@@ -1,9 +1,10 @@
-//! A part of the global range filter that grows as in a store: a base, then flushes, garbage collection, images.
+//! A part of the global range filter that grows as in a store: a base, then flushes, garbage
+//! collection, images.
 //! ```text
 //! input   arbitrary bytes of: options | keys of the base | keys of each flush | probes
 //! ```
-//! Invariant: no key is lost, for points and for ranges, before and after an image; and an image read back goes on as the
-//! part that wrote it.
+//! Invariant: no key is lost, for points and for ranges, before and after an image; and an image
+//! read back goes on as the part that wrote it.
 
 use arbitrary::{Arbitrary, Unstructured};
 use trommel_filters::{

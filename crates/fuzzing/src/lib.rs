@@ -1,9 +1,11 @@
-//! What a fuzzer does with bytes that Trommel decodes: the bodies of the targets in `fuzz/`, which an ordinary test runs too.
+//! What a fuzzer does with bytes that Trommel decodes: the bodies of the targets in `fuzz/`, which
+//! an ordinary test runs too.
 //! ```text
 //! bytes -> put into the frame of a file, checksums put right -> decode -> ask everything that a reader may
 //! ```
-//! Invariant: a body returns for every input. It never panics, never goes on for long, and what decodes obeys the laws:
-//! the same answers from every side, the answers of a plain twin where there is one, the same bytes when it is encoded again.
+//! Invariant: a body returns for every input. It never panics, never goes on for long, and what
+//! decodes obeys the laws: the same answers from every side, the answers of a plain twin where
+//! there is one, the same bytes when it is encoded again.
 
 mod ask;
 mod block;
@@ -52,7 +54,8 @@ pub fn run(name: &str, bytes: &[u8]) {
     (target.unwrap_or_else(|| panic!("no target is called {name}")).body)(bytes);
 }
 
-/// The guard that a byte stands for. Files of the corpus are older than most guards: 2 is `grf`, as it was then.
+/// The guard that a byte stands for. Files of the corpus are older than most guards: 2 is `grf`, as
+/// it was then.
 pub(crate) fn guard_of(byte: u8) -> trommel::GuardKind {
     const GRF: usize = 2;
     let mut guards = trommel::GuardKind::ALL;

@@ -2,7 +2,8 @@
 //! ```text
 //! input   guard u8 | mend u8: 0 the bytes are left alone | bytes of MANIFEST
 //! ```
-//! Invariant: what `verify` has no fault with answers alike from every side, and goes on as a store.
+//! Invariant: what `verify` has no fault with answers alike from every side, and goes on as a
+//! store.
 
 use trommel::{FilterKind, GuardKind};
 

@@ -2,7 +2,8 @@
 //! ```text
 //! input    (place u16, change u8) ...     of the image's last part, where the entries of flushes are: xor
 //! ```
-//! Invariant: such an image is refused, or all that a store does with its part ends without a panic.
+//! Invariant: such an image is refused, or all that a store does with its part ends without a
+//! panic.
 
 use std::sync::LazyLock;
 

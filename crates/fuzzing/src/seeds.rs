@@ -122,7 +122,8 @@ pub fn seeds() -> Vec<Seed> {
 /// What stands for `grf` in an input.
 const GRF_BYTE: u8 = 2;
 
-/// The tables and the log of a store that deletes ranges: in a run with entries, in one without, and in the log.
+/// The tables and the log of a store that deletes ranges: in a run with entries, in one without,
+/// and in the log.
 fn files_with_ranges() -> Vec<(String, Vec<u8>)> {
     let disk = Memory::new();
     let db = ask::open(&disk, GuardKind::Grf).expect("opens");

@@ -2,8 +2,9 @@
 //! ```text
 //! input   arbitrary bytes of: guard | edits: file, place, what happens there | checksums put right or not
 //! ```
-//! Invariant: of a store whose checksums nobody forged, each answer is a value that the key has had; after `repair` the store
-//! verifies as well. Checksums that were put right excuse wrong answers, and nothing else.
+//! Invariant: of a store whose checksums nobody forged, each answer is a value that the key has
+//! had; after `repair` the store verifies as well. Checksums that were put right excuse wrong
+//! answers, and nothing else.
 
 use arbitrary::{Arbitrary, Unstructured};
 use trommel::GuardKind;

@@ -2,8 +2,8 @@
 //! ```text
 //! input   form u8 (bits: 0-1 format, 2 hexadecimal, 3 header) | key column u8 | value column u8 (0: none) | text
 //! ```
-//! Invariant: entries are within their bounds and no longer than the text; a text that is written with what was read, every
-//! field in quotes, is read alike.
+//! Invariant: entries are within their bounds and no longer than the text; a text that is written
+//! with what was read, every field in quotes, is read alike.
 
 use trommel_lab::{Dist, TextFormat, TextLayout, TextRecord, TextRecords, from_hex};
 

@@ -1,8 +1,10 @@
-//! Decoders that are too plain to be wrong, written after `docs/format.md`: what a block and a log hold.
+//! Decoders that are too plain to be wrong, written after `docs/format.md`: what a block and a log
+//! hold.
 //! ```text
 //! block -> every entry in order, or nothing            log -> every group in order, or nothing
 //! ```
-//! Invariant: each is at most as lenient as the store's: what it takes, the store must take, and answer alike.
+//! Invariant: each is at most as lenient as the store's: what it takes, the store must take, and
+//! answer alike.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +17,8 @@ const KIND_DELETE: u8 = 1;
 const KIND_RANGE_DELETE: u8 = 2;
 const KIND_EXPIRING: u8 = 3;
 const KINDS: u8 = 4;
-/// The time before the value of a put with expiry. The clock of these stores stands at 0: only what expires then has.
+/// The time before the value of a put with expiry. The clock of these stores stands at 0: only what
+/// expires then has.
 const EXPIRY_BYTES: usize = 8;
 const KEY_BYTES_MAX: usize = 1 << 16;
 const RESTART_BYTES: usize = 8;
@@ -113,7 +116,8 @@ pub(crate) fn visible<'e>(entries: impl Iterator<Item = &'e Entry>) -> Contents 
     newest.into_iter().filter_map(|(key, entry)| Some((key.to_vec(), value(entry)?))).collect()
 }
 
-/// What readers see of the writes of a log: of each key the newest, unless a range around it was deleted later.
+/// What readers see of the writes of a log: of each key the newest, unless a range around it was
+/// deleted later.
 pub(crate) fn visible_of_log(entries: &[Entry]) -> Contents {
     let ranges = || entries.iter().filter(|entry| entry.kind == KIND_RANGE_DELETE);
     let is_hidden = |entry: &Entry| {
@@ -124,7 +128,8 @@ pub(crate) fn visible_of_log(entries: &[Entry]) -> Contents {
     visible(others.filter(|entry| !is_hidden(entry)))
 }
 
-/// The entries of a log whose every record is whole. None: another log, or one that must be refused.
+/// The entries of a log whose every record is whole. None: another log, or one that must be
+/// refused.
 pub(crate) fn log(file: &[u8], number: u64) -> Option<Vec<Entry>> {
     let (header, payloads) = (file.get(..frame::HEADER_BYTES)?, frame::payloads(file, number)?);
     let (first, groups) = payloads.split_first()?;

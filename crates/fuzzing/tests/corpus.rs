@@ -2,7 +2,8 @@
 //! ```text
 //! fuzz/corpus/TARGET/*  -> body       each of them, mutated again and again -> body
 //! ```
-//! Invariant: the same files and seeds give the same inputs; a failure names the input, and leaves it in the test's output.
+//! Invariant: the same files and seeds give the same inputs; a failure names the input, and leaves
+//! it in the test's output.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -83,7 +84,8 @@ fn seeds_are_as_they_should_be() {
     }
 }
 
-/// Found by reading: a scan went past a deleted range by a seek, which led back to a greater key before it, again and again.
+/// Found by reading: a scan went past a deleted range by a seek, which led back to a greater key
+/// before it, again and again.
 #[test]
 fn found_keys_out_of_order_around_a_deleted_range() {
     let options =

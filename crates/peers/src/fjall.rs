@@ -4,7 +4,8 @@
 //! bloom    Bloom, whole keys, the same bits in every level
 //! none     nothing
 //! ```
-//! Invariant: nothing here is fjall's own choice where all stores are told the same; all else is its default.
+//! Invariant: nothing here is fjall's own choice where all stores are told the same; all else is
+//! its default.
 
 use std::path::Path;
 use std::time::Duration;

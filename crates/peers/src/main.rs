@@ -2,7 +2,8 @@
 //! ```text
 //! trommel bench compare, bench ycsb  -->  task  -->  trommel-peers  -->  reports  -->  a table
 //! ```
-//! Invariant: standard output holds the reports and nothing else; what is being done is told on standard error.
+//! Invariant: standard output holds the reports and nothing else; what is being done is told on
+//! standard error.
 
 mod fjall;
 mod lock;

@@ -1,8 +1,10 @@
-//! redb behind the seam: a B-tree in one file, which readers share and one writer at a time copies what it changes of.
+//! redb behind the seam: a B-tree in one file, which readers share and one writer at a time copies
+//! what it changes of.
 //! ```text
 //! put --> a transaction of its own, not durable: in memory until a durable one --> flush: a durable one
 //! ```
-//! Invariant: there is no log, so a put is not even in the system's cache when it returns, where other stores write their logs.
+//! Invariant: there is no log, so a put is not even in the system's cache when it returns, where
+//! other stores write their logs.
 
 use std::ops::Bound;
 use std::path::Path;

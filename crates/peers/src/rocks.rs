@@ -10,7 +10,8 @@
 //!
 //! bloom+universal, ...: the same, with universal compaction in the place of the levelled one
 //! ```
-//! Invariant: a scan that may leave its prefix is asked in total order, so every filter gives the same answers.
+//! Invariant: a scan that may leave its prefix is asked in total order, so every filter gives the
+//! same answers.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! SurrealKV behind the seam: an LSM-tree in Rust, levelled, whose every read and write is a transaction.
+//! SurrealKV behind the seam: an LSM-tree in Rust, levelled, whose every read and write is a
+//! transaction.
 //! ```text
 //! put --> a transaction of its own --> commit, which is awaited here: a runtime of tokio for each open store
 //!
@@ -7,7 +8,8 @@
 //! ribbon   Ribbon, whole keys, bits per key rounded down
 //! none     nothing
 //! ```
-//! Invariant: values are in the tables, whatever their size: the log for large ones is off, as by default.
+//! Invariant: values are in the tables, whatever their size: the log for large ones is off, as by
+//! default.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,12 +1,13 @@
-//! Goes beyond 4 GiB, where a length of 32 bits ends: in a memtable, a log, a table and a merge; and to the longest value, and beyond.
+//! Goes beyond 4 GiB, where a length of 32 bits ends: in a memtable, a log, a table and a merge;
+//! and to the longest value, and beyond.
 //! ```text
 //! cargo run --release -p trommel --example beyond_4_gib -- DIR
 //!
 //! rows of 1 MiB   put ---> closed in peace ---> opened from its log, written to ---> flushed: one table ---> merged, copied
 //! values of 1 GiB put, replaced, flushed, merged, read; one byte more is refused
 //! ```
-//! It takes 8 GiB of memory, 13 GiB of disk in DIR, which it makes and removes, and some minutes. Invariant: it ends well only if
-//! every row was read back as it was written, after each step.
+//! It takes 8 GiB of memory, 13 GiB of disk in DIR, which it makes and removes, and some minutes.
+//! Invariant: it ends well only if every row was read back as it was written, after each step.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -1,4 +1,5 @@
-//! One kind of work alone, for a profiler; or merges whose reads and writes overlap beside merges whose do not.
+//! One kind of work alone, for a profiler; or merges whose reads and writes overlap beside merges
+//! whose do not.
 //! ```text
 //! valgrind --tool=callgrind --collect-atstart=no --toggle-collect='*measured*' target/release/examples/profile get-hit 100000
 //! target/release/examples/profile overlap 600000 DIR            past the system's cache, in turns
@@ -56,7 +57,8 @@ fn options() -> Options {
     }
 }
 
-/// Writes keys: most into one run, the others into small ones, the last of which is still in memory.
+/// Writes keys: most into one run, the others into small ones, the last of which is still in
+/// memory.
 fn fill(db: &Db, count: u64) -> Result<()> {
     let newer_count = count / RUNS;
     for n in 0..count {
@@ -121,8 +123,9 @@ fn thread_ns() -> u64 {
 /// Which key something drawn is, of so many.
 type Place = fn(u64, u64) -> u64;
 
-/// Cached gets of several threads at once, by the processor's time that one takes: of keys that are all alike hot, of few that are
-/// (the logarithm of a key's place is uniform, nearly Zipf's law), and of one.
+/// Cached gets of several threads at once, by the processor's time that one takes: of keys that are
+/// all alike hot, of few that are (the logarithm of a key's place is uniform, nearly Zipf's law),
+/// and of one.
 fn threads(db: &Db, count: u64) -> Result<()> {
     let spreads: [(&str, Place); 3] = [
         ("uniform", |drawn, count| drawn % count),

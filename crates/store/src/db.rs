@@ -27,7 +27,8 @@ use crate::tree::tree_view::PinnedTree;
 use crate::write::closing::Threads;
 use crate::write::engine::Engine;
 
-/// An open store. Share it between threads by reference or in an [`Arc`]: every method takes `&self`.
+/// An open store. Share it between threads by reference or in an [`Arc`]: every method takes
+/// `&self`.
 ///
 /// ```
 /// # fn main() -> trommel::Result<()> {
@@ -49,8 +50,9 @@ impl Db {
     /// Opens the store in a folder, and makes one if there is none and the options allow it.
     ///
     /// # Errors
-    /// `Locked` if it is open already, here or elsewhere, `NotAStore` if the folder holds something else, `Version` if
-    /// another version of Trommel wrote it, `Corrupt` with file and offset if a file is damaged.
+    /// `Locked` if it is open already, here or elsewhere, `NotAStore` if the folder holds something
+    /// else, `Version` if another version of Trommel wrote it, `Corrupt` with file and offset if a
+    /// file is damaged.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Db> {
         Db::open_with(path, options, Environment::default())
     }
@@ -62,10 +64,12 @@ impl Db {
         environment: Environment,
     ) -> Result<Db> {
         let engine = Arc::new(open::open(path.as_ref(), &options, environment)?);
-        // Full memtables of the last session. If the disk is full they stay in memory and in their logs.
+        // Full memtables of the last session. If the disk is full they stay in memory and in their
+        // logs.
         let _ = engine.flush_recovered();
         let db = Db { engine, threads: Threads::default() };
-        // If one cannot be started, those that run are ended, and the store is closed, when `db` goes.
+        // If one cannot be started, those that run are ended, and the store is closed, when `db`
+        // goes.
         crate::write::threads::start_threads(&db.engine, &mut lock(&db.threads))?;
         Ok(db)
     }
@@ -75,15 +79,17 @@ impl Db {
         get::get(&self.engine, key.as_ref())
     }
 
-    /// The values of many keys at one moment, each as [`get`](Db::get) gives it, in the order of the keys. Takes less time a key
-    /// than as many gets: waiting for memory and for the disk is done for many keys at once.
+    /// The values of many keys at one moment, each as [`get`](Db::get) gives it, in the order of
+    /// the keys. Takes less time a key than as many gets: waiting for memory and for the disk is
+    /// done for many keys at once.
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Result<Option<Value>>> {
         let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
         multi_get::multi_get(&self.engine, &keys)
     }
 
-    /// A queue of gets and short ranges of which many are under way at once: while one waits for the disk, others go on. `depth`: how
-    /// many reads of the disk at most. How they are done at once, [`Options::overlap`] says.
+    /// A queue of gets and short ranges of which many are under way at once: while one waits for
+    /// the disk, others go on. `depth`: how many reads of the disk at most. How they are done at
+    /// once, [`Options::overlap`] says.
     pub fn queue(&self, depth: usize) -> Queue {
         Queue::new(&self.engine.tree, depth)
     }
@@ -95,8 +101,9 @@ impl Db {
         self.write(batch)
     }
 
-    /// Sets the value of a key for so long; then the key has no value, neither this one nor an older one, also for
-    /// snapshots and scans that began before: time passes for them as well. Merges drop what has expired as they drop deletions.
+    /// Sets the value of a key for so long; then the key has no value, neither this one nor an
+    /// older one, also for snapshots and scans that began before: time passes for them as well.
+    /// Merges drop what has expired as they drop deletions.
     pub fn put_ttl(
         &self,
         key: impl AsRef<[u8]>,
@@ -120,8 +127,9 @@ impl Db {
         self.write(batch)
     }
 
-    /// Removes all keys from `from` on and before `to`, in one write, however many there are. Nothing if both are the same.
-    /// Reads and scans pass over what it has removed without reading it, but for a block or two of each run; merges drop it.
+    /// Removes all keys from `from` on and before `to`, in one write, however many there are.
+    /// Nothing if both are the same. Reads and scans pass over what it has removed without reading
+    /// it, but for a block or two of each run; merges drop it.
     ///
     /// # Errors
     /// `InvertedRange` if `from` is behind `to`, and those of [`write`](Db::write).
@@ -131,14 +139,17 @@ impl Db {
         self.write(batch)
     }
 
-    /// Writes entries whose keys ascend as one sorted run, in one pass, past log and memory: for large amounts of data that is sorted
-    /// already. Readers see all of it or nothing, and so does a recovery; it is durable when this returns. How many there were.
+    /// Writes entries whose keys ascend as one sorted run, in one pass, past log and memory: for
+    /// large amounts of data that is sorted already. Readers see all of it or nothing, and so does
+    /// a recovery; it is durable when this returns. How many there were.
     ///
-    /// Other writes wait until it is done, so the iterator must not write to this store. What is in memory is flushed first. A guard that is told of
-    /// every key (`grf`, ...) has them all in memory until the run is there.
+    /// Other writes wait until it is done, so the iterator must not write to this store. What is in
+    /// memory is flushed first. A guard that is told of every key (`grf`, ...) has them all in
+    /// memory until the run is there.
     ///
     /// # Errors
-    /// `Unsorted`, `KeyTooLong`, `ValueTooLong`: nothing was written, and no file is left. `Io`: as for [`write`](Db::write).
+    /// `Unsorted`, `KeyTooLong`, `ValueTooLong`: nothing was written, and no file is left. `Io`: as
+    /// for [`write`](Db::write).
     pub fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         entries: impl IntoIterator<Item = (K, V)>,
@@ -146,7 +157,8 @@ impl Db {
         self.try_ingest(entries.into_iter().map(Ok::<_, Error>))
     }
 
-    /// As [`ingest`](Db::ingest), of entries that may be errors: the first one ends it, and nothing was written.
+    /// As [`ingest`](Db::ingest), of entries that may be errors: the first one ends it, and nothing
+    /// was written.
     pub fn try_ingest<K: AsRef<[u8]>, V: AsRef<[u8]>, E: From<Error>>(
         &self,
         entries: impl IntoIterator<Item = std::result::Result<(K, V), E>>,
@@ -158,9 +170,9 @@ impl Db {
     /// Applies a batch: readers see all of it or nothing, and so does a recovery.
     ///
     /// # Errors
-    /// `KeyTooLong`, `ValueTooLong`, `BatchTooLong`, `InvertedRange`: nothing was written. `Io`: the batch is not visible now; after a
-    /// crash it is there as a whole or not at all. `Stopped`: as `Io`. Flushing has failed; it is
-    /// tried again, and writes go on when it succeeds.
+    /// `KeyTooLong`, `ValueTooLong`, `BatchTooLong`, `InvertedRange`: nothing was written. `Io`:
+    /// the batch is not visible now; after a crash it is there as a whole or not at all. `Stopped`:
+    /// as `Io`. Flushing has failed; it is tried again, and writes go on when it succeeds.
     pub fn write(&self, batch: Batch) -> Result<()> {
         let sync = self.engine.table_files.options.sync == Sync::Always;
         self.write_with(batch, sync)
@@ -184,7 +196,8 @@ impl Db {
         self.engine.commit.make_durable(&self.engine)
     }
 
-    /// The keys of a range and their values, as of now. Forward as an iterator, backward with `rev()`.
+    /// The keys of a range and their values, as of now. Forward as an iterator, backward with
+    /// `rev()`.
     pub fn range<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<K>) -> Scan {
         Scan::new(&self.engine.tree, self.engine.snapshots.register(), KeyBounds::of(&bounds))
     }
@@ -197,22 +210,26 @@ impl Db {
         }
     }
 
-    /// About how many keys a range has: the estimate of [`approximate_count`](Db::approximate_count).
+    /// About how many keys a range has: the estimate of
+    /// [`approximate_count`](Db::approximate_count).
     pub fn count<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<K>) -> Result<u64> {
         Ok(self.approximate_count(bounds)?.estimate)
     }
 
-    /// How many entries a range has: surely `least`, surely no more than `most`, and so no more keys than `most`
-    /// (a proof). Old values and deletions count until a merge into the last level drops them: what was never
-    /// written over or deleted and does not expire is counted right, but for what the bounds leave open. Keys of a deleted range count until then too;
-    /// the deletion of a range counts for nothing. Reads no block of a table.
+    /// How many entries a range has: surely `least`, surely no more than `most`, and so no more
+    /// keys than `most` (a proof). Old values and deletions count until a merge into the last level
+    /// drops them: what was never written over or deleted and does not expire is counted right, but
+    /// for what the bounds leave open. Keys of a deleted range count until then too; the deletion
+    /// of a range counts for nothing. Reads no block of a table.
     ///
-    /// In memory every entry is counted. On disk the guard `grf` counts by ranks: the bounds are apart by the keys
-    /// that its filter cannot tell from the two ends of the range, mostly one or two, and a key counts once in the
-    /// last level and once for every flush since that had it ([`Part::approximate_count`] says more). With the
-    /// other guards the tables' block indexes count: the bounds are apart by up to a block at each end of each run. Where a
-    /// table has a filter that counts its keys more closely than that (`surf-base` and its kin, `cell`, ...), the filter does.
-    /// With filters an excluded bound counts as an included one in `most` and in the estimate.
+    /// In memory every entry is counted. On disk the guard `grf` counts by ranks: the bounds are
+    /// apart by the keys that its filter cannot tell from the two ends of the range, mostly one or
+    /// two, and a key counts once in the last level and once for every flush since that had it
+    /// ([`Part::approximate_count`] says more). With the other guards the tables' block indexes
+    /// count: the bounds are apart by up to a block at each end of each run. Where a table has a
+    /// filter that counts its keys more closely than that (`surf-base` and its kin, `cell`, ...),
+    /// the filter does. With filters an excluded bound counts as an included one in `most` and in
+    /// the estimate.
     ///
     /// [`Part::approximate_count`]: trommel_filters::Part::approximate_count
     pub fn approximate_count<K: AsRef<[u8]>>(
@@ -222,9 +239,10 @@ impl Db {
         estimate::approximate_count(&self.engine, &KeyBounds::of(&bounds))
     }
 
-    /// False: no key lies in the range (a proof). True: there may be one; a deletion that no merge has dropped
-    /// yet is enough. Memory is asked first, then the guard; guards that know no ranges (`none`,
-    /// `blocked-bloom`) answer by the first and last keys of tables. Reads no block of a table.
+    /// False: no key lies in the range (a proof). True: there may be one; a deletion that no merge
+    /// has dropped yet is enough. Memory is asked first, then the guard; guards that know no ranges
+    /// (`none`, `blocked-bloom`) answer by the first and last keys of tables. Reads no block of a
+    /// table.
     pub fn may_contain_range<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<K>) -> Result<bool> {
         estimate::may_contain_range(&self.engine, &KeyBounds::of(&bounds))
     }
@@ -251,8 +269,8 @@ impl Db {
         self.engine.commit.seal(&self.engine)
     }
 
-    /// Merges everything into one run of the last level, in one merge: what is due is not merged before, and merges that are under
-    /// way are given up.
+    /// Merges everything into one run of the last level, in one merge: what is due is not merged
+    /// before, and merges that are under way are given up.
     pub fn compact(&self) -> Result<()> {
         let _call = self.engine.life().enter()?;
         self.flush()?;
@@ -265,9 +283,10 @@ impl Db {
         self.engine.step()
     }
 
-    /// In stepped mode: as [`step`](Db::step), of that which `choice` picks, counted round, among all that can be gone on with: a
-    /// flush, each of the merges that are open, and a merge that is due, if [`Options::merges_at_once`] allows for another one.
-    /// With one number after the other, background work is done in any order that threads could do it in.
+    /// In stepped mode: as [`step`](Db::step), of that which `choice` picks, counted round, among
+    /// all that can be gone on with: a flush, each of the merges that are open, and a merge that is
+    /// due, if [`Options::merges_at_once`] allows for another one. With one number after the other,
+    /// background work is done in any order that threads could do it in.
     pub fn step_any(&self, choice: usize) -> Result<bool> {
         let _call = self.engine.life().enter()?;
         self.engine.step_any(choice)
@@ -279,11 +298,12 @@ impl Db {
         self.engine.settle()
     }
 
-    /// Makes a second store in `dir`, which must be new or empty, that holds all writes that are visible now.
-    /// Cheap: tables are shared by hard links (copied if the folder is on another file system), and what is in memory is
-    /// written as a log. Writes, flushes and merges go on meanwhile. If it is cut short, the folder is refused as no
-    /// store, and this store is as it was. Files are never changed, so neither store can harm the other; but a disk
-    /// that damages a shared file damages it for both: copy a checkpoint to another disk to have a backup.
+    /// Makes a second store in `dir`, which must be new or empty, that holds all writes that are
+    /// visible now. Cheap: tables are shared by hard links (copied if the folder is on another file
+    /// system), and what is in memory is written as a log. Writes, flushes and merges go on
+    /// meanwhile. If it is cut short, the folder is refused as no store, and this store is as it
+    /// was. Files are never changed, so neither store can harm the other; but a disk that damages a
+    /// shared file damages it for both: copy a checkpoint to another disk to have a backup.
     ///
     /// # Errors
     /// `NotEmpty` if the folder has files, `Io` if the disk refuses.
@@ -321,9 +341,11 @@ impl Db {
         PinnedTree::new(&self.engine, Holder::PinnedTree)
     }
 
-    /// Has `follower` called with the tree as it is now, and with every tree that a flush, a merge or a bulk load leaves behind from now
-    /// on, in their order, none passed over. One follower at a time: the one before hears no more. It is called where changes
-    /// are installed, so all others wait for it: it should hand the tree on, and must not call this store. One that panics hears no more.
+    /// Has `follower` called with the tree as it is now, and with every tree that a flush, a merge
+    /// or a bulk load leaves behind from now on, in their order, none passed over. One follower at
+    /// a time: the one before hears no more. It is called where changes are installed, so all
+    /// others wait for it: it should hand the tree on, and must not call this store. One that
+    /// panics hears no more.
     pub fn follow_tree(&self, follower: impl FnMut(PinnedTree) + Send + 'static) -> Result<()> {
         let _call = self.engine.life().enter()?;
         self.engine.installer().follow(&self.engine, Box::new(follower));
@@ -337,23 +359,28 @@ impl Db {
         Ok(())
     }
 
-    /// The store's folder, by the path that it was opened with. The store follows its folder when that gets another name; this does not.
+    /// The store's folder, by the path that it was opened with. The store follows its folder when
+    /// that gets another name; this does not.
     pub fn path(&self) -> PathBuf {
         self.engine.table_files.folder.path().to_path_buf()
     }
 
-    /// Closes the store: waits for calls under way, makes all that was written since it was opened durable, ends background work and
-    /// gives the folder free, so that it can be opened again, here or elsewhere. Snapshots, scans and queues may live on: they, and
-    /// all calls of this store, give [`Error::Closed`] from then on, and no file is touched any more. Flushes and merges that someone
-    /// waits for in [`flush`](Db::flush), [`settle`](Db::settle) or [`compact`](Db::compact) are not waited for: these calls end with
-    /// that error, and the next open goes on with the work.
+    /// Closes the store: waits for calls under way, makes all that was written since it was opened
+    /// durable, ends background work and gives the folder free, so that it can be opened again,
+    /// here or elsewhere. Snapshots, scans and queues may live on: they, and all calls of this
+    /// store, give [`Error::Closed`] from then on, and no file is touched any more. Flushes and
+    /// merges that someone waits for in [`flush`](Db::flush), [`settle`](Db::settle) or
+    /// [`compact`](Db::compact) are not waited for: these calls end with that error, and the next
+    /// open goes on with the work.
     ///
-    /// Closing a store that is closed does nothing. Dropping it closes it too, but cannot tell what went wrong. Must not be
-    /// called by an iterator that is being ingested, or by a follower: it would wait for itself.
+    /// Closing a store that is closed does nothing. Dropping it closes it too, but cannot tell what
+    /// went wrong. Must not be called by an iterator that is being ingested, or by a follower: it
+    /// would wait for itself.
     ///
     /// # Errors
-    /// What kept writes from becoming durable. The store is closed all the same; [`sync`](Db::sync) before tells the same, and can be
-    /// tried again. `Forked`: this process has not opened the store.
+    /// What kept writes from becoming durable. The store is closed all the same; [`sync`](Db::sync)
+    /// before tells the same, and can be tried again. `Forked`: this process has not opened the
+    /// store.
     pub fn close(&self) -> Result<()> {
         crate::write::closing::close(&self.engine, &self.threads)
     }
@@ -391,7 +418,8 @@ impl Snapshot {
         get::get_at(&self.tree, &version, key.as_ref(), self.registered.sequence())
     }
 
-    /// The values that many keys had, each as [`get`](Snapshot::get) gives it, in the order of the keys.
+    /// The values that many keys had, each as [`get`](Snapshot::get) gives it, in the order of the
+    /// keys.
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Result<Option<Value>>> {
         let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
         let version = self.tree.current.pin();

@@ -16,8 +16,9 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[non_exhaustive]
 pub enum Error {
     /// The disk refused. Make room or mend the disk, then make the call again. An open store needs
-    /// no more than that. Its threads try again what has failed, at the latest after ten seconds, and
-    /// the next write leaves a log that has failed for a new one. In stepped mode the next step tries.
+    /// no more than that. Its threads try again what has failed, at the latest after ten seconds,
+    /// and the next write leaves a log that has failed for a new one. In stepped mode the next step
+    /// tries.
     #[error("{path}: {source}{hint}", path = path.display(), hint = hint(source))]
     Io {
         /// The file or folder that was asked for.
@@ -35,8 +36,9 @@ pub enum Error {
         /// What was expected there.
         what: String,
     },
-    /// A file that the store needs is not there. Restore it from a copy; or have [`repair`](crate::repair) go on without it: it
-    /// tells what is lost with it. [`verify_files`](crate::verify_files) tells all that is missing.
+    /// A file that the store needs is not there. Restore it from a copy; or have
+    /// [`repair`](crate::repair) go on without it: it tells what is lost with it.
+    /// [`verify_files`](crate::verify_files) tells all that is missing.
     #[error("{path}{MISSING}{what}", path = path.display())]
     FileMissing {
         /// The file.
@@ -78,14 +80,15 @@ pub enum Error {
         /// The folder.
         path: PathBuf,
     },
-    /// The store was closed, while this handle, or a snapshot, scan or queue of it, lived on. Open it again.
+    /// The store was closed, while this handle, or a snapshot, scan or queue of it, lived on. Open
+    /// it again.
     #[error("{path} was closed: open it again to use it", path = path.display())]
     Closed {
         /// The folder.
         path: PathBuf,
     },
-    /// This process is a child of the one that has opened the store, and may not use it: both would write one log. Nothing was
-    /// done. A child opens stores of its own.
+    /// This process is a child of the one that has opened the store, and may not use it: both would
+    /// write one log. Nothing was done. A child opens stores of its own.
     #[error("{path} was opened before this process was forked: only the process that opened it can use it", path = path.display())]
     Forked {
         /// The folder.
@@ -117,7 +120,8 @@ pub enum Error {
         /// The longest allowed.
         max: usize,
     },
-    /// Entries to ingest are not in order, or have a key twice. Nothing was written. Sort them, and keep one of each key.
+    /// Entries to ingest are not in order, or have a key twice. Nothing was written. Sort them, and
+    /// keep one of each key.
     #[error("keys to ingest must ascend: {key} comes after {before}", key = key.escape_ascii(), before = before.escape_ascii())]
     Unsorted {
         /// The key before.
@@ -142,9 +146,9 @@ pub enum Error {
         problem: String,
     },
     /// Background work failed, and this call would have to wait for it; reads go on. The store need
-    /// not be opened again: the work is tried again, as told for [`Io`](Error::Io), and writes go on
-    /// once it succeeds. So mend what the cause names (make room, where the disk is full), then make
-    /// the call again. [`Stats::failure`](crate::Stats::failure) is None when all goes on.
+    /// not be opened again: the work is tried again, as told for [`Io`](Error::Io), and writes go
+    /// on once it succeeds. So mend what the cause names (make room, where the disk is full), then
+    /// make the call again. [`Stats::failure`](crate::Stats::failure) is None when all goes on.
     #[error("writing has stopped: {cause}")]
     Stopped {
         /// The failure.
@@ -166,8 +170,8 @@ fn hint(source: &std::io::Error) -> &'static str {
 }
 
 impl Error {
-    /// Whether bytes are wrong, or a file is gone: here, or where background work met it. `verify` and
-    /// [`verify_files`](crate::verify_files) tell all that is, and `repair` mends.
+    /// Whether bytes are wrong, or a file is gone: here, or where background work met it. `verify`
+    /// and [`verify_files`](crate::verify_files) tell all that is, and `repair` mends.
     pub fn tells_of_damage(&self) -> bool {
         match self {
             Error::Corrupt { .. } | Error::FileMissing { .. } => true,

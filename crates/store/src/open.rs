@@ -3,11 +3,9 @@
 //! MANIFEST --> layout --> tables --> guard (from its image and newer tables, or from the runs)
 //! logs     --> sealed memtables (flushed at once) and the active one
 //! ```
-//! Invariant: nothing is removed before what replaces it is durable. Opening a store that was closed
-//! in peace writes nothing: it works on a full disk too.
+//! Invariant: nothing is removed before what replaces it is durable. Opening a store that was
+//! closed in peace writes nothing: it works on a full disk too.
 
-use crate::files::log_check::live_logs;
-use crate::files::names::free_number;
 use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -15,32 +13,30 @@ use std::time::Instant;
 
 use trommel_filters::FlushNumber;
 
-use crate::files::log_replay::{Replayed, replay_logs};
-use crate::files::names::{LOCK_NAME, file_number, image_name, table_name, wal_name};
-use crate::files::store_folder::{FolderLock, is_beginning, lock_folder, manifest_missing};
-use crate::tree::open_tree::{Installer, OpenTree};
-use crate::tree::table_files::{TableFiles, open_tables};
 use crate::entries::entry::Sequence;
 use crate::error::{Error, Result};
 use crate::files::keeper::Keeper;
-use crate::files::log_check::LogCounts;
+use crate::files::log_check::{LogCounts, live_logs};
+use crate::files::log_replay::{Replayed, replay_logs};
 use crate::files::manifest::{MANIFEST_NAME, Manifest};
+use crate::files::names::{LOCK_NAME, file_number, free_number, image_name, table_name, wal_name};
+use crate::files::store_folder::{FolderLock, is_beginning, lock_folder, manifest_missing};
 use crate::guard::Guard;
 use crate::guard::elastic::Elastic;
 use crate::plan::layout::Layout;
 use crate::plan::options::Options;
-use crate::plan::run_limits::RunLimits;
 use crate::storage::Storage;
 use crate::storage::environment::Environment;
 use crate::storage::io_mode::IoStats;
 use crate::storage::link_or_copy::{keep_folder, make_folder};
 use crate::storage::open_folder::OpenFolder;
-use crate::sync::{Arc, AtomicU64, Condvar, Mutex, Switch};
+use crate::sync::{Arc, AtomicU64, Mutex, Switch};
 use crate::tree::guard_image::{self};
 use crate::tree::obsolete_files::Leaving;
-use crate::tree::rate_limiter::Pacer;
+use crate::tree::open_tree::{Installer, OpenTree};
 use crate::tree::snapshots::Snapshots;
 use crate::tree::stats::Counters;
+use crate::tree::table_files::{TableFiles, open_tables};
 use crate::tree::version::{Active, Sealed, Version, deletes_ranges};
 use crate::write::commit::{Commit, Log};
 use crate::write::engine::Engine;
@@ -84,8 +80,8 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<En
     let recovered = guard_image::recover(&table_files, &version)?;
     damaged_filters.extend(recovered.damage);
     let version = Version { guard: recovered.guard, ..version };
-    // Not earlier: a manifest that has lost an edit to damage makes a table look like an orphan, and
-    // then something above is missing.
+    // Not earlier: a manifest that has lost an edit to damage makes a table look like an orphan,
+    // and then something above is missing.
     remove_orphans(&folder, &orphans(&names, &version.layout), || {
         manifest.keep(&version.layout).is_ok()
     });
@@ -109,15 +105,7 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<En
         damaged_filters,
         elastic,
     };
-    Ok(Engine {
-        tree: Arc::new(tree),
-        commit: Commit::new(log, Sequence(last.0 + 1)),
-        work: Mutex::default(),
-        work_changed: Condvar::new(),
-        pacer: Pacer::new(options.merge_bytes_per_second),
-        run_limits: RunLimits::of(options),
-        lock: Mutex::new(Some(lock)),
-    })
+    Ok(Engine::new(tree, Commit::new(log, Sequence(last.0 + 1)), lock))
 }
 
 /// Where the tables of a folder are that is taken.
@@ -188,8 +176,8 @@ fn orphans<'n>(names: &'n [String], layout: &Layout) -> Vec<&'n String> {
     names.iter().filter(is_dead).collect()
 }
 
-/// Removes files that the layout does not need. The edit that says so may be one whose sync has failed, and that a power cut
-/// would take back: so the layout is made durable first.
+/// Removes files that the layout does not need. The edit that says so may be one whose sync has
+/// failed, and that a power cut would take back: so the layout is made durable first.
 fn remove_orphans(folder: &OpenFolder, orphans: &[&String], keep_layout: impl FnOnce() -> bool) {
     if !orphans.is_empty() && keep_layout() {
         // What stays now is tried again by the next open.

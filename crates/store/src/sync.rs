@@ -1,5 +1,6 @@
-//! The sync seam: every lock, atomic and thread of the store comes from here, so that a model checker can
-//! take their place; the switch that readers pin a version with; and the slots of cached blocks.
+//! The sync seam: every lock, atomic and thread of the store comes from here, so that a model
+//! checker can take their place; the switch that readers pin a version with; and the slots of
+//! cached blocks.
 //! ```text
 //! reader   pin() ----> a version that stays as it is while it is held
 //! writer   store(new)  later pins see the new one

@@ -1,4 +1,5 @@
-//! Checkpoints: a second store with all that the first one held, whatever goes on beside, and whatever fails.
+//! Checkpoints: a second store with all that the first one held, whatever goes on beside, and
+//! whatever fails.
 //! ```text
 //! store --checkpoint--> folder      cut short anywhere: the store as it was, the folder refused or complete
 //! ```
@@ -186,7 +187,8 @@ fn a_fault_at_any_operation_leaves_the_store_and_no_wrong_folder() {
     }
 }
 
-/// Found by the simulation: what is left of a checkpoint that failed was removed, but a power cut brought the manifest back.
+/// Found by the simulation: what is left of a checkpoint that failed was removed, but a power cut
+/// brought the manifest back.
 #[test]
 fn a_fault_and_then_a_power_cut_leave_no_manifest_without_its_tables() {
     for n in 0.. {
@@ -215,7 +217,8 @@ fn a_fault_and_then_a_power_cut_leave_no_manifest_without_its_tables() {
     }
 }
 
-/// Storage that keeps the disk as a crash would leave it, before each operation that changes something.
+/// Storage that keeps the disk as a crash would leave it, before each operation that changes
+/// something.
 #[derive(Clone)]
 struct Watched(Arc<Watch>);
 
@@ -337,7 +340,8 @@ fn a_crash_at_any_moment_leaves_the_store_and_no_wrong_folder() {
             let has_files = disk.list(Path::new(COPY)).is_ok_and(|names| {
                 names.iter().any(|name| !["LOCK", "MANIFEST.new"].contains(&name.as_str()))
             });
-            // Also where a store may be made: one that is half there must not be taken for a new one.
+            // Also where a store may be made: one that is half there must not be taken for a new
+            // one.
             let copy = open(disk, COPY, GuardKind::Grf, has_files);
             complete += u32::from(is_complete(copy, &expected, &case));
         }

@@ -3,7 +3,8 @@
 //! since_epoch   what has expired follows from it alone, wherever it goes
 //! now           never goes back, says `Clock`. One that does all the same breaks no promise but how long something took
 //! ```
-//! Invariant: nothing panics, waits for years or stays awake; what was acknowledged is synced within the interval.
+//! Invariant: nothing panics, waits for years or stays awake; what was acknowledged is synced
+//! within the interval.
 
 mod door;
 
@@ -46,7 +47,8 @@ impl Clock for Hands {
     }
 }
 
-/// Times from the first to the last that a clock can show, among them those where numbers of 64 bits end.
+/// Times from the first to the last that a clock can show, among them those where numbers of 64
+/// bits end.
 fn times() -> Vec<Duration> {
     let nanoseconds = Duration::from_nanos(u64::MAX);
     let milliseconds = Duration::from_millis(u64::MAX);
@@ -73,7 +75,8 @@ fn expiries() -> Vec<Expiry> {
     of_times.flat_map(|at| [at, at.saturating_sub(1)]).map(Expiry::at_milliseconds).collect()
 }
 
-/// Whether an entry is there, by what is documented: until its millisecond has come; the last one never does.
+/// Whether an entry is there, by what is documented: until its millisecond has come; the last one
+/// never does.
 fn is_there(expiry: Expiry, time: Duration) -> bool {
     let at = expiry.milliseconds();
     at == u64::MAX || u128::from(at) > time.as_millis()

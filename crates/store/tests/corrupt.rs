@@ -1,5 +1,5 @@
-//! Damaged files: an error that names file and place, or the right answer. Never a wrong answer, never
-//! a panic, and what is intact stays.
+//! Damaged files: an error that names file and place, or the right answer. Never a wrong answer,
+//! never a panic, and what is intact stays.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -131,7 +131,8 @@ fn a_damaged_filter_is_told_once_and_hides_no_other_damage() {
     assert_eq!(verify(&disk).len(), 2, "{:?}", verify(&disk));
 }
 
-/// The bytes of a table that are a filter's: damage to them is told of, and the table is used without it.
+/// The bytes of a table that are a filter's: damage to them is told of, and the table is used
+/// without it.
 fn filter_bytes(pristine: &Memory, path: &Path, guard: GuardKind) -> Vec<u64> {
     let len = pristine.file(path).expect("is there").len() as u64;
     let damages_the_filter = |byte: &u64| {
@@ -142,8 +143,8 @@ fn filter_bytes(pristine: &Memory, path: &Path, guard: GuardKind) -> Vec<u64> {
     (0..len).filter(damages_the_filter).collect()
 }
 
-/// Found while repairs of filters were written: `stats` told of a damaged filter for as long as the store was open, also
-/// after a merge had made a new one, and a repaired table had none.
+/// Found while repairs of filters were written: `stats` told of a damaged filter for as long as the
+/// store was open, also after a merge had made a new one, and a repaired table had none.
 #[test]
 fn a_damaged_filter_is_bypassed_and_made_anew_by_merges_and_repairs() {
     // Units of `elastic` are read when they are worth it: elastic.rs.
@@ -435,7 +436,8 @@ fn a_manifest_that_lost_its_last_edit_is_noticed_after_a_power_cut_too() {
         let path = Path::new(DIR).join("MANIFEST");
         let len = disk.file(&path).expect("is there").len() as u64;
         disk.flip_bit(&path, len - 1, 0);
-        // The log that had come back was removed when the manifest was written anew: then the edit was its only one.
+        // The log that had come back was removed when the manifest was written anew: then the edit
+        // was its only one.
         let error =
             open(&disk, GuardKind::Open).expect_err("the flushed log is missing").to_string();
         let is_noticed = error.contains(".wal") || error.contains("the first edit is missing");

@@ -1,4 +1,5 @@
-//! Counts are as close as promised, and ranges without keys are known to be empty, under every guard.
+//! Counts are as close as promised, and ranges without keys are known to be empty, under every
+//! guard.
 
 use std::path::Path;
 use std::sync::Arc;

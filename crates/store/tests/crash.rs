@@ -1,5 +1,5 @@
-//! Crashes on the simulated disk: what was acknowledged with sync survives, and what is lost without
-//! it is a suffix of the writes, never one in the middle, never half a batch.
+//! Crashes on the simulated disk: what was acknowledged with sync survives, and what is lost
+//! without it is a suffix of the writes, never one in the middle, never half a batch.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -136,7 +136,8 @@ fn later_pages_of_a_log_may_survive_earlier_ones() {
         write_batches(&db, synced, 50 - synced).expect("writes");
         let disk = disk.kill();
         drop(db);
-        // The page was not written yet when the power went. With 40 synced, it surely was: that is damage.
+        // The page was not written yet when the power went. With 40 synced, it surely was: that is
+        // damage.
         let log = log.unwrap_or_else(|| Path::new(DIR).join("000001.wal"));
         let mut bytes = disk.file(&log).expect("the log");
         bytes[2048..3072].fill(0);
@@ -174,13 +175,15 @@ fn one_failed_operation_loses_nothing_that_was_acknowledged() {
     }
 }
 
-/// Opens and writes until something fails once; goes on if it can. Gives how many batches were acknowledged.
+/// Opens and writes until something fails once; goes on if it can. Gives how many batches were
+/// acknowledged.
 fn history_with_a_fault(disk: &Memory) -> u32 {
     let Ok(db) = open(disk, &options(Sync::Always)) else { return 0 };
     let mut acknowledged = 0;
     while acknowledged < 60 {
         if write_batches(&db, acknowledged, 1).is_err() {
-            // The same batch again: the fault is over. If it was in already, it is in twice, as one.
+            // The same batch again: the fault is over. If it was in already, it is in twice, as
+            // one.
             let read = db.get("left").expect("reads go on after a fault");
             let seen = read.map_or(0, |v| u32::from_be_bytes(v[..].try_into().expect("four")) + 1);
             assert!(seen == acknowledged || seen == acknowledged + 1);

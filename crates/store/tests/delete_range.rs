@@ -1,5 +1,5 @@
-//! Deletions of ranges: what they hide is gone for gets, scans and merges, what is newer or older than a snapshot is not; and
-//! it costs no walk over what they hide.
+//! Deletions of ranges: what they hide is gone for gets, scans and merges, what is newer or older
+//! than a snapshot is not; and it costs no walk over what they hide.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -178,7 +178,8 @@ fn a_scan_does_not_walk_over_what_is_deleted() {
     }
 }
 
-/// What is asked for lies within what was deleted: nothing of it is read, though newer runs have keys around it.
+/// What is asked for lies within what was deleted: nothing of it is read, though newer runs have
+/// keys around it.
 #[test]
 fn a_scan_within_what_is_deleted_reads_nothing_of_it() {
     // One view of all runs is gone through whatever is deleted.

@@ -2,7 +2,8 @@
 //! ```text
 //! test -> sh: ulimit -n 64 -> this test again, which now finds the folder in its environment and does the work
 //! ```
-//! Invariant: whatever is done, nothing fails for want of a descriptor, and no more files of tables are open than there may be.
+//! Invariant: whatever is done, nothing fails for want of a descriptor, and no more files of tables
+//! are open than there may be.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -105,7 +106,8 @@ fn live(dir: &Path, options: &Options, env: &Environment, tables: u64) {
     db.close().expect("closes");
 }
 
-/// Runs a test of this file again, with few descriptors. True: this is the process that was so started, with its folder.
+/// Runs a test of this file again, with few descriptors. True: this is the process that was so
+/// started, with its folder.
 fn with_few_descriptors(test: &str, descriptors: u32) -> Option<PathBuf> {
     const FOLDER: &str = "TROMMEL_DESCRIPTORS_FOLDER";
     if let Some(folder) = std::env::var_os(FOLDER) {

@@ -1,5 +1,5 @@
-//! A store on the real disk whose tables go past the operating system's cache answers like a map, and like a store
-//! whose tables do not; and each opens what the other one wrote.
+//! A store on the real disk whose tables go past the operating system's cache answers like a map,
+//! and like a store whose tables do not; and each opens what the other one wrote.
 
 use std::collections::BTreeMap;
 use std::path::Path;

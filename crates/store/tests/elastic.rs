@@ -1,8 +1,10 @@
-//! The guard `elastic`: units come to where gets are, within the memory that there is, and whatever happens to them no answer is wrong.
+//! The guard `elastic`: units come to where gets are, within the memory that there is, and whatever
+//! happens to them no answer is wrong.
 //! ```text
 //! gets for keys of one table ──> its needless reads fall, units of tables that nobody asks go
 //! ```
-//! Invariant: after every step units and directories take no more than the guard's bits for each entry.
+//! Invariant: after every step units and directories take no more than the guard's bits for each
+//! entry.
 
 use std::collections::HashMap;
 use std::path::Path;

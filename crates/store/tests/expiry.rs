@@ -1,4 +1,5 @@
-//! Entries that expire: from their moment on they are gone for gets, scans and merges, and so is what they hid.
+//! Entries that expire: from their moment on they are gone for gets, scans and merges, and so is
+//! what they hid.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -44,7 +45,8 @@ fn pairs(list: &[(&str, &str)]) -> Vec<(String, String)> {
     list.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect()
 }
 
-/// In memory, in a run, in the last level, opened again: an entry is there until its moment, and hides what is older from then on.
+/// In memory, in a run, in the last level, opened again: an entry is there until its moment, and
+/// hides what is older from then on.
 #[test]
 fn an_entry_is_gone_when_its_time_has_come_and_hides_what_is_older() {
     for guard in GuardKind::ALL {

@@ -1,9 +1,10 @@
-//! Faults that follow each other, with crashes behind them: what was acknowledged stays, whatever went
-//! wrong before and after, and what went wrong for a while does not stay wrong.
+//! Faults that follow each other, with crashes behind them: what was acknowledged stays, whatever
+//! went wrong before and after, and what went wrong for a while does not stay wrong.
 //! ```text
 //! write ok | fault | write ok or not | fault | write ok or not | crash | open: every acknowledged write
 //! ```
-//! Invariant: a batch that gave an error is there as a whole or not at all; no error unmakes another.
+//! Invariant: a batch that gave an error is there as a whole or not at all; no error unmakes
+//! another.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -36,8 +37,9 @@ fn key_of(number: u32) -> String {
     format!("batch {number:03}")
 }
 
-/// Writes batches, flushes now and then, and goes on after errors. At the first error the `second`-th
-/// operation from there is made to fail too. From then on `check` sees what was acknowledged so far.
+/// Writes batches, flushes now and then, and goes on after errors. At the first error the
+/// `second`-th operation from there is made to fail too. From then on `check` sees what was
+/// acknowledged so far.
 fn history(
     disk: &Memory,
     db: &Db,
@@ -261,7 +263,8 @@ fn a_flush_waits_for_what_was_written_before_it_only() {
     let disk = Memory::new();
     let flushes = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&flushes);
-    // Each flush finds another full memtable behind it; but who flushes must not wait for flushes, and one may be prepared twice.
+    // Each flush finds another full memtable behind it; but who flushes must not wait for flushes,
+    // and one may be prepared twice.
     let db = open_hooked(&disk, threaded(), move |db, point| {
         let has_room = || db.stats().expect("open").memtables < 4;
         let is_flush = point == PausePoint::FlushPrepared;
@@ -360,8 +363,9 @@ fn a_background_thread_that_panics_leaves_nobody_waiting() {
     assert_eq!(db.get("k").expect("gets").as_deref(), Some(&b"1"[..]));
 }
 
-/// The system keeps what a killed process had given it, so nothing that was acknowledged may be missing, synced or not: not
-/// even if the log had failed, and its entries could not be flushed before the end.
+/// The system keeps what a killed process had given it, so nothing that was acknowledged may be
+/// missing, synced or not: not even if the log had failed, and its entries could not be flushed
+/// before the end.
 #[test]
 fn a_kill_after_the_log_has_failed_loses_nothing_that_was_acknowledged() {
     for by_sync in [false, true] {
@@ -391,7 +395,9 @@ fn a_kill_after_the_log_has_failed_loses_nothing_that_was_acknowledged() {
 }
 
 /// A flush whose edit the manifest has, but not yet on the disk, calls its log dead.
-#[test] // stress --seed 5: who opened the store after the fault removed that log, and the power cut took the edit back.
+// stress --seed 5: who opened the store after the fault removed that log, and the power cut took
+// the edit back.
+#[test]
 fn a_fault_a_kill_and_then_a_power_cut_lose_nothing_that_was_acknowledged() {
     let options = options(Sync::Always);
     for first in 0..60 {

@@ -1,4 +1,5 @@
-//! A store under other tuning: tables keep the filters that they have, new ones get what the options say, answers are the same.
+//! A store under other tuning: tables keep the filters that they have, new ones get what the
+//! options say, answers are the same.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -3,7 +3,8 @@
 //! [ ballast | store .......... | plug ]   every call that writes is refused
 //! [         | store ..                ]   the same open store goes on, then it is opened again
 //! ```
-//! Invariant: nothing that was acknowledged is lost, reads are right all the time, and nothing is left over.
+//! Invariant: nothing that was acknowledged is lost, reads are right all the time, and nothing is
+//! left over.
 
 mod mounts;
 
@@ -16,7 +17,8 @@ use mounts::{fill, free, on_file_system};
 use trommel::{Background, Db, Error, Granularity, GuardKind, Options, Sync};
 
 const FILE_SYSTEM_BYTES: u64 = 8 << 20;
-/// The store has the rest, less than this: so there is room for a merge of everything when it is gone.
+/// The store has the rest, less than this: so there is room for a merge of everything when it is
+/// gone.
 const BALLAST_BYTES: u64 = 5 << 20;
 /// Far more than there is room for.
 const ROWS: u64 = 40_000;
@@ -101,7 +103,8 @@ fn names_a_full_disk(error: &Error) {
     assert!(told.contains("No space left") && told.contains("make room"), "{told}");
 }
 
-/// Fills all that is left until a write, and then a call, are refused. (Threads of the store free what they cannot use.)
+/// Fills all that is left until a write, and then a call, are refused. (Threads of the store free
+/// what they cannot use.)
 fn is_refused<T>(db: &Db, place: &Path, model: &mut Model, call: impl Fn() -> Result<T, Error>) {
     for _ in 0..ROWS {
         fill(&place.join("plug"), u64::MAX);
@@ -252,7 +255,8 @@ fn a_store_that_is_closed_on_a_full_disk_has_all_that_was_acknowledged() {
     });
 }
 
-/// Fills all that is left, then lets a call have some pages more until it succeeds; tells which files lacked room.
+/// Fills all that is left, then lets a call have some pages more until it succeeds; tells which
+/// files lacked room.
 fn page_by_page<T>(
     plug: &Path,
     pages: u64,

@@ -1,9 +1,11 @@
-//! The edit with which a grown manifest begins anew: a fault, and a power cut, at every operation of the disk.
+//! The edit with which a grown manifest begins anew: a fault, and a power cut, at every operation
+//! of the disk.
 //! ```text
 //! puts, then steps     of a store with long keys: some edits come when the manifest has its bound
 //! such a one           x EIO, ENOSPC x once, until mended -> read -> crash -> mend, go on -> open again
 //! ```
-//! Invariant: whatever the edit tells of (a log, a flush, a merge), and wherever the disk stops, all that was acknowledged is there.
+//! Invariant: whatever the edit tells of (a log, a flush, a merge), and wherever the disk stops,
+//! all that was acknowledged is there.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +13,8 @@ use std::sync::Arc;
 
 use trommel::{Background, Db, Environment, Fault, GuardKind, Memory, Options, Sync};
 
-/// Above the bound of a manifest, which is twice what these tables take in it, and beyond what one edit adds.
+/// Above the bound of a manifest, which is twice what these tables take in it, and beyond what one
+/// edit adds.
 const LONGEST: usize = 160 << 10;
 
 /// What an edit tells of.
@@ -29,7 +32,8 @@ struct Model {
     doubtful: BTreeMap<Vec<u8>, u32>,
 }
 
-/// Long, so that a few edits fill a manifest; of several lengths, so that any act may come when it is full.
+/// Long, so that a few edits fill a manifest; of several lengths, so that any act may come when it
+/// is full.
 fn key(number: u32) -> Vec<u8> {
     let mut key = number.wrapping_mul(2_654_435_761).to_be_bytes().to_vec();
     key.resize(1000 + number as usize * 37 % 1500, b'.');

@@ -1,11 +1,11 @@
-//! Readers never wait for the disk to write: gets, scans, snapshots, counts and `stats` answer while one writing operation is
-//! held, each kind in turn.
+//! Readers never wait for the disk to write: gets, scans, snapshots, counts and `stats` answer
+//! while one writing operation is held, each kind in turn.
 //! ```text
 //! disk     append 000007.wal | sync ... <- held        until the gate opens
 //! reads    get, scan, snapshot, count, may_contain_range, stats: all answer meanwhile
 //! ```
-//! Invariant: the gate opens only after the readers are done. A reader that waits for the disk waits for ever, so the patience of
-//! the test decides only how soon it fails.
+//! Invariant: the gate opens only after the readers are done. A reader that waits for the disk
+//! waits for ever, so the patience of the test decides only how soon it fails.
 
 use std::any::Any;
 use std::io;

@@ -118,7 +118,8 @@ fn opening_from_an_image_reads_no_run() {
     let with_image = operations(&disk);
     disk.remove(&Path::new(DIR).join(&images(&disk)[0])).expect("removes");
     let without = operations(&disk);
-    // To be read a table takes a read at least; an image is opened, measured and read, where the one that is missing is looked for.
+    // To be read a table takes a read at least; an image is opened, measured and read, where the
+    // one that is missing is looked for.
     assert!(with_image + tables <= without + 2, "{with_image} and {without}: {tables} tables");
     assert!(tables > 3);
 }
@@ -379,7 +380,9 @@ fn flushes_go_on_while_an_image_is_written() {
     check(&db, 11);
 }
 
-#[test] // Found by the model test: the part was built with these keys in its base, whose code the run's tables did not meet.
+// Found by the model test: the part was built with these keys in its base, whose code the run's
+// tables did not meet.
+#[test]
 fn a_run_that_became_the_oldest_without_a_merge_is_found_after_an_opening() {
     let disk = Memory::new();
     let policy = Policy { last_runs: 2, ratios: vec![3], ..Policy::leveling() };

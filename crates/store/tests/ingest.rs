@@ -1,4 +1,5 @@
-//! Bulk loading: sorted entries are there as a whole, newer than all that was written before, or not at all.
+//! Bulk loading: sorted entries are there as a whole, newer than all that was written before, or
+//! not at all.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -132,7 +133,8 @@ fn writes_in_memory_come_before() {
     assert_eq!(db.range::<&[u8]>(..).count(), 8);
 }
 
-/// Every operation of the disk fails once, or from then on, and the power goes: all of it is there, or nothing.
+/// Every operation of the disk fails once, or from then on, and the power goes: all of it is there,
+/// or nothing.
 #[test]
 fn whatever_fails_all_is_there_or_nothing() {
     for lasts in [false, true] {
@@ -204,7 +206,8 @@ fn writers_wait_and_lose_nothing() {
     assert_eq!(db.verify().expect("verifies").damage, [""; 0]);
 }
 
-/// Found by `trommel stress --seed 2`: the edit looked like a torn end, and no log told of what it had named.
+/// Found by `trommel stress --seed 2`: the edit looked like a torn end, and no log told of what it
+/// had named.
 #[test]
 fn a_manifest_that_lost_the_edit_of_an_ingest_is_noticed() {
     for rounds in 1..3 {

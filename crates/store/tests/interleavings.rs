@@ -1,5 +1,6 @@
-//! The real store under a scheduler that decides at every lock, atomic and wait which thread goes on: writers, readers, a
-//! checkpoint, the threads that flush and merge. Each schedule is another interleaving; one that fails is printed and can be replayed.
+//! The real store under a scheduler that decides at every lock, atomic and wait which thread goes
+//! on: writers, readers, a checkpoint, the threads that flush and merge. Each schedule is another
+//! interleaving; one that fails is printed and can be replayed.
 //! ```sh
 //! RUSTFLAGS="--cfg shuttle" cargo test -p trommel --target-dir target/shuttle --test interleavings
 //! TROMMEL_SCHEDULES=5000 ...     so many schedules of each kind, instead of a few
@@ -8,7 +9,8 @@
 //! writer w   round 1, 2, ...: one batch writes the round to all keys of w; done[w] is the last one acknowledged
 //! reader     in any view all keys of w are of one round, not older than done[w] was before; later views are not older
 //! ```
-//! Invariant: a key of a writer is missing only where no round was acknowledged before the view was taken.
+//! Invariant: a key of a writer is missing only where no round was acknowledged before the view was
+//! taken.
 #![cfg(shuttle)]
 
 use std::path::Path;
@@ -114,7 +116,8 @@ impl Stage {
     }
 }
 
-/// The round that a scan shows, from either end by turns; 0: no key is there. Panics on half a batch.
+/// The round that a scan shows, from either end by turns; 0: no key is there. Panics on half a
+/// batch.
 fn scanned_round(mut scan: Scan, turn: usize) -> u32 {
     let mut rounds = Vec::new();
     while let Some(entry) =
@@ -230,7 +233,8 @@ fn gets_beside_merges(guard: GuardKind) {
     check_end(stage, ROUNDS);
 }
 
-/// A long scan that begins in one version and ends in another, and users who flush and merge all by hand.
+/// A long scan that begins in one version and ends in another, and users who flush and merge all by
+/// hand.
 fn long_scans_and_compactions(guard: GuardKind) {
     let stage = Stage::new(guard);
     (0..WRITERS).for_each(|writer| stage.write_round(writer, 1));
@@ -259,7 +263,8 @@ fn long_scans_and_compactions(guard: GuardKind) {
     check_end(stage, ROUNDS);
 }
 
-/// The power goes at some moment, and a checkpoint is made at another: both have what was acknowledged before.
+/// The power goes at some moment, and a checkpoint is made at another: both have what was
+/// acknowledged before.
 fn a_crash_and_a_checkpoint(guard: GuardKind) {
     let stage = Stage::new(guard);
     let writer = |writer| {

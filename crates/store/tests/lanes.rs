@@ -1,4 +1,5 @@
-//! Several merges at once: whatever order their steps are done in, and wherever it is cut short, every answer is right.
+//! Several merges at once: whatever order their steps are done in, and wherever it is cut short,
+//! every answer is right.
 //! ```text
 //! flush, flush, step 5, step 2, put, step 9, ..., crash, step 1, ...       a step is of any merge that is open, or opens one
 //! ```
@@ -252,7 +253,9 @@ fn several_merges_are_open_at_once() {
     }
 }
 
-#[test] // DESIGN 2, rule 3: what was flushed or merged since is in the filter when the last level's new base is installed.
+// DESIGN 2, rule 3: what was flushed or merged since is in the filter when the last level's new
+// base is installed.
+#[test]
 fn a_merge_into_the_last_level_catches_up_with_flushes_and_merges() {
     let options = Options { size_ratio: 3, partition_bytes: 1 << 20, ..undivided(GuardKind::Grf) };
     let mut world = World::new(options);
@@ -267,7 +270,8 @@ fn a_merge_into_the_last_level_catches_up_with_flushes_and_merges() {
     world.apply(&Op::Step(0));
     let before = world.db().stats().expect("open");
     assert_eq!((before.merging, before.levels[0].runs.len()), (1, 3));
-    // More flushes come, and are merged among themselves: three make a merge due, one step begins it and one ends it.
+    // More flushes come, and are merged among themselves: three make a merge due, one step begins
+    // it and one ends it.
     for turn in 0..6 {
         world.apply(&Op::Write(turn * 30, 30));
         if turn % 3 == 2 {
@@ -358,7 +362,9 @@ impl Gate {
     }
 }
 
-#[test] // Threads(2): a merge that pauses before its end does not keep a newer one from beginning and ending.
+// Threads(2): a merge that pauses before its end does not keep a newer one from beginning and
+// ending.
+#[test]
 fn threads_merge_beside_each_other() {
     let (disk, gate) = (Memory::new(), Arc::new(Gate::default()));
     let stepped = options(GuardKind::Grf);
@@ -426,7 +432,9 @@ fn with_and_without_pieces(ops: &[Op], options: &Options) -> [World; 2] {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 32, max_shrink_iters: 500, ..Default::default() })]
 
-    #[test] // What snapshots see, and nothing else, is kept by pieces as by whole merges; deleted ranges lie across them.
+    // What snapshots see, and nothing else, is kept by pieces as by whole merges; deleted ranges
+    // lie across them.
+    #[test]
     fn pieces_keep_what_whole_merges_keep(
         ops in vec(op(), 1..120),
         granularity in prop::sample::select(Granularity::ALL.to_vec()),
@@ -467,7 +475,9 @@ fn a_large_merge_is_done_in_pieces() {
     }
 }
 
-#[test] // What is left of pieces that were done is removed at once: retries on a full disk would make it fuller.
+// What is left of pieces that were done is removed at once: retries on a full disk would make it
+// fuller.
+#[test]
 fn a_piece_that_fails_leaves_no_files() {
     let disk = Memory::new();
     let options = Options { granularity: Granularity::Full, ..options(GuardKind::Grf) };

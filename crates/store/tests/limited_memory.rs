@@ -1,8 +1,10 @@
-//! A process that may have little memory, with a store, and with files that claim to be much longer than what was written to them.
+//! A process that may have little memory, with a store, and with files that claim to be much longer
+//! than what was written to them.
 //! ```text
 //! test -> this test again, in a process of its own -> RLIMIT_AS: what it has, and so much more -> the work
 //! ```
-//! Invariant: memory follows from the options and from what is in the files. What cannot be had is an error, and never the process's end.
+//! Invariant: memory follows from the options and from what is in the files. What cannot be had is
+//! an error, and never the process's end.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -90,7 +92,8 @@ fn a_modest_store_lives_in_little_memory() {
     with_room(512 * MIB, || live(&folder.join("threads"), &threads));
 }
 
-#[test] // A write buffer of 64 GiB had 1.3 GiB made at once for each memtable, and each log that was read.
+// A write buffer of 64 GiB had 1.3 GiB made at once for each memtable, and each log that was read.
+#[test]
 fn large_options_take_memory_when_it_is_used() {
     let Some(folder) = in_own_process("large_options_take_memory_when_it_is_used") else { return };
     let largest = Options {
@@ -148,7 +151,8 @@ fn tail(list_len: u32, list_checksum: u32) -> Vec<u8> {
     tail
 }
 
-/// Lengthens a table by a hole of so many bytes that one of its sections claims to be, with the right checksum.
+/// Lengthens a table by a hole of so many bytes that one of its sections claims to be, with the
+/// right checksum.
 fn stretch_section(path: &Path, tag: impl Fn(u16) -> bool, len: u64) {
     let mut bytes = fs::read(path).expect("reads");
     let tail_at = bytes.len() - 24;
@@ -281,7 +285,8 @@ fn records_that_claim_gigabytes_take_no_memory() {
         file.write_all_at(&record_head(number, end, claimed, checksum), end).expect("writes");
         file.set_len(end + 16 + hole).expect("makes a hole");
         let refused = open_everything(&dir, &options());
-        // A wrong checksum is a torn end. One that is right takes the memory that the record claims, and there is none.
+        // A wrong checksum is a torn end. One that is right takes the memory that the record
+        // claims, and there is none.
         assert_eq!(refused.is_some(), checksum == right, "{refused:?}");
         if let Some(refused) = refused {
             assert!(names(&refused, &log) && refused.tells_of_damage(), "{refused}");

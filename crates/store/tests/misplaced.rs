@@ -1,4 +1,5 @@
-//! Sound bytes in a place that is not theirs: blocks and tables that a disk, or somebody, has put elsewhere.
+//! Sound bytes in a place that is not theirs: blocks and tables that a disk, or somebody, has put
+//! elsewhere.
 //! ```text
 //! a block    in the place of another one of its table, or of the like one of another table
 //! a table    under the name of another one with the same keys, entries and bytes

@@ -1,4 +1,5 @@
-//! Files that a store needs and that are gone: each is named, by opening and, all of them, without opening.
+//! Files that a store needs and that are gone: each is named, by opening and, all of them, without
+//! opening.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

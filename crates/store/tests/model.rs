@@ -329,7 +329,8 @@ impl World {
         found.concat_bytes()
     }
 
-    /// A range is empty only if it has no key. Every key in it is an entry, and every entry was written.
+    /// A range is empty only if it has no key. Every key in it is an entry, and every entry was
+    /// written.
     fn check_counts(&self, range: (Bound<Vec<u8>>, Bound<Vec<u8>>)) {
         if let (Bound::Excluded(from), Bound::Excluded(to)) = &range
             && from == to
@@ -459,7 +460,8 @@ fn many_rounds_with_scans_held_open() {
     }
 }
 
-/// Closed and crashed all the time, the filter comes from images, which know all or need newer tables.
+/// Closed and crashed all the time, the filter comes from images, which know all or need newer
+/// tables.
 #[test]
 fn images_of_filters_answer_like_a_map() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();

@@ -102,7 +102,8 @@ fn a_store_may_begin_with_it_and_end() {
     needless(&db);
 }
 
-/// Of one bit per key the inner runs need all: the last one is written without a filter, and found all the same.
+/// Of one bit per key the inner runs need all: the last one is written without a filter, and found
+/// all the same.
 #[test]
 fn a_run_that_would_get_hardly_any_bits_gets_no_filter() {
     let options = Options {

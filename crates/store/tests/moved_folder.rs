@@ -3,7 +3,8 @@
 //! db --rename--> moved       the open store follows its folder
 //! db (a new store)           has the path, and all to itself
 //! ```
-//! Invariant: an open store writes into the folder that it was opened in, whatever that is called, and nowhere else.
+//! Invariant: an open store writes into the folder that it was opened in, whatever that is called,
+//! and nowhere else.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -162,7 +163,8 @@ fn what_crashes_have_left_is_made_anew_and_files_of_others_are_not_touched() {
     let path = root.path().join("db");
     let db = open(&path, Background::Stepped);
     write(&db, 0..60, "own");
-    // The next edit begins a new manifest, the first write a new log: both under names that a crash has left.
+    // The next edit begins a new manifest, the first write a new log: both under names that a crash
+    // has left.
     db.close().expect("closes");
     fs::write(path.join("MANIFEST.new"), "half").expect("writes");
     let newest = |kind: &str| {

@@ -212,7 +212,8 @@ fn a_block_that_several_keys_miss_is_read_once() {
         let db = open(&disk, &clock, options(guard, CACHE_BYTES));
         db.compact().expect("compacts");
         drop(db);
-        // Nothing is cached, whatever the size of the cache; without one, all are read again by the next batch.
+        // Nothing is cached, whatever the size of the cache; without one, all are read again by the
+        // next batch.
         for (cache, second_time) in [(CACHE_BYTES, 0), (0, 1)] {
             let db = open(&disk, &clock, options(guard, cache));
             let keys = keys();

@@ -2,7 +2,8 @@
 //! ```text
 //! a stray file    its name has a great number, or the greatest        a manifest    it tells of the greatest numbers that are believed
 //! ```
-//! Invariant: no number has a cost, and none that was acknowledged is lost: where numbers run out, a write is refused.
+//! Invariant: no number has a cost, and none that was acknowledged is lost: where numbers run out,
+//! a write is refused.
 
 use std::path::Path;
 use std::sync::Arc;

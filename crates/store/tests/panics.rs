@@ -1,4 +1,5 @@
-//! User code that panics, and is caught, leaves the store no worse: iterators, followers, keys, storage and clock.
+//! User code that panics, and is caught, leaves the store no worse: iterators, followers, keys,
+//! storage and clock.
 //! ```text
 //! history   put .. flush .. merge .. ingest .. scan      call n of the storage, or of the clock, panics; then they go on
 //! after     reads are right, writes work or give an error, closing works, and all that was acknowledged is there when it is opened again
@@ -250,7 +251,9 @@ fn is_durable(disk: &Memory, key: &str) -> bool {
     left.get(key).expect("reads").is_some()
 }
 
-#[test] // The keeper's thread had ended: what was written last was never synced, and replaced tables stayed.
+// The keeper's thread had ended: what was written last was never synced, and replaced tables
+// stayed.
+#[test]
 fn a_storage_that_panics_beside_the_writer_ends_no_sync_and_no_sweep() {
     for panics_at in ["sync beside", "remove"] {
         let disk = Memory::new();

@@ -1,5 +1,5 @@
-//! Merges into the last level that go from partition to partition: what they rewrite, how much disk they need, and that
-//! every answer is right while one is half done.
+//! Merges into the last level that go from partition to partition: what they rewrite, how much disk
+//! they need, and that every answer is right while one is half done.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -221,8 +221,9 @@ fn a_merge_that_is_half_done_goes_on_after_a_crash_and_with_any_granularity() {
 
 #[test] // Spooky: no merge needs more than a few partitions of disk.
 fn a_partitioned_tree_needs_little_more_disk_than_it_has_data() {
-    // Of all moments at which the tree has twenty partitions or more, the one with the most for its data: beside a
-    // partition or two, these are inner runs whose tables go when the last of their keys is merged, a tenth of all.
+    // Of all moments at which the tree has twenty partitions or more, the one with the most for its
+    // data: beside a partition or two, these are inner runs whose tables go when the last of their
+    // keys is merged, a tenth of all.
     let peak = |granularity| {
         let disk = Memory::new();
         let size_ratio = 10;
@@ -248,7 +249,8 @@ fn a_partitioned_tree_needs_little_more_disk_than_it_has_data() {
     assert!(full > 1.7, "peak {full} of the data");
 }
 
-#[test] // GRF paper, section 5, generalization 2: one probe, and one run for each entry that matches.
+// GRF paper, section 5, generalization 2: one probe, and one run for each entry that matches.
+#[test]
 fn a_partitioned_tree_has_one_candidate_for_each_entry() {
     let disk = Memory::new();
     let db = open(&disk, &options(GuardKind::Grf));
@@ -293,7 +295,9 @@ fn partitions_without_new_keys_are_not_rewritten() {
     assert!((0..KEYS).all(|number| db.get(number.to_be_bytes()).expect("reads").is_some()));
 }
 
-#[test] // Its last range went on to the end of all keys: a write to the first partition rewrote the whole last level.
+// Its last range went on to the end of all keys: a write to the first partition rewrote the whole
+// last level.
+#[test]
 fn a_merge_ends_behind_the_last_key_of_its_inputs() {
     for guard in [GuardKind::Grf, GuardKind::Open] {
         let disk = Memory::new();

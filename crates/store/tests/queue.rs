@@ -1,5 +1,6 @@
-//! Queries that are under way together answer, count and fail as those that are asked one after the other: under every guard, with
-//! reads that complete in any order, with faults and damage, and while others write, flush and merge.
+//! Queries that are under way together answer, count and fail as those that are asked one after the
+//! other: under every guard, with reads that complete in any order, with faults and damage, and
+//! while others write, flush and merge.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! File systems that can only be read: from the start, and from some moment on, until they can be written again.
+//! File systems that can only be read: from the start, and from some moment on, until they can be
+//! written again.
 //! ```text
 //! mount -o remount,ro    opening is refused, with what to do; what needs no lock is read; nothing is changed
 //! while it is open       writes are errors that say so, reads go on; then writes go on, without opening it again

@@ -1,11 +1,12 @@
-//! Opening after every prefix of a log and of a manifest, and after every damaged byte of a small store: on the simulated disk,
-//! and in a short form on the real one.
+//! Opening after every prefix of a log and of a manifest, and after every damaged byte of a small
+//! store: on the simulated disk, and in a short form on the real one.
 //! ```text
 //! writes      w1   w2   w3          files and model are kept after each
 //! log         |----|----|----|      cut anywhere: the state of the writes that are whole
 //! manifest    |------|----|         cut anywhere: all that was written, or a refusal that names a file
 //! ```
-//! Invariant: every expected answer is exact. With `Sync::Always` nothing acknowledged may be missing, unless its own bytes are.
+//! Invariant: every expected answer is exact. With `Sync::Always` nothing acknowledged may be
+//! missing, unless its own bytes are.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -218,7 +219,8 @@ fn beginning_bytes(log: &[u8]) -> usize {
     28 + u32::from_le_bytes(payload) as usize
 }
 
-/// A log that the manifest tells of is durable as far as its first record: no crash has cut it there.
+/// A log that the manifest tells of is durable as far as its first record: no crash has cut it
+/// there.
 #[track_caller]
 fn is_no_crash(found: Result<Contents, String>, case: &str) {
     let error = found.expect_err(case);
@@ -312,7 +314,8 @@ fn of_two_logs_the_second_may_be_cut_and_the_first_may_not_on_the_real_disk() {
     check_two_logs(29, Place::real);
 }
 
-/// Edits of every kind: flushes, merges inside and into the last level, an image, tables that leave; and a peaceful end.
+/// Edits of every kind: flushes, merges inside and into the last level, an image, tables that
+/// leave; and a peaceful end.
 fn many_edits(guard: GuardKind) -> Vec<Moment> {
     let mut history = History::begin(guard, 4096);
     history.keep();
@@ -331,8 +334,8 @@ fn many_edits(guard: GuardKind) -> Vec<Moment> {
     history.close()
 }
 
-/// Cuts the manifest of each moment anywhere behind the one before it, and once at every place. Gives how many stores opened
-/// with a manifest that was cut, and how many were refused.
+/// Cuts the manifest of each moment anywhere behind the one before it, and once at every place.
+/// Gives how many stores opened with a manifest that was cut, and how many were refused.
 fn check_manifest_prefixes(
     guard: GuardKind,
     step: usize,
@@ -376,7 +379,8 @@ fn a_manifest_that_is_cut_loses_nothing_unnoticed_on_the_real_disk() {
     assert!(refused > 5, "{refused}");
 }
 
-/// Flips bits of every byte of every file of a store that was closed: then all was durable, and shows it.
+/// Flips bits of every byte of every file of a store that was closed: then all was durable, and
+/// shows it.
 fn check_flips(guard: GuardKind, step: usize, place: fn(&Files) -> Place) {
     let mut history = History::begin(guard, 4096);
     (0..30).for_each(|number| history.put(&format!("key {number:02}"), "in the last level"));

@@ -1,4 +1,5 @@
-//! Scans through Remix in a store: by a sorted view of all runs where there is one, with the same answers where there is none.
+//! Scans through Remix in a store: by a sorted view of all runs where there is one, with the same
+//! answers where there is none.
 //! ```text
 //! flush, merge   view of every entry          -> a scan reads the runs that the view names, one entry after the other
 //! meanwhile      view, and newer keys beside  -> a scan merges the runs, as under any other guard
@@ -155,7 +156,8 @@ fn an_open_seek_through_the_view_reads_few_blocks_of_all_runs() {
         let (_, db, ..) = layers(guard);
         blocks_of_seeks(&db)
     });
-    // 200 seeks each, some of them over deleted keys; merging reads a block of nearly each of seven runs.
+    // 200 seeks each, some of them over deleted keys; merging reads a block of nearly each of seven
+    // runs.
     assert!(merging.iter().all(|&blocks| blocks >= 13 * 200 / 2), "{merging:?}");
     assert!(sorted.iter().all(|&blocks| blocks < 9 * 200 / 2), "{sorted:?}");
     assert!(semi_sorted.iter().all(|&blocks| blocks < 13 * 200 / 2), "{semi_sorted:?}");
@@ -218,7 +220,8 @@ fn a_view_without_the_newest_flush_is_not_gone_through() {
     assert!(again[0] <= whole[0] && again[1] <= whole[1], "{again:?} {whole:?}");
 }
 
-/// A block that cannot be read stops the scans that come to it, and nothing else: flushes and merges of others go on.
+/// A block that cannot be read stops the scans that come to it, and nothing else: flushes and
+/// merges of others go on.
 #[test]
 fn a_damaged_block_stops_no_flush() {
     let (disk, db, _, mut map) = layers(SORTED);

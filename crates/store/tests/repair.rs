@@ -1,5 +1,5 @@
-//! Repairs: whatever is damaged, the store opens and verifies again, holds all that could be read, and what could not is
-//! told; nothing is deleted.
+//! Repairs: whatever is damaged, the store opens and verifies again, holds all that could be read,
+//! and what could not is told; nothing is deleted.
 
 mod doubts;
 
@@ -45,7 +45,8 @@ fn contents(db: &Db) -> Contents {
     entries.map(|(key, value)| (text(&key), text(&value))).collect()
 }
 
-/// A store with an oldest run of several blocks, two newer runs with deletions, the image of a filter, and a log.
+/// A store with an oldest run of several blocks, two newer runs with deletions, the image of a
+/// filter, and a log.
 fn small_store() -> (Memory, Contents) {
     let disk = Memory::new();
     let db = open(&disk, GuardKind::Grf).expect("opens");
@@ -326,8 +327,9 @@ fn tables_that_a_merge_has_left_over_bring_nothing_back() {
     assert!(expected.iter().all(|(key, value)| found.get(key) == Some(value)));
 }
 
-/// A table that a merge made is damaged, and its input is still there. What can be read of it may have an old version of a key
-/// whose newer one was in the damaged block: then neither table is the newer one as a whole.
+/// A table that a merge made is damaged, and its input is still there. What can be read of it may
+/// have an old version of a key whose newer one was in the damaged block: then neither table is the
+/// newer one as a whole.
 #[test]
 fn a_damaged_table_hides_nothing_that_a_merge_has_left_over() {
     let disk = Memory::new();
@@ -432,8 +434,8 @@ fn what_cannot_be_repaired_is_refused() {
 
 #[test]
 fn a_manifest_that_has_lost_its_last_edit_is_noticed_by_open_and_repaired() {
-    // The edit of a flush is damaged, so that the manifest ends before it; the flushed log is gone, and nothing was
-    // written to the log that follows.
+    // The edit of a flush is damaged, so that the manifest ends before it; the flushed log is gone,
+    // and nothing was written to the log that follows.
     let disk = Memory::new();
     let db = open(&disk, GuardKind::Open).expect("opens");
     db.put("one", "1").and_then(|()| db.flush()).expect("flushes");

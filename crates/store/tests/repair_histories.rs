@@ -2,7 +2,8 @@
 //! ```text
 //! seed -> writes, flushes, merge steps, scans held open -> crash -> damage -> repair -> what is there, against the model
 //! ```
-//! Invariant: what was not damaged is not lost; a value that is found was written; what is amiss is told.
+//! Invariant: what was not damaged is not lost; a value that is found was written; what is amiss is
+//! told.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -121,7 +122,8 @@ fn contents(db: &Db) -> BTreeMap<String, String> {
     entries.map(|(key, value)| (text(&key), text(&value))).collect()
 }
 
-/// Repairs, and panics if the store does not open and verify then. None: it was of another version, as it seemed.
+/// Repairs, and panics if the store does not open and verify then. None: it was of another version,
+/// as it seemed.
 fn repaired(
     disk: &Memory,
     seed: u64,

@@ -111,7 +111,8 @@ fn rule_1_a_failed_flush_keeps_its_number_and_holds_later_ones_back() {
         put_and_flush(&stage.db, "a", "0");
         stage.db.put("k", "old").expect("puts");
         stage.disk.fail_at(0, Fault::NoSpace);
-        // The seal makes a new log; the fault may hit that or the flush. Either way an error comes out.
+        // The seal makes a new log; the fault may hit that or the flush. Either way an error comes
+        // out.
         let mut failures = usize::from(stage.db.flush().is_err());
         assert_eq!(failures, 1, "the fault must show");
         stage.db.put("k", "new").expect("puts");
@@ -149,8 +150,8 @@ fn rule_1_a_batch_is_published_as_a_whole() {
 fn rule_2_a_get_pins_before_it_takes_its_sequence_number() {
     for (kind, stage) in Stage::of_all_kinds() {
         put_and_flush(&stage.db, "k", "old");
-        // In the gap the entry is replaced, and a merge drops it: no snapshot holds it. A get that took
-        // its number first would look for the old entry where only the new one is left.
+        // In the gap the entry is replaced, and a merge drops it: no snapshot holds it. A get that
+        // took its number first would look for the old entry where only the new one is left.
         stage.at(PausePoint::GetPinned, |db| {
             db.put("k", "new").expect("puts");
             db.compact().expect("compacts");
@@ -205,8 +206,8 @@ fn rule_2_a_merge_keeps_what_registered_numbers_see() {
         put_and_flush(&stage.db, "k", "1");
         let first = stage.db.snapshot();
         put_and_flush(&stage.db, "k", "2");
-        // A snapshot that is taken when the merge has copied the numbers is not among them: it reads
-        // at the then visible number, which the merge counts as registered.
+        // A snapshot that is taken when the merge has copied the numbers is not among them: it
+        // reads at the then visible number, which the merge counts as registered.
         let late = Arc::new(Mutex::new(None));
         let taken = Arc::clone(&late);
         stage.at(PausePoint::MergeStarted, move |db| {

@@ -1,4 +1,5 @@
-//! Seeks: they give what a map gives, from every key on, and read no block of a run that goes on elsewhere.
+//! Seeks: they give what a map gives, from every key on, and read no block of a run that goes on
+//! elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -281,8 +282,8 @@ fn a_waiting_run_is_read_behind_deleted_keys() {
     }
 }
 
-/// Guards that know where a table goes on, near any key. (`surf-base` and `surf-hash` know too little of keys that are alone
-/// in their corner.)
+/// Guards that know where a table goes on, near any key. (`surf-base` and `surf-hash` know too
+/// little of keys that are alone in their corner.)
 fn guards_with_bounds() -> impl Iterator<Item = GuardKind> {
     let names = ["surf-real", "surf-mixed", "snarf", "cell", "gap", "grf"];
     GuardKind::ALL.into_iter().filter(move |guard| names.contains(&guard.name()))
@@ -352,12 +353,14 @@ fn a_backward_open_seek_reads_about_one_block() {
                     assert_eq!(last(scan), next, "{guard}");
                 }
             });
-            // One of eight keys lies between two blocks: separators are near the keys before them. Where the key found is the first of
-            // its block, fences know that the block before does not go on with it.
+            // One of eight keys lies between two blocks: separators are near the keys before them.
+            // Where the key found is the first of its block, fences know that the block before does
+            // not go on with it.
             assert!(asked.blocks_read < SEEKS * 6 / 5, "{guard}: {asked:?}");
             assert!(asked.true_positives <= SEEKS, "{guard}: {asked:?}");
         }
-        // From keys that are there: their runs are read, and a run that ends close before, now and then.
+        // From keys that are there: their runs are read, and a run that ends close before, now and
+        // then.
         for to in numbers.iter().step_by(20) {
             assert_eq!(last(db.range(..=key(*to))), Some(*to), "{guard}");
             let before = numbers.range(..*to).next_back().copied();
@@ -384,7 +387,8 @@ fn probes_of_ranges_are_counted_by_tables_that_are_asked() {
     }
 }
 
-/// What a scan goes on to read, it reads once: about as many blocks as hold the keys it gives, and one of each run.
+/// What a scan goes on to read, it reads once: about as many blocks as hold the keys it gives, and
+/// one of each run.
 #[test]
 fn a_scan_that_goes_on_reads_each_run_as_it_comes_to_it() {
     for guard in GuardKind::ALL {

@@ -1,5 +1,5 @@
-//! Trees of every shape: policies, granularities and guards that change from opening to opening; deleted ranges, expiry, bulk
-//! loads and snapshots beside each other; every answer against a map.
+//! Trees of every shape: policies, granularities and guards that change from opening to opening;
+//! deleted ranges, expiry, bulk loads and snapshots beside each other; every answer against a map.
 
 mod shapes;
 

@@ -1,4 +1,5 @@
-//! Files that the tree needs no more go when the last one who reads them does, and `stats` tells who that is.
+//! Files that the tree needs no more go when the last one who reads them does, and `stats` tells
+//! who that is.
 //! ```text
 //! merge -> its inputs leave the tree -> the last reader lets go -> the files are gone, though nothing else is done
 //! ```
@@ -59,7 +60,8 @@ fn live_bytes(db: &Db) -> u64 {
     db.stats().expect("open").table_bytes()
 }
 
-#[test] // They stayed until the next flush or merge was installed: a store at rest had twice its space.
+// They stayed until the next flush or merge was installed: a store at rest had twice its space.
+#[test]
 fn replaced_tables_go_though_nothing_else_is_done() {
     let disk = Memory::new();
     let db = open(&disk, options(Background::Threads(2)));
@@ -73,7 +75,9 @@ fn replaced_tables_go_though_nothing_else_is_done() {
     }
 }
 
-#[test] // Each flush and merge added to it for as long as the store was open, and the next opening read it all.
+// Each flush and merge added to it for as long as the store was open, and the next opening read it
+// all.
+#[test]
 fn the_manifest_of_a_store_that_stays_open_has_a_bound() {
     let disk = Memory::new();
     let db = open(&disk, options(Background::Stepped));
@@ -121,7 +125,8 @@ fn replaced_tables_go_with_the_last_reader_and_stats_tell_who_that_is() {
     let holders = (held.scans, held.pinned_trees, held.followed_trees);
     assert_eq!(holders, (1, 1, 1), "a snapshot holds no files");
     assert_eq!(db.stats().expect("open").leaving_tables, held.tables);
-    // The merge's own thread removes what nobody holds, and then sleeps: what goes later, goes by the keeper's hand.
+    // The merge's own thread removes what nobody holds, and then sleeps: what goes later, goes by
+    // the keeper's hand.
     until("what nobody holds has gone", || db.stats().expect("open").obsolete.bytes == pinned);
     std::thread::sleep(Duration::from_millis(30));
     // A scan that moves lets go.
@@ -207,7 +212,9 @@ fn closing_leaves_nothing_of_what_is_half_done() {
     }
 }
 
-#[test] // Each try left what it had written: on a full disk retries made it fuller, and what was freed was never enough.
+// Each try left what it had written: on a full disk retries made it fuller, and what was freed was
+// never enough.
+#[test]
 fn merges_whose_edits_find_no_room_leave_no_tables() {
     for (guard, granularity) in
         [(GuardKind::Open, Granularity::Full), (GuardKind::Grf, Granularity::Partitioned)]
@@ -232,7 +239,8 @@ fn merges_whose_edits_find_no_room_leave_no_tables() {
             db.compact().expect_err("the manifest takes nothing");
             left.push(table_bytes(&disk) - live_bytes(&db));
         }
-        // The first edit may be in the manifest or not, and so its tables stay; those that follow are surely not.
+        // The first edit may be in the manifest or not, and so its tables stay; those that follow
+        // are surely not.
         assert!(left[1..].iter().all(|bytes| *bytes == left[0]), "{left:?}");
         is_full.store(false, Ordering::Relaxed);
         db.compact().expect("there is room again");

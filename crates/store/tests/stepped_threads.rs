@@ -1,4 +1,5 @@
-//! Stepped mode used by several threads: who asks for work waits for the step that another one is at.
+//! Stepped mode used by several threads: who asks for work waits for the step that another one is
+//! at.
 //! ```text
 //! A   step: a flush, or a merge .... held ............ done
 //! B       flush, compact, ingest   waits for A's step     -> goes on

@@ -1,5 +1,6 @@
-//! A storm: writers, readers, flushes, compactions, checkpoints and faults at once, then a crash, then again
-//! with other options. What was acknowledged is there after each; what a snapshot saw stays.
+//! A storm: writers, readers, flushes, compactions, checkpoints and faults at once, then a crash,
+//! then again with other options. What was acknowledged is there after each; what a snapshot saw
+//! stays.
 //! ```text
 //! writer w     round 1, 2, 3, ... of its own keys, a batch each     begun, then acknowledged
 //! crash        each writer's keys are all of one round, not older than the last acknowledged one
@@ -117,7 +118,8 @@ fn key(writer: usize, number: u32) -> Vec<u8> {
     key
 }
 
-/// One round of a writer: every other key is deleted and put in the same batch, or the other way round.
+/// One round of a writer: every other key is deleted and put in the same batch, or the other way
+/// round.
 fn round_of(writer: usize, round: u32) -> Batch {
     let mut batch = Batch::new();
     for number in 0..KEYS {
@@ -246,8 +248,8 @@ fn copy_on(
     }
 }
 
-/// Panics if the folder opens as a store without what was acknowledged before, or with more than was begun. Gives
-/// whether it opens.
+/// Panics if the folder opens as a store without what was acknowledged before, or with more than
+/// was begun. Gives whether it opens.
 fn check_copy(
     ground: &Ground,
     dir: &str,
@@ -267,7 +269,8 @@ fn check_copy(
     true
 }
 
-/// The crash may have come while a checkpoint was made: it is refused, or holds one round of each writer.
+/// The crash may have come while a checkpoint was made: it is refused, or holds one round of each
+/// writer.
 fn check_copies_cut_short(ground: &Ground, generation: usize, lanes: &Lanes) {
     let names = ground.storage().list(&ground.root.join(COPIES)).unwrap_or_default();
     let of_generation = format!("{generation}-");

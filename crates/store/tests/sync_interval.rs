@@ -1,8 +1,10 @@
-//! `Sync::Interval`: what was acknowledged is synced when it is as old as the interval, whatever writers, flushes and the disk are waiting for.
+//! `Sync::Interval`: what was acknowledged is synced when it is as old as the interval, whatever
+//! writers, flushes and the disk are waiting for.
 //! ```text
 //! put -> acknowledged ------ interval ------> durable        a writer is stopped, a flush is under way, an append takes long
 //! ```
-//! Invariant: time is told by hand, so no test asks how long anything takes; what is durable is what a power cut leaves.
+//! Invariant: time is told by hand, so no test asks how long anything takes; what is durable is
+//! what a power cut leaves.
 
 mod door;
 
@@ -171,7 +173,8 @@ impl Clock for Looked {
     }
 }
 
-#[test] // With an interval of 0 the flush thread waited for no time, again and again: a core's worth.
+// With an interval of 0 the flush thread waited for no time, again and again: a core's worth.
+#[test]
 fn nobody_is_awake_where_nothing_is_owed() {
     for (interval, puts) in [(Duration::ZERO, 1), (Duration::from_millis(1), 0)] {
         let (storage, clock) = (Arc::new(Memory::new()), Arc::new(Looked::default()));

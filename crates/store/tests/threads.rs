@@ -1,10 +1,12 @@
-//! Writers, readers, scanners and snapshots beside flushes and merges on threads: what is read is never older than what was there
-//! when the question was asked, nor older than what the same reader has read before.
+//! Writers, readers, scanners and snapshots beside flushes and merges on threads: what is read is
+//! never older than what was there when the question was asked, nor older than what the same reader
+//! has read before.
 //! ```text
 //! writer     begun[k] = v -> put, delete, delete_range, put_ttl, ingest -> done[k] = v
 //! reader     least = done[k] -> get -> most = begun[k]            least <= what was read <= most, and it never goes back
 //! ```
-//! Versions of a key count up; those that five divides are deletions. A writer has its keys to itself.
+//! Versions of a key count up; those that five divides are deletions. A writer has its keys to
+//! itself.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -90,7 +92,8 @@ impl Versions {
     }
 }
 
-/// The least version that a reader may have seen who found this, of those from `least` to `most`. None found: a deletion.
+/// The least version that a reader may have seen who found this, of those from `least` to `most`.
+/// None found: a deletion.
 #[track_caller]
 fn seen(found: Option<u64>, least: u64, most: u64) -> u64 {
     let version = found.unwrap_or_else(|| least.div_ceil(DELETION) * DELETION);

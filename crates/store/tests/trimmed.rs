@@ -1,5 +1,5 @@
-//! Stores with tables of which a merge of key ranges has taken a piece: every way to read them, to open them again, to mend
-//! and to copy them.
+//! Stores with tables of which a merge of key ranges has taken a piece: every way to read them, to
+//! open them again, to mend and to copy them.
 //! ```text
 //! tables and runs -> a merge that is half done -> whatever may come then -> every answer against a map
 //! ```
@@ -112,8 +112,8 @@ fn these_histories_have_trimmed_tables() {
     assert!(trimmed >= 4, "{trimmed} of 12");
 }
 
-/// Repairs a copy of the store with one bit of the manifest flipped. Every key of the map must be there, with its value; keys that
-/// should not be are told of.
+/// Repairs a copy of the store with one bit of the manifest flipped. Every key of the map must be
+/// there, with its value; keys that should not be are told of.
 fn repair_without(world: &World, byte: u64) {
     let disk = world.disk.crash_hard();
     disk.flip_bit(Path::new(&world.dir).join("MANIFEST"), byte, 3);
@@ -136,7 +136,9 @@ fn repair_without(world: &World, byte: u64) {
     assert!(!is_back || report.doubts.iter().any(is_told), "byte {byte}: {report:?}");
 }
 
-#[test] // A table that was trimmed was set aside, since it had left the tree; of two pieces one was forgotten.
+// A table that was trimmed was set aside, since it had left the tree; of two pieces one was
+// forgotten.
+#[test]
 fn a_damaged_manifest_loses_no_piece_of_a_trimmed_table() {
     let mut runner = TestRunner::deterministic();
     let mut trimmed = 0;
@@ -158,7 +160,8 @@ fn a_table_around_a_range_makes_way_for_what_is_merged_there() {
     let mut world = World::new(Options { policy, size_ratio: 3, ..options(0) });
     let every = |from, step, count| Keys { from, step, count };
     world.apply(&Op::Ingest(every(93, 1, 150)));
-    // Nothing of it is left, but for its partitions; and the next run, across them, is the oldest one.
+    // Nothing of it is left, but for its partitions; and the next run, across them, is the oldest
+    // one.
     let ops = [
         Op::DeleteRange(0..KEYS),
         Op::Flush,

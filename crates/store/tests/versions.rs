@@ -1,5 +1,5 @@
-//! Keys with many versions, and ranges that are deleted again and again: every snapshot that is held sees its own state, both ways,
-//! wherever the versions are.
+//! Keys with many versions, and ranges that are deleted again and again: every snapshot that is
+//! held sees its own state, both ways, wherever the versions are.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -129,8 +129,8 @@ fn is_seen_from_everywhere(snapshot: &Snapshot, model: &Model, context: &str) {
 /// Keys of the test below.
 const SIDE_BY_SIDE: u64 = 90;
 
-/// Most writes delete a few keys, which lie beside and over those that were deleted before: in the active memtable, in one that waits
-/// for its flush, in runs.
+/// Most writes delete a few keys, which lie beside and over those that were deleted before: in the
+/// active memtable, in one that waits for its flush, in runs.
 #[test]
 fn what_short_ranges_side_by_side_leave_is_seen_at_every_snapshot() {
     for (seed, guard) in (1..).zip(GuardKind::ALL.into_iter().cycle().take(40)) {

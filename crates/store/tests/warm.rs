@@ -1,10 +1,12 @@
-//! What is in memory is read without allocating, without touching the disk, and without asking what time it is.
+//! What is in memory is read without allocating, without touching the disk, and without asking what
+//! time it is.
 //! ```text
 //! get         memtables, guard, fences, cached blocks -> a value     no allocation, no call of storage or clock
 //! seek, next  the first step opens cursors; from the second on       the same
 //! ```
-//! All input and output goes through the storage, all time through the clock, and nothing waits here for a lock: so a get
-//! makes no system call. Invariant: everything was asked for once before it counts.
+//! All input and output goes through the storage, all time through the clock, and nothing waits
+//! here for a lock: so a get makes no system call. Invariant: everything was asked for once before
+//! it counts.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -109,7 +111,8 @@ fn a_warm_get_allocates_nothing_and_makes_no_system_call() {
 
 /// What steps of a scan cost that begins at a key, when it has come to every run.
 fn costs_of_steps(store: &Store, from: &[u8], backward: bool) -> [u64; 3] {
-    // A run allocates its cursor when the scan comes to its first key; of fourteen keys one is of a run of the newest.
+    // A run allocates its cursor when the scan comes to its first key; of fourteen keys one is of a
+    // run of the newest.
     const FIRST: usize = 250;
     const STEPS: usize = 60;
     let mut scan =

@@ -21,7 +21,8 @@ use crate::{
 const VALUE: [u8; 20] = [7; 20];
 /// Keys before and behind those of the pattern.
 const NEIGHBOURS: u64 = 100;
-/// Of an operation; counted are the cheapest of some rows: now and then one pays for what comes after it.
+/// Of an operation; counted are the cheapest of some rows: now and then one pays for what comes
+/// after it.
 const ROWS: usize = 4;
 const IN_A_ROW: u64 = 16;
 
@@ -63,7 +64,8 @@ impl Cost {
         }
     }
 
-    /// What is wrong with the cost of ten times as much. (A logarithm grows by less than a half from 1,000 to 10,000.)
+    /// What is wrong with the cost of ten times as much. (A logarithm grows by less than a half
+    /// from 1,000 to 10,000.)
     fn breaks(self, large: Cost, law: Law) -> Option<String> {
         let factor = match law {
             Law::Log => 2,
@@ -150,7 +152,8 @@ impl World {
         self.held.push(self.db().snapshot());
     }
 
-    /// Reads at the oldest snapshot that is held, at one between, and at the newest; or at a new one.
+    /// Reads at the oldest snapshot that is held, at one between, and at the newest; or at a new
+    /// one.
     fn at_snapshots(&self, read: impl Fn(&Snapshot)) {
         match self.held.as_slice() {
             [] => read(&self.db().snapshot()),

@@ -1,15 +1,18 @@
-//! A list that grows at its end while others read it: they take no lock, and nothing in it ever moves.
+//! A list that grows at its end while others read it: they take no lock, and nothing in it ever
+//! moves.
 //! ```text
 //! octave 0   | 16 | 16 | ... eight chunks      octave 1   | 32 | 32 | ... eight      octave 2   | 64 | ...
 //! ```
-//! An item's chunk follows from its place. Invariant: a chunk is made once, with items that are empty or zero; what an item is filled
-//! with is seen by who was told of it (Acquire) after it was filled (Release).
+//! An item's chunk follows from its place. Invariant: a chunk is made once, with items that are
+//! empty or zero; what an item is filled with is seen by who was told of it (Acquire) after it was
+//! filled (Release).
 
 use crate::sync::OnceLock;
 
 /// Items of a chunk of the first octave: two to this power.
 const FIRST_BITS: u32 = 4;
-/// Chunks of an octave: two to this power. What is made ahead is at most one in so many of what is there.
+/// Chunks of an octave: two to this power. What is made ahead is at most one in so many of what is
+/// there.
 const PER_OCTAVE_BITS: u32 = 3;
 const OCTAVES: usize = 40;
 
@@ -47,7 +50,8 @@ impl<T: Default> AppendList<T> {
         AppendList { octaves: std::array::from_fn(|_| OnceLock::new()) }
     }
 
-    /// The item at a place that is made if it is not there. Requires: whoever makes items waits for others who do.
+    /// The item at a place that is made if it is not there. Requires: whoever makes items waits for
+    /// others who do.
     pub(crate) fn make(&self, index: usize) -> &T {
         let Place { octave, chunk, chunk_len, at } = Place::of(index);
         let empty = || (0..1 << PER_OCTAVE_BITS).map(|_| Chunk::new()).collect();

@@ -32,8 +32,9 @@ impl Batch {
         self.add(Kind::Put, key.as_ref(), value.as_ref())
     }
 
-    /// Sets the value of a key until a time; from then on the key has no value, neither this one nor an older one.
-    /// [`Db::expiry_after`](crate::Db::expiry_after) tells the time that comes so much later.
+    /// Sets the value of a key until a time; from then on the key has no value, neither this one
+    /// nor an older one. [`Db::expiry_after`](crate::Db::expiry_after) tells the time that comes so
+    /// much later.
     pub fn put_with_expiry(
         &mut self,
         key: impl AsRef<[u8]>,
@@ -49,8 +50,8 @@ impl Batch {
         self.add(Kind::Delete, key.as_ref(), &[])
     }
 
-    /// Removes all keys from `from` on and before `to`, whatever their number: it takes one write. Nothing if both are the
-    /// same. If `from` is behind `to`, writing the batch is an error.
+    /// Removes all keys from `from` on and before `to`, whatever their number: it takes one write.
+    /// Nothing if both are the same. If `from` is behind `to`, writing the batch is an error.
     pub fn delete_range(&mut self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>) -> &mut Self {
         let (from, to) = (from.as_ref(), to.as_ref());
         if from == to { self } else { self.add(Kind::DeleteRange, from, to) }
@@ -165,7 +166,9 @@ mod tests {
         }
     }
 
-    #[test] // It got to the log, which has 32 bits for the length of a record, and was taken for a failure of the disk.
+    // It got to the log, which has 32 bits for the length of a record, and was taken for a failure
+    // of the disk.
+    #[test]
     fn a_batch_beyond_a_record_of_the_log_is_refused() {
         let most = BATCH_BYTES_MAX / (VALUE_BYTES_MAX + WRITE_BYTES);
         forged(Kind::Put, VALUE_BYTES_MAX, most).check().expect("as much as fits");

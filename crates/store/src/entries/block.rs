@@ -5,8 +5,8 @@
 //! head     shared | unshared | value length | sequence << 3 | kind | key's end
 //! on disk  block, raw or LZ4 (its raw length first) | compression u8 | checksum u32, of its place too
 //! ```
-//! Invariant: a `Block` was walked once from end to end, so that every length in it leads to bytes of
-//! the block: nothing that reads one can fail. `shared` is the whole common prefix with the key
+//! Invariant: a `Block` was walked once from end to end, so that every length in it leads to bytes
+//! of the block: nothing that reads one can fail. `shared` is the whole common prefix with the key
 //! before, save at restarts, which have whole keys; a search relies on that and never puts a key
 //! together. Values lie apart, so that a search reads few cache lines, one after the other.
 
@@ -121,9 +121,9 @@ pub(crate) struct BlockPlace {
 }
 
 impl BlockPlace {
-    /// What the place adds to the checksum. Two places of a file have different salts if they are at
-    /// most 1.9 GB apart: the multiplier is 2^64 over the golden ratio, whose multiples keep farthest
-    /// from whole numbers.
+    /// What the place adds to the checksum. Two places of a file have different salts if they are
+    /// at most 1.9 GB apart: the multiplier is 2^64 over the golden ratio, whose multiples keep
+    /// farthest from whole numbers.
     fn salt(self) -> u32 {
         let place = self.offset.wrapping_add(self.file.wrapping_mul(FILE_MULTIPLIER));
         (place.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32

@@ -3,8 +3,8 @@
 //! past the start   entry   entry   entry   past the end
 //!                    <- prev         next ->
 //! ```
-//! Invariant: entries come in the order of entries, each once. After an error a cursor is past an end
-//! until it is positioned again.
+//! Invariant: entries come in the order of entries, each once. After an error a cursor is past an
+//! end until it is positioned again.
 
 use std::ops::AddAssign;
 
@@ -44,8 +44,8 @@ pub(crate) struct RunsRead {
 pub(crate) trait Cursor {
     /// To the first entry whose user key is at or after `key`, its newest version first.
     fn seek(&mut self, key: &[u8]) -> Result<()>;
-    /// To the first entry at or after (key, at) in the order of entries: of that key, the newest with a sequence number of at most
-    /// `at`. Requires: it was positioned at this key.
+    /// To the first entry at or after (key, at) in the order of entries: of that key, the newest
+    /// with a sequence number of at most `at`. Requires: it was positioned at this key.
     fn seek_version(&mut self, key: &[u8], at: Sequence) -> Result<()>;
     /// To the first entry.
     fn seek_first(&mut self) -> Result<()>;
@@ -57,8 +57,9 @@ pub(crate) trait Cursor {
     fn next(&mut self) -> Result<()>;
     /// To the entry before. Requires: at an entry.
     fn prev(&mut self) -> Result<()>;
-    /// To the next entry that is newer than a deletion of a range; or one at a time, who knows no better way. Requires: at an entry,
-    /// which is older; what holds it was written after all that is older than the deletion, or holds the deletion.
+    /// To the next entry that is newer than a deletion of a range; or one at a time, who knows no
+    /// better way. Requires: at an entry, which is older; what holds it was written after all that
+    /// is older than the deletion, or holds the deletion.
     fn next_newer(&mut self, _than: Sequence) -> Result<()> {
         self.next()
     }
@@ -68,7 +69,8 @@ pub(crate) trait Cursor {
     }
     /// The entry. None: past either end.
     fn entry(&self) -> Option<Entry<'_>>;
-    /// Whether the entry is the newest of its key here, and the one before it in another block. False: nobody knows.
+    /// Whether the entry is the newest of its key here, and the one before it in another block.
+    /// False: nobody knows.
     fn ends_key_and_block(&self) -> bool {
         false
     }
@@ -76,7 +78,8 @@ pub(crate) trait Cursor {
     fn value(&self) -> Value;
     /// What was read since the last call.
     fn reads(&mut self) -> Reads;
-    /// What it has read of which runs, if it is one over several. Such a cursor has one entry of each key.
+    /// What it has read of which runs, if it is one over several. Such a cursor has one entry of
+    /// each key.
     fn runs_read(&self) -> Option<RunsRead> {
         None
     }

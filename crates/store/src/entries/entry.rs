@@ -38,7 +38,8 @@ pub(crate) enum Kind {
     Put = 0,
     /// The key is gone.
     Delete = 1,
-    /// All keys from this one up to the value (excluded) are gone. In logs, never among the entries of a memtable or a table.
+    /// All keys from this one up to the value (excluded) are gone. In logs, never among the entries
+    /// of a memtable or a table.
     DeleteRange = 2,
     /// As `Put`, until a time, which the value begins with (`expiry.rs`).
     PutWithExpiry = 3,

@@ -2,8 +2,8 @@
 //! ```text
 //! value as it is stored    milliseconds u64, little-endian | the value that the user gave
 //! ```
-//! Invariant: an entry that has expired hides older entries of its key, as a deletion does, until a merge drops it where it may
-//! drop a deletion. So what it hid is not seen again.
+//! Invariant: an entry that has expired hides older entries of its key, as a deletion does, until a
+//! merge drops it where it may drop a deletion. So what it hid is not seen again.
 
 use std::time::Duration;
 
@@ -42,8 +42,8 @@ impl Expiry {
         Expiry { milliseconds: u64::from_le_bytes(bytes) }
     }
 
-    /// Whether it has come, by a clock that shows so much time since the start of 1970. The last one stands for never: it is what
-    /// lies beyond all others, whatever a clock shows.
+    /// Whether it has come, by a clock that shows so much time since the start of 1970. The last
+    /// one stands for never: it is what lies beyond all others, whatever a clock shows.
     pub(crate) fn has_come(self, now: Duration) -> bool {
         self.milliseconds != u64::MAX && u128::from(self.milliseconds) <= now.as_millis()
     }

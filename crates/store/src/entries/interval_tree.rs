@@ -4,17 +4,21 @@
 //! state 0      a -> 0   k -> none
 //! state 1      a -> 0   c -> 1   e -> 0   k -> none          from each bound up to the next
 //! ```
-//! A later deletion is the newest in all of its range: it takes the place of the bounds within. Each state is a balanced tree (AVL)
-//! that shares all nodes with the state before but those on the way to the two new bounds.
+//! A later deletion is the newest in all of its range: it takes the place of the bounds within.
+//! Each state is a balanced tree (AVL) that shares all nodes with the state before but those on the
+//! way to the two new bounds.
 //!
-//! What begins at a bound shows something, or nothing: all of it is deleted, and no entry was put there later. A node knows it of its
-//! own bound, and of any bound in its subtree; so bounds in a row that show nothing are passed at once, however many.
+//! What begins at a bound shows something, or nothing: all of it is deleted, and no entry was put
+//! there later. A node knows it of its own bound, and of any bound in its subtree; so bounds in a
+//! row that show nothing are passed at once, however many.
 //!
-//! Invariants: bounds of a tree ascend, and neighbours have different deletions. A node never changes once it is told of, except that
-//! what showed nothing comes to show something. A bound is an end of a deletion, by the number of that: what is the newest from there
-//! on never changes either, while it is a bound. Of the last state each node says what is so. An earlier state may say of more bounds
-//! that they show something, and says of none that it shows nothing where who reads that state sees an entry: what is put later is
-//! newer than the deletion that led to the next state.
+//! Invariants: bounds of a tree ascend, and neighbours have different deletions. A node never
+//! changes once it is told of, except that what showed nothing comes to show something. A bound is
+//! an end of a deletion, by the number of that: what is the newest from there on never changes
+//! either, while it is a bound. Of the last state each node says what is so. An earlier state may
+//! say of more bounds that they show something, and says of none that it shows nothing where who
+//! reads that state sees an entry: what is put later is newer than the deletion that led to the
+//! next state.
 
 use std::cmp::Ordering as Order;
 
@@ -53,13 +57,15 @@ const ID_BITS: u32 = 40;
 const ID_MASK: u64 = (1 << ID_BITS) - 1;
 const REST_BITS: u32 = u64::BITS - ID_BITS;
 
-/// In the second word of a node: where the height begins, how much of it is the height, and what shows.
+/// In the second word of a node: where the height begins, how much of it is the height, and what
+/// shows.
 const HEIGHT_AT: u32 = 56;
 const HEIGHT_MASK: u64 = (1 << 6) - 1;
 const SHOWS: u64 = 1 << 62;
 const ANY_SHOWS: u64 = 1 << 63;
 
-/// A node in two words: left, low bits of the bound; right, high bits of the bound, height, what shows.
+/// A node in two words: left, low bits of the bound; right, high bits of the bound, height, what
+/// shows.
 #[derive(Default)]
 pub(crate) struct Packed([AtomicU64; 2]);
 
@@ -106,7 +112,8 @@ impl Packed {
         }
     }
 
-    /// Says of a node that something shows. Told to others by what the entry is told by: its sequence number.
+    /// Says of a node that something shows. Told to others by what the entry is told by: its
+    /// sequence number.
     fn mark(&self, flags: u64) {
         self.0[1].fetch_or(flags, Ordering::Relaxed);
     }
@@ -151,7 +158,8 @@ pub(crate) fn around(nodes: &Nodes, root: NodeId, compare: impl Fn(Bound) -> Ord
     around
 }
 
-/// The first bound behind a key from which on something shows, in the state of this root. `compare` as above.
+/// The first bound behind a key from which on something shows, in the state of this root. `compare`
+/// as above.
 pub(crate) fn shown_behind(
     nodes: &Nodes,
     root: NodeId,
@@ -174,8 +182,9 @@ pub(crate) fn shown_behind(
     if start.shows { Some(start.bound) } else { Some(first_shown(nodes, right)) }
 }
 
-/// The first bound of a tree from which on something shows. Requires: there is one. (Of a mark that is being made a node may know and
-/// those below it not yet: no bound before the answer shows anything to who asks.)
+/// The first bound of a tree from which on something shows. Requires: there is one. (Of a mark that
+/// is being made a node may know and those below it not yet: no bound before the answer shows
+/// anything to who asks.)
 fn first_shown(nodes: &Nodes, mut id: NodeId) -> Bound {
     loop {
         cost::step();
@@ -190,7 +199,8 @@ fn first_shown(nodes: &Nodes, mut id: NodeId) -> Bound {
     }
 }
 
-/// The last bound at or before a key from which on something shows, in the state of this root. `compare` as above.
+/// The last bound at or before a key from which on something shows, in the state of this root.
+/// `compare` as above.
 pub(crate) fn shown_before(
     nodes: &Nodes,
     root: NodeId,
@@ -213,7 +223,8 @@ pub(crate) fn shown_before(
     if start.shows { Some(start.bound) } else { Some(last_shown(nodes, left)) }
 }
 
-/// The last bound of a tree from which on something shows. Requires, and a mark that is being made: as above.
+/// The last bound of a tree from which on something shows. Requires, and a mark that is being made:
+/// as above.
 fn last_shown(nodes: &Nodes, mut id: NodeId) -> Bound {
     loop {
         cost::step();
@@ -239,8 +250,8 @@ pub(crate) fn first(nodes: &Nodes, root: NodeId) -> Option<Bound> {
     first
 }
 
-/// Notes that something shows from a bound on, which is the last one at or before a key. Requires: it is one of the last state, of which
-/// this is the root; `compare` as above.
+/// Notes that something shows from a bound on, which is the last one at or before a key. Requires:
+/// it is one of the last state, of which this is the root; `compare` as above.
 pub(crate) fn mark(nodes: &Nodes, root: NodeId, target: Bound, compare: impl Fn(Bound) -> Order) {
     let mut at = root;
     loop {
@@ -273,7 +284,8 @@ pub(crate) struct Scratch(Vec<Node>);
 pub(crate) trait Bounds {
     fn key(&self, bound: Bound) -> &[u8];
 
-    /// Whether something in [from, until) shows, where what is deleted was so by the newest deletion from this bound on.
+    /// Whether something in [from, until) shows, where what is deleted was so by the newest
+    /// deletion from this bound on.
     fn shows(&self, bound: Bound, from: &[u8], until: &[u8]) -> bool;
 
     /// The same, up to the end of all keys if there is no `until`.
@@ -290,7 +302,8 @@ pub(crate) struct State {
     pub(crate) under: Option<Bound>,
 }
 
-/// The state in which the deletion of [from, to) with this number is the newest. Requires: from < to; nobody else makes one, or marks.
+/// The state in which the deletion of [from, to) with this number is the newest. Requires: from <
+/// to; nobody else makes one, or marks.
 pub(crate) fn assign<B: Bounds>(
     nodes: &Nodes,
     (root, old_count): (NodeId, usize),
@@ -342,7 +355,8 @@ impl<B: Bounds> Change<'_, '_, B> {
         (self.old_count + self.made.len()) as NodeId
     }
 
-    /// The bounds before a key that ends what begins at the last of them, if that is cut there: perhaps what showed lies behind the key.
+    /// The bounds before a key that ends what begins at the last of them, if that is cut there:
+    /// perhaps what showed lies behind the key.
     fn cut_last(&mut self, before: NodeId, rest: NodeId, key: &[u8]) -> NodeId {
         let is_cut = self.first(rest).is_none_or(|next| self.bounds.key(next) != key);
         let Some(last) = self.last(before).filter(|last| last.shows && is_cut) else {

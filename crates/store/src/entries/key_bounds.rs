@@ -20,7 +20,8 @@ pub(crate) struct KeyBounds {
 }
 
 impl KeyBounds {
-    /// The same keys, as an included lower bound and an excluded end: the key after k is k and a zero.
+    /// The same keys, as an included lower bound and an excluded end: the key after k is k and a
+    /// zero.
     pub(crate) fn of<K: AsRef<[u8]>>(bounds: &impl RangeBounds<K>) -> Self {
         let after = |key: &K| successor(key.as_ref());
         let from = match bounds.start_bound() {

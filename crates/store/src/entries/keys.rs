@@ -4,7 +4,8 @@
 //! common_prefix   "drum", "drone"   -> 2
 //! successor       "drum"            -> "drum\0"
 //! ```
-//! Invariant: heads order keys as far as they go: a less head is a less key, equal heads say nothing.
+//! Invariant: heads order keys as far as they go: a less head is a less key, equal heads say
+//! nothing.
 
 /// The first eight bytes as a number; zeros follow a key that is shorter.
 #[inline]

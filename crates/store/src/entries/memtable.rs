@@ -3,8 +3,8 @@
 //! insert -> Bloom bits -> skip list        get -> Bloom bits --no--> nothing
 //!                                                      \-maybe-> skip list -> value
 //! ```
-//! Invariant: an entry's Bloom bits are set before it is linked, and it is linked before its sequence
-//! number is published: a reader of that number finds both.
+//! Invariant: an entry's Bloom bits are set before it is linked, and it is linked before its
+//! sequence number is published: a reader of that number finds both.
 
 use crate::entries::cursor::{Cursor, Reads};
 use crate::entries::entry::{Entry, Kind, Sequence};
@@ -48,9 +48,10 @@ impl Memtable {
         }
     }
 
-    /// Adds an entry, or a deletion of the keys from `key` up to `value`. Requires: none with this key and sequence number is
-    /// there; a deleted range is not empty; it, and from the first deletion of a range on each entry, is newer than all that is there.
-    /// Readers go on; of several writers each waits for the one before.
+    /// Adds an entry, or a deletion of the keys from `key` up to `value`. Requires: none with this
+    /// key and sequence number is there; a deleted range is not empty; it, and from the first
+    /// deletion of a range on each entry, is newer than all that is there. Readers go on; of
+    /// several writers each waits for the one before.
     pub(crate) fn insert(&self, key: &[u8], sequence: Sequence, kind: Kind, value: &[u8]) {
         if kind == Kind::DeleteRange {
             let has_newer =
@@ -68,7 +69,8 @@ impl Memtable {
         }
     }
 
-    /// The newest entry of `key` with a sequence number of at most `at`, or the deletion of a range around it that is newer.
+    /// The newest entry of `key` with a sequence number of at most `at`, or the deletion of a range
+    /// around it that is newer.
     #[inline]
     pub(crate) fn get(self: &Arc<Self>, key: &[u8], at: Sequence) -> Option<Found> {
         let found = self.find(key, at);

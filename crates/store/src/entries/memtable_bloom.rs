@@ -3,7 +3,8 @@
 //! first    as many lines as the buffer is expected to need, up to a limit
 //! later    [ as much again ][ as all before ][ ...    each is made when those before it are full
 //! ```
-//! A buffer of gigabytes would else have its Bloom made at once, for every memtable and log, though it may never fill.
+//! A buffer of gigabytes would else have its Bloom made at once, for every memtable and log, though
+//! it may never fill.
 //!
 //! Invariant: a key's bits are set in the newest part before its entry is linked; parts stay.
 
@@ -28,7 +29,8 @@ const PROBES: u32 = 6;
 /// What is made at once.
 const FIRST_BYTES_MAX: usize = 16 << 20;
 
-/// A Bloom filter whose bits for a key lie in one line of each part; bits are set while others read.
+/// A Bloom filter whose bits for a key lie in one line of each part; bits are set while others
+/// read.
 pub(crate) struct Bloom {
     first: Part,
     later: Option<Later>,

@@ -3,12 +3,13 @@
 //! deletes   0            1            2            as they were written, each with the state that it led to (interval_tree.rs)
 //! reader    at 17: the last one that is not newer  ->  its state  ->  the newest deletion around a key, and how far it is
 //! ```
-//! Whatever overlaps, a deletion takes O(log n) to add, and a key O(log n) to look up, at any sequence number; so do all the keys
-//! around one that are deleted and were not written again, however many deletions lie side by side there. Readers take no lock; who
-//! finds none pays one load.
+//! Whatever overlaps, a deletion takes O(log n) to add, and a key O(log n) to look up, at any
+//! sequence number; so do all the keys around one that are deleted and were not written again,
+//! however many deletions lie side by side there. Readers take no lock; who finds none pays one
+//! load.
 //!
-//! Invariants: sequence numbers ascend; a deletion is here, and an entry that is newer than the one around it is noted, before its
-//! sequence number is published.
+//! Invariants: sequence numbers ascend; a deletion is here, and an entry that is newer than the one
+//! around it is noted, before its sequence number is published.
 
 use crate::cost;
 use crate::entries::append_list::AppendList;
@@ -57,7 +58,8 @@ pub(crate) struct MemtableRanges {
     writing: Mutex<Writing>,
 }
 
-/// The deletions that someone sees who reads at one sequence number. Means nothing in another memtable.
+/// The deletions that someone sees who reads at one sequence number. Means nothing in another
+/// memtable.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RangesAt(NodeId);
 
@@ -72,8 +74,9 @@ impl MemtableRanges {
         }
     }
 
-    /// Adds a deletion of [from, to). `has_newer` tells whether the memtable has an entry in [from, until) that is newer than a number.
-    /// Requires: from < to; it is newer than all that was written to the memtable.
+    /// Adds a deletion of [from, to). `has_newer` tells whether the memtable has an entry in [from,
+    /// until) that is newer than a number. Requires: from < to; it is newer than all that was
+    /// written to the memtable.
     pub(crate) fn insert(
         &self,
         from: &[u8],
@@ -108,7 +111,8 @@ impl MemtableRanges {
         self.count.store(number + 1, Ordering::Release);
     }
 
-    /// Notes an entry that was put. Requires: it is newer than all deletions, and nobody reads at its sequence number yet.
+    /// Notes an entry that was put. Requires: it is newer than all deletions, and nobody reads at
+    /// its sequence number yet.
     pub(crate) fn note_put(&self, key: &[u8], sequence: Sequence) {
         let _writing = lock(&self.writing);
         let Some(last) = self.count.load(Ordering::Relaxed).checked_sub(1) else { return };
@@ -165,13 +169,15 @@ impl MemtableRanges {
         }
     }
 
-    /// Whether an entry may be newer than the deletion around a key, among the keys for which that is the newest.
+    /// Whether an entry may be newer than the deletion around a key, among the keys for which that
+    /// is the newest.
     pub(crate) fn shows(&self, at: RangesAt, key: &[u8]) -> bool {
         !self.around(at, key).shows_nothing
     }
 
-    /// The first key behind those around one that are all deleted, and not written again; or if entries may be newer than the deletion
-    /// around it, behind the keys for which that is the newest. Requires: the key is deleted.
+    /// The first key behind those around one that are all deleted, and not written again; or if
+    /// entries may be newer than the deletion around it, behind the keys for which that is the
+    /// newest. Requires: the key is deleted.
     pub(crate) fn hidden_until(&self, at: RangesAt, key: &[u8]) -> &[u8] {
         let around = self.around(at, key);
         let compare = |bound: Bound| self.key(bound).cmp(key);
@@ -199,7 +205,8 @@ impl MemtableRanges {
         self.key(from.expect("what is deleted begins somewhere"))
     }
 
-    /// The first deletion. All that was written to older memtables is older. Requires: there is one.
+    /// The first deletion. All that was written to older memtables is older. Requires: there is
+    /// one.
     pub(crate) fn first(&self) -> Sequence {
         self.delete(0).sequence
     }
@@ -243,7 +250,8 @@ impl MemtableRanges {
         })
     }
 
-    /// What those see of all who read at one of these numbers, which ascend, or at a later one; as one list.
+    /// What those see of all who read at one of these numbers, which ascend, or at a later one; as
+    /// one list.
     pub(crate) fn visible_at(&self, snapshots: &[Sequence]) -> RangeTombstones {
         RangeTombstones::visible_at(self.written(), snapshots)
     }
@@ -389,7 +397,8 @@ mod tests {
         (from.to_be_bytes(), to.to_be_bytes())
     }
 
-    #[test] // The newest of all that lie one over the other was cut by all others: 3 s at 16,000 of them.
+    // The newest of all that lie one over the other was cut by all others: 3 s at 16,000 of them.
+    #[test]
     #[cfg_attr(miri, ignore = "steps among more ranges than Miri can do are counted")]
     fn whatever_overlaps_each_takes_the_logarithm_of_their_number() {
         for (name, pattern) in PATTERNS {

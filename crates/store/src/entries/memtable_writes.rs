@@ -1,10 +1,12 @@
-//! What memtables hold as it was written, for logs: entries and deletions of ranges, from old to new.
+//! What memtables hold as it was written, for logs: entries and deletions of ranges, from old to
+//! new.
 //! ```text
 //! memtable   a9 a4 b7 c5 c6      by key
 //! writes     4 5 6 7 9           by sequence number: the entries themselves stay where they are
 //! groups     [4 5 6 7] [9]       without a gap, and none much longer than a bound
 //! ```
-//! Invariant: a group's length stays far below what a record of a log can have, however large a memtable is.
+//! Invariant: a group's length stays far below what a record of a log can have, however large a
+//! memtable is.
 
 use crate::entries::entry::{Entry, Kind, Sequence, WRITE_BYTES};
 use crate::entries::memtable::Memtable;
@@ -62,7 +64,8 @@ pub(crate) fn writes_up_to<'m>(
     writes
 }
 
-/// The writes in groups that a log can take. Requires: they are in the order of their sequence numbers.
+/// The writes in groups that a log can take. Requires: they are in the order of their sequence
+/// numbers.
 pub(crate) fn groups<'w, 'm>(
     mut rest: &'w [Write<'m>],
 ) -> impl Iterator<Item = &'w [Write<'m>]> + use<'w, 'm> {
@@ -73,7 +76,8 @@ pub(crate) fn groups<'w, 'm>(
     })
 }
 
-/// How many of the writes follow each other without a gap and fit into one group. None: there is none.
+/// How many of the writes follow each other without a gap and fit into one group. None: there is
+/// none.
 fn group_len(writes: &[Write<'_>]) -> Option<usize> {
     let mut bytes = 0;
     let goes_on = |pair: &&[Write<'_>]| {

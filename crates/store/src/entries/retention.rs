@@ -4,10 +4,10 @@
 //! stripes   0 |  10] 1  |  20]  2  |  30]
 //! key k     put 7, put 9   put 15      delete 22, put 28     keeps 9, 15, 28
 //! ```
-//! A deletion of a range hides what is older; what it hides from everybody goes, and of the deletions of one range one is kept
-//! for each stripe.
-//! Invariant (ordering rule 2): whoever reads at a registered number, or at the visible one or
-//! later, sees the same before and after the merge.
+//! A deletion of a range hides what is older; what it hides from everybody goes, and of the
+//! deletions of one range one is kept for each stripe. Invariant (ordering rule 2): whoever reads
+//! at a registered number, or at the visible one or later, sees the same before and after the
+//! merge.
 
 use std::time::Duration;
 
@@ -30,8 +30,8 @@ pub(crate) struct Retention {
 }
 
 impl Retention {
-    /// `now`: time since the start of 1970. `tombstones`: the ranges that the inputs delete, as far as they are seen at
-    /// `snapshots` and later.
+    /// `now`: time since the start of 1970. `tombstones`: the ranges that the inputs delete, as far
+    /// as they are seen at `snapshots` and later.
     pub(crate) fn new(
         snapshots: Vec<Sequence>,
         bottom: bool,

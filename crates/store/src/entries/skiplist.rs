@@ -4,23 +4,23 @@
 //!          o---> [a]---> [b]---> [c]---> null        level 0: every entry, in order
 //! chunk    | node, tower, key, value | node, ... |   never moved, never freed before the list
 //! ```
-//! A link above level 0 has a number beside it: the newest sequence number of the marked nodes that it leads past or to
-//! (skiplist_newest.rs).
-//! Invariant: a node is complete before a pointer to it is stored (Release), and never changes but for
-//! its tower and the numbers beside it. Readers load pointers (Acquire), so whoever can reach a node sees it whole. Nodes live
-//! as long as the list: what a handle borrows it keeps alive by holding the list.
+//! A link above level 0 has a number beside it: the newest sequence number of the marked nodes that
+//! it leads past or to (entries/skiplist/newest.rs). Invariant: a node is complete before a pointer to it
+//! is stored (Release), and never changes but for its tower and the numbers beside it. Readers load
+//! pointers (Acquire), so whoever can reach a node sees it whole. Nodes live as long as the list:
+//! what a handle borrows it keeps alive by holding the list.
 #![expect(unsafe_code, reason = "nodes of varying length that threads read without a lock")]
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cmp::Ordering;
 use std::ptr;
 
-use crate::sync::{
-    Arc, AtomicPtr, AtomicU64, AtomicUsize, Mutex, Ordering as Memory, Witness, lock,
-};
 use crate::cost;
 use crate::entries::entry::{Entry, Kind, Sequence, order};
 use crate::entries::keys::key_head;
+use crate::sync::{
+    Arc, AtomicPtr, AtomicU64, AtomicUsize, Mutex, Ordering as Memory, Witness, lock,
+};
 
 const HEIGHT_MAX: usize = 12;
 /// One node in this many is taller by one.
@@ -69,7 +69,8 @@ impl Arena {
             self.free_bytes = self.chunk_bytes;
         }
         let taken = self.free;
-        // SAFETY: `free` points into the last shared chunk, with `free_bytes` >= size bytes behind it.
+        // SAFETY: `free` points into the last shared chunk, with `free_bytes` >= size bytes behind
+        // it.
         self.free = unsafe { taken.add(size) };
         self.free_bytes -= size;
         taken
@@ -77,7 +78,8 @@ impl Arena {
 
     fn add_chunk(&mut self, size: usize) -> *mut u8 {
         let layout = Layout::from_size_align(size, ALIGN).expect("a chunk fits into memory");
-        // SAFETY: the layout's size is not zero: take() asserts it, and chunk_bytes is at least 4 KiB.
+        // SAFETY: the layout's size is not zero: take() asserts it, and chunk_bytes is at least 4
+        // KiB.
         let chunk = unsafe { alloc(layout) };
         if chunk.is_null() {
             handle_alloc_error(layout);
@@ -156,7 +158,8 @@ impl SkipList {
         self.add(entry, false, || {});
     }
 
-    /// The same, of one that can be found by its sequence number. Requires: it is newer than all that are there.
+    /// The same, of one that can be found by its sequence number. Requires: it is newer than all
+    /// that are there.
     pub(crate) fn insert_marked(&self, entry: &Entry<'_>) {
         self.add(entry, true, || {});
     }
@@ -172,7 +175,8 @@ impl SkipList {
         assert!(!taken, "two entries with {:?} and one key", entry.sequence);
         let height = arena.draw_height();
         let (node, size) = new_node(&mut arena, entry, height);
-        // Whoever reaches it, at whatever level, may go on from any: all that it has is there before the first link to it.
+        // Whoever reaches it, at whatever level, may go on from any: all that it has is there
+        // before the first link to it.
         for (level, &before) in splice.iter().enumerate().take(height) {
             let next = self.link(before, level).load(Memory::Relaxed);
             // SAFETY: `node` is a node of this list with `height` > level links.
@@ -279,8 +283,8 @@ impl SkipList {
         if node.is_null() {
             return &self.newest[level - 1];
         }
-        // SAFETY: a node that was reached at a level has a link there, and a number for each link above level 0. They follow
-        // the tower in the same memory, aligned as it is.
+        // SAFETY: a node that was reached at a level has a link there, and a number for each link
+        // above level 0. They follow the tower in the same memory, aligned as it is.
         unsafe {
             let height = (*node).height as usize;
             let tower_end = node.add(1).cast::<Link>().add(height);
@@ -344,8 +348,8 @@ fn new_node(arena: &mut Arena, entry: &Entry<'_>, height: usize) -> (*mut Node, 
         witness: Witness::new(),
     };
     node.witness.written();
-    // SAFETY: the memory is new, aligned for a node, and long enough for node, tower, key and value,
-    // which lie one after the other and so do not overlap with the entry's own bytes.
+    // SAFETY: the memory is new, aligned for a node, and long enough for node, tower, key and
+    // value, which lie one after the other and so do not overlap with the entry's own bytes.
     unsafe {
         start.cast::<Node>().write(node);
         let tower = start.add(size_of::<Node>()).cast::<Link>();

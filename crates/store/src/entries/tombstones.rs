@@ -5,8 +5,9 @@
 //! bounds        a    c      e    k
 //! in force      9    12 9   9    none        from each bound up to the next, newest first
 //! ```
-//! Invariant: bounds ascend, and what is in force changes at each; before the first and from the last one on nothing is.
-//! Who wants to know about a key looks for one bound, however many deletions there are.
+//! Invariant: bounds ascend, and what is in force changes at each; before the first and from the
+//! last one on nothing is. Who wants to know about a key looks for one bound, however many
+//! deletions there are.
 
 use std::collections::BTreeMap;
 
@@ -66,8 +67,9 @@ impl RangeTombstones {
         })
     }
 
-    /// Of these, what someone sees who reads at one of these sequence numbers, which ascend, or at a later one: where deletions lie
-    /// one over the other, no more than one for each number, and the newest.
+    /// Of these, what someone sees who reads at one of these sequence numbers, which ascend, or at
+    /// a later one: where deletions lie one over the other, no more than one for each number, and
+    /// the newest.
     pub(crate) fn visible_at<'a>(
         deletes: impl IntoIterator<Item = RangeDelete<'a>>,
         snapshots: &[Sequence],
@@ -83,7 +85,8 @@ impl RangeTombstones {
         })
     }
 
-    /// Goes from bound to bound. `push` adds what is in force from there on, which it is told with the number of pieces.
+    /// Goes from bound to bound. `push` adds what is in force from there on, which it is told with
+    /// the number of pieces.
     fn sweep<'a>(
         deletes: impl IntoIterator<Item = RangeDelete<'a>>,
         push: impl Fn(&BTreeMap<Sequence, isize>, &mut RangeTombstones, &[u8]),
@@ -96,7 +99,8 @@ impl RangeTombstones {
         }
         edges.sort_unstable_by_key(|(key, ..)| *key);
         let mut made = RangeTombstones::default();
-        // A deletion that was cut may come in pieces that overlap: it is in force while one of them is.
+        // A deletion that was cut may come in pieces that overlap: it is in force while one of them
+        // is.
         let mut in_force: BTreeMap<Sequence, isize> = BTreeMap::new();
         for edges in edges.chunk_by(|one, next| one.0 == next.0) {
             cost::step();
@@ -167,7 +171,8 @@ impl RangeTombstones {
         if self.is_empty() { None } else { self.stretch(key, at).newest }
     }
 
-    /// The keys around one for which the same is in force as for it, as far as sequence numbers of at most `at` go.
+    /// The keys around one for which the same is in force as for it, as far as sequence numbers of
+    /// at most `at` go.
     pub(crate) fn stretch(&self, key: &[u8], at: Sequence) -> Stretch<'_> {
         let after = self.bounds.partition_point(|bound| {
             cost::step();
@@ -418,7 +423,9 @@ mod tests {
         }
     }
 
-    #[test] // They took memory by the square of their number: each stretch had all that were ever in force there.
+    // They took memory by the square of their number: each stretch had all that were ever in force
+    // there.
+    #[test]
     fn ranges_within_ranges_are_no_more_than_are_seen() {
         let nested: Vec<Owned> = (0..20_000u64)
             .map(|n| (n.to_be_bytes().to_vec(), (100_000 - n).to_be_bytes().to_vec(), n + 1))

@@ -46,7 +46,8 @@ impl Value {
         Value { place: Place::Block(block, range.start as u32, range.end as u32) }
     }
 
-    /// The value that the user gave, of one that is stored with a time before it, unless that has come.
+    /// The value that the user gave, of one that is stored with a time before it, unless that has
+    /// come.
     pub(crate) fn unless_expired(self, clock: &dyn Clock) -> Option<Value> {
         if Expiry::of_stored(&self).has_come(clock.since_epoch()) {
             return None;

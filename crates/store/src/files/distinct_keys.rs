@@ -96,7 +96,8 @@ impl KeyList {
         Keys { list: self, places }
     }
 
-    /// The first place from `start` on with a key that `before` denies. Requires: all keys there come after those that it affirms.
+    /// The first place from `start` on with a key that `before` denies. Requires: all keys there
+    /// come after those that it affirms.
     pub(crate) fn first_not(&self, start: usize, before: impl Fn(&[u8]) -> bool) -> usize {
         let (mut low, mut high) = (start, self.len());
         while low < high {
@@ -125,7 +126,8 @@ pub(crate) fn for_each_entry(
     Ok(())
 }
 
-/// Calls `f` with each user key once, ascending. An error that names `path`: the keys descend somewhere.
+/// Calls `f` with each user key once, ascending. An error that names `path`: the keys descend
+/// somewhere.
 pub(crate) fn for_each_key(
     cursor: &mut dyn Cursor,
     path: &Path,
@@ -148,8 +150,8 @@ pub(crate) fn for_each_key_of(run: &Arc<Run>, f: impl FnMut(&[u8])) -> Result<()
     for_each_key(&mut run.cursor().end_to_end(), run.path(), f)
 }
 
-/// Whether `key` is another one than `last`, before it. Checksums do not tell of order: it is looked at here, before
-/// anything is built on it.
+/// Whether `key` is another one than `last`, before it. Checksums do not tell of order: it is
+/// looked at here, before anything is built on it.
 fn is_next(last: &[u8], key: &[u8], path: &Path) -> Result<bool> {
     match last.cmp(key) {
         Ordering::Less => Ok(true),
@@ -166,8 +168,8 @@ pub(crate) fn is_in_order(last: &[u8], key: &[u8], path: &Path) -> Result<()> {
     is_next(last, key, path).map(drop)
 }
 
-/// The keys of each flush, ascending and distinct, flushes in number order. An error that names `path`: the keys descend
-/// somewhere.
+/// The keys of each flush, ascending and distinct, flushes in number order. An error that names
+/// `path`: the keys descend somewhere.
 pub(crate) fn keys_by_flush(
     cursor: &mut dyn Cursor,
     path: &Path,

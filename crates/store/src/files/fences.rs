@@ -4,9 +4,9 @@
 //! separators       f1       f2       f3           keys of block i-1  <  f_i  <=  keys of block i
 //! find(key)    the last block whose separator is at or before the key
 //! ```
-//! Invariant: separators ascend, and are found by their heads: the eight bytes after the prefix that
-//! all share, as a number. Longer ones keep their tails for ties. A key whose versions fill several
-//! blocks is the separator of each but the first; those blocks are listed as continued.
+//! Invariant: separators ascend, and are found by their heads: the eight bytes after the prefix
+//! that all share, as a number. Longer ones keep their tails for ties. A key whose versions fill
+//! several blocks is the separator of each but the first; those blocks are listed as continued.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -21,11 +21,12 @@ const LONG: u8 = HEAD_BYTES as u8 + 1;
 /// Every so manieth head is sampled: the samples of a large table stay in the fast caches.
 const SAMPLE_EVERY: usize = 64;
 
-/// Bytes of a separator beyond those that tell two keys apart: with them it is near the first of them.
+/// Bytes of a separator beyond those that tell two keys apart: with them it is near the first of
+/// them.
 const NEARER_BYTES: usize = 2;
 
-/// A short key after `before` and at or before `key`, near `before`: who seeks a key between the two finds the next block at
-/// once. Requires: before < key.
+/// A short key after `before` and at or before `key`, near `before`: who seeks a key between the
+/// two finds the next block at once. Requires: before < key.
 pub(crate) fn separator(before: &[u8], key: &[u8]) -> Vec<u8> {
     assert!(before < key, "{before:?} is not before {key:?}");
     let common = common_prefix(before, key);
@@ -107,12 +108,14 @@ impl Fences {
         if self.continues(block, key) { self.first_of(block, key) } else { block }
     }
 
-    /// The first of the blocks that have `key`. Requires: `block` begins with it, as the block before ended.
+    /// The first of the blocks that have `key`. Requires: `block` begins with it, as the block
+    /// before ended.
     #[cold]
     fn first_of(&self, block: usize, key: &[u8]) -> usize {
         let rest = key.strip_prefix(&*self.prefix).unwrap_or_default();
         let head = key_head(rest);
-        // Separators that are the key: of blocks that go on with it, and perhaps of the one that begins with it.
+        // Separators that are the key: of blocks that go on with it, and perhaps of the one that
+        // begins with it.
         let (mut low, mut high) = (0, block - 1);
         while low < high {
             let middle = low.midpoint(high);

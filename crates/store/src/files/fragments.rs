@@ -1,9 +1,10 @@
-//! Logs and manifests that are read piece by piece, whatever lies between: for those who look at damage or mend it.
+//! Logs and manifests that are read piece by piece, whatever lies between: for those who look at
+//! damage or mend it.
 //! ```text
 //! header | record | record | #### | record | ##      Whole, Whole, Damage, Whole, Tail
 //! ```
-//! Invariant: a whole piece has passed its checksums at its own place. What is not whole is named with its place,
-//! and nothing here fails: opening a store is stricter.
+//! Invariant: a whole piece has passed its checksums at its own place. What is not whole is named
+//! with its place, and nothing here fails: opening a store is stricter.
 
 use trommel_filters::Corrupt;
 
@@ -47,8 +48,9 @@ pub(crate) fn scan_log<'a>(bytes: &'a [u8], number: u64) -> Vec<Piece<LogRecord<
     })
 }
 
-/// The pieces of a log as opening counts them: from a gap on that no later group shows to have been durable, all is the
-/// torn end that a crash has left, groups in it too. `counts`: what the next log says is durable of this one.
+/// The pieces of a log as opening counts them: from a gap on that no later group shows to have been
+/// durable, all is the torn end that a crash has left, groups in it too. `counts`: what the next
+/// log says is durable of this one.
 pub(crate) fn without_torn_end<'a>(
     mut pieces: Vec<Piece<LogRecord<'a>>>,
     counts: Option<u64>,
@@ -58,7 +60,8 @@ pub(crate) fn without_torn_end<'a>(
         Piece::Whole { item: LogRecord::Group(group), .. } => group.durable_bytes,
         _ => 0,
     };
-    // A group says more than those before it: the greatest of all is said by one behind any gap below it.
+    // A group says more than those before it: the greatest of all is said by one behind any gap
+    // below it.
     let proven = pieces.iter().map(durable).max().max(counts).unwrap_or(0);
     let is_torn = |piece: &Piece<_>| matches!(piece, Piece::Damage { offset, is_gap: true, .. } if *offset >= proven);
     if let Some(at) = pieces.iter().position(is_torn) {

@@ -1,17 +1,18 @@
-//! Who sees to what is owed after a while, in a thread of its own: that the log is synced in time, whatever its writer waits for, and that files
-//! go when the last one who reads them does.
+//! Who sees to what is owed after a while, in a thread of its own: that the log is synced in time,
+//! whatever its writer waits for, and that files go when the last one who reads them does.
 //! ```text
 //! writer   the first write since the last sync    --.
 //! reader   lets go of a table that left the tree  --+-> call -> keeper: sync the log in time, remove files -> sleep
 //! ```
 //! In stepped mode there is no such thread: writes sync what is due, steps remove files.
 //!
-//! Invariant: the keeper sleeps when nothing is owed, and takes no lock that a writer holds while it waits.
+//! Invariant: the keeper sleeps when nothing is owed, and takes no lock that a writer holds while
+//! it waits.
 
 use std::time::Duration;
 
-use crate::sync::{Arc, Condvar, Mutex, OnceLock, lock, wait, wait_for};
 use crate::storage::life::Life;
+use crate::sync::{Arc, Condvar, Mutex, OnceLock, lock, wait, wait_for};
 
 /// How the keeper is woken.
 pub(crate) struct Keeper {
@@ -32,7 +33,8 @@ impl Keeper {
         Keeper { life, state: Mutex::default(), called: Condvar::new() }
     }
 
-    /// Has the keeper look what is owed. Does nothing where there is none any more: the store is closed, or this is a child.
+    /// Has the keeper look what is owed. Does nothing where there is none any more: the store is
+    /// closed, or this is a child.
     pub(crate) fn call(&self) {
         if self.life.check().is_err() {
             return;

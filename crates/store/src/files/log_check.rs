@@ -19,7 +19,8 @@ use crate::storage::open_folder::OpenFolder;
 pub struct LogCounts {
     /// Files.
     pub files: u64,
-    /// Their bytes, as far as they count: not those that a crash or a failed write has left at an end.
+    /// Their bytes, as far as they count: not those that a crash or a failed write has left at an
+    /// end.
     pub bytes: u64,
     /// Groups of writes that landed together.
     pub groups: u64,
@@ -55,7 +56,8 @@ pub(crate) fn live_logs(names: &[String], layout: &Layout) -> Vec<u64> {
 pub(crate) struct LogCheck<'a> {
     pub(crate) folder: &'a OpenFolder,
     pub(crate) layout: &'a Layout,
-    /// Whether a live log that is not there is gone for good: nobody flushes meanwhile, and the layout is known.
+    /// Whether a live log that is not there is gone for good: nobody flushes meanwhile, and the
+    /// layout is known.
     pub(crate) misses_logs: bool,
 }
 

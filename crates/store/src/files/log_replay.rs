@@ -47,7 +47,8 @@ pub(crate) fn replay_logs(
     if let Some(gone) = needed.filter(|needed| !numbers.contains(needed)) {
         return Err(missing_newest(folder, gone));
     }
-    // A log that was torn before it could name its predecessor has nothing that was acknowledged, unless it is on record.
+    // A log that was torn before it could name its predecessor has nothing that was acknowledged,
+    // unless it is on record.
     let mut logs: Vec<Replayed> = Vec::new();
     for &number in &numbers {
         match wal::predecessor(folder, number)? {

@@ -2,8 +2,9 @@
 //! ```text
 //! MANIFEST   header | the whole layout as one edit | edit | edit | ...
 //! ```
-//! Invariants: an edit is on disk, synced, before a version shows it. After a failed append the file's end is unknown, so the
-//! next edit goes into a new file that takes the old one's name; so it does when the file has grown.
+//! Invariants: an edit is on disk, synced, before a version shows it. After a failed append the
+//! file's end is unknown, so the next edit goes into a new file that takes the old one's name; so
+//! it does when the file has grown.
 
 use std::path::Path;
 
@@ -24,8 +25,9 @@ pub(crate) const FORMAT_VERSION: u32 = 7;
 /// The file that makes a folder a store.
 pub(crate) const MANIFEST_NAME: &str = "MANIFEST";
 pub(crate) const MANIFEST_NEW_NAME: &str = "MANIFEST.new";
-/// A file goes on until it has so many bytes at least, and twice those that it began with, or so many edits: each may look at all
-/// tables when it is read, so that opening would else take their square.
+/// A file goes on until it has so many bytes at least, and twice those that it began with, or so
+/// many edits: each may look at all tables when it is read, so that opening would else take their
+/// square.
 const GROWN_BYTES: u64 = 64 << 10;
 const EDITS_MAX: u64 = 1000;
 const MAGIC: &[u8; 8] = b"TROMMELM";
@@ -98,8 +100,8 @@ impl Manifest {
         Ok(Some(layout))
     }
 
-    /// The manifest that was read. The first edit begins a new file: nothing is added to one that may
-    /// have a torn end.
+    /// The manifest that was read. The first edit begins a new file: nothing is added to one that
+    /// may have a torn end.
     pub(crate) fn open(folder: &OpenFolder) -> Self {
         let (writer, uncertain, doubtful) = (None, false, Vec::new());
         Manifest { folder: folder.clone(), writer, begun_bytes: 0, edits: 0, uncertain, doubtful }
@@ -117,8 +119,9 @@ impl Manifest {
         self.rewrite(layout, &Edit::default())
     }
 
-    /// Makes `edit` durable. `after` is the layout with the edit applied. After an error the edit may
-    /// or may not be found by the next open: keep all files that it [may name](Self::may_name), and try again.
+    /// Makes `edit` durable. `after` is the layout with the edit applied. After an error the edit
+    /// may or may not be found by the next open: keep all files that it [may name](Self::may_name),
+    /// and try again.
     pub(crate) fn append(&mut self, edit: &Edit, after: &Layout) -> Result<()> {
         self.check_numbers(after)?;
         if !self.writer.as_ref().is_some_and(|writer| self.goes_on(writer.len())) {
@@ -566,4 +569,4 @@ mod tests {
 }
 
 #[cfg(test)]
-mod nonsense;
+mod nonsense_tests;

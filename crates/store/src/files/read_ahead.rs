@@ -1,4 +1,5 @@
-//! The memory of runs that a scan is about to come to: asked for of all of them before any is waited for.
+//! The memory of runs that a scan is about to come to: asked for of all of them before any is
+//! waited for.
 //! ```text
 //! one run      fences ~~> slot ~~> block ~~> its first entry        three waits, one after the other
 //! a scan       fences of all runs ~~> slots of all ~~> blocks of all ~~> first entries
@@ -18,7 +19,8 @@ pub(crate) enum Approach {
 impl Approach {
     pub(crate) const ALL: [Approach; 3] = [Approach::Fences, Approach::Slot, Approach::Block];
 
-    /// Asks for the memory of this step of runs that are sought near these keys; None: near their ends.
+    /// Asks for the memory of this step of runs that are sought near these keys; None: near their
+    /// ends.
     pub(crate) fn ask<'a>(self, runs: impl Iterator<Item = (&'a Run, Option<&'a [u8]>)>) {
         runs.for_each(|(run, key)| run.ask_for(key, self));
     }

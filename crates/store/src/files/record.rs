@@ -4,10 +4,10 @@
 //! record   magic u32 | len u32 | payload checksum u32 | head checksum u32 | payload
 //!          \________ the head checksum covers these, the salt and the record's offset
 //! ```
-//! Invariant: a record is valid at its own offset, in a file of its own salt, and nowhere else; stale
-//! bytes and records quoted in a payload never look like records. A bad record is damage if a valid one
-//! later in the file says that it had been durable; else it is where a crash has torn the file: pages
-//! behind it may have been written before its own, and do not count.
+//! Invariant: a record is valid at its own offset, in a file of its own salt, and nowhere else;
+//! stale bytes and records quoted in a payload never look like records. A bad record is damage if a
+//! valid one later in the file says that it had been durable; else it is where a crash has torn the
+//! file: pages behind it may have been written before its own, and do not count.
 
 use std::path::{Path, PathBuf};
 
@@ -47,7 +47,8 @@ pub(crate) struct RecordWriter {
 }
 
 impl RecordWriter {
-    /// Begins a file that was just made, with its header. Nothing is durable before `sync` and the folder's sync.
+    /// Begins a file that was just made, with its header. Nothing is durable before `sync` and the
+    /// folder's sync.
     pub(crate) fn begin(
         mut file: Box<dyn Append>,
         path: PathBuf,
@@ -143,13 +144,14 @@ pub(crate) enum Tail {
     },
 }
 
-/// How many bytes of its file a record says were durable before it was added: by its offset and payload.
+/// How many bytes of its file a record says were durable before it was added: by its offset and
+/// payload.
 pub(crate) type DurableBefore<'d> = dyn Fn(u64, &[u8]) -> u64 + 'd;
 
 type OnRecord<'f> = dyn FnMut(u64 /*offset*/, &[u8]) -> Result<()> + 'f;
 
-/// Reads every record in order, of a file in which each was durable before the next was added: damage
-/// before the last whole record is an error.
+/// Reads every record in order, of a file in which each was durable before the next was added:
+/// damage before the last whole record is an error.
 pub(crate) fn read_records(
     folder: &OpenFolder,
     name: &str,
@@ -160,7 +162,8 @@ pub(crate) fn read_records(
     read_records_with(folder, name, salt, expected_header, &|offset, _| offset, f)
 }
 
-/// Reads every record in order. Damage to what was durable when a later record was added is an error.
+/// Reads every record in order. Damage to what was durable when a later record was added is an
+/// error.
 pub(crate) fn read_records_with(
     folder: &OpenFolder,
     name: &str,
@@ -205,8 +208,9 @@ pub(crate) fn read_header(folder: &OpenFolder, name: &str, len: usize) -> Result
     Ok(bytes)
 }
 
-/// The whole file. What it has decides about memory, not how long it says it is: of a hole at its end no more than
-/// `HOLES_BYTES_MAX` is given, as zeros, and holes before that may not take more together.
+/// The whole file. What it has decides about memory, not how long it says it is: of a hole at its
+/// end no more than `HOLES_BYTES_MAX` is given, as zeros, and holes before that may not take more
+/// together.
 pub(crate) fn read_all(folder: &OpenFolder, name: &str) -> Result<Vec<u8>> {
     let (file, path) = (folder.open_file(name)?, &*folder.path_of(name));
     let size = file.size().map_err(Error::io(path))?;
@@ -249,7 +253,8 @@ pub(crate) enum Stretch<'a> {
     Gap { offset: u64, end: u64 },
 }
 
-/// Finds every valid record behind the header, and what lies between. A gap at the file's end may be a torn tail.
+/// Finds every valid record behind the header, and what lies between. A gap at the file's end may
+/// be a torn tail.
 pub(crate) fn scan_records<'a>(
     bytes: &'a [u8],
     header_len: usize,
@@ -275,7 +280,8 @@ fn next_record(bytes: &[u8], from: usize, salt: u64) -> Option<usize> {
     (from..bytes.len()).find(|&at| record_at(bytes, at, salt).is_some())
 }
 
-/// A crash may leave the start of a header, and zeros in place of the rest of it and of what follows.
+/// A crash may leave the start of a header, and zeros in place of the rest of it and of what
+/// follows.
 fn wrong_header(
     path: &Path,
     source: &mut Source<'_>,
@@ -314,7 +320,8 @@ fn record_at(bytes: &[u8], at: usize, salt: u64) -> Option<&[u8]> {
     (crc32c::crc32c(payload) == checksum).then_some(payload)
 }
 
-/// The length and the checksum of the payload of a record that starts at `at`, with these bytes. None: no valid head starts there.
+/// The length and the checksum of the payload of a record that starts at `at`, with these bytes.
+/// None: no valid head starts there.
 fn head_of(bytes: &[u8], salt: u64, at: u64) -> Option<(u64, u32)> {
     if !bytes.starts_with(&MAGIC) || bytes.len() < HEAD_SIZE {
         return None;

@@ -10,7 +10,6 @@ use std::path::Path;
 
 use trommel_filters::{RankBounds, Span};
 
-use crate::sync::Arc;
 use crate::entries::cursor::{Cursor, Reads};
 use crate::entries::entry::{Entry, Sequence};
 use crate::entries::key_bounds::KeyBounds;
@@ -22,12 +21,14 @@ use crate::files::query_blocks::Fetched;
 use crate::files::read_ahead::Approach;
 use crate::files::run_table::RunTable;
 use crate::files::table::cursor::TableCursor;
+use crate::sync::Arc;
 
 /// Disjoint tables in key order.
 #[derive(Clone)]
 pub(crate) struct Run {
     tables: Vec<RunTable>,
-    /// The first keys of all tables but the first one: as those of blocks, searched without looking at tables.
+    /// The first keys of all tables but the first one: as those of blocks, searched without looking
+    /// at tables.
     firsts: Fences,
     /// How many entries come before each table.
     ranks: Vec<u64>,
@@ -185,7 +186,8 @@ impl Run {
         number + usize::from(self.tables[number].first_key() < key)
     }
 
-    /// Asks for memory on the way to the entries near a key (None: near its end), without waiting for it.
+    /// Asks for memory on the way to the entries near a key (None: near its end), without waiting
+    /// for it.
     pub(crate) fn ask_for(&self, key: Option<&[u8]>, approach: Approach) {
         let number = key.map_or(self.tables.len() - 1, |key| self.firsts.find(key));
         let table = &self.tables[number].table;
@@ -218,7 +220,8 @@ pub(crate) struct RunCursor {
 }
 
 impl RunCursor {
-    /// For who walks over all of it, from its first entry to its last: in large pieces from the start, which are not kept in the cache.
+    /// For who walks over all of it, from its first entry to its last: in large pieces from the
+    /// start, which are not kept in the cache.
     #[must_use]
     pub(crate) fn end_to_end(self) -> Self {
         RunCursor { end_to_end: true, ..self }

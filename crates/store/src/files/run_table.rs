@@ -3,8 +3,9 @@
 //! file       b  d | f  h  k | m        deletes [e .......... n)
 //! trimmed         [f  h  k  m)         deletes       [f .... m)        the rest was merged elsewhere
 //! ```
-//! Invariant: who asks it for keys, entries or deleted ranges is told of those within its bounds alone. (Its filter and its
-//! sequence numbers are the file's: they may say "maybe" too often, never too seldom.)
+//! Invariant: who asks it for keys, entries or deleted ranges is told of those within its bounds
+//! alone. (Its filter and its sequence numbers are the file's: they may say "maybe" too often,
+//! never too seldom.)
 
 use trommel_filters::{RankBounds, Span};
 
@@ -36,8 +37,8 @@ struct Trim {
 }
 
 impl Table {
-    /// Whether a record of some of its keys counts them as its index does, which knows how many entries come before a key but for
-    /// those in its block.
+    /// Whether a record of some of its keys counts them as its index does, which knows how many
+    /// entries come before a key but for those in its block.
     pub(crate) fn has_piece(&self, record: &TableRecord) -> bool {
         let fits = |key: &[u8], before: u64| {
             let RankBounds { least, most } = self.rank_bounds(key);
@@ -141,7 +142,8 @@ impl RunTable {
         self.table.cursor().within(self.trim.as_ref().map(|trim| &trim.limits))
     }
 
-    /// What it has in the range; None: nothing. Reads the blocks at the range's ends, where these are among its keys.
+    /// What it has in the range; None: nothing. Reads the blocks at the range's ends, where these
+    /// are among its keys.
     pub(crate) fn clip(&self, bounds: &KeyBounds) -> Result<Option<RunTable>> {
         let (from, to) = self.key_bounds();
         if to <= bounds.from || !bounds.ends_after(&from) {

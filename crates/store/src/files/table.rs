@@ -3,8 +3,8 @@
 //! get(key) -> fences -> block number -> its slot --full---> block -> entry
 //!                                             \--empty--> disk -> checked --^
 //! ```
-//! Invariant: what is in memory (index, properties, filter) was checked when the table was opened, a
-//! block whenever it is read from the disk. A damaged byte is an error that names file and place.
+//! Invariant: what is in memory (index, properties, filter) was checked when the table was opened,
+//! a block whenever it is read from the disk. A damaged byte is an error that names file and place.
 
 use std::path::Path;
 
@@ -12,20 +12,21 @@ use trommel_filters::{
     AlignedBytes, AnyFilter, FilterKind, HashedKey, KeyRange, RankBounds, TableFilter as _, Trace,
 };
 
-use crate::sync::Arc;
 use crate::entries::block::Block;
 use crate::entries::cursor::Reads;
+use crate::entries::tombstones::RangeTombstones;
 use crate::error::{Error, Result};
 use crate::files::cache::{BlockCache, BlockSlots};
 use crate::files::keeper::{Farewell, Keeper};
 use crate::files::names::table_name;
-use crate::entries::tombstones::RangeTombstones;
-use crate::files::table::cursor::TableCursor;
+use crate::files::table::file::{Opened, find};
 use crate::files::table::format::{
-    Index, Properties, Section, TAG_HASHES, decode_hashes, filter_tag, is_filter_tag,
+    Index, Properties, Section, TAG_HASHES, check_tombstones, decode_hashes, filter_tag,
 };
+use crate::files::table::units::TableUnits;
 use crate::files::table::writer::key_bounds;
 use crate::storage::open_files::OpenFiles;
+use crate::sync::Arc;
 
 /// The filter of a table.
 pub(crate) type TableFilter = AnyFilter<AlignedBytes>;
@@ -46,7 +47,8 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Opens a table: reads and checks all but its blocks, and of its filters the one of kind `filter` alone.
+    /// Opens a table: reads and checks all but its blocks, and of its filters the one of kind
+    /// `filter` alone.
     pub(crate) fn open(
         files: &Arc<OpenFiles>,
         file: u64,
@@ -136,7 +138,8 @@ impl Table {
         &self.properties
     }
 
-    /// None: the table has no filter, it was not asked for, or it is `elastic`, whose units come and go.
+    /// None: the table has no filter, it was not asked for, or it is `elastic`, whose units come
+    /// and go.
     #[inline]
     pub(crate) fn filter(&self) -> Option<&TableFilter> {
         self.filter.as_ref()
@@ -164,8 +167,8 @@ impl Table {
         }
     }
 
-    /// The hash of each user key, in order, read from disk. None: it was written without. An error: they are damaged, or not as many
-    /// as the table has keys.
+    /// The hash of each user key, in order, read from disk. None: it was written without. An error:
+    /// they are damaged, or not as many as the table has keys.
     pub(crate) fn key_hashes(&self) -> Result<Option<Vec<u64>>> {
         let Some(at) = find(&self.sections, TAG_HASHES) else { return Ok(None) };
         let hashes = decode_hashes(&self.opened.section(at)?, self.entry_count());
@@ -204,11 +207,6 @@ impl Table {
         RankBounds { least: before, most: before + inside }
     }
 
-    /// A cursor at no entry. The blocks that it reads are kept in the cache.
-    pub(crate) fn cursor(self: &Arc<Self>) -> TableCursor {
-        TableCursor::new(Arc::clone(self))
-    }
-
     /// The first block that may hold `key`; all entries of earlier ones are before it.
     #[inline]
     pub(crate) fn first_block_of(&self, key: &[u8]) -> usize {
@@ -220,8 +218,8 @@ impl Table {
         (self.first_block_of(key), self.index.fences.last_of(key))
     }
 
-    /// The block of the entry that so many come before, and how many of them are in that block. There is no such entry: more than it
-    /// has.
+    /// The block of the entry that so many come before, and how many of them are in that block.
+    /// There is no such entry: more than it has.
     pub(crate) fn block_of_rank(&self, rank: u64) -> (usize, u64) {
         self.index.block_of_rank(rank)
     }
@@ -258,47 +256,6 @@ impl Table {
         reads.bytes += self.index.block(number).1;
         Ok(block)
     }
-
-    /// Reads the whole file anew and checks every checksum, the order of entries, the index, the
-    /// counts, and that the filter knows every key.
-    pub(crate) fn verify(&self) -> Result<()> {
-        // A filter comes last: damage to it must not hide damage to entries.
-        let is_filter = |section: &&Section| is_filter_tag(section.tag);
-        let (filters, others): (Vec<_>, Vec<_>) = self.sections.iter().partition(is_filter);
-        for section in others {
-            self.opened.section(section)?;
-        }
-        let (filters, damage) = self.load_filters(&filters);
-        let (hashes, wrong_hashes) = match self.key_hashes() {
-            Ok(hashes) => (hashes, Ok(())),
-            Err(wrong) => (None, Err(wrong)),
-        };
-        let mut check = Check::new(filters, hashes);
-        for number in 0..self.block_count() {
-            let block = self.block_on_disk(number, &mut Reads::default())?;
-            let (offset, _) = self.index.block(number);
-            let wrong = |what| self.opened.corrupt(offset, format!("data block {number}: {what}"));
-            check.block(self, number, block).map_err(wrong)?;
-        }
-        check.end(self).map_err(|what| self.opened.corrupt(0, what))?;
-        self.check_end_of_file()?;
-        wrong_hashes.and(damage)
-    }
-
-    /// The filters that can be read, whether they are in use or not, and what is wrong with the first that cannot.
-    fn load_filters(&self, sections: &[&Section]) -> (Vec<TableFilter>, Result<()>) {
-        let (mut filters, mut damage) = (Vec::new(), Ok(()));
-        for at in sections {
-            let known = FilterKind::ALL.iter().any(|kind| filter_tag(*kind) == at.tag);
-            let loaded = if known {
-                load_filter(&self.opened, at).map(|filter| filters.push(filter))
-            } else {
-                self.opened.section(at).map(drop)
-            };
-            damage = damage.and(loaded);
-        }
-        (filters, damage)
-    }
 }
 
 /// Requires: the section is a filter's, of a kind that is known.
@@ -316,28 +273,17 @@ fn load_filter(opened: &Opened, at: &Section) -> Result<TableFilter> {
     Ok(filter)
 }
 
-mod file;
-use file::{Opened, find};
-mod ahead;
+pub(crate) mod ahead;
 mod batch;
-mod get;
-pub(crate) use ahead::Ahead;
-
-mod queue;
-
 mod check;
-use check::{Check, check_tombstones};
-
-mod units;
-use units::TableUnits;
-pub(crate) use units::Unit;
-
-mod parts;
-pub(crate) use parts::TableParts;
+pub(crate) mod cursor;
+mod file;
+pub(crate) mod format;
+mod get;
+pub(crate) mod parts;
+mod queue;
+pub(crate) mod units;
+pub(crate) mod writer;
 
 #[cfg(test)]
 pub(crate) mod tests;
-
-pub(crate) mod cursor;
-pub(crate) mod format;
-pub(crate) mod writer;

@@ -1,12 +1,14 @@
-//! What of the log is durable, and since when something is not: shared by the writer and by who syncs the log beside it.
+//! What of the log is durable, and since when something is not: shared by the writer and by who
+//! syncs the log beside it.
 //! ```text
 //! log       | durable | appended before the sync began | appended since |
 //! times               \ saving                         \ since: the first of these
 //! writer    append -> appended -> since, if none is noted      sync: when a write asks for it, or the interval is over
 //! keeper    note what was appended -> sync -> durable          when the oldest write is about to be as old as the interval
 //! ```
-//! Invariants: `durable` moves to what was appended before a sync began, and only if it succeeded. One sync of a log at a time: the system
-//! tells an error of the disk once, so of two at once one would succeed in vain. After a failed one none succeeds any more.
+//! Invariants: `durable` moves to what was appended before a sync began, and only if it succeeded.
+//! One sync of a log at a time: the system tells an error of the disk once, so of two at once one
+//! would succeed in vain. After a failed one none succeeds any more.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -43,7 +45,8 @@ impl LogEnd {
 
     /// The log has whole records up to `bytes`.
     pub(crate) fn appended(&self, bytes: u64) {
-        // In one order with the times: who takes a time to save sees what was appended before it was noted.
+        // In one order with the times: who takes a time to save sees what was appended before it
+        // was noted.
         self.appended.store(bytes, Ordering::SeqCst);
     }
 
@@ -88,7 +91,8 @@ impl Unsynced {
         *lock(&self.log) = log.cloned();
     }
 
-    /// Notes that something was appended that is not synced now. True: all before it is durable, or about to be.
+    /// Notes that something was appended that is not synced now. True: all before it is durable, or
+    /// about to be.
     pub(crate) fn wrote(&self, now: Duration) -> bool {
         let is_first = self.times.since.load(Ordering::SeqCst) == NONE;
         if is_first {
@@ -108,8 +112,8 @@ impl Unsynced {
         time(self.times.since.load(Ordering::SeqCst))
     }
 
-    /// How long something has waited for a sync to begin. A clock that has gone back since does not tell: then it is as old as can
-    /// be, or nobody would sync it until the clock is where it was.
+    /// How long something has waited for a sync to begin. A clock that has gone back since does not
+    /// tell: then it is as old as can be, or nobody would sync it until the clock is where it was.
     #[inline]
     pub(crate) fn age(&self, now: Duration) -> Option<Duration> {
         self.since().map(|since| now.checked_sub(since).unwrap_or(Duration::MAX))
@@ -130,7 +134,8 @@ impl Unsynced {
         self.sync_nanos.store(nanos(took), Ordering::Relaxed);
     }
 
-    /// Whether a sync may save what is owed. False: there is no log, or it has failed: tables are to save it.
+    /// Whether a sync may save what is owed. False: there is no log, or it has failed: tables are
+    /// to save it.
     pub(crate) fn has_log(&self) -> bool {
         lock(&self.log).as_ref().is_some_and(|log| !log.has_failed())
     }
@@ -141,8 +146,8 @@ impl Unsynced {
         self.begin(log).end(sync).map(drop)
     }
 
-    /// Syncs the log beside its writer; false: all of it was durable. None: it cannot be done. `failed` hears of an error, if the log
-    /// still takes writes.
+    /// Syncs the log beside its writer; false: all of it was durable. None: it cannot be done.
+    /// `failed` hears of an error, if the log still takes writes.
     pub(crate) fn sync_beside(&self, failed: impl FnOnce(&Error)) -> Option<Result<bool>> {
         let _turn = lock(&self.turn);
         // The times are those of this log, until its writer gets at the next one.
@@ -173,7 +178,8 @@ impl Unsynced {
     }
 }
 
-/// A sync under way. Dropped before it ends well: it has failed, perhaps by a panic, and what it was to save is as old as it was.
+/// A sync under way. Dropped before it ends well: it has failed, perhaps by a panic, and what it
+/// was to save is as old as it was.
 struct Begun<'s> {
     log: &'s LogEnd,
     times: &'s UnsyncedTimes,

@@ -1,10 +1,12 @@
-//! A get among the blocks that one key's entries fill, by halves: snapshots that are held keep any number of them.
+//! A get among the blocks that one key's entries fill, by halves: snapshots that are held keep any
+//! number of them.
 //! ```text
 //! blocks        4             5             6             7
 //! entries       .. k 90 k 80  k 70 .. k 50  k 40 .. k 20  k 10 ..
 //! get k at 30   first 4: all newer  ->  6: found, behind its first entry; had that been the one, 5 might have had a newer one
 //! ```
-//! Invariant: entries in `newer` and before it are newer than what is sought; those from `behind` on are not newer than `best`.
+//! Invariant: entries in `newer` and before it are newer than what is sought; those from `behind`
+//! on are not newer than `best`.
 
 use crate::entries::block::Block;
 use crate::entries::entry::Sequence;
@@ -20,7 +22,8 @@ pub(crate) struct VersionSearch {
 }
 
 impl VersionSearch {
-    /// None: no block behind this one has the key. Requires: of the key it has newer entries alone, or none.
+    /// None: no block behind this one has the key. Requires: of the key it has newer entries alone,
+    /// or none.
     #[inline]
     pub(crate) fn behind(table: &Table, number: usize, key: &[u8]) -> Option<VersionSearch> {
         table.continues(number + 1, key).then(|| {

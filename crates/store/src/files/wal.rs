@@ -9,20 +9,21 @@
 //! Invariant: entries have the sequence numbers first, first + 1, …; a group is there as a whole or
 //! not at all. Numbers are varints, keys and values follow their lengths. A log is followed by
 //! another only when all of it is durable or in tables, and the next one says how long it is: so a
-//! log that is cut short is told from one with a torn tail, and what a failed write has left is ignored.
-//! Each group says how much of the log was durable before it: damage there is told from what a crash
-//! has kept of later pages and lost of earlier ones. A log that is closed ends with an empty group.
+//! log that is cut short is told from one with a torn tail, and what a failed write has left is
+//! ignored. Each group says how much of the log was durable before it: damage there is told from
+//! what a crash has kept of later pages and lost of earlier ones. A log that is closed ends with an
+//! empty group.
 
 use std::path::{Path, PathBuf};
 
 use trommel_filters::{Corrupt, Reader, Writer};
 
-use crate::files::names::wal_name;
 use crate::entries::entry::{Entry, KEY_BYTES_MAX, Kind, NUMBER_MAX, Sequence};
 use crate::entries::expiry::EXPIRY_BYTES;
 use crate::entries::memtable::Memtable;
 use crate::entries::memtable_writes::{Write, groups, writes_up_to};
 use crate::error::{Error, Result};
+use crate::files::names::wal_name;
 use crate::files::record::{self, RecordWriter, Tail};
 use crate::files::unsynced::{LogEnd, Unsynced};
 use crate::storage::Append;
@@ -62,8 +63,8 @@ pub(crate) struct Wal {
 }
 
 impl Wal {
-    /// Makes an empty log that is durable: it tells that the log before it was there, when a damaged
-    /// manifest does not any more.
+    /// Makes an empty log that is durable: it tells that the log before it was there, when a
+    /// damaged manifest does not any more.
     pub(crate) fn create(folder: &OpenFolder, number: u64, before: Predecessor) -> Result<Wal> {
         let name = wal_name(number);
         let file = folder.create(&name)?;
@@ -110,8 +111,8 @@ impl Wal {
         Ok(wal)
     }
 
-    /// Adds a group of batches: kind, key and value of each entry, `count` in all. After an error the
-    /// log takes no more, and what it has left in the file does not count.
+    /// Adds a group of batches: kind, key and value of each entry, `count` in all. After an error
+    /// the log takes no more, and what it has left in the file does not count.
     pub(crate) fn append<'e>(
         &mut self,
         first: Sequence,
@@ -124,7 +125,8 @@ impl Wal {
         self.append_payload()
     }
 
-    /// Says in the log how much of it is durable, if no group has: what is damaged then is no torn tail.
+    /// Says in the log how much of it is durable, if no group has: what is damaged then is no torn
+    /// tail.
     pub(crate) fn mark_end(&mut self, next: Sequence) -> Result<()> {
         if self.said_bytes == self.valid_bytes() {
             return Ok(());
@@ -143,8 +145,9 @@ impl Wal {
         appended
     }
 
-    /// Writes entries in the order of their sequence numbers, in groups. Where a batch may lie in two of them, the log says
-    /// that all were durable before it gets its name: so damage to one is told from a torn tail.
+    /// Writes entries in the order of their sequence numbers, in groups. Where a batch may lie in
+    /// two of them, the log says that all were durable before it gets its name: so damage to one is
+    /// told from a torn tail.
     fn copy_entries(&mut self, memtable: &Memtable) -> Result<()> {
         let writes = writes_up_to(std::iter::once(memtable), Sequence::MAX);
         let mut count = 0;
@@ -193,8 +196,8 @@ impl Wal {
         self.number
     }
 
-    /// How many of the log's bytes count, once another follows it: those that were synced. What else
-    /// it has, the next log takes no entries before it is in tables.
+    /// How many of the log's bytes count, once another follows it: those that were synced. What
+    /// else it has, the next log takes no entries before it is in tables.
     pub(crate) fn valid_bytes(&self) -> u64 {
         self.end.durable_bytes()
     }
@@ -215,8 +218,9 @@ pub(crate) fn predecessor(folder: &OpenFolder, number: u64) -> Result<Option<Pre
     Ok(found)
 }
 
-/// Reads every group of a log in order; gives the bytes that count. `valid_bytes` is what the next log says of this one: so many
-/// bytes must be there, and no more count. Without it a torn tail is normal.
+/// Reads every group of a log in order; gives the bytes that count. `valid_bytes` is what the next
+/// log says of this one: so many bytes must be there, and no more count. Without it a torn tail is
+/// normal.
 pub(crate) fn replay(
     folder: &OpenFolder,
     number: u64,

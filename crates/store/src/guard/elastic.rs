@@ -1,22 +1,25 @@
-//! ElasticBF in the store: how many units of each table's filter are in memory follows what is asked.
+//! ElasticBF in the store: how many units of each table's filter are in memory follows what is
+//! asked.
 //! ```text
 //! get ──> one in so many is counted ──> multi-queue: is a unit more here worth units less there?
 //!                                            │ yes: the unit is read, outside the lock
 //!                                            └────> one table has it, others have one less each
 //! flush, merge ──> tables come with the units that an equal share allows, and leave with all of theirs
 //! ```
-//! A probe takes no lock and counts nothing. What is counted is a sample, chosen by number, so that the same questions of one
-//! thread change the same units at the same places.
+//! A probe takes no lock and counts nothing. What is counted is a sample, chosen by number, so that
+//! the same questions of one thread change the same units at the same places.
 //!
-//! Invariants: the units in memory and the directories take no more than the guard's bits for each entry of the newest version,
-//! but for tables that a flush or merge is about to install. The multi-queue knows of each table of that version as many units as are in memory.
+//! Invariants: the units in memory and the directories take no more than the guard's bits for each
+//! entry of the newest version, but for tables that a flush or merge is about to install. The
+//! multi-queue knows of each table of that version as many units as are in memory.
 
 use std::collections::HashMap;
 
 use trommel_filters::{Adjustment, ElasticPolicy, FilterKind};
 
 use crate::files::placed_run::PlacedRun;
-use crate::files::table::{Table, Unit};
+use crate::files::table::Table;
+use crate::files::table::units::Unit;
 use crate::guard::elastic_stats::ElasticStats;
 use crate::plan::options::{GuardKind, Options};
 use crate::sync::{Arc, Mutex, MutexGuard, Weak, lock, try_lock};
@@ -58,7 +61,8 @@ impl Elastic {
         })
     }
 
-    /// A new version has come, with these files: its new tables begin with what they have in memory, those that have left give theirs back.
+    /// A new version has come, with these files: its new tables begin with what they have in
+    /// memory, those that have left give theirs back.
     pub(crate) fn follow<'t>(&self, files: impl Iterator<Item = &'t Arc<Table>>) {
         let mut state = lock(&self.state);
         let tables: Vec<&Arc<Table>> = files.collect();
@@ -96,7 +100,8 @@ impl Elastic {
             < (1 << 32) / self.sample_gets
     }
 
-    /// Counts a get, and has a unit come into memory if that is worth it. If someone else is at it, it is not counted.
+    /// Counts a get, and has a unit come into memory if that is worth it. If someone else is at it,
+    /// it is not counted.
     #[cold]
     pub(crate) fn count(&self, runs: &[PlacedRun], key: &[u8], looked: &Looked) {
         let Some(mut state) = try_lock(&self.state) else { return };
@@ -145,7 +150,8 @@ impl Elastic {
 }
 
 impl State {
-    /// Of the tables that were asked in vain the one where a unit more spares most for its bytes, of those that can have one.
+    /// Of the tables that were asked in vain the one where a unit more spares most for its bytes,
+    /// of those that can have one.
     fn most_wanting<'t>(&self, asked: &[&'t Arc<Table>]) -> Option<&'t Arc<Table>> {
         let worth = |table: &Arc<Table>| self.policy.worth(table.file());
         let mut wanting: Vec<&Arc<Table>> =
@@ -154,7 +160,8 @@ impl State {
         wanting.into_iter().find(|table| self.policy.adjustment(table.file()).is_some())
     }
 
-    /// Puts a unit into memory, if that is still right: flushes and merges went on while it was read.
+    /// Puts a unit into memory, if that is still right: flushes and merges went on while it was
+    /// read.
     fn take(&mut self, table: &Table, unit: Unit) {
         let Some(adjustment) = self.policy.adjustment(table.file()) else { return };
         if !table.units().is_some_and(|units| units.add(unit)) {

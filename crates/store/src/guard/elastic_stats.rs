@@ -20,6 +20,7 @@ pub struct ElasticStats {
     pub drops: u64,
     /// Gets that were counted: a sample.
     pub counted_gets: u64,
-    /// The share of needless reads that is expected of questions for keys that a table has not, as tables were asked.
+    /// The share of needless reads that is expected of questions for keys that a table has not, as
+    /// tables were asked.
     pub expected_rate: f64,
 }

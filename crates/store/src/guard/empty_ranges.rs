@@ -4,7 +4,8 @@
 //!                                        │
 //! flush, merge ── a new table's filter <─┘
 //! ```
-//! Invariant: at most as many as the options say, and none of long keys; under guards that do not learn, none at all.
+//! Invariant: at most as many as the options say, and none of long keys; under guards that do not
+//! learn, none at all.
 
 use trommel_filters::FilterKind;
 
@@ -15,7 +16,8 @@ use crate::sync::{Mutex, lock};
 /// A range: its first key, and its last one.
 pub(crate) type Question = (Vec<u8>, Option<Vec<u8>>);
 
-/// Bytes of both keys of a range that is worth its memory: filters that learn tell keys apart by eight of them.
+/// Bytes of both keys of a range that is worth its memory: filters that learn tell keys apart by
+/// eight of them.
 const KEY_BYTES_MAX: usize = 256;
 
 /// Ranges in which there was nothing, as many as are kept.
@@ -39,7 +41,8 @@ impl Questions {
         Questions { kept_max, ring: Mutex::new(Ring::default()) }
     }
 
-    /// Notes that there is nothing within these bounds. Those that are open at the end are no question for one table.
+    /// Notes that there is nothing within these bounds. Those that are open at the end are no
+    /// question for one table.
     pub(crate) fn note_nothing(&self, bounds: &KeyBounds) {
         if self.kept_max == 0 || bounds.to.is_none() {
             return;

@@ -3,12 +3,12 @@
 //! query -> filter -> slots -> spans of the runs that have them now
 //!                             runs without a slot: always
 //! ```
-//! Such a filter fits one version alone. So each version has its own, a clone that shares most pages with the one before, and
-//! readers of older versions are answered rightly too.
+//! Such a filter fits one version alone. So each version has its own, a clone that shares most
+//! pages with the one before, and readers of older versions are answered rightly too.
 //!
-//! Invariant: a run that is listed with a slot has had each of its keys noted there. A level may have more runs than slots:
-//! these wait without one, as runs do that are far beyond what the filter has room for, and no filter helps with them until
-//! they are merged.
+//! Invariant: a run that is listed with a slot has had each of its keys noted there. A level may
+//! have more runs than slots: these wait without one, as runs do that are far beyond what the
+//! filter has room for, and no filter helps with them until they are merged.
 
 use trommel_filters::{
     AnyLocated, AnyLocatedBuilder, Codes, Located, LocatedKind, LocatedSize, Query, RunSlot,
@@ -60,7 +60,8 @@ impl LocatedGuard {
         }
     }
 
-    /// Of a tree that is to have nothing but its oldest run, whose keys the filter has; its slot is reserved.
+    /// Of a tree that is to have nothing but its oldest run, whose keys the filter has; its slot is
+    /// reserved.
     pub(crate) fn of_oldest(filter: AnyLocated, plan: TreePlan) -> Self {
         let last = plan.runs_of_levels.len() - 1;
         let reserved = plan.slot(last, usize::from(plan.runs_of_levels[last]) - 1);
@@ -105,8 +106,8 @@ impl LocatedGuard {
         size
     }
 
-    /// Adds a run of so many entries, whose keys are then to be noted in the slot that this gives. None: there is no slot for it,
-    /// or far too little room.
+    /// Adds a run of so many entries, whose keys are then to be noted in the slot that this gives.
+    /// None: there is no slot for it, or far too little room.
     pub(crate) fn add_run(
         &mut self,
         id: u64,
@@ -168,7 +169,8 @@ impl LocatedGuard {
         self.is_whole = false;
     }
 
-    /// Notes the keys of all of these runs that it does not know, from old to new. `leaving`: runs that are none of them.
+    /// Notes the keys of all of these runs that it does not know, from old to new. `leaving`: runs
+    /// that are none of them.
     pub(crate) fn catch_up(&mut self, runs: &[PlacedRun], leaving: &[u64]) -> Result<()> {
         let missing = |placed: &&PlacedRun| !self.knows(placed.id) && !leaving.contains(&placed.id);
         let missing: Vec<&PlacedRun> = runs.iter().rev().filter(missing).collect();
@@ -190,8 +192,8 @@ impl LocatedGuard {
         })
     }
 
-    /// Whether so many more entries are not far beyond what a filter of hashes was made for: lists of what found no place
-    /// would be long to search.
+    /// Whether so many more entries are not far beyond what a filter of hashes was made for: lists
+    /// of what found no place would be long to search.
     fn has_room(&self, entries: u64) -> bool {
         if self.kind().key_hash().is_none() {
             return true;
@@ -208,7 +210,8 @@ impl LocatedGuard {
     }
 }
 
-/// The guard with a flushed run, by id and span, and its keys. The first run of a tree is its oldest.
+/// The guard with a flushed run, by id and span, and its keys. The first run of a tree is its
+/// oldest.
 pub(crate) fn with_flush(
     guard: &LocatedGuard,
     options: &Options,
@@ -230,8 +233,10 @@ pub(crate) fn with_flush(
     next
 }
 
-/// The tree that a filter is to describe until the next merge into its last level: of so many levels, two at least (beside the
-/// oldest run of one level others wait), `oldest` entries in the oldest run, and `overlay` of all entries in the others when these are full; None: that is not known.
+/// The tree that a filter is to describe until the next merge into its last level: of so many
+/// levels, two at least (beside the oldest run of one level others wait), `oldest` entries in the
+/// oldest run, and `overlay` of all entries in the others when these are full; None: that is not
+/// known.
 pub(crate) fn plan(
     options: &Options,
     levels: usize,
@@ -245,7 +250,8 @@ pub(crate) fn plan(
         true => schedule.last_runs(level).min(fair),
         // Runs of level 0 wait while others are merged.
         false if level == 0 => (2 * schedule.ratio(0) + 2).min(fair),
-        // A run that joins another one is there beside it until then; and what is the last level may have runs beside the oldest.
+        // A run that joins another one is there beside it until then; and what is the last level
+        // may have runs beside the oldest.
         false => {
             let joined = schedule.inner_runs(level) + usize::from(schedule.joins(level));
             joined.max(schedule.last_runs(level) - 1).min(fair)
@@ -260,7 +266,8 @@ pub(crate) fn plan(
     }
 }
 
-/// The guard of a tree, from its runs, and what of them it was made from: hashes of their keys where these are enough.
+/// The guard of a tree, from its runs, and what of them it was made from: hashes of their keys
+/// where these are enough.
 pub(crate) fn rebuild(
     kind: LocatedKind,
     options: &Options,

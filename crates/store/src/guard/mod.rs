@@ -93,7 +93,8 @@ impl Guard {
         }
     }
 
-    /// Asks once for each of some keys, in their order; a global filter is asked for all of them at once.
+    /// Asks once for each of some keys, in their order; a global filter is asked for all of them at
+    /// once.
     pub(crate) fn ask_many<'k>(
         &self,
         keys: &[&'k [u8]],
@@ -140,7 +141,8 @@ impl Guard {
         matches!(self, Guard::Global(_) | Guard::Located(_))
     }
 
-    /// This guard, which is the newest, with a change that was prepared for another one. None: it does not fit any more.
+    /// This guard, which is the newest, with a change that was prepared for another one. None: it
+    /// does not fit any more.
     pub(crate) fn with(&self, change: &Change, prepared_for: &Guard) -> Option<Guard> {
         match (self, change) {
             (Guard::Global(parts), Change::Parts(changes)) => {
@@ -151,7 +153,8 @@ impl Guard {
         }
     }
 
-    /// Whether what was prepared for a version with one guard as a whole fits a version with the other.
+    /// Whether what was prepared for a version with one guard as a whole fits a version with the
+    /// other.
     pub(crate) fn is_same(&self, other: &Guard) -> bool {
         match (self, other) {
             (Guard::Located(one), Guard::Located(other)) => Arc::ptr_eq(one, other),

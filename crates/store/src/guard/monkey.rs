@@ -6,11 +6,13 @@
 //!   last level   1 run, of as many entries as it has: or gets, if it is what is being written
 //! rule (filters/src/monkey.rs) -> bits per key of a run with as many entries as the new one has
 //! ```
-//! The last run takes fewer bits than the average from the start, and leaves to the others what they will need: so the tree
-//! keeps within its budget while it fills, and has spent it when it is full. Divided by the runs that are there, the last run
-//! would take everything when it is alone, and nothing would be left for others until it is written again.
+//! The last run takes fewer bits than the average from the start, and leaves to the others what
+//! they will need: so the tree keeps within its budget while it fills, and has spent it when it is
+//! full. Divided by the runs that are there, the last run would take everything when it is alone,
+//! and nothing would be left for others until it is written again.
 //!
-//! Invariant: a run gets more than the average only out of what the filters that stay have left of the budget.
+//! Invariant: a run gets more than the average only out of what the filters that stay have left of
+//! the budget.
 
 use trommel_filters::{PointRate, Split};
 
@@ -28,8 +30,8 @@ struct TreeRun {
     is_input: bool,
 }
 
-/// The bits per key for the filters of a run with so many entries, which takes the place of `inputs`; a flush has none.
-/// None: as the options say.
+/// The bits per key for the filters of a run with so many entries, which takes the place of
+/// `inputs`; a flush has none. None: as the options say.
 pub(crate) fn filter_bits(
     options: &Options,
     runs: &[PlacedRun],
@@ -157,7 +159,8 @@ mod tests {
     fn what_others_hold_is_not_spent_twice() {
         // The last run was written with all that there is: nobody gets more than the average.
         assert_eq!(bits(&[run(90_000, 900, 8.0)], 100), 8.0);
-        // It was written with half of it: what it left is there for a flush that asks for more than the average.
+        // It was written with half of it: what it left is there for a flush that asks for more than
+        // the average.
         let got = bits(&[run(90_000, 900, 7.999)], 100);
         assert!((got - 8.9).abs() < 0.01, "{got}");
         // And it was written with more: a flush still gets the average.

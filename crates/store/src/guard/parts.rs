@@ -4,9 +4,10 @@
 //! flush     new root                     new root         only where it has keys
 //! merge                    built anew                     of a key range into the last level: maybe cut into several
 //! ```
-//! Invariants: the first part begins at the first key, each ends where the next begins, and these places are the layout's cuts.
-//! A part has no key outside of its range. It never changes: who changes the list says which part it took the place of, so
-//! that what was prepared for one version is known to fit another.
+//! Invariants: the first part begins at the first key, each ends where the next begins, and these
+//! places are the layout's cuts. A part has no key outside of its range. It never changes: who
+//! changes the list says which part it took the place of, so that what was prepared for one version
+//! is known to fit another.
 
 use std::ops::Range;
 
@@ -161,7 +162,8 @@ impl Parts {
         self.places[1..].iter().map(|place| &*place.lower).eq(cuts.iter().map(Vec::as_slice))
     }
 
-    /// Changes the parts that have some of `keys`, which ascend: gives what `change` makes of each, told its range and its keys.
+    /// Changes the parts that have some of `keys`, which ascend: gives what `change` makes of each,
+    /// told its range and its keys.
     pub(crate) fn changes<'k>(
         &self,
         keys: &'k KeyList,
@@ -218,7 +220,8 @@ impl Parts {
         Arc::ptr_eq(&self.places[at].part, &change.old).then_some(at)
     }
 
-    /// These parts with others in the place of those in a range. Requires: parts begin at its ends, the first of `new` at `from`.
+    /// These parts with others in the place of those in a range. Requires: parts begin at its ends,
+    /// the first of `new` at `from`.
     #[must_use]
     pub(crate) fn replaced(&self, bounds: &KeyBounds, new: Vec<(Vec<u8>, Part)>) -> Parts {
         let first = self.places.partition_point(|place| *place.lower < *bounds.from);
@@ -259,7 +262,8 @@ impl PartsCursor {
         PartsCursor { parts: parts.clone(), at, cursor: parts.places[at].part.cursor(from) }
     }
 
-    /// The code of the next entry that is wanted, if a key of it may be at most `key` (None: no bound).
+    /// The code of the next entry that is wanted, if a key of it may be at most `key` (None: no
+    /// bound).
     pub(crate) fn next_at_most(
         &mut self,
         key: Option<&[u8]>,
@@ -307,7 +311,8 @@ impl PartsCursorBack {
         }
     }
 
-    /// The code of the next entry that is wanted, if a key of it may be at least `key` (None: no bound).
+    /// The code of the next entry that is wanted, if a key of it may be at least `key` (None: no
+    /// bound).
     pub(crate) fn next_at_least(
         &mut self,
         key: Option<&[u8]>,

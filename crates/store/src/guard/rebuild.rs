@@ -1,4 +1,5 @@
-//! A part of the global filter from the runs themselves: where there is no image that fits, and where flushes are newer than one.
+//! A part of the global filter from the runs themselves: where there is no image that fits, and
+//! where flushes are newer than one.
 //! ```text
 //! oldest run -> base        newer runs, from old to new -> overlay, each key with its own flush as its code
 //! ```
@@ -22,9 +23,10 @@ use crate::plan::pick_runs::{OverlayShare, flush_entries, overlay_share};
 use crate::plan::pick_tables;
 use crate::sync::Arc;
 
-/// The end of the code [0, 1) of the keys of a part's base: the oldest run's tables all have it in their spans, which begin at 0 by
-/// definition, and where runs' spans overlap no other table has. (Up to B, the largest end of their spans, as the design has
-/// it, newer tables with an old entry would be candidates for every key of the base.)
+/// The end of the code [0, 1) of the keys of a part's base: the oldest run's tables all have it in
+/// their spans, which begin at 0 by definition, and where runs' spans overlap no other table has.
+/// (Up to B, the largest end of their spans, as the design has it, newer tables with an old entry
+/// would be candidates for every key of the base.)
 pub(crate) const OLDEST_RUN: FlushNumber = FlushNumber(1);
 
 /// Builds what takes the place of a part.
@@ -38,7 +40,8 @@ pub(crate) fn part_builder(
     }
 }
 
-/// The part of this range with a run's keys there, of flushes from `from` on, each with its own flush as its code.
+/// The part of this range with a run's keys there, of flushes from `from` on, each with its own
+/// flush as its code.
 pub(crate) fn insert_run(
     part: &Part,
     placed: &PlacedRun,
@@ -51,8 +54,8 @@ pub(crate) fn insert_run(
     insert_entries(part, &mut cursor, path, (layout, bounds), from)
 }
 
-/// The part of this range with the keys of all entries whose flush is not below `from`, each with that flush as its code. Errors
-/// name `path`.
+/// The part of this range with the keys of all entries whose flush is not below `from`, each with
+/// that flush as its code. Errors name `path`.
 pub(crate) fn insert_entries(
     part: &Part,
     cursor: &mut dyn Cursor,
@@ -73,8 +76,9 @@ pub(crate) fn insert_entries(
     Ok(lists.split_off(&from).into_iter().fold(part.clone(), insert))
 }
 
-/// What the oldest run has in a partition: tables whose keys are of the base; and those that a run still has which became the oldest
-/// without a merge, since all below it was deleted. Their spans do not begin at 0, and their flushes are on record.
+/// What the oldest run has in a partition: tables whose keys are of the base; and those that a run
+/// still has which became the oldest without a merge, since all below it was deleted. Their spans
+/// do not begin at 0, and their flushes are on record.
 fn base_of(oldest: &PlacedRun, bounds: &KeyBounds) -> Result<[Option<Arc<Run>>; 2]> {
     let Some(run) = oldest.run.clip(bounds)? else { return Ok([None, None]) };
     let is_base = |table: &RunTable| table.span.lo() == FlushNumber(0);

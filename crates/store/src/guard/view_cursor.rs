@@ -4,10 +4,11 @@
 //! seek        ^ the segment of the key; in it, by halves, reading such entries as are in their run's block of the key
 //! next           the next run's next entry: no keys of different runs are compared
 //! ```
-//! Of each key it has one entry, the newest that a reader as of `at` sees; others are passed without being read where the
-//! view alone tells that they are older. A run is not touched for an entry of a table beyond the bounds.
-//! Invariant: the walk stands behind the entry in hand, `passed` entries of whose key
-//! are before it. A run's cursor is opened when the view first names it.
+//! Of each key it has one entry, the newest that a reader as of `at` sees; others are passed
+//! without being read where the view alone tells that they are older. A run is not touched for an
+//! entry of a table beyond the bounds. Invariant: the walk stands behind the entry in hand,
+//! `passed` entries of whose key are before it. A run's cursor is opened when the view first names
+//! it.
 
 use trommel_filters::{RankBounds, RemixWalk, Selected, SortedRemix};
 
@@ -51,8 +52,8 @@ struct RunPlace {
 }
 
 impl ViewCursor {
-    /// Past the end. Of entries beyond the bounds it may tell, or be past an end there. Requires: `runs` has each run of the view,
-    /// by slot, with as many entries as the view has of it.
+    /// Past the end. Of entries beyond the bounds it may tell, or be past an end there. Requires:
+    /// `runs` has each run of the view, by slot, with as many entries as the view has of it.
     pub(crate) fn new(
         view: SortedRemix,
         runs: Vec<Option<Arc<Run>>>,
@@ -86,7 +87,8 @@ impl ViewCursor {
         Ok(())
     }
 
-    /// To the first key from the walk on of which an entry can be seen. Requires: a key begins behind the walk.
+    /// To the first key from the walk on of which an entry can be seen. Requires: a key begins
+    /// behind the walk.
     fn settle_forward(&mut self) -> Result<()> {
         while !self.walk.is_at_end() {
             if self.find_visible()? {
@@ -116,8 +118,8 @@ impl ViewCursor {
         }
     }
 
-    /// To the newest entry that can be seen of the key behind the walk; past the end, if it is beyond the bounds. False: there is
-    /// none, and the walk has passed the key.
+    /// To the newest entry that can be seen of the key behind the walk; past the end, if it is
+    /// beyond the bounds. False: there is none, and the walk has passed the key.
     fn find_visible(&mut self) -> Result<bool> {
         self.passed = 0;
         while let Some(selected) = self.walk.forward() {

@@ -3,12 +3,13 @@
 //! runs, newest first    f g | c d e | a b        merges [c d e] and [a b] are open: each claims its runs
 //! the tree as planned   f g |  cde  | ab         what the policy sees; it picks next among the runs that nobody claims
 //! ```
-//! A claim follows from its job alone. Each merge takes a contiguous stretch of the list of runs and its output takes that place
-//! (ordering rule 1), so merges of disjoint stretches may end in any order; and the policy is asked about the tree as it will be when
-//! all of them are done, so that it wants neither their runs again nor what would pass over them.
+//! A claim follows from its job alone. Each merge takes a contiguous stretch of the list of runs
+//! and its output takes that place (ordering rule 1), so merges of disjoint stretches may end in
+//! any order; and the policy is asked about the tree as it will be when all of them are done, so
+//! that it wants neither their runs again nor what would pass over them.
 //!
-//! Invariant: no run is claimed twice. Not even for different keys: a table across the ends of a range is cut by its merge, and the
-//! other one would put back what it knows of it.
+//! Invariant: no run is claimed twice. Not even for different keys: a table across the ends of a
+//! range is cut by its merge, and the other one would put back what it knows of it.
 
 use crate::plan::layout::Layout;
 use crate::plan::partitions::{Division, RangeJob};
@@ -20,7 +21,8 @@ use crate::plan::policy::Schedule;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Claim {
     merge: MergeJob,
-    /// Whether these runs are one when it is done, or when all ranges are that it is one of. Else it takes some tables of them.
+    /// Whether these runs are one when it is done, or when all ranges are that it is one of. Else
+    /// it takes some tables of them.
     takes_whole_runs: bool,
 }
 
@@ -47,8 +49,8 @@ impl Claim {
         self.merge.target == Target::Last
     }
 
-    /// Puts in the place of its runs the one that they become, under the oldest one's id. A merge that was installed a moment ago
-    /// changes nothing: its runs are not there.
+    /// Puts in the place of its runs the one that they become, under the oldest one's id. A merge
+    /// that was installed a moment ago changes nothing: its runs are not there.
     fn carry_out(&self, layout: &mut Layout) {
         let Some((oldest, newer)) = self.merge.inputs.split_last() else { return };
         if !self.takes_whole_runs {
@@ -74,8 +76,8 @@ fn planned(layout: &Layout, claims: &[Claim]) -> Layout {
     planned
 }
 
-/// The merge that is due beside those that have claimed their runs. `everything`: someone asked for all runs to be merged into one; the
-/// second value says that this is it.
+/// The merge that is due beside those that have claimed their runs. `everything`: someone asked for
+/// all runs to be merged into one; the second value says that this is it.
 pub(crate) fn next_beside(
     layout: &Layout,
     claims: &[Claim],
@@ -91,7 +93,8 @@ pub(crate) fn next_beside(
     }
     let planned = planned(layout, claims);
     let last = planned.level_count() - 1;
-    // Not another run of the last level while the oldest one is rewritten, and its level may become another one.
+    // Not another run of the last level while the oldest one is rewritten, and its level may become
+    // another one.
     let last_is_claimed = claims.iter().any(Claim::is_last);
     let is_free = |job: &MergeJob| {
         let goes_above = matches!(job.target, Target::Inner(to) if to < last);

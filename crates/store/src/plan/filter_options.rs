@@ -5,8 +5,8 @@
 //! rosetta     for which ranges, how memory is divided    rosetta-range-bits 6, rosetta-split first-cut
 //! bloom       nothing
 //! ```
-//! Invariant: a filter's bytes say how it was made, so a store may be opened with other tuning at any time: tables that there
-//! are keep their filters, new ones get others.
+//! Invariant: a filter's bytes say how it was made, so a store may be opened with other tuning at
+//! any time: tables that there are keep their filters, new ones get others.
 
 use std::fmt::Write as _;
 
@@ -15,20 +15,25 @@ use trommel_filters::{
     SurfSuffix,
 };
 
-/// What the filters of tables are told beside their memory; each part for the guards that it is named after.
+/// What the filters of tables are told beside their memory; each part for the guards that it is
+/// named after.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FilterTuning {
-    /// `surf-hash`, `surf-real`, `surf-mixed`: suffixes. (If their bits are given, `bits_per_key` has no say.) All kinds of SuRF: how
-    /// many times larger its sparse levels are than its dense ones. More: smaller, slower.
+    /// `surf-hash`, `surf-real`, `surf-mixed`: suffixes. (If their bits are given, `bits_per_key`
+    /// has no say.) All kinds of SuRF: how many times larger its sparse levels are than its dense
+    /// ones. More: smaller, slower.
     pub surf: SurfOptions,
     /// `prefix-bloom`: what the prefix of a key is. Ranges that lie within one prefix are answered.
     pub prefix: PrefixRule,
-    /// `rosetta`: for which ranges, and how memory is divided. Longer ranges: more false positives for short ones.
+    /// `rosetta`: for which ranges, and how memory is divided. Longer ranges: more false positives
+    /// for short ones.
     pub rosetta: RosettaPlan,
-    /// `rencoder`: how many bits for a node. More: fewer false positives near stored keys, more for long ranges.
+    /// `rencoder`: how many bits for a node. More: fewer false positives near stored keys, more for
+    /// long ranges.
     pub rencoder: RencoderPlan,
-    /// `arf`: how many of the ranges in which scans have found nothing are kept, the newest ones, to train the filters of new tables
-    /// with. 0: filters are not trained. More: more memory (some 80 bytes each), longer flushes and merges.
+    /// `arf`: how many of the ranges in which scans have found nothing are kept, the newest ones,
+    /// to train the filters of new tables with. 0: filters are not trained. More: more memory (some
+    /// 80 bytes each), longer flushes and merges.
     pub arf_questions: u32,
 }
 

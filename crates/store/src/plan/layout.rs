@@ -6,10 +6,11 @@
 //! edit                   removes tables 31, 24, 25; adds table 40 as run 10, level 1
 //! edit of a key range    removes tables 31, 24; adds what stays of 24 with narrower bounds, and table 40
 //! ```
-//! A record says which keys of its table belong to the tree: a file that a merge of a key range has taken a piece of is
-//! trimmed, not rewritten, and may be named twice, before and behind the piece. Invariants: a file leaves the tree with its
-//! last record; per key the runs are one list by age (ordering rule 1), levels are labels; a merge
-//! takes a contiguous stretch of the list and its output takes that place. No I/O here.
+//! A record says which keys of its table belong to the tree: a file that a merge of a key range has
+//! taken a piece of is trimmed, not rewritten, and may be named twice, before and behind the piece.
+//! Invariants: a file leaves the tree with its last record; per key the runs are one list by age
+//! (ordering rule 1), levels are labels; a merge takes a contiguous stretch of the list and its
+//! output takes that place. No I/O here.
 
 use std::collections::HashSet;
 
@@ -123,7 +124,8 @@ pub(crate) struct ImageRecord {
     pub(crate) checksum: u32,
     /// Every flush below this one that was installed is in the image.
     pub(crate) watermark: FlushNumber,
-    /// The tables that its base stands for: those of the oldest run with keys of the part, in key order.
+    /// The tables that its base stands for: those of the oldest run with keys of the part, in key
+    /// order.
     pub(crate) tables: Vec<u64>,
 }
 
@@ -132,7 +134,8 @@ pub(crate) struct ImageRecord {
 pub(crate) struct LastMerge {
     /// The run that it merges into: the oldest one.
     pub(crate) oldest: u64,
-    /// The other runs that it merges, newest first. Of their keys, those before `done_to` are in the oldest run.
+    /// The other runs that it merges, newest first. Of their keys, those before `done_to` are in
+    /// the oldest run.
     pub(crate) inputs: Vec<u64>,
     /// Empty in an edit: the merge is done.
     pub(crate) done_to: Vec<u8>,
@@ -141,7 +144,8 @@ pub(crate) struct LastMerge {
     pub(crate) entries: u64,
 }
 
-/// Where partitions of the last level, and so parts of the filter, begin within a range that was merged.
+/// Where partitions of the last level, and so parts of the filter, begin within a range that was
+/// merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CutsEdit {
     pub(crate) within: KeyBounds,
@@ -178,7 +182,8 @@ pub(crate) struct Edit {
     pub(crate) last_merge: Option<LastMerge>,
 }
 
-/// Numbers of files, each once and ascending: an edit has few, and many tables are compared with them.
+/// Numbers of files, each once and ascending: an edit has few, and many tables are compared with
+/// them.
 pub(crate) struct FileSet(Vec<u64>);
 
 impl FileSet {
@@ -203,14 +208,16 @@ pub(crate) struct Layout {
     /// In number order.
     pub(crate) flushes: Vec<FlushRecord>,
     pub(crate) live_wal: u64,
-    /// The newest log that is on record: it is there, unless it is below `live_wal`. 0: there was none.
+    /// The newest log that is on record: it is there, unless it is below `live_wal`. 0: there was
+    /// none.
     pub(crate) newest_wal: u64,
     pub(crate) next_file: u64,
     pub(crate) next_flush: FlushNumber,
     pub(crate) last_sequence: Sequence,
     /// Images of parts of the filter, in key order; one goes with the first table of its base.
     pub(crate) images: Vec<ImageRecord>,
-    /// Where partitions of the last level begin, but for the first; each has its own part of the filter.
+    /// Where partitions of the last level begin, but for the first; each has its own part of the
+    /// filter.
     pub(crate) cuts: Vec<Vec<u8>>,
     /// The merge into the last level that is under way, if it goes by key ranges.
     pub(crate) last_merge: Option<LastMerge>,
@@ -233,8 +240,9 @@ impl Layout {
         next.check_tables().map(|()| next)
     }
 
-    /// As above, of a layout that nobody needs any more, and without a look at tables that the edit does not touch: of many edits
-    /// that are read each takes little. Requires: [`check_tables`](Self::check_tables) follows.
+    /// As above, of a layout that nobody needs any more, and without a look at tables that the edit
+    /// does not touch: of many edits that are read each takes little. Requires:
+    /// [`check_tables`](Self::check_tables) follows.
     pub(crate) fn followed_by(self, edit: &Edit) -> Result<Layout, &'static str> {
         let mut next = self;
         let place = next.remove_tables(&FileSet::of(&edit.removed))?;
@@ -262,8 +270,8 @@ impl Layout {
         Ok(next)
     }
 
-    /// A merge that goes by key ranges notes how far it has come; the runs that it takes in wait just above the last level, so
-    /// that newer ones can be merged meanwhile.
+    /// A merge that goes by key ranges notes how far it has come; the runs that it takes in wait
+    /// just above the last level, so that newer ones can be merged meanwhile.
     fn follow_last_merge(&mut self, edit: &Edit) {
         if let Some(merge) = &edit.last_merge {
             self.last_merge = (!merge.done_to.is_empty()).then(|| merge.clone());
@@ -276,8 +284,9 @@ impl Layout {
         }
     }
 
-    /// No run is labelled with a level above that of a newer one. A merge labels the oldest run by its entries: where most of
-    /// these were deleted, that would be above what was merged meanwhile.
+    /// No run is labelled with a level above that of a newer one. A merge labels the oldest run by
+    /// its entries: where most of these were deleted, that would be above what was merged
+    /// meanwhile.
     pub(crate) fn order_levels(&mut self) {
         let mut least = 0;
         for run in &mut self.runs {
@@ -329,7 +338,8 @@ impl Layout {
         Some(self.newest_wal).filter(|&wal| wal > 0 && wal >= self.live_wal)
     }
 
-    /// Those of these files that it does not name. (One that was trimmed stays until its last record goes.)
+    /// Those of these files that it does not name. (One that was trimmed stays until its last
+    /// record goes.)
     pub(crate) fn without(&self, files: &[u64]) -> FileSet {
         let files = FileSet::of(files);
         if files.0.is_empty() {
@@ -396,7 +406,8 @@ impl Layout {
         self.last_merge.as_ref().map_or(Ok(()), |merge| self.check_last_merge(merge))
     }
 
-    /// A merge that is half done goes on from the beginning of a partition, with runs that lie just above the oldest one.
+    /// A merge that is half done goes on from the beginning of a partition, with runs that lie just
+    /// above the oldest one.
     fn check_last_merge(&self, merge: &LastMerge) -> Result<(), &'static str> {
         if !self.cuts.contains(&merge.done_to) {
             return Err("a merge that is half done within a partition");
@@ -415,8 +426,8 @@ impl Layout {
         Ok(())
     }
 
-    /// Takes files out, with all their records; gives the place that new runs take: behind the oldest run that lost one.
-    /// Runs that are left without tables stay for now, to hold the place.
+    /// Takes files out, with all their records; gives the place that new runs take: behind the
+    /// oldest run that lost one. Runs that are left without tables stay for now, to hold the place.
     fn remove_tables(&mut self, files: &FileSet) -> Result<usize, &'static str> {
         if files.0.is_empty() {
             return Ok(0);
@@ -436,7 +447,8 @@ impl Layout {
         }
     }
 
-    /// Puts a table into its run; a run that is not there yet is made at `place`. A file may have several records, in one run.
+    /// Puts a table into its run; a run that is not there yet is made at `place`. A file may have
+    /// several records, in one run.
     fn add_table(&mut self, table: &TableRecord, place: usize) {
         match self.runs.iter_mut().find(|run| run.id == table.run) {
             Some(run) => {

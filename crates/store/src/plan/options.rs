@@ -22,20 +22,23 @@ pub struct Options {
     pub size_ratio: u32,
     /// How many runs levels have, and whether first levels have another ratio.
     pub policy: Policy,
-    /// Bytes of new entries that are kept in memory before they become a run on disk.
-    /// More: fewer, larger runs; more memory (up to five times this, under load) and longer recovery. 1 KiB to 64 GiB.
+    /// Bytes of new entries that are kept in memory before they become a run on disk. More: fewer,
+    /// larger runs; more memory (up to five times this, under load) and longer recovery. 1 KiB to
+    /// 64 GiB.
     pub write_buffer_bytes: usize,
     /// Who answers which runs may hold a key or a range.
     pub guard: GuardKind,
     /// Memory of the guard, in bits per key. More: fewer needless reads.
     pub bits_per_key: f64,
-    /// Whether the runs of the tree share the guard's memory as Monkey divides it: more bits per key for small runs, fewer for
-    /// large ones, `bits_per_key` on average of the tree just before a merge into its last level, and no more at other times.
-    /// A get of an absent key then reads several times fewer needless blocks. For guards with a point filter for each table.
-    /// When the last level was written without it, filters gain from its next merge on.
+    /// Whether the runs of the tree share the guard's memory as Monkey divides it: more bits per
+    /// key for small runs, fewer for large ones, `bits_per_key` on average of the tree just before
+    /// a merge into its last level, and no more at other times. A get of an absent key then reads
+    /// several times fewer needless blocks. For guards with a point filter for each table. When the
+    /// last level was written without it, filters gain from its next merge on.
     pub monkey: bool,
-    /// Of these, bits of a hash of each key, which `get` alone is helped by: where many keys that are asked for are close to
-    /// stored ones, a global range filter says "maybe" without them. Ranges pay for them. 0 to 16.
+    /// Of these, bits of a hash of each key, which `get` alone is helped by: where many keys that
+    /// are asked for are close to stored ones, a global range filter says "maybe" without them.
+    /// Ranges pay for them. 0 to 16.
     pub point_bits: u8,
     /// Of the guard `elastic`: its units.
     pub elastic: ElasticOptions,
@@ -48,43 +51,55 @@ pub struct Options {
     pub compression: bool,
     /// Memory for blocks that were read. 0: none is kept.
     pub block_cache_bytes: usize,
-    /// Which transfers of tables go past the operating system's cache, where the file system can do it.
+    /// Which transfers of tables go past the operating system's cache, where the file system can do
+    /// it.
     pub direct: DirectIo,
-    /// How reads of blocks that are asked for together are done at once, where the storage can do it. Unless one by one: what goes past
-    /// the system's cache is also read ahead of merges and long scans (a MiB for each table that one is in), and written behind.
+    /// How reads of blocks that are asked for together are done at once, where the storage can do
+    /// it. Unless one by one: what goes past the system's cache is also read ahead of merges and
+    /// long scans (a MiB for each table that one is in), and written behind.
     pub overlap: Overlap,
-    /// Runs of level 0 (flushed and not yet merged) from which on writers are slowed down: the more, the slower, from 64 MB/s
-    /// to a hundredth of it. None: 2 T + 4, of level 0's ratio T. More: fewer pauses, more runs to search while merges catch up.
-    /// (A level between the first and the last slows them down from 2 T + 4 runs on, of its own T, whatever this says.)
+    /// Runs of level 0 (flushed and not yet merged) from which on writers are slowed down: the
+    /// more, the slower, from 64 MB/s to a hundredth of it. None: 2 T + 4, of level 0's ratio T.
+    /// More: fewer pauses, more runs to search while merges catch up. (A level between the first
+    /// and the last slows them down from 2 T + 4 runs on, of its own T, whatever this says.)
     pub slow_down_runs: Option<usize>,
-    /// Runs of level 0 at which writers wait for a merge. None: twice the larger of `slow_down_runs` and 2 T + 4. More than level 0's ratio, and than
-    /// `slow_down_runs`. More: later, longer stops. (In memory, writers are slowed down from three full write buffers on and
-    /// stopped by four and a fifth, while they wait for their flush.)
+    /// Runs of level 0 at which writers wait for a merge. None: twice the larger of
+    /// `slow_down_runs` and 2 T + 4. More than level 0's ratio, and than `slow_down_runs`. More:
+    /// later, longer stops. (In memory, writers are slowed down from three full write buffers on
+    /// and stopped by four and a fifth, while they wait for their flush.)
     pub stop_runs: Option<usize>,
-    /// Bytes that merges may read in a second, of all entries; flushes count too, but wait for nothing. Merges go faster while
-    /// writers wait for them. None: as fast as they can. Less: steadier reads, more runs while merges catch up.
+    /// Bytes that merges may read in a second, of all entries; flushes count too, but wait for
+    /// nothing. Merges go faster while writers wait for them. None: as fast as they can. Less:
+    /// steadier reads, more runs while merges catch up.
     pub merge_bytes_per_second: Option<u64>,
     /// Bytes after which a run goes on in another file.
     pub table_bytes: u64,
-    /// How much of a level a merge rewrites at once. With a guard that knows in which run each key is (`chucky`, `remix`, ...) it is
-    /// all, whatever this says: such a merge makes the guard anew.
+    /// How much of a level a merge rewrites at once. With a guard that knows in which run each key
+    /// is (`chucky`, `remix`, ...) it is all, whatever this says: such a merge makes the guard
+    /// anew.
     pub granularity: Granularity,
-    /// Bytes of a partition of the last level, about, where merges into it go from one to the next. A tree with less has one.
-    /// More: fewer parts of the filter, fewer blocks read twice; a merge needs more disk.
+    /// Bytes of a partition of the last level, about, where merges into it go from one to the next.
+    /// A tree with less has one. More: fewer parts of the filter, fewer blocks read twice; a merge
+    /// needs more disk.
     pub partition_bytes: u64,
-    /// The most merges that are open at once, each of other runs; a thread goes on with the one that began last, mostly a small one.
-    /// None: one more than threads merge; in stepped mode one. With a guard that merges tell of every key (`chucky`, `remix`,
-    /// `grf-huffman`, ...) it is one, whatever this says. More: small merges wait less for large ones; more disk and memory while
-    /// they last.
+    /// The most merges that are open at once, each of other runs; a thread goes on with the one
+    /// that began last, mostly a small one. None: one more than threads merge; in stepped mode one.
+    /// With a guard that merges tell of every key (`chucky`, `remix`, `grf-huffman`, ...) it is
+    /// one, whatever this says. More: small merges wait less for large ones; more disk and memory
+    /// while they last.
     pub merges_at_once: Option<usize>,
-    /// Bytes of a piece of a merge, about: where several threads merge, one of twice as much or more is cut into pieces, so that
-    /// they share it (in stepped mode, where several merges may be open). Less: threads share smaller merges. More: larger tables where `table_bytes` allows for them. While
-    /// the last level is merged, a global range filter has the keys of up to a piece for each thread in memory.
+    /// Bytes of a piece of a merge, about: where several threads merge, one of twice as much or
+    /// more is cut into pieces, so that they share it (in stepped mode, where several merges may be
+    /// open). Less: threads share smaller merges. More: larger tables where `table_bytes` allows
+    /// for them. While the last level is merged, a global range filter has the keys of up to a
+    /// piece for each thread in memory.
     pub merge_piece_bytes: u64,
-    /// Files of tables that are open at most, 1 at least; others are closed by use and opened again. None: half of the
-    /// files that the process may have open (`RLIMIT_NOFILE`, as it is when the store is opened), which leaves the other half to logs, new tables
-    /// and rings, to the rest of the program and to its other stores. What tables have in memory (filters, fences, deleted ranges)
-    /// stays there. More: fewer files are opened again. Less: reads by more threads than this wait for each other; queues have half of them.
+    /// Files of tables that are open at most, 1 at least; others are closed by use and opened
+    /// again. None: half of the files that the process may have open (`RLIMIT_NOFILE`, as it is
+    /// when the store is opened), which leaves the other half to logs, new tables and rings, to the
+    /// rest of the program and to its other stores. What tables have in memory (filters, fences,
+    /// deleted ranges) stays there. More: fewer files are opened again. Less: reads by more threads
+    /// than this wait for each other; queues have half of them.
     pub max_open_files: Option<usize>,
     /// When a write is safe on disk.
     pub sync: Sync,
@@ -178,7 +193,8 @@ impl Options {
 
     /// How merges are divided.
     pub(crate) fn division(&self) -> Division {
-        // A filter that knows in which run each key is gets room for more of them when a merge makes it anew, of all keys.
+        // A filter that knows in which run each key is gets room for more of them when a merge
+        // makes it anew, of all keys.
         let granularity = match self.guard.located() {
             Some(_) => Granularity::Full,
             None => self.granularity,
@@ -189,7 +205,8 @@ impl Options {
 
     /// How many merges may be open at once.
     pub(crate) fn merge_lanes(&self) -> usize {
-        // A merge makes such a guard anew out of that which it began with: two would each lack what the other one told.
+        // A merge makes such a guard anew out of that which it began with: two would each lack what
+        // the other one told.
         if self.guard.located().is_some() || self.guard.run_codes() == RunCodes::Huffman {
             return 1;
         }
@@ -209,7 +226,8 @@ impl Options {
 /// What a write buffer may be.
 const BUFFER_LIMITS: &str = "must be 1 KiB to 64 GiB";
 
-/// Of a large one little is taken at once: the first part of the Bloom of each memtable (`memtable_bloom.rs`).
+/// Of a large one little is taken at once: the first part of the Bloom of each memtable
+/// (`memtable_bloom.rs`).
 fn sensible_buffer(bytes: usize) -> bool {
     (1 << 10..=1 << 36).contains(&(bytes as u64))
 }
@@ -217,16 +235,19 @@ fn sensible_buffer(bytes: usize) -> bool {
 /// Why a store may not be opened with `monkey`.
 const NO_MONKEY: &str = "needs a guard with a point filter for each table, such as bloom";
 
-/// How the guard `elastic` divides its memory: `bits_per_key` are what all tables together may take, for each of their keys. Each
-/// table has more than that on disk, in units, and as many of them in memory as gets for it are worth.
+/// How the guard `elastic` divides its memory: `bits_per_key` are what all tables together may
+/// take, for each of their keys. Each table has more than that on disk, in units, and as many of
+/// them in memory as gets for it are worth.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ElasticOptions {
-    /// Units of a table on disk, 1 to 32. More: hot tables can have fewer needless reads, tables take longer to write.
+    /// Units of a table on disk, 1 to 32. More: hot tables can have fewer needless reads, tables
+    /// take longer to write.
     pub units: u8,
-    /// Bits per key of one unit. None: such that a table of medium heat has three. Less: finer steps, more cache lines for a
-    /// probe. Best are multiples of 1.44.
+    /// Bits per key of one unit. None: such that a table of medium heat has three. Less: finer
+    /// steps, more cache lines for a probe. Best are multiples of 1.44.
     pub unit_bits_per_key: Option<f64>,
-    /// A table that was not asked for during so many counted gets may lose a unit. None: as many as there are tables.
+    /// A table that was not asked for during so many counted gets may lose a unit. None: as many as
+    /// there are tables.
     pub life_time: Option<u64>,
     /// One get in so many is counted. More: gets cost less, units follow later.
     pub sample_gets: u32,
@@ -268,9 +289,11 @@ pub enum GuardKind {
     GrfGap,
     /// `grf-cell`: the same with the plainest fingerprints, against which the others are tested.
     GrfCell,
-    /// `grf-huffman`: the same with the run of each key in a Huffman code, which every merge rewrites.
+    /// `grf-huffman`: the same with the run of each key in a Huffman code, which every merge
+    /// rewrites.
     GrfHuffman,
-    /// One filter for the whole tree that knows in which run each key is now, by the kind's name: `remix`, ...
+    /// One filter for the whole tree that knows in which run each key is now, by the kind's name:
+    /// `remix`, ...
     Located(LocatedKind),
 }
 
@@ -321,7 +344,8 @@ impl GuardKind {
         }
     }
 
-    /// What the global range filter keeps beside a key's fingerprint. Of use where there are [`GuardKind::fingerprints`].
+    /// What the global range filter keeps beside a key's fingerprint. Of use where there are
+    /// [`GuardKind::fingerprints`].
     pub fn run_codes(self) -> RunCodes {
         match self {
             GuardKind::GrfHuffman => RunCodes::Huffman,
@@ -351,8 +375,8 @@ impl GuardKind {
         }
     }
 
-    /// How the false positives of its tables' filters fall with their memory, for Monkey to divide it; None: the guard has no
-    /// point filter for each table.
+    /// How the false positives of its tables' filters fall with their memory, for Monkey to divide
+    /// it; None: the guard has no point filter for each table.
     pub fn point_rate(self) -> Option<PointRate> {
         self.table_filter().and_then(PointRate::of)
     }
@@ -398,18 +422,20 @@ impl FromStr for GuardKind {
 pub enum Sync {
     /// Before it returns: it survives any crash. Writers that wait together share one sync.
     Always,
-    /// A sync begins before an acknowledged write is this old, whatever its writer and the threads wait for. A crash loses at most the last
-    /// writes, never one in the middle. In stepped mode a write syncs what is this old: where none comes, nobody does.
+    /// A sync begins before an acknowledged write is this old, whatever its writer and the threads
+    /// wait for. A crash loses at most the last writes, never one in the middle. In stepped mode a
+    /// write syncs what is this old: where none comes, nobody does.
     Interval(Duration),
-    /// When its memtable becomes full. A crash loses at most the last writes, never one in the middle.
+    /// When its memtable becomes full. A crash loses at most the last writes, never one in the
+    /// middle.
     Never,
 }
 
 /// Who flushes and merges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Background {
-    /// One thread that flushes, and this many that merge, 1 to 1024; beside them one that syncs in time and removes files, and
-    /// sleeps mostly.
+    /// One thread that flushes, and this many that merge, 1 to 1024; beside them one that syncs in
+    /// time and removes files, and sleeps mostly.
     Threads(usize),
     /// Nobody, until someone calls [`Db::step`](crate::Db::step): for tests and measurements that
     /// must be the same every time. Full memtables wait in memory until then.

@@ -6,11 +6,13 @@
 //!                                ^ done_to
 //! partial       one table of a level goes into the level below it: see `partial`
 //! ```
-//! A partitioned merge is a list of merges, each of which is installed by itself. How far it has come stands in the layout: so
-//! what comes next is a pure function of that, a store that was opened again goes on where it was, and between two
-//! partitions newer runs are merged among themselves.
+//! A partitioned merge is a list of merges, each of which is installed by itself. How far it has
+//! come stands in the layout: so what comes next is a pure function of that, a store that was
+//! opened again goes on where it was, and between two partitions newer runs are merged among
+//! themselves.
 //!
-//! Invariant: ranges begin and end where partitions do, so that a part of the filter is rebuilt whole.
+//! Invariant: ranges begin and end where partitions do, so that a part of the filter is rebuilt
+//! whole.
 
 use std::fmt;
 use std::str::FromStr;
@@ -25,14 +27,16 @@ use crate::plan::pick_runs::{MergeJob, Target};
 /// How much of a level a merge rewrites at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Granularity {
-    /// `full`: all of it. A merge into the last level needs as much disk again as the store takes, until it is done.
+    /// `full`: all of it. A merge into the last level needs as much disk again as the store takes,
+    /// until it is done.
     Full,
-    /// `partitioned`: inner levels all at once; the last level partition by partition, so that no merge needs more than a
-    /// few partitions of disk.
+    /// `partitioned`: inner levels all at once; the last level partition by partition, so that no
+    /// merge needs more than a few partitions of disk.
     Partitioned,
-    /// `partial`: as LevelDB and RocksDB do, one table of a level at a time goes into the level below it, where both have one run;
-    /// other levels as under `partitioned`. Merges are small, levels are always nearly full, and runs' spans overlap, so a
-    /// global filter may name a run too many.
+    /// `partial`: as LevelDB and RocksDB do, one table of a level at a time goes into the level
+    /// below it, where both have one run; other levels as under `partitioned`. Merges are small,
+    /// levels are always nearly full, and runs' spans overlap, so a global filter may name a run
+    /// too many.
     Partial,
 }
 
@@ -141,7 +145,8 @@ pub(crate) fn divide(layout: &Layout, merge: MergeJob, division: Division) -> Ra
     range_job(layout, noted, division)
 }
 
-/// What a merge that is under way has moved out of these runs: levels are told by what the runs were.
+/// What a merge that is under way has moved out of these runs: levels are told by what the runs
+/// were.
 fn moved_entries(layout: &Layout, runs: &[u64]) -> u64 {
     let Some(merge) = &layout.last_merge else { return 0 };
     let is_input = |run: &&RunRecord| merge.inputs.contains(&run.id) && runs.contains(&run.id);
@@ -149,7 +154,8 @@ fn moved_entries(layout: &Layout, runs: &[u64]) -> u64 {
     if left == 0 { 0 } else { merge.entries.saturating_sub(left) }
 }
 
-/// The next range of a merge that is under way. With another granularity than it began with, all that is left is one range.
+/// The next range of a merge that is under way. With another granularity than it began with, all
+/// that is left is one range.
 pub(crate) fn go_on(layout: &Layout, merge: &LastMerge, division: Division) -> RangeJob {
     range_job(layout, merge.clone(), division)
 }
@@ -173,7 +179,8 @@ fn range_job(layout: &Layout, merge: LastMerge, division: Division) -> RangeJob 
     RangeJob { merge, range, noted: Some(noted), moved, joins: true }
 }
 
-/// Where the partition begins that has the next key of the merge's inputs: those before it are not rewritten for nothing.
+/// Where the partition begins that has the next key of the merge's inputs: those before it are not
+/// rewritten for nothing.
 fn range_start(layout: &Layout, merge: &LastMerge) -> Vec<u8> {
     let left = KeyBounds { from: merge.done_to.clone(), to: None };
     let inputs = layout.runs.iter().filter(|run| merge.inputs.contains(&run.id));
@@ -184,7 +191,8 @@ fn range_start(layout: &Layout, merge: &LastMerge) -> Vec<u8> {
     begins.max(left.from)
 }
 
-/// Where a range of a merge ends: partitions that have become small go together. None: where all keys end.
+/// Where a range of a merge ends: partitions that have become small go together. None: where all
+/// keys end.
 fn range_end(layout: &Layout, from: &[u8], division: Division) -> Option<Vec<u8>> {
     if division.granularity == Granularity::Full {
         return None;
@@ -227,7 +235,8 @@ pub(crate) fn as_begun(merge: &LastMerge) -> RunRecord {
     RunRecord { id: run, level, tables: vec![table] }
 }
 
-/// Tells where the output of a merge into the last level is cut: into partitions of about the same size.
+/// Tells where the output of a merge into the last level is cut: into partitions of about the same
+/// size.
 pub(crate) struct Cutter {
     /// Bytes of a partition.
     target: u64,

@@ -4,7 +4,8 @@
 //! a merge by key ranges is under way    what is newer than its inputs comes first, if it stays above the last level; then its next range
 //! else                                  whole runs (compaction), or a table of a level (partial)
 //! ```
-//! Invariant: what was begun is ended, with whatever granularity the store was opened again, or becomes part of a merge of everything.
+//! Invariant: what was begun is ended, with whatever granularity the store was opened again, or
+//! becomes part of a merge of everything.
 
 use crate::plan::layout::{LastMerge, Layout};
 use crate::plan::partitions::{Division, Granularity, RangeJob, divide, go_on};
@@ -12,8 +13,8 @@ use crate::plan::pick_runs::{MergeJob, Target, merge_all, pick};
 use crate::plan::pick_tables;
 use crate::plan::policy::Schedule;
 
-/// The merge that is due, of those that `is_free` says may begin. `everything`: someone asked for all runs to be merged into one; the
-/// second value says that this is it.
+/// The merge that is due, of those that `is_free` says may begin. `everything`: someone asked for
+/// all runs to be merged into one; the second value says that this is it.
 pub(crate) fn next_job(
     layout: &Layout,
     (schedule, division): (&Schedule<'_>, Division),

@@ -5,12 +5,14 @@
 //! level 2      has room          -> ... and joins the newest run here, or is a run of its own
 //! last level   Z runs: full      -> a carry that comes this far takes all of them, and is the oldest run
 //! ```
-//! How many units a run holds follows from its span: no record of it is needed, whatever was merged under which policy. What a
-//! policy finds that another one has left (more runs than it allows, units of other sizes) is merged when its level is next
-//! emptied: a carry needs nothing but T units in level 0.
+//! How many units a run holds follows from its span: no record of it is needed, whatever was merged
+//! under which policy. What a policy finds that another one has left (more runs than it allows,
+//! units of other sizes) is merged when its level is next emptied: a carry needs nothing but T
+//! units in level 0.
 //!
-//! Invariants: a merge takes a contiguous stretch of the list of runs, and of level 0 exactly the oldest T units, however many
-//! newer ones wait. Each merge leaves fewer runs, or empties a level: so there is an end. The number of levels follows the data.
+//! Invariants: a merge takes a contiguous stretch of the list of runs, and of level 0 exactly the
+//! oldest T units, however many newer ones wait. Each merge leaves fewer runs, or empties a level:
+//! so there is an end. The number of levels follows the data.
 
 use crate::plan::layout::{Layout, RunRecord};
 use crate::plan::policy::Schedule;
@@ -18,7 +20,8 @@ use crate::plan::policy::Schedule;
 /// Where the output of a merge goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// Into this level, which may be the last one, but not as the oldest run: all that is older stays.
+    /// Into this level, which may be the last one, but not as the oldest run: all that is older
+    /// stays.
     Inner(usize),
     /// The last level: the inputs include the oldest run, and the output is the oldest run.
     Last,
@@ -37,7 +40,8 @@ pub(crate) fn pick(layout: &Layout, schedule: &Schedule<'_>) -> Option<MergeJob>
     pick_units(layout, schedule, false)
 }
 
-/// The merge of whole runs that is due. `partial`: levels of one run are emptied table by table, so a carry ends in the first of them.
+/// The merge of whole runs that is due. `partial`: levels of one run are emptied table by table, so
+/// a carry ends in the first of them.
 pub(crate) fn pick_units(
     layout: &Layout,
     schedule: &Schedule<'_>,
@@ -63,7 +67,8 @@ fn full_block(layout: &Layout, measure: &Measure<'_>) -> Option<usize> {
     })
 }
 
-/// The runs of level 0 from `from` on go as far as levels are full. Requires: `from` is not the last level's.
+/// The runs of level 0 from `from` on go as far as levels are full. Requires: `from` is not the
+/// last level's.
 fn carry(layout: &Layout, measure: &Measure<'_>, from: usize) -> MergeJob {
     let schedule = measure.schedule;
     let last = layout.level_count() - 1;
@@ -113,7 +118,8 @@ struct Measure<'a> {
 }
 
 impl<'a> Measure<'a> {
-    /// None: units are counted by entries, and no flush has come yet to tell what is usual. The next one will.
+    /// None: units are counted by entries, and no flush has come yet to tell what is usual. The
+    /// next one will.
     fn new(layout: &Layout, schedule: &'a Schedule<'a>, partial: bool) -> Option<Self> {
         if !schedule.policy.delay_merges {
             return Some(Measure { schedule, flush_entries: None, partial });
@@ -155,7 +161,8 @@ impl<'a> Measure<'a> {
     }
 }
 
-/// Entries of a usual flush, as runs have them whose spans do not overlap. None: there are no such runs, or they are empty.
+/// Entries of a usual flush, as runs have them whose spans do not overlap. None: there are no such
+/// runs, or they are empty.
 pub(crate) fn flush_entries<'r>(runs: impl IntoIterator<Item = &'r RunRecord>) -> Option<f64> {
     let sizes = runs.into_iter().map(|run| (run.flush_count(), run.entries()));
     let (flushes, entries) = sizes.fold((0, 0), |sum, run| (sum.0 + run.0, sum.1 + run.1));

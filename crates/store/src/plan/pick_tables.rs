@@ -1,17 +1,20 @@
-//! Partial merges, as LevelDB and RocksDB do them: one table of a level goes into the level below it.
+//! Partial merges, as LevelDB and RocksDB do them: one table of a level goes into the level below
+//! it.
 //! ```text
 //! level 1     [ a ][ b ][ c ][ d ]         too large: the table whose merge rewrites least for its bytes goes down
 //!                  \   \
 //! level 2     [  e ][ f ][ g ][ h ]        f and g are rewritten; where nothing lies below, the table is only told that it
 //!                                          belongs there (a trivial move)
 //! ```
-//! Levels of one run are merged so, and before anything else: were level 0 emptied first, level 1 would grow while writers are fast, and
-//! each merge into it rewrites it. Into them, levels of several runs are merged whole, one level at a time; into the last level by
-//! partitions. Under this granularity each table of the last level is a partition, and so a part of the filter.
+//! Levels of one run are merged so, and before anything else: were level 0 emptied first, level 1
+//! would grow while writers are fast, and each merge into it rewrites it. Into them, levels of
+//! several runs are merged whole, one level at a time; into the last level by partitions. Under
+//! this granularity each table of the last level is a partition, and so a part of the filter.
 //!
-//! Invariants: of each key the list of runs by age stays one list, since a table goes from one run into the next older one; a range that
-//! is rewritten in the last level begins and ends where partitions do. What is due follows from the layout. Spans of runs
-//! overlap here (DESIGN, section 2), so sizes are told by entries, never by spans.
+//! Invariants: of each key the list of runs by age stays one list, since a table goes from one run
+//! into the next older one; a range that is rewritten in the last level begins and ends where
+//! partitions do. What is due follows from the layout. Spans of runs overlap here (DESIGN, section
+//! 2), so sizes are told by entries, never by spans.
 
 use crate::entries::key_bounds::KeyBounds;
 use crate::plan::layout::{FlushRecord, Layout, RunRecord, TableRecord};
@@ -38,8 +41,8 @@ pub(crate) fn pick(
     })
 }
 
-/// The merge of whole runs, of which the oldest may be that of their level: then only those of its tables are rewritten that others
-/// meet.
+/// The merge of whole runs, of which the oldest may be that of their level: then only those of its
+/// tables are rewritten that others meet.
 fn into_tables(layout: &Layout, level: usize, inputs: Vec<u64>) -> RangeJob {
     let runs = || layout.runs.iter().filter(|run| inputs.contains(&run.id));
     let oldest = runs().next_back().filter(|run| run.level == level && inputs.len() > 1);
@@ -63,7 +66,8 @@ fn with_met_tables(range: &KeyBounds, run: &RunRecord) -> KeyBounds {
     KeyBounds { from: from.cloned().unwrap_or_default(), to: to.cloned() }
 }
 
-/// Entries of a usual flush, as far as flushes are on record. None: none is, so nothing newer than the oldest run is there.
+/// Entries of a usual flush, as far as flushes are on record. None: none is, so nothing newer than
+/// the oldest run is there.
 pub(crate) fn flush_entries(layout: &Layout) -> Option<f64> {
     let firsts = layout.flushes.iter().map(|record: &FlushRecord| record.first.0);
     let ends = firsts.clone().skip(1).chain([layout.last_sequence.0 + 1]);
@@ -75,7 +79,8 @@ pub(crate) fn flush_entries(layout: &Layout) -> Option<f64> {
     Some(median.max(1) as f64)
 }
 
-/// The levels that are too large, of those that are emptied by tables: first that which is so the most times.
+/// The levels that are too large, of those that are emptied by tables: first that which is so the
+/// most times.
 fn too_large(layout: &Layout, schedule: &Schedule<'_>) -> Vec<usize> {
     let last = layout.level_count() - 1;
     let Some(flush) = flush_entries(layout) else { return Vec::new() };
@@ -93,7 +98,8 @@ fn too_large(layout: &Layout, schedule: &Schedule<'_>) -> Vec<usize> {
     levels.into_iter().map(|(level, _)| level).collect()
 }
 
-/// The table of a level whose merge rewrites least for what it takes away, and what it is merged with.
+/// The table of a level whose merge rewrites least for what it takes away, and what it is merged
+/// with.
 fn push_from(layout: &Layout, level: usize, division: Division) -> Option<RangeJob> {
     let last = layout.level_count() - 1;
     let place = layout.runs.iter().rposition(|run| run.level == level)?;
@@ -120,7 +126,8 @@ fn push_from(layout: &Layout, level: usize, division: Division) -> Option<RangeJ
     Some(RangeJob::partial(MergeJob { inputs, target }, range, moved, below.is_some()))
 }
 
-/// The keys that are rewritten where a table goes down: those of the tables that it meets, in the last level of the partitions.
+/// The keys that are rewritten where a table goes down: those of the tables that it meets, in the
+/// last level of the partitions.
 fn rewritten(
     layout: &Layout,
     table: &TableRecord,

@@ -7,29 +7,35 @@
 //! rocksdb   (T_0 = 4)   T - 1       1 run           1 run
 //! levelled-from:2       T - 1       T - 1 in level 1, 1 run from level 2 on: of four levels two are levelled
 //! ```
-//! A level counts *units*: a unit is one run of the level above, when that is full. Level l holds 0 to T_l - 1 of them, in at most K_l
-//! runs (Z in the last level); the next unit takes the level's runs along to the next level and leaves it empty: a carry of
-//! an odometer, whatever K is. Run limits say only how many units a run holds.
+//! A level counts *units*: a unit is one run of the level above, when that is full. Level l holds 0
+//! to T_l - 1 of them, in at most K_l runs (Z in the last level); the next unit takes the level's
+//! runs along to the next level and leaves it empty: a carry of an odometer, whatever K is. Run
+//! limits say only how many units a run holds.
 //!
-//! Invariant: what a schedule says depends on the policy alone, never on time; so which merge is due follows from the layout.
+//! Invariant: what a schedule says depends on the policy alone, never on time; so which merge is
+//! due follows from the layout.
 
 /// Policy of merges, for [`Options::policy`](crate::Options::policy). With the ratio T that
-/// [`Options::size_ratio`](crate::Options::size_ratio) says and K = `inner_runs`, Z = `last_runs`, a key is written about
-/// (T - 1) / (K + 1) times in each inner level and (T - 1) / (Z + 1) times in the last one. A store may be opened with another policy
-/// at any time: each level moves there when it is next emptied.
+/// [`Options::size_ratio`](crate::Options::size_ratio) says and K = `inner_runs`, Z = `last_runs`,
+/// a key is written about (T - 1) / (K + 1) times in each inner level and (T - 1) / (Z + 1) times
+/// in the last one. A store may be opened with another policy at any time: each level moves there
+/// when it is next emptied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// T of the first levels, newest first: how many units a level takes before it is emptied into the next one, 2 to 255. Deeper levels
-    /// have `size_ratio`; none here: all have.
+    /// T of the first levels, newest first: how many units a level takes before it is emptied into
+    /// the next one, 2 to 255. Deeper levels have `size_ratio`; none here: all have.
     pub ratios: Vec<u32>,
-    /// K: the most runs of each level above the last, newest first; the last number goes on. At least 1, and more than T - 1 means
-    /// T - 1. More: cheaper writes, more runs (which a guard makes cheap to have).
+    /// K: the most runs of each level above the last, newest first; the last number goes on. At
+    /// least 1, and more than T - 1 means T - 1. More: cheaper writes, more runs (which a guard
+    /// makes cheap to have).
     pub inner_runs: Vec<u32>,
-    /// Z: the most runs of the last level, as for `inner_runs`. More: cheaper writes, more space for entries that were replaced, and a
-    /// global range filter's base (the cheapest part of it) holds the oldest run alone.
+    /// Z: the most runs of the last level, as for `inner_runs`. More: cheaper writes, more space
+    /// for entries that were replaced, and a global range filter's base (the cheapest part of it)
+    /// holds the oldest run alone.
     pub last_runs: u32,
-    /// Whether levels whose runs hold several units count these by their entries: where entries replace each other, such a level then
-    /// waits for more merges, up to twice as many, until it is as large as planned.
+    /// Whether levels whose runs hold several units count these by their entries: where entries
+    /// replace each other, such a level then waits for more merges, up to twice as many, until it
+    /// is as large as planned.
     pub delay_merges: bool,
 }
 
@@ -84,7 +90,8 @@ impl Policy {
         Policy::of(&[4], &[EACH, 1], 1)
     }
 
-    /// Many runs in each level above this one, one run in it and in all below: of L levels, L - `level` are levelled. 0 is leveling.
+    /// Many runs in each level above this one, one run in it and in all below: of L levels, L -
+    /// `level` are levelled. 0 is leveling.
     pub fn levelled_from(level: usize) -> Policy {
         let inner_runs = std::iter::repeat_n(EACH, level).chain([1]).collect::<Vec<_>>();
         Policy::of(&[], &inner_runs, 1)
@@ -107,7 +114,8 @@ impl Policy {
         policies.map(|policy| (names.next().expect("as many names"), policy))
     }
 
-    /// The name of the policy with these run limits, of several the one with the same ratios; `custom` if there is none.
+    /// The name of the policy with these run limits, of several the one with the same ratios;
+    /// `custom` if there is none.
     pub fn name(&self) -> &'static str {
         let is_alike = |(_, policy): &(&str, Policy)| {
             policy.inner_runs == self.inner_runs && policy.last_runs == self.last_runs
@@ -219,13 +227,14 @@ impl Schedule<'_> {
         self.last_runs(level) as f64 * self.unit_flushes(level) - 1.0
     }
 
-    /// The share of all entries that is above the oldest run just before that is merged, if it is in this level, which is full.
+    /// The share of all entries that is above the oldest run just before that is merged, if it is
+    /// in this level, which is full.
     pub(crate) fn full_overlay_share(&self, level: usize) -> f64 {
         self.last_runs(level) as f64 / self.ratio(level) as f64
     }
 
-    /// The level of an oldest run of so many flushes: the least that is not yet full. Rounded, because entries that replace each other
-    /// make a level a little smaller than its flushes.
+    /// The level of an oldest run of so many flushes: the least that is not yet full. Rounded,
+    /// because entries that replace each other make a level a little smaller than its flushes.
     pub(crate) fn level_holding(&self, flushes: f64) -> usize {
         let mut level = 0;
         while level < 60 && flushes >= (self.ratio(level) as f64 - 0.5) * self.unit_flushes(level) {

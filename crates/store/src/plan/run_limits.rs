@@ -27,8 +27,8 @@ impl RunLimits {
         RunLimits { slow_down, stop: options.stop_runs.unwrap_or(twice) }
     }
 
-    /// The runs of the level that lags behind most, as if it were level 0: what a lower one has beyond the usual counts like runs
-    /// of level 0 beyond `slow_down`.
+    /// The runs of the level that lags behind most, as if it were level 0: what a lower one has
+    /// beyond the usual counts like runs of level 0 beyond `slow_down`.
     pub(crate) fn lagging_runs(self, layout: &Layout, schedule: &Schedule<'_>) -> usize {
         let last = layout.level_count() - 1;
         let as_of_level_0 = |runs: &[RunRecord]| match runs[0].level {

@@ -5,7 +5,8 @@
 //!               else    entries of the blocks between the ends, by the tables' indexes, or keys by a table's own filter,
 //!                       whichever is known more closely
 //! ```
-//! No block is read. Invariant: the keys of the range are no more than `most`; they are entries, every one of them.
+//! No block is read. Invariant: the keys of the range are no more than `most`; they are entries,
+//! every one of them.
 
 use trommel_filters::{CountBounds, KeyRange, Query, RankBounds, TableFilter as _};
 

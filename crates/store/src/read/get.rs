@@ -88,7 +88,8 @@ pub(crate) fn count_get(tree: &OpenTree, version: &Version, key: &[u8], costs: &
 /// The tables that may have a key, from new to old.
 pub(crate) struct Candidates<'k> {
     answer: Answer<'k>,
-    /// The newest deletion of a range that is in force for the key: older runs need not be looked at.
+    /// The newest deletion of a range that is in force for the key: older runs need not be looked
+    /// at.
     deleted: Option<Sequence>,
     /// Runs that were looked at, newest first.
     looked_at: usize,

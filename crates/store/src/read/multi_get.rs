@@ -5,12 +5,12 @@
 //! round    fences of 16 keys ~~> slots of the cache ~~> blocks --> found, or the next block, or the next table
 //!                                                \-> missing blocks of all keys, a read for each file --^
 //! ```
-//! A get waits for memory again and again, each time for what it has just learnt the place of. Here each step is taken by
-//! a group of keys, and what the next one reads is asked for (`~~>`) without waiting. Rounds go on until every key
-//! was found or has no table left.
+//! A get waits for memory again and again, each time for what it has just learnt the place of. Here
+//! each step is taken by a group of keys, and what the next one reads is asked for (`~~>`) without
+//! waiting. Rounds go on until every key was found or has no table left.
 //!
-//! Invariant: a key's answer, and what is counted for it, are those of a get at the same sequence number; but a block that several
-//! keys miss in one round is read once.
+//! Invariant: a key's answer, and what is counted for it, are those of a get at the same sequence
+//! number; but a block that several keys miss in one round is read once.
 
 use crate::entries::block::Block;
 use crate::entries::cursor::Reads;
@@ -28,7 +28,8 @@ use crate::tree::version::Version;
 
 /// Keys whose next step is taken together: their reads are about as many as a tree has under way.
 pub(crate) const GROUP: usize = 16;
-/// Keys of a batch: more are answered one batch after the other, so that blocks in hand do not fill the memory.
+/// Keys of a batch: more are answered one batch after the other, so that blocks in hand do not fill
+/// the memory.
 const BATCH: usize = 1024;
 
 type Answer = Result<Option<Value>>;
@@ -168,7 +169,8 @@ impl<'v> Batch<'v, '_> {
         }
     }
 
-    /// Asks fences which block may have the key, and for its slot in the cache. A table without blocks has none: then the next one.
+    /// Asks fences which block may have the key, and for its slot in the cache. A table without
+    /// blocks has none: then the next one.
     fn find_block(&mut self, search: &mut Search<'v, '_>) {
         while search.number.is_none() && !search.is_done {
             match search.table.table.block_for(search.key) {
@@ -229,7 +231,8 @@ impl<'v> Batch<'v, '_> {
             for Missing { number, place, .. } in of_file {
                 let search = &mut searches[*place];
                 let read = numbers.binary_search(number).ok().and_then(|at| blocks[at].clone());
-                // What could not be read with the others is read alone, and says itself what is wrong with it.
+                // What could not be read with the others is read alone, and says itself what is
+                // wrong with it.
                 let alone = || table.missing_block(*number, &mut self.reads);
                 match read.map_or_else(alone, Ok) {
                     Ok(block) => self.search_block(search, *number, block),

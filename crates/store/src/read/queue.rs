@@ -5,9 +5,10 @@
 //!                                             '-- checked block <- read  ..........  others go on meanwhile
 //! submit_range -> a scan; where it lacks a block, that is read, and the scan is asked again
 //! ```
-//! Invariants: a query that was submitted is answered once. It sees the store as of its submission: a get pins its version and then
-//! takes its sequence number (ordering rule 2), a range registers one. Answers, counters and errors are those of
-//! [`Db::get`](crate::Db::get) and [`Db::range`](crate::Db::range).
+//! Invariants: a query that was submitted is answered once. It sees the store as of its submission:
+//! a get pins its version and then takes its sequence number (ordering rule 2), a range registers
+//! one. Answers, counters and errors are those of [`Db::get`](crate::Db::get) and
+//! [`Db::range`](crate::Db::range).
 
 use std::collections::VecDeque;
 use std::io;
@@ -42,8 +43,8 @@ pub struct Answered {
     pub answer: Answer,
 }
 
-/// Queries of one thread that are under way together. Answers come in the order in which they are complete. Dropping it gives up
-/// what is under way.
+/// Queries of one thread that are under way together. Answers come in the order in which they are
+/// complete. Dropping it gives up what is under way.
 ///
 /// A query sees all writes that had returned when it was submitted, and none that began afterwards.
 ///
@@ -100,7 +101,8 @@ impl Queue {
         }
     }
 
-    /// Asks for the first `limit` keys of a range and their values. For short ranges: all of the answer is in memory before it is given.
+    /// Asks for the first `limit` keys of a range and their values. For short ranges: all of the
+    /// answer is in memory before it is given.
     pub fn submit_range<K: AsRef<[u8]>>(
         &mut self,
         bounds: impl RangeBounds<K>,

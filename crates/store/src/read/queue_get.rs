@@ -1,11 +1,13 @@
-//! A get that is put aside while a block is read: the same steps as [`read::get`](crate::read), taken apart.
+//! A get that is put aside while a block is read: the same steps as [`read::get`](crate::read),
+//! taken apart.
 //! ```text
 //! begin ----> Done
 //!   '-> Read(block 7 of a table) -- read --> go_on(block) ----> Done
 //!                                                     '-> Read(the next block, or one of the next table)
 //! ```
-//! Invariant: between two steps it holds its version, and no lock. The guard of a version always says the same of a key (or, of
-//! `elastic`, nothing false), so it is asked again where the search goes on, and counted once.
+//! Invariant: between two steps it holds its version, and no lock. The guard of a version always
+//! says the same of a key (or, of `elastic`, nothing false), so it is asked again where the search
+//! goes on, and counted once.
 
 use trommel_filters::Query;
 
@@ -126,7 +128,8 @@ impl GetSearch {
     }
 }
 
-/// Searches the tables that may have the key and were not searched yet, as far as their blocks are in the cache.
+/// Searches the tables that may have the key and were not searched yet, as far as their blocks are
+/// in the cache.
 fn search_tables(
     version: &Version,
     (key, at): (&[u8], Sequence),

@@ -3,8 +3,8 @@
 //! [lower, end)   next() ->                          <- next_back()
 //!                lower moves up past what was given; end moves down to it
 //! ```
-//! Invariant (ordering rule 2): the sequence number is registered before a version is pinned, so any
-//! version serves it: when a merge has replaced the pinned one, the scan seeks in the newest.
+//! Invariant (ordering rule 2): the sequence number is registered before a version is pinned, so
+//! any version serves it: when a merge has replaced the pinned one, the scan seeks in the newest.
 
 use crate::entries::key_bounds::KeyBounds;
 use crate::entries::value::Value;

@@ -1,10 +1,10 @@
 //! One direction of a scan: the cursors of memtables and runs as one, opened only when needed.
 //! ```text
 //! guard          next entry may be at or before the smallest key in hand -> position its runs
-//!                one filter for all: its cursor     else: a bound for each run (scan_waiting.rs)
+//!                one filter for all: its cursor     else: a bound for each run (read/scan_lazy.rs)
 //! heap           memtable, run, run                                     <- positioned sources
 //! waiting        run, run, run, ...                                     <- not touched yet
-//! deleted        [from, until): sources that have nothing newer go to its end at once (scan_deleted.rs)
+//! deleted        [from, until): sources that have nothing newer go to its end at once (read/scan_tombstones.rs)
 //! ```
 //! Invariant: before a key is given out, every run that may hold a key at or before it is
 //! positioned; ties too, because a newer run may hold a newer entry of the same key.
@@ -70,7 +70,8 @@ pub(crate) struct Side {
     /// Some: runs are read as far as their blocks are here or in the cache.
     blocks: Option<Arc<Fetched>>,
     sources: Sources,
-    /// Places in the version's runs of those that wait for the cursor of a global guard, and their spans.
+    /// Places in the version's runs of those that wait for the cursor of a global guard, and their
+    /// spans.
     waiting: Vec<(usize, Span)>,
     guard: Lazy,
     /// What is left to ask for of the runs that wait.
@@ -154,7 +155,8 @@ impl Side {
         }
     }
 
-    /// Positions the runs that the filter names for a bounded range; for others it is asked as the scan goes.
+    /// Positions the runs that the filter names for a bounded range; for others it is asked as the
+    /// scan goes.
     fn ask_global(
         &mut self,
         parts: &Parts,
@@ -194,8 +196,8 @@ impl Side {
         Ok(())
     }
 
-    /// Asks the filter for a bounded range; then goes through its view of all runs if it has one that is whole, or else asks
-    /// where each run goes on.
+    /// Asks the filter for a bounded range; then goes through its view of all runs if it has one
+    /// that is whole, or else asks where each run goes on.
     fn ask_located(
         &mut self,
         guard: &LocatedGuard,
@@ -320,7 +322,8 @@ impl Side {
         }
     }
 
-    /// Who goes on after the first key will come to other runs: their memory is asked for step by step, while keys are given.
+    /// Who goes on after the first key will come to other runs: their memory is asked for step by
+    /// step, while keys are given.
     fn ask_ahead(&mut self, bounds: &KeyBounds) {
         if self.key.is_empty() {
             return;
@@ -366,7 +369,8 @@ impl Side {
             self.position_runs_of(code, bounds)?;
             match &mut self.guard {
                 _ if self.waiting.is_empty() => self.guard = Lazy::Done,
-                // Most entries are of the last level: once its run is positioned they tell nothing new.
+                // Most entries are of the last level: once its run is positioned they tell nothing
+                // new.
                 Lazy::Forward(cursor) if code.lo() == FlushNumber(0) => cursor.mute(code),
                 Lazy::Backward(cursor) if code.lo() == FlushNumber(0) => cursor.mute(code),
                 _ => {}
@@ -385,7 +389,8 @@ impl Side {
         self.add_run(&run, &bounds)
     }
 
-    /// Positions the runs with tables in the range of the cursor's part that may have an entry with this code of it.
+    /// Positions the runs with tables in the range of the cursor's part that may have an entry with
+    /// this code of it.
     fn position_runs_of(&mut self, code: Span, bounds: &KeyBounds) -> Result<()> {
         let part = match &self.guard {
             Lazy::Forward(cursor) => cursor.bounds(),

@@ -3,8 +3,9 @@
 //! sources   memtable, run, run, ...         in the order in which they were positioned
 //! heap      (head of its key, source)       of those that have an entry: the next one on top
 //! ```
-//! A key's head, its first eight bytes as a number, tells most keys apart without looking at the cursors. Invariant: heads are those
-//! of the keys that the sources are at; only the top one's cursor moves, and it is put in order before anything else is asked.
+//! A key's head, its first eight bytes as a number, tells most keys apart without looking at the
+//! cursors. Invariant: heads are those of the keys that the sources are at; only the top one's
+//! cursor moves, and it is put in order before anything else is asked.
 
 use std::cmp::Ordering;
 use std::path::PathBuf;
@@ -22,7 +23,8 @@ use crate::tree::version::Version;
 /// What tells which deletions are newer than the entries of a source.
 #[derive(Clone, Copy)]
 pub(crate) struct Age {
-    /// The number of the memtable that has them, the newest first. None: a run's, or those of all runs.
+    /// The number of the memtable that has them, the newest first. None: a run's, or those of all
+    /// runs.
     pub(crate) memtable: Option<usize>,
     /// No entry is newer.
     pub(crate) greatest: Sequence,
@@ -98,8 +100,8 @@ impl Sources {
             && self.entry().is_some_and(|entry| entry.key == key)
     }
 
-    /// Whether the next entry is the last one of `key` in its block, and no other source is at one. Requires: there is a next entry,
-    /// which is of `key`.
+    /// Whether the next entry is the last one of `key` in its block, and no other source is at one.
+    /// Requires: there is a next entry, which is of `key`.
     pub(crate) fn ends_key_and_block(&self, key: &[u8]) -> bool {
         let cursor = |place: &Place| &self.list[place.source].cursor;
         let mut others = self.heap.iter().skip(1).take(2).map(cursor);
@@ -107,8 +109,8 @@ impl Sources {
             && !others.any(|other| other.entry().is_some_and(|entry| entry.key == key))
     }
 
-    /// What is wrong if the next key does not come after the one before it. Past deleted ranges a scan seeks: it would come by such keys
-    /// without end.
+    /// What is wrong if the next key does not come after the one before it. Past deleted ranges a
+    /// scan seeks: it would come by such keys without end.
     #[cold]
     pub(crate) fn disorder(&self, before: &[u8], version: &Version) -> Error {
         let key = self.entry().map(|entry| entry.key).unwrap_or_default();

@@ -4,8 +4,9 @@
 //! from g on    the next table's first key: h, for sure
 //! from i on    the second table's filter: "from j on", or nobody knows: i
 //! ```
-//! Invariant: of the keys that the scan has not passed, a waiting run has none before its bound (backward: none at or
-//! behind it). So a run may wait as long as its bound lies behind the key in hand.
+//! Invariant: of the keys that the scan has not passed, a waiting run has none before its bound
+//! (backward: none at or behind it). So a run may wait as long as its bound lies behind the key in
+//! hand.
 
 use trommel_filters::{Codes, KeyRange, LowerBound, TableFilter as _, UpperBound};
 
@@ -53,7 +54,8 @@ pub(crate) enum Asked<'a> {
     Located { guard: &'a LocatedGuard, codes: Codes },
 }
 
-/// Tells the runs that can wait from those that must be looked at. `range`: the bounds as filters are asked for them.
+/// Tells the runs that can wait from those that must be looked at. `range`: the bounds as filters
+/// are asked for them.
 pub(crate) fn sort(
     asked: &Asked<'_>,
     runs: &[PlacedRun],
@@ -88,8 +90,8 @@ impl WaitingRuns {
         self.runs.iter().map(|(bound, place)| (bound.as_slice(), *place))
     }
 
-    /// Takes out a run that may have a key within the bounds at or before the key in hand, if there is one: its place, and
-    /// its bound.
+    /// Takes out a run that may have a key within the bounds at or before the key in hand, if there
+    /// is one: its place, and its bound.
     pub(crate) fn take_due(
         &mut self,
         in_hand: Option<&[u8]>,
@@ -185,7 +187,8 @@ impl Question<'_> {
         }
     }
 
-    /// Asks the filter of the table that the scan begins in; no other table of its run has an earlier key for it.
+    /// Asks the filter of the table that the scan begins in; no other table of its run has an
+    /// earlier key for it.
     fn ask_table(&mut self, table: &RunTable, surely: bool) -> Next {
         let is_one_key = self.range.upper() == Some(self.range.lower());
         let knows = |filter: &&TableFilter| is_one_key || filter.kind().knows_ranges();
@@ -195,7 +198,8 @@ impl Question<'_> {
             return Next::Nowhere;
         }
         if table.is_trimmed() {
-            // The file's next key may be one that belongs to the tree no more, behind keys of the run's other tables.
+            // The file's next key may be one that belongs to the tree no more, behind keys of the
+            // run's other tables.
             return Next::Unknown;
         }
         match (self.direction, self.range.upper()) {
@@ -206,7 +210,8 @@ impl Question<'_> {
     }
 }
 
-/// What a filter's answer says within the bounds. "No key at all" is no answer: the table has keys there.
+/// What a filter's answer says within the bounds. "No key at all" is no answer: the table has keys
+/// there.
 fn forward(answer: Option<LowerBound>, bounds: &KeyBounds) -> Next {
     match answer {
         Some(LowerBound::From { key, unsure: false }) => {
@@ -307,7 +312,9 @@ mod tests {
         assert_eq!(backward("d\0", Some("f")), Next::Nowhere);
     }
 
-    #[test] // Its next key, x, is one that was merged elsewhere; the run goes on with n. A scan from c passed over n.
+    // Its next key, x, is one that was merged elsewhere; the run goes on with n. A scan from c
+    // passed over n.
+    #[test]
     fn what_the_filter_of_a_trimmed_table_says_is_no_bound() {
         let table_files = TableFiles::new(0);
         let whole = Arc::new(surf_run(&table_files, &["b", "x"]));

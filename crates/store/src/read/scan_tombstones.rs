@@ -6,11 +6,12 @@
 //! sealed      |--9--||--8--|   |--7--|                  at a: 9, from a to b
 //! run         a     b      c   d   with 5 and less      what is older than 7 goes on at c: all up to there is deleted and not put again
 //! ```
-//! Where a memtable's deletion is the newest around a key, that memtable says how far a source may go that has nothing newer than its
-//! first one: past all deletions side by side among which it has no entry that they do not hide. It says the same of its own entries.
+//! Where a memtable's deletion is the newest around a key, that memtable says how far a source may
+//! go that has nothing newer than its first one: past all deletions side by side among which it has
+//! no entry that they do not hide. It says the same of its own entries.
 //!
-//! Invariant: of the deletions that the scan sees none is missing: they were published before it took its number. What a source is
-//! taken past is hidden by a deletion that the scan sees.
+//! Invariant: of the deletions that the scan sees none is missing: they were published before it
+//! took its number. What a source is taken past is hidden by a deletion that the scan sees.
 
 use crate::entries::entry::Sequence;
 use crate::entries::key_bounds::KeyBounds;
@@ -95,42 +96,46 @@ impl ScanDeleted {
         newest
     }
 
-    /// Whether no run has anything newer than the deletion among the keys around the last one. Requires: they are deleted.
+    /// Whether no run has anything newer than the deletion among the keys around the last one.
+    /// Requires: they are deleted.
     pub(crate) fn hides_all_runs(&self, deleted: Sequence) -> bool {
         let (from, until) = (self.known_from(), self.known_until());
         let mut runs = self.version.runs.iter().map(|placed| &placed.run);
         runs.all(|run| run.greatest() < deleted || !run.may_have_in(from, until))
     }
 
-    /// Where what a run has within the bounds begins at the earliest, if it is behind a deleted range that they begin in.
+    /// Where what a run has within the bounds begins at the earliest, if it is behind a deleted
+    /// range that they begin in.
     pub(crate) fn behind(&mut self, run: Age, bounds: &KeyBounds) -> Option<&[u8]> {
         let deleted = self.covering(&bounds.from)?;
         (run.greatest < deleted).then(|| self.until(&bounds.from, run))
     }
 
-    /// The memtable with the newest deletion around the last key, if this source's entries are its own or older than all that it deletes.
+    /// The memtable with the newest deletion around the last key, if this source's entries are its
+    /// own or older than all that it deletes.
     fn deleter(&self, source: Age) -> Option<&Deleter> {
         let deleter = &self.memtables[self.known.as_ref()?.deleter?];
         let is_older = || source.greatest < deleter.memtable.ranges().first();
         (source.memtable == Some(deleter.number) || is_older()).then_some(deleter)
     }
 
-    /// Whether what hides an entry of a memtable at the last key tells of others around it. (If not, a log has told of writes that were
-    /// not in order.)
+    /// Whether what hides an entry of a memtable at the last key tells of others around it. (If
+    /// not, a log has told of writes that were not in order.)
     pub(crate) fn hides_much(&self, memtable: Age) -> bool {
         self.deleter(memtable).is_some()
     }
 
-    /// The keys around the last one among which a memtable may have entries that are newer than the deletion there. None: it has none.
-    /// Requires: an entry of its at the key is hidden, and so are others.
+    /// The keys around the last one among which a memtable may have entries that are newer than the
+    /// deletion there. None: it has none. Requires: an entry of its at the key is hidden, and so
+    /// are others.
     pub(crate) fn shown(&self, key: &[u8], memtable: Age) -> Option<Stretch<'_>> {
         let own = |deleter: &&Deleter| memtable.memtable == Some(deleter.number);
         let Deleter { memtable, at, .. } = self.deleter(memtable).filter(own)?;
         memtable.ranges().shows(*at, key).then(|| memtable.ranges().stretch(*at, key))
     }
 
-    /// The first of the keys around the last one at which a source is to be passed. Requires: nothing that it has among those that are
-    /// deleted as the last one is seen.
+    /// The first of the keys around the last one at which a source is to be passed. Requires:
+    /// nothing that it has among those that are deleted as the last one is seen.
     pub(crate) fn from(&self, key: &[u8], source: Age) -> &[u8] {
         match self.deleter(source) {
             Some(Deleter { memtable, at, .. }) => memtable.ranges().hidden_from(*at, key),

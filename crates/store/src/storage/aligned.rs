@@ -71,7 +71,8 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// Around `wanted` bytes from `offset` on. An error: no file is so long. Requires: a power of two.
+    /// Around `wanted` bytes from `offset` on. An error: no file is so long. Requires: a power of
+    /// two.
     pub(crate) fn around(offset: u64, wanted: usize, align: usize) -> io::Result<Window> {
         assert!(align.is_power_of_two() && align <= MEMORY_ALIGN, "alignment {align}");
         let skip = (offset % align as u64) as usize;
@@ -87,8 +88,8 @@ impl Window {
         self.skip..self.skip + self.wanted
     }
 
-    /// What is left to read when the first `filled` bytes are there: where in the window to go on, at a multiple of
-    /// the alignment. None: all that is wanted is there.
+    /// What is left to read when the first `filled` bytes are there: where in the window to go on,
+    /// at a multiple of the alignment. None: all that is wanted is there.
     pub(crate) fn rest(&self, filled: usize) -> Option<usize> {
         (filled < self.range().end).then(|| filled - filled % self.align)
     }

@@ -16,9 +16,9 @@ use std::path::Path;
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 
-use crate::sync::Arc;
 use crate::storage::disk_folder::DiskFolder;
 use crate::storage::{Append, Folder, RawFile, ReadAt, Storage, Syncer};
+use crate::sync::Arc;
 
 /// Files of the operating system.
 #[derive(Clone, Copy, Debug, Default)]
@@ -55,7 +55,8 @@ impl Append for Growing {
     }
 }
 
-/// A file that someone else appends to: the same open file, so that an error of the disk is told to one of both.
+/// A file that someone else appends to: the same open file, so that an error of the disk is told to
+/// one of both.
 struct Shared(Arc<File>);
 
 impl Syncer for Shared {

@@ -3,7 +3,8 @@
 //! read_many -> this thread's queue -> all submitted -> all collected
 //!              made when it is first needed; kept, with nothing under way, for the next time
 //! ```
-//! Invariant: a queue that is kept has nothing under way. One that someone has panicked with is gone.
+//! Invariant: a queue that is kept has nothing under way. One that someone has panicked with is
+//! gone.
 
 use std::cell::Cell;
 use std::io;
@@ -29,7 +30,8 @@ struct Queues {
     pool: Cell<Option<Kept>>,
 }
 
-/// A queue, and the process that it belongs to: a child that is forked has neither its threads nor its ring.
+/// A queue, and the process that it belongs to: a child that is forked has neither its threads nor
+/// its ring.
 struct Kept {
     queue: Box<dyn ReadQueue>,
     process: u32,
@@ -131,8 +133,8 @@ impl ReadAt for Overlapping {
         self.file.read(offset, len)
     }
 
-    /// By the pool, whoever does reads at once: many files are read ahead, and a ring for each would take a descriptor. What goes
-    /// through the system's cache, the system reads ahead.
+    /// By the pool, whoever does reads at once: many files are read ahead, and a ring for each
+    /// would take a descriptor. What goes through the system's cache, the system reads ahead.
     fn reads_ahead(&self) -> Box<dyn ReadQueue> {
         if self.direct { Box::new(PoolQueue::default()) } else { one_by_one() }
     }

@@ -5,9 +5,10 @@
 //! sync                                         written through the cache, then fdatasync of all
 //! behind    [ a full piece ] a thread of the pool writes it while the next one fills: at most one for a file
 //! ```
-//! Invariants: a direct transfer moves whole sectors between aligned memory and aligned places. A file is as long
-//! as what was synced or whole sectors of it, never longer: nothing is padded. Bytes on disk are what a
-//! buffered writer would have written. A write that has failed, wherever it was done, fails all that follow.
+//! Invariants: a direct transfer moves whole sectors between aligned memory and aligned places. A
+//! file is as long as what was synced or whole sectors of it, never longer: nothing is padded.
+//! Bytes on disk are what a buffered writer would have written. A write that has failed, wherever
+//! it was done, fails all that follow.
 
 use std::fs::File;
 use std::io;
@@ -130,7 +131,8 @@ pub(crate) struct DirectWriter {
     waiting_len: usize,
     /// How much was written directly, or is being written: where the waiting bytes go.
     written: u64,
-    /// What fills while a piece is written. None: it is under way, or pieces are written one after the other.
+    /// What fills while a piece is written. None: it is under way, or pieces are written one after
+    /// the other.
     spare: Option<Sectors>,
     /// A piece that is written behind.
     under_way: Option<Receiver<(Sectors, io::Result<()>)>>,
@@ -138,7 +140,8 @@ pub(crate) struct DirectWriter {
 }
 
 impl DirectWriter {
-    /// Has a file that was just made be written directly; `behind`: by other threads too. The file as it came: it cannot be.
+    /// Has a file that was just made be written directly; `behind`: by other threads too. The file
+    /// as it came: it cannot be.
     pub(crate) fn of(
         folder: &DiskFolder,
         name: &str,

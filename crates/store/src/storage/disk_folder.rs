@@ -1,11 +1,12 @@
-//! A folder of the operating system that is open: its files are reached from its handle, never by a path.
+//! A folder of the operating system that is open: its files are reached from its handle, never by a
+//! path.
 //! ```text
 //! open     openat     no symbolic link, nothing but a regular file, and never a wait for the other end of a pipe
 //! create   openat     the name must be free
 //! link     linkat     from handle to handle
 //! ```
-//! Invariants: whatever names, links and folders others move about, no call here leaves the folder. A file that is made gives
-//! others no more rights than its folder does.
+//! Invariants: whatever names, links and folders others move about, no call here leaves the folder.
+//! A file that is made gives others no more rights than its folder does.
 
 use std::any::Any;
 use std::fs::{File, TryLockError};
@@ -35,7 +36,8 @@ const OTHERS_BITS: RawMode = 0o066;
 pub(crate) struct DiskFolder(OwnedFd);
 
 impl DiskFolder {
-    /// Opens a folder by its path. Symbolic links on the way are followed: here the caller says which folder is meant.
+    /// Opens a folder by its path. Symbolic links on the way are followed: here the caller says
+    /// which folder is meant.
     pub(crate) fn open_path(dir: &Path) -> io::Result<DiskFolder> {
         DiskFolder::open_at(CWD, dir, OFlags::empty())
     }
@@ -89,7 +91,8 @@ impl DiskFolder {
         Ok(Mode::from_raw_mode(OWNER_BITS | (of_folder & OTHERS_BITS)))
     }
 
-    /// Takes the folder too: the lock's file may be removed while it is locked. None: the file system locks no folders.
+    /// Takes the folder too: the lock's file may be removed while it is locked. None: the file
+    /// system locks no folders.
     fn lock_itself(&self) -> io::Result<Option<OwnedFd>> {
         // Opened anew, since a lock is held until all copies of a descriptor are closed.
         let itself = DiskFolder::open_at(self.0.as_fd(), Path::new("."), OFlags::empty())?;
@@ -239,8 +242,8 @@ impl Folder for DiskFolder {
     }
 }
 
-/// A lock. A child that was forked meanwhile has a copy of its descriptor, and would keep the lock as long as it lives: so it is let
-/// go of explicitly, and by the process that took it alone.
+/// A lock. A child that was forked meanwhile has a copy of its descriptor, and would keep the lock
+/// as long as it lives: so it is let go of explicitly, and by the process that took it alone.
 struct Held {
     file: File,
     itself: Option<OwnedFd>,

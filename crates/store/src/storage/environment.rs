@@ -36,8 +36,9 @@ pub trait Clock: Send + Sync {
     /// Time since some moment that stays the same for this clock.
     fn now(&self) -> Duration;
 
-    /// Time since the start of 1970, for entries that expire. It may go back, when someone sets the clock: then entries that had
-    /// expired may be there again, as long as no merge has dropped them. A clock for tests may leave it at [`now`](Clock::now).
+    /// Time since the start of 1970, for entries that expire. It may go back, when someone sets the
+    /// clock: then entries that had expired may be there again, as long as no merge has dropped
+    /// them. A clock for tests may leave it at [`now`](Clock::now).
     fn since_epoch(&self) -> Duration {
         self.now()
     }

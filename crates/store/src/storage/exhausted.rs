@@ -1,4 +1,5 @@
-//! What is done when the process, or the system, has no descriptor left: files of tables are closed, and it is tried again.
+//! What is done when the process, or the system, has no descriptor left: files of tables are
+//! closed, and it is tried again.
 //! ```text
 //! open, create, ...  -EMFILE-> close a quarter of the idle files of each store of the process -> again
 //!                                '-- none is idle: the error
@@ -25,8 +26,9 @@ const LOOKS_MAX: usize = 10_000;
 /// The open files of all stores of the process.
 static STORES: Mutex<Vec<Weak<OpenFiles>>> = Mutex::new(Vec::new());
 
-/// How many files of tables a store may have open that was not told: half of what the process may. The other half is for its logs,
-/// manifest, rings and new tables, for the rest of the program, and for its other stores.
+/// How many files of tables a store may have open that was not told: half of what the process may.
+/// The other half is for its logs, manifest, rings and new tables, for the rest of the program, and
+/// for its other stores.
 pub(crate) fn share_of_process() -> usize {
     let all = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     usize::try_from(all / 2).unwrap_or(usize::MAX)
@@ -34,7 +36,8 @@ pub(crate) fn share_of_process() -> usize {
 
 /// Has this store close files when another one needs descriptors.
 pub(crate) fn join(files: &Arc<OpenFiles>) {
-    // A store that is not in the list closes no files for others; it has its own limit all the same.
+    // A store that is not in the list closes no files for others; it has its own limit all the
+    // same.
     if let Some(mut stores) = stores() {
         stores.retain(|store| store.strong_count() > 0);
         stores.push(Arc::downgrade(files));

@@ -1,11 +1,14 @@
-//! A number of this process that reads 0 in every child that is forked: the kernel wipes the page that it lies in.
+//! A number of this process that reads 0 in every child that is forked: the kernel wipes the page
+//! that it lies in.
 //! ```text
 //! process   page [ 2 ....... ]  -- fork -->  child   page [ 0 ....... ]
 //! ```
-//! One load tells a child from its parent, without a system call and without a handler that the C library would have to run. Where
-//! the kernel wipes no pages (Linux before 4.14), the number is marked, and who sees the mark asks which process this is.
+//! One load tells a child from its parent, without a system call and without a handler that the C
+//! library would have to run. Where the kernel wipes no pages (Linux before 4.14), the number is
+//! marked, and who sees the mark asks which process this is.
 //!
-//! Invariant: the page is this value's own. It is mapped as long as the value lives, and nothing else points into it.
+//! Invariant: the page is this value's own. It is mapped as long as the value lives, and nothing
+//! else points into it.
 
 use crate::sync::Ordering;
 
@@ -28,7 +31,8 @@ impl ForkWord {
         word
     }
 
-    /// Whether it is `value`, which is not 0. A quick look: where the kernel wipes no pages it may say no.
+    /// Whether it is `value`, which is not 0. A quick look: where the kernel wipes no pages it may
+    /// say no.
     #[inline]
     pub(crate) fn is_surely(&self, value: usize) -> bool {
         self.page.word().load(Ordering::Acquire) == value

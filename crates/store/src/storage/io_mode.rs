@@ -1,18 +1,21 @@
-//! How files of tables go between disk and memory: what the options ask for, and what a storage grants.
+//! How files of tables go between disk and memory: what the options ask for, and what a storage
+//! grants.
 //! ```text
 //! Options.direct --wanted--> Folder::grant(file)    --granted--> Folder::open_with, create_with      (tables)
 //!                            open, create: through the system's cache                                 (all other files)
 //! ```
-//! Invariant: what is granted is asked for once, when a store is opened, and is no more than was wanted.
-//! Bytes on disk are the same whichever way they go.
+//! Invariant: what is granted is asked for once, when a store is opened, and is no more than was
+//! wanted. Bytes on disk are the same whichever way they go.
 
 use crate::storage::Folder;
 
-/// Which transfers go past the operating system's cache (`O_DIRECT`). Where the file system cannot do it,
-/// they go through it, and [`Stats::io`](crate::Stats::io) says so. The log and the manifest always do.
+/// Which transfers go past the operating system's cache (`O_DIRECT`). Where the file system cannot
+/// do it, they go through it, and [`Stats::io`](crate::Stats::io) says so. The log and the manifest
+/// always do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DirectIo {
-    /// Blocks of tables, whoever reads them. Then only the block cache keeps any: give it the memory.
+    /// Blocks of tables, whoever reads them. Then only the block cache keeps any: give it the
+    /// memory.
     pub reads: bool,
     /// Tables that flushes and [`Db::ingest`](crate::Db::ingest) write.
     pub flushes: bool,
@@ -37,7 +40,8 @@ pub struct Access {
 /// How several reads that are asked for together are done at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Overlap {
-    /// `io_uring`: by the kernel (io_uring), a ring for each thread that needs one; where this process may not have one, by the pool.
+    /// `io_uring`: by the kernel (io_uring), a ring for each thread that needs one; where this
+    /// process may not have one, by the pool.
     Ring,
     /// `pool`: by a pool of threads that wait for them.
     Pool,
@@ -60,7 +64,8 @@ impl Overlap {
     }
 }
 
-/// How a store's tables are read and written: as far as its storage grants what its options ask for.
+/// How a store's tables are read and written: as far as its storage grants what its options ask
+/// for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IoStats {

@@ -2,10 +2,11 @@
 //! ```text
 //! spawn(job) -> [ . . . . ] -> thread: job()      one list for the process, at most THREADS_MAX threads
 //! ```
-//! A child that is forked has none of the threads, and perhaps a lock that is held for ever: it gets a pool of its own.
+//! A child that is forked has none of the threads, and perhaps a lock that is held for ever: it
+//! gets a pool of its own.
 //!
-//! Invariants: each job is run or dropped, once, also when its thread panics. Threads are made when jobs find none at leisure, and
-//! stay.
+//! Invariants: each job is run or dropped, once, also when its thread panics. Threads are made when
+//! jobs find none at leisure, and stay.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};

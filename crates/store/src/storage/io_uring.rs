@@ -1,12 +1,13 @@
-//! A ring of reads that the kernel does (io_uring): the one file of this backend with `unsafe`. Its safe twin is
-//! `read_pool.rs`, and both pass the same tests (`read_queue_tests.rs`).
+//! A ring of reads that the kernel does (io_uring): the one file of this backend with `unsafe`. Its
+//! safe twin is `read_pool.rs`, and both pass the same tests (`storage/ring_queue/tests.rs`).
 //! ```text
 //! begin(request) -> slot: file, window, memory -> entry with a pointer to that memory -> enter -> kernel reads
 //! take_done      <- slot is free again         <- completion that names the slot       <------------'
 //! ```
-//! Invariant: the kernel writes to memory that a slot owns, from when its entry is submitted until its completion is
-//! seen. Nobody else touches that memory meanwhile, and it is neither moved nor freed: a slot is emptied by its
-//! completion alone. A ring that is dropped waits for all of them; where it cannot, it leaks their memory.
+//! Invariant: the kernel writes to memory that a slot owns, from when its entry is submitted until
+//! its completion is seen. Nobody else touches that memory meanwhile, and it is neither moved nor
+//! freed: a slot is emptied by its completion alone. A ring that is dropped waits for all of them;
+//! where it cannot, it leaks their memory.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -64,7 +65,8 @@ impl Ring {
     /// For at most `depth` reads at once. An error: this process may not have it now.
     pub(crate) fn new(depth: usize) -> io::Result<Ring> {
         let depth = depth.clamp(1, 4096);
-        // Completions wait until this thread enters the kernel anyway; older kernels do not know that.
+        // Completions wait until this thread enters the kernel anyway; older kernels do not know
+        // that.
         let ring = IoUring::builder().setup_coop_taskrun().build(depth as u32);
         let ring = ring.or_else(|_| IoUring::new(depth as u32))?;
         let slots = (0..depth).map(|_| None).collect();
@@ -86,7 +88,8 @@ impl Ring {
         self.unsubmitted
     }
 
-    /// Begins a read of a window, of a byte at least. Requires: there is room, and the file has a descriptor.
+    /// Begins a read of a window, of a byte at least. Requires: there is room, and the file has a
+    /// descriptor.
     pub(crate) fn begin(&mut self, request: Request, window: Window) {
         assert!(window.wanted > 0, "nothing is read at {}", window.offset);
         let slot = self.free.pop().expect("there is room");
@@ -105,16 +108,17 @@ impl Ring {
             .offset(flight.window.offset + at as u64)
             .build()
             .user_data(slot as u64);
-        // SAFETY: the entry points to `len` bytes of memory that the slot owns. The slot keeps it, untouched, until
-        // the entry's completion is seen (`take_done`, `drop`), or it is leaked (`abandon`). The descriptor is open as
-        // long as the slot has the file; were it another file's, that file's bytes would be read into the same memory.
+        // SAFETY: the entry points to `len` bytes of memory that the slot owns. The slot keeps it,
+        // untouched, until the entry's completion is seen (`take_done`, `drop`), or it is leaked
+        // (`abandon`). The descriptor is open as long as the slot has the file; were it another
+        // file's, that file's bytes would be read into the same memory.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         pushed.expect("the ring has an entry for each slot");
         self.unsubmitted += 1;
     }
 
-    /// Tells the kernel what was begun; if `wait`, returns when a read may have completed. An error: the ring is of no
-    /// more use.
+    /// Tells the kernel what was begun; if `wait`, returns when a read may have completed. An
+    /// error: the ring is of no more use.
     pub(crate) fn enter(&mut self, wait: bool) -> io::Result<()> {
         match self.ring.submit_and_wait(usize::from(wait)) {
             Ok(count) => {
@@ -151,7 +155,8 @@ impl Ring {
         }
     }
 
-    /// Gives up on a ring that has failed: what it was to read. The memory is leaked, since the kernel may still write to it.
+    /// Gives up on a ring that has failed: what it was to read. The memory is leaked, since the
+    /// kernel may still write to it.
     pub(crate) fn abandon(mut self) -> Vec<Request> {
         self.leak()
     }
@@ -187,7 +192,8 @@ impl Drop for Ring {
     }
 }
 
-/// Whether the kernel may do it later: it has no room now, or the thread that has submitted it has ended.
+/// Whether the kernel may do it later: it has no room now, or the thread that has submitted it has
+/// ended.
 fn is_for_now(error: &io::Error) -> bool {
     let code = error.raw_os_error().map(Errno::from_raw_os_error);
     matches!(code, Some(Errno::AGAIN | Errno::BUSY | Errno::CANCELED))

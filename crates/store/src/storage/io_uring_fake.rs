@@ -1,10 +1,11 @@
-//! The kernel's side of a ring, for Miri, which does no system calls: what `io_uring.rs` uses of the crate io-uring, over a file
-//! whose bytes follow from their places.
+//! The kernel's side of a ring, for Miri, which does no system calls: what `io_uring.rs` uses of
+//! the crate io-uring, over a file whose bytes follow from their places.
 //! ```text
 //! push -> pushed -> enter: under way -> the entry's memory is written to, again and again -> completion
 //! ```
-//! Invariant: it does what the kernel may do. Until an entry has completed, and as long as the ring lives, it writes whatever it
-//! likes to all of the entry's memory, by the pointer that it was given; entries complete in any order, in parts, or are refused.
+//! Invariant: it does what the kernel may do. Until an entry has completed, and as long as the ring
+//! lives, it writes whatever it likes to all of the entry's memory, by the pointer that it was
+//! given; entries complete in any order, in parts, or are refused.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,7 +14,7 @@ use std::ops::Range;
 /// The length of every file.
 pub(crate) const FILE_LEN: u64 = 50_000;
 
-/// As large as any that `sectors.rs` knows.
+/// As large as any that `storage/aligned.rs` knows.
 const SECTOR: u64 = 4096;
 /// Bytes of a file that are alike, so that few steps write many.
 const STRETCH: u64 = 61;
@@ -143,7 +144,8 @@ impl IoUring {
     }
 
     /// # Safety
-    /// The entry's memory may be written to, and nobody else touches it, until its completion was seen.
+    /// The entry's memory may be written to, and nobody else touches it, until its completion was
+    /// seen.
     pub(crate) unsafe fn push(&mut self, entry: &Entry) -> Result<(), &'static str> {
         if self.pushed.len() == self.entries {
             return Err("the queue is full");

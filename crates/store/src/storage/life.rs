@@ -3,11 +3,12 @@
 //! OPEN --close()--> CLOSING --calls have ended, threads too--> CLOSED      files are nobody's, or another's
 //!    \------------------+--------------------------------------/---------> 0, in every child that is forked
 //! ```
-//! Reads look at the state once, behind the version that they have pinned: who sees the empty version of a closed store sees that
-//! it is closed. Writes look at it under the writer's lock, which closing takes. All other calls that touch files are counted,
-//! and closing waits for them.
+//! Reads look at the state once, behind the version that they have pinned: who sees the empty
+//! version of a closed store sees that it is closed. Writes look at it under the writer's lock,
+//! which closing takes. All other calls that touch files are counted, and closing waits for them.
 //!
-//! Invariant: once it is closed, or in a child, nothing of the store opens, makes, writes, removes or unlocks a file.
+//! Invariant: once it is closed, or in a child, nothing of the store opens, makes, writes, removes
+//! or unlocks a file.
 
 use std::path::{Path, PathBuf};
 
@@ -63,8 +64,8 @@ impl Life {
         if self.state.value() == CLOSING { Ok(()) } else { self.check() }
     }
 
-    /// Whether this process is a child of the one that has opened the store. Then locks may be held for ever by threads that are
-    /// not here.
+    /// Whether this process is a child of the one that has opened the store. Then locks may be held
+    /// for ever by threads that are not here.
     pub(crate) fn is_forked(&self) -> bool {
         self.state.value() == FORKED
     }
@@ -79,7 +80,8 @@ impl Life {
         Ok(Call(self))
     }
 
-    /// Begins to open a file again, which closing waits for: a read that is not counted may come by while a store is being closed.
+    /// Begins to open a file again, which closing waits for: a read that is not counted may come by
+    /// while a store is being closed.
     pub(crate) fn enter_files(&self) -> Result<Call<'_>> {
         self.check_files()?;
         let mut calls = lock(&self.calls);
@@ -89,8 +91,8 @@ impl Life {
         Ok(Call(self))
     }
 
-    /// Begins to close the store: from now on callers are refused. None: it is closed; if someone else was at it, that has been
-    /// waited for.
+    /// Begins to close the store: from now on callers are refused. None: it is closed; if someone
+    /// else was at it, that has been waited for.
     pub(crate) fn begin_close(&self) -> Result<Option<Closing<'_>>> {
         if self.is_forked() {
             return self.check().map(|()| None);
@@ -155,7 +157,9 @@ mod tests {
     use super::*;
     use crate::sync::Arc;
 
-    #[test] // A get that had looked just before opened its table's file again, in a folder that was another's by then.
+    // A get that had looked just before opened its table's file again, in a folder that was
+    // another's by then.
+    #[test]
     fn what_opens_a_file_is_waited_for_until_the_store_is_shut() {
         let life = Arc::new(Life::new("store".as_ref()));
         let closing = life.begin_close().expect("not a child").expect("the first");

@@ -3,8 +3,8 @@
 //! from --link--> to                                  one file, two names, perhaps in two folders
 //!      --copy--> to.copy --sync--> --rename--> to    another file system, or one without links
 //! ```
-//! Invariant: `from` is only read. A link may be there although making it gave an error, so nothing is ever
-//! written to a file under the name `to`: it could be the same file.
+//! Invariant: `from` is only read. A link may be there although making it gave an error, so nothing
+//! is ever written to a file under the name `to`: it could be the same file.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -19,8 +19,8 @@ const CHUNK_BYTES: u64 = 1 << 20;
 /// A file's name in a folder.
 pub(crate) type Named<'a> = (&'a OpenFolder, &'a str);
 
-/// Gives a file a second name, or copies it durably. The name is durable when its folder is synced. An error if the name is taken.
-/// Requires: only the caller makes files in that folder.
+/// Gives a file a second name, or copies it durably. The name is durable when its folder is synced.
+/// An error if the name is taken. Requires: only the caller makes files in that folder.
 pub(crate) fn link_or_copy(from: Named<'_>, to: Named<'_>) -> Result<()> {
     match from.0.handle().link(from.1, to.0.handle(), to.1) {
         Ok(()) => Ok(()),
@@ -70,7 +70,8 @@ pub(crate) fn make_folder(storage: &dyn Storage, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes the names of a folder and of those above it durable: someone may have made them, and been killed before.
+/// Makes the names of a folder and of those above it durable: someone may have made them, and been
+/// killed before.
 pub(crate) fn keep_folder(storage: &dyn Storage, dir: &Path) -> Result<()> {
     for parent in dir.ancestors().filter_map(parent_of) {
         match storage.sync_dir(parent) {

@@ -3,9 +3,10 @@
 //! file     [ synced bytes | unsynced bytes ]      a crash keeps the first, and of the second any part
 //! folder   [ synced names | changes of names ]    a crash keeps the first, and of the second some
 //! ```
-//! Invariant: the same calls and the same seed give the same disk. A folder's own name is durable when the folder that it is in was
-//! synced, and what is in it is lost with it; a rename is one change: after a crash it has happened as a whole or not at all. What a failed sync
-//! was to make durable never becomes so: a later sync that succeeds says nothing about it.
+//! Invariant: the same calls and the same seed give the same disk. A folder's own name is durable
+//! when the folder that it is in was synced, and what is in it is lost with it; a rename is one
+//! change: after a crash it has happened as a whole or not at all. What a failed sync was to make
+//! durable never becomes so: a later sync that succeeds says nothing about it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -13,8 +14,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-use crate::sync::{Arc, Mutex, MutexGuard, lock as lock_mutex};
 use crate::storage::{Append, Folder, ReadAt, Storage, Syncer};
+use crate::sync::{Arc, Mutex, MutexGuard, lock as lock_mutex};
 
 mod crash;
 mod folder;
@@ -103,9 +104,9 @@ impl Memory {
     }
 
     /// The disk as it is after a power cut: what was synced is there; of what was not, `seed`
-    /// decides. A file's unsynced bytes survive up to some point, or with zeros in place of some sectors;
-    /// the file may end in zeros or, behind synced bytes, in rubbish. Changes of names have happened or
-    /// not. Locks and faults are gone.
+    /// decides. A file's unsynced bytes survive up to some point, or with zeros in place of some
+    /// sectors; the file may end in zeros or, behind synced bytes, in rubbish. Changes of names
+    /// have happened or not. Locks and faults are gone.
     pub fn crash(&self, seed: u64) -> Memory {
         self.after(Fate::Drawn(Random(seed)))
     }
@@ -115,8 +116,8 @@ impl Memory {
         self.after(Fate::Lost)
     }
 
-    /// The disk as the next process finds it when this one is killed: every byte that was written is there,
-    /// and what was not synced is still not. Locks and faults are gone.
+    /// The disk as the next process finds it when this one is killed: every byte that was written
+    /// is there, and what was not synced is still not. Locks and faults are gone.
     pub fn kill(&self) -> Memory {
         self.after(Fate::Kept)
     }
@@ -126,9 +127,9 @@ impl Memory {
         self.arm(n, kind, false);
     }
 
-    /// Makes operations fail for good, until [`mend`](Memory::mend): `n` operations from now succeed
-    /// before. All of them with `Io`: the disk is then as a power cut in the middle of something leaves
-    /// it. With `NoSpace` those that need space.
+    /// Makes operations fail for good, until [`mend`](Memory::mend): `n` operations from now
+    /// succeed before. All of them with `Io`: the disk is then as a power cut in the middle of
+    /// something leaves it. With `NoSpace` those that need space.
     pub fn fail_from(&self, n: u64, kind: Fault) {
         self.arm(n, kind, true);
     }
@@ -165,7 +166,8 @@ impl Memory {
         self.state().handles
     }
 
-    /// From now on no more files than these are open at once, as in a process with such a limit; `most` is counted anew.
+    /// From now on no more files than these are open at once, as in a process with such a limit;
+    /// `most` is counted anew.
     pub fn limit_handles(&self, max: Option<usize>) {
         let mut state = self.state();
         let open = state.handles.open;

@@ -5,8 +5,9 @@
 //!        |
 //!        +-> Folder -> create, open, rename, link, remove, lock                             names in the folder, and no paths
 //! ```
-//! Invariants: nothing else in the store names `std::fs`. A folder that is open stays the same folder, whatever becomes of its
-//! path and of the process's working directory; no name leads out of it. A file that is made was not there before.
+//! Invariants: nothing else in the store names `std::fs`. A folder that is open stays the same
+//! folder, whatever becomes of its path and of the process's working directory; no name leads out
+//! of it. A file that is made was not there before.
 
 pub(crate) mod aligned;
 pub(crate) mod disk;
@@ -70,33 +71,37 @@ pub trait Storage: Send + Sync {
     }
 }
 
-/// A folder that is open. It stays this folder when it gets another name, and when another folder gets its old one.
+/// A folder that is open. It stays this folder when it gets another name, and when another folder
+/// gets its old one.
 ///
-/// Names are those of files in it: one with a separator, `.` and `..` are refused as `InvalidInput`. Symbolic links are never
-/// followed, and what is no regular file is neither read nor written: an error says what it is.
+/// Names are those of files in it: one with a separator, `.` and `..` are refused as
+/// `InvalidInput`. Symbolic links are never followed, and what is no regular file is neither read
+/// nor written: an error says what it is.
 pub trait Folder: Send + Sync {
     /// The names of the files and folders in it, sorted.
     fn list(&self) -> io::Result<Vec<String>>;
-    /// Makes a file that is written from the start. `AlreadyExists`: the name is taken, by whatever it may be. After an error no file
-    /// was made.
+    /// Makes a file that is written from the start. `AlreadyExists`: the name is taken, by whatever
+    /// it may be. After an error no file was made.
     fn create(&self, name: &str) -> io::Result<Box<dyn Append>>;
     /// Opens a file for reading.
     fn open(&self, name: &str) -> io::Result<Arc<dyn ReadAt>>;
-    /// What of `wanted` files beside this one can have. Nothing, if the storage does not say. Writes nothing. Requires: the file
-    /// is there.
+    /// What of `wanted` files beside this one can have. Nothing, if the storage does not say.
+    /// Writes nothing. Requires: the file is there.
     fn grant(&self, _beside: &str, _wanted: Access) -> Access {
         Access::default()
     }
-    /// As [`create`](Folder::create), with an access that was granted. A file that cannot have it has the ordinary one.
+    /// As [`create`](Folder::create), with an access that was granted. A file that cannot have it
+    /// has the ordinary one.
     fn create_with(&self, name: &str, _access: Access) -> io::Result<Box<dyn Append>> {
         self.create(name)
     }
-    /// As [`open`](Folder::open), with an access that was granted. A file that cannot have it has the ordinary one.
+    /// As [`open`](Folder::open), with an access that was granted. A file that cannot have it has
+    /// the ordinary one.
     fn open_with(&self, name: &str, _access: Access) -> io::Result<Arc<dyn ReadAt>> {
         self.open(name)
     }
-    /// A queue for reads of files that are open, of which about `depth` are under way at once, with a way of doing so that was
-    /// granted.
+    /// A queue for reads of files that are open, of which about `depth` are under way at once, with
+    /// a way of doing so that was granted.
     fn read_queue(&self, _overlap: Overlap, _depth: usize) -> Box<dyn ReadQueue> {
         one_by_one()
     }
@@ -104,19 +109,20 @@ pub trait Folder: Send + Sync {
     fn remove(&self, name: &str) -> io::Result<()>;
     /// Gives a file another name, replacing what had it. Durable after `sync`.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
-    /// Gives a file a second name, in this folder or another one of the storage. `AlreadyExists`: the name is taken. Other errors:
-    /// the folders' files cannot have names in both.
+    /// Gives a file a second name, in this folder or another one of the storage. `AlreadyExists`:
+    /// the name is taken. Other errors: the folders' files cannot have names in both.
     fn link(&self, from: &str, into: &dyn Folder, to: &str) -> io::Result<()>;
     /// Makes a folder in this one, if it is not there, and opens it.
     fn make_folder(&self, name: &str) -> io::Result<Arc<dyn Folder>>;
     /// Makes creations, renames and removals in it durable.
     fn sync(&self) -> io::Result<()>;
-    /// Takes the folder until the value is dropped, with a file as the lock, which is made if it is not there. `WouldBlock`: someone
-    /// else has it.
+    /// Takes the folder until the value is dropped, with a file as the lock, which is made if it is
+    /// not there. `WouldBlock`: someone else has it.
     fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>>;
     /// Bytes that can still be written in it.
     fn free_space(&self) -> io::Result<u64>;
-    /// The folder as its own storage knows it, for [`link`](Folder::link). Who wraps a folder hands on that of the wrapped one.
+    /// The folder as its own storage knows it, for [`link`](Folder::link). Who wraps a folder hands
+    /// on that of the wrapped one.
     fn as_any(&self) -> &dyn Any;
 }
 
@@ -140,7 +146,8 @@ pub(crate) fn zeroed(len: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// How many bytes of a part of a file are in holes, if that is more than `max`: it claims to have them, and they take no room.
+/// How many bytes of a part of a file are in holes, if that is more than `max`: it claims to have
+/// them, and they take no room.
 pub(crate) fn hole_bytes_above(
     max: u64,
     file: &dyn ReadAt,
@@ -160,12 +167,13 @@ pub(crate) fn hole_bytes_above(
 
 /// A file that grows at its end.
 pub trait Append: Send {
-    /// Adds bytes at the end; readers may see them only when they are synced. After an error the file's end is unknown: write no
-    /// more to it.
+    /// Adds bytes at the end; readers may see them only when they are synced. After an error the
+    /// file's end is unknown: write no more to it.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
     /// Makes all that was appended durable.
     fn sync(&mut self) -> io::Result<()>;
-    /// Syncs the file beside appends. None: only who appends can. Then a log whose writer is stopped is synced when it goes on.
+    /// Syncs the file beside appends. None: only who appends can. Then a log whose writer is
+    /// stopped is synced when it goes on.
     fn syncer(&self) -> Option<Arc<dyn Syncer>> {
         None
     }
@@ -173,7 +181,8 @@ pub trait Append: Send {
 
 /// Makes a file durable that someone else appends to.
 pub trait Syncer: Send + Sync {
-    /// Makes all durable that was appended before the call. One that is under way holds up no append.
+    /// Makes all durable that was appended before the call. One that is under way holds up no
+    /// append.
     fn sync(&self) -> io::Result<()>;
 }
 
@@ -181,8 +190,8 @@ pub trait Syncer: Send + Sync {
 pub trait ReadAt: Send + Sync {
     /// Its length in bytes.
     fn size(&self) -> io::Result<u64>;
-    /// The first stretch from `from` on that is no hole. None: there is none up to the file's end. Holes read as zeros and take
-    /// no room; who does not know of them takes all for data.
+    /// The first stretch from `from` on that is no hole. None: there is none up to the file's end.
+    /// Holes read as zeros and take no room; who does not know of them takes all for data.
     fn data_after(&self, from: u64) -> io::Result<Option<Range<u64>>> {
         let size = self.size()?;
         Ok((from < size).then_some(from..size))
@@ -195,17 +204,19 @@ pub trait ReadAt: Send + Sync {
         self.read_at(offset, &mut bytes)?;
         Ok(bytes.into())
     }
-    /// A queue for what is read before it is needed. Where reads of the file gain nothing by that, they are done when they are
-    /// collected.
+    /// A queue for what is read before it is needed. Where reads of the file gain nothing by that,
+    /// they are done when they are collected.
     fn reads_ahead(&self) -> Box<dyn ReadQueue> {
         one_by_one()
     }
-    /// Several reads at once: submitted together, collected together. After an error it is unknown which buffers are filled.
+    /// Several reads at once: submitted together, collected together. After an error it is unknown
+    /// which buffers are filled.
     fn read_many(&self, reads: &mut [(u64, &mut [u8])]) -> io::Result<()> {
         reads.iter_mut().try_for_each(|(offset, buffer)| self.read_at(*offset, buffer))
     }
-    /// The file itself, where this one stands for a file that is opened when it is read; it stays open as long as someone has it. None:
-    /// this is the file. `WouldBlock`: too many are open; ask again when some of them were read.
+    /// The file itself, where this one stands for a file that is opened when it is read; it stays
+    /// open as long as someone has it. None: this is the file. `WouldBlock`: too many are open; ask
+    /// again when some of them were read.
     fn opened(&self) -> io::Result<Option<Arc<dyn ReadAt>>> {
         Ok(None)
     }

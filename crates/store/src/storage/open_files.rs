@@ -1,13 +1,15 @@
-//! Files of tables, open only as far as there may be so many: handles come and go behind tables by use.
+//! Files of tables, open only as far as there may be so many: handles come and go behind tables by
+//! use.
 //! ```text
 //! read     a handle is there? -yes-> read                                 one look at a switch, no lock
 //!                '-no-> make room -> open the file by its name -> read
 //!
 //! clock    [ a* b c* d ]    a was read since it came here (*): it goes to the end, as a; b is closed
 //! ```
-//! Invariants: a handle is opened in one place, `OpenFiles::open`, and counted until it is closed. No more are open than there may be,
-//! but for readers that have waited in vain. Rings have at most half of them, so that others need not wait for who collects reads
-//! late. What reads keeps its handle, whoever closes it. Nothing here takes a lock when it is dropped.
+//! Invariants: a handle is opened in one place, `OpenFiles::open`, and counted until it is closed.
+//! No more are open than there may be, but for readers that have waited in vain. Rings have at most
+//! half of them, so that others need not wait for who collects reads late. What reads keeps its
+//! handle, whoever closes it. Nothing here takes a lock when it is dropped.
 
 use std::collections::VecDeque;
 use std::io;
@@ -24,7 +26,8 @@ use crate::sync::{
     Arc, AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, Ordering, Switch, Weak, lock, wait_for,
 };
 
-/// A reader waits so long for others to be done. (They may be waiting for threads that wait for this one.)
+/// A reader waits so long for others to be done. (They may be waiting for threads that wait for
+/// this one.)
 const WAIT_MAX: Duration = Duration::from_millis(50);
 
 /// How many files of tables are open, and how that came to be.
@@ -35,7 +38,8 @@ pub struct FileStats {
     pub open: u64,
     /// The most that may be.
     pub max: u64,
-    /// Times that one was opened again, because it had been closed for others to be opened. Monotone.
+    /// Times that one was opened again, because it had been closed for others to be opened.
+    /// Monotone.
     pub reopened: u64,
 }
 
@@ -89,7 +93,8 @@ impl OpenFiles {
         FileStats { open, max: self.max as u64, reopened }
     }
 
-    /// A table's file, and what errors call it. It is open now, and closed and opened again as need be.
+    /// A table's file, and what errors call it. It is open now, and closed and opened again as need
+    /// be.
     pub(crate) fn file(self: &Arc<Self>, name: &str) -> Result<(Arc<dyn ReadAt>, PathBuf)> {
         let path = self.folder.path_of(name);
         let file = TableFile::closed(self, name);
@@ -127,8 +132,8 @@ impl OpenFiles {
         Ok(())
     }
 
-    /// A handle is open, or read, no more: who waits for one looks again. (Without the lock; who has just looked, and is not told,
-    /// looks again by itself.)
+    /// A handle is open, or read, no more: who waits for one looks again. (Without the lock; who
+    /// has just looked, and is not told, looks again by itself.)
     fn tell_freed(&self) {
         if self.waiting.load(Ordering::SeqCst) > 0 {
             self.freed.notify_all();
@@ -145,7 +150,8 @@ impl OpenFiles {
         }
     }
 
-    /// Closes all, but for what is being read: that is closed when it has been read. Requires: none is opened any more.
+    /// Closes all, but for what is being read: that is closed when it has been read. Requires: none
+    /// is opened any more.
     pub(crate) fn close_all(&self) {
         let files = std::mem::take(&mut *lock(&self.clock));
         for file in files.iter().filter_map(Weak::upgrade) {
@@ -167,8 +173,8 @@ impl OpenFiles {
     }
 }
 
-/// Takes the handle of a file that was not read lately and is not being read out of the clock, and from the file. None: there is no
-/// such file. Who drops it has closed it.
+/// Takes the handle of a file that was not read lately and is not being read out of the clock, and
+/// from the file. None: there is no such file. Who drops it has closed it.
 fn take_idle(clock: &mut VecDeque<Weak<TableFile>>) -> Option<Arc<Option<Arc<Handle>>>> {
     for _ in 0..2 * clock.len() {
         let Some(file) = clock.pop_front()?.upgrade() else { continue };
@@ -233,7 +239,8 @@ struct TableFile {
     me: Weak<TableFile>,
     name: String,
     files: Arc<OpenFiles>,
-    /// None: it is closed. Who has `opening` fills it, before the clock has the file; who takes the file out of the clock empties it.
+    /// None: it is closed. Who has `opening` fills it, before the clock has the file; who takes the
+    /// file out of the clock empties it.
     handle: Switch<Option<Arc<Handle>>>,
     /// Since it was opened, or the clock has looked at it.
     was_read: AtomicBool,
@@ -254,7 +261,8 @@ impl TableFile {
 
     /// Its handle, opened if there is none; `again`: not for the first time.
     fn open(&self, wanted: Wanted, again: bool) -> io::Result<Arc<Handle>> {
-        // A store that is closed opens nothing, and in a child that was forked locks may be held for ever.
+        // A store that is closed opens nothing, and in a child that was forked locks may be held
+        // for ever.
         let _call = self.files.folder.life().enter_files().map_err(io::Error::other)?;
         let _opening = lock(&self.opening);
         if let Some(handle) = &**self.handle.pin() {

@@ -3,9 +3,9 @@
 //! handle   what is done is done here
 //! path     what errors say
 //! ```
-//! Invariants: the path is for messages alone. Nothing is opened by it once the folder is open. A store that is closed, or was
-//! opened by a process of which this one is a child, opens, makes and removes nothing.
-//! Where a descriptor is lacking, idle files of tables are closed for it.
+//! Invariants: the path is for messages alone. Nothing is opened by it once the folder is open. A
+//! store that is closed, or was opened by a process of which this one is a child, opens, makes and
+//! removes nothing. Where a descriptor is lacking, idle files of tables are closed for it.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -64,8 +64,8 @@ impl OpenFolder {
         with_room(|| self.handle.create_with(name, access)).map_err(self.of(name))
     }
 
-    /// Makes a file that gets its real name when it is done, in place of one that was cut short. Requires: only this store makes
-    /// files of that name, one at a time.
+    /// Makes a file that gets its real name when it is done, in place of one that was cut short.
+    /// Requires: only this store makes files of that name, one at a time.
     pub(crate) fn create_anew(&self, name: &str) -> Result<Box<dyn Append>> {
         self.life.check_files()?;
         match with_room(|| self.handle.create(name)) {

@@ -1,4 +1,5 @@
-//! Reads by threads that wait for them: where there is no ring, where one has failed, and what is read ahead.
+//! Reads by threads that wait for them: where there is no ring, where one has failed, and what is
+//! read ahead.
 //! ```text
 //! queue --request--> pool -> thread: read -> the queue's mailbox -> collect
 //! ```

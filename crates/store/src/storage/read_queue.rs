@@ -3,8 +3,9 @@
 //! submit(tag, file, offset, len) ->  [ . . . . ]  -> collect() -> tag, bytes or error      in any order
 //!                                    at most `depth` at the storage at once; more wait for their turn
 //! ```
-//! Invariants: what was submitted is collected once, whatever becomes of it. The queue owns the memory that is
-//! read into until then, and keeps the file open: so it may be dropped, or a caller may panic, at any time.
+//! Invariants: what was submitted is collected once, whatever becomes of it. The queue owns the
+//! memory that is read into until then, and keeps the file open: so it may be dropped, or a caller
+//! may panic, at any time.
 
 use std::collections::VecDeque;
 use std::io;
@@ -23,7 +24,8 @@ pub struct Completed {
 
 /// Reads that are under way.
 pub trait ReadQueue: Send {
-    /// Has `len` bytes of a file be read from `offset` on. It may begin only when something is collected.
+    /// Has `len` bytes of a file be read from `offset` on. It may begin only when something is
+    /// collected.
     fn submit(&mut self, tag: u64, file: Arc<dyn ReadAt>, offset: u64, len: usize);
 
     /// A read that has completed. None: none has; if `wait`, none is under way.
@@ -75,7 +77,8 @@ impl Request {
     }
 }
 
-/// Reads one after the other, each when it is collected. Which one comes next, `choose` says, of so many.
+/// Reads one after the other, each when it is collected. Which one comes next, `choose` says, of so
+/// many.
 pub(crate) struct OneByOne<F> {
     waiting: VecDeque<Request>,
     choose: F,
@@ -107,8 +110,8 @@ impl<F: FnMut(usize) -> usize + Send> ReadQueue for OneByOne<F> {
     }
 }
 
-/// Fills all buffers of one file through a queue with nothing else under way. The first error by place; the buffers
-/// that were read before it are filled.
+/// Fills all buffers of one file through a queue with nothing else under way. The first error by
+/// place; the buffers that were read before it are filled.
 pub(crate) fn read_many(
     queue: &mut dyn ReadQueue,
     file: &Arc<dyn ReadAt>,

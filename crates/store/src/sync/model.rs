@@ -3,8 +3,9 @@
 //! values   [v0] [v1] [v2]       number 2     store: push v3, number := 3 (Release)
 //!           under loom all of them           pin:   number (Acquire) -> that value, a stale one too
 //! ```
-//! Invariant: a reader is ordered after the writer of the value that it was given, and after nothing else. The list's own
-//! lock is an ordinary one: the checker runs one thread at a time, so nobody waits for it and it orders nothing.
+//! Invariant: a reader is ordered after the writer of the value that it was given, and after
+//! nothing else. The list's own lock is an ordinary one: the checker runs one thread at a time, so
+//! nobody waits for it and it orders nothing.
 
 use std::collections::VecDeque;
 use std::ops::Deref;
@@ -39,7 +40,8 @@ impl<V: Clone> Place<V> {
         values.list[number - values.oldest].clone()
     }
 
-    /// Requires: one thread at a time changes the value. So it is in the store: each change has its lock.
+    /// Requires: one thread at a time changes the value. So it is in the store: each change has its
+    /// lock.
     fn swap(&self, value: V) -> V {
         let number = self.number.load(Ordering::Acquire);
         let mut values = self.values();
@@ -49,7 +51,8 @@ impl<V: Clone> Place<V> {
         let old = values.list[number - values.oldest].clone();
         drop(values);
         self.number.store(newest, Ordering::Release);
-        // Under shuttle nobody is given a stale number: what is old goes when its last reader lets go.
+        // Under shuttle nobody is given a stale number: what is old goes when its last reader lets
+        // go.
         let mut values = self.values();
         let gone = if cfg!(loom) { 0 } else { newest - values.oldest };
         values.oldest += gone;

@@ -1,4 +1,5 @@
-//! Models for loom: the parts of the store that threads share without a lock, in the orders that loom tries.
+//! Models for loom: the parts of the store that threads share without a lock, in the orders that
+//! loom tries.
 //! ```text
 //! skip list     insert | find, cursor            a reachable node is whole; order and counts hold
 //! numbers       insert | next newer, both ways   what is published and newer than a number is not passed
@@ -8,7 +9,8 @@
 //! merge         copy, drop, store | pin, visible, get        rule 2: nothing visible is lost
 //! cache         insert, let go | get             a slot has the right block or none; the budget holds
 //! ```
-//! Invariant: each model runs the store's own code; what loom cannot follow (arc-swap) stands behind `sync/model.rs`.
+//! Invariant: each model runs the store's own code; what loom cannot follow (arc-swap) stands
+//! behind `sync/model.rs`.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p trommel --release --target-dir target/loom --lib loom_models`
 
@@ -28,7 +30,8 @@ mod loom_models {
     use crate::sync::{Arc, AtomicU64, Ordering, Switch};
     use crate::tree::snapshots::Snapshots;
 
-    /// Switches between threads where none had to wait: more than so many show nothing new in models of two threads.
+    /// Switches between threads where none had to wait: more than so many show nothing new in
+    /// models of two threads.
     const PREEMPTIONS_MAX: usize = 3;
 
     fn model(run: impl Fn() + Sync + Send + 'static) {
@@ -129,7 +132,8 @@ mod loom_models {
         list.insert_marked(&Entry { key, sequence, kind, value: key });
     }
 
-    /// The sequence numbers of the first entry and of those that are newer, from the front or from the back.
+    /// The sequence numbers of the first entry and of those that are newer, from the front or from
+    /// the back.
     fn newer_than(list: &Arc<SkipList>, than: Sequence, forward: bool) -> Vec<u64> {
         let mut cursor = ListCursor::new(Arc::clone(list));
         if forward {
@@ -147,7 +151,8 @@ mod loom_models {
 
     #[test]
     fn inserts_beside_a_search_for_what_is_newer() {
-        // One time in between, one time at either end: the second and the third node are what a search goes through.
+        // One time in between, one time at either end: the second and the third node are what a
+        // search goes through.
         for (keys, forward) in [[b"adbc", b"bcda"]; 2]
             .into_iter()
             .zip([true, false])
@@ -293,7 +298,8 @@ mod loom_models {
         }
     }
 
-    /// The store in small: two versions of a key in a run, a third in memory; a merge drops what it may.
+    /// The store in small: two versions of a key in a run, a third in memory; a merge drops what it
+    /// may.
     struct Store {
         current: Switch<Small>,
         snapshots: Arc<Snapshots>,
@@ -328,7 +334,8 @@ mod loom_models {
         }
     }
 
-    /// Runs a reader beside a thread that publishes and one that merges, or one that does both: few steps, so all orders of them.
+    /// Runs a reader beside a thread that publishes and one that merges, or one that does both: few
+    /// steps, so all orders of them.
     fn beside_a_merge(read: fn(&Store)) {
         loom::model(move || {
             let store = Store::new();

@@ -12,8 +12,9 @@ use trommel_filters::prefetch_at;
 
 use super::{Arc, Shared};
 
-/// A place for one shared piece of memory. It takes the room of a pointer. Requires: it is empty when it goes, or its memory is
-/// not given back. Thousands of slots go with a table, and arc-swap takes half a microsecond to see that one has no readers.
+/// A place for one shared piece of memory. It takes the room of a pointer. Requires: it is empty
+/// when it goes, or its memory is not given back. Thousands of slots go with a table, and arc-swap
+/// takes half a microsecond to see that one has no readers.
 pub(crate) struct Slot<H>(ManuallyDrop<ArcSwapAny<Option<Shared<H>>>>);
 
 const _: () = assert!(size_of::<Slot<u64>>() == size_of::<usize>());

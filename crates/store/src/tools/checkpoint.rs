@@ -1,12 +1,14 @@
-//! A checkpoint: another store, in a folder of its own, that holds what this one holds at one moment.
+//! A checkpoint: another store, in a folder of its own, that holds what this one holds at one
+//! moment.
 //! ```text
 //! this store    runs of a pinned version          memtables, up to the newest visible write
 //!                 | second names, or copies         | written as one log
 //! the folder    NNNNNN.table, NNNNNN.filter       NNNNNN.wal              then MANIFEST, last of all
 //! ```
-//! Invariants: the store is only read. The MANIFEST gets its name when all that it tells of is durable; a folder
-//! with files and without it is no store and is refused. Whatever merges do meanwhile, the pinned version keeps its
-//! tables; files never change once they are named, so that two stores may share them.
+//! Invariants: the store is only read. The MANIFEST gets its name when all that it tells of is
+//! durable; a folder with files and without it is no store and is refused. Whatever merges do
+//! meanwhile, the pinned version keeps its tables; files never change once they are named, so that
+//! two stores may share them.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -36,7 +38,8 @@ pub(crate) fn checkpoint(tree: &OpenTree, dir: &Path) -> Result<()> {
     filled
 }
 
-/// Makes the folder, or takes one that is empty. A lock's file may be there, from an attempt that failed.
+/// Makes the folder, or takes one that is empty. A lock's file may be there, from an attempt that
+/// failed.
 fn take_new_folder(storage: &dyn Storage, dir: &Path) -> Result<(OpenFolder, FolderLock)> {
     make_folder(storage, dir)?;
     let folder = OpenFolder::open(storage, dir)?;
@@ -62,7 +65,8 @@ impl Made {
     /// Has a file of the store in the folder too.
     fn take(&mut self, from: &OpenFolder, name: String) -> Result<()> {
         let made = link_or_copy((from, &name), (&self.folder, &name));
-        // A link may be there although making it gave an error; but what was there before is another's.
+        // A link may be there although making it gave an error; but what was there before is
+        // another's.
         let is_taken = |error: &Error| matches!(error, Error::Io { source, .. } if source.kind() == ErrorKind::AlreadyExists);
         if !made.as_ref().is_err_and(is_taken) {
             self.names.push(name);
@@ -70,8 +74,8 @@ impl Made {
         made
     }
 
-    /// The manifest goes first, for good: else a power cut could bring it back without what it tells of. What stays is
-    /// refused as no store, or is whole.
+    /// The manifest goes first, for good: else a power cut could bring it back without what it
+    /// tells of. What stays is refused as no store, or is whole.
     fn remove(&self) {
         let is_manifest = |name: &&String| [MANIFEST_NEW_NAME, MANIFEST_NAME].contains(&&***name);
         let (manifests, others): (Vec<_>, Vec<_>) = self.names.iter().partition(is_manifest);
@@ -88,8 +92,9 @@ impl Made {
 }
 
 fn fill(tree: &OpenTree, made: &mut Made) -> Result<()> {
-    // Rule 2: the number first, then the version, so that the version has all writes up to it. Tables that were
-    // flushed in between may have later writes, and then the memtables have none up to the number.
+    // Rule 2: the number first, then the version, so that the version has all writes up to it.
+    // Tables that were flushed in between may have later writes, and then the memtables have none
+    // up to the number.
     let last = tree.snapshots.register().sequence();
     let version = tree.current.hold();
     for table in version.files() {
@@ -107,7 +112,8 @@ fn fill(tree: &OpenTree, made: &mut Made) -> Result<()> {
     Manifest::create(&made.folder, &layout).map(drop)
 }
 
-/// The filter's images go along, but for those that others have taken the place of: these parts are read from the tables.
+/// The filter's images go along, but for those that others have taken the place of: these parts are
+/// read from the tables.
 fn link_images(tree: &OpenTree, made: &mut Made, layout: &mut Layout) -> Result<()> {
     for image in std::mem::take(&mut layout.images) {
         match made.take(&tree.table_files.folder, image_name(image.file)) {

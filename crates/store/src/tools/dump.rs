@@ -3,8 +3,9 @@
 //! table      sections, properties, blocks and their entries      MANIFEST   edits, one line each change
 //! log        predecessor, groups and their entries               image      what the filter says of itself
 //! ```
-//! Invariant: files are only read, and none is trusted: what has not passed its checksum is not shown but named, with
-//! file and offset. The store may be open meanwhile; a file that goes away then is left out.
+//! Invariant: files are only read, and none is trusted: what has not passed its checksum is not
+//! shown but named, with file and offset. The store may be open meanwhile; a file that goes away
+//! then is left out.
 
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
@@ -22,8 +23,8 @@ use crate::files::log_check::LogCounts;
 use crate::files::manifest::{MANIFEST_NAME, Manifest};
 use crate::files::names::{file_number, image_name, table_name, wal_name};
 use crate::files::record::read_all;
-use crate::files::table::TableParts;
 use crate::files::table::format::{TAG_TOMBSTONES, section_name};
+use crate::files::table::parts::TableParts;
 use crate::plan::layout::{CutsEdit, Edit, ImageRecord, LastMerge, Layout, TableRecord};
 use crate::storage::Storage;
 use crate::storage::exhausted::with_room;
@@ -79,7 +80,8 @@ pub enum DumpItem<'a> {
         kind: FileKind,
         /// Its length.
         bytes: u64,
-        /// Whether the store needs it. None: nobody knows, since there is no manifest beside it that can be read.
+        /// Whether the store needs it. None: nobody knows, since there is no manifest beside it
+        /// that can be read.
         is_needed: Option<bool>,
     },
     /// Something that the file says.
@@ -115,11 +117,12 @@ pub enum DumpItem<'a> {
 
 type Tell<'t> = dyn FnMut(DumpItem<'_>) -> ControlFlow<()> + 't;
 
-/// Tells what a file of a store, or each file of a store's folder, holds. Ends early when `tell` breaks.
+/// Tells what a file of a store, or each file of a store's folder, holds. Ends early when `tell`
+/// breaks.
 ///
 /// # Errors
-/// `Io` if a file cannot be read, `Version` if another version of Trommel wrote it, `NotAStore` if the folder has none of
-/// a store's files. Damage is no error: it is told.
+/// `Io` if a file cannot be read, `Version` if another version of Trommel wrote it, `NotAStore` if
+/// the folder has none of a store's files. Damage is no error: it is told.
 pub fn dump(storage: &dyn Storage, path: impl AsRef<Path>, tell: &mut Tell<'_>) -> Result<()> {
     let path = path.as_ref();
     let folder = match with_room(|| storage.open_folder(path)) {
@@ -157,7 +160,8 @@ fn dump_one(storage: &dyn Storage, path: &Path, tell: &mut Tell<'_>) -> Result<(
     dump_file(&folder, &name, kind, layout.as_ref(), tell).map(drop)
 }
 
-/// A file of another name is known by its first bytes, or else is taken for a table, which is known by its end.
+/// A file of another name is known by its first bytes, or else is taken for a table, which is known
+/// by its end.
 fn kind_of_bytes(folder: &OpenFolder, name: &str) -> Result<FileKind> {
     let start = crate::files::record::read_header(folder, name, 8)?;
     Ok(match start.as_slice() {

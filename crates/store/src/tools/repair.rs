@@ -5,10 +5,10 @@
 //! logs not sound    what can be read of them becomes a table, the newest run
 //! then              lost/ has what was damaged -> MANIFEST -> what is in lost/ leaves the folder
 //! ```
-//! Invariants: nothing is deleted: a file that leaves the tree has a durable name in `lost/` before it loses its own. The
-//! new manifest is written when all that it tells of is durable. A sound store is not touched. A crash on the way leaves
-//! a store that can be repaired again. A manifest that is not trusted always leaves a doubt: only a
-//! whole one tells what is gone.
+//! Invariants: nothing is deleted: a file that leaves the tree has a durable name in `lost/` before
+//! it loses its own. The new manifest is written when all that it tells of is durable. A sound
+//! store is not touched. A crash on the way leaves a store that can be repaired again. A manifest
+//! that is not trusted always leaves a doubt: only a whole one tells what is gone.
 
 use std::path::Path;
 
@@ -42,25 +42,28 @@ pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
     repair_with(path, &Environment::default())
 }
 
-/// Mends a store, so that it opens and verifies, and tells what could not be saved. It reads everything. What is damaged
-/// moves to the folder `lost` in the store's own; nothing is deleted. Where entries are lost, older values of their keys may
-/// be seen again, also of keys that had been deleted.
+/// Mends a store, so that it opens and verifies, and tells what could not be saved. It reads
+/// everything. What is damaged moves to the folder `lost` in the store's own; nothing is deleted.
+/// Where entries are lost, older values of their keys may be seen again, also of keys that had been
+/// deleted.
 ///
 /// All was saved if `lost` and `doubts` of the report are both empty. Only the manifest tells which
-/// tables and logs there were. Where it is damaged or missing, what is gone with it leaves no trace:
-/// `doubts` say so. An end of a log or manifest that is torn as by a crash is no doubt:
+/// tables and logs there were. Where it is damaged or missing, what is gone with it leaves no
+/// trace: `doubts` say so. An end of a log or manifest that is torn as by a crash is no doubt:
 /// [`Db::open`](crate::Db::open) takes it as well.
 ///
 /// # Errors
-/// `Locked` if the store is open, `Missing` or `NotAStore` if there is none, `Version` if another version of Trommel wrote it,
-/// `Io` if the disk refuses: then nothing has changed, or the repair can be done again.
+/// `Locked` if the store is open, `Missing` or `NotAStore` if there is none, `Version` if another
+/// version of Trommel wrote it, `Io` if the disk refuses: then nothing has changed, or the repair
+/// can be done again.
 pub fn repair_with(path: impl AsRef<Path>, environment: &Environment) -> Result<RepairReport> {
     let (dir, storage) = (path.as_ref(), &*environment.storage);
     let folder = store_folder(storage, dir)?;
     let _lock = lock_folder(&folder)?;
     let names = folder.list()?;
     let manifest = FoundManifest::read(&folder)?;
-    // Logs are read into memtables, which nobody is to ask: room for all that they may hold is not needed at once.
+    // Logs are read into memtables, which nobody is to ask: room for all that they may hold is not
+    // needed at once.
     let (guard, write_buffer_bytes) = (GuardKind::Open, 1 << 20);
     let options = Options { guard, write_buffer_bytes, ..Options::default() };
     let next_file = free_number(&names, manifest.layout.as_ref());
@@ -159,7 +162,8 @@ impl Repair {
         if next == *layout {
             return Ok(None);
         }
-        // Left over from merges: opening would remove them, and they may hold what is lost elsewhere.
+        // Left over from merges: opening would remove them, and they may hold what is lost
+        // elsewhere.
         let tables = || layout.runs.iter().flat_map(|run| &run.tables);
         let left_over = self.numbers(table_name).into_iter();
         let left_over = left_over.filter(|file| tables().all(|table| table.file != *file));
@@ -245,7 +249,8 @@ impl Repair {
                 let bounds = partitions.find(|bounds| bounds.from == record.lower);
                 bounds.map(|bounds| layout.base_files(&bounds))
             };
-            // In a sound tree, too, a run may have become the oldest that an image does not know as such.
+            // In a sound tree, too, a run may have become the oldest that an image does not know as
+            // such.
             let is_of_the_tree = base(next) == base(layout);
             match guard_image::read(&self.table_files.folder, &record) {
                 Ok(bytes)

@@ -4,9 +4,10 @@
 //!                                                               |- 12 -|        11 and 12 share ages: one flush
 //! made of it         flush 0, level 1             flush 1     flush 2: two runs, if they share keys
 //! ```
-//! Invariants: runs of a sound tree hold disjoint intervals of sequence numbers, so tables whose intervals overlap are of
-//! one run, or one is left over from a merge that others are made of. Either way all of them get one flush number, and
-//! each entry's flush lies in its table's span. Of two tables that share keys the newer one is in the newer run.
+//! Invariants: runs of a sound tree hold disjoint intervals of sequence numbers, so tables whose
+//! intervals overlap are of one run, or one is left over from a merge that others are made of.
+//! Either way all of them get one flush number, and each entry's flush lies in its table's span. Of
+//! two tables that share keys the newer one is in the newer run.
 
 use trommel_filters::{FlushNumber, Span};
 
@@ -50,7 +51,8 @@ impl TableFacts {
         }
     }
 
-    /// Of what the record says that there is of its table, if it was trimmed: the rest was merged into others.
+    /// Of what the record says that there is of its table, if it was trimmed: the rest was merged
+    /// into others.
     pub(crate) fn of_piece(table: &Table, record: Option<&TableRecord>) -> Self {
         let whole = TableFacts::of(table);
         let fits = |record: &&TableRecord| {
@@ -88,8 +90,8 @@ impl TableFacts {
     }
 }
 
-/// The tree of these tables, and the files of tables that share keys and ages with a newer one. Numbers of files and
-/// logs are left to the caller.
+/// The tree of these tables, and the files of tables that share keys and ages with a newer one.
+/// Numbers of files and logs are left to the caller.
 pub(crate) fn layout_of(tables: Vec<TableFacts>) -> (Layout, Vec<u64>) {
     let mut layout = Layout::default();
     let mut doubtful = Vec::new();

@@ -2,7 +2,8 @@
 //! ```text
 //! log 7   group 1..3 | group 4..5 | #### | group 9..9 |     saved: 1..5, 9      lost: at most 3 writes, here
 //! ```
-//! Invariant: a group is saved as a whole or not at all. What a later log says does not count of an earlier one is left out.
+//! Invariant: a group is saved as a whole or not at all. What a later log says does not count of an
+//! earlier one is left out.
 
 use std::collections::BTreeMap;
 
@@ -54,7 +55,8 @@ pub(crate) struct Known {
     pub(crate) newest: Option<u64>,
 }
 
-/// The writes of these logs that `keeps` wants, in the order of entries. What is lost goes into the report.
+/// The writes of these logs that `keeps` wants, in the order of entries. What is lost goes into the
+/// report.
 pub(crate) fn save_writes(
     folder: &OpenFolder,
     numbers: &[u64],
@@ -191,7 +193,8 @@ impl Saver<'_> {
         self.report.lost.push(Loss { file, offset, what, entries: None });
     }
 
-    /// A group that begins here ends what was lost before it. Numbers may also have been spent on writes that failed.
+    /// A group that begins here ends what was lost before it. Numbers may also have been spent on
+    /// writes that failed.
     fn close(&mut self, first: u64) {
         let Some(open) = self.open.take() else { return };
         let missing = self.last.and_then(|last| first.checked_sub(last + 1));
@@ -220,7 +223,8 @@ impl Saver<'_> {
         }
     }
 
-    /// The newest log on record is not there, or its beginning is not: nobody knows how much it had.
+    /// The newest log on record is not there, or its beginning is not: nobody knows how much it
+    /// had.
     fn lose_newest(&mut self, number: u64, is_there: bool) {
         let what = if is_there { "the log's beginning is missing" } else { "the log is missing" };
         self.lose(wal_name(number), 0, what.into());
@@ -237,8 +241,8 @@ impl Saver<'_> {
     }
 }
 
-/// Whether no table has this entry or a newer one of its key. Whatever tables a crash or damage has left, what is in
-/// none of them is kept, and nothing takes the place of something newer.
+/// Whether no table has this entry or a newer one of its key. Whatever tables a crash or damage has
+/// left, what is in none of them is kept, and nothing takes the place of something newer.
 pub(crate) fn is_newer_than_all(entry: &Entry<'_>, tables: &[Arc<Table>]) -> Result<bool> {
     // It hides what is older than itself, wherever that is: twice the same is as good.
     if entry.kind == Kind::DeleteRange {

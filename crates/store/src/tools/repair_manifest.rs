@@ -3,8 +3,8 @@
 //! edit | edit | edit            all of it: the layout
 //! edit | #### | edit | edit     the edits that can be read: which tables joined, which left for ever
 //! ```
-//! Invariant: a file's number is never used twice, so a table that left in any edit is not of the tree, unless that edit itself
-//! names pieces of it again.
+//! Invariant: a file's number is never used twice, so a table that left in any edit is not of the
+//! tree, unless that edit itself names pieces of it again.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::ErrorKind;
@@ -34,8 +34,8 @@ pub(crate) struct FoundManifest {
     pub(crate) end: u64,
     /// What is wrong, with its place.
     pub(crate) damage: Vec<(u64, String)>,
-    /// Every table that joined the tree in an edit that can be read, as the last such edit tells of it: several records are
-    /// pieces of one that was trimmed.
+    /// Every table that joined the tree in an edit that can be read, as the last such edit tells of
+    /// it: several records are pieces of one that was trimmed.
     pub(crate) added: BTreeMap<u64, Vec<TableRecord>>,
     /// Every table that left it, and of which nothing was named again.
     pub(crate) removed: HashSet<u64>,
@@ -94,7 +94,8 @@ impl FoundManifest {
         found
     }
 
-    /// A merge of a key range takes tables out of the tree and, in the same edit, puts back what stays of them.
+    /// A merge of a key range takes tables out of the tree and, in the same edit, puts back what
+    /// stays of them.
     fn follow(&mut self, edit: &Edit) {
         for file in &edit.removed {
             self.added.remove(file);

@@ -10,8 +10,9 @@ use crate::entries::block_cursor::BlockCursor;
 use crate::entries::entry::{Entry, Sequence, order};
 use crate::error::{Error, Result};
 use crate::files::names::table_name;
+use crate::files::table::Table;
 use crate::files::table::format::{Section, TAG_TOMBSTONES};
-use crate::files::table::{Table, TableParts};
+use crate::files::table::parts::TableParts;
 use crate::plan::layout::{Layout, TableRecord};
 use crate::sync::Arc;
 use crate::tools::repair_report::{Loss, RepairReport};
@@ -27,7 +28,8 @@ pub(crate) enum Mended {
 }
 
 impl Mended {
-    /// Whether it is the table of this record: its keys lie in the record's bounds, its flushes in the record's span.
+    /// Whether it is the table of this record: its keys lie in the record's bounds, its flushes in
+    /// the record's span.
     pub(crate) fn belongs(&self, layout: &Layout, record: &TableRecord) -> bool {
         let oldest = layout.runs.last().is_some_and(|oldest| oldest.id == record.run);
         let flush_fits = |sequence| match layout.flush_of(sequence) {
@@ -58,7 +60,8 @@ impl Mended {
     }
 }
 
-/// Reads a table whole. `record`: what is known of it from elsewhere; only keys within its bounds are written anew.
+/// Reads a table whole. `record`: what is known of it from elsewhere; only keys within its bounds
+/// are written anew.
 ///
 /// # Errors
 /// `Io`, and `Version`. Damage is no error: it goes into the report.

@@ -1,13 +1,15 @@
-//! Tables that share keys and ages with others: what merges have left over, or have taken a part of.
+//! Tables that share keys and ages with others: what merges have left over, or have taken a part
+//! of.
 //! ```text
 //! table 4     a7 b8                     left over from the merge that made table 6
 //! table 6     [a7 a2] b8                of whose block "a7" a repair has saved nothing: a2 b8
 //! neither     6 before 4: a2 hides a7   4 before 6: wrong where 6 has what came after 4
 //! so          a7 a2 b8                  one table of both
 //! ```
-//! Which of two such tables has the newer entry of a key, nobody knows for all of their keys: a merge may have trimmed one of them, or
-//! have taken one table of a level and left others there. And a deletion of a range may hide what is in the other.
-//! Invariant: tables that are merged here hold each entry that any of them had, once.
+//! Which of two such tables has the newer entry of a key, nobody knows for all of their keys: a
+//! merge may have trimmed one of them, or have taken one table of a level and left others there.
+//! And a deletion of a range may hide what is in the other. Invariant: tables that are merged here
+//! hold each entry that any of them had, once.
 
 use trommel_filters::{FlushNumber, Span};
 
@@ -29,8 +31,8 @@ pub(crate) struct Untangled {
     pub(crate) merged: Vec<u64>,
 }
 
-/// The tables, but for those of one age that share keys: what takes the place of all of them was merged from what they have. The
-/// new files are added to `written`.
+/// The tables, but for those of one age that share keys: what takes the place of all of them was
+/// merged from what they have. The new files are added to `written`.
 pub(crate) fn untangle(
     table_files: &TableFiles,
     facts: Vec<TableFacts>,

@@ -1,12 +1,12 @@
-//! Reads everything and checks it: checksums, order within tables and across them, what the manifest tells of tables, the
-//! logs, the filter's image, and every key against the guard.
+//! Reads everything and checks it: checksums, order within tables and across them, what the
+//! manifest tells of tables, the logs, the filter's image, and every key against the guard.
 //! ```text
-//! MANIFEST   tells of the tree that is open       tables   checksums, order, index, counts (table_check.rs)
+//! MANIFEST   tells of the tree that is open       tables   checksums, order, index, counts (files/table/check.rs)
 //! logs       checksums, lengths, ages             entries  flush within the span, guard says "maybe"
 //! image      length, checksum                     runs     of a key, newer runs have newer entries
 //! ```
-//! Invariant: it checks one version, which it holds, beside writes, flushes and merges; a file that has left the
-//! tree meanwhile is no damage.
+//! Invariant: it checks one version, which it holds, beside writes, flushes and merges; a file that
+//! has left the tree meanwhile is no damage.
 
 use trommel_filters::{KeyRange, Query};
 
@@ -50,7 +50,8 @@ impl VerifyReport {
     }
 }
 
-/// Damage goes into the list, but what is known already is not told twice. Other errors go to the caller.
+/// Damage goes into the list, but what is known already is not told twice. Other errors go to the
+/// caller.
 pub(crate) fn report_damage(list: &mut Vec<String>, error: Error) -> Result<()> {
     if !matches!(error, Error::Corrupt { .. } | Error::FileMissing { .. }) {
         return Err(error);
@@ -154,7 +155,8 @@ fn check_flush(
         return Err("an entry that is newer than all that the manifest tells of");
     }
     match version.layout.flush_of(sequence) {
-        // The oldest run begins at 0, but for one that became the oldest since all below it was deleted.
+        // The oldest run begins at 0, but for one that became the oldest since all below it was
+        // deleted.
         None if is_oldest && table.span.lo().0 == 0 => Ok(()),
         None => Err("an entry of a flush that is not on record"),
         Some(flush) if table.span.lo() <= flush && flush < table.span.hi() => Ok(()),
@@ -169,7 +171,8 @@ fn sequences(placed: &PlacedRun) -> (Sequence, Sequence) {
     hull.expect("a run has tables")
 }
 
-/// Whether of every key that both runs have the newer run has the newest entry: who finds it there looks no further.
+/// Whether of every key that both runs have the newer run has the newest entry: who finds it there
+/// looks no further.
 fn check_ages(newer: &PlacedRun, older: &PlacedRun) -> Result<()> {
     if sequences(newer).0 > sequences(older).1 {
         return Ok(());

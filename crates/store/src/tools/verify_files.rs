@@ -1,10 +1,12 @@
-//! Checks the files of a store that nobody has open, whether it opens or not: all that is missing, all that is damaged.
+//! Checks the files of a store that nobody has open, whether it opens or not: all that is missing,
+//! all that is damaged.
 //! ```text
 //! MANIFEST   read strictly: its tables, its images, its logs       each is there, is what it says, and is sound
 //! damaged    the tables that are here and have not left the tree   each is sound
 //! ```
-//! Invariant: files are only read, and no damage hides another file's. Opening is stricter: it ends at the first thing that is
-//! wrong. `Db::verify` knows more: the ages of entries across runs, and what the guard says of every key.
+//! Invariant: files are only read, and no damage hides another file's. Opening is stricter: it ends
+//! at the first thing that is wrong. `Db::verify` knows more: the ages of entries across runs, and
+//! what the guard says of every key.
 
 use std::path::Path;
 
@@ -28,12 +30,14 @@ pub fn verify_files(path: impl AsRef<Path>) -> Result<VerifyReport> {
     verify_files_with(path, &Environment::default())
 }
 
-/// Reads every file of a store that is not open, and tells all that is missing or damaged: also where the store does not open
-/// for it, as [`Db::open`](crate::Db::open) ends at the first such file.
+/// Reads every file of a store that is not open, and tells all that is missing or damaged: also
+/// where the store does not open for it, as [`Db::open`](crate::Db::open) ends at the first such
+/// file.
 ///
 /// # Errors
-/// `Locked` if the store is open (then [`Db::verify`](crate::Db::verify) checks more), `Missing` or `NotAStore` if there is none,
-/// `Version` if another version of Trommel wrote it, `Io` if the disk refuses. Damage is no error: it is in the report.
+/// `Locked` if the store is open (then [`Db::verify`](crate::Db::verify) checks more), `Missing` or
+/// `NotAStore` if there is none, `Version` if another version of Trommel wrote it, `Io` if the disk
+/// refuses. Damage is no error: it is in the report.
 pub fn verify_files_with(
     path: impl AsRef<Path>,
     environment: &Environment,
@@ -108,7 +112,8 @@ impl FilesCheck {
         if is_whole { table.verify() } else { Ok(()) }
     }
 
-    /// Without a manifest: whatever table is here, but for those that left the tree, as far as that can be read.
+    /// Without a manifest: whatever table is here, but for those that left the tree, as far as that
+    /// can be read.
     fn tables_here(&mut self, manifest: &FoundManifest) -> Result<()> {
         let is_table = |name: &&String| {
             let file = file_number(name).filter(|&file| **name == table_name(file));
@@ -125,7 +130,8 @@ impl FilesCheck {
             }
             self.report.note(opened.and_then(|table| table.verify()))?;
         }
-        // Every log that is here may be needed, and one that is not may have been in tables: nobody knows.
+        // Every log that is here may be needed, and one that is not may have been in tables: nobody
+        // knows.
         self.logs(&Layout::default(), false)
     }
 

@@ -1,20 +1,22 @@
-//! The images of a global filter's parts: files that spare reading all runs when the store is opened.
+//! The images of a global filter's parts: files that spare reading all runs when the store is
+//! opened.
 //! ```text
 //! written   part of a version -> NNNNNN.filter, synced -> edit: its range, file, checksum, watermark, tables of the base
 //! read      record -> bytes -> part -> + entries of flushes from the watermark on, from newer tables
 //! ```
-//! Each part has an image of its own: a merge of a key range writes those of the parts that it has built, and no other.
-//! Invariants: every installed flush below the watermark is in the image; its base stands for exactly the tables that
-//! the record names, which are those of the oldest run with keys of the part. So an image of an older round is known by its
-//! tables. It is never trusted and never fatal: a part whose image does not fit is made anew from the runs.
+//! Each part has an image of its own: a merge of a key range writes those of the parts that it has
+//! built, and no other. Invariants: every installed flush below the watermark is in the image; its
+//! base stands for exactly the tables that the record names, which are those of the oldest run with
+//! keys of the part. So an image of an older round is known by its tables. It is never trusted and
+//! never fatal: a part whose image does not fit is made anew from the runs.
 
 use std::time::Instant;
 
 use trommel_filters::{FlushNumber, GrfOptions, Part};
 
-use crate::files::names::image_name;
 use crate::entries::key_bounds::KeyBounds;
 use crate::error::{Error, Result};
+use crate::files::names::image_name;
 use crate::guard::filter_recovery::FilterRecovery;
 use crate::guard::parts::Parts;
 use crate::guard::rebuild::{insert_entries, rebuild_part};
@@ -29,8 +31,8 @@ use crate::tree::open_tree::OpenTree;
 use crate::tree::table_files::{DamagedFilter, TableFiles};
 use crate::tree::version::Version;
 
-/// Writes the images of the newest version's parts that have keys of a range, where there are none yet that know as much, and has
-/// the manifest name them. A failure leaves the store as it is.
+/// Writes the images of the newest version's parts that have keys of a range, where there are none
+/// yet that know as much, and has the manifest name them. A failure leaves the store as it is.
 pub(crate) fn write(tree: &OpenTree, range: &KeyBounds) -> Result<()> {
     let version = tree.current.hold();
     let Some(parts) = version.guard.parts().cloned() else { return Ok(()) };
@@ -66,14 +68,15 @@ fn write_part(tree: &OpenTree, part: &Part, mut record: ImageRecord) -> Result<I
     Ok(record)
 }
 
-/// Whether a part's base stands for these tables of the oldest run: not where a run became the oldest one without a merge.
+/// Whether a part's base stands for these tables of the oldest run: not where a run became the
+/// oldest one without a merge.
 fn has_base(part: &Part, tables: &[TableRecord]) -> bool {
     let first = FlushNumber(0);
     tables.iter().all(|table| table.span.lo() == first && part.base_end() > first)
 }
 
-/// What the manifest is to say about a part of a version, but for the file. None: no tables stand for its base, or there is an
-/// image that knows as much.
+/// What the manifest is to say about a part of a version, but for the file. None: no tables stand
+/// for its base, or there is an image that knows as much.
 fn record_of(layout: &Layout, bounds: &KeyBounds, part: &Part) -> Option<ImageRecord> {
     let tables = layout.base_tables(bounds);
     let is_known = |image: &&ImageRecord| {
@@ -113,7 +116,8 @@ fn write_file(table_files: &TableFiles, file: u64, bytes: &[u8]) -> Result<()> {
     })
 }
 
-/// What of an image may be holes: its file is as long as the manifest says, whatever was written to it.
+/// What of an image may be holes: its file is as long as the manifest says, whatever was written to
+/// it.
 const HOLES_BYTES_MAX: u64 = 16 << 20;
 
 /// The bytes of an image, as they were written.
@@ -162,7 +166,8 @@ enum Unusable {
     Unreadable(Error),
 }
 
-/// The guard of `version`, whose own is still empty: from images and newer tables, or else from the runs.
+/// The guard of `version`, whose own is still empty: from images and newer tables, or else from the
+/// runs.
 pub(crate) fn recover(table_files: &TableFiles, version: &Version) -> Result<Recovered> {
     match &version.guard {
         Guard::Located(guard) if !version.runs.is_empty() => {
@@ -271,10 +276,12 @@ fn usable_image<'v>(
     Ok((part, record))
 }
 
-/// The part with the entries of all flushes that the image does not know, and how many tables were read for them.
+/// The part with the entries of all flushes that the image does not know, and how many tables were
+/// read for them.
 ///
-/// A merge may have put such entries into one table with entries that the image knows. Each entry's flush is on
-/// record, so just those from the watermark on are added, with their own flush as their code.
+/// A merge may have put such entries into one table with entries that the image knows. Each entry's
+/// flush is on record, so just those from the watermark on are added, with their own flush as their
+/// code.
 fn replay(
     mut part: Part,
     record: &ImageRecord,
@@ -352,7 +359,8 @@ mod tests {
         }
     }
 
-    #[test] // Stores were written whose bases end with the flushes of their run; what they say is as true.
+    // Stores were written whose bases end with the flushes of their run; what they say is as true.
+    #[test]
     fn a_base_without_keys_is_of_another_round() {
         let (disk, layout) = store();
         let image = layout.images[0].clone();

@@ -4,18 +4,19 @@
 //! sweep     those that nobody reads -> removed; what cannot be removed is tried again
 //! reader    the last one lets go of a table -> the keeper is called, and sweeps
 //! ```
-//! A table's file goes with the last version that has it: those are held by scans (the one that a scan last moved in, until it moves
-//! or ends), by pinned trees, and for a moment by every other read, merge and checkpoint. A snapshot holds no file: it has merges keep entries.
+//! A table's file goes with the last version that has it: those are held by scans (the one that a
+//! scan last moved in, until it moves or ends), by pinned trees, and for a moment by every other
+//! read, merge and checkpoint. A snapshot holds no file: it has merges keep entries.
 //!
 //! Invariant: a file is removed when no version names it, and nobody has it open to read.
 
 use std::collections::{BTreeSet, HashSet};
 
-use crate::files::names::{image_name, table_name, wal_name};
-use crate::tree::holders::{Holder, Holders};
 use crate::files::keeper::Keeper;
+use crate::files::names::{image_name, table_name, wal_name};
 use crate::files::table::Table;
 use crate::sync::{Arc, Mutex, Weak, lock};
+use crate::tree::holders::{Holder, Holders};
 use crate::tree::stats::ObsoleteStats;
 use crate::tree::version::Version;
 
@@ -51,7 +52,8 @@ pub(crate) struct Leaving(Mutex<Files>);
 
 #[derive(Default)]
 struct Files {
-    /// Logs that are needed still, or were not made after all. Their numbers are not all: tables have the others.
+    /// Logs that are needed still, or were not made after all. Their numbers are not all: tables
+    /// have the others.
     logs: BTreeSet<u64>,
     tables: Vec<LeavingTable>,
     others: Vec<Obsolete>,
@@ -80,7 +82,8 @@ impl Leaving {
         files.others.extend(gone.into_iter().map(Obsolete::Log));
     }
 
-    /// Tables leave the tree of `version`, the last one with its holders. Who lets go of one last calls the keeper.
+    /// Tables leave the tree of `version`, the last one with its holders. Who lets go of one last
+    /// calls the keeper.
     pub(crate) fn add_tables<'t>(
         &self,
         version: &Version,

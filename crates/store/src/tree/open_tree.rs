@@ -6,11 +6,10 @@
 //! Invariant: the version changes only while the installer's lock is held, and always from the
 //! newest version, not from the one a job began with.
 
-use std::collections::HashSet;
 use std::collections::HashMap;
+use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::tree::table_files::{DamagedFilter, TableFiles};
 use crate::error::{Error, Result};
 use crate::files::keeper::Keeper;
 use crate::files::manifest::Manifest;
@@ -27,6 +26,7 @@ use crate::tree::obsolete_files::{Leaving, Obsolete};
 use crate::tree::run_writer::RunOutput;
 use crate::tree::snapshots::Snapshots;
 use crate::tree::stats::Counters;
+use crate::tree::table_files::{DamagedFilter, TableFiles};
 use crate::tree::tree_view::{Follower, PinnedTree};
 use crate::tree::version::{Active, Sealed, Version};
 
@@ -45,7 +45,8 @@ pub(crate) struct OpenTree {
     pub(crate) counters: Counters,
     /// Filters that were damaged when the store was opened, and are not used.
     pub(crate) damaged_filters: Vec<DamagedFilter>,
-    /// Who decides which units of `elastic` filters are in memory. None: the store has another guard.
+    /// Who decides which units of `elastic` filters are in memory. None: the store has another
+    /// guard.
     pub(crate) elastic: Option<Elastic>,
     /// Where the global filter came from at open.
     pub(crate) filter_recovery: FilterRecovery,
@@ -60,8 +61,8 @@ impl OpenTree {
         self.table_files.folder.life()
     }
 
-    /// Damaged filters that the tree still has, and units that were damaged when they were read: a merge makes new ones in the
-    /// place of its inputs'.
+    /// Damaged filters that the tree still has, and units that were damaged when they were read: a
+    /// merge makes new ones in the place of its inputs'.
     pub(crate) fn damage_of_filters(&self, version: &Version) -> Vec<String> {
         let units = version.tables().filter_map(|table| table.table.units());
         let of_units = units.flat_map(|units| units.damage());
@@ -115,14 +116,16 @@ impl OpenTree {
         self.current.store(Arc::new(now.seal(Arc::new(sealed), active)));
     }
 
-    /// Removes files that nobody needs any more. If that cannot be done now, the keeper tries again.
+    /// Removes files that nobody needs any more. If that cannot be done now, the keeper tries
+    /// again.
     pub(crate) fn sweep_or_call(&self) {
         if self.sweep() {
             self.keeper.call();
         }
     }
 
-    /// Removes files that nobody needs any more. True: some could not be removed, and are to be tried again.
+    /// Removes files that nobody needs any more. True: some could not be removed, and are to be
+    /// tried again.
     pub(crate) fn sweep(&self) -> bool {
         let free = self.leaving.free();
         let is_gone = |file: &Obsolete| {
@@ -163,7 +166,8 @@ impl Installer {
         }
     }
 
-    /// Has somebody hear of the tree as it is now, and after every edit from now on, in the place of whoever did before.
+    /// Has somebody hear of the tree as it is now, and after every edit from now on, in the place
+    /// of whoever did before.
     pub(crate) fn follow(&mut self, tree: &OpenTree, mut follower: Follower) {
         follower(PinnedTree::new(tree, Holder::Follower));
         self.follower = Some(follower);
@@ -181,8 +185,9 @@ impl Installer {
         flush
     }
 
-    /// Applies `edit` to the newest version: first on disk, then for readers. What the tree needs no more is swept by the caller, later:
-    /// the change must be complete before the storage is asked again.
+    /// Applies `edit` to the newest version: first on disk, then for readers. What the tree needs
+    /// no more is swept by the caller, later: the change must be complete before the storage is
+    /// asked again.
     pub(crate) fn install(
         &mut self,
         tree: &OpenTree,
@@ -227,7 +232,8 @@ impl Installer {
     }
 
     /// The tables of a run that could not be installed, and will not be: they go as soon as the
-    /// manifest surely does not name them. Else each try of a merge would leave its tables on a disk that is full.
+    /// manifest surely does not name them. Else each try of a merge would leave its tables on a
+    /// disk that is full.
     pub(crate) fn give_up(&mut self, tree: &OpenTree, run: &RunOutput) {
         let files = run.tables.iter().map(|(file, _)| *file);
         let (doubtful, free): (Vec<_>, Vec<_>) =

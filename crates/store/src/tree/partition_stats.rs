@@ -8,7 +8,8 @@ use crate::entries::key_bounds::KeyBounds;
 use crate::guard::Guard;
 use crate::tree::version::Version;
 
-/// A key range of the last level, which is merged as one and has a part of the global filter of its own.
+/// A key range of the last level, which is merged as one and has a part of the global filter of its
+/// own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PartitionStats {

@@ -3,8 +3,8 @@
 //! owner     edit, edit, edit ... --> MANIFEST      synced before a version shows it
 //! onlooker  MANIFEST --> layout --> TreePeek       no lock, nothing written, no other file touched
 //! ```
-//! Invariant: a look changes nothing. It sees the tree as it was at some edit: the file only grows at its end, where an edit that
-//! is half written is none yet, or it is replaced as a whole.
+//! Invariant: a look changes nothing. It sees the tree as it was at some edit: the file only grows
+//! at its end, where an edit that is half written is none yet, or it is replaced as a whole.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -33,8 +33,8 @@ pub struct RunPeek {
     pub span: (u64, u64),
 }
 
-/// A tree as the manifest tells of it. Memory, filters, counters and merges that have installed nothing yet are known to the
-/// process alone that has the store open.
+/// A tree as the manifest tells of it. Memory, filters, counters and merges that have installed
+/// nothing yet are known to the process alone that has the store open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TreePeek {

@@ -3,13 +3,15 @@
 //! merge step   spends what it has read        flush   spends what it has written, and waits for nothing
 //! allowance    grows with time, up to a tenth of a second's; below zero a merge pauses
 //! ```
-//! Invariant: pacing makes nobody wait who writes. While merges are what writers are slowed down for, they do not pause.
+//! Invariant: pacing makes nobody wait who writes. While merges are what writers are slowed down
+//! for, they do not pause.
 
 use std::time::Duration;
 
 use crate::sync::{Mutex, lock};
 
-/// The allowance that idle time saves up, in seconds of the rate: so long may a merge go at full speed.
+/// The allowance that idle time saves up, in seconds of the rate: so long may a merge go at full
+/// speed.
 const SAVED_SECONDS: f64 = 0.1;
 
 /// Keeps merges to a rate.
@@ -54,7 +56,8 @@ impl Pacer {
 }
 
 impl Account {
-    /// A clock that goes back is taken as it is from then on: merges would else pause until it is where it was.
+    /// A clock that goes back is taken as it is from then on: merges would else pause until it is
+    /// where it was.
     fn credit(&mut self, rate: f64, now: Duration) {
         let time = now.saturating_sub(self.at).as_secs_f64();
         self.allowance = (self.allowance + rate * time).min(rate * SAVED_SECONDS);

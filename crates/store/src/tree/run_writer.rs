@@ -3,13 +3,13 @@
 //! entries      a  c  f | h  k  m | p  t          deleted ranges   [b ....... j)        [q .... z)
 //! tables       [b, h)    [h, j)    [q, z)        each has those up to the next one's first key
 //! ```
-//! Invariant: tables, with the ranges that they delete, do not overlap. A run without entries that deletes ranges has one table.
+//! Invariant: tables, with the ranges that they delete, do not overlap. A run without entries that
+//! deletes ranges has one table.
 
 use std::collections::HashMap;
 
 use trommel_filters::{FilterOptions, Span};
 
-use crate::tree::table_files::TableFiles;
 use crate::entries::entry::{Entry, Sequence};
 use crate::entries::tombstones::RangeTombstones;
 use crate::error::{Error, Result};
@@ -18,6 +18,7 @@ use crate::files::table::writer::{TableSummary, TableWriter};
 use crate::plan::layout::TableRecord;
 use crate::storage::io_mode::WrittenBy;
 use crate::sync::Arc;
+use crate::tree::table_files::TableFiles;
 
 /// Writes the entries of one run, in order, into as many tables as they need.
 pub(crate) struct RunWriter<'a> {
@@ -33,7 +34,7 @@ pub(crate) struct RunWriterState {
     /// All files that were begun.
     files: Vec<u64>,
     last_key: Vec<u8>,
-    /// The filter of each table, if the table_files's options ask for none.
+    /// The filter of each table, if the options ask for none.
     filter: Option<FilterOptions>,
     /// Bits per key of the run's filters; None: as the options say.
     bits_per_key: Option<f64>,
@@ -46,7 +47,7 @@ pub(crate) struct RunWriterState {
 }
 
 impl RunWriterState {
-    /// Nothing is written yet. Tables get this filter if the table_files's options ask for none.
+    /// Nothing is written yet. Tables get this filter if the options ask for none.
     pub(crate) fn with_filter(filter: Option<FilterOptions>) -> Self {
         RunWriterState { filter, ..RunWriterState::default() }
     }
@@ -166,7 +167,8 @@ fn begin_table(table_files: &TableFiles, state: &mut RunWriterState) -> Result<(
     Ok(())
 }
 
-/// The table gets what the run deletes before `next`, the first key of the table after it. None: all that is left.
+/// The table gets what the run deletes before `next`, the first key of the table after it. None:
+/// all that is left.
 fn finish_table(state: &mut RunWriterState, next: Option<&[u8]>) -> Result<()> {
     let Some((file, writer)) = state.open.take() else { return Ok(()) };
     let own = own_tombstones(state, next);

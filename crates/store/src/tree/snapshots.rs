@@ -34,8 +34,8 @@ impl Snapshots {
         self.visible.store(sequence.0, Ordering::Release);
     }
 
-    /// Takes the visible number and notes it until the value is dropped. Of a store that is not open it is taken, and not noted:
-    /// nobody reads at it.
+    /// Takes the visible number and notes it until the value is dropped. Of a store that is not
+    /// open it is taken, and not noted: nobody reads at it.
     pub(crate) fn register(self: &Arc<Self>) -> Registered {
         if self.life.check().is_err() {
             return Registered { snapshots: None, sequence: self.visible() };

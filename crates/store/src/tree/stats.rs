@@ -243,7 +243,8 @@ pub struct GuardStats {
     pub base_entries: u64,
     /// Of a global filter: entries flushed since.
     pub overlay_entries: u64,
-    /// Whether a global filter was read from the runs when the store was opened, for want of a fitting image.
+    /// Whether a global filter was read from the runs when the store was opened, for want of a
+    /// fitting image.
     pub built_at_open: bool,
     /// How long making the guard took when the store was opened, in seconds.
     pub open_seconds: f64,
@@ -251,10 +252,11 @@ pub struct GuardStats {
     pub seconds: f64,
     /// The most memory that building a part has taken, in bytes, beside the part it replaces.
     pub rebuild_peak_bytes: u64,
-    /// Filters and images of filters that did not decode when the store was opened, with file and place, as long as the
-    /// tree has them; they are not used. A merge makes new ones.
+    /// Filters and images of filters that did not decode when the store was opened, with file and
+    /// place, as long as the tree has them; they are not used. A merge makes new ones.
     pub damaged: Vec<String>,
-    /// Of a guard with a filter for each table: what new ones are told beside their memory, as text. None: nothing.
+    /// Of a guard with a filter for each table: what new ones are told beside their memory, as
+    /// text. None: nothing.
     pub told: Option<String>,
     /// Of the guard `elastic`: which units are in memory.
     pub elastic: Option<ElasticStats>,
@@ -262,8 +264,9 @@ pub struct GuardStats {
     pub located: Option<LocatedSize>,
 }
 
-/// Tables that left the tree and whose files are still there, and who holds them for long. If it is nobody of these, a read, a merge
-/// or a checkpoint that is under way does, until it is done. Snapshots hold no files: they have merges keep entries.
+/// Tables that left the tree and whose files are still there, and who holds them for long. If it is
+/// nobody of these, a read, a merge or a checkpoint that is under way does, until it is done.
+/// Snapshots hold no files: they have merges keep entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ObsoleteStats {
@@ -271,7 +274,8 @@ pub struct ObsoleteStats {
     pub tables: u64,
     /// Bytes of their files.
     pub bytes: u64,
-    /// Scans that last moved in an older tree, each end counted by itself. They let go of it when they move or are dropped.
+    /// Scans that last moved in an older tree, each end counted by itself. They let go of it when
+    /// they move or are dropped.
     pub scans: u64,
     /// Trees of `pinned_tree` that are older than the newest one.
     pub pinned_trees: u64,
@@ -303,9 +307,11 @@ pub struct Stats {
     pub partitions: Vec<PartitionStats>,
     /// The merge into the last level that is half done, if it goes from partition to partition.
     pub under_way: Option<UnderWay>,
-    /// Tables of which some keys belong to the tree no more: a merge of a key range has taken these.
+    /// Tables of which some keys belong to the tree no more: a merge of a key range has taken
+    /// these.
     pub trimmed_tables: u64,
-    /// Bytes of the files of the tree's tables: those of [`table_bytes`](Stats::table_bytes), and what trimmed tables have beside.
+    /// Bytes of the files of the tree's tables: those of [`table_bytes`](Stats::table_bytes), and
+    /// what trimmed tables have beside.
     pub table_file_bytes: u64,
     /// Memtables, the active one included.
     pub memtables: u64,
@@ -335,10 +341,11 @@ pub struct Stats {
     pub merges: u64,
     /// Merges that are open: each has runs of its own, some may wait for a thread.
     pub merging: u64,
-    /// Times that writers were slowed down because flushes or merges lagged behind. In stepped mode nobody waits, and it is counted
-    /// as if they had.
+    /// Times that writers were slowed down because flushes or merges lagged behind. In stepped mode
+    /// nobody waits, and it is counted as if they had.
     pub slowdowns: StallStats,
-    /// Times that they were stopped, because slowing down was not enough. In stepped mode nobody waits: no time is counted.
+    /// Times that they were stopped, because slowing down was not enough. In stepped mode nobody
+    /// waits: no time is counted.
     pub stops: StallStats,
     /// Both.
     pub stalls: u64,
@@ -348,18 +355,20 @@ pub struct Stats {
     pub sequence: u64,
     /// Oldest sequence number that a snapshot or scan still reads at.
     pub oldest_pin: Option<u64>,
-    /// Tables that left the tree and are still read by someone: those of [`obsolete`](Stats::obsolete).
+    /// Tables that left the tree and are still read by someone: those of
+    /// [`obsolete`](Stats::obsolete).
     pub leaving_tables: u64,
     /// Files that the tree needs no more.
     pub obsolete: ObsoleteStats,
-    /// With `Sync::Interval`: the age of the oldest write that was acknowledged and is not durable. None: all are.
+    /// With `Sync::Interval`: the age of the oldest write that was acknowledged and is not durable.
+    /// None: all are.
     pub unsynced_seconds: Option<f64>,
     /// How tables are read and written.
     pub io: IoStats,
     /// Files of tables that are open.
     pub files: FileStats,
-    /// What stops flushes or merges, or has made the log unusable, if something has. It is tried again: the log's place is taken
-    /// by another with the next write, `sync` or `flush`.
+    /// What stops flushes or merges, or has made the log unusable, if something has. It is tried
+    /// again: the log's place is taken by another with the next write, `sync` or `flush`.
     pub failure: Option<String>,
 }
 
@@ -375,12 +384,14 @@ impl Stats {
         self.levels.iter().map(|level| level.runs.len()).sum()
     }
 
-    /// Entries in tables, deletions included. Those of [`memtable_entries`](Stats::memtable_entries) are not: they are in memory, and in logs.
+    /// Entries in tables, deletions included. Those of
+    /// [`memtable_entries`](Stats::memtable_entries) are not: they are in memory, and in logs.
     pub fn entries(&self) -> u64 {
         self.levels.iter().flat_map(|level| &level.runs).map(|run| run.entries).sum()
     }
 
-    /// Memory that the store knows it takes, in bytes: guard, memtables, fence pointers, cached blocks; no buffers of merges.
+    /// Memory that the store knows it takes, in bytes: guard, memtables, fence pointers, cached
+    /// blocks; no buffers of merges.
     pub fn memory_bytes(&self) -> u64 {
         self.guard.memory_bytes + self.memtable_bytes + self.fence_bytes + self.cache_bytes
     }

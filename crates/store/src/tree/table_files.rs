@@ -85,7 +85,8 @@ impl TableFiles {
         Ok(table)
     }
 
-    /// A table with an `elastic` filter begins with as many units as an equal share of the memory has room for.
+    /// A table with an `elastic` filter begins with as many units as an equal share of the memory
+    /// has room for.
     pub(crate) fn load_first_units(&self, table: &Table) -> Result<()> {
         let Some(units) = table.units() else { return Ok(()) };
         let share = table.entry_count() as f64 * self.options.bits_per_key / 8.0;

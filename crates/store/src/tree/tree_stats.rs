@@ -18,7 +18,8 @@ pub struct RunStats {
     pub bytes: u64,
     /// Its span of flush numbers, [lo, hi).
     pub span: (u64, u64),
-    /// How many full runs of the level above it holds, by its span. (In the last level entries that were replaced count, too.)
+    /// How many full runs of the level above it holds, by its span. (In the last level entries that
+    /// were replaced count, too.)
     pub units: u64,
     /// Whether an open merge has it.
     pub is_merging: bool,

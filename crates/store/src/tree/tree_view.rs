@@ -4,8 +4,8 @@
 //!                                            |
 //!                                            +-> runs, codes of a key, runs that have it: of that version, whatever came since
 //! ```
-//! Invariants: a follower misses no change of the tree, and hears of them in their order. A pinned tree answers as its version does; it
-//! counts as no query.
+//! Invariants: a follower misses no change of the tree, and hears of them in their order. A pinned
+//! tree answers as its version does; it counts as no query.
 
 use trommel_filters::{Codes, Query};
 
@@ -24,8 +24,8 @@ use crate::tree::version::HeldVersion;
 /// Who hears of every change of the tree.
 pub(crate) type Follower = Box<dyn FnMut(PinnedTree) + Send>;
 
-/// The runs of an open store at one moment, and the guard that belongs to them. Its files stay as long as it lives. Runs are
-/// named by their places, counted from the newest.
+/// The runs of an open store at one moment, and the guard that belongs to them. Its files stay as
+/// long as it lives. Runs are named by their places, counted from the newest.
 pub struct PinnedTree {
     version: HeldVersion,
     life: Arc<Life>,
@@ -42,8 +42,8 @@ impl PinnedTree {
         tree(&self.version.layout)
     }
 
-    /// The codes that a global guard has for a query: a run may hold something for it only if its span meets one. None: the
-    /// store has another guard.
+    /// The codes that a global guard has for a query: a run may hold something for it only if its
+    /// span meets one. None: the store has another guard.
     pub fn guard_codes(&self, query: &Query<'_>) -> Option<Codes> {
         match self.version.guard.ask(query) {
             Answer::Codes(codes) => Some(codes),
@@ -51,7 +51,8 @@ impl PinnedTree {
         }
     }
 
-    /// The runs that may have an entry of a key, as guard and fence pointers say: those that a get would search, if it stopped at none.
+    /// The runs that may have an entry of a key, as guard and fence pointers say: those that a get
+    /// would search, if it stopped at none.
     pub fn candidates(&self, key: &[u8]) -> Vec<usize> {
         let answer = self.version.guard.ask(&Query::Point(key));
         let may_hold = |placed: &PlacedRun| {
@@ -62,8 +63,9 @@ impl PinnedTree {
         runs.filter(|(_, placed)| may_hold(placed)).map(|(place, _)| place).collect()
     }
 
-    /// The runs that have an entry of a key, a deletion of it included; the newest one is in the first of them. Deleted ranges are no
-    /// entries of keys. No guard is asked: blocks of all runs are read.
+    /// The runs that have an entry of a key, a deletion of it included; the newest one is in the
+    /// first of them. Deleted ranges are no entries of keys. No guard is asked: blocks of all runs
+    /// are read.
     pub fn holders(&self, key: &[u8]) -> Result<Vec<usize>> {
         self.life.check()?;
         let mut holders = Vec::new();
@@ -84,8 +86,9 @@ impl PinnedTree {
         self.version.runs.iter().flat_map(of_run).collect()
     }
 
-    /// The tables that a get of a key searches where no guard speaks: in each run, from new to old, the one around the key, until one
-    /// has it. Counted as in [`table_levels`](Self::table_levels).
+    /// The tables that a get of a key searches where no guard speaks: in each run, from new to old,
+    /// the one around the key, until one has it. Counted as in
+    /// [`table_levels`](Self::table_levels).
     pub fn asked_tables(&self, key: &[u8]) -> Result<Vec<usize>> {
         self.life.check()?;
         let (mut asked, mut before) = (Vec::new(), 0);
@@ -103,7 +106,8 @@ impl PinnedTree {
         Ok(asked)
     }
 
-    /// Memory of a global filter's base and of its overlay, in bytes. None: the store has another guard.
+    /// Memory of a global filter's base and of its overlay, in bytes. None: the store has another
+    /// guard.
     pub fn filter_bytes(&self) -> Option<(u64, u64)> {
         let size = self.version.guard.parts()?.size();
         Some((size.base_bytes, size.overlay_bytes))

@@ -11,18 +11,17 @@ use std::ops::Deref;
 
 use trommel_filters::FlushNumber;
 
-use crate::files::placed_run::PlacedRun;
-use crate::tree::holders::Holder;
 use crate::entries::entry::Sequence;
 use crate::entries::memtable::Memtable;
 use crate::entries::tombstones::Stretch;
+use crate::files::placed_run::PlacedRun;
 use crate::files::run::Run;
 use crate::files::run_table::RunTable;
 use crate::files::table::Table;
 use crate::guard::Guard;
 use crate::plan::layout::{Edit, Layout};
 use crate::sync::{Arc, AtomicU64, Ordering};
-use crate::tree::holders::Holders;
+use crate::tree::holders::{Holder, Holders};
 
 /// The memtable that takes writes.
 #[derive(Clone)]
@@ -108,8 +107,8 @@ impl Version {
         next
     }
 
-    /// The version after `edit`, which made `layout` out of this one's. `opened` has the tables that
-    /// the edit adds, `guard` describes the new runs.
+    /// The version after `edit`, which made `layout` out of this one's. `opened` has the tables
+    /// that the edit adds, `guard` describes the new runs.
     #[must_use]
     pub(crate) fn apply(
         &self,
@@ -156,7 +155,8 @@ impl Version {
         layout.runs.iter().map(open_run).collect()
     }
 
-    /// The newest deletion of a range in runs that is in force for a key, as far as sequence numbers of at most `at` go.
+    /// The newest deletion of a range in runs that is in force for a key, as far as sequence
+    /// numbers of at most `at` go.
     #[inline]
     pub(crate) fn covering(&self, key: &[u8], at: Sequence) -> Option<Sequence> {
         if !self.deletes_ranges {
@@ -183,7 +183,8 @@ impl Version {
         tables.filter(move |table| known.insert(table.file()))
     }
 
-    /// Every table, newest run first; what is before and behind a piece that was taken out of one comes apart.
+    /// Every table, newest run first; what is before and behind a piece that was taken out of one
+    /// comes apart.
     pub(crate) fn tables(&self) -> impl Iterator<Item = &RunTable> {
         self.runs.iter().flat_map(|placed| placed.run.tables())
     }

@@ -1,4 +1,5 @@
-//! Write stalls: writers are slowed down while flushes or merges lag behind, and stopped only when that was not enough.
+//! Write stalls: writers are slowed down while flushes or merges lag behind, and stopped only when
+//! that was not enough.
 //! ```text
 //! memtables   0 ........ SEALED_MAX - 1 ~~~~~~~~~~~ SEALED_MAX, and the active one is full
 //! level 0     0 ........ slow_down_runs ~~~~~~~~~~~ stop_runs
@@ -7,8 +8,9 @@
 //! ```
 //! Small merges go before large ones, so a level below can lag while level 0 does not.
 //!
-//! Invariants: what is counted follows from the writes and the state of the tree alone, but for the length of a stop. In
-//! stepped mode nobody waits, since nobody else would end it: slowdowns and stops are counted all the same.
+//! Invariants: what is counted follows from the writes and the state of the tree alone, but for the
+//! length of a stop. In stepped mode nobody waits, since nobody else would end it: slowdowns and
+//! stops are counted all the same.
 
 use std::time::Duration;
 
@@ -19,7 +21,8 @@ use crate::sync::{AtomicU64, Ordering};
 const RATE_FIRST: f64 = 64e6;
 /// The same just before writers are stopped.
 const RATE_LAST: f64 = 0.64e6;
-/// What a writer owes is paid when it is as much, so that there are few pauses, and each is worth its while.
+/// What a writer owes is paid when it is as much, so that there are few pauses, and each is worth
+/// its while.
 const PAUSE_MIN: f64 = 1e-3;
 /// And no pause is longer.
 const PAUSE_MAX: f64 = 0.1;
@@ -164,7 +167,8 @@ mod tests {
         assert_eq!(of(Some(40), None), RunLimits { slow_down: 40, stop: 80 });
     }
 
-    #[test] // With small merges first, a tree whose large merges cannot keep up grew without an end.
+    // With small merges first, a tree whose large merges cannot keep up grew without an end.
+    #[test]
     fn a_lower_level_that_lags_slows_writers_down() {
         let layout = |levels: &[usize]| {
             let run_of = |&level: &usize| RunRecord { id: 0, level, tables: Vec::new() };

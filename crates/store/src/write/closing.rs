@@ -2,7 +2,8 @@
 //! ```text
 //! callers refused -> log saved -> threads ended, calls ended -> log synced -> image -> sweep -> tables let go -> closed -> unlocked
 //! ```
-//! Invariant: the lock goes last, when nothing of the store can touch a file any more, also where a step panics.
+//! Invariant: the lock goes last, when nothing of the store can touch a file any more, also where a
+//! step panics.
 
 use crate::error::Result;
 use crate::storage::life::Closing;
@@ -13,7 +14,8 @@ use crate::write::engine::Engine;
 /// Threads that end when their store is stopped.
 pub(crate) type Threads = Mutex<Vec<JoinHandle<()>>>;
 
-/// Closes a store and ends its threads; does nothing if it is closed. The error is what could not be made durable.
+/// Closes a store and ends its threads; does nothing if it is closed. The error is what could not
+/// be made durable.
 pub(crate) fn close(engine: &Engine, threads: &Threads) -> Result<()> {
     let Some(closing) = engine.life().begin_close()? else { return Ok(()) };
     let ending = Ending { engine, threads, closing };
@@ -27,7 +29,8 @@ pub(crate) fn close(engine: &Engine, threads: &Threads) -> Result<()> {
     saved
 }
 
-/// Leaves an image of the filter for the next open. A session that has not changed the tree writes nothing.
+/// Leaves an image of the filter for the next open. A session that has not changed the tree writes
+/// nothing.
 fn write_image(engine: &Engine) {
     if engine.installer().has_changed {
         // Without an image the filter is read from the runs.

@@ -4,12 +4,14 @@
 //! writer B ---+-> queue --> the first becomes leader: log, sync, memtable, publish --> all wake
 //! writer C --'
 //! ```
-//! Writers that were just woken come back a moment later. A leader that is to sync waits for them, for part of the time that
-//! a sync takes: else a group of one and a group of all others would take turns, two syncs for what one could do.
-//! Where nothing is synced, a group takes a few microseconds, less than to sleep and to be woken: who waits for it stays awake.
+//! Writers that were just woken come back a moment later. A leader that is to sync waits for them,
+//! for part of the time that a sync takes: else a group of one and a group of all others would take
+//! turns, two syncs for what one could do. Where nothing is synced, a group takes a few
+//! microseconds, less than to sleep and to be woken: who waits for it stays awake.
 //!
 //! Invariants (ordering rule 1): one leader at a time; a group lies in one memtable and becomes
-//! visible as a whole, after all of it is in the memtable; a memtable is sealed between groups only.
+//! visible as a whole, after all of it is in the memtable; a memtable is sealed between groups
+//! only.
 
 use std::time::Duration;
 
@@ -32,7 +34,8 @@ const PATIENCE_MAX: Duration = Duration::from_millis(5);
 /// Groups that do not wait for others after one has waited in vain.
 const HURRIED_GROUPS: u32 = 8;
 
-/// How often a writer looks whether a group has ended before it sleeps. (A model gains nothing by more than a few.)
+/// How often a writer looks whether a group has ended before it sleeps. (A model gains nothing by
+/// more than a few.)
 const LOOKS_MAX: u32 = if cfg!(any(loom, shuttle)) { 2 } else { 64 };
 
 /// The queue of writers, and what only the leader touches.
@@ -135,7 +138,8 @@ impl Commit {
         }
     }
 
-    /// Writes the group that is waiting, with others who come soon if it is to be synced. Requires: the caller leads.
+    /// Writes the group that is waiting, with others who come soon if it is to be synced. Requires:
+    /// the caller leads.
     fn lead<'q>(&'q self, engine: &Engine, mut queue: MutexGuard<'q, Queue>, sync: bool) {
         let mut leading = Leading { commit: self, writers: 0, sync_time: None };
         if sync {
@@ -227,8 +231,8 @@ impl Commit {
         lock(&self.writer).seal(engine)
     }
 
-    /// Syncs the log from a background thread, beside a writer that is at work. A failure stays noted: the next write meets it. False: the
-    /// storage cannot do that, and a writer is at work.
+    /// Syncs the log from a background thread, beside a writer that is at work. A failure stays
+    /// noted: the next write meets it. False: the storage cannot do that, and a writer is at work.
     pub(crate) fn sync_beside(&self, engine: &Engine) -> bool {
         let start = engine.env.clock.now();
         let tell = |error: &Error| *lock(&self.log_failure) = Some(writer::log_failure(error));
@@ -243,8 +247,8 @@ impl Commit {
         true
     }
 
-    /// Has `work` done while nobody writes, when all that was written before is in tables: it gets a sequence number of its own,
-    /// which readers see if it succeeds.
+    /// Has `work` done while nobody writes, when all that was written before is in tables: it gets
+    /// a sequence number of its own, which readers see if it succeeds.
     pub(crate) fn write_apart<T, E: From<Error>>(
         &self,
         engine: &Engine,

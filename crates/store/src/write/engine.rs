@@ -7,14 +7,16 @@
 
 use std::ops::Deref;
 
+use crate::files::store_folder::FolderLock;
 use crate::plan::run_limits::RunLimits;
 use crate::sync::{Arc, Condvar, Mutex};
 use crate::tree::open_tree::OpenTree;
 use crate::tree::rate_limiter::Pacer;
 use crate::write::commit::Commit;
-use crate::write::workers::Work;
+use crate::write::work::Work;
 
-/// An open store that can be written to. What it shares with readers is reached as if it were its own.
+/// An open store that can be written to. What it shares with readers is reached as if it were its
+/// own.
 pub(crate) struct Engine {
     pub(crate) tree: Arc<OpenTree>,
     pub(crate) commit: Commit,
@@ -26,7 +28,23 @@ pub(crate) struct Engine {
     /// Where writers are slowed down and stopped.
     pub(crate) run_limits: RunLimits,
     /// Held while the store is open.
-    pub(crate) lock: Mutex<Option<Box<dyn Send + Sync>>>,
+    pub(crate) lock: Mutex<Option<FolderLock>>,
+}
+
+impl Engine {
+    /// Requires: `lock` is that of the folder that the tree is in.
+    pub(crate) fn new(tree: OpenTree, commit: Commit, lock: FolderLock) -> Self {
+        let options = &tree.table_files.options;
+        Engine {
+            commit,
+            work: Mutex::default(),
+            work_changed: Condvar::new(),
+            pacer: Pacer::new(options.merge_bytes_per_second),
+            run_limits: RunLimits::of(options),
+            lock: Mutex::new(Some(lock)),
+            tree: Arc::new(tree),
+        }
+    }
 }
 
 impl Deref for Engine {

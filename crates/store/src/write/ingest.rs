@@ -3,10 +3,11 @@
 //! writers wait   seal -> flush what is sealed -> one sequence number, one flush number
 //!                entries, checked one by one -> tables -> guard, as a flush tells it -> one edit -> visible
 //! ```
-//! Invariants (ordering rule 1): all that was written before is in tables when the flush number is taken, and nothing is written
-//! until the run is there; so its entries, which share one sequence number, are newer than all others. Readers see all of it or
-//! nothing, and so does a recovery: one edit names every table. No log tells of the run, as it tells of a flushed memtable: so a second edit
-//! follows, and damage to the first one is no torn end.
+//! Invariants (ordering rule 1): all that was written before is in tables when the flush number is
+//! taken, and nothing is written until the run is there; so its entries, which share one sequence
+//! number, are newer than all others. Readers see all of it or nothing, and so does a recovery: one
+//! edit names every table. No log tells of the run, as it tells of a flushed memtable: so a second
+//! edit follows, and damage to the first one is no torn end.
 
 use std::iter::Peekable;
 
@@ -49,7 +50,8 @@ where
             engine.sweep_or_call();
             return Err(error.into());
         }
-        // It has happened. After a failure the next edit begins a new manifest, which names it from the start.
+        // It has happened. After a failure the next edit begins a new manifest, which names it from
+        // the start.
         let _ = engine.installer().repeat_edit(engine);
         engine.work_appeared();
         Ok::<_, E>(loaded)

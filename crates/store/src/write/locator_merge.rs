@@ -5,23 +5,24 @@
 //!               -> + runs that are no inputs -> installed with the output
 //! key range     as an inner merge; the output's slot is that of the run that it is merged into
 //! ```
-//! No block is read for it: a merge sees every key anyway (Chucky, section 4.1). The clone is nobody else's until the merge is
-//! installed. Flushes that come meanwhile are caught up with as `merging` does for GRF.
+//! No block is read for it: a merge sees every key anyway (Chucky, section 4.1). The clone is
+//! nobody else's until the merge is installed. Flushes that come meanwhile are caught up with as
+//! `merging` does for GRF.
 
 use std::collections::HashMap;
 use std::time::Instant;
 
 use trommel_filters::{AnyLocatedBuilder, LocatedKind, RunSlot, TreePlan};
 
-use crate::files::table::Table;
-use crate::guard::locator::{LocatedGuard, plan, sorted_of_runs};
-use crate::plan::layout::{Edit, RunRecord};
-use crate::sync::Arc;
 use crate::entries::key_bounds::KeyBounds;
 use crate::files::distinct_keys::KeyList;
 use crate::files::placed_run::PlacedRun;
+use crate::files::table::Table;
 use crate::guard::Guard;
+use crate::guard::locator::{LocatedGuard, plan, sorted_of_runs};
+use crate::plan::layout::{Edit, RunRecord};
 use crate::plan::pick_runs::{Target, flush_entries, last_level, overlay_share};
+use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::version::Version;
 
@@ -137,7 +138,8 @@ impl LocatedMerge {
         tree.counters.guard_worked(start.elapsed());
     }
 
-    /// The guard with all that the merge has told it: without its inputs, and with the slot of its output reserved.
+    /// The guard with all that the merge has told it: without its inputs, and with the slot of its
+    /// output reserved.
     pub(crate) fn finish(mut self, tree: &OpenTree, inputs: &[u64]) -> LocatedGuard {
         self.end_key();
         self.apply(tree);
@@ -154,7 +156,8 @@ impl LocatedMerge {
     }
 }
 
-/// Room for what is to come until the next such merge. Until this one is done, nobody knows how much it drops: nothing.
+/// Room for what is to come until the next such merge. Until this one is done, nobody knows how
+/// much it drops: nothing.
 fn new_filter(tree: &OpenTree, kind: LocatedKind, inputs: &[PlacedRun]) -> Next {
     let options = &tree.table_files.options;
     let records: Vec<RunRecord> = inputs.iter().map(|placed| tree.run_record(placed.id)).collect();
@@ -167,8 +170,8 @@ fn new_filter(tree: &OpenTree, kind: LocatedKind, inputs: &[PlacedRun]) -> Next 
     Next::New { builder: AnyLocatedBuilder::new(kind, &plan), plan }
 }
 
-/// The guard of `version` after `edit`, its view made anew. None: the guard has none, or some run cannot be read to its end, which
-/// is for who reads that run to tell.
+/// The guard of `version` after `edit`, its view made anew. None: the guard has none, or some run
+/// cannot be read to its end, which is for who reads that run to tell.
 pub(crate) fn remade(
     tree: &OpenTree,
     version: &Version,

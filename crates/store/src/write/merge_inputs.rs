@@ -4,7 +4,8 @@
 //! oldest input     [ e ][  f  ][ g  ]       merged: e f g, which c meets
 //! staying        of the newer input, what lies beside c where e, f and g do: it is merged another time
 //! ```
-//! Invariant: what is merged, what is trimmed and the tables that neither has to do with are all of the inputs.
+//! Invariant: what is merged, what is trimmed and the tables that neither has to do with are all of
+//! the inputs.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -28,8 +29,9 @@ pub(crate) struct MergeInputs {
 }
 
 impl MergeInputs {
-    /// Of runs, newest first: the keys that are `moved`. `joined`: the output becomes a piece of the oldest run, of which these keys
-    /// are merged, which have the others in them. Else it is merged as the other runs are.
+    /// Of runs, newest first: the keys that are `moved`. `joined`: the output becomes a piece of
+    /// the oldest run, of which these keys are merged, which have the others in them. Else it is
+    /// merged as the other runs are.
     pub(crate) fn of(
         layout: &Layout,
         runs: &[PlacedRun],
@@ -55,8 +57,8 @@ impl MergeInputs {
     }
 }
 
-/// The files of what is merged of a run. One that has nothing there, but something on both sides, makes way too where the output
-/// becomes a piece of its run.
+/// The files of what is merged of a run. One that has nothing there, but something on both sides,
+/// makes way too where the output becomes a piece of its run.
 fn files_of(
     layout: &Layout,
     placed: &PlacedRun,
@@ -97,7 +99,8 @@ pub(crate) fn only_table(layout: &Layout, runs: &[PlacedRun]) -> Option<TableRec
     run.tables.iter().find(|record| record.file == table.table.file()).cloned()
 }
 
-/// The ranges that runs delete, as far as anyone sees it who reads at one of these numbers or later.
+/// The ranges that runs delete, as far as anyone sees it who reads at one of these numbers or
+/// later.
 pub(crate) fn tombstones_of(runs: &[PlacedRun], snapshots: &[Sequence]) -> RangeTombstones {
     let tables = runs.iter().flat_map(|placed| placed.run.tables());
     let pieces = tables.flat_map(|table| table.tombstones().pieces());

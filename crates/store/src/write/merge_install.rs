@@ -1,12 +1,14 @@
-//! How a merge ends: the outputs of its pieces, and the guard that goes with them, become part of the newest version.
+//! How a merge ends: the outputs of its pieces, and the guard that goes with them, become part of
+//! the newest version.
 //! ```text
 //! inner merge   the guard stays as it is, but for garbage (and codes that are runs)
 //! oldest run    the parts of the filter that the pieces have built
 //!               -> carry over the runs that were not inputs -> install
 //! ```
 //! Filters that know in which run each key is are told of every key: see `located_merge`.
-//! Invariants: an inner merge adds nothing to the guard. A merge into the oldest run rebuilds it, where its keys are; flushes that
-//! are installed meanwhile are carried over, in rounds outside the lock, the last one under it (ordering rule 3).
+//! Invariants: an inner merge adds nothing to the guard. A merge into the oldest run rebuilds it,
+//! where its keys are; flushes that are installed meanwhile are carried over, in rounds outside the
+//! lock, the last one under it (ordering rule 3).
 
 use std::time::Instant;
 
@@ -134,8 +136,8 @@ impl MergePlan {
                 let edit = self.edit(tree, &now, merged, level);
                 return installer.install(tree, &edit, &merged.run.opened, now.guard.clone());
             };
-            // A flush that came meanwhile has a part without garbage wherever it added something. But codes that are runs
-            // must all be written.
+            // A flush that came meanwhile has a part without garbage wherever it added something.
+            // But codes that are runs must all be written.
             let changes = if merged.recoded.is_none() || parts.all_fit(&prepared) {
                 prepared
             } else if round < ROUNDS_OUTSIDE {
@@ -157,9 +159,9 @@ impl MergePlan {
         unreachable!("the last round installs")
     }
 
-    /// After a merge into the level above the last, or into that as another run of it, most entries need no more of their
-    /// codes: the parts with their
-    /// garbage collected; codes that are runs are rewritten by every merge.
+    /// After a merge into the level above the last, or into that as another run of it, most entries
+    /// need no more of their codes: the parts with their garbage collected; codes that are runs are
+    /// rewritten by every merge.
     fn tidied_parts(
         &self,
         tree: &OpenTree,

@@ -1,12 +1,14 @@
-//! A merge: a stretch of runs becomes one run, or in a range of keys a part of one; what is fixed when it begins.
+//! A merge: a stretch of runs becomes one run, or in a range of keys a part of one; what is fixed
+//! when it begins.
 //! ```text
 //! plan          inputs in the range, pieces of it, what snapshots see
-//! piece         read, keep, write, tell the filter              merge_piece.rs, several beside each other
+//! piece         read, keep, write, tell the filter              write/submerge.rs, several beside each other
 //! install       all pieces at once                              merge_install.rs
 //! key range     of the inputs, what lies in it is read; tables across its ends are trimmed, not rewritten
 //! one table     of a run, and what it meets in the next one; if that is nothing, the table only gets another place
 //! ```
-//! Invariant: a plan fits whatever version is the newest when the merge is installed, since nobody else takes its runs.
+//! Invariant: a plan fits whatever version is the newest when the merge is installed, since nobody
+//! else takes its runs.
 
 use std::time::Duration;
 
@@ -33,7 +35,8 @@ use crate::write::merge_install::Merged;
 use crate::write::parts_builder::PartsBuilder;
 use crate::write::split_merge::{PieceBounds, divided, undivided};
 
-/// A merge that has begun: what its pieces have in common. It does not change, but for the parts of a filter that they build.
+/// A merge that has begun: what its pieces have in common. It does not change, but for the parts of
+/// a filter that they build.
 pub(crate) struct MergePlan {
     pub(crate) job: MergeJob,
     pub(crate) range: KeyBounds,
@@ -46,7 +49,8 @@ pub(crate) struct MergePlan {
     pub(crate) staying: Vec<PlacedRun>,
     /// The only input, if it is one table that goes as it is to the place of the output.
     moves: Option<TableRecord>,
-    /// What the inputs were when the merge began, with all ranges: the oldest run's entries, and the others.
+    /// What the inputs were when the merge began, with all ranges: the oldest run's entries, and
+    /// the others.
     begun: Begun,
     /// Files whose tables leave the inputs, and what stays of them.
     removed: Vec<u64>,
@@ -171,7 +175,8 @@ impl MergePlan {
         Retention::new(snapshots, self.is_last(), self.since_epoch, tombstones)
     }
 
-    /// What the merge tells a filter that knows in which run each key is. Such a merge has one piece.
+    /// What the merge tells a filter that knows in which run each key is. Such a merge has one
+    /// piece.
     pub(crate) fn located(&self, tree: &OpenTree, inputs: &[PlacedRun]) -> Option<LocatedMerge> {
         let version = tree.current.hold();
         LocatedMerge::new(tree, &version, inputs, (self.job.target, &self.range))
@@ -232,7 +237,8 @@ impl MergePlan {
     }
 }
 
-/// The pieces of a merge: one, if no other thread could merge one, or the guard is told of every key.
+/// The pieces of a merge: one, if no other thread could merge one, or the guard is told of every
+/// key.
 fn pieces(
     options: &Options,
     range: &KeyBounds,
@@ -249,7 +255,8 @@ fn pieces(
 fn least_newer(layout: &Layout, edit: &Edit) -> FlushNumber {
     let Ok(after) = layout.apply(edit) else { return FlushNumber(0) };
     let Some((oldest, newer)) = after.runs.split_last() else { return layout.next_flush };
-    // A run that became the oldest since all below it was deleted does not begin at 0 until it is merged.
+    // A run that became the oldest since all below it was deleted does not begin at 0 until it is
+    // merged.
     let of_oldest = oldest.tables.iter().filter(|table| table.span.lo() > FlushNumber(0));
     let of_newer = newer.iter().flat_map(|run| &run.tables);
     of_newer.chain(of_oldest).map(|table| table.span.lo()).min().unwrap_or(layout.next_flush)

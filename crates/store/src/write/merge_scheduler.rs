@@ -1,11 +1,9 @@
-//! The merges that are open: who has which in hand, and which one is begun next.
+//! Who merges what, and when: begins merges that are due, and has threads go on with open ones.
 //! ```text
-//! next_beside(layout, claims) -> open: its pieces in hand <-> idle -> all done -> installed: its claim is gone
-//!                                                   '------> failed: its claim stays until it is tried again
-//!                                                   '------> given up: its claim is gone with the last piece in hand
+//! next_beside(layout, claims) -> open -> a piece in hand -> one step -> idle again, or done -> installed
 //! ```
-//! Invariants: what is open has a claim, and no two claims share a run. A merge that has failed has not changed the tree: its inputs
-//! are all there, and it begins anew.
+//! Invariant: a merge that has failed has not changed the tree: its inputs are all there, and it
+//! begins anew.
 
 use crate::error::Error;
 use crate::plan::claims::{Claim, next_beside};
@@ -13,54 +11,9 @@ use crate::plan::partitions::RangeJob;
 use crate::sync::{Arc, Ordering, current, lock};
 use crate::write::engine::Engine;
 use crate::write::merge_plan::MergePlan;
-use crate::write::submerge::{MergePiece, PieceOutput};
-use crate::write::workers::Work;
-
-/// The name of an open merge; never used again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct MergeId(u64);
-
-/// The merges that are open.
-#[derive(Default)]
-pub(crate) struct Lanes {
-    /// In the order in which they began.
-    open: Vec<OpenMerge>,
-    begun: u64,
-    /// What has failed, until it succeeds or someone wants to know whether it still does.
-    failures: Vec<Failure>,
-}
-
-struct OpenMerge {
-    id: MergeId,
-    claim: Claim,
-    /// How many pieces there are. None: nobody has counted them yet.
-    pieces: Option<usize>,
-    /// Those that nobody has in hand, in key order.
-    idle: Vec<MergePiece>,
-    /// How many someone has in hand; before there are any, whoever makes them.
-    in_hand: usize,
-    /// What the pieces that are done have written.
-    outputs: Vec<PieceOutput>,
-    has_failed: bool,
-    /// It has failed, and may be tried again; or nobody wants it any more.
-    is_released: bool,
-}
-
-/// What is to be done after a step.
-pub(crate) enum Next {
-    GoOn,
-    /// All pieces are done.
-    Install(Vec<PieceOutput>),
-    /// The merge has failed elsewhere.
-    Abandon(Leftovers),
-}
-
-/// What a merge that has failed had written.
-#[derive(Default)]
-pub(crate) struct Leftovers {
-    pieces: Vec<MergePiece>,
-    outputs: Vec<PieceOutput>,
-}
+use crate::write::open_merges::{Leftovers, MergeId, Next};
+use crate::write::submerge::MergePiece;
+use crate::write::work::Work;
 
 impl Leftovers {
     /// Removes the files.
@@ -68,13 +21,6 @@ impl Leftovers {
         self.pieces.into_iter().for_each(|piece| piece.abandon(engine));
         self.outputs.into_iter().for_each(|output| output.abandon(engine));
     }
-}
-
-struct Failure {
-    claim: Claim,
-    what: String,
-    /// How often.
-    times: u32,
 }
 
 /// A merge that has failed, how often by now, and its last error.
@@ -85,9 +31,10 @@ pub(crate) struct Failed {
 }
 
 impl Engine {
-    /// One step of merging: begins a merge that is due, so that large ones do not hold up small ones, or goes on with one that is
-    /// open; `choice` says with which, what is due being the last of them. False: there is none, or others have all in hand. A
-    /// merge that fails stays open until someone releases it.
+    /// One step of merging: begins a merge that is due, so that large ones do not hold up small
+    /// ones, or goes on with one that is open; `choice` says with which, what is due being the last
+    /// of them. False: there is none, or others have all in hand. A merge that fails stays open
+    /// until someone releases it.
     pub(crate) fn merge_step(&self, choice: Option<usize>) -> Result<bool, Failed> {
         let mut work = lock(&self.work);
         let is_open = choice.is_some_and(|choice| choice < work.merges.idle_count());
@@ -144,7 +91,8 @@ impl Engine {
         Ok(true)
     }
 
-    /// Removes what open merges have written: the store is closed. Requires: nobody has any of them in hand.
+    /// Removes what open merges have written: the store is closed. Requires: nobody has any of them
+    /// in hand.
     pub(crate) fn abandon_merges(&self) {
         let left = lock(&self.work).merges.close_all();
         left.into_iter().for_each(|left| left.abandon(self));
@@ -192,7 +140,8 @@ impl Engine {
     }
 }
 
-/// What this thread has of a merge. Dropped by a panic: the merge has failed, and may be tried again.
+/// What this thread has of a merge. Dropped by a panic: the merge has failed, and may be tried
+/// again.
 struct Hand<'c> {
     engine: &'c Engine,
     id: MergeId,
@@ -229,189 +178,5 @@ impl Drop for Hand<'_> {
             left.abandon(self.engine);
         }
         self.engine.work_changed.notify_all();
-    }
-}
-
-impl Lanes {
-    /// Closes all merges. What they had written.
-    fn close_all(&mut self) -> Vec<Leftovers> {
-        let left = |open: OpenMerge| Leftovers { pieces: open.idle, outputs: open.outputs };
-        self.open.drain(..).map(left).collect()
-    }
-
-    pub(crate) fn open_count(&self) -> usize {
-        self.open.len()
-    }
-
-    /// What is not to be merged by anyone else.
-    pub(crate) fn claims(&self) -> Vec<Claim> {
-        self.open.iter().map(|open| open.claim.clone()).collect()
-    }
-
-    /// Opens a merge whose pieces are still to be made.
-    pub(crate) fn begin(&mut self, claim: Claim) -> MergeId {
-        let id = MergeId(self.begun);
-        self.begun += 1;
-        let (idle, outputs, pieces) = Default::default();
-        let (in_hand, has_failed, is_released) = (1, false, false);
-        self.open.push(OpenMerge {
-            id,
-            claim,
-            pieces,
-            idle,
-            in_hand,
-            outputs,
-            has_failed,
-            is_released,
-        });
-        id
-    }
-
-    /// Its pieces are there. They are not wanted if it was given up meanwhile.
-    pub(crate) fn opened(&mut self, id: MergeId, pieces: Vec<MergePiece>) {
-        if let Some(open) = self.find(id) {
-            let idle = if open.has_failed { Vec::new() } else { pieces };
-            (open.pieces, open.idle, open.in_hand) = (Some(idle.len()), idle, 0);
-        }
-        self.close_released();
-    }
-
-    /// Gives up all merges that are open: what is to come takes their runs, too. One that is being installed is not stopped any
-    /// more; what has failed waits as before. What they had written is left.
-    pub(crate) fn give_up(&mut self) -> Leftovers {
-        let mut left = Leftovers::default();
-        for open in self.open.iter_mut().filter(|open| !open.has_failed) {
-            (open.has_failed, open.is_released) = (true, true);
-            left.pieces.append(&mut open.idle);
-            left.outputs.append(&mut open.outputs);
-        }
-        self.close_released();
-        left
-    }
-
-    /// Takes a piece in hand that is idle: of these, by the order in which merges began and then by keys, number `choice`, counted
-    /// round; None: the first of the merge that began last, which is the smallest, mostly, and has newer runs wait for it.
-    pub(crate) fn take(&mut self, choice: Option<usize>) -> Option<(MergeId, MergePiece)> {
-        let Some(choice) = choice else {
-            let newest = self.open.iter_mut().rev().find(|open| !open.idle.is_empty());
-            return newest.map(|open| open.take(0));
-        };
-        let mut nth = choice.checked_rem(self.idle_count())?;
-        for open in &mut self.open {
-            match nth.checked_sub(open.idle.len()) {
-                None => return Some(open.take(nth)),
-                Some(behind) => nth = behind,
-            }
-        }
-        None
-    }
-
-    /// How many pieces of merges wait to be taken in hand.
-    pub(crate) fn idle_count(&self) -> usize {
-        self.open.iter().map(|open| open.idle.len()).sum()
-    }
-
-    /// Someone has done a step of it.
-    pub(crate) fn put_back(&mut self, id: MergeId, piece: MergePiece) -> Next {
-        let Some(open) = self.find(id) else { return Next::GoOn };
-        open.in_hand -= 1;
-        if open.has_failed {
-            self.close_released();
-            return Next::Abandon(Leftovers { pieces: vec![piece], outputs: Vec::new() });
-        }
-        let at = open.idle.partition_point(|other| other.place() < piece.place());
-        open.idle.insert(at, piece);
-        Next::GoOn
-    }
-
-    /// A piece is done. Of the last one the merge stays in hand: it is to be installed.
-    pub(crate) fn ended(&mut self, id: MergeId, output: PieceOutput) -> Next {
-        let Some(open) = self.find(id) else { return Next::GoOn };
-        open.outputs.push(output);
-        if Some(open.outputs.len()) == open.pieces {
-            return Next::Install(std::mem::take(&mut open.outputs));
-        }
-        open.in_hand -= 1;
-        if open.has_failed {
-            let outputs = std::mem::take(&mut open.outputs);
-            self.close_released();
-            return Next::Abandon(Leftovers { pieces: Vec::new(), outputs });
-        }
-        Next::GoOn
-    }
-
-    /// It was installed. What has failed before and waits for nobody to try it again may not be wanted any more.
-    pub(crate) fn end(&mut self, id: MergeId) {
-        self.open.retain(|open| open.id != id);
-        let open = &self.open;
-        let is_open = |failed: &Claim| open.iter().any(|o| o.claim.shares_a_run(failed.inputs()));
-        self.failures.retain(|failure| is_open(&failure.claim));
-    }
-
-    /// It has failed, whose piece was in hand. Its claim stays, so that nobody else tries the same; how often it has failed by now,
-    /// and what is left of it.
-    pub(crate) fn fail(&mut self, id: MergeId, what: String) -> (u32, Leftovers) {
-        let Some(open) = self.find(id) else { return Default::default() };
-        let (claim, is_first) = (open.claim.clone(), !open.has_failed);
-        let is_wanted = is_first || !open.is_released;
-        open.has_failed = true;
-        open.in_hand -= 1;
-        let (pieces, outputs) = (std::mem::take(&mut open.idle), std::mem::take(&mut open.outputs));
-        let times = if is_wanted { self.note_failure(claim, what, is_first) } else { 0 };
-        self.close_released();
-        (times, Leftovers { pieces, outputs })
-    }
-
-    /// `is_new`: it is no other piece of a merge that has failed a moment ago.
-    fn note_failure(&mut self, claim: Claim, what: String, is_new: bool) -> u32 {
-        let same = |failure: &&mut Failure| failure.claim.shares_a_run(claim.inputs());
-        let Some(failure) = self.failures.iter_mut().find(same) else {
-            self.failures.push(Failure { claim, what, times: 1 });
-            return 1;
-        };
-        failure.what = what;
-        failure.times = failure.times.saturating_add(is_new.into());
-        failure.times
-    }
-
-    /// What has failed may be tried again, when nobody has a piece of it in hand any more.
-    pub(crate) fn release(&mut self, id: MergeId) {
-        if let Some(open) = self.find(id) {
-            open.is_released = true;
-        }
-        self.close_released();
-    }
-
-    fn close_released(&mut self) {
-        self.open.retain(|open| !open.is_released || open.in_hand > 0);
-    }
-
-    /// Whether it has failed, and nobody has forgotten that.
-    pub(crate) fn has_failed(&self, id: MergeId) -> bool {
-        let open = self.open.iter().find(|open| open.id == id);
-        open.is_some_and(|open| {
-            self.failures.iter().any(|failure| failure.claim.shares_a_run(open.claim.inputs()))
-        })
-    }
-
-    /// The first failure that is known.
-    pub(crate) fn failure(&self) -> Option<&String> {
-        self.failures.first().map(|failure| &failure.what)
-    }
-
-    /// What has failed is to be tried again now.
-    pub(crate) fn forget_failures(&mut self) {
-        self.failures.clear();
-    }
-
-    fn find(&mut self, id: MergeId) -> Option<&mut OpenMerge> {
-        self.open.iter_mut().find(|open| open.id == id)
-    }
-}
-
-impl OpenMerge {
-    fn take(&mut self, nth: usize) -> (MergeId, MergePiece) {
-        self.in_hand += 1;
-        (self.id, self.idle.remove(nth))
     }
 }

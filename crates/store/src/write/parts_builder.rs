@@ -1,20 +1,22 @@
-//! The parts of a global filter that a merge into the last level builds, and those that are read from the runs.
+//! The parts of a global filter that a merge into the last level builds, and those that are read
+//! from the runs.
 //! ```text
 //! keys of the output   a b c | d e f | g h ...       one part for each partition, from one piece of the merge after the other
 //! runs that stay       b     |   e   |   h           their keys are carried over, each with its own flush
 //! ```
-//! Invariant: a part is asked when every run of its version is in it. Runs that come while a merge is on its way are carried
-//! over in rounds outside the lock, the last one under it (ordering rule 3).
+//! Invariant: a part is asked when every run of its version is in it. Runs that come while a merge
+//! is on its way are carried over in rounds outside the lock, the last one under it (ordering rule
+//! 3).
 
 use std::time::Instant;
 
 use trommel_filters::{FlushNumber, GrfOptions, Part, PartBuilder};
 
-use crate::guard::rebuild::{OLDEST_RUN, insert_run, part_builder};
 use crate::entries::key_bounds::KeyBounds;
 use crate::error::Result;
 use crate::files::distinct_keys::KeyList;
 use crate::files::placed_run::PlacedRun;
+use crate::guard::rebuild::{OLDEST_RUN, insert_run, part_builder};
 use crate::plan::pick_runs::OverlayShare;
 use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
 use crate::tree::open_tree::OpenTree;
@@ -25,8 +27,8 @@ const KEYS_WAITING: usize = 4096;
 
 /// Builds the parts of a key range from the keys that outlive a merge, whose pieces give them.
 ///
-/// Parts are built in key order: the pieces take turns. Who is merged before its turn keeps its keys until then, so a merge over n
-/// threads has the keys of about n - 1 pieces in memory.
+/// Parts are built in key order: the pieces take turns. Who is merged before its turn keeps its
+/// keys until then, so a merge over n threads has the keys of about n - 1 pieces in memory.
 pub(crate) struct PartsBuilder {
     /// The piece whose keys are next.
     turn: AtomicUsize,
@@ -87,7 +89,8 @@ impl PieceKeys {
 }
 
 impl PartsBuilder {
-    /// `overlay_share`: the share of all entries that runs above the last level will have; None: that is not known.
+    /// `overlay_share`: the share of all entries that runs above the last level will have; None:
+    /// that is not known.
     pub(crate) fn new(
         options: &GrfOptions,
         overlay_share: Option<OverlayShare>,
@@ -169,8 +172,9 @@ pub(crate) struct PreparedParts {
 }
 
 impl PreparedParts {
-    /// Inserts the entries of `now` that are not carried over yet, from old to new. Told by their flushes, not by their runs: other
-    /// merges may have made new runs of what was carried over before.
+    /// Inserts the entries of `now` that are not carried over yet, from old to new. Told by their
+    /// flushes, not by their runs: other merges may have made new runs of what was carried over
+    /// before.
     pub(crate) fn carry_over(&mut self, tree: &OpenTree, now: &Version) -> Result<()> {
         let is_missing = |placed: &&PlacedRun| {
             placed.span().hi() > self.watermark && !self.inputs.contains(&placed.id)
@@ -181,8 +185,8 @@ impl PreparedParts {
         Ok(())
     }
 
-    /// Inserts the keys that a run of `now` has in the range, of flushes from the watermark on. Requires: it is newer than those whose
-    /// keys are in the parts.
+    /// Inserts the keys that a run of `now` has in the range, of flushes from the watermark on.
+    /// Requires: it is newer than those whose keys are in the parts.
     pub(crate) fn insert(
         &mut self,
         tree: &OpenTree,

@@ -4,8 +4,9 @@
 //!            [c .. h .. p ........ x]
 //! pieces     [   .. h)[h ..   .. p)[p ..    ]          about as many bytes each
 //! ```
-//! Pieces are key ranges: no two have an entry of one user key, and deleted ranges are cut between them. Invariant: pieces
-//! follow each other without gaps, the first begins where the merge does and the last ends there.
+//! Pieces are key ranges: no two have an entry of one user key, and deleted ranges are cut between
+//! them. Invariant: pieces follow each other without gaps, the first begins where the merge does
+//! and the last ends there.
 
 use crate::entries::cursor::Cursor;
 use crate::entries::key_bounds::KeyBounds;
@@ -40,7 +41,8 @@ pub(crate) fn undivided(range: &KeyBounds, inputs: &[PlacedRun]) -> Vec<PieceBou
     vec![PieceBounds { range: range.clone(), bytes, begins_partition: false }]
 }
 
-/// The pieces of a merge, of so many bytes each or more. Reads a few blocks. `division`: how the output is cut into partitions; None: it is not.
+/// The pieces of a merge, of so many bytes each or more. Reads a few blocks. `division`: how the
+/// output is cut into partitions; None: it is not.
 pub(crate) fn divided(
     range: &KeyBounds,
     inputs: &[PlacedRun],
@@ -73,7 +75,8 @@ fn sample(table: &RunTable, piece_bytes: u64, samples: &mut Vec<Sample>) -> Resu
     Ok(())
 }
 
-/// Cuts a range into about so many pieces and, at borders of these, partitions. Requires: samples ascend.
+/// Cuts a range into about so many pieces and, at borders of these, partitions. Requires: samples
+/// ascend.
 fn cut(range: &KeyBounds, samples: &[Sample], pieces: u64, partitions: u64) -> Vec<PieceBounds> {
     let total: u64 = samples.iter().map(|sample| sample.bytes).sum();
     let (piece, partition) = (total / pieces.max(1), total / partitions.max(1));

@@ -1,9 +1,11 @@
-//! One piece of a merge: a range of its keys, from the inputs to tables that are done, step by step.
+//! One piece of a merge: a range of its keys, from the inputs to tables that are done, step by
+//! step.
 //! ```text
 //! not begun -> read, keep, write, tell the filter -> ... -> tables, which are installed with those of all other pieces
 //! ```
-//! Invariants: what a piece writes lies in its range, and so does all of a user key. Pieces know nothing of each other, but for the
-//! order in which they tell a global filter of their keys (`merge_parts`).
+//! Invariants: what a piece writes lies in its range, and so does all of a user key. Pieces know
+//! nothing of each other, but for the order in which they tell a global filter of their keys
+//! (`merge_parts`).
 
 use crate::entries::cursor::Cursor;
 use crate::entries::entry::Entry;
@@ -115,7 +117,8 @@ impl MergePiece {
         Ok(None)
     }
 
-    /// Removes what it has written, which was written all the same: the merge has failed elsewhere, or was given up.
+    /// Removes what it has written, which was written all the same: the merge has failed elsewhere,
+    /// or was given up.
     pub(crate) fn abandon(self, tree: &OpenTree) {
         if let Some(reading) = self.reading {
             let writer = RunWriter::new(&tree.table_files, reading.writer);

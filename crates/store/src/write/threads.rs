@@ -2,21 +2,23 @@
 //! ```text
 //! keeper, flush, merge ...    loop -panic-> nobody waits for it -> a pause, longer each time -> loop
 //! ```
-//! What panics is user code (`Storage`, `Clock`) or a mistake of ours. It is taken for a failure: what was in hand goes back, is
-//! told, and is tried again.
+//! What panics is user code (`Storage`, `Clock`) or a mistake of ours. It is taken for a failure:
+//! what was in hand goes back, is told, and is tried again.
 //!
 //! Invariant: a thread ends when the store is stopped, and not before.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use crate::write::workers::{Kind, RETRY_FIRST, RETRY_LONGEST};
-use crate::write::engine::Engine;
 use crate::error::{Error, Result};
 use crate::plan::options::Background;
 use crate::sync::{Arc, Builder, JoinHandle};
+use crate::write::engine::Engine;
+use crate::write::work::Kind;
+use crate::write::workers::{RETRY_FIRST, RETRY_LONGEST};
 
-/// Starts the threads that the options ask for. Each is in `started` when it runs: after an error some do.
+/// Starts the threads that the options ask for. Each is in `started` when it runs: after an error
+/// some do.
 pub(crate) fn start_threads(engine: &Arc<Engine>, started: &mut Vec<JoinHandle<()>>) -> Result<()> {
     let Background::Threads(count) = engine.table_files.options.background else {
         return Ok(());

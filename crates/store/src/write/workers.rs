@@ -2,8 +2,9 @@
 //! ```text
 //! FlushTask, or a piece of a merge -> one step -> ... -> one step -> installed
 //! ```
-//! Invariants: one flush runs at a time, merges as `lanes` says, and a flush never waits for a merge. A failed
-//! flush keeps its number and holds later ones back until it is tried again (ordering rule 1).
+//! Invariants: one flush runs at a time, merges as `lanes` says, and a flush never waits for a
+//! merge. A failed flush keeps its number and holds later ones back until it is tried again
+//! (ordering rule 1).
 
 use std::time::{Duration, Instant};
 
@@ -11,11 +12,13 @@ use crate::error::{Error, Result};
 use crate::plan::layout::Layout;
 use crate::plan::options::Background;
 use crate::plan::run_limits::SEALED_MAX;
-use crate::sync::{Arc, Ordering, ThreadId, current, lock, wait, wait_for};
+use crate::sync::{Arc, Ordering, current, lock, wait, wait_for};
 use crate::tree::write_stalls::Lag;
 use crate::write::engine::Engine;
 use crate::write::flush::{FlushTask, Flushed};
-use crate::write::merge_scheduler::{Failed, Lanes, MergeId};
+use crate::write::merge_scheduler::Failed;
+use crate::write::open_merges::MergeId;
+use crate::write::work::{Kind, Work};
 
 /// Time after which failed work is tried again; doubled with each failure.
 pub(crate) const RETRY_FIRST: Duration = Duration::from_millis(50);
@@ -23,47 +26,6 @@ pub(crate) const RETRY_LONGEST: Duration = Duration::from_secs(10);
 
 /// So long at most a merge that keeps to its rate does not look whether it is time to go on.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
-
-/// What is being done, and what went wrong.
-#[derive(Default)]
-pub(crate) struct Work {
-    flush: FlushLane,
-    pub(crate) merges: Lanes,
-    /// The threads that are at a step of a merge.
-    pub(crate) merging: Vec<ThreadId>,
-    /// Someone asked for everything to be merged into one run.
-    pub(crate) merge_everything: bool,
-    stopping: bool,
-    /// A thread that flushes or merges has panicked, and has not begun anew yet.
-    panicked: Option<String>,
-}
-
-impl Work {
-    /// The first thing that is known to stop work.
-    fn failure(&self) -> Option<&String> {
-        let of_work = self.flush.failure.as_ref().or_else(|| self.merges.failure());
-        self.panicked.as_ref().or(of_work)
-    }
-}
-
-/// At most one flush at a time.
-#[derive(Default)]
-struct FlushLane {
-    /// Between two steps. A task that someone is working on is not here, but marked busy.
-    task: Option<FlushTask>,
-    /// The thread that is at it.
-    busy: Option<ThreadId>,
-    /// The last failure, until a flush succeeds.
-    failure: Option<String>,
-}
-
-/// The kinds of work: the keeper's comes without steps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Flush,
-    Merge,
-    Keeper,
-}
 
 /// What this thread has of a flush. Dropped, by a panic too: what is not done goes on.
 struct FlushInHand<'c> {
@@ -92,7 +54,8 @@ impl Engine {
         Ok(self.flush_step()? || self.lone_merge_step(None)?)
     }
 
-    /// One step of the work that `choice` picks among all that can be gone on with now. False: there is none.
+    /// One step of the work that `choice` picks among all that can be gone on with now. False:
+    /// there is none.
     pub(crate) fn step_any(&self, choice: usize) -> Result<bool> {
         self.sweep();
         let work = lock(&self.work);
@@ -127,7 +90,8 @@ impl Engine {
         Ok(true)
     }
 
-    /// One step of a merge where nobody waits before a failed one is tried again. False: there is none.
+    /// One step of a merge where nobody waits before a failed one is tried again. False: there is
+    /// none.
     fn lone_merge_step(&self, choice: Option<usize>) -> Result<bool> {
         self.merge_step(choice).map_err(|Failed { merge, error, .. }| {
             lock(&self.work).merges.release(merge);
@@ -146,7 +110,8 @@ impl Engine {
         Some(FlushInHand { engine: self, task: Some(task), failure: None })
     }
 
-    /// In stepped mode, when there is no step to do: waits for a step of another thread. False: there is none, and nothing is due.
+    /// In stepped mode, when there is no step to do: waits for a step of another thread. False:
+    /// there is none, and nothing is due.
     fn others_went_on(&self) -> bool {
         let (work, own) = (lock(&self.work), current().id());
         let at_work = || work.flush.busy.iter().chain(&work.merging);
@@ -197,8 +162,8 @@ impl Engine {
         self.count_stop(crowded, || self.wait_while(crowded))
     }
 
-    /// Waits until no level has as many runs as writers are stopped at. Merges that fail stop nobody: a table that cannot be read
-    /// is no reason not to write, and slowed down writers are.
+    /// Waits until no level has as many runs as writers are stopped at. Merges that fail stop
+    /// nobody: a table that cannot be read is no reason not to write, and slowed down writers are.
     pub(crate) fn wait_for_merges(&self) -> Result<()> {
         let crowded = || self.lagging_runs(&self.current.pin().layout) >= self.run_limits.stop;
         self.count_stop(crowded, || {
@@ -219,7 +184,8 @@ impl Engine {
         !fails && self.has_merges(work)
     }
 
-    /// Has a writer wait while there is too much to do, and counts it. In stepped mode it only counts.
+    /// Has a writer wait while there is too much to do, and counts it. In stepped mode it only
+    /// counts.
     fn count_stop(
         &self,
         crowded: impl Fn() -> bool,
@@ -311,7 +277,8 @@ impl Engine {
         }
     }
 
-    /// Has everything merged into one run. Merges that are open are given up: their output would be an input at once.
+    /// Has everything merged into one run. Merges that are open are given up: their output would be
+    /// an input at once.
     pub(crate) fn merge_everything(&self) -> Result<()> {
         if self.current.pin().runs.is_empty() {
             return Ok(());
@@ -343,7 +310,8 @@ impl Engine {
         self.keeper.stop();
     }
 
-    /// Removes what flushes and merges have written that will not be installed any more. Requires: nobody is at a step.
+    /// Removes what flushes and merges have written that will not be installed any more. Requires:
+    /// nobody is at a step.
     pub(crate) fn abandon_work(&self) {
         let flush = lock(&self.work).flush.task.take();
         if let Some(task) = flush {
@@ -444,7 +412,8 @@ mod tests {
     use crate::storage::environment::Environment;
     use crate::storage::memory::Memory;
 
-    #[test] // A second merge thread asked again and again, a engine's worth, until the first one was done.
+    // A second merge thread asked again and again, a core's worth, until the first one was done.
+    #[test]
     fn a_thread_without_work_sleeps_while_another_one_merges() {
         let storage = Arc::new(Memory::new());
         let environment = Environment { storage, ..Environment::default() };

@@ -1,4 +1,5 @@
-//! A simulated disk behind a door: whoever comes with an operation is asked first, and may be held, counted, refused or panicked at.
+//! A simulated disk behind a door: whoever comes with an operation is asked first, and may be held,
+//! counted, refused or panicked at.
 #![allow(dead_code, reason = "each test that has this door uses a part of it")]
 
 use std::any::Any;
@@ -14,7 +15,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 type Hook = dyn Fn(&'static str, &Path) -> io::Result<()> + Send + Sync;
 
-/// A disk whose operations, with their file, are told before they are done. (Names that stay as they are cannot be held.)
+/// A disk whose operations, with their file, are told before they are done. (Names that stay as
+/// they are cannot be held.)
 #[derive(Clone)]
 pub(crate) struct Door {
     pub(crate) disk: Memory,

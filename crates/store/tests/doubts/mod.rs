@@ -1,4 +1,5 @@
-//! What a repair cannot know: files that are gone with the manifest that named them leave a doubt, and nothing else does.
+//! What a repair cannot know: files that are gone with the manifest that named them leave a doubt,
+//! and nothing else does.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -61,7 +62,8 @@ fn a_missing_table_that_may_have_been_merged_is_in_doubt() {
     assert!(report.lost.is_empty() && is_told("is missing"), "{report:?}");
 }
 
-/// A store that was killed when a merge of all had written its table, and no edit of it; the tables that it has merged.
+/// A store that was killed when a merge of all had written its table, and no edit of it; the tables
+/// that it has merged.
 fn merged_and_not_installed() -> (Memory, Vec<PathBuf>) {
     let (pristine, _) = small_store();
     for n in 0.. {

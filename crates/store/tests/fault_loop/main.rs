@@ -3,9 +3,9 @@
 //! open (new, old), write, flush, merge, checkpoint, close  x  EIO, ENOSPC  x  once, until mended  x  guards, syncs
 //! for n in 0..:  prepare -> the n-th operation of the phase fails -> read -> crash -> mend, go on -> open again
 //! ```
-//! Invariants: reads work, or say that the disk fails; nothing acknowledged is lost; what gave an error is not seen
-//! before the store is opened again, and then as a whole or not at all; when the fault is over, writing goes on; what
-//! holds it up is told by `stats`.
+//! Invariants: reads work, or say that the disk fails; nothing acknowledged is lost; what gave an
+//! error is not seen before the store is opened again, and then as a whole or not at all; when the
+//! fault is over, writing goes on; what holds it up is told by `stats`.
 
 mod faulty;
 
@@ -281,7 +281,8 @@ impl Case {
         assert!(text.contains(name), "{text}");
     }
 
-    /// A power cut while the disk fails loses nothing that is durable, and the end of the process nothing at all.
+    /// A power cut while the disk fails loses nothing that is durable, and the end of the process
+    /// nothing at all.
     fn crash(self, bed: &Bed, is_done: bool, model: &Model) {
         let Bed::Simulated(disk) = bed else { return };
         let saves = matches!(self.phase, Phase::Flush | Phase::Merge | Phase::Close);

@@ -111,7 +111,8 @@ pub(crate) const THINGS: [Thing; 8] = [
 ];
 
 impl Thing {
-    /// Puts it in place of a file; what it links to lies outside. False: this process may not make one.
+    /// Puts it in place of a file; what it links to lies outside. False: this process may not make
+    /// one.
     pub(crate) fn put(self, path: &Path, outside: &Path) -> bool {
         let name = path.file_name().expect("a name");
         if let Ok(bytes) = fs::read(path) {

@@ -1,9 +1,11 @@
-//! A folder whose files somebody has replaced: by links, pipes, devices, folders, and files of a terabyte with nothing in them.
+//! A folder whose files somebody has replaced: by links, pipes, devices, folders, and files of a
+//! terabyte with nothing in them.
 //! ```text
 //! MANIFEST, LOCK, *.wal, *.table, *.filter, left-overs    x    link, pipe, socket, device, folder, sparse file
 //! open, peek, dump, repair, verify, checkpoint            ->   an error that names the file, or an answer; outside all is as it was
 //! ```
-//! Invariant: no call waits for ever, takes memory by what a file claims, panics, or follows a link out of the folder.
+//! Invariant: no call waits for ever, takes memory by what a file claims, panics, or follows a link
+//! out of the folder.
 
 mod deeds;
 mod ground;
@@ -180,7 +182,8 @@ fn a_sparse_terabyte_costs_no_memory_and_no_hours() {
                 if let Err(error) = &told {
                     assert!(names_it(error, &name), "{case}: {error}");
                 }
-                // Zeros behind what was written are what a crash leaves of a log or a manifest; elsewhere they are damage.
+                // Zeros behind what was written are what a crash leaves of a log or a manifest. In
+                // other files they are damage.
                 let is_needed = name == "MANIFEST" || name.ends_with(".table");
                 if call == "open" && is_needed && (is_emptied || name.ends_with(".table")) {
                     assert!(told.is_err(), "{case}: {told:?}");

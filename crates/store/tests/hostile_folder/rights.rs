@@ -18,7 +18,8 @@ pub(crate) fn mode_of(path: &Path) -> u32 {
     fs::metadata(path).expect("is there").permissions().mode() & 0o777
 }
 
-/// Set in a process that a test here has started to do its work, with other rights: where it is to do it.
+/// Set in a process that a test here has started to do its work, with other rights: where it is to
+/// do it.
 const CHILD: &str = "TROMMEL_HOSTILE_FOLDER";
 
 pub(crate) fn child_of() -> Option<PathBuf> {
@@ -73,7 +74,8 @@ fn files_and_folders_without_the_right_to_them_are_errors_that_name_them() {
         let mut command = Command::new(this_program());
         let is_root = fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
         if is_root {
-            // Root may do everything: somebody else does the work, with a program that they can read.
+            // Root may do everything: somebody else does the work, with a program that they can
+            // read.
             let program = root.path().join("program");
             fs::copy(this_program(), &program).expect("copies");
             command = Command::new(program);

@@ -1,10 +1,12 @@
-//! Limits: every option at its least and its greatest value and one beyond, and everything else that is told of a length.
+//! Limits: every option at its least and its greatest value and one beyond, and everything else
+//! that is told of a length.
 //! ```text
 //! row    option, base, values that are allowed, values that are not
 //!          allowed      -> a store lives through writes, flushes, merges, reads and reopening, in memory that has a bound
 //!          not allowed  -> `check` and `open` name the option
 //! ```
-//! Invariant: `rows` takes the options apart without `..`: one that is new does not compile before it has a row.
+//! Invariant: `rows` takes the options apart without `..`: one that is new does not compile before
+//! it has a row.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -25,7 +27,8 @@ type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// No case takes a fraction of it; one that hangs ends here.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// The most that a thread may have at once for a store of some hundred small entries, whatever its write buffer may take.
+/// The most that a thread may have at once for a store of some hundred small entries, whatever its
+/// write buffer may take.
 const MEMORY_MAX: u64 = 200 << 20;
 
 fn on(disk: &Memory) -> Environment {

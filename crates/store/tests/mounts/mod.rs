@@ -17,8 +17,9 @@ const PLACE: &str = "TROMMEL_FILE_SYSTEM";
 /// What the script says when it has mounted: what comes then is the test's.
 const MOUNTED: &str = "the file system is mounted";
 
-/// Runs a test of this file again, on a file system of so many bytes. A path: this is the process that was so started. None:
-/// the work was done, or this machine lets nobody mount: then that is told.
+/// Runs a test of this file again, on a file system of so many bytes. A path: this is the process
+/// that was so started. None: the work was done, or this machine lets nobody mount: then that is
+/// told.
 pub(crate) fn on_file_system(test: &str, bytes: u64) -> Option<PathBuf> {
     if let Some(place) = std::env::var_os(PLACE) {
         return Some(place.into());

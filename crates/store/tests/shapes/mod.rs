@@ -1,9 +1,11 @@
-//! A store in small steps and a map beside it: whatever the tree looks like, both give the same answers.
+//! A store in small steps and a map beside it: whatever the tree looks like, both give the same
+//! answers.
 //! ```text
 //! loads, deletions, expiry, bulk loads -> store on a simulated disk, stepped     -> every answer
 //!                                      -> map (of now; and one for each snapshot)   against the map
 //! ```
-//! Invariant: blocks, tables and partitions are so small that a few hundred entries make a tree with merges of key ranges.
+//! Invariant: blocks, tables and partitions are so small that a few hundred entries make a tree
+//! with merges of key ranges.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Bound, Range};
@@ -21,7 +23,8 @@ pub(crate) type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 /// Numbers of keys.
 pub(crate) const KEYS: u16 = 600;
 
-/// Ascending with the number. Two of three end in zeros, so that some keys follow each other with none between.
+/// Ascending with the number. Two of three end in zeros, so that some keys follow each other with
+/// none between.
 pub(crate) fn key(number: u16) -> Vec<u8> {
     let mut key = (number / 3).to_be_bytes().to_vec();
     key.resize(2 + usize::from(number % 3), 0);
@@ -66,8 +69,8 @@ pub(crate) enum Op {
     Steps(u8),
     /// Until a merge of key ranges is half done, or nothing is left to do.
     StepIntoRanges,
-    /// Steps, until one comes to a gap. Another thread's work is done there: writes, and a flush of them; in the gap of a flush,
-    /// merges.
+    /// Steps, until one comes to a gap. Another thread's work is done there: writes, and a flush of
+    /// them; in the gap of a flush, merges.
     StepIntoGap(Gap, Keys),
     Settle,
     Compact,

@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use trommel_filters::FlushNumber;
 
 use super::{Cost, Law, World};
+use crate::files::manifest::Manifest;
 use crate::plan::layout::tests::table;
 use crate::plan::layout::{Edit, Layout, TableRecord};
-use crate::files::manifest::Manifest;
 use crate::storage::open_folder::OpenFolder;
 use crate::{Append, Environment, Folder, Memory, ReadAt, Storage};
 
@@ -121,7 +121,8 @@ fn wide_layout(tables: u64) -> Layout {
     Layout::default().apply(&edit).expect("a tree")
 }
 
-/// Merges of one table each, as many as a manifest takes before it begins anew: what reading it costs then.
+/// Merges of one table each, as many as a manifest takes before it begins anew: what reading it
+/// costs then.
 fn cost_of_grown_manifest(tables: u64) -> Cost {
     let mut world = World::new(|_| {});
     let folder = OpenFolder::on(&world.disk, "db");

@@ -22,7 +22,8 @@ fn build(entries: &[Owned]) -> Vec<u8> {
     bytes
 }
 
-/// A block whose entries share less with the one before than they could, as none is written, but might be found on disk.
+/// A block whose entries share less with the one before than they could, as none is written, but
+/// might be found on disk.
 fn build_sharing_less(entries: &[Owned], less: &[usize]) -> Vec<u8> {
     let (mut restarts, mut heads, mut values) = (Writer::new(), Writer::new(), Writer::new());
     for (place, (key, sequence, kind, value)) in entries.iter().enumerate() {
@@ -181,7 +182,8 @@ proptest! {
         }
     }
 
-    // A cursor that was sent before the key it sought gave keys outside of a range, or never came to its end.
+    // A cursor that was sent before the key it sought gave keys outside of a range, or never came
+    // to its end.
     #[test]
     fn what_shares_less_than_it_could_is_found_all_the_same(
         list in entries(), less in prop::collection::vec(0usize..4, 1..20),

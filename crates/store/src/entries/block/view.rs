@@ -165,8 +165,9 @@ impl<'a> View<'a> {
         is_of_key.then_some((entry.sequence, entry.kind, entry.value_at..entry.next.value))
     }
 
-    /// The first entry that is not before (key, at). Its key begins with the first `shared` bytes of `key`. No key is put together:
-    /// how much of it each entry shares with the one before tells most of them apart, also where it could share more.
+    /// The first entry that is not before (key, at). Its key begins with the first `shared` bytes
+    /// of `key`. No key is put together: how much of it each entry shares with the one before tells
+    /// most of them apart, also where it could share more.
     #[inline]
     pub(super) fn seek(self, key: &[u8], at: Sequence) -> Option<Sought> {
         self.load_heads();

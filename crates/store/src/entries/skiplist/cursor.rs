@@ -99,7 +99,8 @@ impl ListCursor {
         }
     }
 
-    /// To the next entry that is newer than `than`. Requires: those that are and were not marked are behind no entry that is not.
+    /// To the next entry that is newer than `than`. Requires: those that are and were not marked
+    /// are behind no entry that is not.
     pub(crate) fn next_newer(&mut self, than: Sequence) {
         if !self.node.is_null() {
             self.node = self.list.newer_behind(self.node, than);

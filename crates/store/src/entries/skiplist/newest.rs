@@ -1,14 +1,17 @@
-//! How the skip list finds the next entry that is newer than a number, past any number of older ones.
+//! How the skip list finds the next entry that is newer than a number, past any number of older
+//! ones.
 //! ```text
 //! level 1   o ------ 7 ------> [d 7] ------ 9 ------> null       a link's number: the newest of those that it leads past or to
 //! level 0   o -> [a 3] -> [c 5] -> [d 7] -> [e 9] -> null        newer than 7, from a on: the first link is passed at once
 //! ```
-//! A memtable marks the entries that come after its first deletion of a range. Those before are older than all of them: whoever looks
-//! for what is newer than one does not look for these, and a memtable without such deletions marks none.
+//! A memtable marks the entries that come after its first deletion of a range. Those before are
+//! older than all of them: whoever looks for what is newer than one does not look for these, and a
+//! memtable without such deletions marks none.
 //!
-//! Invariant: of what a reader sees, no marked entry is newer than the number of a link that leads past or to it. (A number may be
-//! too great for a moment: the reader then looks behind the link in vain.) A link is loaded before its number: who sees a link that is
-//! the first of its level sees the number that was there before.
+//! Invariant: of what a reader sees, no marked entry is newer than the number of a link that leads
+//! past or to it. (A number may be too great for a moment: the reader then looks behind the link in
+//! vain.) A link is loaded before its number: who sees a link that is the first of its level sees
+//! the number that was there before.
 
 use std::ptr;
 
@@ -19,8 +22,8 @@ use crate::entries::keys::key_head;
 use crate::sync::Ordering as Memory;
 
 impl SkipList {
-    /// Gives a link that leads nowhere yet its number: that of what lies between its node and `next`. Requires: the node has its links
-    /// and numbers of the levels below.
+    /// Gives a link that leads nowhere yet its number: that of what lies between its node and
+    /// `next`. Requires: the node has its links and numbers of the levels below.
     pub(super) fn part_newest(&self, node: *mut Node, next: *mut Node, level: usize) {
         let (mut newest, mut at) = (0, node);
         loop {
@@ -31,10 +34,12 @@ impl SkipList {
                 break;
             }
         }
-        self.newest_slot(node, level).store(newest, Memory::Relaxed); // A link is stored behind it (Release).
+        // A link is stored behind it (Release).
+        self.newest_slot(node, level).store(newest, Memory::Relaxed);
     }
 
-    /// Tells the links that lead past or to a new node of it: those of the nodes before it, of each level. Requires: it is linked.
+    /// Tells the links that lead past or to a new node of it: those of the nodes before it, of each
+    /// level. Requires: it is linked.
     pub(super) fn mark(
         &self,
         before: &[*mut Node; HEIGHT_MAX],
@@ -48,7 +53,8 @@ impl SkipList {
         }
     }
 
-    /// Where a link leads, and the newest number of those that it leads past or to; 0: it leads nowhere.
+    /// Where a link leads, and the newest number of those that it leads past or to; 0: it leads
+    /// nowhere.
     #[inline]
     fn link_behind(&self, node: *mut Node, level: usize) -> (*mut Node, u64) {
         cost::step();
@@ -59,8 +65,8 @@ impl SkipList {
         (next, self.entry_at(next).map_or(0, |entry| entry.sequence.0))
     }
 
-    /// The first node behind one that is newer than `than`; null: none is. It climbs while links lead past older ones alone, and
-    /// descends behind the first one that does not.
+    /// The first node behind one that is newer than `than`; null: none is. It climbs while links
+    /// lead past older ones alone, and descends behind the first one that does not.
     pub(super) fn newer_behind(&self, mut node: *mut Node, Sequence(than): Sequence) -> *mut Node {
         let mut level = self.height_of(node) - 1;
         loop {
@@ -77,7 +83,8 @@ impl SkipList {
         }
     }
 
-    /// Whether an entry with a key in [from, until) is newer than `than`. Requires: those that are newer were marked.
+    /// Whether an entry with a key in [from, until) is newer than `than`. Requires: those that are
+    /// newer were marked.
     pub(crate) fn has_newer(&self, from: &[u8], until: &[u8], than: Sequence) -> bool {
         let (_, first) = self.around(from, Sequence::MAX, |_, _| {});
         let Some(entry) = self.entry_at(first) else { return false };
@@ -105,8 +112,8 @@ impl SkipList {
         ptr::null_mut()
     }
 
-    /// Of the links by which one descends to the last node before (key, at), the last that leads past or to something newer: where
-    /// it begins, its level, and where it ends.
+    /// Of the links by which one descends to the last node before (key, at), the last that leads
+    /// past or to something newer: where it begins, its level, and where it ends.
     fn last_link_to_newer(
         &self,
         key: &[u8],
@@ -130,8 +137,9 @@ impl SkipList {
         found
     }
 
-    /// The last node behind `start` and up to `stop` that is newer. Requires: a link at `level` has led from one to the other. An
-    /// error: there is none behind that node, and there may be up to it.
+    /// The last node behind `start` and up to `stop` that is newer. Requires: a link at `level` has
+    /// led from one to the other. An error: there is none behind that node, and there may be up to
+    /// it.
     fn last_newer_within(
         &self,
         mut start: *mut Node,
@@ -217,8 +225,9 @@ mod tests {
         numbers
     }
 
-    // A tall node could be reached before its upper links were there; the first link of a level had no number of what lay before; where
-    // a link's number was that of an entry behind a new node, the link's own node was passed over.
+    // A tall node could be reached before its upper links were there; the first link of a level had
+    // no number of what lay before; where a link's number was that of an entry behind a new node,
+    // the link's own node was passed over.
     #[test]
     #[cfg_attr(miri, ignore = "one thread does all of it: long, and nothing for Miri")]
     fn what_was_there_is_found_in_the_midst_of_an_insert() {

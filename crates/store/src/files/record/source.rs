@@ -3,7 +3,8 @@
 //! file     record | record | record | ........ hole ........ | record
 //!                 [ window ]                                   memory: the window, or the longest record
 //! ```
-//! Invariants: memory follows what is in the file, not how long it says it is. A payload is given out when its checksum is right.
+//! Invariants: memory follows what is in the file, not how long it says it is. A payload is given
+//! out when its checksum is right.
 
 use std::path::Path;
 

@@ -5,12 +5,13 @@
 //!
 //! from there on, and for who walks over all of a table:    in [ piece ]    meanwhile the disk reads [ the next ]
 //! ```
-//! A cursor that goes from block to block, either way, gets them in pieces, up to so many bytes; one that jumps begins anew
-//! with a block alone. So a seek reads what it needs, and a merge or a long scan has few, large reads. When pieces are as large as
-//! they get, the next one is asked for when the cursor comes to one: at most two of them are in memory.
+//! A cursor that goes from block to block, either way, gets them in pieces, up to so many bytes;
+//! one that jumps begins anew with a block alone. So a seek reads what it needs, and a merge or a
+//! long scan has few, large reads. When pieces are as large as they get, the next one is asked for
+//! when the cursor comes to one: at most two of them are in memory.
 //!
-//! Invariant: blocks of a piece are checked, counted and kept in the cache when the cursor comes to them, as if they were read then.
-//! An error is told then, too.
+//! Invariant: blocks of a piece are checked, counted and kept in the cache when the cursor comes to
+//! them, as if they were read then. An error is told then, too.
 
 use std::ops::Range;
 
@@ -87,8 +88,8 @@ impl Ahead {
 }
 
 impl Table {
-    /// A block that a cursor comes to, from the cache, from what it has read ahead, or from the disk. Requires: there is such a
-    /// block; `ahead` is of one cursor over this table.
+    /// A block that a cursor comes to, from the cache, from what it has read ahead, or from the
+    /// disk. Requires: there is such a block; `ahead` is of one cursor over this table.
     pub(crate) fn block_ahead(
         &self,
         number: usize,
@@ -119,7 +120,8 @@ impl Table {
         Ok(block)
     }
 
-    /// The piece with a block, which begins with it unless it was asked for before; asks for the one after it if that pays.
+    /// The piece with a block, which begins with it unless it was asked for before; asks for the
+    /// one after it if that pays.
     #[cold]
     fn next_piece(&self, number: usize, ahead: &mut Ahead) -> Result<Piece> {
         let coming = ahead.coming.take().filter(|coming| coming.blocks.contains(&number));
@@ -173,14 +175,16 @@ impl Table {
         ahead.coming = Some(Coming { blocks, reads });
     }
 
-    /// Where in the file blocks begin, and how long they are together. Requires: there are such blocks, one at least.
+    /// Where in the file blocks begin, and how long they are together. Requires: there are such
+    /// blocks, one at least.
     fn span_of(&self, blocks: &Range<usize>) -> (u64, u64) {
         let (offset, _) = self.index.block(blocks.start);
         let (last, last_len) = self.index.block(blocks.end - 1);
         (offset, last + last_len - offset)
     }
 
-    /// Blocks from `number` on, the way that a cursor goes: at most its window, and not too many bytes.
+    /// Blocks from `number` on, the way that a cursor goes: at most its window, and not too many
+    /// bytes.
     fn piece(&self, number: usize, ahead: &Ahead) -> Range<usize> {
         let (at, len) = self.index.block(number);
         let fits = |other: usize| {

@@ -18,7 +18,8 @@ impl Table {
         (self.block_count() > 0).then(|| self.first_block_of(key))
     }
 
-    /// Asks for the memory where the search for the block of `key` will end, without waiting for it.
+    /// Asks for the memory where the search for the block of `key` will end, without waiting for
+    /// it.
     #[inline]
     pub(crate) fn ask_for_fences(&self, key: &[u8]) {
         self.index.fences.ask_for(key);
@@ -55,8 +56,8 @@ impl Table {
         Ok(block)
     }
 
-    /// Reads blocks that are not in the cache together, and keeps them there. None: it could not be read, or is damaged.
-    /// Requires: there are such blocks.
+    /// Reads blocks that are not in the cache together, and keeps them there. None: it could not be
+    /// read, or is damaged. Requires: there are such blocks.
     pub(crate) fn read_blocks(&self, numbers: &[usize], reads: &mut Reads) -> Vec<Option<Block>> {
         let blocks = self.opened.blocks(&self.index, numbers);
         for (number, block) in numbers.iter().zip(&blocks) {

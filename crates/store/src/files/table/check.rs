@@ -5,20 +5,63 @@
 //! ```
 //! Invariant: it looks at every entry once, in the order of the file.
 
-use trommel_filters::{Chucky, KeyRange, LowerBound, TableFilter as _, UpperBound};
+use trommel_filters::{Chucky, FilterKind, KeyRange, LowerBound, TableFilter as _, UpperBound};
 
-use super::{Table, TableFilter};
+use super::{Table, TableFilter, load_filter};
 use crate::entries::block::Block;
 use crate::entries::block_cursor::BlockCursor;
+use crate::entries::cursor::Reads;
 use crate::entries::entry::{Entry, Kind, Sequence, order};
 use crate::entries::expiry::EXPIRY_BYTES;
 use crate::entries::keys::successor;
-use crate::entries::tombstones::RangeTombstones;
-use crate::files::table::format::Properties;
+use crate::error;
+use crate::files::table::format::{Properties, Section, filter_tag, is_filter_tag};
 
 impl Table {
+    /// Reads the whole file anew and checks every checksum, the order of entries, the index, the
+    /// counts, and that the filter knows every key.
+    pub(crate) fn verify(&self) -> error::Result<()> {
+        // A filter comes last: damage to it must not hide damage to entries.
+        let is_filter = |section: &&Section| is_filter_tag(section.tag);
+        let (filters, others): (Vec<_>, Vec<_>) = self.sections.iter().partition(is_filter);
+        for section in others {
+            self.opened.section(section)?;
+        }
+        let (filters, damage) = self.load_filters(&filters);
+        let (hashes, wrong_hashes) = match self.key_hashes() {
+            Ok(hashes) => (hashes, Ok(())),
+            Err(wrong) => (None, Err(wrong)),
+        };
+        let mut check = Check::new(filters, hashes);
+        for number in 0..self.block_count() {
+            let block = self.block_on_disk(number, &mut Reads::default())?;
+            let (offset, _) = self.index.block(number);
+            let wrong = |what| self.opened.corrupt(offset, format!("data block {number}: {what}"));
+            check.block(self, number, block).map_err(wrong)?;
+        }
+        check.end(self).map_err(|what| self.opened.corrupt(0, what))?;
+        self.check_end_of_file()?;
+        wrong_hashes.and(damage)
+    }
+
+    /// The filters that can be read, whether they are in use or not, and what is wrong with the
+    /// first that cannot.
+    fn load_filters(&self, sections: &[&Section]) -> (Vec<TableFilter>, error::Result<()>) {
+        let (mut filters, mut damage) = (Vec::new(), Ok(()));
+        for at in sections {
+            let known = FilterKind::ALL.iter().any(|kind| filter_tag(*kind) == at.tag);
+            let loaded = if known {
+                load_filter(&self.opened, at).map(|filter| filters.push(filter))
+            } else {
+                self.opened.section(at).map(drop)
+            };
+            damage = damage.and(loaded);
+        }
+        (filters, damage)
+    }
+
     /// Whether the file ends as it did when it was opened: the next opening finds all else by that.
-    pub(super) fn check_end_of_file(&self) -> crate::error::Result<()> {
+    pub(super) fn check_end_of_file(&self) -> error::Result<()> {
         let opened = &self.opened;
         let size = opened.bytes.size().map_err(|error| opened.failed(0, error))?;
         if size != self.size {
@@ -47,8 +90,8 @@ fn require(holds: bool, what: Wrong) -> Result<(), Wrong> {
     if holds { Ok(()) } else { Err(what) }
 }
 
-/// Whether each key shares with the one before all that they have in common, or nothing: a search relies on that, and
-/// would not find what a scan finds.
+/// Whether each key shares with the one before all that they have in common, or nothing: a search
+/// relies on that, and would not find what a scan finds.
 fn shares_all(block: &Block) -> bool {
     let (mut key, mut place) = (Vec::new(), block.first());
     while let Some((entry, end)) = block.entry_at(place) {
@@ -63,8 +106,9 @@ fn shares_all(block: &Block) -> bool {
     true
 }
 
-/// Whether a filter denies a key to nobody: who asks for it or counts it, for a range around it, or where the table goes on
-/// from some key on. `before`: the key that the table has before it, if it has one.
+/// Whether a filter denies a key to nobody: who asks for it or counts it, for a range around it, or
+/// where the table goes on from some key on. `before`: the key that the table has before it, if it
+/// has one.
 fn knows(filter: &TableFilter, before: Option<&[u8]>, key: &[u8]) -> bool {
     let below = just_below(key).filter(|below| before.is_none_or(|before| before < &below[..]));
     let (from, after) = (before.map(successor), successor(key));
@@ -88,7 +132,8 @@ fn just_below(key: &[u8]) -> Option<Vec<u8>> {
     Some([head, less.as_ref().map_or(&[][..], |end| &end[..])].concat())
 }
 
-/// Whether the filter has the table go on from `lower` no later than with `key`, which is the table's first from there on.
+/// Whether the filter has the table go on from `lower` no later than with `key`, which is the
+/// table's first from there on.
 fn goes_on(filter: &TableFilter, lower: &[u8], key: &[u8]) -> bool {
     match filter.lower_bound(lower) {
         None => true,
@@ -107,7 +152,8 @@ fn goes_back(filter: &TableFilter, upper: &[u8], key: &[u8]) -> bool {
 }
 
 impl Check {
-    /// Nothing was seen yet. Every key is to be known to all `filters`, and to have its hash among `hashes`.
+    /// Nothing was seen yet. Every key is to be known to all `filters`, and to have its hash among
+    /// `hashes`.
     pub(super) fn new(filters: Vec<TableFilter>, hashes: Option<Vec<u64>>) -> Self {
         let hashes = hashes.map(Vec::into_iter);
         Check { filters, seen: None, last_sequence: Sequence::default(), hashes }
@@ -206,22 +252,5 @@ impl Check {
         require(same, "the entries are not those that the properties tell of")?;
         let no_more = self.hashes.as_ref().is_none_or(|hashes| hashes.as_slice().is_empty());
         require(no_more, "hashes of keys that are not there")
-    }
-}
-
-/// Whether properties tell of these deleted ranges, as far as that can be seen without the entries.
-pub(super) fn check_tombstones(
-    properties: &Properties,
-    tombstones: &RangeTombstones,
-) -> Result<(), Wrong> {
-    let (least, greatest) = properties.sequences;
-    let within = |(from, to)| least <= from && to <= greatest;
-    let is_known = tombstones.sequences().is_none_or(within);
-    let begin = tombstones.begin().filter(|_| properties.entries == 0);
-    let is_first = begin.is_none_or(|begin| *begin == properties.first_key);
-    match tombstones.begin() {
-        None if properties.entries == 0 => Err("a table with nothing in it"),
-        _ if is_known && is_first => Ok(()),
-        _ => Err("properties that do not tell of the deleted ranges"),
     }
 }

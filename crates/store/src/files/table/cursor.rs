@@ -3,16 +3,18 @@
 //! seek -> fences -> block -> entry        next past the block's end -> the block after, its first
 //! limits              keys before the first and behind the last one of a trimmed table are passed over
 //! ```
-//! Invariant: it holds the one block it is in; `number` is that block's. It is never at an entry beyond its limits.
+//! Invariant: it holds the one block it is in; `number` is that block's. It is never at an entry
+//! beyond its limits.
 
-use crate::sync::Arc;
 use crate::entries::block_cursor::BlockCursor;
 use crate::entries::cursor::{Cursor, Reads};
 use crate::entries::entry::{Entry, Sequence, order};
 use crate::entries::value::Value;
 use crate::error::Result;
 use crate::files::query_blocks::Fetched;
-use crate::files::table::{Ahead, Table};
+use crate::files::table::Table;
+use crate::files::table::ahead::Ahead;
+use crate::sync::Arc;
 
 /// Of a table's keys, those in [from, to) belong to the tree.
 #[derive(Debug, PartialEq, Eq)]
@@ -34,6 +36,13 @@ pub(crate) struct TableCursor {
     /// None: all of the table's keys.
     limits: Option<Arc<Limits>>,
     reads: Reads,
+}
+
+impl Table {
+    /// A cursor at no entry. The blocks that it reads are kept in the cache.
+    pub(crate) fn cursor(self: &Arc<Self>) -> TableCursor {
+        TableCursor::new(Arc::clone(self))
+    }
 }
 
 impl TableCursor {
@@ -65,7 +74,8 @@ impl TableCursor {
         self
     }
 
-    /// For who walks over all of it, from its first entry to its last: in large pieces from the start, which are not kept in the cache.
+    /// For who walks over all of it, from its first entry to its last: in large pieces from the
+    /// start, which are not kept in the cache.
     #[must_use]
     pub(crate) fn end_to_end(mut self) -> Self {
         let (table, end) = (&self.table, self.table.block_count());
@@ -139,7 +149,8 @@ impl TableCursor {
         self.on_to_next_block()
     }
 
-    /// A key's entries may fill blocks. Of these, the last that begins with one before (key, at) is found by halves.
+    /// A key's entries may fill blocks. Of these, the last that begins with one before (key, at) is
+    /// found by halves.
     fn seek_version_in_table(&mut self, key: &[u8], at: Sequence) -> Result<()> {
         let (mut low, mut high) = self.table.blocks_of(key);
         while low < high {
@@ -276,7 +287,8 @@ impl Cursor for TableCursor {
         self.place.as_ref()?.entry()
     }
 
-    /// A key's entries go on from block to block where the fences say so, and never from table to table.
+    /// A key's entries go on from block to block where the fences say so, and never from table to
+    /// table.
     fn ends_key_and_block(&self) -> bool {
         let first = self.place.as_ref().filter(|place| place.is_first());
         let key = first.and_then(BlockCursor::entry).map(|entry| entry.key);

@@ -3,23 +3,24 @@
 //! end of the file -> sections -> index, properties, deleted ranges, filter      a section has one checksum
 //! index           -> blocks                                                     a block has one, of its place too
 //! ```
-//! Invariant: what is given out has passed its checksum. A damaged byte is an error that names file and place.
+//! Invariant: what is given out has passed its checksum. A damaged byte is an error that names file
+//! and place.
 
 use std::path::PathBuf;
 
 use trommel_filters::Corrupt;
 
 use crate::entries::block::{Block, BlockPlace, unseal};
+use crate::entries::tombstones::RangeTombstones;
 use crate::error::{Error, Result};
 use crate::files::names::table_name;
-use crate::storage::read_queue::ReadBuffer;
-use crate::storage::{ReadAt, hole_bytes_above};
-use crate::sync::Arc;
 use crate::files::table::format::{
     Index, LIST_LEN_MAX, Properties, Section, TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES, TAIL_SIZE,
     VERSION, decode_sections, decode_tail, section_name,
 };
-use crate::entries::tombstones::RangeTombstones;
+use crate::storage::read_queue::ReadBuffer;
+use crate::storage::{ReadAt, hole_bytes_above};
+use crate::sync::Arc;
 
 /// So much of a section may be holes: its memory is to follow from what was written.
 const HOLES_BYTES_MAX: u64 = 16 << 20;
@@ -78,7 +79,8 @@ impl Opened {
         Ok(bytes)
     }
 
-    /// An error, before a section is given memory, if most of it was never written: a file may be as long as anybody says.
+    /// An error, before a section is given memory, if most of it was never written: a file may be
+    /// as long as anybody says.
     pub(super) fn believe(&self, section: &Section) -> Result<()> {
         let (offset, end) = (section.offset, section.offset + section.len);
         let holes = hole_bytes_above(HOLES_BYTES_MAX, &*self.bytes, offset..end);

@@ -14,6 +14,7 @@ use trommel_filters::{Corrupt, FilterKind, Reader, Writer};
 use crate::entries::block::{BLOCK_BYTES_MAX, LZ4_RATIO_MAX};
 use crate::entries::entry::{KEY_BYTES_MAX, NUMBER_MAX, Sequence};
 use crate::entries::keys::common_prefix;
+use crate::entries::tombstones::RangeTombstones;
 use crate::files::fences::Fences;
 
 type Result<T> = std::result::Result<T, Corrupt>;
@@ -352,6 +353,23 @@ fn add_to(sums: &mut Vec<u64>, input: &mut Reader<'_>) -> Result<u64> {
     let sum = last.checked_add(number).filter(|_| number > 0).ok_or(wrong)?;
     sums.push(sum);
     Ok(number)
+}
+
+/// Whether properties tell of these deleted ranges, as far as that can be seen without the entries.
+pub(super) fn check_tombstones(
+    properties: &Properties,
+    tombstones: &RangeTombstones,
+) -> std::result::Result<(), &'static str> {
+    let (least, greatest) = properties.sequences;
+    let within = |(from, to)| least <= from && to <= greatest;
+    let is_known = tombstones.sequences().is_none_or(within);
+    let begin = tombstones.begin().filter(|_| properties.entries == 0);
+    let is_first = begin.is_none_or(|begin| *begin == properties.first_key);
+    match tombstones.begin() {
+        None if properties.entries == 0 => Err("a table with nothing in it"),
+        _ if is_known && is_first => Ok(()),
+        _ => Err("properties that do not tell of the deleted ranges"),
+    }
 }
 
 #[cfg(test)]

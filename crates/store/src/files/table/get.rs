@@ -1,4 +1,5 @@
-//! A get in one table: the first block that may have the key; and if its entries fill more, a search among these.
+//! A get in one table: the first block that may have the key; and if its entries fill more, a
+//! search among these.
 //! ```text
 //! fences -> block --> found, or nothing
 //!                \-> the key goes on in the next block: version_search.rs
@@ -14,8 +15,8 @@ use crate::error::Result;
 use crate::files::version_search::VersionSearch;
 
 impl Table {
-    /// The newest entry of `key` with a sequence number of at most `at`. Asks no filter, and reads a
-    /// block even for a key beyond the bounds: those are for the run to compare.
+    /// The newest entry of `key` with a sequence number of at most `at`. Asks no filter, and reads
+    /// a block even for a key beyond the bounds: those are for the run to compare.
     #[inline]
     pub(crate) fn get(&self, key: &[u8], at: Sequence, reads: &mut Reads) -> Result<Option<Found>> {
         let number = self.index.fences.find(key);

@@ -2,21 +2,22 @@
 //! ```text
 //! tail -> section list -> sections, each with its checksum -> index -> blocks, each with its checksum
 //! ```
-//! Invariant: a part that is given out has passed its checksum; each that has not is in the list of damage. Without
-//! the index nobody knows where blocks begin.
+//! Invariant: a part that is given out has passed its checksum; each that has not is in the list of
+//! damage. Without the index nobody knows where blocks begin.
 
 use trommel_filters::{FilterKind, FilterOptions};
 
-use super::Opened;
 use crate::entries::block::Block;
 use crate::entries::tombstones::RangeTombstones;
 use crate::error::{Error, Result};
+use crate::files::table::file::Opened;
 use crate::files::table::format::{
     Index, Properties, Section, TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES, filter_tag,
 };
 use crate::storage::open_folder::OpenFolder;
 
-/// Small tables have large filters for their entries; a filter of more bits than options allow is no better.
+/// Small tables have large filters for their entries; a filter of more bits than options allow is
+/// no better.
 const FILTER_BITS_MAX: f64 = 64.0;
 
 /// The parts of a table's file.
@@ -33,7 +34,8 @@ pub(crate) struct TableParts {
 }
 
 impl TableParts {
-    /// Reads all but the blocks, of the table with the number `file`. One that is another has no parts, but damage.
+    /// Reads all but the blocks, of the table with the number `file`. One that is another has no
+    /// parts, but damage.
     ///
     /// # Errors
     /// `Io`, and `Version` if the tail is sound and names another version. Damage is no error here.
@@ -73,8 +75,8 @@ impl TableParts {
         Ok(())
     }
 
-    /// A filter like the one that the table has, sound or not: of its kind and about its size. None: it has none that is
-    /// known, or nobody knows of how many entries.
+    /// A filter like the one that the table has, sound or not: of its kind and about its size.
+    /// None: it has none that is known, or nobody knows of how many entries.
     pub(crate) fn filter(&self) -> Option<FilterOptions> {
         let (section, kind) = self.sections.iter().find_map(|section| {
             let mut kinds = FilterKind::ALL.into_iter();
@@ -95,7 +97,8 @@ impl TableParts {
         self.index.as_ref().map_or(0, Index::block_count)
     }
 
-    /// Where a block begins, and how many entries it has by the index. Requires: there is such a block.
+    /// Where a block begins, and how many entries it has by the index. Requires: there is such a
+    /// block.
     pub(crate) fn block_place(&self, number: usize) -> (u64, u64) {
         let index = self.index.as_ref().expect("without an index there are no blocks");
         (index.block(number).0, index.entries(number).1)

@@ -14,7 +14,8 @@ use crate::storage::read_queue::ReadBuffer;
 use crate::sync::Arc;
 
 impl Table {
-    /// The file that a block is in, where it begins, and its length. Requires: there is such a block.
+    /// The file that a block is in, where it begins, and its length. Requires: there is such a
+    /// block.
     pub(crate) fn block_place(&self, number: usize) -> (Arc<dyn ReadAt>, u64, usize) {
         let (offset, len) = self.index.block(number);
         (Arc::clone(&self.opened.bytes), offset, len as usize)

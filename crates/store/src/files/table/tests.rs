@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use trommel_filters::FilterOptions;
 use proptest::prelude::*;
+use trommel_filters::FilterOptions;
 
 use super::*;
 use crate::entries::cursor::Cursor;
 use crate::entries::cursor::checks::{Owned, any_entries, any_moves, entry, follows, sorted};
 use crate::entries::entry::{Kind, Sequence};
+use crate::files::table::format::{TAG_INDEX, TAIL_SIZE};
 use crate::files::table::writer::{TableOptions, TableSummary, TableWriter};
 use crate::storage::Storage as _;
-use crate::files::table::format::{TAG_INDEX, TAIL_SIZE};
 use crate::storage::io_mode::Access;
 use crate::storage::memory::{Fault, Memory};
 use crate::storage::open_folder::OpenFolder;

@@ -1,10 +1,12 @@
-//! The units of a table's `elastic` filter: where they are in the file, and those that are in memory.
+//! The units of a table's `elastic` filter: where they are in the file, and those that are in
+//! memory.
 //! ```text
 //! file     | unit 0 | unit 1 | unit 2 | ... | unit n-1 | directory |        read when the table is opened: the directory
 //! memory     unit 0   unit 1                             directory          read and dropped later: units, one at a time
 //! ```
-//! Invariants: a unit in memory has passed its checksum. One that does not is not asked for again: what is left out says
-//! "maybe". Units change under the lock of the multi-queue (or before anybody else knows the table).
+//! Invariants: a unit in memory has passed its checksum. One that does not is not asked for again:
+//! what is left out says "maybe". Units change under the lock of the multi-queue (or before anybody
+//! else knows the table).
 
 use trommel_filters::{
     Corrupt, ElasticDirectory, ElasticUnit, FilterKind, HashedKey, Trace, UnitsOfTable,
@@ -122,7 +124,8 @@ impl Table {
         self.units.as_ref()
     }
 
-    /// Reads the unit that comes next, without putting it into memory. None: there is none, or it is damaged and noted as such.
+    /// Reads the unit that comes next, without putting it into memory. None: there is none, or it
+    /// is damaged and noted as such.
     pub(crate) fn read_next_unit(&self) -> Result<Option<Unit>> {
         let Some((units, number)) = self.units().and_then(|units| Some((units, units.next()?)))
         else {
@@ -152,7 +155,8 @@ impl Table {
         }
     }
 
-    /// Reads so many units into memory, fewer if some are damaged. Requires: nobody else knows the table yet.
+    /// Reads so many units into memory, fewer if some are damaged. Requires: nobody else knows the
+    /// table yet.
     pub(crate) fn load_units(&self, count: u8) -> Result<()> {
         let Some(units) = self.units() else { return Ok(()) };
         while units.loaded_count() < count.min(units.of_table().units) {

@@ -177,7 +177,8 @@ impl TableWriter {
         })
     }
 
-    /// Adds an entry. An error: it is not after the one before in the order of entries, which checksums do not tell.
+    /// Adds an entry. An error: it is not after the one before in the order of entries, which
+    /// checksums do not tell.
     pub(crate) fn add(&mut self, entry: &Entry<'_>) -> Result<()> {
         let (first, new_block) = (self.properties.entries == 0, self.block.is_empty());
         let last_key = if new_block { &self.block_end_key } else { self.block.last_key() };

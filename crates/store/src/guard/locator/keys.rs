@@ -1,9 +1,11 @@
-//! The keys of runs for a filter that is told of them when a store is opened: from hashes, table by table, where tables keep them.
+//! The keys of runs for a filter that is told of them when a store is opened: from hashes, table by
+//! table, where tables keep them.
 //! ```text
 //! table   hashes of its keys, as many as it has keys  -> no block is read
 //!         none, damaged, too few, too many            -> its keys, from its blocks
 //! ```
-//! Invariant: each key of a run is told once, as a hash or as itself, whatever a table's hashes are.
+//! Invariant: each key of a run is told once, as a hash or as itself, whatever a table's hashes
+//! are.
 
 use std::fmt;
 

@@ -3,8 +3,9 @@
 //! flush, merge   all runs, merged entry by entry -> the run of each -> a new view: each time the whole tree is read
 //! if it fails    a view, and notes beside it that have no order       -> scans merge the runs
 //! ```
-//! A new key's place among the others is known to nobody who has not read them (GRF paper, section 3.2): that is what this
-//! guard costs. Invariant: a view that is whole has each entry of the guard's runs, at its rank.
+//! A new key's place among the others is known to nobody who has not read them (GRF paper, section
+//! 3.2): that is what this guard costs. Invariant: a view that is whole has each entry of the
+//! guard's runs, at its rank.
 
 use trommel_filters::{
     AnyLocated, AnyLocatedBuilder, LocatedBuilder, LocatedKind, RunSlot, SortedRemix,
@@ -25,7 +26,8 @@ use crate::plan::options::Options;
 use crate::sync::Arc;
 
 impl LocatedGuard {
-    /// All runs of a version as one cursor, for a reader of the bounds as of `at`. None: the view does not have all of their entries.
+    /// All runs of a version as one cursor, for a reader of the bounds as of `at`. None: the view
+    /// does not have all of their entries.
     pub(crate) fn cursor(
         &self,
         runs: &[PlacedRun],

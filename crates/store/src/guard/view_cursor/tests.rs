@@ -10,7 +10,8 @@ use crate::files::table::tests::{TableFiles, options};
 
 const SLOTS: usize = 5;
 
-/// Runs of these entries, each of tables of about `count`, and the view of all of them in segments of `segment_keys`.
+/// Runs of these entries, each of tables of about `count`, and the view of all of them in segments
+/// of `segment_keys`.
 fn view_of(
     table_files: &TableFiles,
     list: &[(Owned, usize)],

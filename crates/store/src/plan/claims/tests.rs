@@ -74,7 +74,8 @@ impl Tree {
         true
     }
 
-    /// Installs an open merge. Its inputs are still neighbours, whatever was installed since it began.
+    /// Installs an open merge. Its inputs are still neighbours, whatever was installed since it
+    /// began.
     fn end(&mut self, at: usize) {
         let (RangeJob { merge, .. }, _) = self.open.remove(at);
         let place = self.layout.runs.iter().position(|run| run.id == merge.inputs[0]);
@@ -135,7 +136,9 @@ fn policies() -> impl Strategy<Value = (Policy, u32)> {
 }
 
 proptest! {
-    #[test] // DESIGN 2, rule 1: a merge takes a contiguous stretch and its output takes that place, whatever else is open.
+    // DESIGN 2, rule 1: a merge takes a contiguous stretch and its output takes that place,
+    // whatever else is open.
+    #[test]
     fn merges_that_end_in_any_order_keep_runs_in_order_of_age(
         events in events(),
         (policy, size_ratio) in policies(),
@@ -160,7 +163,9 @@ proptest! {
     }
 }
 
-#[test] // As long as the last level stays as it is: when that is merged, its number follows from what was flushed by then.
+// As long as the last level stays as it is: when that is merged, its number follows from what was
+// flushed by then.
+#[test]
 fn merges_beside_each_other_make_the_same_tree() {
     for name in Policy::NAMES {
         let of = || Tree::new(Policy::named(name).expect("a preset"), 4);
@@ -172,7 +177,8 @@ fn merges_beside_each_other_make_the_same_tree() {
             one.flush();
             one.settle();
             many.flush();
-            // Merges of the newest runs may be waiting meanwhile: those that are open end from new to old.
+            // Merges of the newest runs may be waiting meanwhile: those that are open end from new
+            // to old.
             while many.begin() {}
             if count % 7 == 6 {
                 while let Some(newest) = many.open.len().checked_sub(1) {

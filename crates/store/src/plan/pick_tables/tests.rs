@@ -94,7 +94,8 @@ fn the_table_that_meets_least_for_its_bytes_goes_down() {
     assert_eq!((&moved.range, &moved.moved), (&bounds("m", "s"), &bounds("m", "s")));
     assert_eq!(moved.merge, MergeJob { inputs: vec![11, 12], target: Target::Inner(2) });
     assert!(moved.joins && moved.noted.is_none());
-    // Without it: both meet two tables, and the larger one is better. What it meets is rewritten whole.
+    // Without it: both meet two tables, and the larger one is better. What it meets is rewritten
+    // whole.
     let two = |first, second| {
         let tables = below().chain(level_1([first, second, 1]).into_iter().take(2)).collect();
         let job = picked(&layout(tables, &["e", "i"])).expect("more than 120 entries");

@@ -1,11 +1,13 @@
-//! The entries of one key, as a direction of a scan comes to them: which of them counts, and how the others are passed.
+//! The entries of one key, as a direction of a scan comes to them: which of them counts, and how
+//! the others are passed.
 //! ```text
 //! forward    k 90  k 80  k 70  k 60 ~~~~~~~~~~~~> k 20  k 10 ~~~~> the next key      at 25: after some steps, a seek by (key, at),
 //! backward   the key before <~~~~ k 90  k 80 <~~~~~~ k 20  k 10                     and one past the key
-//! deleted    a 3  b 5  c 4  d 8 ~~~~~~~~~~~~~~~~> x 99                              newer than the deletion (skiplist_newest.rs)
+//! deleted    a 3  b 5  c 4  d 8 ~~~~~~~~~~~~~~~~> x 99                              newer than the deletion (entries/skiplist/newest.rs)
 //! ```
-//! Most keys have few entries, to which steps lead faster than seeks. Invariant: of the entries that the scan sees, none that counts is
-//! passed; each move leads on, whatever a damaged table says.
+//! Most keys have few entries, to which steps lead faster than seeks. Invariant: of the entries
+//! that the scan sees, none that counts is passed; each move leads on, whatever a damaged table
+//! says.
 
 use super::{Direction, Side};
 use crate::entries::entry::{Entry, Kind, Sequence};
@@ -38,8 +40,9 @@ impl Passed {
 }
 
 impl Side {
-    /// The newest entry of the key in hand that the scan sees, unless it is in a range that was deleted later; all its entries are passed.
-    /// Requires: the next entry is of this key, and has this sequence number and kind.
+    /// The newest entry of the key in hand that the scan sees, unless it is in a range that was
+    /// deleted later; all its entries are passed. Requires: the next entry is of this key, and has
+    /// this sequence number and kind.
     #[inline]
     pub(super) fn newest_visible(
         &mut self,
@@ -48,7 +51,8 @@ impl Side {
     ) -> Result<Option<(Kind, Value)>> {
         let deleted = self.deleted.covering(&self.key);
         let is_hidden = |sequence: Sequence| deleted.is_some_and(|deleted| sequence < deleted);
-        // Forward, newer entries of a key come first: the others need not be looked at for this one.
+        // Forward, newer entries of a key come first: the others need not be looked at for this
+        // one.
         if self.direction == Direction::Forward
             && let Some(source) = self.sources.top()
             && !source.is_view
@@ -122,8 +126,9 @@ impl Side {
         Ok(())
     }
 
-    /// Has the top source, which is at an entry of the key in hand with this number, go on: to its next entry, or if it has had many
-    /// of the key, to the next one that counts; which may be noted on the way.
+    /// Has the top source, which is at an entry of the key in hand with this number, go on: to its
+    /// next entry, or if it has had many of the key, to the next one that counts; which may be
+    /// noted on the way.
     #[inline]
     fn pass_entry(
         &mut self,
@@ -178,7 +183,8 @@ impl Side {
         Ok(())
     }
 
-    /// Has the top source, a memtable, go past entries that are older than the deletion around the key in hand.
+    /// Has the top source, a memtable, go past entries that are older than the deletion around the
+    /// key in hand.
     fn pass_hidden(&mut self, deleted: Sequence) -> Result<()> {
         let Some(source) = self.sources.top() else { return Ok(()) };
         if !self.deleted.hides_much(source.age) {
@@ -207,7 +213,8 @@ impl Side {
         Ok(())
     }
 
-    /// Has the top source, of which nothing more is seen among the keys that are deleted as the one in hand is, go past those.
+    /// Has the top source, of which nothing more is seen among the keys that are deleted as the one
+    /// in hand is, go past those.
     fn leave_deleted(&mut self) -> Result<()> {
         let Some(source) = self.sources.top() else { return Ok(()) };
         match self.direction {

@@ -1,4 +1,5 @@
-//! What a store asks of any storage: of the disk, with and without direct files, and of the simulated disk.
+//! What a store asks of any storage: of the disk, with and without direct files, and of the
+//! simulated disk.
 
 use std::any::Any;
 

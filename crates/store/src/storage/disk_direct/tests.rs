@@ -1,4 +1,5 @@
-//! Direct files beside the same bytes in memory: odd places, ends of files, file systems that cannot.
+//! Direct files beside the same bytes in memory: odd places, ends of files, file systems that
+//! cannot.
 
 use std::path::Path;
 

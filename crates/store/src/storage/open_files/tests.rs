@@ -30,7 +30,8 @@ fn no_more_are_open_than_may_be_and_what_is_read_often_stays_open() {
         let (handles, stats) = (disk.handles(), open.stats());
         assert_eq!((handles.open, handles.most), (max, max));
         assert_eq!((stats.open, stats.max), (max as u64, max as u64));
-        // The others take turns, where there are too many. The first one is opened again once, perhaps.
+        // The others take turns, where there are too many. The first one is opened again once,
+        // perhaps.
         let most = if max == 10 { 0 } else { rounds * 9 + 1 };
         assert!(stats.reopened <= most, "{max}: {stats:?}");
         drop(list);
@@ -46,7 +47,9 @@ fn one_handle_is_enough() {
     assert_eq!(disk.handles().most, 1);
 }
 
-#[test] // Who waited was told of files that were closed alone, not of one that nobody read any more: each wait took its whole time.
+// Who waited was told of files that were closed alone, not of one that nobody read any more: each
+// wait took its whole time.
+#[test]
 fn who_waits_for_a_file_is_told_when_it_is_read_no_more() {
     let told_in_time = |_: &u32| {
         let (disk, open, list) = files(2, 1);

@@ -9,14 +9,15 @@ use crate::entries::entry::Sequence;
 use crate::error::{Error, Result};
 use crate::files::log_replay::replay_logs;
 use crate::files::names::table_name;
-use crate::files::table::TableParts;
+use crate::files::table::parts::TableParts;
 use crate::plan::layout::Layout;
 use crate::tools::repair::Repair;
 use crate::tools::repair_manifest::FoundManifest;
 
 impl Repair {
-    /// Whether the manifest tells of the newest tree. One that has lost its last edits may still be readable: then tables
-    /// that it names are gone, or logs do not go on where its tables end, or others are newer than all of that.
+    /// Whether the manifest tells of the newest tree. One that has lost its last edits may still be
+    /// readable: then tables that it names are gone, or logs do not go on where its tables end, or
+    /// others are newer than all of that.
     pub(super) fn trusts(&self, layout: &Layout, manifest: &FoundManifest) -> Result<bool> {
         let tables = || layout.runs.iter().flat_map(|run| &run.tables);
         let all_there = tables().all(|table| self.has(&table_name(table.file)));
@@ -29,7 +30,8 @@ impl Repair {
             return Ok(false);
         };
         let last = last.max(layout.last_sequence);
-        // Not without a torn end: tables that no edit was ever to name, because of a crash, need not be complete.
+        // Not without a torn end: tables that no edit was ever to name, because of a crash, need
+        // not be complete.
         for file in unknown.into_iter().filter(|_| manifest.is_torn) {
             let parts = TableParts::read(&self.table_files.folder, &table_name(file), file)?;
             if parts.properties.is_some_and(|known| known.sequences.1 > last) {

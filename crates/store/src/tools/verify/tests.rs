@@ -164,5 +164,5 @@ fn files_that_rot_while_the_store_is_open_are_found() {
     let mut other = layout;
     other.next_file += 1;
     write_manifest(&disk, &other);
-    damage_is(&engine, "another engine");
+    damage_is(&engine, "another tree");
 }

@@ -3,13 +3,13 @@
 //! group -> log -> sync, if asked for or due -> memtable -> published
 //! a log failed: its memtable is sealed and flushed, and the next write makes another log
 //! ```
-//! Invariant: what was acknowledged is in a log that counts, or in tables, or (not synced) in memory and owed to tables.
+//! Invariant: what was acknowledged is in a log that counts, or in tables, or (not synced) in
+//! memory and owed to tables.
 
 use crate::entries::batch::Batch;
-use crate::entries::entry::Sequence;
+use crate::entries::entry::{NUMBER_MAX, Sequence};
 use crate::entries::memtable::Memtable;
 use crate::error::{Error, Result};
-use crate::entries::entry::NUMBER_MAX;
 use crate::files::unsynced::Unsynced;
 use crate::files::wal::{Predecessor, Wal};
 use crate::plan::options::{Background, Sync};
@@ -19,7 +19,8 @@ use crate::tree::version::Active;
 use crate::tree::write_stalls::Debt;
 use crate::write::engine::Engine;
 
-/// Why a log has failed, until its entries are safe and another has taken its place. Read without the writer's lock.
+/// Why a log has failed, until its entries are safe and another has taken its place. Read without
+/// the writer's lock.
 pub(super) type LogFailure = Arc<Mutex<Option<String>>>;
 
 /// How a failure of the log is told.
@@ -30,8 +31,9 @@ pub(super) fn log_failure(error: &Error) -> String {
 /// The log of the active memtable.
 pub(crate) enum Log {
     Open(Wal),
-    /// The first write makes its file, with the entries of the memtable: those that were read when the store was opened, so that
-    /// a store that is only read writes nothing; or none, after a log that has failed.
+    /// The first write makes its file, with the entries of the memtable: those that were read when
+    /// the store was opened, so that a store that is only read writes nothing; or none, after a log
+    /// that has failed.
     Unmade {
         number: u64,
         before: Predecessor,
@@ -72,7 +74,8 @@ impl Writer {
         Writer { log, next_failed, owes_flush, log_failure, unsynced, next, debt }
     }
 
-    /// After a failed append or sync, of whomever, the log's end is unknown: no more is written to it.
+    /// After a failed append or sync, of whomever, the log's end is unknown: no more is written to
+    /// it.
     fn has_failed(&self) -> bool {
         self.next_failed || matches!(&self.log, Log::Open(wal) if wal.has_failed())
     }
@@ -91,7 +94,8 @@ impl Writer {
     pub(super) fn close(&mut self, engine: &Engine) -> Result<()> {
         self.sync(engine)?;
         if let Log::Open(wal) = &mut self.log {
-            // A log without this end is as good; damage to its last groups is taken for a torn tail.
+            // A log without this end is as good; damage to its last groups is taken for a torn
+            // tail.
             let _ = wal.mark_end(self.next);
         }
         Ok(())
@@ -146,7 +150,8 @@ impl Writer {
         Ok(())
     }
 
-    /// The first of so many sequence numbers, which nobody else gets. An error: opening would not believe the last one.
+    /// The first of so many sequence numbers, which nobody else gets. An error: opening would not
+    /// believe the last one.
     fn take_sequences(&mut self, engine: &Engine, count: u64) -> Result<Sequence> {
         let first = self.next;
         if first.0 + count > NUMBER_MAX {
@@ -210,7 +215,8 @@ impl Writer {
         self.note_failure(synced)
     }
 
-    /// Whether something that was written is as old as the interval. If not, someone sees to it in time.
+    /// Whether something that was written is as old as the interval. If not, someone sees to it in
+    /// time.
     fn is_sync_due(&self, engine: &Engine) -> bool {
         let time = match engine.table_files.options.sync {
             Sync::Always => return true,
@@ -242,8 +248,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Moves from a log whose end is unknown to a new one, and has the old one's entries flushed. After
-    /// an error the next write tries again what is left to do.
+    /// Moves from a log whose end is unknown to a new one, and has the old one's entries flushed.
+    /// After an error the next write tries again what is left to do.
     fn leave_failed_log(&mut self, engine: &Engine) -> Result<()> {
         if self.has_failed() {
             let is_empty = engine.current.pin().active.memtable.is_empty();
@@ -274,7 +280,8 @@ impl Writer {
         self.seal_onto_new_log(engine)
     }
 
-    /// Brings all that was written into tables, and takes a number for what is to be written past the log.
+    /// Brings all that was written into tables, and takes a number for what is to be written past
+    /// the log.
     pub(super) fn stand_apart(&mut self, engine: &Engine) -> Result<Sequence> {
         if self.is_stuck() {
             self.leave_failed_log(engine)?;
@@ -300,8 +307,9 @@ impl Writer {
         Ok(())
     }
 
-    /// The next log is made by the write that needs it. Until then the failed one is the last: who is killed meanwhile finds
-    /// all in it that was acknowledged, whereas a next one would say that only what was synced counts.
+    /// The next log is made by the write that needs it. Until then the failed one is the last: who
+    /// is killed meanwhile finds all in it that was acknowledged, whereas a next one would say that
+    /// only what was synced counts.
     fn seal_before_new_log(&mut self, engine: &Engine) {
         let before = self.as_predecessor();
         let number = engine.table_files.new_file();
@@ -352,7 +360,8 @@ impl Writer {
         let number = table_files.new_file();
         self.open_log(engine)?;
         let before = self.as_predecessor();
-        // After a failure, or a panic, the new log may be there all the same, and it says how long the old one is: that must stay so.
+        // After a failure, or a panic, the new log may be there all the same, and it says how long
+        // the old one is: that must stay so.
         self.next_failed = true;
         engine.leaving.expect_logs([number]);
         let created = Wal::create(&table_files.folder, number, before);

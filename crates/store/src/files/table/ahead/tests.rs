@@ -1,4 +1,5 @@
-//! Reads in pieces: how many there are, when they are done, and what becomes of those that fail or that nobody needs.
+//! Reads in pieces: how many there are, when they are done, and what becomes of those that fail or
+//! that nobody needs.
 
 use std::io;
 use std::sync::{Condvar, Mutex};
@@ -231,7 +232,8 @@ fn what_fails_ahead_is_the_error_of_the_block_that_was_needed() {
     let mut cursor = table.cursor().end_to_end();
     cursor.seek_first().unwrap();
     let piece = reads_begun(&log, 2)[1];
-    // The second piece is there. The third one, which is read while the cursor is in the second, is not.
+    // The second piece is there. The third one, which is read while the cursor is in the second, is
+    // not.
     log.0.lock().unwrap().broken_from = Some(piece.1 + piece.2 as u64);
     let mut count = 0u64;
     let wrong = loop {

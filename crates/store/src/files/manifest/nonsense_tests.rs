@@ -1,4 +1,5 @@
-//! Manifests whose checksums are right, and which tell nonsense: an error, or a store that works; never a panic.
+//! Manifests whose checksums are right, and which tell nonsense: an error, or a store that works;
+//! never a panic.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::LazyLock;

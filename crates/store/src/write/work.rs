@@ -1,0 +1,51 @@
+//! What is being done in an open store, and what has gone wrong.
+//! ```text
+//! flush     at most one: its task, the thread that is at it, its last failure
+//! merges    those that are open
+//! ```
+//! Invariant: whoever has the lock of this sees all work that is under way.
+
+use crate::sync::ThreadId;
+use crate::write::flush::FlushTask;
+use crate::write::open_merges::OpenMerges;
+
+/// What is being done, and what went wrong.
+#[derive(Default)]
+pub(crate) struct Work {
+    pub(super) flush: FlushLane,
+    pub(crate) merges: OpenMerges,
+    /// The threads that are at a step of a merge.
+    pub(crate) merging: Vec<ThreadId>,
+    /// Someone asked for everything to be merged into one run.
+    pub(crate) merge_everything: bool,
+    pub(super) stopping: bool,
+    /// A thread that flushes or merges has panicked, and has not begun anew yet.
+    pub(super) panicked: Option<String>,
+}
+
+impl Work {
+    /// The first thing that is known to stop work.
+    pub(super) fn failure(&self) -> Option<&String> {
+        let of_work = self.flush.failure.as_ref().or_else(|| self.merges.failure());
+        self.panicked.as_ref().or(of_work)
+    }
+}
+
+/// At most one flush at a time.
+#[derive(Default)]
+pub(super) struct FlushLane {
+    /// Between two steps. A task that someone is working on is not here, but marked busy.
+    pub(super) task: Option<FlushTask>,
+    /// The thread that is at it.
+    pub(super) busy: Option<ThreadId>,
+    /// The last failure, until a flush succeeds.
+    pub(super) failure: Option<String>,
+}
+
+/// The kinds of work: the keeper's comes without steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Flush,
+    Merge,
+    Keeper,
+}

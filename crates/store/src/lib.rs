@@ -46,6 +46,7 @@ pub use tools::repair::{repair, repair_with};
 pub use tools::repair_report::{Doubt, Loss, RepairReport};
 pub use tools::verify::VerifyReport;
 pub use tools::verify_files::{verify_files, verify_files_with};
+pub use tree::metrics::{Metric, MetricKind, MetricValue};
 pub use tree::partition_stats::{PartitionStats, UnderWay};
 pub use tree::peek::{RunPeek, TreePeek, peek};
 pub use tree::stats::{GuardStats, ObsoleteStats, QueryStats, Stats};

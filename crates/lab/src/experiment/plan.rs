@@ -1,6 +1,6 @@
 //! A plan: a file that says what to measure, what to draw of it, and what is claimed.
 //!
-//! Format: `docs/laboratory.md`.
+//! Format: `docs/benchmarks.md`.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -4,7 +4,7 @@
 //! operation   its steps, allocations, allocated bytes, blocks and calls of the disk in both
 //! law         constant or logarithm: about as much    linear: ten times as much (and a logarithm)
 //! ```
-//! Nothing is timed. The list of laws stands in docs/reliability.md. Invariant: every operation of
+//! Nothing is timed. The list of laws stands in docs/performance.md. Invariant: every operation of
 //! the public interface is in `OPERATIONS`, in `WHOLE` or in `OF_BATCHES`. The first are held
 //! to `Law::Log` unless `law_of` says for what pattern they are not, and why.
 

@@ -200,7 +200,7 @@ fn methods(source: &str) -> impl Iterator<Item = &str> {
 
 /// What the first column of the table names, in the document's section on the laws.
 fn in_the_document() -> Vec<&'static str> {
-    let document = include_str!("../../../../../docs/reliability.md");
+    let document = include_str!("../../../../../docs/performance.md");
     let rest = document.split("\n## Laws of cost\n").nth(1).expect("a section of the laws");
     let section = rest.split("\n## ").next().expect("it ends");
     let table = section.split("\n| operation |").nth(1).expect("a table of operations");

@@ -1,6 +1,6 @@
 //! Laws of cost: what each operation may cost more when there is ten times as much of something.
 //! ```text
-//! pattern     of 1x and of 10x     deletions that overlap, versions of a key, tombstones, snapshots, runs, partitions, reads in a queue
+//! pattern     of 1x and of 10x: overlapping deletions, versions of a key, snapshots, runs, ...
 //! operation   its steps, allocations, allocated bytes, blocks and calls of the disk in both
 //! law         constant or logarithm: about as much    linear: ten times as much (and a logarithm)
 //! ```

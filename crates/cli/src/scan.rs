@@ -96,7 +96,7 @@ impl Printer<'_> {
 pub(crate) fn count(arguments: &RangeArgs, json: bool, out: &mut dyn Write) -> Outcome {
     let bounds = bounds(arguments)?;
     let db = arguments.store.open_to_read(GuardKind::Open)?;
-    let count = db.count(bounds)?;
+    let count = db.estimate_count(bounds)?;
     if json {
         writeln!(out, "{}", json!({ "approximate_count": count }))?;
     } else {

@@ -2,9 +2,6 @@
 
 use serde::Serialize;
 
-use crate::by_level::{LevelCost, TableAsks};
-use crate::pipelined::PipelinedReport;
-
 /// What `bench read` measured for one guard.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReadReport {
@@ -413,4 +410,51 @@ pub struct FprRate {
     pub interval_95: Option<[f64; 2]>,
     /// Runs searched needlessly per question; can exceed the share.
     pub needless_runs_per_op: Option<f64>,
+}
+
+/// What gets of the keys of one level cost.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LevelCost {
+    /// The level that has the newest entry of each key; "none": no level has one.
+    pub place: String,
+    /// Gets.
+    pub gets: u64,
+    /// Runs that were searched in vain, for each.
+    pub needless_runs_per_op: f64,
+    /// Blocks read for each.
+    pub blocks_read_per_op: f64,
+    /// Cache lines of filter memory that one answer reads.
+    pub guard_lines_per_op: f64,
+}
+
+/// How often a table is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct TableAsks {
+    /// Its number, counted from the newest run on.
+    pub table: u64,
+    /// Its level.
+    pub level: u64,
+    /// Gets that would search it without a filter.
+    pub asked: u64,
+}
+
+/// What a queue gains.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PipelinedReport {
+    /// Gets under way at once.
+    pub depth: u64,
+    /// How reads are done at once: `io_uring`, `pool`, `one-by-one`.
+    pub overlap: &'static str,
+    /// Whether blocks are read past the system's cache.
+    pub direct: bool,
+    /// Gets per round.
+    pub ops: u64,
+    /// One get after the other: the median of the rounds.
+    pub one_by_one_ns: f64,
+    /// Through the queue, per get.
+    pub queue_ns: f64,
+    /// How many times as many gets the queue answers in the same time.
+    pub times_as_fast: f64,
+    /// Wrong answers of the queue. Must be 0.
+    pub wrong: u64,
 }

@@ -3,12 +3,12 @@
 use std::hint::black_box;
 use std::time::Instant;
 
+use crate::bench::rounds::p99;
 use crate::compare::peer::Peer;
 use crate::error::Result;
-use crate::keys::SortedKeys;
-use crate::queries::Queries;
-use crate::rounds::p99;
-use crate::tree::fill_value;
+use crate::keys::key_list::SortedKeys;
+use crate::keys::values::fill_value;
+use crate::questions::queries::Queries;
 
 /// Questions of one kind, with their ranges half-open, as stores take them.
 pub(crate) struct Asked {

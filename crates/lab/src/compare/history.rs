@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::compare::peer::Peer;
 use crate::error::Result;
-use crate::rng::{Rng, scramble};
+use crate::keys::rng::{Rng, scramble};
 
 /// Keys lie this close together in a few places, so that ranges meet some, none, or those of two prefixes.
 const NEAR: u64 = 600;

@@ -25,17 +25,18 @@ use std::time::Instant;
 use ::trommel::{ElasticOptions, FilterTuning, Options, Policy};
 use serde::{Deserialize, Serialize};
 
+use crate::bench::readers::cpu_time;
+use crate::bench::rounds::{ROUNDS, median, medians_ns};
 use crate::compare::asking::{Asked, count_wrong_entries};
-use crate::dist::FileFormat;
 use crate::error::{LabError, Result};
-use crate::keys::SortedKeys;
-use crate::keyset::KeySet;
+use crate::keys::dist::FileFormat;
+use crate::keys::key_list::SortedKeys;
+use crate::keys::keyset::KeySet;
+use crate::keys::rng::{Rng, random_order, scramble};
+use crate::keys::values::fill_value;
 use crate::progress::Progress;
-use crate::queries::{Kind, Queries};
-use crate::readers::cpu_time;
-use crate::rng::{Rng, scramble};
-use crate::rounds::{ROUNDS, median, medians_ns};
-use crate::tree::{TreePlan, fill_value, random_order};
+use crate::questions::queries::{Kind, Queries};
+use crate::tree_plan::TreePlan;
 
 /// What to compare. The field names are an interface: a process that has other engines is given this as JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -415,5 +416,4 @@ fn report(side: Side, plan: &ComparePlan) -> Result<CompareReport> {
 }
 
 #[cfg(test)]
-#[path = "compare_tests.rs"]
 mod tests;

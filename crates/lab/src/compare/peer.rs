@@ -17,8 +17,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::compare::own_tree::OwnTree;
 use crate::error::{LabError, Result};
-use crate::keys::SortedKeys;
-use crate::tree::{TreePlan, fill_value};
+use crate::keys::key_list::SortedKeys;
+use crate::keys::values::fill_value;
+use crate::tree_plan::TreePlan;
 
 /// A kind of store that can be opened.
 pub trait Engine {

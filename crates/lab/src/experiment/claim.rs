@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
+use crate::bench::rounds::median;
 use crate::experiment::number::readable;
 use crate::experiment::rows::{Row, Scalar};
-use crate::rounds::median;
 
 /// Fields that rows must have.
 pub(crate) type Wanted = BTreeMap<String, Scalar>;

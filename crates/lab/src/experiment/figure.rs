@@ -11,10 +11,10 @@
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 
+use crate::bench::rounds::median;
 use crate::experiment::claim::{Wanted, has};
 use crate::experiment::number::readable;
 use crate::experiment::rows::{Row, Scalar};
-use crate::rounds::median;
 
 /// What to draw.
 #[derive(Clone, Debug, Deserialize)]
@@ -288,5 +288,4 @@ fn medians(mut points: Vec<(f64, f64, f64)>) -> Vec<(f64, f64)> {
 }
 
 #[cfg(test)]
-#[path = "figure_tests.rs"]
 mod tests;

@@ -43,5 +43,4 @@ pub use steps::Step;
 pub use study::Study;
 
 #[cfg(test)]
-#[path = "experiment_tests.rs"]
 mod tests;

@@ -14,7 +14,7 @@ use super::child::{STORE, copy_folder, options};
 use super::history::{LANES, SLOTS, bytes_of, key_of, place_of, value_of, value_text};
 use super::lanes::{Lanes, Slots};
 use super::session::Heard;
-use crate::rng::Rng;
+use crate::keys::rng::Rng;
 
 /// The store as the killed process has left it.
 pub(super) const BEFORE: &str = "before";

@@ -22,7 +22,7 @@ use trommel::{
 use super::history::{Change, LANES, Name, SLOTS, bytes_of, key_of};
 use super::watched::Watched;
 use super::wire::{Activity, Message, Teller, nobody_listens};
-use crate::rng::{Rng, scramble};
+use crate::keys::rng::{Rng, scramble};
 use crate::stress::setup::policy;
 
 /// The store, in the folder of the test.

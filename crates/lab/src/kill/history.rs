@@ -7,7 +7,7 @@
 //! Invariant: a lane's keys are written by one thread at a time, its numbers in order; no two changes have the
 //! same value.
 
-use crate::rng::{Rng, scramble};
+use crate::keys::rng::{Rng, scramble};
 
 /// Threads that write at most, each its own keys.
 pub(super) const LANES: usize = 8;

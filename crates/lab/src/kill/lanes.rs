@@ -9,7 +9,7 @@
 use std::ops::RangeInclusive;
 
 use super::history::{Change, LANES, Name, SLOTS, key_of, value_text};
-use crate::rng::scramble;
+use crate::keys::rng::scramble;
 
 /// Of each slot of a lane its value; 0: it has none.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -23,12 +23,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
+use check::{BEFORE, check_copies, check_store, keep_copy};
 use serde::Serialize;
 
 use crate::error::LabError;
+use crate::keys::rng::{Rng, scramble};
 use crate::progress::Progress;
-use crate::rng::{Rng, scramble};
-use check::{BEFORE, check_copies, check_store, keep_copy};
 pub use child::{Lie, VictimPlan, run_victim};
 use lanes::Lanes;
 use session::Aim;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use super::history::LANES;
 use super::wire::{Activity, MESSAGE_BYTES, Message};
-use crate::rng::Rng;
+use crate::keys::rng::Rng;
 
 /// What the signal that nobody survives is numbered.
 const SIGKILL: i32 = 9;

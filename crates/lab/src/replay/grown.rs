@@ -7,10 +7,10 @@ use trommel::{Background, Db, GuardKind, Options, Policy, Sync};
 use trommel_filters::Query;
 
 use crate::error::{LabError, Result};
+use crate::keys::rng::scramble;
 use crate::progress::Progress;
 use crate::replay::recorder::Recorder;
 use crate::replay::recording::{Recording, RecordingHead};
-use crate::rng::scramble;
 
 /// What is to be recorded.
 #[derive(Clone, Debug)]
@@ -123,5 +123,4 @@ fn write_flush(db: &Db, plan: &ReplayPlan, flush: u64) -> Result<()> {
 }
 
 #[cfg(test)]
-#[path = "grown_tests.rs"]
 mod tests;

@@ -112,5 +112,4 @@ fn missing(runs: &[Placed], others: &[Placed]) -> Vec<Placed> {
 }
 
 #[cfg(test)]
-#[path = "recorder_tests.rs"]
 mod tests;

@@ -169,5 +169,4 @@ pub fn read_recording(path: &Path) -> Result<Recording> {
 }
 
 #[cfg(test)]
-#[path = "run_tests.rs"]
 mod tests;

@@ -14,7 +14,7 @@ use super::model::{State, number_of, value_of};
 use super::operation::{Operation, Step, key_text, range_text, way};
 use super::ranges::RangeDeletion;
 use super::world::{Checked, World};
-use crate::rng::Rng;
+use crate::keys::rng::Rng;
 
 /// Every so many steps everything is compared.
 const FULL_EVERY: u32 = 256;

@@ -17,7 +17,7 @@ use super::model::State;
 use super::operation::{Failure, key_text};
 use super::setup;
 use super::world::{Checked, DIR, World};
-use crate::rng::Rng;
+use crate::keys::rng::Rng;
 
 /// Makes a checkpoint, and looks at it on a copy of the disk. `number` makes the folder's name.
 pub(crate) fn checkpoint(

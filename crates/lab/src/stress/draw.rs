@@ -11,7 +11,7 @@ use super::keys::{Keys, Place};
 use super::model::expiring;
 use super::operation::{End, Failure, Operation, Reopening, Step, Write};
 use super::ranges::{RangeDeletion, RangeDrawer};
-use crate::rng::Rng;
+use crate::keys::rng::Rng;
 
 /// A drawn history.
 pub(crate) struct History {

@@ -9,7 +9,7 @@ use std::ops::Bound;
 
 use trommel::KEY_BYTES_MAX;
 
-use crate::rng::Rng;
+use crate::keys::rng::Rng;
 
 /// A key: its place in the list.
 pub(crate) type Place = u16;

@@ -19,7 +19,7 @@ use super::model::{expiry_of, value_of};
 use super::operation::{Operation, Step, Write, tell};
 use super::setup::{elastic, filter, policy};
 use super::writer::expiry_at;
-use crate::rng::Rng;
+use crate::keys::rng::Rng;
 
 const STEPS: u32 = 1200;
 const SEEDS: u64 = 10;

@@ -32,13 +32,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
-
-use crate::progress::Progress;
 use draw::History;
 use operation::Step;
+use serde::Serialize;
 use shorten::Failing;
 use world::{Done, Door, World};
+
+use crate::progress::Progress;
 
 /// How long a history that fails is shortened.
 const SHORTEN_TIME: Duration = Duration::from_secs(60);

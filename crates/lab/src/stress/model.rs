@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 use super::keys::{Keys, Place};
 use super::operation::{Write, key_text};
-use crate::rng::scramble;
+use crate::keys::rng::scramble;
 
 /// Of each key the number of its value; 0: it has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -278,7 +278,7 @@ impl Model {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Rng;
+    use crate::keys::rng::Rng;
 
     const LOSS: Reopened = Reopened { lossless: false, power_was_cut: true };
 

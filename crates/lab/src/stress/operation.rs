@@ -11,7 +11,7 @@ use trommel::{Fault, Memory};
 use super::keys::{Edges, Keys, Place};
 use super::model::expiry_of;
 use super::ranges::RangeDeletion;
-use crate::rng::scramble;
+use crate::keys::rng::scramble;
 
 /// A key gets the value of a number, which may expire; number 0 removes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

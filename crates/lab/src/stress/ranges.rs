@@ -4,7 +4,7 @@ use std::ops::Bound;
 
 use super::keys::{Keys, Place};
 use super::operation::Write;
-use crate::rng::Rng;
+use crate::keys::rng::Rng;
 
 /// A deletion of a range, and writes of the same batch before and after it.
 #[derive(Clone, Debug, PartialEq)]

@@ -13,7 +13,7 @@ use super::check::GETS_MAX;
 use super::model::{State, value_of};
 use super::operation::key_text;
 use super::world::{Checked, DIR, World};
-use crate::rng::Rng;
+use crate::keys::rng::Rng;
 
 /// Tries to read a copy of the store's disk with a bit flipped: of a log only if `logs_too`, since what
 /// was not durable may be lost of it. False: there was no such bit. Requires: the copy is as the disk

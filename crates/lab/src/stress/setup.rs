@@ -11,7 +11,7 @@ use trommel::{
     Policy, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit, SurfOptions, SurfSuffix, Sync,
 };
 
-use crate::rng::Rng;
+use crate::keys::rng::Rng;
 
 /// How long an interval of syncing is; a tick of the clock is as long.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(1);

@@ -19,7 +19,7 @@ use super::ranges::RangeDeletion;
 use super::rot::{check_left_overs, check_rotten_copy};
 use super::setup;
 use super::writer::Writer;
-use crate::rng::Rng;
+use crate::keys::rng::Rng;
 
 /// The store's folder.
 pub(crate) const DIR: &str = "db";

@@ -16,7 +16,7 @@ use super::reader::Reader;
 use super::rest::{check_closed, check_rest};
 use super::setup::Theme;
 use super::shared::{Lie, Shared, Whole};
-use crate::rng::{Rng, scramble};
+use crate::keys::rng::{Rng, scramble};
 use crate::stress::keys::Place;
 use crate::stress::model::shown_at;
 use crate::stress::operation::key_text;

@@ -15,7 +15,7 @@ use super::reader::number_in;
 use super::rest::files;
 use super::setup::{Theme, options};
 use super::shared::Shared;
-use crate::rng::Rng;
+use crate::keys::rng::Rng;
 use crate::stress::operation::key_text;
 use crate::stress::world::Checked;
 

@@ -8,11 +8,10 @@ use std::sync::Arc;
 
 use trommel::Db;
 
-use super::patterns::Pattern;
 use super::posts::{Doing, Post};
-use super::setup::Theme;
+use super::setup::{Pattern, Theme};
 use super::shared::{Lie, Shared};
-use crate::rng::Rng;
+use crate::keys::rng::Rng;
 use crate::stress::draw::Drawer;
 use crate::stress::held::{HeldScan, HeldSnapshot};
 use crate::stress::keys::{Edges, Keys, Place};

@@ -10,7 +10,7 @@ use trommel::{Answer, Db};
 
 use super::lane::{Held, Lane};
 use super::shared::Shared;
-use crate::rng::Rng;
+use crate::keys::rng::Rng;
 use crate::stress::check::{GETS_MAX, check_bounds, check_empty, check_value, read_scan};
 use crate::stress::held::entries_of;
 use crate::stress::keys::{Edges, Place};

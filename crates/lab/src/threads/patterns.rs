@@ -9,6 +9,7 @@ use trommel::Db;
 
 use super::lane::{Held, Lane};
 use super::posts::{Doing, Post};
+use super::setup::Pattern;
 use super::shared::{Lie, Shared};
 use crate::stress::keys::Place;
 use crate::stress::operation::Write;
@@ -16,21 +17,12 @@ use crate::stress::world::Checked;
 
 /// Versions of a key in one batch.
 const VERSIONS: usize = 64;
+
 /// Puts between two looks.
 const PUTS: usize = 64;
+
 /// How many keys of a log are kept.
 const WINDOW: usize = 100;
-
-/// What a lane writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pattern {
-    /// Whatever is drawn.
-    Drawn,
-    /// One key again and again.
-    HotKey,
-    /// Key after key, and what lies behind is deleted as a range.
-    Log,
-}
 
 impl Lane {
     /// A few writes of the pattern, and a look.

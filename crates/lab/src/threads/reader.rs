@@ -13,7 +13,7 @@ use super::cost::first_step;
 use super::ledger::{Followed, Spot};
 use super::posts::{Doing, Post};
 use super::shared::{Lie, Shared};
-use crate::rng::Rng;
+use crate::keys::rng::Rng;
 use crate::stress::keys::Place;
 use crate::stress::model::{number_of, shown_at};
 use crate::stress::operation::{key_text, range_text, way};

@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use trommel::{Background, DirectIo, Options, Overlap, Sync};
 
-use super::patterns::Pattern;
 use super::share::Shares;
-use crate::rng::Rng;
+use crate::keys::rng::Rng;
 use crate::stress::keys::Keys;
 use crate::stress::setup;
 
@@ -25,6 +24,17 @@ pub(super) enum Theme {
     Log,
     /// Flushes and merges that take seconds.
     SlowDisk,
+}
+
+/// What a lane writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pattern {
+    /// Whatever is drawn.
+    Drawn,
+    /// One key again and again.
+    HotKey,
+    /// Key after key, and what lies behind is deleted as a range.
+    Log,
 }
 
 /// Keys beside a hot one, for each lane: few, so that most scans meet it.

@@ -9,7 +9,7 @@ use std::ops::Bound::{Excluded, Included};
 use std::ops::Range;
 
 use super::ledger::Spot;
-use crate::rng::Rng;
+use crate::keys::rng::Rng;
 use crate::stress::keys::{Keys, Place};
 use crate::stress::writer::DeletedRange;
 

@@ -7,14 +7,14 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use trommel::{Environment, Options, Sync};
 
-use super::ThreadsPlan;
 use super::clock::TickClock;
 use super::disk::{STORE, WatchedDisk};
 use super::ledger::Ledger;
+use super::plan::ThreadsPlan;
 use super::posts::Posts;
 use super::share::Shares;
 
@@ -235,6 +235,3 @@ impl Shared {
         })
     }
 }
-
-/// How long after the interval a sync may begin: threads may wait for a processor.
-pub(super) const SYNC_SLACK: Duration = Duration::from_secs(2);

@@ -8,10 +8,10 @@
 
 use std::time::Instant;
 
+use crate::bench::pace::Pace;
 use crate::compare::Peer;
 use crate::error::Result;
-use crate::pace::Pace;
-use crate::rng::{Rng, scramble};
+use crate::keys::rng::{Rng, scramble};
 use crate::ycsb::latency::Latencies;
 use crate::ycsb::records::{Records, number, set_stamp};
 use crate::ycsb::request::Chooser;

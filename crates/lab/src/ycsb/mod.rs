@@ -11,6 +11,7 @@
 
 mod client;
 mod latency;
+mod peer_task;
 mod records;
 mod report;
 mod request;
@@ -18,6 +19,7 @@ mod stamps;
 mod workload;
 
 pub use latency::LatencyReport;
+pub use peer_task::PeerTask;
 pub use report::{CostReport, TimesReport, YcsbReport};
 pub use request::Distribution;
 pub use workload::{Operation, Workload};
@@ -27,12 +29,12 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use crate::bench::folder_size;
+use crate::bench::pace::Pace;
 use crate::compare::{
     Contender, Engine, OwnTree, Peer, PeerCounts, PeerSettings, PeerShape, find_all, open_new,
 };
 use crate::error::{LabError, Result};
-use crate::folder_size;
-use crate::pace::Pace;
 use crate::progress::Progress;
 use crate::ycsb::client::{Client, Target, Until};
 use crate::ycsb::latency::Latencies;
@@ -372,5 +374,4 @@ fn report(
 }
 
 #[cfg(test)]
-#[path = "ycsb_tests.rs"]
 mod tests;

@@ -12,8 +12,8 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::compare::Peer;
 use crate::error::Result;
-use crate::rng::scattered_key;
-use crate::tree::fill_value;
+use crate::keys::rng::scattered_key;
+use crate::keys::values::fill_value;
 use crate::ycsb::stamps::Stamps;
 
 const WORD: usize = size_of::<u64>();

@@ -14,8 +14,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
-use crate::rng::{Rng, scramble};
-use crate::skew::Zipf;
+use crate::keys::rng::{Rng, scramble};
+use crate::keys::skew::Zipf;
 
 /// How requests are spread over the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

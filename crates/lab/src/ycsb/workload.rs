@@ -11,7 +11,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
-use crate::rng::Rng;
+use crate::keys::rng::Rng;
 use crate::ycsb::request::Distribution;
 
 /// One of the core workloads.

@@ -26,7 +26,7 @@ pub fn expected_writes(
     size_ratio: u32,
     flushes: u64,
 ) -> Option<ExpectedWrites> {
-    let mut tree = Tree { policy, size_ratio, levels: vec![Vec::new()], written: 0 };
+    let mut tree = SimulatedTree { policy, size_ratio, levels: vec![Vec::new()], written: 0 };
     (0..flushes).for_each(|_| tree.flush());
     let partial = match granularity {
         Granularity::Full | Granularity::Partitioned => None,
@@ -48,7 +48,7 @@ fn dostoevsky(policy: &Policy, size_ratio: u32, levels: usize) -> f64 {
 }
 
 /// The flushes of each run of each level, the newest run last.
-struct Tree<'p> {
+struct SimulatedTree<'p> {
     policy: &'p Policy,
     size_ratio: u32,
     levels: Vec<Vec<u64>>,
@@ -56,7 +56,7 @@ struct Tree<'p> {
     written: u64,
 }
 
-impl Tree<'_> {
+impl SimulatedTree<'_> {
     fn rule(&self, level: usize) -> LevelRule {
         self.policy.rule(self.size_ratio, level)
     }

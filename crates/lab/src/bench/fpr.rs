@@ -13,7 +13,7 @@ use trommel_filters::{
     Span,
 };
 
-use crate::bench::fpr_tree::{Filling, SIZE_RATIO, Tree, runs};
+use crate::bench::fpr_tree::{FilledTree, Filling, SIZE_RATIO, runs};
 use crate::bench::wilson;
 use crate::error::{LabError, Result};
 use crate::keys::dist::{Dist, FileFormat};
@@ -90,10 +90,10 @@ pub fn bench_fpr(plan: &FprPlan, progress: &mut dyn Progress) -> Result<FprRepor
     let keys = KeySet::with_default(dist, format, plan.keys, KEYS_DEFAULT, plan.seed)?;
     check_flushes(&fillings, keys.stored().len())?;
     progress.advance(1);
-    let misses = plan.range_widths.iter().map(|width| Misses::draw(&keys, *width, plan));
-    let misses: Vec<Misses> = misses.collect();
-    let deal = |filling| Tree::deal(keys.stored().len(), filling, plan.seed);
-    let trees: Vec<Tree<'_>> = fillings.into_iter().map(deal).collect();
+    let misses = plan.range_widths.iter().map(|width| EmptyQueries::draw(&keys, *width, plan));
+    let misses: Vec<EmptyQueries> = misses.collect();
+    let deal = |filling| FilledTree::deal(keys.stored().len(), filling, plan.seed);
+    let trees: Vec<FilledTree<'_>> = fillings.into_iter().map(deal).collect();
     progress.advance(1);
     let mut report = FprReport {
         dist: keys.dist().to_string(),
@@ -113,7 +113,7 @@ pub fn bench_fpr(plan: &FprPlan, progress: &mut dyn Progress) -> Result<FprRepor
                     point_bits: plan.point_bits,
                     ..GrfOptions::default()
                 };
-                let filter = Filter { stored: keys.stored(), tree, options };
+                let filter = TestedFilter { stored: keys.stored(), tree, options };
                 report.filters.push(filter.measure(&misses, plan.seed));
                 progress.advance(1);
             }
@@ -179,15 +179,15 @@ fn check_flushes(fillings: &[Filling<'_>], keys: usize) -> Result<()> {
 }
 
 /// Questions of one width without an answer.
-struct Misses {
+struct EmptyQueries {
     range_width: u64,
     queries: Queries,
     distinct: usize,
 }
 
-impl Misses {
+impl EmptyQueries {
     /// No question is kept if there are too few to tell a rate from.
-    fn draw(keys: &KeySet, range_width: u64, plan: &FprPlan) -> Misses {
+    fn draw(keys: &KeySet, range_width: u64, plan: &FprPlan) -> EmptyQueries {
         // A generator for each width, so that its questions do not depend on the others.
         let mut rng = Rng::new(scramble(plan.seed ^ 1) ^ scramble(range_width));
         let queries = Queries::draw_misses(keys, plan.queries, range_width, &mut rng);
@@ -195,21 +195,21 @@ impl Misses {
         let distinct = lowers.len();
         if distinct < DISTINCT_MIN.min(plan.queries.div_ceil(2)) {
             let queries = Queries::draw_misses(keys, 0, range_width, &mut rng);
-            return Misses { range_width, queries, distinct: 0 };
+            return EmptyQueries { range_width, queries, distinct: 0 };
         }
-        Misses { range_width, queries, distinct }
+        EmptyQueries { range_width, queries, distinct }
     }
 }
 
 /// A filter to build and to ask.
-struct Filter<'a> {
+struct TestedFilter<'a> {
     stored: &'a SortedKeys,
-    tree: &'a Tree<'a>,
+    tree: &'a FilledTree<'a>,
     options: GrfOptions,
 }
 
-impl Filter<'_> {
-    fn measure(&self, misses: &[Misses], seed: u64) -> FprFilter {
+impl TestedFilter<'_> {
+    fn measure(&self, misses: &[EmptyQueries], seed: u64) -> FprFilter {
         let part = self.build();
         let rates = misses.iter().map(|misses| self.rate(&part, misses)).collect();
         let widths: Vec<u64> = misses.iter().map(|misses| misses.range_width).collect();
@@ -236,7 +236,7 @@ impl Filter<'_> {
     }
 
     fn build(&self) -> Part {
-        let Tree { filling, base_end, flush_of, newer, .. } = self.tree;
+        let FilledTree { filling, base_end, flush_of, newer, .. } = self.tree;
         let mut builder = match filling.overlay_shares() {
             Some((now, full)) => PartBuilder::with_overlay_shares(&self.options, now, full),
             None => PartBuilder::new(&self.options),
@@ -257,7 +257,7 @@ impl Filter<'_> {
         part.inserter(flush, &runs(&self.tree.filling, flush.0))
     }
 
-    fn rate(&self, part: &Part, misses: &Misses) -> FprRate {
+    fn rate(&self, part: &Part, misses: &EmptyQueries) -> FprRate {
         let mut codes = Codes::new();
         let (mut positives, mut needless) = (0, 0);
         let count = misses.queries.len();

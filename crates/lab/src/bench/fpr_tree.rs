@@ -105,7 +105,7 @@ pub(crate) fn runs(filling: &Filling<'_>, next: u64) -> Shape {
 }
 
 /// A tree with a filling.
-pub(crate) struct Tree<'p> {
+pub(crate) struct FilledTree<'p> {
     pub(crate) filling: Filling<'p>,
     pub(crate) base_end: u64,
     /// By the place of the key.
@@ -115,7 +115,7 @@ pub(crate) struct Tree<'p> {
     pub(crate) shape: Shape,
 }
 
-impl<'p> Tree<'p> {
+impl<'p> FilledTree<'p> {
     /// Deals the keys out to equal flushes, at random.
     pub(crate) fn deal(key_count: usize, filling: Filling<'p>, seed: u64) -> Self {
         let (flushes, base_end) = (filling.flushes(), filling.base_flushes());
@@ -130,7 +130,7 @@ impl<'p> Tree<'p> {
             }
         }
         let shape = runs(&filling, flushes);
-        Tree { filling, base_end, flush_of, newer, shape }
+        FilledTree { filling, base_end, flush_of, newer, shape }
     }
 
     pub(crate) fn flush_of(&self, place: usize) -> FlushNumber {

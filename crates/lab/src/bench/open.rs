@@ -190,12 +190,12 @@ fn image_of(folder: &Path) -> Result<PathBuf> {
 }
 
 /// One opening.
-struct Opened {
+struct Opening {
     seconds: f64,
     filter: String,
 }
 
-fn open(plan: &OpenPlan, guard: GuardKind) -> Result<Opened> {
+fn open(plan: &OpenPlan, guard: GuardKind) -> Result<Opening> {
     let start = cpu_time();
     let db = Db::open(&plan.folder, options(guard))?;
     let seconds = (cpu_time() - start).as_secs_f64();
@@ -205,7 +205,7 @@ fn open(plan: &OpenPlan, guard: GuardKind) -> Result<Opened> {
         return Err(LabError::Folder { path: plan.folder.clone(), problem });
     }
     let filter = stats.filter_recovery.to_string();
-    Ok(Opened { seconds, filter })
+    Ok(Opening { seconds, filter })
 }
 
 /// The time of reading all keys once, by a scan.

@@ -11,7 +11,7 @@ use std::time::Instant;
 use trommel::{ElasticOptions, FilterTuning, GuardKind, Options};
 use trommel_filters::{Codes, HashedKey, Query, TableFilter};
 
-use crate::bench::probe_filters::{Built, Filter, Table, build, flush_keys, per_key};
+use crate::bench::probe_filters::{Built, ProbedFilter, Table, build, flush_keys, per_key};
 use crate::bench::rounds::{median, medians_ns};
 use crate::error::{LabError, Result};
 use crate::keys::dist::{Dist, FileFormat};
@@ -181,8 +181,8 @@ fn probe_all_times(
         medians.unwrap_or_else(|never| match never {})[0]
     };
     let of = |built: &Built| match &built.filter {
-        Filter::Global(_) | Filter::Located(_) => None,
-        Filter::PerTable { tables, .. } => Some(ProbeNs {
+        ProbedFilter::Global(_) | ProbedFilter::Located(_) => None,
+        ProbedFilter::PerTable { tables, .. } => Some(ProbeNs {
             point_miss: Some(time(tables, &queries[0])),
             point_hit: Some(time(tables, &queries[1])),
             empty_range: built.filter.answers(Kind::EmptyRange).then(|| time(tables, &queries[2])),
@@ -195,8 +195,8 @@ fn probe_all_times(
 const BATCH: usize = 16;
 
 /// Probes the points of each kind in batches; None for per-table filters.
-fn batch_times(filter: &Filter, queries: &[Queries; 3]) -> Option<ProbeNs> {
-    let Filter::Global(part) = filter else { return None };
+fn batch_times(filter: &ProbedFilter, queries: &[Queries; 3]) -> Option<ProbeNs> {
+    let ProbedFilter::Global(part) = filter else { return None };
     let time = |queries: &Queries| {
         let medians = medians_ns(1, |_| {
             for start in (0..queries.len()).step_by(BATCH) {
@@ -216,7 +216,7 @@ fn batch_times(filter: &Filter, queries: &[Queries; 3]) -> Option<ProbeNs> {
     Some(ProbeNs { point_miss, point_hit, empty_range: None })
 }
 
-fn rates(filter: &Filter, queries: &[Queries; 3], stored: &SortedKeys) -> ProbeRates {
+fn rates(filter: &ProbedFilter, queries: &[Queries; 3], stored: &SortedKeys) -> ProbeRates {
     let mut codes = Codes::new();
     let mut rate = |queries: &Queries| {
         let maybe = (0..queries.len())
@@ -228,7 +228,7 @@ fn rates(filter: &Filter, queries: &[Queries; 3], stored: &SortedKeys) -> ProbeR
 }
 
 /// Asks for every key, and for a range that begins `width` before it.
-fn false_negatives(filter: &Filter, keys: &SortedKeys, width: u64) -> u64 {
+fn false_negatives(filter: &ProbedFilter, keys: &SortedKeys, width: u64) -> u64 {
     let mut codes = Codes::new();
     let mut denied = 0;
     for key in keys.iter() {
@@ -238,7 +238,7 @@ fn false_negatives(filter: &Filter, keys: &SortedKeys, width: u64) -> u64 {
             denied += u64::from(!filter.may_hold(&Query::Range(range), &mut codes));
         }
     }
-    if let Filter::PerTable { tables, .. } = filter {
+    if let ProbedFilter::PerTable { tables, .. } = filter {
         let held = |key: &[u8]| tables.iter().any(|table| table.may_contain(key));
         denied += keys.iter().filter(|key| !held(key)).count() as u64;
     }

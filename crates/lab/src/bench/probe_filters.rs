@@ -33,13 +33,13 @@ pub(crate) type Table = AnyFilter<AlignedBytes>;
 /// A built filter, and what building it took.
 pub(crate) struct Built {
     pub(crate) guard: GuardKind,
-    pub(crate) filter: Filter,
+    pub(crate) filter: ProbedFilter,
     pub(crate) build_ns_per_key: f64,
     pub(crate) insert_ns_per_key: f64,
     pub(crate) size_bytes: u64,
 }
 
-pub(crate) enum Filter {
+pub(crate) enum ProbedFilter {
     /// One filter of all keys, and the filters of the tables of a tree, newest first.
     PerTable {
         whole: Table,
@@ -98,7 +98,7 @@ fn build_grf(plan: &ProbePlan, guard: GuardKind, keys: &SortedKeys) -> Built {
     let insert_ns_per_key = per_key(start, newer.len());
     let size = part.size();
     let size_bytes = size.base_bytes + size.overlay_bytes;
-    let filter = Filter::Global(part);
+    let filter = ProbedFilter::Global(part);
     Built { guard, filter, build_ns_per_key, insert_ns_per_key, size_bytes }
 }
 
@@ -132,7 +132,7 @@ fn build_located(plan: &ProbePlan, kind: LocatedKind, keys: &SortedKeys) -> Buil
     }
     let insert_ns_per_key = per_key(start, newer.len());
     let size_bytes = filter.size().bytes as u64;
-    let (guard, filter) = (GuardKind::Located(kind), Filter::Located(filter));
+    let (guard, filter) = (GuardKind::Located(kind), ProbedFilter::Located(filter));
     Built { guard, filter, build_ns_per_key, insert_ns_per_key, size_bytes }
 }
 
@@ -162,7 +162,7 @@ fn build_tables(plan: &ProbePlan, kind: FilterKind, keys: &SortedKeys) -> Result
     let insert_ns_per_key = per_key(start, keys.len());
     let tables = tables_of_a_tree(plan, &options, keys, &mut rng)?;
     let size_bytes = tables.iter().map(|table| table.size_bytes() as u64).sum();
-    let (guard, filter) = (GuardKind::Table(kind), Filter::PerTable { whole, tables });
+    let (guard, filter) = (GuardKind::Table(kind), ProbedFilter::PerTable { whole, tables });
     Ok(Built { guard, filter, build_ns_per_key, insert_ns_per_key, size_bytes })
 }
 
@@ -191,19 +191,19 @@ pub(crate) fn tables_of_a_tree(
     tables.iter().map(|keys| table(keys.iter().copied(), options)).collect()
 }
 
-impl Filter {
+impl ProbedFilter {
     /// Probes once. For per-table filters: the one that holds all keys.
     #[inline]
     pub(crate) fn may_hold(&self, query: &Query<'_>, codes: &mut Codes) -> bool {
         match (self, query) {
-            (Filter::PerTable { whole, .. }, Query::Point(key)) => whole.may_contain(key),
-            (Filter::PerTable { whole, .. }, Query::Range(range)) => whole.may_overlap(range),
-            (Filter::Global(part), _) => {
+            (ProbedFilter::PerTable { whole, .. }, Query::Point(key)) => whole.may_contain(key),
+            (ProbedFilter::PerTable { whole, .. }, Query::Range(range)) => whole.may_overlap(range),
+            (ProbedFilter::Global(part), _) => {
                 codes.clear();
                 part.candidates(query, codes);
                 !codes.is_empty()
             }
-            (Filter::Located(filter), _) => {
+            (ProbedFilter::Located(filter), _) => {
                 let mut slots = SlotSet::default();
                 filter.candidates(query, &mut slots, &mut Untraced);
                 !slots.is_empty()
@@ -213,9 +213,9 @@ impl Filter {
 
     pub(crate) fn answers(&self, kind: Kind) -> bool {
         let knows_ranges = match self {
-            Filter::Global(_) => true,
-            Filter::Located(filter) => filter.kind().knows_ranges(),
-            Filter::PerTable { whole, .. } => whole.kind().knows_ranges(),
+            ProbedFilter::Global(_) => true,
+            ProbedFilter::Located(filter) => filter.kind().knows_ranges(),
+            ProbedFilter::PerTable { whole, .. } => whole.kind().knows_ranges(),
         };
         knows_ranges || kind != Kind::EmptyRange
     }

@@ -28,7 +28,7 @@ use crate::questions::closed_seeks::{ClosedSeeks, closed_seek_reports, draw_clos
 use crate::questions::queries::{Kind, Queries};
 use crate::questions::question_draw::Draw;
 use crate::questions::read_workload::{ReadWorkload, Stored};
-use crate::questions::reader_threads::Askers;
+use crate::questions::reader_threads::ReaderThreads;
 use crate::questions::shift::BaseSeen;
 use crate::report::{
     CountReport, FullScanReport, KindReport, LevelCost, LevelRuns, LoadReport, ManyReport,
@@ -86,7 +86,7 @@ pub struct Measured {
 const TRACED_MAX: usize = 10_000;
 const THREADS_MAX: usize = 256;
 
-struct Side {
+struct MeasuredStore {
     guard: GuardKind,
     db: Db,
     load: LoadReport,
@@ -121,29 +121,29 @@ pub fn bench_read(plan: &ReadPlan, progress: &mut dyn Progress) -> Result<Vec<Me
     let stored = Stored::draw(&plan.workload, source, plan.keys, &plan.tree)?;
     let (keys, misses) = (&stored.keys, stored.misses(&plan.workload));
     let draw = Draw { count: plan.queries, width: plan.range_width, skew: plan.skew, misses };
-    let (mut askers, mut rng) = Askers::draw_all(keys, draw, seed, threads)?;
+    let (mut readers, mut rng) = ReaderThreads::draw_all(keys, draw, seed, threads)?;
     let counts = CountQueries::draw(keys, plan.queries, &mut rng);
     let (closed, more) = draw_closed_seeks(empty_shares, keys, draw, seed, threads)?;
-    askers.retain(|askers| plan.kinds.contains(&askers.kind()));
-    askers.extend(more);
+    readers.retain(|readers| plan.kinds.contains(&readers.kind()));
+    readers.extend(more);
     progress.advance(1);
-    let mut sides = load_sides(plan, &stored, &askers, progress)?;
-    check_answers(&mut sides, &askers, keys.stored(), plan.tree.value_bytes, progress)?;
-    measure_times(&mut sides, &askers, plan.threads, progress)?;
+    let mut sides = load_sides(plan, &stored, &readers, progress)?;
+    check_answers(&mut sides, &readers, keys.stored(), plan.tree.value_bytes, progress)?;
+    measure_times(&mut sides, &readers, plan.threads, progress)?;
     if Kind::ALL.iter().all(|kind| plan.kinds.contains(kind)) {
         measure_counts(&mut sides, &counts, plan.workload.deleted.is_some())?;
-        measure_batches(&mut sides, &askers)?;
+        measure_batches(&mut sides, &readers)?;
     }
     if plan.full_scan {
         measure_scans(&mut sides, keys.stored().len() as u64)?;
     }
     for side in &mut sides {
-        side.measure_pipelined(plan, &askers, keys.stored())?;
+        side.measure_pipelined(plan, &readers, keys.stored())?;
         if plan.by_level {
-            side.count_by_level(plan, &askers, keys.stored())?;
+            side.count_by_level(plan, &readers, keys.stored())?;
         }
-        for (askers, (_, report)) in askers.iter().zip(&mut side.kinds) {
-            let queries = askers.first();
+        for (readers, (_, report)) in readers.iter().zip(&mut side.kinds) {
+            let queries = readers.first();
             report.ns_p99 = time_each(&side.db, queries)?;
             report.guard_lines_per_op = lines_per_op(&side.db, queries, keys.stored());
         }
@@ -155,9 +155,9 @@ pub fn bench_read(plan: &ReadPlan, progress: &mut dyn Progress) -> Result<Vec<Me
 fn load_sides(
     plan: &ReadPlan,
     stored: &Stored,
-    askers: &[Askers],
+    readers: &[ReaderThreads],
     progress: &mut dyn Progress,
-) -> Result<Vec<Side>> {
+) -> Result<Vec<MeasuredStore>> {
     let mut open: Vec<Option<Db>> = plan.guards.iter().map(|_| None).collect();
     let mut reports: Vec<Vec<LoadReport>> = vec![Vec::new(); plan.guards.len()];
     let mut seen = vec![BaseSeen::default(); plan.guards.len()];
@@ -170,7 +170,7 @@ fn load_sides(
             }
             let value_bytes = plan.tree.value_bytes;
             let mut look = |db: &Db| {
-                seen[place] = BaseSeen::look(db, askers, stored.keys.stored(), value_bytes)?;
+                seen[place] = BaseSeen::look(db, readers, stored.keys.stored(), value_bytes)?;
                 Ok(())
             };
             make_folder(&folder)?;
@@ -185,14 +185,16 @@ fn load_sides(
     Ok(sides.map(|(((guard, db), reports), seen)| side(*guard, db, reports, seen)).collect())
 }
 
-impl Side {
+impl MeasuredStore {
     fn count_by_level(
         &mut self,
         plan: &ReadPlan,
-        askers: &[Askers],
+        readers: &[ReaderThreads],
         stored: &SortedKeys,
     ) -> Result<()> {
-        let of = |kind: Kind| askers.iter().find(|askers| askers.kind() == kind).map(Askers::first);
+        let of = |kind: Kind| {
+            readers.iter().find(|readers| readers.kind() == kind).map(ReaderThreads::first)
+        };
         let size = (plan.queries, plan.tree.seed);
         self.by_level = costs_by_level(&self.db, stored, of(Kind::PointMiss), size)?;
         let points = [Kind::PointHalf, Kind::PointHit, Kind::PointMiss];
@@ -205,10 +207,10 @@ impl Side {
     fn measure_pipelined(
         &mut self,
         plan: &ReadPlan,
-        askers: &[Askers],
+        readers: &[ReaderThreads],
         stored: &SortedKeys,
     ) -> Result<()> {
-        let hits = askers.iter().find(|askers| askers.kind() == Kind::PointHit);
+        let hits = readers.iter().find(|readers| readers.kind() == Kind::PointHit);
         if let (Some(depth), Some(hits)) = (plan.pipelined, hits) {
             let hits = hits.first();
             let report = measure_queue(&self.db, hits, stored, depth, plan.tree.value_bytes)?;
@@ -219,8 +221,8 @@ impl Side {
     }
 }
 
-fn side(guard: GuardKind, db: Db, reports: Vec<LoadReport>, base_seen: BaseSeen) -> Side {
-    Side {
+fn side(guard: GuardKind, db: Db, reports: Vec<LoadReport>, base_seen: BaseSeen) -> MeasuredStore {
+    MeasuredStore {
         guard,
         db,
         load: median_load(reports),
@@ -264,18 +266,18 @@ fn folder_error(folder: &Path, error: &std::io::Error) -> LabError {
 
 /// Reads every store whole, and asks every question once; also warms the caches.
 fn check_answers(
-    sides: &mut [Side],
-    askers: &[Askers],
+    sides: &mut [MeasuredStore],
+    readers: &[ReaderThreads],
     keys: &SortedKeys,
     value_bytes: usize,
     progress: &mut dyn Progress,
 ) -> Result<()> {
-    progress.stage("checking answers", (sides.len() * (askers.len() + 1)) as u64);
+    progress.stage("checking answers", (sides.len() * (readers.len() + 1)) as u64);
     for side in sides {
         side.false_negatives += count_wrong_entries(&side.db, keys, value_bytes)?;
         progress.advance(1);
-        for askers in askers {
-            side.false_negatives += askers.count_wrong(&side.db, keys, value_bytes)?;
+        for readers in readers {
+            side.false_negatives += readers.count_wrong(&side.db, keys, value_bytes)?;
             progress.advance(1);
         }
     }
@@ -301,33 +303,33 @@ fn count_wrong_entries(db: &Db, keys: &SortedKeys, value_bytes: usize) -> Result
 }
 
 fn measure_times(
-    sides: &mut [Side],
-    askers: &[Askers],
+    sides: &mut [MeasuredStore],
+    readers: &[ReaderThreads],
     threads: usize,
     progress: &mut dyn Progress,
 ) -> Result<()> {
-    progress.stage("measuring", (sides.len() * askers.len() * ROUNDS) as u64);
-    for askers in askers {
+    progress.stage("measuring", (sides.len() * readers.len() * ROUNDS) as u64);
+    for readers in readers {
         let before = sides.iter().map(|side| Ok(all_kinds(&side.db.stats()?)));
         let before = before.collect::<Result<Vec<_>>>()?;
         let medians = medians_ns(sides.len(), |side| {
-            askers.ask_all(&sides[side].db)?;
+            readers.ask_all(&sides[side].db)?;
             progress.advance(1);
             progress.look(&sides[side].db);
-            Ok::<_, LabError>(askers.len() as u64)
+            Ok::<_, LabError>(readers.len() as u64)
         })?;
         for ((side, before), ns_per_op) in sides.iter_mut().zip(&before).zip(medians) {
             let after = all_kinds(&side.db.stats()?);
-            let report = kind_report(askers.len(), ns_per_op, before, &after);
+            let report = kind_report(readers.len(), ns_per_op, before, &after);
             let ns_per_op = ns_per_op * threads as f64;
-            side.kinds.push((askers.kind(), KindReport { ns_per_op, ..report }));
+            side.kinds.push((readers.kind(), KindReport { ns_per_op, ..report }));
         }
     }
     Ok(())
 }
 
 /// Counts, and compares with the truth.
-fn measure_counts(sides: &mut [Side], counts: &CountQueries, deleted: bool) -> Result<()> {
+fn measure_counts(sides: &mut [MeasuredStore], counts: &CountQueries, deleted: bool) -> Result<()> {
     let medians = medians_ns(sides.len(), |side| {
         counts.ask_all(&sides[side].db)?;
         Ok::<_, LabError>(counts.len() as u64)
@@ -341,9 +343,9 @@ fn measure_counts(sides: &mut [Side], counts: &CountQueries, deleted: bool) -> R
 }
 
 /// Asks in batches, in one thread, and compares with single questions.
-fn measure_batches(sides: &mut [Side], askers: &[Askers]) -> Result<()> {
+fn measure_batches(sides: &mut [MeasuredStore], readers: &[ReaderThreads]) -> Result<()> {
     let dbs: Vec<&Db> = sides.iter().map(|side| &side.db).collect();
-    let queries: Vec<&Queries> = askers.iter().map(Askers::first).collect();
+    let queries: Vec<&Queries> = readers.iter().map(ReaderThreads::first).collect();
     let measured = measure_many(&dbs, &queries)?;
     for (side, (report, wrong)) in sides.iter_mut().zip(measured) {
         side.many = Some(report);
@@ -353,7 +355,7 @@ fn measure_batches(sides: &mut [Side], askers: &[Askers]) -> Result<()> {
 }
 
 /// Scans every store from end to end.
-fn measure_scans(sides: &mut [Side], keys: u64) -> Result<()> {
+fn measure_scans(sides: &mut [MeasuredStore], keys: u64) -> Result<()> {
     let dbs: Vec<&Db> = sides.iter().map(|side| &side.db).collect();
     let measured = measure_full_scans(&dbs, keys)?;
     for (side, (report, wrong)) in sides.iter_mut().zip(measured) {
@@ -409,7 +411,7 @@ fn lines_per_op(db: &Db, queries: &Queries, stored: &SortedKeys) -> f64 {
 }
 
 fn measured(
-    side: Side,
+    side: MeasuredStore,
     plan: &ReadPlan,
     stored: &Stored,
     closed: &[ClosedSeeks],

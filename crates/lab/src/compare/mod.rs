@@ -173,7 +173,7 @@ const LEVELS: u32 = 3;
 const ENTRY_OVERHEAD: usize = 128;
 
 /// A filled store, and what is known about it.
-struct Side {
+struct FilledPeer {
     contender: Contender,
     peer: Box<dyn Peer>,
     load: FillReport,
@@ -266,7 +266,7 @@ fn fill_sides(
     openers: &[&dyn Engine],
     keys: &SortedKeys,
     progress: &mut dyn Progress,
-) -> Result<Vec<Side>> {
+) -> Result<Vec<FilledPeer>> {
     let loads = if plan.shape == ShapeName::Default { plan.loads } else { 1 };
     let order = random_order(keys.len(), plan.seed);
     let mut filled: Vec<Vec<Filled>> = openers.iter().map(|_| Vec::new()).collect();
@@ -322,7 +322,7 @@ fn fill(
     Ok(Filled { peer: Some(peer), seconds: start.elapsed().as_secs_f64(), ns_per_op })
 }
 
-fn side(contender: Contender, mut filled: Vec<Filled>) -> Side {
+fn side(contender: Contender, mut filled: Vec<Filled>) -> FilledPeer {
     let peer = filled.last_mut().and_then(|last| last.peer.take()).expect("the last one is open");
     let seconds: Vec<f64> = filled.iter().map(|filled| filled.seconds).collect();
     let times: Vec<f64> = filled.iter().map(|filled| filled.ns_per_op).collect();
@@ -334,7 +334,7 @@ fn side(contender: Contender, mut filled: Vec<Filled>) -> Side {
         seconds_of_all: seconds,
         ns_per_op_of_all: times,
     };
-    Side { contender, peer, load, wrong: 0, answers: Vec::new() }
+    FilledPeer { contender, peer, load, wrong: 0, answers: Vec::new() }
 }
 
 pub(crate) fn open_new(
@@ -358,7 +358,7 @@ fn remove(folder: &Path) -> Result<()> {
     })
 }
 
-fn measure(sides: &mut [Side], asked: &[Asked], progress: &mut dyn Progress) -> Result<()> {
+fn measure(sides: &mut [FilledPeer], asked: &[Asked], progress: &mut dyn Progress) -> Result<()> {
     progress.stage("measuring", (sides.len() * asked.len() * (ROUNDS + 1)) as u64);
     for asked in asked {
         let mut cpu_times = vec![Vec::with_capacity(ROUNDS); sides.len()];
@@ -383,8 +383,8 @@ fn measure(sides: &mut [Side], asked: &[Asked], progress: &mut dyn Progress) -> 
     Ok(())
 }
 
-fn report(side: Side, plan: &ComparePlan) -> Result<CompareReport> {
-    let Side { contender, peer, load, wrong, answers } = side;
+fn report(side: FilledPeer, plan: &ComparePlan) -> Result<CompareReport> {
+    let FilledPeer { contender, peer, load, wrong, answers } = side;
     let [point_miss, point_hit, empty_range, seek, seek_next_50] =
         <[AnswerReport; 5]>::try_from(answers).expect("one report for each kind");
     let runs = peer.runs()?;

@@ -26,11 +26,11 @@ pub(crate) struct FigurePlan {
     x: String,
     x_label: String,
     #[serde(default)]
-    x_scale: Scale,
+    x_scale: AxisScale,
     y: Measures,
     y_label: String,
     #[serde(default)]
-    y_scale: Scale,
+    y_scale: AxisScale,
     /// What y is multiplied with, as in 0.001 from ns to µs.
     #[serde(default = "one")]
     y_times: f64,
@@ -63,7 +63,7 @@ pub enum Mark {
 /// How an axis is divided.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Scale {
+pub enum AxisScale {
     /// Evenly.
     #[default]
     Linear,
@@ -114,11 +114,11 @@ pub struct Figure {
     /// What x is, with its unit.
     pub x_label: String,
     /// How the x axis is divided.
-    pub x_scale: Scale,
+    pub x_scale: AxisScale,
     /// What y is, with its unit.
     pub y_label: String,
     /// How the y axis is divided.
-    pub y_scale: Scale,
+    pub y_scale: AxisScale,
     /// Names on the x axis: x counts them from 0. None: x is a number.
     pub x_names: Option<Vec<String>>,
     /// The names of all curves, in order.
@@ -146,7 +146,7 @@ pub struct Curve {
 }
 
 /// A point before points are put together.
-struct Drawn {
+struct RawPoint {
     panel: String,
     curve: String,
     x: Scalar,
@@ -160,7 +160,7 @@ impl Figure {
     pub fn has_zeros_at_the_edge(&self) -> bool {
         let mut points =
             self.panels.iter().flat_map(|panel| &panel.curves).flat_map(|curve| &curve.points);
-        self.y_scale == Scale::Log && points.any(|point| point.1 <= 0.0)
+        self.y_scale == AxisScale::Log && points.any(|point| point.1 <= 0.0)
     }
 
     /// The points of a panel as a table: x, then a column for each curve. The first row is the heading.
@@ -189,7 +189,7 @@ impl Figure {
 impl FigurePlan {
     /// The figure that rows give.
     pub(crate) fn figure(&self, rows: &[Row]) -> Figure {
-        let drawn: Vec<Drawn> = rows
+        let drawn: Vec<RawPoint> = rows
             .iter()
             .filter(|row| has(row, &self.wanted))
             .flat_map(|row| self.drawn(row))
@@ -203,7 +203,7 @@ impl FigurePlan {
         };
         let curve_names = in_order(drawn.iter().map(|one| one.curve.clone()));
         let panels = in_order(drawn.iter().map(|one| one.panel.clone())).into_iter().map(|title| {
-            let own: Vec<&Drawn> = drawn.iter().filter(|one| one.panel == title).collect();
+            let own: Vec<&RawPoint> = drawn.iter().filter(|one| one.panel == title).collect();
             let curves = (0..curve_names.len()).map(|name| {
                 let points = own.iter().filter(|one| one.curve == curve_names[name]);
                 let points = points.map(|one| {
@@ -228,7 +228,7 @@ impl FigurePlan {
     }
 
     /// The points of one row: one for each measure that it has.
-    fn drawn(&self, row: &Row) -> Vec<Drawn> {
+    fn drawn(&self, row: &Row) -> Vec<RawPoint> {
         let measures = match &self.y {
             Measures::One(field) => vec![(String::new(), field.clone())],
             Measures::Named(named) => named.clone(),
@@ -245,7 +245,7 @@ impl FigurePlan {
                 Some(name) => Some(row.number(name)?),
                 None => None,
             };
-            Some(Drawn { panel, curve, x: row.get(&self.x)?.clone(), y, order })
+            Some(RawPoint { panel, curve, x: row.get(&self.x)?.clone(), y, order })
         });
         points.collect()
     }

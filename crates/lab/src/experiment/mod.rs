@@ -30,7 +30,7 @@ mod ticks;
 
 pub use claim::{Claim, ClaimOutcome, ClaimPair};
 pub use csv::csv;
-pub use figure::{Curve, Figure, Mark, Panel, Scale as AxisScale};
+pub use figure::{AxisScale, Curve, Figure, Mark, Panel};
 pub use html::html;
 pub use machine::Machine;
 pub use markdown::markdown;

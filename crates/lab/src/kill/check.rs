@@ -12,8 +12,8 @@ use trommel::{Background, Db, Error, Options};
 
 use super::child::{STORE, copy_folder, options};
 use super::history::{LANES, SLOTS, bytes_of, key_of, place_of, value_of, value_text};
-use super::lanes::{Lanes, Slots};
-use super::session::Heard;
+use super::lane_models::{LaneModels, Slots};
+use super::session::SessionLog;
 use crate::keys::rng::Rng;
 
 /// The store as the killed process has left it.
@@ -23,7 +23,11 @@ const GETS: usize = 100;
 
 /// Opens the store, compares it with what was written, and closes it. Gives how many of the writes that were
 /// under way are there.
-pub(super) fn check_store(folder: &Path, lanes: &mut Lanes, rng: &mut Rng) -> Result<u64, String> {
+pub(super) fn check_store(
+    folder: &Path,
+    lanes: &mut LaneModels,
+    rng: &mut Rng,
+) -> Result<u64, String> {
     let in_steps = rng.below(3) == 0;
     let mut options = options(rng);
     if in_steps {
@@ -93,9 +97,9 @@ fn contents(db: &Db, rng: &mut Rng) -> Result<Vec<Slots>, String> {
 /// Gives how many are whole, and how many were refused.
 pub(super) fn check_copies(
     folder: &Path,
-    lanes: &Lanes,
+    lanes: &LaneModels,
     before: &[usize; LANES],
-    heard: &Heard,
+    heard: &SessionLog,
     rng: &mut Rng,
 ) -> Result<(u64, u64), String> {
     let (mut whole, mut refused) = (0, 0);

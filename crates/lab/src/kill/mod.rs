@@ -13,7 +13,7 @@
 mod check;
 mod child;
 mod history;
-mod lanes;
+mod lane_models;
 mod session;
 mod watched;
 mod wire;
@@ -30,7 +30,7 @@ use crate::error::LabError;
 use crate::keys::rng::{Rng, scramble};
 use crate::progress::Progress;
 pub use child::{Lie, VictimPlan, run_victim};
-use lanes::Lanes;
+use lane_models::LaneModels;
 use session::Aim;
 use wire::Activity;
 
@@ -102,7 +102,7 @@ pub fn kill_test(
     let mut test = KillTest {
         plan,
         rng: Rng::new(plan.seed),
-        lanes: Lanes::new(plan.seed),
+        lanes: LaneModels::new(plan.seed),
         blind: 0,
         report: empty_report(plan.seed),
     };
@@ -148,7 +148,7 @@ fn empty_report(seed: u64) -> KillReport {
 struct KillTest<'p> {
     plan: &'p KillPlan,
     rng: Rng,
-    lanes: Lanes,
+    lanes: LaneModels,
     /// Sessions since the last look.
     blind: u32,
     report: KillReport,

@@ -62,7 +62,7 @@ pub(super) struct Copy {
 
 /// What a process has told.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Heard {
+pub(super) struct SessionLog {
     /// Acknowledged writes of each lane.
     pub(super) done: [u32; LANES],
     begun: [u32; Activity::COUNT],
@@ -73,7 +73,7 @@ pub(super) struct Heard {
     has_ended: bool,
 }
 
-impl Heard {
+impl SessionLog {
     fn hear(&mut self, message: Option<Message>) {
         match message {
             Some(Message::Done { lane }) if usize::from(lane) < LANES => {
@@ -112,13 +112,13 @@ impl Heard {
 /// Where a listener puts what it hears.
 #[derive(Default)]
 struct Ear {
-    heard: Mutex<Heard>,
+    heard: Mutex<SessionLog>,
     /// Signalled when an activity begins, or all has ended.
     news: Condvar,
 }
 
 impl Ear {
-    fn heard(&self) -> MutexGuard<'_, Heard> {
+    fn heard(&self) -> MutexGuard<'_, SessionLog> {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -147,7 +147,7 @@ impl Ear {
     /// Returns when it is time to kill, or nobody is left to be killed.
     fn wait_for(&self, aim: Aim) {
         let start = Instant::now();
-        let wait = |limit: Duration, arrived: &dyn Fn(&Heard) -> bool| {
+        let wait = |limit: Duration, arrived: &dyn Fn(&SessionLog) -> bool| {
             let mut heard = self.heard();
             while !heard.has_ended && !arrived(&heard) {
                 let Some(left) = limit.checked_sub(start.elapsed()) else { break };
@@ -166,7 +166,7 @@ impl Ear {
 }
 
 /// Runs a process and kills it. An error says why that was not possible, or that it ended before by itself.
-pub(super) fn run(mut command: Command, aim: Aim) -> Result<Heard, String> {
+pub(super) fn run(mut command: Command, aim: Aim) -> Result<SessionLog, String> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child =
         command.spawn().map_err(|error| format!("the process cannot start: {error}"))?;
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn what_is_begun_and_not_ended_is_under_way() {
-        let mut heard = Heard::default();
+        let mut heard = SessionLog::default();
         let checkpoint = Activity::Checkpoint;
         for message in [
             Message::Begin { activity: Activity::Write, number: 0 },

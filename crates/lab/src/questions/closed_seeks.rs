@@ -10,7 +10,7 @@ use crate::keys::keyset::KeySet;
 use crate::keys::rng::{Rng, scramble};
 use crate::questions::queries::{Kind, Queries};
 use crate::questions::question_draw::{Draw, closed_width};
-use crate::questions::reader_threads::{Askers, thread_rngs};
+use crate::questions::reader_threads::{ReaderThreads, thread_rngs};
 use crate::report::{ClosedSeekReport, KindReport};
 
 /// Starts that a width is found from.
@@ -32,7 +32,7 @@ pub(crate) fn draw_closed_seeks(
     draw: Draw<'_>,
     seed: u64,
     threads: usize,
-) -> Result<(Vec<ClosedSeeks>, Vec<Askers>)> {
+) -> Result<(Vec<ClosedSeeks>, Vec<ReaderThreads>)> {
     let (mut about, mut all) = (Vec::new(), Vec::new());
     for &share in shares {
         let samples = &mut Rng::new(scramble(seed ^ 7));
@@ -44,10 +44,11 @@ pub(crate) fn draw_closed_seeks(
             )));
         }
         let mut rngs = thread_rngs(seed, 8, threads);
-        let askers = Askers::draw(Kind::ClosedSeek, keys, Draw { width, ..draw }, &mut rngs)?;
-        let empty_share = empty_share(askers.lists(), keys.stored());
+        let readers =
+            ReaderThreads::draw(Kind::ClosedSeek, keys, Draw { width, ..draw }, &mut rngs)?;
+        let empty_share = empty_share(readers.lists(), keys.stored());
         about.push(ClosedSeeks { percent: (1e8 * share).round() / 1e6, width, empty_share });
-        all.push(askers);
+        all.push(readers);
     }
     Ok((about, all))
 }

@@ -20,7 +20,7 @@ use crate::questions::question_draw::Draw;
 
 /// Questions of one kind: a list for each thread.
 #[derive(Clone, Debug)]
-pub(crate) struct Askers {
+pub(crate) struct ReaderThreads {
     lists: Vec<Queries>,
 }
 
@@ -35,22 +35,22 @@ pub(crate) fn thread_rngs(seed: u64, stream: u64, threads: usize) -> Vec<Rng> {
     (0..threads).map(|thread| thread_rng(seed, stream, thread)).collect()
 }
 
-impl Askers {
+impl ReaderThreads {
     /// The questions of every kind; and the first thread's generator, for more.
     pub(crate) fn draw_all(
         keys: &KeySet,
         draw: Draw<'_>,
         seed: u64,
         threads: usize,
-    ) -> Result<(Vec<Askers>, Rng)> {
+    ) -> Result<(Vec<ReaderThreads>, Rng)> {
         let rngs = |stream| thread_rngs(seed, stream, threads);
         // Halves are from generators of their own: the other questions are those of earlier records.
         let (mut others, mut halves) = (rngs(1), rngs(4));
-        let askers = Kind::ALL.into_iter().map(|kind| {
+        let readers = Kind::ALL.into_iter().map(|kind| {
             let rngs = if kind == Kind::PointHalf { &mut halves } else { &mut others };
-            Askers::draw(kind, keys, draw, rngs)
+            ReaderThreads::draw(kind, keys, draw, rngs)
         });
-        Ok((askers.collect::<Result<_>>()?, others.swap_remove(0)))
+        Ok((readers.collect::<Result<_>>()?, others.swap_remove(0)))
     }
 
     /// One list of questions for each generator.
@@ -61,7 +61,7 @@ impl Askers {
         rngs: &mut [Rng],
     ) -> Result<Self> {
         let lists = rngs.iter_mut().map(|rng| Queries::draw_as(kind, keys, draw, rng));
-        Ok(Askers { lists: lists.collect::<Result<_>>()? })
+        Ok(ReaderThreads { lists: lists.collect::<Result<_>>()? })
     }
 
     /// What is asked.
@@ -90,7 +90,7 @@ impl Askers {
             let others = self.lists[1..].iter();
             let others: Vec<_> = others.map(|list| scope.spawn(move || ask(list, db))).collect();
             ask(&self.lists[0], db)?;
-            others.into_iter().try_for_each(|other| other.join().expect("no asker panics"))
+            others.into_iter().try_for_each(|other| other.join().expect("no reader panics"))
         })
     }
 
@@ -123,15 +123,15 @@ mod tests {
         KeySet::new(&Dist::Uniform, FileFormat::Lines, Some(2000), 1).expect("keys")
     }
 
-    fn askers(kind: Kind, keys: &KeySet, threads: usize) -> Askers {
+    fn readers(kind: Kind, keys: &KeySet, threads: usize) -> ReaderThreads {
         let draw = Draw { skew: Skew::Zipf(0.99), ..Draw::even(300, 64) };
-        Askers::draw(kind, keys, draw, &mut thread_rngs(1, 1, threads)).expect("drawn")
+        ReaderThreads::draw(kind, keys, draw, &mut thread_rngs(1, 1, threads)).expect("drawn")
     }
 
     #[test]
     fn a_thread_has_its_questions_however_many_there_are() {
         let keys = keys();
-        let (one, four) = (askers(Kind::PointHit, &keys, 1), askers(Kind::PointHit, &keys, 4));
+        let (one, four) = (readers(Kind::PointHit, &keys, 1), readers(Kind::PointHit, &keys, 4));
         assert_eq!((one.len(), four.len()), (300, 1200));
         let asked = |list: &Queries| -> Vec<Vec<u8>> {
             (0..list.len()).map(|place| list.lower(place).to_vec()).collect()
@@ -151,14 +151,14 @@ mod tests {
         keys.stored().iter().for_each(|key| db.put(key, b"value").expect("puts"));
         let asked = |stats: trommel::Stats| stats.point.queries + stats.open_seek.queries;
         for kind in [Kind::PointMiss, Kind::PointHit, Kind::Seek] {
-            let (askers, before) = (askers(kind, &keys, 3), asked(db.stats().expect("open")));
-            askers.ask_all(&db).expect("asks");
+            let (readers, before) = (readers(kind, &keys, 3), asked(db.stats().expect("open")));
+            readers.ask_all(&db).expect("asks");
             assert_eq!(asked(db.stats().expect("open")) - before, 900, "{}", kind.name());
         }
         // The values are not those that belong to the keys: hits are wrong, of every thread.
-        let wrong = askers(Kind::PointHit, &keys, 3).count_wrong(&db, keys.stored(), 20);
+        let wrong = readers(Kind::PointHit, &keys, 3).count_wrong(&db, keys.stored(), 20);
         assert_eq!(wrong.expect("asks"), 900);
-        let right = askers(Kind::PointMiss, &keys, 3).count_wrong(&db, keys.stored(), 20);
+        let right = readers(Kind::PointMiss, &keys, 3).count_wrong(&db, keys.stored(), 20);
         assert_eq!(right.expect("asks"), 0);
     }
 }

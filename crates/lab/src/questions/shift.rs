@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::keys::key_list::SortedKeys;
 use crate::questions::queries::Kind;
 use crate::questions::read_workload::Stored;
-use crate::questions::reader_threads::Askers;
+use crate::questions::reader_threads::ReaderThreads;
 use crate::report::{ShiftRates, ShiftReport};
 
 /// What was seen of a store when its last level alone was there.
@@ -30,12 +30,12 @@ impl BaseSeen {
     /// Asks the first thread's misses and empty ranges, and checks the answers.
     pub(crate) fn look(
         db: &Db,
-        askers: &[Askers],
+        readers: &[ReaderThreads],
         stored: &SortedKeys,
         value_bytes: usize,
     ) -> Result<Self> {
         let mut seen = BaseSeen { guard_seconds: db.stats()?.guard.seconds, ..Self::default() };
-        for queries in askers.iter().map(Askers::first) {
+        for queries in readers.iter().map(ReaderThreads::first) {
             let rate = match queries.kind() {
                 Kind::PointMiss => &mut seen.rates.point_miss,
                 Kind::EmptyRange => &mut seen.rates.empty_range,

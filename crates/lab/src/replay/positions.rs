@@ -7,7 +7,7 @@ use trommel_filters::{Codes, FlushNumber, Shape, Span};
 use crate::replay::recording::{ReplayCode, ReplayDigits, ReplayRun};
 
 /// A version, as the filter's crate has it.
-pub(crate) struct Tree {
+pub(crate) struct ReplayTree {
     pub(crate) shape: Shape,
     /// The end of the oldest run, where the round begins.
     origin: FlushNumber,
@@ -18,7 +18,7 @@ pub(crate) struct Tree {
     is_lazy: bool,
 }
 
-impl Tree {
+impl ReplayTree {
     /// `is_lazy`: levels merge so that positions mean something.
     pub(crate) fn new(levels: &[Vec<ReplayRun>], size_ratio: u32, is_lazy: bool) -> Self {
         let span = |run: &ReplayRun| Span::new(FlushNumber(run.span.0), FlushNumber(run.span.1));
@@ -26,7 +26,7 @@ impl Tree {
         let shape = Shape { levels: levels.iter().map(spans).collect() };
         let origin = shape.runs().last().map_or(FlushNumber(0), Span::hi);
         let next = shape.runs().next().map_or(FlushNumber(0), Span::hi);
-        Tree { shape, origin, next, size_ratio, is_lazy }
+        ReplayTree { shape, origin, next, size_ratio, is_lazy }
     }
 
     /// The shape of this round after the flushes below `next`, with a position for each level of this tree.

@@ -8,7 +8,7 @@ use trommel::{PinnedTree, Policy};
 use trommel_filters::Query;
 
 use crate::error::Result;
-use crate::replay::positions::Tree;
+use crate::replay::positions::ReplayTree;
 use crate::replay::recording::{ReplayAnswer, ReplayEvent, ReplayRun, ReplayStep};
 
 /// What has been recorded so far, as far as the next step needs it.
@@ -50,7 +50,7 @@ impl Recorder {
         levels: Levels,
         tree: &PinnedTree,
     ) -> Result<ReplayStep> {
-        let shapes = Tree::new(&levels, self.size_ratio, self.is_lazy);
+        let shapes = ReplayTree::new(&levels, self.size_ratio, self.is_lazy);
         let answer = |key: &Vec<u8>| -> Result<ReplayAnswer> {
             let codes = tree.guard_codes(&Query::Point(key));
             Ok(ReplayAnswer {

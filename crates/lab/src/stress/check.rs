@@ -11,7 +11,7 @@ use trommel::{Answer, Answered, CountBounds, Db, Scan, Value};
 use super::held::{compare, entries_of, next_of, value_text};
 use super::keys::{Edges, Keys, Place};
 use super::model::{State, number_of, value_of};
-use super::operation::{Operation, Step, key_text, range_text, way};
+use super::operation::{StressOperation, StressStep, key_text, range_text, way};
 use super::ranges::RangeDeletion;
 use super::world::{Checked, World};
 use crate::keys::rng::Rng;
@@ -42,14 +42,16 @@ pub(crate) fn full_state(db: &Db, keys: &Keys) -> Checked<State> {
 
 impl World<'_> {
     /// The checks after a step.
-    pub(crate) fn check_after(&mut self, step: &Step) -> Checked<()> {
+    pub(crate) fn check_after(&mut self, step: &StressStep) -> Checked<()> {
         let mut rng = Rng::new(u64::from(step.number));
-        if let Operation::Write { writes, .. } | Operation::Ingest(writes) = &step.operation {
+        if let StressOperation::Write { writes, .. } | StressOperation::Ingest(writes) =
+            &step.operation
+        {
             for write in writes.iter().take(TOUCHED_MAX) {
                 self.check_get(write.place)?;
             }
         }
-        if let Operation::DeleteRange(deletion) = &step.operation {
+        if let StressOperation::DeleteRange(deletion) = &step.operation {
             self.check_deleted(deletion, rng.below(2) == 0)?;
         }
         for _ in 0..2 {
@@ -67,7 +69,8 @@ impl World<'_> {
             }
             _ => {}
         }
-        if step.number.is_multiple_of(FULL_EVERY) || matches!(step.operation, Operation::Reopen(_))
+        if step.number.is_multiple_of(FULL_EVERY)
+            || matches!(step.operation, StressOperation::Reopen(_))
         {
             self.check_all(step.number as usize)?;
         }

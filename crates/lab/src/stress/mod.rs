@@ -33,7 +33,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use draw::History;
-use operation::Step;
+use operation::StressStep;
 use serde::Serialize;
 use shorten::Failing;
 use world::{Done, Door, World};
@@ -132,7 +132,7 @@ fn open_door(disk: trommel::Memory) -> Arc<dyn trommel::Storage> {
 }
 
 /// What the threads share.
-struct Shared<'p> {
+struct SharedWork<'p> {
     plan: &'p StressPlan,
     door: Door,
     start: Instant,
@@ -150,7 +150,7 @@ struct Results {
 }
 
 fn run(plan: &StressPlan, door: Door, progress: &mut dyn Progress) -> StressReport {
-    let shared = Shared {
+    let shared = SharedWork {
         plan,
         door,
         start: Instant::now(),
@@ -175,7 +175,7 @@ fn run(plan: &StressPlan, door: Door, progress: &mut dyn Progress) -> StressRepo
     shared.report()
 }
 
-impl Shared<'_> {
+impl SharedWork<'_> {
     /// One thread: history after history.
     fn work(&self) {
         while let Some(seed) = self.next_seed() {
@@ -259,7 +259,7 @@ fn run_seed(seed: u64, steps: u32, door: Door, counted: &AtomicU64) -> Result<Do
 /// Runs some steps of a history. An error says after which step, and what is wrong.
 fn run_steps(
     history: &History,
-    steps: &[Step],
+    steps: &[StressStep],
     door: Door,
     counted: &AtomicU64,
 ) -> Result<Done, (u32, String)> {

@@ -95,7 +95,7 @@ pub(crate) fn number_of(value: &[u8]) -> Option<u32> {
 
 /// Writes that landed together, or failed together.
 #[derive(Clone, Debug)]
-struct Group {
+struct WriteGroup {
     writes: Vec<Write>,
     acknowledged: bool,
 }
@@ -113,7 +113,7 @@ pub(crate) struct Reopened {
 pub(crate) struct Model {
     seen: State,
     base: State,
-    groups: Vec<Group>,
+    groups: Vec<WriteGroup>,
     /// So many groups survive any crash.
     durable: usize,
     /// So many groups are as old as an interval of syncing: the next write makes them durable.
@@ -168,7 +168,7 @@ impl Model {
             self.seen.apply(&writes);
         }
         self.doubtful += usize::from(!acknowledged);
-        self.groups.push(Group { writes, acknowledged });
+        self.groups.push(WriteGroup { writes, acknowledged });
     }
 
     /// All that was acknowledged is durable.

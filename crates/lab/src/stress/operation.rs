@@ -69,7 +69,7 @@ pub(crate) struct Reopening {
 
 /// One operation.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Operation {
+pub(crate) enum StressOperation {
     Write {
         writes: Vec<Write>,
         synced: bool,
@@ -120,12 +120,12 @@ pub(crate) enum Operation {
 
 /// An operation and its number in the whole history, which also draws what is checked after it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Step {
+pub(crate) struct StressStep {
     pub(crate) number: u32,
-    pub(crate) operation: Operation,
+    pub(crate) operation: StressOperation,
 }
 
-impl Step {
+impl StressStep {
     /// Which of all the background work that can be gone on with its `nth` step of that is of.
     pub(crate) fn choice(&self, nth: u32) -> usize {
         scramble(u64::from(self.number) << 32 | u64::from(nth)) as usize
@@ -133,51 +133,53 @@ impl Step {
 }
 
 /// A step as people read it.
-pub(crate) fn tell(step: &Step, keys: &Keys) -> String {
-    let Step { number, operation } = step;
+pub(crate) fn tell(step: &StressStep, keys: &Keys) -> String {
+    let StressStep { number, operation } = step;
     let key = |place: &Place| key_text(keys.get(*place));
     let said = match operation {
-        Operation::Write { writes, synced } => {
+        StressOperation::Write { writes, synced } => {
             let synced = if *synced { ", synced" } else { "" };
             let all: Vec<_> = writes.iter().map(|write| write_text(write, keys)).collect();
             format!("write {}{synced}", all.join(", "))
         }
-        Operation::Ingest(writes) => {
+        StressOperation::Ingest(writes) => {
             let all: Vec<_> = writes.iter().map(|write| write_text(write, keys)).collect();
             format!("ingest {}", all.join(", "))
         }
-        Operation::DeleteRange(deletion) => deletion_text(deletion, keys),
-        Operation::Get(place) => format!("get {}", key(place)),
-        Operation::Scan { edges, back } => format!("scan {}{}", range_text(edges), way(*back)),
-        Operation::Count(edges) => format!("count {}", range_text(edges)),
-        Operation::ReadSnapshot { which, place, edges, back } => {
+        StressOperation::DeleteRange(deletion) => deletion_text(deletion, keys),
+        StressOperation::Get(place) => format!("get {}", key(place)),
+        StressOperation::Scan { edges, back } => {
+            format!("scan {}{}", range_text(edges), way(*back))
+        }
+        StressOperation::Count(edges) => format!("count {}", range_text(edges)),
+        StressOperation::ReadSnapshot { which, place, edges, back } => {
             let (range, key) = (range_text(edges), key(place));
             format!("read snapshot {which}: {key}, {range}{}", way(*back))
         }
-        Operation::DropSnapshot(which) => format!("drop snapshot {which}"),
-        Operation::OpenScan { edges, of_snapshot } => {
+        StressOperation::DropSnapshot(which) => format!("drop snapshot {which}"),
+        StressOperation::OpenScan { edges, of_snapshot } => {
             let source = if *of_snapshot { " of the newest snapshot" } else { "" };
             format!("open a scan{source} of {}", range_text(edges))
         }
-        Operation::MoveScan { which, back, times } => {
+        StressOperation::MoveScan { which, back, times } => {
             format!("move scan {which} by {times}{}", way(*back))
         }
-        Operation::DropScan(which) => format!("drop scan {which}"),
-        Operation::Step(count) => format!("{count} steps of background work"),
-        Operation::Fail(failure) => failure_text(failure),
-        Operation::Reopen(reopening) => reopening_text(reopening),
-        Operation::Checkpoint { failure, seed } => {
+        StressOperation::DropScan(which) => format!("drop scan {which}"),
+        StressOperation::Step(count) => format!("{count} steps of background work"),
+        StressOperation::Fail(failure) => failure_text(failure),
+        StressOperation::Reopen(reopening) => reopening_text(reopening),
+        StressOperation::Checkpoint { failure, seed } => {
             let failure = failure.as_ref().map(failure_text);
             let failure = failure.map(|text| format!("; {text}")).unwrap_or_default();
             format!("checkpoint, looked at as drawn with {seed}{failure}")
         }
-        Operation::TakeSnapshot => "take a snapshot".into(),
-        Operation::Tick => "a second passes".into(),
-        Operation::Mend => "the disk is mended".into(),
-        Operation::Flush | Operation::Settle | Operation::Compact => {
+        StressOperation::TakeSnapshot => "take a snapshot".into(),
+        StressOperation::Tick => "a second passes".into(),
+        StressOperation::Mend => "the disk is mended".into(),
+        StressOperation::Flush | StressOperation::Settle | StressOperation::Compact => {
             format!("{operation:?}").to_lowercase()
         }
-        Operation::Sync | Operation::Verify => format!("{operation:?}").to_lowercase(),
+        StressOperation::Sync | StressOperation::Verify => format!("{operation:?}").to_lowercase(),
     };
     format!("{number:>6}  {said}")
 }

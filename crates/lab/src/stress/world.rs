@@ -14,7 +14,7 @@ use super::copies::{check_repair, checkpoint};
 use super::held::{HeldScan, HeldSnapshot};
 use super::keys::Keys;
 use super::model::{Model, Reopened};
-use super::operation::{End, Failure, Operation, Reopening, Step, Write};
+use super::operation::{End, Failure, Reopening, StressOperation, StressStep, Write};
 use super::ranges::RangeDeletion;
 use super::rot::{check_left_overs, check_rotten_copy};
 use super::setup;
@@ -127,43 +127,45 @@ impl<'k> World<'k> {
     }
 
     /// Applies a step. Its checks are made by the caller.
-    pub(crate) fn apply(&mut self, step: &Step) -> Checked<()> {
+    pub(crate) fn apply(&mut self, step: &StressStep) -> Checked<()> {
         self.done.operations += 1;
         self.had_faults |= self.disk.may_fail();
         match &step.operation {
-            Operation::Write { writes, synced } => self.write(writes, *synced),
-            Operation::DeleteRange(deletion) => self.delete_range(deletion),
-            Operation::Ingest(writes) => self.ingest(writes),
-            Operation::Get(place) => self.check_get(*place),
-            Operation::Scan { edges, back } => self.check_scan(edges, *back),
-            Operation::Count(edges) => self.check_count(edges),
-            Operation::TakeSnapshot => self.take_snapshot(),
-            Operation::ReadSnapshot { which, place, edges, back } => {
+            StressOperation::Write { writes, synced } => self.write(writes, *synced),
+            StressOperation::DeleteRange(deletion) => self.delete_range(deletion),
+            StressOperation::Ingest(writes) => self.ingest(writes),
+            StressOperation::Get(place) => self.check_get(*place),
+            StressOperation::Scan { edges, back } => self.check_scan(edges, *back),
+            StressOperation::Count(edges) => self.check_count(edges),
+            StressOperation::TakeSnapshot => self.take_snapshot(),
+            StressOperation::ReadSnapshot { which, place, edges, back } => {
                 self.check_snapshot(*which, *place, edges, *back)
             }
-            Operation::DropSnapshot(which) => {
+            StressOperation::DropSnapshot(which) => {
                 remove_one(&mut self.snapshots, *which);
                 Ok(())
             }
-            Operation::OpenScan { edges, of_snapshot } => self.open_scan(edges, *of_snapshot),
-            Operation::MoveScan { which, back, times } => self.move_scan(*which, *back, *times),
-            Operation::DropScan(which) => {
+            StressOperation::OpenScan { edges, of_snapshot } => self.open_scan(edges, *of_snapshot),
+            StressOperation::MoveScan { which, back, times } => {
+                self.move_scan(*which, *back, *times)
+            }
+            StressOperation::DropScan(which) => {
                 remove_one(&mut self.scans, *which);
                 Ok(())
             }
-            Operation::Flush => self.work("flush", true, Db::flush),
-            Operation::Step(count) => (0..*count).try_for_each(|nth| {
+            StressOperation::Flush => self.work("flush", true, Db::flush),
+            StressOperation::Step(count) => (0..*count).try_for_each(|nth| {
                 let choice = step.choice(nth);
                 self.work("step", false, |db| db.step_any(choice).map(|_| ()))
             }),
-            Operation::Settle => self.work("settle", false, Db::settle),
-            Operation::Compact => self.work("compact", true, Db::compact),
-            Operation::Sync => self.work("sync", true, Db::sync),
-            Operation::Verify => self.verify(),
-            Operation::Checkpoint { failure, seed } => {
+            StressOperation::Settle => self.work("settle", false, Db::settle),
+            StressOperation::Compact => self.work("compact", true, Db::compact),
+            StressOperation::Sync => self.work("sync", true, Db::sync),
+            StressOperation::Verify => self.verify(),
+            StressOperation::Checkpoint { failure, seed } => {
                 checkpoint(self, failure.as_ref(), *seed, step.number)
             }
-            Operation::Tick => {
+            StressOperation::Tick => {
                 self.clock.advance(setup::INTERVAL);
                 self.model.interval_passed();
                 let tick = self.model.tick();
@@ -171,15 +173,15 @@ impl<'k> World<'k> {
                 self.scans.iter_mut().for_each(|held| held.expire(tick));
                 Ok(())
             }
-            Operation::Fail(failure) => {
+            StressOperation::Fail(failure) => {
                 self.arm(failure);
                 Ok(())
             }
-            Operation::Mend => {
+            StressOperation::Mend => {
                 self.disk.mend();
                 Ok(())
             }
-            Operation::Reopen(reopening) => self.reopen(reopening, step.number),
+            StressOperation::Reopen(reopening) => self.reopen(reopening, step.number),
         }
     }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use trommel::{Db, KeyValue, Scan};
 
 use super::process::cpu_time;
-use super::shared::{Lie, Shared};
+use super::shared::{Sabotage, Shared};
 use crate::stress::keys::Edges;
 use crate::stress::operation::{range_text, way};
 use crate::stress::world::Checked;
@@ -46,7 +46,7 @@ pub(super) fn first_step(
         for _ in 0..STEPS {
             step(&mut tried, back)?;
         }
-        if shared.lies(Lie::SlowScan) {
+        if shared.lies(Sabotage::SlowScan) {
             while cpu_time() - start <= limit(shared, db) {}
         }
         let cost = cpu_time() - start;

@@ -51,12 +51,12 @@ impl WatchedDisk {
     }
 }
 
-struct WatchedFolder {
+struct TimedFolder {
     folder: Arc<dyn Folder>,
     watch: Arc<Watch>,
 }
 
-impl WatchedFolder {
+impl TimedFolder {
     fn watched(&self, name: &str, file: Box<dyn Append>) -> Box<dyn Append> {
         let watch = Arc::clone(&self.watch);
         match name.rsplit('.').next() {
@@ -150,11 +150,11 @@ impl Storage for WatchedDisk {
         if !dir.ends_with(STORE) {
             return Ok(folder);
         }
-        Ok(Arc::new(WatchedFolder { folder, watch }))
+        Ok(Arc::new(TimedFolder { folder, watch }))
     }
 }
 
-impl Folder for WatchedFolder {
+impl Folder for TimedFolder {
     fn list(&self) -> io::Result<Vec<String>> {
         self.folder.list()
     }

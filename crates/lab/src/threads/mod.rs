@@ -16,7 +16,7 @@ use crate::stress::panics::caught;
 
 pub use plan::{ThreadsFailure, ThreadsPlan, ThreadsReport};
 
-use shared::{Counts, Lie, Whole, Wrong};
+use shared::{Counts, Sabotage, Whole, Wrong};
 
 mod clock;
 
@@ -28,7 +28,7 @@ mod history;
 
 mod keeper;
 
-mod lane;
+mod lane_thread;
 
 mod lane_check;
 
@@ -76,7 +76,7 @@ pub fn stress_threads(
     Ok(run(plan, None, progress))
 }
 
-fn run(plan: &ThreadsPlan, lie: Option<Lie>, progress: &mut dyn Progress) -> ThreadsReport {
+fn run(plan: &ThreadsPlan, lie: Option<Sabotage>, progress: &mut dyn Progress) -> ThreadsReport {
     let start = Instant::now();
     let whole = Arc::new(Whole {
         plan: plan.clone(),

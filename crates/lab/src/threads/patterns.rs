@@ -7,10 +7,10 @@
 
 use trommel::Db;
 
-use super::lane::{Held, Lane};
+use super::lane_thread::{HeldViews, LaneThread};
 use super::posts::{Doing, Post};
 use super::setup::Pattern;
-use super::shared::{Lie, Shared};
+use super::shared::{Sabotage, Shared};
 use crate::stress::keys::Place;
 use crate::stress::operation::Write;
 use crate::stress::world::Checked;
@@ -24,11 +24,11 @@ const PUTS: usize = 64;
 /// How many keys of a log are kept.
 const WINDOW: usize = 100;
 
-impl Lane {
+impl LaneThread {
     /// A few writes of the pattern, and a look.
     pub(super) fn follow_pattern(&mut self, db: &Db, shared: &Shared, post: &Post) -> Checked<()> {
         let (_gate, tick) = shared.clock.hold();
-        self.come_to(tick, &mut Held::default());
+        self.come_to(tick, &mut HeldViews::default());
         match self.pattern {
             Pattern::HotKey => {
                 post.set(Doing::Said("writes a hot key"));
@@ -52,7 +52,7 @@ impl Lane {
         shared.counts.operations.add(1);
         self.write(shared, &writes, |lane| {
             let writer = lane.writer(db);
-            if shared.lies(Lie::SplitBatch) {
+            if shared.lies(Sabotage::SplitBatch) {
                 return writes
                     .iter()
                     .try_for_each(|w| writer.write(std::slice::from_ref(w), false));

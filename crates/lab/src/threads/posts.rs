@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::stress::keys::Keys;
-use crate::stress::operation::{Step, tell};
+use crate::stress::operation::{StressStep, tell};
 
 /// What a thread does.
 #[derive(Clone)]
@@ -18,7 +18,7 @@ pub(super) enum Doing {
     /// In words.
     Said(&'static str),
     /// A step of a lane's history.
-    Step(Arc<Step>, Arc<Keys>),
+    Step(Arc<StressStep>, Arc<Keys>),
 }
 
 /// One thread's.

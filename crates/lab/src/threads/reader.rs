@@ -12,7 +12,7 @@ use trommel::{Answer, Db, KeyValue, Snapshot, Value};
 use super::cost::first_step;
 use super::ledger::{Followed, Spot};
 use super::posts::{Doing, Post};
-use super::shared::{Lie, Shared};
+use super::shared::{Sabotage, Shared};
 use crate::keys::rng::Rng;
 use crate::stress::keys::Place;
 use crate::stress::model::{number_of, shown_at};
@@ -102,7 +102,7 @@ impl<'r> Reader<'r> {
     fn get(&mut self, tick: u32) -> Checked<()> {
         let spot = self.draw(1)[0];
         let before = self.shared.ledger.before(vec![spot]);
-        let old = self.held.first().filter(|_| self.shared.lies(Lie::OldAnswer));
+        let old = self.held.first().filter(|_| self.shared.lies(Sabotage::OldAnswer));
         let found = match old {
             Some(held) => held.snapshot.get(self.key(spot)),
             None => self.db.get(self.key(spot)),
@@ -206,7 +206,7 @@ impl<'r> Reader<'r> {
         shared.counts.answers.add(1);
         self.held.push(HeldLane { snapshot, lane, found });
         if self.held.len() > HELD_MAX {
-            let which = if shared.lies(Lie::OldAnswer) { 1 } else { self.rng.place(HELD_MAX) };
+            let which = if shared.lies(Sabotage::OldAnswer) { 1 } else { self.rng.place(HELD_MAX) };
             self.held.remove(which);
         }
         Ok(())

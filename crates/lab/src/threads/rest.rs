@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use trommel::{Db, Stats};
 
 use super::process::{open_files, resident_bytes, store_threads};
-use super::shared::{Lie, Shared};
+use super::shared::{Sabotage, Shared};
 use crate::stress::world::Checked;
 
 /// Within so many looks files that nobody needs are gone: a second, or more on a machine that has other things to do than look.
@@ -36,7 +36,7 @@ fn comes_to(law: impl Fn() -> Checked<()>) -> Checked<Duration> {
 /// Requires: no snapshot, scan or queue is there, and nobody writes.
 pub(super) fn check_rest(db: &Db, shared: &Shared) -> Checked<()> {
     db.settle().map_err(|error| format!("settle: {error}"))?;
-    if shared.lies(Lie::LeftTable) {
+    if shared.lies(Sabotage::LeftTable) {
         let left = std::fs::write(shared.store.join("999999.table"), b"left");
         left.map_err(|error| error.to_string())?;
     }
@@ -89,7 +89,7 @@ pub(super) fn files(folder: &Path) -> Checked<Vec<(String, u64)>> {
 
 /// Requires: the store is closed, and the threads that used it have ended.
 pub(super) fn check_closed(shared: &Shared) -> Checked<()> {
-    let is_open = shared.lies(Lie::OpenFile);
+    let is_open = shared.lies(Sabotage::OpenFile);
     let _open = is_open.then(|| std::fs::File::open(shared.store.join("MANIFEST")));
     comes_to(|| {
         let files = open_files(&shared.store);

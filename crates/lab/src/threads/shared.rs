@@ -20,7 +20,7 @@ use super::share::Shares;
 
 /// A way to do what is wrong: to see that it is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lie {
+pub(super) enum Sabotage {
     /// Now and then a write is acknowledged and not written.
     LostWrite,
     /// A batch is written change by change.
@@ -84,7 +84,7 @@ pub(super) struct Counts {
 /// What all histories share.
 pub(super) struct Whole {
     pub(super) plan: ThreadsPlan,
-    pub(super) lie: Option<Lie>,
+    pub(super) lie: Option<Sabotage>,
     pub(super) counts: Counts,
     pub(super) posts: Posts,
     pub(super) deadline: Instant,
@@ -133,7 +133,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Whole {
-    pub(super) fn lies(&self, lie: Lie) -> bool {
+    pub(super) fn lies(&self, lie: Sabotage) -> bool {
         self.lie == Some(lie)
     }
 

@@ -93,7 +93,7 @@ pub struct YcsbPlan {
 }
 
 /// A store, what is known of it, and how it was filled.
-struct Side {
+struct FilledStore {
     contender: Contender,
     folder: PathBuf,
     peer: Box<dyn Peer>,
@@ -219,7 +219,7 @@ fn fill(
     contender: Contender,
     plan: &YcsbPlan,
     progress: &mut dyn Progress,
-) -> Result<Side> {
+) -> Result<FilledStore> {
     let folder = plan.folder.join(contender.folder_name());
     progress.stage(&format!("filling {contender}"), 1);
     let peer = open_new(engine, &folder, &contender.filter, &plan.settings())?;
@@ -237,7 +237,7 @@ fn fill(
     let fill_seconds = start.elapsed().as_secs_f64();
     progress.advance(1);
     let fill_settle_seconds = fill_seconds - put;
-    Ok(Side { contender, folder, peer, records, fill_seconds, fill_settle_seconds })
+    Ok(FilledStore { contender, folder, peer, records, fill_seconds, fill_settle_seconds })
 }
 
 fn fill_share(peer: &dyn Peer, records: &Records, plan: &YcsbPlan, client: usize) -> Result<()> {
@@ -251,7 +251,7 @@ fn fill_share(peer: &dyn Peer, records: &Records, plan: &YcsbPlan, client: usize
 }
 
 fn run_workload(
-    sides: &[Side],
+    sides: &[FilledStore],
     workload: Workload,
     plan: &YcsbPlan,
     progress: &mut dyn Progress,
@@ -325,7 +325,7 @@ fn take_turn(
 }
 
 fn report(
-    side: &Side,
+    side: &FilledStore,
     rounds: Rounds,
     workload: Workload,
     distribution: Distribution,

@@ -86,15 +86,16 @@ fn dense_ids_have_misses_but_no_empty_ranges() {
 fn a_filter_that_lacks_keys_is_found_out() {
     let policy = Policy::default();
     let keys = KeySet::new(&Dist::Uniform, FileFormat::Lines, Some(5000), 1).expect("keys");
-    let (tree, options) = (Tree::deal(5000, filling(&policy, 3, 9, 0), 1), GrfOptions::default());
-    let whole = Filter { stored: keys.stored(), tree: &tree, options };
+    let (tree, options) =
+        (FilledTree::deal(5000, filling(&policy, 3, 9, 0), 1), GrfOptions::default());
+    let whole = TestedFilter { stored: keys.stored(), tree: &tree, options };
     let widths = [1, 32];
     let all = 3 * HITS as u64;
     assert_eq!(whole.lost(&whole.build(), &widths, 1), (all, 0));
     assert_eq!(whole.lost(&Part::empty(&options), &widths, 1), (all, all));
     // The same keys, dealt to other flushes: they are there, but many in the wrong run.
-    let tree = Tree::deal(5000, filling(&policy, 3, 9, 0), 2);
-    let other = Filter { tree: &tree, ..whole };
+    let tree = FilledTree::deal(5000, filling(&policy, 3, 9, 0), 2);
+    let other = TestedFilter { tree: &tree, ..whole };
     let (_, lost) = other.lost(&whole.build(), &widths, 1);
     assert!(lost > all / 20, "{lost} of {all}");
 }
@@ -103,7 +104,7 @@ fn a_filter_that_lacks_keys_is_found_out() {
 fn a_tree_has_the_runs_of_lazy_leveling() {
     let policy = Policy::default();
     for (fill, keys, base_keys) in [(9, 99_900, 90_000), (1, 19_900, 10_000)] {
-        let tree = Tree::deal(keys, filling(&policy, 3, fill, 0), 1);
+        let tree = FilledTree::deal(keys, filling(&policy, 3, fill, 0), 1);
         assert_eq!(tree.shape.digits(), [9, 9, 1]);
         assert!(tree.shape.runs().is_sorted_by(|newer, older| newer.lo() == older.hi()));
         let ends = (tree.shape.levels[0][0].hi(), tree.shape.levels[2][0].lo());
@@ -124,7 +125,7 @@ fn first_flushes_and_those_owed_a_merge_are_runs_of_level_0() {
         (2, 9, 14, vec![23, 1], 90, 113),
         (4, 1, 3, vec![12, 9, 9, 1], 1000, 2002),
     ] {
-        let tree = Tree::deal(4000, filling(&policy, levels, fill, owed), 1);
+        let tree = FilledTree::deal(4000, filling(&policy, levels, fill, owed), 1);
         assert_eq!((tree.shape.digits(), tree.base_end), (digits, base_end));
         assert_eq!(tree.base_end + tree.newer.len() as u64, flushes);
         assert!(tree.shape.runs().is_sorted_by(|newer, older| newer.lo() == older.hi()));
@@ -213,7 +214,7 @@ fn trees_of_other_policies_have_their_runs() {
         [("leveling", [1, 1, 1], 900), ("tiering", [9, 9, 9], 100), ("rocksdb", [3, 1, 1], 360)]
     {
         let policy = Policy::named(name).expect("a preset");
-        let tree = Tree::deal(5000, filling(&policy, 3, 9, 0), 1);
+        let tree = FilledTree::deal(5000, filling(&policy, 3, 9, 0), 1);
         assert_eq!((tree.shape.digits(), tree.base_end), (digits.to_vec(), base_end));
         assert!(tree.shape.runs().is_sorted_by(|newer, older| newer.lo() == older.hi()));
     }

@@ -10,13 +10,13 @@ use trommel::Db;
 
 use super::posts::{Doing, Post};
 use super::setup::{Pattern, Theme};
-use super::shared::{Lie, Shared};
+use super::shared::{Sabotage, Shared};
 use crate::keys::rng::Rng;
 use crate::stress::draw::Drawer;
 use crate::stress::held::{HeldScan, HeldSnapshot};
 use crate::stress::keys::{Edges, Keys, Place};
 use crate::stress::model::{State, expiry_of, large, shown_at};
-use crate::stress::operation::{Operation, Step, Write};
+use crate::stress::operation::{StressOperation, StressStep, Write};
 use crate::stress::ranges::RangeDeletion;
 use crate::stress::world::{Checked, remove_one};
 use crate::stress::writer::Writer;
@@ -29,7 +29,7 @@ const LOST_EVERY: u32 = 50;
 const LARGE_EVERY: u64 = 2000;
 
 /// A lane, from one opening of the store to the next.
-pub(super) struct Lane {
+pub(super) struct LaneThread {
     pub(super) index: usize,
     pub(super) keys: Arc<Keys>,
     pub(super) rng: Rng,
@@ -50,12 +50,12 @@ pub(super) struct Lane {
 
 /// What a lane holds while the store is open.
 #[derive(Default)]
-pub(super) struct Held {
+pub(super) struct HeldViews {
     pub(super) snapshots: Vec<HeldSnapshot>,
     pub(super) scans: Vec<HeldScan>,
 }
 
-impl Lane {
+impl LaneThread {
     pub(super) fn new(
         index: usize,
         keys: Keys,
@@ -65,7 +65,7 @@ impl Lane {
         let pattern = theme.pattern(index, &mut rng);
         let (state, written) = (State(vec![0; keys.len()]), vec![0; keys.len()]);
         let drawer = Drawer::of_writer(Rng::new(rng.next_u64()), theme.flushes());
-        Lane {
+        LaneThread {
             index,
             keys: Arc::new(keys),
             rng,
@@ -83,7 +83,7 @@ impl Lane {
 
     /// Works until the round is over.
     pub(super) fn work(&mut self, db: &Db, shared: &Shared, post: &Post) -> Checked<()> {
-        let mut held = Held::default();
+        let mut held = HeldViews::default();
         while !shared.is_over() {
             self.step += 1;
             if self.pattern != Pattern::Drawn {
@@ -93,9 +93,9 @@ impl Lane {
             let (_gate, tick) = shared.clock.hold();
             self.come_to(tick, &mut held);
             let operation = self.drawer.operation(self.step, &self.keys);
-            let step = Arc::new(Step { number: self.step, operation });
+            let step = Arc::new(StressStep { number: self.step, operation });
             post.set(Doing::Step(Arc::clone(&step), Arc::clone(&self.keys)));
-            if shared.lies(Lie::Stuck) && self.index == 0 && self.step > 50 {
+            if shared.lies(Sabotage::Stuck) && self.index == 0 && self.step > 50 {
                 std::thread::sleep(std::time::Duration::from_secs(3600));
             }
             self.apply(db, shared, &step.operation, &mut held)?;
@@ -107,7 +107,7 @@ impl Lane {
     }
 
     /// Time has come to a tick.
-    pub(super) fn come_to(&mut self, tick: u32, held: &mut Held) {
+    pub(super) fn come_to(&mut self, tick: u32, held: &mut HeldViews) {
         if tick == self.tick {
             return;
         }
@@ -122,47 +122,47 @@ impl Lane {
         &mut self,
         db: &Db,
         shared: &Shared,
-        operation: &Operation,
-        held: &mut Held,
+        operation: &StressOperation,
+        held: &mut HeldViews,
     ) -> Checked<()> {
         match operation {
-            Operation::Write { writes, synced } => {
+            StressOperation::Write { writes, synced } => {
                 let writes = self.enlarge(writes);
                 self.write(shared, &writes, |lane| lane.writer(db).write(&writes, *synced))
             }
-            Operation::DeleteRange(deletion) => self.delete_range(db, shared, deletion),
-            Operation::Ingest(writes) => {
+            StressOperation::DeleteRange(deletion) => self.delete_range(db, shared, deletion),
+            StressOperation::Ingest(writes) => {
                 self.write(shared, writes, |lane| lane.writer(db).ingest(writes))
             }
-            Operation::Get(place) => self.check_get(db, shared, *place),
-            Operation::Scan { edges, back } => self.check_scan(db, shared, edges, *back),
-            Operation::Count(edges) => self.check_count(db, shared, edges),
-            Operation::TakeSnapshot => {
+            StressOperation::Get(place) => self.check_get(db, shared, *place),
+            StressOperation::Scan { edges, back } => self.check_scan(db, shared, edges, *back),
+            StressOperation::Count(edges) => self.check_count(db, shared, edges),
+            StressOperation::TakeSnapshot => {
                 let (snapshot, state) = (db.snapshot(), self.state.clone());
                 held.snapshots.push(HeldSnapshot { snapshot, state });
                 held.snapshots.drain(..held.snapshots.len().saturating_sub(HELD_MAX));
                 Ok(())
             }
-            Operation::ReadSnapshot { which, place, edges, back } => {
+            StressOperation::ReadSnapshot { which, place, edges, back } => {
                 self.check_snapshot(shared, held, *which, (*place, edges, *back))
             }
-            Operation::DropSnapshot(which) => {
+            StressOperation::DropSnapshot(which) => {
                 remove_one(&mut held.snapshots, *which);
                 Ok(())
             }
-            Operation::OpenScan { edges, of_snapshot } => {
+            StressOperation::OpenScan { edges, of_snapshot } => {
                 self.open_scan(db, held, edges, *of_snapshot);
                 Ok(())
             }
-            Operation::MoveScan { which, back, times } => {
+            StressOperation::MoveScan { which, back, times } => {
                 self.move_scan(shared, held, (*which, *back, *times))
             }
-            Operation::DropScan(which) => {
+            StressOperation::DropScan(which) => {
                 remove_one(&mut held.scans, *which);
                 Ok(())
             }
-            Operation::Flush => db.flush().map_err(|error| format!("flush: {error}")),
-            Operation::Sync => db.sync().map_err(|error| format!("sync: {error}")),
+            StressOperation::Flush => db.flush().map_err(|error| format!("flush: {error}")),
+            StressOperation::Sync => db.sync().map_err(|error| format!("sync: {error}")),
             other => unreachable!("no lane does this: {other:?}"),
         }
     }
@@ -184,7 +184,7 @@ impl Lane {
         &mut self,
         shared: &Shared,
         writes: &[Write],
-        write: impl FnOnce(&Lane) -> trommel::Result<()>,
+        write: impl FnOnce(&LaneThread) -> trommel::Result<()>,
     ) -> Checked<()> {
         if !shared.ledger.has_room(self.index, writes.len()) {
             shared.end_history();
@@ -192,7 +192,7 @@ impl Lane {
         }
         self.groups += 1;
         shared.ledger.begin(self.index, writes);
-        let is_lost = shared.lies(Lie::LostWrite) && self.groups.is_multiple_of(LOST_EVERY);
+        let is_lost = shared.lies(Sabotage::LostWrite) && self.groups.is_multiple_of(LOST_EVERY);
         if !is_lost {
             write(self).map_err(|error| format!("write: {error}"))?;
         }
@@ -230,7 +230,7 @@ impl Lane {
         })
     }
 
-    fn open_scan(&self, db: &Db, held: &mut Held, edges: &Edges, of_snapshot: bool) {
+    fn open_scan(&self, db: &Db, held: &mut HeldViews, edges: &Edges, of_snapshot: bool) {
         let places = self.keys.places(edges);
         let scan = match held.snapshots.last().filter(|_| of_snapshot) {
             Some(held) => HeldScan::new(held.snapshot.range(edges.clone()), &held.state, places),
@@ -243,7 +243,7 @@ impl Lane {
     fn move_scan(
         &self,
         shared: &Shared,
-        held: &mut Held,
+        held: &mut HeldViews,
         (which, back, times): (usize, bool, usize),
     ) -> Checked<()> {
         let count = held.scans.len();

@@ -38,28 +38,28 @@ fn digest_of(slot: usize, value: u64) -> u64 {
     if value == 0 { 0 } else { scramble(scramble(slot as u64) ^ value) }
 }
 
-struct Group {
+struct LaneWrite {
     changes: Vec<Change>,
     acknowledged: bool,
 }
 
 /// One lane.
 #[derive(Default)]
-struct Lane {
+struct LaneModel {
     base: Slots,
-    groups: Vec<Group>,
+    groups: Vec<LaneWrite>,
     doubts: u32,
 }
 
 /// All lanes.
-pub(super) struct Lanes {
+pub(super) struct LaneModels {
     seed: u64,
-    lanes: Vec<Lane>,
+    lanes: Vec<LaneModel>,
 }
 
-impl Lanes {
+impl LaneModels {
     pub(super) fn new(seed: u64) -> Self {
-        Lanes { seed, lanes: (0..LANES).map(|_| Lane::default()).collect() }
+        LaneModels { seed, lanes: (0..LANES).map(|_| LaneModel::default()).collect() }
     }
 
     /// Writes of each lane since the last look.
@@ -74,7 +74,7 @@ impl Lanes {
             for number in 0..done + u32::from(had_begun) {
                 let name = Name { session, lane: index as u8, number };
                 let acknowledged = number < done;
-                lane.groups.push(Group { changes: name.changes(self.seed), acknowledged });
+                lane.groups.push(LaneWrite { changes: name.changes(self.seed), acknowledged });
             }
             lane.doubts += u32::from(had_begun);
         }
@@ -86,7 +86,7 @@ impl Lanes {
         let lens = self.lens();
         let there = self.find(&found, &lens, &lens)?;
         for (lane, found) in self.lanes.iter_mut().zip(found) {
-            *lane = Lane { base: found, ..Lane::default() };
+            *lane = LaneModel { base: found, ..LaneModel::default() };
         }
         Ok(there)
     }
@@ -110,7 +110,7 @@ impl Lanes {
     }
 }
 
-impl Lane {
+impl LaneModel {
     /// Which writes in doubt must be there, as bits, so that the state is `found` after a number of writes in the
     /// range. None: whichever are, it never is.
     fn find(&self, found: &Slots, range: RangeInclusive<usize>) -> Option<u32> {
@@ -186,8 +186,8 @@ mod tests {
         found
     }
 
-    fn lanes() -> Lanes {
-        let (mut lanes, mut done) = (Lanes::new(seed()), [0; LANES]);
+    fn lanes() -> LaneModels {
+        let (mut lanes, mut done) = (LaneModels::new(seed()), [0; LANES]);
         done[0] = 5;
         lanes.add_session(1, &done, true);
         lanes
@@ -209,7 +209,7 @@ mod tests {
             changes.len() > 2 && changes.iter().all(|change| change.value != 0)
         });
         let number = batch.expect("a batch of puts");
-        let (mut lanes, mut done) = (Lanes::new(seed()), [0; LANES]);
+        let (mut lanes, mut done) = (LaneModels::new(seed()), [0; LANES]);
         done[0] = number;
         lanes.add_session(1, &done, true);
         let mut found = after(&(0..number).collect::<Vec<_>>());

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{Command, CommandFactory};
 
-use crate::args::Arguments;
+use crate::command_line::Arguments;
 
 /// Prints what the parser says, and what is known; gives the exit status.
 pub(crate) fn tell(error: &clap::Error, typed: impl IntoIterator<Item = OsString>) -> ExitCode {

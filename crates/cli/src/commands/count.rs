@@ -6,7 +6,6 @@ use serde_json::json;
 use trommel::GuardKind;
 
 use crate::args::range::RangeArgs;
-
 use crate::process::failure::{Outcome, Status};
 
 pub(crate) fn run(arguments: &RangeArgs, json: bool, out: &mut dyn Write) -> Outcome {

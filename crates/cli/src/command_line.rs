@@ -1,6 +1,7 @@
 //! The command line: every command, and what it is told.
 //! ```text
-//! trommel --json bench read --guard grf      Arguments { json, Command::Bench(BenchCommand::Read(..)) }
+//! trommel --json bench read --guard grf
+//!         Arguments { json, Command::Bench(BenchCommand::Read(..)) }
 //! ```
 //! Invariant: a command's own arguments are in its own file.
 
@@ -16,11 +17,13 @@ use crate::commands::bench;
 
 /// A key-value store (LSM-tree) that asks one small filter, once, before it opens a file.
 ///
-/// Exit status: 0 fine, 1 not found or check failed, 2 wrong arguments, 3 corrupt data or I/O error.
+/// Exit status: 0 fine, 1 not found or check failed, 2 wrong arguments, 3 corrupt data or I/O
+/// error.
 #[derive(Debug, Parser)]
 #[command(name = "trommel", version)]
 pub(crate) struct Arguments {
-    /// Print one JSON object (an array for several guards) on standard output, and nothing else there.
+    /// Print one JSON object (an array for several guards) on standard output, and nothing else
+    /// there.
     #[arg(long, global = true)]
     pub(crate) json: bool,
     #[command(subcommand)]
@@ -43,7 +46,8 @@ pub(crate) enum Command {
     DeleteRange(commands::delete_range::DeleteRangeArgs),
     /// Print keys and values in order, a tab between them.
     Scan(commands::scan::ScanArgs),
-    /// Estimate how many keys a range has, from block indexes or, with `--guard grf`, from the filter's ranks.
+    /// Estimate how many keys a range has, from block indexes or, with `--guard grf`, from the
+    /// filter's ranks.
     Count(RangeArgs),
     /// Do the merges that are due under the policy, or merge everything into one run.
     #[command(after_help = commands::compact::EXAMPLES)]
@@ -52,19 +56,22 @@ pub(crate) enum Command {
     Stats(commands::stats::StatsArgs),
     /// Show the tree as a picture: levels, runs, spans, guard memory.
     Inspect(commands::inspect::InspectArgs),
-    /// Write a page that plays a tree back, step by step: its runs, its merges, and the filter's codes of a key. A tree that is grown for it,
-    /// or one that was recorded with --record.
+    /// Write a page that plays a tree back, step by step: its runs, its merges, and the filter's
+    /// codes of a key. A tree that is grown for it, or one that was recorded with --record.
     #[command(after_help = commands::replay::EXAMPLES)]
     Replay(commands::replay::ReplayArgs),
-    /// Read everything and check it, also of a store that does not open: tell all that is damaged or missing. Exit status 3 if anything is.
+    /// Read everything and check it, also of a store that does not open: tell all that is damaged
+    /// or missing. Exit status 3 if anything is.
     #[command(after_help = commands::verify::EXAMPLES)]
     Verify(StoreArgs),
     /// Print what the files of a store hold. Exit status 3 if anything is damaged.
     #[command(after_help = commands::dump::EXAMPLES)]
     Dump(commands::dump::DumpArgs),
-    /// Make a second store, in a new folder, that holds what this one holds: by hard links, where that can be.
+    /// Make a second store, in a new folder, that holds what this one holds: by hard links, where
+    /// that can be.
     Checkpoint(commands::checkpoint::CheckpointArgs),
-    /// Mend a damaged store, out of all that can be read. Exit status 1 if something could not be saved.
+    /// Mend a damaged store, out of all that can be read. Exit status 1 if something could not be
+    /// saved.
     #[command(after_help = commands::repair::EXAMPLES)]
     Repair(commands::repair::RepairArgs),
     /// Measure.
@@ -73,15 +80,17 @@ pub(crate) enum Command {
     /// Measure what plans say, the papers' experiments among them, and make reports of it.
     #[command(subcommand)]
     Lab(commands::lab::LabCommand),
-    /// Run histories of random operations on a simulated disk, with crashes, faults and other options at each opening,
-    /// and compare every answer with a model. Exit status 1 if one is wrong: it is told in short, with its seed.
-    /// With --kills: kill real processes that write, and compare what they leave with what they had acknowledged.
+    /// Run histories of random operations on a simulated disk, with crashes, faults and other
+    /// options at each opening, and compare every answer with a model. Exit status 1 if one is
+    /// wrong: it is told in short, with its seed. With --kills: kill real processes that write, and
+    /// compare what they leave with what they had acknowledged.
     #[command(after_help = commands::stress::args::EXAMPLES)]
     Stress(commands::stress::args::StressArgs),
     /// Write until someone kills this process: what `stress --kills` starts.
     #[command(hide = true)]
     Victim(commands::victim::VictimArgs),
-    /// Compare the guards on real keys, in a temporary folder: one table, then the tree as a picture.
+    /// Compare the guards on real keys, in a temporary folder: one table, then the tree as a
+    /// picture.
     Demo(commands::demo::DemoArgs),
 }
 
@@ -118,18 +127,22 @@ pub(crate) enum BenchCommand {
     Write(bench::write::BenchWriteArgs),
     /// Measure the CPU time of a get with one reader and with several, while a paced writer writes.
     Readers(bench::readers::BenchReadersArgs),
-    /// Measure opening a store, with and without the image of its filter, beside reading what that must read.
+    /// Measure opening a store, with and without the image of its filter, beside reading what that
+    /// must read.
     Open(bench::open::BenchOpenArgs),
-    /// Measure reads and writes of this store beside another one's, in one process, in rounds that take turns.
+    /// Measure reads and writes of this store beside another one's, in one process, in rounds that
+    /// take turns.
     #[command(after_help = bench::compare::EXAMPLES)]
     Compare(bench::compare::BenchCompareArgs),
     /// Run YCSB's core workloads A to F over this store with several guards, and over other stores.
     #[command(after_help = bench::ycsb::EXAMPLES)]
     Ycsb(bench::ycsb::BenchYcsbArgs),
-    /// Count how often a global range filter says "maybe" where nothing is, for many distributions, budgets and widths.
+    /// Count how often a global range filter says "maybe" where nothing is, for many distributions,
+    /// budgets and widths.
     #[command(after_help = bench::fpr::EXAMPLES)]
     Fpr(bench::fpr::BenchFprArgs),
-    /// Compute how short Chucky's codes of level ids are, and how they fill buckets: the paper's Figures 5, 6, 8, 9 and 12.
+    /// Compute how short Chucky's codes of level ids are, and how they fill buckets: the paper's
+    /// Figures 5, 6, 8, 9 and 12.
     #[command(after_help = bench::chucky_codes::EXAMPLES)]
     ChuckyCodes(bench::chucky_codes::ChuckyCodesArgs),
     /// Measure what each of the things that make SuRF's trie fast is worth: the paper's Figure 7.

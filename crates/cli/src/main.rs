@@ -1,10 +1,11 @@
 //! The command `trommel`: loads, reads, shows and measures stores. All printing lives here.
 //! ```text
-//! arguments -> command -> standard output (one JSON object with --json)   exit status
-//!                      -> standard error: progress, messages              0 fine   1 not found, check failed
-//!                                                                         2 usage  3 corrupt, I/O error
+//! arguments -> command -> standard output: text, or one JSON object with --json
+//!                      -> standard error: progress, messages
+//!                      -> exit status: 0 fine, 1 not found or failed, 2 usage, 3 corrupt or I/O
 //! ```
-//! Invariant: with `--json` standard output holds one JSON value and nothing else; with `--watch`, before it, one for each look.
+//! Invariant: with `--json` standard output holds one JSON value and nothing else; with `--watch`,
+//! before it, one for each look.
 
 mod args;
 mod command_line;

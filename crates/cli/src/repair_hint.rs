@@ -1,7 +1,7 @@
 //! What to do about a damaged store, in one line behind what is wrong with it.
 //! ```text
 //! trommel: words/000003.table is damaged at byte 0: ...
-//! trommel: `trommel verify --db words` tells all damage; `trommel repair words` mends the store, and tells what it could not save
+//! trommel: `trommel verify --db words` tells all damage; `trommel repair words` mends the ...
 //! ```
 //! Invariant: what is told can be typed as it stands, into a shell.
 

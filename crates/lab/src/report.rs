@@ -11,7 +11,8 @@ pub struct ReadReport {
     pub keys: u64,
     /// How many sorted runs the tree has.
     pub runs: u64,
-    /// How many it should have by the plan; it has fewer or more only if the store merges otherwise.
+    /// How many it should have by the plan; it has fewer or more only if the store merges
+    /// otherwise.
     pub runs_planned: u64,
     /// The runs of each level, newest level first.
     pub levels: Vec<LevelRuns>,
@@ -67,7 +68,8 @@ pub struct ReadReport {
     /// How many keys a range of about a thousand has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<CountReport>,
-    /// Questions in batches, beside single ones in turns with them: `multi_get`, `multi_may_contain`.
+    /// Questions in batches, beside single ones in turns with them: `multi_get`,
+    /// `multi_may_contain`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub multi_get: Option<ManyReport>,
     /// Scans of everything, if that was asked for.
@@ -76,8 +78,8 @@ pub struct ReadReport {
     /// Gets by the level of their key, if that was asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub by_level: Vec<LevelCost>,
-    /// How often each table is asked, if that was asked for: by the first of these questions that is there, `point_half`, `point_hit`,
-    /// `point_miss`.
+    /// How often each table is asked, if that was asked for: by the first of these questions that
+    /// is there, `point_half`, `point_hit`, `point_miss`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub by_table: Vec<TableAsks>,
     /// Stored keys through a queue, if that was asked for.
@@ -214,7 +216,8 @@ pub struct LoadReport {
     pub seconds_of_all: Vec<f64>,
 }
 
-/// What one kind of question cost. Of a kind that was not asked everything is 0, and it is left out of JSON.
+/// What one kind of question cost. Of a kind that was not asked everything is 0, and it is left out
+/// of JSON.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct KindReport {
     /// Questions per round, of all threads.
@@ -230,7 +233,8 @@ pub struct KindReport {
     pub blocks_read_per_op: f64,
     /// Data blocks that came from the disk.
     pub disk_reads_per_op: f64,
-    /// Filter probes per question that no memtable answered; a range or a cursor counts once per filter.
+    /// Filter probes per question that no memtable answered; a range or a cursor counts once per
+    /// filter.
     pub guard_probes_per_op: f64,
     /// Cache lines of filter memory touched. An open seek is traced up to the last key it reads.
     pub guard_lines_per_op: f64,
@@ -245,7 +249,8 @@ impl KindReport {
     }
 }
 
-/// Questions in batches, and the same ones alone. (Of empty ranges: whether there may be a key, which reads no block.)
+/// Questions in batches, and the same ones alone. (Of empty ranges: whether there may be a key,
+/// which reads no block.)
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ManyReport {
     /// Questions of a batch.
@@ -304,7 +309,8 @@ pub struct ProbeReport {
     pub guard_bits_per_key: f64,
     /// Time to build the static part, per key of it.
     pub build_ns_per_key: f64,
-    /// Time to add the keys of one flush, per key. For per-table guards: to build that table's filter.
+    /// Time to add the keys of one flush, per key. For per-table guards: to build that table's
+    /// filter.
     pub insert_ns_per_key: f64,
     /// Keys per flush.
     pub flush_keys: u64,

@@ -81,7 +81,8 @@ impl TreePlan {
         Some(upper.checked_mul(u64::from(self.fill) + 1)? - 1)
     }
 
-    /// How many of so many keys are in the last level, if all flushes have as many. Requires: the plan was checked.
+    /// How many of so many keys are in the last level, if all flushes have as many. Requires: the
+    /// plan was checked.
     pub(crate) fn base_count(&self, key_count: usize) -> usize {
         let (base, all) = (self.base_flushes(), self.flush_count().unwrap_or(u64::MAX));
         (u128::from(base) * key_count as u128 / u128::from(all)) as usize
@@ -104,7 +105,8 @@ impl TreePlan {
         inner.sum::<u64>() + last
     }
 
-    /// The flushes of each run, oldest run first. Requires: the plan was checked, its policy is lazy leveling.
+    /// The flushes of each run, oldest run first. Requires: the plan was checked, its policy is
+    /// lazy leveling.
     pub fn run_flushes(&self) -> Vec<Range<u64>> {
         let (ratio, last) = (u64::from(self.size_ratio), self.levels - 1);
         let levels = std::iter::once((last, 1, u64::from(self.fill)))

@@ -443,7 +443,8 @@ mod tests {
     use crate::options::Options;
     use crate::recovery;
 
-    #[test] // A second merge thread asked again and again, a core's worth, until the first one was done.
+    // A second merge thread asked again and again, a core's worth, until the first one was done.
+    #[test]
     fn a_thread_without_work_sleeps_while_another_one_merges() {
         let storage = Arc::new(Memory::new());
         let environment = Environment { storage, ..Environment::default() };

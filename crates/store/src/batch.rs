@@ -165,7 +165,8 @@ mod tests {
         }
     }
 
-    #[test] // It got to the log, which has 32 bits for the length of a record, and was taken for a failure of the disk.
+    // It got to the log, which has 32 bits for the length of a record, and was taken for a failure of the disk.
+    #[test]
     fn a_batch_beyond_a_record_of_the_log_is_refused() {
         let most = BATCH_BYTES_MAX / (VALUE_BYTES_MAX + WRITE_BYTES);
         forged(Kind::Put, VALUE_BYTES_MAX, most).check().expect("as much as fits");

@@ -135,7 +135,8 @@ fn policies() -> impl Strategy<Value = (Policy, u32)> {
 }
 
 proptest! {
-    #[test] // DESIGN 2, rule 1: a merge takes a contiguous stretch and its output takes that place, whatever else is open.
+    // DESIGN 2, rule 1: a merge takes a contiguous stretch and its output takes that place, whatever else is open.
+    #[test]
     fn merges_that_end_in_any_order_keep_runs_in_order_of_age(
         events in events(),
         (policy, size_ratio) in policies(),
@@ -160,7 +161,8 @@ proptest! {
     }
 }
 
-#[test] // As long as the last level stays as it is: when that is merged, its number follows from what was flushed by then.
+// As long as the last level stays as it is: when that is merged, its number follows from what was flushed by then.
+#[test]
 fn merges_beside_each_other_make_the_same_tree() {
     for name in Policy::NAMES {
         let of = || Tree::new(Policy::named(name).expect("a preset"), 4);

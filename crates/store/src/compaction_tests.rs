@@ -133,7 +133,8 @@ fn shapes(size_ratio: u32, flushes: usize) -> Vec<Vec<usize>> {
     (0..flushes).map(shape_after).collect()
 }
 
-#[test] // GRF, section 6.6: a tree of four levels, of which one to three (here up to four) are levelled.
+// GRF, section 6.6: a tree of four levels, of which one to three (here up to four) are levelled.
+#[test]
 fn a_tree_has_as_many_levelled_levels_as_its_policy_says() {
     for levelled in 1..=4 {
         let mut tree = Tree::new(Policy::levelled_from(4 - levelled), 4);
@@ -158,7 +159,8 @@ fn the_shape_is_an_odometer_of_flushes() {
     }
 }
 
-#[test] // GRF paper, section 5, generalizations 3 and 4: units are digits, whatever the run limits, in a radix for each level.
+// GRF paper, section 5, generalizations 3 and 4: units are digits, whatever the run limits, in a radix for each level.
+#[test]
 fn units_are_an_odometer_under_every_policy() {
     let custom = |inner_runs: &[u32], last_runs| {
         let (ratios, inner_runs) = (vec![3, 5, 2], inner_runs.to_vec());
@@ -183,7 +185,8 @@ fn units_are_an_odometer_under_every_policy() {
     }
 }
 
-#[test] // With Z between 1 and T - 1, the last level's runs are merged when they are more than Z, not when their units are T.
+// With Z between 1 and T - 1, the last level's runs are merged when they are more than Z, not when their units are T.
+#[test]
 fn a_last_level_of_a_few_runs_grows_a_little_beyond_its_units() {
     let (last_runs, size_ratio) = (4, 10);
     let mut tree = Tree::new(Policy { last_runs, ..Policy::leveling() }, size_ratio);
@@ -213,7 +216,8 @@ fn figure_7_the_last_flush_of_a_round() {
     assert_eq!(shapes[127], [0, 0, 0, 1]);
 }
 
-#[test] // Dostoevsky, as Chucky's section 2 tells it: K runs in each inner level, Z in the last one.
+// Dostoevsky, as Chucky's section 2 tells it: K runs in each inner level, Z in the last one.
+#[test]
 fn presets_have_the_shapes_of_their_names() {
     let shape = |name: &str, flushes: usize| {
         let mut tree = Tree::new(Policy::named(name).expect("a preset"), 4);
@@ -279,7 +283,8 @@ fn levels_that_stay_small_wait_for_more_merges() {
     assert!((17..=2 * 16).contains(&some) && (17..=2 * 16).contains(&most), "{some}, {most}");
 }
 
-#[test] // The level of the last run follows its entries: a deeper one appears, or goes, and nothing is written for it.
+// The level of the last run follows its entries: a deeper one appears, or goes, and nothing is written for it.
+#[test]
 fn the_number_of_levels_follows_the_data() {
     for name in Policy::NAMES {
         let mut tree = Tree::new(Policy::named(name).expect("a preset"), 4);

@@ -352,7 +352,8 @@ mod tests {
         }
     }
 
-    #[test] // Stores were written whose bases end with the flushes of their run; what they say is as true.
+    // Stores were written whose bases end with the flushes of their run; what they say is as true.
+    #[test]
     fn a_base_without_keys_is_of_another_round() {
         let (disk, layout) = store();
         let image = layout.images[0].clone();

@@ -155,7 +155,8 @@ mod tests {
     use super::*;
     use crate::sync::Arc;
 
-    #[test] // A get that had looked just before opened its table's file again, in a folder that was another's by then.
+    // A get that had looked just before opened its table's file again, in a folder that was another's by then.
+    #[test]
     fn what_opens_a_file_is_waited_for_until_the_store_is_shut() {
         let life = Arc::new(Life::new("store".as_ref()));
         let closing = life.begin_close().expect("not a child").expect("the first");

@@ -388,7 +388,8 @@ mod tests {
         (from.to_be_bytes(), to.to_be_bytes())
     }
 
-    #[test] // The newest of all that lie one over the other was cut by all others: 3 s at 16,000 of them.
+    // The newest of all that lie one over the other was cut by all others: 3 s at 16,000 of them.
+    #[test]
     #[cfg_attr(miri, ignore = "steps among more ranges than Miri can do are counted")]
     fn whatever_overlaps_each_takes_the_logarithm_of_their_number() {
         for (name, pattern) in PATTERNS {

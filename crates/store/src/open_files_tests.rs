@@ -46,7 +46,8 @@ fn one_handle_is_enough() {
     assert_eq!(disk.handles().most, 1);
 }
 
-#[test] // Who waited was told of files that were closed alone, not of one that nobody read any more: each wait took its whole time.
+// Who waited was told of files that were closed alone, not of one that nobody read any more: each wait took its whole time.
+#[test]
 fn who_waits_for_a_file_is_told_when_it_is_read_no_more() {
     let told_in_time = |_: &u32| {
         let (disk, open, list) = files(2, 1);

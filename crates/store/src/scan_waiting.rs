@@ -306,7 +306,8 @@ mod tests {
         assert_eq!(backward("d\0", Some("f")), Next::Nowhere);
     }
 
-    #[test] // Its next key, x, is one that was merged elsewhere; the run goes on with n. A scan from c passed over n.
+    // Its next key, x, is one that was merged elsewhere; the run goes on with n. A scan from c passed over n.
+    #[test]
     fn what_the_filter_of_a_trimmed_table_says_is_no_bound() {
         let shelf = Shelf::new(0);
         let whole = Arc::new(surf_run(&shelf, &["b", "x"]));

@@ -202,7 +202,8 @@ mod tests {
         assert_eq!(of(Some(40), None), RunLimits { slow_down: 40, stop: 80 });
     }
 
-    #[test] // With small merges first, a tree whose large merges cannot keep up grew without an end.
+    // With small merges first, a tree whose large merges cannot keep up grew without an end.
+    #[test]
     fn a_lower_level_that_lags_slows_writers_down() {
         let layout = |levels: &[usize]| {
             let run_of = |&level: &usize| RunRecord { id: 0, level, tables: Vec::new() };

@@ -419,7 +419,8 @@ mod tests {
         }
     }
 
-    #[test] // They took memory by the square of their number: each stretch had all that were ever in force there.
+    // They took memory by the square of their number: each stretch had all that were ever in force there.
+    #[test]
     fn ranges_within_ranges_are_no_more_than_are_seen() {
         let nested: Vec<Owned> = (0..20_000u64)
             .map(|n| (n.to_be_bytes().to_vec(), (100_000 - n).to_be_bytes().to_vec(), n + 1))

@@ -203,7 +203,8 @@ fn a_memtable_is_written_back_in_the_order_of_writing() {
     assert_eq!(predecessor(&OpenFolder::on(&disk, DIR), 7).unwrap(), Some(before));
 }
 
-#[test] // One group was as long as the memtable: above 4 GiB no record could hold it, and the store took no more writes.
+// One group was as long as the memtable: above 4 GiB no record could hold it, and the store took no more writes.
+#[test]
 fn a_large_memtable_is_written_back_in_groups_of_bounded_length() {
     const VALUE_BYTES: usize = 100 << 10;
     let disk = Memory::new();

@@ -391,7 +391,8 @@ fn a_kill_after_the_log_has_failed_loses_nothing_that_was_acknowledged() {
 }
 
 /// A flush whose edit the manifest has, but not yet on the disk, calls its log dead.
-#[test] // stress --seed 5: who opened the store after the fault removed that log, and the power cut took the edit back.
+// stress --seed 5: who opened the store after the fault removed that log, and the power cut took the edit back.
+#[test]
 fn a_fault_a_kill_and_then_a_power_cut_lose_nothing_that_was_acknowledged() {
     let options = options(Sync::Always);
     for first in 0..60 {

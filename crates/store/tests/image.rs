@@ -379,7 +379,8 @@ fn flushes_go_on_while_an_image_is_written() {
     check(&db, 11);
 }
 
-#[test] // Found by the model test: the part was built with these keys in its base, whose code the run's tables did not meet.
+// Found by the model test: the part was built with these keys in its base, whose code the run's tables did not meet.
+#[test]
 fn a_run_that_became_the_oldest_without_a_merge_is_found_after_an_opening() {
     let disk = Memory::new();
     let policy = Policy { last_runs: 2, ratios: vec![3], ..Policy::leveling() };

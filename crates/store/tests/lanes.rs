@@ -252,7 +252,8 @@ fn several_merges_are_open_at_once() {
     }
 }
 
-#[test] // DESIGN 2, rule 3: what was flushed or merged since is in the filter when the last level's new base is installed.
+// DESIGN 2, rule 3: what was flushed or merged since is in the filter when the last level's new base is installed.
+#[test]
 fn a_merge_into_the_last_level_catches_up_with_flushes_and_merges() {
     let options = Options { size_ratio: 3, partition_bytes: 1 << 20, ..undivided(GuardKind::Grf) };
     let mut world = World::new(options);
@@ -358,7 +359,8 @@ impl Gate {
     }
 }
 
-#[test] // Threads(2): a merge that pauses before its end does not keep a newer one from beginning and ending.
+// Threads(2): a merge that pauses before its end does not keep a newer one from beginning and ending.
+#[test]
 fn threads_merge_beside_each_other() {
     let (disk, gate) = (Memory::new(), Arc::new(Gate::default()));
     let stepped = options(GuardKind::Grf);
@@ -426,7 +428,8 @@ fn with_and_without_pieces(ops: &[Op], options: &Options) -> [World; 2] {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 32, max_shrink_iters: 500, ..Default::default() })]
 
-    #[test] // What snapshots see, and nothing else, is kept by pieces as by whole merges; deleted ranges lie across them.
+    // What snapshots see, and nothing else, is kept by pieces as by whole merges; deleted ranges lie across them.
+    #[test]
     fn pieces_keep_what_whole_merges_keep(
         ops in vec(op(), 1..120),
         granularity in prop::sample::select(Granularity::ALL.to_vec()),
@@ -467,7 +470,8 @@ fn a_large_merge_is_done_in_pieces() {
     }
 }
 
-#[test] // What is left of pieces that were done is removed at once: retries on a full disk would make it fuller.
+// What is left of pieces that were done is removed at once: retries on a full disk would make it fuller.
+#[test]
 fn a_piece_that_fails_leaves_no_files() {
     let disk = Memory::new();
     let options = Options { granularity: Granularity::Full, ..options(GuardKind::Grf) };

@@ -90,7 +90,8 @@ fn a_modest_store_lives_in_little_memory() {
     with_room(512 * MIB, || live(&folder.join("threads"), &threads));
 }
 
-#[test] // A write buffer of 64 GiB had 1.3 GiB made at once for each memtable, and each log that was read.
+// A write buffer of 64 GiB had 1.3 GiB made at once for each memtable, and each log that was read.
+#[test]
 fn large_options_take_memory_when_it_is_used() {
     let Some(folder) = in_own_process("large_options_take_memory_when_it_is_used") else { return };
     let largest = Options {

@@ -250,7 +250,8 @@ fn is_durable(disk: &Memory, key: &str) -> bool {
     left.get(key).expect("reads").is_some()
 }
 
-#[test] // The keeper's thread had ended: what was written last was never synced, and replaced tables stayed.
+// The keeper's thread had ended: what was written last was never synced, and replaced tables stayed.
+#[test]
 fn a_storage_that_panics_beside_the_writer_ends_no_sync_and_no_sweep() {
     for panics_at in ["sync beside", "remove"] {
         let disk = Memory::new();

@@ -284,7 +284,8 @@ fn snapshots_deleted_ranges_and_scans_see_their_moment() {
     }
 }
 
-#[test] // Level 0 was emptied first, whatever the others were like: level 1 grew, and every merge into it rewrote it.
+// Level 0 was emptied first, whatever the others were like: level 1 grew, and every merge into it rewrote it.
+#[test]
 fn writers_that_do_not_wait_make_no_level_grow() {
     const FLUSH: u64 = 1000;
     let options = Options { table_bytes: 16 << 10, ..options(GuardKind::Open, Policy::rocksdb()) };

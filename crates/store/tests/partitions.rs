@@ -248,7 +248,8 @@ fn a_partitioned_tree_needs_little_more_disk_than_it_has_data() {
     assert!(full > 1.7, "peak {full} of the data");
 }
 
-#[test] // GRF paper, section 5, generalization 2: one probe, and one run for each entry that matches.
+// GRF paper, section 5, generalization 2: one probe, and one run for each entry that matches.
+#[test]
 fn a_partitioned_tree_has_one_candidate_for_each_entry() {
     let disk = Memory::new();
     let db = open(&disk, &options(GuardKind::Grf));
@@ -293,7 +294,8 @@ fn partitions_without_new_keys_are_not_rewritten() {
     assert!((0..KEYS).all(|number| db.get(number.to_be_bytes()).expect("reads").is_some()));
 }
 
-#[test] // Its last range went on to the end of all keys: a write to the first partition rewrote the whole last level.
+// Its last range went on to the end of all keys: a write to the first partition rewrote the whole last level.
+#[test]
 fn a_merge_ends_behind_the_last_key_of_its_inputs() {
     for guard in [GuardKind::Grf, GuardKind::Open] {
         let disk = Memory::new();

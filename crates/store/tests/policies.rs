@@ -99,7 +99,8 @@ fn ranges_ask_once_and_search_the_runs_of_their_keys() {
     }
 }
 
-#[test] // What is merged into the last level beside its oldest run must still hide what that run has.
+// What is merged into the last level beside its oldest run must still hide what that run has.
+#[test]
 fn deletions_outlive_merges_that_leave_the_oldest_run() {
     for last_runs in [2, 3, u32::MAX] {
         let policy = Policy { last_runs, ..Policy::tiering() };
@@ -130,7 +131,8 @@ fn assert_in_shape(db: &Db, case: &str) {
     }
 }
 
-#[test] // DESIGN 5: policy, ratio and guard change at an opening; merges move the tree there, answers stay right.
+// DESIGN 5: policy, ratio and guard change at an opening; merges move the tree there, answers stay right.
+#[test]
 fn a_store_moves_from_any_policy_to_any_other() {
     let others = [
         Policy { ratios: vec![2, 3], last_runs: 2, ..Policy::leveling() },
@@ -181,7 +183,8 @@ fn a_store_moves_from_any_policy_to_any_other() {
     }
 }
 
-#[test] // Of several runs of the last level, the filter's base has the oldest; the others' keys come from its image, too.
+// Of several runs of the last level, the filter's base has the oldest; the others' keys come from its image, too.
+#[test]
 fn filters_of_tiered_trees_come_from_their_images() {
     let (disk, options) = (Memory::new(), options(Policy::tiering(), GuardKind::Grf));
     for rounds in 1..6 {

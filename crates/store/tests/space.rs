@@ -59,7 +59,8 @@ fn live_bytes(db: &Db) -> u64 {
     db.stats().expect("open").table_bytes()
 }
 
-#[test] // They stayed until the next flush or merge was installed: a store at rest had twice its space.
+// They stayed until the next flush or merge was installed: a store at rest had twice its space.
+#[test]
 fn replaced_tables_go_though_nothing_else_is_done() {
     let disk = Memory::new();
     let db = open(&disk, options(Background::Threads(2)));
@@ -73,7 +74,8 @@ fn replaced_tables_go_though_nothing_else_is_done() {
     }
 }
 
-#[test] // Each flush and merge added to it for as long as the store was open, and the next opening read it all.
+// Each flush and merge added to it for as long as the store was open, and the next opening read it all.
+#[test]
 fn the_manifest_of_a_store_that_stays_open_has_a_bound() {
     let disk = Memory::new();
     let db = open(&disk, options(Background::Stepped));
@@ -207,7 +209,8 @@ fn closing_leaves_nothing_of_what_is_half_done() {
     }
 }
 
-#[test] // Each try left what it had written: on a full disk retries made it fuller, and what was freed was never enough.
+// Each try left what it had written: on a full disk retries made it fuller, and what was freed was never enough.
+#[test]
 fn merges_whose_edits_find_no_room_leave_no_tables() {
     for (guard, granularity) in
         [(GuardKind::Open, Granularity::Full), (GuardKind::Grf, Granularity::Partitioned)]

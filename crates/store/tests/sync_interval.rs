@@ -171,7 +171,8 @@ impl Clock for Looked {
     }
 }
 
-#[test] // With an interval of 0 the flush thread waited for no time, again and again: a core's worth.
+// With an interval of 0 the flush thread waited for no time, again and again: a core's worth.
+#[test]
 fn nobody_is_awake_where_nothing_is_owed() {
     for (interval, puts) in [(Duration::ZERO, 1), (Duration::from_millis(1), 0)] {
         let (storage, clock) = (Arc::new(Memory::new()), Arc::new(Looked::default()));

@@ -136,7 +136,8 @@ fn repair_without(world: &World, byte: u64) {
     assert!(!is_back || report.doubts.iter().any(is_told), "byte {byte}: {report:?}");
 }
 
-#[test] // A table that was trimmed was set aside, since it had left the tree; of two pieces one was forgotten.
+// A table that was trimmed was set aside, since it had left the tree; of two pieces one was forgotten.
+#[test]
 fn a_damaged_manifest_loses_no_piece_of_a_trimmed_table() {
     let mut runner = TestRunner::deterministic();
     let mut trimmed = 0;

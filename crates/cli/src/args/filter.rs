@@ -2,7 +2,8 @@
 //! ```text
 //! --surf-suffix hash:4+real:8    --prefix sep:/    --rosetta-range-bits 10    --elastic-units 4
 //! ```
-//! Invariants: without any of these a filter is as it usually is; `stats` prints them as they are typed.
+//! Invariants: without any of these a filter is as it usually is; `stats` prints them as they are
+//! typed.
 
 use clap::{Args, ValueEnum};
 use trommel::{
@@ -13,12 +14,13 @@ use trommel::{
 /// How the guard's memory is divided.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct MemoryArgs {
-    /// Divide the guard's memory as Monkey does: more bits per key for small runs, fewer for large ones, as many on average. For guards
-    /// with a point filter for each table. (Where several guards are compared, others are as they are without it.)
+    /// Divide the guard's memory as Monkey does: more bits per key for small runs, fewer for large
+    /// ones, as many on average. For guards with a point filter for each table. (Where several
+    /// guards are compared, others are as they are without it.)
     #[arg(long)]
     pub(crate) monkey: bool,
-    /// Of a key's bits, those of a hash that only single keys are compared with: they help where keys that are asked for are
-    /// close to stored ones.
+    /// Of a key's bits, those of a hash that only single keys are compared with: they help where
+    /// keys that are asked for are close to stored ones.
     #[arg(long, value_name = "BITS", default_value_t = Options::default().point_bits)]
     pub(crate) point_bits: u8,
 }
@@ -27,15 +29,16 @@ pub(crate) struct MemoryArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Options of single guards")]
 pub(crate) struct FilterArgs {
-    /// surf-hash, surf-real, surf-mixed: what is kept of a key behind its shortest prefix: fit (as --bits-per-key says), or bits, at
-    /// most 64: hash:8, real:8, hash:4+real:8.
+    /// surf-hash, surf-real, surf-mixed: what is kept of a key behind its shortest prefix: fit (as
+    /// --bits-per-key says), or bits, at most 64: hash:8, real:8, hash:4+real:8.
     #[arg(long, value_name = "BITS", value_parser = suffix, default_value = "fit")]
     surf_suffix: SurfSuffix,
-    /// All kinds of SuRF: how many times larger its sparse levels are than its dense ones. More: smaller, slower.
+    /// All kinds of SuRF: how many times larger its sparse levels are than its dense ones. More:
+    /// smaller, slower.
     #[arg(long, value_name = "R", default_value_t = SurfOptions::default().size_ratio)]
     surf_size_ratio: u32,
-    /// prefix-bloom: what the prefix of a key is: its first bytes, so many (6), or all up to the first byte of a kind (sep:/ or
-    /// sep:0x2f). Ranges within one prefix are answered.
+    /// prefix-bloom: what the prefix of a key is: its first bytes, so many (6), or all up to the
+    /// first byte of a kind (sep:/ or sep:0x2f). Ranges within one prefix are answered.
     #[arg(long, value_name = "RULE", value_parser = prefix, default_value = "6")]
     prefix: PrefixRule,
     /// rosetta: made for ranges of up to 2^BITS numbers, 0 to 31.
@@ -44,20 +47,23 @@ pub(crate) struct FilterArgs {
     /// rosetta: how its memory is divided over its levels.
     #[arg(long, value_enum, default_value_t = Split::FirstCut)]
     rosetta_split: Split,
-    /// rencoder: cache lines for a node, 1 to 8. More: fewer false positives near stored keys, more for long ranges.
+    /// rencoder: cache lines for a node, 1 to 8. More: fewer false positives near stored keys, more
+    /// for long ranges.
     #[arg(long, value_name = "N", default_value_t = RencoderPlan::default().probes)]
     rencoder_probes: u8,
-    /// arf: ranges in which scans found nothing, so many of the newest, train the filters of new tables.
+    /// arf: ranges in which scans found nothing, so many of the newest, train the filters of new
+    /// tables.
     #[arg(long, value_name = "N", default_value_t = FilterTuning::default().arf_questions)]
     arf_questions: u32,
-    /// elastic: units of a table on disk, 1 to 32; as many of them are in memory as gets for it are worth.
-    /// [default: 8]
+    /// elastic: units of a table on disk, 1 to 32; as many of them are in memory as gets for it are
+    /// worth. [default: 8]
     #[arg(long, value_name = "N")]
     pub(crate) elastic_units: Option<u8>,
     /// elastic: bits per key of one unit. [default: a table of medium heat has three]
     #[arg(long, value_name = "BITS")]
     elastic_unit_bits: Option<f64>,
-    /// elastic: a table that was not asked for during so many counted gets may lose a unit. [default: as many as there are tables]
+    /// elastic: a table that was not asked for during so many counted gets may lose a unit.
+    /// [default: as many as there are tables]
     #[arg(long, value_name = "GETS")]
     elastic_life_time: Option<u64>,
     /// elastic: one get in so many is counted. More: gets cost less, units follow later.

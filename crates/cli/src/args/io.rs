@@ -6,16 +6,17 @@ use trommel::{DirectIo, Overlap};
 /// How tables are read and written.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct IoArgs {
-    /// Go past the operating system's cache: with all transfers of tables, or some, like --direct=reads,merges. Where the
-    /// file system cannot do it, they go through it; `stats` says so.
+    /// Go past the operating system's cache: with all transfers of tables, or some, like
+    /// --direct=reads,merges. Where the file system cannot do it, they go through it; `stats` says
+    /// so.
     #[arg(long, value_enum, value_name = "WHICH", num_args = 0.., require_equals = true, value_delimiter = ',', default_missing_values = ["reads", "flushes", "merges"])]
     direct: Vec<Transfer>,
-    /// How reads that are asked for together are done at once: io_uring (where it is forbidden, as pool), pool (of threads),
-    /// one-by-one.
+    /// How reads that are asked for together are done at once: io_uring (where it is forbidden, as
+    /// pool), pool (of threads), one-by-one.
     #[arg(long, value_name = "NAME", value_parser = overlap, default_value = Overlap::Ring.name())]
     overlap: Overlap,
-    /// Files of tables that are open at most; others are closed and opened again as they are read. [default: half of what this process
-    /// may have, `ulimit -n`]
+    /// Files of tables that are open at most; others are closed and opened again as they are read.
+    /// [default: half of what this process may have, `ulimit -n`]
     #[arg(long, value_name = "N")]
     max_open_files: Option<usize>,
 }

@@ -13,28 +13,32 @@ use crate::args::values::byte_count;
 /// When runs merge.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct PolicyArgs {
-    /// T: how many units a level takes before it is emptied into the next one. (A unit is a full run of the level above.)
+    /// T: how many units a level takes before it is emptied into the next one. (A unit is a full
+    /// run of the level above.)
     #[arg(long, value_name = "T", default_value_t = Options::default().size_ratio)]
     pub(crate) size_ratio: u32,
-    /// When runs merge: lazy-leveling (many runs in each level, one in the last), leveling (one run in each), tiering (many in each),
-    /// rocksdb (four flushed ones, then one run in each), levelled-from:LEVEL (many in each level above this one, one in it and in all below).
+    /// When runs merge: lazy-leveling (many runs in each level, one in the last), leveling (one run
+    /// in each), tiering (many in each), rocksdb (four flushed ones, then one run in each),
+    /// levelled-from:LEVEL (many in each level above this one, one in it and in all below).
     #[arg(long, value_name = "NAME", value_parser = policy, default_value = "lazy-leveling")]
     policy: Policy,
     /// T of each level, newest first, with commas between them; the last one goes on.
     #[arg(long, value_name = "T,..", value_delimiter = ',', conflicts_with = "size_ratio")]
     ratios: Vec<u32>,
-    /// K: the most runs of each level above the last, newest first; the last one goes on. [default: as the policy says]
+    /// K: the most runs of each level above the last, newest first; the last one goes on. [default:
+    /// as the policy says]
     #[arg(long, value_name = "K,..", value_delimiter = ',')]
     inner_runs: Vec<u32>,
     /// Z: the most runs of the last level. [default: as the policy says]
     #[arg(long, value_name = "Z")]
     last_runs: Option<u32>,
-    /// Let levels of few runs wait for more merges where entries replace each other, until they are as large as planned.
+    /// Let levels of few runs wait for more merges where entries replace each other, until they are
+    /// as large as planned.
     #[arg(long)]
     delay_merges: bool,
-    /// How much of a level a merge rewrites at once: full, partitioned (merges into the last level go from one partition to the
-    /// next, and need little more disk than the store takes), or partial (one table of a level of one run at a time, as LevelDB
-    /// and RocksDB merge).
+    /// How much of a level a merge rewrites at once: full, partitioned (merges into the last level
+    /// go from one partition to the next, and need little more disk than the store takes), or
+    /// partial (one table of a level of one run at a time, as LevelDB and RocksDB merge).
     #[arg(long, value_name = "NAME", value_parser = granularity, default_value = "partitioned")]
     granularity: Granularity,
     /// Bytes of a partition of the last level.

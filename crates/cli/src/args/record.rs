@@ -12,12 +12,13 @@ use crate::process::failure::Failure;
 /// What is recorded.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RecordArgs {
-    /// Record every flush and every merge, for `trommel replay --run`: the tree and what the filter says of the followed keys, a line of
-    /// JSON for each step. What is measured takes a little longer.
+    /// Record every flush and every merge, for `trommel replay --run`: the tree and what the filter
+    /// says of the followed keys, a line of JSON for each step. What is measured takes a little
+    /// longer.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// A key to follow; several, each with an option of its own. In hexadecimal with --hex, and always for `bench write`, which
-    /// follows a dozen of its own if none is named.
+    /// A key to follow; several, each with an option of its own. In hexadecimal with --hex, and
+    /// always for `bench write`, which follows a dozen of its own if none is named.
     #[arg(long, value_name = "KEY", requires = "record")]
     record_key: Vec<String>,
 }

@@ -36,10 +36,12 @@ pub(crate) struct StoreArgs {
     /// Memory for blocks that were read.
     #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "32MiB")]
     pub(crate) block_cache: usize,
-    /// When a write is safe on disk: always (before it returns), never (when its run is written), or so many seconds later.
+    /// When a write is safe on disk: always (before it returns), never (when its run is written),
+    /// or so many seconds later.
     #[arg(long, value_name = "WHEN", value_parser = sync, default_value = "1")]
     pub(crate) sync: Sync,
-    /// Bytes that merges may read in a second; they go faster while writers wait for them. [default: as fast as they can]
+    /// Bytes that merges may read in a second; they go faster while writers wait for them.
+    /// [default: as fast as they can]
     #[arg(long, value_name = "BYTES", value_parser = byte_count)]
     merge_rate: Option<usize>,
     #[command(flatten)]
@@ -86,8 +88,9 @@ impl StoreArgs {
         Db::open(&self.db, options)
     }
 
-    /// Opens the store for questions alone; an error if there is none. Nothing is merged: a store does not keep its policy, so the one
-    /// that is told here may be none of its own, and who only asks is not to change the tree.
+    /// Opens the store for questions alone; an error if there is none. Nothing is merged: a store
+    /// does not keep its policy, so the one that is told here may be none of its own, and who only
+    /// asks is not to change the tree.
     pub(crate) fn open_to_read(&self, guard_default: GuardKind) -> trommel::Result<Db> {
         self.open_to_read_with(self.guard.unwrap_or(guard_default))
     }

@@ -7,9 +7,10 @@ use clap::Args;
 /// Whether to watch, and how often to look.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct WatchArgs {
-    /// Draw the tree while it lives: q closes the picture, p holds it. With --json: one look on each line. Whoever loads or measures
-    /// draws all of it, and what is measured takes a little longer; `inspect` draws the runs of a store that another process
-    /// may have open, from its manifest, and changes nothing.
+    /// Draw the tree while it lives: q closes the picture, p holds it. With --json: one look on
+    /// each line. Whoever loads or measures draws all of it, and what is measured takes a little
+    /// longer; `inspect` draws the runs of a store that another process may have open, from its
+    /// manifest, and changes nothing.
     #[arg(long)]
     pub(crate) watch: bool,
     /// Seconds between two looks.

@@ -44,7 +44,8 @@ pub(crate) struct WorkloadArgs {
     /// How many neighbouring keys a range takes in.
     #[arg(long, value_name = "W", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) range_width: u64,
-    /// Misses and empty ranges begin at most so far behind a stored key, as a number. [default: they are drawn as the keys are]
+    /// Misses and empty ranges begin at most so far behind a stored key, as a number. [default:
+    /// they are drawn as the keys are]
     #[arg(long, value_name = "D", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) correlated: Option<u64>,
     /// Seed of keys and questions.

@@ -5,7 +5,8 @@
 //!          0  7 put key = value
 //!        812  DAMAGED: data block 1: ...
 //! ```
-//! Invariant: it is written as it is read; however large a file is, no more than a block of it is in memory at once.
+//! Invariant: it is written as it is read; however large a file is, no more than a block of it is
+//! in memory at once.
 
 use std::io::{self, Write};
 use std::ops::ControlFlow;

@@ -1,6 +1,6 @@
 //! `trommel lab`: runs plans of measurements, and makes reports of what they found.
 //! ```text
-//! lab list      plans/*.toml                        what there is to measure, and how long it takes
+//! lab list      plans/*.toml                        what can be measured, and how long it takes
 //! lab run       plans -> records/MACHINE/*.jsonl    goes on where it was interrupted
 //! lab report    records -> HTML, Markdown, CSV
 //! ```
@@ -27,10 +27,12 @@ pub(crate) const EXAMPLES: &str = "Examples: everything at small scale, with a p
 pub(crate) enum LabCommand {
     /// List the plans, with how many measurements they are.
     List(ListArgs),
-    /// Measure what plans say, in a process for each measurement, and keep a record of each. Goes on where it was interrupted.
+    /// Measure what plans say, in a process for each measurement, and keep a record of each. Goes
+    /// on where it was interrupted.
     #[command(after_help = EXAMPLES)]
     Run(RunArgs),
-    /// Make a page of what was measured: figures, tables, claims and whether they hold, commands. Needs no network to be read.
+    /// Make a page of what was measured: figures, tables, claims and whether they hold, commands.
+    /// Needs no network to be read.
     Report(ReportArgs),
 }
 

@@ -43,8 +43,8 @@ pub(crate) struct LoadArgs {
     /// The column of the values; without it values are empty.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) value_column: Option<u32>,
-    /// The keys of the file ascend, each once: make one sorted run of them, all at once, past log and memory. If they do not,
-    /// nothing is loaded.
+    /// The keys of the file ascend, each once: make one sorted run of them, all at once, past log
+    /// and memory. If they do not, nothing is loaded.
     #[arg(long)]
     pub(crate) ingest: bool,
     /// Skip the first line (tsv, csv).

@@ -17,7 +17,8 @@ pub(crate) struct PutArgs {
     pub(crate) key: KeyArgs,
     /// The value.
     value: String,
-    /// How long the key has this value, like 30s, 15m, 12h or 7d; then it has none. [default: for ever]
+    /// How long the key has this value, like 30s, 15m, 12h or 7d; then it has none. [default: for
+    /// ever]
     #[arg(long, value_name = "TIME", value_parser = ttl)]
     ttl: Option<Duration>,
 }

@@ -1,11 +1,12 @@
 //! `replay`: a tree that grew, step by step, becomes a page that plays it back.
 //! ```text
-//! trommel replay grown.html --size-ratio 4 --flushes 80      store of its own, step by step (lab) --+
-//! trommel replay run.html --run FILE                         what `load --record` has written ------+--> recording (JSON) --+
-//!                                                                             replay.html, colours of svg.rs --+--> one file, which needs no network
+//! trommel replay grown.html --size-ratio 4 --flushes 80    store of its own, step by step --+
+//! trommel replay run.html --run FILE                       what `load --record` wrote ------+
+//!                                                          recording (JSON) <---------------+
+//! recording, replay.html, colours of svg.rs --> one file, which needs no network
 //! ```
-//! Invariant: the page draws what was recorded and computes nothing of it: codes, positions and the runs that they name come from
-//! the filter's code.
+//! Invariant: the page draws what was recorded and computes nothing of it: codes, positions and the
+//! runs that they name come from the filter's code.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -41,7 +42,8 @@ pub(crate) struct ReplayArgs {
     /// The page (HTML) to write.
     #[arg(value_name = "FILE")]
     page: PathBuf,
-    /// Play this run back, which `load --record` or `bench write --record` has written, instead of a tree that is grown for it.
+    /// Play this run back, which `load --record` or `bench write --record` has written, instead of
+    /// a tree that is grown for it.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["guard", "bits_per_key", "size_ratio", "policy", "flushes", "keys_per_flush", "follow", "seed"])]
     run: Option<PathBuf>,
     /// A guard that answers with codes.

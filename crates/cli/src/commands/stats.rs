@@ -113,7 +113,8 @@ fn as_json(stats: &Stats) -> Value {
     })
 }
 
-/// What this process has in memory, by the name of a line of its status. None: this system does not tell.
+/// What this process has in memory, by the name of a line of its status. None: this system does not
+/// tell.
 fn resident_bytes(name: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;

@@ -75,8 +75,9 @@ struct Checked {
     opens: bool,
 }
 
-/// Checks with a guard, so that its answers are checked as well. Damage can keep the guard from being built, or the store from
-/// being opened: then all files are checked without, so that the report does not end at the first one.
+/// Checks with a guard, so that its answers are checked as well. Damage can keep the guard from
+/// being built, or the store from being opened: then all files are checked without, so that the
+/// report does not end at the first one.
 fn check(arguments: &StoreArgs) -> trommel::Result<Checked> {
     let by = |guard: Option<GuardKind>| {
         let db = match guard {

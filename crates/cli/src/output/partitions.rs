@@ -1,4 +1,5 @@
-//! Partitions of the last level, and a merge that goes from one to the next, as `inspect` and `stats` tell of them.
+//! Partitions of the last level, and a merge that goes from one to the next, as `inspect` and
+//! `stats` tell of them.
 //! ```text
 //! partitions 12, 21.3 MiB on average; trimmed tables 3
 //! parts      12, 33.5 KiB on average: bases 24.1 KiB, 20,480 keys; overlays 9.4 KiB, 3,012 entries

@@ -49,7 +49,8 @@ impl Drop for StageBar {
     }
 }
 
-/// A bar over the bytes of a file, short enough for 80 columns, or a count of bytes if nobody knows how many there will be.
+/// A bar over the bytes of a file, short enough for 80 columns, or a count of bytes if nobody knows
+/// how many there will be.
 pub(crate) fn byte_bar(total: Option<u64>) -> ProgressBar {
     match total {
         Some(total) => {

@@ -1,14 +1,15 @@
 //! The tree as a picture in a file of its own (SVG).
 //! ```text
 //! rocksdb: grf, 12.01 bits per key
-//! level 0    [998,999) [997,998) [996,997)          boxes: runs, newest first; as wide as the root of their entries
+//! level 0    [998,999) [997,998) [996,997)      boxes: runs, newest first; width: root of entries
 //! level 1    [ 960, 996 )
 //! level 2    [            0, 960            ]
-//! guard      [  base  ][ overlay ]                  as wide as the root of their bytes
-//! parts      [ o ][ oo ][ o ][ oo ][ o ]            in key order: the overlay stands on the base, each as high as its share
+//! guard      [  base  ][ overlay ]              width: root of bytes
+//! parts      [ o ][ oo ][ o ][ oo ][ o ]        in key order: overlay on base, by their shares
 //!            [ b ][ bb ][ b ][ bb ][ b ]
 //! ```
-//! Invariants: the widest row fills the picture; every box tells its numbers when it is pointed at; nothing outside the file is needed.
+//! Invariants: the widest row fills the picture; every box tells its numbers when it is pointed at;
+//! nothing outside the file is needed.
 
 use std::fmt::Write as _;
 

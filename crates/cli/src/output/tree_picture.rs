@@ -7,7 +7,8 @@
 //! guard grf: 605.4 KiB, 12.01 bits per key (base 499.1 KiB, overlay 106.3 KiB)
 //!            one question for all runs
 //! ```
-//! Invariants: a bar's length grows with the logarithm of its run's bytes; lines fit into 80 columns.
+//! Invariants: a bar's length grows with the logarithm of its run's bytes; lines fit into 80
+//! columns.
 
 use std::fmt::Write as _;
 
@@ -74,7 +75,8 @@ pub(crate) fn span(run: &RunStats) -> String {
     format!("[{}, {})", run.span.0, run.span.1)
 }
 
-/// A policy in a few words. A store may be opened with another one at any time: this is the one it was opened with.
+/// A policy in a few words. A store may be opened with another one at any time: this is the one it
+/// was opened with.
 pub(crate) fn policy_text(policy: &Policy) -> String {
     let delayed =
         if policy.delay_merges { ", delayed where entries replace each other" } else { "" };

@@ -1,4 +1,5 @@
-//! The process: how it ends, its temporary folders, the signals that end it, and the program beside it.
+//! The process: how it ends, its temporary folders, the signals that end it, and the program beside
+//! it.
 
 pub(crate) mod failure;
 pub(crate) mod peer_program;

@@ -1,8 +1,9 @@
 //! The program that has the other engines: where it is, and what it tells.
 //! ```text
-//! task as JSON --> trommel-peers, a program of its own: other engines need other compilers --> reports as JSON
+//! task as JSON --> trommel-peers --> reports as JSON      other engines need other compilers
 //! ```
-//! Invariant: what it says on standard error is shown as it comes; an answer that is no reports is an error.
+//! Invariant: what it says on standard error is shown as it comes; an answer that is no reports is
+//! an error.
 
 use std::ffi::OsStr;
 use std::io::Write;

@@ -1,11 +1,14 @@
 //! Signals that end a process whose picture is on the terminal, or that has temporary folders.
 //! ```text
-//! SIGTERM, SIGINT, SIGHUP --> a thread: waits until nothing is half drawn, gives the terminal back, removes the folders --> the signal's own end
+//! SIGTERM, SIGINT, SIGHUP --> a thread: waits until nothing is half drawn, restores the terminal,
+//!                             removes the folders --> the signal's own end
 //! Ctrl-C while the picture is there: a key --> the same
 //! ```
-//! The program holds the lock of its standard output as long as it runs, so the thread has a handle of its own on the terminal.
-//! Invariants: the process ends as it would have without picture and folders, by the signal (which shells call 130 or 143). A signal that
-//! was ignored when the process began, as `nohup` has it, stays so.
+//! The program holds the lock of its standard output as long as it runs, so the thread has a handle
+//! of its own on the terminal.
+//! Invariants: the process ends as it would have without picture and folders, by the signal (which
+//! shells call 130 or 143). A signal that was ignored when the process began, as `nohup` has it,
+//! stays so.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -37,8 +40,8 @@ impl Drawing {
     }
 }
 
-/// From now on signals that end the process give the terminal, which is standard output, back first, if it has a picture, and remove
-/// temporary folders.
+/// From now on signals that end the process give the terminal, which is standard output, back
+/// first, if it has a picture, and remove temporary folders.
 pub(crate) fn end_by_signal() -> std::io::Result<()> {
     static ONCE: Once = Once::new();
     let mut result = Ok(());
@@ -55,7 +58,8 @@ fn listen() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Ends the process as if by Ctrl-C in a terminal that has no picture. Requires: nothing is being drawn.
+/// Ends the process as if by Ctrl-C in a terminal that has no picture. Requires: nothing is being
+/// drawn.
 pub(crate) fn interrupt() -> ! {
     let removed = temporary::remove_all();
     // It cannot be handled here: this ends the process.
@@ -76,7 +80,8 @@ fn end(signal: i32, mut terminal: &File) {
     let _ = emulate_default_handler(signal);
 }
 
-/// The signals that this process was told to ignore when it began, a bit for each. None are known where the system does not tell.
+/// The signals that this process was told to ignore when it began, a bit for each. None are known
+/// where the system does not tell.
 fn ignored_signals() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

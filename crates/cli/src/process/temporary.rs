@@ -1,9 +1,11 @@
 //! Temporary folders of this process: all of them are made here.
 //! ```text
-//! made --> in the list --> dropped: removed, out of the list          a signal: all in the list are removed, the list stays locked
+//! made --> in the list --> dropped: removed, out of the list
+//! a signal: all in the list are removed, and the list stays locked
 //! ```
-//! Invariants: a folder that is there is in the list, unless it was kept. Who removes folders has the list locked: after a signal, whoever is
-//! about to end for want of its files waits for it, and the process ends by the signal.
+//! Invariants: a folder that is there is in the list, unless it was kept. Who removes folders has
+//! the list locked: after a signal, whoever is about to end for want of its files waits for it, and
+//! the process ends by the signal.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,7 +24,8 @@ fn folders() -> MutexGuard<'static, Vec<PathBuf>> {
     FOLDERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A folder that is removed when the value is dropped, after an error too, and when a signal ends the process.
+/// A folder that is removed when the value is dropped, after an error too, and when a signal ends
+/// the process.
 pub(crate) struct TemporaryFolder {
     /// None: it is kept.
     folder: Option<TempDir>,
@@ -58,11 +61,13 @@ impl Drop for TemporaryFolder {
     }
 }
 
-/// Removes all folders. Nobody makes one, or gets past the end of one, while what is returned lives.
+/// Removes all folders. Nobody makes one, or gets past the end of one, while what is returned
+/// lives.
 pub(crate) fn remove_all() -> MutexGuard<'static, Vec<PathBuf>> {
     let folders = folders();
     for folder in folders.iter() {
-        // A file that was made in it meanwhile is removed the next time; a folder that cannot be removed stays.
+        // A file that was made in it meanwhile is removed the next time; a folder that cannot be
+        // removed stays.
         let _ = (0..TRIES).any(|_| std::fs::remove_dir_all(folder).is_ok() || !folder.exists());
     }
     folders

@@ -10,7 +10,8 @@
 //!   [899, 900)  ███▏              413 entries   26.1 KiB
 //! > [898, 899)  ▒▒▒▒              413 entries   26.1 KiB
 //! ```
-//! Invariants: no state, no clock, no terminal: the same looks give the same picture. Where runs do not fit, each level has one line.
+//! Invariants: no state, no clock, no terminal: the same looks give the same picture. Where runs do
+//! not fit, each level has one line.
 
 use std::str::FromStr;
 

@@ -1,15 +1,19 @@
-//! Watching a tree while it lives: `load --watch`, `compact --watch`, `bench write --watch`, `bench read --watch`, `inspect --watch`.
+//! Watching a tree while it lives: `load --watch`, `compact --watch`, `bench write --watch`,
+//! `bench read --watch`, `inspect --watch`.
 //! ```text
 //! main thread    look, keys, look, keys ...  --> terminal, or a line of JSON for each look
 //! other threads  load, write, merge
 //! ```
-//! One process at a time has a store open, and what moves fastest in it (memtables, open merges, probes, stalls) is in that
-//! process's memory alone. So the process that loads draws: no socket, no file of statistics that a crash leaves behind, no second
-//! account of the truth. `inspect --watch` is for all other stores: it reads the manifest again and again, which needs no lock and changes
-//! nothing, shows the runs that are installed, and says of the rest that it is unknown.
+//! One process at a time has a store open, and what moves fastest in it (memtables, open merges,
+//! probes, stalls) is in that process's memory alone. So the process that loads draws: no socket,
+//! no file of statistics that a crash leaves behind, no second account of the truth.
+//! `inspect --watch` is for all other stores: it reads the manifest again and again, which needs no
+//! lock and changes nothing, shows the runs that are installed, and says of the rest that it is
+//! unknown.
 //!
-//! Invariants: work goes on as it would unwatched, whatever is drawn and when the picture is closed. The terminal is given back as
-//! it was, after a panic and before a signal ends the process, too.
+//! Invariants: work goes on as it would unwatched, whatever is drawn and when the picture is
+//! closed. The terminal is given back as it was, after a panic and before a signal ends the
+//! process, too.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -157,7 +161,8 @@ impl<'o> Watcher<'o> {
 /// Between two looks of someone who watches, at least.
 const NAP: Duration = Duration::from_millis(20);
 
-/// Works in another thread, so that this one can look again and again, whatever the store is waiting for.
+/// Works in another thread, so that this one can look again and again, whatever the store is
+/// waiting for.
 pub(crate) fn beside<T: Send>(work: impl FnOnce() -> T + Send, mut look: impl FnMut()) -> T {
     std::thread::scope(|scope| {
         let working = scope.spawn(work);

@@ -1,8 +1,9 @@
-//! What writing costs in theory, for any policy: counted for so many flushes, and as Dostoevsky has it.
+//! What writing costs in theory, for any policy: counted for so many flushes, and as Dostoevsky has
+//! it.
 //! ```text
-//! exact        the odometer of units, each merge of u flushes adds u           so many flushes, none of whose entries replace others
+//! exact        the odometer of units: each merge of u flushes adds u; no entry replaces another
 //!              (partial merges: `partial_writes`)
-//! dostoevsky   (T - 1) / (K + 1) in each inner level, (T - 1) / (Z + 1) in the last     a tree of so many levels, for ever
+//! dostoevsky   inner levels (T - 1) / (K + 1) each, the last (T - 1) / (Z + 1): a tree for ever
 //! ```
 //! Invariant: nothing here looks at a store; what a store has written is compared with it.
 
@@ -207,7 +208,8 @@ mod tests {
         };
         let (formula, exact) = of("lazy-leveling");
         assert_eq!(formula, 0.9 + 0.9 + 4.5);
-        // 999 flushes, 900 in nine or ninety runs of level 1; level 2 was written as 1, 2, ... 9 hundreds; and the first ninety in ones and tens.
+        // 999 flushes, 900 in nine or ninety runs of level 1; level 2 was written as 1, 2, ... 9
+        // hundreds; and the first ninety in ones and tens.
         assert!((6.0..7.0).contains(&exact), "{exact}");
         assert_eq!(of("tiering").0, 3.0 * 0.9);
         assert_eq!(of("leveling").0, 3.0 * 4.5);

@@ -1,7 +1,10 @@
-//! `bench read --by-level`: what gets cost by the level that has their key, and how often each table is asked.
+//! `bench read --by-level`: what gets cost by the level that has their key, and how often each
+//! table is asked.
 //! ```text
-//! gets of keys in level 0, level 1, ..., none     needless runs, blocks, cache lines of the filter       Chucky, Figures 11 and 13
-//! tables, newest level first                      gets that would search them, were there no filter      ElasticBF, Figure 2
+//! gets of keys in level 0, level 1, ..., none    needless runs, blocks, cache lines of the filter
+//!                                                (Chucky, Figures 11 and 13)
+//! tables, newest level first                     gets that would search them without a filter
+//!                                                (ElasticBF, Figure 2)
 //! ```
 //! Invariant: where a key is, the runs say, not the filter. Counts alone, no times.
 

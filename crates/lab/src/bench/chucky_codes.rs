@@ -1,13 +1,14 @@
-//! How short Chucky's codes of level ids are, and how well they fill buckets: the data of Figures 5, 6, 8, 9 and 12 of the paper.
+//! How short Chucky's codes of level ids are, and how well they fill buckets: the data of Figures
+//! 5, 6, 8, 9 and 12 of the paper.
 //! ```text
 //! figure 5    by levels          bits of an id: whole numbers, Huffman, its bound, entropy
-//! figure 6    by size ratio      bits of an id: Huffman of one, of two and of three in a row, entropy
-//! figure 8    by ids in a group  bits of an id: Huffman of lists and of combinations, entropy of both
+//! figure 6    by size ratio      bits of an id: Huffman of one, two and three in a row, entropy
+//! figure 8    by ids in a group  bits of an id: Huffman of lists, of combinations; both entropies
 //! figure 9    by overflow        bits of a fingerprint, three ways to fill a bucket
 //! figure 12   by levels          bytes of the tables beside the filter
 //! ```
-//! The trees are lazily levelled: T - 1 runs in each level, one in the last. Invariant: nothing here is measured, and a plan
-//! gives the same numbers on every machine.
+//! The trees are lazily levelled: T - 1 runs in each level, one in the last. Invariant: nothing
+//! here is measured, and a plan gives the same numbers on every machine.
 
 use serde::Serialize;
 use trommel_filters::{Alignment, ChuckyTables, LevelModel, TreePlan};
@@ -103,7 +104,8 @@ pub struct LevelsRow {
 pub struct RatioRow {
     /// T.
     pub size_ratio: u32,
-    /// The mean length of Huffman codes of lists of one id, of two, of three; null: there are too many lists.
+    /// The mean length of Huffman codes of lists of one id, of two, of three; null: there are too
+    /// many lists.
     pub huffman_bits: Vec<Option<f64>>,
     /// The entropy.
     pub entropy_bits: f64,

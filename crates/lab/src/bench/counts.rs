@@ -1,9 +1,11 @@
-//! How far `count` is off: ranges of about a thousand keys, counted by the store and among the sorted keys.
+//! How far `count` is off: ranges of about a thousand keys, counted by the store and among the
+//! sorted keys.
 //! ```text
-//! [lower ........ upper]     lower: a key like the stored ones     upper: the stored key that makes it a thousand
+//! [lower ........ upper]   lower: a key like the stored ones   upper: the 1,000th stored key on
 //! ```
-//! Invariant: where every key was written once, the true count lies within the store's bounds, or the answer is wrong. Where keys
-//! were deleted, it is no more than the upper one: entries count until merges drop them.
+//! Invariant: where every key was written once, the true count lies within the store's bounds, or
+//! the answer is wrong. Where keys were deleted, it is no more than the upper one: entries count
+//! until merges drop them.
 
 use std::hint::black_box;
 

@@ -1,8 +1,9 @@
 //! The most bytes that a folder has had, and those that it has.
 //! ```text
-//! look, wait, look, wait ...      a look takes longer the more files there are, and so does the wait after it
+//! look, wait, look, wait ...      the more files there are, the longer a look and the next wait
 //! ```
-//! Invariant: looking takes a small share of the time, so that it does not slow down what is measured.
+//! Invariant: looking takes a small share of the time, so that it does not slow down what is
+//! measured.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

@@ -1,9 +1,10 @@
 //! `bench fpr`: how often a global range filter says "maybe" where nothing is.
 //! ```text
-//! keys -> dealt to the flushes of a tree (fpr_tree.rs) -> filter of its runs -> asked for what is not there, and for what is
+//! keys -> dealt to the flushes of a tree (fpr_tree.rs) -> filter of its runs
+//!      -> asked for what is not there, and for what is
 //! ```
-//! Invariant: the filters of one distribution are asked the same questions about the same keys, and a seed gives the
-//! same counts again.
+//! Invariant: the filters of one distribution are asked the same questions about the same keys, and
+//! a seed gives the same counts again.
 
 use std::collections::HashSet;
 
@@ -24,7 +25,8 @@ use crate::progress::Progress;
 use crate::questions::queries::Queries;
 use crate::report::{FprFilter, FprRate, FprReport};
 
-/// What to measure: each kind of fingerprints with each number of bits and each filling, for each width.
+/// What to measure: each kind of fingerprints with each number of bits and each filling, for each
+/// width.
 #[derive(Clone, Debug)]
 pub struct FprPlan {
     /// Where the keys come from.
@@ -58,7 +60,8 @@ pub struct FprPlan {
 const KEYS_DEFAULT: usize = 5_000_000;
 /// Stored keys that are looked for in each filter.
 const HITS: usize = 50_000;
-/// A rate is told from at least so many distinct questions, or half of those asked for if that is fewer.
+/// A rate is told from at least so many distinct questions, or half of those asked for if that is
+/// fewer.
 const DISTINCT_MIN: usize = 100;
 
 /// The name of a kind of fingerprints.
@@ -279,8 +282,8 @@ impl TestedFilter<'_> {
         }
     }
 
-    /// Asks for stored keys as points, and for ranges of each width around them. Gives the number of questions, and
-    /// how many answers leave out the run that has the key.
+    /// Asks for stored keys as points, and for ranges of each width around them. Gives the number
+    /// of questions, and how many answers leave out the run that has the key.
     fn lost(&self, part: &Part, widths: &[u64], seed: u64) -> (u64, u64) {
         let mut rng = Rng::new(scramble(seed ^ 3));
         let mut codes = Codes::new();

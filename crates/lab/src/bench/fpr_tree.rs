@@ -1,8 +1,9 @@
-//! The trees whose filters `bench fpr` asks: which flush each key came with, and the runs that the flushes have become.
+//! The trees whose filters `bench fpr` asks: which flush each key came with, and the runs that the
+//! flushes have become.
 //! ```text
 //! T = 10, L = 3      level 2           level 1                  level 0
-//! runs               one               nine of ten flushes      nine of one flush, and those that are owed a merge
-//! flushes            0 .. B            B .. B + 90              B + 90 .. B + 99 + owed      B = 100 Z
+//! runs               one               nine of ten flushes      nine of one flush, and those owed
+//! flushes            0 .. B            B .. B + 90              B + 90 .. B + 99 + owed; B = 100 Z
 //! filter             base              overlay ------------------------------->
 //! ```
 //! Invariant: every flush is in one run, and runs ascend with the age of their flushes.
@@ -50,8 +51,8 @@ impl Filling<'_> {
         (u64::from(self.fill) + 1) * self.unit(self.last()) - 1
     }
 
-    /// The units of the oldest run: all of the last level, or, if that may have several runs, what was there when all were merged the
-    /// last time.
+    /// The units of the oldest run: all of the last level, or, if that may have several runs, what
+    /// was there when all were merged the last time.
     fn base_units(&self) -> u64 {
         let newer = (u64::from(self.fill) - 1) % self.rule(self.last()).last_runs;
         u64::from(self.fill) - newer
@@ -62,8 +63,9 @@ impl Filling<'_> {
         self.base_units() * self.unit(self.last())
     }
 
-    /// The shares of keys that a store expects above the oldest run when it builds the filter: now, and with a full last level. None: it knows
-    /// none, since it builds the filter of its first flush.
+    /// The shares of keys that a store expects above the oldest run when it builds the filter: now,
+    /// and with a full last level. None: it knows none, since it builds the filter of its first
+    /// flush.
     pub(crate) fn overlay_shares(&self) -> Option<(f64, f64)> {
         let (base, all, rule) =
             (self.base_flushes(), self.flushes_in_shape(), self.rule(self.last()));
@@ -81,7 +83,8 @@ impl Filling<'_> {
     }
 }
 
-/// The runs of all flushes below `next`, each level's newest first. Requires: the oldest run's are below.
+/// The runs of all flushes below `next`, each level's newest first. Requires: the oldest run's are
+/// below.
 pub(crate) fn runs(filling: &Filling<'_>, next: u64) -> Shape {
     let run = |from: u64, flushes: u64| {
         let span = Span::new(FlushNumber(from), FlushNumber(from + flushes));

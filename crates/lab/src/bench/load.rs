@@ -1,8 +1,9 @@
 //! Loads a store so that its tree has the shape of a plan.
 //! ```text
-//! keys in random order: put ... flush, merge, put ... flush, merge, ...      as many flushes as the plan has
+//! keys in random order: put ... flush, merge, put ... flush, merge, ...    the plan's flushes
 //! ```
-//! Invariant: a flush happens where the plan says and nowhere else; the same seed gives the same tree.
+//! Invariant: a flush happens where the plan says and nowhere else; the same seed gives the same
+//! tree.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -59,7 +60,8 @@ fn options(plan: &TreePlan, guard: GuardKind, content: &Content<'_>, flushes: u6
     }
 }
 
-/// Loads a new store. `loaded_base` sees it when the last level is there, if newer runs have other keys.
+/// Loads a new store. `loaded_base` sees it when the last level is there, if newer runs have other
+/// keys.
 /// Requires: the plan was checked.
 pub(crate) fn load(
     folder: &Path,
@@ -93,7 +95,8 @@ pub(crate) fn load(
     Ok(Loaded { db, report })
 }
 
-/// Writes keys in random order, in so many flushes, of which newer ones delete some, and tells how long it took.
+/// Writes keys in random order, in so many flushes, of which newer ones delete some, and tells how
+/// long it took.
 fn write(
     db: &Db,
     plan: &TreePlan,

@@ -1,8 +1,9 @@
 //! Questions in batches, beside the same ones asked one by one.
 //! ```text
-//! round 1   alone, together     round 2   together, alone  ...      of each guard in turns; the median of each
+//! round 1   alone, together     round 2   together, alone  ...      guards in turns; medians
 //! ```
-//! Invariant: both ask the same questions in the same order, and every answer of a batch was compared with a single one's before.
+//! Invariant: both ask the same questions in the same order, and every answer of a batch was
+//! compared with a single one's before.
 
 use std::hint::black_box;
 
@@ -16,8 +17,8 @@ use crate::report::{ManyReport, TurnsReport};
 /// Questions of a batch.
 const BATCH: usize = 128;
 
-/// Asks for points and empty ranges, alone and together, of stores that take turns. Of each store: the times, and how many answers of
-/// batches were wrong.
+/// Asks for points and empty ranges, alone and together, of stores that take turns. Of each store:
+/// the times, and how many answers of batches were wrong.
 pub(crate) fn measure_many(dbs: &[&Db], queries: &[&Queries]) -> Result<Vec<(ManyReport, u64)>> {
     let mut reports = vec![(ManyReport::default(), 0); dbs.len()];
     for queries in queries {

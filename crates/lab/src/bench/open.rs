@@ -3,10 +3,11 @@
 //! with the image      open        against   reading the image's file
 //! without it          open        against   reading all keys once
 //! ```
-//! Invariants: all take turns in every round, on files that the system has in memory, so that CPU time is all they take: that is
-//! measured, and a busy machine changes little. Reading and opening are measured once more by the clock after the system was asked to
-//! forget the files: as after a start of the machine. What the open store says about its filter is part of the report: an open that went
-//! another way than was meant shows.
+//! Invariants: all take turns in every round, on files that the system has in memory, so that CPU
+//! time is all they take: that is measured, and a busy machine changes little. Reading and opening
+//! are measured once more by the clock after the system was asked to forget the files: as after a
+//! start of the machine. What the open store says about its filter is part of the report: an open
+//! that went another way than was meant shows.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;

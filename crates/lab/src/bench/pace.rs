@@ -1,12 +1,13 @@
 //! Operations at a steady rate, timed as those see it who send them.
 //! ```text
 //! due      |    |    |    |    |    |    |         one operation every so often
-//! done     |    |    |         ||||  |   |         the fourth took long: the next ones wait in line,
+//! done     |    |    |         ||||  |   |         the fourth took long: the next ones wait,
 //!                    <-------->                    and their time runs from when they were due
 //! ```
-//! One that waits for a slow operation before it sends the next one would count one slow operation where users see many.
-//! Invariant: what is due does not depend on how long this thread sleeps, so the rate is kept. Time that it overslept is nobody's: what was
-//! due meanwhile is timed from when it woke.
+//! One that waits for a slow operation before it sends the next one would count one slow operation
+//! where users see many.
+//! Invariant: what is due does not depend on how long this thread sleeps, so the rate is kept. Time
+//! that it overslept is nobody's: what was due meanwhile is timed from when it woke.
 
 use std::time::{Duration, Instant};
 

@@ -1,16 +1,19 @@
-//! What partial merges write, with levels as amounts of flushes: keys are spread evenly, tables are small.
+//! What partial merges write, with levels as amounts of flushes: keys are spread evenly, tables are
+//! small.
 //! ```text
 //! level 0    T flushes wait                  -> merged with all of level 1
-//! level l    full: what is too much, d       -> rewrites the share d / size of the next level, and is written itself
+//! level l    full: the excess d              -> rewrites d / size of the next level, and itself
 //! below it   nothing                         -> the tables only move
 //! oldest     as large as it is               -> its level follows
 //! ```
-//! What real trees do beside: they choose tables that meet little, which saves some, and rewrite tables whole that are met in part,
-//! which costs some. Invariant: nothing here looks at a store; what a store has written is compared with it.
+//! What real trees do beside: they choose tables that meet little, which saves some, and rewrite
+//! tables whole that are met in part, which costs some. Invariant: nothing here looks at a store;
+//! what a store has written is compared with it.
 
 use trommel::{LevelRule, Policy};
 
-/// How often each of so many flushes is written. None: some level above the last has several runs, and is not emptied by tables.
+/// How often each of so many flushes is written. None: some level above the last has several runs,
+/// and is not emptied by tables.
 pub(crate) fn partial_writes(policy: &Policy, size_ratio: u32, flushes: u64) -> Option<f64> {
     let rule = |level| policy.rule(size_ratio, level);
     let levels = 1..=PartialTree::last_level(&rule, flushes as f64);

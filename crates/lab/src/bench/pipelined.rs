@@ -1,8 +1,9 @@
 //! Point hits through a queue, beside the same gets one after the other.
 //! ```text
-//! round   get get get ...      submit x depth, then: an answer, the next get, an answer, ...      in turns
+//! round   get get get ...      submit x depth, then: an answer, the next get, ...      in turns
 //! ```
-//! Invariant: both sides ask for the same keys in the same order, and every answer was checked before it was timed.
+//! Invariant: both sides ask for the same keys in the same order, and every answer was checked
+//! before it was timed.
 
 use std::hint::black_box;
 

@@ -1,6 +1,6 @@
 //! `bench probe`: the filters alone, without a store.
 //! ```text
-//! keys -> each filter (probe_filters.rs) -- the same questions, in turns --> times, rates, denied keys
+//! keys -> each filter (probe_filters.rs) -- the same questions, in turns --> times, rates
 //! ```
 //! Invariant: every filter sees the same keys, and the same questions in rounds that take turns; a
 //! stored key that a filter denies is counted.
@@ -46,7 +46,8 @@ pub struct ProbePlan {
     pub queries: usize,
     /// How many neighbouring keys a range takes in.
     pub range_width: u64,
-    /// Misses and empty ranges begin at most so far behind a stored key; at least 1. None: they are drawn as the keys are.
+    /// Misses and empty ranges begin at most so far behind a stored key; at least 1. None: they are
+    /// drawn as the keys are.
     pub correlated: Option<u64>,
     /// The seed of keys and questions.
     pub seed: u64,

@@ -1,8 +1,8 @@
 //! What `bench probe` measures: each filter built of the same keys.
 //! ```text
-//! grf            9 of 10 keys -> base         the others, in flushes -> overlay      1 probe, or a batch of 16 points
-//! chucky, remix  9 of 10 keys -> oldest run   the others -> runs of the inner levels 1 probe
-//! others         all keys -> one filter       the tables of a tree -> 19 filters     1 or 19 probes
+//! grf            9 of 10 keys -> base         the others, in flushes -> overlay     1 probe, or 16
+//! chucky, remix  9 of 10 keys -> oldest run   the others -> runs of inner levels    1 probe
+//! others         all keys -> one filter       the tables of a tree -> 19 filters    1 or 19
 //! ```
 
 use std::hint::black_box;

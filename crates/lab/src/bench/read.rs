@@ -55,7 +55,8 @@ pub struct ReadPlan {
     pub threads: usize,
     /// How many neighbouring keys a range takes in.
     pub range_width: u64,
-    /// How many stored keys are asked for at once, through a queue, beside one after the other. None: that is not measured.
+    /// How many stored keys are asked for at once, through a queue, beside one after the other.
+    /// None: that is not measured.
     pub pipelined: Option<usize>,
     /// How gets are spread over the keys.
     pub skew: Skew,

@@ -1,8 +1,11 @@
-//! `bench surf-steps`: what each of the things that make SuRF's trie fast is worth (SuRF, Figure 7).
+//! `bench surf-steps`: what each of the things that make SuRF's trie fast is worth (SuRF, Figure
+//! 7).
 //! ```text
-//! LOUDS-Sparse alone -> + LOUDS-Dense -> + ranks -> + selects -> + label search -> + prefetching        the same trie, the same points
+//! LOUDS-Sparse alone -> + LOUDS-Dense -> + ranks -> + selects -> + label search -> + prefetching
+//! the same trie, the same points
 //! ```
-//! Invariant: every step gives every point the same answer as the last one, or that is told; rounds take turns.
+//! Invariant: every step gives every point the same answer as the last one, or that is told; rounds
+//! take turns.
 
 use serde::Serialize;
 use trommel_filters::{
@@ -118,7 +121,8 @@ fn name(effort: SurfEffort) -> &'static str {
     }
 }
 
-/// The trie of the keys' shortest prefixes. `size_ratio`: the largest there is leaves no level dense.
+/// The trie of the keys' shortest prefixes. `size_ratio`: the largest there is leaves no level
+/// dense.
 fn trie(keys: &SortedKeys, size_ratio: u32) -> Trie {
     let options = SurfOptions { size_ratio, ..SurfOptions::default() };
     let mut builder = SurfBuilder::new(FilterKind::SurfBase, 0.0, &options);

@@ -2,8 +2,9 @@
 //! ```text
 //! Db -> Unsynced -> Disk      everything but syncs
 //! ```
-//! Invariant: only for stores that nobody needs after a power cut. A tree of known shape takes about
-//! a thousand flushes of a few keys each; with their syncs, loading would measure the disk alone.
+//! Invariant: only for stores that nobody needs after a power cut. A tree of known shape takes
+//! about a thousand flushes of a few keys each; with their syncs, loading would measure the disk
+//! alone.
 
 use std::any::Any;
 use std::io;

@@ -2,12 +2,14 @@
 //! ```text
 //! 0 |--[==x====]-----------------------| 1      x: counted, [ ]: the true share, 95 times of 100
 //! ```
-//! Invariant: the interval lies in [0, 1] and has a width even where nothing, or everything, was counted.
+//! Invariant: the interval lies in [0, 1] and has a width even where nothing, or everything, was
+//! counted.
 
 /// So many standard deviations to both sides hold 95 % of a normal distribution.
 const DEVIATIONS: f64 = 1.959_964;
 
-/// Wilson's 95 % interval of a share; None if nothing was tried. Requires: no more hits than trials.
+/// Wilson's 95 % interval of a share; None if nothing was tried. Requires: no more hits than
+/// trials.
 pub(crate) fn interval(hits: u64, trials: u64) -> Option<[f64; 2]> {
     assert!(hits <= trials, "{hits} hits of {trials}");
     if trials == 0 {
@@ -33,7 +35,8 @@ mod tests {
 
     #[test]
     fn intervals_are_those_of_the_tables() {
-        // With no hit the upper end is z² / (n + z²); the ends of hits and misses mirror each other.
+        // With no hit the upper end is z² / (n + z²); the ends of hits and misses mirror each
+        // other.
         assert_interval(0, 10, [0.0, 0.2775]);
         assert_interval(10, 10, [0.7225, 1.0]);
         assert_interval(5, 10, [0.2366, 0.7634]);

@@ -1,11 +1,11 @@
 //! `bench write`: what writing costs, from one thread or several.
 //! ```text
-//! writers   put, put, put ...   each timed             } the clock of `ops_per_s` stops when the last writer ends
-//! beside    the folder's size, now and then            } the peak counts until flushes and merges have settled
+//! writers   put, put, put ...   each timed     } the clock of `ops_per_s` stops at the last put
+//! beside    the folder's size, now and then    } the peak counts until all has settled
 //! after     every key is read back
 //! ```
-//! Invariants: writers share the keys without overlap, but for updates, where each draws from all of them. What is filled
-//! in before updates are measured is not measured.
+//! Invariants: writers share the keys without overlap, but for updates, where each draws from all
+//! of them. What is filled in before updates are measured is not measured.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -72,8 +72,9 @@ pub struct WritePlan {
     pub keys: u64,
     /// Bytes of a value.
     pub value_bytes: usize,
-    /// Bytes of keys and values that are written in a second, of all writers together. A write that comes late, since those before it
-    /// took long, is timed from when it was due. None: as fast as writes go.
+    /// Bytes of keys and values that are written in a second, of all writers together. A write that
+    /// comes late, since those before it took long, is timed from when it was due. None: as fast as
+    /// writes go.
     pub bytes_per_second: Option<u64>,
     /// Which keys.
     pub pattern: WritePattern,
@@ -150,7 +151,8 @@ pub struct WriteReport {
     pub table_writes_expected: f64,
     /// What that is by Dostoevsky's formula, for a tree of so many levels.
     pub table_writes_dostoevsky: f64,
-    /// The most bytes that the store's folder has had, logs included, per byte of keys and values that it holds at the end.
+    /// The most bytes that the store's folder has had, logs included, per byte of keys and values
+    /// that it holds at the end.
     pub space_amplification_peak: f64,
     /// The same per byte that the folder has at the end: without what compression saves.
     pub space_peak_per_end: f64,

@@ -1,4 +1,5 @@
-//! Whether a peer answers like a map: a random history of writes, reads, flushes and merges, and a map beside it.
+//! Whether a peer answers like a map: a random history of writes, reads, flushes and merges, and a
+//! map beside it.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +7,8 @@ use crate::compare::peer::Peer;
 use crate::error::Result;
 use crate::keys::rng::{Rng, scramble};
 
-/// Keys lie this close together in a few places, so that ranges meet some, none, or those of two prefixes.
+/// Keys lie this close together in a few places, so that ranges meet some, none, or those of two
+/// prefixes.
 const NEAR: u64 = 600;
 const PLACES: [u64; 4] = [0, 0xff80, 0x0123_4567_89ab_ff00, u64::MAX - NEAR];
 
@@ -16,7 +18,8 @@ struct PeerHistory<'a> {
     rng: Rng,
 }
 
-/// The first wrong answer of a history of so many steps, in words; None: there is none. Requires: the store is empty.
+/// The first wrong answer of a history of so many steps, in words; None: there is none. Requires:
+/// the store is empty.
 pub fn check_peer(peer: &dyn Peer, seed: u64, steps: usize) -> Result<Option<String>> {
     let mut history = PeerHistory { peer, map: BTreeMap::new(), rng: Rng::new(scramble(seed)) };
     for step in 0..steps {

@@ -1,11 +1,13 @@
-//! `bench compare`: this store and others, the same keys, the same questions, rounds that take turns.
+//! `bench compare`: this store and others, the same keys, the same questions, rounds that take
+//! turns.
 //! ```text
-//! shape `default`   each fills its store in random order and merges as it likes     fills take turns, too
+//! shape `default`   each fills its store in random order and merges as it likes, in turns
 //! shape `runs`      each is given the same keys in the same sorted runs
 //!
 //! fill -> check every answer (and warm the caches) -> timed rounds -> p99 pass -> report
 //! ```
-//! Invariant: nothing is timed of a store that has not answered every question rightly, or its wrong answers are told.
+//! Invariant: nothing is timed of a store that has not answered every question rightly, or its
+//! wrong answers are told.
 
 mod asking;
 mod history;
@@ -38,7 +40,8 @@ use crate::progress::Progress;
 use crate::questions::queries::{Kind, Queries};
 use crate::tree_plan::TreePlan;
 
-/// What to compare. The field names are an interface: a process that has other engines is given this as JSON.
+/// What to compare. The field names are an interface: a process that has other engines is given
+/// this as JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ComparePlan {
     /// Who is compared; the others' times are divided by the first one's.
@@ -135,7 +138,8 @@ impl CompareReport {
     }
 }
 
-/// How filling a store went, in random order, one put after the other. Of several fills, the medians.
+/// How filling a store went, in random order, one put after the other. Of several fills, the
+/// medians.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FillReport {
     /// Until nothing was left to be done in the background.
@@ -157,7 +161,8 @@ pub struct AnswerReport {
     pub ops: u64,
     /// Time per question: the median of the rounds.
     pub ns_per_op: f64,
-    /// CPU time per question of the thread that asks: where everything is cached, what `ns_per_op` is on a machine that does nothing else.
+    /// CPU time per question of the thread that asks: where everything is cached, what `ns_per_op`
+    /// is on a machine that does nothing else.
     pub cpu_ns_per_op: f64,
     /// 99 of 100 questions took less, in a pass that reads the clock around each of them.
     pub ns_p99: f64,
@@ -260,7 +265,8 @@ impl ComparePlan {
     }
 }
 
-/// Fills every store, in turns: `plan.loads` times where filling is compared. The last ones stay open.
+/// Fills every store, in turns: `plan.loads` times where filling is compared. The last ones stay
+/// open.
 fn fill_sides(
     plan: &ComparePlan,
     openers: &[&dyn Engine],

@@ -1,6 +1,8 @@
-//! How this store keeps its tree and its filters, in a form that goes from one process to another as JSON.
+//! How this store keeps its tree and its filters, in a form that goes from one process to another
+//! as JSON.
 //!
-//! Invariant: what comes out is what went in: the forms below have the fields of the options that they stand for.
+//! Invariant: what comes out is what went in: the forms below have the fields of the options that
+//! they stand for.
 
 use serde::{Deserialize, Serialize};
 use trommel::{

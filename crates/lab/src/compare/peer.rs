@@ -1,8 +1,9 @@
 //! The seam behind which stores stand that are measured beside each other.
 //! ```text
-//! Engine::open(folder, filter, settings) -> Peer     put, delete | get, scan | flush, settle, compact | runs, memory
-//!                                            ^
-//!                                            RunLoad: the same keys in the same sorted runs, whatever the engine
+//! Engine::open(folder, filter, settings) -> Peer    put, delete | get, scan | flush, settle,
+//!                                            ^      compact | runs, memory
+//!                                            |
+//!                       RunLoad: the same keys in the same sorted runs, whatever the engine
 //! ```
 //! Invariant: a peer answers like a map. `check_peer` asks it.
 
@@ -25,7 +26,8 @@ use crate::tree_plan::TreePlan;
 pub trait Engine {
     /// The name that people write.
     fn name(&self) -> &'static str;
-    /// The filters that it can be opened with, by their names, one at least; the first is what it is best compared with.
+    /// The filters that it can be opened with, by their names, one at least; the first is what it
+    /// is best compared with.
     fn filters(&self) -> Vec<String>;
     /// Opens a store, or makes it where there is none. Requires: `filter` is one of `filters`.
     fn open(&self, folder: &Path, filter: &str, settings: &PeerSettings) -> Result<Box<dyn Peer>>;
@@ -84,7 +86,8 @@ pub trait Peer: Sync {
     fn delete(&self, key: &[u8]) -> Result<()>;
     /// Whether the key is there; its value is shown, not copied.
     fn get(&self, key: &[u8], seen: &mut dyn FnMut(&[u8])) -> Result<bool>;
-    /// Shows the first `limit` entries from `from` on, before `before` if there is such a bound; tells how many there were.
+    /// Shows the first `limit` entries from `from` on, before `before` if there is such a bound;
+    /// tells how many there were.
     fn scan(
         &self,
         from: &[u8],
@@ -218,7 +221,8 @@ impl Contender {
     }
 }
 
-/// The engines of some contenders, and these with their filters named. An error if there are none, or one of them twice.
+/// The engines of some contenders, and these with their filters named. An error if there are none,
+/// or one of them twice.
 pub(crate) fn find_all<'e>(
     contenders: &[Contender],
     engines: &'e [Box<dyn Engine>],

@@ -1,10 +1,10 @@
 //! A figure: which rows become which points of which curves.
 //! ```text
 //! rows --where--> rows --y: one field, or several with a name each--> points (x, y)
-//!                                                                      |  panel: a picture for each value
-//!                                                                      |  series: a curve for each value
-//!                                                                      v
-//!                                              points of one x (or `order`) in one curve: their median
+//!                                                   |  panel: a picture for each value
+//!                                                   |  series: a curve for each value
+//!                                                   v
+//!                       points of one x (or `order`) in one curve: their median
 //! ```
 //! Invariant: panels, curves and names on the x axis stand in the order in which rows bring them.
 
@@ -40,7 +40,8 @@ pub(crate) struct FigurePlan {
     /// The field `measure` is the name of one of several `y`.
     #[serde(default)]
     series: Vec<String>,
-    /// The field in whose order points are joined, where x was measured, too. None: in the order of x.
+    /// The field in whose order points are joined, where x was measured, too. None: in the order of
+    /// x.
     order: Option<String>,
     panel: Option<String>,
     #[serde(default, rename = "where")]
@@ -163,7 +164,8 @@ impl Figure {
         self.y_scale == AxisScale::Log && points.any(|point| point.1 <= 0.0)
     }
 
-    /// The points of a panel as a table: x, then a column for each curve. The first row is the heading.
+    /// The points of a panel as a table: x, then a column for each curve. The first row is the
+    /// heading.
     pub fn table(&self, panel: &Panel) -> Vec<Vec<String>> {
         let x_text = |x: f64| match &self.x_names {
             Some(names) => names.get(x as usize).cloned().unwrap_or_default(),

@@ -1,8 +1,9 @@
 //! Runs the steps of plans, one after the other, and keeps what they tell.
 //! ```text
-//! step -> is there a record of it, of this commit?  yes: next   no: run the command -> record -> next
+//! step -> has it a record of this commit?  yes: next   no: run the command -> record -> next
 //! ```
-//! Invariant: a step that fails is told, and the others are run all the same; it is tried again by the next run.
+//! Invariant: a step that fails is told, and the others are run all the same; it is tried again by
+//! the next run.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -22,7 +23,8 @@ pub trait Command {
     fn run(&mut self, arguments: &[String]) -> std::result::Result<Value, String>;
 }
 
-/// The program itself, in a process of its own: so memory and caches of one measurement are not those of the next.
+/// The program itself, in a process of its own: so memory and caches of one measurement are not
+/// those of the next.
 impl Command for PathBuf {
     fn run(&mut self, arguments: &[String]) -> std::result::Result<Value, String> {
         let told = std::process::Command::new(&*self)
@@ -56,7 +58,8 @@ pub enum Keep {
 
 /// Hears how a run goes.
 pub trait Heard {
-    /// A step begins: the nth of so many. Left: how long all that is left will take; None: nothing is known yet.
+    /// A step begins: the nth of so many. Left: how long all that is left will take; None: nothing
+    /// is known yet.
     fn begins(&mut self, nth: usize, of: usize, step: &Step, seconds_left: Option<f64>);
     /// It is over.
     fn ended(&mut self, step: &Step, outcome: &Outcome);

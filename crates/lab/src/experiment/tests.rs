@@ -63,7 +63,8 @@ fn plan_in(folder: &Path) -> Experiment {
     load_experiment(&path).expect("it is well formed")
 }
 
-/// What the program would print: bloom takes 100 ns for each bit, grf a third of that, or with ten bits all.
+/// What the program would print: bloom takes 100 ns for each bit, grf a third of that, or with ten
+/// bits all.
 struct Printer<'a> {
     asked: &'a RefCell<Vec<String>>,
     fails: &'a str,

@@ -1,6 +1,7 @@
 //! An axis: from where to where, and which places on it are named.
 //!
-//! Invariant: what cannot be on an axis (zero, where it is divided by powers of ten) is drawn at its lower end.
+//! Invariant: what cannot be on an axis (zero, where it is divided by powers of ten) is drawn at
+//! its lower end.
 
 use std::ops::Range;
 

@@ -3,7 +3,7 @@
 //! a law           uniform, normal, timestamps, emails, ...     draws (laws/)
 //! ids             0, 1, 2, ... without one in eleven           dense
 //! natural-earth   the keys that ship
-//! osm, words, ... a real set that was fetched; where it was not: a law that stands in for it (real_sets.rs)
+//! osm, words, ... a real set that was fetched, else its stand-in law (real_sets.rs)
 //! file:, sosd:    the keys of a file
 //! ```
 //! Invariant: what a name says in a report can be typed again, and gives the same keys.

@@ -2,9 +2,10 @@
 //! ```text
 //! lines     one key each; empty ones are none
 //! u64le     numbers of eight bytes, little-endian
-//! SOSD      count (u64) | that many numbers, of eight bytes, or of four if the file's name ends in _uint32; little-endian
+//! SOSD      count (u64) | numbers of eight bytes (_uint32 in the name: of four), little-endian
 //! ```
-//! Invariant: a file that is not what it should be is an error that says what is wrong with it; keys of numbers have eight bytes.
+//! Invariant: a file that is not what it should be is an error that says what is wrong with it;
+//! keys of numbers have eight bytes.
 
 use std::path::Path;
 

@@ -182,7 +182,8 @@ impl SortedKeys {
     }
 }
 
-/// The key `distance` further on: its last bytes, eight at most, count as a number and stop at their largest.
+/// The key `distance` further on: its last bytes, eight at most, count as a number and stop at
+/// their largest.
 pub fn key_after(key: &[u8], distance: u64) -> Vec<u8> {
     shifted(key, |number, largest| number.saturating_add(distance).min(largest))
 }

@@ -65,7 +65,8 @@ impl KeySet {
         Self::with_default(dist, format, count, COUNT_DEFAULT, seed)
     }
 
-    /// As above, with another number of keys where a law makes them and `count` does not say how many.
+    /// As above, with another number of keys where a law makes them and `count` does not say how
+    /// many.
     pub(crate) fn with_default(
         dist: &Dist,
         format: FileFormat,
@@ -116,7 +117,8 @@ impl KeySet {
         KeySet { stored, ..self }
     }
 
-    /// Both; of the other one's keys these alone. Draws are from each as often as keys are. Requires: these are not stored yet.
+    /// Both; of the other one's keys these alone. Draws are from each as often as keys are.
+    /// Requires: these are not stored yet.
     pub(crate) fn joined(self, other: KeySet, fresh: &SortedKeys) -> Self {
         let all: KeyList = self.stored.iter().chain(fresh.iter()).collect();
         let stored = SortedKeys::from_list(&all);
@@ -145,7 +147,8 @@ fn counted(keys: SortedKeys) -> (SortedKeys, usize) {
     (keys, count)
 }
 
-/// Holds every eighth key of a set out. `read`: how many keys there were before each was taken once.
+/// Holds every eighth key of a set out. `read`: how many keys there were before each was taken
+/// once.
 fn of_set(
     whole: SortedKeys,
     read: usize,

@@ -1,7 +1,7 @@
 //! The keys that ship with Trommel: vertices of borders and coasts (see data/README.md).
 //! ```text
-//! magic | count | origin of the grid | step of the grid | differences of ascending Morton codes (varints)
-//!                                                         grid point -> longitude, latitude in 32 bits -> key
+//! magic | count | origin of the grid | step of the grid | differences of Morton codes (varints)
+//!                                             grid point -> longitude, latitude in 32 bits -> key
 //! ```
 //! Invariant: decoding never panics; the file is compiled in, so that the demo runs from anywhere.
 

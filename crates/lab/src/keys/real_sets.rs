@@ -1,12 +1,13 @@
-//! Real sets of keys, which `scripts/fetch-keys.py` writes into a folder, and what stands in for them without network.
+//! Real sets of keys, which `scripts/fetch-keys.py` writes into a folder, and what stands in for
+//! them without network.
 //! ```text
-//! name      file           what it has                               stand-in (laws/): what it has in common
-//! osm       osm.u64le      vertices of time zones, OpenStreetMap     borders: gaps over orders of magnitude
-//! coast     coast.u64le    vertices of coast lines, GSHHG            borders, more and longer ones: the same
-//! ipv4      ipv4.u64le     first addresses of networks by city       networks: last bits that are zeros, clusters
-//! words     words.txt      words of many languages                   vocabulary: shared stems and first bytes
-//! english   english.txt    a large list of English words             vocabulary of one language: shared stems
-//! flights   flights.txt    departures in the United States           schedule: long shared prefixes of few values
+//! name      file           what it has                             stand-in (laws/), alike in
+//! osm       osm.u64le      vertices of time zones, OpenStreetMap   borders: gaps of all magnitudes
+//! coast     coast.u64le    vertices of coast lines, GSHHG          borders, more and longer: same
+//! ipv4      ipv4.u64le     first addresses of networks by city     networks: trailing zeros
+//! words     words.txt      words of many languages                 vocabulary: shared stems
+//! english   english.txt    a large list of English words           vocabulary of one language
+//! flights   flights.txt    departures in the United States         schedule: long shared prefixes
 //! ```
 
 use std::path::{Path, PathBuf};

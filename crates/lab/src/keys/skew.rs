@@ -1,7 +1,8 @@
 //! Which stored keys gets are about: all alike, or some far more often than others.
 //! ```text
 //! none             every key as often as any other
-//! zipf:S           the n-th key, from a third of the keys on, with a share of n^-S: what is hot lies together, as tables are hot
+//! zipf:S           the n-th key from a third of the keys on has a share of n^-S: hot keys
+//!                  are neighbours, as tables are hot
 //! scattered-zipf:S the same shares, hot keys anywhere
 //! ```
 //! Invariant: the same draws for the same seed.
@@ -18,7 +19,8 @@ pub enum Skew {
     /// Evenly.
     #[default]
     None,
-    /// Zipf's law of this exponent, in the order of keys. The hottest is not at their end, where few runs have tables.
+    /// Zipf's law of this exponent, in the order of keys. The hottest is not at their end, where
+    /// few runs have tables.
     Zipf(f64),
     /// Zipf's law of this exponent, hot keys scattered over all.
     ScatteredZipf(f64),
@@ -77,7 +79,8 @@ impl Places {
     }
 }
 
-/// Zipf's law by rejection from its integral (Hörmann and Derflinger, 1996): no table, a draw or two for each number.
+/// Zipf's law by rejection from its integral (Hörmann and Derflinger, 1996): no table, a draw or
+/// two for each number.
 #[derive(Clone, Debug)]
 pub(crate) struct Zipf {
     exponent: f64,

@@ -2,7 +2,8 @@
 //! ```text
 //! key -> a seed -> random bytes, half a value long, then the same again
 //! ```
-//! Invariant: the value follows from the key and the length alone, so an answer is checked without a copy.
+//! Invariant: the value follows from the key and the length alone, so an answer is checked without
+//! a copy.
 
 use crate::keys::rng::scramble;
 

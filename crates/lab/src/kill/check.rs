@@ -1,8 +1,8 @@
 //! Looks at what a killed process has left.
 //! ```text
-//! folder/before   the store as it was left, kept until the next kill      (what to look at when something is wrong)
+//! folder/before   the store as it was left, kept until the next kill: evidence if it is wrong
 //! folder/store    opened with other options -> every key both ways, some by themselves, verify
-//! folder/copy-N   checkpoints: whole, with what was written at some moment of their making; or refused
+//! folder/copy-N   checkpoints: whole, as of some moment while they were made; or refused
 //! ```
 //! Invariant: whatever is there was written, and what was acknowledged is there.
 
@@ -21,8 +21,8 @@ pub(super) const BEFORE: &str = "before";
 /// Keys that are asked for by themselves.
 const GETS: usize = 100;
 
-/// Opens the store, compares it with what was written, and closes it. Gives how many of the writes that were
-/// under way are there.
+/// Opens the store, compares it with what was written, and closes it. Gives how many of the writes
+/// that were under way are there.
 pub(super) fn check_store(
     folder: &Path,
     lanes: &mut LaneModels,
@@ -93,8 +93,8 @@ fn contents(db: &Db, rng: &mut Rng) -> Result<Vec<Slots>, String> {
     if damage.is_empty() { Ok(found) } else { Err(format!("verify: {}", damage.join("; "))) }
 }
 
-/// Looks at the checkpoints of a session, and removes them. `before`: writes of each lane before the session.
-/// Gives how many are whole, and how many were refused.
+/// Looks at the checkpoints of a session, and removes them. `before`: writes of each lane before
+/// the session. Gives how many are whole, and how many were refused.
 pub(super) fn check_copies(
     folder: &Path,
     lanes: &LaneModels,

@@ -1,11 +1,11 @@
-//! The process that is to be killed: it opens the store, writes from several threads, has everything else done
-//! beside, closes, and begins again, until someone kills it.
+//! The process that is to be killed: it opens the store, writes from several threads, has
+//! everything else done beside, closes, and begins again, until someone kills it.
 //! ```text
-//! open -> writer, writer, ...  (each its lane; reads back)      -> close or drop -> open with other options -> ...
-//!         keeper: flush, merge all, checkpoint, scan, verify
+//! open -> writer, writer, ...  (each its lane; reads back)  -> close or drop -> open again -> ...
+//!         keeper: flush, merge all, checkpoint, scan, verify                    other options
 //! ```
-//! Invariant: a write is told when it is acknowledged, and the lane's next one begins after that. Whatever is wrong
-//! ends the process with an error: only who was killed has done well.
+//! Invariant: a write is told when it is acknowledged, and the lane's next one begins after that.
+//! Whatever is wrong ends the process with an error: only who was killed has done well.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -246,8 +246,8 @@ fn wrong(what: String) -> crate::LabError {
     crate::LabError::Victim(what)
 }
 
-/// Keys are deleted in every way that there is: by themselves, as a range of one key, and by an end that has passed. Others
-/// have an end that will not come.
+/// Keys are deleted in every way that there is: by themselves, as a range of one key, and by an end
+/// that has passed. Others have an end that will not come.
 fn batch_of(lane: usize, changes: &[Change]) -> Batch {
     let (passed, never) = (Expiry::at_milliseconds(1), Expiry::at_milliseconds(u64::MAX));
     let mut batch = Batch::new();

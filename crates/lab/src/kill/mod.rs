@@ -1,14 +1,15 @@
-//! A real process under load is killed with SIGKILL, again and again, and what it leaves is compared with what it
-//! had promised.
+//! A real process under load is killed with SIGKILL, again and again, and what it leaves is
+//! compared with what it had promised.
 //! ```text
-//! session 1: spawn -> writes, flushes, merges ...  -> SIGKILL -> look: open, compare, verify, close
+//! session 1: spawn -> writes, flushes, merges ...  -> SIGKILL -> open, compare, verify, close
 //! session 2: spawn -> opens what is there, other options      -> SIGKILL -> (sometimes no look)
 //! session 3: spawn -> ...
 //! ```
-//! What is acknowledged is with the operating system, synced or not, so a kill may lose none of it: that is what
-//! is asked for. What a power cut may lose is the simulation's business (`stress`).
+//! What is acknowledged is with the operating system, synced or not, so a kill may lose none of it:
+//! that is what is asked for. What a power cut may lose is the simulation's business (`stress`).
 //!
-//! Invariant: the expected state is kept by the one who kills; the killed process only says how far it came.
+//! Invariant: the expected state is kept by the one who kills; the killed process only says how far
+//! it came.
 
 mod check;
 mod child;
@@ -40,7 +41,8 @@ const BLIND_MAX: u32 = 2;
 /// How often, and where, processes are killed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KillPlan {
-    /// Draws the writes, options and moments. The moments are times, so that no two runs are the same.
+    /// Draws the writes, options and moments. The moments are times, so that no two runs are the
+    /// same.
     pub seed: u64,
     /// How many processes are killed.
     pub kills: u32,
@@ -59,7 +61,8 @@ pub struct KillReport {
     pub kills: u32,
     /// What they were at: several things at once, or none.
     pub killed_during: BTreeMap<&'static str, u32>,
-    /// How often the store was looked at; the other times the next process opened what the killed one had left.
+    /// How often the store was looked at; the other times the next process opened what the killed
+    /// one had left.
     pub looks: u32,
     /// Writes that were acknowledged.
     pub acknowledged: u64,
@@ -88,8 +91,8 @@ pub struct KillFailure {
     pub again: String,
 }
 
-/// Kills processes until one leaves something wrong. `victim` gives the command that runs [`run_victim`] with
-/// standard output as its pipe.
+/// Kills processes until one leaves something wrong. `victim` gives the command that runs
+/// [`run_victim`] with standard output as its pipe.
 ///
 /// # Errors
 /// `Folder` if the folder cannot be used.

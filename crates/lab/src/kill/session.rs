@@ -1,6 +1,6 @@
 //! One process, from its start to its being killed.
 //! ```text
-//! spawn -> listen ....... wait: for a time, or for an activity and a moment more -> SIGKILL -> listen to the end
+//! spawn -> listen ... wait for a time, or for an activity and a moment -> SIGKILL -> listen on
 //! ```
 //! Invariant: what was told before the end counts, all of it and nothing else.
 
@@ -51,7 +51,8 @@ impl Aim {
     }
 }
 
-/// A checkpoint that was begun: writes of each lane that were acknowledged before it began, and before it ended.
+/// A checkpoint that was begun: writes of each lane that were acknowledged before it began, and
+/// before it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Copy {
     pub(super) number: u64,
@@ -165,7 +166,8 @@ impl Ear {
     }
 }
 
-/// Runs a process and kills it. An error says why that was not possible, or that it ended before by itself.
+/// Runs a process and kills it. An error says why that was not possible, or that it ended before by
+/// itself.
 pub(super) fn run(mut command: Command, aim: Aim) -> Result<SessionLog, String> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child =

@@ -1,7 +1,7 @@
 //! The disk of a process that is to be killed: tells which flush, merge or image is under way.
 //! ```text
-//! Db -> Watched -> Disk       a thread makes a table: a flush or a merge begins       | told through the pipe
-//!                             the same thread has written to the manifest: it ends    |
+//! Db -> Watched -> Disk    a thread makes a table: a flush or a merge begins   | sent
+//!                          the same thread writes to the manifest: it ends     | through the pipe
 //! ```
 //! Invariant: what the disk does and says is passed on as it is.
 

@@ -1,9 +1,10 @@
 //! What a process that is to be killed tells, through a pipe, of what it does.
 //! ```text
-//! tag | lane or activity | 0 0 0 0 0 0 | number, 8 bytes       one write(2) each: whole or not at all
+//! tag | lane or activity | 0 0 0 0 0 0 | number, 8 bytes    one write(2) each: whole or not at all
 //! ```
-//! Invariant: a message is in the pipe before its sender goes on, and stays there when the sender is killed. So what
-//! one thread has told was done, and of what others did later nothing was told before.
+//! Invariant: a message is in the pipe before its sender goes on, and stays there when the sender
+//! is killed. So what one thread has told was done, and of what others did later nothing was told
+//! before.
 
 use std::fs::File;
 use std::io::{self, Write};

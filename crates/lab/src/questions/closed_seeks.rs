@@ -1,8 +1,10 @@
-//! Closed seeks of which a given share finds nothing (SuRF, section 6, Figure 13): the wider the ranges are, the fewer.
+//! Closed seeks of which a given share finds nothing (SuRF, section 6, Figure 13): the wider the
+//! ranges are, the fewer.
 //! ```text
-//! sampled starts -> how far the next stored key is, sorted -> the width that as many of them stay below
+//! sampled starts -> distances to the next stored key, sorted -> the width that has the share
 //! ```
-//! Of keys that come as a process of Poisson that is the paper's width: the mean gap x ln(1 / share).
+//! Of keys that come as a process of Poisson that is the paper's width: the mean gap x ln(1 /
+//! share).
 
 use crate::error::{LabError, Result};
 use crate::keys::key_list::SortedKeys;

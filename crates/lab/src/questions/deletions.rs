@@ -1,10 +1,12 @@
-//! When keys are deleted while a tree is loaded: stretch by stretch, in the flushes of the newer runs.
+//! When keys are deleted while a tree is loaded: stretch by stretch, in the flushes of the newer
+//! runs.
 //! ```text
 //! flushes   | those of the last level            | newer ones                 | last |
 //! writes    | all keys that will be deleted, ... | others, stretch 0, 1, 2 .. | others
 //! ```
-//! Invariants: a key is written before it is deleted and never again; so what is stored in the end is what is left, whatever the
-//! shape. The last flush deletes nothing, where the tree has another one to do it in.
+//! Invariants: a key is written before it is deleted and never again; so what is stored in the end
+//! is what is left, whatever the shape. The last flush deletes nothing, where the tree has another
+//! one to do it in.
 
 use std::ops::Range;
 
@@ -22,7 +24,8 @@ pub(crate) struct Deletions<'k> {
 }
 
 impl<'k> Deletions<'k> {
-    /// Of a tree of `flushes` flushes, of which the first `in_base` become its last level. Requires: some keys are left.
+    /// Of a tree of `flushes` flushes, of which the first `in_base` become its last level.
+    /// Requires: some keys are left.
     pub(crate) fn new(
         deleted: &'k Deleted,
         keys: &SortedKeys,

@@ -1,6 +1,6 @@
 //! Questions: how they are drawn of keys, asked of a store, and how answers are checked.
 //! ```text
-//! keyset ──> question_draw ──> queries ──> a list for each reader thread ──> right, or counted as wrong
+//! keyset ──> question_draw ──> queries ──> a list for each reader thread ──> right, or wrong
 //! ```
 //! Invariant: the same seed gives the same questions.
 

@@ -7,7 +7,7 @@
 //! range_hit     a range of that width around a stored key
 //! seek          the first key from a key like the stored ones on
 //! seek_next_50  the same, and the fifty keys behind it
-//! closed_seek   the first key of [first eight bytes of a key like the stored ones, so many such numbers on]
+//! closed_seek   the first key of [n, n + width - 1], n: first eight bytes of such a key
 //! ```
 //! How they are drawn: `question_draw.rs`.
 //! Invariant: every question's answer is known from the sorted keys alone.
@@ -131,8 +131,8 @@ impl Queries {
         (place < self.uppers.len()).then(|| self.uppers.get(place))
     }
 
-    /// The question at a place as a filter sees it. An open seek is asked up to the last key that it
-    /// reads: so far its cursor has to look.
+    /// The question at a place as a filter sees it. An open seek is asked up to the last key that
+    /// it reads: so far its cursor has to look.
     pub fn query<'a>(&'a self, place: usize, stored: &'a SortedKeys) -> Query<'a> {
         let lower = self.lowers.get(place);
         let upper = match self.kind {

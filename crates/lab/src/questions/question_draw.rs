@@ -1,12 +1,13 @@
 //! How questions are drawn.
 //! ```text
 //! misses     like the keys     a draw like the stored keys that is none of them
-//!            behind them       a stored key, and a distance of at most so much         (correlated)
+//!            behind them       a stored key, and a distance up to a limit      (correlated)
 //!            deleted           a key that was stored, and is no more
 //! skew       misses like the keys are behind a hot key then, if they are gets
-//! closed     [n, n + width - 1] where n is the first eight bytes of a key like the stored ones, as a number
+//! closed     [n, n + width - 1] where n is the first eight bytes of a key, as a number
 //! ```
-//! Invariant: of misses and empty ranges none has a stored key; the same seed gives the same questions.
+//! Invariant: of misses and empty ranges none has a stored key; the same seed gives the same
+//! questions.
 
 use crate::error::{LabError, Result};
 use crate::keys::key_list::{KeyList, SortedKeys, key_after, key_before};
@@ -56,7 +57,8 @@ impl Draw<'_> {
 }
 
 impl Queries {
-    /// `count` questions. `width`: how many neighbouring keys a range takes in, at least 1. All keys are as likely.
+    /// `count` questions. `width`: how many neighbouring keys a range takes in, at least 1. All
+    /// keys are as likely.
     pub fn draw(
         kind: Kind,
         keys: &KeySet,
@@ -87,8 +89,8 @@ impl Queries {
         Ok(Queries::of(kind, lowers, uppers))
     }
 
-    /// At most `count` misses of a width (of width 1: points), drawn as the keys are: fewer, or none, where a
-    /// bounded number of draws finds no more.
+    /// At most `count` misses of a width (of width 1: points), drawn as the keys are: fewer, or
+    /// none, where a bounded number of draws finds no more.
     pub(crate) fn draw_misses(keys: &KeySet, count: usize, width: u64, rng: &mut Rng) -> Self {
         let reach = width.max(1) - 1;
         let kind = if reach == 0 { Kind::PointMiss } else { Kind::EmptyRange };
@@ -110,8 +112,8 @@ impl Queries {
     }
 }
 
-/// The width of closed seeks of which about `share` are empty, found from so many draws: as many next keys as that are so far.
-/// And the share of these draws that are empty with it.
+/// The width of closed seeks of which about `share` are empty, found from so many draws: as many
+/// next keys as that are so far. And the share of these draws that are empty with it.
 pub(crate) fn closed_width(keys: &KeySet, share: f64, draws: usize, rng: &mut Rng) -> (u64, f64) {
     let stored = keys.stored();
     let distance = |key: Vec<u8>| {

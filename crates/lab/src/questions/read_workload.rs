@@ -1,11 +1,13 @@
 //! What makes a measurement of reads more than even questions over keys of one law.
 //! ```text
 //! correlated   misses and empty ranges begin close behind stored keys
-//! deleted      stripes of the keys:  [  ####    ] [ ####     ] [     ####]      #: written, then deleted; misses are there
+//! deleted      stripes of the keys:  [  ####    ] [ ####     ] [     ####]
+//!              #: written, then deleted; misses are there
 //! inserts      last run: keys of one law      newer runs: keys of another one
 //! empty        closed seeks as wide as it takes for a share of them to find nothing
 //! ```
-//! Invariant: whatever was written, what is stored in the end is one set of sorted keys, and answers are checked against it.
+//! Invariant: whatever was written, what is stored in the end is one set of sorted keys, and
+//! answers are checked against it.
 
 use std::fmt;
 use std::ops::Range;
@@ -25,7 +27,8 @@ use crate::tree_plan::TreePlan;
 pub struct ReadWorkload {
     /// Misses and empty ranges begin at most so far behind a stored key; at least 1.
     pub correlated: Option<u64>,
-    /// Some keys are deleted while the newer runs are loaded; misses and empty ranges are where they were.
+    /// Some keys are deleted while the newer runs are loaded; misses and empty ranges are where
+    /// they were.
     pub deleted: Option<Deletion>,
     /// Where the keys of newer runs come from, if not from where those of the last run do.
     pub inserts: Option<Dist>,
@@ -225,7 +228,8 @@ fn deleted(keys: KeySet, deletion: Deletion, seed: u64) -> Result<Stored> {
     Ok(Stored { keys: keys.with_stored(kept), writes })
 }
 
-/// Some of the keys, as many as the last run has, and for newer runs as many of the other law as there are others.
+/// Some of the keys, as many as the last run has, and for newer runs as many of the other law as
+/// there are others.
 fn shifted(keys: KeySet, other: &Dist, tree: &TreePlan) -> Result<Stored> {
     let count = keys.stored().len();
     let in_base = tree.base_count(count);

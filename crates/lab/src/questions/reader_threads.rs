@@ -5,7 +5,8 @@
 //! round    [all questions of thread 0]
 //!          [all questions of thread 1]      over when the last thread is
 //! ```
-//! Invariant: the same seed gives the same questions to the same thread, however many threads there are.
+//! Invariant: the same seed gives the same questions to the same thread, however many threads there
+//! are.
 
 use std::hint::black_box;
 
@@ -44,7 +45,8 @@ impl ReaderThreads {
         threads: usize,
     ) -> Result<(Vec<ReaderThreads>, Rng)> {
         let rngs = |stream| thread_rngs(seed, stream, threads);
-        // Halves are from generators of their own: the other questions are those of earlier records.
+        // Halves are from generators of their own: the other questions are those of earlier
+        // records.
         let (mut others, mut halves) = (rngs(1), rngs(4));
         let readers = Kind::ALL.into_iter().map(|kind| {
             let rngs = if kind == Kind::PointHalf { &mut halves } else { &mut others };
@@ -94,7 +96,8 @@ impl ReaderThreads {
         })
     }
 
-    /// Asks every question, one after the other, and counts the answers that are not what the sorted keys say.
+    /// Asks every question, one after the other, and counts the answers that are not what the
+    /// sorted keys say.
     pub(crate) fn count_wrong(
         &self,
         db: &Db,

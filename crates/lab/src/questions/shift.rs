@@ -1,8 +1,10 @@
-//! A shift of the workload: the last level's keys come from one law, those of newer runs from another.
+//! A shift of the workload: the last level's keys come from one law, those of newer runs from
+//! another.
 //! ```text
-//! load the last level -> ask for misses (before) -> load newer runs -> ... ask for the same misses (after)
+//! load the last level -> ask misses (before) -> load newer runs -> ask the same misses (after)
 //! ```
-//! Invariant: the same questions are asked before and after, and neither time anything answers them.
+//! Invariant: the same questions are asked before and after, and neither time anything answers
+//! them.
 
 use trommel::Db;
 

@@ -1,4 +1,5 @@
-//! A tree that is grown to be recorded: a store of its own, whose background work is done step by step.
+//! A tree that is grown to be recorded: a store of its own, whose background work is done step by
+//! step.
 
 use std::path::PathBuf;
 use std::sync::mpsc;
@@ -27,7 +28,8 @@ pub struct ReplayPlan {
     pub flushes: u64,
     /// Keys that each of them writes.
     pub keys_per_flush: u64,
-    /// How many keys are followed that are written once. (One that is written again and again is, too, and one that is not there.)
+    /// How many keys are followed that are written once. (One that is written again and again is,
+    /// too, and one that is not there.)
     pub followed: u64,
     /// Seed of the keys.
     pub seed: u64,

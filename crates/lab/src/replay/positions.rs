@@ -29,7 +29,8 @@ impl ReplayTree {
         ReplayTree { shape, origin, next, size_ratio, is_lazy }
     }
 
-    /// The shape of this round after the flushes below `next`, with a position for each level of this tree.
+    /// The shape of this round after the flushes below `next`, with a position for each level of
+    /// this tree.
     fn positions(&self, next: FlushNumber) -> Vec<usize> {
         let mut positions = Shape::of_round(self.origin, next, self.size_ratio).digits();
         let missing = self.shape.levels.len().saturating_sub(positions.len());
@@ -55,7 +56,8 @@ impl ReplayTree {
         ReplayCode { span: (code.lo().0, code.hi().0), runs, digits: self.digits(code) }
     }
 
-    /// A code as the paper has it: what is left of a flush number when so many low digits are dropped.
+    /// A code as the paper has it: what is left of a flush number when so many low digits are
+    /// dropped.
     fn digits(&self, code: Span) -> Option<ReplayDigits> {
         if !self.is_encoding() {
             return None;

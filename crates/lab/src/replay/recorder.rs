@@ -1,6 +1,6 @@
 //! Makes steps of trees that follow each other.
 //! ```text
-//! PinnedTree -> runs of each level -> what has changed since the one before -> ReplayStep, with what the guard says of each key
+//! PinnedTree -> runs of each level -> what has changed -> ReplayStep, with the guard's answers
 //! ```
 //! Invariant: a step says what the pinned tree says; nothing is remembered of keys.
 

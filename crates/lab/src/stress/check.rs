@@ -2,7 +2,8 @@
 //! ```text
 //! after each step   the touched keys, some others, at times a range      now and then: everything
 //! ```
-//! Invariant: a check changes nothing, but it may meet a fault of the disk: an error is then an answer.
+//! Invariant: a check changes nothing, but it may meet a fault of the disk: an error is then an
+//! answer.
 
 use std::ops::{Bound, Range};
 
@@ -138,7 +139,8 @@ impl World<'_> {
         self.allowed("scan", could_fail, read).map(|_| ())
     }
 
-    /// A range is empty only if it has no key. Every key in it is an entry, and every entry was written.
+    /// A range is empty only if it has no key. Every key in it is an entry, and every entry was
+    /// written.
     pub(crate) fn check_count(&mut self, edges: &Edges) -> Checked<()> {
         let could_fail = self.could_fail();
         let places = self.keys.places(edges);

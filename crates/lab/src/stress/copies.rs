@@ -1,8 +1,9 @@
 //! Second stores: checkpoints that are made on the way, and copies that are damaged and repaired.
 //! ```text
-//! checkpoint (a fault on the way)  -> the disk as it is, or after a power cut -> open: whole, or refused
+//! checkpoint (a fault on the way)  -> the disk as it is, or after a power cut -> open: whole,
+//!                                     or refused
 //! disk of a store that has ended   -> copy -> damage -> repair -> open, verify, read:
-//!                                     nothing that nobody wrote; what is missing is told, as lost or in doubt
+//!                                     nothing invented; what is missing is reported
 //! ```
 //! Invariant: the store itself stays as it is: what is done to it is checked as ever.
 
@@ -97,8 +98,9 @@ fn no_damage(db: &Db) -> Checked<()> {
     if damage.is_empty() { Ok(()) } else { Err(format!("verify: {damage}")) }
 }
 
-/// Damages a copy of the store's disk, or leaves it as it is, and repairs it. Requires: the copy is as the disk was
-/// before the store was opened; without damage, the store then opened as `opened`, or None if that was not in peace.
+/// Damages a copy of the store's disk, or leaves it as it is, and repairs it. Requires: the copy is
+/// as the disk was before the store was opened; without damage, the store then opened as `opened`,
+/// or None if that was not in peace.
 pub(crate) fn check_repair(
     world: &World<'_>,
     copy: &Memory,
@@ -205,8 +207,8 @@ fn repair_and_read(
     if merged == found { Ok(()) } else { Err("a merge changes what it holds".into()) }
 }
 
-/// Whether the store with whole tables opens without a repair, and holds this. A log or a manifest whose end is gone
-/// looks as a crash leaves it: neither an opening nor a repair can tell.
+/// Whether the store with whole tables opens without a repair, and holds this. A log or a manifest
+/// whose end is gone looks as a crash leaves it: neither an opening nor a repair can tell.
 fn opens_as(world: &World<'_>, ends: &Memory, found: &State, rng: &mut Rng) -> bool {
     let db = open(world, ends, Path::new(DIR), rng);
     let state = db.ok().and_then(|db| full_state(&db, world.keys).ok());

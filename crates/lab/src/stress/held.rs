@@ -2,7 +2,8 @@
 //! ```text
 //! taken:  the state, or what the scan must still give      compared whenever it is read or moved
 //! ```
-//! Invariant: they show the moment when they were taken, whatever is written, merged or flushed since.
+//! Invariant: they show the moment when they were taken, whatever is written, merged or flushed
+//! since.
 
 use std::collections::VecDeque;
 

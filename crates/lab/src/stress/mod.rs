@@ -1,5 +1,5 @@
-//! Deterministic simulation: one seed gives one history of a store on a simulated disk, with crashes,
-//! faults and changes of options, compared with a model after every step.
+//! Deterministic simulation: one seed gives one history of a store on a simulated disk, with
+//! crashes, faults and changes of options, compared with a model after every step.
 //! ```text
 //! seed -> history -> world: store | model -> fine, or what differs -> shortened history
 //! seeds in parallel, each in one thread from its beginning to its end

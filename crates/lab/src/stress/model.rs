@@ -3,8 +3,8 @@
 //! base | write  write  write? | write  write      <- seen by readers, without the doubtful ones
 //!      '-------- durable -----'                    a crash leaves base and a prefix that has these
 //! ```
-//! Invariant: a write that gave an error (`write?`) is not seen until the store is opened again; then
-//! it is there as a whole or not at all.
+//! Invariant: a write that gave an error (`write?`) is not seen until the store is opened again;
+//! then it is there as a whole or not at all.
 
 use std::collections::HashSet;
 
@@ -227,7 +227,8 @@ impl Model {
         Ok(())
     }
 
-    /// The most groups, at least `least`, after which the state is `found`, with any of the doubtful ones.
+    /// The most groups, at least `least`, after which the state is `found`, with any of the
+    /// doubtful ones.
     fn longest_match(&self, found: &State, least: usize) -> Option<usize> {
         let wanted = found.digest();
         let choices = 0u32..1 << self.doubtful;

@@ -1,4 +1,5 @@
-//! Ranges that a history deletes: narrow and wide ones, one within the other, one beside the other, and none.
+//! Ranges that a history deletes: narrow and wide ones, one within the other, one beside the other,
+//! and none.
 
 use std::ops::Bound;
 

@@ -1,7 +1,8 @@
 //! Rot and left-overs: what a store leaves on its disk, and what it makes of that when one bit has
 //! flipped.
 //! ```text
-//! disk of a store that has ended -> copy -> flip a bit of a file -> open, read everything: an error, or the right answer
+//! disk of a store that has ended -> copy -> flip a bit of a file
+//!                                -> open, read everything: an error, or the right answer
 //! ```
 //! Invariant: the store itself is never touched; its copy alone rots.
 
@@ -15,9 +16,9 @@ use super::operation::key_text;
 use super::world::{Checked, DIR, World};
 use crate::keys::rng::Rng;
 
-/// Tries to read a copy of the store's disk with a bit flipped: of a log only if `logs_too`, since what
-/// was not durable may be lost of it. False: there was no such bit. Requires: the copy is as the disk
-/// was before the store was opened.
+/// Tries to read a copy of the store's disk with a bit flipped: of a log only if `logs_too`, since
+/// what was not durable may be lost of it. False: there was no such bit. Requires: the copy is as
+/// the disk was before the store was opened.
 pub(crate) fn check_rotten_copy(
     world: &World<'_>,
     copy: &Memory,

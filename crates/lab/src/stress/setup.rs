@@ -1,6 +1,6 @@
 //! With which options a store of a history is opened.
 //! ```text
-//! seed -> guard, ratio, buffer, blocks, cache, sync      all small, so that flushes and merges are many
+//! seed -> guard, ratio, buffer, blocks, cache, sync    all small: flushes and merges are many
 //! ```
 //! Invariant: one seed, one set of options; all background work is done in steps.
 

@@ -38,7 +38,9 @@ fn a_seed_has_one_outcome() {
     }
 }
 
-#[test] // The store had lost what was not synced when the power went while it was opened, and its copy had not.
+// The store had lost what was not synced when the power went while it was opened, and its copy had
+// not.
+#[test]
 fn a_copy_from_before_a_power_cut_may_hold_more_than_the_store() {
     run_seed(601_499, 600, open_door, &AtomicU64::new(0)).expect("nothing is wrong");
 }

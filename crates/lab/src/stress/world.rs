@@ -2,7 +2,8 @@
 //! ```text
 //! step -> store (answer or error) -> model -> checks of the touched keys and of some others
 //! ```
-//! Invariant: an error is right only while the disk may fail; an answer that is no error is always right.
+//! Invariant: an error is right only while the disk may fail; an answer that is no error is always
+//! right.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -61,11 +62,11 @@ pub(crate) struct World<'k> {
     scans: Vec<HeldScan>,
     /// The disk could fail at some time since the power was cut last.
     had_faults: bool,
-    /// A killed process has left what it did not sync, and nothing was written since: closing does not
-    /// save that, since a session that only reads writes nothing.
+    /// A killed process has left what it did not sync, and nothing was written since: closing does
+    /// not save that, since a session that only reads writes nothing.
     inherits: bool,
-    /// What was found at the last opening is the newest log as a crash has left it: nothing in it says
-    /// what of it was durable.
+    /// What was found at the last opening is the newest log as a crash has left it: nothing in it
+    /// says what of it was durable.
     has_open_end: bool,
     pub(crate) done: Done,
 }
@@ -344,8 +345,8 @@ impl<'k> World<'k> {
         self.end(reopening.end)?;
         // What is flipped in a log is found where the log says that it had been durable.
         let logs_too = matches!(reopening.end, End::Close | End::Drop) && !self.has_open_end;
-        // A manifest whose last edit has rotted looks as if it was torn. The next log tells, but not of a
-        // log that had failed before.
+        // A manifest whose last edit has rotted looks as if it was torn. The next log tells, but
+        // not of a log that had failed before.
         let is_sound = !self.had_faults && reopening.failure.is_none();
         let copy = reopening.rot.filter(|_| is_sound);
         let copy = copy.map(|seed| (seed, self.disk.kill()));

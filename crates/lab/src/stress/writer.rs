@@ -1,6 +1,6 @@
 //! How writes of a history are given to a store: alone where they can be, else as a batch.
 //! ```text
-//! one put -> put, put_ttl      one deletion -> delete, delete_range      several, or synced -> a batch
+//! one put -> put, put_ttl    one deletion -> delete, delete_range    several, or synced -> a batch
 //! ```
 //! Invariant: what is given is what the writes say, as one group.
 

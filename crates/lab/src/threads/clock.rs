@@ -1,4 +1,5 @@
-//! The time of a history: for syncs and pauses that of the machine, for what expires one that stands still until it is told.
+//! The time of a history: for syncs and pauses that of the machine, for what expires one that
+//! stands still until it is told.
 //! ```text
 //! reader, writer: [ read, compare ]  [ read, compare ]        each at one tick
 //! keeper:                          ^ tick

@@ -1,9 +1,12 @@
-//! What a step of a scan may cost: in time that the thread had a processor, so that a busy machine makes nothing look dear.
+//! What a step of a scan may cost: in time that the thread had a processor, so that a busy machine
+//! makes nothing look dear.
 //! ```text
-//! limit = floor + each key once in each run and in memory       a step passes keys that are deleted or have expired
+//! limit = floor + each key once in each run and in memory
+//! a step passes keys that are deleted or have expired
 //! ```
-//! Invariant: however many versions a key has, and however many deleted ranges overlap, a step costs no more than that. What is
-//! over the limit is tried again from the start: only what always is over it counts.
+//! Invariant: however many versions a key has, and however many deleted ranges overlap, a step
+//! costs no more than that. What is over the limit is tried again from the start: only what always
+//! is over it counts.
 
 use std::time::Duration;
 

@@ -1,10 +1,11 @@
-//! The real disk, watched and slowed: how long bytes of logs wait for a sync, and tables that take their time.
+//! The real disk, watched and slowed: how long bytes of logs wait for a sync, and tables that take
+//! their time.
 //! ```text
-//! 000007.wal   append .. append .. sync begins        the age of the first append that no sync has begun for
+//! 000007.wal   append .. append .. sync begins        the age of the oldest unsynced append
 //! 000008.table zzzzzz append .. append                each begins after a while
 //! ```
-//! Invariants: what the disk does and says is passed on as it is. A sync that has begun counts: how long the disk takes for it is
-//! not the store's doing.
+//! Invariants: what the disk does and says is passed on as it is. A sync that has begun counts: how
+//! long the disk takes for it is not the store's doing.
 
 use std::any::Any;
 use std::collections::HashMap;

@@ -1,6 +1,7 @@
 //! One history: a store that is opened, written, read, closed, and opened again with other options.
 //! ```text
-//! round: open -> all compared -> lanes, readers, keeper -> rest: its laws, all compared -> close or drop: its laws
+//! round: open -> compare all -> lanes, readers, keeper -> rest: its laws, compare all
+//!             -> close or drop: its laws
 //! ```
 //! Invariant: a lane's state goes on from round to round; nothing is lost between.
 

@@ -1,7 +1,8 @@
-//! The keeper: has flushed, merged, verified and copied what others write meanwhile, and lets time pass.
+//! The keeper: has flushed, merged, verified and copied what others write meanwhile, and lets time
+//! pass.
 //! ```text
 //! flush, compact, settle, sync, verify, tick, sleep
-//! checkpoint -> opened with other options -> each lane as after whole groups, between the call and its end
+//! checkpoint -> opened with other options -> each lane as after whole groups, during the call
 //! ```
 //! Invariant: whatever it asks for succeeds.
 
@@ -19,15 +20,18 @@ use crate::keys::rng::Rng;
 use crate::stress::operation::key_text;
 use crate::stress::world::Checked;
 
-/// Of looks that find too many bytes, only so many in a row count: one may be taken while much is removed.
+/// Of looks that find too many bytes, only so many in a row count: one may be taken while much is
+/// removed.
 const LOOKS: u32 = 50;
 /// Between two of them.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
-/// Bytes of tables that are written beside those that `check_space` knows: loads past the log, properties of many small tables.
+/// Bytes of tables that are written beside those that `check_space` knows: loads past the log,
+/// properties of many small tables.
 const SPARE_BYTES: u64 = 4 << 20;
 /// With more runs than that everything is merged: each has a file.
 const RUNS_MAX: usize = 150;
-/// What a merge of everything writes beside what it reads, in all so many times the tree: its blocks may be packed less well.
+/// What a merge of everything writes beside what it reads, in all so many times the tree: its
+/// blocks may be packed less well.
 const MERGED_MAX: u64 = 3;
 /// Memtables may have so many times a write buffer, as documented, and what one batch has.
 const BUFFERS_MAX: u64 = 5;
@@ -119,8 +123,8 @@ fn check_memory(db: &Db, shared: &Shared, recovered: u64) -> Checked<()> {
     }
 }
 
-/// The tables' files have no more bytes than the tree, what has left it and is held, what merges write beside what they read, and
-/// what is flushed.
+/// The tables' files have no more bytes than the tree, what has left it and is held, what merges
+/// write beside what they read, and what is flushed.
 fn check_space(db: &Db, shared: &Shared) -> Checked<()> {
     let mut wrong = String::new();
     for _ in 0..LOOKS {

@@ -1,6 +1,6 @@
 //! What a lane compares: its own keys, exactly.
 //! ```text
-//! get, multi_get, queue, scan, count, snapshot    each against the lane's state; others' keys are passed over
+//! get, multi_get, queue, scan, count, snapshot    against the lane's state; others' keys skipped
 //! ```
 //! Invariant: an answer is right, and there are no errors.
 

@@ -2,7 +2,8 @@
 //! ```text
 //! step -> ledger: begun -> store -> ledger: acknowledged -> own keys compared
 //! ```
-//! Invariant: nobody else writes its keys, so whatever the others do, a lane's keys, snapshots and scans are as in a store of its own.
+//! Invariant: nobody else writes its keys, so whatever the others do, a lane's keys, snapshots and
+//! scans are as in a store of its own.
 
 use std::sync::Arc;
 

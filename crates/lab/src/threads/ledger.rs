@@ -1,11 +1,13 @@
-//! What writers have begun and what was acknowledged, for all threads to read: so anyone can say what a key may show.
+//! What writers have begun and what was acknowledged, for all threads to read: so anyone can say
+//! what a key may show.
 //! ```text
 //! of each lane   write 1  write 2 | write 3 | write 4  write 5 |         a group ends at each |
 //!                              acknowledged ^           begun ^
 //! of each key    floor: the newest write that was acknowledged, or that someone has seen
 //! ```
-//! Invariants: a write is in the ledger before the store has it, and counts as acknowledged after the store has said so. A
-//! floor only rises: whoever reads after it was looked at may see that write or a later one, and no earlier one.
+//! Invariants: a write is in the ledger before the store has it, and counts as acknowledged after
+//! the store has said so. A floor only rises: whoever reads after it was looked at may see that
+//! write or a later one, and no earlier one.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -73,7 +75,8 @@ impl Ledger {
         lane.begun.load(Ordering::SeqCst) as usize + writes < WRITES_MAX
     }
 
-    /// A group of writes is about to be handed to the store. Requires: there is room, and the caller alone writes for the lane.
+    /// A group of writes is about to be handed to the store. Requires: there is room, and the
+    /// caller alone writes for the lane.
     pub(super) fn begin(&self, lane: usize, writes: &[Write]) {
         let lane = &self.lanes[lane];
         let begun = lane.begun.load(Ordering::SeqCst);
@@ -118,7 +121,8 @@ impl Ledger {
         Before { spots, floors, done }
     }
 
-    /// Whether each key may show what was found: the number of its value, 0 for none. None: nobody has looked.
+    /// Whether each key may show what was found: the number of its value, 0 for none. None: nobody
+    /// has looked.
     pub(super) fn check(
         &self,
         before: &Before,
@@ -162,8 +166,8 @@ impl Ledger {
         Followed { at: 0, numbers: vec![0; self.lanes[lane].keys.len()] }
     }
 
-    /// Whether a lane's keys, all read at one moment, are those after some whole groups: those up to `least` at least, and up to
-    /// `most` at most. Goes on from `followed` to `least`.
+    /// Whether a lane's keys, all read at one moment, are those after some whole groups: those up
+    /// to `least` at least, and up to `most` at most. Goes on from `followed` to `least`.
     pub(super) fn check_moment(
         &self,
         lane: usize,

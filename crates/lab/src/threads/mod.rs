@@ -1,11 +1,14 @@
-//! Threads that write and read one store on the real disk, beside a model, for as long as one likes.
+//! Threads that write and read one store on the real disk, beside a model, for as long as one
+//! likes.
 //! ```text
 //! seed -> history: keys, lanes -> round: options -> lanes | readers | keeper -> laws -> next round
-//! watchdog: who is at one thing for too long? which acknowledged write waits too long for its sync?
+//! watchdog: is a thread stuck? does an acknowledged write wait too long for its sync?
 //! ```
-//! What each thread does follows from the seed; how they interleave does not, so a run cannot be repeated to the letter.
+//! What each thread does follows from the seed; how they interleave does not, so a run cannot be
+//! repeated to the letter.
 //!
-//! Invariant: a lane alone writes its keys, so what they are is known exactly; what others may see of them, from the ledger.
+//! Invariant: a lane alone writes its keys, so what they are is known exactly; what others may see
+//! of them, from the ledger.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -60,7 +63,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// Each has a number of 8 bits, and some keys.
 const THREADS_MAX: usize = 8;
 
-/// Runs histories until the time is over, or something is wrong. When a thread hangs, it is left behind.
+/// Runs histories until the time is over, or something is wrong. When a thread hangs, it is left
+/// behind.
 ///
 /// # Errors
 /// `Plan` if there are too many threads or none; `Folder` if the folder cannot be used.

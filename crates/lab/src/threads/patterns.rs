@@ -1,9 +1,10 @@
 //! Lanes that pile up what is cheap one by one: versions of a key, or deleted ranges that overlap.
 //! ```text
-//! hot key   put k, put k, put k, ...                               scans step over all versions but one
-//! log       put i, delete_range(first .. i - window), put i + 1    as logs and queues are cut
+//! hot key   put k, put k, put k, ...                              scans pass all versions but one
+//! log       put i, delete_range(first .. i - window), put i + 1   as logs and queues are cut
 //! ```
-//! Invariant: what readers ask for costs no more than the law of costs allows, however much has piled up.
+//! Invariant: what readers ask for costs no more than the law of costs allows, however much has
+//! piled up.
 
 use trommel::Db;
 

@@ -1,4 +1,5 @@
-//! What every thread is doing, and for how long: so that nobody waits for ever, and it is known who does.
+//! What every thread is doing, and for how long: so that nobody waits for ever, and it is known who
+//! does.
 //! ```text
 //! thread --set--> post: "flush", since 12:00:07 <--late-- watchdog
 //! ```

@@ -2,7 +2,8 @@
 //! ```text
 //! /proc/self/fd    what is open      /proc/self/task   threads      /proc/self/status   memory
 //! ```
-//! Invariant: where there is no /proc nothing is open, no thread is there, no memory is taken: the laws hold by themselves.
+//! Invariant: where there is no /proc nothing is open, no thread is there, no memory is taken: the
+//! laws hold by themselves.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

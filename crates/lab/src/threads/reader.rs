@@ -1,7 +1,8 @@
-//! A reader: sees all lanes' keys, and can say of each answer whether it may be, beside writers that go on.
+//! A reader: sees all lanes' keys, and can say of each answer whether it may be, beside writers
+//! that go on.
 //! ```text
-//! floors before -> read -> what was begun after      one of the writes between; nobody goes back in time
-//! snapshot -> all keys of a lane                     as after whole groups; the same again, however long it is held
+//! floors before -> read -> what was begun after    one of the writes between; never an older one
+//! snapshot -> all keys of a lane                   as after whole groups; always the same again
 //! ```
 //! Invariant: what it saw once nobody may miss later.
 

@@ -1,6 +1,7 @@
 //! The laws of a store at rest, and of one that was closed.
 //! ```text
-//! settled, nobody reads      files: the tables of the tree, one log, an image for each part; bytes: those of the tree's files
+//! settled, nobody reads      files: the tree's tables, one log, an image for each part;
+//!                            bytes: those of the tree's files
 //! closed, nobody holds it    no file open, no thread
 //! ```
 //! Invariant: a law holds within a second, whatever the threads do afterwards, or never.
@@ -14,7 +15,8 @@ use super::process::{open_files, resident_bytes, store_threads};
 use super::shared::{Sabotage, Shared};
 use crate::stress::world::Checked;
 
-/// Within so many looks files that nobody needs are gone: a second, or more on a machine that has other things to do than look.
+/// Within so many looks files that nobody needs are gone: a second, or more on a machine that has
+/// other things to do than look.
 const LOOKS: u32 = 100;
 /// Between two looks.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);

@@ -1,6 +1,6 @@
 //! What the threads of a history share.
 //! ```text
-//! plan, counts, posts: of all histories      shares, ledger, clock, disk: of one      over: of a round
+//! plan, counts, posts: of all histories    shares, ledger, clock, disk: of one    over: of a round
 //! ```
 //! Invariant: the first failure is the one that is told; with it every round and history is over.
 

@@ -1,10 +1,12 @@
-//! One client: a thread that draws operations, does them one after the other, and times and checks each.
+//! One client: a thread that draws operations, does them one after the other, and times and checks
+//! each.
 //! ```text
-//! seed, client --> kinds and scan lengths        place, value made --> due --[ store ]--> checked, outside the time
+//! seed, client --> kinds and scan lengths    place, value --> due --[ store ]--> checked, untimed
 //!             \--> places
 //! ```
-//! Invariant: kinds, lengths and draws of places depend on seed and client alone. Which key a draw is depends in D and E on how many
-//! inserts are over, as in YCSB: with one client on nothing but the seed.
+//! Invariant: kinds, lengths and draws of places depend on seed and client alone. Which key a draw
+//! is depends in D and E on how many inserts are over, as in YCSB: with one client on nothing but
+//! the seed.
 
 use std::time::Instant;
 
@@ -157,8 +159,8 @@ impl Client {
         Ok(right && count == self.scanned.len())
     }
 
-    /// Whether a scan has all that it should have: its first key, as many as there are, in order, and now and then, since that
-    /// takes long, every key that the store was filled with.
+    /// Whether a scan has all that it should have: its first key, as many as there are, in order,
+    /// and now and then, since that takes long, every key that the store was filled with.
     fn is_whole(&mut self, target: Target<'_>, request: &Request) -> bool {
         if request.operation != Operation::Scan {
             return true;
@@ -189,7 +191,8 @@ fn read(target: Target<'_>, request: &Request) -> Result<bool> {
     Ok(target.peer.get(&request.key, &mut see)? && right)
 }
 
-/// Whether `found` has every one of the sorted keys from its first on: to its last if it is full, else to the end.
+/// Whether `found` has every one of the sorted keys from its first on: to its last if it is full,
+/// else to the end.
 fn has_all(found: &[u64], sorted: &[u64], is_full: bool) -> bool {
     let Some(first) = found.first() else { return sorted.is_empty() };
     let last = found.last().filter(|_| is_full).unwrap_or(&u64::MAX);

@@ -1,12 +1,15 @@
-//! `bench ycsb`: YCSB's core workloads over this store and others, the same operations, rounds that take turns.
+//! `bench ycsb`: YCSB's core workloads over this store and others, the same operations, rounds that
+//! take turns.
 //! ```text
 //! fill each store, by all clients (timed) -> for each workload: rounds -> scan everything, compare
 //!
-//! round 1   [a: clients 0 1 2] settle   [b: clients 0 1 2] settle      round 2   b, a      round 3   a, b  ...
+//! round 1   [a: clients 0 1 2] settle   [b: clients 0 1 2] settle
+//! round 2   b, a      round 3   a, b  ...
 //! ```
-//! A round is a share of the operations, or of the seconds. Every store has its turn in every round and then does what is left in its
-//! background, which is timed apart: so a noisy machine is noisy to all of them, and none is disturbed by another's merges. Workloads
-//! follow each other on the same stores.
+//! A round is a share of the operations, or of the seconds. Every store has its turn in every round
+//! and then does what is left in its background, which is timed apart: so a noisy machine is noisy
+//! to all of them, and none is disturbed by another's merges. Workloads follow each other on the
+//! same stores.
 //! Invariant: the same seed gives every store the same operations.
 
 mod client;
@@ -52,7 +55,8 @@ pub enum RunLength {
     Seconds(f64),
 }
 
-/// What to measure. The field names are an interface: a process that has other engines is given this as JSON.
+/// What to measure. The field names are an interface: a process that has other engines is given
+/// this as JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct YcsbPlan {
     /// The stores.
@@ -69,8 +73,10 @@ pub struct YcsbPlan {
     pub threads: usize,
     /// How long each workload is run.
     pub length: RunLength,
-    /// Operations per second, of all clients together. An operation that comes late, since those before it took long, is timed from
-    /// when it was due. By time, those that are due and not begun in the end are left out: `ops_per_s` is less than the rate then. None: each client does one after the other, as fast as they go.
+    /// Operations per second, of all clients together. An operation that comes late, since those
+    /// before it took long, is timed from when it was due. By time, those that are due and not
+    /// begun in the end are left out: `ops_per_s` is less than the rate then. None: each client
+    /// does one after the other, as fast as they go.
     pub rate: Option<f64>,
     /// How many rounds a workload is cut into.
     pub rounds: usize,
@@ -118,7 +124,8 @@ struct Turn {
     settle_seconds: f64,
 }
 
-/// Measures. The stores stay in `plan.folder`. A report for each store under each workload, in the order of the workloads.
+/// Measures. The stores stay in `plan.folder`. A report for each store under each workload, in the
+/// order of the workloads.
 pub fn bench_ycsb(
     plan: &YcsbPlan,
     engines: &[Box<dyn Engine>],
@@ -198,7 +205,8 @@ impl YcsbPlan {
         }
     }
 
-    /// How many keys a workload inserts, about; by time nobody knows, so as many as it would take to have half as many more.
+    /// How many keys a workload inserts, about; by time nobody knows, so as many as it would take
+    /// to have half as many more.
     fn expected_inserts(&self, workload: Workload, there: u64) -> u64 {
         match (workload.share(Operation::Insert), self.length) {
             (0, _) => 0,
@@ -303,7 +311,8 @@ fn take_turn(
     let ended = std::thread::scope(|scope| {
         let run = |(nth, client): (usize, &mut Client)| {
             let later = plan.rate.map_or(Duration::ZERO, |rate| {
-                Duration::from_secs_f64(nth as f64 / rate) // Clients are due in turns, not all at once.
+                // Clients are due in turns, not all at once.
+                Duration::from_secs_f64(nth as f64 / rate)
             });
             let until = plan.until(round, nth);
             let rate = plan.rate_of_client();

@@ -1,6 +1,7 @@
 //! What a process that has other engines is asked to do.
 //! ```text
-//! {"task": "compare", ...}  or  {"task": "ycsb", ...}  --> standard input      standard output --> an array of reports
+//! {"task": "compare", ...}  or  {"task": "ycsb", ...}  --> standard input
+//!                               standard output        --> an array of reports
 //! ```
 //! Invariant: a task is a plan, whole: nothing else is told to that process.
 

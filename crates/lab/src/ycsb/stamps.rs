@@ -1,15 +1,18 @@
-//! How old a value may be that is found: writes of a key are numbered, and those that are surely over set a floor.
+//! How old a value may be that is found: writes of a key are numbered, and those that are surely
+//! over set a floor.
 //! ```text
-//! writes of a key   |--3--|        |---5---|              floor: 3, then still 3, since two overlap and nobody
-//!                              |---4---|      |--6--|     knows which came last; then 6
-//! read                                            |...|   began before 6 was over: at least 3
+//! writes of a key   |--3--|        |---5---|             floor: 3, then still 3, since two overlap
+//!                              |---4---|      |--6--|    and nobody knows which came last; then 6
+//! read                                            |...|  began before 6 was over: at least 3
 //! ```
-//! Invariant: a read that begins when the floor is s finds s or a later one, whatever order the store gave writes that overlapped.
-//! What it found before a write began that nobody disturbed is older than that write's stamp, and gone when that is over.
+//! Invariant: a read that begins when the floor is s finds s or a later one, whatever order the
+//! store gave writes that overlapped. What it found before a write began that nobody disturbed is
+//! older than that write's stamp, and gone when that is over.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Stamps of writes, and a floor for each key. A key's word: floor, then whether writes overlap, then how many are under way.
+/// Stamps of writes, and a floor for each key. A key's word: floor, then whether writes overlap,
+/// then how many are under way.
 pub(crate) struct Stamps {
     next: AtomicU64,
     words: Vec<AtomicU64>,

@@ -1,4 +1,5 @@
-//! Tests of whole runs: over this store, over a map that is too plain to be wrong, and over maps that are wrong.
+//! Tests of whole runs: over this store, over a map that is too plain to be wrong, and over maps
+//! that are wrong.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -333,7 +334,8 @@ fn operations_by_time_and_by_rate() {
         ..plan(&["map"], &[Workload::D], folder.path())
     };
     let (reports, _) = measured(&plan, Fault::None);
-    // No more than are due, one early for each client and round; how many fewer is the machine's to say.
+    // No more than are due, one early for each client and round; how many fewer is the machine's to
+    // say.
     assert!((1..=310).contains(&reports[0].ops), "{}", reports[0].ops);
     assert_eq!((reports[0].wrong_answers, reports[0].rate), (0, Some(1000.0)));
     let fast = YcsbPlan { rate: None, ..plan };
@@ -350,7 +352,8 @@ fn an_operation_that_waited_for_a_slow_one_is_timed_from_when_it_was_due() {
         ..plan(&["map"], &[Workload::C], folder.path())
     };
     let (reports, _) = measured(&plan, Fault::BeginsSlowly);
-    // The other 39 were due while the first one was slow: one millisecond after the other, so half waited 30 or more.
+    // The other 39 were due while the first one was slow: one millisecond after the other, so half
+    // waited 30 or more.
     assert!(reports[0].times.all.p50_ns >= 29_000_000, "{:?}", reports[0].times.all);
 }
 

@@ -1,6 +1,7 @@
-//! `bench compare`: has `trommel-peers` measure this store beside another one, and prints what it tells.
+//! `bench compare`: has `trommel-peers` measure this store beside another one, and prints what it
+//! tells.
 //! ```text
-//! plan as JSON --> trommel-peers, a program of its own: other engines need other compilers --> reports as JSON --> a table
+//! plan as JSON --> trommel-peers, which has the other engines --> reports as JSON --> a table
 //! ```
 
 use std::io::Write;
@@ -26,8 +27,9 @@ pub(crate) struct BenchCompareArgs {
     /// The other engine: rocksdb; of shape default also fjall, surrealkv, redb.
     #[arg(long, value_name = "NAME", default_value = "rocksdb")]
     peer: String,
-    /// The filters that it is measured with, each in a store of its own: of rocksdb bloom, ribbon, prefix-bloom:N (of N bytes), min-max,
-    /// none, each also as bloom+universal; others have some of them.
+    /// The filters that it is measured with, each in a store of its own: of rocksdb bloom, ribbon,
+    /// prefix-bloom:N (of N bytes), min-max, none, each also as bloom+universal; others have some
+    /// of them.
     #[arg(
         long,
         value_name = "NAMES",
@@ -71,7 +73,8 @@ pub(crate) struct BenchCompareArgs {
     /// Seed of keys and questions.
     #[arg(long, value_name = "S", default_value_t = 42)]
     seed: u64,
-    /// Show CPU time of the thread that asks instead of time, of questions: on a busy machine, if everything is cached.
+    /// Show CPU time of the thread that asks instead of time, of questions: on a busy machine, if
+    /// everything is cached.
     #[arg(long)]
     cpu: bool,
     /// The program. [default: trommel-peers beside this program, or in PATH]
@@ -147,7 +150,8 @@ fn verdict(reports: &[CompareReport]) -> Status {
     status
 }
 
-/// The settings, and one table: the first store's times, and the others' with how many times as long they took.
+/// The settings, and one table: the first store's times, and the others' with how many times as
+/// long they took.
 fn text(reports: &[CompareReport], cpu: bool) -> String {
     let mut text = String::new();
     for report in reports {

@@ -1,9 +1,10 @@
 //! `bench fpr`: measure, then print a table for each distribution.
 //! ```text
-//! fingerprints  policy         bits  levels  z  owed        point            2^5  ...   base  overlay  total
-//! auto          lazy-leveling    12       3  9     0  0.55 % ± 0.03  0.55 % ± 0.03      11.2     19.3   12.0
+//! fingerprints  policy         bits  levels  z  owed        point          2^5  ...  base  overlay
+//! auto          lazy-leveling    12       3  9     0  0.55 ± 0.03  0.55 ± 0.03     11.2     19.3
 //! ```
-//! Invariant: without `--json` each table is printed when its distribution is done, so that a later error costs none.
+//! Invariant: without `--json` each table is printed when its distribution is done, so that a later
+//! error costs none.
 
 use std::io::Write;
 
@@ -56,10 +57,12 @@ pub(crate) struct BenchFprArgs {
     /// How many of them are of a hash for single keys.
     #[arg(long, value_name = "BITS", default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=16))]
     point_bits: u8,
-    /// When runs of the tree merge, with commas between them: lazy-leveling, leveling, tiering, rocksdb, levelled-from:LEVEL.
+    /// When runs of the tree merge, with commas between them: lazy-leveling, leveling, tiering,
+    /// rocksdb, levelled-from:LEVEL.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = crate::args::policy::policy, default_value = "lazy-leveling")]
     policy: Vec<trommel::Policy>,
-    /// L: levels of the tree, 1 to 4, with commas between the numbers. 1 and 2: a store after its first flushes.
+    /// L: levels of the tree, 1 to 4, with commas between the numbers. 1 and 2: a store after its
+    /// first flushes.
     #[arg(long, value_name = "L", value_delimiter = ',', default_value = "3")]
     levels: Vec<u32>,
     /// Z: how full the last level is, 1 to 9, with commas between the numbers.

@@ -26,7 +26,8 @@ pub(crate) struct BenchOpenArgs {
     /// Seed of the keys.
     #[arg(long, value_name = "S", default_value_t = 42)]
     seed: u64,
-    /// The store's folder: a new one, or that of an earlier run with as many keys. [default: a temporary folder]
+    /// The store's folder: a new one, or that of an earlier run with as many keys. [default: a
+    /// temporary folder]
     #[arg(long, value_name = "DIR")]
     db: Option<PathBuf>,
 }

@@ -44,7 +44,8 @@ pub(crate) struct BenchReadArgs {
     /// Bytes after which a run goes on in another file.
     #[arg(long, value_name = "BYTES", value_parser = byte_count)]
     pub(crate) table_bytes: Option<usize>,
-    /// Read and write tables past the operating system's cache. (What is measured first is read into the block cache alone.)
+    /// Read and write tables past the operating system's cache. (What is measured first is read
+    /// into the block cache alone.)
     #[arg(long)]
     pub(crate) direct: bool,
     /// Ask for stored keys through a queue, too, so many at once, beside one after the other.
@@ -53,26 +54,27 @@ pub(crate) struct BenchReadArgs {
     /// How many threads ask at once, each with a generator of its own from the one seed.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) threads: usize,
-    /// How gets are spread over the keys: none, zipf:S (neighbours are alike hot), scattered-zipf:S.
+    /// How gets are spread over the keys: none, zipf:S (neighbours are alike hot),
+    /// scattered-zipf:S.
     #[arg(long, value_name = "LAW", default_value = "none")]
     pub(crate) skew: Skew,
-    /// Delete that share of the keys, in a hundred stretches, one after the other while the newer runs are written, but for the last flush;
-    /// misses and empty ranges are where they were.
+    /// Delete that share of the keys, in a hundred stretches, one after the other while the newer
+    /// runs are written, but for the last flush; misses and empty ranges are where they were.
     #[arg(long, value_name = "SHARE", conflicts_with = "correlated")]
     deleted: Option<f64>,
     /// How they are deleted: key (one after the other), range (a range for each stretch).
     #[arg(long, value_name = "NAME", default_value = "key", requires = "deleted")]
     deleted_by: DeletedBy,
-    /// Where the keys of newer runs come from, if not from where those of the last run do: a shift of the workload. As --dist,
-    /// but for files of lines alone.
+    /// Where the keys of newer runs come from, if not from where those of the last run do: a shift
+    /// of the workload. As --dist, but for files of lines alone.
     #[arg(long, value_name = "NAME", conflicts_with = "deleted")]
     inserts: Option<Dist>,
-    /// Closed seeks of which that share finds nothing, 0.1 or so to 0.99; several shares with commas between them. Their ranges are of
-    /// the keys' first eight bytes, as wide as it takes.
+    /// Closed seeks of which that share finds nothing, 0.1 or so to 0.99; several shares with
+    /// commas between them. Their ranges are of the keys' first eight bytes, as wide as it takes.
     #[arg(long, value_name = "SHARES", value_delimiter = ',')]
     empty: Vec<f64>,
-    /// What is asked, with commas between them: point_miss, point_hit, point_half, empty_range, range_hit, seek, seek_next_50. [default: all,
-    /// and counts and batches]
+    /// What is asked, with commas between them: point_miss, point_hit, point_half, empty_range,
+    /// range_hit, seek, seek_next_50. [default: all, and counts and batches]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = kind, hide_default_value = true, default_values_t = Kind::ALL)]
     pub(crate) kinds: Vec<Kind>,
     /// Scan every store from the first key to the last and back, too.
@@ -84,10 +86,12 @@ pub(crate) struct BenchReadArgs {
     /// How often each store is loaded, in turns; the median time counts.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) loads: usize,
-    /// Do not wait until the disk has what flushes and merges wrote: loading then measures the store, not the disk.
+    /// Do not wait until the disk has what flushes and merges wrote: loading then measures the
+    /// store, not the disk.
     #[arg(long)]
     pub(crate) no_sync: bool,
-    /// Where to make the stores, a folder for each guard; they stay there. [default: a temporary folder]
+    /// Where to make the stores, a folder for each guard; they stay there. [default: a temporary
+    /// folder]
     #[arg(long, value_name = "DIR")]
     pub(crate) db: Option<PathBuf>,
     #[command(flatten)]

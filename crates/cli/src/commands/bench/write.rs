@@ -31,7 +31,8 @@ pub(crate) struct BenchWriteArgs {
     /// How many threads write at once.
     #[arg(long, value_name = "N", default_value_t = 1)]
     threads: usize,
-    /// When a write is safe on disk: before it returns, within a second, or when its run is written.
+    /// When a write is safe on disk: before it returns, within a second, or when its run is
+    /// written.
     #[arg(long, value_enum, default_value_t = SyncName::Interval)]
     sync: SyncName,
     /// The guards to compare, with commas between them.
@@ -48,8 +49,8 @@ pub(crate) struct BenchWriteArgs {
     /// Bytes of a value.
     #[arg(long, value_name = "N", default_value_t = 100)]
     value_bytes: usize,
-    /// Write so many bytes of keys and values a second, of all threads together; a write that comes late is timed from when it was
-    /// due. [default: as fast as writes go]
+    /// Write so many bytes of keys and values a second, of all threads together; a write that comes
+    /// late is timed from when it was due. [default: as fast as writes go]
     #[arg(long, value_name = "BYTES", value_parser = byte_count)]
     rate: Option<usize>,
     /// Which keys: each once in no order, each once ascending, or keys that are there already.
@@ -63,7 +64,8 @@ pub(crate) struct BenchWriteArgs {
     /// Seed of keys and values.
     #[arg(long, value_name = "S", default_value_t = 42)]
     seed: u64,
-    /// Where to make the stores, a folder for each guard; they stay there. [default: a temporary folder]
+    /// Where to make the stores, a folder for each guard; they stay there. [default: a temporary
+    /// folder]
     #[arg(long, value_name = "DIR")]
     db: Option<PathBuf>,
     #[command(flatten)]

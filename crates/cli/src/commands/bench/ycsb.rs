@@ -1,6 +1,6 @@
 //! `bench ycsb`: YCSB's core workloads over this store and others, then a table for each workload.
 //! ```text
-//! without --peer   this program measures       with --peer   trommel-peers does, which has the other engines
+//! without --peer   this program measures     with --peer   trommel-peers, with the other engines
 //! ```
 //! Invariant: whoever measures, it is the same code, with the same operations.
 
@@ -47,7 +47,8 @@ pub(crate) struct BenchYcsbArgs {
     /// The workloads, with commas between them: A, B, C, D, E, F.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "A")]
     workload: Vec<Workload>,
-    /// Which keys are asked for: uniform, zipfian:S, latest:S (S is the exponent). [default: latest:0.99 for D, else zipfian:0.99]
+    /// Which keys are asked for: uniform, zipfian:S, latest:S (S is the exponent). [default:
+    /// latest:0.99 for D, else zipfian:0.99]
     #[arg(long, value_name = "NAME")]
     distribution: Option<Distribution>,
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = guards, default_value = "grf", help = guards_help())]
@@ -70,11 +71,12 @@ pub(crate) struct BenchYcsbArgs {
     /// Run each workload so long instead.
     #[arg(long, value_name = "S")]
     seconds: Option<f64>,
-    /// So many operations a second, of all clients together; one that comes late is timed from when it was due. [default: as fast as
-    /// they go, one after the other]
+    /// So many operations a second, of all clients together; one that comes late is timed from when
+    /// it was due. [default: as fast as they go, one after the other]
     #[arg(long, value_name = "OPS")]
     rate: Option<f64>,
-    /// Into how many rounds a workload is cut, in each of which every store has its turn. [default: 1 for one store, else 7]
+    /// Into how many rounds a workload is cut, in each of which every store has its turn. [default:
+    /// 1 for one store, else 7]
     #[arg(long, value_name = "N")]
     rounds: Option<usize>,
     /// Memory of filters, in bits per key.
@@ -96,7 +98,8 @@ pub(crate) struct BenchYcsbArgs {
     /// Seed of keys and operations.
     #[arg(long, value_name = "S", default_value_t = 42)]
     seed: u64,
-    /// The program that has the other stores. [default: trommel-peers beside this program, or in PATH]
+    /// The program that has the other stores. [default: trommel-peers beside this program, or in
+    /// PATH]
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
     /// Where to make the stores, a folder for each; they stay there. [default: a temporary folder]

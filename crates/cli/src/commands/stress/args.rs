@@ -1,4 +1,5 @@
-//! What `stress` is told: simulated histories, processes that are killed, or threads on the real disk.
+//! What `stress` is told: simulated histories, processes that are killed, or threads on the real
+//! disk.
 
 use std::path::PathBuf;
 
@@ -21,7 +22,8 @@ pub(crate) struct StressArgs {
     /// Operations of each history.
     #[arg(long, value_name = "N", default_value_t = 6000, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) steps: u32,
-    /// How many seeds, from the first on. [default: 1, or with --minutes as many as there is time for]
+    /// How many seeds, from the first on. [default: 1, or with --minutes as many as there is time
+    /// for]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) seeds: Option<u64>,
     /// Begin no history after so many minutes.
@@ -30,23 +32,25 @@ pub(crate) struct StressArgs {
     /// With --disk: end after so many seconds.
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..), requires = "disk", conflicts_with = "minutes")]
     pub(crate) seconds: Option<u64>,
-    /// No simulation: so many threads write to a store on the real disk, half as many read it, and one flushes, merges, verifies and
-    /// copies it meanwhile, with other options after each opening. Each knows its own keys exactly. A seed gives the same plan; how the
-    /// threads interleave differs. 1 to 8.
+    /// No simulation: so many threads write to a store on the real disk, half as many read it, and
+    /// one flushes, merges, verifies and copies it meanwhile, with other options after each
+    /// opening. Each knows its own keys exactly. A seed gives the same plan; how the threads
+    /// interleave differs. 1 to 8.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=8), requires = "disk", conflicts_with_all = ["steps", "seeds", "kills"])]
     pub(crate) threads: Option<u8>,
     /// On the real disk, in one process. Takes --threads, and a time.
     #[arg(long, requires = "threads")]
     pub(crate) disk: bool,
-    /// No simulation: start a process that writes to a store on the real disk, kill it with SIGKILL at a random moment,
-    /// look at what it left, and so on, so many times.
+    /// No simulation: start a process that writes to a store on the real disk, kill it with SIGKILL
+    /// at a random moment, look at what it left, and so on, so many times.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["steps", "seeds", "minutes"])]
     pub(crate) kills: Option<u32>,
-    /// Where a store on the real disk is to be, in a folder that is new or empty, which stays. [default: a temporary folder,
-    /// which stays if something is wrong]
+    /// Where a store on the real disk is to be, in a folder that is new or empty, which stays.
+    /// [default: a temporary folder, which stays if something is wrong]
     #[arg(long, value_name = "DIR", requires = "of_disk")]
     pub(crate) dir: Option<PathBuf>,
-    /// Has the processes promise more than they do, to see that it is found: early-ack, split-batch, lost-write.
+    /// Has the processes promise more than they do, to see that it is found: early-ack,
+    /// split-batch, lost-write.
     #[arg(long, value_name = "NAME", requires = "kills", hide = true, value_parser = lie)]
     pub(crate) lie: Option<Lie>,
 }

@@ -1,6 +1,7 @@
 //! `stress --kills`: kills processes of this program, and tells what they left.
 //! ```text
-//! 100 processes killed: open 21, write 64, flush 17, ...      or: kill 17: what is wrong, and where the store is
+//! 100 processes killed: open 21, write 64, flush 17, ...
+//! or: kill 17: what is wrong, and where the store is
 //! ```
 //! Invariant: exit status 1 if something was wrong; then the folder stays.
 

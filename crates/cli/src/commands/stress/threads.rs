@@ -1,6 +1,7 @@
-//! `stress --threads --disk`: threads write and read a store on the real disk, and tell what was wrong.
-//! ```text
-//! 60 s, 4 threads: 12 histories, ...: no wrong answer      or: seed 17: what is wrong, the threads, the folder
+//! `stress --threads --disk`: threads write and read a store on the real disk, and tell what was
+//! wrong. 60 s, 4 threads: 12 histories, ...: no wrong answer or: seed 17: what is wrong, the
+//! threads, the folder 60 s, 4 threads: 12 histories, ...: no wrong answer or: seed 17: what is
+//! wrong, the threads, the folder
 //! ```
 //! Invariant: exit status 1 if something was wrong; then the folder stays.
 

@@ -47,7 +47,8 @@ fn every_filter_is_measured_and_loses_nothing() {
         for rate in &filter.rates {
             let (share, [low, high]) =
                 (rate.false_positive_rate.expect("asked"), rate.interval_95.expect("asked"));
-            // At z = 1 a filter may take a quarter more bits, and half of all keys are entries: cells suffer most.
+            // At z = 1 a filter may take a quarter more bits, and half of all keys are entries:
+            // cells suffer most.
             let most = match (filter.bits_per_key > 12.0, filter.fill, filter.fingerprints) {
                 (true, ..) => 0.03,
                 (false, 9, _) => 0.13,
@@ -155,7 +156,9 @@ fn every_filling_is_within_the_knob_and_a_quarter() {
     }
 }
 
-#[test] // The promise of 12 bits, just before a merge into a full last level: 0.8 %, where 0.45 % are usual.
+// The promise of 12 bits, just before a merge into a full last level: 0.8 %, where 0.45 % are
+// usual.
+#[test]
 fn smooth_keys_are_told_apart_as_promised_and_within_two_percent_of_the_knob() {
     for dist in [Dist::Uniform, Dist::Normal, Dist::Lognormal] {
         let plan = FprPlan {
@@ -179,7 +182,9 @@ fn smooth_keys_are_told_apart_as_promised_and_within_two_percent_of_the_knob() {
     }
 }
 
-#[test] // Small groups of long keys, and keys in crowds, took up to a third more, and text up to seven percent where all is full.
+// Small groups of long keys, and keys in crowds, took up to a third more, and text up to seven
+// percent where all is full.
+#[test]
 fn no_filling_of_text_or_crowds_exceeds_the_knob_by_a_quarter_and_the_full_one_meets_it() {
     for dist in [Dist::Urls, Dist::Emails, Dist::NaturalEarth, Dist::Clustered] {
         let plan = FprPlan {

@@ -71,8 +71,8 @@ fn every_guard_answers_rightly_over_the_planned_tree() {
     assert_places(of(GuardKind::Open), grf);
 }
 
-/// Chucky, Figure 11: the nearer to the newest run a key is, the fewer runs are searched before it. ElasticBF, Figure 2: and the older a
-/// table is, the fewer gets come to it.
+/// Chucky, Figure 11: the nearer to the newest run a key is, the fewer runs are searched before it.
+/// ElasticBF, Figure 2: and the older a table is, the fewer gets come to it.
 fn assert_places(open: &ReadReport, grf: &ReadReport) {
     let places = |report: &ReadReport| -> Vec<String> {
         report.by_level.iter().map(|cost| cost.place.clone()).collect()

@@ -1,11 +1,12 @@
 //! Lines on a map, as Morton codes: what stands in for the vertices of borders and coasts.
 //! ```text
-//! a line    a centre, a size over orders of magnitude, a share of the points that grows more slowly than its size
-//! a point   of it: size x (noise of one period + 2^-H of two + 2^-2H of four + ...), for each coordinate
+//! a line    a centre, a size over orders of magnitude, a share that grows more slowly
+//! a point   of it: size x (noise of one period + 2^-H of two + 2^-2H of four + ...), on each axis
 //! ```
-//! With H = 0.9 lines are somewhat less rough than coasts are (dimension 1.1). The statistic that matters: keys crowd along
-//! lines, so the gaps between them differ by orders of magnitude, and a miss lies where keys are dense. Of 30,000 real
-//! keys' gaps nine in ten are above 2^28 and one in ten above 2^42 (`osm`), 2^39 and 2^49 (`coast`); here 2^29 and 2^44, 2^38 and 2^47.
+//! With H = 0.9 lines are somewhat less rough than coasts are (dimension 1.1). The statistic that
+//! matters: keys crowd along lines, so the gaps between them differ by orders of magnitude, and a
+//! miss lies where keys are dense. Of 30,000 real keys' gaps nine in ten are above 2^28 and one in
+//! ten above 2^42 (`osm`), 2^39 and 2^49 (`coast`); here 2^29 and 2^44, 2^38 and 2^47.
 
 use super::traits::{trait_of, unit_of};
 use super::weights::Weights;
@@ -38,8 +39,8 @@ impl Borders {
         Self::new(12, 3000, [-5.0, -0.5], 0.7)
     }
 
-    /// `least`, `most`: the sizes of the smallest and the largest line, as powers of ten. The share of a line grows with its size to the
-    /// power `growth`.
+    /// `least`, `most`: the sizes of the smallest and the largest line, as powers of ten. The share
+    /// of a line grows with its size to the power `growth`.
     fn new(kind: u64, lines: u64, [least, most]: [f64; 2], growth: f64) -> Self {
         let mut borders = Borders { kind, sizes: vec![], shares: Weights::default() };
         for line in 0..lines {

@@ -2,7 +2,7 @@
 //! ```text
 //! half      any day as likely; the hour by 1 + 0.8 cos, most at 14 h, fewest at 2 h
 //! half      in a burst: its start as above, the event so long after it as an exponential law says
-//! bursts    100,000; the n-th has a share of n^-0.8, lasts 2^24 to 2^40 ns (17 ms to 18 min): orders of magnitude
+//! bursts    100,000; the n-th has a share of n^-0.8, lasts 2^24 to 2^40 ns (17 ms to 18 min)
 //! ```
 
 use super::traits::{trait_of, unit_of};

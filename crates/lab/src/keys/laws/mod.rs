@@ -1,9 +1,10 @@
 //! Laws that keys are drawn from.
 //! ```text
-//! numbers   uniform, normal, lognormal, clustered, timestamps; borders and networks stand in for maps and addresses
-//! strings   emails, urls, sensors (16 bytes); vocabulary and schedule stand in for words and flights
+//! numbers   uniform, normal, lognormal, clustered, timestamps; stand-ins: borders, networks
+//! strings   emails, urls, sensors (16 bytes); stand-ins: vocabulary, schedule
 //! ```
-//! Invariant: what a law is made of (clusters, bursts, hosts) is the same for every seed; a seed changes the draws alone.
+//! Invariant: what a law is made of (clusters, bursts, hosts) is the same for every seed; a seed
+//! changes the draws alone.
 
 use crate::keys::dist::Dist;
 use crate::keys::real_sets::RealSet;

@@ -20,7 +20,8 @@ impl Bits {
     }
 }
 
-/// Appends a name of `least` to `least + more` syllables. The same bits give the same name. Requires: at most five syllables.
+/// Appends a name of `least` to `least + more` syllables. The same bits give the same name.
+/// Requires: at most five syllables.
 pub(super) fn push_name(key: &mut Vec<u8>, bits: u64, least: u64, more: u64) {
     let mut bits = Bits(bits);
     let syllables = least + bits.below(more + 1);

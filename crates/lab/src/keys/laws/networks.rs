@@ -1,9 +1,11 @@
-//! First addresses of networks, as numbers of 32 bits: what stands in for ranges of IPv4 addresses by city.
+//! First addresses of networks, as numbers of 32 bits: what stands in for ranges of IPv4 addresses
+//! by city.
 //! ```text
-//! allocation   30,000 of them, /11 to /20, anywhere below 224.0.0.0; the n-th has a share of n^-0.6
-//! network      a stretch of an allocation: /24 one time in three, else /18 to /32; begins at a multiple of its size
+//! allocation   30,000, /11 to /20, anywhere below 224.0.0.0; the n-th has a share of n^-0.6
+//! network      a stretch of an allocation: one in three /24, else /18 to /32; aligned to its size
 //! ```
-//! The statistic that matters: keys are multiples of powers of two (their last bits are zeros), and crowd in allocations.
+//! The statistic that matters: keys are multiples of powers of two (their last bits are zeros), and
+//! crowd in allocations.
 
 use super::traits::trait_of;
 use crate::keys::rng::Rng;

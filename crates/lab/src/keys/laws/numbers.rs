@@ -2,10 +2,10 @@
 //! ```text
 //! uniform      0 ------------------------------- 2^50
 //! normal                  ...:::|||:::...               mean 100, deviation 20, scaled to 2^50
-//! lognormal    |||::......                              logarithm: mean 0, deviation 2, scaled to 2^50
+//! lognormal    |||::......                              log: mean 0, deviation 2, scaled to 2^50
 //! clustered    |  :|:    .|.   :        |:   .|         1000 clusters of very different density
 //! timestamps   .:|:. .:|:. .:|:. .:|:.                  days and bursts (bursts.rs)
-//! borders      lines on a map (borders.rs)              networks: ranges of addresses (networks.rs)
+//! borders      lines on a map (borders.rs)              networks: address ranges (networks.rs)
 //! ```
 
 use super::borders::Borders;

@@ -2,10 +2,11 @@
 //! ```text
 //! key     origin (3 letters) | destination (3 letters) | month, day, hour, minute (8 digits)
 //! route   the n-th of 668, between two of 59 airports, has a share of n^-0.4
-//! time    any of 90 days; one of eight times of the route, a multiple of five minutes from 5 h to 23 h; one flight in four
-//!         is up to half an hour off
+//! time    any of 90 days; one of eight times of the route, a multiple of five minutes from 5 h
+//!         to 23 h; one flight in four is up to half an hour off
 //! ```
-//! The statistic that matters: neighbours share route and day, ten of fourteen bytes, of which few values are in use.
+//! The statistic that matters: neighbours share route and day, ten of fourteen bytes, of which few
+//! values are in use.
 
 use super::traits::trait_of;
 use crate::keys::rng::Rng;

@@ -1,10 +1,14 @@
 //! Laws of strings.
 //! ```text
-//! emails    com.boducal@jane.sovit      host reversed: the n-th of 200,000 has a share of 1 / n; then one of four kinds of names
-//! urls      https://www.boducal.com/tafe/2019/07/gone-wuhat-dose.html      the n-th of 100,000 hosts has a share of 1 / n
-//! sensors   time (8 bytes) | sensor (8 bytes)      2,000 sensors, each with an event every 0.2 s on average (Poisson)
+//! emails    com.boducal@jane.sovit           host reversed: the n-th of 200,000 has a share of
+//!                                            1 / n; then one of four kinds of names
+//! urls      https://www.boducal.com/tafe/2019/07/gone-wuhat-dose.html
+//!                                            the n-th of 100,000 hosts has a share of 1 / n
+//! sensors   time (8 bytes) | sensor (8 bytes)
+//!                                            2,000 sensors, an event each 0.2 s (Poisson)
 //! ```
-//! The statistic that matters is the prefix that neighbours share: of e-mail keys and urls all of a popular host.
+//! The statistic that matters is the prefix that neighbours share: of e-mail keys and urls all of a
+//! popular host.
 
 use super::names::push_name;
 use super::schedule::Schedule;
@@ -77,7 +81,8 @@ const SENSORS: u64 = 2000;
 /// Between two events of any sensors, on average: 0.2 s between two of one.
 const EVENT_GAP_NS: u64 = 100_000;
 
-/// A process of Poisson that has so many events in that time has each of them anywhere in it, all places alike.
+/// A process of Poisson that has so many events in that time has each of them anywhere in it, all
+/// places alike.
 fn sensor_event(events: u64, key: &mut Vec<u8>, rng: &mut Rng) {
     let moment = rng.below(events.max(1).saturating_mul(EVENT_GAP_NS));
     key.extend_from_slice(&moment.to_be_bytes());

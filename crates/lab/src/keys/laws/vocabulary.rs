@@ -1,9 +1,10 @@
 //! Words in UTF-8: what stands in for lists of words.
 //! ```text
-//! a word      one of 50,000 stems of a language, and an ending: the n-th of 30 has a share of 1 / n, the first is none
+//! a word      one of 50,000 stems of a language, and an ending: none, or the n-th of 30, by 1 / n
 //! a language  letters of a script; 26 of the 42 are Latin
 //! ```
-//! The statistic that matters: neighbours share their stems, and letters of other scripts share their first bytes.
+//! The statistic that matters: neighbours share their stems, and letters of other scripts share
+//! their first bytes.
 
 use super::names::push_name;
 use super::traits::trait_of;
@@ -21,7 +22,8 @@ pub(crate) struct Vocabulary {
 const ENDINGS: u64 = 30;
 const LANGUAGES: u64 = 42;
 const LATIN: u64 = 26;
-/// The first letter of other scripts, how many letters they have, how many a word has at least and at most.
+/// The first letter of other scripts, how many letters they have, how many a word has at least and
+/// at most.
 const SCRIPTS: [(u32, u64, [u64; 2]); 10] = [
     (0x0430, 32, [3, 7]), // Cyrillic
     (0x0430, 32, [3, 7]),

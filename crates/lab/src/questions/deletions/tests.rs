@@ -55,7 +55,8 @@ fn newer_runs_have_the_deletions_and_the_last_flush_has_none() {
     let tree = tree(4, 3);
     for by in [DeletedBy::Key, DeletedBy::Range] {
         let of_share = |share| loaded(&stored(share, by, &tree), &tree);
-        // 48 of 63 flushes are the last level; six newer runs, of which the newest is the last flush.
+        // 48 of 63 flushes are the last level; six newer runs, of which the newest is the last
+        // flush.
         let runs = of_share(0.3);
         assert_eq!(runs.len(), 7);
         match by {

@@ -76,7 +76,9 @@ fn runs_that_hold_a_key_are_named_by_its_codes() {
     }
 }
 
-#[test] // GRF, section 4.2: level L - m - 1, and there the run that the position says, counted from the oldest.
+// GRF, section 4.2: level L - m - 1, and there the run that the position says, counted from the
+// oldest.
+#[test]
 fn positions_find_the_run_that_spans_find() {
     let recording = recorded(|plan| plan).expect("records");
     let (mut checked, mut shortened) = (0, 0);

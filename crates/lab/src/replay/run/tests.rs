@@ -27,7 +27,8 @@ fn plan(folder: &Path) -> RunToRecord {
     RunToRecord { file: folder.join("run.jsonl"), keys: keys.into(), bits_per_key: 12.0 }
 }
 
-/// Writes flushes whose values name them, waiting for merges now and then, and asks the store for what it was told.
+/// Writes flushes whose values name them, waiting for merges now and then, and asks the store for
+/// what it was told.
 fn write(db: &Db) {
     for flush in 0..FLUSHES {
         for number in 0..30u64 {
@@ -137,7 +138,9 @@ fn the_newest_version_of_a_key_is_where_the_recording_says() {
     }
 }
 
-#[test] // GRF, section 4.2: level L - m - 1, and there the run that the position says, counted from the oldest.
+// GRF, section 4.2: level L - m - 1, and there the run that the position says, counted from the
+// oldest.
+#[test]
 fn positions_of_the_newest_code_find_the_run_that_has_the_key() {
     let (recording, _) = recorded(options(GuardKind::Grf, Policy::lazy_leveling()));
     let mut checked = 0;

@@ -4,8 +4,8 @@
 //!                      -> standard error: progress, messages
 //!                      -> exit status: 0 fine, 1 not found or failed, 2 usage, 3 corrupt or I/O
 //! ```
-//! Invariant: with `--json` standard output holds one JSON value and nothing else; with `--watch`,
-//! before it, one for each look.
+//! Invariant: with `--json` standard output holds one JSON value and nothing else; `--watch` prints
+//! one for each look before it.
 
 mod args;
 mod command_line;

@@ -1,15 +1,15 @@
-//! What to do about a damaged store, in one line behind what is wrong with it.
+//! The repair hint: what to do about a damaged store, in one line after the error.
 //! ```text
 //! trommel: words/000003.table is damaged at byte 0: ...
 //! trommel: `trommel verify --db words` tells all damage; `trommel repair words` mends the ...
 //! ```
-//! Invariant: what is told can be typed as it stands, into a shell.
+//! Invariant: a shell takes the commands of a hint as they stand.
 
 use std::path::Path;
 
 use crate::command_line::Command;
 
-/// The way out of damage that this command met. None if there is none but this command.
+/// The hint for damage that this command met. None if this command is itself the way out.
 pub(crate) fn of(command: &Command) -> Option<String> {
     let folder = shell_word(command.store()?);
     let mends =

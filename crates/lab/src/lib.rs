@@ -1,5 +1,5 @@
-//! Workloads and measurement for Trommel. A library that measures and never prints: it tells its
-//! progress to whoever listens, and gives its results as plain data.
+//! Workloads and measurement for Trommel. The library measures and never prints: a listener hears
+//! its progress, and results are plain data.
 //! ```text
 //! keys -> queries -> a tree of known shape per guard -> rounds that take turns -> medians
 //! ```

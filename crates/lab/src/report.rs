@@ -1,4 +1,4 @@
-//! Results as plain data. The field names are an interface: what reads them keeps working.
+//! Results as plain data. The field names are an interface: they never change.
 
 use serde::Serialize;
 
@@ -11,8 +11,7 @@ pub struct ReadReport {
     pub keys: u64,
     /// How many sorted runs the tree has.
     pub runs: u64,
-    /// How many it should have by the plan; it has fewer or more only if the store merges
-    /// otherwise.
+    /// How many runs the plan foresees. The tree differs only if the store merges in another way.
     pub runs_planned: u64,
     /// The runs of each level, newest level first.
     pub levels: Vec<LevelRuns>,
@@ -78,8 +77,8 @@ pub struct ReadReport {
     /// Gets by the level of their key, if that was asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub by_level: Vec<LevelCost>,
-    /// How often each table is asked, if that was asked for: by the first of these questions that
-    /// is there, `point_half`, `point_hit`, `point_miss`.
+    /// How often each table is asked, if that was requested. The questions are the first that was
+    /// measured of `point_half`, `point_hit` and `point_miss`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub by_table: Vec<TableAsks>,
     /// Stored keys through a queue, if that was asked for.
@@ -159,9 +158,9 @@ pub struct ShiftReport {
 /// Runs searched needlessly per question.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct ShiftRates {
-    /// A key that is not stored: one in as many as newer runs' keys are among all is like those.
+    /// A key that is not stored. The share of questions like newer keys is the share of newer keys.
     pub point_miss: f64,
-    /// A range without a stored key, drawn so, too.
+    /// A range without a stored key, drawn in the same way.
     pub empty_range: f64,
 }
 

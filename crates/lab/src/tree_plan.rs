@@ -32,7 +32,7 @@ pub struct TreePlan {
     pub monkey: bool,
     /// Of a key's bits, those of a hash that only single keys are compared with.
     pub point_bits: u8,
-    /// What the filters of tables are told beside their memory.
+    /// Settings of the tables' filters, besides their memory.
     pub filter: FilterTuning,
     /// What the guard `elastic` is told.
     pub elastic: ElasticOptions,
@@ -51,7 +51,7 @@ pub struct TreePlan {
 const LEVELS_MAX: u32 = 12;
 
 impl TreePlan {
-    /// An error that names the option that makes no sense.
+    /// Checks the plan. An error names the option that makes no sense.
     pub fn check(&self, key_count: usize) -> Result<()> {
         let wrong = |problem: String| Err(LabError::Plan(problem));
         if !(2..=255).contains(&self.size_ratio) {
@@ -81,8 +81,8 @@ impl TreePlan {
         Some(upper.checked_mul(u64::from(self.fill) + 1)? - 1)
     }
 
-    /// How many of so many keys are in the last level, if all flushes have as many. Requires: the
-    /// plan was checked.
+    /// The number of keys in the last level, out of `key_count` in flushes of equal size. Requires:
+    /// the plan was checked.
     pub(crate) fn base_count(&self, key_count: usize) -> usize {
         let (base, all) = (self.base_flushes(), self.flush_count().unwrap_or(u64::MAX));
         (u128::from(base) * key_count as u128 / u128::from(all)) as usize

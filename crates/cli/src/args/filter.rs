@@ -1,8 +1,8 @@
-//! What the filters of tables are told, as it is typed.
+//! Settings of the tables' filters, as they are typed.
 //! ```text
 //! --surf-suffix hash:4+real:8    --prefix sep:/    --rosetta-range-bits 10    --elastic-units 4
 //! ```
-//! Invariants: without any of these a filter is as it usually is; `stats` prints them as they are
+//! Invariants: without any of these a filter has its defaults; `stats` prints them as they are
 //! typed.
 
 use clap::{Args, ValueEnum};
@@ -19,13 +19,13 @@ pub(crate) struct MemoryArgs {
     /// guards are compared, others are as they are without it.)
     #[arg(long)]
     pub(crate) monkey: bool,
-    /// Of a key's bits, those of a hash that only single keys are compared with: they help where
-    /// keys that are asked for are close to stored ones.
+    /// Of a key's bits, those of a hash for single keys alone. They help if the keys that are asked
+    /// for are close to stored ones.
     #[arg(long, value_name = "BITS", default_value_t = Options::default().point_bits)]
     pub(crate) point_bits: u8,
 }
 
-/// What the filters of tables are told, beside their memory.
+/// Settings of the tables' filters, besides their memory.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Options of single guards")]
 pub(crate) struct FilterArgs {
@@ -37,8 +37,8 @@ pub(crate) struct FilterArgs {
     /// smaller, slower.
     #[arg(long, value_name = "R", default_value_t = SurfOptions::default().size_ratio)]
     surf_size_ratio: u32,
-    /// prefix-bloom: what the prefix of a key is: its first bytes, so many (6), or all up to the
-    /// first byte of a kind (sep:/ or sep:0x2f). Ranges within one prefix are answered.
+    /// prefix-bloom: the prefix of a key: a number of first bytes (6), or all up to the first
+    /// separator (sep:/ or sep:0x2f). Ranges within one prefix are answered.
     #[arg(long, value_name = "RULE", value_parser = prefix, default_value = "6")]
     prefix: PrefixRule,
     /// rosetta: made for ranges of up to 2^BITS numbers, 0 to 31.
@@ -93,7 +93,7 @@ impl From<Split> for RosettaSplit {
 }
 
 impl FilterArgs {
-    /// What the filters of tables are told.
+    /// The settings of the tables' filters.
     pub(crate) fn tuning(&self) -> FilterTuning {
         FilterTuning {
             surf: SurfOptions { suffix: self.surf_suffix, size_ratio: self.surf_size_ratio },

@@ -3,7 +3,7 @@
 //! --guard grf              one
 //! --guard none,all-ranges  several, by commas and by words that stand for more than one
 //! ```
-//! Invariant: whoever types an unknown name is told all that are known.
+//! Invariant: the error of an unknown name lists all known ones.
 
 use trommel::GuardKind;
 

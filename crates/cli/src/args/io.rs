@@ -1,4 +1,4 @@
-//! Options of how tables are read and written, as they are typed.
+//! Options for reading and writing tables, as they are typed.
 
 use clap::{Args, ValueEnum};
 use trommel::{DirectIo, Overlap};

@@ -18,8 +18,8 @@ pub(crate) struct PolicyArgs {
     #[arg(long, value_name = "T", default_value_t = Options::default().size_ratio)]
     pub(crate) size_ratio: u32,
     /// When runs merge: lazy-leveling (many runs in each level, one in the last), leveling (one run
-    /// in each), tiering (many in each), rocksdb (four flushed ones, then one run in each),
-    /// levelled-from:LEVEL (many in each level above this one, one in it and in all below).
+    /// in each), tiering (many in each), rocksdb (four flushed, then leveling). levelled-from:LEVEL
+    /// has many runs in each level above this one, one in it and in all below.
     #[arg(long, value_name = "NAME", value_parser = policy, default_value = "lazy-leveling")]
     policy: Policy,
     /// T of each level, newest first, with commas between them; the last one goes on.
@@ -36,9 +36,10 @@ pub(crate) struct PolicyArgs {
     /// as large as planned.
     #[arg(long)]
     delay_merges: bool,
-    /// How much of a level a merge rewrites at once: full, partitioned (merges into the last level
-    /// go from one partition to the next, and need little more disk than the store takes), or
-    /// partial (one table of a level of one run at a time, as LevelDB and RocksDB merge).
+    /// How much of a level a merge rewrites at once: full, partitioned, or partial. Partitioned:
+    /// merges into the last level go from one partition to the next, and need little more disk than
+    /// the store takes. Partial: one table of a level of one run at a time, as LevelDB and RocksDB
+    /// merge.
     #[arg(long, value_name = "NAME", value_parser = granularity, default_value = "partitioned")]
     granularity: Granularity,
     /// Bytes of a partition of the last level.

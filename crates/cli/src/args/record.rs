@@ -12,8 +12,8 @@ use crate::process::failure::Failure;
 /// What is recorded.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RecordArgs {
-    /// Record every flush and every merge, for `trommel replay --run`: the tree and what the filter
-    /// says of the followed keys, a line of JSON for each step. What is measured takes a little
+    /// Record every flush and every merge, for `trommel replay --run`. Each step is a line of JSON:
+    /// the tree, and the filter's answers for the followed keys. What is measured takes a little
     /// longer.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
@@ -49,7 +49,7 @@ impl RecordArgs {
         Ok(Some(RunToRecord { file, keys, bits_per_key }))
     }
 
-    /// Begins to record a store that was just opened, if that is asked for.
+    /// Begins to record a store that was just opened, if that was requested.
     pub(crate) fn begin(
         &self,
         hex: bool,

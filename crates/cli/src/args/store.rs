@@ -1,4 +1,4 @@
-//! Which store a command works on, and how it is opened.
+//! The store that a command works on, and how it is opened.
 //! ```text
 //! --db DIR --guard NAME --policy NAME ...  -->  Options  -->  open, open or make, open to read
 //! ```
@@ -88,9 +88,8 @@ impl StoreArgs {
         Db::open(&self.db, options)
     }
 
-    /// Opens the store for questions alone; an error if there is none. Nothing is merged: a store
-    /// does not keep its policy, so the one that is told here may be none of its own, and who only
-    /// asks is not to change the tree.
+    /// Opens the store for reading alone; an error if there is none. Nothing is merged: a store
+    /// does not keep its policy, so this one may not be its own. A reader must not change the tree.
     pub(crate) fn open_to_read(&self, guard_default: GuardKind) -> trommel::Result<Db> {
         self.open_to_read_with(self.guard.unwrap_or(guard_default))
     }

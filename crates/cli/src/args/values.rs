@@ -2,7 +2,7 @@
 //! ```text
 //! 64MiB  -->  67108864            always, never, 0.5  -->  Sync
 //! ```
-//! Invariant: what is not understood is refused, with what there is.
+//! Invariant: the error of a malformed value lists what is allowed.
 
 use std::time::Duration;
 

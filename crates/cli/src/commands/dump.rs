@@ -5,8 +5,8 @@
 //!          0  7 put key = value
 //!        812  DAMAGED: data block 1: ...
 //! ```
-//! Invariant: it is written as it is read; however large a file is, no more than a block of it is
-//! in memory at once.
+//! Invariant: output is written while the file is read; memory holds at most a block of it, however
+//! large it is.
 
 use std::io::{self, Write};
 use std::ops::ControlFlow;
@@ -72,7 +72,7 @@ struct DumpPrinter<'a> {
     arguments: &'a DumpArgs,
     json: bool,
     out: &'a mut dyn Write,
-    /// The file that is being told of.
+    /// The file that is being printed.
     file: PathBuf,
     files: u64,
     /// Items of that file so far.

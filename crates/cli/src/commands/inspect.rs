@@ -69,10 +69,10 @@ fn memory_json(stats: &Stats) -> serde_json::Value {
     })
 }
 
-/// Between two times of asking whether it is time to look, and whether a key was pressed.
+/// The pause between two checks for a due look or a pressed key.
 const NAP: Duration = Duration::from_millis(20);
 
-/// Looks at the manifest until someone has seen enough.
+/// Looks at the manifest until the picture is closed.
 fn watch(arguments: &InspectArgs, mut watcher: Watcher<'_>) -> Outcome {
     let folder = &arguments.store.db;
     let name = folder.display().to_string();

@@ -295,7 +295,7 @@ fn report(arguments: &ReportArgs, json: bool, out: &mut dyn Write) -> Outcome {
     Ok(status)
 }
 
-/// What to say where a machine has no records of these plans.
+/// The message for a machine without records of these plans.
 fn nothing_measured(plans: &PlanArgs) -> String {
     let (folder, machine) = (plans.records.display(), plans.machine().name);
     let entries = std::fs::read_dir(&plans.records).into_iter().flatten().flatten();

@@ -158,7 +158,7 @@ fn layout(arguments: &LoadArgs) -> Result<TextLayout, Failure> {
     })
 }
 
-/// What became of the keys before a failure.
+/// The message about the keys before a failure.
 fn kept(loaded: u64) -> String {
     match loaded {
         0 => "no key was loaded before it".into(),
@@ -189,7 +189,7 @@ fn open_input(path: &Path) -> Result<(Input, Option<u64>), Failure> {
         return Err(Failure::Data(format!("{} is a folder, not a file of keys", path.display())));
     }
     let mut input = BufReader::with_capacity(1 << 18, file);
-    // The length would say the same of some files that have text, such as those of /proc.
+    // Some files with text, such as those of /proc, have the same length.
     if input.fill_buf().map_err(unreadable)?.is_empty() {
         return Err(Failure::Data(format!("{} is empty", path.display())));
     }

@@ -1,4 +1,4 @@
-//! `repair`: mends a store and says what could not be saved, and what nobody can know.
+//! `repair`: mends a store, and reports what was lost and what remains in doubt.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &RepairArgs, json: bool, out: &mut dyn Write) -> Ou
     Ok(if saved_all(&report) { Status::Fine } else { Status::No })
 }
 
-/// Whether all was saved, and that is known.
+/// Whether everything was saved, without doubt.
 fn saved_all(report: &RepairReport) -> bool {
     report.lost.is_empty() && report.doubts.is_empty()
 }

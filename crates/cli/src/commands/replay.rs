@@ -5,8 +5,8 @@
 //!                                                          recording (JSON) <---------------+
 //! recording, replay.html, colours of svg.rs --> one file, which needs no network
 //! ```
-//! Invariant: the page draws what was recorded and computes nothing of it: codes, positions and the
-//! runs that they name come from the filter's code.
+//! Invariant: the page draws what was recorded, and computes nothing. Codes, positions and their
+//! runs come from the filter's code.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -125,7 +125,7 @@ fn grown(arguments: &ReplayArgs) -> Result<Recording, Failure> {
 }
 
 fn page(recording: &Recording) -> Result<String, Failure> {
-    // Within a script, the end of one would be believed in a string, too.
+    // Within a script, a string with the end tag would end the script.
     let script = |json: String| json.replace('<', "\\u003c");
     let recording = script(serde_json::to_string(recording)?);
     let colours = script(serde_json::to_string(&COLOURS)?);

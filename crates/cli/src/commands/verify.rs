@@ -4,7 +4,7 @@
 //! opens, but not with that   Db::verify, without it
 //! does not open              verify_files: each file by itself
 //! ```
-//! Invariant: what hinders one way of checking is told, and does not end the report.
+//! Invariant: damage that stops one way of checking is reported, and does not end the report.
 
 use std::io::Write;
 
@@ -75,9 +75,8 @@ struct Checked {
     opens: bool,
 }
 
-/// Checks with a guard, so that its answers are checked as well. Damage can keep the guard from
-/// being built, or the store from being opened: then all files are checked without, so that the
-/// report does not end at the first one.
+/// Checks with a guard, so that its answers are checked as well. If damage prevents the guard or
+/// the opening, all files are checked without, so that the report does not end at the first damage.
 fn check(arguments: &StoreArgs) -> trommel::Result<Checked> {
     let by = |guard: Option<GuardKind>| {
         let db = match guard {

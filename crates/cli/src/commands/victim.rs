@@ -21,11 +21,11 @@ pub(crate) struct VictimArgs {
     lie: Option<Lie>,
 }
 
-/// Is the process that is to be killed.
+/// Runs the process that is to be killed.
 pub(crate) fn run(arguments: &VictimArgs) -> Outcome {
     let VictimArgs { folder, seed, session, lie } = arguments;
     let plan = VictimPlan { folder: folder.clone(), seed: *seed, session: *session, lie: *lie };
-    // A door of its own to the pipe: that of the whole program is for one thread at a time.
+    // A handle of its own on the pipe: standard output is locked for one thread.
     let pipe = File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
     run_victim(&plan, pipe)?;
     Ok(Status::Fine)

@@ -1,11 +1,11 @@
-//! Partitions of the last level, and a merge that goes from one to the next, as `inspect` and
-//! `stats` tell of them.
+//! Partitions of the last level, and a merge that goes from one to the next, for `inspect` and
+//! `stats`.
 //! ```text
 //! partitions 12, 21.3 MiB on average; trimmed tables 3
 //! parts      12, 33.5 KiB on average: bases 24.1 KiB, 20,480 keys; overlays 9.4 KiB, 3,012 entries
 //!            a merge of 5 runs is done up to drum
 //! ```
-//! Invariant: a tree with one partition and no such merge is told in JSON alone.
+//! Invariant: a tree with one partition and no such merge appears in JSON alone.
 
 use serde_json::{Value, json};
 use trommel::{PartitionStats, Stats};
@@ -35,7 +35,7 @@ pub(crate) fn partitions_json(stats: &Stats) -> Value {
     })
 }
 
-/// What the parts of a global filter are like. None: there is no such filter.
+/// The means over the parts of a global filter. None: there is no such filter.
 fn part_line(stats: &Stats) -> Option<String> {
     let parts = &stats.partitions;
     let mean = |of: &dyn Fn(&PartitionStats) -> u64| {

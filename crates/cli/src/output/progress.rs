@@ -31,7 +31,7 @@ impl Progress for StageBar {
 }
 
 impl StageBar {
-    /// A bar that also says how many steps a second has. A stage of 0 steps has no known end.
+    /// A bar that also shows steps per second. A stage of 0 steps has no known end.
     pub(crate) fn rated() -> Self {
         StageBar { rated: true, bar: None }
     }
@@ -49,8 +49,8 @@ impl Drop for StageBar {
     }
 }
 
-/// A bar over the bytes of a file, short enough for 80 columns, or a count of bytes if nobody knows
-/// how many there will be.
+/// A bar over the bytes of a file, short enough for 80 columns. If the size is unknown, it is a
+/// count of bytes.
 pub(crate) fn byte_bar(total: Option<u64>) -> ProgressBar {
     match total {
         Some(total) => {
@@ -62,7 +62,7 @@ pub(crate) fn byte_bar(total: Option<u64>) -> ProgressBar {
     }
 }
 
-/// A count of bytes that merges have written: nobody knows how many there will be.
+/// A count of bytes that merges have written: their total is unknown.
 pub(crate) fn merge_bar() -> ProgressBar {
     ProgressBar::new_spinner()
         .with_style(style("merging {bytes}  {bytes_per_sec}  {msg}  {elapsed}"))

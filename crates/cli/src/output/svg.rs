@@ -8,8 +8,8 @@
 //! parts      [ o ][ oo ][ o ][ oo ][ o ]        in key order: overlay on base, by their shares
 //!            [ b ][ bb ][ b ][ bb ][ b ]
 //! ```
-//! Invariants: the widest row fills the picture; every box tells its numbers when it is pointed at;
-//! nothing outside the file is needed.
+//! Invariants: the widest row fills the picture. A box shows its numbers when it is pointed at. The
+//! file needs nothing outside itself.
 
 use std::fmt::Write as _;
 
@@ -162,7 +162,7 @@ fn parts_shape(parts: &[PartitionStats], first: usize) -> SvgBox {
     SvgBox { weight: all, label, detail: bytes(all), told, colour: BASE_COLOUR, overlay }
 }
 
-/// What the root of a weight is multiplied with, so that the widest row fills the picture.
+/// The factor of the root of a weight that lets the widest row fill the picture.
 fn scale(rows: &[Row]) -> f64 {
     let fits = rows.iter().filter(|row| !row.shapes.is_empty()).map(|row| {
         let roots: f64 = row.shapes.iter().map(|shape| (shape.weight as f64).sqrt()).sum();

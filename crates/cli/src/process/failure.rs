@@ -1,4 +1,4 @@
-//! How a command ends: well, with "no", or with a message and an exit status.
+//! The end of a command: success, "no", or a message and an exit status.
 
 use std::io::ErrorKind;
 use std::process::ExitCode;
@@ -26,7 +26,7 @@ pub(crate) enum Failure {
     Data(String),
     /// A store's data are corrupt.
     Damage(String),
-    /// Nobody reads the output any more: no reason to complain.
+    /// The reader of the output is gone: no message.
     OutputClosed,
 }
 
@@ -36,7 +36,7 @@ impl Failure {
         if error.tells_of_damage() { Failure::Damage(message) } else { Failure::Data(message) }
     }
 
-    /// Says it on standard error, and what to do about it; gives the exit status.
+    /// Prints the message on standard error, and the hint if it is damage; returns the exit status.
     pub(crate) fn tell(self, repair_hint: impl FnOnce() -> Option<String>) -> ExitCode {
         let (status, message, hint) = match self {
             Failure::Usage(message) => (2, message, None),

@@ -1,9 +1,8 @@
-//! The program that has the other engines: where it is, and what it tells.
+//! The program that has the other engines: where it is, and what it answers.
 //! ```text
 //! task as JSON --> trommel-peers --> reports as JSON      other engines need other compilers
 //! ```
-//! Invariant: what it says on standard error is shown as it comes; an answer that is no reports is
-//! an error.
+//! Invariant: its standard error is passed through; an answer that has no reports is an error.
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -44,7 +43,7 @@ impl PeerProgram {
             .ok_or_else(|| missing(format!("{PROGRAM}, which has the other engines, is not here")))
     }
 
-    /// Has it do a task; its reports.
+    /// Sends a task; returns the reports.
     pub(crate) fn ask<R: DeserializeOwned>(&self, task: &PeerTask) -> Result<Vec<R>, Failure> {
         let told = self.told(&serde_json::to_vec(task)?)?;
         serde_json::from_slice(&told).map_err(|error| {
@@ -52,7 +51,7 @@ impl PeerProgram {
         })
     }
 
-    /// What it writes on standard output when it is given the task.
+    /// Its standard output for the task.
     fn told(&self, task: &[u8]) -> Result<Vec<u8>, Failure> {
         let failed =
             |error: std::io::Error| Failure::Data(format!("{}: {error}", self.0.display()));
@@ -62,7 +61,7 @@ impl PeerProgram {
             .spawn()
             .map_err(failed)?;
         let input = child.stdin.take();
-        // A program that ends without reading says why itself.
+        // A program that ends without reading prints its own reason.
         let written = input.map_or(Ok(()), |mut input| input.write_all(task));
         let ended = child.wait_with_output().map_err(failed)?;
         match ended.status.code() {

@@ -4,8 +4,8 @@
 //!                             removes the folders --> the signal's own end
 //! Ctrl-C while the picture is there: a key --> the same
 //! ```
-//! The program holds the lock of its standard output as long as it runs, so the thread has a handle
-//! of its own on the terminal.
+//! The main thread holds the lock of standard output as long as it runs. So the signal thread has a
+//! handle of its own on the terminal.
 //! Invariants: the process ends as it would have without picture and folders, by the signal (which
 //! shells call 130 or 143). A signal that was ignored when the process began, as `nohup` has it,
 //! stays so.
@@ -26,7 +26,7 @@ use crate::process::temporary;
 /// Whether the terminal has a picture. Held while something is drawn.
 static HAS_PICTURE: Mutex<bool> = Mutex::new(false);
 
-/// Something is being drawn: no signal ends the process before it is done.
+/// A drawing under way: no signal ends the process before it is done.
 pub(crate) struct Drawing {
     _held: MutexGuard<'static, bool>,
 }
@@ -40,8 +40,8 @@ impl Drawing {
     }
 }
 
-/// From now on signals that end the process give the terminal, which is standard output, back
-/// first, if it has a picture, and remove temporary folders.
+/// Installs the handler. From then on a signal that ends the process first restores the terminal
+/// (standard output), if it has a picture, and removes temporary folders.
 pub(crate) fn end_by_signal() -> std::io::Result<()> {
     static ONCE: Once = Once::new();
     let mut result = Ok(());
@@ -71,7 +71,7 @@ pub(crate) fn interrupt() -> ! {
 fn end(signal: i32, mut terminal: &File) {
     let has_picture = HAS_PICTURE.lock().unwrap_or_else(PoisonError::into_inner);
     if *has_picture {
-        // The process ends in any case: a terminal that is gone needs nothing back.
+        // The process ends in any case: a terminal that is gone needs no restoring.
         let _ = disable_raw_mode();
         let _ = execute!(terminal, LeaveAlternateScreen, Show);
     }
@@ -80,8 +80,8 @@ fn end(signal: i32, mut terminal: &File) {
     let _ = emulate_default_handler(signal);
 }
 
-/// The signals that this process was told to ignore when it began, a bit for each. None are known
-/// where the system does not tell.
+/// The signals that this process was told to ignore when it began, a bit for each. Without /proc
+/// none are known.
 fn ignored_signals() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

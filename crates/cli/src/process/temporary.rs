@@ -3,8 +3,8 @@
 //! made --> in the list --> dropped: removed, out of the list
 //! a signal: all in the list are removed, and the list stays locked
 //! ```
-//! Invariants: a folder that is there is in the list, unless it was kept. Who removes folders has
-//! the list locked: after a signal, whoever is about to end for want of its files waits for it, and
+//! Invariants: an existing folder is in the list, unless it was kept. Folders are removed under the
+//! list's lock. After a signal, a command that fails for its removed files waits for that lock, so
 //! the process ends by the signal.
 
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::process::signals::end_by_signal;
 
 static FOLDERS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// How often it is tried to remove a folder into which other threads may still write.
+/// How often the removal of a folder is tried into which other threads may still write.
 const TRIES: usize = 1000;
 
 fn folders() -> MutexGuard<'static, Vec<PathBuf>> {
@@ -47,7 +47,7 @@ impl TemporaryFolder {
         &self.path
     }
 
-    /// Leaves it where it is, for someone to look at.
+    /// Leaves the folder where it is, as evidence.
     pub(crate) fn keep(mut self) {
         let _ = self.folder.take().map(TempDir::keep);
     }
@@ -61,8 +61,7 @@ impl Drop for TemporaryFolder {
     }
 }
 
-/// Removes all folders. Nobody makes one, or gets past the end of one, while what is returned
-/// lives.
+/// Removes all folders. While the returned guard lives, no folder is made, and no drop of one ends.
 pub(crate) fn remove_all() -> MutexGuard<'static, Vec<PathBuf>> {
     let folders = folders();
     for folder in folders.iter() {

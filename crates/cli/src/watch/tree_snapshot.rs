@@ -1,10 +1,10 @@
-//! What is to be seen of a tree at one moment, and how fast its counters grew since another.
+//! A snapshot of a tree at one moment, and how fast its counters grew since another.
 //! ```text
 //! Stats, of the process that has the store  --> TreeSnapshot with an owner   everything
 //! TreePeek, of the manifest                 --> TreeSnapshot without one     runs alone
 //! two of them, seconds between them         --> Rates
 //! ```
-//! Invariant: nothing is guessed. What a look cannot see is none, never zero.
+//! Invariant: nothing is guessed. What a snapshot cannot see is none, never zero.
 
 use serde::Serialize;
 use trommel::{QueryStats, Stats, TreePeek, UnderWay};
@@ -20,7 +20,7 @@ pub(crate) struct TreeSnapshot {
     pub(crate) runs: Vec<RunSnapshot>,
     /// A merge into the last level that goes from partition to partition, half done.
     pub(crate) last_merge: Option<LastMergeSnapshot>,
-    /// None: another process has the store open, or nobody.
+    /// None: another process has the store open, or no process.
     pub(crate) owner: Option<OwnerSnapshot>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct LastMergeSnapshot {
     pub(crate) done_to: String,
 }
 
-/// What only the process knows that has the store open. Counters count since it was opened.
+/// What only the process that has the store open knows. Counters count since it was opened.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct OwnerSnapshot {
     pub(crate) guard: String,
@@ -83,7 +83,7 @@ pub(crate) struct Rates {
     pub(crate) probes: f64,
     pub(crate) needless: f64,
     pub(crate) blocks_read: f64,
-    /// The share of blocks that were in the cache. None: nobody read a block.
+    /// The share of blocks that were in the cache. None: no block was read.
     pub(crate) cache_hit_share: Option<f64>,
     /// Of each second, how much writers waited, all together.
     pub(crate) stall_share: f64,
@@ -143,7 +143,8 @@ impl TreeSnapshot {
         self.runs.first().map_or(0, |run| run.span.1)
     }
 
-    /// How fast counters grew since `before`. None: nobody knows, or the two are not of one store.
+    /// How fast counters grew since `before`. None: it is unknown, or the two are of different
+    /// stores.
     pub(crate) fn rates(&self, before: &TreeSnapshot, seconds: f64) -> Option<Rates> {
         let (now, before) = match (&self.owner, &before.owner) {
             (Some(now), Some(then)) if self.store == before.store && seconds > 0.0 => (now, then),

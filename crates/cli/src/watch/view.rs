@@ -1,4 +1,4 @@
-//! The living tree, drawn: a look, the one before and the time between them become a paragraph.
+//! The view of a living tree: a snapshot, the one before and the time between become a paragraph.
 //! ```text
 //! words     372,113 entries, 23.0 MiB, 3 runs of 900 flushes
 //! writes    103,400/s, 10.6 MiB/s; stalls 2 (0.12 s)
@@ -10,8 +10,8 @@
 //!   [899, 900)  ███▏              413 entries   26.1 KiB
 //! > [898, 899)  ▒▒▒▒              413 entries   26.1 KiB
 //! ```
-//! Invariants: no state, no clock, no terminal: the same looks give the same picture. Where runs do
-//! not fit, each level has one line.
+//! Invariants: no state, no clock, no terminal: the same snapshots give the same picture. Where
+//! runs do not fit, each level has one line.
 
 use std::str::FromStr;
 

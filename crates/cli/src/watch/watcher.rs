@@ -4,16 +4,14 @@
 //! main thread    look, keys, look, keys ...  --> terminal, or a line of JSON for each look
 //! other threads  load, write, merge
 //! ```
-//! One process at a time has a store open, and what moves fastest in it (memtables, open merges,
-//! probes, stalls) is in that process's memory alone. So the process that loads draws: no socket,
-//! no file of statistics that a crash leaves behind, no second account of the truth.
-//! `inspect --watch` is for all other stores: it reads the manifest again and again, which needs no
-//! lock and changes nothing, shows the runs that are installed, and says of the rest that it is
-//! unknown.
+//! One process at a time has a store open. Memtables, open merges, probes and stalls are in its
+//! memory alone, so the process that loads draws. There is no socket, no file of statistics that a
+//! crash leaves behind, no second account of the truth. `inspect --watch` is for all other stores:
+//! it reads the manifest again and again, which needs no lock and changes nothing. It shows the
+//! installed runs; the rest is unknown.
 //!
-//! Invariants: work goes on as it would unwatched, whatever is drawn and when the picture is
-//! closed. The terminal is given back as it was, after a panic and before a signal ends the
-//! process, too.
+//! Invariants: work goes on as it would unwatched, also when the picture is closed. The terminal is
+//! restored, also after a panic and before a signal ends the process.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -34,7 +32,7 @@ use crate::process::signals::{Drawing, end_by_signal, interrupt};
 use crate::watch::tree_snapshot::TreeSnapshot;
 use crate::watch::view::picture;
 
-/// Someone who watches.
+/// Looks at a tree again and again, and shows it.
 pub(crate) struct Watcher<'o> {
     every: Duration,
     begun: Instant,
@@ -42,7 +40,7 @@ pub(crate) struct Watcher<'o> {
     last: Option<(Instant, TreeSnapshot)>,
     looks: u64,
     shown: WatchOutput<'o>,
-    /// What went wrong with showing: told at the end, so that work goes on.
+    /// The first error of showing: reported at the end, so that work goes on.
     failure: Option<Failure>,
 }
 
@@ -54,7 +52,7 @@ enum WatchOutput<'o> {
 }
 
 impl<'o> Watcher<'o> {
-    /// None if nobody wants to watch.
+    /// None without `--watch`.
     pub(crate) fn new(
         arguments: WatchArgs,
         json: bool,
@@ -95,7 +93,7 @@ impl<'o> Watcher<'o> {
                 false
             }
             Ok(KeyAction::Interrupt) => {
-                // Dropping the screen gives the terminal back.
+                // Dropping the screen restores the terminal.
                 self.shown = WatchOutput::Nowhere;
                 interrupt();
             }
@@ -152,17 +150,16 @@ impl<'o> Watcher<'o> {
         self.failure = Some(failure);
     }
 
-    /// Ends watching: gives the terminal back, and says what went wrong.
+    /// Ends watching: restores the terminal, and returns the error.
     pub(crate) fn end(self) -> Result<(), Failure> {
         self.failure.map_or(Ok(()), Err)
     }
 }
 
-/// Between two looks of someone who watches, at least.
+/// The least time between two looks.
 const NAP: Duration = Duration::from_millis(20);
 
-/// Works in another thread, so that this one can look again and again, whatever the store is
-/// waiting for.
+/// Works in another thread, so that this one can look again and again, even while the store waits.
 pub(crate) fn beside<T: Send>(work: impl FnOnce() -> T + Send, mut look: impl FnMut()) -> T {
     std::thread::scope(|scope| {
         let working = scope.spawn(work);
@@ -174,7 +171,7 @@ pub(crate) fn beside<T: Send>(work: impl FnOnce() -> T + Send, mut look: impl Fn
     })
 }
 
-/// Works on a store while someone watches it.
+/// Works on a store while a watcher shows it.
 pub(crate) fn watched(
     mut watcher: Watcher<'_>,
     db: &Db,
@@ -193,7 +190,7 @@ pub(crate) fn watched(
     worked
 }
 
-/// What a person wants.
+/// What a key press asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KeyAction {
     Nothing,
@@ -202,7 +199,7 @@ enum KeyAction {
     Interrupt,
 }
 
-/// The terminal. Dropping it gives it back as it was.
+/// The terminal. Dropping it restores it.
 struct Screen {
     terminal: DefaultTerminal,
     is_held: bool,
@@ -280,7 +277,7 @@ impl Drop for Screen {
     }
 }
 
-/// Listens to a measurement: a bar, or someone who watches its store.
+/// Listens to a measurement: a bar, or a watcher of its store.
 pub(crate) enum Listener<'o> {
     Bar(StageBar),
     Watcher(Box<Watcher<'o>>),
@@ -299,7 +296,7 @@ impl<'o> Listener<'o> {
         })
     }
 
-    /// Ends listening: gives the terminal back, and says what went wrong.
+    /// Ends listening: restores the terminal, and returns the error.
     pub(crate) fn end(self) -> Result<(), Failure> {
         match self {
             Listener::Bar(_) => Ok(()),

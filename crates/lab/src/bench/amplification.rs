@@ -1,5 +1,5 @@
-//! What writing costs in theory, for any policy: counted for so many flushes, and as Dostoevsky has
-//! it.
+//! Write amplification in theory, for any policy: counted over a number of flushes, and by
+//! Dostoevsky's formula.
 //! ```text
 //! exact        the odometer of units: each merge of u flushes adds u; no entry replaces another
 //!              (partial merges: `partial_writes`)
@@ -14,7 +14,7 @@ use crate::bench::partial_writes::partial_writes;
 /// How often an entry is written into tables, flushes included.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExpectedWrites {
-    /// By so many flushes and the merges that they make due.
+    /// Counted over the flushes and the merges that they make due.
     pub exact: f64,
     /// By the formula, for as many levels as these flushes make.
     pub dostoevsky: f64,

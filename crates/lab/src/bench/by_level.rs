@@ -6,7 +6,7 @@
 //! tables, newest level first                     gets that would search them without a filter
 //!                                                (ElasticBF, Figure 2)
 //! ```
-//! Invariant: where a key is, the runs say, not the filter. Counts alone, no times.
+//! Invariant: the runs say where a key is, not the filter. Only counts are taken, no times.
 
 use trommel::{Db, PinnedTree};
 use trommel_filters::Query;
@@ -17,10 +17,10 @@ use crate::keys::rng::random_order;
 use crate::questions::queries::Queries;
 use crate::report::{LevelCost, TableAsks};
 
-/// Keys that are looked at for each that is asked for, at most: the newest levels have few.
+/// The most keys that are examined for each one that is used: the newest levels have few.
 const LOOKED_AT: usize = 20;
 
-/// What gets of stored keys cost, at most `most` of all levels, and of missing ones.
+/// The cost of gets of stored keys (at most `most` over all levels) and of missing ones.
 pub(crate) fn costs_by_level(
     db: &Db,
     stored: &SortedKeys,

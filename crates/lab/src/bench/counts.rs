@@ -1,11 +1,11 @@
-//! How far `count` is off: ranges of about a thousand keys, counted by the store and among the
-//! sorted keys.
+//! The error of `count`: ranges of about a thousand keys, counted by the store and in the sorted
+//! keys.
 //! ```text
 //! [lower ........ upper]   lower: a key like the stored ones   upper: the 1,000th stored key on
 //! ```
 //! Invariant: where every key was written once, the true count lies within the store's bounds, or
-//! the answer is wrong. Where keys were deleted, it is no more than the upper one: entries count
-//! until merges drop them.
+//! the answer is wrong. Where keys were deleted, it is at most the upper bound: entries count until
+//! merges drop them.
 
 use std::hint::black_box;
 
@@ -59,7 +59,7 @@ impl CountQueries {
         Ok(())
     }
 
-    /// How far off the estimates are, and how many bounds do not hold the truth.
+    /// The error of the estimates, and how many bounds miss the true count.
     pub(crate) fn judge(&self, db: &Db, deleted: bool) -> trommel::Result<(CountReport, u64)> {
         let (mut sum, mut worst, mut wrong) = (0.0, 0.0f64, 0);
         for (place, &count) in self.counts.iter().enumerate() {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// Between two looks, at least.
 const WAIT: Duration = Duration::from_millis(20);
-/// Of the time, looking takes one part in so many at most.
+/// Looking takes at most one part in so many of the time.
 const SHARE: u32 = 50;
 
 /// Looks at a folder now and then.
@@ -25,7 +25,7 @@ impl FolderSize {
         FolderSize { folder: folder.to_path_buf(), peak: 0, last: 0 }
     }
 
-    /// Looks, then waits until it is worth while to look again.
+    /// Looks, then waits until another look is worth its time.
     pub(crate) fn look_and_wait(&mut self) {
         let start = Instant::now();
         self.look();

@@ -60,8 +60,7 @@ pub struct FprPlan {
 const KEYS_DEFAULT: usize = 5_000_000;
 /// Stored keys that are looked for in each filter.
 const HITS: usize = 50_000;
-/// A rate is told from at least so many distinct questions, or half of those asked for if that is
-/// fewer.
+/// A rate needs at least so many distinct questions, or half of those requested if that is fewer.
 const DISTINCT_MIN: usize = 100;
 
 /// The name of a kind of fingerprints.
@@ -189,7 +188,7 @@ struct EmptyQueries {
 }
 
 impl EmptyQueries {
-    /// No question is kept if there are too few to tell a rate from.
+    /// No question is kept if there are too few for a rate.
     fn draw(keys: &KeySet, range_width: u64, plan: &FprPlan) -> EmptyQueries {
         // A generator for each width, so that its questions do not depend on the others.
         let mut rng = Rng::new(scramble(plan.seed ^ 1) ^ scramble(range_width));
@@ -282,8 +281,8 @@ impl TestedFilter<'_> {
         }
     }
 
-    /// Asks for stored keys as points, and for ranges of each width around them. Gives the number
-    /// of questions, and how many answers leave out the run that has the key.
+    /// Asks for stored keys as points, and for ranges of each width around them. Returns the number
+    /// of questions, and of answers that leave out the run that has the key.
     fn lost(&self, part: &Part, widths: &[u64], seed: u64) -> (u64, u64) {
         let mut rng = Rng::new(scramble(seed ^ 3));
         let mut codes = Codes::new();

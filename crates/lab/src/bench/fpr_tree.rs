@@ -1,5 +1,4 @@
-//! The trees whose filters `bench fpr` asks: which flush each key came with, and the runs that the
-//! flushes have become.
+//! The trees whose filters `bench fpr` asks: the flush of each key, and the run of each flush.
 //! ```text
 //! T = 10, L = 3      level 2           level 1                  level 0
 //! runs               one               nine of ten flushes      nine of one flush, and those owed
@@ -51,8 +50,8 @@ impl Filling<'_> {
         (u64::from(self.fill) + 1) * self.unit(self.last()) - 1
     }
 
-    /// The units of the oldest run: all of the last level, or, if that may have several runs, what
-    /// was there when all were merged the last time.
+    /// The units of the oldest run: all of the last level. If that level may have several runs, it
+    /// is what was there when all runs merged the last time.
     fn base_units(&self) -> u64 {
         let newer = (u64::from(self.fill) - 1) % self.rule(self.last()).last_runs;
         u64::from(self.fill) - newer
@@ -64,8 +63,8 @@ impl Filling<'_> {
     }
 
     /// The shares of keys that a store expects above the oldest run when it builds the filter: now,
-    /// and with a full last level. None: it knows none, since it builds the filter of its first
-    /// flush.
+    /// and with a full last level. None: the store builds the filter of its first flush, and knows
+    /// no share.
     pub(crate) fn overlay_shares(&self) -> Option<(f64, f64)> {
         let (base, all, rule) =
             (self.base_flushes(), self.flushes_in_shape(), self.rule(self.last()));
@@ -119,7 +118,7 @@ pub(crate) struct FilledTree<'p> {
 }
 
 impl<'p> FilledTree<'p> {
-    /// Deals the keys out to equal flushes, at random.
+    /// Assigns the keys to equal flushes, at random.
     pub(crate) fn deal(key_count: usize, filling: Filling<'p>, seed: u64) -> Self {
         let (flushes, base_end) = (filling.flushes(), filling.base_flushes());
         let mut flush_of = vec![0u16; key_count];

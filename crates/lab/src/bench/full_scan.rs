@@ -1,6 +1,6 @@
 //! Scans from the first key to the last, and back: what a guard costs where it cannot help.
 //!
-//! Invariant: a scan that does not bring every stored key is told as a wrong answer.
+//! Invariant: a scan that misses a stored key counts as a wrong answer.
 
 use std::hint::black_box;
 

@@ -60,8 +60,8 @@ fn options(plan: &TreePlan, guard: GuardKind, content: &Content<'_>, flushes: u6
     }
 }
 
-/// Loads a new store. `loaded_base` sees it when the last level is there, if newer runs have other
-/// keys.
+/// Loads a new store. If newer runs have other keys, `loaded_base` sees the store when its last
+/// level is complete.
 /// Requires: the plan was checked.
 pub(crate) fn load(
     folder: &Path,
@@ -95,8 +95,8 @@ pub(crate) fn load(
     Ok(Loaded { db, report })
 }
 
-/// Writes keys in random order, in so many flushes, of which newer ones delete some, and tells how
-/// long it took.
+/// Writes keys in random order, in `flushes` flushes; the newer ones delete some keys. Returns the
+/// time in seconds.
 fn write(
     db: &Db,
     plan: &TreePlan,

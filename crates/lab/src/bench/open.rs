@@ -3,11 +3,10 @@
 //! with the image      open        against   reading the image's file
 //! without it          open        against   reading all keys once
 //! ```
-//! Invariants: all take turns in every round, on files that the system has in memory, so that CPU
-//! time is all they take: that is measured, and a busy machine changes little. Reading and opening
-//! are measured once more by the clock after the system was asked to forget the files: as after a
-//! start of the machine. What the open store says about its filter is part of the report: an open
-//! that went another way than was meant shows.
+//! Invariants: all take turns in every round, on files that the system has in memory. CPU time is
+//! measured, so a busy machine changes little. Reading and opening are measured once more by the
+//! clock, after the system was asked to forget the files. The report says where the filter came
+//! from, so an open that took another path shows.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -134,7 +133,7 @@ pub fn bench_open(plan: &OpenPlan, progress: &mut dyn Progress) -> Result<OpenRe
 }
 
 fn options(guard: GuardKind) -> Options {
-    // Nobody works beside an open that is measured.
+    // No other thread works while an open is measured.
     Options { guard, background: Background::Stepped, sync: Sync::Never, ..Options::default() }
 }
 

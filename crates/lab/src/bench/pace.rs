@@ -1,13 +1,13 @@
-//! Operations at a steady rate, timed as those see it who send them.
+//! Operations at a steady rate, timed as their senders see them.
 //! ```text
 //! due      |    |    |    |    |    |    |         one operation every so often
 //! done     |    |    |         ||||  |   |         the fourth took long: the next ones wait,
 //!                    <-------->                    and their time runs from when they were due
 //! ```
-//! One that waits for a slow operation before it sends the next one would count one slow operation
-//! where users see many.
+//! A client that waits for a slow operation before it sends the next one would count one slow
+//! operation where users see many (coordinated omission).
 //! Invariant: what is due does not depend on how long this thread sleeps, so the rate is kept. Time
-//! that it overslept is nobody's: what was due meanwhile is timed from when it woke.
+//! that the thread overslept is not counted: what was due meanwhile is timed from its waking.
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// So many operations a second, from now on. None: as fast as they go.
+    /// A number of operations a second, from now on. None: as fast as they go.
     pub(crate) fn new(ops_per_second: Option<f64>) -> Pace {
         let interval = ops_per_second.map(|rate| Duration::from_secs_f64(1.0 / rate));
         let now = Instant::now();
@@ -82,7 +82,7 @@ mod tests {
         let mut pace = Pace::new(Some(100.0));
         let first = pace.next;
         let at = |millis| first + Duration::from_millis(millis);
-        // Nothing was sent for 35 milliseconds, of which nobody but this thread knows why.
+        // Nothing was sent for 35 milliseconds, for a reason that only this thread knows.
         pace.awake = at(35);
         let starts = [36, 37, 38, 39].map(|now| pace.send(interval, at(now)));
         assert_eq!(starts, [at(35); 4], "due after 0, 10, 20 and 30");

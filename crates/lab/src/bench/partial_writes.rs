@@ -6,14 +6,14 @@
 //! below it   nothing                         -> the tables only move
 //! oldest     as large as it is               -> its level follows
 //! ```
-//! What real trees do beside: they choose tables that meet little, which saves some, and rewrite
-//! tables whole that are met in part, which costs some. Invariant: nothing here looks at a store;
-//! what a store has written is compared with it.
+//! Real trees differ in two ways. They choose tables with little overlap, which saves writes; they
+//! rewrite a table whole if a part of it overlaps, which costs some. Invariant: nothing here looks
+//! at a store; what a store has written is compared with it.
 
 use trommel::{LevelRule, Policy};
 
-/// How often each of so many flushes is written. None: some level above the last has several runs,
-/// and is not emptied by tables.
+/// How often each of the flushes is written. None: a level above the last has several runs, and is
+/// not emptied table by table.
 pub(crate) fn partial_writes(policy: &Policy, size_ratio: u32, flushes: u64) -> Option<f64> {
     let rule = |level| policy.rule(size_ratio, level);
     let levels = 1..=PartialTree::last_level(&rule, flushes as f64);

@@ -21,7 +21,7 @@ use crate::keys::key_list::SortedKeys;
 use crate::keys::rng::{Rng, scramble};
 use crate::questions::queries::Kind;
 
-/// Of a level, so that slots are enough for all.
+/// The most runs of a level: the filter has slots for so many.
 const SLOTS_OF_LEVEL_MAX: u32 = 100;
 /// The base has all but one of so many keys.
 const OVERLAY_SHARE: usize = 10;
@@ -166,8 +166,9 @@ fn build_tables(plan: &ProbePlan, kind: FilterKind, keys: &SortedKeys) -> Result
     Ok(Built { guard, filter, build_ns_per_key, insert_ns_per_key, size_bytes })
 }
 
-/// The filters of a tree just before a merge into the last level, one table for each run, newest
-/// first: T - 1 runs in each inner level, T - 1 times the next one's run size in the last.
+/// The filters of a tree just before a merge into the last level: one table for each run, newest
+/// first. Each inner level has T - 1 runs; the last one is T - 1 times as large as a unit of its
+/// level.
 pub(crate) fn tables_of_a_tree(
     plan: &ProbePlan,
     options: &FilterOptions,

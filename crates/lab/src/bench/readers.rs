@@ -4,9 +4,9 @@
 //! round 1   [1 reader]  [N readers]   round 2   [N readers]  [1 reader]   ...   CPU time of a get
 //! writer    puts until it has had its share of a core, then sleeps; all the time, beside both
 //! ```
-//! Invariants: each thread's own clock counts, so that waiting for a core costs nothing and what
-//! threads do to each other's cache lines does. The writer writes values that are there already:
-//! every answer is known, and is checked.
+//! Invariants: each thread's own CPU clock counts. So waiting for a core costs nothing, and
+//! contention on cache lines does. The writer writes values that are there already: every answer is
+//! known, and is checked.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};

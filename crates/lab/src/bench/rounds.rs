@@ -1,5 +1,5 @@
-//! Rounds that take turns: what is compared is measured again and again, in the same process, one
-//! after the other, so that a noisy machine is noisy to all of them.
+//! Rounds that take turns: all sides are measured again and again, one after the other, in one
+//! process. So a noisy machine is noisy to all of them.
 //! ```text
 //! round 1   a b c      round 2   b c a      round 3   c a b  ...      median of each
 //! ```
@@ -11,7 +11,7 @@ use std::time::Instant;
 pub(crate) const ROUNDS: usize = 7;
 
 /// Nanoseconds per operation of each side: the medians of the rounds. `run` does all operations of
-/// one side once, and tells how many there were.
+/// one side once, and returns their number.
 pub(crate) fn medians_ns<E>(
     sides: usize,
     mut run: impl FnMut(usize) -> Result<u64, E>,

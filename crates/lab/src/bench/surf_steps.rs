@@ -4,8 +4,8 @@
 //! LOUDS-Sparse alone -> + LOUDS-Dense -> + ranks -> + selects -> + label search -> + prefetching
 //! the same trie, the same points
 //! ```
-//! Invariant: every step gives every point the same answer as the last one, or that is told; rounds
-//! take turns.
+//! Invariant: every step gives every point the same answer as the last one, or the report counts
+//! it; rounds take turns.
 
 use serde::Serialize;
 use trommel_filters::{
@@ -155,7 +155,7 @@ mod tests {
                 (6, "LOUDS-Sparse alone", "+ prefetching")
             );
             assert!(steps.iter().all(|step| step.wrong_answers == 0 && step.ns_per_op > 0.0));
-            // Dense levels take no more than a 64th of the sparse ones beside what they spare.
+            // Dense levels take at most a 64th of the sparse ones, besides what they save.
             let [sparse, mixed] = [0, 1].map(|nth| steps[nth].filter_bits_per_key);
             assert!(sparse > 8.0 && mixed < 1.1 * sparse, "{steps:?}");
         }

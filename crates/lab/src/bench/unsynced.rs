@@ -1,4 +1,4 @@
-//! A disk that is never waited for.
+//! A disk whose syncs are never waited for.
 //! ```text
 //! Db -> Unsynced -> Disk      everything but syncs
 //! ```

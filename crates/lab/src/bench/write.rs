@@ -5,7 +5,7 @@
 //! after     every key is read back
 //! ```
 //! Invariants: writers share the keys without overlap, but for updates, where each draws from all
-//! of them. What is filled in before updates are measured is not measured.
+//! of them. The filling before an update workload is not measured.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -73,7 +73,7 @@ pub struct WritePlan {
     /// Bytes of a value.
     pub value_bytes: usize,
     /// Bytes of keys and values that are written in a second, of all writers together. A write that
-    /// comes late, since those before it took long, is timed from when it was due. None: as fast as
+    /// is late because earlier ones took long is timed from when it was due. None: as fast as
     /// writes go.
     pub bytes_per_second: Option<u64>,
     /// Which keys.

@@ -6,8 +6,7 @@
 //!
 //! fill -> check every answer (and warm the caches) -> timed rounds -> p99 pass -> report
 //! ```
-//! Invariant: nothing is timed of a store that has not answered every question rightly, or its
-//! wrong answers are told.
+//! Invariant: a store is timed after every answer was checked; wrong answers are in its report.
 
 mod asking;
 mod history;
@@ -161,8 +160,8 @@ pub struct AnswerReport {
     pub ops: u64,
     /// Time per question: the median of the rounds.
     pub ns_per_op: f64,
-    /// CPU time per question of the thread that asks: where everything is cached, what `ns_per_op`
-    /// is on a machine that does nothing else.
+    /// CPU time per question of the asking thread. Where everything is cached, it is `ns_per_op` on
+    /// an idle machine.
     pub cpu_ns_per_op: f64,
     /// 99 of 100 questions took less, in a pass that reads the clock around each of them.
     pub ns_p99: f64,

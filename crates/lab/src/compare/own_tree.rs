@@ -12,7 +12,7 @@ use trommel::{
 
 use crate::error::Result;
 
-/// How this store keeps its tree, and what its filters are told beside their memory.
+/// How this store keeps its tree, and the settings of its filters besides their memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OwnTree {
     /// When runs merge.

@@ -1,4 +1,4 @@
-//! The seam behind which stores stand that are measured beside each other.
+//! The seam between a comparison and the stores that it measures.
 //! ```text
 //! Engine::open(folder, filter, settings) -> Peer    put, delete | get, scan | flush, settle,
 //!                                            ^      compact | runs, memory
@@ -33,7 +33,7 @@ pub trait Engine {
     fn open(&self, folder: &Path, filter: &str, settings: &PeerSettings) -> Result<Box<dyn Peer>>;
 }
 
-/// What all stores of a comparison are told.
+/// The settings that all stores of a comparison share.
 #[derive(Clone, Debug)]
 pub struct PeerSettings {
     /// Memory of filters.
@@ -53,7 +53,7 @@ pub struct PeerSettings {
 /// How a store keeps its tree.
 #[derive(Clone, Debug)]
 pub enum PeerShape {
-    /// As the engine does by default; this store as it is told here.
+    /// The engine's default; this store by the settings here.
     Default(OwnTree),
     /// As the runs that it is loaded with: `load_runs`.
     Runs(TreePlan),

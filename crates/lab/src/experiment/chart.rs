@@ -5,8 +5,8 @@
 //! | panel   | | panel   |        three in a row at most
 //! +---------+ +---------+
 //! ```
-//! Invariants: a name has the same colour, mark and line in all panels; colours are those of Okabe
-//! and Ito, which people who are colour-blind can tell apart; marks differ, too.
+//! Invariants: a name has the same colour, mark and line in all panels. Colours are those of Okabe
+//! and Ito, which colour-blind readers can tell apart; marks differ, too.
 
 use plotters::coord::Shift;
 use plotters::element::DashedPathElement;
@@ -178,7 +178,7 @@ fn draw_turned(
     })
 }
 
-/// How what belongs to a name looks.
+/// The colour, mark and line of a name.
 struct Look {
     colour: RGBColor,
     mark: usize,

@@ -131,7 +131,7 @@ pub struct Figure {
 /// One picture of a figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Panel {
-    /// What is special about it; empty if it is the only one.
+    /// What sets the panel apart; empty if it is the only one.
     pub title: String,
     /// Its curves.
     pub curves: Vec<Curve>,
@@ -253,7 +253,7 @@ impl FigurePlan {
     }
 }
 
-/// A field in words: numbers and flags say what they are; what is not so is not mentioned.
+/// A field in words. Numbers and flags have their names; a false flag is left out.
 fn words(name: &str, value: &Scalar) -> String {
     let name = name.rsplit('.').next().unwrap_or(name).replace('_', " ");
     match value {

@@ -8,9 +8,9 @@
 //!                       v
 //! rows of named numbers --> figures, tables, claims --> one HTML page, Markdown, CSV
 //! ```
-//! Invariants: what is shown comes from records alone, and belongs to a step of the plan as it is
-//! now; what has no record is said to be missing. A record is appended when its step is done, so
-//! nothing is lost when a run is stopped.
+//! Invariants: a report shows records alone, each of a step of the plan as it is now. A step
+//! without a record is reported as missing. A record is appended when its step is done, so a run
+//! that is stopped loses nothing.
 
 mod chart;
 mod claim;

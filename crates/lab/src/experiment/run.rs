@@ -1,9 +1,8 @@
-//! Runs the steps of plans, one after the other, and keeps what they tell.
+//! Runs the steps of plans, one after the other, and keeps their output.
 //! ```text
 //! step -> has it a record of this commit?  yes: next   no: run the command -> record -> next
 //! ```
-//! Invariant: a step that fails is told, and the others are run all the same; it is tried again by
-//! the next run.
+//! Invariant: a step that fails is reported, and the others still run. The next run tries it again.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -42,7 +41,7 @@ impl Command for PathBuf {
     }
 }
 
-/// Lines of a failed command's messages that are told: the last ones.
+/// How many of the last lines of a failed command's messages are reported.
 const MESSAGE_LINES: usize = 6;
 
 /// Which records are as good as a new measurement.
@@ -183,7 +182,7 @@ fn unix_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// How long steps take: as an earlier record says, else as long as the others that are known.
+/// How long steps take: by an earlier record, else by the mean of the known ones.
 struct Times(Vec<Known>);
 
 #[derive(Clone, Copy)]

@@ -4,8 +4,8 @@
 //! u64le     numbers of eight bytes, little-endian
 //! SOSD      count (u64) | numbers of eight bytes (_uint32 in the name: of four), little-endian
 //! ```
-//! Invariant: a file that is not what it should be is an error that says what is wrong with it;
-//! keys of numbers have eight bytes.
+//! Invariant: a malformed file is an error that says what is wrong with it. Keys of numbers have
+//! eight bytes.
 
 use std::path::Path;
 

@@ -49,11 +49,11 @@ impl Source {
     }
 }
 
-/// How many keys a law makes if nobody says.
+/// The number of keys that a law makes by default.
 const COUNT_DEFAULT: usize = 1_000_000;
-/// Every so many keys of a set one is held out.
+/// One key in so many of a set is held out.
 const HELD_OUT_EVERY: usize = 8;
-/// Of so many dense ids that are stored, there is one more that is not.
+/// For so many dense ids that are stored, one more is not.
 const IDS_PER_MISSING: usize = 10;
 /// Draws per key before a law counts as exhausted.
 const DRAWS_PER_KEY: usize = 100;
@@ -65,8 +65,7 @@ impl KeySet {
         Self::with_default(dist, format, count, COUNT_DEFAULT, seed)
     }
 
-    /// As above, with another number of keys where a law makes them and `count` does not say how
-    /// many.
+    /// As above, with `default` keys from a law if `count` is None.
     pub(crate) fn with_default(
         dist: &Dist,
         format: FileFormat,
@@ -117,7 +116,8 @@ impl KeySet {
         KeySet { stored, ..self }
     }
 
-    /// Both; of the other one's keys these alone. Draws are from each as often as keys are.
+    /// Joins both sets; of the other one only these keys. Draws come from each in proportion to its
+    /// keys.
     /// Requires: these are not stored yet.
     pub(crate) fn joined(self, other: KeySet, fresh: &SortedKeys) -> Self {
         let all: KeyList = self.stored.iter().chain(fresh.iter()).collect();

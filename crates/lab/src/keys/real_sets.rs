@@ -1,5 +1,5 @@
-//! Real sets of keys, which `scripts/fetch-keys.py` writes into a folder, and what stands in for
-//! them without network.
+//! Real sets of keys, which `scripts/fetch-keys.py` fetches into a folder, and their stand-ins for
+//! machines without network.
 //! ```text
 //! name      file           what it has                             stand-in (laws/), alike in
 //! osm       osm.u64le      vertices of time zones, OpenStreetMap   borders: gaps of all magnitudes

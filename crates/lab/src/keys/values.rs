@@ -7,8 +7,8 @@
 
 use crate::keys::rng::scramble;
 
-/// The value that belongs to a key: the first half of it random, the second half the same again,
-/// so that a block shrinks to about half, as much real data does.
+/// Fills in the value that belongs to a key. The first half is random, the second half repeats it.
+/// So a block compresses to about half, as much real data does.
 pub(crate) fn fill_value(value: &mut Vec<u8>, key: &[u8], value_bytes: usize) {
     value.clear();
     let seed =

@@ -1,4 +1,4 @@
-//! What the writers of a kill test write: each operation follows from its name alone.
+//! The writes of a kill test: each operation follows from its name alone.
 //! ```text
 //! seed, session, lane, number -> a put, a deletion, or a batch      the killer derives it, too
 //! keys      0017:3       slot 17 of lane 3: lanes lie between each other, in every table
@@ -9,7 +9,7 @@
 
 use crate::keys::rng::{Rng, scramble};
 
-/// Threads that write at most, each its own keys.
+/// The most threads that write, each its own keys.
 pub(super) const LANES: usize = 8;
 /// Keys of a lane.
 pub(super) const SLOTS: usize = 600;

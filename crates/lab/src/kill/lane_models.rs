@@ -1,10 +1,10 @@
-//! What a killed store must hold, lane by lane.
+//! The model of a killed store: what it must hold, lane by lane.
 //! ```text
 //! base | write  write  write? | write  write  write?    write? was under way when its process
 //!      '---- session 1 -----'  '---- session 2 ----'    was killed
 //! ```
-//! Invariant: a write that was acknowledged is there, in its place in the order; one that was under
-//! way is there as a whole or not at all. What a look at the store finds is the next base.
+//! Invariant: an acknowledged write is there, in its place in the order. A write that was under way
+//! is there as a whole or not at all. The state that a check finds is the next base.
 
 use std::ops::RangeInclusive;
 
@@ -27,7 +27,7 @@ impl Slots {
         self.0.iter().enumerate().map(each).fold(0, u64::wrapping_add)
     }
 
-    /// Makes a change; gives how the digest changes.
+    /// Applies a change; returns the difference of the digest.
     fn apply(&mut self, change: &Change) -> u64 {
         let old = std::mem::replace(&mut self.0[change.slot], change.value);
         digest_of(change.slot, change.value).wrapping_sub(digest_of(change.slot, old))
@@ -67,8 +67,8 @@ impl LaneModels {
         std::array::from_fn(|lane| self.lanes[lane].groups.len())
     }
 
-    /// Adds what a killed process has done: so many writes of each lane were acknowledged, the next
-    /// one may have been under way, if the writers had begun.
+    /// Adds the writes of a killed process: `done` of each lane were acknowledged. If the writers
+    /// had begun, one more of each lane may have been under way.
     pub(super) fn add_session(&mut self, session: u32, done: &[u32; LANES], had_begun: bool) {
         for (index, (lane, &done)) in self.lanes.iter_mut().zip(done).enumerate() {
             for number in 0..done + u32::from(had_begun) {
@@ -80,8 +80,8 @@ impl LaneModels {
         }
     }
 
-    /// Compares a store with all that was written; what is found is the new base. Gives how many of
-    /// the writes that were under way are there.
+    /// Compares a store with all that was written; what is found is the new base. Returns how many
+    /// of the writes that were under way are there.
     pub(super) fn settle(&mut self, found: Vec<Slots>) -> Result<u64, String> {
         let lens = self.lens();
         let there = self.find(&found, &lens, &lens)?;
@@ -112,8 +112,8 @@ impl LaneModels {
 }
 
 impl LaneModel {
-    /// Which writes in doubt must be there, as bits, so that the state is `found` after a number of
-    /// writes in the range. None: whichever are, it never is.
+    /// The writes in doubt, as bits, that lead to the state `found` after a number of writes in the
+    /// range. None: no choice of them leads to it.
     fn find(&self, found: &Slots, range: RangeInclusive<usize>) -> Option<u32> {
         let wanted = found.digest();
         (0..1u32 << self.doubts).find(|&choice| self.passes(choice, wanted, &range))

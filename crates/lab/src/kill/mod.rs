@@ -1,15 +1,14 @@
-//! A real process under load is killed with SIGKILL, again and again, and what it leaves is
-//! compared with what it had promised.
+//! A real process under load is killed with SIGKILL, again and again, and its files are compared
+//! with its promises.
 //! ```text
 //! session 1: spawn -> writes, flushes, merges ...  -> SIGKILL -> open, compare, verify, close
 //! session 2: spawn -> opens what is there, other options      -> SIGKILL -> (sometimes no look)
 //! session 3: spawn -> ...
 //! ```
-//! What is acknowledged is with the operating system, synced or not, so a kill may lose none of it:
-//! that is what is asked for. What a power cut may lose is the simulation's business (`stress`).
+//! An acknowledged write is with the operating system, synced or not, so a kill may lose none. What
+//! a power cut may lose is tested by the simulation (`stress`).
 //!
-//! Invariant: the expected state is kept by the one who kills; the killed process only says how far
-//! it came.
+//! Invariant: the killer keeps the expected state; the victim only says how far it came.
 
 mod check;
 mod child;
@@ -35,7 +34,7 @@ use lane_models::LaneModels;
 use session::Aim;
 use wire::Activity;
 
-/// Sessions in a row that are not looked at, at most: each doubles what may be found.
+/// The most sessions in a row that are not checked: each doubles the possible states.
 const BLIND_MAX: u32 = 2;
 
 /// How often, and where, processes are killed.
@@ -59,10 +58,9 @@ pub struct KillReport {
     pub seed: u64,
     /// Processes that were killed.
     pub kills: u32,
-    /// What they were at: several things at once, or none.
+    /// The activities during which processes were killed: several at once, or none.
     pub killed_during: BTreeMap<&'static str, u32>,
-    /// How often the store was looked at; the other times the next process opened what the killed
-    /// one had left.
+    /// How often the store was checked; otherwise the next process opened it as it was.
     pub looks: u32,
     /// Writes that were acknowledged.
     pub acknowledged: u64,

@@ -2,7 +2,7 @@
 //! ```text
 //! spawn -> listen ... wait for a time, or for an activity and a moment -> SIGKILL -> listen on
 //! ```
-//! Invariant: what was told before the end counts, all of it and nothing else.
+//! Invariant: all messages before the end count, and nothing else.
 
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
@@ -14,7 +14,7 @@ use super::history::LANES;
 use super::wire::{Activity, MESSAGE_BYTES, Message};
 use crate::keys::rng::Rng;
 
-/// What the signal that nobody survives is numbered.
+/// The number of SIGKILL.
 const SIGKILL: i32 = 9;
 /// An activity that has not come after this time is not waited for.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(super) enum Aim {
     /// So long after the start.
     After(Duration),
-    /// So long after an activity has begun for the so-manieth time.
+    /// A delay after an activity has begun for the given time.
     During { activity: Activity, times: u32, delay: Duration },
 }
 
@@ -123,10 +123,10 @@ impl Ear {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Listens until nobody is left who could tell anything.
+    /// Listens until no writer of the pipe is left.
     fn listen(&self, mut pipe: ChildStdout) {
         let (mut buffer, mut len) = ([0; 64 * MESSAGE_BYTES], 0);
-        // An error is an end: what was told before counts.
+        // An error is an end: earlier messages count.
         while let Ok(read @ 1..) = pipe.read(&mut buffer[len..]) {
             len += read;
             let mut heard = self.heard();
@@ -145,7 +145,7 @@ impl Ear {
         self.news.notify_all();
     }
 
-    /// Returns when it is time to kill, or nobody is left to be killed.
+    /// Returns when it is time to kill, or the process has ended.
     fn wait_for(&self, aim: Aim) {
         let start = Instant::now();
         let wait = |limit: Duration, arrived: &dyn Fn(&SessionLog) -> bool| {
@@ -166,8 +166,8 @@ impl Ear {
     }
 }
 
-/// Runs a process and kills it. An error says why that was not possible, or that it ended before by
-/// itself.
+/// Runs a process and kills it. An error says why that was not possible, or that the process ended
+/// by itself.
 pub(super) fn run(mut command: Command, aim: Aim) -> Result<SessionLog, String> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child =

@@ -1,9 +1,9 @@
-//! The disk of a process that is to be killed: tells which flush, merge or image is under way.
+//! The disk of the victim process: reports which flush, merge or image is under way.
 //! ```text
 //! Db -> Watched -> Disk    a thread makes a table: a flush or a merge begins   | sent
 //!                          the same thread writes to the manifest: it ends     | through the pipe
 //! ```
-//! Invariant: what the disk does and says is passed on as it is.
+//! Invariant: every call and result of the disk is passed on unchanged.
 
 use std::any::Any;
 use std::cell::Cell;

@@ -3,8 +3,7 @@
 //! ```text
 //! sampled starts -> distances to the next stored key, sorted -> the width that has the share
 //! ```
-//! Of keys that come as a process of Poisson that is the paper's width: the mean gap x ln(1 /
-//! share).
+//! For keys of a Poisson process this is the paper's width: the mean gap x ln(1 / share).
 
 use crate::error::{LabError, Result};
 use crate::keys::key_list::SortedKeys;
@@ -15,7 +14,7 @@ use crate::questions::question_draw::{Draw, closed_width};
 use crate::questions::reader_threads::{ReaderThreads, thread_rngs};
 use crate::report::{ClosedSeekReport, KindReport};
 
-/// Starts that a width is found from.
+/// The number of starts that a width is computed from.
 const SAMPLES: usize = 20_000;
 /// How far the share of empty ranges may be from the one that was asked for.
 const SHARE_OFF_MOST: f64 = 0.02;

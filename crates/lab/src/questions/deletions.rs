@@ -1,12 +1,10 @@
-//! When keys are deleted while a tree is loaded: stretch by stretch, in the flushes of the newer
-//! runs.
+//! Deletions while a tree is loaded: stretch by stretch, in the flushes of the newer runs.
 //! ```text
 //! flushes   | those of the last level            | newer ones                 | last |
 //! writes    | all keys that will be deleted, ... | others, stretch 0, 1, 2 .. | others
 //! ```
-//! Invariants: a key is written before it is deleted and never again; so what is stored in the end
-//! is what is left, whatever the shape. The last flush deletes nothing, where the tree has another
-//! one to do it in.
+//! Invariants: a key is written before it is deleted, and never again. So the stored keys are the
+//! same for every shape. The last flush deletes nothing, if an earlier one can.
 
 use std::ops::Range;
 
@@ -48,7 +46,7 @@ impl<'k> Deletions<'k> {
         [first, rest].concat()
     }
 
-    /// Deletes what this flush is to delete.
+    /// Deletes the stretches of this flush.
     pub(crate) fn delete(&self, db: &Db, flush: u64) -> Result<()> {
         for stretch in self.stretches(flush) {
             match self.deleted.by {

@@ -45,7 +45,7 @@ pub enum Kind {
 const NEXT_COUNT: usize = 50;
 
 impl Kind {
-    /// The kinds that are asked whatever is asked for.
+    /// The kinds that are measured by default.
     pub const ALL: [Kind; 7] = [
         Kind::PointMiss,
         Kind::PointHit,
@@ -131,8 +131,8 @@ impl Queries {
         (place < self.uppers.len()).then(|| self.uppers.get(place))
     }
 
-    /// The question at a place as a filter sees it. An open seek is asked up to the last key that
-    /// it reads: so far its cursor has to look.
+    /// The question at a place as a filter sees it. An open seek ends at the last key that it
+    /// reads, since its cursor goes that far.
     pub fn query<'a>(&'a self, place: usize, stored: &'a SortedKeys) -> Query<'a> {
         let lower = self.lowers.get(place);
         let upper = match self.kind {
@@ -148,7 +148,7 @@ impl Queries {
         Query::Range(range)
     }
 
-    /// Asks the store one question; gives the number of keys in the answer.
+    /// Asks the store one question; returns the number of keys in the answer.
     #[inline]
     pub(crate) fn ask(&self, db: &Db, place: usize) -> trommel::Result<usize> {
         let lower = self.lowers.get(place);
@@ -172,7 +172,7 @@ impl Queries {
         }
     }
 
-    /// Asks every question and counts the answers that are not what the sorted keys say.
+    /// Asks every question and counts the answers that differ from the sorted keys.
     pub(crate) fn count_wrong(
         &self,
         db: &Db,

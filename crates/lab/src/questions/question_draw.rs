@@ -40,7 +40,7 @@ pub(crate) enum Misses<'k> {
     Deleted(&'k SortedKeys),
 }
 
-/// So far behind a stored key, at most, are misses of skewed gets: two to this power.
+/// The logarithm of the largest distance between a stored key and a miss of skewed gets.
 const MISS_REACH_BITS: u32 = 12;
 /// Draws per question before a range width counts as too wide.
 const DRAWS_PER_QUERY: usize = 1000;
@@ -89,8 +89,8 @@ impl Queries {
         Ok(Queries::of(kind, lowers, uppers))
     }
 
-    /// At most `count` misses of a width (of width 1: points), drawn as the keys are: fewer, or
-    /// none, where a bounded number of draws finds no more.
+    /// At most `count` misses of a width (width 1: points), drawn like the keys. There are fewer,
+    /// or none, if a bounded number of draws finds no more.
     pub(crate) fn draw_misses(keys: &KeySet, count: usize, width: u64, rng: &mut Rng) -> Self {
         let reach = width.max(1) - 1;
         let kind = if reach == 0 { Kind::PointMiss } else { Kind::EmptyRange };
@@ -112,8 +112,8 @@ impl Queries {
     }
 }
 
-/// The width of closed seeks of which about `share` are empty, found from so many draws: as many
-/// next keys as that are so far. And the share of these draws that are empty with it.
+/// The width of closed seeks of which about `share` are empty: a quantile of the distances to the
+/// next key, over `samples` draws. Returns also the share of these draws that are empty with it.
 pub(crate) fn closed_width(keys: &KeySet, share: f64, draws: usize, rng: &mut Rng) -> (u64, f64) {
     let stored = keys.stored();
     let distance = |key: Vec<u8>| {
@@ -234,7 +234,7 @@ impl QuestionSource<'_> {
     }
 }
 
-/// The first key of a bounded number of draws that fits; else an error that says what there is not.
+/// The first key that fits, of a bounded number of draws; else an error that says what is missing.
 fn first_that(
     fits: &dyn Fn(&[u8]) -> bool,
     rng: &mut Rng,

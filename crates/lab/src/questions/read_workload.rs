@@ -1,4 +1,4 @@
-//! What makes a measurement of reads more than even questions over keys of one law.
+//! Special workloads for measurements of reads, beyond uniform questions over keys of one law.
 //! ```text
 //! correlated   misses and empty ranges begin close behind stored keys
 //! deleted      stripes of the keys:  [  ####    ] [ ####     ] [     ####]
@@ -6,8 +6,8 @@
 //! inserts      last run: keys of one law      newer runs: keys of another one
 //! empty        closed seeks as wide as it takes for a share of them to find nothing
 //! ```
-//! Invariant: whatever was written, what is stored in the end is one set of sorted keys, and
-//! answers are checked against it.
+//! Invariant: the keys that are stored in the end are one sorted set, and answers are checked
+//! against it.
 
 use std::fmt;
 use std::ops::Range;
@@ -79,7 +79,7 @@ impl FromStr for DeletedBy {
 const STRETCHES: usize = 100;
 
 impl ReadWorkload {
-    /// An error that names the option that makes no sense.
+    /// Checks the workload. An error names the option that makes no sense.
     pub(crate) fn check(&self) -> Result<()> {
         let wrong = |problem: String| Err(LabError::Plan(problem));
         let is_share = |share: f64| 0.0 < share && share < 1.0;
@@ -201,7 +201,7 @@ impl Stored {
     }
 }
 
-/// Of each of a hundred equal stripes of the keys, a stretch somewhere is deleted.
+/// Deletes a stretch at a random place of each of a hundred equal stripes of the keys.
 fn deleted(keys: KeySet, deletion: Deletion, seed: u64) -> Result<Stored> {
     let all = keys.stored().clone();
     let mut rng = Rng::new(scramble(seed ^ 5));
@@ -228,8 +228,8 @@ fn deleted(keys: KeySet, deletion: Deletion, seed: u64) -> Result<Stored> {
     Ok(Stored { keys: keys.with_stored(kept), writes })
 }
 
-/// Some of the keys, as many as the last run has, and for newer runs as many of the other law as
-/// there are others.
+/// Takes as many keys as the last run has, and for newer runs as many keys of the other law as
+/// remain.
 fn shifted(keys: KeySet, other: &Dist, tree: &TreePlan) -> Result<Stored> {
     let count = keys.stored().len();
     let in_base = tree.base_count(count);

@@ -1,4 +1,4 @@
-//! Threads that ask one store at once, each its own questions.
+//! Reader threads: they ask one store at once, each its own questions.
 //! ```text
 //! seed --> thread 0: draws of the seed      every record with one thread has these
 //!      \-> thread t: draws of a generator of its own
@@ -96,8 +96,8 @@ impl ReaderThreads {
         })
     }
 
-    /// Asks every question, one after the other, and counts the answers that are not what the
-    /// sorted keys say.
+    /// Asks every question, one after the other, and counts the answers that differ from the sorted
+    /// keys.
     pub(crate) fn count_wrong(
         &self,
         db: &Db,

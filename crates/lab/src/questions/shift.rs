@@ -15,7 +15,7 @@ use crate::questions::read_workload::Stored;
 use crate::questions::reader_threads::ReaderThreads;
 use crate::report::{ShiftRates, ShiftReport};
 
-/// What was seen of a store when its last level alone was there.
+/// Measurements of a store whose last level alone was loaded.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct BaseSeen {
     /// Time that went into the guard until then.
@@ -50,7 +50,7 @@ impl BaseSeen {
         Ok(seen)
     }
 
-    /// With what was seen when all was loaded.
+    /// The report, with the measurements after all was loaded.
     pub(crate) fn report(&self, stored: &Stored, after: ShiftRates) -> Option<ShiftReport> {
         let content = stored.content();
         let (base_keys, new_keys) = (content.keys.len() as u64, content.newer?.len() as u64);

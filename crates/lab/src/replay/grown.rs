@@ -28,8 +28,8 @@ pub struct ReplayPlan {
     pub flushes: u64,
     /// Keys that each of them writes.
     pub keys_per_flush: u64,
-    /// How many keys are followed that are written once. (One that is written again and again is,
-    /// too, and one that is not there.)
+    /// The number of followed keys that are written once. (A key that is written again and again
+    /// and a missing one are followed, too.)
     pub followed: u64,
     /// Seed of the keys.
     pub seed: u64,
@@ -58,7 +58,7 @@ pub fn record_replay(plan: &ReplayPlan, progress: &mut dyn Progress) -> Result<R
     let bytes = keys.iter().map(|key| key.as_bytes().to_vec()).collect();
     let mut recorder = Recorder::new(bytes, &plan.policy, plan.size_ratio);
     let (hand_on, trees) = mpsc::channel();
-    // Trees outlive the store if it ends early: nobody hears of them then.
+    // Trees may outlive the store if it ends early; then they have no listener.
     db.follow_tree(move |tree| drop(hand_on.send(tree)))?;
     let mut steps = Vec::new();
     progress.stage("growing a tree", plan.flushes);

@@ -1,6 +1,6 @@
 //! The shape of a tree at a step, and codes as positions in it (GRF, section 4.2).
 //!
-//! Invariant: where a shape is no encoding, no code is written as positions.
+//! Invariant: no code is written as positions while the shape is no encoding.
 
 use trommel_filters::{Codes, FlushNumber, Shape, Span};
 

@@ -2,7 +2,7 @@
 //! ```text
 //! PinnedTree -> runs of each level -> what has changed -> ReplayStep, with the guard's answers
 //! ```
-//! Invariant: a step says what the pinned tree says; nothing is remembered of keys.
+//! Invariant: a step has the answers of the pinned tree alone; no key's history is kept.
 
 use trommel::{PinnedTree, Policy};
 use trommel_filters::Query;

@@ -15,8 +15,8 @@ pub struct RecordingHead {
     pub size_ratio: u32,
     /// Memory of the guard.
     pub bits_per_key: f64,
-    /// Keys that each flush wrote, beside the one that is written again and again. None: that is
-    /// not so for all.
+    /// Keys that each flush wrote, besides the one that is written again and again. None: flushes
+    /// differ.
     pub keys_per_flush: Option<u64>,
     /// The followed keys.
     pub keys: Vec<String>,

@@ -72,13 +72,13 @@ impl RunRecorder {
         lines.write(&FirstLine { trommel_recording: FORM, head })?;
         let recorder = Recorder::new(bytes, &stats.policy, stats.size_ratio);
         let (hand_on, trees) = mpsc::channel();
-        // Nobody hears of trees when writing has failed: `end` says why.
+        // Trees are dropped after a failed write: `end` returns the error.
         db.follow_tree(move |tree| drop(hand_on.send(tree)))?;
         let writer = std::thread::spawn(move || write_steps(&trees, recorder, lines));
         Ok(RunRecorder { writer })
     }
 
-    /// Ends, when all steps so far are written. How many there were. Requires: the store with which
+    /// Ends when all steps so far are written; returns their number. Requires: the store with which
     /// it began.
     pub fn end(self, db: &Db) -> Result<u64> {
         db.unfollow_tree()?;

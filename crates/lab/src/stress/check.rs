@@ -184,7 +184,8 @@ impl World<'_> {
         self.allowed("scan of a snapshot", could_fail, read).map(|_| ())
     }
 
-    /// Every key, forward and backward, and one by one: of many keys some, others each time.
+    /// Compares every key, forward and backward, and one by one; of many keys a sample, another one
+    /// each time.
     pub(crate) fn check_all(&mut self, turn: usize) -> Checked<()> {
         let all = (Bound::Unbounded, Bound::Unbounded);
         self.check_scan(&all, false)?;

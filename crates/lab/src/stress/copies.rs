@@ -5,7 +5,7 @@
 //! disk of a store that has ended   -> copy -> damage -> repair -> open, verify, read:
 //!                                     nothing invented; what is missing is reported
 //! ```
-//! Invariant: the store itself stays as it is: what is done to it is checked as ever.
+//! Invariant: the store itself stays untouched, and is checked as before.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -99,8 +99,8 @@ fn no_damage(db: &Db) -> Checked<()> {
 }
 
 /// Damages a copy of the store's disk, or leaves it as it is, and repairs it. Requires: the copy is
-/// as the disk was before the store was opened; without damage, the store then opened as `opened`,
-/// or None if that was not in peace.
+/// the disk before the store was opened. `opened` is how the store then opened without damage; None
+/// if faults were planned.
 pub(crate) fn check_repair(
     world: &World<'_>,
     copy: &Memory,
@@ -110,7 +110,7 @@ pub(crate) fn check_repair(
     let (mut rng, sound) = (Rng::new(seed), copy.kill());
     let mut damages: Vec<String> =
         (0..rng.below(3)).filter_map(|_| damage(copy, &mut rng)).collect();
-    // What a file held that is gone with the manifest that named it, nobody can tell.
+    // The content of a file that is lost with its manifest entry cannot be reported.
     if !damages.is_empty() && rng.below(3) == 0 {
         damages.extend(damage_file(copy, &Path::new(DIR).join("MANIFEST"), &mut rng));
     }
@@ -208,7 +208,7 @@ fn repair_and_read(
 }
 
 /// Whether the store with whole tables opens without a repair, and holds this. A log or a manifest
-/// whose end is gone looks as a crash leaves it: neither an opening nor a repair can tell.
+/// that lost its end looks like after a crash: neither an opening nor a repair can tell.
 fn opens_as(world: &World<'_>, ends: &Memory, found: &State, rng: &mut Rng) -> bool {
     let db = open(world, ends, Path::new(DIR), rng);
     let state = db.ok().and_then(|db| full_state(&db, world.keys).ok());

@@ -3,7 +3,7 @@
 //! seed -> keys, weights of the kinds of operations -> steps, each with all that it does
 //! ```
 //! Invariant: one seed, one history, whatever the store answers. Every history has weights of its
-//! own, some of them 0: what many operations together hide is found by few (swarm testing).
+//! own, some of them 0: a few kinds of operations find what many together hide (swarm testing).
 
 use trommel::Fault;
 
@@ -128,8 +128,8 @@ impl Drawer {
         Drawer { rng, weights, next_number: 2, ticks: 0, ranges, mend_at, cut_at }
     }
 
-    /// Draws what one of several writers does, which leaves the care for the store to others.
-    /// `flushes`: it may have memtables flushed, as loading past the log does, too.
+    /// Draws for one of several writers, which leaves maintenance to others. `flushes`: it may
+    /// flush memtables, as loading past the log does, too.
     pub(crate) fn of_writer(mut rng: Rng, flushes: bool) -> Self {
         let mut weights = draw_weights(&mut rng);
         for (kind, weight) in &mut weights {

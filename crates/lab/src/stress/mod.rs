@@ -1,5 +1,5 @@
 //! Deterministic simulation: one seed gives one history of a store on a simulated disk, with
-//! crashes, faults and changes of options, compared with a model after every step.
+//! crashes, faults and changes of options. The store is compared with a model after every step.
 //! ```text
 //! seed -> history -> world: store | model -> fine, or what differs -> shortened history
 //! seeds in parallel, each in one thread from its beginning to its end
@@ -185,7 +185,8 @@ impl SharedWork<'_> {
                 Ok(done) => results.add(&done),
                 Err(failing) => {
                     self.failed.store(true, Ordering::Relaxed);
-                    // Of several the one with the smallest seed, whichever thread was faster.
+                    // Of several failures the one with the smallest seed, whichever thread was
+                    // faster.
                     if results.failure.as_ref().is_none_or(|(other, _)| seed < *other) {
                         results.failure = Some((seed, failing));
                     }

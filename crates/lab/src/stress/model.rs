@@ -1,10 +1,10 @@
-//! What the store must hold: what readers see, and what a crash may leave.
+//! The model: what readers of the store see, and what a crash may leave.
 //! ```text
 //! base | write  write  write? | write  write      <- seen by readers, without the doubtful ones
 //!      '-------- durable -----'                    a crash leaves base and a prefix that has these
 //! ```
-//! Invariant: a write that gave an error (`write?`) is not seen until the store is opened again;
-//! then it is there as a whole or not at all.
+//! Invariant: a write that failed (`write?`) is not visible until the store is opened again. Then
+//! it is there as a whole or not at all.
 
 use std::collections::HashSet;
 
@@ -26,7 +26,7 @@ impl State {
         writes.iter().for_each(|write| self.0[usize::from(write.place)] = write.number);
     }
 
-    /// A sum over its values: what a write changes in it is found from the write alone.
+    /// A digest: a sum over the values, which a write alone can update.
     fn digest(&self) -> u64 {
         let each = |(place, &number)| digest_of(place, number);
         self.0.iter().enumerate().map(each).fold(0, u64::wrapping_add)
@@ -103,9 +103,9 @@ struct WriteGroup {
 /// How a store came to be opened again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reopened {
-    /// Nothing that was acknowledged may be missing.
+    /// No acknowledged write may be missing.
     pub(crate) lossless: bool,
-    /// What is found is all there is: nothing waits to be made durable.
+    /// The recovered state is durable: nothing waits for a sync.
     pub(crate) power_was_cut: bool,
 }
 
@@ -127,7 +127,7 @@ pub(crate) struct Model {
     ever: HashSet<(Place, u32)>,
 }
 
-/// More writes in doubt than this are not made: each doubles what may be found.
+/// The most writes in doubt: each doubles the possible states.
 const DOUBTFUL_MAX: usize = 6;
 
 impl Model {
@@ -227,8 +227,8 @@ impl Model {
         Ok(())
     }
 
-    /// The most groups, at least `least`, after which the state is `found`, with any of the
-    /// doubtful ones.
+    /// The largest number of groups, at least `least`, after which the state is `found`, with any
+    /// choice of the doubtful ones.
     fn longest_match(&self, found: &State, least: usize) -> Option<usize> {
         let wanted = found.digest();
         let choices = 0u32..1 << self.doubtful;

@@ -1,8 +1,8 @@
-//! What a history does, step by step, and how it is told.
+//! The steps of a history, and how they are printed.
 //! ```text
 //! 17  put "a/b" = #42      18  step 3      19  power cut, what was not synced drawn with 7
 //! ```
-//! Invariant: a step says all that it does, so leaving others out changes nothing about it.
+//! Invariant: a step is self-contained, so leaving out others does not change it.
 
 use std::ops::Bound;
 
@@ -23,15 +23,15 @@ pub(crate) struct Write {
 /// How a store ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// It is closed, and says what went wrong.
+    /// The store is closed, and returns its error.
     Close,
     /// It is dropped.
     Drop,
     /// The process is killed: what was written stays, synced or not.
     Kill,
-    /// The power is cut; the seed draws what stays of what was not synced.
+    /// The power is cut; the seed draws what remains of unsynced bytes.
     PowerCut(u64),
-    /// The power is cut, and nothing stays that was not synced.
+    /// The power is cut, and all unsynced bytes are lost.
     PowerCutHard,
 }
 
@@ -107,7 +107,7 @@ pub(crate) enum StressOperation {
     Compact,
     Sync,
     Verify,
-    /// What the fault, if there is one, leaves is looked at after a crash that the seed draws.
+    /// If there is a fault, its result is checked after a crash that the seed draws.
     Checkpoint {
         failure: Option<Failure>,
         seed: u64,
@@ -126,7 +126,7 @@ pub(crate) struct StressStep {
 }
 
 impl StressStep {
-    /// Which of all the background work that can be gone on with its `nth` step of that is of.
+    /// Draws which piece of the possible background work is done as this step's `nth`.
     pub(crate) fn choice(&self, nth: u32) -> usize {
         scramble(u64::from(self.number) << 32 | u64::from(nth)) as usize
     }

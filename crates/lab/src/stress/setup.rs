@@ -1,4 +1,4 @@
-//! With which options a store of a history is opened.
+//! The options with which a store of a history is opened.
 //! ```text
 //! seed -> guard, ratio, buffer, blocks, cache, sync    all small: flushes and merges are many
 //! ```
@@ -56,7 +56,7 @@ pub(crate) fn options(seed: u64) -> Options {
     options
 }
 
-/// A preset as often as any other tree.
+/// Half of the trees are presets.
 pub(crate) fn policy(rng: &mut Rng) -> Policy {
     let limits = [1, 2, 3, u32::MAX];
     let preset = Policy::named(Policy::NAMES[rng.place(Policy::NAMES.len())]);

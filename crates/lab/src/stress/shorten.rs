@@ -1,9 +1,9 @@
-//! Makes a history that fails as short as it gets.
+//! Shortens a history that fails (delta debugging).
 //! ```text
 //! [........x]  drop half, a quarter, ... one step, wherever it still fails  ->  [. . x]
 //!              then put simpler steps in place of those that are left
 //! ```
-//! Invariant: the result fails; what it says is what it says itself, not what the long one said.
+//! Invariant: the result fails, and its message is its own, not that of the long history.
 
 use std::time::{Duration, Instant};
 
@@ -57,7 +57,7 @@ fn simplify(best: &mut Failing, first: usize, deadline: Instant, trial: &mut Tri
             cut_behind(best);
             true
         });
-        // What was made simpler may become simpler still.
+        // A simplified step may become simpler still.
         place += usize::from(!tried);
     }
 }

@@ -38,7 +38,7 @@ fn a_seed_has_one_outcome() {
     }
 }
 
-// The store had lost what was not synced when the power went while it was opened, and its copy had
+// The power was cut while the store was opened: the store had lost unsynced bytes, its copy had
 // not.
 #[test]
 fn a_copy_from_before_a_power_cut_may_hold_more_than_the_store() {

@@ -62,11 +62,11 @@ pub(crate) struct World<'k> {
     scans: Vec<HeldScan>,
     /// The disk could fail at some time since the power was cut last.
     had_faults: bool,
-    /// A killed process has left what it did not sync, and nothing was written since: closing does
-    /// not save that, since a session that only reads writes nothing.
+    /// A killed process has left unsynced bytes, and nothing was written since. Closing does not
+    /// sync them, since a session that only reads writes nothing.
     inherits: bool,
-    /// What was found at the last opening is the newest log as a crash has left it: nothing in it
-    /// says what of it was durable.
+    /// The last opening found the newest log as a crash had left it: the log does not say which
+    /// part was durable.
     has_open_end: bool,
     pub(crate) done: Done,
 }
@@ -92,7 +92,8 @@ impl<'k> World<'k> {
         Ok(world)
     }
 
-    /// Makes the store. Of some setups the disk fails while it is made, and the power may go then.
+    /// Makes the store. In some setups the disk fails while the store is made, and the power may be
+    /// cut then.
     fn create(&mut self, setup: u64) -> Checked<()> {
         let mut rng = Rng::new(setup);
         if rng.below(4) == 0 {
@@ -343,10 +344,10 @@ impl<'k> World<'k> {
         self.done.reopened += 1;
         self.count_work();
         self.end(reopening.end)?;
-        // What is flipped in a log is found where the log says that it had been durable.
+        // A flipped bit in a log is detected if the log says that the place was durable.
         let logs_too = matches!(reopening.end, End::Close | End::Drop) && !self.has_open_end;
-        // A manifest whose last edit has rotted looks as if it was torn. The next log tells, but
-        // not of a log that had failed before.
+        // A manifest whose last edit has rotted looks torn. The next log reveals it, unless an
+        // earlier log had failed.
         let is_sound = !self.had_faults && reopening.failure.is_none();
         let copy = reopening.rot.filter(|_| is_sound);
         let copy = copy.map(|seed| (seed, self.disk.kill()));
@@ -367,7 +368,7 @@ impl<'k> World<'k> {
         let opened = self.open();
         self.db = self.allowed("open", could_fail, opened)?;
         if self.db.is_none() {
-            // Sometimes the power goes again while the store is opened.
+            // Sometimes the power is cut again while the store is opened.
             if number.is_multiple_of(2) {
                 self.disk = self.disk.crash(u64::from(number));
                 (power_was_cut, lossless) = (true, false);
@@ -384,7 +385,7 @@ impl<'k> World<'k> {
         }
         if let Some((seed, copy)) = to_repair {
             self.done.repairs += 1;
-            // After a fault the power may have gone once more: the copy is from before.
+            // After a fault the power may have been cut once more: the copy is older.
             let opened = Some(self.model.seen()).filter(|_| !could_fail);
             check_repair(self, &copy, opened, seed)?;
         }
@@ -436,7 +437,7 @@ impl<'k> World<'k> {
         self.check_all(0)?;
         self.verify()?;
         self.count_work();
-        // Once more in peace: what faults have kept from being removed is removed now.
+        // Opens once more without faults, which removes files that faults had kept.
         self.end(End::Close)?;
         self.db = Some(self.open().map_err(|error| format!("the last open: {error}"))?);
         self.write(&[Write { place: 0, number: 1 }], false)?;

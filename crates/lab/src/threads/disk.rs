@@ -1,11 +1,11 @@
-//! The real disk, watched and slowed: how long bytes of logs wait for a sync, and tables that take
-//! their time.
+//! The real disk, watched and slowed: how long bytes of logs wait for a sync, and tables that begin
+//! slowly.
 //! ```text
 //! 000007.wal   append .. append .. sync begins        the age of the oldest unsynced append
 //! 000008.table zzzzzz append .. append                each begins after a while
 //! ```
-//! Invariants: what the disk does and says is passed on as it is. A sync that has begun counts: how
-//! long the disk takes for it is not the store's doing.
+//! Invariants: every call and result of the disk is passed on unchanged. A sync that has begun
+//! counts: how long the disk takes for it is not the store's doing.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -46,7 +46,7 @@ impl WatchedDisk {
         oldest.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// No store is open: nobody syncs any more.
+    /// No store is open: no more syncs will come.
     pub(super) fn forget(&self) {
         self.watch.unsynced().clear();
     }
@@ -123,7 +123,7 @@ impl Append for SlowTable {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         let start = Instant::now();
         let delay = || Duration::from_millis(self.watch.delay.load(Ordering::Relaxed));
-        // It may be told at any time to be slow no more.
+        // The delay may end at any time.
         while !self.has_begun && start.elapsed() < delay() {
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -147,7 +147,7 @@ impl Storage for WatchedDisk {
 
     fn open_folder(&self, dir: &Path) -> io::Result<Arc<dyn Folder>> {
         let (folder, watch) = (Disk.open_folder(dir)?, Arc::clone(&self.watch));
-        // Of the logs of checkpoints nobody promises anything.
+        // Logs of checkpoints have no promise about syncs.
         if !dir.ends_with(STORE) {
             return Ok(folder);
         }
@@ -185,7 +185,7 @@ impl Folder for TimedFolder {
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        // Who removes a log has its entries in tables.
+        // A log is removed when its entries are in tables.
         self.watch.unsynced().remove(name);
         self.folder.remove(name)
     }

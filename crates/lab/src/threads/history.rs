@@ -26,7 +26,7 @@ use crate::stress::world::Checked;
 
 /// A round takes so much longer at most, until enough has piled up.
 const PILING_MAX: Duration = Duration::from_secs(40);
-/// Looks of whoever waits for a round to be over.
+/// Time between two looks while a round is waited for.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// Runs the history of a seed, in an empty folder.
@@ -149,7 +149,7 @@ impl Round {
             std::thread::sleep(LOOK_AGAIN);
         }
         shared.end_round();
-        // Who hangs is found by the watchdog: the rest of the history then waits for ever.
+        // The watchdog finds a thread that hangs: the rest of the history then waits for ever.
         let lanes: Vec<Option<LaneThread>> = writers.into_iter().map(Worker::end).collect();
         for other in others {
             other.end();

@@ -2,8 +2,8 @@
 //! ```text
 //! step -> ledger: begun -> store -> ledger: acknowledged -> own keys compared
 //! ```
-//! Invariant: nobody else writes its keys, so whatever the others do, a lane's keys, snapshots and
-//! scans are as in a store of its own.
+//! Invariant: no other thread writes its keys. So a lane's keys, snapshots and scans are as in a
+//! store of its own.
 
 use std::sync::Arc;
 
@@ -180,7 +180,7 @@ impl LaneThread {
         writes
     }
 
-    /// Has a group written, as the ledger and the model have it.
+    /// Writes a group to the store, the ledger and the model.
     pub(super) fn write(
         &mut self,
         shared: &Shared,
@@ -211,14 +211,14 @@ impl LaneThread {
         Writer { db, keys: &self.keys, tick: self.tick }
     }
 
-    /// Deletes what of a range is the lane's.
+    /// Deletes the lane's part of a range.
     fn delete_range(&mut self, db: &Db, shared: &Shared, deletion: &RangeDeletion) -> Checked<()> {
         let RangeDeletion { before, from, to, after, synced } = deletion;
         let (ranges, places) = shared.shares.within(self.index, (from, to));
         if ranges.is_empty() && before.is_empty() && after.is_empty() {
             return Ok(());
         }
-        // What had nothing before has nothing afterwards.
+        // A key without a value before has none afterwards.
         let is_there = |place: &usize| {
             self.state.0[*place] != 0 || before.iter().any(|w| usize::from(w.place) == *place)
         };

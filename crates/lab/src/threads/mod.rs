@@ -1,5 +1,4 @@
-//! Threads that write and read one store on the real disk, beside a model, for as long as one
-//! likes.
+//! Threads that write and read one store on the real disk, beside a model, for any time.
 //! ```text
 //! seed -> history: keys, lanes -> round: options -> lanes | readers | keeper -> laws -> next round
 //! watchdog: is a thread stuck? does an acknowledged write wait too long for its sync?
@@ -7,8 +6,8 @@
 //! What each thread does follows from the seed; how they interleave does not, so a run cannot be
 //! repeated to the letter.
 //!
-//! Invariant: a lane alone writes its keys, so what they are is known exactly; what others may see
-//! of them, from the ledger.
+//! Invariant: only a lane writes its keys, so it knows them exactly. The ledger bounds what others
+//! may see of them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -1,10 +1,10 @@
-//! Lanes that pile up what is cheap one by one: versions of a key, or deleted ranges that overlap.
+//! Patterns that pile up what is cheap one by one: versions of a key, or overlapping range
+//! deletions.
 //! ```text
 //! hot key   put k, put k, put k, ...                              scans pass all versions but one
 //! log       put i, delete_range(first .. i - window), put i + 1   as logs and queues are cut
 //! ```
-//! Invariant: what readers ask for costs no more than the law of costs allows, however much has
-//! piled up.
+//! Invariant: a read costs no more than the law of costs allows, however much has piled up.
 
 use trommel::Db;
 

@@ -1,4 +1,4 @@
-//! What is to be run, and what came of it.
+//! The plan of a run, and its report.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// How long after the interval a sync may begin: threads may wait for a processor.
 const SYNC_SLACK: Duration = Duration::from_secs(2);
-/// Nobody may be at one thing for longer.
+/// The longest that a thread may be at one thing.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What is to be run.
@@ -21,9 +21,9 @@ pub struct ThreadsPlan {
     pub time: Duration,
     /// The folder, new or empty: it takes the store and its checkpoints.
     pub folder: PathBuf,
-    /// Nobody else in this process has stores: then no thread of one may be left.
+    /// Whether this process has no other stores: then no thread of a store may be left.
     pub alone: bool,
-    /// Nobody may be at one thing for longer.
+    /// The longest that a thread may be at one thing.
     pub(super) patience: Duration,
     /// How long after the interval a sync may begin.
     pub(super) sync_slack: Duration,
@@ -62,11 +62,11 @@ pub struct ThreadsReport {
     pub checkpoints: u64,
     /// Stores that were verified, most of them while others wrote.
     pub verified: u64,
-    /// How often a store came to rest, and had no file too many.
+    /// How often a store came to rest, without superfluous files.
     pub rests: u64,
     /// The most that the first steps of a scan have cost, in milliseconds of a processor.
     pub step_cpu_ms_max: f64,
-    /// The longest that a store at rest had files too many, in milliseconds.
+    /// The longest that a store at rest had superfluous files, in milliseconds.
     pub rest_ms_max: f64,
     /// The longest that a log under `Sync::Interval` has waited for a sync to begin, in
     /// milliseconds.

@@ -1,5 +1,4 @@
-//! What every thread is doing, and for how long: so that nobody waits for ever, and it is known who
-//! does.
+//! Posts: what every thread is doing, and for how long, so that a hang is found and named.
 //! ```text
 //! thread --set--> post: "flush", since 12:00:07 <--late-- watchdog
 //! ```

@@ -1,10 +1,10 @@
-//! A reader: sees all lanes' keys, and can say of each answer whether it may be, beside writers
-//! that go on.
+//! A reader: it reads all lanes' keys, and checks each answer against the ledger while writers go
+//! on.
 //! ```text
 //! floors before -> read -> what was begun after    one of the writes between; never an older one
 //! snapshot -> all keys of a lane                   as after whole groups; always the same again
 //! ```
-//! Invariant: what it saw once nobody may miss later.
+//! Invariant: no later read may miss what a reader once saw.
 
 use std::collections::HashMap;
 
@@ -213,7 +213,7 @@ impl<'r> Reader<'r> {
         Ok(())
     }
 
-    /// A snapshot shows the same again, but for what has expired.
+    /// Checks that a snapshot shows the same again, except for expired keys.
     fn read_held(&mut self, tick: u32) -> Checked<()> {
         if self.held.is_empty() {
             return Ok(());

@@ -15,8 +15,7 @@ use super::process::{open_files, resident_bytes, store_threads};
 use super::shared::{Sabotage, Shared};
 use crate::stress::world::Checked;
 
-/// Within so many looks files that nobody needs are gone: a second, or more on a machine that has
-/// other things to do than look.
+/// Superfluous files are gone within so many looks: a second, or more on a busy machine.
 const LOOKS: u32 = 100;
 /// Between two looks.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
@@ -58,7 +57,7 @@ fn check_space(folder: &Path, stats: &Stats) -> Checked<()> {
         (sizes.clone().count() as u64, sizes.sum::<u64>())
     };
     let tables: u64 = stats.levels.iter().flat_map(|level| &level.runs).map(|run| run.tables).sum();
-    // What was merged of a trimmed table is in its file still.
+    // The merged part of a trimmed table is still in its file.
     let (live, (count, bytes)) = (stats.table_file_bytes, of(".table"));
     let right = count <= tables
         && bytes <= live
@@ -83,7 +82,7 @@ pub(super) fn files(folder: &Path) -> Checked<Vec<(String, u64)>> {
     let files = std::fs::read_dir(folder).map_err(|error| error.to_string())?;
     let of = |file: std::fs::DirEntry| {
         let name = file.file_name().to_string_lossy().into_owned();
-        // Who lists files while others remove some finds names without files.
+        // A listing may name files that are removed meanwhile.
         Some((name, file.metadata().ok()?.len()))
     };
     Ok(files.flatten().filter_map(of).collect())

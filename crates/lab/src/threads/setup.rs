@@ -1,9 +1,9 @@
-//! What a history is about, and with which options its store is opened.
+//! The theme of a history, and the options of its store.
 //! ```text
 //! seed mod 8   0 churn  1 hot key  2 churn  3 log  4 churn  5 slow disk  6 churn  7 churn
 //! ```
-//! Invariant: a seed draws the same plan: keys, options, rounds, and what each lane does. What the
-//! threads make of it differs.
+//! Invariant: a seed draws the same plan: keys, options, rounds, and what each lane does. The
+//! interleaving of threads differs.
 
 use std::time::Duration;
 

@@ -2,7 +2,7 @@
 //! ```text
 //! plan, counts, posts: of all histories    shares, ledger, clock, disk: of one    over: of a round
 //! ```
-//! Invariant: the first failure is the one that is told; with it every round and history is over.
+//! Invariant: the first failure is reported, and ends every round and history.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,7 +18,7 @@ use super::plan::ThreadsPlan;
 use super::posts::Posts;
 use super::share::Shares;
 
-/// A way to do what is wrong: to see that it is found.
+/// A way to sabotage a history, which shows that the test finds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sabotage {
     /// Now and then a write is acknowledged and not written.
@@ -154,7 +154,7 @@ impl Whole {
         Instant::now() >= self.deadline
     }
 
-    /// What takes longer than it may, if something does.
+    /// What takes longer than allowed, if anything does.
     pub(super) fn overdue(&self) -> Option<String> {
         let of_log = lock(&self.under_way).clone().and_then(|shared| shared.log_overdue());
         of_log.or_else(|| self.posts.late(self.plan.patience))

@@ -1,4 +1,4 @@
-//! Short runs find nothing, and what is done wrong on purpose is found.
+//! Tests of threads: short runs find nothing, and sabotage is found.
 
 use super::*;
 use crate::progress::Silent;

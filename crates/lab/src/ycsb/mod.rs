@@ -6,10 +6,9 @@
 //! round 1   [a: clients 0 1 2] settle   [b: clients 0 1 2] settle
 //! round 2   b, a      round 3   a, b  ...
 //! ```
-//! A round is a share of the operations, or of the seconds. Every store has its turn in every round
-//! and then does what is left in its background, which is timed apart: so a noisy machine is noisy
-//! to all of them, and none is disturbed by another's merges. Workloads follow each other on the
-//! same stores.
+//! A round is a share of the operations, or of the seconds. Every store has its turn in every
+//! round, and then completes its background work, which is timed apart. So a noisy machine is noisy
+//! to all, and no merge disturbs another store. Workloads follow each other on the same stores.
 //! Invariant: the same seed gives every store the same operations.
 
 mod client;
@@ -73,10 +72,10 @@ pub struct YcsbPlan {
     pub threads: usize,
     /// How long each workload is run.
     pub length: RunLength,
-    /// Operations per second, of all clients together. An operation that comes late, since those
-    /// before it took long, is timed from when it was due. By time, those that are due and not
-    /// begun in the end are left out: `ops_per_s` is less than the rate then. None: each client
-    /// does one after the other, as fast as they go.
+    /// Operations per second, of all clients together. An operation that is late because earlier
+    /// ones took long is timed from when it was due. If time ends the workload, operations that are
+    /// due and not begun are left out: `ops_per_s` is then below the rate. None: each client does
+    /// one after the other, as fast as they go.
     pub rate: Option<f64>,
     /// How many rounds a workload is cut into.
     pub rounds: usize,
@@ -205,8 +204,8 @@ impl YcsbPlan {
         }
     }
 
-    /// How many keys a workload inserts, about; by time nobody knows, so as many as it would take
-    /// to have half as many more.
+    /// About how many keys a workload inserts. If time ends it, the guess is half of the keys that
+    /// were there.
     fn expected_inserts(&self, workload: Workload, there: u64) -> u64 {
         match (workload.share(Operation::Insert), self.length) {
             (0, _) => 0,
@@ -296,7 +295,7 @@ fn run_workload(
         .collect()
 }
 
-/// All clients do their share of a round; then the store does what is left.
+/// All clients do their share of a round; then the store completes its background work.
 fn take_turn(
     clients: &mut [Client],
     target: Target<'_>,

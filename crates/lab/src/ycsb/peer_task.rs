@@ -1,9 +1,9 @@
-//! What a process that has other engines is asked to do.
+//! The task of a process that has other engines.
 //! ```text
 //! {"task": "compare", ...}  or  {"task": "ycsb", ...}  --> standard input
 //!                               standard output        --> an array of reports
 //! ```
-//! Invariant: a task is a plan, whole: nothing else is told to that process.
+//! Invariant: a task is a whole plan: the process needs nothing else.
 
 use serde::{Deserialize, Serialize};
 

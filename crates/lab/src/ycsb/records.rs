@@ -1,7 +1,6 @@
-//! What is in the store: keys without order, and values that tell whose they are and which write
-//! they are of. place 0 1 2 ... loaded ... inserted key: the place, scattered value:
-//! place|stamp|filler|stamp place 0 1 2 ... loaded ... inserted key: the place, scattered value:
-//! place | stamp | filler | stamp
+//! What is in the store: keys in no order, and values that tell their key and their write.
+//! ```text
+//! place 0 1 2 ... loaded ... inserted     key: place, scattered   value: place|stamp|filler|stamp
 //!       <------------- there ------->  <- under way, in any order
 //! ```
 //! Invariant: every place below `there` is in the store, and stays there.
@@ -60,8 +59,8 @@ impl Records {
         value[..WORD].copy_from_slice(&place.to_le_bytes());
     }
 
-    /// Whether a value is of this key, whole, and of a write that has begun: by its words alone.
-    /// Its place and its stamp, or None.
+    /// The place and stamp of a value of this key, by its words alone. None: it is not whole, of
+    /// another key, or of no write that has begun.
     pub(crate) fn look(&self, key: &[u8], value: &[u8]) -> Option<(u64, u64)> {
         let word = |at: usize| {
             let bytes = value.get(at..at + WORD)?;

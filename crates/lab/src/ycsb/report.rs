@@ -27,7 +27,7 @@ pub struct YcsbReport {
     /// How long they took: the turns of all rounds, without what was left to be done in the
     /// background.
     pub seconds: f64,
-    /// How long that took, after the turns.
+    /// How long the background work took, after the turns.
     pub settle_seconds: f64,
     /// Operations per second.
     pub ops_per_s: f64,

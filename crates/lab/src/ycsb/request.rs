@@ -6,7 +6,7 @@
 //! latest:S    the key inserted n-th last with a share of n^-S
 //! ```
 //! Invariant: a key is asked for only when it has been inserted. As in YCSB, scrambled items fall
-//! on twice as many places as will be inserted, and a place that has no key yet is drawn again.
+//! on twice as many places as will be inserted. A place without a key is drawn again.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,5 +1,5 @@
-//! `bench compare`: has `trommel-peers` measure this store beside another one, and prints what it
-//! tells.
+//! `bench compare`: `trommel-peers` measures this store beside another one, and this prints its
+//! report.
 //! ```text
 //! plan as JSON --> trommel-peers, which has the other engines --> reports as JSON --> a table
 //! ```
@@ -27,7 +27,7 @@ pub(crate) struct BenchCompareArgs {
     /// The other engine: rocksdb; of shape default also fjall, surrealkv, redb.
     #[arg(long, value_name = "NAME", default_value = "rocksdb")]
     peer: String,
-    /// The filters that it is measured with, each in a store of its own: of rocksdb bloom, ribbon,
+    /// The filters that it is measured with, each in a store of its own. rocksdb has bloom, ribbon,
     /// prefix-bloom:N (of N bytes), min-max, none, each also as bloom+universal; others have some
     /// of them.
     #[arg(

@@ -59,7 +59,7 @@ pub(crate) struct BenchReadArgs {
     #[arg(long, value_name = "LAW", default_value = "none")]
     pub(crate) skew: Skew,
     /// Delete that share of the keys, in a hundred stretches, one after the other while the newer
-    /// runs are written, but for the last flush; misses and empty ranges are where they were.
+    /// runs are written (but for the last flush). Misses and empty ranges are where they were.
     #[arg(long, value_name = "SHARE", conflicts_with = "correlated")]
     deleted: Option<f64>,
     /// How they are deleted: key (one after the other), range (a range for each stretch).

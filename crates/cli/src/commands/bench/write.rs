@@ -49,8 +49,8 @@ pub(crate) struct BenchWriteArgs {
     /// Bytes of a value.
     #[arg(long, value_name = "N", default_value_t = 100)]
     value_bytes: usize,
-    /// Write so many bytes of keys and values a second, of all threads together; a write that comes
-    /// late is timed from when it was due. [default: as fast as writes go]
+    /// Write so many bytes of keys and values a second, of all threads together. A late write is
+    /// timed from when it was due. [default: as fast as writes go]
     #[arg(long, value_name = "BYTES", value_parser = byte_count)]
     rate: Option<usize>,
     /// Which keys: each once in no order, each once ascending, or keys that are there already.

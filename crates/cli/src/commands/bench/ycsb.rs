@@ -2,7 +2,7 @@
 //! ```text
 //! without --peer   this program measures     with --peer   trommel-peers, with the other engines
 //! ```
-//! Invariant: whoever measures, it is the same code, with the same operations.
+//! Invariant: both programs measure by the same code, with the same operations.
 
 use std::io::Write;
 use std::path::PathBuf;

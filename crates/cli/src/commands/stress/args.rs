@@ -1,5 +1,5 @@
-//! What `stress` is told: simulated histories, processes that are killed, or threads on the real
-//! disk.
+//! The arguments of `stress`: simulated histories, processes that are killed, or threads on the
+//! real disk.
 
 use std::path::PathBuf;
 
@@ -32,17 +32,17 @@ pub(crate) struct StressArgs {
     /// With --disk: end after so many seconds.
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..), requires = "disk", conflicts_with = "minutes")]
     pub(crate) seconds: Option<u64>,
-    /// No simulation: so many threads write to a store on the real disk, half as many read it, and
-    /// one flushes, merges, verifies and copies it meanwhile, with other options after each
-    /// opening. Each knows its own keys exactly. A seed gives the same plan; how the threads
-    /// interleave differs. 1 to 8.
+    /// No simulation: so many threads write to a store on the real disk, and half as many read it.
+    /// One more flushes, merges, verifies and copies it; each opening has other options. Each knows
+    /// its own keys exactly. A seed gives the same plan; how the threads interleave differs. 1 to
+    /// 8.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=8), requires = "disk", conflicts_with_all = ["steps", "seeds", "kills"])]
     pub(crate) threads: Option<u8>,
     /// On the real disk, in one process. Takes --threads, and a time.
     #[arg(long, requires = "threads")]
     pub(crate) disk: bool,
     /// No simulation: start a process that writes to a store on the real disk, kill it with SIGKILL
-    /// at a random moment, look at what it left, and so on, so many times.
+    /// at a random moment, check what it left; so many times.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["steps", "seeds", "minutes"])]
     pub(crate) kills: Option<u32>,
     /// Where a store on the real disk is to be, in a folder that is new or empty, which stays.

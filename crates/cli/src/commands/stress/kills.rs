@@ -1,4 +1,4 @@
-//! `stress --kills`: kills processes of this program, and tells what they left.
+//! `stress --kills`: kills processes of this program, and checks what they left.
 //! ```text
 //! 100 processes killed: open 21, write 64, flush 17, ...
 //! or: kill 17: what is wrong, and where the store is
@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &StressArgs, kills: u32, json: bool, out: &mut dyn 
     let command = |victim: &VictimPlan| command_of(&program, victim);
     let report = kill_test(&plan, &command, &mut StageBar::rated())?;
     if let Some(temporary) = temporary.filter(|_| report.failure.is_some()) {
-        // What is wrong is to be looked at.
+        // The folder stays as evidence.
         temporary.keep();
     }
     if json {

@@ -1,4 +1,4 @@
-//! `stress`: runs simulated histories, and tells the one that fails, shortened.
+//! `stress`: runs simulated histories, and prints the one that fails, shortened.
 //! ```text
 //! 500 histories of 6,000 operations: no wrong answer      or: seed 17, step 4123: what differs
 //!                                                             setup, 5 steps, the command again

@@ -1,7 +1,7 @@
-//! `stress --threads --disk`: threads write and read a store on the real disk, and tell what was
-//! wrong. 60 s, 4 threads: 12 histories, ...: no wrong answer or: seed 17: what is wrong, the
-//! threads, the folder 60 s, 4 threads: 12 histories, ...: no wrong answer or: seed 17: what is
-//! wrong, the threads, the folder
+//! `stress --threads --disk`: threads write and read a store on the real disk, beside a model.
+//! ```text
+//! 60 s, 4 threads: 12 histories, ...: no wrong answer
+//! or: seed 17: what is wrong, the threads, the folder
 //! ```
 //! Invariant: exit status 1 if something was wrong; then the folder stays.
 
@@ -16,7 +16,7 @@ use crate::output::table::whole;
 use crate::process::failure::{Outcome, Status};
 use crate::process::temporary::TemporaryFolder;
 
-/// Without a time it takes so long.
+/// The default time.
 const USUAL_TIME: Duration = Duration::from_secs(60);
 
 pub(crate) fn run(arguments: &StressArgs, threads: u8, json: bool, out: &mut dyn Write) -> Outcome {
@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &StressArgs, threads: u8, json: bool, out: &mut dyn
     plan.alone = true;
     let report = stress_threads(&plan, &mut StageBar::rated())?;
     if let Some(temporary) = temporary.filter(|_| report.failure.is_some()) {
-        // What is wrong is to be looked at.
+        // The folder stays as evidence.
         temporary.keep();
     }
     if json {

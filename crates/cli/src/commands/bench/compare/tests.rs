@@ -1,4 +1,4 @@
-//! Tests of what is made of reports.
+//! Tests of the text that reports become.
 
 use trommel_lab::FillReport;
 

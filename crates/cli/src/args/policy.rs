@@ -17,9 +17,10 @@ pub(crate) struct PolicyArgs {
     /// run of the level above.)
     #[arg(long, value_name = "T", default_value_t = Options::default().size_ratio)]
     pub(crate) size_ratio: u32,
-    /// When runs merge: lazy-leveling (many runs in each level, one in the last), leveling (one run
-    /// in each), tiering (many in each), rocksdb (four flushed, then leveling). levelled-from:LEVEL
-    /// has many runs in each level above this one, one in it and in all below.
+    /// When runs merge: lazy-leveling, leveling, tiering, rocksdb, levelled-from:LEVEL. Lazy
+    /// leveling has many runs in each level, one in the last; leveling one in each; tiering many in
+    /// each. rocksdb has four flushed runs, then one in each level. levelled-from:LEVEL has many in
+    /// each level above this one, one in it and in all below.
     #[arg(long, value_name = "NAME", value_parser = policy, default_value = "lazy-leveling")]
     policy: Policy,
     /// T of each level, newest first, with commas between them; the last one goes on.

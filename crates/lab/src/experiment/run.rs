@@ -1,6 +1,6 @@
 //! Runs the steps of plans, one after the other, and keeps their output.
 //! ```text
-//! step -> has it a record of this commit?  yes: next   no: run the command -> record -> next
+//! step -> is there a record of this commit?  yes: next   no: run it -> record -> next
 //! ```
 //! Invariant: a step that fails is reported, and the others still run. The next run tries it again.
 

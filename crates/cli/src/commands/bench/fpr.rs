@@ -1,7 +1,7 @@
 //! `bench fpr`: measure, then print a table for each distribution.
 //! ```text
-//! fingerprints  policy         bits  levels  z  owed        point          2^5  ...  base  overlay
-//! auto          lazy-leveling    12       3  9     0  0.55 ± 0.03  0.55 ± 0.03     11.2     19.3
+//! fingerprints  policy         bits  levels  z  owed  point          ...   base  overlay  total
+//! auto          lazy-leveling    12       3  9     0  0.55 % ± 0.03  ...   11.2     19.3   12.0
 //! ```
 //! Invariant: without `--json` each table is printed when its distribution is done, so that a later
 //! error costs none.

@@ -41,8 +41,8 @@ pub(crate) struct StressArgs {
     /// On the real disk, in one process. Takes --threads, and a time.
     #[arg(long, requires = "threads")]
     pub(crate) disk: bool,
-    /// No simulation: start a process that writes to a store on the real disk, kill it with SIGKILL
-    /// at a random moment, check what it left; so many times.
+    /// No simulation: kill a process that writes to a store on the real disk, by SIGKILL at a
+    /// random moment, and check what it left. Repeat that so many times.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["steps", "seeds", "minutes"])]
     pub(crate) kills: Option<u32>,
     /// Where a store on the real disk is to be, in a folder that is new or empty, which stays.

@@ -195,7 +195,8 @@ mod tests {
         Bloom::read(builder.finish()).expect("whole")
     }
 
-    #[test] // 0.6185^bits is what a Bloom filter can have, if its number of probes were no whole number.
+    // 0.6185^bits is what a Bloom filter can have, if its number of probes were no whole number.
+    #[test]
     fn the_rate_is_what_theory_promises() {
         const KEYS: u64 = 50_000;
         for (bits_per_key, queries) in

@@ -28,7 +28,8 @@ fn queues(policy: &ElasticPolicy) -> Vec<Vec<u64>> {
     policy.queues().collect()
 }
 
-#[test] // Figure 4 of the paper: the elements of Q_i are the tables that have enabled exactly i units.
+// Figure 4 of the paper: the elements of Q_i are the tables that have enabled exactly i units.
+#[test]
 fn a_queue_has_the_tables_with_as_many_units() {
     let mut policy = full(10, &[2, 0, 1, 2, 4]);
     assert_eq!(queues(&policy), [vec![1], vec![2], vec![0, 3], vec![], vec![4]]);
@@ -39,7 +40,8 @@ fn a_queue_has_the_tables_with_as_many_units() {
     assert_eq!(policy.loaded_bytes(), 700);
 }
 
-#[test] // Section 3.3: a table that was not read in the past lifetime is expired, and gives one unit.
+// Section 3.3: a table that was not read in the past lifetime is expired, and gives one unit.
+#[test]
 fn an_expired_table_gives_a_unit_to_a_hot_one() {
     let mut policy = full(10, &[1, 1]);
     ask(&mut policy, 0, 10);
@@ -54,7 +56,8 @@ fn an_expired_table_gives_a_unit_to_a_hot_one() {
     assert_eq!(policy.loaded_bytes(), policy.budget_bytes());
 }
 
-#[test] // Section 3.3: from Q_m to Q_1, in each from the LRU side, and on to the next queue at one that is not expired.
+// Section 3.3: from Q_m to Q_1, in each from the LRU side, and on to the next queue at one that is not expired.
+#[test]
 fn expired_tables_are_searched_from_the_top() {
     let mut policy = full(10, &[3, 1, 3, 2, 1]);
     ask(&mut policy, 4, 5);
@@ -72,7 +75,8 @@ fn expired_tables_are_searched_from_the_top() {
     assert_eq!(policy.adjustment(4), None, "it has all its units");
 }
 
-#[test] // Section 3.2: "only when the metric E[Extra IO] could be reduced under the fixed memory usage".
+// Section 3.2: "only when the metric E[Extra IO] could be reduced under the fixed memory usage".
+#[test]
 fn an_adjustment_that_spares_nothing_is_not_made() {
     let mut policy = full(10, &[1, 1]);
     ask(&mut policy, 1, 100);

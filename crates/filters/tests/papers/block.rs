@@ -84,7 +84,8 @@ fn decode(mut quotients: &str, remainders: &[u64], remainder_bits: usize) -> Vec
     entries
 }
 
-#[test] // GRF, section 4.2: 231 is 0010, 0011 and 1 (its 001 is known); 211 is 001(010)(001) with indicators in front.
+// GRF, section 4.2: 231 is 0010, 0011 and 1 (its 001 is known); 211 is 001(010)(001) with indicators in front.
+#[test]
 fn section_4_2_231_and_211_as_bits() {
     let single = |kse: &[u64]| -> Vec<String> {
         let inner = kse[..kse.len() - 1].iter();
@@ -97,7 +98,8 @@ fn section_4_2_231_and_211_as_bits() {
     assert_eq!(grouped, ("001".to_owned(), "010001".to_owned()));
 }
 
-#[test] // GRF, Figure 9: K = 4; 3 in the last level, then 6 with 1211 and suffix 011: fingerprint 0110011.
+// GRF, Figure 9: K = 4; 3 in the last level, then 6 with 1211 and suffix 011: fingerprint 0110011.
+#[test]
 fn figure_9_the_block_is_read_as_the_text_says() {
     let quotients = ["1", "1", "0", "1", "0001", "001", "010", "001", "011"].concat();
     let entries = decode(&quotients, &[3, 2], 2);
@@ -109,7 +111,8 @@ fn figure_9_the_block_is_read_as_the_text_says() {
     assert_eq!(encode(&entries, 2), (quotients, vec![3, 2]));
 }
 
-#[test] // GRF, section 4.3.2: when k has come to level 1, 1211 becomes 211, and its suffix loses the last bit.
+// GRF, section 4.3.2: when k has come to level 1, 1211 becomes 211, and its suffix loses the last bit.
+#[test]
 fn section_4_3_2_an_entry_that_descends_loses_a_position_and_a_bit() {
     let entry = |kse: &str, suffix: &str| Entry {
         prefix: 6,
@@ -158,7 +161,8 @@ fn bits_per_key(size_ratio: f64, extra: f64) -> f64 {
     (1..40).map(of_level).sum()
 }
 
-#[test] // GRF, section 4.4: T/(T-1) + T(2 + log T)/(T-1)^2. The paper says 1.6 for T = 10; it is 1.77, and 1.64 without suffixes.
+// GRF, section 4.4: T/(T-1) + T(2 + log T)/(T-1)^2. The paper says 1.6 for T = 10; it is 1.77, and 1.64 without suffixes.
+#[test]
 fn section_4_4_bits_per_key_of_encodings_and_suffixes() {
     for ratio in [2.0f64, 4.0, 10.0] {
         let closed = ratio / (ratio - 1.0) + ratio * (2.0 + ratio.log2()) / (ratio - 1.0).powi(2);

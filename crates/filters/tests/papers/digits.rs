@@ -93,7 +93,8 @@ pub(crate) fn run_index(place: Place, vse: &[u64]) -> usize {
     (newer + vse[place.level] - 1 - place.run) as usize
 }
 
-#[test] // GRF, Figure 8: 1211 is the shape when k is flushed; after that there are two runs in level 0, and k is run 1.
+// GRF, Figure 8: 1211 is the shape when k is flushed; after that there are two runs in level 0, and k is run 1.
+#[test]
 fn figure_8_k_is_run_1_of_level_0_once_it_is_flushed() {
     let k = positions("1211");
     assert_eq!(common_suffix(&k, &positions("1211")), 4);
@@ -102,14 +103,16 @@ fn figure_8_k_is_run_1_of_level_0_once_it_is_flushed() {
     assert_eq!(place(&k, &positions("2211")), Some(Place { level: 0, run: 1 }));
 }
 
-#[test] // GRF, Figure 8, and the example in section 4.2: version 2 is 3311, m = 2, so k is in level 1 as run 2.
+// GRF, Figure 8, and the example in section 4.2: version 2 is 3311, m = 2, so k is in level 1 as run 2.
+#[test]
 fn figure_8_k_is_run_2_of_level_1_in_3311() {
     let (k, version) = (positions("1211"), positions("3311"));
     assert_eq!(common_suffix(&k, &version), 2);
     assert_eq!(place(&k, &version), Some(Place { level: 1, run: 2 }));
 }
 
-#[test] // GRF, section 4.2, garbage collection: with version 2 the oldest, 1211 becomes 211; the answer stays.
+// GRF, section 4.2, garbage collection: with version 2 the oldest, 1211 becomes 211; the answer stays.
+#[test]
 fn section_4_2_garbage_collection_makes_211_of_1211() {
     let (k, oldest) = (positions("1211"), positions("3311"));
     let kept = collected(&k, &oldest);
@@ -120,7 +123,8 @@ fn section_4_2_garbage_collection_makes_211_of_1211() {
     assert_eq!(place(kept, &positions("0321")), Some(Place { level: 2, run: 1 }));
 }
 
-#[test] // GRF, section 4.2: after a merge into the last level every key has the one indicator, and is there.
+// GRF, section 4.2: after a merge into the last level every key has the one indicator, and is there.
+#[test]
 fn section_4_2_keys_of_the_last_level_have_a_single_bit() {
     for version in ["0001", "1211", "3331"].map(positions) {
         assert_eq!(place(&[1], &version), Some(Place { level: 3, run: 0 }));
@@ -134,7 +138,8 @@ fn section_4_2_larger_levels_decide() {
     assert!(!is_larger(&positions("1211"), &positions("1211")));
 }
 
-#[test] // GRF, section 5, generalization 1: while 3311 is merged, keys flushed as x021 are run T + x of level 0.
+// GRF, section 5, generalization 1: while 3311 is merged, keys flushed as x021 are run T + x of level 0.
+#[test]
 fn generalization_1_keys_that_are_flushed_beside_a_merge() {
     let tree = Tree { size_ratio: 4, levels: 4 };
     let merged = 3 + 4 * 3 + 16; // 3311, counted from the round's origin

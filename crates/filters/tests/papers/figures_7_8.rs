@@ -17,7 +17,8 @@ fn flush_at(digits: [u64; 4]) -> u64 {
     digits[0] + 4 * digits[1] + 16 * digits[2] + 64 * digits[3]
 }
 
-#[test] // GRF, Figure 8: k is flushed at shape 1211. In version 1 it is run 1 of level 0 (counted from the oldest).
+// GRF, Figure 8: k is flushed at shape 1211. In version 1 it is run 1 of level 0 (counted from the oldest).
+#[test]
 fn figure_8_version_1_has_the_key_in_its_newest_run() {
     let flush = flush_at([1, 2, 1, 1]);
     let base = flush_at([0, 2, 1, 1]);
@@ -34,7 +35,8 @@ fn figure_8_version_1_has_the_key_in_its_newest_run() {
     assert_eq!(run_of(&shape, flush), [RunIndex(0)]);
 }
 
-#[test] // GRF, Figure 8: in version 2 (3311) the same code finds run 2 of level 1: the third, the newest there.
+// GRF, Figure 8: in version 2 (3311) the same code finds run 2 of level 1: the third, the newest there.
+#[test]
 fn figure_8_version_2_has_it_in_run_2_of_level_1() {
     let flush = flush_at([1, 2, 1, 1]);
     let next = flush_at([0, 3, 1, 1]);

@@ -156,7 +156,8 @@ fn assert_same_answers(one: &Part, other: &Part, keys: &[Key]) {
     });
 }
 
-#[test] // Every answer, of missing keys too: what was forgotten bit by bit is what is forgotten at once.
+// Every answer, of missing keys too: what was forgotten bit by bit is what is forgotten at once.
+#[test]
 fn collected_at_every_flush_or_at_the_end_is_the_same() {
     // No run is of one flush: all entries have settled, and all fractions are cut.
     let flushes = FLUSHES - RATIO as usize + 1;
@@ -268,7 +269,8 @@ fn garbage_is_collected_once() {
     });
 }
 
-#[test] // Entries that have settled keep their fractions: then only codes change, and no answer's runs.
+// Entries that have settled keep their fractions: then only codes change, and no answer's runs.
+#[test]
 fn garbage_collection_of_settled_entries_changes_no_answer() {
     // After 16 flushes all are in one run of level 2: none is young. When 64 were flushed, it is in one of level 3.
     let (first, later) = (shape(16), shape(64));

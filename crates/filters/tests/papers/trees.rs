@@ -99,7 +99,8 @@ fn shapes(tree: Tree, flushes: u64) -> Vec<Shape> {
     shapes
 }
 
-#[test] // GRF, section 4.2: a key's encoding is its flush number, a version's the number of the next flush.
+// GRF, section 4.2: a key's encoding is its flush number, a version's the number of the next flush.
+#[test]
 fn a_tree_has_the_runs_that_its_encoding_says() {
     for (tree, flushes) in TREES {
         for (flush, shape) in shapes(tree, flushes).iter().enumerate() {
@@ -109,7 +110,8 @@ fn a_tree_has_the_runs_that_its_encoding_says() {
     }
 }
 
-#[test] // And `Shape::of_round` is that tree, while the last inner level has no more runs than the others.
+// And `Shape::of_round` is that tree, while the last inner level has no more runs than the others.
+#[test]
 fn the_shape_of_a_round_is_the_tree_with_all_merges_done() {
     for (tree, flushes) in TREES {
         let within = tree.size_ratio.pow(tree.levels as u32 - 1);
@@ -150,7 +152,8 @@ fn versions_from(from: u64, flushes: u64) -> impl Iterator<Item = u64> {
     far.map(move |step| from + step - 1).take_while(move |&version| version <= flushes)
 }
 
-#[test] // GRF, section 4.2, garbage collection: the last m + 1 positions, and the span of the oldest version's run.
+// GRF, section 4.2, garbage collection: the last m + 1 positions, and the span of the oldest version's run.
+#[test]
 fn truncated_digits_and_widened_spans_name_the_same_run() {
     for (tree, flushes) in TREES {
         let shapes = shapes(tree, flushes);
@@ -175,7 +178,8 @@ fn truncated_digits_and_widened_spans_name_the_same_run() {
     }
 }
 
-#[test] // A span is the block of all flushes that have the kept positions: as much is forgotten, no more and no less.
+// A span is the block of all flushes that have the kept positions: as much is forgotten, no more and no less.
+#[test]
 fn a_widened_span_is_the_block_of_the_kept_digits() {
     for (tree, flushes) in TREES {
         let shapes = shapes(tree, flushes);
@@ -264,7 +268,8 @@ fn digits_and_spans_name_the_same_run_while_merges_lag_behind() {
     }
 }
 
-#[test] // Section 4.2 does not say so, but a key of a flush beside a merge would lose what later versions ask for.
+// Section 4.2 does not say so, but a key of a flush beside a merge would lose what later versions ask for.
+#[test]
 fn garbage_collection_must_spare_keys_that_are_larger_than_the_version() {
     let tree = Tree { size_ratio: 4, levels: 4 };
     let (key, oldest, later) = (tree.encoding(32), tree.encoding(31), tree.encoding(33));

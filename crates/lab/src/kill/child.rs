@@ -1,11 +1,11 @@
-//! The process that is to be killed: it opens the store, writes from several threads, has everything else done
-//! beside, closes, and begins again, until someone kills it.
+//! The victim process: it opens the store, writes from several threads while a keeper does all
+//! else, closes, and begins again, until it is killed.
 //! ```text
-//! open -> writer, writer, ...  (each its lane; reads back)      -> close or drop -> open with other options -> ...
-//!         keeper: flush, merge all, checkpoint, scan, verify
+//! open -> writer, writer, ...  (each its lane; reads back)  -> close or drop -> open again -> ...
+//!         keeper: flush, merge all, checkpoint, scan, verify                    other options
 //! ```
-//! Invariant: a write is told when it is acknowledged, and the lane's next one begins after that. Whatever is wrong
-//! ends the process with an error: only who was killed has done well.
+//! Invariant: a write is reported when it is acknowledged, and the lane's next one begins after
+//! that. Any error ends the process: a victim that was not killed has failed.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -22,7 +22,7 @@ use trommel::{
 use super::history::{Change, LANES, Name, SLOTS, bytes_of, key_of};
 use super::watched::Watched;
 use super::wire::{Activity, Message, Teller, nobody_listens};
-use crate::rng::{Rng, scramble};
+use crate::keys::rng::{Rng, scramble};
 use crate::stress::setup::policy;
 
 /// The store, in the folder of the test.
@@ -30,14 +30,14 @@ pub(super) const STORE: &str = "store";
 /// Checkpoints of one session: `copy-0`, `copy-1`, ...
 pub(super) const COPY: &str = "copy-";
 
-/// A way to promise more than is true: to see that the test can fail.
+/// A way to promise more than is true, which shows that the test can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lie {
-    /// Writes are told as acknowledged before they are written, several at once.
+    /// Several writes at once are reported as acknowledged before they are written.
     EarlyAck,
     /// A batch is written change by change.
     SplitBatch,
-    /// Now and then a write is told and not written.
+    /// Now and then a write is reported and not written.
     LostWrite,
 }
 
@@ -66,7 +66,7 @@ pub struct VictimPlan {
     pub seed: u64,
     /// Which process of the test this is; the first is 1.
     pub session: u32,
-    /// Only to see that lies are found.
+    /// For tests of the kill test itself: a lie that it must find.
     pub lie: Option<Lie>,
 }
 
@@ -77,10 +77,10 @@ const INGEST_EVERY: u32 = 23;
 /// A liar loses every so many writes.
 const LOST_EVERY: u32 = 50;
 
-/// Is the process that is to be killed, and tells `pipe` what it does. Returns only with an error.
+/// Runs the victim process, which reports to `pipe` what it does. Returns only with an error.
 ///
 /// # Errors
-/// Whatever the store says, or what it has answered wrong; or that nobody listens.
+/// The store's error, a wrong answer of it, or a closed pipe.
 pub fn run_victim(plan: &VictimPlan, pipe: File) -> crate::Result<()> {
     let victim = Victim {
         plan,
@@ -217,14 +217,14 @@ impl Victim<'_> {
         Ok(())
     }
 
-    /// Has everything but writing done, while there are writers.
+    /// Does everything but writing, while there are writers.
     fn keep(&self, db: &Db, seed: u64, at_work: &AtomicUsize) -> crate::Result<()> {
         let mut rng = Rng::new(seed);
         while at_work.load(Ordering::SeqCst) > 0 {
             match rng.below(16) {
                 0..3 => db.flush()?,
                 3 => db.compact()?,
-                // A liar makes none: what it leaves when it is killed is to give it away.
+                // A liar makes none: the files after its kill must give it away.
                 4..7 if self.plan.lie.is_none() => self.checkpoint(db)?,
                 7 => db.sync()?,
                 8 => verify(db)?,
@@ -246,8 +246,8 @@ fn wrong(what: String) -> crate::LabError {
     crate::LabError::Victim(what)
 }
 
-/// Keys are deleted in every way that there is: by themselves, as a range of one key, and by an end that has passed. Others
-/// have an end that will not come.
+/// Keys are deleted in every possible way: one by one, as a range of one key, and by an expiry in
+/// the past. Others expire in a far future.
 fn batch_of(lane: usize, changes: &[Change]) -> Batch {
     let (passed, never) = (Expiry::at_milliseconds(1), Expiry::at_milliseconds(u64::MAX));
     let mut batch = Batch::new();

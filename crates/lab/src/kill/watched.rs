@@ -1,9 +1,9 @@
-//! The disk of a process that is to be killed: tells which flush, merge or image is under way.
+//! The disk of the victim process: reports which flush, merge or image is under way.
 //! ```text
-//! Db -> Watched -> Disk       a thread makes a table: a flush or a merge begins       | told through the pipe
-//!                             the same thread has written to the manifest: it ends    |
+//! Db -> Watched -> Disk    a thread makes a table: a flush or a merge begins   | sent
+//!                          the same thread writes to the manifest: it ends     | through the pipe
 //! ```
-//! Invariant: what the disk does and says is passed on as it is.
+//! Invariant: every call and result of the disk is passed on unchanged.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -23,12 +23,12 @@ thread_local! {
 /// The disk, watched.
 pub(super) struct Watched(pub(super) Arc<Teller>);
 
-struct WatchedFolder {
+struct TellingFolder {
     folder: Arc<dyn Folder>,
     teller: Arc<Teller>,
 }
 
-impl WatchedFolder {
+impl TellingFolder {
     /// Tells what making this file says.
     fn made(&self, name: &str) -> io::Result<()> {
         let is_merging = || {
@@ -79,11 +79,11 @@ impl Storage for Watched {
 
     fn open_folder(&self, dir: &Path) -> io::Result<Arc<dyn Folder>> {
         let (folder, teller) = (Disk.open_folder(dir)?, Arc::clone(&self.0));
-        Ok(Arc::new(WatchedFolder { folder, teller }))
+        Ok(Arc::new(TellingFolder { folder, teller }))
     }
 }
 
-impl Folder for WatchedFolder {
+impl Folder for TellingFolder {
     fn list(&self) -> io::Result<Vec<String>> {
         self.folder.list()
     }

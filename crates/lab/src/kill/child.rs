@@ -81,7 +81,7 @@ const LOST_EVERY: u32 = 50;
 ///
 /// # Errors
 /// The store's error, a wrong answer of it, or a closed pipe.
-pub fn run_victim(plan: &VictimPlan, pipe: File) -> crate::Result<()> {
+pub fn run_victim(plan: &VictimPlan, pipe: File) -> crate::error::Result<()> {
     let victim = Victim {
         plan,
         teller: Arc::new(Teller(pipe)),
@@ -126,7 +126,7 @@ pub(super) fn options(rng: &mut Rng) -> Options {
 }
 
 impl Victim<'_> {
-    fn open_and_write(&self, rng: &mut Rng) -> crate::Result<()> {
+    fn open_and_write(&self, rng: &mut Rng) -> crate::error::Result<()> {
         let options = options(rng);
         let store = self.plan.folder.join(STORE);
         let db = self.teller.during(Activity::Open, 0, || {
@@ -148,7 +148,13 @@ impl Victim<'_> {
     }
 
     /// So many writers, each so many writes, and the keeper beside them.
-    fn write_all(&self, db: &Db, writers: usize, writes: u32, seed: u64) -> crate::Result<()> {
+    fn write_all(
+        &self,
+        db: &Db,
+        writers: usize,
+        writes: u32,
+        seed: u64,
+    ) -> crate::error::Result<()> {
         let at_work = AtomicUsize::new(writers);
         std::thread::scope(|scope| {
             let keeper = scope.spawn(|| self.keep(db, seed, &at_work));
@@ -165,7 +171,7 @@ impl Victim<'_> {
         })
     }
 
-    fn write_lane(&self, db: &Db, lane: usize, writes: u32) -> crate::Result<()> {
+    fn write_lane(&self, db: &Db, lane: usize, writes: u32) -> crate::error::Result<()> {
         let first = self.next[lane].load(Ordering::Relaxed);
         for number in first..first + writes {
             let is_early = self.plan.lie == Some(Lie::EarlyAck);
@@ -186,11 +192,17 @@ impl Victim<'_> {
         Ok(())
     }
 
-    fn acknowledge(&self, lane: usize) -> crate::Result<()> {
+    fn acknowledge(&self, lane: usize) -> crate::error::Result<()> {
         self.teller.tell(Message::Done { lane: lane as u8 }).map_err(nobody_listens)
     }
 
-    fn write(&self, db: &Db, lane: usize, number: u32, changes: &[Change]) -> crate::Result<()> {
+    fn write(
+        &self,
+        db: &Db,
+        lane: usize,
+        number: u32,
+        changes: &[Change],
+    ) -> crate::error::Result<()> {
         match self.plan.lie {
             Some(Lie::LostWrite) if number.is_multiple_of(LOST_EVERY) => return Ok(()),
             Some(Lie::SplitBatch) => {
@@ -218,7 +230,7 @@ impl Victim<'_> {
     }
 
     /// Does everything but writing, while there are writers.
-    fn keep(&self, db: &Db, seed: u64, at_work: &AtomicUsize) -> crate::Result<()> {
+    fn keep(&self, db: &Db, seed: u64, at_work: &AtomicUsize) -> crate::error::Result<()> {
         let mut rng = Rng::new(seed);
         while at_work.load(Ordering::SeqCst) > 0 {
             match rng.below(16) {
@@ -235,15 +247,15 @@ impl Victim<'_> {
         Ok(())
     }
 
-    fn checkpoint(&self, db: &Db) -> crate::Result<()> {
+    fn checkpoint(&self, db: &Db) -> crate::error::Result<()> {
         let number = self.copies.fetch_add(1, Ordering::Relaxed);
         let folder = self.plan.folder.join(format!("{COPY}{number}"));
         self.teller.during(Activity::Checkpoint, number.into(), || Ok(db.checkpoint(folder)?))
     }
 }
 
-fn wrong(what: String) -> crate::LabError {
-    crate::LabError::Victim(what)
+fn wrong(what: String) -> crate::error::LabError {
+    crate::error::LabError::Victim(what)
 }
 
 /// Keys are deleted in every possible way: one by one, as a range of one key, and by an expiry in
@@ -265,7 +277,7 @@ fn batch_of(lane: usize, changes: &[Change]) -> Batch {
 }
 
 /// The last change of a batch is what its key has now: nobody else writes it.
-fn read_back(db: &Db, lane: usize, changes: &[Change]) -> crate::Result<()> {
+fn read_back(db: &Db, lane: usize, changes: &[Change]) -> crate::error::Result<()> {
     let Some(last) = changes.last() else { return Ok(()) };
     let found = db.get(key_of(lane, last.slot))?;
     let expected = (last.value != 0).then(|| bytes_of(last.value));
@@ -278,13 +290,13 @@ fn read_back(db: &Db, lane: usize, changes: &[Change]) -> crate::Result<()> {
     }
 }
 
-fn verify(db: &Db) -> crate::Result<()> {
+fn verify(db: &Db) -> crate::error::Result<()> {
     let damage = db.verify()?.damage;
     if damage.is_empty() { Ok(()) } else { Err(wrong(format!("verify: {}", damage.join("; ")))) }
 }
 
 /// A snapshot gives the same keys in both directions.
-fn both_ways(db: &Db) -> crate::Result<()> {
+fn both_ways(db: &Db) -> crate::error::Result<()> {
     let snapshot = db.snapshot();
     let keys = |entry: trommel::Result<trommel::KeyValue>| entry.map(|(key, _)| key.to_vec());
     let forward: Vec<_> = snapshot.range::<&[u8]>(..).map(keys).collect::<trommel::Result<_>>()?;

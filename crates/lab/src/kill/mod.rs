@@ -98,7 +98,7 @@ pub fn kill_test(
     plan: &KillPlan,
     victim: &dyn Fn(&VictimPlan) -> Command,
     progress: &mut dyn Progress,
-) -> crate::Result<KillReport> {
+) -> crate::error::Result<KillReport> {
     make_empty(&plan.folder)?;
     let mut test = KillTest {
         plan,
@@ -121,7 +121,7 @@ pub fn kill_test(
 }
 
 /// Makes a folder, or finds it empty.
-pub(crate) fn make_empty(folder: &Path) -> crate::Result<()> {
+pub(crate) fn make_empty(folder: &Path) -> crate::error::Result<()> {
     let problem = |problem: String| LabError::Folder { path: folder.to_path_buf(), problem };
     std::fs::create_dir_all(folder).map_err(|error| problem(error.to_string()))?;
     let mut files = std::fs::read_dir(folder).map_err(|error| problem(error.to_string()))?;

@@ -110,8 +110,8 @@ impl Teller {
         &self,
         activity: Activity,
         number: u64,
-        work: impl FnOnce() -> crate::Result<T>,
-    ) -> crate::Result<T> {
+        work: impl FnOnce() -> crate::error::Result<T>,
+    ) -> crate::error::Result<T> {
         self.tell(Message::Begin { activity, number }).map_err(nobody_listens)?;
         let done = work()?;
         self.tell(Message::End { activity, number }).map_err(nobody_listens)?;
@@ -119,8 +119,10 @@ impl Teller {
     }
 }
 
-pub(super) fn nobody_listens(error: io::Error) -> crate::LabError {
-    crate::LabError::Victim(format!("nobody listens to the process that is to be killed: {error}"))
+pub(super) fn nobody_listens(error: io::Error) -> crate::error::LabError {
+    crate::error::LabError::Victim(format!(
+        "nobody listens to the process that is to be killed: {error}"
+    ))
 }
 
 #[cfg(test)]

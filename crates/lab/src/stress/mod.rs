@@ -120,9 +120,14 @@ pub struct StressFailure {
 ///
 /// # Errors
 /// `Plan` if the plan has no end.
-pub fn stress(plan: &StressPlan, progress: &mut dyn Progress) -> crate::Result<StressReport> {
+pub fn stress(
+    plan: &StressPlan,
+    progress: &mut dyn Progress,
+) -> crate::error::Result<StressReport> {
     if plan.seeds.is_none() && plan.time.is_none() {
-        return Err(crate::LabError::Plan("without a number of seeds there must be a time".into()));
+        return Err(crate::error::LabError::Plan(
+            "without a number of seeds there must be a time".into(),
+        ));
     }
     Ok(run(plan, open_door, progress))
 }

@@ -70,7 +70,7 @@ const THREADS_MAX: usize = 8;
 pub fn stress_threads(
     plan: &ThreadsPlan,
     progress: &mut dyn Progress,
-) -> crate::Result<ThreadsReport> {
+) -> crate::error::Result<ThreadsReport> {
     if !(1..=THREADS_MAX).contains(&plan.threads) {
         let problem = format!("{} threads: there may be 1 to {THREADS_MAX}", plan.threads);
         return Err(LabError::Plan(problem));

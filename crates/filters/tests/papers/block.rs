@@ -182,7 +182,7 @@ fn paper_code_bits(inner_levels: i32, runs: f64, position_bits: f64) -> f64 {
     inner / all
 }
 
-#[test] // The figures that docs/papers.md gives: T = 10, two inner levels of nine runs each.
+#[test] // The figures that docs/papers/grf.md gives: T = 10, two inner levels of nine runs each.
 fn bits_per_code_just_before_the_last_merge() {
     let whole_bits = paper_code_bits(2, 9.0, 4.0);
     let fractional = paper_code_bits(2, 9.0, 10f64.log2());

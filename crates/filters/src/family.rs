@@ -6,24 +6,24 @@
 //! ```
 //! Invariant: the last four bytes of every filter say which one it is, so that bytes read as no other filter.
 
-use crate::arf::{Arf, ArfBuilder};
-use crate::blocked_bloom::{BlockedBloom, BlockedBloomBuilder};
-use crate::bloom::{Bloom, BloomBuilder};
-use crate::elastic::{Elastic, ElasticBuilder};
-use crate::filter::{
+use crate::base::filter::{
     FilterKind, HashedKey, LowerBound, OutOfOrder, TableFilter, TableFilterBuilder, Trace,
     UpperBound,
 };
-use crate::fuse::{BinaryFuse, BinaryFuseBuilder, Xor, XorBuilder};
-use crate::prefix::{PrefixBloom, PrefixBloomBuilder, PrefixRule};
-use crate::prints::{FingerprintFilter, FingerprintFilterBuilder};
-use crate::query::KeyRange;
-use crate::rank::CountBounds;
-use crate::rencoder::{Rencoder, RencoderBuilder, RencoderPlan};
-use crate::ribbon::{Ribbon, RibbonBuilder};
-use crate::rosetta::{Rosetta, RosettaBuilder, RosettaPlan};
-use crate::surf::{Surf, SurfBuilder, SurfOptions};
-use crate::wire::{Corrupt, Reader};
+use crate::base::query::KeyRange;
+use crate::base::rank::CountBounds;
+use crate::base::wire::{Corrupt, Reader};
+use crate::elastic::{Elastic, ElasticBuilder};
+use crate::point::blocked_bloom::{BlockedBloom, BlockedBloomBuilder};
+use crate::point::bloom::{Bloom, BloomBuilder};
+use crate::point::fuse::{BinaryFuse, BinaryFuseBuilder, Xor, XorBuilder};
+use crate::point::ribbon::{Ribbon, RibbonBuilder};
+use crate::range::arf::{Arf, ArfBuilder};
+use crate::range::fingerprint_filter::{FingerprintFilter, FingerprintFilterBuilder};
+use crate::range::prefix::{PrefixBloom, PrefixBloomBuilder, PrefixRule};
+use crate::range::rencoder::{Rencoder, RencoderBuilder, RencoderPlan};
+use crate::range::rosetta::{Rosetta, RosettaBuilder, RosettaPlan};
+use crate::range::surf::{Surf, SurfBuilder, SurfOptions};
 
 /// What the last bytes of a filter are: its kind's tag, the version of its format, a number of its own.
 const TRAILER_BYTES: usize = 4;

@@ -8,9 +8,9 @@
 use std::ops::Range;
 
 use super::unit::{ElasticUnit, PROBES_MAX, rate};
-use crate::filter::FilterKind;
-use crate::hash::checksum;
-use crate::wire::{Corrupt, Reader, Writer};
+use crate::base::filter::FilterKind;
+use crate::base::hash::checksum;
+use crate::base::wire::{Corrupt, Reader, Writer};
 
 pub(super) const UNITS_MAX: u8 = 32;
 const VERSION: u8 = 1;

@@ -19,9 +19,11 @@ pub use directory::ElasticDirectory;
 pub use policy::{Adjustment, ElasticPolicy, UnitsOfTable};
 pub use unit::ElasticUnit;
 
-use crate::filter::{FilterKind, HashedKey, OutOfOrder, TableFilter, TableFilterBuilder, Trace};
-use crate::hash::{HashUse, checksum, hash_key};
-use crate::wire::Corrupt;
+use crate::base::filter::{
+    FilterKind, HashedKey, OutOfOrder, TableFilter, TableFilterBuilder, Trace,
+};
+use crate::base::hash::{HashUse, checksum, hash_key};
+use crate::base::wire::Corrupt;
 
 use directory::UNITS_MAX;
 use unit::{best_probes, build_unit, unit_bytes_for};

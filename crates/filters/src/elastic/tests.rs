@@ -1,7 +1,7 @@
 //! Units together and alone: rates, places, damage.
 
 use super::*;
-use crate::filter::LineCounter;
+use crate::base::filter::LineCounter;
 
 const KEYS: u64 = 20_000;
 const QUERIES: u64 = 100_000;

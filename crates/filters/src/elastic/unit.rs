@@ -7,7 +7,7 @@
 //!
 //! Invariant: the bits of every key that was added are set. No bytes: no key was added.
 
-use crate::filter::{HashedKey, Trace, Untraced};
+use crate::base::filter::{HashedKey, Trace, Untraced};
 
 const WORD_BYTES: usize = 8;
 const WORD_BITS: usize = 64;

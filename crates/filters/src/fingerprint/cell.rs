@@ -14,9 +14,9 @@
 //! disjoint but for cuts at the block's edges; a key lies in its cell.
 
 use super::trie::{NIBBLE_BYTES, Stretch, Trie};
+use crate::base::filter::Trace;
 use crate::bits::key_bits::bits_at;
 use crate::bits::packed::{LEN_MAX, load_or_zero, top, word_or_zero};
-use crate::filter::Trace;
 use std::cmp::Ordering;
 
 /// Cells that a block can have.

@@ -2,18 +2,20 @@
 //! ```text
 //! prefix        bytes that all keys of the base share
 //! separators    per group, the 8 bytes after them of its first key, as numbers
-//! rests         per group, further bytes of the separator, where 8 do not tell it from the group before (rests.rs)
+//! tails         per group, further bytes of the separator, where 8 do not tell it from the group before (separator_tails.rs)
 //! radix         number of the view's high bits -> first group from there on
 //! ```
 //! Invariant: a separator is above the last key of the group before and not above the first key of its own, both
 //! as bit strings; it is at least as long as the prefix that its group's keys share.
 
+use crate::base::filter::{Trace, Untraced, ask_for_lines};
 use crate::bits::key_bits::{bits_at, compare, word_at};
 use crate::bits::row::Row;
 use crate::bits::search::first_not;
-use crate::filter::{Trace, Untraced, ask_for_lines};
 use crate::fingerprint::group::GROUP_ALIGN;
-use crate::fingerprint::rests::{Rest, Rests, RestsBuilder, RestsCost};
+use crate::fingerprint::separator_tails::{
+    SeparatorTail, SeparatorTails, SeparatorTailsBuilder, SeparatorTailsCost,
+};
 use std::cmp::Ordering;
 use std::ops::Deref;
 
@@ -55,7 +57,7 @@ pub(crate) struct Directory<W = Box<[u64]>, N = Box<[u32]>, B = Box<[u8]>> {
     pub(crate) prefix: Prefix<B>,
     pub(crate) separators: W,
     pub(crate) offsets: N,
-    pub(crate) rests: Option<Rests<N, B>>,
+    pub(crate) tails: Option<SeparatorTails<N, B>>,
     pub(crate) radix: N,
     pub(crate) radix_shift: u32,
     /// No key is above it.
@@ -114,7 +116,7 @@ pub(crate) struct DirectoryBuilder {
     ends: Vec<usize>,
     offsets: Vec<u32>,
     prefix_bits_min: usize,
-    rests_cost: RestsCost,
+    tails_cost: SeparatorTailsCost,
 }
 
 impl DirectoryBuilder {
@@ -127,7 +129,7 @@ impl DirectoryBuilder {
         self.separators.extend_from_slice(separator);
         self.ends.push(self.separators.len());
         self.offsets.push(offset);
-        self.rests_cost.push(separator)
+        self.tails_cost.push(separator)
     }
 
     /// Heap bytes in use.
@@ -139,12 +141,12 @@ impl DirectoryBuilder {
     pub(crate) fn finish(self, first: &[u8], last: &[u8]) -> Directory {
         let shared = first.iter().zip(last).take_while(|(a, b)| a == b).count();
         let skip = shared.min(self.prefix_bits_min / 8);
-        let (mut words, mut rests) = (Vec::new(), RestsBuilder::default());
+        let (mut words, mut tails) = (Vec::new(), SeparatorTailsBuilder::default());
         let mut start = 0;
         for &end in &self.ends {
             let separator = &self.separators[start..end];
             words.push(word_at(separator, skip));
-            rests.push(separator.get(skip + 8..).unwrap_or(&[]));
+            tails.push(separator.get(skip + 8..).unwrap_or(&[]));
             start = end;
         }
         let (radix, radix_shift) = radix_table(&words);
@@ -152,7 +154,7 @@ impl DirectoryBuilder {
             prefix: Prefix::new(first[..skip].into()),
             separators: words.into_boxed_slice(),
             offsets: self.offsets.into_boxed_slice(),
-            rests: rests.finish(),
+            tails: tails.finish(),
             radix,
             radix_shift,
             last: last.into(),
@@ -188,7 +190,7 @@ impl Directory {
     /// The allocations' sizes.
     pub(crate) fn allocations(&self) -> [usize; 7] {
         let (rest_ends, rest_bytes) =
-            self.rests.as_ref().map_or((0, 0), |rests| (4 * rests.ends.len(), rests.bytes.len()));
+            self.tails.as_ref().map_or((0, 0), |tails| (4 * tails.ends.len(), tails.bytes.len()));
         let words = 8 * self.separators.len();
         let (offsets, radix) = (4 * self.offsets.len(), 4 * self.radix.len());
         [self.prefix.len(), words, offsets, rest_ends, rest_bytes, radix, self.last.len()]
@@ -199,7 +201,7 @@ impl Directory {
     pub(crate) fn find_from(&self, group: usize, key: &[u8], word: u64) -> Among {
         // The last group is left to the search, as it has an end of its own.
         let after = self.separators[group..].first_chunk::<{ STEPS + 1 }>();
-        if let Some(after) = after.filter(|after| self.rests.is_none() && word >= after[0]) {
+        if let Some(after) = after.filter(|after| self.tails.is_none() && word >= after[0]) {
             // Counted, not stopped at: how far the next key is cannot be foretold.
             let steps = after[1..].iter().map(|&next| usize::from(next <= word)).sum::<usize>();
             if steps < STEPS {
@@ -329,9 +331,9 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
             trace.touch(self.separators.address() + 8 * group, 8);
             self.separators.at(group) <= view
         });
-        match &self.rests {
+        match &self.tails {
             None => after.checked_sub(1),
-            Some(rests) => self.among_ties(rests, key, view, after),
+            Some(tails) => self.among_ties(tails, key, view, after),
         }
     }
 
@@ -344,7 +346,7 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
     /// Corrects `after`, the number of separators whose word is at most `view`, by the bytes after the word.
     fn among_ties(
         &self,
-        rests: &Rests<N, B>,
+        tails: &SeparatorTails<N, B>,
         key: &[u8],
         view: u64,
         after: usize,
@@ -354,15 +356,15 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
         let (mut from, mut end) = (ties_from, after);
         while from < end {
             let middle = (from + end) / 2;
-            let at_most = rests.get(middle).compare(rest) != Ordering::Greater;
+            let at_most = tails.get(middle).compare(rest) != Ordering::Greater;
             (from, end) = if at_most { (middle + 1, end) } else { (from, middle) };
         }
         from.checked_sub(1)
     }
 
     /// The bytes of a separator after its word.
-    pub(crate) fn rest(&self, group: usize) -> Rest<'_> {
-        self.rests.as_ref().map_or(Rest::default(), |rests| rests.get(group))
+    pub(crate) fn rest(&self, group: usize) -> SeparatorTail<'_> {
+        self.tails.as_ref().map_or(SeparatorTail::default(), |tails| tails.get(group))
     }
 
     /// Whether `key`, which lies in `group` and has this word, has the first `prefix_bits` bits of its separator.
@@ -413,8 +415,8 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
             return self.rest(group).bits_at(at - 64);
         }
         let high = self.separators.at(group) << at;
-        match (&self.rests, at) {
-            (Some(rests), 1..) => high | rests.get(group).bits_at(0) >> (64 - at),
+        match (&self.tails, at) {
+            (Some(tails), 1..) => high | tails.get(group).bits_at(0) >> (64 - at),
             _ => high,
         }
     }

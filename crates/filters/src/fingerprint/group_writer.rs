@@ -6,15 +6,14 @@
 
 use super::Fingerprints;
 use super::cell::SPARE_MAX;
+use super::choose_kind::{Survey, cell_rate_by_keys, gap_rate_by_keys, layout};
 use super::encode::{BlockPlan, encode_block};
 use super::gap::number;
 use super::gap::{GapPlan, encode_gaps};
 use super::group::{BLOCKS_MAX, GROUP_ALIGN, Kind, Lead, OFFSETS_END, write_header};
-use super::judge::{Survey, cell_rate_by_keys, gap_rate_by_keys, layout};
+use super::hashes::{hash_bit_string, hash_position, write_point_bits};
 use super::keys::KeyBuffer;
-use super::point_bits::write_point_bits;
 use super::spline::{LAYOUT_BYTES, Layout, MODEL_BYTES, Model, encode_positions};
-use crate::hash::{HashUse, hash_key};
 use std::ops::Range;
 
 /// The cell of a block's only key is at least so long: one key can afford it.
@@ -166,17 +165,17 @@ impl GroupPlan<'_> {
         let sample = Survey::of_sample(&writer.views, width);
         // Where keys look alike no sample is clear.
         if sample.ties == 0.0 || self.fingerprints != Fingerprints::Auto {
-            let verdict = self.judge(&sample, line, writer);
+            let verdict = self.choose_kind(&sample, line, writer);
             if verdict.is_clear {
                 return verdict.choice;
             }
         }
-        self.judge(&Survey::of_all(&writer.views, width), line, writer).choice
+        self.choose_kind(&Survey::of_all(&writer.views, width), line, writer).choice
     }
 
     /// What is best for keys of which a survey says this.
     #[inline(always)]
-    fn judge(&self, survey: &Survey, line: Layout, writer: &GroupWriter) -> Verdict {
+    fn choose_kind(&self, survey: &Survey, line: Layout, writer: &GroupWriter) -> Verdict {
         let (keys, blocks) = (self.key_count(), self.cuts.len());
         let bits = self.bits - (keys * self.point_bits) as f64;
         let heads = GROUP_BITS + blocks * (BLOCK_BITS + 8 * self.head_bytes) + 4 * keys;
@@ -336,17 +335,4 @@ impl GroupPlan<'_> {
         }
         Kind::Hash
     }
-}
-
-/// The hash of a key as a bit string: keys that differ in zeros at the end have one.
-#[inline(always)]
-pub(crate) fn hash_bit_string(key: &[u8]) -> u64 {
-    let len = key.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-    hash_key(&key[..len], HashUse::Grf)
-}
-
-/// The position of a hash in its block.
-#[inline(always)]
-pub(crate) fn hash_position(hash: u64, layout: &Layout) -> u64 {
-    ((u128::from(hash) * u128::from(layout.positions())) >> 64) as u64
 }

@@ -7,16 +7,16 @@
 
 pub(crate) mod builder;
 pub(crate) mod cell;
+mod choose_kind;
 pub(crate) mod directory;
 pub(crate) mod encode;
 pub(crate) mod gap;
 pub(crate) mod group;
 pub(crate) mod group_writer;
-mod judge;
+pub(crate) mod hashes;
 pub(crate) mod keys;
 pub(crate) mod line;
-pub(crate) mod point_bits;
-pub(crate) mod rests;
+pub(crate) mod separator_tails;
 pub(crate) mod spline;
 pub(crate) mod starts;
 mod trie;

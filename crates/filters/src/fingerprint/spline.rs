@@ -8,10 +8,10 @@
 //! a rate of 2^-r. The line is drawn in whole numbers, the same at build and at probe. Invariant: positions are monotone
 //! in keys; a key's position is among those of its block.
 
+use crate::base::filter::Trace;
 use crate::bits::packed::{LEN_MAX, load_or_zero, top, write_packed};
 use crate::bits::select::{little_word, select_zero};
 use crate::bits::simd::select_one;
-use crate::filter::Trace;
 use std::ops::Range;
 
 /// Bytes of a layout in its group's header.
@@ -314,8 +314,8 @@ impl<'a> SplineBlock<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::filter::Untraced;
     use crate::bits::packed::PADDING;
-    use crate::filter::Untraced;
 
     fn mixed(number: u64) -> u64 {
         let mixed = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

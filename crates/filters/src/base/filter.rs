@@ -1,8 +1,8 @@
 //! What a filter promises, whoever builds it.
 //! ```text
-//! TableFilter    one table, a key      -> may it hold the key?
-//!                one table, a range    -> may it hold a key of the range? where does it go on? how many?
-//! GlobalFilter   all runs, a query     -> codes of the entries that match
+//! TableFilter   one table, a key    -> may it hold the key?
+//!               one table, a range  -> may it hold a key of the range? what comes next? how many?
+//! GlobalFilter  all runs, a query   -> codes of the entries that match
 //! ```
 //! Invariant: every answer errs one way only. "No" is proof of absence, "maybe" proves nothing.
 
@@ -48,8 +48,8 @@ pub enum LowerBound {
     From {
         /// Never less than the key that was asked for.
         key: Vec<u8>,
-        /// Whether the filter cannot tell on which side of the key that was asked for the entry behind this bound lies: then the
-        /// bound is that key itself. (SuRF's false-positive flag.)
+        /// Whether the filter cannot tell on which side of the key that was asked for the entry
+        /// behind this bound lies: then the bound is that key itself. (SuRF's false-positive flag.)
         unsure: bool,
     },
 }
@@ -63,8 +63,8 @@ pub enum UpperBound {
     Before {
         /// At most the key after the one that was asked for: that one and a zero.
         end: Vec<u8>,
-        /// Whether the filter cannot tell on which side of the key that was asked for the entry behind this bound lies: then the
-        /// bound is the key after that key.
+        /// Whether the filter cannot tell on which side of the key that was asked for the entry
+        /// behind this bound lies: then the bound is the key after that key.
         unsure: bool,
     },
 }
@@ -77,11 +77,12 @@ pub trait TableFilter {
     /// The size of the filter's bytes, everything included.
     fn size_bytes(&self) -> usize;
 
-    /// False: the table has no entry of the key. True: it may have one. `trace` sees the memory that is read.
+    /// False: the table has no entry of the key. True: it may have one. `trace` sees the memory
+    /// that is read.
     fn may_contain_traced<T: Trace>(&self, key: &HashedKey<'_>, trace: &mut T) -> bool;
 
-    /// False: the table has no key in `range`. True: it may have one. A filter that knows no ranges is asked for the key
-    /// of a range that holds one key alone, and says "maybe" to others.
+    /// False: the table has no key in `range`. True: it may have one. A filter that knows no ranges
+    /// is asked for the key of a range that holds one key alone, and says "maybe" to others.
     fn may_overlap_traced<T: Trace>(&self, range: &KeyRange<'_>, trace: &mut T) -> bool {
         range.upper() != Some(range.lower())
             || self.may_contain_traced(&HashedKey::new(range.lower()), trace)
@@ -93,7 +94,8 @@ pub trait TableFilter {
         None
     }
 
-    /// Where the table's keys go on from `key` towards the first one. None: the filter does not know.
+    /// Where the table's keys go on from `key` towards the first one. None: the filter does not
+    /// know.
     fn upper_bound(&self, key: &[u8]) -> Option<UpperBound> {
         let _ = key;
         None
@@ -105,7 +107,8 @@ pub trait TableFilter {
         None
     }
 
-    /// As `may_contain_traced`, with no one watching. Filters that have no use for a hash make none.
+    /// As `may_contain_traced`, with no one watching. Filters that have no use for a hash make
+    /// none.
     #[inline]
     fn may_contain(&self, key: &[u8]) -> bool {
         self.may_contain_traced(&HashedKey::new(key), &mut Untraced)
@@ -126,15 +129,17 @@ pub trait TableFilter {
 
 /// Makes the filter of one table.
 pub trait TableFilterBuilder {
-    /// Adds the next key. Keys come in ascending order; of equal keys that follow each other, one counts.
+    /// Adds the next key. Keys come in ascending order; of equal keys that follow each other, one
+    /// counts.
     fn add(&mut self, key: &[u8]) -> Result<(), OutOfOrder>;
 
     /// The filter's bytes.
     fn finish(self) -> Vec<u8>;
 }
 
-/// The bits that the filter of so many keys has for all but its trailer. In a small one the trailer takes an eighth at most:
-/// then the filter is larger than was asked for, rather than good for nothing.
+/// The bits that the filter of so many keys has for all but its trailer. In a small one the trailer
+/// takes an eighth at most: then the filter is larger than was asked for, rather than good for
+/// nothing.
 pub(crate) fn payload_bits(keys: usize, bits_per_key: f64, trailer_bytes: usize) -> f64 {
     assert!(!bits_per_key.is_nan(), "bits per key is not a number");
     let bits = keys as f64 * bits_per_key.max(0.0);
@@ -181,7 +186,8 @@ pub(crate) fn ask_for<T, R: Trace>(items: &[T], at: usize, trace: &mut R) {
     }
 }
 
-/// Asks for some cache lines from that of an item on, which need not be there, without waiting for them.
+/// Asks for some cache lines from that of an item on, which need not be there, without waiting for
+/// them.
 #[inline(always)]
 pub(crate) fn ask_for_lines<T, R: Trace>(items: &[T], at: usize, lines: usize, trace: &mut R) {
     const LINE_BYTES: usize = 64;
@@ -218,7 +224,8 @@ impl LineCounter {
         count
     }
 
-    /// On how many pages of 4 KiB they are: a processor that reads many lines at once looks up an address for each page.
+    /// On how many pages of 4 KiB they are: a processor that reads many lines at once looks up an
+    /// address for each page.
     pub fn pages(&self) -> usize {
         let mut pages: Vec<usize> =
             self.lines.iter().map(|line| line / Self::LINES_OF_PAGE).collect();
@@ -278,7 +285,8 @@ pub enum FilterKind {
     PrefixBloom,
     /// A binary tree with empty leaves, trained with questions.
     Arf,
-    /// ElasticBF: several small Bloom filters, of which the store keeps as many in memory as are worth it.
+    /// ElasticBF: several small Bloom filters, of which the store keeps as many in memory as are
+    /// worth it.
     Elastic,
     /// A succinct trie of the keys' shortest distinguishing prefixes.
     SurfBase,

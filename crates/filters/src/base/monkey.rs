@@ -1,18 +1,20 @@
-//! Monkey: one budget of filter memory for a whole tree, divided among its runs so that the sum of false positive rates is least.
+//! Monkey: one budget of filter memory for a whole tree, divided among its runs so that the sum of
+//! false positive rates is least.
 //! ```text
-//! entries of runs     10   100   1000  10000        a rule, not a filter
-//! rate of each       .01%   .1%    1%    10%  100%  in proportion to the entries, until it is 1:
-//!                                                   then the run gets no filter, and the others share what it had
+//! entries of runs   10   100   1000  10000        a rule, not a filter
+//! rate of each     .01%   .1%    1%    10%  100%  in proportion to the entries, until it is 1:
+//!                                                 such a run gets no filter; the others share
 //! ```
-//! A get of an absent key pays for the sum of the rates. A bit per key more lowers a run's rate by a fixed factor, and costs as
-//! many bits as the run has entries: so at the optimum rates are in proportion to entries. (Monkey: Dayan, Athanassoulis and
-//! Idreos, SIGMOD 2017.)
+//! A get of an absent key pays for the sum of the rates. A bit per key more lowers a run's rate by
+//! a fixed factor, and costs as many bits as the run has entries: so at the optimum rates are in
+//! proportion to entries. (Monkey: Dayan, Athanassoulis and Idreos, SIGMOD 2017.)
 //!
 //! Invariant: the bits that all runs get together are the budget, and no run gets fewer than none.
 
 use crate::base::filter::FilterKind;
 
-/// How the false positive rate of a point filter falls with its bits per key: by the same factor with each.
+/// How the false positive rate of a point filter falls with its bits per key: by the same factor
+/// with each.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PointRate {
     /// The rate is e^-(slope · bits per key).
@@ -29,10 +31,12 @@ impl PointRate {
         PointRate { slope: std::f64::consts::LN_2 / bits_per_bit }
     }
 
-    /// None: a filter of this kind answers for more than points, or its rate does not follow from its bits.
+    /// None: a filter of this kind answers for more than points, or its rate does not follow from
+    /// its bits.
     pub fn of(kind: FilterKind) -> Option<Self> {
         match kind {
-            // Between six and sixteen bits. (Lines are filled unevenly, which costs the more, the more bits there are.)
+            // Between six and sixteen bits. (Lines are filled unevenly, which costs the more, the
+            // more bits there are.)
             FilterKind::BlockedBloom => Some(PointRate { slope: 0.45 }),
             FilterKind::Bloom => Some(Self::BLOOM),
             FilterKind::Ribbon => Some(Self::of_fingerprints(1.047)),
@@ -63,12 +67,14 @@ impl PointRate {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Split {
     rate: PointRate,
-    /// The logarithm of how many entries a run has whose filter would be of no bits at all: rates are in proportion to it.
+    /// The logarithm of how many entries a run has whose filter would be of no bits at all: rates
+    /// are in proportion to it.
     log_largest: f64,
 }
 
 impl Split {
-    /// Divides so many bits among runs with so many entries each: the exact optimum. None: no run has entries.
+    /// Divides so many bits among runs with so many entries each: the exact optimum. None: no run
+    /// has entries.
     pub fn of(rate: PointRate, runs: &[u64], budget_bits: f64) -> Option<Self> {
         let mut sizes: Vec<f64> =
             runs.iter().filter(|&&entries| entries > 0).map(|&entries| entries as f64).collect();
@@ -76,8 +82,8 @@ impl Split {
         let logs = |entries: f64| entries * entries.ln();
         let mut entries = *sizes.first()?;
         let mut bits_and_logs = rate.slope * budget_bits.max(0.0) + logs(entries);
-        // As water fills a vessel: a run takes part as soon as those smaller than it have brought their rates down so far that
-        // it would have the next bit.
+        // As water fills a vessel: a run takes part as soon as those smaller than it have brought
+        // their rates down so far that it would have the next bit.
         for &size in &sizes[1..] {
             if size.ln() >= bits_and_logs / entries {
                 break;
@@ -88,7 +94,8 @@ impl Split {
         Some(Split { rate, log_largest: bits_and_logs / entries })
     }
 
-    /// What a run with so many entries gets. One that the budget was not divided for too: it gets what a run of its size would.
+    /// What a run with so many entries gets. One that the budget was not divided for too: it gets
+    /// what a run of its size would.
     pub fn bits_per_key(&self, entries: u64) -> f64 {
         let log = (entries.max(1) as f64).ln();
         ((self.log_largest - log) / self.rate.slope).max(0.0)
@@ -174,8 +181,8 @@ mod tests {
         assert!((split.bits_per_key(1) - 5.0).abs() < 1e-9);
     }
 
-    /// The paper's closed form, with all levels filtered, one run in the last level: with ratio T, its rate is
-    /// T times that of a run in the level above, and so on.
+    /// The paper's closed form, with all levels filtered, one run in the last level: with ratio T,
+    /// its rate is T times that of a run in the level above, and so on.
     #[test]
     fn rates_are_in_proportion_to_runs() {
         let (ratio, levels, bits_per_key) = (10u64, 4u32, 8.0);

@@ -50,7 +50,8 @@ impl CountBounds {
         CountBounds { least: count, estimate: count, most: count }
     }
 
-    /// The keys from one key up to another, both included, by their ranks. Requires: ranks ascend in keys.
+    /// The keys from one key up to another, both included, by their ranks. Requires: ranks ascend
+    /// in keys.
     pub(crate) fn between(low: RankBounds, high: RankBounds) -> Self {
         let least = high.least.saturating_sub(low.most);
         let most = high.most.saturating_sub(low.least);
@@ -58,7 +59,8 @@ impl CountBounds {
             // Both ends in one place: half of what is there.
             low.unsure().div_ceil(2)
         } else {
-            // One key in the cell of an end is most likely that end itself, which the range includes.
+            // One key in the cell of an end is most likely that end itself, which the range
+            // includes.
             (high.least + high.unsure().div_ceil(2)).saturating_sub(low.middle())
         };
         CountBounds { least, estimate: estimate.clamp(least, most), most }

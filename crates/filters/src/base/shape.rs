@@ -71,7 +71,8 @@ impl Span {
 
 /// Codes that one answer can list before it says "all".
 const CODES_MAX: usize = 24;
-/// Codes of an answer that are kept at hand: nearly all answers have fewer, and a query makes an answer.
+/// Codes of an answer that are kept at hand: nearly all answers have fewer, and a query makes an
+/// answer.
 const CODES_FEW: usize = 4;
 
 /// A filter's answer: the codes of the entries that match a query.
@@ -169,9 +170,10 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The shape of a lazily levelled tree with all merges done: a last level of the flushes below `base_end`, and those
-    /// up to `next` (not included) above it. A merge is a carry: level l has as many runs as the l-th digit
-    /// of the number of newer flushes says, written in base `size_ratio` (GRF paper, section 4.2).
+    /// The shape of a lazily levelled tree with all merges done: a last level of the flushes below
+    /// `base_end`, and those up to `next` (not included) above it. A merge is a carry: level l has
+    /// as many runs as the l-th digit of the number of newer flushes says, written in base
+    /// `size_ratio` (GRF paper, section 4.2).
     pub fn of_round(base_end: FlushNumber, next: FlushNumber, size_ratio: u32) -> Shape {
         let ratio = u64::from(size_ratio.max(2));
         let (mut levels, mut end, mut worth) = (Vec::new(), next.0, 1);

@@ -225,7 +225,8 @@ impl Signature {
         out.extend_from_slice(&self.encode());
     }
 
-    /// The fields of a filter with this tag and version, `fields_len` bytes long, and its parameter.
+    /// The fields of a filter with this tag and version, `fields_len` bytes long, and its
+    /// parameter.
     pub(crate) fn fields(
         image: &[u8],
         (tag, version): (u16, u8),

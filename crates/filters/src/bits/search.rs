@@ -2,14 +2,16 @@
 //! ```text
 //! below below below | not not      steps of 8, 4, 2, 1: each is taken or not, by arithmetic
 //! ```
-//! A processor that guesses wrongly which way a search turns waits as long as some ten comparisons take; half of all guesses
-//! are wrong. So a search makes as many steps whatever it finds, and hardly more where there are few things. Invariant: what is
-//! found is what a search one by one finds.
+//! A processor that guesses wrongly which way a search turns waits as long as some ten comparisons
+//! take; half of all guesses are wrong. So a search makes as many steps whatever it finds, and
+//! hardly more where there are few things. Invariant: what is found is what a search one by one
+//! finds.
 
 use std::hint::select_unpredictable;
 
-/// The first of `from..end` that is not `below`. Requires: those that are come first. Makes at least `STEPS` comparisons, which
-/// is enough for 2^STEPS - 1 things. `below` may be asked of place 0, and of the place before `from`: then for nothing.
+/// The first of `from..end` that is not `below`. Requires: those that are come first. Makes at
+/// least `STEPS` comparisons, which is enough for 2^STEPS - 1 things. `below` may be asked of place
+/// 0, and of the place before `from`: then for nothing.
 #[inline(always)]
 pub(crate) fn first_not<const STEPS: u32>(
     from: usize,

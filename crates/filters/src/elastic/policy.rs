@@ -1,17 +1,18 @@
 //! Which units of which tables are in memory: ElasticBF's multi-queue.
 //! ```text
-//!        least recently asked              most recently asked
-//! Q_m    [table] [table]                                          m units each
-//! ...                                          ^
-//! Q_1    [table] [table] [table] [table]       | one unit more, if the expected needless reads fall
-//! Q_0    [table]                               v one unit less, once expired: not asked for a lifetime
+//!      least recently asked             most recently asked
+//! Q_m  [table] [table]                                         m units each
+//! ...                                       ^
+//! Q_1  [table] [table] [table] [table]      | one unit more, if the expected needless reads fall
+//! Q_0  [table]                              v one unit less, if expired: not asked for a lifetime
 //! ```
-//! Time counts questions, not seconds: the same questions give the same units. Nothing here reads a file: who asks
-//! is told what to load and what to drop.
+//! Time counts questions, not seconds: the same questions give the same units. Nothing here reads a
+//! file: who asks is told what to load and what to drop.
 //!
-//! Invariants: Q_i has the tables with exactly i units. A table that is given a unit takes it from what is free, or from
-//! expired tables, searched from Q_m to Q_1 and in each from the one that was asked least recently; and only if the expected
-//! number of needless reads, the sum over tables of frequency times false positive rate, becomes less.
+//! Invariants: Q_i has the tables with exactly i units. A table that is given a unit takes it from
+//! what is free, or from expired tables, searched from Q_m to Q_1 and in each from the one that was
+//! asked least recently; and only if the expected number of needless reads, the sum over tables of
+//! frequency times false positive rate, becomes less.
 
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
@@ -83,13 +84,15 @@ pub struct ElasticPolicy {
 }
 
 impl ElasticPolicy {
-    /// No table yet, and no memory. `life_time`: after so many questions a table that none of them was for is expired; None: as
-    /// many as there are tables. The paper finds that the order of magnitude alone matters.
+    /// No table yet, and no memory. `life_time`: after so many questions a table that none of them
+    /// was for is expired; None: as many as there are tables. The paper finds that the order of
+    /// magnitude alone matters.
     pub fn new(life_time: Option<u64>) -> Self {
         ElasticPolicy { life_time, ..ElasticPolicy::default() }
     }
 
-    /// Sets the memory that all units may take together. If it is less than they take, see [`shrink`](Self::shrink).
+    /// Sets the memory that all units may take together. If it is less than they take, see
+    /// [`shrink`](Self::shrink).
     pub fn set_budget_bytes(&mut self, bytes: u64) {
         self.budget_bytes = bytes;
     }
@@ -104,7 +107,8 @@ impl ElasticPolicy {
         self.loaded_bytes
     }
 
-    /// Begins with a table of which so many units are in memory. One that is there already stays as it is.
+    /// Begins with a table of which so many units are in memory. One that is there already stays as
+    /// it is.
     pub fn insert(&mut self, table: u64, of: UnitsOfTable, loaded: u8) {
         assert!(loaded <= of.units, "{loaded} of {} units", of.units);
         if self.tables.contains_key(&table) {
@@ -133,7 +137,8 @@ impl ElasticPolicy {
         gone
     }
 
-    /// A unit of a table cannot be had: it has one less to offer. Requires: not all of them are in memory.
+    /// A unit of a table cannot be had: it has one less to offer. Requires: not all of them are in
+    /// memory.
     pub fn lose_unit(&mut self, table: u64) {
         if let Some(tracked) = self.tables.get_mut(&table) {
             assert!(tracked.loaded < tracked.of.units, "a unit in memory cannot be lost");
@@ -151,7 +156,8 @@ impl ElasticPolicy {
         self.queues.iter().map(|queue| queue.values().copied().collect())
     }
 
-    /// Needless reads that are expected of the questions that are counted, with the units that are in memory.
+    /// Needless reads that are expected of the questions that are counted, with the units that are
+    /// in memory.
     pub fn expected_needless_reads(&self) -> f64 {
         let mut numbers: Vec<f64> =
             self.tables.values().map(|table| table.needless_reads(table.loaded)).collect();
@@ -194,8 +200,8 @@ impl ElasticPolicy {
         if none_left { 0.0 } else { tracked.gain() / tracked.of.unit_bytes.max(1) as f64 }
     }
 
-    /// Whether a table should have one unit more, and at whose cost. None: it has all, there is not enough to take from expired
-    /// tables, or needless reads would not become less.
+    /// Whether a table should have one unit more, and at whose cost. None: it has all, there is not
+    /// enough to take from expired tables, or needless reads would not become less.
     pub fn adjustment(&self, table: u64) -> Option<Adjustment> {
         let wanting = self.tables.get(&table)?;
         if wanting.loaded >= wanting.of.units {
@@ -227,8 +233,8 @@ impl ElasticPolicy {
         self.set_units(adjustment.load, units + 1);
     }
 
-    /// Gives up units until the others fit into memory: always the one that spares least for its bytes. The tables
-    /// that have one unit less now, one of them perhaps more than once.
+    /// Gives up units until the others fit into memory: always the one that spares least for its
+    /// bytes. The tables that have one unit less now, one of them perhaps more than once.
     pub fn shrink(&mut self) -> Vec<u64> {
         let mut dropped = Vec::new();
         if self.loaded_bytes <= self.budget_bytes {
@@ -268,7 +274,8 @@ impl ElasticPolicy {
         self.enqueue(table, units);
     }
 
-    /// Puts a table at the recent end of a queue; it expires a lifetime from now. Requires: the table is there.
+    /// Puts a table at the recent end of a queue; it expires a lifetime from now. Requires: the
+    /// table is there.
     fn enqueue(&mut self, table: u64, units: u8) {
         let expires = self.now.saturating_add(self.life_time());
         self.stamp += 1;
@@ -284,7 +291,8 @@ impl ElasticPolicy {
     }
 }
 
-/// A table with a unit to give up, in the order of a heap: what spares least for its bytes is the greatest.
+/// A table with a unit to give up, in the order of a heap: what spares least for its bytes is the
+/// greatest.
 struct Least {
     loss_per_byte: f64,
     table: u64,
@@ -349,7 +357,8 @@ mod tests {
         policy.queues().collect()
     }
 
-    #[test] // Figure 4 of the paper: the elements of Q_i are the tables that have enabled exactly i units.
+    // Figure 4 of the paper: the elements of Q_i are the tables that have enabled exactly i units.
+    #[test]
     fn a_queue_has_the_tables_with_as_many_units() {
         let mut policy = full(10, &[2, 0, 1, 2, 4]);
         assert_eq!(queues(&policy), [vec![1], vec![2], vec![0, 3], vec![], vec![4]]);
@@ -360,7 +369,8 @@ mod tests {
         assert_eq!(policy.loaded_bytes(), 700);
     }
 
-    #[test] // Section 3.3: a table that was not read in the past lifetime is expired, and gives one unit.
+    // Section 3.3: a table that was not read in the past lifetime is expired, and gives one unit.
+    #[test]
     fn an_expired_table_gives_a_unit_to_a_hot_one() {
         let mut policy = full(10, &[1, 1]);
         ask(&mut policy, 0, 10);
@@ -375,7 +385,9 @@ mod tests {
         assert_eq!(policy.loaded_bytes(), policy.budget_bytes());
     }
 
-    #[test] // Section 3.3: from Q_m to Q_1, in each from the LRU side, and on to the next queue at one that is not expired.
+    // Section 3.3: from Q_m to Q_1, in each from the LRU side, and on to the next queue at one that
+    // is not expired.
+    #[test]
     fn expired_tables_are_searched_from_the_top() {
         let mut policy = full(10, &[3, 1, 3, 2, 1]);
         ask(&mut policy, 4, 5);
@@ -384,7 +396,8 @@ mod tests {
         // 2 is expired; 0, asked five questions ago, is not, and is the recent end of its queue.
         assert_eq!(policy.adjustment(4).expect("2 gives").drop, [2]);
         policy.apply(&Adjustment { load: 4, drop: vec![2] });
-        // A table that was downgraded has a lifetime before it: 3 is next, which was in Q_2 before 2 came there.
+        // A table that was downgraded has a lifetime before it: 3 is next, which was in Q_2 before
+        // 2 came there.
         assert_eq!(policy.adjustment(4).expect("3 gives").drop, [3]);
         policy.apply(&Adjustment { load: 4, drop: vec![3] });
         assert_eq!(policy.adjustment(4).expect("1 gives").drop, [1]);
@@ -393,12 +406,15 @@ mod tests {
         assert_eq!(policy.adjustment(4), None, "it has all its units");
     }
 
-    #[test] // Section 3.2: "only when the metric E[Extra IO] could be reduced under the fixed memory usage".
+    // Section 3.2: "only when the metric E[Extra IO] could be reduced under the fixed memory
+    // usage".
+    #[test]
     fn an_adjustment_that_spares_nothing_is_not_made() {
         let mut policy = full(10, &[1, 1]);
         ask(&mut policy, 1, 100);
         ask(&mut policy, 0, 11);
-        // 1 is expired, but was asked so often that its unit spares more reads than a second one of 0.
+        // 1 is expired, but was asked so often that its unit spares more reads than a second one of
+        // 0.
         assert_eq!(policy.adjustment(0), None);
         ask(&mut policy, 0, 189);
         assert_eq!(
@@ -445,7 +461,8 @@ mod tests {
         ask(&mut policy, 1, 100);
         ask(&mut policy, 2, 10);
         policy.set_budget_bytes(300);
-        // The last units of 0 spare 3/16, 3/8, 3/4 and 3/2 reads, those of 1 spare 25 and more, that of 2 spares 5.
+        // The last units of 0 spare 3/16, 3/8, 3/4 and 3/2 reads, those of 1 spare 25 and more,
+        // that of 2 spares 5.
         assert_eq!(policy.shrink(), [0, 0, 0, 0]);
         assert_eq!((policy.loaded_bytes(), policy.shrink()), (300, vec![]));
         policy.set_budget_bytes(0);
@@ -486,8 +503,9 @@ mod tests {
         assert_eq!(policy.units(1), Some(2), "a table that is there stays as it is");
     }
 
-    /// Zipf's law over 200 tables: of what equal shares of the same memory leave, the best division of bits (any number of them) would
-    /// leave 46 of 100 needless reads, the mean of frequencies to their geometric mean.
+    /// Zipf's law over 200 tables: of what equal shares of the same memory leave, the best division
+    /// of bits (any number of them) would leave 46 of 100 needless reads, the mean of frequencies
+    /// to their geometric mean.
     #[test]
     fn skewed_questions_settle_well_below_equal_shares() {
         let tables = 200u64;

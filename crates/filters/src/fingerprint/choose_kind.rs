@@ -4,9 +4,10 @@
 //!   spline   a position is as wide everywhere
 //!   gap      a cell is as wide as the nearer gap says
 //! ```
-//! Empty queries are taken to fall as keys do: evenly within a window, and in each window as often. Alike in each gap
-//! would be too pessimistic of the spline, whose positions fill narrow gaps: few queries fall into these.
-//! Invariant: judging changes what a filter costs and how often it errs, never its truth.
+//! Empty queries are taken to fall as keys do: evenly within a window, and in each window as often.
+//! Alike in each gap would be too pessimistic of the spline, whose positions fill narrow gaps: few
+//! queries fall into these. Invariant: judging changes what a filter costs and how often it errs,
+//! never its truth.
 
 use super::gap::{exponent, number};
 use super::spline::{Layout, POSITIONS_END, REMAINDER_MAX};
@@ -33,7 +34,8 @@ pub(crate) struct Survey {
 }
 
 impl Survey {
-    /// Of some of the gaps. Requires: ascending views. `position_width`: of spline fingerprints, in their numbers.
+    /// Of some of the gaps. Requires: ascending views. `position_width`: of spline fingerprints, in
+    /// their numbers.
     #[inline(always)]
     pub(crate) fn of_sample(views: &[u64], position_width: f64) -> Survey {
         Self::of_windows(views, position_width, WINDOWS_OF_SAMPLE)
@@ -88,15 +90,16 @@ impl Survey {
         self.with_ties(self.spline_rate)
     }
 
-    /// A rate of fingerprints that see no more of a key than its number: queries near keys that look alike look
-    /// like them.
+    /// A rate of fingerprints that see no more of a key than its number: queries near keys that
+    /// look alike look like them.
     fn with_ties(&self, rate: f64) -> f64 {
         self.ties + (1.0 - self.ties) * rate
     }
 }
 
-/// The share of keys that gap fingerprints of all others, with so many spare bits, would say "maybe" to: each key is asked for as if it
-/// were not there. Where keys are text this is more than [`Survey::gap_rate`], as their gaps are not filled evenly.
+/// The share of keys that gap fingerprints of all others, with so many spare bits, would say
+/// "maybe" to: each key is asked for as if it were not there. Where keys are text this is more than
+/// [`Survey::gap_rate`], as their gaps are not filled evenly.
 #[cold]
 pub(crate) fn gap_rate_by_keys(views: &[u64], spare: f64) -> f64 {
     let apart = |from: u64, to: u64| exponent(number(from), number(to)).map_or(0.0, power);
@@ -111,7 +114,8 @@ pub(crate) fn gap_rate_by_keys(views: &[u64], spare: f64) -> f64 {
     share_of(views.windows(5).map(covered))
 }
 
-/// As [`gap_rate_by_keys`], of cells: `commons` are the bits that each key shares with the one before.
+/// As [`gap_rate_by_keys`], of cells: `commons` are the bits that each key shares with the one
+/// before.
 #[cold]
 pub(crate) fn cell_rate_by_keys(commons: &[u32], spare: f64) -> f64 {
     let covered = |commons: &[u32]| {
@@ -130,8 +134,8 @@ fn share_of(all: impl Iterator<Item = bool>) -> f64 {
     f64::from(covered) / f64::from(asked.max(1))
 }
 
-/// Stretches of some neighbouring keys, each of which begins where the one before ends, and the exponent of the gap before.
-/// About `asked` of them, evenly spread.
+/// Stretches of some neighbouring keys, each of which begins where the one before ends, and the
+/// exponent of the gap before. About `asked` of them, evenly spread.
 #[inline(always)]
 fn windows_of(views: &[u64], asked: usize) -> impl Iterator<Item = (&[u64], u32)> {
     let gaps = views.len().saturating_sub(1);
@@ -146,7 +150,8 @@ fn windows_of(views: &[u64], asked: usize) -> impl Iterator<Item = (&[u64], u32)
 
 #[inline(always)]
 fn distance(from: u64, to: u64) -> f64 {
-    (to - from) as i64 as f64 // Of 63 bits, and a signed number is turned into one of these in one step.
+    // Both have 63 bits, so that a signed number holds the difference: converting it is one step.
+    (to - from) as i64 as f64
 }
 
 fn power(exponent: u32) -> f64 {
@@ -175,7 +180,8 @@ mod tests {
         // Evenly spaced, each lies in the middle of the gap that it leaves.
         let even: Vec<u64> = (0..40u64).map(|place| place << 50).collect();
         assert_eq!([0.0, 1.0, 3.0].map(|spare| gap_rate_by_keys(&even, spare)), [0.0; 3]);
-        // In pairs: who lies close to its neighbour is in its fingerprint, however many spare bits there are.
+        // In pairs: who lies close to its neighbour is in its fingerprint, however many spare bits
+        // there are.
         let pairs: Vec<u64> = even.iter().flat_map(|&key| [key, key + (1 << 20)]).collect();
         assert_eq!(gap_rate_by_keys(&pairs, 8.0), 1.0);
         assert_eq!(gap_rate_by_keys(&pairs, 40.0), 0.0);

@@ -1,12 +1,13 @@
 //! Finds the group of a key: the last one whose separator is not above the key.
 //! ```text
-//! prefix        bytes that all keys of the base share
-//! separators    per group, the 8 bytes after them of its first key, as numbers
-//! tails         per group, further bytes of the separator, where 8 do not tell it from the group before (separator_tails.rs)
-//! radix         number of the view's high bits -> first group from there on
+//! prefix      bytes that all keys of the base share
+//! separators  per group, the 8 bytes after them of its first key, as numbers
+//! tails       per group, further bytes of the separator, where 8 bytes do not tell it from
+//!             that of the group before (separator_tails.rs)
+//! radix       number of the view's high bits -> first group from there on
 //! ```
-//! Invariant: a separator is above the last key of the group before and not above the first key of its own, both
-//! as bit strings; it is at least as long as the prefix that its group's keys share.
+//! Invariant: a separator is above the last key of the group before and not above the first key of
+//! its own, both as bit strings; it is at least as long as the prefix that its group's keys share.
 
 use crate::base::filter::{Trace, Untraced, ask_for_lines};
 use crate::bits::key_bits::{bits_at, compare, word_at};
@@ -19,7 +20,8 @@ use crate::fingerprint::separator_tails::{
 use std::cmp::Ordering;
 use std::ops::Deref;
 
-/// Steps of the search in a slot of the radix table: where groups are spread evenly, it has fewer than four.
+/// Steps of the search in a slot of the radix table: where groups are spread evenly, it has fewer
+/// than four.
 const SLOT_STEPS: u32 = 2;
 
 /// Groups that are worth being looked at one by one: a search costs as much.
@@ -50,8 +52,8 @@ pub(crate) enum Among {
     Above,
 }
 
-/// The separators of all groups: words of eight bytes, numbers of four, and byte strings, in memory of its own or in place
-/// in an image.
+/// The separators of all groups: words of eight bytes, numbers of four, and byte strings, in memory
+/// of its own or in place in an image.
 #[derive(Default)]
 pub(crate) struct Directory<W = Box<[u64]>, N = Box<[u32]>, B = Box<[u8]>> {
     pub(crate) prefix: Prefix<B>,
@@ -120,8 +122,8 @@ pub(crate) struct DirectoryBuilder {
 }
 
 impl DirectoryBuilder {
-    /// Adds a group whose keys share `prefix_bits` and whose block data start at `offset`, in units of 8 bytes. Gives the bytes
-    /// that its separator takes beyond a word, about.
+    /// Adds a group whose keys share `prefix_bits` and whose block data start at `offset`, in units
+    /// of 8 bytes. Gives the bytes that its separator takes beyond a word, about.
     pub(crate) fn push(&mut self, separator: &[u8], prefix_bits: usize, offset: u32) -> usize {
         let first = self.ends.is_empty();
         self.prefix_bits_min =
@@ -137,7 +139,8 @@ impl DirectoryBuilder {
         self.separators.capacity() + 8 * self.ends.capacity() + 4 * self.offsets.capacity()
     }
 
-    /// The directory of the groups pushed; `first` and `last` are the first and the last key of all.
+    /// The directory of the groups pushed; `first` and `last` are the first and the last key of
+    /// all.
     pub(crate) fn finish(self, first: &[u8], last: &[u8]) -> Directory {
         let shared = first.iter().zip(last).take_while(|(a, b)| a == b).count();
         let skip = shared.min(self.prefix_bits_min / 8);
@@ -165,7 +168,8 @@ impl DirectoryBuilder {
 /// Slots of the radix table for each group, at most.
 const SLOTS_PER_GROUP: usize = 2;
 
-/// The radix table: for each slot the first group whose separator is in the slot or after it, and an end.
+/// The radix table: for each slot the first group whose separator is in the slot or after it, and
+/// an end.
 pub(crate) fn radix_table(separators: &[u64]) -> (Box<[u32]>, u32) {
     let (Some(least), Some(most)) = (separators.first(), separators.last()) else {
         return (Box::default(), 0);
@@ -196,7 +200,8 @@ impl Directory {
         [self.prefix.len(), words, offsets, rest_ends, rest_bytes, radix, self.last.len()]
     }
 
-    /// As [`Directory::find`], for a key that is not below any key of `group`: from there on, if it is near.
+    /// As [`Directory::find`], for a key that is not below any key of `group`: from there on, if it
+    /// is near.
     #[inline(always)]
     pub(crate) fn find_from(&self, group: usize, key: &[u8], word: u64) -> Among {
         // The last group is left to the search, as it has an end of its own.
@@ -211,7 +216,8 @@ impl Directory {
         self.find(key, word, &mut Untraced)
     }
 
-    /// Asks for the memory where the search for `key` begins, and where it ends if groups are spread evenly.
+    /// Asks for the memory where the search for `key` begins, and where it ends if groups are
+    /// spread evenly.
     #[inline(always)]
     pub(crate) fn load_about<T: Trace>(&self, key: &[u8], trace: &mut T) {
         let least = self.separators.first().copied().unwrap_or(0);
@@ -223,7 +229,8 @@ impl Directory {
         ask_for_lines(&self.offsets, group, 1, trace);
     }
 
-    /// How far `key` lies above the last key, as 64-bit numbers from a byte a little before the keys differ.
+    /// How far `key` lies above the last key, as 64-bit numbers from a byte a little before the
+    /// keys differ.
     pub(crate) fn distance_above(&self, key: &[u8]) -> u64 {
         let at = self.edge_at();
         match compare(&key[..key.len().min(at)], &self.prefix.bytes[..at]) {
@@ -241,7 +248,8 @@ impl Directory {
         }
     }
 
-    /// Numbers at the edges begin some bytes before the shared prefix ends, so that growing keys stay distinct.
+    /// Numbers at the edges begin some bytes before the shared prefix ends, so that growing keys
+    /// stay distinct.
     fn edge_at(&self) -> usize {
         const BYTES_BEFORE: usize = 3;
         self.prefix.len().saturating_sub(BYTES_BEFORE)
@@ -267,9 +275,10 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
         self.offsets.at(group) as usize
     }
 
-    /// Where the block of a key with this word lies in its group, if the group's keys are spread evenly: a guess, which most
-    /// are near to over some hundred keys. Known before the group is read, so that its block comes along with its header instead
-    /// of after it. Of damaged bytes, anything.
+    /// Where the block of a key with this word lies in its group, if the group's keys are spread
+    /// evenly: a guess, which most are near to over some hundred keys. Known before the group is
+    /// read, so that its block comes along with its header instead of after it. Of damaged bytes,
+    /// anything.
     #[inline(always)]
     pub(crate) fn guess(&self, group: usize, word: u64) -> Guess {
         let (start, next) = (self.offset(group), group + 1);
@@ -337,13 +346,15 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
         }
     }
 
-    /// The slot of a view so far above the first separator's; beyond all slots, if it is above the last one's.
+    /// The slot of a view so far above the first separator's; beyond all slots, if it is above the
+    /// last one's.
     #[inline(always)]
     fn radix_slot(&self, above: u64) -> usize {
         (above >> self.radix_shift).min(self.radix.len() as u64) as usize
     }
 
-    /// Corrects `after`, the number of separators whose word is at most `view`, by the bytes after the word.
+    /// Corrects `after`, the number of separators whose word is at most `view`, by the bytes after
+    /// the word.
     fn among_ties(
         &self,
         tails: &SeparatorTails<N, B>,
@@ -367,7 +378,8 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
         self.tails.as_ref().map_or(SeparatorTail::default(), |tails| tails.get(group))
     }
 
-    /// Whether `key`, which lies in `group` and has this word, has the first `prefix_bits` bits of its separator.
+    /// Whether `key`, which lies in `group` and has this word, has the first `prefix_bits` bits of
+    /// its separator.
     #[inline(always)]
     pub(crate) fn shares_prefix(
         &self,
@@ -421,7 +433,8 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
         }
     }
 
-    /// Where the group ends, as 64 bits from bit `prefix_bits` of its keys on: no key of it has a greater view.
+    /// Where the group ends, as 64 bits from bit `prefix_bits` of its keys on: no key of it has a
+    /// greater view.
     #[inline(always)]
     pub(crate) fn end_view(&self, group: usize, prefix_bits: usize) -> u64 {
         let skip = self.prefix.len();

@@ -1,6 +1,7 @@
 //! Writes one group of the base: chooses its kind of fingerprints, and lays out its blocks.
 //! ```text
-//! bits granted - what a kind spends beside its resolution  =  what it may spend on resolution -> its rate
+//! bits granted - what a kind spends beside its resolution
+//!     = what it may spend on resolution -> its rate
 //! ```
 //! Invariant: whatever is chosen, every key lies in its fingerprint.
 
@@ -18,8 +19,8 @@ use std::ops::Range;
 
 /// The cell of a block's only key is at least so long: one key can afford it.
 const LONE_BITS_MIN: usize = 16;
-/// A group of so few keys, which pay for a header and a directory entry alone, may take so many bits more, if its keys have fewer
-/// spare bits than these otherwise.
+/// A group of so few keys, which pay for a header and a directory entry alone, may take so many
+/// bits more, if its keys have fewer spare bits than these otherwise.
 const KEYS_FEW: usize = 64;
 const BITS_OF_FEW: f64 = 512.0;
 const SPARE_OF_FEW: f64 = 8.0;
@@ -31,10 +32,12 @@ const BLOCK_BITS: usize = 16 + 16 + 4 + 4;
 const SPLINE_BLOCK_BITS: usize = 16 + 16 + 4 + 4;
 /// The rate of cells without spare bits, about.
 const CELL_RATE: f64 = 1.2;
-/// Where keys look alike and no fingerprint in key order promises less, points at least are told apart.
+/// Where keys look alike and no fingerprint in key order promises less, points at least are told
+/// apart.
 const HASH_ABOVE: f64 = 0.15;
 
-/// A sample of gaps decides between rates that differ by so much; where keys look alike or rates are closer, all gaps do.
+/// A sample of gaps decides between rates that differ by so much; where keys look alike or rates
+/// are closer, all gaps do.
 const CLEARLY: f64 = 1.5;
 
 /// The keys of a group, and what it may cost.
@@ -103,7 +106,8 @@ impl GroupWriter {
         self.offsets.push(self.blocks.len() as u32);
     }
 
-    /// Fills `out` up, so that a group ends with the hashes of its last block and the next one can begin.
+    /// Fills `out` up, so that a group ends with the hashes of its last block and the next one can
+    /// begin.
     pub(crate) fn finish_last_block(&mut self, out: &mut Vec<u8>) {
         let len = (out.len() + self.hashes.len()).next_multiple_of(GROUP_ALIGN);
         out.resize(len - self.hashes.len(), 0);
@@ -124,7 +128,8 @@ impl GroupPlan<'_> {
         self.cuts[self.cuts.len() - 1]
     }
 
-    /// Appends the group to `out`. Gives how many of the blocks it has: fewer than planned if keys are huge.
+    /// Appends the group to `out`. Gives how many of the blocks it has: fewer than planned if keys
+    /// are huge.
     #[inline(always)]
     pub(crate) fn write(&self, writer: &mut GroupWriter, out: &mut Vec<u8>) -> usize {
         writer.take_views(self);

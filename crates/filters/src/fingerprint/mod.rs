@@ -1,7 +1,8 @@
 //! How a sorted run of keys becomes short, ordered fingerprints. A leaf that knows no filter.
 //! ```text
 //! keys --keys--> buffer --builder--> blocks of neighbours ---> groups of blocks ---> arena
-//!                                    cell, gap or spline       group_writer          directory: separators of groups
+//!                                    cell, gap or spline       |
+//!                                group_writer writes a group, directory has the groups' separators
 //! ```
 //! Invariant: a key lies in its fingerprint, and fingerprints are in key order.
 

@@ -1,8 +1,8 @@
 //! What separators have after their words: neighbours share most of it, where keys are long.
 //! ```text
-//! stretch       group 0            group 1          ...   group 7          group 8            group 9
-//! bytes         "share/doc/rust"   11, "n"                14, "/core"      "share/doc/zlib"   10, "z/x"      (numbers: u16)
-//!               whole              shared with group 0's, own              whole
+//! stretch  group 0           group 1          ...   group 7      group 8           group 9
+//! bytes    "share/doc/rust"  11, "n"                14, "/core"  "share/doc/zlib"  10, "z/x"
+//!          whole             shared with group 0's, own          whole             (numbers: u16)
 //! ```
 //! Invariant: of damaged bytes, anything comes out, but nothing is read beyond them.
 
@@ -17,7 +17,8 @@ const STRETCH: usize = 8;
 /// Bytes that can be shared with these: keys have no more that counts.
 const SHARED_MAX: usize = u16::MAX as usize;
 
-/// The separators' bytes after the first eight: numbers of four bytes, and byte strings, in memory of its own or in place in an image.
+/// The separators' bytes after the first eight: numbers of four bytes, and byte strings, in memory
+/// of its own or in place in an image.
 pub(crate) struct SeparatorTails<N = Box<[u32]>, B = Box<[u8]>> {
     pub(crate) ends: N,
     pub(crate) bytes: B,
@@ -143,8 +144,8 @@ fn shared_bytes(whole: &[u8], rest: &[u8]) -> usize {
     same.min(SHARED_MAX)
 }
 
-/// What the tails of separators will take, told one after the other, as if no further key shared less with the first separator than
-/// those did that have come.
+/// What the tails of separators will take, told one after the other, as if no further key shared
+/// less with the first separator than those did that have come.
 #[derive(Default)]
 pub(crate) struct SeparatorTailsCost {
     groups: usize,

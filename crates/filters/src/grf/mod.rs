@@ -1,11 +1,12 @@
 //! The Global Range Filter: one filter for all runs of a part of the tree.
 //! ```text
 //! key --locate--> (group, block)
-//!     --place---> fingerprint, fraction -----+--> base: the keys of the last level   -> [0, base end)
-//!                                            +--> overlay: places and codes          -> [n, n + 1), [m, m + 10) ...
+//!     --place---> fingerprint, fraction --+--> base: keys of the last level  -> [0, base end)
+//!                                         '--> overlay: places and codes     -> [n, n + 1), ...
 //! ```
-//! A part is a value: an insert makes a new part that shares what it did not touch. Invariant: for every key that was
-//! pushed, the answer to a query that covers it has a code that contains its flush number.
+//! A part is a value: an insert makes a new part that shares what it did not touch. Invariant: for
+//! every key that was pushed, the answer to a query that covers it has a code that contains its
+//! flush number.
 
 mod base;
 mod options;

@@ -1,16 +1,19 @@
-//! Filters that know for each key in which run it is *now*: what Chucky, its plain form and Remix are.
+//! Filters that know for each key in which run it is *now*: what Chucky, its plain form and Remix
+//! are.
 //! ```text
-//! flush           key: nowhere -> slot of the new run
-//! merge           key: slot of an input -> slot of the output, or nowhere if a newer entry replaced it;
-//!                 then each input's slot is vacated
-//! query           key or range -> slots of the runs that may hold it
+//! flush      key: nowhere -> slot of the new run
+//! merge      key: slot of an input -> slot of the output, or nowhere if a newer entry replaced it;
+//!            then each input's slot is vacated
+//! query      key or range -> slots of the runs that may hold it
 //! ```
-//! A slot is a number that the tree gives to a run and takes back when the run is merged away; numbers go from the newest
-//! level to the oldest. Who calls these keeps a table from slots to runs.
+//! A slot is a number that the tree gives to a run and takes back when the run is merged away;
+//! numbers go from the newest level to the oldest. Who calls these keeps a table from slots to
+//! runs.
 //!
-//! Such a filter describes one version of the tree alone, and a merge changes it before the merge can be seen. So it is a
-//! value: a clone shares pages with the original until either changes them. Each version keeps its own, a merge
-//! works on a clone that nobody asks, and answers are right for readers of older versions too.
+//! Such a filter describes one version of the tree alone, and a merge changes it before the merge
+//! can be seen. So it is a value: a clone shares pages with the original until either changes them.
+//! Each version keeps its own, a merge works on a clone that nobody asks, and answers are right for
+//! readers of older versions too.
 //!
 //! Invariant: a slot is left out only if no key of the query was moved there (and not away again).
 
@@ -50,7 +53,8 @@ impl SlotSet {
         self.0.iter_mut().zip(other.0).for_each(|(word, more)| *word |= more);
     }
 
-    /// Adds the slots whose bits are set, the first in the low bit of the first byte. Requires: at most 32 bytes.
+    /// Adds the slots whose bits are set, the first in the low bit of the first byte. Requires: at
+    /// most 32 bytes.
     #[inline(always)]
     pub(crate) fn insert_bits(&mut self, bytes: &[u8]) {
         for (word, bytes) in self.0.iter_mut().zip(bytes.chunks(8)) {
@@ -82,8 +86,8 @@ impl SlotSet {
 /// The tree that a filter is to describe until it is made anew.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TreePlan {
-    /// The most runs that each level has, newest level first: slots are numbered in this order. At most 256 together, and
-    /// at least one each.
+    /// The most runs that each level has, newest level first: slots are numbered in this order. At
+    /// most 256 together, and at least one each.
     pub runs_of_levels: Vec<u8>,
     /// T: how many times more a level holds than the one before.
     pub size_ratio: u32,
@@ -133,15 +137,16 @@ pub struct LocatedSize {
 
 /// A filter that knows for each key in which run it is now.
 pub trait Located: Clone + Send + Sync {
-    /// Notes that a key has moved: `from` None: it is new; `to` None: it was replaced by a newer entry or dropped.
-    /// Requires: slots of the plan; and that the key was noted in `from`, and not away since. (Fingerprints of two keys may be
-    /// equal: who takes away a key that is not there may take another one.) For a run without a slot, `from` is None.
-    /// Keys may come in any order; ascending ones are cheaper for some.
+    /// Notes that a key has moved: `from` None: it is new; `to` None: it was replaced by a newer
+    /// entry or dropped. Requires: slots of the plan; and that the key was noted in `from`, and not
+    /// away since. (Fingerprints of two keys may be equal: who takes away a key that is not there
+    /// may take another one.) For a run without a slot, `from` is None. Keys may come in any order;
+    /// ascending ones are cheaper for some.
     fn note(&mut self, key: &[u8], from: Option<RunSlot>, to: Option<RunSlot>);
 
-    /// Notes that a slot's run is gone: no key is in it any more. To be called when a merge has noted all of its keys, for each
-    /// input's slot but the output's own. (A filter that keeps sets of runs cannot see from single moves that a
-    /// run has left a set.)
+    /// Notes that a slot's run is gone: no key is in it any more. To be called when a merge has
+    /// noted all of its keys, for each input's slot but the output's own. (A filter that keeps sets
+    /// of runs cannot see from single moves that a run has left a set.)
     fn vacate(&mut self, slot: RunSlot) {
         let _ = slot;
     }
@@ -149,12 +154,13 @@ pub trait Located: Clone + Send + Sync {
     /// Adds the slots of all runs that may hold a key of the query.
     fn candidates<T: Trace>(&self, query: &Query<'_>, slots: &mut SlotSet, trace: &mut T);
 
-    /// A key such that the run of this slot has none from `from` up to it (it may have the key itself). None: the run
-    /// has no key from `from` on. `from` itself, where nothing is known.
+    /// A key such that the run of this slot has none from `from` up to it (it may have the key
+    /// itself). None: the run has no key from `from` on. `from` itself, where nothing is known.
     fn lower_bound(&self, slot: RunSlot, from: &[u8]) -> Option<Vec<u8>>;
 
-    /// A key such that the run of this slot has none from it on up to `before`, itself included: all that it has before `before`
-    /// is below. None: the run has no key before `before`. `before` itself, where nothing is known.
+    /// A key such that the run of this slot has none from it on up to `before`, itself included:
+    /// all that it has before `before` is below. None: the run has no key before `before`. `before`
+    /// itself, where nothing is known.
     fn upper_bound(&self, slot: RunSlot, before: &[u8]) -> Option<Vec<u8>>;
 
     /// How large it is.

@@ -1,6 +1,6 @@
 //! The family of filters that know in which run each key is now: one of them, by its kind.
 //! ```text
-//! kind + plan -> AnyLocatedBuilder -- keys of the oldest run --> AnyLocated -- moves --> AnyLocated
+//! kind + plan -> AnyLocatedBuilder -- oldest run's keys --> AnyLocated -- moves --> AnyLocated
 //! ```
 
 use crate::base::filter::Trace;
@@ -12,7 +12,8 @@ use crate::locators::remix::{Remix, RemixBuilder, SortedRemix, SortedRemixBuilde
 /// Which of the filters that know in which run each key is now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LocatedKind {
-    /// `chucky`: a cuckoo filter with a short code for the runs of each bucket's keys; points alone.
+    /// `chucky`: a cuckoo filter with a short code for the runs of each bucket's keys; points
+    /// alone.
     Chucky,
     /// `chucky-plain`: the same with numbers of runs as they are.
     ChuckyPlain,
@@ -102,7 +103,8 @@ impl AnyLocated {
         }
     }
 
-    /// As [`Located::note`], for a key by the hash that [`LocatedKind::key_hash`] makes of it. Requires: the kind has one.
+    /// As [`Located::note`], for a key by the hash that [`LocatedKind::key_hash`] makes of it.
+    /// Requires: the kind has one.
     pub fn note_hash(&mut self, hash: u64, from: Option<RunSlot>, to: Option<RunSlot>) {
         match self {
             AnyLocated::Chucky(filter) => filter.note_hash(hash, from, to),
@@ -169,7 +171,8 @@ impl AnyLocatedBuilder {
         of_any!(AnyLocatedBuilder, self, builder => LocatedBuilder::push(builder, key));
     }
 
-    /// As `push`, by the hash that [`LocatedKind::key_hash`] makes of a key; in any order. Requires: the kind has one.
+    /// As `push`, by the hash that [`LocatedKind::key_hash`] makes of a key; in any order.
+    /// Requires: the kind has one.
     pub fn push_hash(&mut self, hash: u64) {
         match self {
             AnyLocatedBuilder::Chucky(builder) => builder.push_hash(hash),

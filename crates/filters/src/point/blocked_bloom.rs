@@ -6,9 +6,10 @@
 //! bytes   | line 0 | line 1 | ... | line n-1 | trailer |
 //!           64       64             64         8
 //! ```
-//! The lines come first, so that a reader whose bytes are aligned (`AlignedBytes`) touches one cache line
-//! a probe. A few lines get more keys than others, which costs about a third more false positives than a
-//! Bloom filter without lines at ten bits per key; a probe costs one miss instead of several.
+//! The lines come first, so that a reader whose bytes are aligned (`AlignedBytes`) touches one
+//! cache line a probe. A few lines get more keys than others, which costs about a third more false
+//! positives than a Bloom filter without lines at ten bits per key; a probe costs one miss instead
+//! of several.
 //!
 //! Invariant: the bits of every key that was added are set. No lines: nothing was added.
 
@@ -69,8 +70,8 @@ fn set_bits(line: &mut [u8; LINE_BYTES], hash: u64, probes: u32) {
 
 /// False: a bit of `hash` is not set in its line.
 ///
-/// Tests without a branch, and branches after `HEAD_PROBES`, which refute most absent keys: a branch after
-/// each probe is nearly twice as slow, since none can predict which probe refutes.
+/// Tests without a branch, and branches after `HEAD_PROBES`, which refute most absent keys: a
+/// branch after each probe is nearly twice as slow, since none can predict which probe refutes.
 #[inline]
 fn all_bits_set(line: &[u8; LINE_BYTES], hash: u64, probes: u32) -> bool {
     let word = hash.wrapping_mul(SPREAD[0]);
@@ -90,8 +91,8 @@ fn later_bits_set(line: &[u8; LINE_BYTES], hash: u64, probes: u32) -> bool {
         && all_set(line, hash.wrapping_mul(SPREAD[2]), probes - second_word)
 }
 
-/// Whether the bits at the first `count` places of a word are set in the line. (Inlined, so that a count that is known is no
-/// loop.)
+/// Whether the bits at the first `count` places of a word are set in the line. (Inlined, so that a
+/// count that is known is no loop.)
 #[inline(always)]
 fn all_set(line: &[u8; LINE_BYTES], mut word: u64, count: u32) -> bool {
     let (words, _) = line.as_chunks::<8>();
@@ -111,8 +112,8 @@ pub struct BlockedBloomBuilder {
 }
 
 impl BlockedBloomBuilder {
-    /// No key yet. More bits per key (a fraction is fine; 0.5 to 64, else the nearer of the two): more memory, fewer false
-    /// positives. Requires: a number.
+    /// No key yet. More bits per key (a fraction is fine; 0.5 to 64, else the nearer of the two):
+    /// more memory, fewer false positives. Requires: a number.
     pub fn new(bits_per_key: f64) -> Self {
         BlockedBloomBuilder { hashes: Vec::new(), bits_per_key }
     }
@@ -201,8 +202,8 @@ fn rate_of(loads: &[f64], probes: u32) -> f64 {
     loads.iter().enumerate().map(|(keys, share)| share * rate_at(keys)).sum()
 }
 
-/// The probes' byte holds their number less one, and in its high half the complement: no flipped bit
-/// gives another number of probes.
+/// The probes' byte holds their number less one, and in its high half the complement: no flipped
+/// bit gives another number of probes.
 fn probes_byte(probes: u32) -> u8 {
     assert!((1..=PROBES_MAX).contains(&probes), "{probes} probes");
     let low = (probes - 1) as u8;
@@ -249,8 +250,8 @@ pub struct BlockedBloom<B> {
 }
 
 impl<B: AsRef<[u8]>> BlockedBloom<B> {
-    /// Checks bytes that [`BlockedBloomBuilder::finish`] made. What lies in the lines is not checked, for
-    /// every pattern of bits is a filter: who stores the bytes keeps a checksum.
+    /// Checks bytes that [`BlockedBloomBuilder::finish`] made. What lies in the lines is not
+    /// checked, for every pattern of bits is a filter: who stores the bytes keeps a checksum.
     pub fn read(bytes: B) -> Result<Self, Corrupt> {
         let image = bytes.as_ref();
         let (_, trailer) = image.as_chunks::<LINE_BYTES>();

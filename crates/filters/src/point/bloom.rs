@@ -1,12 +1,14 @@
 //! Bloom filter: the bits of a key lie anywhere.
 //! ```text
-//! hash ──> times an odd constant ──> again ──> ...       each time: high bits, multiply-shift ──> place
+//! hash ──> times an odd constant ──> again ──> ...
+//! each time: high bits, multiply-shift ──> place
 //!
 //! bytes   | word 0 | word 1 | ... | word n-1 | trailer |
 //!           8        8              8          12
 //! ```
-//! Places by the powers of one multiplier, as a generator of random numbers would take them: of two places alone and the
-//! distance between them (double hashing), small filters have only so many pairs that keys share all of their places.
+//! Places by the powers of one multiplier, as a generator of random numbers would take them: of two
+//! places alone and the distance between them (double hashing), small filters have only so many
+//! pairs that keys share all of their places.
 //!
 //! Invariant: the bits of every key that was added are set. No words: nothing was added.
 
@@ -30,7 +32,8 @@ const FIELDS_BYTES: usize = 4;
 const TRAILER_BYTES: usize = FIELDS_BYTES + Signature::BYTES;
 const VERSION: u8 = 1;
 
-/// The places of a key among so many bits. The last of so many steps is never taken: `hash` is the first place's.
+/// The places of a key among so many bits. The last of so many steps is never taken: `hash` is the
+/// first place's.
 #[inline]
 fn places(hash: u64, bits: usize, probes: u32) -> impl Iterator<Item = usize> {
     let steps = std::iter::successors(Some(hash), |hash| Some(hash.wrapping_mul(STEP)));
@@ -59,8 +62,8 @@ pub struct BloomBuilder {
 }
 
 impl BloomBuilder {
-    /// No key yet. More bits per key (a fraction is fine; 0.1 to 64, else the nearer of the two): more memory, fewer false
-    /// positives. Requires: a number.
+    /// No key yet. More bits per key (a fraction is fine; 0.1 to 64, else the nearer of the two):
+    /// more memory, fewer false positives. Requires: a number.
     pub fn new(bits_per_key: f64) -> Self {
         BloomBuilder { hashes: Vec::new(), bits_per_key: clamped(bits_per_key) }
     }
@@ -114,8 +117,8 @@ pub struct Bloom<B> {
 }
 
 impl<B: AsRef<[u8]>> Bloom<B> {
-    /// Checks bytes that [`BloomBuilder`] made. What lies in the words is not checked, for every pattern of bits is a
-    /// filter: who stores the bytes keeps a checksum.
+    /// Checks bytes that [`BloomBuilder`] made. What lies in the words is not checked, for every
+    /// pattern of bits is a filter: who stores the bytes keeps a checksum.
     pub fn read(bytes: B) -> Result<Self, Corrupt> {
         let image = bytes.as_ref();
         let kind = (FilterKind::Bloom.tag(), VERSION);
@@ -143,7 +146,8 @@ impl<B: AsRef<[u8]>> Bloom<B> {
         self.probes
     }
 
-    /// Branches after every few places: none can predict which of them refutes, and reads that nothing waits for overlap.
+    /// Branches after every few places: none can predict which of them refutes, and reads that
+    /// nothing waits for overlap.
     #[inline]
     fn probe<T: Trace>(&self, mut hash: u64, trace: &mut T) -> bool {
         if self.bits == 0 {
@@ -195,7 +199,8 @@ mod tests {
         Bloom::read(builder.finish()).expect("whole")
     }
 
-    #[test] // 0.6185^bits is what a Bloom filter can have, if its number of probes were no whole number.
+    // 0.6185^bits is what a Bloom filter can have, if its number of probes were no whole number.
+    #[test]
     fn the_rate_is_what_theory_promises() {
         const KEYS: u64 = 50_000;
         for (bits_per_key, queries) in

@@ -1,9 +1,12 @@
 //! Filters of one table that answer for keys and ranges.
 //! ```text
-//! fingerprint_filter   ordered fingerprints          rosetta    Bloom filters of the levels of a binary tree
-//! surf                 a succinct trie               rencoder   the same levels, eight of them in a cache line
-//! arf                  a binary tree, trained        prefix     a Bloom filter of keys and their prefixes
-//! base                 keys as numbers, hashed bits, the end of an image: for several of these
+//! fingerprint_filter  ordered fingerprints
+//! surf                a succinct trie
+//! rosetta             Bloom filters of the levels of a binary tree
+//! rencoder            the same levels, eight of them in a cache line
+//! prefix              a Bloom filter of keys and their prefixes
+//! arf                 a binary tree, trained
+//! base                keys as numbers, hashed bits, the end of an image: for several of these
 //! ```
 //! Invariant: no filter here knows another one.
 

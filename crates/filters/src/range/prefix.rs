@@ -1,16 +1,17 @@
 //! Prefix Bloom filter: one Bloom filter of whole keys and of their prefixes, as in RocksDB.
 //! ```text
 //! key "user/0017" ─┬─ whole        ──hash──> its places
-//!                  └─ "user/"      ──hash──> its places           the prefix, by a rule that the image names
+//!                  └─ "user/"      ──hash──> its places   by a rule that the image names
 //!
 //! key              whole key there, and (if it has one) its prefix
 //! range            all its keys have one prefix: is that prefix there?   else "maybe"
 //!
 //! bytes   | bits | fields | tail |
 //! ```
-//! A key that the rule gives no prefix (shorter than the length, without separator) is kept as a whole key alone; a range that may
-//! hold such keys is "maybe". Theory: with p prefixes to n keys and b bits per key, the rate e is that of a Bloom filter of
-//! b n / (n + p) bits per entry; for ranges, and for points whose prefix is there; for other points it is e squared.
+//! A key that the rule gives no prefix (shorter than the length, without separator) is kept as a
+//! whole key alone; a range that may hold such keys is "maybe". Theory: with p prefixes to n keys
+//! and b bits per key, the rate e is that of a Bloom filter of b n / (n + p) bits per entry; for
+//! ranges, and for points whose prefix is there; for other points it is e squared.
 //!
 //! Invariant: the places of each key and of its prefix are marked. No bits: no keys.
 
@@ -104,7 +105,8 @@ impl PrefixBloomBuilder {
         PrefixBloomBuilder { rule, bits_per_key, keys: Vec::new(), prefixes: Vec::new() }
     }
 
-    /// The rate that theory promises for so many bits for each entry: whole keys and prefixes are entries.
+    /// The rate that theory promises for so many bits for each entry: whole keys and prefixes are
+    /// entries.
     pub fn expected_rate(bits_per_entry: f64) -> f64 {
         rate(bits_per_entry, best_probes(bits_per_entry))
     }

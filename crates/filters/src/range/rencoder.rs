@@ -1,23 +1,28 @@
-//! REncoder: the last levels of a binary tree over the keys, eight of them in one cache line (Wang et al., ICDE 2023).
+//! REncoder: the last levels of a binary tree over the keys, eight of them in one cache line (Wang
+//! et al., ICDE 2023).
 //! ```text
-//! key as a number    | group 2 | group 1 | group 0 |      levels 16-23, 8-15, 0-7; a node of level l lacks the last l bits
-//!                                                         the bits above a group, hashed: the group's line
-//! in the line        a tree of 512 bits: node 1 the root, 2 and 3 its children, ... 256 to 511 level 0 of the group
-//!                    words swapped and turned by what is left of the hash, so that small trees fill lines evenly
+//! key as a number    | group 2 | group 1 | group 0 |   levels 16-23, 8-15, 0-7
+//!                                                      (a node of level l lacks the last l bits)
+//!                    the bits above a group, hashed: the group's line
+//! in the line        a tree of 512 bits: node 1 the root, 2 and 3 its children, ...
+//!                    256 to 511 level 0 of the group
+//!                    words swapped and turned by what is left of the hash: small trees fill
+//!                    lines evenly
 //! k lines for each group, and a node is there if its bit is set in all of them
 //!
 //! bytes   | line 0 | line 1 | ... | line n-1 | fields | tail |
 //!           64       64             64
 //! ```
-//! Levels are stored from level 0 upwards, as long as half of all bits are not yet set: where many keys share their upper
-//! bits, levels above cost little, and more of them are stored. Which these are is known before the first bit is set, from
-//! the number of nodes that each level has.
+//! Levels are stored from level 0 upwards, as long as half of all bits are not yet set: where many
+//! keys share their upper bits, levels above cost little, and more of them are stored. Which these
+//! are is known before the first bit is set, from the number of nodes that each level has.
 //!
-//! Keys are the numbers of [`NumberSpace`]: eight bytes behind the prefix that all keys share. Where keys are longer than that, or of
-//! different lengths, keys with equal numbers look alike to ranges, and half of the bits that are set are those of whole
-//! keys, which points ask for as well.
+//! Keys are the numbers of [`NumberSpace`]: eight bytes behind the prefix that all keys share.
+//! Where keys are longer than that, or of different lengths, keys with equal numbers look alike to
+//! ranges, and half of the bits that are set are those of whole keys, which points ask for as well.
 //!
-//! Invariant: the bits of each key at each stored level are set, one by one: no level relies on another one's. No lines: no keys.
+//! Invariant: the bits of each key at each stored level are set, one by one: no level relies on
+//! another one's. No lines: no keys.
 
 use crate::base::filter::{
     FilterKind, HashedKey, OutOfOrder, TableFilter, TableFilterBuilder, Trace,
@@ -49,13 +54,14 @@ const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 /// How a REncoder is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RencoderPlan {
-    /// Lines for each group of levels, 1 to 8 (fewer where bits are few). More: fewer false positives near stored keys, fewer levels,
-    /// so that long ranges take more probes.
+    /// Lines for each group of levels, 1 to 8 (fewer where bits are few). More: fewer false
+    /// positives near stored keys, fewer levels, so that long ranges take more probes.
     pub probes: u8,
 }
 
 impl Default for RencoderPlan {
-    /// Of what was measured (`examples/range_filters.rs`), the fewest that do not have many false positives near stored keys.
+    /// Of what was measured (`examples/range_filters.rs`), the fewest that do not have many false
+    /// positives near stored keys.
     fn default() -> Self {
         RencoderPlan { probes: 2 }
     }
@@ -290,8 +296,8 @@ fn decode_fields(fields: &[u8], levels: u8, payload: &[u8]) -> Result<Option<Pla
     Ok(Some(Plan { space, marks: Marks { probes, whole_probes, levels } }))
 }
 
-/// A REncoder over checked bytes. Best over [`AlignedBytes`](crate::AlignedBytes): then a group of levels is one cache
-/// line a probe.
+/// A REncoder over checked bytes. Best over [`AlignedBytes`](crate::AlignedBytes): then a group of
+/// levels is one cache line a probe.
 #[derive(Clone, Debug)]
 pub struct Rencoder<B> {
     bytes: B,

@@ -1,17 +1,18 @@
-//! Rosetta: a Bloom filter for each of the last levels of a binary tree over the keys (Luo et al., SIGMOD 2020).
+//! Rosetta: a Bloom filter for each of the last levels of a binary tree over the keys (Luo et al.,
+//! SIGMOD 2020).
 //! ```text
 //! keys as numbers     ...0110 1011
 //! level 2             ...0110 10        its filter has the numbers without their last two bits
 //! level 1             ...0110 101
 //! level 0             ...0110 1011      its filter has the numbers
 //!
-//! range ──> nodes of the top level ──present──> their children in the range ──present──> ... ──> level 0: maybe
+//! range ──> nodes of the top level ──present──> children in the range ──present──> ... ──> maybe
 //!
 //! bytes   | whole keys | level 0 | level 1 | ... | fields | tail |
 //! ```
-//! Keys are the numbers of [`NumberSpace`]: eight bytes behind the prefix that all keys share. Where keys are longer than that, or of
-//! different lengths, keys with equal numbers look alike to ranges, and half of the memory goes to a filter of whole
-//! keys, which points ask as well.
+//! Keys are the numbers of [`NumberSpace`]: eight bytes behind the prefix that all keys share.
+//! Where keys are longer than that, or of different lengths, keys with equal numbers look alike to
+//! ranges, and half of the memory goes to a filter of whole keys, which points ask as well.
 //!
 //! Invariant: every level that is kept has the prefix of every key. No levels: no keys.
 
@@ -39,16 +40,18 @@ const LEVEL_FIELD_BYTES: usize = 4 + 1;
 /// For which ranges a Rosetta filter is made, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RosettaPlan {
-    /// The longest ranges that it is made for have two to the power of this numbers. 0 (points) to 31. More: long ranges
-    /// take fewer probes. Longer ranges are answered too, up to two thousand probes.
+    /// The longest ranges that it is made for have two to the power of this numbers. 0 (points) to
+    /// 31. More: long ranges take fewer probes. Longer ranges are answered too, up to two thousand
+    /// probes.
     pub range_bits: u8,
     /// How memory is divided over the levels.
     pub split: RosettaSplit,
 }
 
 impl Default for RosettaPlan {
-    /// Of what was measured (`examples/range_filters.rs`), what has the fewest false positives in ranges of 2^5 without
-    /// having many more near stored keys, and takes a fifth of the time of a single level.
+    /// Of what was measured (`examples/range_filters.rs`), what has the fewest false positives in
+    /// ranges of 2^5 without having many more near stored keys, and takes a fifth of the time of a
+    /// single level.
     fn default() -> Self {
         RosettaPlan { range_bits: 6, split: RosettaSplit::FirstCut }
     }
@@ -59,9 +62,11 @@ impl Default for RosettaPlan {
 pub enum RosettaSplit {
     /// All to the last level: the fewest false positives near stored keys, the most probes.
     Single,
-    /// The more, the more often a level is asked: the paper's optimum for ranges of the greatest length.
+    /// The more, the more often a level is asked: the paper's optimum for ranges of the greatest
+    /// length.
     Variable,
-    /// The last level gets a rate, the others what keeps that rate whatever level a question begins at: the fewest probes.
+    /// The last level gets a rate, the others what keeps that rate whatever level a question begins
+    /// at: the fewest probes.
     FirstCut,
 }
 
@@ -138,7 +143,8 @@ fn node_hash(level: usize, node: u64) -> u64 {
     mix(node.wrapping_add((level as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
 }
 
-/// The filter of one level: so many bytes, so many places for each node. No bytes: the level is not kept.
+/// The filter of one level: so many bytes, so many places for each node. No bytes: the level is not
+/// kept.
 #[derive(Clone, Copy, Debug)]
 struct Level {
     len: usize,

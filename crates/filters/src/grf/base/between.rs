@@ -1,11 +1,12 @@
 //! Where between two neighbours a number lies, finer near either of them.
 //! ```text
 //! low                              middle                              high
-//! |.:.:.: : : :  :   :    :     :    |    :     :    :   :  : : : :.:.:.|      offsets: the square root of the
-//! 0                                32767 32768                      65535     distance to the nearer neighbour
+//! |.:.:.: : : :  :   :    :     :    |    :     :    :   :  : : : :.:.:.|
+//! 0                                32767 32768                      65535
+//! offsets: the square root of the distance to the nearer neighbour
 //! ```
-//! Keys that are asked for and keys that are flushed crowd near the keys of the base, so near ones are told apart
-//! better. Invariant: offsets are monotone in numbers.
+//! Keys that are asked for and keys that are flushed crowd near the keys of the base, so near ones
+//! are told apart better. Invariant: offsets are monotone in numbers.
 
 /// Bits of an offset.
 pub(crate) const OFFSET_BITS: u32 = 16;
@@ -13,7 +14,8 @@ pub(crate) const OFFSET_BITS: u32 = 16;
 const HALF: u64 = 1 << (OFFSET_BITS - 1);
 const LAST: u64 = 2 * HALF - 1;
 
-/// The offset of `number` from `low` (included) to `high` (excluded). Requires: it lies between them.
+/// The offset of `number` from `low` (included) to `high` (excluded). Requires: it lies between
+/// them.
 #[inline(always)]
 pub(crate) fn offset(number: u64, low: u64, high: u64) -> u64 {
     debug_assert!(low <= number && number < high, "{low} <= {number} < {high}");

@@ -33,7 +33,8 @@ impl Base {
         (start <= view && view < end).then_some(view)
     }
 
-    /// Where a block that is not its group's first begins, and a view from which on keys may lie elsewhere.
+    /// Where a block that is not its group's first begins, and a view from which on keys may lie
+    /// elsewhere.
     fn ends(&self, index: usize, group: &Group<'_>, block: usize) -> (u64, u64) {
         match group.kind {
             Kind::Spline => {
@@ -46,7 +47,8 @@ impl Base {
         }
     }
 
-    /// A word: no key with a lesser one has that view in the list, or a greater one, or lies in a later list. None: unknown.
+    /// A word: no key with a lesser one has that view in the list, or a greater one, or lies in a
+    /// later list. None: unknown.
     pub(crate) fn word_at_view(&self, list: usize, view: u64) -> Option<u64> {
         if self.is_edge(list) {
             return None;
@@ -85,7 +87,8 @@ impl Base {
         self.directory.separators.get(index).copied()
     }
 
-    /// The least and the greatest view of keys in a block, those above all that share the prefix included.
+    /// The least and the greatest view of keys in a block, those above all that share the prefix
+    /// included.
     fn block_views(&self, index: usize, group: &Group<'_>, block: usize) -> (u64, u64) {
         let last = block + 1 == group.blocks;
         let first = if block == 0 { 0 } else { group.head(block) };
@@ -93,7 +96,8 @@ impl Base {
     }
 }
 
-/// What tells the views that a bucket's keys can have, and those of keys that have a fraction of it.
+/// What tells the views that a bucket's keys can have, and those of keys that have a fraction of
+/// it.
 #[derive(Default)]
 pub(crate) struct BucketViews {
     scale: Scale,
@@ -150,8 +154,8 @@ impl BucketViews {
         };
     }
 
-    /// The least and the greatest view that a key of the base can have. Requires: this was read of the same base and bucket, which
-    /// has the key.
+    /// The least and the greatest view that a key of the base can have. Requires: this was read of
+    /// the same base and bucket, which has the key.
     pub(crate) fn of_key(
         &self,
         base: &Base,
@@ -169,7 +173,8 @@ impl BucketViews {
         }
     }
 
-    /// The least and the greatest view of keys with this fraction of `bits` bits; the true ones may lie between them.
+    /// The least and the greatest view of keys with this fraction of `bits` bits; the true ones may
+    /// lie between them.
     pub(crate) fn of_fraction(&self, fraction: u64, bits: usize) -> (u64, u64) {
         let cells = &self.cells[..];
         match &self.scale {

@@ -1,7 +1,7 @@
 //! The places of keys in a block of gap fingerprints.
 //! ```text
 //! start        [c0]        [c1]   [c2]                end
-//!   <-- gap 0 -->  <- gap 1 ->  <2>  <----- gap 3 ---->        all alike in the fraction, however wide
+//!   <-- gap 0 -->  <- gap 1 ->  <2>  <----- gap 3 ---->    all alike in the fraction, however wide
 //! fraction = (gap + offset in the gap) / number of gaps
 //! ```
 //! Invariant: fractions are monotone in keys.

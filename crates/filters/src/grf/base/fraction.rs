@@ -1,16 +1,18 @@
 //! Where in a block of cells a key falls, as a fraction of the block that is fine where keys are.
 //! ```text
-//! cells         . . [c0] . . . . . . . . . . . . . . . . [c1] . . [c2] . . .
-//! gaps          <0-><--------------- gap 1 --------------><- gap 2 -><- 3 ->     all alike in the number, however wide
-//! gap           in c0 | near c0, bits shared: many ... few | few ... many: near c1
-//! fraction      (gap + offset in the gap) / number of gaps
+//! cells     . . [c0] . . . . . . . . . . . . . . . . [c1] . . [c2] . . .
+//! gaps      <0-><--------------- gap 1 --------------><- gap 2 -><- 3 ->
+//!           all alike in the number, however wide
+//! gap       in c0 | near c0, bits shared: many ... few | few ... many: near c1
+//! fraction  (gap + offset in the gap) / number of gaps
 //! ```
-//! Keys that are asked for and keys that are flushed crowd near the keys of the base. So all gaps have equally many
-//! numbers, and a gap is measured from its two cells: a key between them differs from the nearer one in some bit; the
-//! later that bit, the nearer the key. Above a cell that can only be where the cell has a zero, below it where it has a
-//! one: those bits are counted. Each next piece has half the numbers (flatter shares were measured: worse on all
-//! sets); the key's bits after the one that differs tell the keys of a piece apart. Invariant: fractions are monotone in
-//! keys.
+//! Keys that are asked for and keys that are flushed crowd near the keys of the base. So all gaps
+//! have equally many numbers, and a gap is measured from its two cells: a key between them differs
+//! from the nearer one in some bit; the later that bit, the nearer the key. Above a cell that can
+//! only be where the cell has a zero, below it where it has a one: those bits are counted. Each
+//! next piece has half the numbers (flatter shares were measured: worse on all sets); the key's
+//! bits after the one that differs tell the keys of a piece apart. Invariant: fractions are
+//! monotone in keys.
 
 use crate::fingerprint::cell::{Fall, Found, Tail};
 
@@ -18,7 +20,8 @@ use crate::fingerprint::cell::{Fall, Found, Tail};
 const OFFSET_BITS: u32 = 12;
 /// Half a gap's numbers.
 const HALF: u64 = 1 << (OFFSET_BITS - 1);
-/// Per piece of a half, from its wide end on, the bits of its numbers; beyond the last piece a key is next to the cell.
+/// Per piece of a half, from its wide end on, the bits of its numbers; beyond the last piece a key
+/// is next to the cell.
 const PIECE_BITS: [u32; 8] = [10, 9, 8, 7, 6, 5, 4, 4];
 /// Where each piece begins, from the wide end of the half on.
 const STARTS: [u64; PIECE_BITS.len() + 1] = starts();
@@ -37,7 +40,8 @@ const fn starts() -> [u64; PIECE_BITS.len() + 1] {
 /// What lies around the cells of a block, as views.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// The bits that all keys of the block before its first cell share with that cell, as far as known.
+    /// The bits that all keys of the block before its first cell share with that cell, as far as
+    /// known.
     pub(crate) head_bits: usize,
     /// No key of the block has a greater view.
     pub(crate) end: u64,
@@ -94,7 +98,8 @@ fn ones(word: u64, len: usize) -> usize {
     if len >= 64 { 64 } else { (word & !(u64::MAX >> len)).count_ones() as usize }
 }
 
-/// The offset of a key that shares `shared` bits with the last cell: the block's end takes the place of a next cell.
+/// The offset of a key that shares `shared` bits with the last cell: the block's end takes the
+/// place of a next cell.
 #[inline]
 fn after_all(key: &Tail<'_>, shared: usize, end: u64) -> u64 {
     let shared_with_end = common(key.view(), end);
@@ -107,8 +112,8 @@ fn after_all(key: &Tail<'_>, shared: usize, end: u64) -> u64 {
     }
 }
 
-/// The first bit after the one in which the last cell and the block's end differ; of bits beyond the view the
-/// end tells nothing.
+/// The first bit after the one in which the last cell and the block's end differ; of bits beyond
+/// the view the end tells nothing.
 #[inline]
 fn last_split(shared_with_end: usize) -> usize {
     shared_with_end.min(63) + 1
@@ -128,7 +133,8 @@ pub(crate) struct Bounds<'a> {
 }
 
 impl Bounds<'_> {
-    /// The least and the greatest view of keys with this fraction of `bits` bits; the true ones may lie between them.
+    /// The least and the greatest view of keys with this fraction of `bits` bits; the true ones may
+    /// lie between them.
     pub(crate) fn of(&self, fraction: u64, bits: usize) -> (u64, u64) {
         let gaps = (self.cells.len() as u64 + 1) << OFFSET_BITS;
         // Keys after the group's prefix have the last fraction, which may be beyond all places.
@@ -138,7 +144,8 @@ impl Bounds<'_> {
         (low, if after >= gaps { u64::MAX } else { self.view(after - 1, true) })
     }
 
-    /// A view that no key from this place on is below; for `greatest`: that no key up to this place is above.
+    /// A view that no key from this place on is below; for `greatest`: that no key up to this place
+    /// is above.
     fn view(&self, place: u64, greatest: bool) -> u64 {
         let (gap, offset) = ((place >> OFFSET_BITS) as usize, place & ((1 << OFFSET_BITS) - 1));
         let before = gap.checked_sub(1).map(|before| self.cells[before]);
@@ -177,7 +184,8 @@ fn view_near_before(before: (u64, u64), split: usize, offset: u64, greatest: boo
     }
 }
 
-/// The bound at an offset, from the middle of the gap on, before a cell that begins at the view `after`.
+/// The bound at an offset, from the middle of the gap on, before a cell that begins at the view
+/// `after`.
 fn view_near_after(after: u64, split: usize, offset: u64, greatest: bool) -> u64 {
     let piece = STARTS.partition_point(|&start| start <= offset) - 1;
     let within = offset - STARTS[piece];
@@ -195,7 +203,8 @@ fn nth_one(word: u64, from: usize, before: usize) -> Option<usize> {
     (from..64).filter(|&at| word << at >> 63 == 1).nth(before)
 }
 
-/// The first `shared` bits of a view, then `bit`, then the bits that tell the offsets of a piece apart, then ones or zeros.
+/// The first `shared` bits of a view, then `bit`, then the bits that tell the offsets of a piece
+/// apart, then ones or zeros.
 fn continued(view: u64, shared: usize, bit: u64, rest: u64, piece: usize, ones: bool) -> u64 {
     let fill = if ones { u64::MAX >> PIECE_BITS[piece] } else { 0 };
     view & !(u64::MAX >> shared) | bit << (63 - shared) | (rest | fill) >> shared >> 1
@@ -215,7 +224,8 @@ mod tests {
     use crate::grf::part::Part;
     use crate::grf::part::builder::PartBuilder;
 
-    /// Rounded down, and so each is the prefix of every longer one: packed entries are cut, keys asked for are not.
+    /// Rounded down, and so each is the prefix of every longer one: packed entries are cut, keys
+    /// asked for are not.
     #[test]
     fn a_fraction_is_the_prefix_of_one_with_another_bit() {
         for number in 0..20_000 {
@@ -313,8 +323,8 @@ mod tests {
         assert_monotone_and_bounded(&base, &asked);
     }
 
-    /// Beyond the view nothing is known of a block's end: keys that share the whole view with it must not fall on
-    /// either side of each other, whatever they share with the last cell.
+    /// Beyond the view nothing is known of a block's end: keys that share the whole view with it
+    /// must not fall on either side of each other, whatever they share with the last cell.
     #[test]
     fn keys_that_agree_with_the_end_of_a_block_beyond_its_view() {
         let deep = |stem: u64, rest: u64| {

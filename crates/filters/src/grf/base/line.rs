@@ -1,11 +1,11 @@
 //! The places of keys in a block of spline fingerprints.
 //! ```text
-//! group      low |----------------- the line -----------------| ... tail ... | end
-//! blocks         |   0   |   1   |   2   | ...  |   last      .............  |
-//! fraction       the position, finer;                 in the last block 15/16 of them, the rest for the tail
+//! group     low |----------------- the line -----------------| ... tail ... | end
+//! blocks        |   0   |   1   |   2   | ...  |   last      .............  |
+//! fraction      the position, finer; in the last block 15/16 of them, the rest for the tail
 //! ```
-//! The line ends at the group's last key; the tail reaches to the next group, and may be far longer. Invariant: fractions
-//! are monotone in keys.
+//! The line ends at the group's last key; the tail reaches to the next group, and may be far
+//! longer. Invariant: fractions are monotone in keys.
 
 use crate::fingerprint::line::Line;
 use crate::fingerprint::spline::FINE_BITS;
@@ -29,7 +29,8 @@ impl Line {
         within * self.fractions(bits) / (self.model.block_positions() << FINE_BITS)
     }
 
-    /// The fraction of a key with this view, beyond all positions. No key of the group has a greater view than `end`.
+    /// The fraction of a key with this view, beyond all positions. No key of the group has a
+    /// greater view than `end`.
     pub(crate) fn tail_fraction(&self, view: u64, end: u64, bits: usize) -> u64 {
         let (low, high) = self.tail(end);
         let offset = offset(view.clamp(low, high - 1), low, high);
@@ -51,7 +52,8 @@ impl Line {
         (first, last.min(end))
     }
 
-    /// The least and the greatest view of keys with this fraction; the true ones may lie between them.
+    /// The least and the greatest view of keys with this fraction; the true ones may lie between
+    /// them.
     pub(crate) fn fraction_views(&self, fraction: u64, end: u64, bits: usize) -> (u64, u64) {
         let fractions = self.fractions(bits);
         if fraction < fractions {

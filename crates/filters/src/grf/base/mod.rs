@@ -1,12 +1,14 @@
 //! The base of a part: the keys of its last level, as static fingerprints.
 //! ```text
 //! directory -> group -> block
-//! place of a key = (list, bucket, fraction)     list 0: below the first key; list g + 1: group g; last: above
-//!                                               bucket: block of the group
-//!                                               fraction: where in the block (fraction.rs, extent.rs, line.rs)
+//! place of a key = (list, bucket, fraction)
+//!     list       0: below the first key; g + 1: group g; last: above the last key
+//!     bucket     block of the group
+//!     fraction   where in the block (fraction.rs, extent.rs, line.rs)
 //! ```
-//! Invariant: places taken as the ends of a range are monotone in keys, and the place of a single key lies between them. So
-//! whatever is asked with the places of the two ends of a range finds every key between them.
+//! Invariant: places taken as the ends of a range are monotone in keys, and the place of a single
+//! key lies between them. So whatever is asked with the places of the two ends of a range finds
+//! every key between them.
 
 mod between;
 pub(super) mod bounds;
@@ -37,7 +39,8 @@ use crate::grf::sizes::{ARC_BYTES, LINE_BYTES, Slot, allocated_bytes};
 
 /// Lines on which a group's header may be.
 const HEADER_LINES: usize = 2;
-/// Lines that a block and its key's fingerprint are likely to be on, if one of them is guessed; and how many are before that.
+/// Lines that a block and its key's fingerprint are likely to be on, if one of them is guessed; and
+/// how many are before that.
 const LINES_ABOUT: usize = 4;
 const LINES_BEFORE: usize = 2;
 
@@ -61,7 +64,8 @@ pub(crate) struct Base {
 pub(crate) struct Site<'a> {
     pub(crate) list: usize,
     pub(crate) bucket: usize,
-    /// The key's coordinate within its list: its first 64 bits after the group's prefix, or its place at the edges.
+    /// The key's coordinate within its list: its first 64 bits after the group's prefix, or its
+    /// place at the edges.
     pub(crate) view: u64,
     within: Within<'a>,
 }
@@ -112,7 +116,8 @@ impl<'a> Site<'a> {
     }
 }
 
-/// What a place is asked for: hashed groups know the order of blocks alone, so the ends of a range take in whole blocks.
+/// What a place is asked for: hashed groups know the order of blocks alone, so the ends of a range
+/// take in whole blocks.
 #[derive(Clone, Copy)]
 pub(crate) enum Role<'a> {
     /// One key.
@@ -149,7 +154,8 @@ pub(crate) struct Spot {
 }
 
 impl Spot {
-    /// The place of a key in its bucket of `count` keys; the first of `ranks` below it, the second through it.
+    /// The place of a key in its bucket of `count` keys; the first of `ranks` below it, the second
+    /// through it.
     #[inline(always)]
     pub(crate) fn new(
         (list, bucket): (usize, usize),
@@ -318,8 +324,8 @@ impl Base {
         Site { list, bucket, view, within }
     }
 
-    /// Asks for the memory of a list's group and where the block of the key that was found there is likely to be. Gives how far the
-    /// key lies across the list (`Guess`).
+    /// Asks for the memory of a list's group and where the block of the key that was found there is
+    /// likely to be. Gives how far the key lies across the list (`Guess`).
     #[inline(always)]
     pub(crate) fn load_about<T: Trace>(&self, Found { list, word }: Found, trace: &mut T) -> usize {
         if self.is_edge(list) {
@@ -455,7 +461,8 @@ pub(crate) fn block_count(bytes: &[u8], kind: Kind) -> usize {
     }
 }
 
-/// A distance as a floating-point number of [`PLACE_BITS`] bits: near the edge exact, farther away relative.
+/// A distance as a floating-point number of [`PLACE_BITS`] bits: near the edge exact, farther away
+/// relative.
 fn edge_place(distance: u64) -> u64 {
     const MANTISSA: u32 = PLACE_BITS as u32 - 6;
     match distance.checked_ilog2() {

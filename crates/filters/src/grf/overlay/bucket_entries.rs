@@ -1,10 +1,11 @@
 //! The overlay's entries of one bucket, from one end to the other, some at a time.
 //! ```text
-//! packed   e e e|e e e|e e e       a piece is read when the one before was used up
-//! recent     e e|e e|e               apart from these: who goes through both need not have them in one order
+//! packed  e e e|e e e|e e e  a piece is read when the one before was used up
+//! recent    e e|e e|e          apart from these: a reader of both needs no common order
 //! ```
-//! A bucket may have thousands of entries, and most who go through it need a few. Invariants: what is wanted no more is left out;
-//! forward, what a stretch gives next begins no later than anything that it gives after, and backward it ends no earlier.
+//! A bucket may have thousands of entries, and most who go through it need a few. Invariants: what
+//! is wanted no more is left out; forward, what a stretch gives next begins no later than anything
+//! that it gives after, and backward it ends no earlier.
 
 use crate::base::filter::Untraced;
 use crate::base::shape::Span;
@@ -149,8 +150,8 @@ impl Stretch {
         self.piece.clear();
     }
 
-    /// Takes some entries off the rest. Backward, entries of one group stay together: their ends are in no order, but none of them is
-    /// before the end of one of a group before.
+    /// Takes some entries off the rest. Backward, entries of one group stay together: their ends
+    /// are in no order, but none of them is before the end of one of a group before.
     fn next_piece<const BACK: bool>(&mut self, group: impl Fn(usize) -> u64) -> Range<usize> {
         let Range { start, end } = self.rest;
         if !BACK {

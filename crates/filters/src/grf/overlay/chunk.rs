@@ -1,12 +1,14 @@
-//! A chunk of the overlay: the entries of some neighbouring lists, recent ones apart from packed ones.
+//! A chunk of the overlay: the entries of some neighbouring lists, recent ones apart from packed
+//! ones.
 //! ```text
-//! flush 63 --> recent    60 61 62 63                    long fractions; few, so that a flush rewrites little
+//! flush 63 --> recent    60 61 62 63               long fractions; few: a flush rewrites little
 //!                |  when their runs were merged: fractions cut, codes widened to the run's span
 //!                v
-//!              packed  [0, 10) [10, 20) ... [50, 60)  short fractions; rewritten once for a run's worth of flushes
+//!              packed  [0, 10) [10, 20) ... [50, 60)  short fractions; rewritten once a run
 //! ```
-//! Where entries crowd, fractions are longer: a list that is not split under skew tells its keys apart all the same.
-//! Invariant: an entry's fraction is a prefix of its key's, and its code contains its flush number.
+//! Where entries crowd, fractions are longer: a list that is not split under skew tells its keys
+//! apart all the same. Invariant: an entry's fraction is a prefix of its key's, and its code
+//! contains its flush number.
 
 use crate::base::shape::{FlushNumber, Span};
 use crate::bits::simd::{Work, fastest, prefetch_lines};
@@ -20,9 +22,11 @@ use crate::grf::overlay::runs::Runs;
 use crate::grf::sizes::LINE_BYTES;
 use std::sync::Arc;
 
-/// A recent entry costs half as much again as a packed one: there are few for the keys of the base ...
+/// A recent entry costs half as much again as a packed one: there are few for the keys of the base
+/// ...
 const RECENT_PER_KEYS: usize = 64;
-/// ... or for the packed ones, now or in the end, which need not be rewritten as long as there is room.
+/// ... or for the packed ones, now or in the end, which need not be rewritten as long as there is
+/// room.
 const RECENT_PER_PACKED: usize = 8;
 const RECENT_MIN: usize = 32;
 
@@ -88,9 +92,11 @@ pub(crate) struct NewEntries<'a> {
 pub(crate) struct ChunkWriter {
     runs: Runs,
     budget: EntryBudget,
-    /// The origin of recent entries that was seen last, and a bit for each number from it on whose flush was merged.
+    /// The origin of recent entries that was seen last, and a bit for each number from it on whose
+    /// flush was merged.
     packing: (u64, u64),
-    /// Codes as packed entries have them, that were seen last and are as wide as the runs allow: neighbours have the same.
+    /// Codes as packed entries have them, that were seen last and are as wide as the runs allow:
+    /// neighbours have the same.
     fresh: Vec<u8>,
     recent: RecentWriter,
     draft: Draft,
@@ -132,7 +138,8 @@ impl ChunkWriter {
         ChunkWriter { runs, budget, packing, fresh: Vec::new(), recent, draft }
     }
 
-    /// For codes that are the runs' spans and nothing else, each with as few bits as its commonness allows.
+    /// For codes that are the runs' spans and nothing else, each with as few bits as its commonness
+    /// allows.
     #[cold]
     #[inline(never)]
     pub(crate) fn of_runs(budget: EntryBudget) -> Self {
@@ -170,7 +177,8 @@ impl ChunkWriter {
         Chunk { packed, recent: None }
     }
 
-    /// The chunk with codes as wide as the runs allow, its entries packed that can be. None: there is nothing to change.
+    /// The chunk with codes as wide as the runs allow, its entries packed that can be. None: there
+    /// is nothing to change.
     pub(crate) fn collect_garbage(&mut self, old: &Chunk, lists: Lists) -> Option<Chunk> {
         let nothing = NewEntries { spots: &[], flush: FlushNumber(0) };
         self.pack(old, &nothing, lists)
@@ -209,8 +217,9 @@ impl ChunkWriter {
         stale
     }
 
-    /// Whether entries of a flush can be recent: not if it was merged, if other recent ones are of flushes too far away, or if
-    /// there would be so many that their words cost more than packing them one by one.
+    /// Whether entries of a flush can be recent: not if it was merged, if other recent ones are of
+    /// flushes too far away, or if there would be so many that their words cost more than packing
+    /// them one by one.
     fn can_be_recent(&self, old: &Chunk, new: &NewEntries<'_>, lists: Lists) -> bool {
         let span = Span::of_flush(new.flush);
         let packed = old.packed().map_or(0, |packed| packed.len());
@@ -231,8 +240,9 @@ impl ChunkWriter {
         self.packing.1
     }
 
-    /// The bits for the fractions of entries that pack: more where entries crowd. As a key of the tree is as likely asked
-    /// for as any other, an entry among many deserves one for each doubling, as long as the budget has them.
+    /// The bits for the fractions of entries that pack: more where entries crowd. As a key of the
+    /// tree is as likely asked for as any other, an entry among many deserves one for each
+    /// doubling, as long as the budget has them.
     fn bits(&self, old: &Chunk, new: &NewEntries<'_>, lists: Lists) -> u8 {
         let mut counts = [0u32; LISTS_MAX * BUCKETS];
         new.spots.iter().for_each(|spot| counts[(spot >> FRACTION_BITS) as usize] += 1);
@@ -262,8 +272,8 @@ impl ChunkWriter {
         (lists.packed_bits + crowding).min(most).min(FRACTION_BITS) as u8
     }
 
-    /// The packed entries with those recent ones whose bit is set in `ages`, and with new ones (whose code tells the bits
-    /// for recent ones, too).
+    /// The packed entries with those recent ones whose bit is set in `ages`, and with new ones
+    /// (whose code tells the bits for recent ones, too).
     fn rewrite_packed(
         &mut self,
         old: &Chunk,

@@ -1,19 +1,23 @@
-//! What an entry of the overlay may take, so that no filling of the tree exceeds the budget by a quarter.
+//! What an entry of the overlay may take, so that no filling of the tree exceeds the budget by a
+//! quarter.
 //! ```text
-//! budget of a filling | base, as it is | all entries that are expected    / their number = bits of one
-//!                                        code, tables (the more of them where groups are small), fraction: what is left
+//! budget of a filling | base, as it is | all entries that are expected    / their number
+//!     = bits of one entry: code, tables (more where groups are small); fraction: what is left
 //! ```
-//! Fractions are cut where keys crowd, or share their list with few: elsewhere they are shorter than what is left anyway.
-//! Invariant: forgetting is always safe, so whatever is left is an answer.
+//! Fractions are cut where keys crowd, or share their list with few: elsewhere they are shorter
+//! than what is left anyway. Invariant: forgetting is always safe, so whatever is left is an
+//! answer.
 
 use crate::grf::base::Base;
 use crate::grf::base::place::{BUCKET_BITS, BUCKETS, FRACTION_BITS};
 use crate::grf::options::GrfOptions;
 
-/// Keys of a group of the base, where nothing keeps groups small: `ENTRY_BITS` has their lists' share.
+/// Keys of a group of the base, where nothing keeps groups small: `ENTRY_BITS` has their lists'
+/// share.
 const GROUP_KEYS: f64 = 850.0;
 
-/// Keys of the overlay for each of the base, up to which the budget is promised: as many, and some for chance.
+/// Keys of the overlay for each of the base, up to which the budget is promised: as many, and some
+/// for chance.
 const OVERLAY_MAX: f64 = 1.1;
 
 /// Bits that no entry takes: with so many nothing needs to be counted.
@@ -42,8 +46,8 @@ pub(crate) struct EntryBudget {
     pub(crate) others: f64,
 }
 
-/// What a list with so many entries takes beside them, for each of them, if the longest one of the chunk has so many:
-/// tables, and its share of what a chunk has once.
+/// What a list with so many entries takes beside them, for each of them, if the longest one of the
+/// chunk has so many: tables, and its share of what a chunk has once.
 fn list_bits(entries: f64, longest: f64) -> f64 {
     const SHARE_OF_CHUNK: f64 = 104.0;
     let (first, end) = if longest <= f64::from(u8::MAX) { (2, 1) } else { (4, 2) };
@@ -55,16 +59,17 @@ fn list_bits(entries: f64, longest: f64) -> f64 {
     (SHARE_OF_CHUNK + least) / entries.max(1.0)
 }
 
-/// The bits that the list of a group of so many keys takes more than entries are foreseen to, if there is such a share of newer keys
-/// for each: text has small groups, and a list of few entries takes tables all the same.
+/// The bits that the list of a group of so many keys takes more than entries are foreseen to, if
+/// there is such a share of newer keys for each: text has small groups, and a list of few entries
+/// takes tables all the same.
 pub(crate) fn small_list_bits(keys: f64, share: f64) -> f64 {
     let (entries, usual) = (keys * share, GROUP_KEYS * share);
     entries * (list_bits(entries, entries) - list_bits(usual, usual))
 }
 
 impl EntryBudget {
-    /// The bits that are left for fractions in a chunk, if each entry there is of so many keys; `longest` gives how many the
-    /// longest list has by now.
+    /// The bits that are left for fractions in a chunk, if each entry there is of so many keys;
+    /// `longest` gives how many the longest list has by now.
     #[inline(always)]
     pub(crate) fn fraction_bits(
         &self,
@@ -84,16 +89,19 @@ impl EntryBudget {
 }
 
 impl GrfOptions {
-    /// What an entry of the overlay above this base may take, if so many keys were inserted: what a filling of the tree leaves.
-    /// Keys that nobody expected wait for merges that do not keep up, and take what they need: in a large tree they are few.
+    /// What an entry of the overlay above this base may take, if so many keys were inserted: what a
+    /// filling of the tree leaves. Keys that nobody expected wait for merges that do not keep up,
+    /// and take what they need: in a large tree they are few.
     pub(crate) fn entry_budget(&self, base: &Base, inserted: u64) -> EntryBudget {
         let expected = base.overlay_keys.max(1) as f64;
         let growth = (expected / inserted.max(1) as f64).max(1.0);
         let keys = base.entries as f64 + expected;
-        // A base that takes more than it was given, as cells of text do, is no reason to tell entries apart worse.
+        // A base that takes more than it was given, as cells of text do, is no reason to tell
+        // entries apart worse.
         let base_bits = (8.0 * base.bytes() as f64).min(self.bits_per_key * base.entries as f64);
         let left = Self::FILLING_MAX * self.bits_per_key * keys - base_bits;
-        // Nor is a budget of more keys than half of all, as in tiering: what little it leaves would tell nothing.
+        // Nor is a budget of more keys than half of all, as in tiering: what little it leaves would
+        // tell nothing.
         let is_promised = expected <= OVERLAY_MAX * base.entries as f64;
         let is_expected = inserted <= base.overlay_keys;
         let bits = if is_promised && is_expected { left / expected } else { PLENTY };

@@ -1,16 +1,20 @@
 //! Codes' numbers as bits: the commoner a code, the fewer of them.
 //! ```text
-//! section    longest u8 | codes of 1 bit, of 2, ... of the longest: u16 each | where each list begins, in bits: u32 each | bits
+//! section  longest u8 | codes of 1 bit, of 2, ... of the longest: u16 each
+//!          | where each list begins, in bits: u32 each | bits
 //! ```
-//! Numbers are given in the order of commonness, so that how many codes there are of each length says all (canonical
-//! codes). What follows a section has eight bytes at least, which may be read with its last. One code alone takes no bits. Where a number's bits begin is known only of a list's first: the others' are
-//! found by reading on from there. Invariant: a section that is checked leads to no number beyond the codes.
+//! Numbers are given in the order of commonness, so that how many codes there are of each length
+//! says all (canonical codes). What follows a section has eight bytes at least, which may be read
+//! with its last. One code alone takes no bits. Where a number's bits begin is known only of a
+//! list's first: the others' are found by reading on from there. Invariant: a section that is
+//! checked leads to no number beyond the codes.
 
 use crate::bits::packed::{BitWriter, load};
 
 /// The most bits that a number takes.
 const LENGTH_MAX: usize = 24;
-/// The bits of each code, the commonest first. Requires: as many as there are counts, which descend, and are not 0.
+/// The bits of each code, the commonest first. Requires: as many as there are counts, which
+/// descend, and are not 0.
 fn lengths(counts: &[u64]) -> Vec<usize> {
     let mut counts = counts.to_vec();
     loop {
@@ -60,7 +64,8 @@ fn counts_of_lengths(lengths: &[usize]) -> Vec<u16> {
     counts
 }
 
-/// Writes the section of some lists' numbers. Requires: number n is the nth commonest, and each one occurs.
+/// Writes the section of some lists' numbers. Requires: number n is the nth commonest, and each one
+/// occurs.
 pub(crate) fn write_section<'a>(
     lists: impl ExactSizeIterator<Item = &'a [usize]> + Clone,
     codes: usize,
@@ -133,7 +138,8 @@ impl<'a> Section<'a> {
         Numbers { section: *self, at: 8 * self.bits_at() + u32::from_le_bytes(*start) as usize }
     }
 
-    /// Whether it can be the section of lists with so many entries, of so many codes, in so many bytes.
+    /// Whether it can be the section of lists with so many entries, of so many codes, in so many
+    /// bytes.
     pub(crate) fn is_one(&self, entries: &[usize], codes: usize, len: usize) -> bool {
         if len == 0 || self.longest() > LENGTH_MAX || self.bits_at() > len {
             return false;

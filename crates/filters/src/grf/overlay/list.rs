@@ -1,6 +1,7 @@
 //! The overlay's entries of one list, in their chunk.
 //! ```text
-//! chunk    packed: tables | entries of list 0, list 1, ...      recent: firsts | words of list 0, list 1, ...
+//! chunk  packed: tables | entries of list 0, list 1, ...
+//!        recent: firsts | words of list 0, list 1, ...
 //! ```
 //! Invariant: as the chunk's.
 
@@ -22,7 +23,8 @@ pub(crate) struct ListEntries<'a> {
 }
 
 impl ListEntries<'_> {
-    /// Asks for the memory of the list's tables and of where the entries of a key are likely to be that lies so far across the list.
+    /// Asks for the memory of the list's tables and of where the entries of a key are likely to be
+    /// that lies so far across the list.
     #[inline(always)]
     pub(crate) fn load_about<T: Trace>(&self, across: usize, trace: &mut T) {
         if let Some(bytes) = self.chunk.packed.as_deref() {

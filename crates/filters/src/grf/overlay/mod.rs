@@ -1,11 +1,12 @@
-//! The overlay of a part: what was flushed since its base was built, as places in the base and codes.
+//! The overlay of a part: what was flushed since its base was built, as places in the base and
+//! codes.
 //! ```text
-//! lists     below | group 0, group 1, ... group 15 | group 16 ...          | above
-//! chunks    [   ]   [                            ]   [             ] [     ]  [   ]
-//! root      two pointers per chunk; a flush makes a new root, which shares the chunks it does not touch
+//! lists   below | group 0, group 1, ... group 15 | group 16 ...          | above
+//! chunks  [   ]   [                            ]   [             ] [     ]  [   ]
+//! root    two pointers per chunk; a flush makes a new root, which shares the untouched chunks
 //! ```
-//! Invariant: an overlay never changes; places of the ends of ranges are monotone in keys (see `base.rs`), so that the
-//! entries of all keys in a range lie between the places of its ends.
+//! Invariant: an overlay never changes; places of the ends of ranges are monotone in keys (see
+//! `base.rs`), so that the entries of all keys in a range lie between the places of its ends.
 
 pub(super) mod bucket_entries;
 pub(super) mod chunk;
@@ -110,8 +111,8 @@ impl Overlay {
         self.root[index].entries()
     }
 
-    /// The chunk of a place, how many of its entries lie before the place, and how many before it or there; where order is
-    /// not known, its whole slots count as there.
+    /// The chunk of a place, how many of its entries lie before the place, and how many before it
+    /// or there; where order is not known, its whole slots count as there.
     pub(crate) fn ranks(&self, base: &Base, spot: &Spot) -> (usize, u64, u64) {
         let (index, list) = chunk_of(spot.list, base.list_count());
         let (mut before, mut through) = (0, 0);
@@ -131,7 +132,8 @@ impl Overlay {
         (index, before, through)
     }
 
-    /// Adds the codes of all entries from the place of `low` to that of `high`; no `high`: to the end.
+    /// Adds the codes of all entries from the place of `low` to that of `high`; no `high`: to the
+    /// end.
     pub(crate) fn collect<T: Trace>(
         &self,
         base: &Base,
@@ -155,7 +157,8 @@ impl Overlay {
         trace.touch(&raw const self.root[index] as usize, size_of::<Chunk>());
     }
 
-    /// The overlay with codes as wide as the runs of a version allow, its entries packed that can be.
+    /// The overlay with codes as wide as the runs of a version allow, its entries packed that can
+    /// be.
     pub(crate) fn collect_garbage(
         &self,
         base: &Base,
@@ -301,7 +304,8 @@ impl OverlayInserter {
         Overlay { root, keys }
     }
 
-    /// `overlay` with the entries of the pushed places moved from the runs with the spans `inputs` to the one with `output`.
+    /// `overlay` with the entries of the pushed places moved from the runs with the spans `inputs`
+    /// to the one with `output`.
     pub(crate) fn recode(
         mut self,
         overlay: &Overlay,
@@ -315,7 +319,8 @@ impl OverlayInserter {
         Overlay { root, keys: overlay.keys }
     }
 
-    /// The chunks of `overlay`, of which those with some spots are given to `rewrite` with these, sorted. None: it stays.
+    /// The chunks of `overlay`, of which those with some spots are given to `rewrite` with these,
+    /// sorted. None: it stays.
     #[inline(always)]
     fn rewrite_chunks(
         &mut self,

@@ -1,15 +1,18 @@
 //! Packed entries of some neighbouring lists: those whose flushes were merged, packed.
 //! ```text
-//! layout   one word: where entries begin; bits of fraction, spare, code, slot; lists; bytes of an end
+//! layout   one word: where entries begin; bits of fraction, spare, code, slot; lists; bytes of
+//!          an end
 //! tables   of each list: its first entry, and where its slots end, counted from there
 //! entries  (bucket within its slot, fraction, code) packed, sorted
-//! codes    of each: first flush, counted from the origin; number of flushes; bits of its entries' fractions
+//! codes    of each: first flush, counted from the origin; number of flushes; bits of its
+//!          entries' fractions
 //! footer   origin u64 | codes u16 | bytes of a number u8 | whether entries' codes are apart u8
 //!          | keys that are one entry with another key u32
 //! ```
-//! What a probe needs comes first, what a match needs last. A slot is some neighbouring buckets of a list: as few as pays for
-//! so many entries. A fraction of fewer bits than the others' has zeros behind, and stands for all fractions that
-//! begin as it does; at most `spare` bits are such zeros. Invariant: an entry's code, a span, contains its flush number.
+//! What a probe needs comes first, what a match needs last. A slot is some neighbouring buckets of
+//! a list: as few as pays for so many entries. A fraction of fewer bits than the others' has zeros
+//! behind, and stands for all fractions that begin as it does; at most `spare` bits are such zeros.
+//! Invariant: an entry's code, a span, contains its flush number.
 
 use crate::base::filter::{Trace, ask_for_lines};
 use crate::base::shape::{FlushNumber, Span};
@@ -289,7 +292,8 @@ impl<'a> Packed<'a> {
         self.slot(self.layout.lists() - 1, BUCKETS - 1).end
     }
 
-    /// Adds the entries of each bucket, counted over all lists; of a slot of several, as if they were alike.
+    /// Adds the entries of each bucket, counted over all lists; of a slot of several, as if they
+    /// were alike.
     pub(crate) fn count_buckets(&self, counts: &mut [u32]) {
         let slot_bits = self.layout.slot_bits();
         for (bucket, entries) in self.slots() {
@@ -341,8 +345,8 @@ impl<'a> Packed<'a> {
         first + if slot == 0 { 0 } else { before }..first + end
     }
 
-    /// Asks for the memory of a list's table and of the entries of keys that lie so far across the list, as if all lists had equally
-    /// many, evenly spread.
+    /// Asks for the memory of a list's table and of the entries of keys that lie so far across the
+    /// list, as if all lists had equally many, evenly spread.
     #[inline(always)]
     pub(crate) fn load_about<T: Trace>(bytes: &[u8], list: usize, across: usize, trace: &mut T) {
         const LINES: usize = 3;
@@ -455,7 +459,8 @@ impl<'a> Packed<'a> {
 }
 
 impl Packed<'_> {
-    /// Whether the entries of each slot ascend, and each has a code. Requires: layout, tables and codes are right.
+    /// Whether the entries of each slot ascend, and each has a code. Requires: layout, tables and
+    /// codes are right.
     pub(crate) fn has_entries(&self) -> bool {
         let mut entries = self.packed_entries();
         let code_bits = self.layout.code_bits();
@@ -480,8 +485,8 @@ impl Packed<'_> {
         (u64::from(place) & within) >> (FRACTION_BITS - self.layout.fraction_bits())
     }
 
-    /// Of a slot, the entries from the first that may stand for the place `low` to the last that may for `high`. Some
-    /// between them may not.
+    /// Of a slot, the entries from the first that may stand for the place `low` to the last that
+    /// may for `high`. Some between them may not.
     #[inline(always)]
     pub(crate) fn between<T: Trace>(
         &self,
@@ -503,7 +508,8 @@ impl Packed<'_> {
     pub(crate) fn from<T: Trace>(&self, slot: Range<usize>, low: u32, trace: &mut T) -> usize {
         let (spare, bits) = (self.layout.spare_bits(), self.layout.entry_bits());
         let least = self.shortened(low) >> spare << spare << self.layout.code_bits();
-        // Compared with the entry on top of its word, and so with what follows it there: that changes nothing.
+        // Compared with the entry on top of its word, and so with what follows it there: that
+        // changes nothing.
         let (least, start) = (least << 1 << (63 - bits), 8 * self.layout.entries_at());
         first_not::<SLOT_STEPS>(slot.start, slot.end, |place| {
             self.touch_entry(place, trace);
@@ -511,7 +517,8 @@ impl Packed<'_> {
         })
     }
 
-    /// The codes of a slot's entries that stand for a place from one to another, both included, until `visit` has enough.
+    /// The codes of a slot's entries that stand for a place from one to another, both included,
+    /// until `visit` has enough.
     #[inline(always)]
     pub(crate) fn visit_between<T: Trace>(
         &self,

@@ -11,7 +11,8 @@ use crate::grf::overlay::packed::{CODES_MAX, Code, Entry, LAYOUT_BYTES, Layout, 
 use std::sync::Arc;
 
 impl Layout {
-    /// The smallest one for so many entries with these codes, of which those in each bucket are counted.
+    /// The smallest one for so many entries with these codes, of which those in each bucket are
+    /// counted.
     fn smallest(entries: usize, codes: &[Code], counts: &[u32]) -> Layout {
         let list_len = |counts: &[u32]| counts.iter().sum::<u32>();
         let longest = counts.chunks_exact(BUCKETS).map(list_len).max().unwrap_or(0);
@@ -62,7 +63,8 @@ fn number_bytes(most: u64) -> usize {
     }
 }
 
-/// Old entries, as another layout packs them. Requires: its slots are as wide, its codes and fractions as long or longer.
+/// Old entries, as another layout packs them. Requires: its slots are as wide, its codes and
+/// fractions as long or longer.
 struct OldEntries<'a> {
     packed: PackedReader<'a>,
     code_bits: usize,
@@ -101,8 +103,8 @@ pub(crate) struct PackedEntriesWriter {
 }
 
 impl PackedEntriesWriter {
-    /// The bytes of sorted entries, each of which is there once; `merged` keys are one entry with another. Requires: an entry;
-    /// at least one code, at most [`CODES_MAX`].
+    /// The bytes of sorted entries, each of which is there once; `merged` keys are one entry with
+    /// another. Requires: an entry; at least one code, at most [`CODES_MAX`].
     #[inline(always)]
     pub(crate) fn write(
         &mut self,
@@ -124,8 +126,8 @@ impl PackedEntriesWriter {
         Arc::from(self.bytes.as_slice())
     }
 
-    /// As [`PackedEntriesWriter::write`], with the codes' numbers apart, in as few bits as their commonness allows. Requires, too: code
-    /// n is the nth commonest, and each occurs.
+    /// As [`PackedEntriesWriter::write`], with the codes' numbers apart, in as few bits as their
+    /// commonness allows. Requires, too: code n is the nth commonest, and each occurs.
     pub(crate) fn write_apart(
         &mut self,
         entries: &[Entry],
@@ -154,8 +156,9 @@ impl PackedEntriesWriter {
         Arc::from(self.bytes.as_slice())
     }
 
-    /// As [`PackedEntriesWriter::write`], of old entries, whose codes keep their numbers, and of new ones, sorted. None: the old
-    /// ones have to be laid out anew. Requires: an entry; as many lists as before; at most [`CODES_MAX`] codes.
+    /// As [`PackedEntriesWriter::write`], of old entries, whose codes keep their numbers, and of
+    /// new ones, sorted. None: the old ones have to be laid out anew. Requires: an entry; as many
+    /// lists as before; at most [`CODES_MAX`] codes.
     #[inline(always)]
     pub(crate) fn append(
         &mut self,

@@ -1,10 +1,13 @@
 //! Recent entries of some neighbouring lists: those of the newest flushes, as words.
 //! ```text
-//! origin: two words | keys that are one entry with another key | first entry of each list, and the number of entries: u16
-//! entries, one word each: bucket 4 bits, fraction 22 bits, flush number less the origin 6 bits; sorted within a list
+//! origin: two words | keys that are one entry with another key
+//!     | first entry of each list, and the number of entries: u16
+//! entries, one word each, sorted within a list:
+//!     bucket 4 bits, fraction 22 bits, flush number less the origin 6 bits
 //! ```
-//! Newer entries have longer fractions, as in the paper (section 4.3.2): the base knows least of them. Few entries are recent, and
-//! each flush rewrites them all: so they are not packed. Invariant: an entry has its flush's own number.
+//! Newer entries have longer fractions, as in the paper (section 4.3.2): the base knows least of
+//! them. Few entries are recent, and each flush rewrites them all: so they are not packed.
+//! Invariant: an entry has its flush's own number.
 
 use crate::base::filter::{Trace, ask_for_lines};
 use crate::base::shape::{FlushNumber, Span};
@@ -90,8 +93,8 @@ impl<'a> Recent<'a> {
         &self.words[ENTRIES_AT + range.start..ENTRIES_AT + range.end]
     }
 
-    /// Asks for the memory of the tables and of the entries of keys that lie so far across a list, as if all lists had equally many,
-    /// evenly spread.
+    /// Asks for the memory of the tables and of the entries of keys that lie so far across a list,
+    /// as if all lists had equally many, evenly spread.
     #[inline(always)]
     pub(crate) fn load_about<T: Trace>(words: &[u32], list: usize, across: usize, trace: &mut T) {
         ask_for_lines(words, 0, 1, trace);
@@ -148,7 +151,8 @@ impl<'a> Recent<'a> {
         Span::of_flush(FlushNumber(self.origin() + u64::from(Self::age_of(word))))
     }
 
-    /// Fraction and code of a list's entries from one place to another, both included, until `visit` has enough.
+    /// Fraction and code of a list's entries from one place to another, both included, until
+    /// `visit` has enough.
     #[inline(always)]
     pub(crate) fn visit<T: Trace>(
         &self,
@@ -180,8 +184,9 @@ pub(crate) struct RecentWriter {
 }
 
 impl RecentWriter {
-    /// The recent entries with one of `flush` at each of `places` (list and place, sorted). Requires: a flush of less than
-    /// [`RECENT_FLUSHES`] above the origin, and no more than [`RECENT_MAX`] entries.
+    /// The recent entries with one of `flush` at each of `places` (list and place, sorted).
+    /// Requires: a flush of less than [`RECENT_FLUSHES`] above the origin, and no more than
+    /// [`RECENT_MAX`] entries.
     pub(crate) fn add(
         &mut self,
         old: Option<&Recent<'_>>,

@@ -1,13 +1,15 @@
 //! Answers many questions at once.
 //! ```text
 //! batch of 16 keys --> lists ~~~~~~~~~~~~~~~~~~~> sites, slots ~~> places --> codes of each key
-//! or 8 ranges' ends      groups, tables; blocks     blocks, entries            or of each pair of ends
-//!                        and entries, guessed       where the guess was wrong      ~~> is asked for, for all keys
+//! or 8 ranges' ends      groups, tables; blocks     blocks, entries            or of each pair
+//!                        and entries, guessed       where the guess was wrong
+//! ~~> is asked for, for all keys
 //! ```
-//! One probe waits for memory once or twice, each time for what the read before has told. Here a whole batch takes each
-//! step before any takes the next, and what is read next is asked for without waiting: a core looks only some hundred
-//! instructions ahead, which is less than two keys' work. Keys of several parts are answered together.
-//! Invariant: the codes are those of a lone probe.
+//! One probe waits for memory once or twice, each time for what the read before has told. Here a
+//! whole batch takes each step before any takes the next, and what is read next is asked for
+//! without waiting: a core looks only some hundred instructions ahead, which is less than two keys'
+//! work. Keys of several parts are answered together. Invariant: the codes are those of a lone
+//! probe.
 
 use crate::base::filter::Untraced;
 use crate::base::query::KeyRange;
@@ -27,8 +29,9 @@ const RANGES: usize = BATCH / 2;
 type Asked<'a> = (&'a Part, &'a [u8]);
 
 impl Part {
-    /// Calls `visit` with the place and the codes of each key, in order: those that [`Part::candidates`] gives for it
-    /// alone, at less time a key. No codes: no run holds anything for the key.
+    /// Calls `visit` with the place and the codes of each key, in order: those that
+    /// [`Part::candidates`] gives for it alone, at less time a key. No codes: no run holds anything
+    /// for the key.
     pub fn candidates_many(&self, keys: &[&[u8]], mut visit: impl FnMut(usize, &Codes)) {
         let mut asked = [(self, &[][..]); BATCH];
         for (batch, keys) in keys.chunks(BATCH).enumerate() {
@@ -93,7 +96,8 @@ fn locate_all<'a>(keys: &[Asked<'a>]) -> [Option<Located<'a>>; BATCH] {
     located
 }
 
-/// Finds lists, and asks for their groups and tables, and for where blocks and entries are likely to be.
+/// Finds lists, and asks for their groups and tables, and for where blocks and entries are likely
+/// to be.
 #[inline(always)]
 fn find_lists(keys: &[Asked<'_>], lists: &mut [Found]) {
     keys.iter().for_each(|(part, key)| part.base.directory.load_about(key, &mut Untraced));
@@ -174,7 +178,8 @@ impl Work for AnswerRanges<'_> {
 }
 
 impl Part {
-    /// Adds the codes of all entries between two ends; without a second one, of all from the first on.
+    /// Adds the codes of all entries between two ends; without a second one, of all from the first
+    /// on.
     #[inline(always)]
     fn collect_between(&self, low: &Located<'_>, high: Option<&Located<'_>>, codes: &mut Codes) {
         let spot = |end: &Located<'_>, role: Role<'_>| {

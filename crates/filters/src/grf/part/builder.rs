@@ -31,22 +31,24 @@ pub struct PartBuilder {
 }
 
 impl PartBuilder {
-    /// Starts without keys. Until the part is built anew, the overlay is expected to get 1 / `size_ratio` of all keys, as
-    /// above a full last level.
+    /// Starts without keys. Until the part is built anew, the overlay is expected to get 1 /
+    /// `size_ratio` of all keys, as above a full last level.
     pub fn new(options: &GrfOptions) -> Self {
         Self::with_overlay_share(options, 1.0 / f64::from(options.size_ratio.max(2)))
     }
 
-    /// As [`PartBuilder::new`], where the overlay is expected to get such a share of all keys (0 to 1): its entries take more
-    /// than keys of the base do, so the base leaves room for them where they are many. At no filling of the tree does the
-    /// filter take more than 1.25 times its budget, if they come to no more than half of the keys.
+    /// As [`PartBuilder::new`], where the overlay is expected to get such a share of all keys (0 to
+    /// 1): its entries take more than keys of the base do, so the base leaves room for them where
+    /// they are many. At no filling of the tree does the filter take more than 1.25 times its
+    /// budget, if they come to no more than half of the keys.
     pub fn with_overlay_share(options: &GrfOptions, overlay_share: f64) -> Self {
         let full_share = 1.0 / f64::from(options.size_ratio.max(2));
         Self::with_overlay_shares(options, overlay_share, full_share)
     }
 
-    /// As [`PartBuilder::with_overlay_share`], where so many keys are in the overlay when the last level is full: more than above one
-    /// last run, if the last level has several runs, of which the base is the oldest alone. The budget is for that moment.
+    /// As [`PartBuilder::with_overlay_share`], where so many keys are in the overlay when the last
+    /// level is full: more than above one last run, if the last level has several runs, of which
+    /// the base is the oldest alone. The budget is for that moment.
     pub fn with_overlay_shares(options: &GrfOptions, overlay_share: f64, full_share: f64) -> Self {
         let split = options.split(overlay_share, full_share);
         let plan = GroupsPlan {
@@ -72,14 +74,16 @@ impl PartBuilder {
         }
     }
 
-    /// As [`PartBuilder::push`] of each of these keys of eight bytes: in less time, where they are dozens.
+    /// As [`PartBuilder::push`] of each of these keys of eight bytes: in less time, where they are
+    /// dozens.
     pub fn push_words(&mut self, words: &[[u8; 8]]) {
         if let Some(word) = self.groups.push_words(words) {
             out_of_order(self.groups.last(), word);
         }
     }
 
-    /// The part of the keys pushed, with an empty overlay. The flush numbers of the keys lie in [0, `base_end`).
+    /// The part of the keys pushed, with an empty overlay. The flush numbers of the keys lie in [0,
+    /// `base_end`).
     pub fn finish(self, base_end: FlushNumber) -> Part {
         let Groups { mut arena, directory, starts, entries } = self.groups.finish();
         assert!(base_end.0 > 0 || entries == 0, "keys of no flush");
@@ -105,7 +109,8 @@ impl PartBuilder {
     }
 }
 
-/// What lists of small groups take. Where a quarter of all keys is newer, more is foreseen for entries than they take.
+/// What lists of small groups take. Where a quarter of all keys is newer, more is foreseen for
+/// entries than they take.
 fn beside(full_share: f64) -> Beside {
     if full_share < 0.25 {
         Beside { share: newer(full_share), bits: small_list_bits }

@@ -1,11 +1,12 @@
 //! Counts from ranks: how many entries a part has in a range, without looking at them.
 //! ```text
-//! base      starts[group] + keys of the blocks before + rank in the block      a key's cell: between two ranks
-//! overlay   entries of whole chunks        + rank of the place in its bucket   equal places: between two ranks
-//! count     rank at the upper end - rank at the lower end
+//! base     starts[group] + keys of the blocks before + rank in the block
+//! overlay  entries of whole chunks        + rank of the place in its bucket
+//!          a key's cell, and equal places: between two ranks
+//! count    rank at the upper end - rank at the lower end
 //! ```
-//! Invariant: the truth lies between `least` and `most`. The estimate takes half of what shares a place with an end of
-//! the range.
+//! Invariant: the truth lies between `least` and `most`. The estimate takes half of what shares a
+//! place with an end of the range.
 
 use crate::base::filter::Untraced;
 use crate::base::query::KeyRange;
@@ -16,7 +17,8 @@ use crate::grf::overlay::Overlay;
 use crate::grf::part::Part;
 
 impl Base {
-    /// Between how many keys and how many lie below the key of a place, which is one of a range's ends.
+    /// Between how many keys and how many lie below the key of a place, which is one of a range's
+    /// ends.
     fn rank_bounds(&self, spot: &Spot) -> RankBounds {
         let (list, bucket) = spot.bucket_key();
         let group = match list.checked_sub(1) {
@@ -31,7 +33,8 @@ impl Base {
             earlier += if block < bucket { self.key_count((list, block)) as u64 } else { 0 };
             cells += self.key_count((list, block)) as u64;
         }
-        // Keys that only add zeros to the one before have no cell: they lie behind a cell, of which is not known.
+        // Keys that only add zeros to the one before have no cell: they lie behind a cell, of which
+        // is not known.
         let zeros = (end - start) - cells;
         let (before, through) = spot.ranks();
         let (before, through) = (earlier + before as u64, earlier + through as u64);
@@ -81,7 +84,8 @@ impl Overlay {
         let low = RankBounds { least: before_low, most: through_low };
         let high = RankBounds { least: between + before_high, most: between + through_high };
         let mut count = CountBounds::between(low, high);
-        // Any of the keys that became one entry with another may be in the range: most likely their share of them.
+        // Any of the keys that became one entry with another may be in the range: most likely their
+        // share of them.
         let share = u128::from(count.estimate) * u128::from(merged) / u128::from(kept.max(1));
         count.estimate = count.estimate.saturating_add(share as u64);
         count.most += merged;
@@ -90,21 +94,24 @@ impl Overlay {
 }
 
 impl Part {
-    /// Between how many keys of the base and how many lie below `key`. The bounds differ by the keys that share the
-    /// key's cell; where keys differ from others by zeros at their ends alone, by these keys of the group, too.
+    /// Between how many keys of the base and how many lie below `key`. The bounds differ by the
+    /// keys that share the key's cell; where keys differ from others by zeros at their ends alone,
+    /// by these keys of the group, too.
     pub fn rank_bounds(&self, key: &[u8]) -> RankBounds {
         self.base.rank_bounds(&self.spot(key, Role::Low, &mut Untraced))
     }
 
-    /// How many entries of base and overlay a range has: a key of the base is one, and every flush that has a key
-    /// (or its deletion) adds one. So a key that is in the base and was flushed twice since is three.
+    /// How many entries of base and overlay a range has: a key of the base is one, and every flush
+    /// that has a key (or its deletion) adds one. So a key that is in the base and was flushed
+    /// twice since is three.
     ///
-    /// From the base `least` and `most` differ at most by the keys that share the cells of the range's two ends
-    /// (see [`Part::rank_bounds`]: without zeros at the ends of keys, mostly none or one at each end; of groups that
-    /// keep hashes, by the blocks of the ends). From the overlay they differ by the entries that share a place with
-    /// an end, and by the keys of the chunks asked that fell on the place of another key of their flush and are
-    /// one entry with it. Takes time in proportion to the chunks of the overlay between the two ends: about one for
-    /// fifteen thousand keys.
+    /// From the base `least` and `most` differ at most by the keys that share the cells of the
+    /// range's two ends (see [`Part::rank_bounds`]: without zeros at the ends of keys, mostly none
+    /// or one at each end; of groups that keep hashes, by the blocks of the ends). From the overlay
+    /// they differ by the entries that share a place with an end, and by the keys of the chunks
+    /// asked that fell on the place of another key of their flush and are one entry with it. Takes
+    /// time in proportion to the chunks of the overlay between the two ends: about one for fifteen
+    /// thousand keys.
     pub fn approximate_count(&self, range: &KeyRange<'_>) -> CountBounds {
         // No key is below the empty one.
         let bounded = Some(range.lower()).filter(|lower| !lower.is_empty());

@@ -1,11 +1,14 @@
 //! Goes through a part's entries in key order, forward or backward, each with a bound on its keys.
 //! ```text
-//! bucket by bucket:  cells of the base, packed entries, recent ones: three stretches, each in order
-//! forward            the nearest of their next ones, if its least view is at most the view of the key in hand, or of a bucket before
+//! bucket by bucket:  cells of the base, packed entries, recent entries: three sorted stretches
+//! forward            the nearest of their next ones, if its least view is at most the view of the
+//!                    key in hand, or if its bucket lies before
 //! backward           the same with greatest views, mirrored
-//! quiet              keys up to some word need nothing of it: most of a long scan's keys, each told by one comparison
+//! quiet              keys up to some word need nothing of it: one comparison tells most of a long
+//!                    scan's keys
 //! ```
-//! Invariant: for each key of the part within the cursor's range, its code is given at or before the key itself, if it is wanted.
+//! Invariant: for each key of the part within the cursor's range, its code is given at or before
+//! the key itself, if it is wanted.
 
 use crate::base::filter::Untraced;
 use crate::base::shape::Span;
@@ -43,9 +46,10 @@ impl Cursor {
         self.0.muted = Some(code);
     }
 
-    /// The code of the next entry that is wanted, if a key of it may be at most `key` (None: no bound). None: no such entry that
-    /// is left has a key from the cursor's start up to `key`; a later call with a greater key goes on. What is not wanted once is
-    /// passed over, and not given later.
+    /// The code of the next entry that is wanted, if a key of it may be at most `key` (None: no
+    /// bound). None: no such entry that is left has a key from the cursor's start up to `key`; a
+    /// later call with a greater key goes on. What is not wanted once is passed over, and not given
+    /// later.
     pub fn next_at_most(
         &mut self,
         key: Option<&[u8]>,
@@ -68,9 +72,10 @@ impl CursorBack {
         self.0.muted = Some(code);
     }
 
-    /// The code of the next entry that is wanted, if a key of it may be at least `key` (None: no bound). None: no such entry that
-    /// is left has a key from `key` up to the cursor's start; a later call with a smaller key goes on. What is not wanted once is
-    /// passed over, and not given later.
+    /// The code of the next entry that is wanted, if a key of it may be at least `key` (None: no
+    /// bound). None: no such entry that is left has a key from `key` up to the cursor's start; a
+    /// later call with a smaller key goes on. What is not wanted once is passed over, and not given
+    /// later.
     pub fn next_at_least(
         &mut self,
         key: Option<&[u8]>,
@@ -122,7 +127,8 @@ impl<const BACK: bool> Walk<BACK> {
         walk
     }
 
-    /// Goes to the bucket of a key, and there to the first entries that may be on its way; without a key, to the last bucket.
+    /// Goes to the bucket of a key, and there to the first entries that may be on its way; without
+    /// a key, to the last bucket.
     fn begin(&mut self, from: Option<&[u8]>) {
         let part = self.part.clone();
         let Some(from) = from else { return self.read(self.bucket, true) };
@@ -248,7 +254,8 @@ impl<const BACK: bool> Walk<BACK> {
         if BACK { base.bucket_before(self.bucket) } else { base.bucket_after(self.bucket) }
     }
 
-    /// The word up to which nothing is due, where the nearest of what is left in the bucket begins to be so at a view.
+    /// The word up to which nothing is due, where the nearest of what is left in the bucket begins
+    /// to be so at a view.
     fn quiet_until(&self, nearest: Option<u64>) -> Option<u64> {
         let base = self.part.base();
         match nearest {

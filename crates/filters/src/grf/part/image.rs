@@ -1,10 +1,11 @@
 //! A part as bytes, to be read back when the store is opened.
 //! ```text
-//! magic | version | options | end, entries, bits of fractions | directory | arena | overlay's chunks | checksum
+//! magic | version | options | end, entries, bits of fractions
+//!       | directory | arena | overlay's chunks | checksum
 //! ```
-//! The radix table is made anew: it follows from the separators. Invariant: bytes of another length or with a
-//! flipped bit are an error, never a part. (Who forges the checksum as well may get a part that panics: an image
-//! guards against accidents.)
+//! The radix table is made anew: it follows from the separators. Invariant: bytes of another length
+//! or with a flipped bit are an error, never a part. (Who forges the checksum as well may get a
+//! part that panics: an image guards against accidents.)
 
 use crate::base::hash::checksum;
 use crate::base::shape::FlushNumber;
@@ -78,14 +79,16 @@ impl Part {
         FIXED_BYTES + directory + self.base.arena.len() + chunks + lengths
     }
 
-    /// The part that `bytes` are the image of. An error: they are no image, another version's, or damaged.
+    /// The part that `bytes` are the image of. An error: they are no image, another version's, or
+    /// damaged.
     pub fn read_image(bytes: &[u8]) -> Result<Part, Corrupt> {
         check(bytes)?;
         Part::of_checked_image(bytes.to_vec())
     }
 
-    /// As [`Part::read_image`], from bytes that nobody else needs: most of them stay where they are. Requires: a checksum of the
-    /// caller's has shown that they are an image as it was written; its own is not looked at.
+    /// As [`Part::read_image`], from bytes that nobody else needs: most of them stay where they
+    /// are. Requires: a checksum of the caller's has shown that they are an image as it was
+    /// written; its own is not looked at.
     pub fn of_checked_image(mut bytes: Vec<u8>) -> Result<Part, Corrupt> {
         let mut input = Reader::new(body(&bytes)?);
         input.bytes(MAGIC.len() + size_of::<u32>())?;
@@ -94,7 +97,8 @@ impl Part {
         let overlay = read_overlay(&base, &mut input)?;
         input.end()?;
         if !arena.is_empty() {
-            // The arena is nearly all of the image: moved to the front, it needs no memory of its own.
+            // The arena is nearly all of the image: moved to the front, it needs no memory of its
+            // own.
             bytes.truncate(arena.end);
             bytes.drain(..arena.start);
             bytes.resize(arena.len() + WINDOW, 0);

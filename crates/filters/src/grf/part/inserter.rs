@@ -1,9 +1,10 @@
 //! Adds the keys of one flush to a part.
 //! ```text
-//! keys --batch by batch--> their groups asked for --> their blocks asked for --> places --chunk by chunk--> overlay
+//! keys --batch by batch--> their groups asked for --> their blocks asked for --> places
+//! places --chunk by chunk--> overlay
 //! ```
-//! Neighbouring keys of a flush lie in groups far apart: memory is asked for a batch at a time, so that the waits
-//! overlap. Invariant: places come out in the order of keys.
+//! Neighbouring keys of a flush lie in groups far apart: memory is asked for a batch at a time, so
+//! that the waits overlap. Invariant: places come out in the order of keys.
 
 use crate::base::filter::Untraced;
 use crate::base::shape::{FlushNumber, Shape};
@@ -17,9 +18,10 @@ use crate::grf::part::Part;
 use crate::grf::sizes::LINE_BYTES;
 
 impl Part {
-    /// Starts to add the keys of one flush, for a version with the runs of `shape` (and that flush, where none of these
-    /// has it yet). This part stays as it is. Lists that are touched keep no more of any code than such a version
-    /// needs; a shape without runs keeps all. Requires: the new part is asked by that version and later ones alone.
+    /// Starts to add the keys of one flush, for a version with the runs of `shape` (and that flush,
+    /// where none of these has it yet). This part stays as it is. Lists that are touched keep no
+    /// more of any code than such a version needs; a shape without runs keeps all. Requires: the
+    /// new part is asked by that version and later ones alone.
     pub fn inserter(&self, flush: FlushNumber, shape: &Shape) -> Inserter {
         Inserter::new(self, flush, shape)
     }
@@ -84,7 +86,8 @@ impl Inserter {
         }
     }
 
-    /// As [`Inserter::push`] of each of these keys of eight bytes: in less time, where they are hundreds.
+    /// As [`Inserter::push`] of each of these keys of eight bytes: in less time, where they are
+    /// hundreds.
     pub fn push_words(&mut self, words: &[[u8; 8]]) {
         let (batches, rest) = words.as_chunks::<BATCH>();
         if !batches.is_empty() {
@@ -198,7 +201,8 @@ fn is_above(key: &[u8], before: &[u8]) -> bool {
 }
 
 impl Base {
-    /// The list of a key that is not below the keys of `list`: sorted keys find theirs by going on, not by searching.
+    /// The list of a key that is not below the keys of `list`: sorted keys find theirs by going on,
+    /// not by searching.
     #[inline(always)]
     fn list_from(&self, list: usize, key: &[u8]) -> Found {
         if self.is_edge(list) {
@@ -211,7 +215,8 @@ impl Base {
         Found { list: self.list_at(among), word }
     }
 
-    /// Asks for the memory of a list's group, without waiting for it: its header may lie on two lines.
+    /// Asks for the memory of a list's group, without waiting for it: its header may lie on two
+    /// lines.
     #[inline(always)]
     fn load_header(&self, list: usize) {
         if !self.is_edge(list) {
@@ -245,14 +250,16 @@ impl Base {
 
 /// A group with a line: there the places of keys do not depend on the blocks.
 struct GroupLine {
-    /// The separator's word, and how many of its bits all keys of the group share but those behind them.
+    /// The separator's word, and how many of its bits all keys of the group share but those behind
+    /// them.
     separator: u64,
     shared: usize,
     line: Line,
 }
 
 impl GroupLine {
-    /// The place of a key of the group that has this word, and this one behind. None: it is behind the line.
+    /// The place of a key of the group that has this word, and this one behind. None: it is behind
+    /// the line.
     #[inline(always)]
     fn place(&self, word: u64, tail: u64) -> Option<u32> {
         if (self.separator ^ word) >> 1 >> (63 - self.shared) != 0 {

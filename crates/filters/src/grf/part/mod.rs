@@ -1,10 +1,12 @@
 //! A part: the filter of one key range, which is asked, extended and written as a whole.
 //! ```text
 //! key --> list ~~~> bucket ~~~> base: in a cell?      -> [0, base end)
-//!                     '~~~~~~~> overlay: at the place? -> codes       ~~> is asked for before it is waited for
+//!                     '~~~~~~~> overlay: at the place? -> codes
+//! ~~> is asked for before it is waited for
 //! ```
-//! Ranges ask for two places and what lies between them; a key has one, so that nothing needs to be kept of it: what is found
-//! stays in registers, and base and overlay are searched side by side. Invariant: the answer for a key is that of a range of this key alone.
+//! Ranges ask for two places and what lies between them; a key has one, so that nothing needs to be
+//! kept of it: what is found stays in registers, and base and overlay are searched side by side.
+//! Invariant: the answer for a key is that of a range of this key alone.
 
 mod batch;
 pub(super) mod builder;
@@ -74,9 +76,9 @@ impl Part {
         self.base.end
     }
 
-    /// The part with no more of any code than a version with the runs of `shape` needs: garbage collection (GRF paper,
-    /// section 4.2), for lists that no flush touches for long. Takes time in proportion to the lists with something to
-    /// forget. Requires: as for [`Part::inserter`].
+    /// The part with no more of any code than a version with the runs of `shape` needs: garbage
+    /// collection (GRF paper, section 4.2), for lists that no flush touches for long. Takes time in
+    /// proportion to the lists with something to forget. Requires: as for [`Part::inserter`].
     #[must_use]
     pub fn collect_garbage(&self, shape: &Shape) -> Part {
         let overlay = self.overlay.collect_garbage(&self.base, &self.options, shape);
@@ -172,8 +174,8 @@ impl<T: Trace> Work for AskPoint<'_, T> {
         let across = base.load_about(found, trace);
         let entries = overlay.list(found.list, base);
         entries.load_about(across, trace);
-        // Most keys that are spread evenly lie on lines: these have a way of their own, along which all that is known of a key
-        // stays in registers.
+        // Most keys that are spread evenly lie on lines: these have a way of their own, along which
+        // all that is known of a key stays in registers.
         let (slot, spot) = match base.positions(found, key) {
             Some(positions) => {
                 positions.load();

@@ -1,9 +1,12 @@
-//! Writes a merge into a part whose codes are runs, as the GRF paper's GRF_H does: what shape encoding does without.
+//! Writes a merge into a part whose codes are runs, as the GRF paper's GRF_H does: what shape
+//! encoding does without.
 //! ```text
 //! merge of [50, 51) [51, 52) into [50, 52)
-//! its keys --as an inserter's--> places --chunk by chunk--> entries there with an input's code get the output's
+//! its keys --as an inserter's--> places
+//! places --chunk by chunk--> entries there: an input's code becomes the output's
 //! ```
-//! Invariant: an entry's code contains its flush number before and after: the output's span has all inputs' in it.
+//! Invariant: an entry's code contains its flush number before and after: the output's span has all
+//! inputs' in it.
 
 use crate::base::shape::{Shape, Span};
 use crate::grf::base::place::{FRACTION_BITS, LISTS_MAX, PLACE_BITS};
@@ -16,13 +19,14 @@ use crate::grf::part::inserter::Inserter;
 use std::sync::Arc;
 
 impl Part {
-    /// Starts to write the span of a merge's output beside its keys, which were those of the runs with the spans `inputs`, and
-    /// are `pushed` in order. A part with [`RunCodes::Shape`] stays as it is. Requires: the output's span has all inputs'
-    /// in it.
+    /// Starts to write the span of a merge's output beside its keys, which were those of the runs
+    /// with the spans `inputs`, and are `pushed` in order. A part with [`RunCodes::Shape`] stays as
+    /// it is. Requires: the output's span has all inputs' in it.
     ///
-    /// What is not pushed keeps its span, which meets the output's: nothing is lost if a key was dropped, or a merge takes
-    /// a part of a run. And as the output's span contains the flush number of each entry, the new part answers
-    /// rightly for older versions too: at worst it names more of the merge's inputs than hold the key.
+    /// What is not pushed keeps its span, which meets the output's: nothing is lost if a key was
+    /// dropped, or a merge takes a part of a run. And as the output's span contains the flush
+    /// number of each entry, the new part answers rightly for older versions too: at worst it names
+    /// more of the merge's inputs than hold the key.
     pub fn recoder(&self, inputs: &[Span], output: Span) -> Recoder {
         Recoder::new(self, inputs, output)
     }
@@ -78,8 +82,8 @@ impl Move<'_> {
 }
 
 impl Draft {
-    /// Packed entries with those of a merge moved, and with the recent ones whose bit is set in `ages`, with so many bits, moved
-    /// or not. None: there is nothing to move.
+    /// Packed entries with those of a merge moved, and with the recent ones whose bit is set in
+    /// `ages`, with so many bits, moved or not. None: there is nothing to move.
     #[inline(never)]
     pub(crate) fn recode(
         &mut self,

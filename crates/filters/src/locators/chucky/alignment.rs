@@ -4,8 +4,8 @@
 //! malleable   lengths by level; Huffman codes by likelihood                  (Equation 14)
 //! fluid       lengths by level; codes as long as fingerprints leave room     (Equation 15)
 //! ```
-//! Each gives a mean length of fingerprints, and the share of buckets that overflow. Invariant: never longer than what the
-//! entropy of combinations leaves.
+//! Each gives a mean length of fingerprints, and the share of buckets that overflow. Invariant:
+//! never longer than what the entropy of combinations leaves.
 
 use super::bucket::{BUCKET_SLOTS, PRINT_BITS_MIN};
 use super::combinations::{Combination, combinations, likeliest};
@@ -86,8 +86,9 @@ impl Alignment {
         Alignment::new(model, lengths, overflow)
     }
 
-    /// Malleable fingerprints: of the combinations that make up a share `fitting` of all buckets, each is to fit. None: not
-    /// even the shortest fingerprints do. Requires: a tree of at most 40 runs.
+    /// Malleable fingerprints: of the combinations that make up a share `fitting` of all buckets,
+    /// each is to fit. None: not even the shortest fingerprints do. Requires: a tree of at most 40
+    /// runs.
     pub fn malleable(model: &LevelModel, bucket_bits: u32, fitting: f64) -> Option<Alignment> {
         let coded = Coded::new(model, bucket_bits);
         let frequent = coded.frequent(fitting);
@@ -97,8 +98,8 @@ impl Alignment {
         Some(Alignment::new(model, lengths, overflow))
     }
 
-    /// Malleable fingerprints with fluid alignment coding. None: not even the shortest fingerprints fit. Requires: a tree of
-    /// at most 40 runs.
+    /// Malleable fingerprints with fluid alignment coding. None: not even the shortest fingerprints
+    /// fit. Requires: a tree of at most 40 runs.
     pub fn fluid(model: &LevelModel, bucket_bits: u32, fitting: f64) -> Option<Alignment> {
         let coded = Coded::new(model, bucket_bits);
         let frequent = coded.frequent(fitting);
@@ -135,12 +136,14 @@ mod tests {
 
     const MODEL: LevelModel = LevelModel { size_ratio: 5, levels: 6, runs: 4, last_runs: 1 };
 
-    /// Figure 9: with both, fingerprints stay long while few buckets overflow; the price is about half a bit.
+    /// Figure 9: with both, fingerprints stay long while few buckets overflow; the price is about
+    /// half a bit.
     #[test]
     fn figure_9_long_fingerprints_and_few_overflows() {
         let fluid = Alignment::fluid(&MODEL, 40, 0.9999).expect("it fits");
         assert!(fluid.overflow_share < 1.001e-4, "{fluid:?}");
-        // Without fluid codes, the rarest of the combinations that are to fit have codes of 22 bits.
+        // Without fluid codes, the rarest of the combinations that are to fit have codes of 22
+        // bits.
         assert_eq!(Alignment::malleable(&MODEL, 40, 0.9999), None);
         let malleable = Alignment::malleable(&MODEL, 40, 0.99).expect("it fits");
         assert_eq!(malleable.print_bits, [5, 5, 6, 6, 7, 7]);

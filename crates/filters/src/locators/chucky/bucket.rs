@@ -13,10 +13,12 @@ use crate::locators::located::{SlotSet, TreePlan};
 
 pub(super) use super::combinations::BUCKET_SLOTS;
 
-/// The shortest fingerprint, in bits. As many of the first bits of every fingerprint choose the other bucket.
+/// The shortest fingerprint, in bits. As many of the first bits of every fingerprint choose the
+/// other bucket.
 pub(super) const PRINT_BITS_MIN: u32 = 5;
 
-/// A fingerprint: the first bits of a key's print, as a number, and the slot of the run that has the key.
+/// A fingerprint: the first bits of a key's print, as a number, and the slot of the run that has
+/// the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Entry {
     pub(super) slot: u8,
@@ -80,7 +82,8 @@ impl Lanes {
 pub enum Decoded {
     /// All of it.
     Whole(Lanes),
-    /// The fingerprints are in the overflow table. The slots, if they have a code; else they are there, too.
+    /// The fingerprints are in the overflow table. The slots, if they have a code; else they are
+    /// there, too.
     Overflowed(Option<[u8; BUCKET_SLOTS]>),
 }
 
@@ -100,7 +103,8 @@ pub trait BucketCodec: Clone + Debug + Send + Sync {
     /// Bits of a bucket: at most [`super::pages::BUCKET_BITS_MAX`].
     fn bucket_bits(&self) -> u32;
 
-    /// Bits of a fingerprint in this slot: from [`PRINT_BITS_MIN`] to 32, in no slot more than in the last one.
+    /// Bits of a fingerprint in this slot: from [`PRINT_BITS_MIN`] to 32, in no slot more than in
+    /// the last one.
     fn print_bits(&self, slot: u8) -> u32;
 
     /// The slot of the oldest run.
@@ -112,8 +116,8 @@ pub trait BucketCodec: Clone + Debug + Send + Sync {
     /// The bits that say this. Requires: slots ascend.
     fn encode(&self, lanes: &Lanes) -> Encoded;
 
-    /// Adds the slots of all fingerprints that are the beginning of `print`. False: the bucket has overflowed, and
-    /// nothing was added.
+    /// Adds the slots of all fingerprints that are the beginning of `print`. False: the bucket has
+    /// overflowed, and nothing was added.
     fn matches<T: Trace>(
         &self,
         value: u128,

@@ -1,18 +1,21 @@
 //! The codes of a bucket's combinations, so that code and fingerprints fill the bucket.
 //! ```text
-//! frequent      | code | prints |                    Huffman codes; the more the prints leave, the longer
-//! named         | 1111 1110 | number      |          one common beginning; prints in the overflow table
-//! others        | 1111 1110 | last number |          slots and prints in the overflow table
+//! frequent  | code | prints |             Huffman codes; the more the prints leave, the longer
+//! named     | 1111 1110 | number      |   one common beginning; prints in the overflow table
+//! others    | 1111 1110 | last number |   slots and prints in the overflow table
 //!
-//! decode        first bits ──> table ──> symbol: slots, places of prints    (long codes: by their length, canonical)
-//!               number     ──> decoding table: slots
-//! recode        rank of the combination ──> recoding table ──> symbol or number
+//! decode    first bits ──> table ──> symbol: slots, places of prints
+//!           (long codes: by their length, canonical)
+//!           number     ──> decoding table: slots
+//! recode    rank of the combination ──> recoding table ──> symbol or number
 //! ```
-//! Frequent are the likeliest combinations, as many as make up nearly all buckets. Their Huffman tree is made of the room
-//! that each leaves for a code, and what no code takes is kept by codes that nobody writes: so lengths are exactly those.
-//! All combinations have names while they are some ten thousands (up to 33 slots); of more, the likeliest.
+//! Frequent are the likeliest combinations, as many as make up nearly all buckets. Their Huffman
+//! tree is made of the room that each leaves for a code, and what no code takes is kept by codes
+//! that nobody writes: so lengths are exactly those. All combinations have names while they are
+//! some ten thousands (up to 33 slots); of more, the likeliest.
 //!
-//! Invariant: the bits of an empty bucket are zero: what a bucket holds is its code and prints, less (xor) those of an empty one.
+//! Invariant: the bits of an empty bucket are zero: what a bucket holds is its code and prints,
+//! less (xor) those of an empty one.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -45,7 +48,8 @@ const LONG: u16 = u16::MAX;
 /// The codes of one length that are longer than the table of first bits.
 #[derive(Clone, Copy, Debug)]
 struct LongCodes {
-    /// The first 32 bits of a code of this length are less than this, and not those of a shorter one.
+    /// The first 32 bits of a code of this length are less than this, and not those of a shorter
+    /// one.
     end: u64,
     shift: u32,
     /// The symbol of code zero, had there been one of this length: wrapping.
@@ -199,9 +203,10 @@ impl CodeBook {
 
     /// Adds the slots of the fingerprints that begin `print`. False: the bucket has overflowed.
     ///
-    /// The commonest buckets, all in the last slot, had a path of their own at first: one comparison for the four lanes. But
-    /// which two of five buckets those are cannot be predicted, and wrong guesses cost more than the path saved: with
-    /// 100,000 keys (`examples/chucky_probe`) a probe took 58 ns, and without that path 49.
+    /// The commonest buckets, all in the last slot, had a path of their own at first: one
+    /// comparison for the four lanes. But which two of five buckets those are cannot be predicted,
+    /// and wrong guesses cost more than the path saved: with 100,000 keys (`examples/chucky_probe`)
+    /// a probe took 58 ns, and without that path 49.
     #[inline(always)]
     fn symbol_matches<T: Trace>(
         &self,
@@ -248,7 +253,8 @@ impl CodeBook {
     }
 }
 
-/// The frequent ones of combinations in the order of their likelihood. Always there: that of an empty bucket.
+/// The frequent ones of combinations in the order of their likelihood. Always there: that of an
+/// empty bucket.
 fn frequent_of(named: &[(Combination, f64)], last_slot: u8) -> Vec<Combination> {
     let (mut sum, mut frequent) = (0.0, vec![[last_slot; BUCKET_SLOTS]]);
     for (combination, share) in named {
@@ -283,8 +289,8 @@ struct Fitted {
 }
 
 impl Fitted {
-    /// Finds the lengths. Where buckets are too small for so many frequent combinations, the less likely half of them
-    /// is no longer frequent, until they fit: the empty one fits always.
+    /// Finds the lengths. Where buckets are too small for so many frequent combinations, the less
+    /// likely half of them is no longer frequent, until they fit: the empty one fits always.
     fn new(key: &BookKey, mut frequent: Vec<Combination>, level_of: &[u8], named: usize) -> Fitted {
         let bucket_bits = key.bucket_bits;
         // One number more, for those without a name.
@@ -307,8 +313,9 @@ impl Fitted {
     }
 }
 
-/// The lengths of codes that take what room is left: the binary digits of that room. With them the weights of a Huffman
-/// tree are powers of two that add up to one, and its codes have exactly their lengths.
+/// The lengths of codes that take what room is left: the binary digits of that room. With them the
+/// weights of a Huffman tree are powers of two that add up to one, and its codes have exactly their
+/// lengths.
 fn idle_lengths(lengths: &[u32]) -> Vec<u32> {
     let taken: u64 = lengths.iter().map(|bits| CODE_ROOM >> bits).sum();
     let left = CODE_ROOM.checked_sub(taken).expect("the lengths were fitted");

@@ -1,9 +1,10 @@
 //! Combinations of the level ids of a bucket: their numbers, and which are likely.
 //! ```text
-//! slots of a bucket   3 0 3 1  --sorted-->  0 1 3 3   one combination, whatever the order of its entries
-//! rank                C(0,1) + C(1+1,2) + C(3+2,3) + C(3+3,4)
+//! slots of a bucket  3 0 3 1  --sorted-->  0 1 3 3   one combination, in whatever order
+//! rank               C(0,1) + C(1+1,2) + C(3+2,3) + C(3+3,4)
 //! ```
-//! Invariant: ranks are dense: the combinations of A slots have the numbers below C(A+3, 4), each once.
+//! Invariant: ranks are dense: the combinations of A slots have the numbers below C(A+3, 4), each
+//! once.
 
 use super::model::combination_share;
 
@@ -29,7 +30,8 @@ pub(super) fn combinations(slots: usize) -> usize {
     slots * (slots + 1) * (slots + 2) * (slots + 3) / 24
 }
 
-/// Calls `each` with every ascending list of `size` numbers below `slots`. Requires: at most 256 slots.
+/// Calls `each` with every ascending list of `size` numbers below `slots`. Requires: at most 256
+/// slots.
 pub(super) fn multisets(slots: usize, size: usize, each: &mut dyn FnMut(&[u8])) {
     fn extend(slots: usize, list: &mut Vec<u8>, left: usize, each: &mut dyn FnMut(&[u8])) {
         if left == 0 {
@@ -46,10 +48,11 @@ pub(super) fn multisets(slots: usize, size: usize, each: &mut dyn FnMut(&[u8])) 
     extend(slots, &mut Vec::with_capacity(size), size, each);
 }
 
-/// The most likely combinations, likeliest first, at most `count_max` of them, with how likely they are.
+/// The most likely combinations, likeliest first, at most `count_max` of them, with how likely they
+/// are.
 ///
-/// There may be far more combinations than can be looked at: those above a threshold are collected, for ever lower
-/// thresholds, until there are enough.
+/// There may be far more combinations than can be looked at: those above a threshold are collected,
+/// for ever lower thresholds, until there are enough.
 pub(super) fn likeliest(shares: &[f64], count_max: usize) -> Vec<(Combination, f64)> {
     let mut found = Vec::new();
     if combinations(shares.len()) <= count_max {
@@ -89,7 +92,8 @@ impl<'a> Search<'a> {
         Search { shares, order, threshold: 1.0, found_max, found: Vec::new() }
     }
 
-    /// Adds the combinations that begin with `list` and go on with slots from place `from` of the order.
+    /// Adds the combinations that begin with `list` and go on with slots from place `from` of the
+    /// order.
     fn extend(&mut self, list: &mut Vec<u8>, from: usize, product: f64) {
         const ORDERS_MAX: f64 = 24.0;
         let left = BUCKET_SLOTS - list.len();

@@ -1,18 +1,20 @@
-//! The filter: each key's fingerprint in one of two buckets, with the slot of the run that has the key.
+//! The filter: each key's fingerprint in one of two buckets, with the slot of the run that has the
+//! key.
 //! ```text
 //! key ──> two buckets ──> lanes with the beginning of its print ──> slots
 //!              │ └─ overflowed: its prints are in the overflow table
 //!              └─── full: the table of entries without a place may have more of it
 //! insert       a free lane, or another entry goes to its other bucket, or no place
 //! ```
-//! Entries are (slot, print); the slot tells how long the print is. A removed key takes away any entry that equals its own,
-//! in either bucket. That is right: whose entry it was has the same slot and the same print, of which the first bits tell
-//! the other bucket; so it is in the same two buckets, and nothing tells it from the removed key's. There are as many equal
-//! entries as there are such keys, before and after, and one that is left answers for each that is left. (Two prints of
-//! different lengths are in different slots, and are never taken for each other.)
+//! Entries are (slot, print); the slot tells how long the print is. A removed key takes away any
+//! entry that equals its own, in either bucket. That is right: whose entry it was has the same slot
+//! and the same print, of which the first bits tell the other bucket; so it is in the same two
+//! buckets, and nothing tells it from the removed key's. There are as many equal entries as there
+//! are such keys, before and after, and one that is left answers for each that is left. (Two prints
+//! of different lengths are in different slots, and are never taken for each other.)
 //!
-//! Invariant: for each key and slot that was noted there is an entry, in a bucket of the key, or without a place and listed for
-//! a bucket of the key that is full.
+//! Invariant: for each key and slot that was noted there is an entry, in a bucket of the key, or
+//! without a place and listed for a bucket of the key that is full.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -74,8 +76,9 @@ impl<C: BucketCodec> Cuckoo<C> {
 
     /// As [`Located::note`], for a key by its hash.
     ///
-    /// Requires: slots of the plan; and if `from` is given, that the key was noted there and not since noted away. (A key that
-    /// was not may take away the entry of another one with the same fingerprint; in a slot that has no keys there is none.)
+    /// Requires: slots of the plan; and if `from` is given, that the key was noted there and not
+    /// since noted away. (A key that was not may take away the entry of another one with the same
+    /// fingerprint; in a slot that has no keys there is none.)
     pub fn note_hash(&mut self, hash: u64, from: Option<RunSlot>, to: Option<RunSlot>) {
         let slot = |slot: Option<RunSlot>| {
             slot.inspect(|slot| assert!(usize::from(slot.0) < self.slots, "{slot:?}")).map(|s| s.0)
@@ -207,7 +210,8 @@ impl<C: BucketCodec> Cuckoo<C> {
         true
     }
 
-    /// Whether whatever leaves one of the two buckets could only go to the other, as with many versions of one key.
+    /// Whether whatever leaves one of the two buckets could only go to the other, as with many
+    /// versions of one key.
     fn is_closed(&self, place: &Place) -> bool {
         let leads = |from: u32, to: u32| {
             let lanes = self.lanes(from);
@@ -220,8 +224,8 @@ impl<C: BucketCodec> Cuckoo<C> {
         self.geometry.other(bucket, entry.print, self.codec.print_bits(entry.slot))
     }
 
-    /// Puts the entry in the place of another one, and that one into its other bucket, and so on. Requires: both buckets
-    /// are full.
+    /// Puts the entry in the place of another one, and that one into its other bucket, and so on.
+    /// Requires: both buckets are full.
     fn make_way(&mut self, place: &Place, mut entry: Entry) {
         let mut bucket = place.second;
         let seed = scattered(self.entries);
@@ -246,7 +250,8 @@ impl<C: BucketCodec> Cuckoo<C> {
         self.unplaced_entries += 1;
     }
 
-    /// Replaces an entry by another one of the same key, or by nothing. False: there is no such entry.
+    /// Replaces an entry by another one of the same key, or by nothing. False: there is no such
+    /// entry.
     fn replace(&mut self, place: &Place, old: Entry, new: Option<Entry>) -> bool {
         for bucket in [place.first, place.second] {
             let mut lanes = self.lanes(bucket);
@@ -323,7 +328,8 @@ impl<C: BucketCodec> Cuckoo<C> {
     }
 }
 
-/// One question: both buckets of a key. The memory of both is asked for before either is waited for.
+/// One question: both buckets of a key. The memory of both is asked for before either is waited
+/// for.
 struct Probe<'a, C, T> {
     filter: &'a Cuckoo<C>,
     hash: u64,

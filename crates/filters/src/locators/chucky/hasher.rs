@@ -2,7 +2,8 @@
 //! ```text
 //! number ──> remix ──> 64 bits
 //! ```
-//! Keys are numbers of buckets and of combinations, which nobody outside chooses freely. Invariant: equal numbers, equal hashes.
+//! Keys are numbers of buckets and of combinations, which nobody outside chooses freely. Invariant:
+//! equal numbers, equal hashes.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -32,7 +33,8 @@ impl Hasher for QuickHasher {
     }
 }
 
-/// What a map's table takes: an entry and a byte of control for each place, and an eighth of the places are free.
+/// What a map's table takes: an entry and a byte of control for each place, and an eighth of the
+/// places are free.
 pub(super) fn map_bytes<V>(map: &HashMap<u32, V, QuickHash>) -> usize {
     let places = if map.capacity() == 0 { 0 } else { (map.capacity() * 8).div_ceil(7) };
     places * (size_of::<(u32, V)>() + 1)

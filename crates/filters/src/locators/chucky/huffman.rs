@@ -2,9 +2,11 @@
 //! ```text
 //! weights   .5 .25 .125 .125   ->  lengths  1 2 3 3   ->  codes  0 10 110 111
 //! ```
-//! Invariant: no code is the beginning of another one, and together they leave no room for one more.
+//! Invariant: no code is the beginning of another one, and together they leave no room for one
+//! more.
 
-/// The length of each weight's code. A single weight needs no code: its length is zero. Requires: no weight is NaN.
+/// The length of each weight's code. A single weight needs no code: its length is zero. Requires:
+/// no weight is NaN.
 pub(super) fn code_lengths(weights: &[f64]) -> Vec<u32> {
     let mut order: Vec<usize> = (0..weights.len()).collect();
     order.sort_by(|&a, &b| weights[a].total_cmp(&weights[b]));
@@ -18,8 +20,8 @@ pub(super) fn code_lengths(weights: &[f64]) -> Vec<u32> {
 
 /// How deep the leaves of the tree are. Requires: ascending weights.
 ///
-/// Nodes are made in ascending order of their weights, so that the least two are always at the heads of two queues:
-/// leaves that are left, and nodes that are left.
+/// Nodes are made in ascending order of their weights, so that the least two are always at the
+/// heads of two queues: leaves that are left, and nodes that are left.
 fn depths(leaves: &[f64]) -> Vec<u32> {
     let count = leaves.len();
     let mut weights = leaves.to_vec();
@@ -45,7 +47,8 @@ fn depths(leaves: &[f64]) -> Vec<u32> {
     depths
 }
 
-/// Codes in the order of their lengths, as numbers. Requires: ascending lengths of at most 32 bits, as `code_lengths` gives.
+/// Codes in the order of their lengths, as numbers. Requires: ascending lengths of at most 32 bits,
+/// as `code_lengths` gives.
 pub(super) fn canonical_codes(lengths: &[u32]) -> Vec<u64> {
     let (mut next, mut before) = (0u64, lengths.first().copied().unwrap_or(0));
     let code = |&length: &u32| {

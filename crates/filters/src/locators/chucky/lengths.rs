@@ -1,14 +1,16 @@
-//! How long fingerprints are: longer in older levels, as long as codes and fingerprints fit into buckets.
+//! How long fingerprints are: longer in older levels, as long as codes and fingerprints fit into
+//! buckets.
 //! ```text
-//! B bits        | code of the combination | fingerprint | fingerprint | fingerprint | fingerprint |
-//! common        | 0000                    | nine bits of each: all in the last level                |
-//! rare          | 1101 0110 11            | 7           | 7           | 8           | 9           |
+//! B bits     | code of the combination | fingerprint | fingerprint | fingerprint | fingerprint |
+//! common     | 0000                    | nine bits of each: all in the last level                |
+//! rare       | 1101 0110 11            | 7           | 7           | 8           | 9           |
 //! ```
-//! Malleable fingerprinting (Algorithm 1) climbs: it lengthens the last level's fingerprints first, which most entries have.
-//! That makes fingerprints long on average, which is not the same as few false positives: so there is a second climb, one bit
-//! at a time where it saves most of them for the room it takes, and the better of the two is taken.
-//! Fluid alignment coding (Equation 15) says when to stop: each frequent combination has a code of exactly the bits that its
-//! fingerprints leave, if all such codes can be told apart (Kraft and McMillan).
+//! Malleable fingerprinting (Algorithm 1) climbs: it lengthens the last level's fingerprints first,
+//! which most entries have. That makes fingerprints long on average, which is not the same as few
+//! false positives: so there is a second climb, one bit at a time where it saves most of them for
+//! the room it takes, and the better of the two is taken. Fluid alignment coding (Equation 15) says
+//! when to stop: each frequent combination has a code of exactly the bits that its fingerprints
+//! leave, if all such codes can be told apart (Kraft and McMillan).
 //!
 //! Invariant: lengths never shrink from a level to the next one.
 
@@ -25,8 +27,9 @@ pub(super) const CODE_ROOM: u64 = 1 << CODE_BITS_MAX;
 /// Where climbing bit by bit would take more looks at groups of combinations, it is left.
 const GAIN_WORK_MAX: usize = 50_000_000;
 
-/// Algorithm 1: the lengths of the levels' fingerprints, newest level first, from `least` to `most` bits. `fits` says
-/// whether buckets can hold them; if not even the least lengths do, they are the answer all the same.
+/// Algorithm 1: the lengths of the levels' fingerprints, newest level first, from `least` to `most`
+/// bits. `fits` says whether buckets can hold them; if not even the least lengths do, they are the
+/// answer all the same.
 pub(super) fn climb(
     levels: usize,
     least: u32,
@@ -48,8 +51,9 @@ pub(super) fn climb(
     lengths
 }
 
-/// The lengths that promise the fewest false positives, of those that two ways of climbing find: Algorithm 1, and bit by bit
-/// where a bit saves most for its room. `shares`: of the levels. None: not even fingerprints of `least` bits fit.
+/// The lengths that promise the fewest false positives, of those that two ways of climbing find:
+/// Algorithm 1, and bit by bit where a bit saves most for its room. `shares`: of the levels. None:
+/// not even fingerprints of `least` bits fit.
 pub(super) fn fittest(
     frequent: &Frequent,
     shares: &[f64],
@@ -102,7 +106,8 @@ fn climb_by_gain(
     }
 }
 
-/// The frequent combinations by the levels of their slots: all that matters for the room that they need.
+/// The frequent combinations by the levels of their slots: all that matters for the room that they
+/// need.
 pub(super) struct Frequent {
     bucket_bits: u32,
     by_levels: BTreeMap<[u8; BUCKET_SLOTS], u64>,
@@ -123,7 +128,8 @@ impl Frequent {
         Frequent { bucket_bits, by_levels }
     }
 
-    /// The room that their codes need with fingerprints of these lengths. None: fingerprints alone are too long.
+    /// The room that their codes need with fingerprints of these lengths. None: fingerprints alone
+    /// are too long.
     pub(super) fn room(&self, lengths: &[u32]) -> Option<u64> {
         let mut room = 0u64;
         for (levels, count) in &self.by_levels {
@@ -135,7 +141,8 @@ impl Frequent {
     }
 }
 
-/// The length of the code of a combination whose fingerprints have these lengths: what they leave of the bucket. None: nothing.
+/// The length of the code of a combination whose fingerprints have these lengths: what they leave
+/// of the bucket. None: nothing.
 pub(super) fn code_bits(bucket_bits: u32, lengths: [u32; BUCKET_SLOTS]) -> Option<u32> {
     let left = bucket_bits.checked_sub(lengths.iter().sum())?;
     (left > 0).then_some(left.min(CODE_BITS_MAX))
@@ -156,7 +163,8 @@ mod tests {
 
     #[test]
     fn the_better_climb_is_taken() {
-        // Four runs in each of five levels, and one in the last; 16 bits an entry. Algorithm 1 leaves the newer levels short.
+        // Four runs in each of five levels, and one in the last; 16 bits an entry. Algorithm 1
+        // leaves the newer levels short.
         let shares = super::super::model::level_shares(5.0, 6);
         let slots = super::super::model::slot_shares(5.0, &[4, 4, 4, 4, 4, 1]);
         let level_of: Vec<u8> = (0..21).map(|slot| slot / 4).collect();

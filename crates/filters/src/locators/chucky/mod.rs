@@ -1,16 +1,17 @@
 //! Chucky: one cuckoo filter for all runs of a tree, with short codes for where each key is.
 //! ```text
-//! key ──> two buckets ─── code ─────> slots of the bucket's four entries     codebook: Huffman, of combinations
-//!                     └── prints ───> which of them match                    longer in older levels
+//! key ──> two buckets ─── code ─────> slots of the four entries  codebook: Huffman, of combinations
+//!                     └── prints ───> which of them match        longer in older levels
 //! ```
-//! (Dayan, Twitto: "Chucky: A Succinct Cuckoo Filter for LSM-Tree", SIGMOD 2021.) `ChuckyPlain` is the same filter with
-//! whole numbers for the slots, as SlimDB has it.
+//! (Dayan, Twitto: "Chucky: A Succinct Cuckoo Filter for LSM-Tree", SIGMOD 2021.) `ChuckyPlain` is
+//! the same filter with whole numbers for the slots, as SlimDB has it.
 //!
 //! * [`model`]: what theory says. [`huffman`], [`combinations`], [`lengths`]: the parts of a code
 //! * [`codebook`], [`symbol`], [`recoding`]: how Chucky writes buckets; [`plain`]: how SlimDB does; [`bucket`]: the seam
 //! * [`place`], [`pages`], [`cuckoo`]: the filter
 //!
-//! Invariant: a key that was noted in a slot, and not away, has an entry with that slot: see [`cuckoo`].
+//! Invariant: a key that was noted in a slot, and not away, has an entry with that slot: see
+//! [`cuckoo`].
 
 mod alignment;
 mod bucket;
@@ -96,7 +97,8 @@ impl Chucky {
     }
 }
 
-/// Hashes that wait until they are noted together, those of neighbouring buckets one after the other.
+/// Hashes that wait until they are noted together, those of neighbouring buckets one after the
+/// other.
 const PENDING_MAX: usize = 1 << 18;
 
 /// Makes a filter from the keys of the oldest run, or from their hashes.

@@ -1,10 +1,12 @@
-//! What theory says of level ids: how likely they are, how short they can be, and what rate of false positives follows.
+//! What theory says of level ids: how likely they are, how short they can be, and what rate of
+//! false positives follows.
 //! ```text
 //! level        1          2             L
 //! runs         K          K             Z
 //! share        (T-1)/T^L  (T-1)/T^(L-1) (T-1)/T       of the entries, all runs full
 //! ```
-//! Pure functions; the numbers of equations are those of "Chucky" (SIGMOD 2021). Bits are per level id.
+//! Pure functions; the numbers of equations are those of "Chucky" (SIGMOD 2021). Bits are per level
+//! id.
 //!
 //! Invariant: shares add up to one.
 
@@ -50,7 +52,8 @@ fn factorial(number: usize) -> f64 {
     (1..=number).map(|factor| factor as f64).product()
 }
 
-/// How likely a bucket has this combination: multinomial (Equation 12). `combination`: its slots, in ascending order.
+/// How likely a bucket has this combination: multinomial (Equation 12). `combination`: its slots,
+/// in ascending order.
 pub(super) fn combination_share(shares: &[f64], combination: &[u8]) -> f64 {
     let mut share = factorial(combination.len());
     for same in combination.chunk_by(|a, b| a == b) {
@@ -112,14 +115,15 @@ impl LevelModel {
         (self.runs_factor() * self.skew_factor()).log2()
     }
 
-    /// An upper bound of the mean code length of single ids (Equation 11): level in unary, run in binary.
+    /// An upper bound of the mean code length of single ids (Equation 11): level in unary, run in
+    /// binary.
     pub fn code_length_bound(&self) -> f64 {
         let ratio = f64::from(self.size_ratio);
         ratio / (ratio - 1.0) + self.runs_factor().log2()
     }
 
-    /// False positives per miss of a filter with `bits` per entry, `id_bits` of them for the level id, in buckets of
-    /// `bucket_slots` entries (Equation 5).
+    /// False positives per miss of a filter with `bits` per entry, `id_bits` of them for the level
+    /// id, in buckets of `bucket_slots` entries (Equation 5).
     pub fn rate(bucket_slots: u32, bits: f64, id_bits: f64) -> f64 {
         2.0 * f64::from(bucket_slots) * (id_bits - bits).exp2()
     }
@@ -160,7 +164,8 @@ impl LevelModel {
         mean_length(&self.slot_shares())
     }
 
-    /// Mean length per id of Huffman codes of `size` ids in order. Work and memory grow as slots to the power of `size`.
+    /// Mean length per id of Huffman codes of `size` ids in order. Work and memory grow as slots to
+    /// the power of `size`.
     pub fn permutation_code_length(&self, size: usize) -> f64 {
         let single = self.slot_shares();
         let mut shares = vec![1.0];

@@ -3,7 +3,8 @@
 //! bucket  ─┬─ high bits ──> page table ──> page (shared, counted)
 //!          └─ low bits  ──> bits of the page, one bucket after the other, without gaps
 //! ```
-//! A page that nothing was written to is one for all, so that an empty filter has a page table and one page.
+//! A page that nothing was written to is one for all, so that an empty filter has a page table and
+//! one page.
 //!
 //! Invariant: a page that someone else holds is never written; it is copied.
 

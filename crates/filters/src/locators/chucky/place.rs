@@ -4,10 +4,12 @@
 //!       ├─                   low half ───> first bucket in it      second = first xor offset
 //!       └─ remixed ────────> print, 32 bits ── first five ───────────────────────> offset
 //! ```
-//! Partitions have a power of two of buckets each, and there are some thirty to sixty of them: so memory grows smoothly, as in
-//! vacuum filters. Small ones get unequal shares of the keys, and room for that.
+//! Partitions have a power of two of buckets each, and there are some thirty to sixty of them: so
+//! memory grows smoothly, as in vacuum filters. Small ones get unequal shares of the keys, and room
+//! for that.
 //!
-//! Invariant: the second bucket of the second bucket is the first, for all fingerprints of a key, however long.
+//! Invariant: the second bucket of the second bucket is the first, for all fingerprints of a key,
+//! however long.
 
 use super::bucket::{BUCKET_SLOTS, PRINT_BITS_MIN};
 use super::symbol::PRINT_BITS;
@@ -16,7 +18,8 @@ use crate::base::hash::{remix, scattered};
 /// How full the slots are when the filter is.
 pub(super) const LOAD: f64 = 0.95;
 
-/// More entries than these are not planned for: beyond, they go to the table of those without a place.
+/// More entries than these are not planned for: beyond, they go to the table of those without a
+/// place.
 const ENTRIES_MAX: u64 = 1 << 31;
 const PARTITIONS_MIN: usize = 32;
 /// Binary logarithm of the least buckets of a partition that is not alone.
@@ -106,7 +109,8 @@ impl Geometry {
     }
 }
 
-/// By what share a partition may get more keys than its part: so many get fewer that entries find a place in all.
+/// By what share a partition may get more keys than its part: so many get fewer that entries find a
+/// place in all.
 fn spare(shift: u32) -> f64 {
     const DEVIATIONS: f64 = 2.5;
     let slots = ((BUCKET_SLOTS as u64) << shift) as f64;

@@ -1,8 +1,10 @@
-//! Level ids as whole numbers beside the fingerprints, as SlimDB has them: what Chucky is compared with.
+//! Level ids as whole numbers beside the fingerprints, as SlimDB has them: what Chucky is compared
+//! with.
 //! ```text
-//! bucket   | id print | id print | id print | id print |     an id has log2(slots) bits, a print what is left
+//! bucket  | id print | id print | id print | id print |   id: log2(slots) bits; print: the rest
 //! ```
-//! Ids are told from the last slot on, so that an empty bucket is all zeros. Invariant: nothing overflows.
+//! Ids are told from the last slot on, so that an empty bucket is all zeros. Invariant: nothing
+//! overflows.
 
 use super::bucket::{BUCKET_SLOTS, BucketCodec, Decoded, Encoded, Lanes, PRINT_BITS_MIN};
 use super::pages::BUCKET_BITS_MAX;
@@ -43,7 +45,8 @@ impl Integers {
 }
 
 impl BucketCodec for Integers {
-    /// Bits of an entry are rounded down to whole ones; a fingerprint has its least bits in any case.
+    /// Bits of an entry are rounded down to whole ones; a fingerprint has its least bits in any
+    /// case.
     fn new(plan: &TreePlan) -> Self {
         let last_slot = u8::try_from(plan.slots() - 1).expect("a plan has at most 256 slots");
         let id_bits = u8::BITS - last_slot.leading_zeros();

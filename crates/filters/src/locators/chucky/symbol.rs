@@ -1,8 +1,8 @@
 //! A frequent combination: where the fingerprints of its slots are in a bucket.
 //! ```text
 //! bucket   | code | print 0 | print 1 | print 2 | print 3 |
-//! shift            27        18        9         0             of each lane
-//! cut              32 - its bits                               what is cut off a key's 32-bit print
+//! shift            27        18        9         0            of each lane
+//! cut              32 - its bits                              what is cut off a key's 32-bit print
 //! ```
 //! Invariant: lanes do not overlap, and the code lies above them.
 
@@ -63,7 +63,8 @@ impl Symbol {
         value.bits_from(self.shifts[lane]) & u32::MAX >> self.cuts[lane]
     }
 
-    /// Adds the slots of the lanes that hold the beginning of `print`. One branch for the four: most buckets have none.
+    /// Adds the slots of the lanes that hold the beginning of `print`. One branch for the four:
+    /// most buckets have none.
     #[inline(always)]
     pub(super) fn matches(&self, value: impl BucketBits, print: u32, slots: &mut SlotSet) {
         let same = |lane: usize| {

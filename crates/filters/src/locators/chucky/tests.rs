@@ -1,4 +1,5 @@
-//! What only insiders see: codes that fill buckets, and buckets that say what was written into them.
+//! What only insiders see: codes that fill buckets, and buckets that say what was written into
+//! them.
 
 use super::bucket::{BUCKET_SLOTS, BucketCodec, Decoded, Lanes};
 use super::codebook::{CodeBook, Combinations, bucket_bits};

@@ -1,19 +1,20 @@
 //! Where segments begin: an anchor for each, and the search for a key's segment.
 //! ```text
-//! keys of the oldest run      ant bee | cat cow | dog elk fox | gnu
-//! anchors                     a         c         d             g       shortest prefixes above the key before
-//! segment             0       1         2         3             4     5
-//!                     below                                           above all keys
+//! keys of the oldest run     ant bee | cat cow | dog elk fox | gnu
+//! anchors                    a         c         d             g      shortest, above the key before
+//! segment             0      1         2         3             4    5
+//!                     below                                         above all keys
 //! ```
-//! Remix keeps whole keys; a prefix that tells a segment's first key from the key before it is enough and shorter.
-//! Invariant: keys are bit strings here, continued with zeros for ever. Segments cover all of them, in order; keys that
-//! are one bit string are in one segment.
+//! Remix keeps whole keys; a prefix that tells a segment's first key from the key before it is
+//! enough and shorter. Invariant: keys are bit strings here, continued with zeros for ever.
+//! Segments cover all of them, in order; keys that are one bit string are in one segment.
 
 use crate::base::filter::{Trace, Untraced};
 use crate::bits::key_bits::{common_bits, word_at};
 use crate::fingerprint::directory::{Among, Directory, DirectoryBuilder, radix_table};
 
-/// A slot of the search table for this many slots that a finer one had, as a power of two: about four anchors.
+/// A slot of the search table for this many slots that a finer one had, as a power of two: about
+/// four anchors.
 const COARSER_BITS: u32 = 3;
 /// What an anchor of up to eight bytes beyond the common prefix takes.
 pub(super) const ANCHOR_BYTES: usize = size_of::<u64>() + 1;
@@ -67,10 +68,12 @@ impl Anchors {
         start
     }
 
-    /// A key above all of a segment up to that of `before`, and not above `before`: `before` itself, if it is in the segment.
+    /// A key above all of a segment up to that of `before`, and not above `before`: `before`
+    /// itself, if it is in the segment.
     pub(super) fn end_before(&self, segment: usize, of_before: usize, before: &[u8]) -> Vec<u8> {
         let next = segment + 1;
-        // What lies above all keys begins at the last one, and so at no key above the segment before.
+        // What lies above all keys begins at the last one, and so at no key above the segment
+        // before.
         if segment >= of_before || next + 1 == self.segments() {
             return before.to_vec();
         }
@@ -93,8 +96,8 @@ pub(super) struct AnchorsBuilder {
 }
 
 impl AnchorsBuilder {
-    /// The next key begins a segment, if it can and `wants`, which is told what its anchor would take. The first one does.
-    /// Requires: it is not less than the one before.
+    /// The next key begins a segment, if it can and `wants`, which is told what its anchor would
+    /// take. The first one does. Requires: it is not less than the one before.
     pub(super) fn push(&mut self, key: &[u8], wants: impl FnOnce(usize) -> bool) -> bool {
         let Some((first, last)) = &mut self.ends else {
             self.ends = Some((key.to_vec(), key.to_vec()));

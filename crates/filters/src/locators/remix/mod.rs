@@ -5,13 +5,16 @@
 //! anchors                  a         c             e
 //! bits, a slot each        110       101           110        (slot 0: the oldest run)
 //! ```
-//! The semi-sorted form (GRF paper, section 6.1): bits instead of a selector for each key, since a selector's place among
-//! its segment's is known only to who reads the segment's keys. A flush sets bits, a merge sets its output's and takes
-//! its inputs' away; segments stay until the oldest run is made anew. [`SortedRemix`] has the selectors.
+//! The semi-sorted form (GRF paper, section 6.1): bits instead of a selector for each key, since a
+//! selector's place among its segment's is known only to who reads the segment's keys. A flush sets
+//! bits, a merge sets its output's and takes its inputs' away; segments stay until the oldest run
+//! is made anew. [`SortedRemix`] has the selectors.
 //!
-//! Segments are as long as the memory asks: one more begins as soon as the bits of the keys so far pay for it.
+//! Segments are as long as the memory asks: one more begins as soon as the bits of the keys so far
+//! pay for it.
 //!
-//! Invariant: a segment has the bit of every slot to which one of its keys was moved since that slot was vacated.
+//! Invariant: a segment has the bit of every slot to which one of its keys was moved since that
+//! slot was vacated.
 
 mod anchors;
 mod ranks;
@@ -40,7 +43,8 @@ pub struct Remix {
 }
 
 impl Remix {
-    /// How many segments the view has, the ones below and above all keys of the oldest run included.
+    /// How many segments the view has, the ones below and above all keys of the oldest run
+    /// included.
     pub fn segments(&self) -> usize {
         self.anchors.segments()
     }

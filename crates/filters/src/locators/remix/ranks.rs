@@ -3,8 +3,8 @@
 //! group of 64 segments    a whole number per run, and one for all runs
 //! segment                 for each of these, how many more, in as few bits as the largest takes
 //! ```
-//! Invariant: segments are those of the anchors: the first is below all entries, and has none; one after the last
-//! counts everything.
+//! Invariant: segments are those of the anchors: the first is below all entries, and has none; one
+//! after the last counts everything.
 
 use crate::base::filter::Trace;
 use crate::bits::packed::{BitWriter, read};

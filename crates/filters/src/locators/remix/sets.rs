@@ -3,13 +3,15 @@
 //! chunk     all of its segments' bits | bits of segment 0 | of segment 1 | ... 255
 //! table     a pointer per chunk; a clone shares table and chunks, and copies those that it changes
 //! ```
-//! Invariant: what a chunk says of all its segments is what they have together, `all` what all chunks have.
+//! Invariant: what a chunk says of all its segments is what they have together, `all` what all
+//! chunks have.
 
 use crate::base::filter::Trace;
 use crate::locators::located::{RunSlot, SlotSet};
 use std::sync::Arc;
 
-/// Segments of a chunk. More: fewer pointers to be kept in the cache, more bytes copied for a flush's first key there.
+/// Segments of a chunk. More: fewer pointers to be kept in the cache, more bytes copied for a
+/// flush's first key there.
 const CHUNK_SEGMENTS: usize = 256;
 /// What a chunk takes beside its bits: pointer, counts and length, and what the allocator adds.
 const CHUNK_EXTRA_BYTES: usize = 16 + 16 + 8;

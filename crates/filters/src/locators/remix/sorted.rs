@@ -1,15 +1,17 @@
 //! Remix as it was first: a selector for every entry of all runs, in key order.
 //! ```text
-//! keys        ant | bat  bee  bee' cat | cot  cow ...     bee' is an older version of bee
-//! selectors    3  |  1    0   +3    3  |  1    3          the run of each; +: the key is the one before
-//! cursors         |  0, 0, 0, 1        |  1, 1, 0, 3      entries of each run before the segment
+//! keys       ant | bat  bee  bee' cat | cot  cow ...  bee' is an older version of bee
+//! selectors   3  |  1    0   +3    3  |  1    3       the run of each; +: an older version
+//! cursors        |  0, 0, 0, 1        |  1, 1, 0, 3   entries of each run before the segment
 //! ```
-//! Who holds the runs can search a segment by reading the keys that [`SortedRemix::place`] names, and walk over all runs
-//! with [`SortedRemix::walk`] without comparing a key. The price: where a new key's selector belongs is known only to who
-//! reads the segment's keys. So a flush makes the view anew, from the merged stream of old and new keys (GRF paper,
-//! section 3.2). What is noted until then is kept as the semi-sorted form keeps it: bits beside the selectors.
+//! Who holds the runs can search a segment by reading the keys that [`SortedRemix::place`] names,
+//! and walk over all runs with [`SortedRemix::walk`] without comparing a key. The price: where a
+//! new key's selector belongs is known only to who reads the segment's keys. So a flush makes the
+//! view anew, from the merged stream of old and new keys (GRF paper, section 3.2). What is noted
+//! until then is kept as the semi-sorted form keeps it: bits beside the selectors.
 //!
-//! Invariant: an entry's selector stands as far into its segment as the entry; a cursor counts the selectors before.
+//! Invariant: an entry's selector stands as far into its segment as the entry; a cursor counts the
+//! selectors before.
 
 use super::anchors::{ANCHOR_BYTES, Anchors, AnchorsBuilder};
 use super::ranks::{Ranks, RanksBuilder, rank_bits};
@@ -61,7 +63,8 @@ pub struct SortedRemix {
 }
 
 impl SortedRemix {
-    /// How many segments there are; the first and the last, below and above all keys, have no entries.
+    /// How many segments there are; the first and the last, below and above all keys, have no
+    /// entries.
     pub fn segments(&self) -> usize {
         self.view.anchors.segments()
     }
@@ -71,8 +74,8 @@ impl SortedRemix {
         self.view.anchors.segment_of(key)
     }
 
-    /// A key that is not above any of a segment, and above all of the segments before; of the last segment, above all but the last
-    /// key.
+    /// A key that is not above any of a segment, and above all of the segments before; of the last
+    /// segment, above all but the last key.
     pub fn anchor(&self, segment: usize) -> Vec<u8> {
         self.view.anchors.start(segment)
     }
@@ -93,7 +96,8 @@ impl SortedRemix {
         self.view.ranks.of(segment, usize::from(slot.0))
     }
 
-    /// The selectors of a segment: the run of each entry, and whether it is an older version of the one before.
+    /// The selectors of a segment: the run of each entry, and whether it is an older version of the
+    /// one before.
     pub fn selectors(&self, segment: usize) -> impl Iterator<Item = (RunSlot, bool)> + '_ {
         self.view.entries(segment).map(|at| self.view.selector(at))
     }
@@ -299,8 +303,8 @@ fn segment_keys(plan: &TreePlan) -> usize {
 }
 
 impl SortedRemixBuilder {
-    /// For segments of `segment_keys` entries: more only where one key, or one bit string, has more. Requires: a plan of at
-    /// most 256 slots.
+    /// For segments of `segment_keys` entries: more only where one key, or one bit string, has
+    /// more. Requires: a plan of at most 256 slots.
     pub fn with_segment_keys(plan: &TreePlan, segment_keys: usize) -> Self {
         let slots = plan.slots();
         assert!((1..=256).contains(&slots), "{slots} slots");
@@ -315,7 +319,8 @@ impl SortedRemixBuilder {
         }
     }
 
-    /// The next entry. Requires: its key is not less than the one before; of equal keys, the newest entry comes first.
+    /// The next entry. Requires: its key is not less than the one before; of equal keys, the newest
+    /// entry comes first.
     pub fn add(&mut self, key: &[u8], slot: RunSlot) {
         assert!(usize::from(slot.0) < self.slots, "{slot:?} of {} slots", self.slots);
         let is_older = self.anchors.last() == Some(key);

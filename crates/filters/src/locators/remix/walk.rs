@@ -1,10 +1,12 @@
-//! A walk over the entries of the sorted view, either way: which run each is in, and where in it. No key is read.
+//! A walk over the entries of the sorted view, either way: which run each is in, and where in it.
+//! No key is read.
 //! ```text
 //! selectors    3  |  1    0   +3    3  |  1    3
 //! walk                    ^                          stands between two entries
 //! counts       of each run's entries, how many lie before it: the rank of its next one
 //! ```
-//! It keeps its view alive and borrows nothing. Invariant: the counts are those of the selectors before the walk.
+//! It keeps its view alive and borrows nothing. Invariant: the counts are those of the selectors
+//! before the walk.
 
 use super::sorted::{Selected, View};
 use std::sync::Arc;

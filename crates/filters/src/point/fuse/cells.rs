@@ -1,13 +1,17 @@
 //! Numbers of `bits` bits, the first few of them one bit longer, found by their place.
 //! ```text
-//! eight low bits   | place 0 | place 1 | ... | place count - 1 |          a byte each; nothing, if cells have fewer
-//! the others       place   0      1            wide - 1  wide         count - 1
-//!                          rest+1 rest+1  ...  rest+1  | rest  rest ...  rest   |   at least 8 bytes of something else
+//! eight low bits  | place 0 | place 1 | ... | place count - 1 |   a byte each, or nothing:
+//!                                                         if cells have fewer bits
+//! the others      place   0      1            wide - 1  wide         count - 1
+//!                         rest+1 rest+1  ...  rest+1  | rest  rest ...  rest   |
+//!                                                         then at least 8 other bytes
 //! ```
-//! So many numbers can have any average length, and are still found with a multiplication. Where cells have a byte, it alone
-//! tells most sums apart, and is read without shifts: probes of packed cells alone took twice as many instructions.
+//! So many numbers can have any average length, and are still found with a multiplication. Where
+//! cells have a byte, it alone tells most sums apart, and is read without shifts: probes of packed
+//! cells alone took twice as many instructions.
 //!
-//! Invariant: the bytes of the cells are followed by others ([`READ_BYTES`]), so that a reader loads eight at once.
+//! Invariant: the bytes of the cells are followed by others ([`READ_BYTES`]), so that a reader
+//! loads eight at once.
 
 use crate::base::filter::Trace;
 
@@ -76,7 +80,8 @@ impl Cells {
         (self.in_bytes_size() + bit / 8, bit % 8)
     }
 
-    /// The packed bits of the cell at `place` in the low bits; what is above belongs to others. Requires: there is such a cell.
+    /// The packed bits of the cell at `place` in the low bits; what is above belongs to others.
+    /// Requires: there is such a cell.
     #[inline(always)]
     fn rest(&self, bytes: &[u8], place: usize) -> u64 {
         let (at, bit) = self.rest_at(place);
@@ -89,8 +94,8 @@ impl Cells {
         self.rest(bytes, a) ^ self.rest(bytes, b) ^ self.rest(bytes, c)
     }
 
-    /// Whether the exclusive or of three cells is `wanted`, in as many low bits as the last of them has. Requires: there are
-    /// such cells, their places ascend.
+    /// Whether the exclusive or of three cells is `wanted`, in as many low bits as the last of them
+    /// has. Requires: there are such cells, their places ascend.
     #[inline(always)]
     pub(crate) fn sum_to<T: Trace>(
         &self,
@@ -110,7 +115,8 @@ impl Cells {
         self.rest_mask(c) == 0 || self.rests_sum_to(bytes, places, wanted, trace)
     }
 
-    /// As `sum_to`, for the packed bits. Out of line: most sums are refuted by bytes, in few instructions that go inline.
+    /// As `sum_to`, for the packed bits. Out of line: most sums are refuted by bytes, in few
+    /// instructions that go inline.
     #[inline(never)]
     fn rests_sum_to<T: Trace>(
         &self,
@@ -126,8 +132,8 @@ impl Cells {
         (self.sum_of_rests(bytes, places) ^ wanted) & self.rest_mask(places[2]) == 0
     }
 
-    /// Sets the cell at `own`, one of three, so that their exclusive or is `wanted`, in as many low bits as it has. Requires:
-    /// as of `sum_to`; it is zero.
+    /// Sets the cell at `own`, one of three, so that their exclusive or is `wanted`, in as many low
+    /// bits as it has. Requires: as of `sum_to`; it is zero.
     #[inline(always)]
     pub(crate) fn complete(
         &self,

@@ -1,12 +1,13 @@
 //! Which three cells a key has.
 //! ```text
-//! binary fuse   segments   | 0 | 1 | 2 | 3 | 4 | ... | n+1 |      a key: one cell in each of three neighbours
-//!                                  a   b   c
-//! xor           thirds     |    0    |    1    |    2    |        a key: one cell in each
-//!                               a      b           c
+//! binary fuse  segments  | 0 | 1 | 2 | 3 | ... | n+1 |      a key: a cell in each of three neighbours
+//!                                a   b   c
+//! xor          thirds    |    0    |    1    |    2    |    a key: one cell in each
+//!                             a      b           c
 //! ```
-//! (Binary fuse filters: Graf and Lemire 2022; xor filters: Graf and Lemire 2020.) At either end of a binary fuse filter keys
-//! are fewer for each cell: there peeling begins, and so it needs fewer cells for all.
+//! (Binary fuse filters: Graf and Lemire 2022; xor filters: Graf and Lemire 2020.) At either end of
+//! a binary fuse filter keys are fewer for each cell: there peeling begins, and so it needs fewer
+//! cells for all.
 //!
 //! Invariant: places ascend, and lie below `cell_count`. No cells: no keys.
 
@@ -44,8 +45,8 @@ pub(super) trait Graph: Copy {
     /// Cells of so many bits together.
     fn cells(count: usize, payload_bits: f64) -> Cells;
 
-    /// The bits that a small table's filter takes, though they are more than was asked for: each cell has half the bits
-    /// per key at least, however many cells there are.
+    /// The bits that a small table's filter takes, though they are more than was asked for: each
+    /// cell has half the bits per key at least, however many cells there are.
     fn least_bits(&self, keys: usize, payload_bits: f64) -> f64 {
         if keys == 0 { 0.0 } else { payload_bits / 2.0 / keys as f64 * self.cell_count() as f64 }
     }
@@ -65,7 +66,8 @@ pub(super) struct Fuse {
     segment_bits: u32,
 }
 
-/// Cells of so many bits on average become bytes, for less than a hundredth more memory: packed ones take twice the time to ask.
+/// Cells of so many bits on average become bytes, for less than a hundredth more memory: packed
+/// ones take twice the time to ask.
 const NEARLY_BYTES: Range<f64> = 7.93..8.0;
 
 /// A place in a segment is chosen by so many bits of a hash at most.
@@ -169,7 +171,8 @@ impl Graph for Xored {
         (shape == 0).then_some(Xored { third: size as usize })
     }
 
-    /// All of one length, and one bit at least: hardly any key has three long cells where only some are.
+    /// All of one length, and one bit at least: hardly any key has three long cells where only some
+    /// are.
     fn cells(count: usize, payload_bits: f64) -> Cells {
         let average = payload_bits / count.max(1) as f64;
         Cells::of_average(count, average.floor().clamp(1.0, f64::from(BITS_MAX)))

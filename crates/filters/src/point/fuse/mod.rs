@@ -1,15 +1,18 @@
 //! Filters of three cells a key: binary fuse and xor.
 //! ```text
-//! hash ──seed──> mix ─┬─> three places: a < b < c                              (graph.rs: what differs)
-//!                     └─> fingerprint = cell[a] ^ cell[b] ^ cell[c]            (peel.rs: how to fill them so)
+//! hash ──seed──> mix ─┬─> three places: a < b < c                    (graph.rs: what differs)
+//!                     └─> fingerprint = cell[a] ^ cell[b] ^ cell[c]  (peel.rs: how to fill them)
 //!
-//! bytes   | cells | size u32 | wide u32 | shape u8 | cell bits u8 | check u32 | kind u16 | version u8 | seed u8 |
+//! bytes   | cells | size u32 | wide u32 | shape u8 | cell bits u8 |
+//!         | check u32 | kind u16 | version u8 | seed u8 |
 //! ```
-//! A key that was not added finds three cells whose sum is anything: it is taken for one with a chance of 2^-bits. With
-//! fuse filters the first cells may have one bit more than the others (`bits/cells.rs`), and a key as many bits of
-//! fingerprint as its last cell: so the bits of a cell can be any number on average.
+//! A key that was not added finds three cells whose sum is anything: it is taken for one with a
+//! chance of 2^-bits. With fuse filters the first cells may have one bit more than the others
+//! (`bits/cells.rs`), and a key as many bits of fingerprint as its last cell: so the bits of a cell
+//! can be any number on average.
 //!
-//! Invariant: for every key that was added, the sum of its cells is its fingerprint. No cells: nothing was added.
+//! Invariant: for every key that was added, the sum of its cells is its fingerprint. No cells:
+//! nothing was added.
 
 mod cells;
 mod graph;
@@ -45,8 +48,8 @@ struct ThreeCellsBuilder<G> {
 }
 
 impl<G: Graph> ThreeCellsBuilder<G> {
-    /// No key yet. More bits per key (a fraction is fine; at most 32 in a cell): more memory, fewer false positives.
-    /// Requires: a number.
+    /// No key yet. More bits per key (a fraction is fine; at most 32 in a cell): more memory, fewer
+    /// false positives. Requires: a number.
     fn new(bits_per_key: f64) -> Self {
         ThreeCellsBuilder { hashes: Vec::new(), bits_per_key, graph: PhantomData }
     }
@@ -79,7 +82,8 @@ impl<G: Graph> ThreeCellsBuilder<G> {
         bytes
     }
 
-    /// The bytes with the cells of these keys filled, and whatever follows. None: not with this seed.
+    /// The bytes with the cells of these keys filled, and whatever follows. None: not with this
+    /// seed.
     fn filled(hashes: &[u64], seed: u8, graph: G, cells: &Cells) -> Option<Vec<u8>> {
         let key = scattered(seed.into());
         let mixed = grouped(hashes, |hash| remix(hash, key));
@@ -106,7 +110,8 @@ impl<G: Graph> ThreeCellsBuilder<G> {
             if let Some(bytes) = Self::filled(&self.hashes, seed, graph, &cells) {
                 return self.image(graph, cells, seed, bytes);
             }
-            // Equal hashes never get cells of their own. They are so rare that they are looked for only now.
+            // Equal hashes never get cells of their own. They are so rare that they are looked for
+            // only now.
             self.hashes.sort_unstable();
             self.hashes.dedup();
         }
@@ -126,8 +131,8 @@ struct ThreeCells<G, B> {
 }
 
 impl<G: Graph, B: AsRef<[u8]>> ThreeCells<G, B> {
-    /// Checks bytes that the builder made. What lies in the cells is not checked, for any cells are a filter: who stores
-    /// the bytes keeps a checksum.
+    /// Checks bytes that the builder made. What lies in the cells is not checked, for any cells are
+    /// a filter: who stores the bytes keeps a checksum.
     fn read(bytes: B) -> Result<Self, Corrupt> {
         let image = bytes.as_ref();
         let (fields, seed) = Signature::fields(image, (G::KIND.tag(), VERSION), FIELDS_BYTES)?;
@@ -166,8 +171,8 @@ macro_rules! three_cells {
         pub struct $builder(ThreeCellsBuilder<$graph>);
 
         impl $builder {
-            /// No key yet. More bits per key (a fraction is fine; at most 32 in a cell): more memory, fewer false positives.
-            /// Requires: a number.
+            /// No key yet. More bits per key (a fraction is fine; at most 32 in a cell): more
+            /// memory, fewer false positives. Requires: a number.
             pub fn new(bits_per_key: f64) -> Self {
                 $builder(ThreeCellsBuilder::new(bits_per_key))
             }
@@ -178,7 +183,8 @@ macro_rules! three_cells {
                 self.0.add_hash(hash);
             }
 
-            /// The false positive rate that theory promises for so many bits per key of a large table.
+            /// The false positive rate that theory promises for so many bits per key of a large
+            /// table.
             pub fn expected_rate(bits_per_key: f64) -> f64 {
                 ThreeCellsBuilder::<$graph>::expected_rate(bits_per_key)
             }
@@ -202,13 +208,14 @@ macro_rules! three_cells {
         pub struct $filter<B>(ThreeCells<$graph, B>);
 
         impl<B: AsRef<[u8]>> $filter<B> {
-            /// Checks bytes that the builder made. What lies in the cells is not checked, for any cells are a filter: who
-            /// stores the bytes keeps a checksum.
+            /// Checks bytes that the builder made. What lies in the cells is not checked, for any
+            /// cells are a filter: who stores the bytes keeps a checksum.
             pub fn read(bytes: B) -> Result<Self, Corrupt> {
                 Ok($filter(ThreeCells::read(bytes)?))
             }
 
-            /// False: no key with this hash for [`HashUse::Table`] was added. True: one may have been.
+            /// False: no key with this hash for [`HashUse::Table`] was added. True: one may have
+            /// been.
             #[inline]
             pub fn may_contain_hash(&self, hash: u64) -> bool {
                 self.0.probe(hash, &mut Untraced)

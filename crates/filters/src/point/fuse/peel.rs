@@ -1,8 +1,10 @@
 //! Fills the cells, so that each key's three sum up to its fingerprint.
 //! ```text
-//! cells   count of keys, xor of their mixes         a cell of one key alone: that key gets it, and leaves its others
+//! cells   count of keys, xor of their mixes   a cell of one key alone: that key gets the cell,
+//!                                             and leaves its others
 //!           1 ──> key k takes it ──> others: count - 1 ──> another cell of one key alone ...
-//! then, from the last key to the first: its own cell = fingerprint ^ the two others, which never change any more
+//! then, from the last key to the first: its own cell = fingerprint ^ the two others,
+//! which no later step changes
 //! ```
 //! Invariant: a key's own cell is no cell of a key that left later.
 
@@ -56,11 +58,13 @@ impl Left {
     }
 }
 
-/// None: keys are left of which none has a cell alone. Requires: there are cells, if there are keys.
+/// None: keys are left of which none has a cell alone. Requires: there are cells, if there are
+/// keys.
 pub(super) fn peel<G: Graph>(graph: &G, mut mixes: Vec<u64>) -> Option<Peeled> {
     let keys = mixes.len();
     let mut left = Left::of(graph, &mixes)?;
-    // Each cell becomes one of a key alone at most once. One place more, for what is written and not kept.
+    // Each cell becomes one of a key alone at most once. One place more, for what is written and
+    // not kept.
     let mut alone = vec![0u32; graph.cell_count() + 1];
     let mut waiting = 0;
     for place in 0..graph.cell_count() {

@@ -1,16 +1,19 @@
 //! Ribbon filter, the homogeneous one.
 //! ```text
-//! hash ─┬─> start          ........1011001...01........      a row: 128 bits at `start`, the first of them set
-//!       └─> 128 bits                │
-//! bytes   | block 0: column 0, 1, ... | block 1: ... | ... | blocks u32 | wide u32 | columns u8 | check | signature |
-//!           16 bytes each: 128 slots                         the first `wide` blocks have a column more
+//! hash ─┬─> start          ........1011001...01........      a row: 128 bits at `start`,
+//!       └─> 128 bits                │                        whose first bit is set
+//! bytes   | block 0: column 0, 1, ... | block 1: ... | ... |
+//!           16 bytes each: 128 slots    the first `wide` blocks have a column more
+//!         | blocks u32 | wide u32 | columns u8 | check | signature |
 //! ```
-//! A key is in the filter if, in every column, its row meets an even number of set slots. The columns are chosen at random
-//! among those for which that is so for all keys that were added (`solve.rs`), so another key passes each with a chance of a
-//! half. "Homogeneous": there is always such a choice, equal keys do no harm, and nothing is ever tried again; it costs a few
-//! slots more than keys (`slots_per_key`). (Ribbon filter: Dillinger and Walzer, arXiv 2103.02515, section 4.)
+//! A key is in the filter if, in every column, its row meets an even number of set slots. The
+//! columns are chosen at random among those for which that is so for all keys that were added
+//! (`solve.rs`), so another key passes each with a chance of a half. "Homogeneous": there is always
+//! such a choice, equal keys do no harm, and nothing is ever tried again; it costs a few slots more
+//! than keys (`slots_per_key`). (Ribbon filter: Dillinger and Walzer, arXiv 2103.02515, section 4.)
 //!
-//! Invariant: the rows of all keys that were added meet an even number of slots in each column. No blocks: nothing was added.
+//! Invariant: the rows of all keys that were added meet an even number of slots in each column. No
+//! blocks: nothing was added.
 
 mod solve;
 
@@ -51,8 +54,8 @@ impl Row {
     }
 }
 
-/// Slots for each key: so many more than one that few rows of other keys are sums of those that were added, which would
-/// pass every column. The more columns, the fewer that may be.
+/// Slots for each key: so many more than one that few rows of other keys are sums of those that
+/// were added, which would pass every column. The more columns, the fewer that may be.
 fn slots_per_key(columns: f64) -> f64 {
     1.0 + (4.0 + columns / 4.0) / WIDTH as f64
 }
@@ -134,8 +137,8 @@ pub struct RibbonBuilder {
 }
 
 impl RibbonBuilder {
-    /// No key yet. More bits per key (a fraction is fine; 32 columns are the most): more memory, fewer false positives.
-    /// Requires: a number.
+    /// No key yet. More bits per key (a fraction is fine; 32 columns are the most): more memory,
+    /// fewer false positives. Requires: a number.
     pub fn new(bits_per_key: f64) -> Self {
         RibbonBuilder { hashes: Vec::new(), bits_per_key }
     }
@@ -182,8 +185,8 @@ pub struct Ribbon<B> {
 }
 
 impl<B: AsRef<[u8]>> Ribbon<B> {
-    /// Checks bytes that [`RibbonBuilder`] made. What lies in the columns is not checked, for any columns are a filter: who
-    /// stores the bytes keeps a checksum.
+    /// Checks bytes that [`RibbonBuilder`] made. What lies in the columns is not checked, for any
+    /// columns are a filter: who stores the bytes keeps a checksum.
     pub fn read(bytes: B) -> Result<Self, Corrupt> {
         let image = bytes.as_ref();
         let kind = (FilterKind::Ribbon.tag(), VERSION);

@@ -1,9 +1,10 @@
 //! Columns that all rows meet evenly.
 //! ```text
-//! rows, by start    1 0 1 1 . . .          eliminate: each slot keeps at most one row that begins there;
-//!                     1 1 0 1 . .          a row that finds its slot taken is added to the one there, and goes on
-//!                         1 0 0 1 .        where it begins then, until it has a slot or is nothing
-//! slots, from the last to the first: a slot without a row is anything; one with a row is what makes its row even
+//! rows, by start    1 0 1 1 . . .          eliminate: each slot keeps one row that begins there;
+//!                     1 1 0 1 . .          a row whose slot is taken is added to the row there,
+//!                         1 0 0 1 .        and goes on where the sum begins, or is nothing
+//! slots, from the last to the first: a slot without a row is anything;
+//!     a slot with a row is what makes the row even
 //! ```
 //! Invariant: the rows in the slots have all sums that the rows of the keys have.
 

@@ -1,4 +1,5 @@
-//! Builds an adaptive range filter: collects keys and questions, grows the tree, writes it level by level.
+//! Builds an adaptive range filter: collects keys and questions, grows the tree, writes it level by
+//! level.
 //! ```text
 //! keys ──────────> numbers ─┐
 //! questions ──────> ranges ─┴─> leaves to have ──> tree ──> nodes and leaves, breadth first
@@ -34,8 +35,8 @@ impl ArfBuilder {
         ArfBuilder { keys: NumberCollector::default(), bits_per_key, questions: Writer::new() }
     }
 
-    /// Trains with a question, before or after keys are added: questions like it will be answered well. A question that some
-    /// key answers teaches nothing.
+    /// Trains with a question, before or after keys are added: questions like it will be answered
+    /// well. A question that some key answers teaches nothing.
     pub fn train(&mut self, range: &KeyRange<'_>) {
         self.questions.string(range.lower());
         self.questions.u8(u8::from(range.upper().is_some()));

@@ -1,16 +1,19 @@
 //! The tree of an adaptive range filter as it grows: which leaves are worth their bits.
 //! ```text
-//! keys 1, 9       gap 2..8 between them      empty leaves that can be had there: 2-3, 4-7, 8
-//! question 5-6    needs 4-7                  escalate: split the nodes above 4-7 until it is a leaf
+//! keys 1, 9       gap 2..8 between them     empty leaves that can be had there: 2-3, 4-7, 8
+//! question 5-6    needs 4-7                 escalate: split the nodes above 4-7 until it is a leaf
 //! ```
-//! The questions of the training are counted by the leaf that they need. Leaves that most questions need come first, among these
-//! the largest, as long as the budget lasts: what the paper reaches by splitting for each question that went wrong, and by
-//! merging again what was not used for a while, is here one choice, since all questions are known.
+//! The questions of the training are counted by the leaf that they need. Leaves that most questions
+//! need come first, among these the largest, as long as the budget lasts: what the paper reaches by
+//! splitting for each question that went wrong, and by merging again what was not used for a while,
+//! is here one choice, since all questions are known.
 //!
-//! What the training leaves of the budget goes to questions that fall evenly into the gaps between keys, all gaps alike: of each
-//! gap first the leaves of about its own size, then those of half that size, and so on.
+//! What the training leaves of the budget goes to questions that fall evenly into the gaps between
+//! keys, all gaps alike: of each gap first the leaves of about its own size, then those of half
+//! that size, and so on.
 //!
-//! Invariant: a leaf that was asked for holds no key. There are never more inner nodes than allowed.
+//! Invariant: a leaf that was asked for holds no key. There are never more inner nodes than
+//! allowed.
 
 /// A node: numbers without their last `level` bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,7 +84,8 @@ pub(super) fn largest_empty(numbers: &[u64], bits: u32, number: u64) -> Place {
     Place { level, prefix: number.checked_shr(level).unwrap_or(0) }
 }
 
-/// The leaves that a question from `low` to `high` needs. None: a key is there, or more than `max` leaves.
+/// The leaves that a question from `low` to `high` needs. None: a key is there, or more than `max`
+/// leaves.
 pub(super) fn needed(
     numbers: &[u64],
     bits: u32,
@@ -117,11 +121,12 @@ pub(super) fn grow_trained(tree: &mut Tree, mut places: Vec<Place>) {
     }
 }
 
-/// Gaps that are neighbours, and are taken in their order: their nodes are near each other in memory.
+/// Gaps that are neighbours, and are taken in their order: their nodes are near each other in
+/// memory.
 const BLOCK_GAPS: usize = 64;
 
-/// Spends the rest of the budget on gaps, class by class of leaves, until a leaf of a class finds no room. Blocks of gaps come in an
-/// order that spreads what fits over all keys.
+/// Spends the rest of the budget on gaps, class by class of leaves, until a leaf of a class finds
+/// no room. Blocks of gaps come in an order that spreads what fits over all keys.
 pub(super) fn grow_untrained(tree: &mut Tree, numbers: &[u64]) {
     let gaps = numbers.len() + 1;
     let blocks = gaps.div_ceil(BLOCK_GAPS) as u64;
@@ -155,8 +160,8 @@ fn coprime_step(count: u64) -> u64 {
     (golden.max(1)..).find(|&step| gcd(step, count) == 1).unwrap_or(1)
 }
 
-/// The largest empty nodes, right of one key and left of the next, whose size is about the gap's, halved `class` times. Gap
-/// i ends at key i.
+/// The largest empty nodes, right of one key and left of the next, whose size is about the gap's,
+/// halved `class` times. Gap i ends at key i.
 fn leaves_of(numbers: &[u64], bits: u32, gap: usize, class: u32) -> [Option<Place>; 2] {
     let before = gap.checked_sub(1).map(|at| numbers[at]);
     let after = numbers.get(gap).copied();

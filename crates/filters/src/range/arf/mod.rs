@@ -1,16 +1,18 @@
-//! Adaptive range filter: a binary tree over numbers whose leaves say "empty" or "maybe" (Alexiou et al., VLDB 2013).
+//! Adaptive range filter: a binary tree over numbers whose leaves say "empty" or "maybe" (Alexiou
+//! et al., VLDB 2013).
 //! ```text
-//! numbers 0 to 15, keys 1 and 9            (·)                  nodes, level by level     1  11  1010 .. inner or leaf
-//!                                   (·)           (·)           leaves, in that order     maybe or empty
+//! numbers 0 to 15, keys 1 and 9            (·)               nodes, by level  1  11  1010 ..
+//!                                   (·)           (·)        leaves           maybe or empty
 //!                                (·)   empty   (·)   empty
 //!                            maybe empty   maybe empty
 //!
-//! line    | inner nodes before it u32 | 480 nodes |             children of the inner node with r inner ones before it:
-//! bytes   | line 0 | line 1 | ... | leaves | fields | tail |    nodes 2r + 1 and 2r + 2
+//! line    | inner nodes before it u32 | 480 nodes |
+//!           children of the inner node with r inner ones before it: nodes 2r + 1 and 2r + 2
+//! bytes   | line 0 | line 1 | ... | leaves | fields | tail |
 //! ```
-//! The tree is as fine as the questions that it was trained with need and its budget allows: a question that finds only empty leaves
-//! is answered "no". Keys are the numbers of [`NumberSpace`]: eight bytes behind the prefix that all keys share; keys with equal
-//! numbers look alike.
+//! The tree is as fine as the questions that it was trained with need and its budget allows: a
+//! question that finds only empty leaves is answered "no". Keys are the numbers of [`NumberSpace`]:
+//! eight bytes behind the prefix that all keys share; keys with equal numbers look alike.
 //!
 //! Invariant: no key lies in an empty leaf. One empty leaf: no keys.
 
@@ -31,8 +33,8 @@ const LINE_BYTES: usize = 64;
 /// Before the nodes of a line: how many inner nodes there are in the lines before.
 const RANK_BYTES: usize = 4;
 const LINE_NODES: usize = (LINE_BYTES - RANK_BYTES) * 8;
-/// A question that meets more nodes than this is answered "maybe". In a tree that was built, a question meets at most some 64
-/// nodes on its way down and twice as many leaves between two keys.
+/// A question that meets more nodes than this is answered "maybe". In a tree that was built, a
+/// question meets at most some 64 nodes on its way down and twice as many leaves between two keys.
 const VISITS_MAX: u32 = 1024;
 
 /// What the bits of a filter with keys mean.
@@ -117,8 +119,8 @@ enum Node {
 }
 
 impl Walk<'_> {
-    /// Whether the leaves below a node may have a number of the range. `prefix`: the numbers below it without their last
-    /// `level` bits.
+    /// Whether the leaves below a node may have a number of the range. `prefix`: the numbers below
+    /// it without their last `level` bits.
     fn visit<T: Trace>(&mut self, node: usize, level: u32, prefix: u64, trace: &mut T) -> bool {
         if self.visits == 0 {
             return true;

@@ -86,7 +86,8 @@ fn no_key_is_lost_at_any_size() {
 
 #[test]
 fn the_worst_trees_are_walked_to_their_end() {
-    // The longest ways there are: neighbours at both ends of all halves, and one empty range between.
+    // The longest ways there are: neighbours at both ends of all halves, and one empty range
+    // between.
     let keys = vec![(1 << 63) - 1, 1 << 63, u64::MAX];
     let filter = Arf::read(image(4000.0, &keys, &[])).expect("whole");
     assert!(!overlaps(&filter, ((1 << 63) + 1, u64::MAX - 1)));

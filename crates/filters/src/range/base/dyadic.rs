@@ -1,15 +1,15 @@
 //! A range of numbers, looked for in a binary tree of prefixes.
 //! ```text
-//! level 3            [0......7]                [8.....15]            top: all that meet the range are asked for
-//! level 2       [0..3]      [4..7]         [8..11]     [12..15]      below: the children of those that may hold a key,
-//! level 1    [0,1] [2,3] [4,5] [6,7]    [8,9] [10,11]   ...          as far as they meet the range
-//! level 0     0  1  2  3  4  5  6  7     8  9  10  11   ...          bottom: one that may hold a key is the answer
+//! level 3          [0......7]              [8.....15]        top: all that meet the range
+//! level 2     [0..3]      [4..7]       [8..11]     [12..15]  below: children of those that may
+//! level 1  [0,1] [2,3] [4,5] [6,7]  [8,9] [10,11]   ...      hold a key and meet the range
+//! level 0   0  1  2  3  4  5  6  7   8  9  10  11   ...      bottom: one that may hold a key
 //! ```
-//! A node of level l is a number without its last l bits. Nodes that the range covers in part are asked for as well: an
-//! absent parent spares all its children.
+//! A node of level l is a number without its last l bits. Nodes that the range covers in part are
+//! asked for as well: an absent parent spares all its children.
 //!
-//! Invariant: "no" only if on each path from the top to a number of the range some node is absent. Never more than
-//! `visits` nodes are visited; then the answer is "maybe".
+//! Invariant: "no" only if on each path from the top to a number of the range some node is absent.
+//! Never more than `visits` nodes are visited; then the answer is "maybe".
 
 /// Where a descent begins and ends, and how far it may go.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +23,8 @@ pub(crate) struct Descent {
 }
 
 impl Descent {
-    /// Whether a number from `low` to `high` may be there. `may_hold(level, node)`: false if no number is below the node.
+    /// Whether a number from `low` to `high` may be there. `may_hold(level, node)`: false if no
+    /// number is below the node.
     #[inline]
     pub(crate) fn may_overlap(
         mut self,

@@ -9,7 +9,8 @@ use crate::base::filter::Trace;
 /// The most places of one hash.
 pub(crate) const PROBES_MAX: u32 = 32;
 
-/// Another number for each number, of which every bit depends on every bit (the finalizer of SplitMix64).
+/// Another number for each number, of which every bit depends on every bit (the finalizer of
+/// SplitMix64).
 #[inline(always)]
 pub(crate) fn mix(word: u64) -> u64 {
     let mixed = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -56,7 +57,8 @@ pub(crate) fn best_probes(bits_per_hash: f64) -> u32 {
     if rate(bits_per_hash, fewer) <= rate(bits_per_hash, more) { fewer } else { more }
 }
 
-/// The rate of false positives that theory promises: all places of an absent hash are marked by others.
+/// The rate of false positives that theory promises: all places of an absent hash are marked by
+/// others.
 pub(crate) fn rate(bits_per_hash: f64, probes: u32) -> f64 {
     (1.0 - (-f64::from(probes) / bits_per_hash).exp()).powi(probes as i32)
 }

@@ -1,12 +1,13 @@
 //! Keys as numbers: the bytes behind the prefix that all keys of a table share.
 //! ```text
-//! keys       "user/0017"  "user/0042"  "user/1000"
-//! prefix     "user/"                                 shared by all, cut off
-//! numbers     "0017"       "0042"       "1000"       big-endian: as many bytes as the longest key has left, at
-//!                                                    most eight; zeros where a key is shorter
+//! keys     "user/0017"  "user/0042"  "user/1000"
+//! prefix   "user/"                                shared by all, cut off
+//! numbers   "0017"       "0042"       "1000"      big-endian: as many bytes as the longest key
+//!                                                 has left, at most eight; then zeros
 //! ```
-//! Invariant: of two keys of the table the lesser one has no greater number. Different keys may have one number; in an *exact*
-//! space, where all keys have one length and none is cut, they have not.
+//! Invariant: of two keys of the table the lesser one has no greater number. Different keys may
+//! have one number; in an *exact* space, where all keys have one length and none is cut, they have
+//! not.
 
 use crate::base::filter::OutOfOrder;
 use crate::base::hash::{HashUse, hash_key};
@@ -58,7 +59,8 @@ impl NumberSpace {
         word_at(key, self.prefix.len()) >> (u64::BITS - self.bits())
     }
 
-    /// The least and the greatest number that a key of the range may have. None: the table has no key there.
+    /// The least and the greatest number that a key of the range may have. None: the table has no
+    /// key there.
     pub(crate) fn of_range(&self, range: &KeyRange<'_>) -> Option<(u64, u64)> {
         let lowest = self.lowest(range.lower())?;
         let highest = range.upper().map_or(Some(self.last()), |upper| self.highest(upper))?;

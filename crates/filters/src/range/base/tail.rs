@@ -2,8 +2,8 @@
 //! ```text
 //! | payload | fields | fields' length u16 | checksum u32 | kind u16 | version u8 | parameter u8 |
 //! ```
-//! Invariant: a flipped bit from the fields on, or another length of the payload, is an error. The payload's own bits are
-//! not checked.
+//! Invariant: a flipped bit from the fields on, or another length of the payload, is an error. The
+//! payload's own bits are not checked.
 
 use crate::base::filter::FilterKind;
 use crate::base::hash::checksum;

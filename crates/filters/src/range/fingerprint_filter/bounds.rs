@@ -4,8 +4,9 @@
 //! place                                 ^
 //! keys go on        before the end of this one    from the start of this one
 //! ```
-//! Invariant: a key of a cell has a view between the cell's least and greatest one, and a cell has a key: so no key at or after
-//! the place is before the next cell's start, and none at or before it is behind the end of the cell before.
+//! Invariant: a key of a cell has a view between the cell's least and greatest one, and a cell has
+//! a key: so no key at or after the place is before the next cell's start, and none at or before it
+//! is behind the end of the cell before.
 
 use super::encoding::Encoding;
 use super::place::{Place, View, with_gaps};
@@ -18,7 +19,8 @@ use crate::fingerprint::line::Line;
 use crate::fingerprint::spline::SplineBlock;
 
 impl View<'_> {
-    /// A string that is not above the first key at or after a place that lies in no cell; None: there is no such key.
+    /// A string that is not above the first key at or after a place that lies in no cell; None:
+    /// there is no such key.
     pub(super) fn first_from(&self, place: &Place) -> Option<Vec<u8>> {
         let (mut block, mut skipped) = (place.block, place.before);
         for list in place.list..self.above() {
@@ -37,8 +39,8 @@ impl View<'_> {
         None
     }
 
-    /// A string that is above the last key at or before a place that lies in no cell; `most`, if all shorter ones are not. None:
-    /// there is no such key.
+    /// A string that is above the last key at or before a place that lies in no cell; `most`, if
+    /// all shorter ones are not. None: there is no such key.
     pub(super) fn end_before(&self, place: &Place, most: Vec<u8>) -> Option<Vec<u8>> {
         for list in (1..self.above()).rev().skip_while(|&list| list > place.list) {
             let (index, group) = (list - 1, self.group(list - 1));
@@ -89,7 +91,8 @@ impl View<'_> {
         found
     }
 
-    /// The first `prefix_bits` bits of a group's separator, then a view; without zeros at the end, as keys may be.
+    /// The first `prefix_bits` bits of a group's separator, then a view; without zeros at the end,
+    /// as keys may be.
     fn string(&self, index: usize, prefix_bits: usize, view: u64) -> Vec<u8> {
         let mut string = self.whole_string(index, prefix_bits, view);
         let zeros = string.iter().rev().take_while(|&&byte| byte == 0).count();
@@ -108,7 +111,8 @@ impl View<'_> {
         after_all_with(string)
     }
 
-    /// The first `prefix_bits` bits of a group's separator, then a view, then zeros up to the end of the byte.
+    /// The first `prefix_bits` bits of a group's separator, then a view, then zeros up to the end
+    /// of the byte.
     fn whole_string(&self, index: usize, prefix_bits: usize, view: u64) -> Vec<u8> {
         let (at, shift) = (prefix_bits / 8, prefix_bits % 8);
         let separator = self.directory.separators[index];

@@ -18,24 +18,28 @@ const BITS_PER_KEY_MAX: f64 = 64.0;
 pub struct FingerprintFilterBuilder {
     encoding: Encoding,
     groups: GroupsBuilder,
-    /// The key that was added last, where the groups have it not: it lies in the cell of their last one.
+    /// The key that was added last, where the groups have it not: it lies in the cell of their last
+    /// one.
     last: Option<Vec<u8>>,
 }
 
 impl FingerprintFilterBuilder {
-    /// A filter whose fingerprints are positions on a line through some hundred keys each: what the SNARF paper and the GRF
-    /// paper do. Best where keys are spread smoothly, of no use where gaps differ much. More bits per key (1 to 64): more
-    /// memory, fewer false positives. Requires: a number.
+    /// A filter whose fingerprints are positions on a line through some hundred keys each: what the
+    /// SNARF paper and the GRF paper do. Best where keys are spread smoothly, of no use where gaps
+    /// differ much. More bits per key (1 to 64): more memory, fewer false positives. Requires: a
+    /// number.
     pub fn snarf(bits_per_key: f64) -> Self {
         Self::new(Encoding::Snarf, bits_per_key)
     }
 
-    /// A filter whose fingerprints are prefixes, in bits, that tell a key from its neighbours, and some bits more.
+    /// A filter whose fingerprints are prefixes, in bits, that tell a key from its neighbours, and
+    /// some bits more.
     pub fn cell(bits_per_key: f64) -> Self {
         Self::new(Encoding::Cell, bits_per_key)
     }
 
-    /// A filter whose fingerprints are as fine as the gaps beside a key: about half of the false positives of `cell`.
+    /// A filter whose fingerprints are as fine as the gaps beside a key: about half of the false
+    /// positives of `cell`.
     pub fn gap(bits_per_key: f64) -> Self {
         Self::new(Encoding::Gap, bits_per_key)
     }

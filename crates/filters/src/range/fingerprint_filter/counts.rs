@@ -10,7 +10,8 @@ use crate::base::rank::{CountBounds, RankBounds};
 use crate::bits::row::Row;
 
 impl View<'_> {
-    /// The keys between two places; without one: from the start, or to the end. None: more keys than starts can count.
+    /// The keys between two places; without one: from the start, or to the end. None: more keys
+    /// than starts can count.
     pub(super) fn count(&self, low: Option<&Place>, high: Option<&Place>) -> Option<CountBounds> {
         if self.entries() > u64::from(u32::MAX) {
             return None;
@@ -20,7 +21,8 @@ impl View<'_> {
         Some(CountBounds::between(low, high.map_or(end, |high| self.rank_bounds(high))))
     }
 
-    /// Between how many keys and how many lie below the key of a place, which is one of a range's ends.
+    /// Between how many keys and how many lie below the key of a place, which is one of a range's
+    /// ends.
     fn rank_bounds(&self, place: &Place) -> RankBounds {
         let index = match place.list.checked_sub(1) {
             None => return RankBounds::default(),
@@ -35,7 +37,8 @@ impl View<'_> {
             cells += count;
         }
         let start = self.start(index);
-        // Keys that are another one's bits and zeros have no cell: they lie behind a cell, of which is not known.
+        // Keys that are another one's bits and zeros have no cell: they lie behind a cell, of which
+        // is not known.
         let zeros = self.start(index + 1).saturating_sub(start).saturating_sub(cells);
         let (before, through) = (earlier + place.before as u64, earlier + place.through as u64);
         let least = start + before + if before == cells { zeros } else { 0 };

@@ -8,11 +8,12 @@
 //! radix        u32 per slot
 //! rest ends    u32 per group, if any separator needs more than its word
 //! tails, prefix, last bound
-//! trailer      u64 keys, u32 groups' bytes / 8, u32 groups, u32 slots, u32 bytes of tails, of prefix, of last bound,
+//! trailer      u64 keys, u32 groups' bytes / 8, u32 groups, u32 slots, u32 bytes of tails, of
+//!              prefix, of last bound,
 //!              u16 kind, u8 version, u8: shift to a slot (6 bits), whether there are tails
 //! ```
-//! Invariant: after [`Frame::read`], every index that a search takes from the directory or from a group's header is within
-//! the bytes. Blocks bear any bytes.
+//! Invariant: after [`Frame::read`], every index that a search takes from the directory or from a
+//! group's header is within the bytes. Blocks bear any bytes.
 
 use super::encoding::Encoding;
 use super::place::View;
@@ -33,7 +34,8 @@ const NUMBER_BYTES: usize = size_of::<u32>();
 const SHIFT_BITS: u32 = 6;
 /// Bytes of the last key that are kept after what all keys share, if it is longer.
 const LAST_BYTES: usize = 16;
-/// A block at the end of the groups is read with what follows: at least a checksum, one group's numbers, and a trailer.
+/// A block at the end of the groups is read with what follows: at least a checksum, one group's
+/// numbers, and a trailer.
 const _: () = assert!(HEAD_BYTES <= CHECKSUM_BYTES + WORD_BYTES + 2 * NUMBER_BYTES + TRAILER_BYTES);
 
 /// The image of a table's groups.
@@ -115,7 +117,8 @@ struct Cutter {
 impl Cutter {
     fn next(&mut self, count: u32, bytes: usize) -> Range<usize> {
         let from = self.at;
-        // At most 2^32 times 8 bytes, some times: a sum of 64 bits holds it, and saturation on 32 bits is no right length.
+        // At most 2^32 times 8 bytes, some times: a sum of 64 bits holds it, and saturation on 32
+        // bits is no right length.
         self.at = self.at.saturating_add((count as usize).saturating_mul(bytes));
         from..self.at
     }
@@ -202,7 +205,8 @@ impl Frame {
             && directory.offsets.iter().map(number).is_sorted()
     }
 
-    /// Whether a group's header can be followed. `left`: the bytes from the group on, of which there are some.
+    /// Whether a group's header can be followed. `left`: the bytes from the group on, of which
+    /// there are some.
     fn group_is_sound(&self, view: &View<'_>, index: usize, left: usize) -> bool {
         let group = view.group(index);
         let sound = group.kind == self.encoding.group_kind()

@@ -1,13 +1,15 @@
 //! The fingerprints of one table's keys as a filter: `snarf`, `cell`, `gap`.
 //! ```text
-//! key ──directory──> group ──heads or line──> block ──fingerprints──> place: keys before it, keys through it
+//! key ──directory──> group ──heads or line──> block ──fingerprints──> place:
+//!                                                       keys before it, keys through it
 //!
-//! one key      through > before                          a range      through(upper) > before(lower)
-//! lower bound  the cell after the place                  upper bound  the cell before it
+//! one key      through > before                     a range      through(upper) > before(lower)
+//! lower bound  the cell after the place             upper bound  the cell before it
 //! count        through(upper) - before(lower), in all blocks
 //! ```
-//! These are the groups and blocks of the global range filter's base, read in place. Invariant: places are monotone in keys,
-//! and a key of the table lies in a cell: so what is asked with the places of a range's ends finds every key between them.
+//! These are the groups and blocks of the global range filter's base, read in place. Invariant:
+//! places are monotone in keys, and a key of the table lies in a cell: so what is asked with the
+//! places of a range's ends finds every key between them.
 
 mod bounds;
 mod builder;
@@ -30,7 +32,8 @@ use crate::bits::simd::{Work, fastest};
 use image::Frame;
 use place::{Place, View};
 
-/// A filter of fingerprints in key order, over checked bytes: `snarf`, `cell` or `gap`, as the bytes say.
+/// A filter of fingerprints in key order, over checked bytes: `snarf`, `cell` or `gap`, as the
+/// bytes say.
 #[derive(Clone, Debug)]
 pub struct FingerprintFilter<B> {
     bytes: B,
@@ -38,8 +41,8 @@ pub struct FingerprintFilter<B> {
 }
 
 impl<B: AsRef<[u8]>> FingerprintFilter<B> {
-    /// Checks bytes that [`FingerprintFilterBuilder`] made: all but the fingerprints themselves, any of which may be. Takes time
-    /// in proportion to the blocks, of some sixty keys each.
+    /// Checks bytes that [`FingerprintFilterBuilder`] made: all but the fingerprints themselves,
+    /// any of which may be. Takes time in proportion to the blocks, of some sixty keys each.
     pub fn read(bytes: B) -> Result<Self, Corrupt> {
         let frame = Frame::read(bytes.as_ref())?;
         Ok(FingerprintFilter { bytes, frame })

@@ -24,7 +24,8 @@ type Words<'a> = &'a [[u8; 8]];
 type Numbers<'a> = &'a [[u8; 4]];
 
 const LINE_BYTES: usize = 64;
-/// Lines that a block and its key's cell are likely to be on, if one of them is guessed; and how many are before that.
+/// Lines that a block and its key's cell are likely to be on, if one of them is guessed; and how
+/// many are before that.
 const LINES_ABOUT: usize = 5;
 const LINES_BEFORE: usize = 2;
 
@@ -187,7 +188,8 @@ impl<'a> View<'a> {
         Block::new(loaded(group.block(block))).holds(&tail, trace)
     }
 
-    /// Asks for the memory where the block of a key is likely to be, so that it comes along with the group's header.
+    /// Asks for the memory where the block of a key is likely to be, so that it comes along with
+    /// the group's header.
     #[inline(always)]
     fn load_about<T: Trace>(&self, index: usize, word: u64, trace: &mut T) {
         let guess = self.directory.guess(index, word);
@@ -224,8 +226,8 @@ impl<'a> View<'a> {
         (line.block, (ranks, block.count(), Reach::Unknown))
     }
 
-    /// Whether `upper`, which is not below the key of `low`, surely lies between the same two cells. Requires: `low` is in no
-    /// cell.
+    /// Whether `upper`, which is not below the key of `low`, surely lies between the same two
+    /// cells. Requires: `low` is in no cell.
     pub(super) fn is_beside(&self, low: &Place, upper: &[u8]) -> bool {
         if low.list == 0 || low.list == self.above() {
             return false;
@@ -271,7 +273,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether there may be a key from `low` to `high`; no `high`: to the end. False: there is none.
+    /// Whether there may be a key from `low` to `high`; no `high`: to the end. False: there is
+    /// none.
     pub(super) fn may_overlap(&self, low: &Place, high: Option<&Place>) -> bool {
         let end = Place::at_edge(self.above());
         let high = high.unwrap_or(&end);
@@ -285,7 +288,8 @@ impl<'a> View<'a> {
             || high.list > low.list && self.has_cells(high.list, 0, Some(high.block))
     }
 
-    /// Whether a list has a cell from one block up to another, which does not count; without one: to its end.
+    /// Whether a list has a cell from one block up to another, which does not count; without one:
+    /// to its end.
     fn has_cells(&self, list: usize, from: usize, end: Option<usize>) -> bool {
         if list == 0 || list == self.above() {
             return false;
@@ -295,7 +299,8 @@ impl<'a> View<'a> {
     }
 }
 
-/// The bytes of a block, whose second cache line is asked for without waiting: it is about a line, and seldom begins with one.
+/// The bytes of a block, whose second cache line is asked for without waiting: it is about a line,
+/// and seldom begins with one.
 #[inline(always)]
 fn loaded(bytes: &[u8]) -> &[u8] {
     prefetch(bytes, LINE_BYTES);
@@ -306,7 +311,8 @@ fn loaded(bytes: &[u8]) -> &[u8] {
 fn find_cell<T: Trace>(block: &Block<'_>, key: &Tail<'_>, trace: &mut T) -> InBlock {
     let found = block.find(key, trace);
     let reach = match found.fall {
-        // The next cell has a one after the bits that it shares with the cell before, where the key has a zero.
+        // The next cell has a one after the bits that it shares with the cell before, where the key
+        // has a zero.
         Fall::NearBefore { split, .. } => Reach::Shared(split),
         // Or after those that it shares with the key.
         Fall::NearAfter { shared, .. } => Reach::Shared(shared + 1),
@@ -326,7 +332,8 @@ fn find_gap<T: Trace>(block: &GapBlock<'_>, number: u64, anchor: u64, trace: &mu
     (fall.ranks(), block.count(), reach)
 }
 
-/// Gives `ask` the gap block with which `bytes` begin. Near the image's end there is less than it may look at: then a copy.
+/// Gives `ask` the gap block with which `bytes` begin. Near the image's end there is less than it
+/// may look at: then a copy.
 #[inline(always)]
 pub(super) fn with_gaps<R>(bytes: &[u8], ask: impl FnOnce(GapBlock<'_>) -> R) -> R {
     let mut copy;

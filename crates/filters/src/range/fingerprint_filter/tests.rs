@@ -12,7 +12,8 @@ fn mixed(number: u64) -> u64 {
     (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb)
 }
 
-/// Sets of keys whose images use all that there is: several groups, further bytes of separators, escapes, ties, zeros.
+/// Sets of keys whose images use all that there is: several groups, further bytes of separators,
+/// escapes, ties, zeros.
 fn sets_of_keys() -> Vec<Vec<Vec<u8>>> {
     let uniform = (1..1500u64).map(|i| mixed(i).to_be_bytes().to_vec()).collect();
     let uneven = (1..300u64).map(|i| (mixed(i) >> (i % 60)).to_be_bytes().to_vec()).collect();

@@ -1,4 +1,5 @@
-//! Prefix Bloom: rates are those of theory, and ranges are answered where all their keys have one prefix.
+//! Prefix Bloom: rates are those of theory, and ranges are answered where all their keys have one
+//! prefix.
 
 use super::*;
 use crate::base::filter::TableFilter;

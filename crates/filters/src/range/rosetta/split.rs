@@ -1,9 +1,9 @@
 //! How a Rosetta filter's memory is divided over its levels.
 //! ```text
-//! rates           level 0    level 1 .. h                memory of a level with n nodes and rate e below 1/2: n ln(1/e) / ln(2)^2
-//! single          least      1 (not kept)
-//! variable        C/g(0)     C/g(r), at most 1           g(r): how often a question asks level r
-//! first cut       e          1 / (2 - e)                 then a question that begins at any level has the rate e
+//! rates      level 0  level 1 .. h       memory of n nodes at a rate e < 1/2: n ln(1/e) / ln(2)^2
+//! single     least    1 (not kept)
+//! variable   C/g(0)   C/g(r), at most 1  g(r): how often a question asks level r
+//! first cut  e        1 / (2 - e)        then a question that begins at any level has the rate e
 //! ```
 //! Invariant: the shares are never more than the whole, and level 0 gets what is left over.
 
@@ -14,11 +14,12 @@ use super::RosettaSplit;
 /// Halvings of the interval in which a rate is looked for.
 const ROUNDS: u32 = 100;
 
-/// Of the first cut, the last level has at most this rate, or there are fewer levels: many levels of next to no bits refute
-/// less than one of all bits.
+/// Of the first cut, the last level has at most this rate, or there are fewer levels: many levels
+/// of next to no bits refute less than one of all bits.
 const LAST_RATE_MAX: f64 = 0.25;
 
-/// The bytes of each level, of which there are as many as `nodes` (how many nodes each has). Requires: level 0 has nodes.
+/// The bytes of each level, of which there are as many as `nodes` (how many nodes each has).
+/// Requires: level 0 has nodes.
 pub(super) fn level_bytes(split: RosettaSplit, nodes: &[u64], bytes: usize) -> Vec<usize> {
     let mut rates = match split {
         RosettaSplit::Single => dearest(nodes, bytes, single),
@@ -71,8 +72,8 @@ fn first_cut(nodes: &[u64], rate: f64) -> Vec<f64> {
     (0..nodes.len()).map(|level| if level == 0 { rate } else { 1.0 / (2.0 - rate) }).collect()
 }
 
-/// Least in the sum of g(r) e(r), by Lagrange. A range of the greatest length has up to two nodes at each level, each of
-/// which may be followed by two at the next one.
+/// Least in the sum of g(r) e(r), by Lagrange. A range of the greatest length has up to two nodes
+/// at each level, each of which may be followed by two at the next one.
 fn variable(nodes: &[u64], rate: f64) -> Vec<f64> {
     let levels = nodes.len();
     let asked = |level: usize| 2f64.powi((levels - level) as i32 + 1) - 2.0;
@@ -102,7 +103,8 @@ mod tests {
         assert_eq!(level_bytes(RosettaSplit::Single, &NODES, 1750), [1750, 0, 0, 0, 0, 0, 0]);
     }
 
-    /// Each level is asked about half as often as the one below: one place less for each node, 1.44 bits.
+    /// Each level is asked about half as often as the one below: one place less for each node, 1.44
+    /// bits.
     #[test]
     fn variable_falls_by_a_place_a_level() {
         let sizes = level_bytes(RosettaSplit::Variable, &NODES, 4000);
@@ -112,7 +114,8 @@ mod tests {
         }
     }
 
-    /// The paper's rates: with a small e at level 0 all others have about one half, that is one place, 1.44 bits a node.
+    /// The paper's rates: with a small e at level 0 all others have about one half, that is one
+    /// place, 1.44 bits a node.
     #[test]
     fn first_cut_gives_the_upper_levels_a_place_each() {
         let sizes = level_bytes(RosettaSplit::FirstCut, &NODES, 3000);

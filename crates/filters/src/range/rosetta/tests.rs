@@ -69,7 +69,8 @@ fn a_point_must_be_in_every_level_that_is_kept() {
     }
 }
 
-/// A level whose filter has the rate 1 / (2 - e) makes of two children of the rate e one parent of that rate.
+/// A level whose filter has the rate 1 / (2 - e) makes of two children of the rate e one parent of
+/// that rate.
 #[test]
 fn the_first_cut_keeps_its_rate_at_every_level() {
     let filter =

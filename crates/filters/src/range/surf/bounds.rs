@@ -1,11 +1,12 @@
 //! Where the keys of a SuRF go on from a key, towards the first one.
 //! ```text
-//! keys         far  fast  s  top       asked: fat
-//! seek         first leaf that may be at or after it: "s"        lies beyond for sure: so the leaf before it, "fas"
-//! end          the least string above all that begin like this leaf: "fat"
+//! keys  far  fast  s  top       asked: fat
+//! seek  first leaf that may be at or after it: "s"
+//!       that lies beyond for sure: so the leaf before it, "fas"
+//! end   the least string above all that begin like this leaf: "fat"
 //! ```
-//! Invariant: every key at or before the one asked for is before the end. The leaf that may be that key, or either side of it,
-//! is told apart: then the end is the key after it.
+//! Invariant: every key at or before the one asked for is before the end. The leaf that may be that
+//! key, or either side of it, is told apart: then the end is the key after it.
 
 use super::cursor::SurfCursor;
 use crate::base::filter::UpperBound;
@@ -30,8 +31,8 @@ impl SurfCursor<'_> {
         }
     }
 
-    /// The least string that is surely above the key here, whatever follows what is known of it. None: the cursor is at no
-    /// key, or there is no such string.
+    /// The least string that is surely above the key here, whatever follows what is known of it.
+    /// None: the cursor is at no key, or there is no such string.
     fn end(&self) -> Option<Vec<u8>> {
         let prefix = self.prefix()?;
         if self.is_whole() {

@@ -4,8 +4,9 @@
 //! kept of it  s i g m o          one byte more than it shares with either neighbour
 //! new edges         m o          those that the key before did not make
 //! ```
-//! A key is placed when the next one is known. Invariant: each key has a leaf of its own, at the shortest prefix that no other
-//! key has; a key that is a prefix of the next one has a mark at the node where it ends.
+//! A key is placed when the next one is known. Invariant: each key has a leaf of its own, at the
+//! shortest prefix that no other key has; a key that is a prefix of the next one has a mark at the
+//! node where it ends.
 
 use crate::base::filter::{FilterKind, OutOfOrder, TableFilterBuilder};
 use crate::base::hash::{HashUse, hash_key};
@@ -19,8 +20,9 @@ use crate::range::surf::suffix::{SUFFIX_BITS_MAX, SuffixBits, SurfSuffix};
 pub struct SurfOptions {
     /// The suffixes of its keys.
     pub suffix: SurfSuffix,
-    /// The levels above are LOUDS-Dense as long as they are so many times smaller than the LOUDS-Sparse ones below. More:
-    /// fewer dense levels, smaller, slower. `u32::MAX`: next to none.
+    /// The levels above are LOUDS-Dense as long as they are so many times smaller than the
+    /// LOUDS-Sparse ones below. More: fewer dense levels, smaller, slower. `u32::MAX`: next to
+    /// none.
     pub size_ratio: u32,
 }
 
@@ -47,7 +49,8 @@ pub struct SurfBuilder {
 }
 
 impl SurfBuilder {
-    /// A SuRF of about so many bits for each key, if its suffixes are fitted. Requires: `kind` is one of SuRF.
+    /// A SuRF of about so many bits for each key, if its suffixes are fitted. Requires: `kind` is
+    /// one of SuRF.
     pub fn new(kind: FilterKind, bits_per_key: f64, options: &SurfOptions) -> Self {
         assert!(KINDS.contains(&kind), "{} is no SuRF", kind.name());
         assert!(!bits_per_key.is_nan(), "bits per key is not a number");
@@ -69,8 +72,8 @@ impl SurfBuilder {
         }
     }
 
-    /// Memory that it takes on the heap by now: of its trie, and of the suffixes of which [`SurfBuilder::finish`] cuts off
-    /// what the size has no room for.
+    /// Memory that it takes on the heap by now: of its trie, and of the suffixes of which
+    /// [`SurfBuilder::finish`] cuts off what the size has no room for.
     pub fn heap_bytes(&self) -> (usize, usize) {
         let levels = self.levels.capacity() * size_of::<Level>() + self.last.capacity();
         self.levels
@@ -111,7 +114,8 @@ impl SurfBuilder {
         }
     }
 
-    /// The trie of all keys. Of the empty key alone, and of more keys than can be counted, there are no levels.
+    /// The trie of all keys. Of the empty key alone, and of more keys than can be counted, there
+    /// are no levels.
     pub(super) fn into_levels(mut self) -> (Shape, Vec<Level>) {
         let alone = self.shape.keys == 1 && self.last.is_empty();
         if self.shape.keys > 0 && !alone {
@@ -212,7 +216,8 @@ mod tests {
             (0..300_000).for_each(|n| built.add(&spread(n).to_be_bytes()).expect("in order"));
             let (trie, suffixes) = built.heap_bytes();
             let image = built.finish().len();
-            // At the end of `finish` the image and the last levels are there: count as if all of them were.
+            // At the end of `finish` the image and the last levels are there: count as if all of
+            // them were.
             let peak = trie + image;
             assert!(peak <= 3 * image, "{}: {trie} beside {image}", kind.name());
             assert!(suffixes <= 300_000 * 4 + 100_000, "{}: {suffixes}", kind.name());

@@ -1,11 +1,13 @@
 //! How many keys are in a range: the difference of two ranks, level by level.
 //! ```text
-//! level 0   f   s | t          leaves between the two boundaries: 0
-//! level 1   | a o   | r        1
-//! level 2     r . | s p y i |  4   a boundary of a level is where the keys at or after a bound begin, those within it end
+//! level 0  f   s | t          leaves between the two boundaries: 0
+//! level 1  | a o   | r        1
+//! level 2    r . | s p y i |  4   boundary: where the keys at or after a bound begin, those
+//!                                within the bound end
 //! ```
-//! Below a level, a boundary goes on where the children of what lies to its right begin. Invariant: leaves between the boundaries
-//! are counted once; of the two leaves that a bound's own bytes lead to, it is known whether they were counted for sure.
+//! Below a level, a boundary goes on where the children of what lies to its right begin. Invariant:
+//! leaves between the boundaries are counted once; of the two leaves that a bound's own bytes lead
+//! to, it is known whether they were counted for sure.
 
 use std::cmp::Ordering;
 

@@ -1,13 +1,14 @@
 //! Goes through the keys of a SuRF in order, with a cursor for each level.
 //! ```text
-//! level 0     f [t]           at an edge of the path
-//! level 1       a  o [r]      at an edge of the path
-//! level 2       s  p  y [i]   at the leaf: key "tri.."
-//! level 3     . . . |         boundary: what is left of it comes before the key, the rest behind it
+//! level 0    f [t]           at an edge of the path
+//! level 1      a  o [r]      at an edge of the path
+//! level 2      s  p  y [i]   at the leaf: key "tri.."
+//! level 3    . . . |         boundary: what is left of it comes before the key, the rest behind it
 //! ```
-//! Going on needs no rank and no select on a level where the cursor has been: the next node there begins at the boundary, as
-//! nodes are in order on every level. Invariant: the levels down to the leaf are at edges, those below it that are known at
-//! boundaries, where nodes begin; so a cursor moves one way only, on every level, while keys go one way.
+//! Going on needs no rank and no select on a level where the cursor has been: the next node there
+//! begins at the boundary, as nodes are in order on every level. Invariant: the levels down to the
+//! leaf are at edges, those below it that are known at boundaries, where nodes begin; so a cursor
+//! moves one way only, on every level, while keys go one way.
 
 use std::cmp::Ordering;
 
@@ -55,7 +56,8 @@ impl<'a> SurfCursor<'a> {
         SurfCursor { trie, slots: Vec::new(), path: Vec::new(), place: Place::BeforeAll }
     }
 
-    /// What is known of the key: its shortest prefix that no other key has. None: the cursor is at no key.
+    /// What is known of the key: its shortest prefix that no other key has. None: the cursor is at
+    /// no key.
     pub fn prefix(&self) -> Option<&[u8]> {
         matches!(self.place, Place::At(_) | Place::Alone).then_some(&self.path[..])
     }
@@ -69,7 +71,8 @@ impl<'a> SurfCursor<'a> {
         }
     }
 
-    /// The least key that the key here can be: its prefix and its real suffix bits. None: the cursor is at no key.
+    /// The least key that the key here can be: its prefix and its real suffix bits. None: the
+    /// cursor is at no key.
     pub fn key(&self) -> Option<Vec<u8>> {
         let mut key = self.prefix()?.to_vec();
         if let Place::At(level) = self.place
@@ -93,8 +96,8 @@ impl<'a> SurfCursor<'a> {
         }
     }
 
-    /// Goes to the first key that is at or after `key`, as far as is known. True: it may also be before it, since `key` begins
-    /// with all that is known of it.
+    /// Goes to the first key that is at or after `key`, as far as is known. True: it may also be
+    /// before it, since `key` begins with all that is known of it.
     pub fn seek(&mut self, key: &[u8]) -> bool {
         fastest(Seek { cursor: self, key })
     }
@@ -157,7 +160,8 @@ impl<'a> SurfCursor<'a> {
         self.prev();
     }
 
-    /// Goes to the next key: from before all of them to the first, from the last behind all of them.
+    /// Goes to the next key: from before all of them to the first, from the last behind all of
+    /// them.
     pub fn next(&mut self) {
         match self.place {
             Place::At(level) => self.go_right(level),
@@ -170,7 +174,8 @@ impl<'a> SurfCursor<'a> {
         }
     }
 
-    /// Goes to the key before: from behind all of them to the last, from the first before all of them.
+    /// Goes to the key before: from behind all of them to the last, from the first before all of
+    /// them.
     pub fn prev(&mut self) {
         match self.place {
             Place::At(level) => self.go_left(level),
@@ -210,7 +215,8 @@ impl<'a> SurfCursor<'a> {
         }
     }
 
-    /// Puts an edge on the path. True: it leads to a node; false: it is a leaf, where the cursor now is.
+    /// Puts an edge on the path. True: it leads to a node; false: it is a leaf, where the cursor
+    /// now is.
     #[inline(always)]
     fn step_to(&mut self, level: usize, slot: usize) -> bool {
         match self.slots.get_mut(level) {
@@ -264,7 +270,8 @@ impl<'a> SurfCursor<'a> {
         }
     }
 
-    /// The last edge before a level's boundary; if the level was not visited yet, of the node that an edge leads to.
+    /// The last edge before a level's boundary; if the level was not visited yet, of the node that
+    /// an edge leads to.
     fn last_slot(&self, level: usize, edge: Option<usize>) -> Option<usize> {
         if let Some(&boundary) = self.slots.get(level) {
             return match self.trie.is_dense(level) {
@@ -337,7 +344,8 @@ mod tests {
         Surf::read(builder.finish()).expect("whole")
     }
 
-    /// Keys of few letters, so that many are prefixes of others, and marks stand beside real labels 0xff.
+    /// Keys of few letters, so that many are prefixes of others, and marks stand beside real labels
+    /// 0xff.
     fn crowded(count: u64) -> Vec<Vec<u8>> {
         let letters = [0, b'a', b'b', 0xfe, 0xff];
         let key = |n: u64| {

@@ -108,7 +108,8 @@ impl<const EFFORT: u8> Trie<'_, EFFORT> {
 
     #[inline(always)]
     pub(super) fn dense_after<T: Trace>(&self, slot: usize, trace: &mut T) -> Option<usize> {
-        // Slots count a mark before the labels: the label after this one has the bit of the slot's own number.
+        // Slots count a mark before the labels: the label after this one has the bit of the slot's
+        // own number.
         let number = slot / EDGES_MAX;
         self.dense_label_from(number, number * FANOUT + slot % EDGES_MAX, trace)
     }

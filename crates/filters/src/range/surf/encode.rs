@@ -3,7 +3,8 @@
 //! levels   0 .. cutoff     LOUDS-Dense: two bitmaps of 256 a node, one bit a node
 //!          cutoff ..       LOUDS-Sparse: a byte and two bits an edge
 //! ```
-//! Invariant: nodes, edges and leaves are written breadth-first. Each level is freed when it is written.
+//! Invariant: nodes, edges and leaves are written breadth-first. Each level is freed when it is
+//! written.
 
 use crate::base::filter::FilterKind;
 use crate::bits::rank_select::{BLOCK_BITS, write_ranks, write_samples};
@@ -27,7 +28,8 @@ const DENSE_NODE_BITS: u64 = 2 * (FANOUT as u64 + FANOUT as u64 / 64 * 32) + 1;
 /// Bits of a sparse edge.
 const SPARSE_EDGE_BITS: u64 = 10;
 
-/// How many levels are dense: as many as are `size_ratio` times smaller than the sparse ones below them.
+/// How many levels are dense: as many as are `size_ratio` times smaller than the sparse ones below
+/// them.
 fn dense_levels(levels: &[Level], size_ratio: u32) -> usize {
     let mut sparse: u64 = levels.iter().map(|level| level.edges.len() as u64).sum();
     let (mut dense, mut cutoff) = (0u64, 0);

@@ -4,8 +4,8 @@
 //! Figure 2   eleven keys in LOUDS-DS, two levels of it dense
 //! Figure 3   rank with blocks of five bits, select with every third one
 //! ```
-//! The paper counts set bits from one: its `rank(i)` includes bit i, its `select(i)` is the i-th one. Invariant: what is written
-//! here is the paper's; the code under test answers the same.
+//! The paper counts set bits from one: its `rank(i)` includes bit i, its `select(i)` is the i-th
+//! one. Invariant: what is written here is the paper's; the code under test answers the same.
 
 use crate::base::filter::{FilterKind, TableFilter, TableFilterBuilder, Untraced};
 use crate::bits::rank_select::{
@@ -78,7 +78,8 @@ fn figure_1_louds() {
         let from = position(node);
         assert_eq!(louds[from..].iter().take_while(|bit| **bit).count(), children.len());
         for (k, &child) in children.iter().enumerate() {
-            // Printed as select0(rank0(p + k)) + 1, which leads from a node to itself; the ones count the children.
+            // Printed as select0(rank0(p + k)) + 1, which leads from a node to itself; the ones
+            // count the children.
             assert_eq!(zeros.select(ones.rank(from + k)) + 1, position(child));
             let up = ones.select(zeros.rank(position(child) - 1));
             assert_eq!(up, from + k, "the parent's bit");
@@ -150,7 +151,8 @@ fn figure_2_walks() {
 
 #[test]
 fn figure_3_rank_and_select() {
-    // The text fixes: seven ones in the first two blocks of five, the sixth one at 8, the eighth at 10, nine ones up to 12.
+    // The text fixes: seven ones in the first two blocks of five, the sixth one at 8, the eighth at
+    // 10, nine ones up to 12.
     let vector = bits("11011 01011 101");
     let plain = |at: usize| vector[..=at].iter().filter(|bit| **bit).count();
     let rank_table: Vec<usize> =

@@ -1,11 +1,12 @@
 //! Where everything is in a SuRF's bytes.
 //! ```text
-//! bytes  | S-HasChild | S-LOUDS | D-Labels | D-HasChild | D-IsPrefixKey |          words of eight bytes
-//!        | ranks of S-HasChild, D-Labels, D-HasChild, D-IsPrefixKey | samples of S-LOUDS |       u32 each
-//!        | S-Labels | suffixes | trailer |                                         bytes, bits, 48 bytes
+//! bytes  | S-HasChild | S-LOUDS | D-Labels | D-HasChild | D-IsPrefixKey |   words of eight bytes
+//!        | ranks of S-HasChild, D-Labels, D-HasChild, D-IsPrefixKey | samples of S-LOUDS |
+//!                                                                           u32 each
+//!        | S-Labels | suffixes | trailer |                                  bytes, bits, 48 bytes
 //! ```
-//! S-HasChild comes first, in whole cache lines: so a rank touches one line of it if the bytes are aligned.
-//! Invariant: a `Layout` fits the length of its bytes, and its counts fit each other.
+//! S-HasChild comes first, in whole cache lines: so a rank touches one line of it if the bytes are
+//! aligned. Invariant: a `Layout` fits the length of its bytes, and its counts fit each other.
 
 use std::ops::Range;
 
@@ -21,8 +22,9 @@ pub(super) const FANOUT: usize = 256;
 pub(super) const EDGES_MAX: usize = FANOUT + 1;
 
 const VERSION: u8 = 1;
-/// u64 keys; u32 height, dense levels, dense nodes, dense leaves, nodes of the first sparse level, sparse nodes, sparse labels;
-/// u8 hash bits, u8 real bits, u16 zero; u32 checksum; u16 kind, u8 version, u8 zero.
+/// u64 keys; u32 height, dense levels, dense nodes, dense leaves, nodes of the first sparse level,
+/// sparse nodes, sparse labels; u8 hash bits, u8 real bits, u16 zero; u32 checksum; u16 kind, u8
+/// version, u8 zero.
 pub(super) const TRAILER_BYTES: usize = 8 + 7 * 4 + 4 + 4 + 4;
 const CHECKSUM_AT: usize = TRAILER_BYTES - 8;
 const KIND_AT: usize = TRAILER_BYTES - 4;
@@ -52,7 +54,8 @@ pub(super) const SECTIONS: usize = Section::Suffixes as usize + 1;
 pub(super) struct Counts {
     /// Keys: as many as leaves.
     pub(super) keys: u64,
-    /// Levels. None: there is no key, or the empty one alone, or (more keys) nothing is known of them.
+    /// Levels. None: there is no key, or the empty one alone, or (more keys) nothing is known of
+    /// them.
     pub(super) height: u32,
     /// Levels above that are LOUDS-Dense.
     pub(super) dense_levels: u32,

@@ -2,11 +2,12 @@
 //! ```text
 //! level 0   f(new node, child) s t(child)
 //! level 1   $(new node, mark) a(child) | o(new node) r(child)
-//! edge      label, and whether it begins a node, whether a node follows below, whether it marks a key that ends here
+//! edge      label, and whether it begins a node, whether a node follows below, whether it marks
+//!           a key that ends here
 //! suffixes  of the edges that end in a key, one or two words each
 //! ```
-//! Invariant: the order within a level is the breadth-first order, because keys come sorted. Chunks do not move, so no memory is
-//! taken twice while they grow.
+//! Invariant: the order within a level is the breadth-first order, because keys come sorted. Chunks
+//! do not move, so no memory is taken twice while they grow.
 
 /// One edge of a node.
 #[derive(Clone, Copy, PartialEq, Eq)]

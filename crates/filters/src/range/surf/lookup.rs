@@ -1,7 +1,8 @@
 //! May a key be there? One walk along its bytes.
 //! ```text
 //! t r y i n g      t ─> r ─> y: a leaf. Are the key's suffix bits those that are kept there?
-//!   no such edge: no      a key's mark where the bytes end: yes      a node where the bytes end, without mark: no
+//!   no such edge: no      a key's mark where the bytes end: yes
+//!   a node where the bytes end, without a mark: no
 //! ```
 //! Invariant: the walk goes one level down for each byte, dense levels first, then sparse ones.
 

@@ -1,13 +1,15 @@
-//! SuRF, the succinct range filter: a trie of the keys' shortest distinguishing prefixes, in ten bits an edge.
+//! SuRF, the succinct range filter: a trie of the keys' shortest distinguishing prefixes, in ten
+//! bits an edge.
 //! ```text
 //! keys      fa.. far.. fas.. s.. toy.. try..            what of them no other key has as a prefix
 //! dense     levels above: bitmaps      (dense.rs)       few nodes, many visits
 //! sparse    levels below: labels, bits (sparse.rs)      most nodes, few visits
 //! suffixes  some bits of each key, or of its hash, behind its prefix (suffix.rs)
 //! ```
-//! `builder.rs` and `encode.rs` make it, `layout.rs` says where everything is, `trie.rs` goes from node to node, `lookup.rs`,
-//! `range.rs`, `cursor.rs`, `bounds.rs` and `count.rs` answer. Invariant: a key's path leads to its leaf; who asks for a key that is there
-//! gets there, and who asks for a range finds the leaf of any key in it.
+//! `builder.rs` and `encode.rs` make it, `layout.rs` says where everything is, `trie.rs` goes from
+//! node to node, `lookup.rs`, `range.rs`, `cursor.rs`, `bounds.rs` and `count.rs` answer.
+//! Invariant: a key's path leads to its leaf; who asks for a key that is there gets there, and who
+//! asks for a range finds the leaf of any key in it.
 
 mod bounds;
 mod builder;
@@ -50,8 +52,8 @@ pub struct Surf<B> {
 }
 
 impl<B: AsRef<[u8]>> Surf<B> {
-    /// Checks the structure of bytes that [`SurfBuilder`] made. What lies in the sections is not checked: who stores the
-    /// bytes keeps a checksum.
+    /// Checks the structure of bytes that [`SurfBuilder`] made. What lies in the sections is not
+    /// checked: who stores the bytes keeps a checksum.
     pub fn read(bytes: B) -> Result<Self, Corrupt> {
         let layout = Layout::decode(bytes.as_ref())?;
         Ok(Surf { bytes, layout })
@@ -85,7 +87,8 @@ impl<B: AsRef<[u8]>> Surf<B> {
         (self.layout.suffix.hash, self.layout.suffix.real)
     }
 
-    /// Whether there are keys, but nothing is known of them: there were too many to count their edges.
+    /// Whether there are keys, but nothing is known of them: there were too many to count their
+    /// edges.
     fn is_open(&self) -> bool {
         self.layout.counts.height == 0 && self.layout.counts.keys > 1
     }

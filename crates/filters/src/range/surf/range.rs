@@ -1,10 +1,11 @@
-//! May a key of a range be there? One walk along the lower bound's bytes, then down the first edges beyond.
+//! May a key of a range be there? One walk along the lower bound's bytes, then down the first edges
+//! beyond.
 //! ```text
-//! lower   t o p          o ──> p: an edge that goes on? a leaf? greater edges only?
-//! upper   t r y          what lies to the right is in the range as long as it is not beyond the upper bound
+//! lower  t o p  o ──> p: an edge that goes on? a leaf? greater edges only?
+//! upper  t r y  what lies to the right is in the range as long as it is not beyond the upper bound
 //! ```
-//! Invariant: of all leaves that may be at or after the lower bound, the first one decides; it is named "no" only if its key is
-//! surely beyond the upper bound.
+//! Invariant: of all leaves that may be at or after the lower bound, the first one decides; it is
+//! named "no" only if its key is surely beyond the upper bound.
 
 use std::cmp::Ordering;
 
@@ -66,7 +67,8 @@ impl Trie<'_, FULL> {
         right.is_some_and(|(depth, slot)| self.in_reach(depth, slot, &upper, trace))
     }
 
-    /// How the key of a leaf compares with one that has the leaf's prefix and then `rest`, as far as is known.
+    /// How the key of a leaf compares with one that has the leaf's prefix and then `rest`, as far
+    /// as is known.
     #[inline(always)]
     pub(super) fn order<T: Trace>(
         &self,
@@ -93,8 +95,8 @@ impl Trie<'_, FULL> {
         upper.shared > depth && self.order(depth, slot, &upper.bytes[depth + 1..], trace).is_gt()
     }
 
-    /// Whether the first key below an edge may be no greater than the upper bound. Requires: the edge is greater than the
-    /// lower bound, with which it shares `depth` bytes.
+    /// Whether the first key below an edge may be no greater than the upper bound. Requires: the
+    /// edge is greater than the lower bound, with which it shares `depth` bytes.
     #[inline(always)]
     fn in_reach<T: Trace>(
         &self,

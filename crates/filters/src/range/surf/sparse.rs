@@ -1,11 +1,13 @@
 //! LOUDS-Sparse: the lower levels. An edge has a byte and two bits.
 //! ```text
-//! S-Labels     $ a b | r s t | x | ...     $: a key ends at this node. Written 0xff, first of its node, never alone there
-//! S-HasChild   0 1 0 | 1 1 0 | 0            the edge leads to a node; else it is a leaf
-//! S-LOUDS      1 0 0 | 1 0 0 | 1            the edge is the first of its node
-//! slot         0 1 2   3 4 5   6
+//! S-Labels    $ a b | r s t | x | ...  $: a key ends at this node. Written 0xff, as the first of
+//!                                      its node, and never alone there
+//! S-HasChild  0 1 0 | 1 1 0 | 0         the edge leads to a node; else it is a leaf
+//! S-LOUDS     1 0 0 | 1 0 0 | 1         the edge is the first of its node
+//! slot        0 1 2   3 4 5   6
 //! ```
-//! Invariant: the labels of a node ascend behind its mark; so a first 0xff with a second edge is a mark, and only then.
+//! Invariant: the labels of a node ascend behind its mark; so a first 0xff with a second edge is a
+//! mark, and only then.
 
 use crate::base::filter::{Trace, ask_for};
 use crate::bits::rank_select::{BLOCK_BITS, SAMPLE_ONES, Selected};
@@ -17,7 +19,8 @@ use crate::range::surf::trie::{Found, SurfEffort, Trie};
 const MARK: u8 = 0xff;
 /// Labels that are compared at once.
 const LANES: usize = 16;
-/// Words that may lie between a sample of S-LOUDS and the one after it, the first and the last in part.
+/// Words that may lie between a sample of S-LOUDS and the one after it, the first and the last in
+/// part.
 const SAMPLE_WORDS_MAX: usize = SAMPLE_ONES * EDGES_MAX / 64 + 2;
 /// With fewer samples: every so many of them.
 const COARSE: usize = 8;
@@ -98,8 +101,8 @@ impl<const EFFORT: u8> Trie<'_, EFFORT> {
         self.layout.counts.dense_leaves as usize + before
     }
 
-    /// Asks for the memory of a node and of its edge with this label, as if the nodes between two samples were of one size: so that
-    /// it comes along with the bits that tell where the node is.
+    /// Asks for the memory of a node and of its edge with this label, as if the nodes between two
+    /// samples were of one size: so that it comes along with the bits that tell where the node is.
     #[inline(always)]
     pub(super) fn load_about<T: Trace>(&self, number: usize, label: u8, trace: &mut T) {
         if EFFORT < SurfEffort::Prefetch as u8 {
@@ -113,9 +116,10 @@ impl<const EFFORT: u8> Trie<'_, EFFORT> {
         }
     }
 
-    /// Asks for the memory of a node's edge with this label, as if its labels were spread evenly: for the edge's byte and bit, the rank
-    /// that its child is found by, and the suffix that it has if it is a leaf, as most are. Where that is the ranks of its
-    /// block and of the next one tell nearly, without the bits between them.
+    /// Asks for the memory of a node's edge with this label, as if its labels were spread evenly:
+    /// for the edge's byte and bit, the rank that its child is found by, and the suffix that it has
+    /// if it is a leaf, as most are. Where that is the ranks of its block and of the next one tell
+    /// nearly, without the bits between them.
     #[inline(always)]
     fn load_edge<T: Trace>(&self, (node, end): (usize, usize), label: u8, trace: &mut T) {
         const EITHER_SIDE: usize = 16;
@@ -194,7 +198,8 @@ impl<const EFFORT: u8> Trie<'_, EFFORT> {
         end: usize,
         wanted: impl Fn(&[u8; LANES]) -> u32,
     ) -> Option<usize> {
-        // What is read beyond the labels are suffixes and the trailer, which is longer than the lanes.
+        // What is read beyond the labels are suffixes and the trailer, which is longer than the
+        // lanes.
         let labels = self.bytes.get(self.layout.range(Section::SparseLabels).start..)?;
         let mut at = from;
         while at < end {

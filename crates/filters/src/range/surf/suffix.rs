@@ -3,8 +3,8 @@
 //! key            s i g m o d ...          prefix "sig m"
 //! suffix         [ real: the bits after the prefix | hash: the least bits of the key's hash ]
 //! ```
-//! Invariant: a key's suffix equals the one asked for, and its real bits, which go on with zeros beyond the key's end, never
-//! contradict the order of keys.
+//! Invariant: a key's suffix equals the one asked for, and its real bits, which go on with zeros
+//! beyond the key's end, never contradict the order of keys.
 
 use std::cmp::Ordering;
 
@@ -16,12 +16,13 @@ pub enum SurfSuffix {
     /// As many as bring the filter's size nearest to the bits per key that were asked for.
     #[default]
     Fitted,
-    /// So many, whatever the size becomes; at most 64 together. What a kind does not keep is not kept: `surf-hash` no real
-    /// bits, `surf-real` no hash.
+    /// So many, whatever the size becomes; at most 64 together. What a kind does not keep is not
+    /// kept: `surf-hash` no real bits, `surf-real` no hash.
     Bits {
         /// Bits of the key's hash: fewer false positives for single keys. Each halves them.
         hash: u32,
-        /// Bits of the key itself: fewer false positives for keys and ranges that begin or end beside a key.
+        /// Bits of the key itself: fewer false positives for keys and ranges that begin or end
+        /// beside a key.
         real: u32,
     },
 }
@@ -37,7 +38,8 @@ pub(super) struct SuffixBits {
 }
 
 impl SuffixBits {
-    /// A suffix of `total` bits, as `kind` divides it. Monotone: more bits in all, no fewer of either.
+    /// A suffix of `total` bits, as `kind` divides it. Monotone: more bits in all, no fewer of
+    /// either.
     pub(super) fn of_kind(kind: FilterKind, total: u32) -> Self {
         match kind {
             FilterKind::SurfHash => SuffixBits { hash: total, real: 0 },
@@ -79,8 +81,8 @@ impl SuffixBits {
         }
     }
 
-    /// How a stored suffix's key compares with one of which `rest` comes after the same prefix, as far as real bits tell:
-    /// `Equal` says nothing.
+    /// How a stored suffix's key compares with one of which `rest` comes after the same prefix, as
+    /// far as real bits tell: `Equal` says nothing.
     #[inline(always)]
     pub(super) fn order(self, stored: u64, rest: &[u8]) -> Ordering {
         match self.real {

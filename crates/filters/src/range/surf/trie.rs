@@ -1,12 +1,14 @@
 //! The trie over its bytes, whatever a level's encoding: nodes, their edges, and where these lead.
 //! ```text
-//! level l     dense: slot = 257 · node + (0: mark, 1 + label: edge)        sparse: slot = place of the edge
-//! node        its first slot
-//! child       the node that an edge leads to: number = (edges with children before it) + 1, breadth-first
-//! boundary    of a level: the slot at which the nodes with a number or more begin
+//! level l   dense: slot = 257 · node + (0: mark, 1 + label: edge)
+//!           sparse: slot = place of the edge
+//! node      its first slot
+//! child     the node that an edge leads to, breadth-first:
+//!           number = (edges with children before it) + 1
+//! boundary  of a level: the slot at which the nodes with a number or more begin
 //! ```
-//! Invariant: any bytes may be in the sections. Then answers are wrong, but every place is checked before it is read, and each
-//! step goes one level down.
+//! Invariant: any bytes may be in the sections. Then answers are wrong, but every place is checked
+//! before it is read, and each step goes one level down.
 
 use crate::base::filter::Trace;
 use crate::bits::rank_select::{Bits, Ranked};
@@ -15,11 +17,13 @@ use crate::range::surf::layout::{EDGES_MAX, Layout, Section};
 /// Every optimization: how a trie is searched if nothing else is asked for.
 pub(super) const FULL: u8 = SurfEffort::Prefetch as u8;
 
-/// How much is done to be fast: each step includes those before it. (SuRF, Figure 7; for measurements.)
+/// How much is done to be fast: each step includes those before it. (SuRF, Figure 7; for
+/// measurements.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum SurfEffort {
-    /// Ranks of blocks of 512 bits everywhere, samples of every 512th one, labels compared one by one.
+    /// Ranks of blocks of 512 bits everywhere, samples of every 512th one, labels compared one by
+    /// one.
     Plain,
     /// In LOUDS-Dense, the rank of each word.
     Rank,
@@ -100,7 +104,8 @@ impl<'a, const EFFORT: u8> Trie<'a, EFFORT> {
         self.node(0, 0, trace)
     }
 
-    /// The first slot of a node of a level, by its number in the whole trie; None: it has none there.
+    /// The first slot of a node of a level, by its number in the whole trie; None: it has none
+    /// there.
     #[inline(always)]
     pub(super) fn node<T: Trace>(
         &self,
@@ -146,7 +151,8 @@ impl<'a, const EFFORT: u8> Trie<'a, EFFORT> {
         }
     }
 
-    /// The number of the node that an edge leads to, or else the next one that does, by `children_before` it.
+    /// The number of the node that an edge leads to, or else the next one that does, by
+    /// `children_before` it.
     #[inline(always)]
     pub(super) fn number_below(&self, level: usize, children: usize) -> usize {
         let counts = &self.layout.counts;

@@ -198,8 +198,8 @@ fn kind_of(bytes: &[u8]) -> Result<FilterKind, Corrupt> {
 
 impl<B: AsRef<[u8]>> AnyFilter<B> {
     /// Checks the bytes that a builder made. Best over [`AlignedBytes`](crate::AlignedBytes): then
-    /// a probe touches fewest cache lines. Who stores bytes keeps a checksum of them: not every
-    /// wrong bit can be told.
+    /// a probe touches fewest cache lines. The owner of the bytes keeps a checksum of them: not
+    /// every wrong bit can be told.
     pub fn read(bytes: B) -> Result<Self, Corrupt> {
         Ok(match kind_of(bytes.as_ref())? {
             FilterKind::BlockedBloom => AnyFilter::BlockedBloom(BlockedBloom::read(bytes)?),

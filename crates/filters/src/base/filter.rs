@@ -1,4 +1,4 @@
-//! What a filter promises, whoever builds it.
+//! The contract of a filter, whatever builds it.
 //! ```text
 //! TableFilter   one table, a key    -> may it hold the key?
 //!               one table, a range  -> may it hold a key of the range? what comes next? how many?
@@ -48,8 +48,8 @@ pub enum LowerBound {
     From {
         /// Never less than the key that was asked for.
         key: Vec<u8>,
-        /// Whether the filter cannot tell on which side of the key that was asked for the entry
-        /// behind this bound lies: then the bound is that key itself. (SuRF's false-positive flag.)
+        /// Whether the entry behind this bound may lie on either side of the key asked for. The
+        /// bound is then that key itself. (SuRF's false-positive flag.)
         unsure: bool,
     },
 }
@@ -63,8 +63,8 @@ pub enum UpperBound {
     Before {
         /// At most the key after the one that was asked for: that one and a zero.
         end: Vec<u8>,
-        /// Whether the filter cannot tell on which side of the key that was asked for the entry
-        /// behind this bound lies: then the bound is the key after that key.
+        /// Whether the entry behind this bound may lie on either side of the key asked for. The
+        /// bound is then the key after that key.
         unsure: bool,
     },
 }
@@ -107,8 +107,7 @@ pub trait TableFilter {
         None
     }
 
-    /// As `may_contain_traced`, with no one watching. Filters that have no use for a hash make
-    /// none.
+    /// As `may_contain_traced`, untraced. Filters that have no use for a hash make none.
     #[inline]
     fn may_contain(&self, key: &[u8]) -> bool {
         self.may_contain_traced(&HashedKey::new(key), &mut Untraced)
@@ -120,7 +119,7 @@ pub trait TableFilter {
         self.may_contain_traced(key, &mut Untraced)
     }
 
-    /// As `may_overlap_traced`, with no one watching.
+    /// As `may_overlap_traced`, untraced.
     #[inline]
     fn may_overlap(&self, range: &KeyRange<'_>) -> bool {
         self.may_overlap_traced(range, &mut Untraced)
@@ -196,7 +195,7 @@ pub(crate) fn ask_for_lines<T, R: Trace>(items: &[T], at: usize, lines: usize, t
     (0..lines).for_each(|line| trace.ask(address.wrapping_add(line * LINE_BYTES)));
 }
 
-/// No one watches.
+/// A trace that records nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Untraced;
 
@@ -234,7 +233,7 @@ impl LineCounter {
         pages.len()
     }
 
-    /// How many of them no one had asked for before they were touched.
+    /// How many of them were touched without a prefetch before.
     pub fn unasked(&self) -> usize {
         self.unasked
     }

@@ -36,9 +36,9 @@ pub(crate) fn checksum(bytes: &[u8]) -> u64 {
 
 /// The hash of a key for one use (XXH3, 64 bits).
 ///
-/// Keys of eight bytes are the usual ones. Of them the compiler knows the length, so that a dozen
-/// instructions are left of the hash, which go inline; the others take a call, or all of XXH3 would
-/// be compiled at each place that hashes.
+/// Keys of eight bytes are the usual ones. Their length is known at compile time, so that a dozen
+/// instructions of the hash are left, which are inlined. The others take a call: inlining them
+/// would compile all of XXH3 at each place that hashes.
 #[inline]
 pub fn hash_key(key: &[u8], hash_use: HashUse) -> u64 {
     match key.first_chunk::<8>() {
@@ -56,8 +56,8 @@ fn hash_any(key: &[u8], hash_use: HashUse) -> u64 {
 /// An odd multiplier without pattern.
 const FOLD: u64 = 0x9e6c_63d0_876a_68c5;
 
-/// Another hash of the same key: the two halves of a product laid over each other, so that every
-/// bit of it depends on every bit of `hash`.
+/// Another hash of the same key: the two halves of a product, XORed. Every bit of it depends on
+/// every bit of `hash`.
 #[inline(always)]
 pub(crate) fn remix(hash: u64, seed: u64) -> u64 {
     let product = u128::from(hash ^ seed) * u128::from(FOLD);
@@ -79,8 +79,8 @@ pub(crate) fn scattered(nth: u64) -> u64 {
 /// As many bits of a hash as [`grouped`] sorts by.
 const GROUP_BITS: u32 = 9;
 
-/// What `map` makes of the hashes, roughly sorted: by the high bits. Whoever goes on by these stays
-/// in few places of memory.
+/// What `map` makes of the hashes, roughly sorted: by the high bits. A user of the result stays in
+/// few places of memory.
 pub(crate) fn grouped(hashes: &[u64], map: impl Fn(u64) -> u64) -> Vec<u64> {
     let group = |hash: u64| (hash >> (u64::BITS - GROUP_BITS)) as usize;
     let mut ends = [0usize; 1 << GROUP_BITS];

@@ -5,9 +5,9 @@
 //! rate of each     .01%   .1%    1%    10%  100%  in proportion to the entries, until it is 1:
 //!                                                 such a run gets no filter; the others share
 //! ```
-//! A get of an absent key pays for the sum of the rates. A bit per key more lowers a run's rate by
-//! a fixed factor, and costs as many bits as the run has entries: so at the optimum rates are in
-//! proportion to entries. (Monkey: Dayan, Athanassoulis and Idreos, SIGMOD 2017.)
+//! A get of an absent key pays for the sum of the rates. A further bit per key lowers a run's rate
+//! by a fixed factor, and costs as many bits as the run has entries. At the optimum, rates are
+//! therefore in proportion to entries. (Monkey: Dayan, Athanassoulis and Idreos, SIGMOD 2017.)
 //!
 //! Invariant: the bits that all runs get together are the budget, and no run gets fewer than none.
 
@@ -82,8 +82,8 @@ impl Split {
         let logs = |entries: f64| entries * entries.ln();
         let mut entries = *sizes.first()?;
         let mut bits_and_logs = rate.slope * budget_bits.max(0.0) + logs(entries);
-        // As water fills a vessel: a run takes part as soon as those smaller than it have brought
-        // their rates down so far that it would have the next bit.
+        // The rule is water filling. A run takes part as soon as the smaller runs have rates so low
+        // that the next bit belongs to it.
         for &size in &sizes[1..] {
             if size.ln() >= bits_and_logs / entries {
                 break;
@@ -181,8 +181,8 @@ mod tests {
         assert!((split.bits_per_key(1) - 5.0).abs() < 1e-9);
     }
 
-    /// The paper's closed form, with all levels filtered, one run in the last level: with ratio T,
-    /// its rate is T times that of a run in the level above, and so on.
+    /// The paper's closed form, with all levels filtered and one run in the last level. With ratio
+    /// T, a level's rate is T times that of a run in the level above.
     #[test]
     fn rates_are_in_proportion_to_runs() {
         let (ratio, levels, bits_per_key) = (10u64, 4u32, 8.0);

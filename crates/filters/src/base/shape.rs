@@ -170,10 +170,10 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The shape of a lazily levelled tree with all merges done: a last level of the flushes below
-    /// `base_end`, and those up to `next` (not included) above it. A merge is a carry: level l has
-    /// as many runs as the l-th digit of the number of newer flushes says, written in base
-    /// `size_ratio` (GRF paper, section 4.2).
+    /// The shape of a lazily levelled tree with all merges done. Its last level has the flushes
+    /// below `base_end`; the levels above have those up to `next`, exclusive. A merge is a carry
+    /// (GRF paper, section 4.2). In base `size_ratio`, the l-th digit of the number of newer
+    /// flushes is the number of runs of level l.
     pub fn of_round(base_end: FlushNumber, next: FlushNumber, size_ratio: u32) -> Shape {
         let ratio = u64::from(size_ratio.max(2));
         let (mut levels, mut end, mut worth) = (Vec::new(), next.0, 1);

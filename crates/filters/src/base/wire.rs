@@ -3,7 +3,7 @@
 //! Reader   bytes ----take----> value | Corrupt { at, what }
 //! Writer   value ----put-----> bytes
 //! ```
-//! Invariant: a `Reader` never panics and never reads past its end; who decodes asks for the end.
+//! Invariant: a `Reader` never panics and never reads past its end; a decoder asks for the end.
 
 use crate::base::hash::checksum;
 
@@ -206,7 +206,7 @@ impl Writer {
     }
 }
 
-/// Who made a filter's bytes, and a number of its own: what they end with.
+/// The signature at the end of a filter's bytes: the filter's kind, and a number of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Signature {
     pub(crate) tag: u16,

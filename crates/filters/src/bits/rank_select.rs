@@ -128,8 +128,8 @@ impl<'a> Ranked<'a> {
         self.kept_rank(at / BLOCK_BITS) + self.ones_of_block(at)
     }
 
-    /// About the ones before bit `at`, of bits whose ranks are kept for each block, as if those of
-    /// its block were spread evenly: without a look at the bits. Of damaged ranks, anything.
+    /// An estimate of the ones before bit `at`, without a look at the bits: it takes the ones of a
+    /// block as evenly spread. Requires: ranks are kept for each block. Of damaged ranks, anything.
     #[inline(always)]
     pub(crate) fn rank_about(self, at: usize) -> usize {
         let (block, within) = (at / BLOCK_BITS, at % BLOCK_BITS);
@@ -174,9 +174,9 @@ impl<'a> Selected<'a> {
         Selected { bits, samples: samples.as_chunks().0 }
     }
 
-    /// About where the one with `rank` ones below it is, and how far the next one is from it, as if
-    /// the ones between two samples were spread evenly: without a look at the bits. Of damaged
-    /// samples, anything.
+    /// An estimate of where the one with `rank` ones below it is, and of the distance to the next
+    /// one, without a look at the bits. It takes the ones between two samples as evenly spread. Of
+    /// damaged samples, anything.
     #[inline(always)]
     pub(crate) fn select_about(self, rank: usize) -> Option<(usize, usize)> {
         let sample = |index: usize| {

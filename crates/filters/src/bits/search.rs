@@ -1,4 +1,5 @@
-//! Where among ordered things one belongs, found without turns that nothing foretells.
+//! Branchless binary search: the place of a value among sorted ones, without unpredictable
+//! branches.
 //! ```text
 //! below below below | not not      steps of 8, 4, 2, 1: each is taken or not, by arithmetic
 //! ```
@@ -27,7 +28,7 @@ pub(crate) fn first_not<const STEPS: u32>(
     let end = at + len;
     for step in (0..STEPS).rev() {
         let next = at + (1 << step);
-        // Beyond the end, the last one is asked in vain.
+        // Beyond the end, the last one is compared, to no effect.
         let is_below = below(next.min(end).saturating_sub(1));
         at = select_unpredictable((next <= end) & is_below, next, at);
     }

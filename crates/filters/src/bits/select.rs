@@ -42,7 +42,7 @@ pub(crate) fn select_zero(bytes: &[u8], at: usize, rank: u32) -> usize {
     let words = bytes.get(at..).and_then(|rest| rest.first_chunk::<{ WORDS * WORD_BYTES }>());
     let Some(words) = words else { return select_zero_on(bytes, at, 0, rank) };
     let zeros: [u64; WORDS] = std::array::from_fn(|word| !little_word(words, WORD_BYTES * word));
-    // Which word it is, nothing foretells: so all are counted, and no branch is taken.
+    // The word cannot be predicted, so all words are counted, without a branch.
     let (mut word, mut before, mut place) = (zeros[0], 0, 0);
     let mut through = zeros[0].count_ones();
     for (index, &next) in zeros.iter().enumerate().skip(1) {

@@ -4,7 +4,7 @@
 //! | unit bytes | keys | probes | checksum | kind | version | n |
 //!        8         8       4        4        2       1       1
 //! ```
-//! Invariant: whoever holds a directory has checked its checksum, and that units and directory are
+//! Invariant: the holder of a directory has checked its checksum, and that units and directory are
 //! as long as the image.
 
 use std::ops::Range;

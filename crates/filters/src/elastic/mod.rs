@@ -6,9 +6,9 @@
 //!            └──────no─────────┴──────no───────────────────> no
 //! ```
 //! All units of a table are built once, with independent hash functions. How many of them are in
-//! memory is decided later, table by table, by how often each is asked (`ElasticPolicy`): together,
-//! units have the rate of one filter of all their bits (the paper's separability), so a unit more
-//! or less is a filter of more or fewer bits, without building it anew.
+//! memory is decided later for each table, by how often it is asked (`ElasticPolicy`). Together,
+//! units have the rate of one filter of all their bits (the paper's separability). The filter thus
+//! gains or loses bits a unit at a time, without being rebuilt.
 //!
 //! Invariant: the bits of every key are set in every unit, so any units may be left out. No keys:
 //! units of no bytes, which say no.
@@ -30,13 +30,12 @@ use crate::base::wire::Corrupt;
 use directory::UNITS_MAX;
 use unit::{best_probes, build_unit, unit_bytes_for};
 
-/// The units of a filter whose number nobody has chosen: at most the last, and not less than the
-/// first while each can have a bit and a half.
+/// The default number of units: at most the last of these, and at least the first while each unit
+/// can have a bit and a half.
 const UNITS_USUAL: std::ops::RangeInclusive<u8> = 4..=8;
 
-/// How many units a filter of so many bits per key is best cut into: units of a bit and a half have
-/// half of their bits set by one probe each, which is the best that a Bloom filter can do with a
-/// bit.
+/// The best number of units for a filter of so many bits per key. In a unit of a bit and a half,
+/// one probe per key sets half of the bits: no Bloom filter makes more of a bit.
 fn usual_units(bits_per_key: f64) -> u8 {
     let halving = (bits_per_key * std::f64::consts::LN_2).round() as u8;
     if halving < *UNITS_USUAL.start() {

@@ -7,12 +7,12 @@
 //! Q_0  [table]                              v one unit less, if expired: not asked for a lifetime
 //! ```
 //! Time counts questions, not seconds: the same questions give the same units. Nothing here reads a
-//! file: who asks is told what to load and what to drop.
+//! file: the caller is told what to load and what to drop.
 //!
 //! Invariants: Q_i has the tables with exactly i units. A table that is given a unit takes it from
-//! what is free, or from expired tables, searched from Q_m to Q_1 and in each from the one that was
-//! asked least recently; and only if the expected number of needless reads, the sum over tables of
-//! frequency times false positive rate, becomes less.
+//! free memory, or from expired tables. Those are searched from Q_m to Q_1, in each queue from the
+//! least recently asked. The unit moves only if the expected number of needless reads falls: the
+//! sum over tables of frequency times false positive rate.
 
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
@@ -503,9 +503,9 @@ mod tests {
         assert_eq!(policy.units(1), Some(2), "a table that is there stays as it is");
     }
 
-    /// Zipf's law over 200 tables: of what equal shares of the same memory leave, the best division
-    /// of bits (any number of them) would leave 46 of 100 needless reads, the mean of frequencies
-    /// to their geometric mean.
+    /// Zipf's law over 200 tables, against equal shares of the same memory. The best division of
+    /// bits, with any number of them, would leave 46 of 100 needless reads: the ratio of the
+    /// geometric mean of the frequencies to their mean.
     #[test]
     fn skewed_questions_settle_well_below_equal_shares() {
         let tables = 200u64;

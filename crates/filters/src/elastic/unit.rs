@@ -2,8 +2,8 @@
 //! ```text
 //! hash, number of the unit, number of the probe ──mixed──> multiply-shift ──> one bit of the unit
 //! ```
-//! A unit of a bit and a half per key has one probe: asking it reads one cache line, and half of
-//! the absent keys are refuted there.
+//! A unit of a bit and a half per key has one probe. A lookup reads one cache line, which refutes
+//! half of the absent keys.
 //!
 //! Invariant: the bits of every key that was added are set. No bytes: no key was added.
 

@@ -271,9 +271,10 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Goes from the first cell along a path as long as the key has the bits of the cells that are
-    /// left behind, up to where they differ from what follows on the path. None of these loads
-    /// waits for another. Gives the cell that is come to, its start, and where its bits are.
+    /// Goes along a path from the first cell, as long as the key shares the bits of the cells left
+    /// behind. These bits end where such a cell differs from what follows on the path. None of
+    /// these loads waits for another. Gives the cell that is come to, its start, and where its bits
+    /// are.
     #[inline(always)]
     fn follow<const ESCAPES: bool, T: Trace>(
         &self,
@@ -396,8 +397,8 @@ impl Found {
     }
 }
 
-/// In a cell, or between two: then `split` is the first bit after the one in which these two
-/// differ, and `shared` counts the bits that the key shares with the nearer one, of which it shares
+/// The key lies in a cell, or between two. In the latter case, `split` is the first bit after the
+/// one in which these two differ. `shared` counts the bits that the key shares with the nearer one:
 /// at least `split`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fall {

@@ -97,9 +97,9 @@ impl Survey {
     }
 }
 
-/// The share of keys that gap fingerprints of all others, with so many spare bits, would say
-/// "maybe" to: each key is asked for as if it were not there. Where keys are text this is more than
-/// [`Survey::gap_rate`], as their gaps are not filled evenly.
+/// The expected false positive rate of gap fingerprints with so many spare bits. Each key is looked
+/// up among the fingerprints of all others, as if it were absent. Where keys are text this is more
+/// than [`Survey::gap_rate`], as their gaps are not filled evenly.
 #[cold]
 pub(crate) fn gap_rate_by_keys(views: &[u64], spare: f64) -> f64 {
     let apart = |from: u64, to: u64| exponent(number(from), number(to)).map_or(0.0, power);
@@ -180,8 +180,8 @@ mod tests {
         // Evenly spaced, each lies in the middle of the gap that it leaves.
         let even: Vec<u64> = (0..40u64).map(|place| place << 50).collect();
         assert_eq!([0.0, 1.0, 3.0].map(|spare| gap_rate_by_keys(&even, spare)), [0.0; 3]);
-        // In pairs: who lies close to its neighbour is in its fingerprint, however many spare bits
-        // there are.
+        // In pairs: a key close to its neighbour lies in the neighbour's fingerprint, however many
+        // spare bits there are.
         let pairs: Vec<u64> = even.iter().flat_map(|&key| [key, key + (1 << 20)]).collect();
         assert_eq!(gap_rate_by_keys(&pairs, 8.0), 1.0);
         assert_eq!(gap_rate_by_keys(&pairs, 40.0), 0.0);

@@ -6,8 +6,9 @@
 //!             that of the group before (separator_tails.rs)
 //! radix       number of the view's high bits -> first group from there on
 //! ```
-//! Invariant: a separator is above the last key of the group before and not above the first key of
-//! its own, both as bit strings; it is at least as long as the prefix that its group's keys share.
+//! Invariant: as a bit string, a separator is above the last key of the group before and not above
+//! the first key of its own group. It is at least as long as the prefix that its group's keys
+//! share.
 
 use crate::base::filter::{Trace, Untraced, ask_for_lines};
 use crate::bits::key_bits::{bits_at, compare, word_at};
@@ -52,8 +53,8 @@ pub(crate) enum Among {
     Above,
 }
 
-/// The separators of all groups: words of eight bytes, numbers of four, and byte strings, in memory
-/// of its own or in place in an image.
+/// The separators of all groups: words of eight bytes, numbers of four, and byte strings. They lie
+/// in memory of their own, or in place in an image.
 #[derive(Default)]
 pub(crate) struct Directory<W = Box<[u64]>, N = Box<[u32]>, B = Box<[u8]>> {
     pub(crate) prefix: Prefix<B>,
@@ -207,7 +208,8 @@ impl Directory {
         // The last group is left to the search, as it has an end of its own.
         let after = self.separators[group..].first_chunk::<{ STEPS + 1 }>();
         if let Some(after) = after.filter(|after| self.tails.is_none() && word >= after[0]) {
-            // Counted, not stopped at: how far the next key is cannot be foretold.
+            // Groups are counted, without an early exit: the distance of the next key cannot be
+            // predicted.
             let steps = after[1..].iter().map(|&next| usize::from(next <= word)).sum::<usize>();
             if steps < STEPS {
                 return Among::Group(group + steps);
@@ -275,10 +277,10 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
         self.offsets.at(group) as usize
     }
 
-    /// Where the block of a key with this word lies in its group, if the group's keys are spread
-    /// evenly: a guess, which most are near to over some hundred keys. Known before the group is
-    /// read, so that its block comes along with its header instead of after it. Of damaged bytes,
-    /// anything.
+    /// A guess of where the block of a key with this word lies in its group. It takes the group's
+    /// keys as evenly spread, which is close for most groups of some hundred keys. Known before the
+    /// group is read, so that its block comes along with its header instead of after it. Of damaged
+    /// bytes, anything.
     #[inline(always)]
     pub(crate) fn guess(&self, group: usize, word: u64) -> Guess {
         let (start, next) = (self.offset(group), group + 1);
@@ -298,7 +300,7 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
         Guess { group_at, at: group_at.wrapping_add(after), across: across as usize }
     }
 
-    /// Eight bytes of `key` after the prefix. If it has not the prefix: where it lies.
+    /// Eight bytes of `key` after the prefix. If it lacks the prefix: where it lies.
     #[inline(always)]
     pub(crate) fn word(&self, key: &[u8]) -> Result<u64, Among> {
         if !self.prefix.begins(key) {

@@ -12,7 +12,7 @@
 //!        per cell: [the next exponent: 6 bits] the bits of D below its highest one,
 //!            whose place the exponent tells
 //! ```
-//! Distances are measured from the start of the cell before, not from its key: so D_i has exactly
+//! Distances are measured from the start of the cell before, not from its key. D_i thus has exactly
 //! the bits that e_i promises, and starts need no common grid. Invariant: a key lies in its cell;
 //! cells ascend and are disjoint.
 
@@ -425,8 +425,8 @@ impl Walk {
     }
 }
 
-/// Some cells in a row. What one needs does not wait for the one before it, but for the last sum:
-/// several are read in the time of one, and in wide registers.
+/// Some cells in a row. A cell's bits do not wait for the cell before it, only the last sum does.
+/// Several are read in the time of one, in wide registers.
 struct Stride {
     starts: [u64; STRIDE],
     widths: [u32; STRIDE],

@@ -19,8 +19,8 @@ use std::ops::Range;
 
 /// The cell of a block's only key is at least so long: one key can afford it.
 const LONE_BITS_MIN: usize = 16;
-/// A group of so few keys, which pay for a header and a directory entry alone, may take so many
-/// bits more, if its keys have fewer spare bits than these otherwise.
+/// A group of so few keys pays for a header and a directory entry alone. It may take so many bits
+/// more, if its keys would otherwise have fewer spare bits than these.
 const KEYS_FEW: usize = 64;
 const BITS_OF_FEW: f64 = 512.0;
 const SPARE_OF_FEW: f64 = 8.0;

@@ -144,8 +144,8 @@ fn shared_bytes(whole: &[u8], rest: &[u8]) -> usize {
     same.min(SHARED_MAX)
 }
 
-/// What the tails of separators will take, told one after the other, as if no further key shared
-/// less with the first separator than those did that have come.
+/// What the tails of separators will take, given one separator after the other. It assumes that no
+/// later separator shares less with the first one than those so far.
 #[derive(Default)]
 pub(crate) struct SeparatorTailsCost {
     groups: usize,

@@ -241,7 +241,7 @@ impl<'a> SplineBlock<'a> {
             before += usize::from(is_key & (other < remainder));
             through += usize::from(is_key & (other <= remainder));
         };
-        // Few quotients have more keys; whether they have as many nothing foretells.
+        // Few quotients have more keys; whether they have as many cannot be predicted.
         let word = load_or_zero(self.bytes, at);
         for lane in 0..LANES {
             count(word << (lane * bits) >> 1 >> (63 - bits), lane < keys.len());

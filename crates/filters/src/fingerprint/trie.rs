@@ -9,8 +9,8 @@
 //! ```
 //! A blind search: at each node the key's own bit says where to go, nothing stored is compared. The
 //! path names the cells at which it goes right; those are compared afterwards, each without waiting
-//! for the one before. All is done for sixty-four cells at once in planes, words with a bit for
-//! each cell: bit 0 of its nibble, bit 1 and so on. Invariant: starts, runs and sums are what
+//! for the one before. All is done for sixty-four cells at once, in planes. A plane is a word with
+//! one bit of each cell's nibble: bit 0, bit 1 and so on. Invariant: starts, runs and sums are what
 //! `Cells` in `cell.rs` finds one by one; of damaged bytes, anything.
 
 use super::cell::{CELLS_MAX, ESCAPE};
@@ -157,7 +157,7 @@ impl<'a, const ESCAPES: bool> Trie<'a, ESCAPES> {
             return 1;
         }
         let (levels, mut descent) = (self.levels(), Descent { reached: self.others | 1, path: 1 });
-        // All of them, whether the path has ended or not, which nothing foretells.
+        // All of them are taken, whether the path has ended or not: its end cannot be predicted.
         for level in 0..ESCAPE {
             descent.descend(levels.nodes(level), window << level);
         }

@@ -12,28 +12,29 @@ pub enum RunCodes {
     /// By its flush number, or a span around it: merges write nothing.
     #[default]
     Shape,
-    /// By the span of its run, Huffman-coded as the GRF paper's GRF_H has it, to be compared with:
-    /// every merge has to find each of its keys and write its output's span there
-    /// ([`Part::recoder`]). (In the last level nothing is written: the base's keys have one run.)
+    /// By the span of its run, Huffman-coded as in the GRF paper's GRF_H, for comparison. Every
+    /// merge has to find each of its keys and to write its output's span there ([`Part::recoder`]).
+    /// (In the last level nothing is written: the base's keys have one run.)
     Huffman,
 }
 
 /// The knobs of a global range filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GrfOptions {
-    /// Filter memory in bits per key of the whole tree, everything included, when the last level is
-    /// full and the next merge into it is due. More: fewer needless reads.
+    /// Filter memory in bits per key of the whole tree, everything included. The measure is taken
+    /// when the last level is full and the next merge into it is due. More: fewer needless reads.
     pub bits_per_key: f64,
-    /// How many times larger a level is than the one above: says how much of the tree lies above
-    /// the last level, unless a builder is told ([`PartBuilder::with_overlay_shares`]).
+    /// How many times larger a level is than the one above. It tells how much of the tree lies
+    /// above the last level, unless the builder knows better
+    /// ([`PartBuilder::with_overlay_shares`]).
     pub size_ratio: u32,
     /// What is kept beside the fingerprint of a key above the last level.
     pub run_codes: RunCodes,
     /// How keys of the base become fingerprints.
     pub fingerprints: Fingerprints,
-    /// Of the bits of a key of the base, so many (at most 16) are of a hash, which single keys
-    /// alone are compared with. They rescue queries for keys that are close to stored ones, where
-    /// all that keeps order says "maybe"; ranges pay for them. 0: none.
+    /// The hash bits among the bits of a base key, at most 16. Only single keys are compared with
+    /// them. They rescue queries for keys that are close to stored ones, where all that keeps order
+    /// says "maybe"; ranges pay for them. 0: none.
     pub point_bits: u8,
 }
 
@@ -60,9 +61,9 @@ pub(crate) struct Split {
 
 impl GrfOptions {
     /// Bits that an entry's fraction has more than a key of the base takes. With these, another bit
-    /// for the base and another bit for the overlay would lower the false positive rate by as much:
-    /// an entry stands for a fraction of a block of 64 keys, and base keys spend 3 to 4 bits on
-    /// order alone.
+    /// for the base lowers the false positive rate by as much as another bit for the overlay. The
+    /// reason is that an entry stands for a fraction of a block of 64 keys, and base keys spend 3
+    /// to 4 bits on order alone.
     const FRACTION_BEYOND_BASE: f64 = 2.9;
     /// Bits of an entry beside its fraction: code, share of its tables, words of recent ones.
     /// Tables are shared by more entries where the overlay has a greater share of all keys.
@@ -83,8 +84,8 @@ impl GrfOptions {
         few.max(many)
     }
 
-    /// What is left for a base key, if just before the base is built anew such a share of all keys
-    /// is in the overlay, and such a one when the last level is full.
+    /// The division of the budget. `overlay_share` is the overlay's share of all keys just before
+    /// the base is rebuilt, `full_share` its share when the last level is full.
     pub(crate) fn split(&self, overlay_share: f64, full_share: f64) -> Split {
         let overlay = |share: f64| share * (Self::FRACTION_BEYOND_BASE + Self::entry_bits(share));
         let when_full = self.bits_per_key - overlay(full_share);

@@ -6,14 +6,13 @@
 //!            then each input's slot is vacated
 //! query      key or range -> slots of the runs that may hold it
 //! ```
-//! A slot is a number that the tree gives to a run and takes back when the run is merged away;
-//! numbers go from the newest level to the oldest. Who calls these keeps a table from slots to
-//! runs.
+//! A slot is a number that the tree gives to a run, and takes back when the run is merged away.
+//! Numbers go from the newest level to the oldest. The caller keeps a table from slots to runs.
 //!
 //! Such a filter describes one version of the tree alone, and a merge changes it before the merge
 //! can be seen. So it is a value: a clone shares pages with the original until either changes them.
-//! Each version keeps its own, a merge works on a clone that nobody asks, and answers are right for
-//! readers of older versions too.
+//! Each version keeps its own, a merge works on a private clone, and answers are right for readers
+//! of older versions too.
 //!
 //! Invariant: a slot is left out only if no key of the query was moved there (and not away again).
 
@@ -139,8 +138,8 @@ pub struct LocatedSize {
 pub trait Located: Clone + Send + Sync {
     /// Notes that a key has moved: `from` None: it is new; `to` None: it was replaced by a newer
     /// entry or dropped. Requires: slots of the plan; and that the key was noted in `from`, and not
-    /// away since. (Fingerprints of two keys may be equal: who takes away a key that is not there
-    /// may take another one.) For a run without a slot, `from` is None. Keys may come in any order;
+    /// away since. (Fingerprints of two keys may be equal: removing a key that is not there may
+    /// take another one.) For a run without a slot, `from` is None. Keys may come in any order;
     /// ascending ones are cheaper for some.
     fn note(&mut self, key: &[u8], from: Option<RunSlot>, to: Option<RunSlot>);
 
@@ -158,8 +157,8 @@ pub trait Located: Clone + Send + Sync {
     /// itself). None: the run has no key from `from` on. `from` itself, where nothing is known.
     fn lower_bound(&self, slot: RunSlot, from: &[u8]) -> Option<Vec<u8>>;
 
-    /// A key such that the run of this slot has none from it on up to `before`, itself included:
-    /// all that it has before `before` is below. None: the run has no key before `before`. `before`
+    /// A key such that the run of this slot has no key from it, inclusive, up to `before`. All keys
+    /// of the run before `before` are below it. None: the run has no key before `before`. `before`
     /// itself, where nothing is known.
     fn upper_bound(&self, slot: RunSlot, before: &[u8]) -> Option<Vec<u8>>;
 

@@ -7,9 +7,9 @@
 //!           64       64             64         8
 //! ```
 //! The lines come first, so that a reader whose bytes are aligned (`AlignedBytes`) touches one
-//! cache line a probe. A few lines get more keys than others, which costs about a third more false
-//! positives than a Bloom filter without lines at ten bits per key; a probe costs one miss instead
-//! of several.
+//! cache line a probe. Some lines get more keys than others. At ten bits per key, that costs a
+//! third more false positives than a Bloom filter without lines; a probe costs one miss instead of
+//! several.
 //!
 //! Invariant: the bits of every key that was added are set. No lines: nothing was added.
 
@@ -70,8 +70,8 @@ fn set_bits(line: &mut [u8; LINE_BYTES], hash: u64, probes: u32) {
 
 /// False: a bit of `hash` is not set in its line.
 ///
-/// Tests without a branch, and branches after `HEAD_PROBES`, which refute most absent keys: a
-/// branch after each probe is nearly twice as slow, since none can predict which probe refutes.
+/// Tests without a branch, and branches after `HEAD_PROBES`, which refute most absent keys. A
+/// branch after each probe is nearly twice as slow, since the refuting probe cannot be predicted.
 #[inline]
 fn all_bits_set(line: &[u8; LINE_BYTES], hash: u64, probes: u32) -> bool {
     let word = hash.wrapping_mul(SPREAD[0]);
@@ -251,7 +251,7 @@ pub struct BlockedBloom<B> {
 
 impl<B: AsRef<[u8]>> BlockedBloom<B> {
     /// Checks bytes that [`BlockedBloomBuilder::finish`] made. What lies in the lines is not
-    /// checked, for every pattern of bits is a filter: who stores the bytes keeps a checksum.
+    /// checked, for every pattern of bits is a filter: the owner of the bytes keeps a checksum.
     pub fn read(bytes: B) -> Result<Self, Corrupt> {
         let image = bytes.as_ref();
         let (_, trailer) = image.as_chunks::<LINE_BYTES>();

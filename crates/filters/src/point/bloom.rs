@@ -6,9 +6,9 @@
 //! bytes   | word 0 | word 1 | ... | word n-1 | trailer |
 //!           8        8              8          12
 //! ```
-//! Places by the powers of one multiplier, as a generator of random numbers would take them: of two
-//! places alone and the distance between them (double hashing), small filters have only so many
-//! pairs that keys share all of their places.
+//! Places come from the powers of one multiplier, as in a random number generator. Double hashing
+//! takes a place and a distance: small filters have so few such pairs that keys share all of their
+//! places.
 //!
 //! Invariant: the bits of every key that was added are set. No words: nothing was added.
 
@@ -118,7 +118,7 @@ pub struct Bloom<B> {
 
 impl<B: AsRef<[u8]>> Bloom<B> {
     /// Checks bytes that [`BloomBuilder`] made. What lies in the words is not checked, for every
-    /// pattern of bits is a filter: who stores the bytes keeps a checksum.
+    /// pattern of bits is a filter: the owner of the bytes keeps a checksum.
     pub fn read(bytes: B) -> Result<Self, Corrupt> {
         let image = bytes.as_ref();
         let kind = (FilterKind::Bloom.tag(), VERSION);

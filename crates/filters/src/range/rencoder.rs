@@ -13,13 +13,13 @@
 //! bytes   | line 0 | line 1 | ... | line n-1 | fields | tail |
 //!           64       64             64
 //! ```
-//! Levels are stored from level 0 upwards, as long as half of all bits are not yet set: where many
-//! keys share their upper bits, levels above cost little, and more of them are stored. Which these
-//! are is known before the first bit is set, from the number of nodes that each level has.
+//! Levels are stored from level 0 upwards, until half of all bits are set. Where many keys share
+//! their upper bits, the levels above cost little, and more of them are stored. Which these are is
+//! known before the first bit is set, from the number of nodes that each level has.
 //!
-//! Keys are the numbers of [`NumberSpace`]: eight bytes behind the prefix that all keys share.
-//! Where keys are longer than that, or of different lengths, keys with equal numbers look alike to
-//! ranges, and half of the bits that are set are those of whole keys, which points ask for as well.
+//! Keys are the numbers of [`NumberSpace`]: eight bytes behind the prefix that all keys share. If
+//! keys are longer, or of different lengths, keys with equal numbers look alike to ranges. Half of
+//! the set bits are then those of whole keys, which points ask for as well.
 //!
 //! Invariant: the bits of each key at each stored level are set, one by one: no level relies on
 //! another one's. No lines: no keys.

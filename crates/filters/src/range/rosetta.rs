@@ -10,9 +10,9 @@
 //!
 //! bytes   | whole keys | level 0 | level 1 | ... | fields | tail |
 //! ```
-//! Keys are the numbers of [`NumberSpace`]: eight bytes behind the prefix that all keys share.
-//! Where keys are longer than that, or of different lengths, keys with equal numbers look alike to
-//! ranges, and half of the memory goes to a filter of whole keys, which points ask as well.
+//! Keys are the numbers of [`NumberSpace`]: eight bytes behind the prefix that all keys share. If
+//! keys are longer, or of different lengths, keys with equal numbers look alike to ranges. Half of
+//! the memory then goes to a filter of whole keys, which points ask as well.
 //!
 //! Invariant: every level that is kept has the prefix of every key. No levels: no keys.
 
@@ -49,9 +49,9 @@ pub struct RosettaPlan {
 }
 
 impl Default for RosettaPlan {
-    /// Of what was measured (`examples/range_filters.rs`), what has the fewest false positives in
-    /// ranges of 2^5 without having many more near stored keys, and takes a fifth of the time of a
-    /// single level.
+    /// The best division that was measured (`examples/range_filters.rs`). It has the fewest false
+    /// positives in ranges of 2^5, few more near stored keys, and a fifth of the time of a single
+    /// level.
     fn default() -> Self {
         RosettaPlan { range_bits: 6, split: RosettaSplit::FirstCut }
     }

@@ -6,12 +6,12 @@
 //! gap       in c0 | near c0, bits shared: many ... few | few ... many: near c1
 //! fraction  (gap + offset in the gap) / number of gaps
 //! ```
-//! Keys that are asked for and keys that are flushed crowd near the keys of the base. So all gaps
-//! have equally many numbers, and a gap is measured from its two cells: a key between them differs
-//! from the nearer one in some bit; the later that bit, the nearer the key. Above a cell that can
+//! Keys that are asked for and keys that are flushed crowd near the keys of the base. All gaps thus
+//! have equally many numbers, and a gap is measured from its two cells. A key between them differs
+//! from the nearer one in some bit: the later that bit, the nearer the key. Above a cell that can
 //! only be where the cell has a zero, below it where it has a one: those bits are counted. Each
-//! next piece has half the numbers (flatter shares were measured: worse on all sets); the key's
-//! bits after the one that differs tell the keys of a piece apart. Invariant: fractions are
+//! next piece has half the numbers; flatter shares were measured, and were worse on all sets. The
+//! key's bits after the one that differs tell the keys of a piece apart. Invariant: fractions are
 //! monotone in keys.
 
 use crate::fingerprint::cell::{Fall, Found, Tail};
@@ -20,8 +20,8 @@ use crate::fingerprint::cell::{Fall, Found, Tail};
 const OFFSET_BITS: u32 = 12;
 /// Half a gap's numbers.
 const HALF: u64 = 1 << (OFFSET_BITS - 1);
-/// Per piece of a half, from its wide end on, the bits of its numbers; beyond the last piece a key
-/// is next to the cell.
+/// The bits of the numbers of each piece of a half, from its wide end on. Beyond the last piece a
+/// key is next to the cell.
 const PIECE_BITS: [u32; 8] = [10, 9, 8, 7, 6, 5, 4, 4];
 /// Where each piece begins, from the wide end of the half on.
 const STARTS: [u64; PIECE_BITS.len() + 1] = starts();
@@ -323,8 +323,8 @@ mod tests {
         assert_monotone_and_bounded(&base, &asked);
     }
 
-    /// Beyond the view nothing is known of a block's end: keys that share the whole view with it
-    /// must not fall on either side of each other, whatever they share with the last cell.
+    /// Nothing is known of a block's end beyond the view. Keys that share the whole view with it
+    /// must therefore get one place, whatever they share with the last cell.
     #[test]
     fn keys_that_agree_with_the_end_of_a_block_beyond_its_view() {
         let deep = |stem: u64, rest: u64| {

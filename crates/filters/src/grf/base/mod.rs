@@ -149,7 +149,7 @@ pub(crate) struct Spot {
     count: usize,
     /// Where a gap block's search ended: keys up to the next cell end there too.
     fall: Option<Fall>,
-    /// Where the overlay's packed entries of the bucket are; for those who ask the overlay.
+    /// Where the overlay's packed entries of the bucket are; for lookups in the overlay.
     pub(crate) slot: Slot,
 }
 
@@ -297,7 +297,7 @@ impl Base {
         trace.touch(group.bytes.as_ptr() as usize, group.header_bytes());
         let kind = group.kind;
         if !self.directory.shares_prefix(index, (key, word), group.prefix_bits) {
-            // A key of the group that has not its prefix is above all keys that have it.
+            // A key of the group that lacks its prefix is above all keys that have it.
             let bucket = group.blocks - 1;
             let within = Within::AfterPrefix { bytes: group.block(bucket), kind };
             return Site { list, bucket, view: u64::MAX, within };

@@ -24,8 +24,8 @@ pub(crate) fn place(bucket: usize, fraction: u64) -> u32 {
     (bucket << FRACTION_BITS) as u32 | fraction as u32
 }
 
-/// Of `len` things that a chunk has for its lists in order, which one is for a key of `list` so far
-/// `across` it, if all lists have equally many, evenly spread.
+/// An estimate of a key's place among `len` items that a chunk has for its lists, in order. The key
+/// lies `across` its `list`; items are taken as evenly spread over all lists.
 #[inline(always)]
 pub(crate) fn place_about(len: usize, list: usize, across: usize) -> usize {
     len * ((list << ACROSS_BITS) + across) / (LISTS_MAX << ACROSS_BITS)

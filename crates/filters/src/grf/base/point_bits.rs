@@ -3,11 +3,11 @@
 //! group  header | block 0, hashes of its keys | block 1, hashes | ... | last block
 //!        | padding | hashes
 //! ```
-//! Queries close to stored keys fall into their cells, whatever the fingerprint; a few bits of a
-//! hash tell most of them apart (the idea of SuRF-Mixed). Ranges have no hash, and pay for the bits
-//! with wider cells. A block's hashes end where the next block begins, and the last block's where
-//! the next group begins. Invariant: keys that differ in zeros at the end have one hash, as they
-//! have one cell.
+//! Queries close to stored keys fall into their cells, whatever the fingerprint. A few hash bits
+//! tell most of them apart (the idea of SuRF-Mixed). Ranges have no hash, and pay for the bits with
+//! wider cells. A block's hashes end where the next block begins, and the last block's where the
+//! next group begins. Invariant: keys that differ in zeros at the end have one hash, as they have
+//! one cell.
 
 use crate::bits::packed::read;
 use crate::fingerprint::gap::WINDOW;

@@ -3,9 +3,9 @@
 //! packed  e e e|e e e|e e e  a piece is read when the one before was used up
 //! recent    e e|e e|e          apart from these: a reader of both needs no common order
 //! ```
-//! A bucket may have thousands of entries, and most who go through it need a few. Invariants: what
-//! is wanted no more is left out; forward, what a stretch gives next begins no later than anything
-//! that it gives after, and backward it ends no earlier.
+//! A bucket may have thousands of entries, and most readers need a few. Invariants: entries that
+//! are no longer wanted are left out. Forward, a stretch's next entry begins no later than any that
+//! follows; backward, it ends no earlier.
 
 use crate::base::filter::Untraced;
 use crate::base::shape::Span;
@@ -150,8 +150,8 @@ impl Stretch {
         self.piece.clear();
     }
 
-    /// Takes some entries off the rest. Backward, entries of one group stay together: their ends
-    /// are in no order, but none of them is before the end of one of a group before.
+    /// Takes some entries off the rest. Backward, entries of one group stay together. Their ends
+    /// are in no order, but none of them is before the end of an entry of an earlier group.
     fn next_piece<const BACK: bool>(&mut self, group: impl Fn(usize) -> u64) -> Range<usize> {
         let Range { start, end } = self.rest;
         if !BACK {

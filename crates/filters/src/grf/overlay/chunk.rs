@@ -217,9 +217,9 @@ impl ChunkWriter {
         stale
     }
 
-    /// Whether entries of a flush can be recent: not if it was merged, if other recent ones are of
-    /// flushes too far away, or if there would be so many that their words cost more than packing
-    /// them one by one.
+    /// Whether entries of a flush can be recent. They cannot if the flush was merged, or if other
+    /// recent entries are of flushes too far away. Nor can they if they are so many that their
+    /// words cost more than packing them one by one.
     fn can_be_recent(&self, old: &Chunk, new: &NewEntries<'_>, lists: Lists) -> bool {
         let span = Span::of_flush(new.flush);
         let packed = old.packed().map_or(0, |packed| packed.len());
@@ -240,9 +240,9 @@ impl ChunkWriter {
         self.packing.1
     }
 
-    /// The bits for the fractions of entries that pack: more where entries crowd. As a key of the
-    /// tree is as likely asked for as any other, an entry among many deserves one for each
-    /// doubling, as long as the budget has them.
+    /// The bits for the fractions of entries that pack: more where entries crowd. All keys of the
+    /// tree are equally likely to be asked for. An entry among many therefore deserves a bit for
+    /// each doubling, as long as the budget allows.
     fn bits(&self, old: &Chunk, new: &NewEntries<'_>, lists: Lists) -> u8 {
         let mut counts = [0u32; LISTS_MAX * BUCKETS];
         new.spots.iter().for_each(|spot| counts[(spot >> FRACTION_BITS) as usize] += 1);
@@ -272,8 +272,8 @@ impl ChunkWriter {
         (lists.packed_bits + crowding).min(most).min(FRACTION_BITS) as u8
     }
 
-    /// The packed entries with those recent ones whose bit is set in `ages`, and with new ones
-    /// (whose code tells the bits for recent ones, too).
+    /// The packed entries with those recent ones whose bit is set in `ages`, and with new ones. The
+    /// new ones' code tells the bits for the recent ones, too.
     fn rewrite_packed(
         &mut self,
         old: &Chunk,

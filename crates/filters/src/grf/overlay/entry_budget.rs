@@ -46,8 +46,8 @@ pub(crate) struct EntryBudget {
     pub(crate) others: f64,
 }
 
-/// What a list with so many entries takes beside them, for each of them, if the longest one of the
-/// chunk has so many: tables, and its share of what a chunk has once.
+/// The overhead of a list, in bits per entry: its tables, and its share of what a chunk has once.
+/// `longest` is the length of the chunk's longest list.
 fn list_bits(entries: f64, longest: f64) -> f64 {
     const SHARE_OF_CHUNK: f64 = 104.0;
     let (first, end) = if longest <= f64::from(u8::MAX) { (2, 1) } else { (4, 2) };
@@ -59,17 +59,16 @@ fn list_bits(entries: f64, longest: f64) -> f64 {
     (SHARE_OF_CHUNK + least) / entries.max(1.0)
 }
 
-/// The bits that the list of a group of so many keys takes more than entries are foreseen to, if
-/// there is such a share of newer keys for each: text has small groups, and a list of few entries
-/// takes tables all the same.
+/// The bits that the list of a group of `keys` keys takes beyond the plan, where each key has
+/// `share` newer ones. Text has small groups, and a list of few entries has tables all the same.
 pub(crate) fn small_list_bits(keys: f64, share: f64) -> f64 {
     let (entries, usual) = (keys * share, GROUP_KEYS * share);
     entries * (list_bits(entries, entries) - list_bits(usual, usual))
 }
 
 impl EntryBudget {
-    /// The bits that are left for fractions in a chunk, if each entry there is of so many keys;
-    /// `longest` gives how many the longest list has by now.
+    /// The bits that are left for fractions in a chunk whose entries stand for so many keys each.
+    /// `longest` gives the present length of the longest list.
     #[inline(always)]
     pub(crate) fn fraction_bits(
         &self,
@@ -90,8 +89,8 @@ impl EntryBudget {
 
 impl GrfOptions {
     /// What an entry of the overlay above this base may take, if so many keys were inserted: what a
-    /// filling of the tree leaves. Keys that nobody expected wait for merges that do not keep up,
-    /// and take what they need: in a large tree they are few.
+    /// filling of the tree leaves. Unexpected keys wait for merges that do not keep up, and take
+    /// what they need: in a large tree they are few.
     pub(crate) fn entry_budget(&self, base: &Base, inserted: u64) -> EntryBudget {
         let expected = base.overlay_keys.max(1) as f64;
         let growth = (expected / inserted.max(1) as f64).max(1.0);

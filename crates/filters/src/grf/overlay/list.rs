@@ -23,8 +23,8 @@ pub(crate) struct ListEntries<'a> {
 }
 
 impl ListEntries<'_> {
-    /// Asks for the memory of the list's tables and of where the entries of a key are likely to be
-    /// that lies so far across the list.
+    /// Prefetches the list's tables, and the likely place of the entries of a key that lies so far
+    /// across the list.
     #[inline(always)]
     pub(crate) fn load_about<T: Trace>(&self, across: usize, trace: &mut T) {
         if let Some(bytes) = self.chunk.packed.as_deref() {

@@ -5,8 +5,8 @@
 //! chunks  [   ]   [                            ]   [             ] [     ]  [   ]
 //! root    two pointers per chunk; a flush makes a new root, which shares the untouched chunks
 //! ```
-//! Invariant: an overlay never changes; places of the ends of ranges are monotone in keys (see
-//! `base.rs`), so that the entries of all keys in a range lie between the places of its ends.
+//! Invariant: an overlay never changes. Places of the ends of ranges are monotone in keys (see
+//! `base/`), so the entries of all keys in a range lie between the places of its ends.
 
 pub(super) mod bucket_entries;
 pub(super) mod chunk;
@@ -111,8 +111,8 @@ impl Overlay {
         self.root[index].entries()
     }
 
-    /// The chunk of a place, how many of its entries lie before the place, and how many before it
-    /// or there; where order is not known, its whole slots count as there.
+    /// The chunk of a place, the number of its entries before the place, and the number before it
+    /// or there. Where the order is not known, whole slots count as there.
     pub(crate) fn ranks(&self, base: &Base, spot: &Spot) -> (usize, u64, u64) {
         let (index, list) = chunk_of(spot.list, base.list_count());
         let (mut before, mut through) = (0, 0);

@@ -1,4 +1,4 @@
-//! Packed entries of some neighbouring lists: those whose flushes were merged, packed.
+//! The packed entries of some neighbouring lists: those whose flushes were merged.
 //! ```text
 //! layout   one word: where entries begin; bits of fraction, spare, code, slot; lists; bytes of
 //!          an end
@@ -10,9 +10,9 @@
 //!          | keys that are one entry with another key u32
 //! ```
 //! What a probe needs comes first, what a match needs last. A slot is some neighbouring buckets of
-//! a list: as few as pays for so many entries. A fraction of fewer bits than the others' has zeros
-//! behind, and stands for all fractions that begin as it does; at most `spare` bits are such zeros.
-//! Invariant: an entry's code, a span, contains its flush number.
+//! a list: as few as pays for so many entries. A fraction of fewer bits than the others ends in
+//! zeros, at most `spare` of them. It stands for all fractions that begin as it does. Invariant: an
+//! entry's code, a span, contains its flush number.
 
 use crate::base::filter::{Trace, ask_for_lines};
 use crate::base::shape::{FlushNumber, Span};
@@ -345,8 +345,8 @@ impl<'a> Packed<'a> {
         first + if slot == 0 { 0 } else { before }..first + end
     }
 
-    /// Asks for the memory of a list's table and of the entries of keys that lie so far across the
-    /// list, as if all lists had equally many, evenly spread.
+    /// Prefetches a list's table, and the likely place of the entries of keys that lie so far
+    /// across the list. Entries are taken as evenly spread over all lists.
     #[inline(always)]
     pub(crate) fn load_about<T: Trace>(bytes: &[u8], list: usize, across: usize, trace: &mut T) {
         const LINES: usize = 3;
@@ -534,7 +534,7 @@ impl Packed<'_> {
             self.touch_entry(at, trace);
             let entry = self.entry(at);
             let packed = entry >> code_bits;
-            // Behind the slot something is read in vain: one turn that is foretold, instead of two.
+            // Behind the slot, a read is wasted: that makes one predictable branch instead of two.
             if (at >= end) | (packed > high) {
                 return;
             }

@@ -93,8 +93,8 @@ impl<'a> Recent<'a> {
         &self.words[ENTRIES_AT + range.start..ENTRIES_AT + range.end]
     }
 
-    /// Asks for the memory of the tables and of the entries of keys that lie so far across a list,
-    /// as if all lists had equally many, evenly spread.
+    /// Prefetches the tables, and the likely place of the entries of keys that lie so far across a
+    /// list. Entries are taken as evenly spread over all lists.
     #[inline(always)]
     pub(crate) fn load_about<T: Trace>(words: &[u32], list: usize, across: usize, trace: &mut T) {
         ask_for_lines(words, 0, 1, trace);

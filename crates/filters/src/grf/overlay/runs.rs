@@ -4,7 +4,7 @@
 //! code      57  ->  [50, 60)            61  ->  61      64, of a flush that no run has yet  ->  64
 //! ```
 //! The paper (section 4.2) drops the digits of a code that the oldest version in use does not need.
-//! What is left of a code is the aligned block of flushes that lies in one run: here it is that
+//! What is left of a code is the aligned block of flushes that lies in one run. Here it is that
 //! run's span, whatever the tree's schedule. A version has a part of its own, so no older version
 //! asks this one. Invariant: a widened code contains the code, and meets no run of this version, or
 //! of any later one, that the code did not meet.

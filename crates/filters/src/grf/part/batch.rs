@@ -6,10 +6,9 @@
 //! ~~> is asked for, for all keys
 //! ```
 //! One probe waits for memory once or twice, each time for what the read before has told. Here a
-//! whole batch takes each step before any takes the next, and what is read next is asked for
-//! without waiting: a core looks only some hundred instructions ahead, which is less than two keys'
-//! work. Keys of several parts are answered together. Invariant: the codes are those of a lone
-//! probe.
+//! whole batch takes each step before any key takes the next, and the next reads are prefetched. A
+//! core looks only some hundred instructions ahead, which is less than two keys' work. Keys of
+//! several parts are answered together. Invariant: the codes are those of a lone probe.
 
 use crate::base::filter::Untraced;
 use crate::base::query::KeyRange;

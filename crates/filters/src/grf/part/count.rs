@@ -95,21 +95,21 @@ impl Overlay {
 
 impl Part {
     /// Between how many keys of the base and how many lie below `key`. The bounds differ by the
-    /// keys that share the key's cell; where keys differ from others by zeros at their ends alone,
-    /// by these keys of the group, too.
+    /// keys that share the key's cell. If some keys of the group only add zeros to others, the
+    /// bounds differ by these, too.
     pub fn rank_bounds(&self, key: &[u8]) -> RankBounds {
         self.base.rank_bounds(&self.spot(key, Role::Low, &mut Untraced))
     }
 
-    /// How many entries of base and overlay a range has: a key of the base is one, and every flush
-    /// that has a key (or its deletion) adds one. So a key that is in the base and was flushed
-    /// twice since is three.
+    /// The number of entries of base and overlay in a range. A key of the base is one entry, and
+    /// every flush that has a key (or its deletion) adds one. So a key that is in the base and was
+    /// flushed twice since is three.
     ///
-    /// From the base `least` and `most` differ at most by the keys that share the cells of the
-    /// range's two ends (see [`Part::rank_bounds`]: without zeros at the ends of keys, mostly none
-    /// or one at each end; of groups that keep hashes, by the blocks of the ends). From the overlay
-    /// they differ by the entries that share a place with an end, and by the keys of the chunks
-    /// asked that fell on the place of another key of their flush and are one entry with it. Takes
+    /// In the base, `least` and `most` differ at most by the keys that share the cells of the
+    /// range's two ends (see [`Part::rank_bounds`]). Mostly none or one does at each end, unless
+    /// keys end in zeros. In groups that keep hashes, the bounds differ by the blocks of the ends.
+    /// In the overlay, they differ by the entries that share a place with an end. They also differ
+    /// by the keys of the chunks asked that share an entry with another key of their flush. Takes
     /// time in proportion to the chunks of the overlay between the two ends: about one for fifteen
     /// thousand keys.
     pub fn approximate_count(&self, range: &KeyRange<'_>) -> CountBounds {

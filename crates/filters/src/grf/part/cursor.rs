@@ -2,7 +2,7 @@
 //! ```text
 //! bucket by bucket:  cells of the base, packed entries, recent entries: three sorted stretches
 //! forward            the nearest of their next ones, if its least view is at most the view of the
-//!                    key in hand, or if its bucket lies before
+//!                    current key, or if its bucket lies before
 //! backward           the same with greatest views, mirrored
 //! quiet              keys up to some word need nothing of it: one comparison tells most of a long
 //!                    scan's keys
@@ -47,8 +47,8 @@ impl Cursor {
     }
 
     /// The code of the next entry that is wanted, if a key of it may be at most `key` (None: no
-    /// bound). None: no such entry that is left has a key from the cursor's start up to `key`; a
-    /// later call with a greater key goes on. What is not wanted once is passed over, and not given
+    /// bound). None: no such entry is left with a key from the cursor's start up to `key`. A later
+    /// call with a greater key goes on. What is not wanted once is passed over, and not given
     /// later.
     pub fn next_at_most(
         &mut self,
@@ -73,8 +73,8 @@ impl CursorBack {
     }
 
     /// The code of the next entry that is wanted, if a key of it may be at least `key` (None: no
-    /// bound). None: no such entry that is left has a key from `key` up to the cursor's start; a
-    /// later call with a smaller key goes on. What is not wanted once is passed over, and not given
+    /// bound). None: no such entry is left with a key from `key` up to the cursor's start. A later
+    /// call with a smaller key goes on. What is not wanted once is passed over, and not given
     /// later.
     pub fn next_at_least(
         &mut self,
@@ -127,8 +127,8 @@ impl<const BACK: bool> Walk<BACK> {
         walk
     }
 
-    /// Goes to the bucket of a key, and there to the first entries that may be on its way; without
-    /// a key, to the last bucket.
+    /// Goes to the bucket of a key, and there to the first entries on its way. Without a key, it
+    /// goes to the last bucket.
     fn begin(&mut self, from: Option<&[u8]>) {
         let part = self.part.clone();
         let Some(from) = from else { return self.read(self.bucket, true) };

@@ -4,8 +4,8 @@
 //!       | directory | arena | overlay's chunks | checksum
 //! ```
 //! The radix table is made anew: it follows from the separators. Invariant: bytes of another length
-//! or with a flipped bit are an error, never a part. (Who forges the checksum as well may get a
-//! part that panics: an image guards against accidents.)
+//! or with a flipped bit are an error, never a part. (Bytes with a forged checksum may give a part
+//! that panics: an image guards against accidents.)
 
 use crate::base::hash::checksum;
 use crate::base::shape::FlushNumber;
@@ -86,9 +86,9 @@ impl Part {
         Part::of_checked_image(bytes.to_vec())
     }
 
-    /// As [`Part::read_image`], from bytes that nobody else needs: most of them stay where they
-    /// are. Requires: a checksum of the caller's has shown that they are an image as it was
-    /// written; its own is not looked at.
+    /// As [`Part::read_image`], from owned bytes: most of them stay where they are. Requires: a
+    /// checksum of the caller's has shown that they are an image as it was written; its own is not
+    /// looked at.
     pub fn of_checked_image(mut bytes: Vec<u8>) -> Result<Part, Corrupt> {
         let mut input = Reader::new(body(&bytes)?);
         input.bytes(MAGIC.len() + size_of::<u32>())?;

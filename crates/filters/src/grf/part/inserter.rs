@@ -18,10 +18,10 @@ use crate::grf::part::Part;
 use crate::grf::sizes::LINE_BYTES;
 
 impl Part {
-    /// Starts to add the keys of one flush, for a version with the runs of `shape` (and that flush,
-    /// where none of these has it yet). This part stays as it is. Lists that are touched keep no
-    /// more of any code than such a version needs; a shape without runs keeps all. Requires: the
-    /// new part is asked by that version and later ones alone.
+    /// Starts to add the keys of one flush, for a version with the runs of `shape`. That flush
+    /// counts as a run of its own, if none of these has it yet. This part stays as it is. Lists
+    /// that are touched keep no more of any code than such a version needs; a shape without runs
+    /// keeps all. Requires: the new part is asked by that version and later ones alone.
     pub fn inserter(&self, flush: FlushNumber, shape: &Shape) -> Inserter {
         Inserter::new(self, flush, shape)
     }

@@ -4,9 +4,9 @@
 //!                     '~~~~~~~> overlay: at the place? -> codes
 //! ~~> is asked for before it is waited for
 //! ```
-//! Ranges ask for two places and what lies between them; a key has one, so that nothing needs to be
-//! kept of it: what is found stays in registers, and base and overlay are searched side by side.
-//! Invariant: the answer for a key is that of a range of this key alone.
+//! A range asks for two places and what lies between them. A key has one place, so what is found
+//! stays in registers, and base and overlay are searched side by side. Invariant: the answer for a
+//! key is that of a range of this key alone.
 
 mod batch;
 pub(super) mod builder;
@@ -76,8 +76,8 @@ impl Part {
         self.base.end
     }
 
-    /// The part with no more of any code than a version with the runs of `shape` needs: garbage
-    /// collection (GRF paper, section 4.2), for lists that no flush touches for long. Takes time in
+    /// Garbage collection (GRF paper, section 4.2): the part with codes as wide as a version with
+    /// the runs of `shape` allows. It serves lists that no flush touches for long. Takes time in
     /// proportion to the lists with something to forget. Requires: as for [`Part::inserter`].
     #[must_use]
     pub fn collect_garbage(&self, shape: &Shape) -> Part {
@@ -174,8 +174,8 @@ impl<T: Trace> Work for AskPoint<'_, T> {
         let across = base.load_about(found, trace);
         let entries = overlay.list(found.list, base);
         entries.load_about(across, trace);
-        // Most keys that are spread evenly lie on lines: these have a way of their own, along which
-        // all that is known of a key stays in registers.
+        // Most evenly spread keys lie on lines. These have a path of their own, on which all that
+        // is known of a key stays in registers.
         let (slot, spot) = match base.positions(found, key) {
             Some(positions) => {
                 positions.load();

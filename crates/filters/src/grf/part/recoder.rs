@@ -19,13 +19,13 @@ use crate::grf::part::inserter::Inserter;
 use std::sync::Arc;
 
 impl Part {
-    /// Starts to write the span of a merge's output beside its keys, which were those of the runs
-    /// with the spans `inputs`, and are `pushed` in order. A part with [`RunCodes::Shape`] stays as
-    /// it is. Requires: the output's span has all inputs' in it.
+    /// Starts to write the span of a merge's output beside its keys, which are pushed in order. The
+    /// spans `inputs` are those of the merged runs. A part with [`RunCodes::Shape`] stays as it is.
+    /// Requires: the output's span has all inputs' in it.
     ///
-    /// What is not pushed keeps its span, which meets the output's: nothing is lost if a key was
-    /// dropped, or a merge takes a part of a run. And as the output's span contains the flush
-    /// number of each entry, the new part answers rightly for older versions too: at worst it names
+    /// A key that is not pushed keeps its span, which meets the output's. Nothing is lost if a key
+    /// was dropped, or if a merge takes a part of a run. The output's span contains the flush
+    /// number of each entry, so the new part is right for older versions, too. At worst it names
     /// more of the merge's inputs than hold the key.
     pub fn recoder(&self, inputs: &[Span], output: Span) -> Recoder {
         Recoder::new(self, inputs, output)
@@ -82,8 +82,8 @@ impl Move<'_> {
 }
 
 impl Draft {
-    /// Packed entries with those of a merge moved, and with the recent ones whose bit is set in
-    /// `ages`, with so many bits, moved or not. None: there is nothing to move.
+    /// The packed entries, with those of a merge moved. Recent entries whose bit is set in `ages`
+    /// are added with so many bits, moved or not. None: there is nothing to move.
     #[inline(never)]
     pub(crate) fn recode(
         &mut self,

@@ -10,9 +10,9 @@
 //! recode    rank of the combination ──> recoding table ──> symbol or number
 //! ```
 //! Frequent are the likeliest combinations, as many as make up nearly all buckets. Their Huffman
-//! tree is made of the room that each leaves for a code, and what no code takes is kept by codes
-//! that nobody writes: so lengths are exactly those. All combinations have names while they are
-//! some ten thousands (up to 33 slots); of more, the likeliest.
+//! tree is made of the room that each leaves for a code. Codes that are never written take what is
+//! left, so that lengths are exactly those. All combinations have names while they are some ten
+//! thousands (up to 33 slots); of more, the likeliest.
 //!
 //! Invariant: the bits of an empty bucket are zero: what a bucket holds is its code and prints,
 //! less (xor) those of an empty one.
@@ -98,7 +98,7 @@ pub(super) fn bucket_bits(bits_per_key: f64) -> u32 {
 }
 
 impl CodeBook {
-    /// The book of a plan, made if nobody has it.
+    /// The book of a plan, made if it is not shared yet.
     pub(super) fn of_plan(plan: &TreePlan) -> Arc<CodeBook> {
         let key = BookKey {
             runs_of_levels: plan.runs_of_levels.clone(),
@@ -204,9 +204,9 @@ impl CodeBook {
     /// Adds the slots of the fingerprints that begin `print`. False: the bucket has overflowed.
     ///
     /// The commonest buckets, all in the last slot, had a path of their own at first: one
-    /// comparison for the four lanes. But which two of five buckets those are cannot be predicted,
-    /// and wrong guesses cost more than the path saved: with 100,000 keys (`examples/chucky_probe`)
-    /// a probe took 58 ns, and without that path 49.
+    /// comparison for the four lanes. Which two of five buckets those are cannot be predicted, and
+    /// wrong guesses cost more than the path saved. With 100,000 keys (`examples/chucky_probe`) a
+    /// probe took 58 ns, and 49 ns without that path.
     #[inline(always)]
     fn symbol_matches<T: Trace>(
         &self,
@@ -289,8 +289,8 @@ struct Fitted {
 }
 
 impl Fitted {
-    /// Finds the lengths. Where buckets are too small for so many frequent combinations, the less
-    /// likely half of them is no longer frequent, until they fit: the empty one fits always.
+    /// Finds the lengths. If buckets are too small for so many frequent combinations, the less
+    /// likely half is dropped, until they fit. The empty combination always fits.
     fn new(key: &BookKey, mut frequent: Vec<Combination>, level_of: &[u8], named: usize) -> Fitted {
         let bucket_bits = key.bucket_bits;
         // One number more, for those without a name.

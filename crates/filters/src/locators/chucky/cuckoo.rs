@@ -7,14 +7,14 @@
 //! insert       a free lane, or another entry goes to its other bucket, or no place
 //! ```
 //! Entries are (slot, print); the slot tells how long the print is. A removed key takes away any
-//! entry that equals its own, in either bucket. That is right: whose entry it was has the same slot
-//! and the same print, of which the first bits tell the other bucket; so it is in the same two
-//! buckets, and nothing tells it from the removed key's. There are as many equal entries as there
-//! are such keys, before and after, and one that is left answers for each that is left. (Two prints
-//! of different lengths are in different slots, and are never taken for each other.)
+//! entry that equals its own, in either bucket. That is right. The other entry has the same slot
+//! and the same print, whose first bits tell the other bucket. It is thus in the same two buckets,
+//! and cannot be told from the removed key's. There are as many equal entries as there are such
+//! keys, before and after, and one that is left answers for each that is left. (Two prints of
+//! different lengths are in different slots, and are never taken for each other.)
 //!
-//! Invariant: for each key and slot that was noted there is an entry, in a bucket of the key, or
-//! without a place and listed for a bucket of the key that is full.
+//! Invariant: each key and slot that was noted has an entry. It is in a bucket of the key, or in
+//! the list of entries without a place, beside a full bucket of the key.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -77,8 +77,8 @@ impl<C: BucketCodec> Cuckoo<C> {
     /// As [`Located::note`], for a key by its hash.
     ///
     /// Requires: slots of the plan; and if `from` is given, that the key was noted there and not
-    /// since noted away. (A key that was not may take away the entry of another one with the same
-    /// fingerprint; in a slot that has no keys there is none.)
+    /// since noted away. (Removing a key that was not noted may remove the entry of another one
+    /// with the same fingerprint. A slot without keys has none.)
     pub fn note_hash(&mut self, hash: u64, from: Option<RunSlot>, to: Option<RunSlot>) {
         let slot = |slot: Option<RunSlot>| {
             slot.inspect(|slot| assert!(usize::from(slot.0) < self.slots, "{slot:?}")).map(|s| s.0)

@@ -2,7 +2,7 @@
 //! ```text
 //! number ──> remix ──> 64 bits
 //! ```
-//! Keys are numbers of buckets and of combinations, which nobody outside chooses freely. Invariant:
+//! Keys are numbers of buckets and of combinations, which no caller chooses freely. Invariant:
 //! equal numbers, equal hashes.
 
 use std::collections::HashMap;

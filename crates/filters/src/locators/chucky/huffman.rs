@@ -20,8 +20,8 @@ pub(super) fn code_lengths(weights: &[f64]) -> Vec<u32> {
 
 /// How deep the leaves of the tree are. Requires: ascending weights.
 ///
-/// Nodes are made in ascending order of their weights, so that the least two are always at the
-/// heads of two queues: leaves that are left, and nodes that are left.
+/// Nodes are made in ascending order of their weights. The least two are therefore always at the
+/// heads of two queues: the remaining leaves and the remaining nodes.
 fn depths(leaves: &[f64]) -> Vec<u32> {
     let count = leaves.len();
     let mut weights = leaves.to_vec();

@@ -7,10 +7,10 @@
 //! ```
 //! Malleable fingerprinting (Algorithm 1) climbs: it lengthens the last level's fingerprints first,
 //! which most entries have. That makes fingerprints long on average, which is not the same as few
-//! false positives: so there is a second climb, one bit at a time where it saves most of them for
-//! the room it takes, and the better of the two is taken. Fluid alignment coding (Equation 15) says
-//! when to stop: each frequent combination has a code of exactly the bits that its fingerprints
-//! leave, if all such codes can be told apart (Kraft and McMillan).
+//! false positives. A second climb therefore adds one bit at a time, where it saves most false
+//! positives for its room. The better result of the two is taken. Fluid alignment coding (Equation
+//! 15) says when to stop. Each frequent combination has a code of exactly the bits that its
+//! fingerprints leave, if all such codes can be told apart (Kraft and McMillan).
 //!
 //! Invariant: lengths never shrink from a level to the next one.
 

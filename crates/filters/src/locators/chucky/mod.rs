@@ -1,13 +1,14 @@
 //! Chucky: one cuckoo filter for all runs of a tree, with short codes for where each key is.
 //! ```text
-//! key ──> two buckets ─── code ─────> slots of the four entries  codebook: Huffman, of combinations
-//!                     └── prints ───> which of them match        longer in older levels
+//! key ──> two buckets ─── code ─────> slots of its entries   codebook: Huffman, of combinations
+//!                     └── prints ───> which of them match  longer in older levels
 //! ```
 //! (Dayan, Twitto: "Chucky: A Succinct Cuckoo Filter for LSM-Tree", SIGMOD 2021.) `ChuckyPlain` is
 //! the same filter with whole numbers for the slots, as SlimDB has it.
 //!
 //! * [`model`]: what theory says. [`huffman`], [`combinations`], [`lengths`]: the parts of a code
-//! * [`codebook`], [`symbol`], [`recoding`]: how Chucky writes buckets; [`plain`]: how SlimDB does; [`bucket`]: the seam
+//! * [`codebook`], [`symbol`], [`recoding`]: how Chucky writes buckets
+//! * [`plain`]: how SlimDB writes them; [`bucket`]: the seam
 //! * [`place`], [`pages`], [`cuckoo`]: the filter
 //!
 //! Invariant: a key that was noted in a slot, and not away, has an entry with that slot: see

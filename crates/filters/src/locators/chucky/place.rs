@@ -4,9 +4,9 @@
 //!       ├─                   low half ───> first bucket in it      second = first xor offset
 //!       └─ remixed ────────> print, 32 bits ── first five ───────────────────────> offset
 //! ```
-//! Partitions have a power of two of buckets each, and there are some thirty to sixty of them: so
-//! memory grows smoothly, as in vacuum filters. Small ones get unequal shares of the keys, and room
-//! for that.
+//! Each partition has a power of two of buckets, and there are some thirty to sixty partitions.
+//! Memory thus grows smoothly, as in vacuum filters. Small ones get unequal shares of the keys, and
+//! room for that.
 //!
 //! Invariant: the second bucket of the second bucket is the first, for all fingerprints of a key,
 //! however long.

@@ -1,7 +1,7 @@
 //! Where segments begin: an anchor for each, and the search for a key's segment.
 //! ```text
 //! keys of the oldest run     ant bee | cat cow | dog elk fox | gnu
-//! anchors                    a         c         d             g      shortest, above the key before
+//! anchors                    a         c         d             g      shortest above the key before
 //! segment             0      1         2         3             4    5
 //!                     below                                         above all keys
 //! ```
@@ -46,7 +46,7 @@ impl Anchors {
         }
     }
 
-    /// As [`Anchors::find`], with no one watching.
+    /// As [`Anchors::find`], untraced.
     pub(super) fn segment_of(&self, key: &[u8]) -> usize {
         self.find(key, &mut Untraced)
     }

@@ -5,8 +5,8 @@
 //! anchors                  a         c             e
 //! bits, a slot each        110       101           110        (slot 0: the oldest run)
 //! ```
-//! The semi-sorted form (GRF paper, section 6.1): bits instead of a selector for each key, since a
-//! selector's place among its segment's is known only to who reads the segment's keys. A flush sets
+//! The semi-sorted form (GRF paper, section 6.1) has bits instead of a selector for each key. A
+//! selector's place in its segment is known only to a reader of the segment's keys. A flush sets
 //! bits, a merge sets its output's and takes its inputs' away; segments stay until the oldest run
 //! is made anew. [`SortedRemix`] has the selectors.
 //!

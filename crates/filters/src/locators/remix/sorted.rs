@@ -4,11 +4,11 @@
 //! selectors   3  |  1    0   +3    3  |  1    3       the run of each; +: an older version
 //! cursors        |  0, 0, 0, 1        |  1, 1, 0, 3   entries of each run before the segment
 //! ```
-//! Who holds the runs can search a segment by reading the keys that [`SortedRemix::place`] names,
-//! and walk over all runs with [`SortedRemix::walk`] without comparing a key. The price: where a
-//! new key's selector belongs is known only to who reads the segment's keys. So a flush makes the
-//! view anew, from the merged stream of old and new keys (GRF paper, section 3.2). What is noted
-//! until then is kept as the semi-sorted form keeps it: bits beside the selectors.
+//! The holder of the runs can search a segment by reading the keys that [`SortedRemix::place`]
+//! names. It can walk over all runs with [`SortedRemix::walk`], without comparing a key. The price:
+//! where a new key's selector belongs is known only to a reader of the segment's keys. So a flush
+//! makes the view anew, from the merged stream of old and new keys (GRF paper, section 3.2). What
+//! is noted until then is kept as the semi-sorted form keeps it: bits beside the selectors.
 //!
 //! Invariant: an entry's selector stands as far into its segment as the entry; a cursor counts the
 //! selectors before.
@@ -74,8 +74,8 @@ impl SortedRemix {
         self.view.anchors.segment_of(key)
     }
 
-    /// A key that is not above any of a segment, and above all of the segments before; of the last
-    /// segment, above all but the last key.
+    /// A key that is not above any key of a segment, and above all keys of the segments before. For
+    /// the last segment, it is above all keys but the last.
     pub fn anchor(&self, segment: usize) -> Vec<u8> {
         self.view.anchors.start(segment)
     }

@@ -6,9 +6,9 @@
 //!                         rest+1 rest+1  ...  rest+1  | rest  rest ...  rest   |
 //!                                                         then at least 8 other bytes
 //! ```
-//! So many numbers can have any average length, and are still found with a multiplication. Where
-//! cells have a byte, it alone tells most sums apart, and is read without shifts: probes of packed
-//! cells alone took twice as many instructions.
+//! So many numbers can have any average length, and are still found with a multiplication. A cell's
+//! byte alone tells most sums apart, and is read without shifts. Probes of packed cells alone took
+//! twice as many instructions.
 //!
 //! Invariant: the bytes of the cells are followed by others ([`READ_BYTES`]), so that a reader
 //! loads eight at once.

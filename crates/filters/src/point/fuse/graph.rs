@@ -1,6 +1,6 @@
 //! Which three cells a key has.
 //! ```text
-//! binary fuse  segments  | 0 | 1 | 2 | 3 | ... | n+1 |      a key: a cell in each of three neighbours
+//! binary fuse  segments  | 0 | 1 | 2 | 3 | 4 | ... | n+1 |  a key: a cell in three neighbours
 //!                                a   b   c
 //! xor          thirds    |    0    |    1    |    2    |    a key: one cell in each
 //!                             a      b           c
@@ -45,8 +45,8 @@ pub(super) trait Graph: Copy {
     /// Cells of so many bits together.
     fn cells(count: usize, payload_bits: f64) -> Cells;
 
-    /// The bits that a small table's filter takes, though they are more than was asked for: each
-    /// cell has half the bits per key at least, however many cells there are.
+    /// The least bits of a small table's filter, which may exceed the budget. Each cell has at
+    /// least half the bits per key, however many cells there are.
     fn least_bits(&self, keys: usize, payload_bits: f64) -> f64 {
         if keys == 0 { 0.0 } else { payload_bits / 2.0 / keys as f64 * self.cell_count() as f64 }
     }

@@ -7,9 +7,9 @@
 //!         | check u32 | kind u16 | version u8 | seed u8 |
 //! ```
 //! A key that was not added finds three cells whose sum is anything: it is taken for one with a
-//! chance of 2^-bits. With fuse filters the first cells may have one bit more than the others
-//! (`bits/cells.rs`), and a key as many bits of fingerprint as its last cell: so the bits of a cell
-//! can be any number on average.
+//! chance of 2^-bits. In fuse filters, the first cells may have one bit more than the others
+//! (`cells.rs`). A key's fingerprint has as many bits as its last cell, so the average bits of a
+//! cell can be any number.
 //!
 //! Invariant: for every key that was added, the sum of its cells is its fingerprint. No cells:
 //! nothing was added.
@@ -132,7 +132,7 @@ struct ThreeCells<G, B> {
 
 impl<G: Graph, B: AsRef<[u8]>> ThreeCells<G, B> {
     /// Checks bytes that the builder made. What lies in the cells is not checked, for any cells are
-    /// a filter: who stores the bytes keeps a checksum.
+    /// a filter: the owner of the bytes keeps a checksum.
     fn read(bytes: B) -> Result<Self, Corrupt> {
         let image = bytes.as_ref();
         let (fields, seed) = Signature::fields(image, (G::KIND.tag(), VERSION), FIELDS_BYTES)?;
@@ -209,7 +209,7 @@ macro_rules! three_cells {
 
         impl<B: AsRef<[u8]>> $filter<B> {
             /// Checks bytes that the builder made. What lies in the cells is not checked, for any
-            /// cells are a filter: who stores the bytes keeps a checksum.
+            /// cells are a filter: the owner of the bytes keeps a checksum.
             pub fn read(bytes: B) -> Result<Self, Corrupt> {
                 Ok($filter(ThreeCells::read(bytes)?))
             }

@@ -7,10 +7,11 @@
 //!         | blocks u32 | wide u32 | columns u8 | check | signature |
 //! ```
 //! A key is in the filter if, in every column, its row meets an even number of set slots. The
-//! columns are chosen at random among those for which that is so for all keys that were added
-//! (`solve.rs`), so another key passes each with a chance of a half. "Homogeneous": there is always
-//! such a choice, equal keys do no harm, and nothing is ever tried again; it costs a few slots more
-//! than keys (`slots_per_key`). (Ribbon filter: Dillinger and Walzer, arXiv 2103.02515, section 4.)
+//! columns are chosen at random among those for which that holds for all added keys (`solve.rs`).
+//! Another key thus passes each column with a chance of a half. "Homogeneous" means that such a
+//! choice always exists: equal keys do no harm, and no seed is tried again. The price is a few
+//! slots more than keys (`slots_per_key`). (Ribbon filter: Dillinger and Walzer, arXiv 2103.02515,
+//! section 4.)
 //!
 //! Invariant: the rows of all keys that were added meet an even number of slots in each column. No
 //! blocks: nothing was added.
@@ -54,8 +55,8 @@ impl Row {
     }
 }
 
-/// Slots for each key: so many more than one that few rows of other keys are sums of those that
-/// were added, which would pass every column. The more columns, the fewer that may be.
+/// Slots for each key. They exceed one by so much that few rows of other keys are sums of added
+/// rows: such keys pass every column. The more columns, the fewer that may be.
 fn slots_per_key(columns: f64) -> f64 {
     1.0 + (4.0 + columns / 4.0) / WIDTH as f64
 }
@@ -186,7 +187,7 @@ pub struct Ribbon<B> {
 
 impl<B: AsRef<[u8]>> Ribbon<B> {
     /// Checks bytes that [`RibbonBuilder`] made. What lies in the columns is not checked, for any
-    /// columns are a filter: who stores the bytes keeps a checksum.
+    /// columns are a filter: the owner of the bytes keeps a checksum.
     pub fn read(bytes: B) -> Result<Self, Corrupt> {
         let image = bytes.as_ref();
         let kind = (FilterKind::Ribbon.tag(), VERSION);

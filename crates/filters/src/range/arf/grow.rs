@@ -4,12 +4,12 @@
 //! question 5-6    needs 4-7                 escalate: split the nodes above 4-7 until it is a leaf
 //! ```
 //! The questions of the training are counted by the leaf that they need. Leaves that most questions
-//! need come first, among these the largest, as long as the budget lasts: what the paper reaches by
-//! splitting for each question that went wrong, and by merging again what was not used for a while,
-//! is here one choice, since all questions are known.
+//! need come first, among these the largest, as long as the budget lasts. The paper splits for each
+//! question that went wrong, and merges what was not used for a while. Here it is one choice, since
+//! all questions are known.
 //!
 //! What the training leaves of the budget goes to questions that fall evenly into the gaps between
-//! keys, all gaps alike: of each gap first the leaves of about its own size, then those of half
+//! keys, all gaps alike. Each gap first gets the leaves of about its own size, then those of half
 //! that size, and so on.
 //!
 //! Invariant: a leaf that was asked for holds no key. There are never more inner nodes than

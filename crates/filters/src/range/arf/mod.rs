@@ -10,9 +10,9 @@
 //!           children of the inner node with r inner ones before it: nodes 2r + 1 and 2r + 2
 //! bytes   | line 0 | line 1 | ... | leaves | fields | tail |
 //! ```
-//! The tree is as fine as the questions that it was trained with need and its budget allows: a
-//! question that finds only empty leaves is answered "no". Keys are the numbers of [`NumberSpace`]:
-//! eight bytes behind the prefix that all keys share; keys with equal numbers look alike.
+//! The tree is as fine as its training questions need and its budget allows. A question that finds
+//! only empty leaves is answered "no". Keys are the numbers of [`NumberSpace`]: eight bytes behind
+//! the prefix that all keys share; keys with equal numbers look alike.
 //!
 //! Invariant: no key lies in an empty leaf. One empty leaf: no keys.
 
@@ -33,8 +33,8 @@ const LINE_BYTES: usize = 64;
 /// Before the nodes of a line: how many inner nodes there are in the lines before.
 const RANK_BYTES: usize = 4;
 const LINE_NODES: usize = (LINE_BYTES - RANK_BYTES) * 8;
-/// A question that meets more nodes than this is answered "maybe". In a tree that was built, a
-/// question meets at most some 64 nodes on its way down and twice as many leaves between two keys.
+/// A question that meets more nodes than this is answered "maybe". In a built tree, a question
+/// meets at most some 64 nodes on its way down, and twice as many leaves between two keys.
 const VISITS_MAX: u32 = 1024;
 
 /// What the bits of a filter with keys mean.

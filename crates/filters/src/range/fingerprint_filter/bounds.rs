@@ -4,9 +4,9 @@
 //! place                                 ^
 //! keys go on        before the end of this one    from the start of this one
 //! ```
-//! Invariant: a key of a cell has a view between the cell's least and greatest one, and a cell has
-//! a key: so no key at or after the place is before the next cell's start, and none at or before it
-//! is behind the end of the cell before.
+//! Invariant: a key of a cell has a view between the cell's least and greatest one, and every cell
+//! has a key. No key at or after the place is therefore before the next cell's start. No key at or
+//! before the place is behind the end of the cell before.
 
 use super::encoding::Encoding;
 use super::place::{Place, View, with_gaps};

@@ -60,7 +60,7 @@ impl FingerprintFilterBuilder {
         self.encoding.kind()
     }
 
-    /// Adds a key that is long, or that comes after one that the groups have not.
+    /// Adds a key that is long, or that comes after one that the groups lack.
     #[cold]
     fn add_odd(&mut self, key: &[u8]) -> Result<(), OutOfOrder> {
         if let Some(last) = self.last.as_deref().or(self.groups.last()) {

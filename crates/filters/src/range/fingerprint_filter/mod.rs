@@ -8,8 +8,8 @@
 //! count        through(upper) - before(lower), in all blocks
 //! ```
 //! These are the groups and blocks of the global range filter's base, read in place. Invariant:
-//! places are monotone in keys, and a key of the table lies in a cell: so what is asked with the
-//! places of a range's ends finds every key between them.
+//! places are monotone in keys, and a key of the table lies in a cell. A lookup with the places of
+//! a range's ends thus finds every key between them.
 
 mod bounds;
 mod builder;

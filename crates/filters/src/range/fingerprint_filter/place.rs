@@ -147,7 +147,7 @@ impl<'a> View<'a> {
         let (list, group) = (index + 1, self.group(index));
         trace.touch(group.bytes.as_ptr() as usize, group.header_bytes());
         if !self.directory.shares_prefix(index, (key, word), group.prefix_bits) {
-            // A key of the group that has not its prefix is above all keys that have it.
+            // A key of the group that lacks its prefix is above all keys that have it.
             return Place::new(list, group.blocks - 1, 0, self.after_all(&group));
         }
         let view = self.directory.view((key, word), group.prefix_bits);

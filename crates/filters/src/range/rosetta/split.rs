@@ -14,8 +14,8 @@ use super::RosettaSplit;
 /// Halvings of the interval in which a rate is looked for.
 const ROUNDS: u32 = 100;
 
-/// Of the first cut, the last level has at most this rate, or there are fewer levels: many levels
-/// of next to no bits refute less than one of all bits.
+/// In the first cut, the last level has at most this rate, or there are fewer levels. Many levels
+/// of next to no bits refute less than one level of all bits.
 const LAST_RATE_MAX: f64 = 0.25;
 
 /// The bytes of each level, of which there are as many as `nodes` (how many nodes each has).
@@ -73,7 +73,7 @@ fn first_cut(nodes: &[u64], rate: f64) -> Vec<f64> {
 }
 
 /// Least in the sum of g(r) e(r), by Lagrange. A range of the greatest length has up to two nodes
-/// at each level, each of which may be followed by two at the next one.
+/// at each level. Each of them may be followed by two at the next level.
 fn variable(nodes: &[u64], rate: f64) -> Vec<f64> {
     let levels = nodes.len();
     let asked = |level: usize| 2f64.powi((levels - level) as i32 + 1) - 2.0;

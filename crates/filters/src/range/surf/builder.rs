@@ -5,7 +5,7 @@
 //! new edges         m o          those that the key before did not make
 //! ```
 //! A key is placed when the next one is known. Invariant: each key has a leaf of its own, at the
-//! shortest prefix that no other key has; a key that is a prefix of the next one has a mark at the
+//! shortest prefix that no other key has. A key that is a prefix of the next one has a mark at the
 //! node where it ends.
 
 use crate::base::filter::{FilterKind, OutOfOrder, TableFilterBuilder};
@@ -72,8 +72,8 @@ impl SurfBuilder {
         }
     }
 
-    /// Memory that it takes on the heap by now: of its trie, and of the suffixes of which
-    /// [`SurfBuilder::finish`] cuts off what the size has no room for.
+    /// The present heap memory of its trie and of its suffixes. [`SurfBuilder::finish`] cuts off
+    /// the suffix bits that the size has no room for.
     pub fn heap_bytes(&self) -> (usize, usize) {
         let levels = self.levels.capacity() * size_of::<Level>() + self.last.capacity();
         self.levels

@@ -6,8 +6,8 @@
 //!                                within the bound end
 //! ```
 //! Below a level, a boundary goes on where the children of what lies to its right begin. Invariant:
-//! leaves between the boundaries are counted once; of the two leaves that a bound's own bytes lead
-//! to, it is known whether they were counted for sure.
+//! leaves between the boundaries are counted once. For the two leaves that a bound's own bytes lead
+//! to, it is known whether they surely were counted.
 
 use std::cmp::Ordering;
 

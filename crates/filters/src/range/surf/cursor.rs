@@ -5,10 +5,10 @@
 //! level 2      s  p  y [i]   at the leaf: key "tri.."
 //! level 3    . . . |         boundary: what is left of it comes before the key, the rest behind it
 //! ```
-//! Going on needs no rank and no select on a level where the cursor has been: the next node there
-//! begins at the boundary, as nodes are in order on every level. Invariant: the levels down to the
-//! leaf are at edges, those below it that are known at boundaries, where nodes begin; so a cursor
-//! moves one way only, on every level, while keys go one way.
+//! Going on needs no rank and no select on a level where the cursor has been. Nodes are in order on
+//! every level, so the next node begins at the boundary. Invariant: the levels down to the leaf are
+//! at edges; known levels below it are at boundaries, where nodes begin. On every level, a cursor
+//! moves one way only, while keys go one way.
 
 use std::cmp::Ordering;
 

@@ -151,8 +151,8 @@ fn figure_2_walks() {
 
 #[test]
 fn figure_3_rank_and_select() {
-    // The text fixes: seven ones in the first two blocks of five, the sixth one at 8, the eighth at
-    // 10, nine ones up to 12.
+    // The text fixes seven ones in the first two blocks of five. It also fixes the sixth one at 8,
+    // the eighth at 10, and nine ones up to 12.
     let vector = bits("11011 01011 101");
     let plain = |at: usize| vector[..=at].iter().filter(|bit| **bit).count();
     let rank_table: Vec<usize> =

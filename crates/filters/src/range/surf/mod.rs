@@ -8,8 +8,8 @@
 //! ```
 //! `builder.rs` and `encode.rs` make it, `layout.rs` says where everything is, `trie.rs` goes from
 //! node to node, `lookup.rs`, `range.rs`, `cursor.rs`, `bounds.rs` and `count.rs` answer.
-//! Invariant: a key's path leads to its leaf; who asks for a key that is there gets there, and who
-//! asks for a range finds the leaf of any key in it.
+//! Invariant: a key's path leads to its leaf. A lookup of a present key gets there, and a lookup of
+//! a range finds the leaf of any key in it.
 
 mod bounds;
 mod builder;
@@ -53,7 +53,7 @@ pub struct Surf<B> {
 
 impl<B: AsRef<[u8]>> Surf<B> {
     /// Checks the structure of bytes that [`SurfBuilder`] made. What lies in the sections is not
-    /// checked: who stores the bytes keeps a checksum.
+    /// checked: the owner of the bytes keeps a checksum.
     pub fn read(bytes: B) -> Result<Self, Corrupt> {
         let layout = Layout::decode(bytes.as_ref())?;
         Ok(Surf { bytes, layout })

@@ -4,8 +4,8 @@
 //! lower  t o p  o ──> p: an edge that goes on? a leaf? greater edges only?
 //! upper  t r y  what lies to the right is in the range as long as it is not beyond the upper bound
 //! ```
-//! Invariant: of all leaves that may be at or after the lower bound, the first one decides; it is
-//! named "no" only if its key is surely beyond the upper bound.
+//! Invariant: of all leaves that may be at or after the lower bound, the first one decides. The
+//! answer is "no" only if its key is surely beyond the upper bound.
 
 use std::cmp::Ordering;
 

@@ -101,8 +101,8 @@ impl<const EFFORT: u8> Trie<'_, EFFORT> {
         self.layout.counts.dense_leaves as usize + before
     }
 
-    /// Asks for the memory of a node and of its edge with this label, as if the nodes between two
-    /// samples were of one size: so that it comes along with the bits that tell where the node is.
+    /// Prefetches a node and its edge with this label, together with the bits that tell where the
+    /// node is. It takes all nodes between two samples as equally large.
     #[inline(always)]
     pub(super) fn load_about<T: Trace>(&self, number: usize, label: u8, trace: &mut T) {
         if EFFORT < SurfEffort::Prefetch as u8 {
@@ -116,10 +116,9 @@ impl<const EFFORT: u8> Trie<'_, EFFORT> {
         }
     }
 
-    /// Asks for the memory of a node's edge with this label, as if its labels were spread evenly:
-    /// for the edge's byte and bit, the rank that its child is found by, and the suffix that it has
-    /// if it is a leaf, as most are. Where that is the ranks of its block and of the next one tell
-    /// nearly, without the bits between them.
+    /// Prefetches a node's edge with this label, taking labels as evenly spread. It covers the
+    /// edge's byte and bit, its child's rank, and the suffix: most edges are leaves. Where that is
+    /// the ranks of its block and of the next one tell nearly, without the bits between them.
     #[inline(always)]
     fn load_edge<T: Trace>(&self, (node, end): (usize, usize), label: u8, trace: &mut T) {
         const EITHER_SIDE: usize = 16;

@@ -3,8 +3,8 @@
 //! key            s i g m o d ...          prefix "sig m"
 //! suffix         [ real: the bits after the prefix | hash: the least bits of the key's hash ]
 //! ```
-//! Invariant: a key's suffix equals the one asked for, and its real bits, which go on with zeros
-//! beyond the key's end, never contradict the order of keys.
+//! Invariant: a key's suffix equals the one asked for. Its real bits go on with zeros beyond the
+//! key's end, and never contradict the order of keys.
 
 use std::cmp::Ordering;
 

@@ -1,8 +1,8 @@
 //! Where the units of a filter are, so that each can be read alone.
 //! ```text
-//! | unit 0 | ... | unit n-1 | checksum of each unit |                                 bytes: n * 8
+//! | unit 0 | ... | unit n-1 | checksum of each unit: 8 bytes |
 //! | unit bytes | keys | probes | checksum | kind | version | n |
-//!        8         8       4        4        2       1       1
+//!       8         8      4        4        2       1      1
 //! ```
 //! Invariant: the holder of a directory has checked its checksum, and that units and directory are
 //! as long as the image.

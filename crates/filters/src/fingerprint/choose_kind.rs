@@ -1,13 +1,13 @@
-//! Judges what fingerprints would cost and promise for the keys of one group.
+//! Estimates what fingerprints would cost and promise for the keys of one group.
 //! ```text
 //! rate       the share of a window of some gaps that fingerprints cover, all windows alike
 //!   spline   a position is as wide everywhere
 //!   gap      a cell is as wide as the nearer gap says
 //! ```
 //! Empty queries are taken to fall as keys do: evenly within a window, and in each window as often.
-//! Alike in each gap would be too pessimistic of the spline, whose positions fill narrow gaps: few
-//! queries fall into these. Invariant: judging changes what a filter costs and how often it errs,
-//! never its truth.
+//! As often in each gap would be too pessimistic for the spline, whose positions fill narrow gaps:
+//! few queries fall into these. Invariant: the choice changes what a filter costs and how often it
+//! errs, never its truth.
 
 use super::gap::{exponent, number};
 use super::spline::{Layout, POSITIONS_END, REMAINDER_MAX};

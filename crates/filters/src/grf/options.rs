@@ -13,8 +13,9 @@ pub enum RunCodes {
     #[default]
     Shape,
     /// By the span of its run, Huffman-coded as in the GRF paper's GRF_H, for comparison. Every
-    /// merge has to find each of its keys and to write its output's span there ([`Part::recoder`]).
-    /// (In the last level nothing is written: the base's keys have one run.)
+    /// merge has to find each of its keys and to write its output's span there
+    /// ([`Part::recoder`](crate::Part::recoder)). (In the last level nothing is written: the base's
+    /// keys have one run.)
     Huffman,
 }
 
@@ -26,7 +27,7 @@ pub struct GrfOptions {
     pub bits_per_key: f64,
     /// How many times larger a level is than the one above. It tells how much of the tree lies
     /// above the last level, unless the builder knows better
-    /// ([`PartBuilder::with_overlay_shares`]).
+    /// ([`PartBuilder::with_overlay_shares`](crate::PartBuilder::with_overlay_shares)).
     pub size_ratio: u32,
     /// What is kept beside the fingerprint of a key above the last level.
     pub run_codes: RunCodes,

@@ -40,9 +40,9 @@ const LEVEL_FIELD_BYTES: usize = 4 + 1;
 /// For which ranges a Rosetta filter is made, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RosettaPlan {
-    /// The longest ranges that it is made for have two to the power of this numbers. 0 (points) to
-    /// 31. More: long ranges take fewer probes. Longer ranges are answered too, up to two thousand
-    /// probes.
+    /// The longest ranges that it is made for, as the exponent of two of their size: from 0
+    /// (points) to 31. More: long ranges take fewer probes. Longer ranges are answered too, up to
+    /// two thousand probes.
     pub range_bits: u8,
     /// How memory is divided over the levels.
     pub split: RosettaSplit,

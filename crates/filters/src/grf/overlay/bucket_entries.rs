@@ -1,6 +1,6 @@
 //! The overlay's entries of one bucket, from one end to the other, some at a time.
 //! ```text
-//! packed  e e e|e e e|e e e  a piece is read when the one before was used up
+//! packed    e e e|e e e|e e e  a piece is read when the one before was used up
 //! recent    e e|e e|e          apart from these: a reader of both needs no common order
 //! ```
 //! A bucket may have thousands of entries, and most readers need a few. Invariants: entries that

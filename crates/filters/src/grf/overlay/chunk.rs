@@ -177,7 +177,7 @@ impl ChunkWriter {
         Chunk { packed, recent: None }
     }
 
-    /// The chunk with codes as wide as the runs allow, its entries packed that can be. None: there
+    /// The chunk with codes as wide as the runs allow, packing the entries that can be. None: there
     /// is nothing to change.
     pub(crate) fn collect_garbage(&mut self, old: &Chunk, lists: Lists) -> Option<Chunk> {
         let nothing = NewEntries { spots: &[], flush: FlushNumber(0) };
@@ -240,9 +240,9 @@ impl ChunkWriter {
         self.packing.1
     }
 
-    /// The bits for the fractions of entries that pack: more where entries crowd. All keys of the
-    /// tree are equally likely to be asked for. An entry among many therefore deserves a bit for
-    /// each doubling, as long as the budget allows.
+    /// The bits for the fractions of entries to be packed: more where entries crowd. All keys of
+    /// the tree are equally likely to be asked for. An entry among many therefore deserves a bit
+    /// for each doubling, as long as the budget allows.
     fn bits(&self, old: &Chunk, new: &NewEntries<'_>, lists: Lists) -> u8 {
         let mut counts = [0u32; LISTS_MAX * BUCKETS];
         new.spots.iter().for_each(|spot| counts[(spot >> FRACTION_BITS) as usize] += 1);
@@ -351,7 +351,7 @@ impl Draft {
         Recoding { cut: (FRACTION_BITS - usize::from(code.bits)) as u8, code: number as u16 }
     }
 
-    /// Goes on with the codes of entries that have packed before, as wide as the runs allow.
+    /// Goes on with the codes of entries that were packed before, as wide as the runs allow.
     #[inline(always)]
     fn take_codes_over(&mut self, packed: &Packed<'_>, runs: &Runs) -> Recodings {
         self.merged += packed.merged();
@@ -370,7 +370,7 @@ impl Draft {
         self.writer.append(packed, &self.new, &self.codes, self.merged)
     }
 
-    /// Goes on with entries that have packed before.
+    /// Goes on with entries that were packed before.
     #[inline(always)]
     fn take_over(&mut self, packed: &Packed<'_>, recodings: &Recodings) {
         packed.decode(&mut self.old);

@@ -157,7 +157,7 @@ impl Overlay {
         trace.touch(&raw const self.root[index] as usize, size_of::<Chunk>());
     }
 
-    /// The overlay with codes as wide as the runs of a version allow, its entries packed that can
+    /// The overlay with codes as wide as the runs of a version allow, packing the entries that can
     /// be.
     pub(crate) fn collect_garbage(
         &self,

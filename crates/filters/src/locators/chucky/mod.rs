@@ -1,7 +1,7 @@
 //! Chucky: one cuckoo filter for all runs of a tree, with short codes for where each key is.
 //! ```text
 //! key ──> two buckets ─── code ─────> slots of its entries   codebook: Huffman, of combinations
-//!                     └── prints ───> which of them match  longer in older levels
+//!                     └── prints ───> which of them match    longer in older levels
 //! ```
 //! (Dayan, Twitto: "Chucky: A Succinct Cuckoo Filter for LSM-Tree", SIGMOD 2021.) `ChuckyPlain` is
 //! the same filter with whole numbers for the slots, as SlimDB has it.

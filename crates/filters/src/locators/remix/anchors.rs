@@ -1,7 +1,7 @@
 //! Where segments begin: an anchor for each, and the search for a key's segment.
 //! ```text
 //! keys of the oldest run     ant bee | cat cow | dog elk fox | gnu
-//! anchors                    a         c         d             g      shortest above the key before
+//! anchors                    a         c         d             g      least, above the last key
 //! segment             0      1         2         3             4    5
 //!                     below                                         above all keys
 //! ```

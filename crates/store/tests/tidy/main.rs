@@ -43,9 +43,6 @@ const DISK_ROOMS: [&str; 3] = [
 /// Folders, and modules of folders, of `filters` that any filter above them may use.
 const LEAVES: [&str; 5] = ["bits", "base", "fingerprint", "range::base", "locators::located"];
 
-/// Filters that are made of another filter.
-const FILTER_ARROWS: [(&str, &str); 1] = [("elastic", "point::bloom")];
-
 /// A source file. Lines count from 1.
 struct Source {
     path: String,
@@ -354,8 +351,7 @@ fn filters_know_no_other_filter(source: &Source) -> Vec<String> {
     }
     let allowed = |name: &str| {
         let other = filter_module(name);
-        let is_leaf = LEAVES.contains(&other) || FILTER_ARROWS.contains(&(module, other));
-        other == module || module == "locators::locator" || is_leaf
+        other == module || module == "locators::locator" || LEAVES.contains(&other)
     };
     let named = filter_uses(&source.code).into_iter();
     // Tests may build what they test out of filters that stand above it.

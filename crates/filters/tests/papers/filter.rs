@@ -1,11 +1,13 @@
 //! The filter with codes collected, against the same filter with whole codes: the oracle.
 //! ```text
-//! oracle  each entry has its own flush              [71, 72)            inserted for a shape without runs
-//! whole   as wide as the version's runs allow       [68, 72)            inserted for the shape of each version
+//! oracle  each entry has its own flush              [71, 72)     inserted for a shape without runs
+//! whole   as wide as the version's runs allow       [68, 72)
+//!         inserted for the shape of each version
 //! ```
-//! What must be equal: the runs named by an entry. What need not be: which entries match a query. Fractions of packed
-//! entries are shorter than those of recent ones, and when an entry is packed depends on the form; so either may say "maybe" for
-//! a key that is near a flushed one. Invariant: once garbage is collected for one version, both are the same in every answer.
+//! What must be equal: the runs named by an entry. What need not be: which entries match a query.
+//! Fractions of packed entries are shorter than those of recent ones, and when an entry is packed
+//! depends on the form; so either may say "maybe" for a key that is near a flushed one. Invariant:
+//! once garbage is collected for one version, both are the same in every answer.
 
 use crate::bed::{BASE_END, Bed, Key, Random, Spread, answer, ask_all, insert, runs};
 use std::collections::BTreeSet;
@@ -20,7 +22,8 @@ fn shape(flushes: usize) -> Shape {
     Shape::of_round(FlushNumber(BASE_END), next, RATIO)
 }
 
-/// Few entries for a chunk's keys: the oracle's stay recent, so that its fractions are the longest there are.
+/// Few entries for a chunk's keys: the oracle's stay recent, so that its fractions are the longest
+/// there are.
 const FEW: usize = 5;
 /// So many that entries are packed with their own flush as code, too.
 const MANY: usize = 150;
@@ -122,8 +125,8 @@ fn stored_keys_are_in_the_runs_that_both_forms_name() {
                 assert!(whole.is_superset(&truth) && oracle.is_superset(&truth), "{key:?}");
                 other_matches += usize::from(whole != oracle);
             }
-            // They differ where another key's entry matches in one form and not in the other. (Of many text keys, many
-            // share a place under some fingerprints: no bound there.)
+            // They differ where another key's entry matches in one form and not in the other. (Of
+            // many text keys, many share a place under some fingerprints: no bound there.)
             let crowded = each == MANY && matches!(spread, Spread::Text);
             let share = other_matches as f64 / keys.len() as f64;
             assert!(crowded || share <= 0.01, "{spread:?} {kind:?} {each}: {share}");
@@ -156,7 +159,8 @@ fn assert_same_answers(one: &Part, other: &Part, keys: &[Key]) {
     });
 }
 
-#[test] // Every answer, of missing keys too: what was forgotten bit by bit is what is forgotten at once.
+// Every answer, of missing keys too: what was forgotten bit by bit is what is forgotten at once.
+#[test]
 fn collected_at_every_flush_or_at_the_end_is_the_same() {
     // No run is of one flush: all entries are packed, and all fractions are cut.
     let flushes = FLUSHES - RATIO as usize + 1;
@@ -268,9 +272,11 @@ fn garbage_is_collected_once() {
     });
 }
 
-#[test] // Entries that are packed keep their fractions: then only codes change, and no answer's runs.
+// Entries that are packed keep their fractions: then only codes change, and no answer's runs.
+#[test]
 fn garbage_collection_of_packed_entries_changes_no_answer() {
-    // After 16 flushes all are in one run of level 2: none is recent. When 64 were flushed, it is in one of level 3.
+    // After 16 flushes all are in one run of level 2: none is recent. When 64 were flushed, it is
+    // in one of level 3.
     let (first, later) = (shape(16), shape(64));
     assert_eq!((first.digits(), later.digits()), (vec![0, 0, 1, 1], vec![0, 0, 0, 1, 1]));
     for_all(MANY, |bed, spread, kind| {

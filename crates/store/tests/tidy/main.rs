@@ -1,6 +1,7 @@
 //! The rules of the house, as tests over the source tree.
 //! ```text
-//! crates/**/*.rs ──> Source { path, text, code } ──> rule ──> "path:line: what is wrong", or nothing
+//! crates/**/*.rs ──> Source { path, text, code } ──> rule
+//!     ──> "path:line: what is wrong", or nothing
 //!                              code: as text, but comments and strings are blanks
 //! ```
 //! Invariant: every rule is also shown a bad sample, so that none can pass by seeing nothing.

@@ -26,7 +26,7 @@ pub struct Options {
     /// larger runs; more memory (up to five times this, under load) and longer recovery. 1 KiB to
     /// 64 GiB.
     pub write_buffer_bytes: usize,
-    /// Who answers which runs may hold a key or a range.
+    /// What decides which runs may hold a key or a range.
     pub guard: GuardKind,
     /// Memory of the guard, in bits per key. More: fewer needless reads.
     pub bits_per_key: f64,
@@ -103,7 +103,7 @@ pub struct Options {
     pub max_open_files: Option<usize>,
     /// When a write is safe on disk.
     pub sync: Sync,
-    /// Who flushes and merges.
+    /// What flushes and merges.
     pub background: Background,
     /// Whether `open` makes a store where there is none.
     pub create_if_missing: bool,
@@ -193,8 +193,8 @@ impl Options {
 
     /// How merges are divided.
     pub(crate) fn division(&self) -> Division {
-        // A filter that knows in which run each key is gets room for more of them when a merge
-        // makes it anew, of all keys.
+        // A filter that knows in which run each key is grows only when a merge makes it anew, of
+        // all keys.
         let granularity = match self.guard.located() {
             Some(_) => Granularity::Full,
             None => self.granularity,
@@ -205,8 +205,8 @@ impl Options {
 
     /// How many merges may be open at once.
     pub(crate) fn merge_lanes(&self) -> usize {
-        // A merge makes such a guard anew out of that which it began with: two would each lack what
-        // the other one told.
+        // A merge makes such a guard anew from the one that it began with: of two merges, each
+        // would lack the other one's changes.
         if self.guard.located().is_some() || self.guard.run_codes() == RunCodes::Huffman {
             return 1;
         }
@@ -217,7 +217,7 @@ impl Options {
         })
     }
 
-    /// Whether large merges are cut into pieces, for several threads.
+    /// Whether large merges are split, for several threads.
     pub(crate) fn subdivides(&self) -> bool {
         self.background != Background::Threads(1) && self.merge_lanes() > 1
     }

@@ -5,10 +5,11 @@
 //! lazy-leveling         T - 1       T - 1           1 run
 //! tiering               T - 1       T - 1           T - 1       least to write, most to read
 //! rocksdb   (T_0 = 4)   T - 1       1 run           1 run
-//! levelled-from:2       T - 1       T - 1 in level 1, 1 run from level 2 on: of four levels two are levelled
+//! levelled-from:2       T - 1       T - 1 in level 1,       of four levels, two are levelled
+//!                                   1 run from level 2 on
 //! ```
 //! A level counts *units*: a unit is one run of the level above, when that is full. Level l holds 0
-//! to T_l - 1 of them, in at most K_l runs (Z in the last level); the next unit takes the level's
+//! to T_l - 1 of them, in at most K_l runs (Z in the last level). The next unit takes the level's
 //! runs along to the next level and leaves it empty: a carry of an odometer, whatever K is. Run
 //! limits say only how many units a run holds.
 //!

@@ -1,14 +1,14 @@
-//! Files that the tree needs no more, until they are gone.
+//! Files that the tree does not need any more, until they are gone.
 //! ```text
 //! install   tables, logs, images that the newest version does not name -> leaving
-//! sweep     those that nobody reads -> removed; what cannot be removed is tried again
-//! reader    the last one lets go of a table -> the keeper is called, and sweeps
+//! sweep     those that no reader holds -> removed; what cannot be removed is tried again
+//! reader    the last one releases a table -> the keeper is called, and sweeps
 //! ```
-//! A table's file goes with the last version that has it: those are held by scans (the one that a
-//! scan last moved in, until it moves or ends), by pinned trees, and for a moment by every other
-//! read, merge and checkpoint. A snapshot holds no file: it has merges keep entries.
+//! A table's file goes with the last version that has it. Scans hold versions (the one that a scan
+//! last moved in, until it moves or ends), and so do pinned trees, and for a moment every other
+//! read, merge and checkpoint. A snapshot holds no file: merges keep entries for it.
 //!
-//! Invariant: a file is removed when no version names it, and nobody has it open to read.
+//! Invariant: a file is removed when no version names it and no reader has it open.
 
 use std::collections::{BTreeSet, HashSet};
 

@@ -1,11 +1,12 @@
-//! The tree at one moment, for those who look at it from outside, and those who follow it.
+//! The tree at one moment, for inspection from outside, and for followers of its changes.
 //! ```text
-//! edit -> manifest -> version for readers -> follower: PinnedTree      under the installer's lock, edit by edit
+//! edit -> manifest -> version for readers -> follower: PinnedTree, under the installer's lock
 //!                                            |
-//!                                            +-> runs, codes of a key, runs that have it: of that version, whatever came since
+//!                                            +-> runs, codes of a key, runs that have it:
+//!                                                of that version, whatever came since
 //! ```
-//! Invariants: a follower misses no change of the tree, and hears of them in their order. A pinned
-//! tree answers as its version does; it counts as no query.
+//! Invariants: a follower gets every change of the tree, in their order. A pinned tree answers as
+//! its version does; it counts as no query.
 
 use trommel_filters::{Codes, Query};
 
@@ -21,7 +22,7 @@ use crate::tree::open_tree::OpenTree;
 use crate::tree::peek::{TreePeek, tree};
 use crate::tree::version::HeldVersion;
 
-/// Who hears of every change of the tree.
+/// Is called after every change of the tree.
 pub(crate) type Follower = Box<dyn FnMut(PinnedTree) + Send>;
 
 /// The runs of an open store at one moment, and the guard that belongs to them. Its files stay as

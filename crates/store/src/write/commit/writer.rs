@@ -1,4 +1,4 @@
-//! The one who writes: into the log, then into the memtable; and what becomes of a log that fails.
+//! The writer: into the log, then into the memtable; and what becomes of a log that fails.
 //! ```text
 //! group -> log -> sync, if asked for or due -> memtable -> published
 //! a log failed: its memtable is sealed and flushed, and the next write makes another log
@@ -23,7 +23,7 @@ use crate::write::engine::Engine;
 /// the writer's lock.
 pub(super) type LogFailure = Arc<Mutex<Option<String>>>;
 
-/// How a failure of the log is told.
+/// The text of a failure of the log.
 pub(super) fn log_failure(error: &Error) -> String {
     format!("the log has failed: {error}")
 }
@@ -57,7 +57,7 @@ pub(super) struct Writer {
     debt: Debt,
 }
 
-/// A log that the manifest tells of.
+/// A log, once the manifest names it.
 fn on_record(engine: &Engine, wal: Wal) -> Result<Wal> {
     engine.installer().record_log(engine, wal.number())?;
     Ok(wal)
@@ -74,8 +74,7 @@ impl Writer {
         Writer { log, next_failed, owes_flush, log_failure, unsynced, next, debt }
     }
 
-    /// After a failed append or sync, of whomever, the log's end is unknown: no more is written to
-    /// it.
+    /// After any failed append or sync the log's end is unknown: no more is written to it.
     fn has_failed(&self) -> bool {
         self.next_failed || matches!(&self.log, Log::Open(wal) if wal.has_failed())
     }
@@ -150,8 +149,8 @@ impl Writer {
         Ok(())
     }
 
-    /// The first of so many sequence numbers, which nobody else gets. An error: opening would not
-    /// believe the last one.
+    /// The first of so many sequence numbers, which no other write gets. An error: opening would
+    /// not believe the last one.
     fn take_sequences(&mut self, engine: &Engine, count: u64) -> Result<Sequence> {
         let first = self.next;
         if first.0 + count > NUMBER_MAX {

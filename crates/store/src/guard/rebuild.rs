@@ -19,10 +19,10 @@ use crate::plan::layout::Layout;
 use crate::plan::options::Options;
 use crate::sync::Arc;
 
-/// The end of the code [0, 1) of the keys of a part's base: the oldest run's tables all have it in
-/// their spans, which begin at 0 by definition, and where runs' spans overlap no other table has.
-/// (Up to B, the largest end of their spans, as the design has it, newer tables with an old entry
-/// would be candidates for every key of the base.)
+/// The end of the code [0, 1) of the keys of a part's base. The spans of the oldest run's tables
+/// begin at 0 by definition, so all contain it, and no other table's span does. (The design ends
+/// the code at B, the largest end of these spans. Where runs' spans overlap, newer tables with an
+/// old entry would then be candidates for every key of the base.)
 pub(crate) const OLDEST_RUN: FlushNumber = FlushNumber(1);
 
 /// Builds what takes the place of a part.
@@ -57,8 +57,8 @@ pub(crate) fn insert_run(
     Ok(lists.split_off(&from).into_iter().fold(part.clone(), insert))
 }
 
-/// What the oldest run has in a partition: tables whose keys are of the base; and those that a run
-/// still has which became the oldest without a merge, since all below it was deleted. Their spans
+/// What the oldest run has in a partition: tables whose keys are of the base, and others. A run
+/// that became the oldest without a merge, since all below it was deleted, has others: their spans
 /// do not begin at 0, and their flushes are on record.
 fn base_of(oldest: &PlacedRun, bounds: &KeyBounds) -> Result<[Option<Arc<Run>>; 2]> {
     let Some(run) = oldest.run.clip(bounds)? else { return Ok([None, None]) };

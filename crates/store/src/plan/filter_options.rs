@@ -5,8 +5,8 @@
 //! rosetta     lengths of ranges, split of memory  rosetta-range-bits 6, rosetta-split first-cut
 //! bloom       none
 //! ```
-//! Invariant: a filter's bytes say how it was made, so a store may be opened with other tuning at
-//! any time: tables that there are keep their filters, new ones get others.
+//! Invariant: a filter's bytes say how it was made. So a store may be opened with other parameters
+//! at any time: old tables keep their filters, new ones get others.
 
 use std::fmt::Write as _;
 

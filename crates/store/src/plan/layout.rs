@@ -10,8 +10,8 @@
 //! the ends of its range and does not rewrite it. The file may then have two records: one before
 //! the range and one behind it.
 //!
-//! Invariants: a file leaves the tree with its last record; per key the runs are one list by age
-//! (ordering rule 1), levels are labels; a merge takes a contiguous stretch of the list and its
+//! Invariants: a file leaves the tree with its last record. Per key the runs are one list by age
+//! (ordering rule 1), and levels are labels. A merge takes a contiguous stretch of the list and its
 //! output takes that place. No I/O here.
 
 use std::collections::HashSet;

@@ -33,9 +33,9 @@ pub enum Granularity {
     /// merge needs more than a few partitions of disk.
     Partitioned,
     /// `partial`: as LevelDB and RocksDB do, one table of a level at a time goes into the level
-    /// below it, where both have one run; other levels as under `partitioned`. Merges are small,
-    /// levels are always nearly full, and runs' spans overlap, so a global filter may name a run
-    /// too many.
+    /// below it, where both have one run. Other levels are merged as under `partitioned`. Merges
+    /// are small, levels are always nearly full, and runs' spans overlap, so a global filter may
+    /// name a run too many.
     Partial,
 }
 

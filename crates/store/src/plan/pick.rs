@@ -12,8 +12,8 @@
 //! policy sees the tree as it will be when all of them are done. So it wants neither their runs
 //! again nor a merge that passes over them.
 //!
-//! Invariants: no run is claimed twice, not even for different keys: a merge cuts a table that
-//! crosses an end of its range, and another one would put the whole table back. A merge that has
+//! Invariants: no run is claimed twice, not even for different keys. A merge cuts a table that
+//! crosses an end of its range, and another merge would put the whole table back. A merge that has
 //! begun is ended under whatever granularity, or becomes part of a merge of everything.
 
 use std::borrow::Cow;

@@ -7,13 +7,13 @@
 //!                                   is the oldest run
 //! ```
 //! The number of units of a run follows from its span. No record of it is needed, whatever was
-//! merged under which policy. Runs that another policy has left (more than this one allows, or of
-//! other sizes) are merged when their level is next emptied: a carry needs nothing but T units in
-//! level 0.
+//! merged under which policy. Another policy may have left more runs than this one allows, or
+//! other sizes. They are merged when their level is next emptied: a carry needs nothing but T units
+//! in level 0.
 //!
-//! Invariants: a merge takes a contiguous stretch of the list of runs, and of level 0 exactly the
-//! oldest T units, however many newer ones wait. Each merge leaves fewer runs, or empties a level,
-//! so there is an end. The number of levels follows the data.
+//! Invariants: a merge takes a contiguous stretch of the list of runs. Of level 0 it takes exactly
+//! the oldest T units, however many newer ones wait. Each merge leaves fewer runs, or empties a
+//! level, so there is an end. The number of levels follows the data.
 
 use crate::plan::layout::{Layout, RunRecord};
 use crate::plan::merge_job::{MergeJob, Target};

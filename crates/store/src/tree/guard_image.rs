@@ -6,15 +6,13 @@
 //! read      record -> bytes -> part -> + entries of flushes from the watermark on,
 //!                                        from newer tables
 //! ```
-//! Each part has an image of its own: a merge of a key range writes those of the parts that it has
+//! Each part has an image of its own. A merge of a key range writes those of the parts that it has
 //! built, and no other.
 //!
 //! Invariants: every installed flush below the watermark is in the image. Its base stands for
 //! exactly the tables that the record names, which are those of the oldest run with keys of the
-//! part; so an image of an older round is known by its tables. An image is never trusted and never
+//! part. So an image of an older round is known by its tables. An image is never trusted and never
 //! fatal: a part whose image does not fit is made anew from the runs.
-
-use std::time::Instant;
 
 use trommel_filters::{FlushNumber, GrfOptions, Part};
 
@@ -36,8 +34,8 @@ use crate::tree::open_tree::OpenTree;
 use crate::tree::table_files::{DamagedFilter, TableFiles};
 use crate::tree::version::Version;
 
-/// Writes the images of the newest version's parts that have keys of a range, where there are none
-/// yet that know as much, and has the manifest name them. A failure leaves the store as it is.
+/// Writes images of the newest version's parts that have keys of a range, and makes the manifest
+/// name them. A part whose image has all flushes is skipped. A failure leaves the store as it is.
 pub(crate) fn write(tree: &OpenTree, range: &KeyBounds) -> Result<()> {
     let version = tree.current.hold();
     let Some(parts) = version.guard.parts().cloned() else { return Ok(()) };
@@ -63,12 +61,12 @@ pub(crate) fn write(tree: &OpenTree, range: &KeyBounds) -> Result<()> {
 }
 
 fn write_part(tree: &OpenTree, part: &Part, mut record: ImageRecord) -> Result<ImageRecord> {
-    let start = Instant::now();
     let mut bytes = Vec::new();
-    part.write_image(&mut bytes);
+    tree.counters.time_guard(|| {
+        part.write_image(&mut bytes);
+        (record.bytes, record.checksum) = (bytes.len() as u64, crc32c::crc32c(&bytes));
+    });
     record.file = tree.table_files.new_file();
-    (record.bytes, record.checksum) = (bytes.len() as u64, crc32c::crc32c(&bytes));
-    tree.counters.guard_worked(start.elapsed());
     write_file(&tree.table_files, record.file, &bytes)?;
     Ok(record)
 }

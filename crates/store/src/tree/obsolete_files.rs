@@ -4,9 +4,9 @@
 //! sweep     those that no reader holds -> removed; what cannot be removed is tried again
 //! reader    the last one releases a table -> the keeper is called, and sweeps
 //! ```
-//! A table's file goes with the last version that has it. Scans hold versions (the one that a scan
-//! last moved in, until it moves or ends), and so do pinned trees, and for a moment every other
-//! read, merge and checkpoint. A snapshot holds no file: merges keep entries for it.
+//! A table's file goes with the last version that has it. A scan holds the version that it last
+//! moved in, until it moves or ends. Pinned trees hold versions, and for a moment every other read,
+//! merge and checkpoint. A snapshot holds no file: merges keep entries for it.
 //!
 //! Invariant: a file is removed when no version names it and no reader has it open.
 

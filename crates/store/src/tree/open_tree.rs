@@ -17,6 +17,7 @@ use crate::files::table::Table;
 use crate::guard::Guard;
 use crate::guard::elastic::Elastic;
 use crate::guard::filter_recovery::FilterRecovery;
+use crate::guard::monkey::filter_bits;
 use crate::plan::layout::{Edit, ImageRecord, Layout};
 use crate::storage::environment::Environment;
 use crate::storage::life::Life;
@@ -61,7 +62,7 @@ impl OpenTree {
         self.table_files.folder.life()
     }
 
-    /// Damaged filters that the tree still has, and units that were damaged when they were read: a
+    /// Damaged filters that the tree still has, and units that were damaged when they were read. A
     /// merge makes new ones in the place of its inputs'.
     pub(crate) fn damage_of_filters(&self, version: &Version) -> Vec<String> {
         let units = version.tables().filter_map(|table| table.table.units());
@@ -82,6 +83,12 @@ impl OpenTree {
     /// The time since an earlier one.
     pub(crate) fn since(&self, start: std::time::Duration) -> std::time::Duration {
         self.env.clock.now().saturating_sub(start)
+    }
+
+    /// Bits per key for the filters of a new run of so many entries, made of these runs. None: as
+    /// the options say.
+    pub(crate) fn filter_bits(&self, inputs: &[u64], entries: u64) -> Option<f64> {
+        filter_bits(&self.table_files.options, &self.current.hold().runs, inputs, entries)
     }
 
     pub(crate) fn installer(&self) -> MutexGuard<'_, Installer> {

@@ -3,8 +3,8 @@
 //! owner     edit, edit, edit ... --> MANIFEST      synced before a version shows it
 //! onlooker  MANIFEST --> layout --> TreePeek       no lock, nothing written, no other file touched
 //! ```
-//! Invariant: a look changes nothing. It sees the tree as it was at some edit: the file only grows
-//! at its end, where an edit that is half written is none yet, or it is replaced as a whole.
+//! Invariant: a look changes nothing. It sees the tree as it was at some edit. The file only grows
+//! at its end, where half an edit does not count yet, or is replaced as a whole.
 
 use std::io::ErrorKind;
 use std::path::Path;

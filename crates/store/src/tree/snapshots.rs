@@ -3,7 +3,7 @@
 //! snapshot, scan   register(): take the visible number and note it   } one lock
 //! merge            copy(): the noted numbers and the visible one     }
 //! ```
-//! Invariant (ordering rule 2): a number is noted in the step in which it is taken, so a merge
+//! Invariant (ordering rule 2): a number is noted in the step in which it is taken. So a merge
 //! either sees it noted, or counts a visible number that is not larger.
 
 use std::collections::BTreeMap;

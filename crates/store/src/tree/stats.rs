@@ -6,7 +6,7 @@
 //! Invariant: counters only grow. What is not a counter is read from the newest version.
 
 use std::fmt::Write as _;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use trommel_filters::LocatedSize;
 
@@ -196,6 +196,14 @@ impl Counters {
         self.guard_worked(Duration::from_secs_f64(filter_seconds));
     }
 
+    /// Does work for the guard, and counts its time.
+    pub(crate) fn time_guard<T>(&self, work: impl FnOnce() -> T) -> T {
+        let start = Instant::now();
+        let done = work();
+        self.guard_worked(start.elapsed());
+        done
+    }
+
     pub(crate) fn guard_worked(&self, time: Duration) {
         self.guard_nanoseconds.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
     }
@@ -253,10 +261,10 @@ pub struct GuardStats {
     /// The most memory that building a part has taken, in bytes, beside the part it replaces.
     pub rebuild_peak_bytes: u64,
     /// Filters and images of filters that did not decode when the store was opened, with file and
-    /// place, as long as the tree has them; they are not used. A merge makes new ones.
+    /// place, as long as the tree has them. They are not used. A merge makes new ones.
     pub damaged: Vec<String>,
-    /// Of a guard with a filter for each table: what new ones are told beside their memory, as
-    /// text. None: nothing.
+    /// Of a guard with a filter for each table: the parameters of new ones beside their memory, as
+    /// text. None: there are none.
     pub told: Option<String>,
     /// Of the guard `elastic`: which units are in memory.
     pub elastic: Option<ElasticStats>,

@@ -52,8 +52,8 @@ impl PinnedTree {
         }
     }
 
-    /// The runs that may have an entry of a key, as guard and fence pointers say: those that a get
-    /// would search, if it stopped at none.
+    /// The runs that may have an entry of a key, as guard and fence pointers say. A get would
+    /// search these, if it stopped at none.
     pub fn candidates(&self, key: &[u8]) -> Vec<usize> {
         let answer = self.version.guard.ask(&Query::Point(key));
         let may_hold = |placed: &PlacedRun| {
@@ -87,8 +87,8 @@ impl PinnedTree {
         self.version.runs.iter().flat_map(of_run).collect()
     }
 
-    /// The tables that a get of a key searches where no guard speaks: in each run, from new to old,
-    /// the one around the key, until one has it. Counted as in
+    /// The tables that a get of a key searches without a guard, from new to old. Each run has one
+    /// around the key, and the first that has it is the last one searched. Counted as in
     /// [`table_levels`](Self::table_levels).
     pub fn asked_tables(&self, key: &[u8]) -> Result<Vec<usize>> {
         self.life.check()?;

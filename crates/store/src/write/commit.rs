@@ -9,8 +9,8 @@
 //! turns: two syncs instead of one. Where nothing is synced, a group takes a few microseconds, less
 //! than to sleep and to be woken, so waiting writers spin.
 //!
-//! Invariants (ordering rule 1): one leader at a time; a group lies in one memtable and becomes
-//! visible as a whole, after all of it is in the memtable; a memtable is sealed between groups
+//! Invariants (ordering rule 1): one leader at a time. A group lies in one memtable and becomes
+//! visible as a whole, after all of it is in the memtable. A memtable is sealed between groups
 //! only.
 
 use std::time::Duration;

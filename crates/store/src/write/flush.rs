@@ -17,7 +17,6 @@ use crate::entries::merge_cursor::MergeCursor;
 use crate::entries::retention::Retention;
 use crate::error::Result;
 use crate::files::distinct_keys::KeyList;
-use crate::guard::monkey::filter_bits;
 use crate::guard::{Change, Guard, locator};
 use crate::plan::layout::{Edit, FlushRecord};
 use crate::storage::environment::PausePoint;
@@ -101,12 +100,7 @@ fn write_run(tree: &OpenTree, memtable: &Arc<Memtable>) -> Result<Written> {
     let snapshots = tree.snapshots.copy();
     let ranges = memtable.ranges().visible_at(&snapshots);
     let mut retention = Retention::new(snapshots, false, tree.env.clock.since_epoch(), ranges);
-    let bits = filter_bits(
-        &tree.table_files.options,
-        &tree.current.hold().runs,
-        &[],
-        memtable.len() as u64,
-    );
+    let bits = tree.filter_bits(&[], memtable.len() as u64);
     let state = RunWriterState::with_filter_bits(bits).deleting(retention.kept_tombstones());
     let mut writer = RunWriter::new(&tree.table_files, state);
     let mut cursor = MergeCursor::over(std::iter::once(memtable.cursor()))?;

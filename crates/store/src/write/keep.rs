@@ -1,4 +1,4 @@
-//! The keeper's work, in a thread of its own: it syncs the log in time, whatever its writer waits
+//! The keeper's work, in a thread of its own. It syncs the log in time, whatever its writer waits
 //! for, and removes files when their last reader is gone.
 //! ```text
 //! called, or a time is over -> remove files -> sync the log, if its oldest -> sleep

@@ -10,7 +10,6 @@
 //! GRF are (`merge_install`).
 
 use std::collections::HashMap;
-use std::time::Instant;
 
 use trommel_filters::{AnyLocatedBuilder, LocatedKind, RunSlot, TreePlan};
 
@@ -126,18 +125,16 @@ impl LocatedMerge {
     }
 
     fn apply(&mut self, tree: &OpenTree) {
-        let start = Instant::now();
-        match &mut self.next {
+        tree.counters.time_guard(|| match &mut self.next {
             Next::New { builder, .. } => self.moved.iter().for_each(|key| builder.push(key)),
             Next::Changed { guard, .. } => {
                 for (key, &(from, to)) in self.moved.iter().zip(&self.moves) {
                     guard.note(key, from, to);
                 }
             }
-        }
+        });
         self.moved.clear();
         self.moves.clear();
-        tree.counters.guard_worked(start.elapsed());
     }
 
     /// The guard with all changes of the merge: without its inputs, and with the slot of its output
@@ -145,16 +142,13 @@ impl LocatedMerge {
     pub(crate) fn finish(mut self, tree: &OpenTree, inputs: &[u64]) -> LocatedGuard {
         self.end_key();
         self.apply(tree);
-        let start = Instant::now();
-        let guard = match self.next {
+        tree.counters.time_guard(|| match self.next {
             Next::Changed { mut guard, .. } => {
                 guard.remove_runs(inputs);
                 guard
             }
             Next::New { builder, plan } => LocatedGuard::of_oldest(builder.finish(), plan),
-        };
-        tree.counters.guard_worked(start.elapsed());
-        guard
+        })
     }
 }
 

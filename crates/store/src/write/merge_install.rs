@@ -10,8 +10,6 @@
 //! where its keys are. Flushes that are installed meanwhile are carried over, in passes outside the
 //! lock, the last one under it (ordering rule 3).
 
-use std::time::Instant;
-
 use trommel_filters::{FlushNumber, Span};
 
 use crate::error::Result;
@@ -59,20 +57,15 @@ impl MergePlan {
     ) -> Result<()> {
         let gone = self.gone(tree, merged, level);
         let mut guard = located.finish(tree, &gone);
-        let mut catch_up = |now: &Version| {
-            let start = Instant::now();
-            let caught_up = guard.catch_up(&now.runs, &gone);
-            tree.counters.guard_worked(start.elapsed());
-            caught_up
-        };
+        let mut catch_up =
+            |now: &Version| tree.counters.time_guard(|| guard.catch_up(&now.runs, &gone));
         for _ in 0..PASSES_OUTSIDE {
             catch_up(&tree.current.hold())?;
         }
         let prepared_for = tree.current.hold();
-        let start = Instant::now();
         let edit_then = self.edit(tree, &prepared_for, merged, level);
-        let remade = remade(tree, &prepared_for, &edit_then, &merged.run.opened);
-        tree.counters.guard_worked(start.elapsed());
+        let opened = &merged.run.opened;
+        let remade = tree.counters.time_guard(|| remade(tree, &prepared_for, &edit_then, opened));
         tree.env.pauses.at(PausePoint::MergePrepared);
         let mut installer = tree.installer();
         let now = tree.current.hold();
@@ -135,9 +128,9 @@ impl MergePlan {
         unreachable!("the last pass installs")
     }
 
-    /// The parts with their garbage collected, after a merge into the level above the last or into
-    /// another run of the last: most entries need no more of their codes. Codes that are runs are
-    /// rewritten by every merge.
+    /// The parts with their garbage collected, after a merge into the level above the last, or into
+    /// the last beside its oldest run. Most entries need no more of their codes then. Codes that
+    /// are runs are rewritten by every merge.
     fn tidied_parts(
         &self,
         tree: &OpenTree,
@@ -146,26 +139,26 @@ impl MergePlan {
         level: usize,
     ) -> Vec<PartChange> {
         let Some(parts) = version.guard.parts() else { return Vec::new() };
-        let start = Instant::now();
-        let changes = if let Some(keys) = &merged.recoded {
+        if let Some(keys) = &merged.recoded {
             let spans: Vec<Span> = self.inputs.merged.iter().map(PlacedRun::span).collect();
-            let output = self.inputs.span();
-            parts.changes(keys, |_, part, keys| {
-                let mut recoder = part.recoder(&spans, output);
-                keys.give_to(&mut recoder);
-                recoder.finish()
-            })
-        } else if level + 2 >= version.layout.level_count() {
-            let after = version.layout.apply(&self.edit(tree, version, merged, level));
-            let Ok(after) = after else { return Vec::new() };
+            return tree.counters.time_guard(|| {
+                parts.changes(keys, |_, part, keys| {
+                    let mut recoder = part.recoder(&spans, self.inputs.span());
+                    keys.give_to(&mut recoder);
+                    recoder.finish()
+                })
+            });
+        }
+        if level + 2 < version.layout.level_count() {
+            return Vec::new();
+        }
+        let after = version.layout.apply(&self.edit(tree, version, merged, level));
+        let Ok(after) = after else { return Vec::new() };
+        tree.counters.time_guard(|| {
             parts.changes_within(&self.job.range, |bounds, part| {
                 part.collect_garbage(&after.shape_within(bounds))
             })
-        } else {
-            return Vec::new();
-        };
-        tree.counters.guard_worked(start.elapsed());
-        changes
+        })
     }
 
     /// Rebuilds the guard where the merge's keys are, and installs it when no run is missing in it.

@@ -21,7 +21,6 @@ use crate::entries::retention::Retention;
 use crate::error::Result;
 use crate::files::placed_run::PlacedRun;
 use crate::guard::locator;
-use crate::guard::monkey::filter_bits;
 use crate::plan::flush_size::FlushSize;
 use crate::plan::layout::{CutsEdit, Edit, Layout, RunRecord, TableRecord, flush_of};
 use crate::plan::merge_job::{MergeJob, Target};
@@ -93,7 +92,7 @@ impl MergePlan {
             Some(_) => undivided(&job.range, &inputs.merged),
             None => submerges(options, &job, &inputs.merged)?,
         };
-        let filter_bits = filter_bits(options, &tree.current.hold().runs, &job.inputs, entries);
+        let filter_bits = tree.filter_bits(&job.inputs, entries);
         Ok(MergePlan {
             oldest: oldest.clone(),
             job,

@@ -32,7 +32,7 @@ pub(crate) struct Failed {
 }
 
 impl Engine {
-    /// One step of merging: begins a merge that is due, so that large ones do not delay small ones,
+    /// One step of merging. Begins a merge that is due, so that large ones do not delay small ones,
     /// or goes on with one that is open. `choice` says with which; a merge that is due is the last
     /// choice. False: there is none, or other threads run all of them. A merge that fails stays
     /// open until it is released.

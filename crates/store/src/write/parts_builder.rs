@@ -9,8 +9,6 @@
 //! Invariant: a part is queried when every run of its version is in it. Runs that come during a
 //! merge are carried over in passes outside the lock, the last one under it (ordering rule 3).
 
-use std::time::Instant;
-
 use trommel_filters::{FlushNumber, GrfOptions, Part, PartBuilder};
 
 use crate::entries::key_bounds::KeyBounds;
@@ -29,7 +27,7 @@ const KEYS_WAITING: usize = 4096;
 /// Builds the parts of a key range from the keys that outlive a merge, which its submerges give.
 ///
 /// Parts are built in key order: the submerges take turns. One that runs before its turn keeps its
-/// keys until then, so a merge over n threads has the keys of about n - 1 submerges in memory.
+/// keys until then. So a merge over n threads has the keys of about n - 1 submerges in memory.
 pub(crate) struct PartsBuilder {
     /// The submerge whose keys are next.
     turn: AtomicUsize,
@@ -79,7 +77,7 @@ impl SubmergeKeys {
         }
         self.keys.push(key);
         if self.keys.len() >= KEYS_WAITING && parts.turn.load(Ordering::Acquire) == self.place {
-            lock(&parts.building).take(self, tree);
+            tree.counters.time_guard(|| lock(&parts.building).take(self));
         }
     }
 
@@ -117,7 +115,7 @@ impl PartsBuilder {
         let mut turn = self.turn.load(Ordering::Relaxed);
         while let Some(at) = building.ended.iter().position(|ended| ended.place == turn) {
             let mut keys = building.ended.swap_remove(at);
-            building.take(&mut keys, tree);
+            tree.counters.time_guard(|| building.take(&mut keys));
             turn += 1;
         }
         self.turn.store(turn, Ordering::Release);
@@ -136,8 +134,7 @@ impl PartsBuilder {
 
 impl Building {
     /// Takes the keys that a submerge has by now. Requires: it is its turn.
-    fn take(&mut self, submerge: &mut SubmergeKeys, tree: &OpenTree) {
-        let start = Instant::now();
+    fn take(&mut self, submerge: &mut SubmergeKeys) {
         let mut at = 0;
         for cut in submerge.cuts.drain(..) {
             submerge.keys.range(at..cut.at).give_to(&mut self.builder);
@@ -146,7 +143,6 @@ impl Building {
         }
         submerge.keys.range(at..submerge.keys.len()).give_to(&mut self.builder);
         submerge.keys.clear();
-        tree.counters.guard_worked(start.elapsed());
     }
 
     /// Ends a part; the next one begins at `lower`.
@@ -194,16 +190,16 @@ impl PreparedParts {
         placed: &PlacedRun,
         now: &Version,
     ) -> Result<()> {
-        let start = Instant::now();
         let lowers: Vec<Vec<u8>> = self.parts[1..].iter().map(|(l, _)| l.clone()).collect();
         for (mut bounds, (lower, part)) in KeyBounds::between(&lowers).zip(&mut self.parts) {
             bounds.from.clone_from(lower);
             bounds.to = bounds.to.or_else(|| self.range.to.clone());
             if let Some(run) = placed.run.clip(&bounds)? {
-                *part = insert_run(part, &run, (&now.layout, &bounds), self.watermark)?;
+                let among = (&*now.layout, &bounds);
+                *part =
+                    tree.counters.time_guard(|| insert_run(part, &run, among, self.watermark))?;
             }
         }
-        tree.counters.guard_worked(start.elapsed());
         Ok(())
     }
 }

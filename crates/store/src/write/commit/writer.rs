@@ -31,9 +31,9 @@ pub(super) fn log_failure(error: &Error) -> String {
 /// The log of the active memtable.
 pub(crate) enum Log {
     Open(Wal),
-    /// The first write makes its file, with the entries of the memtable: those that were read when
-    /// the store was opened, so that a store that is only read writes nothing; or none, after a log
-    /// that has failed.
+    /// The first write makes its file, with the entries of the memtable. These were read when the
+    /// store was opened, so that a store that is only read writes nothing. After a log that has
+    /// failed there are none.
     Unmade {
         number: u64,
         before: Predecessor,
@@ -306,9 +306,9 @@ impl Writer {
         Ok(())
     }
 
-    /// The next log is made by the write that needs it. Until then the failed one is the last: who
-    /// is killed meanwhile finds all in it that was acknowledged, whereas a next one would say that
-    /// only what was synced counts.
+    /// The next log is made by the write that needs it. Until then the failed one is the last: a
+    /// process that is killed meanwhile finds all acknowledged writes in it. A next log would say
+    /// that only synced ones count.
     fn seal_before_new_log(&mut self, engine: &Engine) {
         let before = self.as_predecessor();
         let number = engine.table_files.new_file();
@@ -359,8 +359,8 @@ impl Writer {
         let number = table_files.new_file();
         self.open_log(engine)?;
         let before = self.as_predecessor();
-        // After a failure, or a panic, the new log may be there all the same, and it says how long
-        // the old one is: that must stay so.
+        // After a failure, or a panic, the new log may be there all the same. It says how long the
+        // old one is, which must stay so.
         self.next_failed = true;
         engine.leaving.expect_logs([number]);
         let created = Wal::create(&table_files.folder, number, before);

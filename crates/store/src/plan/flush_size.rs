@@ -2,12 +2,10 @@
 //! ```text
 //! flush size 100, last run of 12,000 entries  ->  120 flushes  ->  level 2 where T = 10
 //! ```
-//! Runs tell the mean size as long as their spans do not overlap. Under partial merges they do, and
-//! the records of flushes tell the median.
+//! Runs give the mean size as long as their spans do not overlap. Under partial merges they do, and
+//! the records of flushes give the median.
 //!
 //! Invariant: the size follows from the layout alone.
-
-use std::iter::Sum;
 
 use crate::plan::layout::{FlushRecord, LastMerge, Layout, RunRecord};
 use crate::plan::merge_job::MergeJob;
@@ -17,34 +15,6 @@ use crate::plan::policy::Schedule;
 /// Entries of a usual flush. None: that is not known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct FlushSize(Option<f64>);
-
-/// How many flushes and entries a run has, or several.
-pub(crate) struct RunSize {
-    flushes: u64,
-    entries: u64,
-}
-
-impl RunSize {
-    pub(crate) fn of(run: &RunRecord) -> Self {
-        RunSize { flushes: run.flush_count(), entries: run.entries() }
-    }
-
-    /// What the inputs of a merge were when it began.
-    fn of_inputs(merge: &LastMerge) -> Self {
-        let LastMerge { span, entries, .. } = *merge;
-        RunSize { flushes: span.hi().0 - span.lo().0, entries }
-    }
-}
-
-impl Sum for RunSize {
-    fn sum<I: Iterator<Item = RunSize>>(sizes: I) -> RunSize {
-        let none = RunSize { flushes: 0, entries: 0 };
-        sizes.fold(none, |sum, size| RunSize {
-            flushes: sum.flushes + size.flushes,
-            entries: sum.entries + size.entries,
-        })
-    }
-}
 
 /// The share of all entries that is above the oldest run just before that is merged.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,29 +27,39 @@ pub(crate) struct OverlayShare {
 
 impl FlushSize {
     /// The size in a tree with these runs above its oldest one.
-    pub(crate) fn of_tree(layout: &Layout, newer: &[RunRecord], granularity: Granularity) -> Self {
-        Self::told_by(layout, granularity, newer.iter().map(RunSize::of).sum())
-    }
-
-    /// The size in the newer inputs of a merge.
-    pub(crate) fn of_inputs(layout: &Layout, job: &MergeJob, granularity: Granularity) -> Self {
-        let newer = job.inputs.split_last().map_or(&[][..], |(_, newer)| newer);
-        let is_newer = |run: &&RunRecord| newer.contains(&run.id);
-        let of_runs = || layout.runs.iter().filter(is_newer).map(RunSize::of).sum();
-        let size = job.progress.as_ref().map_or_else(of_runs, RunSize::of_inputs);
-        Self::told_by(layout, granularity, size)
-    }
-
-    fn told_by(layout: &Layout, granularity: Granularity, runs: RunSize) -> Self {
+    pub(crate) fn of_tree<'r>(
+        layout: &Layout,
+        newer: impl IntoIterator<Item = &'r RunRecord>,
+        granularity: Granularity,
+    ) -> Self {
         match granularity {
             Granularity::Partial => Self::median(layout),
-            Granularity::Full | Granularity::Partitioned => Self::mean(runs),
+            Granularity::Full | Granularity::Partitioned => Self::mean(newer),
+        }
+    }
+
+    /// The size in the newer inputs of a merge, as they were when it began.
+    pub(crate) fn of_inputs(layout: &Layout, job: &MergeJob, granularity: Granularity) -> Self {
+        match &job.progress {
+            Some(LastMerge { span, entries, .. }) if granularity != Granularity::Partial => {
+                Self::quotient(*entries, span.hi().0 - span.lo().0)
+            }
+            _ => {
+                let newer = job.inputs.split_last().map_or(&[][..], |(_, newer)| newer);
+                let is_newer = |run: &&RunRecord| newer.contains(&run.id);
+                Self::of_tree(layout, layout.runs.iter().filter(is_newer), granularity)
+            }
         }
     }
 
     /// The mean in runs whose spans do not overlap.
-    pub(crate) fn mean(runs: RunSize) -> Self {
-        let RunSize { flushes, entries } = runs;
+    pub(crate) fn mean<'r>(runs: impl IntoIterator<Item = &'r RunRecord>) -> Self {
+        let sizes = runs.into_iter().map(|run| (run.entries(), run.flush_count()));
+        let (entries, flushes) = sizes.fold((0, 0), |sum, run| (sum.0 + run.0, sum.1 + run.1));
+        Self::quotient(entries, flushes)
+    }
+
+    fn quotient(entries: u64, flushes: u64) -> Self {
         FlushSize((flushes > 0 && entries > 0).then(|| entries as f64 / flushes as f64))
     }
 

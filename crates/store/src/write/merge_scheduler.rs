@@ -78,8 +78,7 @@ impl Engine {
         };
         drop(work);
         match next {
-            Next::GoOn => step.is_done = true,
-            Next::Abandon(left) => {
+            Next::GoOn(left) => {
                 step.is_done = true;
                 left.abandon(self);
             }

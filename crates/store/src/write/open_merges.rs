@@ -42,11 +42,10 @@ struct OpenMerge {
 
 /// What is to be done after a step.
 pub(crate) enum Next {
-    GoOn,
+    /// Other steps follow. What is left is abandoned, if the merge has failed elsewhere.
+    GoOn(Leftovers),
     /// All submerges are done.
     Install(Vec<MergeOutput>),
-    /// The merge has failed elsewhere.
-    Abandon(Leftovers),
 }
 
 /// What a merge that has failed had written.
@@ -144,32 +143,33 @@ impl OpenMerges {
 
     /// A step of a submerge is done, and there are more.
     pub(crate) fn put_back(&mut self, id: MergeId, submerge: Submerge) -> Next {
-        let Some(open) = self.find(id) else { return Next::GoOn };
-        open.running -= 1;
-        if open.has_failed {
-            self.close_released();
-            return Next::Abandon(Leftovers { submerges: vec![submerge], outputs: Vec::new() });
-        }
+        let Some(open) = self.find(id) else { return Next::GoOn(Leftovers::default()) };
         let at = open.waiting.partition_point(|other| other.place() < submerge.place());
         open.waiting.insert(at, submerge);
-        Next::GoOn
+        self.step_ended(id)
     }
 
     /// A submerge is done. After the last one the merge still counts as running: it is installed
     /// next.
     pub(crate) fn ended(&mut self, id: MergeId, output: MergeOutput) -> Next {
-        let Some(open) = self.find(id) else { return Next::GoOn };
+        let Some(open) = self.find(id) else { return Next::GoOn(Leftovers::default()) };
         open.outputs.push(output);
         if Some(open.outputs.len()) == open.submerges {
             return Next::Install(std::mem::take(&mut open.outputs));
         }
-        open.running -= 1;
-        if open.has_failed {
-            let left = open.take_leftovers();
-            self.close_released();
-            return Next::Abandon(left);
+        self.step_ended(id)
+    }
+
+    fn step_ended(&mut self, id: MergeId) -> Next {
+        let mut left = Leftovers::default();
+        if let Some(open) = self.find(id) {
+            open.running -= 1;
+            if open.has_failed {
+                left = open.take_leftovers();
+            }
         }
-        Next::GoOn
+        self.close_released();
+        Next::GoOn(left)
     }
 
     /// A merge was installed. Failures of merges that are not open any more are forgotten.

@@ -9,7 +9,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::plan::flush_size::{FlushSize, RunSize};
+use crate::plan::flush_size::FlushSize;
 use crate::plan::layout::tests::table;
 use crate::plan::layout::{Edit, RunRecord};
 use crate::plan::policy::Policy;
@@ -71,11 +71,11 @@ impl Tree {
         let inputs = &self.layout.runs[place..place + merge.inputs.len()];
         assert!(inputs.iter().map(|run| run.id).eq(merge.inputs.iter().copied()), "neighbours");
         let (lo, hi) = (inputs[inputs.len() - 1].span().lo().0, inputs[0].span().hi().0);
-        let inner = inputs[..inputs.len() - 1].iter().map(RunSize::of).sum();
+        let newer = &inputs[..inputs.len() - 1];
         let level = match merge.target {
             Target::Inner(level) => level,
             Target::Last => {
-                let level = FlushSize::mean(inner).last_level(hi - lo, &self.options.schedule());
+                let level = FlushSize::mean(newer).last_level(hi - lo, &self.options.schedule());
                 level.expect("inner runs")
             }
         };

@@ -8,7 +8,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::plan::flush_size::{FlushSize, RunSize};
+use crate::plan::flush_size::FlushSize;
 use crate::plan::layout::tests::table;
 use crate::plan::layout::{Edit, TableRecord};
 use crate::plan::policy::Policy;
@@ -78,12 +78,12 @@ impl Tree {
         let entries: u64 = inputs.iter().map(RunRecord::entries).sum();
         let kept = if takes_oldest { self.kept } else { self.kept_inner };
         let entries = (entries * kept / 8).max(1);
-        let inner = inputs[..inputs.len() - 1].iter().map(RunSize::of).sum();
+        let newer = &inputs[..inputs.len() - 1];
         let level = match job.target {
             Target::Inner(level) => level,
             Target::Last => {
                 self.merges_of_all += 1;
-                let level = FlushSize::mean(inner).last_level(entries, &self.schedule());
+                let level = FlushSize::mean(newer).last_level(entries, &self.schedule());
                 level.expect("inner runs")
             }
         };
@@ -262,11 +262,11 @@ fn flushes_that_wait_join_a_levelled_run_together() {
 fn overwrites_do_not_make_levels() {
     let (policy, flush) = (Policy::default(), table(1, 1, 0, 7, 8));
     let run = RunRecord { id: 1, level: 0, tables: vec![flush] };
-    let size = FlushSize::mean(RunSize::of(&run));
+    let size = FlushSize::mean([&run]);
     let schedule = Schedule { policy: &policy, size_ratio: 10 };
     let level = |entries| size.last_level(entries, &schedule).expect("a run");
     assert_eq!([1, 10, 100].map(level), [0, 1, 2]);
-    assert_eq!(FlushSize::mean([].into_iter().sum()).entries(), None);
+    assert_eq!(FlushSize::mean([]).entries(), None);
 }
 
 #[test] // GRF paper, section 5, generalization 3: T' > T where levels stay small.

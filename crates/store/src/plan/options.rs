@@ -42,10 +42,10 @@ pub struct Options {
     pub point_bits: u8,
     /// Of the guard `elastic`: its units.
     pub elastic: ElasticOptions,
-    /// Of guards with a filter for each table: what that is told beside its memory.
+    /// Of guards with a filter for each table: its parameters beside its memory.
     pub filter: FilterTuning,
-    /// Bytes of entries in one block, the unit of reading. More: less memory for fence pointers,
-    /// better compression, more bytes per read.
+    /// Bytes of entries in one block. A read takes whole blocks. More: less memory for fence
+    /// pointers, better compression, more bytes per read.
     pub block_bytes: usize,
     /// Whether blocks are compressed with LZ4 (each only where that makes it smaller).
     pub compression: bool,
@@ -275,10 +275,10 @@ impl ElasticOptions {
     }
 }
 
-/// Who answers the question: which runs may hold this key or this key range?
+/// What answers the question: which runs may hold this key or this key range?
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GuardKind {
-    /// `none`: nobody. Every run is searched; fence pointers alone help. The baseline.
+    /// `none`: nothing. Every run is searched; fence pointers alone help. The baseline.
     Open,
     /// A filter of this kind for each table, by the kind's name: `blocked-bloom`, ...
     Table(FilterKind),
@@ -424,22 +424,22 @@ pub enum Sync {
     /// Before it returns: it survives any crash. Writers that wait together share one sync.
     Always,
     /// A sync begins before an acknowledged write is this old, whatever its writer and the threads
-    /// wait for. A crash loses at most the last writes, never one in the middle. In stepped mode a
-    /// write syncs what is this old: where none comes, nobody does.
+    /// wait for. A crash loses at most the last writes, never one in the middle. In stepped mode
+    /// only another write syncs one that is this old.
     Interval(Duration),
     /// When its memtable becomes full. A crash loses at most the last writes, never one in the
     /// middle.
     Never,
 }
 
-/// Who flushes and merges.
+/// What flushes and merges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Background {
     /// One thread that flushes, and this many that merge, 1 to 1024; beside them one that syncs in
     /// time and removes files, and sleeps mostly.
     Threads(usize),
-    /// Nobody, until someone calls [`Db::step`](crate::Db::step): for tests and measurements that
-    /// must be the same every time. Full memtables wait in memory until then.
+    /// Only calls of [`Db::step`](crate::Db::step): for tests and measurements that must be the
+    /// same every time. Full memtables wait in memory until then.
     Stepped,
 }
 

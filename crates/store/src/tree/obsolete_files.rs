@@ -57,7 +57,7 @@ struct Files {
     logs: BTreeSet<u64>,
     tables: Vec<LeavingTable>,
     others: Vec<Obsolete>,
-    /// Who holds the trees that these tables were in.
+    /// What holds the trees that these tables were in.
     trees: Vec<Weak<Holders>>,
 }
 
@@ -82,8 +82,8 @@ impl Leaving {
         files.others.extend(gone.into_iter().map(Obsolete::Log));
     }
 
-    /// Tables leave the tree of `version`, the last one with its holders. Who lets go of one last
-    /// calls the keeper.
+    /// Tables leave the tree of `version`, the last one with its holders. The last reader of a
+    /// table calls the keeper.
     pub(crate) fn add_tables<'t>(
         &self,
         version: &Version,
@@ -104,7 +104,7 @@ impl Leaving {
         lock(&self.0).others.extend(others);
     }
 
-    /// What nobody reads.
+    /// Files without a reader.
     pub(crate) fn free(&self) -> Vec<Obsolete> {
         let files = lock(&self.0);
         let tables = files.tables.iter().filter(|leaving| leaving.table.strong_count() == 0);
@@ -117,7 +117,7 @@ impl Leaving {
         files.tables.retain(|leaving| !gone.contains(&Obsolete::Table(leaving.file)));
     }
 
-    /// How much is still there, and who holds it.
+    /// How much is still there, and what holds it.
     pub(crate) fn stats(&self, newest: &Version) -> ObsoleteStats {
         let files = lock(&self.0);
         let trees = files.trees.iter().filter_map(Weak::upgrade);

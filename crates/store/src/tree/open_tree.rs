@@ -46,7 +46,7 @@ pub(crate) struct OpenTree {
     pub(crate) counters: Counters,
     /// Filters that were damaged when the store was opened, and are not used.
     pub(crate) damaged_filters: Vec<DamagedFilter>,
-    /// Who decides which units of `elastic` filters are in memory. None: the store has another
+    /// Decides which units of `elastic` filters are in memory. None: the store has another
     /// guard.
     pub(crate) elastic: Option<Elastic>,
     /// Where the global filter came from at open.

@@ -99,7 +99,7 @@ impl<'a> RunWriter<'a> {
             finish_table(state, Some(entry.key))?;
         }
         if state.open.is_none() {
-            // Tables are told apart by their keys alone.
+            // The keys of tables must not overlap.
             if !state.files.is_empty() && *entry.key <= *state.last_key {
                 let what = format!("no place for key {}: out of order", entry.key.escape_ascii());
                 return Err(Error::corrupt(self.table_files.folder.path(), 0, what));

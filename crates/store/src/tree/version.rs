@@ -58,7 +58,7 @@ pub(crate) struct Version {
     pub(crate) deletes_ranges: bool,
     pub(crate) layout: Arc<Layout>,
     pub(crate) guard: Guard,
-    /// Merges installed so far. A scan that pinned an older epoch moves on to let go of its tables.
+    /// Merges installed so far. A scan that pinned an older epoch moves on to release its tables.
     pub(crate) merge_epoch: u64,
     /// Counts what holds versions with these tables, or fewer, for long.
     pub(crate) holders: Arc<Holders>,

@@ -214,8 +214,8 @@ impl Writer {
         self.note_failure(synced)
     }
 
-    /// Whether something that was written is as old as the interval. If not, someone sees to it in
-    /// time.
+    /// Whether an unsynced write is as old as the interval. If not, the keeper is called, which
+    /// syncs it in time.
     fn is_sync_due(&self, engine: &Engine) -> bool {
         let time = match engine.table_files.options.sync {
             Sync::Always => return true,

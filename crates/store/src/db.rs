@@ -295,7 +295,7 @@ impl Db {
     /// Returns when no flush or merge is due: waits for the threads, or does the steps.
     pub fn settle(&self) -> Result<()> {
         let _call = self.engine.life().enter()?;
-        self.engine.settle()
+        self.engine.wait_idle()
     }
 
     /// Makes a second store in `dir`, which must be new or empty, that holds all writes that are

@@ -71,7 +71,7 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<En
         guard: Guard::empty(options, &layout.cuts),
         deletes_ranges: false,
         layout: Arc::new(layout),
-        round: 0,
+        merge_epoch: 0,
         holders: Arc::default(),
     };
     let runs = version.reopen_runs(&version.layout, &tables);
@@ -97,7 +97,7 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<En
         guard_open_seconds: start.elapsed().as_secs_f64(),
         leaving: Leaving::expecting(live_logs(&names, &version.layout)),
         current: Switch::new(Arc::new(version)),
-        round: AtomicU64::new(0),
+        merge_epoch: AtomicU64::new(0),
         keeper: Arc::new(Keeper::new(Arc::clone(&life))),
         snapshots: Arc::new(Snapshots::new(last, life)),
         installer: Mutex::new(Installer::new(manifest, next_flush)),

@@ -59,6 +59,13 @@ impl MergeCursor {
         Ok(merged)
     }
 
+    /// Likewise, of cursors of one kind.
+    pub(crate) fn over<C: Cursor + Send + 'static>(
+        inputs: impl Iterator<Item = C>,
+    ) -> Result<MergeCursor> {
+        Self::new(inputs.map(|cursor| Box::new(cursor) as Input).collect())
+    }
+
     /// The entry. None: past the end of all.
     #[inline]
     pub(crate) fn entry(&self) -> Option<Entry<'_>> {

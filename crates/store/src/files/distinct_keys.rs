@@ -73,6 +73,13 @@ impl KeyList {
         self.ends.push(self.bytes.len());
     }
 
+    /// Pushes a key unless it is the last one.
+    pub(crate) fn push_if_new(&mut self, key: &[u8]) {
+        if self.last() != Some(key) {
+            self.push(key);
+        }
+    }
+
     pub(crate) fn last(&self) -> Option<&[u8]> {
         self.len().checked_sub(1).map(|place| self.get(place))
     }
@@ -96,8 +103,8 @@ impl KeyList {
         Keys { list: self, places }
     }
 
-    /// The first place from `start` on with a key that `before` denies. Requires: all keys there
-    /// come after those that it affirms.
+    /// The first place from `start` on whose key is not `before`. Requires: keys that are `before`
+    /// precede all others there.
     pub(crate) fn first_not(&self, start: usize, before: impl Fn(&[u8]) -> bool) -> usize {
         let (mut low, mut high) = (start, self.len());
         while low < high {
@@ -126,17 +133,13 @@ pub(crate) fn for_each_entry(
     Ok(())
 }
 
-/// Calls `f` with each user key once, ascending. An error that names `path`: the keys descend
-/// somewhere.
-pub(crate) fn for_each_key(
-    cursor: &mut dyn Cursor,
-    path: &Path,
-    mut f: impl FnMut(&[u8]),
-) -> Result<()> {
+/// Calls `f` with each user key of a run once, ascending. Its blocks are read past the cache. An
+/// error: the keys descend somewhere.
+pub(crate) fn for_each_key(run: &Arc<Run>, mut f: impl FnMut(&[u8])) -> Result<()> {
     let mut last: Option<Vec<u8>> = None;
-    for_each_entry(cursor, |key, _| {
+    for_each_entry(&mut run.cursor().end_to_end(), |key, _| {
         match &mut last {
-            Some(last) if !is_next(last, key, path)? => return Ok(()),
+            Some(last) if !is_next(last, key, run.path())? => return Ok(()),
             Some(last) => key.clone_into(last),
             None => last = Some(key.to_vec()),
         }
@@ -145,13 +148,8 @@ pub(crate) fn for_each_key(
     })
 }
 
-/// Calls `f` with each user key of a run once, ascending. Its blocks are read past the cache.
-pub(crate) fn for_each_key_of(run: &Arc<Run>, f: impl FnMut(&[u8])) -> Result<()> {
-    for_each_key(&mut run.cursor().end_to_end(), run.path(), f)
-}
-
-/// Whether `key` is another one than `last`, before it. Checksums do not tell of order: it is
-/// looked at here, before anything is built on it.
+/// Whether `key` is another one than `last`, which came before it. Checksums do not prove order: it
+/// is checked here, before anything is built on it.
 fn is_next(last: &[u8], key: &[u8], path: &Path) -> Result<bool> {
     match last.cmp(key) {
         Ordering::Less => Ok(true),
@@ -168,21 +166,16 @@ pub(crate) fn is_in_order(last: &[u8], key: &[u8], path: &Path) -> Result<()> {
     is_next(last, key, path).map(drop)
 }
 
-/// The keys of each flush, ascending and distinct, flushes in number order. An error that names
-/// `path`: the keys descend somewhere.
+/// The keys of each flush in a run, ascending and distinct, flushes in number order. Its blocks are
+/// read past the cache. An error: the keys descend somewhere.
 pub(crate) fn keys_by_flush(
-    cursor: &mut dyn Cursor,
-    path: &Path,
+    run: &Arc<Run>,
     flush_of: impl Fn(Sequence) -> Result<FlushNumber>,
 ) -> Result<BTreeMap<FlushNumber, KeyList>> {
     let mut lists: BTreeMap<FlushNumber, KeyList> = BTreeMap::new();
-    for_each_entry(cursor, |key, sequence| {
+    for_each_entry(&mut run.cursor().end_to_end(), |key, sequence| {
         let list = lists.entry(flush_of(sequence)?).or_default();
-        let is_new = match list.last() {
-            Some(last) => is_next(last, key, path)?,
-            None => true,
-        };
-        if is_new {
+        if list.last().map_or(Ok(true), |last| is_next(last, key, run.path()))? {
             list.push(key);
         }
         Ok(())

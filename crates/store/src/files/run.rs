@@ -87,6 +87,11 @@ impl Run {
         Stretch { from: stretch.from.or(before), ..stretch }
     }
 
+    /// A run of one table.
+    pub(crate) fn of_table(table: RunTable) -> Option<Arc<Run>> {
+        Run::new(vec![table]).map(Arc::new)
+    }
+
     /// The least span that covers its tables' spans.
     pub(crate) fn span(&self) -> Span {
         self.span

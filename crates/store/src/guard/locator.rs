@@ -18,13 +18,13 @@ use trommel_filters::{
 use crate::error::Result;
 use crate::files::distinct_keys::KeyList;
 use crate::files::placed_run::PlacedRun;
+use crate::plan::flush_size::FlushSize;
 use crate::plan::layout::Layout;
 use crate::plan::options::Options;
-use crate::plan::pick_runs::{flush_entries, overlay_share};
 
 /// The most slots that a tree has.
 const SLOTS_MAX: usize = 256;
-/// Entries for which a filter was made, times this, are the most that it is told of.
+/// A filter takes at most this many times the entries that it was made for.
 const ROOM_FACTOR: u64 = 2;
 
 /// A run of the version.
@@ -174,21 +174,21 @@ impl LocatedGuard {
     pub(crate) fn catch_up(&mut self, runs: &[PlacedRun], leaving: &[u64]) -> Result<()> {
         let missing = |placed: &&PlacedRun| !self.knows(placed.id) && !leaving.contains(&placed.id);
         let missing: Vec<&PlacedRun> = runs.iter().rev().filter(missing).collect();
-        let mut told_from = ToldFrom::default();
-        missing.into_iter().try_for_each(|placed| self.note_run(placed, &mut told_from))
+        let mut source = KeySource::default();
+        missing.into_iter().try_for_each(|placed| self.note_run(placed, &mut source))
     }
 
     /// Notes the keys of a run.
-    fn note_run(&mut self, placed: &PlacedRun, told_from: &mut ToldFrom) -> Result<()> {
+    fn note_run(&mut self, placed: &PlacedRun, source: &mut KeySource) -> Result<()> {
         let Some(slot) =
             self.add_run(placed.id, placed.level, placed.span(), placed.run.entry_count())
         else {
             return Ok(());
         };
         let kind = self.kind();
-        told_from.run(&placed.run, kind, |told| match told {
-            Told::Hash(hash) => self.filter.note_hash(hash, None, Some(slot)),
-            Told::Key(key) => self.filter.note(key, None, Some(slot)),
+        source.run(&placed.run, kind, |key| match key {
+            KeyOrHash::Hash(hash) => self.filter.note_hash(hash, None, Some(slot)),
+            KeyOrHash::Key(key) => self.filter.note(key, None, Some(slot)),
         })
     }
 
@@ -272,36 +272,36 @@ pub(crate) fn rebuild(
     kind: LocatedKind,
     options: &Options,
     (layout, runs): (&Layout, &[PlacedRun]),
-) -> Result<(LocatedGuard, ToldFrom)> {
-    let mut told_from = ToldFrom::default();
+) -> Result<(LocatedGuard, KeySource)> {
+    let mut source = KeySource::default();
     let Some((oldest, newer)) = runs.split_last() else {
-        return Ok((LocatedGuard::empty(kind, options), told_from));
+        return Ok((LocatedGuard::empty(kind, options), source));
     };
     if kind == LocatedKind::RemixSorted
         && let Some(guard) = sorted::of_runs(options, layout, runs)?
     {
         return Ok((
             guard,
-            ToldFrom::keys(runs.iter().map(|placed| placed.run.tables().len()).sum()),
+            KeySource::keys(runs.iter().map(|placed| placed.run.tables().len()).sum()),
         ));
     }
     let plan = plan_of(options, layout);
     let mut builder = AnyLocatedBuilder::new(kind, &plan);
-    told_from.run(&oldest.run, kind, |told| match told {
-        Told::Hash(hash) => builder.push_hash(hash),
-        Told::Key(key) => builder.push(key),
+    source.run(&oldest.run, kind, |key| match key {
+        KeyOrHash::Hash(hash) => builder.push_hash(hash),
+        KeyOrHash::Key(key) => builder.push(key),
     })?;
     let mut guard = LocatedGuard::of_oldest(builder.finish(), plan);
     guard.settle_run(oldest.id, oldest.span());
-    newer.iter().rev().try_for_each(|placed| guard.note_run(placed, &mut told_from))?;
-    Ok((guard, told_from))
+    newer.iter().rev().try_for_each(|placed| guard.note_run(placed, &mut source))?;
+    Ok((guard, source))
 }
 
 /// The plan of a tree as it is.
 fn plan_of(options: &Options, layout: &Layout) -> TreePlan {
     let (oldest, inner) = layout.runs.split_last().expect("a tree with runs");
-    let share = flush_entries(inner)
-        .map(|flush| overlay_share(flush, oldest.entries(), &options.schedule()));
+    let size = FlushSize::of_tree(layout, inner, options.division().granularity);
+    let share = size.overlay_share(oldest.entries(), &options.schedule());
     // The oldest run has a level of its own.
     let levels = inner.iter().map(|run| run.level + 2).max();
     let levels = layout.level_count().max(levels.unwrap_or(1));
@@ -309,8 +309,8 @@ fn plan_of(options: &Options, layout: &Layout) -> TreePlan {
 }
 
 mod keys;
-use keys::Told;
-pub(crate) use keys::ToldFrom;
+use keys::KeyOrHash;
+pub(crate) use keys::KeySource;
 
 mod sorted;
 pub(crate) use sorted::of_runs as sorted_of_runs;

@@ -136,8 +136,8 @@ impl Guard {
         }
     }
 
-    /// Whether a flush tells it of its keys.
-    pub(crate) fn is_told_of_flushes(&self) -> bool {
+    /// Whether it takes the keys of each flush.
+    pub(crate) fn takes_flushed_keys(&self) -> bool {
         matches!(self, Guard::Global(_) | Guard::Located(_))
     }
 

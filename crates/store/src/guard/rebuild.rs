@@ -1,32 +1,28 @@
 //! A part of the global filter from the runs themselves: where there is no image that fits, and
 //! where flushes are newer than one.
 //! ```text
-//! oldest run -> base        newer runs, from old to new -> overlay, each key with its own flush as its code
+//! oldest run                   -> base
+//! newer runs, from old to new  -> overlay, each key with its own flush as its code
 //! ```
 //! Invariant: every entry of the runs in the part's range is in it.
 
-use std::path::Path;
-
 use trommel_filters::{FlushNumber, GrfOptions, Part, PartBuilder};
 
-use crate::entries::cursor::Cursor;
 use crate::entries::key_bounds::KeyBounds;
 use crate::error::{Error, Result};
 use crate::files::distinct_keys::{KeyList, for_each_key, keys_by_flush};
 use crate::files::placed_run::PlacedRun;
 use crate::files::run::Run;
 use crate::files::run_table::RunTable;
+use crate::plan::flush_size::{FlushSize, OverlayShare};
 use crate::plan::layout::Layout;
 use crate::plan::options::Options;
-use crate::plan::partitions::Granularity;
-use crate::plan::pick_runs::{OverlayShare, flush_entries, overlay_share};
-use crate::plan::pick_tables;
 use crate::sync::Arc;
 
-/// The end of the code [0, 1) of the keys of a part's base: the oldest run's tables all have it in
-/// their spans, which begin at 0 by definition, and where runs' spans overlap no other table has.
-/// (Up to B, the largest end of their spans, as the design has it, newer tables with an old entry
-/// would be candidates for every key of the base.)
+/// The end of the code [0, 1) of the keys of a part's base. The spans of the oldest run's tables
+/// begin at 0 by definition, so all contain it, and no other table's span does. (The design ends
+/// the code at B, the largest end of these spans. Where runs' spans overlap, newer tables with an
+/// old entry would then be candidates for every key of the base.)
 pub(crate) const OLDEST_RUN: FlushNumber = FlushNumber(1);
 
 /// Builds what takes the place of a part.
@@ -40,32 +36,17 @@ pub(crate) fn part_builder(
     }
 }
 
-/// The part of this range with a run's keys there, of flushes from `from` on, each with its own
-/// flush as its code.
+/// The part of this range with a run's keys, of flushes from `from` on, each with its own flush as
+/// its code. Requires: the run lies in the range.
 pub(crate) fn insert_run(
     part: &Part,
-    placed: &PlacedRun,
+    run: &Arc<Run>,
     (layout, bounds): (&Layout, &KeyBounds),
     from: FlushNumber,
 ) -> Result<Part> {
-    let Some(run) = placed.run.clip(bounds)? else { return Ok(part.clone()) };
-    let mut cursor = run.cursor().end_to_end();
-    let path = run.tables()[0].table.path();
-    insert_entries(part, &mut cursor, path, (layout, bounds), from)
-}
-
-/// The part of this range with the keys of all entries whose flush is not below `from`, each with
-/// that flush as its code. Errors name `path`.
-pub(crate) fn insert_entries(
-    part: &Part,
-    cursor: &mut dyn Cursor,
-    path: &Path,
-    (layout, bounds): (&Layout, &KeyBounds),
-    from: FlushNumber,
-) -> Result<Part> {
-    let mut lists = keys_by_flush(cursor, path, |sequence| {
-        let unknown = || Error::corrupt(path, 0, "an entry of a flush that is not on record");
-        layout.flush_of(sequence).ok_or_else(unknown)
+    let mut lists = keys_by_flush(run, |sequence| {
+        let what = "an entry of a flush that is not on record";
+        layout.flush_of(sequence).ok_or_else(|| Error::corrupt(run.path(), 0, what))
     })?;
     let shape = layout.shape_within(bounds);
     let insert = |part: Part, (flush, keys): (FlushNumber, KeyList)| {
@@ -76,8 +57,8 @@ pub(crate) fn insert_entries(
     Ok(lists.split_off(&from).into_iter().fold(part.clone(), insert))
 }
 
-/// What the oldest run has in a partition: tables whose keys are of the base; and those that a run
-/// still has which became the oldest without a merge, since all below it was deleted. Their spans
+/// What the oldest run has in a partition: tables whose keys are of the base, and others. A run
+/// that became the oldest without a merge, since all below it was deleted, has others: their spans
 /// do not begin at 0, and their flushes are on record.
 fn base_of(oldest: &PlacedRun, bounds: &KeyBounds) -> Result<[Option<Arc<Run>>; 2]> {
     let Some(run) = oldest.run.clip(bounds)? else { return Ok([None, None]) };
@@ -94,27 +75,19 @@ pub(crate) fn rebuild_part(
     bounds: &KeyBounds,
 ) -> Result<Part> {
     let Some((oldest, newer)) = runs.split_last() else { return Ok(Part::empty(grf)) };
-    let share = layout.runs.split_last().and_then(|(oldest, inner)| {
-        let flush_entries = match options.division().granularity {
-            Granularity::Partial => pick_tables::flush_entries(layout),
-            Granularity::Full | Granularity::Partitioned => flush_entries(inner),
-        };
-        flush_entries.map(|flush| overlay_share(flush, oldest.entries(), &options.schedule()))
+    let share = layout.runs.split_last().and_then(|(oldest, newer)| {
+        let size = FlushSize::of_tree(layout, newer, options.division().granularity);
+        size.overlay_share(oldest.entries(), &options.schedule())
     });
     let mut builder = part_builder(grf, share);
     let [base, young] = base_of(oldest, bounds)?;
     if let Some(run) = base {
-        let (mut cursor, path) = (run.cursor().end_to_end(), run.tables()[0].table.path());
-        for_each_key(&mut cursor, path, |key| builder.push(key))?;
+        for_each_key(&run, |key| builder.push(key))?;
     }
-    let mut part = builder.finish(OLDEST_RUN);
-    if let Some(run) = young {
-        let (mut cursor, path) = (run.cursor().end_to_end(), run.tables()[0].table.path());
-        let among = (layout, bounds);
-        part = insert_entries(&part, &mut cursor, path, among, FlushNumber(0))?;
-    }
-    for placed in newer.iter().rev() {
-        part = insert_run(&part, placed, (layout, bounds), FlushNumber(0))?;
-    }
-    Ok(part)
+    let newer =
+        newer.iter().rev().map(|placed| placed.run.clip(bounds)).filter_map(Result::transpose);
+    let overlay = young.map(Ok).into_iter().chain(newer);
+    overlay.into_iter().try_fold(builder.finish(OLDEST_RUN), |part, run| {
+        insert_run(&part, &run?, (layout, bounds), FlushNumber(0))
+    })
 }

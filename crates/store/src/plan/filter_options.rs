@@ -1,12 +1,12 @@
-//! What a table's filter can be told beside its memory.
+//! Parameters of a table's filter, beside its memory.
 //! ```text
-//! guard       is told                                    as people read it
-//! surf-real   suffixes, how much of it is LOUDS-Dense    surf-suffix fit, surf-size-ratio 64
-//! rosetta     for which ranges, how memory is divided    rosetta-range-bits 6, rosetta-split first-cut
-//! bloom       nothing
+//! guard       parameters                          as people read it
+//! surf-real   suffixes, share of LOUDS-Dense      surf-suffix fit, surf-size-ratio 64
+//! rosetta     lengths of ranges, split of memory  rosetta-range-bits 6, rosetta-split first-cut
+//! bloom       none
 //! ```
-//! Invariant: a filter's bytes say how it was made, so a store may be opened with other tuning at
-//! any time: tables that there are keep their filters, new ones get others.
+//! Invariant: a filter's bytes say how it was made. So a store may be opened with other parameters
+//! at any time: old tables keep their filters, new ones get others.
 
 use std::fmt::Write as _;
 
@@ -15,8 +15,7 @@ use trommel_filters::{
     SurfSuffix,
 };
 
-/// What the filters of tables are told beside their memory; each part for the guards that it is
-/// named after.
+/// Parameters of tables' filters, beside their memory; each for the guards that it is named after.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FilterTuning {
     /// `surf-hash`, `surf-real`, `surf-mixed`: suffixes. (If their bits are given, `bits_per_key`
@@ -77,7 +76,7 @@ impl FilterTuning {
         }
     }
 
-    /// What a filter of this kind is told, as people read it. None: nothing.
+    /// The parameters of a filter of this kind, as people read them. None: it has none.
     pub fn told(&self, kind: FilterKind) -> Option<String> {
         match kind {
             FilterKind::SurfBase => Some(format!("surf-size-ratio {}", self.surf.size_ratio)),

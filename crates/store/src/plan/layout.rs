@@ -4,12 +4,14 @@
 //!                        id 7, level 1   [table 24] [table 25]
 //!                        id 2, level 2   [table 20] [table 21] [table 22]
 //! edit                   removes tables 31, 24, 25; adds table 40 as run 10, level 1
-//! edit of a key range    removes tables 31, 24; adds what stays of 24 with narrower bounds, and table 40
+//! edit of a key range    removes tables 31, 24; adds table 40, and 24 again with narrower bounds
 //! ```
-//! A record says which keys of its table belong to the tree: a file that a merge of a key range has
-//! taken a piece of is trimmed, not rewritten, and may be named twice, before and behind the piece.
-//! Invariants: a file leaves the tree with its last record; per key the runs are one list by age
-//! (ordering rule 1), levels are labels; a merge takes a contiguous stretch of the list and its
+//! A record says which keys of its table belong to the tree. A merge of a key range trims a file at
+//! the ends of its range and does not rewrite it. The file may then have two records: one before
+//! the range and one behind it.
+//!
+//! Invariants: a file leaves the tree with its last record. Per key the runs are one list by age
+//! (ordering rule 1), and levels are labels. A merge takes a contiguous stretch of the list and its
 //! output takes that place. No I/O here.
 
 use std::collections::HashSet;
@@ -224,6 +226,10 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
+    pub(crate) fn run(&self, id: u64) -> Option<&RunRecord> {
+        self.runs.iter().find(|run| run.id == id)
+    }
+
     /// The files of the oldest run with keys in the range.
     pub(crate) fn base_files(&self, bounds: &KeyBounds) -> Vec<u64> {
         self.base_tables(bounds).iter().map(|table| table.file).collect()
@@ -240,9 +246,8 @@ impl Layout {
         next.check_tables().map(|()| next)
     }
 
-    /// As above, of a layout that nobody needs any more, and without a look at tables that the edit
-    /// does not touch: of many edits that are read each takes little. Requires:
-    /// [`check_tables`](Self::check_tables) follows.
+    /// As above, but consumes the layout and does not check tables that the edit leaves alone, so
+    /// that many edits are read fast. Requires: [`check_tables`](Self::check_tables) follows.
     pub(crate) fn followed_by(self, edit: &Edit) -> Result<Layout, &'static str> {
         let mut next = self;
         let place = next.remove_tables(&FileSet::of(&edit.removed))?;
@@ -270,8 +275,8 @@ impl Layout {
         Ok(next)
     }
 
-    /// A merge that goes by key ranges notes how far it has come; the runs that it takes in wait
-    /// just above the last level, so that newer ones can be merged meanwhile.
+    /// Records the progress of a merge that goes by key ranges. Its newer inputs wait just above
+    /// the last level, so that newer runs can be merged meanwhile.
     fn follow_last_merge(&mut self, edit: &Edit) {
         if let Some(merge) = &edit.last_merge {
             self.last_merge = (!merge.done_to.is_empty()).then(|| merge.clone());
@@ -284,9 +289,8 @@ impl Layout {
         }
     }
 
-    /// No run is labelled with a level above that of a newer one. A merge labels the oldest run by
-    /// its entries: where most of these were deleted, that would be above what was merged
-    /// meanwhile.
+    /// Labels no run with a level above that of a newer one. A merge labels the oldest run by its
+    /// entries: if most of these were deleted, the label would be above runs merged meanwhile.
     pub(crate) fn order_levels(&mut self) {
         let mut least = 0;
         for run in &mut self.runs {
@@ -315,7 +319,7 @@ impl Layout {
         ascend.then_some(()).ok_or("partitions out of order")
     }
 
-    /// Of images, those of parts that are no more go, and those whose tables are gone.
+    /// Drops images whose part or whose tables are gone, and adds new ones.
     fn replace_images(&mut self, edit: &Edit) {
         if edit.removed.is_empty() && edit.cuts.is_none() && edit.images.is_empty() {
             return;

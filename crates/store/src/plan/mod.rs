@@ -1,8 +1,9 @@
 //! What the tree is and should become: data and pure functions, without I/O.
 
-pub(crate) mod claims;
 pub(crate) mod filter_options;
+pub(crate) mod flush_size;
 pub(crate) mod layout;
+pub(crate) mod merge_job;
 pub(crate) mod options;
 pub(crate) mod partitions;
 pub(crate) mod pick;

@@ -26,26 +26,26 @@ pub struct Options {
     /// larger runs; more memory (up to five times this, under load) and longer recovery. 1 KiB to
     /// 64 GiB.
     pub write_buffer_bytes: usize,
-    /// Who answers which runs may hold a key or a range.
+    /// What decides which runs may hold a key or a range.
     pub guard: GuardKind,
     /// Memory of the guard, in bits per key. More: fewer needless reads.
     pub bits_per_key: f64,
     /// Whether the runs of the tree share the guard's memory as Monkey divides it: more bits per
-    /// key for small runs, fewer for large ones, `bits_per_key` on average of the tree just before
-    /// a merge into its last level, and no more at other times. A get of an absent key then reads
+    /// key for small runs, fewer for large ones. The average is `bits_per_key` just before a merge
+    /// into the last level, and at most that at other times. A get of an absent key then reads
     /// several times fewer needless blocks. For guards with a point filter for each table. When the
     /// last level was written without it, filters gain from its next merge on.
     pub monkey: bool,
-    /// Of these, bits of a hash of each key, which `get` alone is helped by: where many keys that
-    /// are asked for are close to stored ones, a global range filter says "maybe" without them.
-    /// Ranges pay for them. 0 to 16.
+    /// Of these, bits of a hash of each key, which help `get` alone. Without them a global range
+    /// filter says "maybe" for absent keys that are close to stored ones. Ranges pay for them. 0 to
+    /// 16.
     pub point_bits: u8,
     /// Of the guard `elastic`: its units.
     pub elastic: ElasticOptions,
-    /// Of guards with a filter for each table: what that is told beside its memory.
+    /// Of guards with a filter for each table: its parameters beside its memory.
     pub filter: FilterTuning,
-    /// Bytes of entries in one block, the unit of reading. More: less memory for fence pointers,
-    /// better compression, more bytes per read.
+    /// Bytes of entries in one block. A read takes whole blocks. More: less memory for fence
+    /// pointers, better compression, more bytes per read.
     pub block_bytes: usize,
     /// Whether blocks are compressed with LZ4 (each only where that makes it smaller).
     pub compression: bool,
@@ -58,8 +58,9 @@ pub struct Options {
     /// it. Unless one by one: what goes past the system's cache is also read ahead of merges and
     /// long scans (a MiB for each table that one is in), and written behind.
     pub overlap: Overlap,
-    /// Runs of level 0 (flushed and not yet merged) from which on writers are slowed down: the
-    /// more, the slower, from 64 MB/s to a hundredth of it. None: 2 T + 4, of level 0's ratio T.
+    /// Runs of level 0 (flushed and not yet merged) at which writers begin to be slowed down. With
+    /// more runs they are slower, from 64 MB/s to a hundredth of it. None: 2 T + 4, of level 0's
+    /// ratio T.
     /// More: fewer pauses, more runs to search while merges catch up. (A level between the first
     /// and the last slows them down from 2 T + 4 runs on, of its own T, whatever this says.)
     pub slow_down_runs: Option<usize>,
@@ -74,25 +75,25 @@ pub struct Options {
     pub merge_bytes_per_second: Option<u64>,
     /// Bytes after which a run goes on in another file.
     pub table_bytes: u64,
-    /// How much of a level a merge rewrites at once. With a guard that knows in which run each key
-    /// is (`chucky`, `remix`, ...) it is all, whatever this says: such a merge makes the guard
+    /// How much of a level a merge rewrites at once. It is all, whatever this says, with a guard
+    /// that knows in which run each key is (`chucky`, `remix`, ...): such a merge makes the guard
     /// anew.
     pub granularity: Granularity,
     /// Bytes of a partition of the last level, about, where merges into it go from one to the next.
     /// A tree with less has one. More: fewer parts of the filter, fewer blocks read twice; a merge
     /// needs more disk.
     pub partition_bytes: u64,
-    /// The most merges that are open at once, each of other runs; a thread goes on with the one
+    /// The most merges that are open at once, each of other runs. A thread goes on with the one
     /// that began last, mostly a small one. None: one more than threads merge; in stepped mode one.
-    /// With a guard that merges tell of every key (`chucky`, `remix`, `grf-huffman`, ...) it is
-    /// one, whatever this says. More: small merges wait less for large ones; more disk and memory
-    /// while they last.
+    /// It is one, whatever this says, with a guard that merges give every key (`chucky`, `remix`,
+    /// `grf-huffman`, ...). More: small merges wait less for large ones; more disk and memory while
+    /// they last.
     pub merges_at_once: Option<usize>,
-    /// Bytes of a piece of a merge, about: where several threads merge, one of twice as much or
-    /// more is cut into pieces, so that they share it (in stepped mode, where several merges may be
-    /// open). Less: threads share smaller merges. More: larger tables where `table_bytes` allows
-    /// for them. While the last level is merged, a global range filter has the keys of up to a
-    /// piece for each thread in memory.
+    /// Bytes of a submerge, about. Where several threads merge, they share a merge of twice as much
+    /// or more: it is split into submerges by key ranges (in stepped mode, where several merges may
+    /// be open). Less: threads share smaller merges. More: larger tables where `table_bytes` allows
+    /// for them. While the last level is merged, a global range filter has the keys of up to one
+    /// submerge for each thread in memory.
     pub merge_piece_bytes: u64,
     /// Files of tables that are open at most, 1 at least; others are closed by use and opened
     /// again. None: half of the files that the process may have open (`RLIMIT_NOFILE`, as it is
@@ -103,7 +104,7 @@ pub struct Options {
     pub max_open_files: Option<usize>,
     /// When a write is safe on disk.
     pub sync: Sync,
-    /// Who flushes and merges.
+    /// What flushes and merges.
     pub background: Background,
     /// Whether `open` makes a store where there is none.
     pub create_if_missing: bool,
@@ -193,8 +194,8 @@ impl Options {
 
     /// How merges are divided.
     pub(crate) fn division(&self) -> Division {
-        // A filter that knows in which run each key is gets room for more of them when a merge
-        // makes it anew, of all keys.
+        // A filter that knows in which run each key is grows only when a merge makes it anew, of
+        // all keys.
         let granularity = match self.guard.located() {
             Some(_) => Granularity::Full,
             None => self.granularity,
@@ -205,8 +206,8 @@ impl Options {
 
     /// How many merges may be open at once.
     pub(crate) fn merge_lanes(&self) -> usize {
-        // A merge makes such a guard anew out of that which it began with: two would each lack what
-        // the other one told.
+        // A merge makes such a guard anew from the one that it began with: of two merges, each
+        // would lack the other one's changes.
         if self.guard.located().is_some() || self.guard.run_codes() == RunCodes::Huffman {
             return 1;
         }
@@ -217,7 +218,7 @@ impl Options {
         })
     }
 
-    /// Whether large merges are cut into pieces, for several threads.
+    /// Whether large merges are split, for several threads.
     pub(crate) fn subdivides(&self) -> bool {
         self.background != Background::Threads(1) && self.merge_lanes() > 1
     }
@@ -274,10 +275,10 @@ impl ElasticOptions {
     }
 }
 
-/// Who answers the question: which runs may hold this key or this key range?
+/// What answers the question: which runs may hold this key or this key range?
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GuardKind {
-    /// `none`: nobody. Every run is searched; fence pointers alone help. The baseline.
+    /// `none`: nothing. Every run is searched; fence pointers alone help. The baseline.
     Open,
     /// A filter of this kind for each table, by the kind's name: `blocked-bloom`, ...
     Table(FilterKind),
@@ -375,8 +376,8 @@ impl GuardKind {
         }
     }
 
-    /// How the false positives of its tables' filters fall with their memory, for Monkey to divide
-    /// it; None: the guard has no point filter for each table.
+    /// How the false positives of its tables' filters fall with their memory, which Monkey divides.
+    /// None: the guard has no point filter for each table.
     pub fn point_rate(self) -> Option<PointRate> {
         self.table_filter().and_then(PointRate::of)
     }
@@ -423,22 +424,22 @@ pub enum Sync {
     /// Before it returns: it survives any crash. Writers that wait together share one sync.
     Always,
     /// A sync begins before an acknowledged write is this old, whatever its writer and the threads
-    /// wait for. A crash loses at most the last writes, never one in the middle. In stepped mode a
-    /// write syncs what is this old: where none comes, nobody does.
+    /// wait for. A crash loses at most the last writes, never one in the middle. In stepped mode
+    /// only another write syncs one that is this old.
     Interval(Duration),
     /// When its memtable becomes full. A crash loses at most the last writes, never one in the
     /// middle.
     Never,
 }
 
-/// Who flushes and merges.
+/// What flushes and merges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Background {
     /// One thread that flushes, and this many that merge, 1 to 1024; beside them one that syncs in
     /// time and removes files, and sleeps mostly.
     Threads(usize),
-    /// Nobody, until someone calls [`Db::step`](crate::Db::step): for tests and measurements that
-    /// must be the same every time. Full memtables wait in memory until then.
+    /// Only calls of [`Db::step`](crate::Db::step): for tests and measurements that must be the
+    /// same every time. Full memtables wait in memory until then.
     Stepped,
 }
 

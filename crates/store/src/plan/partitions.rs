@@ -1,15 +1,14 @@
-//! Merges of key ranges: which range a merge rewrites, and where its output is cut.
+//! Partitions of the last level: which key range a merge rewrites, and where its output is cut.
 //! ```text
-//! full          all keys at once                         needs as much disk again as the tree has
-//! partitioned   last level  [ 1 ][ 2 ][ 3 ][ 4 ]         a merge into it goes from partition to partition (Spooky):
-//!               inner runs  [ . ][ . ][---------]        these two are done, and what they had in inner runs is gone
-//!                                ^ done_to
-//! partial       one table of a level goes into the level below it: see `partial`
+//! full          all keys at once                   needs as much disk again as the tree has
+//! partitioned   last level  [ 1 ][ 2 ][ 3 ][ 4 ]   a merge goes from partition to partition
+//!               inner runs  [ . ][ . ][--------]   (Spooky): here two are done, and the inner
+//!                                 ^ done_to        runs have lost their keys of these
+//! partial       one table of a level goes into the level below it: see `pick_tables`
 //! ```
-//! A partitioned merge is a list of merges, each of which is installed by itself. How far it has
-//! come stands in the layout: so what comes next is a pure function of that, a store that was
-//! opened again goes on where it was, and between two partitions newer runs are merged among
-//! themselves.
+//! A partitioned merge is a list of merges, each of which is installed by itself. Its progress
+//! stands in the layout, so the next range is a pure function of that. A store that was opened
+//! again goes on where it was, and newer runs are merged between two partitions.
 //!
 //! Invariant: ranges begin and end where partitions do, so that a part of the filter is rebuilt
 //! whole.
@@ -22,7 +21,7 @@ use trommel_filters::Span;
 use crate::entries::key_bounds::KeyBounds;
 use crate::error::{Error, Result};
 use crate::plan::layout::{LastMerge, Layout, RunRecord, TableRecord};
-use crate::plan::pick_runs::{MergeJob, Target};
+use crate::plan::merge_job::{MergeJob, Target};
 
 /// How much of a level a merge rewrites at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -34,9 +33,9 @@ pub enum Granularity {
     /// merge needs more than a few partitions of disk.
     Partitioned,
     /// `partial`: as LevelDB and RocksDB do, one table of a level at a time goes into the level
-    /// below it, where both have one run; other levels as under `partitioned`. Merges are small,
-    /// levels are always nearly full, and runs' spans overlap, so a global filter may name a run
-    /// too many.
+    /// below it, where both have one run. Other levels are merged as under `partitioned`. Merges
+    /// are small, levels are always nearly full, and runs' spans overlap, so a global filter may
+    /// name a run too many.
     Partial,
 }
 
@@ -73,36 +72,6 @@ impl FromStr for Granularity {
     }
 }
 
-/// A merge, and the keys that it rewrites.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RangeJob {
-    pub(crate) merge: MergeJob,
-    pub(crate) range: KeyBounds,
-    /// What a merge by key ranges notes when this range is done; None: it is no such merge.
-    pub(crate) noted: Option<LastMerge>,
-    /// Of the inputs but the oldest, only these keys are merged, which lie in the range.
-    pub(crate) moved: KeyBounds,
-    /// The output becomes a piece of the oldest input, which stays the run that it is.
-    pub(crate) joins: bool,
-}
-
-impl RangeJob {
-    pub(crate) fn full(merge: MergeJob) -> Self {
-        let (range, moved) = (KeyBounds::all(), KeyBounds::all());
-        RangeJob { merge, range, noted: None, moved, joins: false }
-    }
-
-    /// One table of a run, with these keys, and of the next run those in the range.
-    pub(crate) fn partial(
-        merge: MergeJob,
-        range: KeyBounds,
-        moved: KeyBounds,
-        joins: bool,
-    ) -> Self {
-        RangeJob { merge, range, noted: None, moved, joins }
-    }
-}
-
 /// How merges are divided.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Division {
@@ -127,26 +96,24 @@ impl Division {
     }
 }
 
-/// A merge, or the first range of it.
-pub(crate) fn divide(layout: &Layout, merge: MergeJob, division: Division) -> RangeJob {
+/// The merge of whole runs, or the first range of it where the last level has partitions.
+pub(crate) fn first_range(layout: &Layout, merge: MergeJob, division: Division) -> MergeJob {
     let has_partitions = !layout.cuts.is_empty() && division.granularity != Granularity::Full;
-    let (Some((&oldest, inner)), true) = (merge.inputs.split_last(), has_partitions) else {
-        return RangeJob::full(merge);
-    };
-    let is_last = merge.target == Target::Last;
-    let Some(run) = layout.runs.last().filter(|run| is_last && run.id == oldest) else {
-        return RangeJob::full(merge);
-    };
+    let oldest = layout.runs.last().filter(|_| has_partitions && merge.target == Target::Last);
+    let Some((oldest, (&id, inner))) = oldest.zip(merge.inputs.split_last()) else { return merge };
+    if oldest.id != id {
+        return merge;
+    }
     let records = || layout.runs.iter().filter(|run| inner.contains(&run.id));
-    // The oldest run may be merged alone, to be rid of what nobody sees.
-    let span = records().map(RunRecord::span).reduce(Span::hull).unwrap_or(run.span());
+    // The oldest run may be merged alone, to drop what no reader sees.
+    let span = records().map(RunRecord::span).reduce(Span::hull).unwrap_or(oldest.span());
     let entries = records().map(RunRecord::entries).sum::<u64>() + moved_entries(layout, inner);
-    let noted = LastMerge { oldest, inputs: inner.to_vec(), done_to: Vec::new(), span, entries };
-    range_job(layout, noted, division)
+    let (inputs, done_to) = (inner.to_vec(), Vec::new());
+    next_range(layout, LastMerge { oldest: id, inputs, done_to, span, entries }, division)
 }
 
-/// What a merge that is under way has moved out of these runs: levels are told by what the runs
-/// were.
+/// The entries that a merge under way has moved out of these runs. The level of its output follows
+/// from what the runs had when it began.
 fn moved_entries(layout: &Layout, runs: &[u64]) -> u64 {
     let Some(merge) = &layout.last_merge else { return 0 };
     let is_input = |run: &&RunRecord| merge.inputs.contains(&run.id) && runs.contains(&run.id);
@@ -156,31 +123,25 @@ fn moved_entries(layout: &Layout, runs: &[u64]) -> u64 {
 
 /// The next range of a merge that is under way. With another granularity than it began with, all
 /// that is left is one range.
-pub(crate) fn go_on(layout: &Layout, merge: &LastMerge, division: Division) -> RangeJob {
-    range_job(layout, merge.clone(), division)
-}
-
-fn range_job(layout: &Layout, merge: LastMerge, division: Division) -> RangeJob {
+pub(crate) fn next_range(layout: &Layout, merge: LastMerge, division: Division) -> MergeJob {
     let is_there = |id: &u64| layout.runs.iter().any(|run| run.id == *id);
-    let inputs: Vec<u64> = merge.inputs.iter().copied().filter(is_there).collect();
+    let inputs = merge.inputs.iter().copied().filter(is_there).chain([merge.oldest]);
+    let job = MergeJob::whole(inputs.collect(), Target::Last);
     let from = range_start(layout, &merge);
     let to = range_end(layout, &from, division);
     let range = KeyBounds { from, to };
     if range.is_all() {
-        let inputs = inputs.into_iter().chain([merge.oldest]).collect();
-        return RangeJob::full(MergeJob { inputs, target: Target::Last });
+        return job;
     }
     // Behind the last key of its inputs nothing is rewritten.
     let goes_on = range.behind().is_some_and(|rest| has_more(layout, &merge, &rest));
     let done_to = range.to.clone().filter(|_| goes_on).unwrap_or_default();
-    let noted = LastMerge { done_to, ..merge };
-    let inputs = inputs.into_iter().chain([noted.oldest]).collect();
-    let (merge, moved) = (MergeJob { inputs, target: Target::Last }, range.clone());
-    RangeJob { merge, range, noted: Some(noted), moved, joins: true }
+    let progress = Some(LastMerge { done_to, ..merge });
+    MergeJob { moved: range.clone(), range, joins: true, progress, ..job }
 }
 
-/// Where the partition begins that has the next key of the merge's inputs: those before it are not
-/// rewritten for nothing.
+/// The beginning of the partition that has the next key of the merge's inputs. Partitions before
+/// it need no rewriting.
 fn range_start(layout: &Layout, merge: &LastMerge) -> Vec<u8> {
     let left = KeyBounds { from: merge.done_to.clone(), to: None };
     let inputs = layout.runs.iter().filter(|run| merge.inputs.contains(&run.id));
@@ -191,8 +152,8 @@ fn range_start(layout: &Layout, merge: &LastMerge) -> Vec<u8> {
     begins.max(left.from)
 }
 
-/// Where a range of a merge ends: partitions that have become small go together. None: where all
-/// keys end.
+/// The end of a range of a merge, which takes several partitions where they have become small.
+/// None: the end of all keys.
 fn range_end(layout: &Layout, from: &[u8], division: Division) -> Option<Vec<u8>> {
     if division.granularity == Granularity::Full {
         return None;
@@ -214,29 +175,7 @@ fn has_more(layout: &Layout, merge: &LastMerge, range: &KeyBounds) -> bool {
     ids.is_empty() || inputs.any(|run| !run.within(range).is_empty())
 }
 
-/// What the inputs of a merge were when it began, as one run: levels are told by that.
-pub(crate) fn as_begun(merge: &LastMerge) -> RunRecord {
-    let (file, run, level, span) = (0, 0, 0, merge.span);
-    let (entries, file_entries, bytes) = (merge.entries, merge.entries, 0);
-    let (from, to) = (Vec::new(), Vec::new());
-    let table = TableRecord {
-        file,
-        run,
-        level,
-        from,
-        to,
-        span,
-        is_trimmed: false,
-        skipped: 0,
-        entries,
-        file_entries,
-        bytes,
-    };
-    RunRecord { id: run, level, tables: vec![table] }
-}
-
-/// Tells where the output of a merge into the last level is cut: into partitions of about the same
-/// size.
+/// Cuts the output of a merge into the last level into partitions of about the same size.
 pub(crate) struct Cutter {
     /// Bytes of a partition.
     target: u64,

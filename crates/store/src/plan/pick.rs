@@ -1,62 +1,95 @@
-//! Which merge is due: a pure function of the layout, the policy and the granularity.
+//! Which merge is due: a pure function of the layout, the open merges and the options.
 //! ```text
-//! someone wants everything merged       all runs, whatever merge of some of them was under way: nothing is written twice
-//! a merge by key ranges is under way    what is newer than its inputs comes first, if it stays above the last level; then its next range
-//! else                                  whole runs (compaction), or a table of a level (partial)
+//! runs, newest first    f g | c d e | a b    open merges claim [c d e] and [a b]
+//! the tree as planned   f g |  cde  |  ab    what the policy sees
+//!
+//! all is to be merged   one merge of all runs, once no other is open
+//! a merge goes from     first newer runs, if they stay above the last level; then the next
+//! range to range        range of it
+//! else                  whole runs (`pick_runs`), or one table of a level (`pick_tables`)
 //! ```
-//! Invariant: what was begun is ended, with whatever granularity the store was opened again, or
-//! becomes part of a merge of everything.
+//! Open merges take disjoint stretches of the list of runs, so they may end in any order. The
+//! policy sees the tree as it will be when all of them are done. So it wants neither their runs
+//! again nor a merge that passes over them.
+//!
+//! Invariants: no run is claimed twice, not even for different keys. A merge cuts a table that
+//! crosses an end of its range, and another merge would put the whole table back. A merge that has
+//! begun is ended under whatever granularity, or becomes part of a merge of everything.
+
+use std::borrow::Cow;
 
 use crate::plan::layout::{LastMerge, Layout};
-use crate::plan::partitions::{Division, Granularity, RangeJob, divide, go_on};
-use crate::plan::pick_runs::{MergeJob, Target, merge_all, pick};
-use crate::plan::pick_tables;
-use crate::plan::policy::Schedule;
+use crate::plan::merge_job::{MergeJob, Target};
+use crate::plan::options::Options;
+use crate::plan::partitions::{Granularity, first_range, next_range};
+use crate::plan::pick_runs::pick_runs;
+use crate::plan::pick_tables::pick_tables;
+use crate::sync::Arc;
 
-/// The merge that is due, of those that `is_free` says may begin. `everything`: someone asked for
-/// all runs to be merged into one; the second value says that this is it.
-pub(crate) fn next_job(
+/// The merge that is due beside those that are open. `everything`: all runs are to be merged into
+/// one. Requires then: there are runs.
+pub(crate) fn pick(
     layout: &Layout,
-    (schedule, division): (&Schedule<'_>, Division),
+    open: &[Arc<MergeJob>],
+    options: &Options,
     everything: bool,
-    is_free: &dyn Fn(&MergeJob) -> bool,
-) -> Option<(RangeJob, bool)> {
-    let by_policy = |layout: &Layout| by_policy(layout, (schedule, division), is_free);
+) -> Option<MergeJob> {
     if everything {
-        return Some((divide(layout, merge_all(layout), division), true));
+        let all = MergeJob::of_runs(&layout.runs, Target::Last);
+        return open.is_empty().then(|| first_range(layout, all, options.division()));
     }
-    if let Some(under_way) = &layout.last_merge {
-        let newer = by_policy(&without_inputs(layout, under_way));
-        // Not into the last level, above which its inputs wait.
-        let last = layout.level_count() - 1;
-        let goes_above =
-            |job: &RangeJob| matches!(job.merge.target, Target::Inner(to) if to < last);
-        let newer = newer.filter(goes_above);
-        let job = newer.unwrap_or_else(|| go_on(layout, under_way, division));
-        return is_free(&job.merge).then_some((job, false));
-    }
-    by_policy(layout).map(|job| (job, false))
+    let planned = planned(layout, open);
+    let last = planned.level_count() - 1;
+    // The level of the oldest run may change while it is rewritten: no other run joins it then.
+    let last_is_claimed = open.iter().any(|claim| claim.target == Target::Last);
+    let is_free = |job: &MergeJob| {
+        let is_claimed = open.iter().any(|claim| claim.shares_a_run(job));
+        !is_claimed && (job.stays_above(last) || !last_is_claimed)
+    };
+    let Some(under_way) = &planned.last_merge else {
+        return candidates(&planned, options).find(is_free);
+    };
+    let rest = without_inputs(&planned, under_way);
+    let newer = candidates(&rest, options).find(is_free);
+    // Above the last level: the inputs of the merge under way wait in front of that.
+    let newer = newer.filter(|job| job.stays_above(last));
+    let next = || next_range(&planned, under_way.clone(), options.division());
+    Some(newer.unwrap_or_else(next)).filter(is_free)
 }
 
-/// The merge that is due in a tree without one that is half done.
-fn by_policy(
-    layout: &Layout,
-    (schedule, division): (&Schedule<'_>, Division),
-    is_free: &dyn Fn(&MergeJob) -> bool,
-) -> Option<RangeJob> {
+/// The merges that the policy wants, best first.
+fn candidates<'a>(
+    layout: &'a Layout,
+    options: &'a Options,
+) -> Box<dyn Iterator<Item = MergeJob> + 'a> {
+    let division = options.division();
     match division.granularity {
         Granularity::Full | Granularity::Partitioned => {
-            let job = pick(layout, schedule).filter(is_free);
-            job.map(|job| divide(layout, job, division))
+            let runs = pick_runs(layout, &options.schedule(), false);
+            Box::new(runs.map(|job| first_range(layout, job, division)).into_iter())
         }
-        Granularity::Partial => pick_tables::pick(layout, schedule, division, is_free),
+        Granularity::Partial => Box::new(pick_tables(layout, options.schedule(), division)),
     }
 }
 
-/// The tree as it will be when the merge is done: what is newer than its inputs goes on meanwhile.
+/// The tree as it will be when all open merges are done.
+fn planned<'a>(layout: &'a Layout, open: &[Arc<MergeJob>]) -> Cow<'a, Layout> {
+    let mut planned = Cow::Borrowed(layout);
+    if !open.is_empty() {
+        let layout = planned.to_mut();
+        open.iter().for_each(|job| job.foresee(layout));
+        layout.order_levels();
+    }
+    planned
+}
+
+/// The tree without the runs that a merge takes from range to range.
 fn without_inputs(layout: &Layout, merge: &LastMerge) -> Layout {
     let mut rest = layout.clone();
     rest.runs.retain(|run| !merge.inputs.contains(&run.id));
     rest.last_merge = None;
     rest
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,57 +1,37 @@
-//! What to merge next: a pure function of the layout and the policy. Full merges.
+//! Which whole runs to merge next: a pure function of the layout and the policy.
 //! ```text
 //! level 0      T units wait      -> their merge is a carry ...
 //! level 1      T - 1 units: full -> ... which takes this level along ...
 //! level 2      has room          -> ... and joins the newest run here, or is a run of its own
-//! last level   Z runs: full      -> a carry that comes this far takes all of them, and is the oldest run
+//! last level   Z runs: full      -> a carry that comes this far takes all of them, and its output
+//!                                   is the oldest run
 //! ```
-//! How many units a run holds follows from its span: no record of it is needed, whatever was merged
-//! under which policy. What a policy finds that another one has left (more runs than it allows,
-//! units of other sizes) is merged when its level is next emptied: a carry needs nothing but T
-//! units in level 0.
+//! The number of units of a run follows from its span. No record of it is needed, whatever was
+//! merged under which policy. Another policy may have left more runs than this one allows, or
+//! other sizes. They are merged when their level is next emptied: a carry needs nothing but T units
+//! in level 0.
 //!
-//! Invariants: a merge takes a contiguous stretch of the list of runs, and of level 0 exactly the
-//! oldest T units, however many newer ones wait. Each merge leaves fewer runs, or empties a level:
-//! so there is an end. The number of levels follows the data.
+//! Invariants: a merge takes a contiguous stretch of the list of runs. Of level 0 it takes exactly
+//! the oldest T units, however many newer ones wait. Each merge leaves fewer runs, or empties a
+//! level, so there is an end. The number of levels follows the data.
 
 use crate::plan::layout::{Layout, RunRecord};
+use crate::plan::merge_job::{MergeJob, Target};
 use crate::plan::policy::Schedule;
 
-/// Where the output of a merge goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Target {
-    /// Into this level, which may be the last one, but not as the oldest run: all that is older
-    /// stays.
-    Inner(usize),
-    /// The last level: the inputs include the oldest run, and the output is the oldest run.
-    Last,
-}
-
-/// Runs to merge into one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct MergeJob {
-    /// Their ids, newest first: a contiguous stretch of the layout.
-    pub(crate) inputs: Vec<u64>,
-    pub(crate) target: Target,
-}
-
-/// The merge that is due. None: the tree is in shape.
-pub(crate) fn pick(layout: &Layout, schedule: &Schedule<'_>) -> Option<MergeJob> {
-    pick_units(layout, schedule, false)
-}
-
-/// The merge of whole runs that is due. `partial`: levels of one run are emptied table by table, so
-/// a carry ends in the first of them.
-pub(crate) fn pick_units(
+/// The merge of whole runs that is due. None: the tree is in shape. `by_tables`: levels of one run
+/// are emptied table by table, so a carry ends in the first of them.
+pub(crate) fn pick_runs(
     layout: &Layout,
     schedule: &Schedule<'_>,
-    partial: bool,
+    by_tables: bool,
 ) -> Option<MergeJob> {
     let last = layout.level_count() - 1;
     if last == 0 {
-        return (layout.runs.len() > schedule.last_runs(0)).then(|| merge_all(layout));
+        let all = || MergeJob::of_runs(&layout.runs, Target::Last);
+        return (layout.runs.len() > schedule.last_runs(0)).then(all);
     }
-    let measure = Measure::new(layout, schedule, partial)?;
+    let measure = Measure::new(layout, schedule, by_tables)?;
     match full_block(layout, &measure) {
         Some(from) => Some(carry(layout, &measure, from)),
         None => join(layout, &measure),
@@ -67,8 +47,8 @@ fn full_block(layout: &Layout, measure: &Measure<'_>) -> Option<usize> {
     })
 }
 
-/// The runs of level 0 from `from` on go as far as levels are full. Requires: `from` is not the
-/// last level's.
+/// The merge of level 0's runs from `from` on, into the first level that is not full. Requires:
+/// `from` is not the last level's.
 fn carry(layout: &Layout, measure: &Measure<'_>, from: usize) -> MergeJob {
     let schedule = measure.schedule;
     let last = layout.level_count() - 1;
@@ -77,13 +57,13 @@ fn carry(layout: &Layout, measure: &Measure<'_>, from: usize) -> MergeJob {
         target += 1;
     }
     if target == last && layout.runs_in(last) >= schedule.last_runs(last) {
-        return job(&layout.runs[from..], Target::Last);
+        return MergeJob::of_runs(&layout.runs[from..], Target::Last);
     }
     let older_than_target = |run: &RunRecord| run.level >= target;
     let to = layout.runs.iter().position(older_than_target).unwrap_or(layout.runs.len());
     let joined = target < last
         && layout.runs.get(to).is_some_and(|run| run.level == target && measure.has_room(run));
-    job(&layout.runs[from..to + usize::from(joined)], Target::Inner(target))
+    MergeJob::of_runs(&layout.runs[from..to + usize::from(joined)], Target::Inner(target))
 }
 
 /// Flushes join the oldest run of level 0 that has room for them.
@@ -95,17 +75,8 @@ fn join(layout: &Layout, measure: &Measure<'_>) -> Option<MergeJob> {
             from -= 1;
             units += measure.units(&layout.runs[from]);
         }
-        (from < place).then(|| job(&layout.runs[from..=place], Target::Inner(0)))
+        (from < place).then(|| MergeJob::of_runs(&layout.runs[from..=place], Target::Inner(0)))
     })
-}
-
-fn job(inputs: &[RunRecord], target: Target) -> MergeJob {
-    MergeJob { inputs: inputs.iter().map(|run| run.id).collect(), target }
-}
-
-/// The merge of everything. Requires: there are runs.
-pub(crate) fn merge_all(layout: &Layout) -> MergeJob {
-    job(&layout.runs, Target::Last)
 }
 
 /// Counts units.
@@ -113,23 +84,23 @@ struct Measure<'a> {
     schedule: &'a Schedule<'a>,
     /// Of a flush as it comes from memory, if units are counted by entries.
     flush_entries: Option<f64>,
-    /// Levels of one run are never full: tables of them go down.
-    partial: bool,
+    /// Levels of one run are never full: their tables go down one by one.
+    by_tables: bool,
 }
 
 impl<'a> Measure<'a> {
     /// None: units are counted by entries, and no flush has come yet to tell what is usual. The
     /// next one will.
-    fn new(layout: &Layout, schedule: &'a Schedule<'a>, partial: bool) -> Option<Self> {
+    fn new(layout: &Layout, schedule: &'a Schedule<'a>, by_tables: bool) -> Option<Self> {
         if !schedule.policy.delay_merges {
-            return Some(Measure { schedule, flush_entries: None, partial });
+            return Some(Measure { schedule, flush_entries: None, by_tables });
         }
         let is_flush = |run: &&RunRecord| run.level == 0 && run.flush_count() == 1;
         let flushes: Vec<u64> =
             layout.runs.iter().filter(is_flush).map(RunRecord::entries).collect();
         let entries = flushes.iter().sum::<u64>() as f64 / flushes.len() as f64;
         let flush_entries = Some(entries.max(1.0));
-        (!flushes.is_empty()).then_some(Measure { schedule, flush_entries, partial })
+        (!flushes.is_empty()).then_some(Measure { schedule, flush_entries, by_tables })
     }
 
     fn units(&self, run: &RunRecord) -> usize {
@@ -145,7 +116,7 @@ impl<'a> Measure<'a> {
     }
 
     fn is_emptied_by_tables(&self, level: usize) -> bool {
-        self.partial && level > 0 && self.schedule.inner_runs(level) == 1
+        self.by_tables && level > 0 && self.schedule.inner_runs(level) == 1
     }
 
     /// Whether another unit takes a level's runs along.
@@ -159,40 +130,6 @@ impl<'a> Measure<'a> {
         units + 1 >= self.schedule.ratio(level)
             || needs_a_run && runs().count() >= self.schedule.inner_runs(level)
     }
-}
-
-/// Entries of a usual flush, as runs have them whose spans do not overlap. None: there are no such
-/// runs, or they are empty.
-pub(crate) fn flush_entries<'r>(runs: impl IntoIterator<Item = &'r RunRecord>) -> Option<f64> {
-    let sizes = runs.into_iter().map(|run| (run.flush_count(), run.entries()));
-    let (flushes, entries) = sizes.fold((0, 0), |sum, run| (sum.0 + run.0, sum.1 + run.1));
-    (flushes > 0 && entries > 0).then(|| entries as f64 / flushes as f64)
-}
-
-/// The level of the oldest run, by its entries and those of a usual flush.
-pub(crate) fn last_level(flush_entries: f64, entries: u64, schedule: &Schedule<'_>) -> usize {
-    schedule.level_holding(entries as f64 / flush_entries)
-}
-
-/// The share of all entries that is above the oldest run just before that is merged.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct OverlayShare {
-    /// Before the next merge of it.
-    pub(crate) now: f64,
-    /// When its level is full.
-    pub(crate) full: f64,
-}
-
-/// That share, if the oldest run has so many entries, and a flush as many as is usual.
-pub(crate) fn overlay_share(
-    flush_entries: f64,
-    last_entries: u64,
-    schedule: &Schedule<'_>,
-) -> OverlayShare {
-    let level = last_level(flush_entries, last_entries, schedule);
-    let most_entries = schedule.overlay_flushes(level) * flush_entries;
-    let now = most_entries / (most_entries + last_entries as f64);
-    OverlayShare { now, full: schedule.full_overlay_share(level) }
 }
 
 #[cfg(test)]

@@ -1,64 +1,60 @@
-//! Partial merges, as LevelDB and RocksDB do them: one table of a level goes into the level below
-//! it.
+//! Partial merges, as LevelDB and RocksDB do them: one table of a level goes into the level below.
 //! ```text
-//! level 1     [ a ][ b ][ c ][ d ]         too large: the table whose merge rewrites least for its bytes goes down
-//!                  \   \
-//! level 2     [  e ][ f ][ g ][ h ]        f and g are rewritten; where nothing lies below, the table is only told that it
-//!                                          belongs there (a trivial move)
+//! level 1     [ a ][ b ][ c ][ d ]    too large: the table goes down whose merge rewrites the
+//!                  \   \               least for its bytes
+//! level 2     [  e ][ f ][ g ][ h ]   f and g are rewritten; where no table lies below, only the
+//!                                     record of the table changes (a trivial move)
 //! ```
-//! Levels of one run are merged so, and before anything else: were level 0 emptied first, level 1
-//! would grow while writers are fast, and each merge into it rewrites it. Into them, levels of
-//! several runs are merged whole, one level at a time; into the last level by partitions. Under
-//! this granularity each table of the last level is a partition, and so a part of the filter.
+//! Levels of one run are merged so, and before anything else. If level 0 were emptied first, level
+//! 1 would grow while writers are fast, and each merge into it rewrites it. Levels of several runs
+//! are merged whole into these, one level at a time. The last level is merged by partitions. Under
+//! this granularity each table of it is a partition, and so a part of the filter.
 //!
 //! Invariants: of each key the list of runs by age stays one list, since a table goes from one run
-//! into the next older one; a range that is rewritten in the last level begins and ends where
+//! into the next older one. A range that is rewritten in the last level begins and ends where
 //! partitions do. What is due follows from the layout. Spans of runs overlap here (DESIGN, section
-//! 2), so sizes are told by entries, never by spans.
+//! 2), so sizes are counted in entries, never in spans.
 
 use crate::entries::key_bounds::KeyBounds;
-use crate::plan::layout::{FlushRecord, Layout, RunRecord, TableRecord};
-use crate::plan::partitions::{Division, RangeJob, divide};
-use crate::plan::pick_runs::{MergeJob, Target, pick_units};
+use crate::plan::flush_size::FlushSize;
+use crate::plan::layout::{Layout, RunRecord, TableRecord};
+use crate::plan::merge_job::{MergeJob, Target};
+use crate::plan::partitions::{Division, first_range};
+use crate::plan::pick_runs::pick_runs;
 use crate::plan::policy::Schedule;
 
-/// The merge that is due, of those that `is_free` says may begin. None: the tree is in shape.
-pub(crate) fn pick(
-    layout: &Layout,
-    schedule: &Schedule<'_>,
+/// The merges that are wanted, best first: of the levels that are too large, or else one of whole
+/// runs. None: the tree is in shape.
+pub(crate) fn pick_tables<'a>(
+    layout: &'a Layout,
+    schedule: Schedule<'a>,
     division: Division,
-    is_free: &dyn Fn(&MergeJob) -> bool,
-) -> Option<RangeJob> {
-    let too_large = too_large(layout, schedule);
-    if !too_large.is_empty() {
-        let push = |level| push_from(layout, level, division).filter(|job| is_free(&job.merge));
-        return too_large.into_iter().find_map(push);
-    }
-    let whole = pick_units(layout, schedule, true).filter(is_free)?;
-    Some(match whole {
-        MergeJob { target: Target::Inner(level), inputs } => into_tables(layout, level, inputs),
-        job => divide(layout, job, division),
-    })
+) -> impl Iterator<Item = MergeJob> + 'a {
+    let too_large = too_large(layout, &schedule);
+    let is_small = too_large.is_empty();
+    let whole = is_small.then(|| pick_runs(layout, &schedule, true)).flatten();
+    let whole = whole.map(|job| match job.target {
+        Target::Inner(level) => into_tables(layout, level, job),
+        Target::Last => first_range(layout, job, division),
+    });
+    too_large.into_iter().filter_map(move |level| push_from(layout, level, division)).chain(whole)
 }
 
-/// The merge of whole runs, of which the oldest may be that of their level: then only those of its
-/// tables are rewritten that others meet.
-fn into_tables(layout: &Layout, level: usize, inputs: Vec<u64>) -> RangeJob {
-    let runs = || layout.runs.iter().filter(|run| inputs.contains(&run.id));
-    let oldest = runs().next_back().filter(|run| run.level == level && inputs.len() > 1);
-    let newer = || runs().filter(|run| Some(run.id) != oldest.map(|oldest| oldest.id));
+/// The merge of whole runs, of which the oldest may be that of their level. Of this run, only the
+/// tables that others overlap are rewritten.
+fn into_tables(layout: &Layout, level: usize, job: MergeJob) -> MergeJob {
+    let runs = || layout.runs.iter().filter(|run| job.inputs.contains(&run.id));
+    let oldest = runs().next_back().filter(|run| run.level == level && job.inputs.len() > 1);
+    let Some(oldest) = oldest else { return job };
+    let newer = || runs().filter(|run| run.id != oldest.id);
     let from = newer().filter_map(|run| run.tables.first()).map(|table| table.from.clone()).min();
     let to = newer().filter_map(|run| run.tables.last()).map(|table| table.to.clone()).max();
     let moved = KeyBounds { from: from.unwrap_or_default(), to };
-    let range = oldest.map(|run| with_met_tables(&moved, run));
-    let merge = MergeJob { inputs, target: Target::Inner(level) };
-    match range {
-        Some(range) => RangeJob::partial(merge, range, moved, true),
-        None => RangeJob::full(merge),
-    }
+    let range = with_met_tables(&moved, oldest);
+    MergeJob { range, moved, joins: true, ..job }
 }
 
-/// A range of keys, and those of the tables of a run that have some in it.
+/// A range of keys, widened to the bounds of a run's tables that overlap it.
 fn with_met_tables(range: &KeyBounds, run: &RunRecord) -> KeyBounds {
     let met = run.within(range);
     let from = met.first().map(|first| &first.from).into_iter().chain([&range.from]).min();
@@ -66,28 +62,14 @@ fn with_met_tables(range: &KeyBounds, run: &RunRecord) -> KeyBounds {
     KeyBounds { from: from.cloned().unwrap_or_default(), to: to.cloned() }
 }
 
-/// Entries of a usual flush, as far as flushes are on record. None: none is, so nothing newer than
-/// the oldest run is there.
-pub(crate) fn flush_entries(layout: &Layout) -> Option<f64> {
-    let firsts = layout.flushes.iter().map(|record: &FlushRecord| record.first.0);
-    let ends = firsts.clone().skip(1).chain([layout.last_sequence.0 + 1]);
-    let mut sizes: Vec<u64> =
-        firsts.zip(ends).map(|(first, end)| end.saturating_sub(first)).collect();
-    // Not the mean: one ingest may have as many as a thousand flushes.
-    let middle = sizes.len() / 2;
-    let (_, &mut median, _) = (!sizes.is_empty()).then(|| sizes.select_nth_unstable(middle))?;
-    Some(median.max(1) as f64)
-}
-
-/// The levels that are too large, of those that are emptied by tables: first that which is so the
-/// most times.
+/// The levels that are too large, of those that are emptied by tables. The fullest is first.
 fn too_large(layout: &Layout, schedule: &Schedule<'_>) -> Vec<usize> {
     let last = layout.level_count() - 1;
-    let Some(flush) = flush_entries(layout) else { return Vec::new() };
+    let Some(flush_entries) = FlushSize::median(layout).entries() else { return Vec::new() };
     let fullness = |level: usize| {
         let runs = layout.runs.iter().filter(|run| run.level == level);
         let entries: u64 = runs.map(RunRecord::entries).sum();
-        entries as f64 / (schedule.level_flushes(level) * flush)
+        entries as f64 / (schedule.level_flushes(level) * flush_entries)
     };
     let pushed = |&(level, fullness): &(usize, f64)| {
         fullness > 1.0 && schedule.is_levelled(level, last) && schedule.is_levelled(level + 1, last)
@@ -98,17 +80,16 @@ fn too_large(layout: &Layout, schedule: &Schedule<'_>) -> Vec<usize> {
     levels.into_iter().map(|(level, _)| level).collect()
 }
 
-/// The table of a level whose merge rewrites least for what it takes away, and what it is merged
-/// with.
-fn push_from(layout: &Layout, level: usize, division: Division) -> Option<RangeJob> {
+/// The merge of that table of a level which rewrites the least for the bytes that it moves.
+fn push_from(layout: &Layout, level: usize, division: Division) -> Option<MergeJob> {
     let last = layout.level_count() - 1;
     let place = layout.runs.iter().rposition(|run| run.level == level)?;
     let (source, older) = (&layout.runs[place], layout.runs.get(place + 1)?);
     let is_last = level + 1 == last;
     if is_last && place + 2 < layout.runs.len() {
         // Another policy has left several runs there.
-        let inputs = layout.runs[place..].iter().map(|run| run.id).collect();
-        return Some(divide(layout, MergeJob { inputs, target: Target::Last }, division));
+        let all = MergeJob::of_runs(&layout.runs[place..], Target::Last);
+        return Some(first_range(layout, all, division));
     }
     // With no run in the level below, the table becomes one.
     let below = Some(older).filter(|run| run.level == level + 1);
@@ -123,11 +104,12 @@ fn push_from(layout: &Layout, level: usize, division: Division) -> Option<RangeJ
     let target = if is_last { Target::Last } else { Target::Inner(level + 1) };
     let range = rewritten(layout, table, below, is_last);
     let moved = KeyBounds { from: table.from.clone(), to: Some(table.to.clone()) };
-    Some(RangeJob::partial(MergeJob { inputs, target }, range, moved, below.is_some()))
+    let joins = below.is_some();
+    Some(MergeJob { range, moved, joins, ..MergeJob::whole(inputs, target) })
 }
 
-/// The keys that are rewritten where a table goes down: those of the tables that it meets, in the
-/// last level of the partitions.
+/// The keys that are rewritten where a table goes down: those of the tables that it overlaps, in
+/// the last level those of the partitions.
 fn rewritten(
     layout: &Layout,
     table: &TableRecord,

@@ -5,21 +5,22 @@
 //! lazy-leveling         T - 1       T - 1           1 run
 //! tiering               T - 1       T - 1           T - 1       least to write, most to read
 //! rocksdb   (T_0 = 4)   T - 1       1 run           1 run
-//! levelled-from:2       T - 1       T - 1 in level 1, 1 run from level 2 on: of four levels two are levelled
+//! levelled-from:2       T - 1       T - 1 in level 1,       of four levels, two are levelled
+//!                                   1 run from level 2 on
 //! ```
 //! A level counts *units*: a unit is one run of the level above, when that is full. Level l holds 0
-//! to T_l - 1 of them, in at most K_l runs (Z in the last level); the next unit takes the level's
+//! to T_l - 1 of them, in at most K_l runs (Z in the last level). The next unit takes the level's
 //! runs along to the next level and leaves it empty: a carry of an odometer, whatever K is. Run
 //! limits say only how many units a run holds.
 //!
-//! Invariant: what a schedule says depends on the policy alone, never on time; so which merge is
-//! due follows from the layout.
+//! Invariant: a schedule depends on the policy alone, never on time. So the layout alone decides
+//! which merge is due.
 
-/// Policy of merges, for [`Options::policy`](crate::Options::policy). With the ratio T that
-/// [`Options::size_ratio`](crate::Options::size_ratio) says and K = `inner_runs`, Z = `last_runs`,
-/// a key is written about (T - 1) / (K + 1) times in each inner level and (T - 1) / (Z + 1) times
-/// in the last one. A store may be opened with another policy at any time: each level moves there
-/// when it is next emptied.
+/// Policy of merges, for [`Options::policy`](crate::Options::policy). Let T be
+/// [`Options::size_ratio`](crate::Options::size_ratio), K `inner_runs` and Z `last_runs`. A key is
+/// written about (T - 1) / (K + 1) times in each inner level and (T - 1) / (Z + 1) times in the
+/// last one. A store may be opened with another policy at any time: each level moves there when it
+/// is next emptied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// T of the first levels, newest first: how many units a level takes before it is emptied into
@@ -30,10 +31,10 @@ pub struct Policy {
     /// makes cheap to have).
     pub inner_runs: Vec<u32>,
     /// Z: the most runs of the last level, as for `inner_runs`. More: cheaper writes, more space
-    /// for entries that were replaced, and a global range filter's base (the cheapest part of it)
-    /// holds the oldest run alone.
+    /// for entries that were replaced. A global range filter's base, the cheapest part of it, holds
+    /// the oldest run alone.
     pub last_runs: u32,
-    /// Whether levels whose runs hold several units count these by their entries: where entries
+    /// Whether levels whose runs hold several units count these by their entries. Where entries
     /// replace each other, such a level then waits for more merges, up to twice as many, until it
     /// is as large as planned.
     pub delay_merges: bool,

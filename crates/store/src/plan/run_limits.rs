@@ -1,7 +1,7 @@
-//! From how many runs on writers are slowed down, and stopped, so that merges catch up.
+//! The numbers of runs at which writers are slowed down, and stopped, so that merges catch up.
 //! ```text
-//! level 0     0 ........ slow_down_runs ~~~~~~~~~~~ stop_runs
-//! below it    0 ........ 2 T + 4 of its T ~~~~~~~~~ as many more as in level 0 (not the last one)
+//! level 0         0 ........ slow_down_runs ~~~~~~~~~~~ stop_runs
+//! inner levels    0 ........ 2 T + 4 of its T ~~~~~~~~~ as many more as in level 0
 //! ```
 //! Invariant: both limits follow from the options alone.
 
@@ -12,7 +12,7 @@ use crate::plan::policy::Schedule;
 /// Sealed memtables that may wait for their flush before writers wait for it.
 pub(crate) const SEALED_MAX: usize = 4;
 
-/// From how many runs in level 0 on writers are slowed, and stopped.
+/// The numbers of runs in level 0 at which writers are slowed down, and stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RunLimits {
     pub(crate) slow_down: usize,
@@ -27,8 +27,8 @@ impl RunLimits {
         RunLimits { slow_down, stop: options.stop_runs.unwrap_or(twice) }
     }
 
-    /// The runs of the level that lags behind most, as if it were level 0: what a lower one has
-    /// beyond the usual counts like runs of level 0 beyond `slow_down`.
+    /// The runs of the level that lags behind most, as if it were level 0. Runs of a lower level
+    /// beyond the usual number count like runs of level 0 beyond `slow_down`.
     pub(crate) fn lagging_runs(self, layout: &Layout, schedule: &Schedule<'_>) -> usize {
         let last = layout.level_count() - 1;
         let as_of_level_0 = |runs: &[RunRecord]| match runs[0].level {

@@ -101,8 +101,8 @@ impl Scan {
             Direction::Forward => &mut self.front,
             Direction::Backward => &mut self.back,
         };
-        let newest = self.tree.round.load(Ordering::Acquire);
-        if let Some(outdated) = side.take_if(|side| side.round() != newest) {
+        let newest = self.tree.merge_epoch.load(Ordering::Acquire);
+        if let Some(outdated) = side.take_if(|side| side.merge_epoch() != newest) {
             outdated.add_costs(&mut self.costs);
         }
         let side = match side {

@@ -128,8 +128,8 @@ impl Side {
         Ok(side)
     }
 
-    pub(crate) fn round(&self) -> u64 {
-        self.version.round
+    pub(crate) fn merge_epoch(&self) -> u64 {
+        self.version.merge_epoch
     }
 
     fn position_memtables(&mut self, bounds: &KeyBounds) -> Result<()> {

@@ -13,7 +13,6 @@
 
 use trommel_filters::{FlushNumber, Span};
 
-use crate::entries::cursor::Cursor;
 use crate::entries::entry::Sequence;
 use crate::entries::merge_cursor::MergeCursor;
 use crate::entries::tombstones::RangeTombstones;
@@ -62,25 +61,20 @@ fn merge(table_files: &TableFiles, group: &[TableFacts]) -> Result<RunOutput> {
         Ok(RunTable::of_record(table, &facts.record(0, 0, span)))
     });
     let tables = tables.collect::<Result<Vec<_>>>()?;
-    let cursors = tables.iter().map(|table| {
-        let cursor: Box<dyn Cursor + Send> = Box::new(table.cursor().end_to_end());
-        cursor
-    });
-    let mut cursor = MergeCursor::new(cursors.collect())?;
+    let mut cursor = MergeCursor::over(tables.iter().map(|table| table.cursor().end_to_end()))?;
     let tombstones = tables.iter().flat_map(|table| table.tombstones().pieces());
     // Nobody reads a store that is mended.
     let deleted = RangeTombstones::visible_at(tombstones, &[]);
     let state = RunWriterState::default().deleting(deleted);
     let mut writer = RunWriter::new(table_files, state);
     let mut last: Option<(Vec<u8>, Sequence)> = None;
-    while let Some(entry) = cursor.entry() {
+    writer.write_kept(&mut cursor, usize::MAX, |_, entry, _| {
         let is_new =
             last.as_ref().is_none_or(|(key, at)| (&**key, *at) != (entry.key, entry.sequence));
         if is_new {
-            writer.add(&entry)?;
             last = Some((entry.key.to_vec(), entry.sequence));
         }
-        cursor.next()?;
-    }
+        Ok(is_new)
+    })?;
     writer.finish()
 }

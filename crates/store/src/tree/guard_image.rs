@@ -1,26 +1,28 @@
-//! The images of a global filter's parts: files that spare reading all runs when the store is
-//! opened.
+//! The images of a global filter's parts: files that make reading all runs unnecessary when the
+//! store is opened.
 //! ```text
 //! written   part of a version -> NNNNNN.filter, synced -> edit: its range, file, checksum,
-//!           watermark, tables of the base
-//! read      record -> bytes -> part, and entries of flushes from the watermark on
+//!                                                         watermark, tables of the base
+//! read      record -> bytes -> part -> + entries of flushes from the watermark on,
+//!                                        from newer tables
 //! ```
-//! Each part has an image of its own: a merge of a key range writes those of the parts that it has
-//! built, and no other. Invariants: every installed flush below the watermark is in the image; its
-//! base stands for exactly the tables that the record names, which are those of the oldest run with
-//! keys of the part. So an image of an older round is known by its tables. It is never trusted and
-//! never fatal: a part whose image does not fit is made anew from the runs.
-
-use std::time::Instant;
+//! Each part has an image of its own. A merge of a key range writes those of the parts that it has
+//! built, and no other.
+//!
+//! Invariants: every installed flush below the watermark is in the image. Its base stands for
+//! exactly the tables that the record names, which are those of the oldest run with keys of the
+//! part. So an image of an older round is known by its tables. An image is never trusted and never
+//! fatal: a part whose image does not fit is made anew from the runs.
 
 use trommel_filters::{FlushNumber, GrfOptions, Part};
 
 use crate::entries::key_bounds::KeyBounds;
 use crate::error::{Error, Result};
 use crate::files::names::image_name;
+use crate::files::run::Run;
 use crate::guard::filter_recovery::FilterRecovery;
 use crate::guard::parts::Parts;
-use crate::guard::rebuild::{insert_entries, rebuild_part};
+use crate::guard::rebuild::{insert_run, rebuild_part};
 use crate::guard::{Guard, locator};
 use crate::plan::layout::{ImageRecord, Layout, TableRecord};
 use crate::storage::environment::PausePoint;
@@ -32,13 +34,13 @@ use crate::tree::open_tree::OpenTree;
 use crate::tree::table_files::{DamagedFilter, TableFiles};
 use crate::tree::version::Version;
 
-/// Writes the images of the newest version's parts that have keys of a range, where there are none
-/// yet that know as much, and has the manifest name them. A failure leaves the store as it is.
+/// Writes images of the newest version's parts that have keys of a range, and makes the manifest
+/// name them. A part whose image has all flushes is skipped. A failure leaves the store as it is.
 pub(crate) fn write(tree: &OpenTree, range: &KeyBounds) -> Result<()> {
     let version = tree.current.hold();
     let Some(parts) = version.guard.parts().cloned() else { return Ok(()) };
     let layout = Arc::clone(&version.layout);
-    // The parts alone are written: nobody's tables are kept for them.
+    // The parts alone are written: no table is held for them.
     drop(version);
     let mut records = Vec::new();
     let mut written = Ok(());
@@ -59,12 +61,12 @@ pub(crate) fn write(tree: &OpenTree, range: &KeyBounds) -> Result<()> {
 }
 
 fn write_part(tree: &OpenTree, part: &Part, mut record: ImageRecord) -> Result<ImageRecord> {
-    let start = Instant::now();
     let mut bytes = Vec::new();
-    part.write_image(&mut bytes);
+    tree.counters.time_guard(|| {
+        part.write_image(&mut bytes);
+        (record.bytes, record.checksum) = (bytes.len() as u64, crc32c::crc32c(&bytes));
+    });
     record.file = tree.table_files.new_file();
-    (record.bytes, record.checksum) = (bytes.len() as u64, crc32c::crc32c(&bytes));
-    tree.counters.guard_worked(start.elapsed());
     write_file(&tree.table_files, record.file, &bytes)?;
     Ok(record)
 }
@@ -117,8 +119,8 @@ fn write_file(table_files: &TableFiles, file: u64, bytes: &[u8]) -> Result<()> {
     })
 }
 
-/// What of an image may be holes: its file is as long as the manifest says, whatever was written to
-/// it.
+/// The most bytes of holes in an image. Its file may have the right length though little was
+/// written.
 const HOLES_BYTES_MAX: u64 = 16 << 20;
 
 /// The bytes of an image, as they were written.
@@ -172,12 +174,12 @@ enum Unusable {
 pub(crate) fn recover(table_files: &TableFiles, version: &Version) -> Result<Recovered> {
     match &version.guard {
         Guard::Located(guard) if !version.runs.is_empty() => {
-            let (guard, told_from) = locator::rebuild(
+            let (guard, source) = locator::rebuild(
                 guard.kind(),
                 &table_files.options,
                 (&version.layout, &version.runs),
             )?;
-            let why = told_from.to_string();
+            let why = source.to_string();
             let guard = Guard::Located(Arc::new(guard));
             Ok(Recovered::sound(guard, FilterRecovery::Rebuilt { why }))
         }
@@ -295,10 +297,8 @@ fn replay(
         if table.span.hi() <= record.watermark {
             continue;
         }
-        let Some(table) = table.clip(bounds)? else { continue };
-        let mut cursor = table.cursor().end_to_end();
-        let (path, layout) = (table.table.path(), &*version.layout);
-        part = insert_entries(&part, &mut cursor, path, (layout, bounds), record.watermark)?;
+        let Some(run) = table.clip(bounds)?.and_then(Run::of_table) else { continue };
+        part = insert_run(&part, &run, (&version.layout, bounds), record.watermark)?;
         replayed += 1;
     }
     Ok((part, replayed))
@@ -360,7 +360,7 @@ mod tests {
         }
     }
 
-    // Stores were written whose bases end with the flushes of their run; what they say is as true.
+    // Older stores have bases that end with the flushes of their run. These are as right.
     #[test]
     fn a_base_without_keys_is_of_another_round() {
         let (disk, layout) = store();

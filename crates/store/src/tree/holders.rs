@@ -1,12 +1,12 @@
-//! Who holds a tree for long, counted by kind.
+//! Counts of what holds a tree for long, by kind.
 //! ```text
-//! scans 2   pinned trees 0   followers 1     for all versions between two that lose tables
+//! scans 2   pinned trees 0   followers 1    for all versions from one loss of tables to the next
 //! ```
 //! Invariant: a count is how many hold such a version now.
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// Who holds a tree for long.
+/// What holds a tree for long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Holder {
     Scan,

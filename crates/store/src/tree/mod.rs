@@ -1,4 +1,4 @@
-//! The open tree: versions, who installs them, and what all parts of a store share.
+//! The open tree: versions, their installer, and what all parts of a store share.
 
 pub(crate) mod guard_image;
 pub(crate) mod holders;

@@ -1,14 +1,14 @@
-//! Files that the tree needs no more, until they are gone.
+//! Files that the tree does not need any more, until they are gone.
 //! ```text
 //! install   tables, logs, images that the newest version does not name -> leaving
-//! sweep     those that nobody reads -> removed; what cannot be removed is tried again
-//! reader    the last one lets go of a table -> the keeper is called, and sweeps
+//! sweep     those that no reader holds -> removed; what cannot be removed is tried again
+//! reader    the last one releases a table -> the keeper is called, and sweeps
 //! ```
-//! A table's file goes with the last version that has it: those are held by scans (the one that a
-//! scan last moved in, until it moves or ends), by pinned trees, and for a moment by every other
-//! read, merge and checkpoint. A snapshot holds no file: it has merges keep entries.
+//! A table's file goes with the last version that has it. A scan holds the version that it last
+//! moved in, until it moves or ends. Pinned trees hold versions, and for a moment every other read,
+//! merge and checkpoint. A snapshot holds no file: merges keep entries for it.
 //!
-//! Invariant: a file is removed when no version names it, and nobody has it open to read.
+//! Invariant: a file is removed when no version names it and no reader has it open.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -57,7 +57,7 @@ struct Files {
     logs: BTreeSet<u64>,
     tables: Vec<LeavingTable>,
     others: Vec<Obsolete>,
-    /// Who holds the trees that these tables were in.
+    /// What holds the trees that these tables were in.
     trees: Vec<Weak<Holders>>,
 }
 
@@ -82,8 +82,8 @@ impl Leaving {
         files.others.extend(gone.into_iter().map(Obsolete::Log));
     }
 
-    /// Tables leave the tree of `version`, the last one with its holders. Who lets go of one last
-    /// calls the keeper.
+    /// Tables leave the tree of `version`, the last one with its holders. The last reader of a
+    /// table calls the keeper.
     pub(crate) fn add_tables<'t>(
         &self,
         version: &Version,
@@ -104,7 +104,7 @@ impl Leaving {
         lock(&self.0).others.extend(others);
     }
 
-    /// What nobody reads.
+    /// Files without a reader.
     pub(crate) fn free(&self) -> Vec<Obsolete> {
         let files = lock(&self.0);
         let tables = files.tables.iter().filter(|leaving| leaving.table.strong_count() == 0);
@@ -117,7 +117,7 @@ impl Leaving {
         files.tables.retain(|leaving| !gone.contains(&Obsolete::Table(leaving.file)));
     }
 
-    /// How much is still there, and who holds it.
+    /// How much is still there, and what holds it.
     pub(crate) fn stats(&self, newest: &Version) -> ObsoleteStats {
         let files = lock(&self.0);
         let trees = files.trees.iter().filter_map(Weak::upgrade);

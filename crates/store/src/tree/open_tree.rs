@@ -17,7 +17,8 @@ use crate::files::table::Table;
 use crate::guard::Guard;
 use crate::guard::elastic::Elastic;
 use crate::guard::filter_recovery::FilterRecovery;
-use crate::plan::layout::{Edit, ImageRecord, Layout, RunRecord};
+use crate::guard::monkey::filter_bits;
+use crate::plan::layout::{Edit, ImageRecord, Layout};
 use crate::storage::environment::Environment;
 use crate::storage::life::Life;
 use crate::sync::{Arc, AtomicU64, Mutex, MutexGuard, Ordering, Switch, lock};
@@ -35,8 +36,8 @@ pub(crate) struct OpenTree {
     pub(crate) table_files: TableFiles,
     pub(crate) env: Environment,
     pub(crate) current: Switch<Version>,
-    /// The round of the current version, for a quick look.
-    pub(crate) round: AtomicU64,
+    /// The epoch of the current version, for a quick look.
+    pub(crate) merge_epoch: AtomicU64,
     /// Files that the newest version does not name and that are still there.
     pub(crate) leaving: Leaving,
     pub(crate) keeper: Arc<Keeper>,
@@ -45,7 +46,7 @@ pub(crate) struct OpenTree {
     pub(crate) counters: Counters,
     /// Filters that were damaged when the store was opened, and are not used.
     pub(crate) damaged_filters: Vec<DamagedFilter>,
-    /// Who decides which units of `elastic` filters are in memory. None: the store has another
+    /// Decides which units of `elastic` filters are in memory. None: the store has another
     /// guard.
     pub(crate) elastic: Option<Elastic>,
     /// Where the global filter came from at open.
@@ -61,7 +62,7 @@ impl OpenTree {
         self.table_files.folder.life()
     }
 
-    /// Damaged filters that the tree still has, and units that were damaged when they were read: a
+    /// Damaged filters that the tree still has, and units that were damaged when they were read. A
     /// merge makes new ones in the place of its inputs'.
     pub(crate) fn damage_of_filters(&self, version: &Version) -> Vec<String> {
         let units = version.tables().filter_map(|table| table.table.units());
@@ -84,15 +85,14 @@ impl OpenTree {
         self.env.clock.now().saturating_sub(start)
     }
 
-    pub(crate) fn installer(&self) -> MutexGuard<'_, Installer> {
-        lock(&self.installer)
+    /// Bits per key for the filters of a new run of so many entries, made of these runs. None: as
+    /// the options say.
+    pub(crate) fn filter_bits(&self, inputs: &[u64], entries: u64) -> Option<f64> {
+        filter_bits(&self.table_files.options, &self.current.hold().runs, inputs, entries)
     }
 
-    /// The record of a run of the newest version. Requires: the run is in it.
-    pub(crate) fn run_record(&self, id: u64) -> RunRecord {
-        let layout = Arc::clone(&self.current.pin().layout);
-        let found = layout.runs.iter().find(|run| run.id == id);
-        found.expect("a run in use by a job stays").clone()
+    pub(crate) fn installer(&self) -> MutexGuard<'_, Installer> {
+        lock(&self.installer)
     }
 
     /// Puts a new memtable in place of the active one.
@@ -116,16 +116,14 @@ impl OpenTree {
         self.current.store(Arc::new(now.seal(Arc::new(sealed), active)));
     }
 
-    /// Removes files that nobody needs any more. If that cannot be done now, the keeper tries
-    /// again.
+    /// Removes obsolete files. If that cannot be done now, the keeper tries again.
     pub(crate) fn sweep_or_call(&self) {
         if self.sweep() {
             self.keeper.call();
         }
     }
 
-    /// Removes files that nobody needs any more. True: some could not be removed, and are to be
-    /// tried again.
+    /// Removes obsolete files. True: some could not be removed, and are to be tried again.
     pub(crate) fn sweep(&self) -> bool {
         let free = self.leaving.free();
         let is_gone = |file: &Obsolete| {
@@ -150,7 +148,7 @@ pub(crate) struct Installer {
     doubtful_tables: Vec<u64>,
     /// The tree has changed since the store was opened.
     pub(crate) has_changed: bool,
-    /// Who hears of every edit.
+    /// Gets the tree after every edit.
     follower: Option<Follower>,
 }
 
@@ -166,14 +164,14 @@ impl Installer {
         }
     }
 
-    /// Has somebody hear of the tree as it is now, and after every edit from now on, in the place
-    /// of whoever did before.
+    /// Gives a follower the tree as it is now, and after every edit from now on. It replaces the
+    /// follower before it.
     pub(crate) fn follow(&mut self, tree: &OpenTree, mut follower: Follower) {
         follower(PinnedTree::new(tree, Holder::Follower));
         self.follower = Some(follower);
     }
 
-    /// Nobody hears of edits any more.
+    /// Removes the follower.
     pub(crate) fn unfollow(&mut self) {
         self.follower = None;
     }
@@ -185,9 +183,8 @@ impl Installer {
         flush
     }
 
-    /// Applies `edit` to the newest version: first on disk, then for readers. What the tree needs
-    /// no more is swept by the caller, later: the change must be complete before the storage is
-    /// asked again.
+    /// Applies `edit` to the newest version: first on disk, then for readers. The caller sweeps
+    /// obsolete files later: the change must be complete before the storage is used again.
     pub(crate) fn install(
         &mut self,
         tree: &OpenTree,
@@ -212,13 +209,13 @@ impl Installer {
         }
         let next = now.apply(edit, layout, opened, guard);
         drop(now);
-        let round = next.round;
+        let merge_epoch = next.merge_epoch;
         tree.current.store(Arc::new(next));
-        tree.round.store(round, Ordering::Release);
+        tree.merge_epoch.store(merge_epoch, Ordering::Release);
         if let Some(elastic) = &tree.elastic {
             elastic.follow(tree.current.pin().files());
         }
-        self.tell_follower(tree);
+        self.call_follower(tree);
         Ok(())
     }
 
@@ -231,9 +228,9 @@ impl Installer {
         Ok(layout)
     }
 
-    /// The tables of a run that could not be installed, and will not be: they go as soon as the
-    /// manifest surely does not name them. Else each try of a merge would leave its tables on a
-    /// disk that is full.
+    /// Gives up the tables of a run that could not be installed. They are removed as soon as the
+    /// manifest surely does not name them. Else each attempt of a merge would leave its tables on a
+    /// full disk.
     pub(crate) fn give_up(&mut self, tree: &OpenTree, run: &RunOutput) {
         let files = run.tables.iter().map(|(file, _)| *file);
         let (doubtful, free): (Vec<_>, Vec<_>) =
@@ -242,12 +239,12 @@ impl Installer {
         tree.leaving.add(free.into_iter().map(Obsolete::Table));
     }
 
-    /// One who panics hears no more: the change is installed, whatever a follower makes of it.
-    fn tell_follower(&mut self, tree: &OpenTree) {
+    /// A follower that panics is removed: the change stays installed all the same.
+    fn call_follower(&mut self, tree: &OpenTree) {
         let Some(mut follower) = self.follower.take() else { return };
         let tree = PinnedTree::new(tree, Holder::Follower);
-        let told = catch_unwind(AssertUnwindSafe(|| follower(tree)));
-        self.follower = told.is_ok().then_some(follower);
+        let called = catch_unwind(AssertUnwindSafe(|| follower(tree)));
+        self.follower = called.is_ok().then_some(follower);
     }
 
     /// Writes an edit that changes nothing, so that what went before is not the manifest's end.
@@ -257,8 +254,8 @@ impl Installer {
         self.install(tree, &edit, &HashMap::new(), guard)
     }
 
-    /// Has the manifest tell of a log that was made and is durable: from then on it is missed when
-    /// it is gone. Requires: what is written to it is acknowledged later.
+    /// Makes the manifest name a log that was made and is durable: from then on it is an error if
+    /// the log is gone. Requires: writes to it are acknowledged later.
     pub(crate) fn record_log(&mut self, tree: &OpenTree, number: u64) -> Result<()> {
         let now = tree.current.hold();
         if now.layout.newest_wal >= number {
@@ -273,7 +270,8 @@ impl Installer {
         Ok(())
     }
 
-    /// Has the manifest name images, of those parts whose base is still that of the newest version.
+    /// Makes the manifest name images, of those parts whose base is still that of the newest
+    /// version.
     pub(crate) fn install_images(
         &mut self,
         tree: &OpenTree,

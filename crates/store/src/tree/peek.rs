@@ -3,8 +3,8 @@
 //! owner     edit, edit, edit ... --> MANIFEST      synced before a version shows it
 //! onlooker  MANIFEST --> layout --> TreePeek       no lock, nothing written, no other file touched
 //! ```
-//! Invariant: a look changes nothing. It sees the tree as it was at some edit: the file only grows
-//! at its end, where an edit that is half written is none yet, or it is replaced as a whole.
+//! Invariant: a look changes nothing. It sees the tree as it was at some edit. The file only grows
+//! at its end, where half an edit does not count yet, or is replaced as a whole.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::storage::disk::Disk;
 use crate::storage::open_folder::OpenFolder;
 use crate::tree::partition_stats::UnderWay;
 
-/// A run as the manifest tells of it.
+/// A run as the manifest has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RunPeek {
@@ -33,7 +33,7 @@ pub struct RunPeek {
     pub span: (u64, u64),
 }
 
-/// A tree as the manifest tells of it. Memory, filters, counters and merges that have installed
+/// A tree as the manifest has it. Memory, filters, counters and merges that have installed
 /// nothing yet are known to the process alone that has the store open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -48,7 +48,7 @@ pub struct TreePeek {
     pub under_way: Option<UnderWay>,
 }
 
-/// Looks at the tree of the store in `dir`, whoever has it open.
+/// Looks at the tree of the store in `dir`, which any process may have open.
 ///
 /// # Errors
 /// `Missing` if there is no store, `Corrupt` if its manifest is damaged, `Io` if the disk refuses.
@@ -68,7 +68,7 @@ pub(crate) fn peek_with(storage: &dyn Storage, dir: &Path) -> Result<TreePeek> {
     Ok(tree(&Manifest::read(&folder)?.ok_or_else(missing)?))
 }
 
-/// The runs of a layout, as they are told outside.
+/// The runs of a layout, for outside.
 pub(crate) fn tree(layout: &Layout) -> TreePeek {
     let under_way = layout.last_merge.as_ref().map(|merge| {
         let inputs = layout.runs.iter().filter(|run| merge.inputs.contains(&run.id));

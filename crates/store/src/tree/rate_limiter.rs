@@ -1,22 +1,22 @@
-//! Merges that leave some of the disk to readers: no more than so many bytes in a second.
+//! A rate limit that leaves some of the disk to readers: so many bytes in a second for merges.
 //! ```text
 //! merge step   spends what it has read
 //! flush        spends what it has written, and waits for nothing
 //! allowance    grows with time, up to a tenth of a second's; below zero a merge pauses
 //! ```
-//! Invariant: pacing makes nobody wait who writes. While merges are what writers are slowed down
-//! for, they do not pause.
+//! Invariant: the limit delays no writer. Merges do not pause while writers are slowed down for
+//! them.
 
 use std::time::Duration;
 
 use crate::sync::{Mutex, lock};
 
-/// The allowance that idle time saves up, in seconds of the rate: so long may a merge go at full
-/// speed.
+/// The allowance that idle time saves up, in seconds of the rate: for so long a merge may go at
+/// full speed.
 const SAVED_SECONDS: f64 = 0.1;
 
 /// Keeps merges to a rate.
-pub(crate) struct Pacer {
+pub(crate) struct RateLimiter {
     /// None: as fast as they can.
     bytes_per_second: Option<f64>,
     account: Mutex<Account>,
@@ -31,10 +31,10 @@ struct Account {
     at: Duration,
 }
 
-impl Pacer {
+impl RateLimiter {
     pub(crate) fn new(bytes_per_second: Option<u64>) -> Self {
         let bytes_per_second = bytes_per_second.map(|bytes| bytes as f64);
-        Pacer { bytes_per_second, account: Mutex::new(Account::default()) }
+        RateLimiter { bytes_per_second, account: Mutex::new(Account::default()) }
     }
 
     /// Takes bytes from the allowance, whether it has them or not.
@@ -76,38 +76,42 @@ mod tests {
 
     #[test]
     fn what_is_spent_is_paid_for_with_time() {
-        let pacer = Pacer::new(Some(1_000_000));
-        pacer.spend(50_000, millis(1_000));
-        assert_eq!(pacer.debt(millis(1_000)), None, "a tenth of a second's bytes are saved up");
-        pacer.spend(250_000, millis(1_000));
-        assert_eq!(pacer.debt(millis(1_000)), Some(millis(200)));
-        pacer.spend(100_000, millis(1_100));
-        assert_eq!(pacer.debt(millis(1_100)), Some(millis(200)));
-        assert_eq!(pacer.debt(millis(1_300)), None);
+        let rate_limiter = RateLimiter::new(Some(1_000_000));
+        rate_limiter.spend(50_000, millis(1_000));
+        assert_eq!(
+            rate_limiter.debt(millis(1_000)),
+            None,
+            "a tenth of a second's bytes are saved up"
+        );
+        rate_limiter.spend(250_000, millis(1_000));
+        assert_eq!(rate_limiter.debt(millis(1_000)), Some(millis(200)));
+        rate_limiter.spend(100_000, millis(1_100));
+        assert_eq!(rate_limiter.debt(millis(1_100)), Some(millis(200)));
+        assert_eq!(rate_limiter.debt(millis(1_300)), None);
     }
 
     #[test]
     fn a_long_rest_saves_up_no_more_than_a_short_one() {
-        let pacer = Pacer::new(Some(1_000_000));
-        pacer.spend(200_000, Duration::from_secs(3_600));
-        assert_eq!(pacer.debt(Duration::from_secs(3_600)), Some(millis(100)));
+        let rate_limiter = RateLimiter::new(Some(1_000_000));
+        rate_limiter.spend(200_000, Duration::from_secs(3_600));
+        assert_eq!(rate_limiter.debt(Duration::from_secs(3_600)), Some(millis(100)));
     }
 
     #[test] // Nothing was credited until the clock was where it had been.
     fn a_clock_that_goes_back_is_taken_as_it_is() {
-        let pacer = Pacer::new(Some(1_000_000));
-        pacer.spend(200_000, Duration::from_secs(1 << 40));
-        assert_eq!(pacer.debt(millis(1_000)), Some(millis(100)));
-        assert_eq!(pacer.debt(millis(1_060)), Some(millis(40)));
-        assert_eq!(pacer.debt(millis(1_100)), None);
-        pacer.spend(200_000, Duration::MAX);
-        assert_eq!(pacer.debt(Duration::MAX), Some(millis(100)));
+        let rate_limiter = RateLimiter::new(Some(1_000_000));
+        rate_limiter.spend(200_000, Duration::from_secs(1 << 40));
+        assert_eq!(rate_limiter.debt(millis(1_000)), Some(millis(100)));
+        assert_eq!(rate_limiter.debt(millis(1_060)), Some(millis(40)));
+        assert_eq!(rate_limiter.debt(millis(1_100)), None);
+        rate_limiter.spend(200_000, Duration::MAX);
+        assert_eq!(rate_limiter.debt(Duration::MAX), Some(millis(100)));
     }
 
     #[test]
     fn without_a_rate_nothing_is_owed() {
-        let pacer = Pacer::new(None);
-        pacer.spend(u64::MAX, millis(1));
-        assert_eq!(pacer.debt(millis(1)), None);
+        let rate_limiter = RateLimiter::new(None);
+        rate_limiter.spend(u64::MAX, millis(1));
+        assert_eq!(rate_limiter.debt(millis(1)), None);
     }
 }

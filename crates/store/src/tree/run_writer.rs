@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use trommel_filters::{FilterOptions, Span};
 
 use crate::entries::entry::{Entry, Sequence};
+use crate::entries::merge_cursor::MergeCursor;
 use crate::entries::tombstones::RangeTombstones;
 use crate::error::{Error, Result};
 use crate::files::table::Table;
@@ -98,7 +99,7 @@ impl<'a> RunWriter<'a> {
             finish_table(state, Some(entry.key))?;
         }
         if state.open.is_none() {
-            // What the tables before hold is told by their keys alone.
+            // The keys of tables must not overlap.
             if !state.files.is_empty() && *entry.key <= *state.last_key {
                 let what = format!("no place for key {}: out of order", entry.key.escape_ascii());
                 return Err(Error::corrupt(self.table_files.folder.path(), 0, what));
@@ -112,6 +113,24 @@ impl<'a> RunWriter<'a> {
             state.last_key.extend_from_slice(entry.key);
         }
         Ok(())
+    }
+
+    /// Writes those of the next entries that `keeps` accepts; the number is that of the entry's
+    /// input. True: the cursor has come to its end, within so many entries.
+    pub(crate) fn write_kept(
+        &mut self,
+        cursor: &mut MergeCursor,
+        entries_max: usize,
+        mut keeps: impl FnMut(&mut Self, &Entry<'_>, usize) -> Result<bool>,
+    ) -> Result<bool> {
+        for _ in 0..entries_max {
+            let Some(entry) = cursor.entry() else { return Ok(true) };
+            if keeps(self, &entry, cursor.input())? {
+                self.add(&entry)?;
+            }
+            cursor.next()?;
+        }
+        Ok(false)
     }
 
     /// Syncs the tables and their names, and opens them.
@@ -167,8 +186,8 @@ fn begin_table(table_files: &TableFiles, state: &mut RunWriterState) -> Result<(
     Ok(())
 }
 
-/// The table gets what the run deletes before `next`, the first key of the table after it. None:
-/// all that is left.
+/// Gives the table the ranges that the run deletes before `next`, the first key of the table after
+/// it. None: all that are left.
 fn finish_table(state: &mut RunWriterState, next: Option<&[u8]>) -> Result<()> {
     let Some((file, writer)) = state.open.take() else { return Ok(()) };
     let own = own_tombstones(state, next);
@@ -181,7 +200,7 @@ fn finish_table(state: &mut RunWriterState, next: Option<&[u8]>) -> Result<()> {
     Ok(())
 }
 
-/// What the run deletes before `next` that no table has which is done.
+/// The ranges that the run deletes before `next` and that no finished table has.
 fn own_tombstones(state: &RunWriterState, next: Option<&[u8]>) -> RangeTombstones {
     state.tombstones.cut(state.deleted_up_to.as_deref(), next)
 }
@@ -192,8 +211,8 @@ impl RunOutput {
         self.tables.iter().for_each(|(file, _)| table_files.discard(*file));
     }
 
-    /// The tables as the manifest knows them. `span` tells the flushes of a table from the
-    /// sequence numbers of its entries.
+    /// The tables as the manifest knows them. `span`: the flushes of a table, by the sequence
+    /// numbers of its entries.
     pub(crate) fn records(
         &self,
         run: u64,

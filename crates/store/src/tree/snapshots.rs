@@ -1,9 +1,9 @@
-//! Sequence numbers that someone still reads at. Merges must keep what they see.
+//! Sequence numbers that are still read at. Merges must keep what they see.
 //! ```text
 //! snapshot, scan   register(): take the visible number and note it   } one lock
 //! merge            copy(): the noted numbers and the visible one     }
 //! ```
-//! Invariant (ordering rule 2): a number is noted in the step in which it is taken, so a merge
+//! Invariant (ordering rule 2): a number is noted in the step in which it is taken. So a merge
 //! either sees it noted, or counts a visible number that is not larger.
 
 use std::collections::BTreeMap;
@@ -34,8 +34,8 @@ impl Snapshots {
         self.visible.store(sequence.0, Ordering::Release);
     }
 
-    /// Takes the visible number and notes it until the value is dropped. Of a store that is not
-    /// open it is taken, and not noted: nobody reads at it.
+    /// Takes the visible number and notes it until the value is dropped. In a store that is not
+    /// open it is not noted: no reader can use it.
     pub(crate) fn register(self: &Arc<Self>) -> Registered {
         if self.life.check().is_err() {
             return Registered { snapshots: None, sequence: self.visible() };

@@ -5,7 +5,7 @@
 //! ```
 //! Invariant: counters only grow. What is not a counter is read from the newest version.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use trommel_filters::LocatedSize;
 
@@ -85,7 +85,7 @@ impl QueryStats {
     }
 }
 
-/// The kinds of queries that are told apart.
+/// The kinds of queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QueryKind {
     Point,
@@ -165,6 +165,14 @@ impl Counters {
         self.guard_worked(Duration::from_secs_f64(filter_seconds));
     }
 
+    /// Does work for the guard, and counts its time.
+    pub(crate) fn time_guard<T>(&self, work: impl FnOnce() -> T) -> T {
+        let start = Instant::now();
+        let done = work();
+        self.guard_worked(start.elapsed());
+        done
+    }
+
     pub(crate) fn guard_worked(&self, time: Duration) {
         self.guard_nanoseconds.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
     }
@@ -222,10 +230,10 @@ pub struct GuardStats {
     /// The most memory that building a part has taken, in bytes, beside the part it replaces.
     pub rebuild_peak_bytes: u64,
     /// Filters and images of filters that did not decode when the store was opened, with file and
-    /// place, as long as the tree has them; they are not used. A merge makes new ones.
+    /// place, as long as the tree has them. They are not used. A merge makes new ones.
     pub damaged: Vec<String>,
-    /// Of a guard with a filter for each table: what new ones are told beside their memory, as
-    /// text. None: nothing.
+    /// Of a guard with a filter for each table: the parameters of new ones beside their memory, as
+    /// text. None: there are none.
     pub told: Option<String>,
     /// Of the guard `elastic`: which units are in memory.
     pub elastic: Option<ElasticStats>,
@@ -233,9 +241,9 @@ pub struct GuardStats {
     pub located: Option<LocatedSize>,
 }
 
-/// Tables that left the tree and whose files are still there, and who holds them for long. If it is
-/// nobody of these, a read, a merge or a checkpoint that is under way does, until it is done.
-/// Snapshots hold no files: they have merges keep entries.
+/// Tables that left the tree and whose files are still there, and what holds them for long. If none
+/// of these does, a read, a merge or a checkpoint that is under way does, until it is done.
+/// Snapshots hold no files: merges keep entries for them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ObsoleteStats {
@@ -243,7 +251,7 @@ pub struct ObsoleteStats {
     pub tables: u64,
     /// Bytes of their files.
     pub bytes: u64,
-    /// Scans that last moved in an older tree, each end counted by itself. They let go of it when
+    /// Scans that last moved in an older tree, each end counted by itself. They release it when
     /// they move or are dropped.
     pub scans: u64,
     /// Trees of `pinned_tree` that are older than the newest one.
@@ -311,10 +319,10 @@ pub struct Stats {
     /// Merges that are open: each has runs of its own, some may wait for a thread.
     pub merging: u64,
     /// Times that writers were slowed down because flushes or merges lagged behind. In stepped mode
-    /// nobody waits, and it is counted as if they had.
+    /// no writer waits, but the time counts as if it had.
     pub slowdowns: StallStats,
-    /// Times that they were stopped, because slowing down was not enough. In stepped mode nobody
-    /// waits: no time is counted.
+    /// Times that they were stopped, because slowing down was not enough. In stepped mode no
+    /// writer waits, and no time is counted.
     pub stops: StallStats,
     /// Both.
     pub stalls: u64,
@@ -324,10 +332,10 @@ pub struct Stats {
     pub sequence: u64,
     /// Oldest sequence number that a snapshot or scan still reads at.
     pub oldest_pin: Option<u64>,
-    /// Tables that left the tree and are still read by someone: those of
+    /// Tables that left the tree and are still being read: those of
     /// [`obsolete`](Stats::obsolete).
     pub leaving_tables: u64,
-    /// Files that the tree needs no more.
+    /// Files that the tree does not need any more.
     pub obsolete: ObsoleteStats,
     /// With `Sync::Interval`: the age of the oldest write that was acknowledged and is not durable.
     /// None: all are.

@@ -1,7 +1,7 @@
-//! Where tables live: how they are named, opened, read and written.
+//! The files of tables: how they are named, opened, read and written.
 //! ```text
-//! manifest ─ each table that it names ─> open ─ its bounds are the manifest's ─> a table, with its
-//! filter if that is sound
+//! manifest  ─ each table that it names ─> open, bounds as in the manifest ─> a table, with a
+//!                                                                            sound filter or none
 //! ```
 //! Invariant: a number is given to one file alone.
 

@@ -1,11 +1,12 @@
-//! The tree at one moment, for those who look at it from outside, and those who follow it.
+//! The tree at one moment, for inspection from outside, and for followers of its changes.
 //! ```text
-//! edit -> manifest -> version for readers -> follower: PinnedTree     (under the installer's lock)
+//! edit -> manifest -> version for readers -> follower: PinnedTree, under the installer's lock
 //!                                            |
-//!                                            +-> runs, codes of a key, runs that have it
+//!                                            +-> runs, codes of a key, runs that have it:
+//!                                                of that version, whatever came since
 //! ```
-//! Invariants: a follower misses no change of the tree, and hears of them in their order. A pinned
-//! tree answers as its version does; it counts as no query.
+//! Invariants: a follower gets every change of the tree, in their order. A pinned tree answers as
+//! its version does; it counts as no query.
 
 use trommel_filters::{Codes, Query};
 
@@ -21,7 +22,7 @@ use crate::tree::open_tree::OpenTree;
 use crate::tree::peek::{TreePeek, tree};
 use crate::tree::version::HeldVersion;
 
-/// Who hears of every change of the tree.
+/// Is called after every change of the tree.
 pub(crate) type Follower = Box<dyn FnMut(PinnedTree) + Send>;
 
 /// The runs of an open store at one moment, and the guard that belongs to them. Its files stay as
@@ -51,8 +52,8 @@ impl PinnedTree {
         }
     }
 
-    /// The runs that may have an entry of a key, as guard and fence pointers say: those that a get
-    /// would search, if it stopped at none.
+    /// The runs that may have an entry of a key, as guard and fence pointers say. A get would
+    /// search these, if it stopped at none.
     pub fn candidates(&self, key: &[u8]) -> Vec<usize> {
         let answer = self.version.guard.ask(&Query::Point(key));
         let may_hold = |placed: &PlacedRun| {
@@ -86,8 +87,8 @@ impl PinnedTree {
         self.version.runs.iter().flat_map(of_run).collect()
     }
 
-    /// The tables that a get of a key searches where no guard speaks: in each run, from new to old,
-    /// the one around the key, until one has it. Counted as in
+    /// The tables that a get of a key searches without a guard, from new to old. Each run has one
+    /// around the key, and the first that has it is the last one searched. Counted as in
     /// [`table_levels`](Self::table_levels).
     pub fn asked_tables(&self, key: &[u8]) -> Result<Vec<usize>> {
         self.life.check()?;

@@ -58,14 +58,14 @@ pub(crate) struct Version {
     pub(crate) deletes_ranges: bool,
     pub(crate) layout: Arc<Layout>,
     pub(crate) guard: Guard,
-    /// Merges installed so far: a scan that pinned an older round moves on to let go of its tables.
-    pub(crate) round: u64,
-    /// Who holds versions with these tables, or fewer, for long.
+    /// Merges installed so far. A scan that pinned an older epoch moves on to release its tables.
+    pub(crate) merge_epoch: u64,
+    /// Counts what holds versions with these tables, or fewer, for long.
     pub(crate) holders: Arc<Holders>,
 }
 
 impl Version {
-    /// What a store is left with that is closed: nothing, so that memory and files are let go of.
+    /// The version of a closed store: empty, so that memory and files are released.
     pub(crate) fn closed(last: &Version) -> Version {
         let Active { wal, first, .. } = last.active;
         Version {
@@ -80,7 +80,7 @@ impl Version {
             deletes_ranges: false,
             layout: Arc::default(),
             guard: Guard::Open,
-            round: last.round,
+            merge_epoch: last.merge_epoch,
             holders: Arc::default(),
         }
     }
@@ -129,7 +129,7 @@ impl Version {
             runs,
             layout: Arc::new(layout),
             guard,
-            round: self.round + u64::from(leave),
+            merge_epoch: self.merge_epoch + u64::from(leave),
             holders: if leave { Arc::default() } else { Arc::clone(&self.holders) },
         }
     }
@@ -155,8 +155,8 @@ impl Version {
         layout.runs.iter().map(open_run).collect()
     }
 
-    /// The newest deletion of a range in runs that is in force for a key, as far as sequence
-    /// numbers of at most `at` go.
+    /// The newest deletion of a range in runs that covers a key, with a sequence number of at most
+    /// `at`.
     #[inline]
     pub(crate) fn covering(&self, key: &[u8], at: Sequence) -> Option<Sequence> {
         if !self.deletes_ranges {
@@ -183,8 +183,7 @@ impl Version {
         tables.filter(move |table| known.insert(table.file()))
     }
 
-    /// Every table, newest run first; what is before and behind a piece that was taken out of one
-    /// comes apart.
+    /// Every table, newest run first. A file of which a merge has taken the middle comes twice.
     pub(crate) fn tables(&self) -> impl Iterator<Item = &RunTable> {
         self.runs.iter().flat_map(|placed| placed.run.tables())
     }

@@ -1,16 +1,16 @@
 //! Write stalls: writers are slowed down while flushes or merges lag behind, and stopped only when
 //! that was not enough.
 //! ```text
-//! memtables   0 ........ SEALED_MAX - 1 ~~~~~~~~~~~ SEALED_MAX, and the active one is full
-//! level 0     0 ........ slow_down_runs ~~~~~~~~~~~ stop_runs
-//!             at will    slower and slower          stop
-//! below it    0 ........ 2 T + 4 of its T ~~~~~~~~~ as many more as in level 0 (not the last one)
+//!                 full speed   slower and slower           stop
+//! memtables       0 ........ SEALED_MAX - 1 ~~~~~~~~~~~ SEALED_MAX, and the active one is full
+//! level 0         0 ........ slow_down_runs ~~~~~~~~~~~ stop_runs
+//! inner levels    0 ........ 2 T + 4 of its T ~~~~~~~~~ as many more as in level 0
 //! ```
-//! Small merges go before large ones, so a level below can lag while level 0 does not.
+//! Small merges go before large ones, so an inner level can lag while level 0 does not.
 //!
-//! Invariants: what is counted follows from the writes and the state of the tree alone, but for the
-//! length of a stop. In stepped mode nobody waits, since nobody else would end it: slowdowns and
-//! stops are counted all the same.
+//! Invariants: the counts follow from the writes and the state of the tree alone, but for the
+//! length of a stop. In stepped mode no writer waits, since no other thread would end the stall:
+//! slowdowns and stops are counted all the same.
 
 use std::time::Duration;
 
@@ -21,10 +21,9 @@ use crate::sync::{AtomicU64, Ordering};
 const RATE_FIRST: f64 = 64e6;
 /// The same just before writers are stopped.
 const RATE_LAST: f64 = 0.64e6;
-/// What a writer owes is paid when it is as much, so that there are few pauses, and each is worth
-/// its while.
+/// The least pause, in seconds. A writer owes shorter ones until they add up to it.
 const PAUSE_MIN: f64 = 1e-3;
-/// And no pause is longer.
+/// The longest pause.
 const PAUSE_MAX: f64 = 0.1;
 
 /// How often writers had to wait, and how long.

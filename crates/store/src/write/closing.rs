@@ -1,9 +1,10 @@
 //! How a store is closed.
 //! ```text
-//! callers refused -> log saved -> threads ended, calls ended -> log synced -> image -> sweep -> tables let go -> closed -> unlocked
+//! callers refused -> log saved -> threads and calls ended -> log synced -> image -> sweep
+//!                 -> tables released -> closed -> unlocked
 //! ```
-//! Invariant: the lock goes last, when nothing of the store can touch a file any more, also where a
-//! step panics.
+//! Invariant: the lock is released last, when no part of the store can touch a file any more, even
+//! if a step panics.
 
 use crate::error::Result;
 use crate::storage::life::Closing;
@@ -64,11 +65,11 @@ impl Drop for Ending<'_> {
         self.closing.shut();
         self.engine.commit.let_go_of_files();
         self.engine.installer().manifest.let_go_of_files();
-        // Readers who see this version see that the store is closed.
+        // Readers that see this version see that the store is closed.
         let last = self.engine.current.hold();
         self.engine.current.store(Arc::new(Version::closed(&last)));
         drop(last);
-        // Of tables that a scan or a pinned tree still has.
+        // Of tables that a scan or a pinned tree still holds.
         self.engine.table_files.files.close_all();
         drop(lock(&self.engine.lock).take());
     }

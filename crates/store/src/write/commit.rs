@@ -5,12 +5,12 @@
 //! writer C --'
 //! ```
 //! Writers that were just woken come back a moment later. A leader that is to sync waits for them,
-//! for part of the time that a sync takes: else a group of one and a group of all others would take
-//! turns, two syncs for what one could do. Where nothing is synced, a group takes a few
-//! microseconds, less than to sleep and to be woken: who waits for it stays awake.
+//! for part of the time that a sync takes. Else a group of one and a group of all others would take
+//! turns: two syncs instead of one. Where nothing is synced, a group takes a few microseconds, less
+//! than to sleep and to be woken, so waiting writers spin.
 //!
-//! Invariants (ordering rule 1): one leader at a time; a group lies in one memtable and becomes
-//! visible as a whole, after all of it is in the memtable; a memtable is sealed between groups
+//! Invariants (ordering rule 1): one leader at a time. A group lies in one memtable and becomes
+//! visible as a whole, after all of it is in the memtable. A memtable is sealed between groups
 //! only.
 
 use std::time::Duration;
@@ -43,9 +43,9 @@ pub(crate) struct Commit {
     queue: Mutex<Queue>,
     /// Groups that have ended.
     ended: AtomicU64,
-    /// Signalled when a leader has finished, if someone sleeps.
+    /// Signalled when a leader has finished, if a writer sleeps.
     turn: Condvar,
-    /// Signalled when all are there whom a leader waits for.
+    /// Signalled when all writers have come that a leader waits for.
     gathered: Condvar,
     writer: Mutex<Writer>,
     log_failure: LogFailure,
@@ -59,9 +59,9 @@ struct Queue {
     leading: bool,
     /// Writers that sleep until a leader has finished.
     asleep: usize,
-    /// The writers of the last group, and those who waited when it ended.
+    /// The writers of the last group, and those that waited when it ended.
     recent: usize,
-    /// How many the leader waits for; 0: for nobody.
+    /// How many writers the leader waits for.
     wanted: usize,
     /// How long the last group took that was synced.
     sync_time: Duration,
@@ -138,8 +138,8 @@ impl Commit {
         }
     }
 
-    /// Writes the group that is waiting, with others who come soon if it is to be synced. Requires:
-    /// the caller leads.
+    /// Writes the group that is waiting, with writers that come soon if it is to be synced.
+    /// Requires: the caller leads.
     fn lead<'q>(&'q self, engine: &Engine, mut queue: MutexGuard<'q, Queue>, sync: bool) {
         let mut leading = Leading { commit: self, writers: 0, sync_time: None };
         if sync {
@@ -176,7 +176,7 @@ impl Commit {
         queue
     }
 
-    /// Waits for writers who are likely to come soon. Requires: the caller leads.
+    /// Waits for writers that are likely to come soon. Requires: the caller leads.
     fn gather<'q>(
         &'q self,
         engine: &Engine,
@@ -220,7 +220,7 @@ impl Commit {
         self.ended.fetch_add(1, Ordering::Relaxed);
         let asleep = queue.asleep;
         drop(queue);
-        // It costs a system call, whether someone sleeps or not.
+        // It costs a system call, whether a writer sleeps or not.
         if asleep > 0 {
             self.turn.notify_all();
         }
@@ -247,8 +247,8 @@ impl Commit {
         true
     }
 
-    /// Has `work` done while nobody writes, when all that was written before is in tables: it gets
-    /// a sequence number of its own, which readers see if it succeeds.
+    /// Does `work` while no writer writes, when all earlier writes are in tables. It gets a
+    /// sequence number of its own, which readers see if it succeeds.
     pub(crate) fn write_apart<T, E: From<Error>>(
         &self,
         engine: &Engine,
@@ -282,7 +282,7 @@ impl Commit {
     }
 }
 
-/// Whoever writes for a group. Dropped, by a panic too: the next one may.
+/// The leader of a group. Dropped, by a panic too: the next writer may lead.
 struct Leading<'c> {
     commit: &'c Commit,
     writers: usize,
@@ -295,7 +295,7 @@ impl Drop for Leading<'_> {
     }
 }
 
-/// What is to be told to a group. Dropped, by a panic too: it is told.
+/// The result of a group. Dropped, by a panic too: its writers get it.
 struct Outcome<'g> {
     group: &'g [Arc<Waiting>],
     result: Result<()>,
@@ -313,7 +313,7 @@ impl Drop for Outcome<'_> {
     }
 }
 
-/// The front of the queue, up to a group's size. Requires: someone waits.
+/// The front of the queue, up to a group's size. Requires: a writer waits.
 fn take_group(waiting: &mut Vec<Arc<Waiting>>) -> Vec<Arc<Waiting>> {
     let mut bytes = 0;
     let fits = waiting.iter().take_while(|waiting| {

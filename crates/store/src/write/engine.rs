@@ -11,7 +11,7 @@ use crate::files::store_folder::FolderLock;
 use crate::plan::run_limits::RunLimits;
 use crate::sync::{Arc, Condvar, Mutex};
 use crate::tree::open_tree::OpenTree;
-use crate::tree::rate_limiter::Pacer;
+use crate::tree::rate_limiter::RateLimiter;
 use crate::write::commit::Commit;
 use crate::write::work::Work;
 
@@ -24,7 +24,7 @@ pub(crate) struct Engine {
     /// Signalled when work appears, ends or fails.
     pub(crate) work_changed: Condvar,
     /// Keeps merges to their rate.
-    pub(crate) pacer: Pacer,
+    pub(crate) rate_limiter: RateLimiter,
     /// Where writers are slowed down and stopped.
     pub(crate) run_limits: RunLimits,
     /// Held while the store is open.
@@ -39,7 +39,7 @@ impl Engine {
             commit,
             work: Mutex::default(),
             work_changed: Condvar::new(),
-            pacer: Pacer::new(options.merge_bytes_per_second),
+            rate_limiter: RateLimiter::new(options.merge_bytes_per_second),
             run_limits: RunLimits::of(options),
             lock: Mutex::new(Some(lock)),
             tree: Arc::new(tree),

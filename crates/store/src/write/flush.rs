@@ -1,7 +1,8 @@
 //! A flush: one sealed memtable becomes one run.
 //! ```text
-//! write the table -> prepare the guard for the newest version -> install, if the parts that it adds to are still the newest
-//!                         ^-------------- prepare again ----------------'  else
+//! write the table -> prepare the guard for the newest version -> install, if the parts that it
+//!                         ^                                        adds to are still the newest
+//!                         '------------- prepare again -------------- else
 //! ```
 //! Invariants: flushes are installed in number order (ordering rule 1). The table is written and
 //! the guard prepared outside every lock; installing is a short step (rule 3).
@@ -10,13 +11,12 @@ use std::time::Instant;
 
 use trommel_filters::{FlushNumber, PartBuilder, Span};
 
-use crate::entries::cursor::Cursor;
 use crate::entries::entry::Sequence;
 use crate::entries::memtable::Memtable;
+use crate::entries::merge_cursor::MergeCursor;
 use crate::entries::retention::Retention;
 use crate::error::Result;
 use crate::files::distinct_keys::KeyList;
-use crate::guard::monkey::filter_bits;
 use crate::guard::{Change, Guard, locator};
 use crate::plan::layout::{Edit, FlushRecord};
 use crate::storage::environment::PausePoint;
@@ -31,14 +31,14 @@ use crate::write::merge_plan::run_of;
 pub(crate) struct FlushTask {
     sealed: Arc<Sealed>,
     written: Option<Written>,
-    /// Someone has tried to install it: the manifest may name the table.
+    /// An attempt was made to install it: the manifest may name the table.
     may_be_named: bool,
 }
 
 /// The tables of a flush, or of what is loaded past the memtable.
 pub(crate) struct Written {
     pub(crate) output: RunOutput,
-    /// Its keys, for a guard that is told of each flush: the memtable is walked once.
+    /// Its keys, for a guard that takes those of each flush: the memtable is walked once.
     pub(crate) keys: KeyList,
 }
 
@@ -95,36 +95,28 @@ impl FlushTask {
 }
 
 fn write_run(tree: &OpenTree, memtable: &Arc<Memtable>) -> Result<Written> {
-    let tells_guard = tree.current.hold().guard.is_told_of_flushes();
+    let takes_keys = tree.current.hold().guard.takes_flushed_keys();
     let mut keys = KeyList::default();
     let snapshots = tree.snapshots.copy();
     let ranges = memtable.ranges().visible_at(&snapshots);
     let mut retention = Retention::new(snapshots, false, tree.env.clock.since_epoch(), ranges);
-    let bits = filter_bits(
-        &tree.table_files.options,
-        &tree.current.hold().runs,
-        &[],
-        memtable.len() as u64,
-    );
+    let bits = tree.filter_bits(&[], memtable.len() as u64);
     let state = RunWriterState::with_filter_bits(bits).deleting(retention.kept_tombstones());
     let mut writer = RunWriter::new(&tree.table_files, state);
-    let mut cursor = memtable.cursor();
-    cursor.seek_first()?;
-    while let Some(entry) = cursor.entry() {
-        if retention.keeps(&entry) {
-            if tells_guard && keys.last() != Some(entry.key) {
-                keys.push(entry.key);
-            }
-            writer.add(&entry)?;
+    let mut cursor = MergeCursor::over(std::iter::once(memtable.cursor()))?;
+    writer.write_kept(&mut cursor, usize::MAX, |_, entry, _| {
+        let keeps = retention.keeps(entry);
+        if keeps && takes_keys {
+            keys.push_if_new(entry.key);
         }
-        cursor.next()?;
-    }
+        Ok(keeps)
+    })?;
     let output = writer.finish()?;
     tree.counters.flushed(output.bytes(), output.filter_seconds());
     Ok(Written { output, keys })
 }
 
-/// Tells the guard of a new run, and installs both.
+/// Gives the guard the keys of a new run, and installs both.
 pub(crate) fn install(tree: &OpenTree, new: &NewRun, written: &Written) -> Result<()> {
     let output = &written.output;
     loop {

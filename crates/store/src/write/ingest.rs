@@ -1,12 +1,13 @@
 //! Bulk loading: sorted entries become the newest run at once, past log and memtable.
 //! ```text
 //! writers wait   seal -> flush what is sealed -> one sequence number, one flush number
-//!                entries, checked one by one -> tables -> guard, as a flush tells it -> one edit -> visible
+//!                entries, checked one by one -> tables -> guard, as in a flush -> one edit
+//!                -> visible
 //! ```
-//! Invariants (ordering rule 1): all that was written before is in tables when the flush number is
-//! taken, and nothing is written until the run is there; so its entries, which share one sequence
-//! number, are newer than all others. Readers see all of it or nothing, and so does a recovery: one
-//! edit names every table. No log tells of the run, as it tells of a flushed memtable: so a second
+//! Invariants (ordering rule 1): all earlier writes are in tables when the flush number is taken,
+//! and nothing is written until the run is there. So its entries, which share one sequence number,
+//! are newer than all others. Readers see all of it or nothing, and so does a recovery: one edit
+//! names every table. No log has the run's entries, unlike those of a flushed memtable. So a second
 //! edit follows, and damage to the first one is no torn end.
 
 use std::iter::Peekable;
@@ -14,7 +15,6 @@ use std::iter::Peekable;
 use crate::entries::entry::{Entry, KEY_BYTES_MAX, Kind, Sequence, VALUE_BYTES_MAX};
 use crate::error::{Error, Result};
 use crate::files::distinct_keys::KeyList;
-use crate::guard::monkey::filter_bits;
 use crate::tree::run_writer::{RunWriter, RunWriterState};
 use crate::write::engine::Engine;
 use crate::write::flush::{NewRun, Written, install};
@@ -72,13 +72,8 @@ where
     V: AsRef<[u8]>,
     E: From<Error>,
 {
-    let tells_guard = engine.current.hold().guard.is_told_of_flushes();
-    let bits = filter_bits(
-        &engine.table_files.options,
-        &engine.current.hold().runs,
-        &[],
-        entries.size_hint().0 as u64,
-    );
+    let takes_keys = engine.current.hold().guard.takes_flushed_keys();
+    let bits = engine.filter_bits(&[], entries.size_hint().0 as u64);
     let mut writer = RunWriter::new(&engine.table_files, RunWriterState::with_filter_bits(bits));
     let (mut keys, mut loaded) = (KeyList::default(), Loaded::default());
     let mut before: Option<Vec<u8>> = None;
@@ -87,7 +82,7 @@ where
         let (key, value) = (key.as_ref(), value.as_ref());
         check(before.as_deref(), key, value)?;
         writer.add(&Entry { key, sequence, kind: Kind::Put, value })?;
-        if tells_guard {
+        if takes_keys {
             keys.push(key);
         }
         key.clone_into(before.get_or_insert_default());

@@ -1,22 +1,23 @@
-//! The keeper's work, in a thread of its own: the log is synced in time, whatever its writer waits
-//! for; and files go when the last one who reads them does.
+//! The keeper's work, in a thread of its own. It syncs the log in time, whatever its writer waits
+//! for, and removes files when their last reader is gone.
 //! ```text
-//! called, or a time is over -> remove files -> sync the log, if its oldest write is about to be too old -> sleep
+//! called, or a time is over -> remove files -> sync the log, if its oldest -> sleep
+//!                                              write is almost too old
 //! ```
 //! In stepped mode there is no such thread: writes sync what is due, steps remove files.
 //!
-//! Invariant: the keeper sleeps when nothing is owed, and takes no lock that a writer holds while
-//! it waits.
+//! Invariant: the keeper sleeps when there is nothing to do, and takes no lock that a writer holds
+//! while it waits.
 
 use std::time::Duration;
 
 use crate::plan::options::Sync;
 use crate::write::engine::Engine;
 
-/// After this time the log is tried again that only its writer can sync.
+/// The pause before another attempt to sync a log that only its writer can sync.
 const SYNC_AGAIN: Duration = Duration::from_millis(20);
 
-/// After this time files are tried again that could not be removed.
+/// The pause before another attempt to remove files.
 const SWEEP_AGAIN: Duration = Duration::from_secs(1);
 
 impl Engine {
@@ -32,15 +33,15 @@ impl Engine {
         }
     }
 
-    /// Syncs the log if what was written is about to be as old as the interval. The time until it
-    /// is due; None: nothing is owed, or the log has failed, and the next write moves on from it.
+    /// Syncs the log if its oldest write is about to be as old as the interval. The time until that
+    /// is due; None: all is synced, or the log has failed, and the next write moves on from it.
     fn keep_log(&self) -> Option<Duration> {
         let Sync::Interval(interval) = self.table_files.options.sync else { return None };
         loop {
             let unsynced = &self.commit.unsynced;
             let age = unsynced.age(self.env.clock.now()).filter(|_| unsynced.has_log())?;
-            // It is to be done when the interval is over; where syncs take long, it begins at half
-            // of it.
+            // The sync is to be done when the interval is over. Where syncs take long, it begins
+            // after half of it.
             let early = unsynced.sync_time().min(interval / 2);
             let left = (interval - early).saturating_sub(age);
             if !left.is_zero() {

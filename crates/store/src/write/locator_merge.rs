@@ -1,32 +1,30 @@
-//! What a merge tells a filter that knows in which run each key is now.
+//! The changes that a merge makes to a filter which knows in which run each key is.
 //! ```text
 //! inner merge   a clone: each key moves from its inputs' slots to the output's, or nowhere
 //! last level    a new filter of the keys that outlive the merge
 //!               -> + runs that are no inputs -> installed with the output
-//! key range     as an inner merge; the output's slot is that of the run that it is merged into
+//! key range     as an inner merge; the output's slot is that of the run that it joins
 //! ```
-//! No block is read for it: a merge sees every key anyway (Chucky, section 4.1). The clone is
-//! nobody else's until the merge is installed. Flushes that come meanwhile are caught up with as
-//! `merging` does for GRF.
+//! No block is read for it: a merge reads every key anyway (Chucky, section 4.1). The clone is
+//! private until the merge is installed. Flushes that come meanwhile are carried over as those of
+//! GRF are (`merge_install`).
 
 use std::collections::HashMap;
-use std::time::Instant;
 
 use trommel_filters::{AnyLocatedBuilder, LocatedKind, RunSlot, TreePlan};
 
-use crate::entries::key_bounds::KeyBounds;
 use crate::files::distinct_keys::KeyList;
 use crate::files::placed_run::PlacedRun;
 use crate::files::table::Table;
 use crate::guard::Guard;
-use crate::guard::locator::{LocatedGuard, plan, sorted_of_runs};
-use crate::plan::layout::{Edit, RunRecord};
-use crate::plan::pick_runs::{Target, flush_entries, last_level, overlay_share};
+use crate::guard::locator::{LocatedGuard, sorted_of_runs};
+use crate::plan::layout::Edit;
+use crate::plan::merge_job::{MergeJob, Target};
 use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::version::Version;
 
-/// As many keys wait, so that the clock is asked once for many of them.
+/// Keys wait until there are so many, so that the clock is read once for them.
 const KEYS_WAITING: usize = 4096;
 
 /// The guard that a merge prepares.
@@ -34,7 +32,7 @@ pub(crate) struct LocatedMerge {
     next: Next,
     /// The slots of the inputs, newest first.
     inputs: Vec<Option<RunSlot>>,
-    /// The key in hand: which inputs have had it, newest first, and whether an entry of it is kept.
+    /// The present key: which inputs have had it, newest first, and whether an entry of it is kept.
     key: Vec<u8>,
     had_by: Vec<usize>,
     is_kept: bool,
@@ -50,17 +48,17 @@ enum Next {
 }
 
 impl LocatedMerge {
-    /// None: the version has another guard.
+    /// `new_plan`: the size of a new filter, of all keys. None: the version has another guard.
     pub(crate) fn new(
-        tree: &OpenTree,
         version: &Version,
         inputs: &[PlacedRun],
-        (target, range): (Target, &KeyBounds),
+        job: &MergeJob,
+        new_plan: impl FnOnce() -> TreePlan,
     ) -> Option<Self> {
         let Guard::Located(guard) = &version.guard else { return None };
         let slots = inputs.iter().map(|placed| guard.slot_of(placed.id)).collect();
-        let next = match target {
-            Target::Last if !range.is_all() => {
+        let next = match job.target {
+            Target::Last if !job.range.is_all() => {
                 let output = version.runs.last().and_then(|oldest| guard.slot_of(oldest.id));
                 Next::Changed { guard: LocatedGuard::clone(guard), output }
             }
@@ -69,7 +67,10 @@ impl LocatedMerge {
                 let output = guard.reserve(level);
                 Next::Changed { guard, output }
             }
-            Target::Last => new_filter(tree, guard.kind(), inputs),
+            Target::Last => {
+                let plan = new_plan();
+                Next::New { builder: AnyLocatedBuilder::new(guard.kind(), &plan), plan }
+            }
         };
         Some(LocatedMerge {
             next,
@@ -124,54 +125,35 @@ impl LocatedMerge {
     }
 
     fn apply(&mut self, tree: &OpenTree) {
-        let start = Instant::now();
-        match &mut self.next {
+        tree.counters.time_guard(|| match &mut self.next {
             Next::New { builder, .. } => self.moved.iter().for_each(|key| builder.push(key)),
             Next::Changed { guard, .. } => {
                 for (key, &(from, to)) in self.moved.iter().zip(&self.moves) {
                     guard.note(key, from, to);
                 }
             }
-        }
+        });
         self.moved.clear();
         self.moves.clear();
-        tree.counters.guard_worked(start.elapsed());
     }
 
-    /// The guard with all that the merge has told it: without its inputs, and with the slot of its
-    /// output reserved.
+    /// The guard with all changes of the merge: without its inputs, and with the slot of its output
+    /// reserved.
     pub(crate) fn finish(mut self, tree: &OpenTree, inputs: &[u64]) -> LocatedGuard {
         self.end_key();
         self.apply(tree);
-        let start = Instant::now();
-        let guard = match self.next {
+        tree.counters.time_guard(|| match self.next {
             Next::Changed { mut guard, .. } => {
                 guard.remove_runs(inputs);
                 guard
             }
             Next::New { builder, plan } => LocatedGuard::of_oldest(builder.finish(), plan),
-        };
-        tree.counters.guard_worked(start.elapsed());
-        guard
+        })
     }
 }
 
-/// Room for what is to come until the next such merge. Until this one is done, nobody knows how
-/// much it drops: nothing.
-fn new_filter(tree: &OpenTree, kind: LocatedKind, inputs: &[PlacedRun]) -> Next {
-    let options = &tree.table_files.options;
-    let records: Vec<RunRecord> = inputs.iter().map(|placed| tree.run_record(placed.id)).collect();
-    let (oldest, inner) = records.split_last().expect("a merge has inputs");
-    let entries = records.iter().map(RunRecord::entries).sum();
-    let (flush, schedule) = (flush_entries(inner), options.schedule());
-    let level = flush.map_or(oldest.level, |flush| last_level(flush, entries, &schedule));
-    let share = flush.map(|flush| overlay_share(flush, entries, &schedule));
-    let plan = plan(options, level + 1, entries, share.map(|share| share.now));
-    Next::New { builder: AnyLocatedBuilder::new(kind, &plan), plan }
-}
-
 /// The guard of `version` after `edit`, its view made anew. None: the guard has none, or some run
-/// cannot be read to its end, which is for who reads that run to tell.
+/// cannot be read to its end: readers of that run get the error.
 pub(crate) fn remade(
     tree: &OpenTree,
     version: &Version,

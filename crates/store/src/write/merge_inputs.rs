@@ -1,13 +1,16 @@
 //! What a merge reads of its inputs, and what stays of them.
 //! ```text
-//! newer input    [ a | b ][ c ][ d ]        merged: c                    trimmed: nothing, c is a table
-//! oldest input     [ e ][  f  ][ g  ]       merged: e f g, which c meets
-//! staying        of the newer input, what lies beside c where e, f and g do: it is merged another time
+//! newer input    [ a | b ][ c ][ d ]    merged: c            trimmed: nothing, c is a table
+//! oldest input     [ e ][  f  ][ g  ]   merged: e, f and g, which c overlaps
+//! staying        what the newer input has beside c in the range of e, f and g: another merge takes
+//!                it
 //! ```
-//! Invariant: what is merged, what is trimmed and the tables that neither has to do with are all of
+//! Invariant: what is merged, what is trimmed and the tables that the merge leaves alone are all of
 //! the inputs.
 
 use std::collections::{BTreeSet, HashSet};
+
+use trommel_filters::Span;
 
 use crate::entries::entry::Sequence;
 use crate::entries::key_bounds::KeyBounds;
@@ -15,50 +18,52 @@ use crate::entries::tombstones::RangeTombstones;
 use crate::error::Result;
 use crate::files::placed_run::PlacedRun;
 use crate::plan::layout::{Layout, TableRecord};
+use crate::plan::merge_job::MergeJob;
 
-/// The inputs of a merge of key ranges.
+/// The inputs of a merge.
 pub(crate) struct MergeInputs {
-    /// What is merged, newest first: of the inputs that have something there.
-    pub(crate) inputs: Vec<PlacedRun>,
+    /// What is merged, newest first: of the inputs that have keys there.
+    pub(crate) merged: Vec<PlacedRun>,
     /// What newer inputs have beside that, within the range of the oldest one.
     pub(crate) staying: Vec<PlacedRun>,
-    /// The files of tables that are merged, or in part, or make way for what is.
+    /// The files of tables that are merged, or in part, or that the output replaces.
     pub(crate) removed: Vec<u64>,
     /// What stays of them.
     pub(crate) trimmed: Vec<TableRecord>,
 }
 
 impl MergeInputs {
-    /// Of runs, newest first: the keys that are `moved`. `joined`: the output becomes a piece of
-    /// the oldest run, of which these keys are merged, which have the others in them. Else it is
-    /// merged as the other runs are.
-    pub(crate) fn of(
-        layout: &Layout,
-        runs: &[PlacedRun],
-        moved: &KeyBounds,
-        joined: Option<&KeyBounds>,
-    ) -> Result<MergeInputs> {
-        let (mut inputs, mut staying) = (Vec::new(), Vec::new());
+    /// The inputs of a job, whose runs these are, newest first.
+    pub(crate) fn of(layout: &Layout, runs: &[PlacedRun], job: &MergeJob) -> Result<MergeInputs> {
+        let (mut merged, mut staying) = (Vec::new(), Vec::new());
         let (mut removed, mut trimmed) = (BTreeSet::new(), Vec::new());
         for (place, placed) in runs.iter().enumerate() {
             let is_oldest = place + 1 == runs.len();
-            for beside in joined.filter(|_| !is_oldest).iter().flat_map(|all| moved.beside(all)) {
-                staying.extend(placed.within(&beside)?);
+            if job.joins && !is_oldest {
+                for beside in job.moved.beside(&job.range) {
+                    staying.extend(placed.within(&beside)?);
+                }
             }
-            let joined = joined.filter(|_| is_oldest);
-            let merged = joined.unwrap_or(moved);
-            let input = placed.within(merged)?;
+            let joined = (job.joins && is_oldest).then_some(&job.range);
+            let range = joined.unwrap_or(&job.moved);
+            let input = placed.within(range)?;
             let files = files_of(layout, placed, &input, joined);
-            trimmed.extend(trimmed_records(layout, placed, merged, &files)?);
+            trimmed.extend(trimmed_records(layout, placed, range, &files)?);
             removed.extend(files);
-            inputs.extend(input);
+            merged.extend(input);
         }
-        Ok(MergeInputs { inputs, staying, removed: removed.into_iter().collect(), trimmed })
+        Ok(MergeInputs { merged, staying, removed: removed.into_iter().collect(), trimmed })
+    }
+
+    /// The span of what is merged.
+    pub(crate) fn span(&self) -> Span {
+        let spans = self.merged.iter().map(PlacedRun::span);
+        spans.reduce(Span::hull).expect("a merge has inputs")
     }
 }
 
-/// The files of what is merged of a run. One that has nothing there, but something on both sides,
-/// makes way too where the output becomes a piece of its run.
+/// The files of what is merged of a run. Where the output joins the run, these include a file that
+/// has no key there but has keys on both sides.
 fn files_of(
     layout: &Layout,
     placed: &PlacedRun,
@@ -66,8 +71,8 @@ fn files_of(
     joined: Option<&KeyBounds>,
 ) -> HashSet<u64> {
     let tables = input.iter().flat_map(|input| input.run.tables());
-    let run = layout.runs.iter().find(|run| run.id == placed.id);
-    let around = run.zip(joined).map_or(&[][..], |(run, range)| run.within(range));
+    let around =
+        layout.run(placed.id).zip(joined).map_or(&[][..], |(run, range)| run.within(range));
     let around = around.iter().map(|record| record.file);
     tables.map(|table| table.table.file()).chain(around).collect()
 }
@@ -80,8 +85,7 @@ fn trimmed_records(
     files: &HashSet<u64>,
 ) -> Result<Vec<TableRecord>> {
     let mut trimmed = Vec::new();
-    let record = layout.runs.iter().find(|run| run.id == placed.id);
-    let Some(run) = record else { return Ok(trimmed) };
+    let Some(run) = layout.run(placed.id) else { return Ok(trimmed) };
     let tables = placed.run.tables().iter().zip(&run.tables);
     for (table, record) in tables.filter(|(_, record)| files.contains(&record.file)) {
         for outside in [range.before(), range.behind()].into_iter().flatten() {
@@ -95,12 +99,11 @@ fn trimmed_records(
 pub(crate) fn only_table(layout: &Layout, runs: &[PlacedRun]) -> Option<TableRecord> {
     let [placed] = runs else { return None };
     let [table] = placed.run.tables() else { return None };
-    let run = layout.runs.iter().find(|run| run.id == placed.id)?;
+    let run = layout.run(placed.id)?;
     run.tables.iter().find(|record| record.file == table.table.file()).cloned()
 }
 
-/// The ranges that runs delete, as far as anyone sees it who reads at one of these numbers or
-/// later.
+/// The ranges that runs delete, as seen by readers at one of these numbers or later.
 pub(crate) fn tombstones_of(runs: &[PlacedRun], snapshots: &[Sequence]) -> RangeTombstones {
     let tables = runs.iter().flat_map(|placed| placed.run.tables());
     let pieces = tables.flat_map(|table| table.tombstones().pieces());

@@ -1,64 +1,43 @@
-//! How a merge ends: the outputs of its pieces, and the guard that goes with them, become part of
-//! the newest version.
+//! How a merge ends: the outputs of its submerges, and the guard that goes with them, become part
+//! of the newest version.
 //! ```text
 //! inner merge   the guard stays as it is, but for garbage (and codes that are runs)
-//! oldest run    the parts of the filter that the pieces have built
+//! oldest run    the parts of the filter that the submerges have built
 //!               -> carry over the runs that were not inputs -> install
 //! ```
-//! Filters that know in which run each key is are told of every key: see `located_merge`.
+//! Filters that know in which run each key is are given every key: see `locator_merge`.
 //! Invariants: an inner merge adds nothing to the guard. A merge into the oldest run rebuilds it,
-//! where its keys are; flushes that are installed meanwhile are carried over, in rounds outside the
+//! where its keys are. Flushes that are installed meanwhile are carried over, in passes outside the
 //! lock, the last one under it (ordering rule 3).
-
-use std::time::Instant;
 
 use trommel_filters::{FlushNumber, Span};
 
 use crate::error::Result;
-use crate::files::distinct_keys::KeyList;
 use crate::files::placed_run::PlacedRun;
 use crate::guard::Guard;
 use crate::guard::parts::PartChange;
-use crate::plan::pick_runs::Target;
+use crate::plan::merge_job::Target;
 use crate::storage::environment::PausePoint;
 use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
-use crate::tree::run_writer::RunOutput;
 use crate::tree::version::Version;
 use crate::write::locator_merge::{LocatedMerge, remade};
 use crate::write::merge_plan::MergePlan;
 use crate::write::parts_builder::PreparedParts;
-use crate::write::submerge::PieceOutput;
+use crate::write::submerge::MergeOutput;
 
-/// Rounds of carrying over that are tried outside the lock.
-const ROUNDS_OUTSIDE: usize = 3;
-
-/// What all pieces of a merge have written, in key order.
-#[derive(Default)]
-pub(crate) struct Merged {
-    pub(crate) run: RunOutput,
-    /// Where partitions begin in it.
-    pub(crate) cuts: Vec<Vec<u8>>,
-    /// The keys that outlive an inner merge, if the guard's codes are runs.
-    recoded: Option<KeyList>,
-}
+/// Passes of carrying over outside the lock, and tries to prepare a guard there.
+const PASSES_OUTSIDE: usize = 3;
 
 impl MergePlan {
-    /// Makes the outputs of all pieces part of the newest version, at once.
-    pub(crate) fn install(&self, tree: &OpenTree, mut pieces: Vec<PieceOutput>) -> Result<()> {
-        pieces.sort_unstable_by_key(|piece| piece.place);
-        let (mut merged, mut told) = (Merged::default(), None);
-        for piece in pieces {
-            merged.run.tables.extend(piece.run.tables);
-            merged.run.opened.extend(piece.run.opened);
-            merged.cuts.extend(piece.cuts);
-            // Of merges that have one piece.
-            (merged.recoded, told) = (piece.recoded, piece.located);
-        }
-        let installed = match (self.job.target, told) {
-            (_, Some(located)) => self.install_located(tree, &merged, located),
-            (Target::Inner(level), None) => self.install_inner(tree, &merged, level),
-            (Target::Last, None) => self.install_last(tree, &merged),
+    /// Makes the outputs of all submerges part of the newest version, at once.
+    pub(crate) fn install(&self, tree: &OpenTree, outputs: Vec<MergeOutput>) -> Result<()> {
+        let mut merged = MergeOutput::of_all(outputs);
+        let level = self.output_level(tree, &merged.run);
+        let installed = match (self.job.target, merged.located.take()) {
+            (_, Some(located)) => self.install_located(tree, &merged, level, located),
+            (Target::Inner(_), None) => self.install_inner(tree, &merged, level),
+            (Target::Last, None) => self.install_last(tree, &merged, level),
         };
         if installed.is_err() {
             tree.installer().give_up(tree, &merged.run);
@@ -68,38 +47,30 @@ impl MergePlan {
         installed
     }
 
-    /// Installs the guard that the merge has told of every key, when no run is missing in it.
+    /// Installs the guard that was given every key of the merge, when no run is missing in it.
     fn install_located(
         &self,
         tree: &OpenTree,
-        merged: &Merged,
+        merged: &MergeOutput,
+        level: usize,
         located: LocatedMerge,
     ) -> Result<()> {
-        let level = match self.job.target {
-            Target::Inner(level) => level,
-            Target::Last => self.last_level(tree, &merged.run),
-        };
         let gone = self.gone(tree, merged, level);
         let mut guard = located.finish(tree, &gone);
-        let mut catch_up = |now: &Version| {
-            let start = Instant::now();
-            let caught_up = guard.catch_up(&now.runs, &gone);
-            tree.counters.guard_worked(start.elapsed());
-            caught_up
-        };
-        for _ in 0..ROUNDS_OUTSIDE {
+        let mut catch_up =
+            |now: &Version| tree.counters.time_guard(|| guard.catch_up(&now.runs, &gone));
+        for _ in 0..PASSES_OUTSIDE {
             catch_up(&tree.current.hold())?;
         }
         let prepared_for = tree.current.hold();
-        let start = Instant::now();
         let edit_then = self.edit(tree, &prepared_for, merged, level);
-        let remade = remade(tree, &prepared_for, &edit_then, &merged.run.opened);
-        tree.counters.guard_worked(start.elapsed());
+        let opened = &merged.run.opened;
+        let remade = tree.counters.time_guard(|| remade(tree, &prepared_for, &edit_then, opened));
         tree.env.pauses.at(PausePoint::MergePrepared);
         let mut installer = tree.installer();
         let now = tree.current.hold();
         let edit = self.edit(tree, &now, merged, level);
-        // A view that does not know the newest flush is of no use: notes do until the next one.
+        // A view that lacks the newest flush is of no use: notes take its place until the next one.
         let guard = match remade.filter(|_| now.guard.is_same(&prepared_for.guard)) {
             Some(remade) => remade,
             None => {
@@ -116,17 +87,15 @@ impl MergePlan {
     }
 
     /// The inputs that have nothing left after the merge.
-    fn gone(&self, tree: &OpenTree, merged: &Merged, level: usize) -> Vec<u64> {
+    fn gone(&self, tree: &OpenTree, merged: &MergeOutput, level: usize) -> Vec<u64> {
         let now = tree.current.hold();
-        let merged = now.layout.apply(&self.edit(tree, &now, merged, level));
-        let stays = |id: &u64| {
-            merged.as_ref().is_ok_and(|after| after.runs.iter().any(|run| run.id == *id))
-        };
+        let after = now.layout.apply(&self.edit(tree, &now, merged, level));
+        let stays = |id: &u64| after.as_ref().is_ok_and(|after| after.run(*id).is_some());
         self.job.inputs.iter().copied().filter(|id| !stays(id)).collect()
     }
 
-    fn install_inner(&self, tree: &OpenTree, merged: &Merged, level: usize) -> Result<()> {
-        for round in 0.. {
+    fn install_inner(&self, tree: &OpenTree, merged: &MergeOutput, level: usize) -> Result<()> {
+        for pass in 0.. {
             let prepared_for = tree.current.hold();
             let prepared = self.tidied_parts(tree, &prepared_for, merged, level);
             tree.env.pauses.at(PausePoint::MergePrepared);
@@ -140,7 +109,7 @@ impl MergePlan {
             // But codes that are runs must all be written.
             let changes = if merged.recoded.is_none() || parts.all_fit(&prepared) {
                 prepared
-            } else if round < ROUNDS_OUTSIDE {
+            } else if pass < PASSES_OUTSIDE {
                 continue;
             } else {
                 self.tidied_parts(tree, &now, merged, level)
@@ -151,65 +120,65 @@ impl MergePlan {
             let is_last = level + 1 == now.layout.level_count();
             drop((installer, now));
             if is_last {
-                // As large as the last level's runs are, much would be read again at the next open.
-                let _ = crate::tree::guard_image::write(tree, &self.range);
+                // Runs of the last level are large: without an image the next open reads them.
+                let _ = crate::tree::guard_image::write(tree, &self.job.range);
             }
             return Ok(());
         }
-        unreachable!("the last round installs")
+        unreachable!("the last pass installs")
     }
 
-    /// After a merge into the level above the last, or into that as another run of it, most entries
-    /// need no more of their codes: the parts with their garbage collected; codes that are runs are
-    /// rewritten by every merge.
+    /// The parts with their garbage collected, after a merge into the level above the last, or into
+    /// the last beside its oldest run. Most entries need no more of their codes then. Codes that
+    /// are runs are rewritten by every merge.
     fn tidied_parts(
         &self,
         tree: &OpenTree,
         version: &Version,
-        merged: &Merged,
+        merged: &MergeOutput,
         level: usize,
     ) -> Vec<PartChange> {
         let Some(parts) = version.guard.parts() else { return Vec::new() };
-        let start = Instant::now();
-        let changes = if let Some(keys) = &merged.recoded {
-            let spans: Vec<Span> = self.inputs.iter().map(PlacedRun::span).collect();
-            let output = spans.iter().copied().reduce(Span::hull).expect("a merge has inputs");
-            parts.changes(keys, |_, part, keys| {
-                let mut recoder = part.recoder(&spans, output);
-                keys.give_to(&mut recoder);
-                recoder.finish()
-            })
-        } else if level + 2 >= version.layout.level_count() {
-            let after = version.layout.apply(&self.edit(tree, version, merged, level));
-            let Ok(after) = after else { return Vec::new() };
-            parts.changes_within(&self.range, |bounds, part| {
+        if let Some(keys) = &merged.recoded {
+            let spans: Vec<Span> = self.inputs.merged.iter().map(PlacedRun::span).collect();
+            return tree.counters.time_guard(|| {
+                parts.changes(keys, |_, part, keys| {
+                    let mut recoder = part.recoder(&spans, self.inputs.span());
+                    keys.give_to(&mut recoder);
+                    recoder.finish()
+                })
+            });
+        }
+        if level + 2 < version.layout.level_count() {
+            return Vec::new();
+        }
+        let after = version.layout.apply(&self.edit(tree, version, merged, level));
+        let Ok(after) = after else { return Vec::new() };
+        tree.counters.time_guard(|| {
+            parts.changes_within(&self.job.range, |bounds, part| {
                 part.collect_garbage(&after.shape_within(bounds))
             })
-        } else {
-            return Vec::new();
-        };
-        tree.counters.guard_worked(start.elapsed());
-        changes
+        })
     }
 
     /// Rebuilds the guard where the merge's keys are, and installs it when no run is missing in it.
-    fn install_last(&self, tree: &OpenTree, merged: &Merged) -> Result<()> {
-        let level = self.last_level(tree, &merged.run);
+    fn install_last(&self, tree: &OpenTree, merged: &MergeOutput, level: usize) -> Result<()> {
         let mut prepared = self.parts.as_ref().map(|parts| PreparedParts {
-            range: self.range.clone(),
+            range: self.job.range.clone(),
             parts: parts.finish(tree),
             inputs: self.job.inputs.clone(),
             watermark: FlushNumber(0),
         });
         if let Some(prepared) = &mut prepared {
             let now = tree.current.hold();
-            self.staying.iter().rev().try_for_each(|run| prepared.insert(tree, run, &now))?;
+            let staying = &self.inputs.staying;
+            staying.iter().rev().try_for_each(|run| prepared.insert(tree, run, &now))?;
         }
         let mut carry_over = |now: &Version| match &mut prepared {
             Some(prepared) => prepared.carry_over(tree, now),
             None => Ok(()),
         };
-        for _ in 0..ROUNDS_OUTSIDE {
+        for _ in 0..PASSES_OUTSIDE {
             carry_over(&tree.current.hold())?;
         }
         tree.env.pauses.at(PausePoint::MergePrepared);
@@ -218,13 +187,13 @@ impl MergePlan {
         carry_over(&now)?;
         let edit = self.edit(tree, &now, merged, level);
         let guard = match (now.guard.parts(), prepared) {
-            (Some(parts), Some(new)) => Guard::Global(parts.replaced(&self.range, new.parts)),
+            (Some(parts), Some(new)) => Guard::Global(parts.replaced(&self.job.range, new.parts)),
             _ => now.guard.clone(),
         };
         installer.install(tree, &edit, &merged.run.opened, guard)?;
         drop((installer, now));
         // The merge is done. Without an image the filter is read from the runs at the next open.
-        let _ = crate::tree::guard_image::write(tree, &self.range);
+        let _ = crate::tree::guard_image::write(tree, &self.job.range);
         Ok(())
     }
 }

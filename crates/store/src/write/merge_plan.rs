@@ -1,62 +1,53 @@
-//! A merge: a stretch of runs becomes one run, or in a range of keys a part of one; what is fixed
-//! when it begins.
+//! What is fixed of a merge when it begins, and the change of the tree that it comes to.
 //! ```text
-//! plan          inputs in the range, pieces of it, what snapshots see
-//! piece         read, keep, write, tell the filter              write/submerge.rs, several beside each other
-//! install       all pieces at once                              merge_install.rs
-//! key range     of the inputs, what lies in it is read; tables across its ends are trimmed, not rewritten
-//! one table     of a run, and what it meets in the next one; if that is nothing, the table only gets another place
+//! plan          inputs in the range, ranges of the submerges, registered snapshots
+//! submerges     read, keep, write, feed the filter    write/submerge.rs, several at once
+//! install       all outputs at once                   write/merge_install.rs
+//!
+//! key range     the inputs' keys in it are read; tables across its ends are trimmed, not rewritten
+//! one table     of a run, and the tables that it overlaps in the next one; if there is none, only
+//!               the table's record changes
 //! ```
-//! Invariant: a plan fits whatever version is the newest when the merge is installed, since nobody
-//! else takes its runs.
+//! Invariant: a plan fits whatever version is the newest when the merge is installed, since no
+//! other merge takes its runs.
 
 use std::time::Duration;
 
-use trommel_filters::{FlushNumber, RunCodes, Span};
+use trommel_filters::{FlushNumber, RunCodes, Span, TreePlan};
 
 use crate::entries::entry::Sequence;
 use crate::entries::key_bounds::KeyBounds;
 use crate::entries::retention::Retention;
 use crate::error::Result;
 use crate::files::placed_run::PlacedRun;
-use crate::guard::monkey::filter_bits;
-use crate::plan::layout::{CutsEdit, Edit, LastMerge, Layout, RunRecord, TableRecord, flush_of};
+use crate::guard::locator;
+use crate::plan::flush_size::FlushSize;
+use crate::plan::layout::{CutsEdit, Edit, Layout, RunRecord, TableRecord, flush_of};
+use crate::plan::merge_job::{MergeJob, Target};
 use crate::plan::options::Options;
-use crate::plan::partitions::{Granularity, RangeJob, as_begun};
-use crate::plan::pick_runs::{MergeJob, Target, flush_entries, last_level, overlay_share};
-use crate::plan::pick_tables;
 use crate::storage::environment::PausePoint;
+use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::run_writer::RunOutput;
 use crate::tree::version::Version;
 use crate::write::locator_merge::LocatedMerge;
 use crate::write::merge_inputs::{MergeInputs, only_table, tombstones_of};
-use crate::write::merge_install::Merged;
 use crate::write::parts_builder::PartsBuilder;
-use crate::write::split_merge::{PieceBounds, divided, undivided};
+use crate::write::split_merge::{SubmergeRange, divided, undivided};
+use crate::write::submerge::MergeOutput;
 
-/// A merge that has begun: what its pieces have in common. It does not change, but for the parts of
-/// a filter that they build.
+/// A merge that has begun: what its submerges share. It does not change, but for the parts of a
+/// filter that they build.
 pub(crate) struct MergePlan {
-    pub(crate) job: MergeJob,
-    pub(crate) range: KeyBounds,
-    noted: Option<LastMerge>,
-    /// The output becomes a piece of the oldest input.
-    joins: bool,
-    /// Of the inputs, what is merged: those that have something there, newest first.
-    pub(crate) inputs: Vec<PlacedRun>,
-    /// Of the inputs, what lies in the range and is not merged.
-    pub(crate) staying: Vec<PlacedRun>,
-    /// The only input, if it is one table that goes as it is to the place of the output.
+    pub(crate) job: Arc<MergeJob>,
+    pub(crate) inputs: MergeInputs,
+    /// The record of the only table that is merged, if it takes the place of the output unread.
     moves: Option<TableRecord>,
-    /// What the inputs were when the merge began, with all ranges: the oldest run's entries, and
-    /// the others.
-    begun: Begun,
-    /// Files whose tables leave the inputs, and what stays of them.
-    removed: Vec<u64>,
-    trimmed: Vec<TableRecord>,
-    /// The key ranges that are merged each by itself.
-    pub(crate) pieces: Vec<PieceBounds>,
+    /// By the newer inputs, as they were when the merge began with its first range.
+    flush_size: FlushSize,
+    /// The oldest input, as it was when this range began.
+    oldest: RunRecord,
+    pub(crate) submerges: Vec<SubmergeRange>,
     /// The numbers that were registered when the merge began.
     snapshots: Vec<Sequence>,
     /// By the clock, when the merge began.
@@ -69,81 +60,49 @@ pub(crate) struct MergePlan {
     pub(crate) recodes: bool,
 }
 
-/// What the levels are told by.
-struct Begun {
-    /// Entries of a usual flush. None: that is not known.
-    flush_entries: Option<f64>,
-    /// The oldest of the inputs.
-    oldest: RunRecord,
-}
-
-impl Begun {
-    fn of(tree: &OpenTree, job: &RangeJob, layout: &Layout) -> Begun {
-        let (&oldest, inner) = job.merge.inputs.split_last().expect("a merge has inputs");
-        let flush_entries = match (&job.noted, tree.table_files.options.division().granularity) {
-            (_, Granularity::Partial) => pick_tables::flush_entries(layout),
-            (Some(noted), _) => flush_entries([&as_begun(noted)]),
-            (None, _) => {
-                let is_inner = |run: &&RunRecord| inner.contains(&run.id);
-                flush_entries(layout.runs.iter().filter(is_inner))
-            }
-        };
-        Begun { flush_entries, oldest: tree.run_record(oldest) }
-    }
-}
-
 impl MergePlan {
-    pub(crate) fn new(tree: &OpenTree, job: RangeJob) -> Result<Self> {
-        let version = tree.current.hold();
-        let begun = Begun::of(tree, &job, &version.layout);
-        let RangeJob { merge: job, range, noted, moved, joins } = job;
-        let whole = version.runs_of(&job.inputs);
-        assert_eq!(whole.len(), job.inputs.len(), "a merge's inputs stay until it is installed");
-        let is_last = job.target == Target::Last;
+    pub(crate) fn new(tree: &OpenTree, job: Arc<MergeJob>) -> Result<Self> {
+        let (version, options) = (tree.current.hold(), &tree.table_files.options);
+        let layout = &*version.layout;
+        let flush_size = FlushSize::of_inputs(layout, &job, options.division().granularity);
+        let runs = version.runs_of(&job.inputs);
+        assert_eq!(runs.len(), job.inputs.len(), "a merge's inputs stay until it is installed");
+        let oldest = job.inputs.last().and_then(|id| layout.run(*id)).expect("a merge has inputs");
         let (snapshots, since_epoch) = (tree.snapshots.copy(), tree.env.clock.since_epoch());
         tree.env.pauses.at(PausePoint::MergeStarted);
-        let of_inputs = MergeInputs::of(&version.layout, &whole, &moved, joins.then_some(&range))?;
-        let MergeInputs { inputs, staying, removed, trimmed } = of_inputs;
-        // Of all ranges: filters and parts are made for the run, not for a piece of it.
-        let entries = whole.iter().map(|placed| placed.run.entry_count()).sum();
+        let inputs = MergeInputs::of(layout, &runs, &job)?;
+        // Of whole runs: filters and parts are made for the run, not for a range of it.
+        let entries = runs.iter().map(|placed| placed.run.entry_count()).sum();
+        let is_last = job.target == Target::Last;
         let global = version.guard.parts();
         let parts = global.filter(|_| is_last).map(|parts| {
-            let schedule = tree.table_files.options.schedule();
-            let share = begun.flush_entries.map(|flush| overlay_share(flush, entries, &schedule));
-            PartsBuilder::new(parts.options(), share, &range.from)
+            let share = flush_size.overlay_share(entries, &options.schedule());
+            PartsBuilder::new(parts.options(), share, &job.range.from)
         });
         let recodes = global.is_some_and(|p| p.options().run_codes == RunCodes::Huffman);
         let recodes = recodes && !is_last;
-        let is_as_it_was = !is_last && !recodes && trimmed.is_empty();
-        let moves =
-            only_table(&version.layout, &inputs).filter(|_| is_as_it_was && !moved.is_all());
-        let moves = moves.map(|record| {
-            let run = if joins { begun.oldest.id } else { tree.table_files.new_file() };
-            TableRecord { run, ..record }
-        });
+        let needs_no_reading = !is_last && !recodes && inputs.trimmed.is_empty();
+        let moves = only_table(layout, &inputs.merged)
+            .filter(|_| needs_no_reading && !job.moved.is_all())
+            .map(|record| {
+                let run = if job.joins { oldest.id } else { tree.table_files.new_file() };
+                TableRecord { run, ..record }
+            });
+        let submerges = match moves {
+            Some(_) => undivided(&job.range, &inputs.merged),
+            None => submerges(options, &job, &inputs.merged)?,
+        };
+        let filter_bits = tree.filter_bits(&job.inputs, entries);
         Ok(MergePlan {
-            pieces: match moves {
-                Some(_) => undivided(&range, &inputs),
-                None => pieces(&tree.table_files.options, &range, &inputs, is_last)?,
-            },
-            filter_bits: filter_bits(
-                &tree.table_files.options,
-                &tree.current.hold().runs,
-                &job.inputs,
-                entries,
-            ),
+            oldest: oldest.clone(),
             job,
-            range,
-            noted,
-            joins,
             inputs,
-            staying,
             moves,
-            begun,
-            removed,
-            trimmed,
+            flush_size,
+            submerges,
             snapshots,
             since_epoch,
+            filter_bits,
             parts,
             recodes,
         })
@@ -159,49 +118,58 @@ impl MergePlan {
         self.moves.is_some()
     }
 
-    /// What is merged of the inputs in a piece's range, newest first.
+    /// What is merged of the inputs in a submerge's range, newest first.
     pub(crate) fn inputs_within(&self, range: &KeyBounds) -> Result<Vec<PlacedRun>> {
-        if *range == self.range {
-            return Ok(self.inputs.clone());
+        if *range == self.job.range {
+            return Ok(self.inputs.merged.clone());
         }
-        let clipped = self.inputs.iter().map(|placed| placed.within(range));
+        let clipped = self.inputs.merged.iter().map(|placed| placed.within(range));
         clipped.filter_map(Result::transpose).collect()
     }
 
-    /// What is kept of some of the inputs.
+    /// Decides which entries of some of the inputs are kept.
     pub(crate) fn retention(&self, inputs: &[PlacedRun]) -> Retention {
         let tombstones = tombstones_of(inputs, &self.snapshots);
         let snapshots = self.snapshots.clone();
         Retention::new(snapshots, self.is_last(), self.since_epoch, tombstones)
     }
 
-    /// What the merge tells a filter that knows in which run each key is. Such a merge has one
-    /// piece.
+    /// The changes of a filter that knows in which run each key is. Such a merge has one submerge.
     pub(crate) fn located(&self, tree: &OpenTree, inputs: &[PlacedRun]) -> Option<LocatedMerge> {
-        let version = tree.current.hold();
-        LocatedMerge::new(tree, &version, inputs, (self.job.target, &self.range))
+        let new_plan = || self.locator_plan(&tree.table_files.options, inputs);
+        LocatedMerge::new(&tree.current.hold(), inputs, &self.job, new_plan)
     }
 
-    /// The level of the last run after the merge: until all ranges are done, that which it has.
-    pub(crate) fn last_level(&self, tree: &OpenTree, output: &RunOutput) -> usize {
-        let oldest = &self.begun.oldest;
-        let is_done = self.noted.as_ref().is_none_or(|noted| noted.done_to.is_empty());
-        let Some(flush_entries) = self.begun.flush_entries.filter(|_| is_done) else {
-            return oldest.level;
-        };
-        let merged: u64 = oldest.within(&self.range).iter().map(|table| table.entries).sum();
+    /// Has room for the keys that come until the next merge of everything. How many entries this
+    /// one drops is not known yet: none.
+    fn locator_plan(&self, options: &Options, inputs: &[PlacedRun]) -> TreePlan {
+        let (schedule, size) = (options.schedule(), self.flush_size);
+        let entries = inputs.iter().map(|placed| placed.run.entry_count()).sum();
+        let level = size.last_level(entries, &schedule).unwrap_or(self.oldest.level);
+        let share = size.overlay_share(entries, &schedule);
+        locator::plan(options, level + 1, entries, share.map(|share| share.now))
+    }
+
+    /// The level of the output. The last run keeps its level until all ranges are done.
+    pub(crate) fn output_level(&self, tree: &OpenTree, output: &RunOutput) -> usize {
+        if let Target::Inner(level) = self.job.target {
+            return level;
+        }
+        let oldest = &self.oldest;
+        let merged: u64 = oldest.within(&self.job.range).iter().map(|table| table.entries).sum();
         let entries = output.entries() + oldest.entries().saturating_sub(merged);
-        last_level(flush_entries, entries, &tree.table_files.options.schedule())
+        let level = self.flush_size.last_level(entries, &tree.table_files.options.schedule());
+        let is_done = self.job.progress.as_ref().is_none_or(|merge| merge.done_to.is_empty());
+        level.filter(|_| is_done).unwrap_or(oldest.level)
     }
 
     /// The span of surviving entries with these sequence numbers.
     fn span(&self, layout: &Layout, (least, greatest): (Sequence, Sequence)) -> Span {
-        let spans = self.inputs.iter().map(PlacedRun::span);
-        let hull = spans.reduce(Span::hull).expect("a merge has inputs");
+        let hull = self.inputs.span();
         let lo = flush_of(&layout.flushes, least).unwrap_or(hull.lo()).max(hull.lo());
         let lo = if self.is_last() { FlushNumber(0) } else { lo };
         // An entry older than every recorded flush came from the oldest run.
-        let oldest_end = self.inputs.last().map_or(hull.hi(), |placed| placed.span().hi());
+        let oldest_end = self.inputs.merged.last().map_or(hull.hi(), |placed| placed.span().hi());
         let hi = flush_of(&layout.flushes, greatest).map_or(oldest_end, FlushNumber::next);
         Span::new(lo, hi.min(hull.hi())).expect("an entry's flush lies in its run's span")
     }
@@ -211,44 +179,42 @@ impl MergePlan {
         &self,
         tree: &OpenTree,
         now: &Version,
-        merged: &Merged,
+        merged: &MergeOutput,
         level: usize,
     ) -> Edit {
         let output = &merged.run;
-        let last = self.is_last();
         let new_run = output.tables.first().map_or(0, |(file, _)| *file);
-        // What a range is merged into stays the run that it is.
-        let run = if self.joins { self.begun.oldest.id } else { new_run };
+        let run = if self.job.joins { self.oldest.id } else { new_run };
         let added = match &self.moves {
             Some(record) => vec![TableRecord { level, ..record.clone() }],
             None => output.records(run, level, |sequences| self.span(&now.layout, sequences)),
         };
-        let cuts = CutsEdit { within: self.range.clone(), cuts: merged.cuts.clone() };
+        let cuts = || CutsEdit { within: self.job.range.clone(), cuts: merged.cuts.clone() };
         let edit = Edit {
-            removed: self.removed.clone(),
-            added: self.trimmed.iter().cloned().chain(added).collect(),
+            removed: self.inputs.removed.clone(),
+            added: self.inputs.trimmed.iter().cloned().chain(added).collect(),
             next_file: Some(tree.table_files.next_file()),
-            cuts: last.then_some(cuts),
-            last_merge: self.noted.clone(),
+            cuts: self.is_last().then(cuts),
+            last_merge: self.job.progress.clone(),
             ..Edit::default()
         };
-        let forget_below = last.then(|| least_newer(&now.layout, &edit));
+        let forget_below = self.is_last().then(|| least_newer(&now.layout, &edit));
         Edit { forget_below, ..edit }
     }
 }
 
-/// The pieces of a merge: one, if no other thread could merge one, or the guard is told of every
-/// key.
-fn pieces(
+/// The ranges of a merge's submerges: one, if no other thread could take one, or the guard is given
+/// every key.
+fn submerges(
     options: &Options,
-    range: &KeyBounds,
+    job: &MergeJob,
     inputs: &[PlacedRun],
-    is_last: bool,
-) -> Result<Vec<PieceBounds>> {
+) -> Result<Vec<SubmergeRange>> {
     if !options.subdivides() {
-        return Ok(undivided(range, inputs));
+        return Ok(undivided(&job.range, inputs));
     }
-    divided(range, inputs, options.merge_piece_bytes, is_last.then(|| options.division()))
+    let division = (job.target == Target::Last).then(|| options.division());
+    divided(&job.range, inputs, options.merge_piece_bytes, division)
 }
 
 /// The least flush whose entries are not all in the oldest run, after an edit.

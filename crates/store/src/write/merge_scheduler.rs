@@ -1,24 +1,25 @@
-//! Who merges what, and when: begins merges that are due, and has threads go on with open ones.
+//! Which merge a thread works on: begins merges that are due, and goes on with open ones.
 //! ```text
-//! next_beside(layout, claims) -> open -> a piece in hand -> one step -> idle again, or done -> installed
+//! pick(layout, open jobs) -> open -> a submerge runs -> one step -> it waits again, or is done
+//!                                                                   -> all done: installed
 //! ```
 //! Invariant: a merge that has failed has not changed the tree: its inputs are all there, and it
 //! begins anew.
 
 use crate::error::Error;
-use crate::plan::claims::{Claim, next_beside};
-use crate::plan::partitions::RangeJob;
+use crate::plan::merge_job::MergeJob;
+use crate::plan::pick::pick;
 use crate::sync::{Arc, Ordering, current, lock};
 use crate::write::engine::Engine;
 use crate::write::merge_plan::MergePlan;
 use crate::write::open_merges::{Leftovers, MergeId, Next};
-use crate::write::submerge::MergePiece;
+use crate::write::submerge::Submerge;
 use crate::write::work::Work;
 
 impl Leftovers {
     /// Removes the files.
     pub(crate) fn abandon(self, engine: &Engine) {
-        self.pieces.into_iter().for_each(|piece| piece.abandon(engine));
+        self.submerges.into_iter().for_each(|submerge| submerge.abandon(engine));
         self.outputs.into_iter().for_each(|output| output.abandon(engine));
     }
 }
@@ -31,68 +32,67 @@ pub(crate) struct Failed {
 }
 
 impl Engine {
-    /// One step of merging: begins a merge that is due, so that large ones do not hold up small
-    /// ones, or goes on with one that is open; `choice` says with which, what is due being the last
-    /// of them. False: there is none, or others have all in hand. A merge that fails stays open
-    /// until someone releases it.
+    /// One step of merging. Begins a merge that is due, so that large ones do not delay small ones,
+    /// or goes on with one that is open. `choice` says with which; a merge that is due is the last
+    /// choice. False: there is none, or other threads run all of them. A merge that fails stays
+    /// open until it is released.
     pub(crate) fn merge_step(&self, choice: Option<usize>) -> Result<bool, Failed> {
         let mut work = lock(&self.work);
-        let is_open = choice.is_some_and(|choice| choice < work.merges.idle_count());
+        let is_open = choice.is_some_and(|choice| choice < work.merges.waiting_count());
         let due = if is_open { None } else { self.next_merge(&work) };
-        if let Some((job, is_everything)) = due {
-            work.merge_everything &= !is_everything;
-            let id = work.merges.begin(Claim::of(&job));
-            let hand = Hand::take(self, &mut work, id, None);
+        if let Some(job) = due.map(Arc::new) {
+            // A merge of everything has begun, or was not asked for.
+            work.merge_everything = false;
+            let id = work.merges.begin(Arc::clone(&job));
+            let step = MergeStep::begin(self, &mut work, id, None);
             drop(work);
-            return self.begin_merge(hand, job);
+            return self.begin_merge(step, job);
         }
-        let Some((id, piece)) = work.merges.take(choice) else { return Ok(false) };
-        let hand = Hand::take(self, &mut work, id, Some(piece));
+        let Some((id, submerge)) = work.merges.take(choice) else { return Ok(false) };
+        let step = MergeStep::begin(self, &mut work, id, Some(submerge));
         drop(work);
-        let done = self.go_on_merging(hand)?;
+        let done = self.go_on_merging(step)?;
         self.sweep_or_call();
         Ok(done)
     }
 
-    fn begin_merge(&self, mut hand: Hand<'_>, job: RangeJob) -> Result<bool, Failed> {
-        let plan = MergePlan::new(self, job).map_err(|error| hand.failed(error))?;
-        lock(&self.work).merges.opened(hand.id, MergePiece::all(&Arc::new(plan)));
-        hand.is_done = true;
+    fn begin_merge(&self, mut step: MergeStep<'_>, job: Arc<MergeJob>) -> Result<bool, Failed> {
+        let plan = MergePlan::new(self, job).map_err(|error| step.failed(error))?;
+        lock(&self.work).merges.planned(step.id, Submerge::all(&Arc::new(plan)));
+        step.is_done = true;
         Ok(true)
     }
 
-    fn go_on_merging(&self, mut hand: Hand<'_>) -> Result<bool, Failed> {
-        let id = hand.id;
-        let piece = hand.piece.as_mut().expect("the caller has taken one");
-        let done = piece.step(self);
-        self.pacer.spend(piece.take_read_bytes(), self.env.clock.now());
-        let done = done.map_err(|error| hand.failed(error))?;
-        let piece = hand.piece.take().expect("as above");
-        let plan = Arc::clone(piece.plan());
+    fn go_on_merging(&self, mut step: MergeStep<'_>) -> Result<bool, Failed> {
+        let id = step.id;
+        let submerge = step.submerge.as_mut().expect("the caller has taken one");
+        let done = submerge.step(self);
+        self.rate_limiter.spend(submerge.take_read_bytes(), self.env.clock.now());
+        let done = done.map_err(|error| step.failed(error))?;
+        let submerge = step.submerge.take().expect("as above");
+        let plan = Arc::clone(submerge.plan());
         let mut work = lock(&self.work);
         let next = match done {
-            None => work.merges.put_back(id, piece),
+            None => work.merges.put_back(id, submerge),
             Some(output) => work.merges.ended(id, output),
         };
         drop(work);
         match next {
-            Next::GoOn => hand.is_done = true,
-            Next::Abandon(left) => {
-                hand.is_done = true;
+            Next::GoOn(left) => {
+                step.is_done = true;
                 left.abandon(self);
             }
             Next::Install(outputs) => {
-                plan.install(self, outputs).map_err(|error| hand.failed(error))?;
+                plan.install(self, outputs).map_err(|error| step.failed(error))?;
                 self.counters.merges.fetch_add(1, Ordering::Relaxed);
                 lock(&self.work).merges.end(id);
-                hand.is_done = true;
+                step.is_done = true;
             }
         }
         Ok(true)
     }
 
-    /// Removes what open merges have written: the store is closed. Requires: nobody has any of them
-    /// in hand.
+    /// Removes what open merges have written: the store is closed. Requires: no step runs.
     pub(crate) fn abandon_merges(&self) {
         let left = lock(&self.work).merges.close_all();
         left.into_iter().for_each(|left| left.abandon(self));
@@ -105,22 +105,21 @@ impl Engine {
         Failed { merge, times, error }
     }
 
-    /// The merge that is due, if there is a lane for it, and whether it is the one of everything.
-    fn next_merge(&self, work: &Work) -> Option<(RangeJob, bool)> {
+    /// The merge that is due, if there is a lane for it.
+    fn next_merge(&self, work: &Work) -> Option<MergeJob> {
         let options = &self.table_files.options;
         if work.merges.open_count() >= options.merge_lanes() {
             return None;
         }
         let layout = Arc::clone(&self.current.pin().layout);
-        // Everything may have been deleted since someone asked.
+        // Everything may have been deleted meanwhile.
         let everything = work.merge_everything && !layout.runs.is_empty();
-        let (schedule, claims) = (options.schedule(), work.merges.claims());
-        next_beside(&layout, &claims, (&schedule, options.division()), everything)
+        pick(&layout, &work.merges.jobs(), options, everything)
     }
 
-    /// How many merges there are of which a step can be done now.
+    /// How many steps can be chosen from: of waiting submerges, and of a merge that is due.
     pub(crate) fn merge_choices(&self, work: &Work) -> usize {
-        work.merges.idle_count() + usize::from(self.next_merge(work).is_some())
+        work.merges.waiting_count() + usize::from(self.next_merge(work).is_some())
     }
 
     /// Whether a merge is open or due.
@@ -135,25 +134,24 @@ impl Engine {
 
     /// The runs that open merges have, while they are still there.
     pub(crate) fn claimed_runs(&self) -> Vec<u64> {
-        let claims = lock(&self.work).merges.claims();
-        claims.iter().flat_map(|claim| claim.inputs().iter().copied()).collect()
+        let jobs = lock(&self.work).merges.jobs();
+        jobs.iter().flat_map(|job| job.inputs.iter().copied()).collect()
     }
 }
 
-/// What this thread has of a merge. Dropped by a panic: the merge has failed, and may be tried
-/// again.
-struct Hand<'c> {
+/// A step of a merge that this thread runs. Dropped by a panic: the merge has failed, and may be
+/// tried again.
+struct MergeStep<'c> {
     engine: &'c Engine,
     id: MergeId,
-    piece: Option<MergePiece>,
-    /// It is not in hand any more.
+    submerge: Option<Submerge>,
     is_done: bool,
 }
 
-impl<'c> Hand<'c> {
-    fn take(engine: &'c Engine, work: &mut Work, id: MergeId, piece: Option<MergePiece>) -> Self {
+impl<'c> MergeStep<'c> {
+    fn begin(engine: &'c Engine, work: &mut Work, id: MergeId, submerge: Option<Submerge>) -> Self {
         work.merging.push(current().id());
-        Hand { engine, id, piece, is_done: false }
+        MergeStep { engine, id, submerge, is_done: false }
     }
 
     fn failed(&mut self, error: Error) -> Failed {
@@ -162,7 +160,7 @@ impl<'c> Hand<'c> {
     }
 }
 
-impl Drop for Hand<'_> {
+impl Drop for MergeStep<'_> {
     fn drop(&mut self) {
         let mut work = lock(&self.engine.work);
         let own = work.merging.iter().position(|thread| *thread == current().id());
@@ -174,7 +172,7 @@ impl Drop for Hand<'_> {
         });
         drop(work);
         if let Some(mut left) = left {
-            left.pieces.extend(self.piece.take());
+            left.submerges.extend(self.submerge.take());
             left.abandon(self.engine);
         }
         self.engine.work_changed.notify_all();

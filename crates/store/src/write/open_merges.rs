@@ -1,14 +1,14 @@
-//! The merges that are open, and the pieces of each: which are idle, and which some thread works
-//! on.
+//! The open merges and the submerges of each: which of them wait, and which a thread works on.
 //! ```text
-//! begin -> open: its pieces in hand <-> idle -> all done -> installed: its claim is gone
+//! begin -> open: its submerges run <-> wait -> all done -> installed: its claim is gone
 //!               '------> failed: its claim stays until it is tried again
-//!               '------> given up: its claim is gone with the last piece in hand
+//!               '------> cancelled: its claim is gone when none of its submerges runs
 //! ```
-//! Invariant: what is open has a claim, and no two claims share a run.
+//! Invariant: no two open merges share a run.
 
-use crate::plan::claims::Claim;
-use crate::write::submerge::{MergePiece, PieceOutput};
+use crate::plan::merge_job::MergeJob;
+use crate::sync::Arc;
+use crate::write::submerge::{MergeOutput, Submerge};
 
 /// The name of an open merge; never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,44 +20,43 @@ pub(crate) struct OpenMerges {
     /// In the order in which they began.
     open: Vec<OpenMerge>,
     begun: u64,
-    /// What has failed, until it succeeds or someone wants to know whether it still does.
+    /// Failures that were neither followed by a success nor forgotten.
     failures: Vec<Failure>,
 }
 
 struct OpenMerge {
     id: MergeId,
-    claim: Claim,
-    /// How many pieces there are. None: nobody has counted them yet.
-    pieces: Option<usize>,
-    /// Those that nobody has in hand, in key order.
-    idle: Vec<MergePiece>,
-    /// How many someone has in hand; before there are any, whoever makes them.
-    in_hand: usize,
-    /// What the pieces that are done have written.
-    outputs: Vec<PieceOutput>,
+    job: Arc<MergeJob>,
+    /// How many submerges there are. None: it is still being planned.
+    submerges: Option<usize>,
+    /// Those that wait for a thread, in key order.
+    waiting: Vec<Submerge>,
+    /// How many threads are at a step of one; at first, one that plans the merge.
+    running: usize,
+    /// What the submerges that are done have written.
+    outputs: Vec<MergeOutput>,
     has_failed: bool,
-    /// It has failed, and may be tried again; or nobody wants it any more.
+    /// It has failed, and may be tried again; or it was cancelled.
     is_released: bool,
 }
 
 /// What is to be done after a step.
 pub(crate) enum Next {
-    GoOn,
-    /// All pieces are done.
-    Install(Vec<PieceOutput>),
-    /// The merge has failed elsewhere.
-    Abandon(Leftovers),
+    /// Other steps follow. What is left is abandoned, if the merge has failed elsewhere.
+    GoOn(Leftovers),
+    /// All submerges are done.
+    Install(Vec<MergeOutput>),
 }
 
 /// What a merge that has failed had written.
 #[derive(Default)]
 pub(crate) struct Leftovers {
-    pub(super) pieces: Vec<MergePiece>,
-    pub(super) outputs: Vec<PieceOutput>,
+    pub(super) submerges: Vec<Submerge>,
+    pub(super) outputs: Vec<MergeOutput>,
 }
 
 struct Failure {
-    claim: Claim,
+    job: Arc<MergeJob>,
     what: String,
     /// How often.
     times: u32,
@@ -66,72 +65,70 @@ struct Failure {
 impl OpenMerges {
     /// Closes all merges. What they had written.
     pub(super) fn close_all(&mut self) -> Vec<Leftovers> {
-        let left = |open: OpenMerge| Leftovers { pieces: open.idle, outputs: open.outputs };
-        self.open.drain(..).map(left).collect()
+        self.open.drain(..).map(|mut open| open.take_leftovers()).collect()
     }
 
     pub(crate) fn open_count(&self) -> usize {
         self.open.len()
     }
 
-    /// What is not to be merged by anyone else.
-    pub(crate) fn claims(&self) -> Vec<Claim> {
-        self.open.iter().map(|open| open.claim.clone()).collect()
+    /// The jobs of the open merges, whose runs no other merge may take.
+    pub(crate) fn jobs(&self) -> Vec<Arc<MergeJob>> {
+        self.open.iter().map(|open| Arc::clone(&open.job)).collect()
     }
 
-    /// Opens a merge whose pieces are still to be made.
-    pub(crate) fn begin(&mut self, claim: Claim) -> MergeId {
+    /// Opens a merge that is still to be planned.
+    pub(crate) fn begin(&mut self, job: Arc<MergeJob>) -> MergeId {
         let id = MergeId(self.begun);
         self.begun += 1;
-        let (idle, outputs, pieces) = Default::default();
-        let (in_hand, has_failed, is_released) = (1, false, false);
         self.open.push(OpenMerge {
             id,
-            claim,
-            pieces,
-            idle,
-            in_hand,
-            outputs,
-            has_failed,
-            is_released,
+            job,
+            submerges: None,
+            waiting: Vec::new(),
+            running: 1,
+            outputs: Vec::new(),
+            has_failed: false,
+            is_released: false,
         });
         id
     }
 
-    /// Its pieces are there. They are not wanted if it was given up meanwhile.
-    pub(crate) fn opened(&mut self, id: MergeId, pieces: Vec<MergePiece>) {
+    /// A merge was planned. Its submerges are dropped if it was cancelled meanwhile.
+    pub(crate) fn planned(&mut self, id: MergeId, submerges: Vec<Submerge>) {
         if let Some(open) = self.find(id) {
-            let idle = if open.has_failed { Vec::new() } else { pieces };
-            (open.pieces, open.idle, open.in_hand) = (Some(idle.len()), idle, 0);
+            let waiting = if open.has_failed { Vec::new() } else { submerges };
+            (open.submerges, open.waiting, open.running) = (Some(waiting.len()), waiting, 0);
         }
         self.close_released();
     }
 
-    /// Gives up all merges that are open: what is to come takes their runs, too. One that is being
-    /// installed is not stopped any more; what has failed waits as before. What they had written is
-    /// left.
-    pub(crate) fn give_up(&mut self) -> Leftovers {
-        let mut left = Leftovers::default();
+    /// Cancels all open merges: the merge that comes takes their runs, too. One that is being
+    /// installed is not stopped any more; one that has failed waits as before. What they had
+    /// written.
+    pub(crate) fn cancel(&mut self) -> Leftovers {
+        let mut all = Leftovers::default();
         for open in self.open.iter_mut().filter(|open| !open.has_failed) {
             (open.has_failed, open.is_released) = (true, true);
-            left.pieces.append(&mut open.idle);
-            left.outputs.append(&mut open.outputs);
+            let mut left = open.take_leftovers();
+            all.submerges.append(&mut left.submerges);
+            all.outputs.append(&mut left.outputs);
         }
         self.close_released();
-        left
+        all
     }
 
-    /// Takes a piece in hand that is idle: of these, by the order in which merges began and then by
-    /// keys, number `choice`, counted round; None: the first of the merge that began last, which is
-    /// the smallest, mostly, and has newer runs wait for it.
-    pub(crate) fn take(&mut self, choice: Option<usize>) -> Option<(MergeId, MergePiece)> {
+    /// Takes a submerge that waits. `choice` counts them round, by the order in which merges began
+    /// and then by keys. None: the first of the merge that began last, which mostly is the smallest
+    /// and delays newer runs.
+    pub(crate) fn take(&mut self, choice: Option<usize>) -> Option<(MergeId, Submerge)> {
         let Some(choice) = choice else {
-            let newest = self.open.iter_mut().rev().find(|open| !open.idle.is_empty());
+            let newest = self.open.iter_mut().rev().find(|open| !open.waiting.is_empty());
             return newest.map(|open| open.take(0));
         };
-        let mut nth = choice.checked_rem(self.idle_count())?;
+        let mut nth = choice.checked_rem(self.waiting_count())?;
         for open in &mut self.open {
-            match nth.checked_sub(open.idle.len()) {
+            match nth.checked_sub(open.waiting.len()) {
                 None => return Some(open.take(nth)),
                 Some(behind) => nth = behind,
             }
@@ -139,68 +136,68 @@ impl OpenMerges {
         None
     }
 
-    /// How many pieces of merges wait to be taken in hand.
-    pub(crate) fn idle_count(&self) -> usize {
-        self.open.iter().map(|open| open.idle.len()).sum()
+    /// How many submerges wait for a thread.
+    pub(crate) fn waiting_count(&self) -> usize {
+        self.open.iter().map(|open| open.waiting.len()).sum()
     }
 
-    /// Someone has done a step of it.
-    pub(crate) fn put_back(&mut self, id: MergeId, piece: MergePiece) -> Next {
-        let Some(open) = self.find(id) else { return Next::GoOn };
-        open.in_hand -= 1;
-        if open.has_failed {
-            self.close_released();
-            return Next::Abandon(Leftovers { pieces: vec![piece], outputs: Vec::new() });
-        }
-        let at = open.idle.partition_point(|other| other.place() < piece.place());
-        open.idle.insert(at, piece);
-        Next::GoOn
+    /// A step of a submerge is done, and there are more.
+    pub(crate) fn put_back(&mut self, id: MergeId, submerge: Submerge) -> Next {
+        let Some(open) = self.find(id) else { return Next::GoOn(Leftovers::default()) };
+        let at = open.waiting.partition_point(|other| other.place() < submerge.place());
+        open.waiting.insert(at, submerge);
+        self.step_ended(id)
     }
 
-    /// A piece is done. Of the last one the merge stays in hand: it is to be installed.
-    pub(crate) fn ended(&mut self, id: MergeId, output: PieceOutput) -> Next {
-        let Some(open) = self.find(id) else { return Next::GoOn };
+    /// A submerge is done. After the last one the merge still counts as running: it is installed
+    /// next.
+    pub(crate) fn ended(&mut self, id: MergeId, output: MergeOutput) -> Next {
+        let Some(open) = self.find(id) else { return Next::GoOn(Leftovers::default()) };
         open.outputs.push(output);
-        if Some(open.outputs.len()) == open.pieces {
+        if Some(open.outputs.len()) == open.submerges {
             return Next::Install(std::mem::take(&mut open.outputs));
         }
-        open.in_hand -= 1;
-        if open.has_failed {
-            let outputs = std::mem::take(&mut open.outputs);
-            self.close_released();
-            return Next::Abandon(Leftovers { pieces: Vec::new(), outputs });
-        }
-        Next::GoOn
+        self.step_ended(id)
     }
 
-    /// It was installed. What has failed before and waits for nobody to try it again may not be
-    /// wanted any more.
+    fn step_ended(&mut self, id: MergeId) -> Next {
+        let mut left = Leftovers::default();
+        if let Some(open) = self.find(id) {
+            open.running -= 1;
+            if open.has_failed {
+                left = open.take_leftovers();
+            }
+        }
+        self.close_released();
+        Next::GoOn(left)
+    }
+
+    /// A merge was installed. Failures of merges that are not open any more are forgotten.
     pub(crate) fn end(&mut self, id: MergeId) {
         self.open.retain(|open| open.id != id);
         let open = &self.open;
-        let is_open = |failed: &Claim| open.iter().any(|o| o.claim.shares_a_run(failed.inputs()));
-        self.failures.retain(|failure| is_open(&failure.claim));
+        self.failures.retain(|failure| open.iter().any(|o| o.job.shares_a_run(&failure.job)));
     }
 
-    /// It has failed, whose piece was in hand. Its claim stays, so that nobody else tries the same;
-    /// how often it has failed by now, and what is left of it.
+    /// A running step of a merge has failed. Its claim stays, so that no other thread tries the
+    /// same. How often it has failed by now, and what it had written.
     pub(crate) fn fail(&mut self, id: MergeId, what: String) -> (u32, Leftovers) {
         let Some(open) = self.find(id) else { return Default::default() };
-        let (claim, is_first) = (open.claim.clone(), !open.has_failed);
+        let (job, is_first) = (Arc::clone(&open.job), !open.has_failed);
         let is_wanted = is_first || !open.is_released;
         open.has_failed = true;
-        open.in_hand -= 1;
-        let (pieces, outputs) = (std::mem::take(&mut open.idle), std::mem::take(&mut open.outputs));
-        let times = if is_wanted { self.note_failure(claim, what, is_first) } else { 0 };
+        open.running -= 1;
+        let left = open.take_leftovers();
+        let times = if is_wanted { self.note_failure(job, what, is_first) } else { 0 };
         self.close_released();
-        (times, Leftovers { pieces, outputs })
+        (times, left)
     }
 
-    /// `is_new`: it is no other piece of a merge that has failed a moment ago.
-    fn note_failure(&mut self, claim: Claim, what: String, is_new: bool) -> u32 {
-        let same = |failure: &&mut Failure| failure.claim.shares_a_run(claim.inputs());
-        let Some(failure) = self.failures.iter_mut().find(same) else {
-            self.failures.push(Failure { claim, what, times: 1 });
+    /// `is_new`: no other submerge of the merge has just failed.
+    fn note_failure(&mut self, job: Arc<MergeJob>, what: String, is_new: bool) -> u32 {
+        let is_same = |failure: &&mut Failure| failure.job.shares_a_run(&job);
+        let Some(failure) = self.failures.iter_mut().find(is_same) else {
+            self.failures.push(Failure { job, what, times: 1 });
             return 1;
         };
         failure.what = what;
@@ -208,7 +205,7 @@ impl OpenMerges {
         failure.times
     }
 
-    /// What has failed may be tried again, when nobody has a piece of it in hand any more.
+    /// A merge that has failed may be tried again, when none of its submerges runs any more.
     pub(crate) fn release(&mut self, id: MergeId) {
         if let Some(open) = self.find(id) {
             open.is_released = true;
@@ -217,15 +214,14 @@ impl OpenMerges {
     }
 
     fn close_released(&mut self) {
-        self.open.retain(|open| !open.is_released || open.in_hand > 0);
+        self.open.retain(|open| !open.is_released || open.running > 0);
     }
 
-    /// Whether it has failed, and nobody has forgotten that.
+    /// Whether a merge has failed, and the failure was not forgotten.
     pub(crate) fn has_failed(&self, id: MergeId) -> bool {
         let open = self.open.iter().find(|open| open.id == id);
-        open.is_some_and(|open| {
-            self.failures.iter().any(|failure| failure.claim.shares_a_run(open.claim.inputs()))
-        })
+        let is_of = |job: &MergeJob| self.failures.iter().any(|f| f.job.shares_a_run(job));
+        open.is_some_and(|open| is_of(&open.job))
     }
 
     /// The first failure that is known.
@@ -233,7 +229,7 @@ impl OpenMerges {
         self.failures.first().map(|failure| &failure.what)
     }
 
-    /// What has failed is to be tried again now.
+    /// Failed merges are to be tried again now.
     pub(crate) fn forget_failures(&mut self) {
         self.failures.clear();
     }
@@ -244,8 +240,13 @@ impl OpenMerges {
 }
 
 impl OpenMerge {
-    fn take(&mut self, nth: usize) -> (MergeId, MergePiece) {
-        self.in_hand += 1;
-        (self.id, self.idle.remove(nth))
+    fn take(&mut self, nth: usize) -> (MergeId, Submerge) {
+        self.running += 1;
+        (self.id, self.waiting.remove(nth))
+    }
+
+    fn take_leftovers(&mut self) -> Leftovers {
+        let (submerges, outputs) = (&mut self.waiting, &mut self.outputs);
+        Leftovers { submerges: std::mem::take(submerges), outputs: std::mem::take(outputs) }
     }
 }

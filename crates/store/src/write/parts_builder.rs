@@ -1,14 +1,13 @@
 //! The parts of a global filter that a merge into the last level builds, and those that are read
 //! from the runs.
 //! ```text
-//! keys of the output   a b c | d e f | g h ...       one part for each partition, from one piece of the merge after the other
-//! runs that stay       b     |   e   |   h           their keys are carried over, each with its own flush
+//! keys of the output   a b c | d e f | g h ...   one part for each partition, fed by one submerge
+//!                                                after the other
+//! runs that stay       b     |   e   |   h       their keys are carried over, each with its own
+//!                                                flush
 //! ```
-//! Invariant: a part is asked when every run of its version is in it. Runs that come while a merge
-//! is on its way are carried over in rounds outside the lock, the last one under it (ordering rule
-//! 3).
-
-use std::time::Instant;
+//! Invariant: a part is queried when every run of its version is in it. Runs that come during a
+//! merge are carried over in passes outside the lock, the last one under it (ordering rule 3).
 
 use trommel_filters::{FlushNumber, GrfOptions, Part, PartBuilder};
 
@@ -17,20 +16,20 @@ use crate::error::Result;
 use crate::files::distinct_keys::KeyList;
 use crate::files::placed_run::PlacedRun;
 use crate::guard::rebuild::{OLDEST_RUN, insert_run, part_builder};
-use crate::plan::pick_runs::OverlayShare;
+use crate::plan::flush_size::OverlayShare;
 use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
 use crate::tree::open_tree::OpenTree;
 use crate::tree::version::Version;
 
-/// Keys wait until there are so many, so that the clock is asked once for them.
+/// Keys wait until there are so many, so that the clock is read once for them.
 const KEYS_WAITING: usize = 4096;
 
-/// Builds the parts of a key range from the keys that outlive a merge, whose pieces give them.
+/// Builds the parts of a key range from the keys that outlive a merge, which its submerges give.
 ///
-/// Parts are built in key order: the pieces take turns. Who is merged before its turn keeps its
-/// keys until then, so a merge over n threads has the keys of about n - 1 pieces in memory.
+/// Parts are built in key order: the submerges take turns. One that runs before its turn keeps its
+/// keys until then. So a merge over n threads has the keys of about n - 1 submerges in memory.
 pub(crate) struct PartsBuilder {
-    /// The piece whose keys are next.
+    /// The submerge whose keys are next.
     turn: AtomicUsize,
     building: Mutex<Building>,
 }
@@ -43,14 +42,14 @@ struct Building {
     /// Where the part begins that is being built.
     lower: Vec<u8>,
     builder: PartBuilder,
-    /// Pieces that ended before their turn.
-    ended: Vec<PieceKeys>,
+    /// Submerges that ended before their turn.
+    ended: Vec<SubmergeKeys>,
     peak_bytes: usize,
 }
 
-/// The keys of a piece on their way into the parts, in order.
-pub(crate) struct PieceKeys {
-    /// Of the pieces, in key order.
+/// The keys of a submerge on their way into the parts, in order.
+pub(crate) struct SubmergeKeys {
+    /// The submerge's place, in key order.
     place: usize,
     keys: KeyList,
     last: Option<Vec<u8>>,
@@ -63,11 +62,11 @@ struct PartCut {
     lower: Vec<u8>,
 }
 
-impl PieceKeys {
-    /// Of piece number `place`.
+impl SubmergeKeys {
+    /// Of submerge number `place`.
     pub(crate) fn new(place: usize) -> Self {
         let (keys, last, cuts) = Default::default();
-        PieceKeys { place, keys, last, cuts }
+        SubmergeKeys { place, keys, last, cuts }
     }
 
     pub(crate) fn push(&mut self, key: &[u8], parts: &PartsBuilder, tree: &OpenTree) {
@@ -78,7 +77,7 @@ impl PieceKeys {
         }
         self.keys.push(key);
         if self.keys.len() >= KEYS_WAITING && parts.turn.load(Ordering::Acquire) == self.place {
-            lock(&parts.building).take(self, tree);
+            tree.counters.time_guard(|| lock(&parts.building).take(self));
         }
     }
 
@@ -108,24 +107,25 @@ impl PartsBuilder {
         PartsBuilder { turn: AtomicUsize::new(0), building: Mutex::new(building) }
     }
 
-    /// A piece has given all its keys.
-    pub(crate) fn end(&self, keys: PieceKeys, tree: &OpenTree) {
+    /// A submerge has given all its keys.
+    pub(crate) fn end(&self, keys: SubmergeKeys, tree: &OpenTree) {
         let mut building = lock(&self.building);
         building.ended.push(keys);
-        // Nobody else moves the turn: that is done under this lock.
+        // Only this function moves the turn, under this lock.
         let mut turn = self.turn.load(Ordering::Relaxed);
         while let Some(at) = building.ended.iter().position(|ended| ended.place == turn) {
             let mut keys = building.ended.swap_remove(at);
-            building.take(&mut keys, tree);
+            tree.counters.time_guard(|| building.take(&mut keys));
             turn += 1;
         }
         self.turn.store(turn, Ordering::Release);
     }
 
-    /// All parts, in key order. Requires: all pieces have ended, and nobody has asked before.
+    /// All parts, in key order. Requires: all submerges have ended, and this
+    /// is the first call.
     pub(crate) fn finish(&self, tree: &OpenTree) -> Vec<(Vec<u8>, Part)> {
         let mut building = lock(&self.building);
-        assert!(building.ended.is_empty(), "a piece has not ended");
+        assert!(building.ended.is_empty(), "a submerge has not ended");
         building.cut(&[]);
         tree.counters.rebuilt(building.peak_bytes);
         std::mem::take(&mut building.done)
@@ -133,18 +133,16 @@ impl PartsBuilder {
 }
 
 impl Building {
-    /// Takes the keys that a piece has by now. Requires: it is its turn.
-    fn take(&mut self, piece: &mut PieceKeys, tree: &OpenTree) {
-        let start = Instant::now();
+    /// Takes the keys that a submerge has by now. Requires: it is its turn.
+    fn take(&mut self, submerge: &mut SubmergeKeys) {
         let mut at = 0;
-        for cut in piece.cuts.drain(..) {
-            piece.keys.range(at..cut.at).give_to(&mut self.builder);
+        for cut in submerge.cuts.drain(..) {
+            submerge.keys.range(at..cut.at).give_to(&mut self.builder);
             self.cut(&cut.lower);
             at = cut.at;
         }
-        piece.keys.range(at..piece.keys.len()).give_to(&mut self.builder);
-        piece.keys.clear();
-        tree.counters.guard_worked(start.elapsed());
+        submerge.keys.range(at..submerge.keys.len()).give_to(&mut self.builder);
+        submerge.keys.clear();
     }
 
     /// Ends a part; the next one begins at `lower`.
@@ -172,9 +170,8 @@ pub(crate) struct PreparedParts {
 }
 
 impl PreparedParts {
-    /// Inserts the entries of `now` that are not carried over yet, from old to new. Told by their
-    /// flushes, not by their runs: other merges may have made new runs of what was carried over
-    /// before.
+    /// Inserts the entries of `now` that are not carried over yet, from old to new. Their flushes
+    /// decide, not their runs: other merges may have made new runs of entries that are in already.
     pub(crate) fn carry_over(&mut self, tree: &OpenTree, now: &Version) -> Result<()> {
         let is_missing = |placed: &&PlacedRun| {
             placed.span().hi() > self.watermark && !self.inputs.contains(&placed.id)
@@ -193,14 +190,16 @@ impl PreparedParts {
         placed: &PlacedRun,
         now: &Version,
     ) -> Result<()> {
-        let start = Instant::now();
         let lowers: Vec<Vec<u8>> = self.parts[1..].iter().map(|(l, _)| l.clone()).collect();
         for (mut bounds, (lower, part)) in KeyBounds::between(&lowers).zip(&mut self.parts) {
             bounds.from.clone_from(lower);
             bounds.to = bounds.to.or_else(|| self.range.to.clone());
-            *part = insert_run(part, placed, (&now.layout, &bounds), self.watermark)?;
+            if let Some(run) = placed.run.clip(&bounds)? {
+                let among = (&*now.layout, &bounds);
+                *part =
+                    tree.counters.time_guard(|| insert_run(part, &run, among, self.watermark))?;
+            }
         }
-        tree.counters.guard_worked(start.elapsed());
         Ok(())
     }
 }

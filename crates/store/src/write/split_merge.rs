@@ -1,12 +1,12 @@
-//! Where a large merge is cut into pieces, which several threads merge.
+//! Splits a large merge into submerges, which several threads run.
 //! ```text
-//! inputs     [a ........ k ........ t] [u ... ]        samples: keys, each with the bytes that follow it
-//!            [c .. h .. p ........ x]
-//! pieces     [   .. h)[h ..   .. p)[p ..    ]          about as many bytes each
+//! inputs      [a ........ k ........ t] [u ... ]   samples: keys, each with the bytes that
+//!             [c .. h .. p ........ x]             follow it
+//! submerges   [   .. h)[h ..   .. p)[p ..    ]     about as many bytes each
 //! ```
-//! Pieces are key ranges: no two have an entry of one user key, and deleted ranges are cut between
-//! them. Invariant: pieces follow each other without gaps, the first begins where the merge does
-//! and the last ends there.
+//! Submerges are key ranges: no two have an entry of one user key, and deleted ranges are cut
+//! between them. Invariant: they follow each other without gaps, from the merge's first key to its
+//! last.
 
 use crate::entries::cursor::Cursor;
 use crate::entries::key_bounds::KeyBounds;
@@ -15,12 +15,12 @@ use crate::files::placed_run::PlacedRun;
 use crate::files::run_table::RunTable;
 use crate::plan::partitions::Division;
 
-/// Samples for each piece that the inputs may come to, about.
-const SAMPLES_PER_PIECE: u64 = 8;
+/// Samples for each submerge, about.
+const SAMPLES_PER_SUBMERGE: u64 = 8;
 
 /// The keys that one thread merges at a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PieceBounds {
+pub(crate) struct SubmergeRange {
     pub(crate) range: KeyBounds,
     /// Bytes of the inputs there, about.
     pub(crate) bytes: u64,
@@ -35,36 +35,36 @@ struct Sample {
     bytes: u64,
 }
 
-/// All of a merge as one piece.
-pub(crate) fn undivided(range: &KeyBounds, inputs: &[PlacedRun]) -> Vec<PieceBounds> {
+/// All of a merge as one submerge.
+pub(crate) fn undivided(range: &KeyBounds, inputs: &[PlacedRun]) -> Vec<SubmergeRange> {
     let bytes = inputs.iter().map(|placed| placed.run.bytes()).sum();
-    vec![PieceBounds { range: range.clone(), bytes, begins_partition: false }]
+    vec![SubmergeRange { range: range.clone(), bytes, begins_partition: false }]
 }
 
-/// The pieces of a merge, of so many bytes each or more. Reads a few blocks. `division`: how the
+/// The submerges of a merge, of so many bytes each or more. Reads a few blocks. `division`: how the
 /// output is cut into partitions; None: it is not.
 pub(crate) fn divided(
     range: &KeyBounds,
     inputs: &[PlacedRun],
-    piece_bytes: u64,
+    submerge_bytes: u64,
     division: Option<Division>,
-) -> Result<Vec<PieceBounds>> {
+) -> Result<Vec<SubmergeRange>> {
     let bytes: u64 = inputs.iter().map(|placed| placed.run.bytes()).sum();
-    if bytes < piece_bytes.saturating_mul(2) {
+    if bytes < submerge_bytes.saturating_mul(2) {
         return Ok(undivided(range, inputs));
     }
     let tables = inputs.iter().flat_map(|placed| placed.run.tables());
     let mut samples = Vec::new();
-    tables.into_iter().try_for_each(|table| sample(table, piece_bytes, &mut samples))?;
+    tables.into_iter().try_for_each(|table| sample(table, submerge_bytes, &mut samples))?;
     samples.sort_unstable_by(|one, other| one.key.cmp(&other.key));
     let partitions = division.map_or(1, |division| division.partitions_of(bytes));
-    Ok(cut(range, &samples, bytes / piece_bytes, partitions))
+    Ok(cut(range, &samples, bytes / submerge_bytes, partitions))
 }
 
 /// Adds samples of a table.
-fn sample(table: &RunTable, piece_bytes: u64, samples: &mut Vec<Sample>) -> Result<()> {
+fn sample(table: &RunTable, submerge_bytes: u64, samples: &mut Vec<Sample>) -> Result<()> {
     let (entries, bytes) = (table.entry_count(), table.bytes_within());
-    let count = (bytes.saturating_mul(SAMPLES_PER_PIECE) / piece_bytes).min(entries).max(1);
+    let count = (bytes.saturating_mul(SAMPLES_PER_SUBMERGE) / submerge_bytes).min(entries).max(1);
     let bytes = bytes / count;
     samples.push(Sample { key: table.key_bounds().0, bytes });
     let mut cursor = table.cursor().fill_cache(false);
@@ -75,28 +75,28 @@ fn sample(table: &RunTable, piece_bytes: u64, samples: &mut Vec<Sample>) -> Resu
     Ok(())
 }
 
-/// Cuts a range into about so many pieces and, at borders of these, partitions. Requires: samples
-/// ascend.
-fn cut(range: &KeyBounds, samples: &[Sample], pieces: u64, partitions: u64) -> Vec<PieceBounds> {
+/// Cuts a range into about so many submerges and, at borders of these, partitions. Requires:
+/// samples ascend.
+fn cut(range: &KeyBounds, samples: &[Sample], count: u64, partitions: u64) -> Vec<SubmergeRange> {
     let total: u64 = samples.iter().map(|sample| sample.bytes).sum();
-    let (piece, partition) = (total / pieces.max(1), total / partitions.max(1));
-    let first = PieceBounds { range: range.clone(), bytes: total, begins_partition: false };
+    let (even, partition) = (total / count.max(1), total / partitions.max(1));
+    let first = SubmergeRange { range: range.clone(), bytes: total, begins_partition: false };
     let mut cut = vec![first];
     let (mut before, mut cut_at, mut partition_at) = (0, 0, 0);
     for sample in samples {
-        let last = cut.last_mut().expect("there is a first piece");
-        let is_due = before - cut_at >= piece.max(1) && before + piece / 2 <= total;
+        let last = cut.last_mut().expect("there is a first one");
+        let is_due = before - cut_at >= even.max(1) && before + even / 2 <= total;
         if is_due && sample.key > last.range.from && range.ends_after(&sample.key) {
             let to = last.range.to.replace(sample.key.clone());
             last.bytes = before - cut_at;
             // The border that is nearest to where a partition of even size ends.
             let begins_partition =
-                before + piece / 2 - partition_at >= partition && before + partition / 2 <= total;
+                before + even / 2 - partition_at >= partition && before + partition / 2 <= total;
             if begins_partition {
                 partition_at = before;
             }
             let range = KeyBounds { from: sample.key.clone(), to };
-            cut.push(PieceBounds { range, bytes: total - before, begins_partition });
+            cut.push(SubmergeRange { range, bytes: total - before, begins_partition });
             cut_at = before;
         }
         before += sample.bytes;
@@ -114,32 +114,32 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_even_and_cover_the_range() {
+    fn submerges_are_even_and_cover_the_range() {
         let range = KeyBounds { from: Vec::new(), to: Some(b"~".to_vec()) };
-        for (count, pieces, partitions) in [(1000, 7, 1), (1000, 8, 4), (64, 8, 3), (5, 9, 2)] {
-            let cut = cut(&range, &samples(count), pieces, partitions);
-            assert!(cut.len() as u64 <= pieces && cut.len() as u64 >= pieces.min(count) - 1);
+        for (count, submerges, partitions) in [(1000, 7, 1), (1000, 8, 4), (64, 8, 3), (5, 9, 2)] {
+            let cut = cut(&range, &samples(count), submerges, partitions);
+            assert!((submerges.min(count) - 1..=submerges).contains(&(cut.len() as u64)));
             let ends = (&cut[0].range.from, &cut[cut.len() - 1].range.to);
             assert_eq!(ends, (&range.from, &range.to));
-            let follows = |pair: &[PieceBounds]| {
+            let follows = |pair: &[SubmergeRange]| {
                 pair[0].range.to.as_ref() == Some(&pair[1].range.from)
                     && pair[0].range.from < pair[1].range.from
             };
             assert!(cut.windows(2).all(follows), "{cut:?}");
-            let bytes: u64 = cut.iter().map(|piece| piece.bytes).sum();
+            let bytes: u64 = cut.iter().map(|submerge| submerge.bytes).sum();
             assert_eq!(bytes, count * 10);
             let even = bytes / cut.len() as u64;
-            assert!(cut.iter().all(|piece| piece.bytes <= 2 * even), "{cut:?}");
-            let begun = cut.iter().filter(|piece| piece.begins_partition).count() as u64;
+            assert!(cut.iter().all(|submerge| submerge.bytes <= 2 * even), "{cut:?}");
+            let begun = cut.iter().filter(|submerge| submerge.begins_partition).count() as u64;
             assert!(!cut[0].begins_partition && begun < partitions.max(1), "{cut:?}");
         }
         let cut = cut(&range, &samples(1000), 8, 4);
-        let begins: Vec<bool> = cut.iter().map(|piece| piece.begins_partition).collect();
+        let begins: Vec<bool> = cut.iter().map(|submerge| submerge.begins_partition).collect();
         assert_eq!(begins, [false, false, true, false, true, false, true, false]);
     }
 
     #[test]
-    fn one_key_is_one_piece() {
+    fn one_key_is_in_one_submerge() {
         let same = vec![Sample { key: b"key".to_vec(), bytes: 10 }; 100];
         assert_eq!(cut(&KeyBounds::all(), &same, 10, 1).len(), 2, "before it, and from it on");
         let from_it_on = KeyBounds { from: b"key".to_vec(), to: None };

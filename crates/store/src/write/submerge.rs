@@ -1,13 +1,12 @@
-//! One piece of a merge: a range of its keys, from the inputs to tables that are done, step by
-//! step.
+//! A submerge: one key range of a merge, from the inputs to finished tables, step by step.
 //! ```text
-//! not begun -> read, keep, write, tell the filter -> ... -> tables, which are installed with those of all other pieces
+//! not begun -> read, keep, write, feed the filter -> ... -> tables, which are installed with those
+//!                                                           of all other submerges
 //! ```
-//! Invariants: what a piece writes lies in its range, and so does all of a user key. Pieces know
-//! nothing of each other, but for the order in which they tell a global filter of their keys
-//! (`merge_parts`).
+//! Invariants: all entries of a user key are in one submerge, and its output lies in its range.
+//! Submerges are independent, but for the order in which they feed a global filter
+//! (`parts_builder`).
 
-use crate::entries::cursor::Cursor;
 use crate::entries::entry::Entry;
 use crate::entries::merge_cursor::MergeCursor;
 use crate::entries::retention::Retention;
@@ -19,19 +18,19 @@ use crate::tree::open_tree::OpenTree;
 use crate::tree::run_writer::{RunOutput, RunWriter, RunWriterState};
 use crate::write::locator_merge::LocatedMerge;
 use crate::write::merge_plan::MergePlan;
-use crate::write::parts_builder::PieceKeys;
+use crate::write::parts_builder::SubmergeKeys;
 
 /// Entries that one step of a merge reads.
 const STEP_ENTRIES: usize = 4096;
 
-/// A piece on its way.
-pub(crate) struct MergePiece {
+/// A submerge on its way.
+pub(crate) struct Submerge {
     plan: Arc<MergePlan>,
-    /// Of the pieces of the merge, in key order.
+    /// Its place among the submerges of the merge, in key order.
     place: usize,
     /// None: it has not begun, or it has ended.
     reading: Option<Reading>,
-    /// Bytes of entries that were read since someone asked.
+    /// Bytes of entries that were read since the last call for them.
     read_bytes: u64,
 }
 
@@ -44,34 +43,36 @@ struct Reading {
     kept: Kept,
 }
 
-/// What entries that outlive the merge are told to, beside the writer.
+/// What gets the entries that outlive the merge, beside the writer.
 struct Kept {
     /// The partition that begins with the first of them, if one does.
     begins: Option<Vec<u8>>,
     cutter: Cutter,
     /// The keys of a merge into the oldest run, for a global filter.
-    keys: Option<PieceKeys>,
+    keys: Option<SubmergeKeys>,
     /// The keys of an inner merge, if the guard's codes are runs.
     recoded: Option<KeyList>,
 }
 
-/// What a piece has written.
+/// What a submerge has written; or all submerges of a merge, in key order.
 #[derive(Default)]
-pub(crate) struct PieceOutput {
+pub(crate) struct MergeOutput {
     pub(crate) place: usize,
     pub(crate) run: RunOutput,
     /// Where partitions begin in it.
     pub(crate) cuts: Vec<Vec<u8>>,
+    /// Of merges that have one submerge: the guard that knows their output.
     pub(crate) located: Option<LocatedMerge>,
+    /// Likewise: the keys that outlive an inner merge, if the guard's codes are runs.
     pub(crate) recoded: Option<KeyList>,
 }
 
-impl MergePiece {
-    /// All pieces of a merge, in key order.
-    pub(crate) fn all(plan: &Arc<MergePlan>) -> Vec<MergePiece> {
-        let piece =
-            |place| MergePiece { plan: Arc::clone(plan), place, reading: None, read_bytes: 0 };
-        (0..plan.pieces.len()).map(piece).collect()
+impl Submerge {
+    /// All submerges of a merge, in key order.
+    pub(crate) fn all(plan: &Arc<MergePlan>) -> Vec<Submerge> {
+        let submerge =
+            |place| Submerge { plan: Arc::clone(plan), place, reading: None, read_bytes: 0 };
+        (0..plan.submerges.len()).map(submerge).collect()
     }
 
     pub(crate) fn plan(&self) -> &Arc<MergePlan> {
@@ -88,37 +89,38 @@ impl MergePiece {
     }
 
     /// One step: some entries. The output, when it is done; then there is no other step.
-    pub(crate) fn step(&mut self, tree: &OpenTree) -> Result<Option<PieceOutput>> {
+    pub(crate) fn step(&mut self, tree: &OpenTree) -> Result<Option<MergeOutput>> {
         let plan = &*self.plan;
         if plan.only_moves() {
-            return Ok(Some(PieceOutput { place: self.place, ..PieceOutput::default() }));
+            return Ok(Some(MergeOutput { place: self.place, ..MergeOutput::default() }));
         }
         let mut reading = match self.reading.take() {
             Some(reading) => reading,
             None => Reading::begin(tree, plan, self.place)?,
         };
         let mut writer = RunWriter::new(&tree.table_files, std::mem::take(&mut reading.writer));
-        for _ in 0..STEP_ENTRIES {
-            let Some(entry) = reading.cursor.entry() else {
-                return reading.end(tree, plan, self.place, writer).map(Some);
-            };
+        let Reading { cursor, retention, located, kept, .. } = &mut reading;
+        let is_done = writer.write_kept(cursor, STEP_ENTRIES, |writer, entry, input| {
             self.read_bytes += (entry.key.len() + entry.value.len()) as u64;
-            let keeps = reading.retention.keeps(&entry);
-            if let Some(located) = &mut reading.located {
-                located.saw(entry.key, reading.cursor.input(), keeps, tree);
+            let keeps = retention.keeps(entry);
+            if let Some(located) = located {
+                located.saw(entry.key, input, keeps, tree);
             }
             if keeps {
-                reading.kept.keep(&entry, &mut writer, plan, tree)?;
+                kept.keep(entry, writer, plan, tree)?;
             }
-            reading.cursor.next()?;
+            Ok(keeps)
+        })?;
+        if is_done {
+            return reading.end(tree, plan, self.place, writer).map(Some);
         }
         reading.writer = writer.pause();
         self.reading = Some(reading);
         Ok(None)
     }
 
-    /// Removes what it has written, which was written all the same: the merge has failed elsewhere,
-    /// or was given up.
+    /// Removes its tables, which still count as written: the merge has failed elsewhere, or was
+    /// cancelled.
     pub(crate) fn abandon(self, tree: &OpenTree) {
         if let Some(reading) = self.reading {
             let writer = RunWriter::new(&tree.table_files, reading.writer);
@@ -129,24 +131,21 @@ impl MergePiece {
 
 impl Reading {
     fn begin(tree: &OpenTree, plan: &MergePlan, place: usize) -> Result<Reading> {
-        let bounds = &plan.pieces[place];
-        let inputs = plan.inputs_within(&bounds.range)?;
+        let submerge = &plan.submerges[place];
+        let inputs = plan.inputs_within(&submerge.range)?;
         let retention = plan.retention(&inputs);
-        let cursors = inputs.iter().map(|placed| {
-            let cursor: Box<dyn Cursor + Send> = Box::new(placed.run.cursor().end_to_end());
-            cursor
-        });
-        let cursor = MergeCursor::new(cursors.collect())?;
+        let cursor =
+            MergeCursor::over(inputs.iter().map(|placed| placed.run.cursor().end_to_end()))?;
         let writer = RunWriterState::with_filter_bits(plan.filter_bits).by_a_merge();
         let writer = writer.deleting(retention.kept_tombstones());
         let located = plan.located(tree, &inputs);
         let kept = Kept {
-            begins: bounds.begins_partition.then(|| bounds.range.from.clone()),
+            begins: submerge.begins_partition.then(|| submerge.range.from.clone()),
             cutter: match plan.is_last() {
-                true => Cutter::new(tree.table_files.options.division(), bounds.bytes),
+                true => Cutter::new(tree.table_files.options.division(), submerge.bytes),
                 false => Cutter::none(),
             },
-            keys: plan.parts.as_ref().map(|_| PieceKeys::new(place)),
+            keys: plan.parts.as_ref().map(|_| SubmergeKeys::new(place)),
             recoded: plan.recodes.then(KeyList::default),
         };
         Ok(Reading { cursor, retention, located, writer, kept })
@@ -158,18 +157,19 @@ impl Reading {
         plan: &MergePlan,
         place: usize,
         writer: RunWriter<'_>,
-    ) -> Result<PieceOutput> {
+    ) -> Result<MergeOutput> {
         let run = writer.finish()?;
         tree.counters.merged(run.bytes(), run.filter_seconds());
         let Kept { cutter, keys, recoded, .. } = self.kept;
         if let (Some(keys), Some(parts)) = (keys, &plan.parts) {
             parts.end(keys, tree);
         }
-        Ok(PieceOutput { place, run, cuts: cutter.cuts, located: self.located, recoded })
+        Ok(MergeOutput { place, run, cuts: cutter.cuts, located: self.located, recoded })
     }
 }
 
 impl Kept {
+    /// Notes an entry that is about to be written.
     fn keep(
         &mut self,
         entry: &Entry<'_>,
@@ -183,11 +183,8 @@ impl Kept {
             writer.cut(entry.key)?;
             self.cut(entry.key, writer);
         }
-        writer.add(entry)?;
-        if let Some(keys) = &mut self.recoded
-            && keys.last() != Some(entry.key)
-        {
-            keys.push(entry.key);
+        if let Some(keys) = &mut self.recoded {
+            keys.push_if_new(entry.key);
         }
         if let (Some(keys), Some(parts)) = (&mut self.keys, &plan.parts) {
             keys.push(entry.key, parts, tree);
@@ -204,8 +201,21 @@ impl Kept {
     }
 }
 
-impl PieceOutput {
-    /// Removes its tables: the merge has failed elsewhere, so that nothing names them.
+impl MergeOutput {
+    /// The outputs of all submerges of a merge as one.
+    pub(crate) fn of_all(mut outputs: Vec<MergeOutput>) -> MergeOutput {
+        outputs.sort_unstable_by_key(|output| output.place);
+        let mut all = MergeOutput::default();
+        for output in outputs {
+            all.run.tables.extend(output.run.tables);
+            all.run.opened.extend(output.run.opened);
+            all.cuts.extend(output.cuts);
+            (all.located, all.recoded) = (output.located, output.recoded);
+        }
+        all
+    }
+
+    /// Removes its tables: the merge has failed elsewhere, so that no edit names them.
     pub(crate) fn abandon(self, tree: &OpenTree) {
         self.run.abandon(&tree.table_files);
     }

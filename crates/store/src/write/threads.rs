@@ -1,9 +1,10 @@
 //! The threads of an open store, each of which outlives a panic.
 //! ```text
-//! keeper, flush, merge ...    loop -panic-> nobody waits for it -> a pause, longer each time -> loop
+//! keeper, flush, merge ...   loop -panic-> no caller waits for it -> a pause, longer each time
+//!                            ^------------------------------------------------------------'
 //! ```
-//! What panics is user code (`Storage`, `Clock`) or a mistake of ours. It is taken for a failure:
-//! what was in hand goes back, is told, and is tried again.
+//! What panics is user code (`Storage`, `Clock`) or a mistake of ours. It counts as a failure: the
+//! step is undone, the failure is noted, and the step is tried again.
 //!
 //! Invariant: a thread ends when the store is stopped, and not before.
 
@@ -17,8 +18,8 @@ use crate::write::engine::Engine;
 use crate::write::work::Kind;
 use crate::write::workers::{RETRY_FIRST, RETRY_LONGEST};
 
-/// Starts the threads that the options ask for. Each is in `started` when it runs: after an error
-/// some do.
+/// Starts the threads that the options ask for, and adds each to `started`. After an error some
+/// run.
 pub(crate) fn start_threads(engine: &Arc<Engine>, started: &mut Vec<JoinHandle<()>>) -> Result<()> {
     let Background::Threads(count) = engine.table_files.options.background else {
         return Ok(());

@@ -1,9 +1,9 @@
 //! What is being done in an open store, and what has gone wrong.
 //! ```text
-//! flush     at most one: its task, the thread that is at it, its last failure
+//! flush     at most one: its task, the thread that runs it, its last failure
 //! merges    those that are open
 //! ```
-//! Invariant: whoever has the lock of this sees all work that is under way.
+//! Invariant: a thread that holds its lock sees all work that is under way.
 
 use crate::sync::ThreadId;
 use crate::write::flush::FlushTask;
@@ -12,11 +12,11 @@ use crate::write::open_merges::OpenMerges;
 /// What is being done, and what went wrong.
 #[derive(Default)]
 pub(crate) struct Work {
-    pub(super) flush: FlushLane,
+    pub(super) flush: FlushWork,
     pub(crate) merges: OpenMerges,
-    /// The threads that are at a step of a merge.
+    /// The threads that run a step of a merge.
     pub(crate) merging: Vec<ThreadId>,
-    /// Someone asked for everything to be merged into one run.
+    /// Everything is to be merged into one run.
     pub(crate) merge_everything: bool,
     pub(super) stopping: bool,
     /// A thread that flushes or merges has panicked, and has not begun anew yet.
@@ -31,12 +31,12 @@ impl Work {
     }
 }
 
-/// At most one flush at a time.
+/// The flush: at most one at a time.
 #[derive(Default)]
-pub(super) struct FlushLane {
-    /// Between two steps. A task that someone is working on is not here, but marked busy.
+pub(super) struct FlushWork {
+    /// Between two steps. While a thread runs a step of it, the task is not here.
     pub(super) task: Option<FlushTask>,
-    /// The thread that is at it.
+    /// The thread that runs a step.
     pub(super) busy: Option<ThreadId>,
     /// The last failure, until a flush succeeds.
     pub(super) failure: Option<String>,

@@ -1,9 +1,9 @@
-//! Who flushes and merges, and when: the same jobs by threads or step by step.
+//! When flushes and merges are done: the same jobs by threads or step by step.
 //! ```text
-//! FlushTask, or a piece of a merge -> one step -> ... -> one step -> installed
+//! FlushTask, or a submerge -> one step -> ... -> one step -> installed
 //! ```
-//! Invariants: one flush runs at a time, merges as `lanes` says, and a flush never waits for a
-//! merge. A failed flush keeps its number and holds later ones back until it is tried again
+//! Invariants: one flush runs at a time, merges as `open_merges` says, and a flush never waits for
+//! a merge. A failed flush keeps its number and holds later ones back until it is tried again
 //! (ordering rule 1).
 
 use std::time::{Duration, Instant};
@@ -24,18 +24,18 @@ use crate::write::work::{Kind, Work};
 pub(crate) const RETRY_FIRST: Duration = Duration::from_millis(50);
 pub(crate) const RETRY_LONGEST: Duration = Duration::from_secs(10);
 
-/// So long at most a merge that keeps to its rate does not look whether it is time to go on.
+/// The longest sleep of a merge that keeps to its rate before it checks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// What this thread has of a flush. Dropped, by a panic too: what is not done goes on.
-struct FlushInHand<'c> {
+/// A step of a flush that this thread runs. Dropped, by a panic too: another step may follow.
+struct FlushStep<'c> {
     engine: &'c Engine,
     task: Option<FlushTask>,
     /// What the step has made of the last failure; None: nothing.
     failure: Option<Option<String>>,
 }
 
-impl Drop for FlushInHand<'_> {
+impl Drop for FlushStep<'_> {
     fn drop(&mut self) {
         let mut work = lock(&self.engine.work);
         (work.flush.busy, work.flush.task) = (None, self.task.take());
@@ -69,29 +69,29 @@ impl Engine {
         }
     }
 
-    /// One step of a flush. False: none is due, or someone else is at it.
+    /// One step of a flush. False: none is due, or another thread runs it.
     pub(crate) fn flush_step(&self) -> Result<bool> {
-        let Some(mut hand) = self.take_flush() else { return Ok(false) };
-        let task = hand.task.as_mut().expect("a flush in hand has its task");
+        let Some(mut step) = self.take_flush() else { return Ok(false) };
+        let task = step.task.as_mut().expect("a step of a flush has its task");
         // What it has written is not lost by a failure.
         match task.step(self) {
             Ok(Flushed::Installed) => {
-                (hand.task, hand.failure) = (None, Some(None));
+                (step.task, step.failure) = (None, Some(None));
                 self.counters.flushes.fetch_add(1, Ordering::Relaxed);
-                drop(hand);
+                drop(step);
                 self.sweep_or_call();
             }
-            Ok(Flushed::Written { bytes }) => self.pacer.spend(bytes, self.env.clock.now()),
+            Ok(Flushed::Written { bytes }) => self.rate_limiter.spend(bytes, self.env.clock.now()),
             Err(error) => {
-                hand.failure = Some(Some(error.to_string()));
+                step.failure = Some(Some(error.to_string()));
                 return Err(error);
             }
         }
         Ok(true)
     }
 
-    /// One step of a merge where nobody waits before a failed one is tried again. False: there is
-    /// none.
+    /// One step of a merge, in stepped mode: one that has failed may be tried again at once. False:
+    /// there is none.
     fn lone_merge_step(&self, choice: Option<usize>) -> Result<bool> {
         self.merge_step(choice).map_err(|Failed { merge, error, .. }| {
             lock(&self.work).merges.release(merge);
@@ -99,7 +99,7 @@ impl Engine {
         })
     }
 
-    fn take_flush(&self) -> Option<FlushInHand<'_>> {
+    fn take_flush(&self) -> Option<FlushStep<'_>> {
         let mut work = lock(&self.work);
         if work.flush.busy.is_some() {
             return None;
@@ -107,7 +107,7 @@ impl Engine {
         let oldest = || self.current.pin().sealed.last().map(Arc::clone).map(FlushTask::new);
         let task = work.flush.task.take().or_else(oldest)?;
         work.flush.busy = Some(current().id());
-        Some(FlushInHand { engine: self, task: Some(task), failure: None })
+        Some(FlushStep { engine: self, task: Some(task), failure: None })
     }
 
     /// In stepped mode, when there is no step to do: waits for a step of another thread. False:
@@ -129,7 +129,7 @@ impl Engine {
         work.flush.task.is_some() || !self.current.pin().sealed.is_empty()
     }
 
-    /// Whether a thread that has nothing to do may begin: not with what another one is at.
+    /// Whether an idle thread has a step to run, which no other thread runs already.
     fn is_wanted(&self, kind: Kind, work: &Work) -> bool {
         match kind {
             Kind::Flush => work.flush.busy.is_none() && self.is_flush_due(work),
@@ -138,7 +138,7 @@ impl Engine {
         }
     }
 
-    /// Tells the threads that there may be work.
+    /// Wakes the threads, since there may be work.
     pub(crate) fn work_appeared(&self) {
         drop(lock(&self.work));
         self.work_changed.notify_all();
@@ -162,8 +162,9 @@ impl Engine {
         self.count_stop(crowded, || self.wait_while(crowded))
     }
 
-    /// Waits until no level has as many runs as writers are stopped at. Merges that fail stop
-    /// nobody: a table that cannot be read is no reason not to write, and slowed down writers are.
+    /// Waits until no level has as many runs as writers are stopped at. Merges that fail stop no
+    /// writer: a table that cannot be read is no reason not to write. Writers are slowed down all
+    /// the same.
     pub(crate) fn wait_for_merges(&self) -> Result<()> {
         let crowded = || self.lagging_runs(&self.current.pin().layout) >= self.run_limits.stop;
         self.count_stop(crowded, || {
@@ -184,7 +185,7 @@ impl Engine {
         !fails && self.has_merges(work)
     }
 
-    /// Has a writer wait while there is too much to do, and counts it. In stepped mode it only
+    /// Delays a writer while there is too much to do, and counts it. In stepped mode it only
     /// counts.
     fn count_stop(
         &self,
@@ -194,7 +195,7 @@ impl Engine {
         if !crowded() {
             return Ok(());
         }
-        // Counted at once, so that `stats` shows it while it lasts.
+        // It counts at once, so that `stats` shows it while it lasts.
         self.counters.stops.add(Duration::ZERO);
         if self.table_files.options.background == Background::Stepped {
             return Ok(());
@@ -220,9 +221,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Has the memtables flushed that are sealed by now: by the threads, or here.
+    /// Flushes the memtables that are sealed by now, by the threads or here.
     pub(crate) fn flush_sealed(&self) -> Result<()> {
-        // Others may be sealed all the time: it waits for these only.
+        // Others may be sealed meanwhile: it waits for these only.
         let newest = self.current.pin().sealed.first().map(|sealed| sealed.flush);
         let oldest = || self.current.pin().sealed.last().map(|sealed| sealed.flush);
         let is_left = || oldest().is_some() && oldest() <= newest;
@@ -239,8 +240,8 @@ impl Engine {
         }
     }
 
-    /// Has all due work done: by the threads, or here.
-    pub(crate) fn settle(&self) -> Result<()> {
+    /// Waits until no flush and no merge is due: the threads do them, or this one.
+    pub(crate) fn wait_idle(&self) -> Result<()> {
         match self.table_files.options.background {
             Background::Stepped => {
                 while self.step()? || self.others_went_on() {
@@ -255,12 +256,12 @@ impl Engine {
                 work.merges.forget_failures();
                 drop(work);
                 self.work_changed.notify_all();
-                self.wait_until_idle()
+                self.wait_for_threads()
             }
         }
     }
 
-    fn wait_until_idle(&self) -> Result<()> {
+    fn wait_for_threads(&self) -> Result<()> {
         let mut work = lock(&self.work);
         loop {
             if let Some(cause) = work.failure() {
@@ -277,8 +278,8 @@ impl Engine {
         }
     }
 
-    /// Has everything merged into one run. Merges that are open are given up: their output would be
-    /// an input at once.
+    /// Merges everything into one run. Open merges are cancelled: their output would be an input at
+    /// once.
     pub(crate) fn merge_everything(&self) -> Result<()> {
         if self.current.pin().runs.is_empty() {
             return Ok(());
@@ -286,14 +287,14 @@ impl Engine {
         let mut work = lock(&self.work);
         work.merge_everything = true;
         work.merges.forget_failures();
-        let given_up = work.merges.give_up();
+        let cancelled = work.merges.cancel();
         drop(work);
-        given_up.abandon(self);
+        cancelled.abandon(self);
         self.work_changed.notify_all();
         match self.table_files.options.background {
-            Background::Stepped => self.settle(),
-            // Not `settle`: it would forget that this merge has failed.
-            Background::Threads(_) => self.wait_until_idle(),
+            Background::Stepped => self.wait_idle(),
+            // Not `wait_idle`: it would forget that this merge has failed.
+            Background::Threads(_) => self.wait_for_threads(),
         }
     }
 
@@ -303,7 +304,7 @@ impl Engine {
         of_work.or_else(|| self.commit.failure())
     }
 
-    /// Tells the threads to end after their present step.
+    /// Makes the threads end after their present step.
     pub(crate) fn stop(&self) {
         lock(&self.work).stopping = true;
         self.work_changed.notify_all();
@@ -311,7 +312,7 @@ impl Engine {
     }
 
     /// Removes what flushes and merges have written that will not be installed any more. Requires:
-    /// nobody is at a step.
+    /// no step runs.
     pub(crate) fn abandon_work(&self) {
         let flush = lock(&self.work).flush.task.take();
         if let Some(task) = flush {
@@ -320,7 +321,8 @@ impl Engine {
         self.abandon_merges();
     }
 
-    /// A thread that flushes or merges has panicked: nobody waits for it until it has begun anew.
+    /// A thread that flushes or merges has panicked: callers do not wait for it until it has begun
+    /// anew.
     pub(crate) fn note_panic(&self, kind: Kind) {
         lock(&self.work).panicked = Some(format!("the {kind:?} thread has panicked"));
         self.work_changed.notify_all();
@@ -361,7 +363,7 @@ impl Engine {
         }
     }
 
-    /// Nobody else tries the same merge meanwhile.
+    /// No other thread tries the same merge meanwhile.
     fn sleep_after_failure(&self, merge: MergeId, times: u32) {
         let doubled = 1u32.checked_shl(times.saturating_sub(1)).unwrap_or(u32::MAX);
         let time = RETRY_FIRST.saturating_mul(doubled).min(RETRY_LONGEST);
@@ -375,14 +377,14 @@ impl Engine {
         let mut work = lock(&self.work);
         while !work.stopping
             && !self.lag().waits_for_merges(self.run_limits)
-            && let Some(debt) = self.pacer.debt(self.env.clock.now())
+            && let Some(debt) = self.rate_limiter.debt(self.env.clock.now())
         {
             work = wait_for(&self.work_changed, &self.work, work, debt.min(LOOK_AGAIN)).0;
         }
     }
 
-    /// Sleeps for a time, or until someone has forgiven the failure to have it tried again. Other
-    /// work that comes and goes does not count: two failing lanes would wake each other for ever.
+    /// Sleeps for a time, or until the failure is forgotten, so that it is tried again. Other work
+    /// that comes and goes does not count: two failing merges would wake each other for ever.
     fn sleep_while(&self, time: Duration, has_failed: impl Fn(&Work) -> bool) {
         let start = Instant::now();
         let mut work = lock(&self.work);
@@ -431,7 +433,7 @@ mod tests {
         let mut work = lock(&engine.work);
         let task = work.merges.take(None).expect("it is open");
         assert!(engine.has_merges(&work), "its runs are still there");
-        assert!(!engine.is_wanted(Kind::Merge, &work), "someone is at it");
+        assert!(!engine.is_wanted(Kind::Merge, &work), "a thread runs it");
         drop((work, task));
     }
 }

@@ -1,10 +1,10 @@
-//! The keys of runs for a filter that is told of them when a store is opened: from hashes, table by
-//! table, where tables keep them.
+//! The keys of runs, given to a filter when a store is opened: hashes, table by table, where tables
+//! keep them.
 //! ```text
 //! table   hashes of its keys, as many as it has keys  -> no block is read
 //!         none, damaged, too few, too many            -> its keys, from its blocks
 //! ```
-//! Invariant: each key of a run is told once, as a hash or as itself, whatever a table's hashes
+//! Invariant: each key of a run is given once, as a hash or as itself, whatever a table's hashes
 //! are.
 
 use std::fmt;
@@ -12,20 +12,20 @@ use std::fmt;
 use trommel_filters::LocatedKind;
 
 use crate::error::Result;
-use crate::files::distinct_keys::{for_each_key, for_each_key_of};
+use crate::files::distinct_keys::for_each_key;
 use crate::files::run::Run;
 use crate::files::run_table::RunTable;
 use crate::sync::Arc;
 
-/// A key, as a filter is told of it.
-pub(crate) enum Told<'a> {
+/// A key, as a filter gets it.
+pub(crate) enum KeyOrHash<'a> {
     Key(&'a [u8]),
     Hash(u64),
 }
 
 /// What a filter was made from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ToldFrom {
+pub(crate) struct KeySource {
     /// Tables whose hashes were read.
     hashes: usize,
     /// Tables whose blocks were read.
@@ -34,38 +34,38 @@ pub(crate) struct ToldFrom {
     unusable: usize,
 }
 
-impl ToldFrom {
-    /// Tells `f` of each key of a run.
+impl KeySource {
+    /// Calls `f` with each key of a run.
     pub(super) fn run(
         &mut self,
         run: &Arc<Run>,
         kind: LocatedKind,
-        mut f: impl FnMut(Told<'_>),
+        mut f: impl FnMut(KeyOrHash<'_>),
     ) -> Result<()> {
         if kind.key_hash().is_none() {
             self.keys += run.tables().len();
-            return for_each_key_of(run, |key| f(Told::Key(key)));
+            return for_each_key(run, |key| f(KeyOrHash::Key(key)));
         }
         run.tables().iter().try_for_each(|table| self.table(table, &mut f))
     }
 
-    fn table(&mut self, table: &RunTable, f: &mut impl FnMut(Told<'_>)) -> Result<()> {
-        // Which of a trimmed table's hashes are of keys that belong to the tree, nobody knows.
+    fn table(&mut self, table: &RunTable, f: &mut impl FnMut(KeyOrHash<'_>)) -> Result<()> {
+        // Some hashes of a trimmed table are of keys that belong to the tree no more.
         let hashes = if table.is_trimmed() { Ok(None) } else { table.table.key_hashes() };
         if let Ok(Some(hashes)) = hashes {
             self.hashes += 1;
-            hashes.into_iter().for_each(|hash| f(Told::Hash(hash)));
+            hashes.into_iter().for_each(|hash| f(KeyOrHash::Hash(hash)));
             return Ok(());
         }
         self.keys += 1;
         self.unusable += usize::from(hashes.is_err());
-        let mut cursor = table.cursor().end_to_end();
-        for_each_key(&mut cursor, table.table.path(), |key| f(Told::Key(key)))
+        let run = Run::of_table(table.clone()).expect("one table is a run");
+        for_each_key(&run, |key| f(KeyOrHash::Key(key)))
     }
 
     /// Tables that a view of all entries was made from.
     pub(super) fn keys(tables: usize) -> Self {
-        ToldFrom { keys: tables, ..ToldFrom::default() }
+        KeySource { keys: tables, ..KeySource::default() }
     }
 }
 
@@ -73,7 +73,7 @@ fn tables(count: usize) -> String {
     if count == 1 { "1 table".to_string() } else { format!("{count} tables") }
 }
 
-impl fmt::Display for ToldFrom {
+impl fmt::Display for KeySource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.hashes, self.keys) {
             (hashes, 0) => write!(f, "from hashes in {}, no block was read", tables(hashes))?,
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_with_a_hash_too_few_is_told_by_its_keys() {
+    fn a_table_with_a_hash_too_few_gives_its_keys() {
         let (disk, tables) = store(LocatedKind::Chucky);
         cut_hashes(&disk, &tables[0]);
         cut_hashes(&disk, &tables[tables.len() - 1]);
@@ -199,12 +199,12 @@ mod tests {
     }
 
     #[test]
-    fn what_a_filter_was_made_from_is_told() {
-        let told = |hashes, keys, unusable| ToldFrom { hashes, keys, unusable }.to_string();
-        assert_eq!(told(2, 0, 0), "from hashes in 2 tables, no block was read");
-        assert_eq!(told(0, 1, 0), "from the keys of 1 table");
-        assert_eq!(told(3, 2, 0), "from hashes in 3 tables and the keys of 2 tables");
+    fn the_source_of_keys_has_a_text() {
+        let text = |hashes, keys, unusable| KeySource { hashes, keys, unusable }.to_string();
+        assert_eq!(text(2, 0, 0), "from hashes in 2 tables, no block was read");
+        assert_eq!(text(0, 1, 0), "from the keys of 1 table");
+        assert_eq!(text(3, 2, 0), "from hashes in 3 tables and the keys of 2 tables");
         let unusable = "from the keys of 2 tables, as hashes in 1 table cannot be used";
-        assert_eq!(told(0, 2, 1), unusable);
+        assert_eq!(text(0, 2, 1), unusable);
     }
 }

@@ -1,6 +1,7 @@
 //! The guard whose view has every entry of all runs in key order: Remix as it was first.
 //! ```text
-//! flush, merge   all runs, merged entry by entry -> the run of each -> a new view: each time the whole tree is read
+//! flush, merge   all runs, merged entry by entry -> the run of each -> a new view: each time the
+//!                                                                      whole tree is read
 //! if it fails    a view, and notes beside it that have no order       -> scans merge the runs
 //! ```
 //! A new key's place among the others is known to nobody who has not read them (GRF paper, section
@@ -13,7 +14,6 @@ use trommel_filters::{
 };
 
 use super::{LocatedGuard, SLOTS_MAX, plan_of};
-use crate::entries::cursor::Cursor;
 use crate::entries::entry::Sequence;
 use crate::entries::key_bounds::KeyBounds;
 use crate::entries::merge_cursor::MergeCursor;
@@ -81,11 +81,7 @@ fn view(
     runs: &[PlacedRun],
     slots: &[Option<RunSlot>],
 ) -> Result<SortedRemix> {
-    let cursors = runs.iter().map(|placed| {
-        let cursor: Box<dyn Cursor + Send> = Box::new(placed.run.cursor().end_to_end());
-        cursor
-    });
-    let mut merged = MergeCursor::new(cursors.collect())?;
+    let mut merged = MergeCursor::over(runs.iter().map(|placed| placed.run.cursor().end_to_end()))?;
     let mut builder = <SortedRemixBuilder as LocatedBuilder>::new(&guard.plan);
     let mut last = Vec::new();
     while let Some(entry) = merged.entry() {

@@ -8,6 +8,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
+use crate::plan::flush_size::FlushSize;
 use crate::plan::layout::tests::table;
 use crate::plan::layout::{Edit, TableRecord};
 use crate::plan::policy::Policy;
@@ -53,12 +54,12 @@ impl Tree {
     /// A flush, and all merges that are then due.
     fn flush(&mut self) {
         self.add(0, 1, 8);
-        self.settle();
+        self.wait_idle();
     }
 
-    fn settle(&mut self) -> usize {
+    fn wait_idle(&mut self) -> usize {
         let mut merges = 0;
-        while let Some(job) = pick(&self.layout, &self.schedule()) {
+        while let Some(job) = pick_runs(&self.layout, &self.schedule(), false) {
             self.merge(&job);
             merges += 1;
             assert!(merges < 1000, "{:?} has no end", self.layout);
@@ -77,13 +78,13 @@ impl Tree {
         let entries: u64 = inputs.iter().map(RunRecord::entries).sum();
         let kept = if takes_oldest { self.kept } else { self.kept_inner };
         let entries = (entries * kept / 8).max(1);
-        let inner = &inputs[..inputs.len() - 1];
+        let newer = &inputs[..inputs.len() - 1];
         let level = match job.target {
             Target::Inner(level) => level,
             Target::Last => {
                 self.merges_of_all += 1;
-                let flush = flush_entries(inner).expect("inner runs");
-                last_level(flush, entries, &self.schedule())
+                let level = FlushSize::mean(newer).last_level(entries, &self.schedule());
+                level.expect("inner runs")
             }
         };
         let removed = inputs.iter().flat_map(|run| run.files()).collect();
@@ -242,7 +243,7 @@ fn newer_runs_wait_while_a_block_is_merged() {
         let mut tree = Tree::new(Policy::named(name).expect("a preset"), 4);
         tree.add(2, 100, 100);
         (0..7).for_each(|_| tree.add(0, 1, 1));
-        let job = pick(&tree.layout, &tree.schedule()).expect("seven wait, four merge");
+        let job = pick_runs(&tree.layout, &tree.schedule(), false).expect("seven wait, four merge");
         assert_eq!((job.inputs, job.target), (vec![4, 3, 2, 1], Target::Inner(1)), "{name}");
     }
 }
@@ -253,7 +254,7 @@ fn flushes_that_wait_join_a_levelled_run_together() {
     tree.add(2, 100, 100);
     tree.add(0, 3, 3);
     (0..3).for_each(|_| tree.add(0, 1, 1));
-    let job = pick(&tree.layout, &tree.schedule()).expect("three wait");
+    let job = pick_runs(&tree.layout, &tree.schedule(), false).expect("three wait");
     assert_eq!((job.inputs, job.target), (vec![4, 3, 2, 1], Target::Inner(0)));
 }
 
@@ -261,10 +262,11 @@ fn flushes_that_wait_join_a_levelled_run_together() {
 fn overwrites_do_not_make_levels() {
     let (policy, flush) = (Policy::default(), table(1, 1, 0, 7, 8));
     let run = RunRecord { id: 1, level: 0, tables: vec![flush] };
-    let flush = flush_entries([&run]).expect("a run");
-    let level = |entries| last_level(flush, entries, &Schedule { policy: &policy, size_ratio: 10 });
+    let size = FlushSize::mean([&run]);
+    let schedule = Schedule { policy: &policy, size_ratio: 10 };
+    let level = |entries| size.last_level(entries, &schedule).expect("a run");
     assert_eq!([1, 10, 100].map(level), [0, 1, 2]);
-    assert_eq!(flush_entries([]), None);
+    assert_eq!(FlushSize::mean([]).entries(), None);
 }
 
 #[test] // GRF paper, section 5, generalization 3: T' > T where levels stay small.
@@ -334,7 +336,7 @@ proptest! {
             tree.add(level, flushes, entries);
         }
         let left_below = tree.layout.next_file;
-        let merges = tree.settle();
+        let merges = tree.wait_idle();
         prop_assert!(merges <= left.len() + 4, "{merges} merges of {} runs", left.len());
         // Until all has been merged once: a merge of all leaves the newest runs of level 0 as they
         // are.

@@ -4,8 +4,8 @@ use trommel_filters::FlushNumber;
 
 use super::*;
 use crate::entries::entry::Sequence;
-use crate::plan::layout::Edit;
 use crate::plan::layout::tests::table;
+use crate::plan::layout::{Edit, FlushRecord};
 use crate::plan::partitions::Granularity;
 use crate::plan::policy::Policy;
 
@@ -42,9 +42,9 @@ fn layout(tables: Vec<TableRecord>, cuts: &[&str]) -> Layout {
     layout
 }
 
-fn picked(layout: &Layout) -> Option<RangeJob> {
+fn picked(layout: &Layout) -> Option<MergeJob> {
     let policy = Policy::leveling();
-    pick(layout, &Schedule { policy: &policy, size_ratio: 4 }, DIVISION, &|_| true)
+    pick_tables(layout, Schedule { policy: &policy, size_ratio: 4 }, DIVISION).next()
 }
 
 fn bounds(from: &str, to: &str) -> KeyBounds {
@@ -92,8 +92,8 @@ fn the_table_that_meets_least_for_its_bytes_goes_down() {
     // Nothing lies below the third.
     let moved = job([80, 80, 10]);
     assert_eq!((&moved.range, &moved.moved), (&bounds("m", "s"), &bounds("m", "s")));
-    assert_eq!(moved.merge, MergeJob { inputs: vec![11, 12], target: Target::Inner(2) });
-    assert!(moved.joins && moved.noted.is_none());
+    assert_eq!((moved.inputs, moved.target), (vec![11, 12], Target::Inner(2)));
+    assert!(moved.joins && moved.progress.is_none());
     // Without it: both meet two tables, and the larger one is better. What it meets is rewritten
     // whole.
     let two = |first, second| {
@@ -109,7 +109,7 @@ fn the_table_that_meets_least_for_its_bytes_goes_down() {
 fn a_table_becomes_the_run_of_an_empty_level() {
     let tables = last_level().into_iter().chain(level_1([80, 70, 90]));
     let job = picked(&layout(tables.collect(), &["e", "i"])).expect("240 entries");
-    assert_eq!(job.merge, MergeJob { inputs: vec![11], target: Target::Inner(2) });
+    assert_eq!((job.inputs, job.target), (vec![11], Target::Inner(2)));
     assert_eq!((job.moved, job.joins), (bounds("a", "f"), false));
 }
 
@@ -121,7 +121,7 @@ fn what_goes_into_the_last_level_rewrites_whole_partitions() {
         picked(&layout(tables, cuts)).expect("more than 480 entries")
     };
     let one = job(&["e", "i"]);
-    assert_eq!(one.merge, MergeJob { inputs: vec![12, 13], target: Target::Last });
+    assert_eq!((one.inputs, one.target), (vec![12, 13], Target::Last));
     assert_eq!((one.range, one.moved), (bounds("e", "i"), bounds("f", "h")));
     // Partitions of more tables, as another granularity has left them.
     let (all, rest) = (job(&[]), KeyBounds { from: "e".into(), to: None });
@@ -136,7 +136,7 @@ fn runs_that_another_policy_left_in_the_last_level_are_merged_with_it() {
     let level_2 = piece(4, 2, ("b", "f"), 600);
     let tree = layout(vec![oldest, newer, level_2], &[]);
     let job = picked(&tree).expect("more than 480 entries");
-    assert_eq!(job.merge, MergeJob { inputs: vec![12, 13, 99], target: Target::Last });
+    assert_eq!((job.inputs, job.target), (vec![12, 13, 99], Target::Last));
     assert_eq!(job.range, KeyBounds::all());
 }
 
@@ -147,19 +147,19 @@ fn flushed_tables_go_into_the_next_level_however_full_it_is() {
     let below = last_level().into_iter().chain(level_2()).chain(level_1([40, 40, 40]));
     let tree = layout(below.chain(flushes).collect(), &["e", "i"]);
     let policy = Policy::rocksdb();
-    let job = pick(&tree, &Schedule { policy: &policy, size_ratio: 4 }, DIVISION, &|_| true)
-        .expect("four wait");
-    assert_eq!(job.merge, MergeJob { inputs: vec![33, 32, 31, 30, 11], target: Target::Inner(1) });
+    let schedule = Schedule { policy: &policy, size_ratio: 4 };
+    let job = pick_tables(&tree, schedule, DIVISION).next().expect("four wait");
+    assert_eq!((job.inputs, job.target), (vec![33, 32, 31, 30, 11], Target::Inner(1)));
     assert_eq!((job.range, job.moved, job.joins), (bounds("a", "z"), bounds("a", "z"), true));
 }
 
 #[test]
 fn one_ingest_says_nothing_of_flushes() {
     let mut tree = layout(last_level(), &[]);
-    assert_eq!(flush_entries(&tree), Some(10.0));
+    assert_eq!(FlushSize::median(&tree).entries(), Some(10.0));
     tree.flushes.retain(|record| record.flush.0 != 7);
     tree.last_sequence = Sequence(1_000_000);
-    assert_eq!(flush_entries(&tree), Some(10.0));
+    assert_eq!(FlushSize::median(&tree).entries(), Some(10.0));
     tree.flushes.clear();
-    assert_eq!(flush_entries(&tree), None);
+    assert_eq!(FlushSize::median(&tree).entries(), None);
 }

@@ -1,4 +1,4 @@
-//! The one who writes: into the log, then into the memtable; and what becomes of a log that fails.
+//! The writer: into the log, then into the memtable; and what becomes of a log that fails.
 //! ```text
 //! group -> log -> sync, if asked for or due -> memtable -> published
 //! a log failed: its memtable is sealed and flushed, and the next write makes another log
@@ -23,7 +23,7 @@ use crate::write::engine::Engine;
 /// the writer's lock.
 pub(super) type LogFailure = Arc<Mutex<Option<String>>>;
 
-/// How a failure of the log is told.
+/// The text of a failure of the log.
 pub(super) fn log_failure(error: &Error) -> String {
     format!("the log has failed: {error}")
 }
@@ -31,9 +31,9 @@ pub(super) fn log_failure(error: &Error) -> String {
 /// The log of the active memtable.
 pub(crate) enum Log {
     Open(Wal),
-    /// The first write makes its file, with the entries of the memtable: those that were read when
-    /// the store was opened, so that a store that is only read writes nothing; or none, after a log
-    /// that has failed.
+    /// The first write makes its file, with the entries of the memtable. These were read when the
+    /// store was opened, so that a store that is only read writes nothing. After a log that has
+    /// failed there are none.
     Unmade {
         number: u64,
         before: Predecessor,
@@ -57,7 +57,7 @@ pub(super) struct Writer {
     debt: Debt,
 }
 
-/// A log that the manifest tells of.
+/// A log, once the manifest names it.
 fn on_record(engine: &Engine, wal: Wal) -> Result<Wal> {
     engine.installer().record_log(engine, wal.number())?;
     Ok(wal)
@@ -74,8 +74,7 @@ impl Writer {
         Writer { log, next_failed, owes_flush, log_failure, unsynced, next, debt }
     }
 
-    /// After a failed append or sync, of whomever, the log's end is unknown: no more is written to
-    /// it.
+    /// After any failed append or sync the log's end is unknown: no more is written to it.
     fn has_failed(&self) -> bool {
         self.next_failed || matches!(&self.log, Log::Open(wal) if wal.has_failed())
     }
@@ -150,8 +149,8 @@ impl Writer {
         Ok(())
     }
 
-    /// The first of so many sequence numbers, which nobody else gets. An error: opening would not
-    /// believe the last one.
+    /// The first of so many sequence numbers, which no other write gets. An error: opening would
+    /// not believe the last one.
     fn take_sequences(&mut self, engine: &Engine, count: u64) -> Result<Sequence> {
         let first = self.next;
         if first.0 + count > NUMBER_MAX {
@@ -215,8 +214,8 @@ impl Writer {
         self.note_failure(synced)
     }
 
-    /// Whether something that was written is as old as the interval. If not, someone sees to it in
-    /// time.
+    /// Whether an unsynced write is as old as the interval. If not, the keeper is called, which
+    /// syncs it in time.
     fn is_sync_due(&self, engine: &Engine) -> bool {
         let time = match engine.table_files.options.sync {
             Sync::Always => return true,
@@ -307,9 +306,9 @@ impl Writer {
         Ok(())
     }
 
-    /// The next log is made by the write that needs it. Until then the failed one is the last: who
-    /// is killed meanwhile finds all in it that was acknowledged, whereas a next one would say that
-    /// only what was synced counts.
+    /// The next log is made by the write that needs it. Until then the failed one is the last: a
+    /// process that is killed meanwhile finds all acknowledged writes in it. A next log would say
+    /// that only synced ones count.
     fn seal_before_new_log(&mut self, engine: &Engine) {
         let before = self.as_predecessor();
         let number = engine.table_files.new_file();
@@ -360,8 +359,8 @@ impl Writer {
         let number = table_files.new_file();
         self.open_log(engine)?;
         let before = self.as_predecessor();
-        // After a failure, or a panic, the new log may be there all the same, and it says how long
-        // the old one is: that must stay so.
+        // After a failure, or a panic, the new log may be there all the same. It says how long the
+        // old one is, which must stay so.
         self.next_failed = true;
         engine.leaving.expect_logs([number]);
         let created = Wal::create(&table_files.folder, number, before);

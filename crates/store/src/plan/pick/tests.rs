@@ -1,6 +1,7 @@
 //! Merges on layouts alone that are begun and ended in any order: no keys, a table is a run.
 //! ```text
-//! flush, begin, end (any of those that are open), flush, ... -> all ended -> in shape, as if there had been one at a time
+//! flush, begin, end (any of those that are open), flush, ... -> all ended -> in shape, as if there
+//!                                                               had been one at a time
 //! ```
 //! Invariant of every step: spans descend and are disjoint, levels ascend, no run is claimed twice.
 
@@ -8,32 +9,25 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
+use crate::plan::flush_size::FlushSize;
 use crate::plan::layout::tests::table;
 use crate::plan::layout::{Edit, RunRecord};
-use crate::plan::partitions::Granularity;
-use crate::plan::pick_runs::{flush_entries, last_level, pick};
-use crate::plan::policy::{Policy, Schedule};
-
-const DIVISION: Division =
-    Division { granularity: Granularity::Full, partition_bytes: 1 << 20, table_bytes: 1 << 20 };
+use crate::plan::policy::Policy;
 
 /// A tree of layouts, and its open merges.
 struct Tree {
     layout: Layout,
-    policy: Policy,
-    size_ratio: u32,
-    open: Vec<(RangeJob, Claim)>,
+    options: Options,
+    open: Vec<Arc<MergeJob>>,
     /// The most that were open at once.
     most_open: usize,
 }
 
 impl Tree {
     fn new(policy: Policy, size_ratio: u32) -> Self {
-        Tree { layout: Layout::default(), policy, size_ratio, open: Vec::new(), most_open: 0 }
-    }
-
-    fn schedule(&self) -> Schedule<'_> {
-        Schedule { policy: &self.policy, size_ratio: self.size_ratio }
+        let granularity = Granularity::Full;
+        let options = Options { policy, size_ratio, granularity, ..Options::default() };
+        Tree { layout: Layout::default(), options, open: Vec::new(), most_open: 0 }
     }
 
     fn apply(&mut self, edit: Edit) {
@@ -55,21 +49,15 @@ impl Tree {
         self.apply(Edit { added, ..Edit::default() });
     }
 
-    fn claims(&self) -> Vec<Claim> {
-        self.open.iter().map(|(_, claim)| claim.clone()).collect()
-    }
-
-    fn next(&self) -> Option<RangeJob> {
-        let plan = (&self.schedule(), DIVISION);
-        next_beside(&self.layout, &self.claims(), plan, false).map(|(job, _)| job)
+    fn next(&self) -> Option<MergeJob> {
+        pick(&self.layout, &self.open, &self.options, false)
     }
 
     /// False: none is due.
     fn begin(&mut self) -> bool {
         let Some(job) = self.next() else { return false };
-        assert!(!self.open.iter().any(|(_, claim)| claim.meets(&job.merge)), "claimed twice");
-        let claim = Claim::of(&job);
-        self.open.push((job, claim));
+        assert!(!self.open.iter().any(|claim| claim.shares_a_run(&job)), "claimed twice");
+        self.open.push(Arc::new(job));
         self.most_open = self.most_open.max(self.open.len());
         true
     }
@@ -77,18 +65,18 @@ impl Tree {
     /// Installs an open merge. Its inputs are still neighbours, whatever was installed since it
     /// began.
     fn end(&mut self, at: usize) {
-        let (RangeJob { merge, .. }, _) = self.open.remove(at);
+        let merge = self.open.remove(at);
         let place = self.layout.runs.iter().position(|run| run.id == merge.inputs[0]);
         let place = place.expect("an input is there");
         let inputs = &self.layout.runs[place..place + merge.inputs.len()];
         assert!(inputs.iter().map(|run| run.id).eq(merge.inputs.iter().copied()), "neighbours");
         let (lo, hi) = (inputs[inputs.len() - 1].span().lo().0, inputs[0].span().hi().0);
-        let inner: Vec<&RunRecord> = inputs[..inputs.len() - 1].iter().collect();
+        let newer = &inputs[..inputs.len() - 1];
         let level = match merge.target {
             Target::Inner(level) => level,
             Target::Last => {
-                let flush = flush_entries(inner).expect("inner runs");
-                last_level(flush, hi - lo, &self.schedule())
+                let level = FlushSize::mean(newer).last_level(hi - lo, &self.options.schedule());
+                level.expect("inner runs")
             }
         };
         let removed = inputs.iter().flat_map(|run| run.files()).collect();
@@ -98,7 +86,7 @@ impl Tree {
     }
 
     /// One merge after the other, until none is due.
-    fn settle(&mut self) {
+    fn wait_idle(&mut self) {
         for merges in 0.. {
             while !self.open.is_empty() {
                 self.end(0);
@@ -158,8 +146,8 @@ proptest! {
                 Event::Crash => tree.open.clear(),
             }
         }
-        tree.settle();
-        prop_assert!(pick(&tree.layout, &tree.schedule()).is_none());
+        tree.wait_idle();
+        prop_assert!(tree.next().is_none());
     }
 }
 
@@ -175,7 +163,7 @@ fn merges_beside_each_other_make_the_same_tree() {
         }
         for count in 0..1000 {
             one.flush();
-            one.settle();
+            one.wait_idle();
             many.flush();
             // Merges of the newest runs may be waiting meanwhile: those that are open end from new
             // to old.
@@ -196,17 +184,17 @@ fn newer_runs_merge_beside_a_merge_into_the_last_level() {
     let mut tree = Tree::new(Policy::lazy_leveling(), 4);
     (0..63).for_each(|_| {
         tree.flush();
-        tree.settle();
+        tree.wait_idle();
     });
     tree.flush();
     assert!(tree.begin());
-    assert_eq!(tree.open[0].0.merge.target, Target::Last);
+    assert_eq!(tree.open[0].target, Target::Last);
     // The next carries, and not one that would be another run of the last level.
     (0..16).for_each(|_| {
         tree.flush();
         tree.begin();
     });
-    let targets: Vec<Target> = tree.open.iter().map(|(job, _)| job.merge.target).collect();
+    let targets: Vec<Target> = tree.open.iter().map(|job| job.target).collect();
     let beside = [Target::Inner(1), Target::Inner(1), Target::Inner(1)];
     assert_eq!(targets[1..], beside, "{targets:?}");
     assert_eq!(tree.most_open, 4);
@@ -216,14 +204,12 @@ fn newer_runs_merge_beside_a_merge_into_the_last_level() {
 fn what_is_asked_for_of_all_runs_waits_for_those_that_are_open() {
     let mut tree = Tree::new(Policy::lazy_leveling(), 4);
     (0..7).for_each(|_| tree.flush());
-    let all =
-        |tree: &Tree| next_beside(&tree.layout, &tree.claims(), (&tree.schedule(), DIVISION), true);
+    let all = |tree: &Tree| pick(&tree.layout, &tree.open, &tree.options, true);
     assert!(tree.begin());
     assert_eq!(all(&tree), None);
     tree.end(0);
-    let (job, is_everything) = all(&tree).expect("now");
-    assert!(is_everything);
-    assert_eq!(job.merge.inputs.len(), tree.layout.runs.len());
+    let job = all(&tree).expect("now");
+    assert_eq!(job.inputs.len(), tree.layout.runs.len());
 }
 
 #[test]
@@ -231,7 +217,7 @@ fn a_merge_that_was_installed_a_moment_ago_hides_nothing() {
     let mut tree = Tree::new(Policy::lazy_leveling(), 4);
     (0..5).for_each(|_| tree.flush());
     assert!(tree.begin());
-    let claim = tree.open[0].1.clone();
+    let claim = Arc::clone(&tree.open[0]);
     tree.end(0);
-    assert_eq!(planned(&tree.layout, &[claim]), tree.layout);
+    assert_eq!(*planned(&tree.layout, &[claim]), tree.layout);
 }

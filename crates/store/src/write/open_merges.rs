@@ -7,6 +7,7 @@
 //! ```
 //! Invariant: what is open has a claim, and no two claims share a run.
 
+use crate::error::Error;
 use crate::plan::claims::Claim;
 use crate::write::submerge::{MergePiece, PieceOutput};
 
@@ -58,7 +59,7 @@ pub(crate) struct Leftovers {
 
 struct Failure {
     claim: Claim,
-    what: String,
+    error: Error,
     /// How often.
     times: u32,
 }
@@ -184,26 +185,26 @@ impl OpenMerges {
 
     /// It has failed, whose piece was in hand. Its claim stays, so that nobody else tries the same;
     /// how often it has failed by now, and what is left of it.
-    pub(crate) fn fail(&mut self, id: MergeId, what: String) -> (u32, Leftovers) {
+    pub(crate) fn fail(&mut self, id: MergeId, error: Error) -> (u32, Leftovers) {
         let Some(open) = self.find(id) else { return Default::default() };
         let (claim, is_first) = (open.claim.clone(), !open.has_failed);
         let is_wanted = is_first || !open.is_released;
         open.has_failed = true;
         open.in_hand -= 1;
         let (pieces, outputs) = (std::mem::take(&mut open.idle), std::mem::take(&mut open.outputs));
-        let times = if is_wanted { self.note_failure(claim, what, is_first) } else { 0 };
+        let times = if is_wanted { self.note_failure(claim, error, is_first) } else { 0 };
         self.close_released();
         (times, Leftovers { pieces, outputs })
     }
 
     /// `is_new`: it is no other piece of a merge that has failed a moment ago.
-    fn note_failure(&mut self, claim: Claim, what: String, is_new: bool) -> u32 {
+    fn note_failure(&mut self, claim: Claim, error: Error, is_new: bool) -> u32 {
         let same = |failure: &&mut Failure| failure.claim.shares_a_run(claim.inputs());
         let Some(failure) = self.failures.iter_mut().find(same) else {
-            self.failures.push(Failure { claim, what, times: 1 });
+            self.failures.push(Failure { claim, error, times: 1 });
             return 1;
         };
-        failure.what = what;
+        failure.error = error;
         failure.times = failure.times.saturating_add(is_new.into());
         failure.times
     }
@@ -229,8 +230,8 @@ impl OpenMerges {
     }
 
     /// The first failure that is known.
-    pub(crate) fn failure(&self) -> Option<&String> {
-        self.failures.first().map(|failure| &failure.what)
+    pub(crate) fn failure(&self) -> Option<&Error> {
+        self.failures.first().map(|failure| &failure.error)
     }
 
     /// What has failed is to be tried again now.

@@ -186,6 +186,14 @@ impl Error {
         }
     }
 
+    /// Where bytes are wrong, and what is wrong there. None: the error is another.
+    pub(crate) fn as_damage(&self) -> Option<(u64, &str)> {
+        match self {
+            Error::Corrupt { offset, what, .. } => Some((*offset, what)),
+            _ => None,
+        }
+    }
+
     /// Background work failed with this error, and a call had to wait for it.
     pub(crate) fn stopped(cause: &Error) -> Error {
         Error::Stopped { cause: Box::new(cause.clone()) }

@@ -2,17 +2,13 @@
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
-
-/// How damage is told.
-const DAMAGED: &str = " is damaged at byte ";
-/// How a loss is told.
-const MISSING: &str = " is missing: ";
+use std::sync::Arc;
 
 /// The result of everything that touches the store.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// What went wrong, where, and so what to do.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The disk refused. Make room or mend the disk, then make the call again. An open store needs
@@ -24,10 +20,10 @@ pub enum Error {
         /// The file or folder that was asked for.
         path: PathBuf,
         /// What the operating system said.
-        source: std::io::Error,
+        source: Arc<std::io::Error>,
     },
     /// The bytes are wrong. Restore the file from a copy; what it held cannot be trusted.
-    #[error("{path}{DAMAGED}{offset}: {what}", path = path.display())]
+    #[error("{path} is damaged at byte {offset}: {what}", path = path.display())]
     Corrupt {
         /// The damaged file.
         path: PathBuf,
@@ -39,7 +35,7 @@ pub enum Error {
     /// A file that the store needs is not there. Restore it from a copy; or have
     /// [`repair`](crate::repair) go on without it: it tells what is lost with it.
     /// [`verify_files`](crate::verify_files) tells all that is missing.
-    #[error("{path}{MISSING}{what}", path = path.display())]
+    #[error("{path} is missing: {what}", path = path.display())]
     FileMissing {
         /// The file.
         path: PathBuf,
@@ -152,8 +148,18 @@ pub enum Error {
     #[error("writing has stopped: {cause}")]
     Stopped {
         /// The failure.
-        cause: String,
+        #[source]
+        cause: Box<Error>,
     },
+    /// A thread panicked while it worked for the store. Nothing is lost. The work is tried again.
+    #[error("{who} has panicked")]
+    Panicked {
+        /// The work that the thread did.
+        who: String,
+    },
+    /// Another thread is at a flush that must come first. Make the call again.
+    #[error("a flush that must come first is under way elsewhere")]
+    FlushUnderWay,
 }
 
 /// What would help, where that is known.
@@ -175,17 +181,37 @@ impl Error {
     pub fn tells_of_damage(&self) -> bool {
         match self {
             Error::Corrupt { .. } | Error::FileMissing { .. } => true,
-            // The cause is a message, as it was told.
-            Error::Stopped { cause } => cause.contains(DAMAGED) || cause.contains(MISSING),
+            Error::Stopped { cause } => cause.tells_of_damage(),
             _ => false,
         }
+    }
+
+    /// Where bytes are wrong, and what is wrong there. None: the error is another.
+    pub(crate) fn as_damage(&self) -> Option<(u64, &str)> {
+        match self {
+            Error::Corrupt { offset, what, .. } => Some((*offset, what)),
+            _ => None,
+        }
+    }
+
+    /// Background work failed with this error, and a call had to wait for it.
+    pub(crate) fn stopped(cause: &Error) -> Error {
+        Error::Stopped { cause: Box::new(cause.clone()) }
+    }
+
+    /// Someone panicked.
+    pub(crate) fn panicked(who: impl Into<String>) -> Error {
+        Error::Panicked { who: who.into() }
     }
 
     /// Wraps what the operating system said about `path`.
     pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Error {
         let path = path.into();
         // What is the store's own error is told as such.
-        move |source| source.downcast().unwrap_or_else(|source| Error::Io { path, source })
+        move |source| {
+            let of_system = |source| Error::Io { path, source: Arc::new(source) };
+            source.downcast().unwrap_or_else(of_system)
+        }
     }
 
     /// As [`io`](Error::io), of a file that must be there: `needed` says why.
@@ -196,7 +222,7 @@ impl Error {
         let (path, what) = (path.into(), needed.into());
         move |source| match source.kind() {
             ErrorKind::NotFound => Error::FileMissing { path, what },
-            _ => Error::Io { path, source },
+            _ => Error::Io { path, source: Arc::new(source) },
         }
     }
 
@@ -208,19 +234,6 @@ impl Error {
     /// Whether a file was not made since something else has its name.
     pub(crate) fn is_name_taken(&self) -> bool {
         matches!(self, Error::Io { source, .. } if source.kind() == ErrorKind::AlreadyExists)
-    }
-
-    /// The same failure, told to another writer of the group.
-    pub(crate) fn for_another(&self) -> Error {
-        match self {
-            Error::Io { path, source } => {
-                let source = std::io::Error::new(source.kind(), source.to_string());
-                Error::Io { path: path.clone(), source }
-            }
-            Error::Stopped { cause } => Error::Stopped { cause: cause.clone() },
-            Error::Closed { path } => Error::Closed { path: path.clone() },
-            other => Error::Stopped { cause: other.to_string() },
-        }
     }
 }
 
@@ -237,19 +250,19 @@ mod tests {
     #[test]
     fn damage_that_stopped_background_work_is_damage() {
         let damage = || Error::corrupt("db/000003.table", 7, "a checksum");
-        assert!(damage().tells_of_damage() && damage().for_another().tells_of_damage());
+        assert!(damage().tells_of_damage() && Error::stopped(&damage()).tells_of_damage());
         assert_eq!(damage().to_string(), "db/000003.table is damaged at byte 7: a checksum");
         let full = Error::io("db/000003.table")(ErrorKind::StorageFull.into());
         assert!(!full.tells_of_damage());
-        assert!(!Error::Stopped { cause: full.to_string() }.tells_of_damage());
+        assert!(!Error::stopped(&full).tells_of_damage());
     }
 
     #[test]
     fn a_full_disk_is_told_with_what_helps() {
         for kind in [ErrorKind::StorageFull, ErrorKind::QuotaExceeded] {
             let full = || Error::io("db/000003.table")(kind.into());
-            let stopped = Error::Stopped { cause: full().to_string() };
-            for told in [full(), full().for_another(), stopped].map(|error| error.to_string()) {
+            let stopped = Error::stopped(&full());
+            for told in [full(), stopped].map(|error| error.to_string()) {
                 assert_eq!(told.matches("make room").count(), 1, "{told}");
                 assert!(told.ends_with("goes on by itself"), "{told}");
             }
@@ -271,7 +284,7 @@ mod tests {
         };
         let gone = of(ErrorKind::NotFound);
         assert_eq!(gone.to_string(), "db/000003.table is missing: the manifest names it");
-        assert!(gone.tells_of_damage() && gone.for_another().tells_of_damage());
+        assert!(gone.tells_of_damage() && Error::stopped(&gone).tells_of_damage());
         assert!(matches!(of(ErrorKind::PermissionDenied), Error::Io { .. }));
     }
 }

@@ -80,7 +80,9 @@ pub use storage::io_mode::{Access, DirectIo, IoStats, Overlap};
 pub use storage::memory::{Fault, Handles, Memory};
 pub use storage::open_files::FileStats;
 pub use storage::read_queue::{Completed, ReadBuffer, ReadQueue};
-pub use storage::{Append, Folder, RawFile, ReadAt, Storage, Syncer};
+pub use storage::{
+    Append, Folder, FolderWrapper, RawFile, ReadAt, Storage, StorageWrapper, Syncer,
+};
 pub use tools::dump::{DumpItem, FileKind, dump};
 pub use tools::repair::{repair, repair_with};
 pub use tools::repair_report::{Doubt, Loss, RepairReport};

@@ -6,7 +6,6 @@
 //! ```
 //! Invariant: no folder ever opens as a store that holds something else than the store held.
 
-use std::any::Any;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -14,8 +13,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use trommel::{
-    Append, Background, Batch, Db, Environment, Error, Fault, Folder, GuardKind, Memory, Options,
-    ReadAt, Storage, Sync,
+    Access, Append, Background, Batch, Db, Environment, Error, Fault, Folder, FolderWrapper,
+    GuardKind, Memory, Options, ReadAt, Storage, StorageWrapper, Sync,
 };
 
 const DIR: &str = "db";
@@ -258,30 +257,32 @@ impl Watched {
     }
 }
 
-impl Storage for Watched {
+impl StorageWrapper for Watched {
+    fn inner(&self) -> &dyn Storage {
+        &self.0.disk
+    }
+
     fn create_dir(&self, dir: &Path) -> io::Result<()> {
         self.watch();
         self.0.disk.create_dir(dir)
-    }
-    fn dir_exists(&self, dir: &Path) -> bool {
-        self.0.disk.dir_exists(dir)
     }
     fn open_folder(&self, dir: &Path) -> io::Result<Arc<dyn Folder>> {
         Ok(self.folder(self.0.disk.open_folder(dir)?))
     }
 }
 
-impl Folder for WatchedFolder {
-    fn list(&self) -> io::Result<Vec<String>> {
-        self.folder.list()
+impl FolderWrapper for WatchedFolder {
+    fn inner(&self) -> &dyn Folder {
+        &*self.folder
     }
-    fn create(&self, name: &str) -> io::Result<Box<dyn Append>> {
+
+    fn create_with(&self, name: &str, access: Access) -> io::Result<Box<dyn Append>> {
         self.watched.watch();
-        self.folder.create(name)
+        self.folder.create_with(name, access)
     }
-    fn open(&self, name: &str) -> io::Result<Arc<dyn ReadAt>> {
+    fn open_with(&self, name: &str, access: Access) -> io::Result<Arc<dyn ReadAt>> {
         self.watched.watch();
-        self.folder.open(name)
+        self.folder.open_with(name, access)
     }
     fn remove(&self, name: &str) -> io::Result<()> {
         self.watched.watch();
@@ -312,12 +313,6 @@ impl Folder for WatchedFolder {
     fn lock(&self, name: &str) -> io::Result<Box<dyn Send + std::marker::Sync>> {
         self.watched.watch();
         self.folder.lock(name)
-    }
-    fn free_space(&self) -> io::Result<u64> {
-        self.folder.free_space()
-    }
-    fn as_any(&self) -> &dyn Any {
-        self.folder.as_any()
     }
 }
 

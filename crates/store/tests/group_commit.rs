@@ -4,14 +4,16 @@
 //! ```
 //! Invariant: what is counted is syncs, not time, so that a busy machine changes nothing.
 
-use std::any::Any;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use trommel::{Append, Db, Environment, Folder, Memory, Options, ReadAt, Storage, Sync};
+use trommel::{
+    Access, Append, Db, Environment, Folder, FolderWrapper, Memory, Options, Storage,
+    StorageWrapper, Sync,
+};
 
 /// A disk whose syncs take their time, and are counted.
 #[derive(Clone)]
@@ -41,53 +43,25 @@ struct SlowFolder {
     syncs: Arc<AtomicU64>,
 }
 
-impl Storage for Slow {
-    fn create_dir(&self, dir: &Path) -> io::Result<()> {
-        self.disk.create_dir(dir)
+impl StorageWrapper for Slow {
+    fn inner(&self) -> &dyn Storage {
+        &self.disk
     }
-    fn dir_exists(&self, dir: &Path) -> bool {
-        self.disk.dir_exists(dir)
-    }
+
     fn open_folder(&self, dir: &Path) -> io::Result<Arc<dyn Folder>> {
         let (folder, syncs) = (self.disk.open_folder(dir)?, Arc::clone(&self.syncs));
         Ok(Arc::new(SlowFolder { folder, syncs }))
     }
 }
 
-impl Folder for SlowFolder {
-    fn list(&self) -> io::Result<Vec<String>> {
-        self.folder.list()
+impl FolderWrapper for SlowFolder {
+    fn inner(&self) -> &dyn Folder {
+        &*self.folder
     }
-    fn create(&self, name: &str) -> io::Result<Box<dyn Append>> {
-        let (file, syncs) = (self.folder.create(name)?, Arc::clone(&self.syncs));
+
+    fn create_with(&self, name: &str, access: Access) -> io::Result<Box<dyn Append>> {
+        let (file, syncs) = (self.folder.create_with(name, access)?, Arc::clone(&self.syncs));
         Ok(Box::new(SlowFile { file, syncs }))
-    }
-    fn open(&self, name: &str) -> io::Result<Arc<dyn ReadAt>> {
-        self.folder.open(name)
-    }
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.folder.remove(name)
-    }
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.folder.rename(from, to)
-    }
-    fn link(&self, from: &str, into: &dyn Folder, to: &str) -> io::Result<()> {
-        self.folder.link(from, into, to)
-    }
-    fn make_folder(&self, name: &str) -> io::Result<Arc<dyn Folder>> {
-        self.folder.make_folder(name)
-    }
-    fn sync(&self) -> io::Result<()> {
-        self.folder.sync()
-    }
-    fn lock(&self, name: &str) -> io::Result<Box<dyn Send + std::marker::Sync>> {
-        self.folder.lock(name)
-    }
-    fn free_space(&self) -> io::Result<u64> {
-        self.folder.free_space()
-    }
-    fn as_any(&self) -> &dyn Any {
-        self.folder.as_any()
     }
 }
 

@@ -7,7 +7,6 @@
 //! Invariant: the gate opens only after the readers are done. A reader that waits for the disk
 //! waits for ever, so the patience of the test decides only how soon it fails.
 
-use std::any::Any;
 use std::io;
 use std::path::Path;
 use std::sync::mpsc::channel;
@@ -15,8 +14,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use trommel::{
-    Append, Background, Db, Environment, FilterKind, Folder, GuardKind, Memory, Options, ReadAt,
-    Storage,
+    Access, Append, Background, Db, Environment, FilterKind, Folder, FolderWrapper, GuardKind,
+    Memory, Options, Storage, StorageWrapper,
 };
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -109,31 +108,27 @@ struct GatedFolder {
     gate: Arc<Gate>,
 }
 
-impl Storage for Gated {
-    fn create_dir(&self, dir: &Path) -> io::Result<()> {
-        self.disk.create_dir(dir)
+impl StorageWrapper for Gated {
+    fn inner(&self) -> &dyn Storage {
+        &self.disk
     }
-    fn dir_exists(&self, dir: &Path) -> bool {
-        self.disk.dir_exists(dir)
-    }
+
     fn open_folder(&self, dir: &Path) -> io::Result<Arc<dyn Folder>> {
         let (folder, gate) = (self.disk.open_folder(dir)?, Arc::clone(&self.gate));
         Ok(Arc::new(GatedFolder { folder, path: dir.to_path_buf(), gate }))
     }
 }
 
-impl Folder for GatedFolder {
-    fn list(&self) -> io::Result<Vec<String>> {
-        self.folder.list()
+impl FolderWrapper for GatedFolder {
+    fn inner(&self) -> &dyn Folder {
+        &*self.folder
     }
-    fn create(&self, name: &str) -> io::Result<Box<dyn Append>> {
+
+    fn create_with(&self, name: &str, access: Access) -> io::Result<Box<dyn Append>> {
         let path = self.path.join(name);
         self.gate.pass("create", &path);
-        let (file, gate) = (self.folder.create(name)?, Arc::clone(&self.gate));
+        let (file, gate) = (self.folder.create_with(name, access)?, Arc::clone(&self.gate));
         Ok(Box::new(GatedFile { file, path, gate }))
-    }
-    fn open(&self, name: &str) -> io::Result<Arc<dyn ReadAt>> {
-        self.folder.open(name)
     }
     fn remove(&self, name: &str) -> io::Result<()> {
         self.gate.pass("remove", &self.path.join(name));
@@ -147,21 +142,9 @@ impl Folder for GatedFolder {
         self.gate.pass("link", Path::new(to));
         self.folder.link(from, into, to)
     }
-    fn make_folder(&self, name: &str) -> io::Result<Arc<dyn Folder>> {
-        self.folder.make_folder(name)
-    }
     fn sync(&self) -> io::Result<()> {
         self.gate.pass("sync_dir", &self.path);
         self.folder.sync()
-    }
-    fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
-        self.folder.lock(name)
-    }
-    fn free_space(&self) -> io::Result<u64> {
-        self.folder.free_space()
-    }
-    fn as_any(&self) -> &dyn Any {
-        self.folder.as_any()
     }
 }
 

@@ -99,7 +99,7 @@ fn keys_out_of_order_are_named_and_leave_nothing_behind() {
     let long = vec![b'z'; trommel::KEY_BYTES_MAX + 1];
     let error = db.ingest([(b"k".to_vec(), ""), (long, "")]).expect_err("too long");
     assert!(matches!(error, Error::KeyTooLong { .. }), "{error}");
-    let failing = [Ok(("k", "v")), Err(Error::Stopped { cause: "the source".into() })];
+    let failing = [Ok(("k", "v")), Err(Error::Missing { path: "the source".into() })];
     let error = db.try_ingest(failing).expect_err("the source fails");
     assert!(error.to_string().contains("the source"), "{error}");
     assert_eq!((tables(&disk), db.range::<&[u8]>(..).count()), (1, 1));

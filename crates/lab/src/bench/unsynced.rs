@@ -6,12 +6,11 @@
 //! about a thousand flushes of a few keys each; with their syncs, loading would measure the disk
 //! alone.
 
-use std::any::Any;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{Access, Append, Disk, Folder, Overlap, ReadAt, ReadQueue, Storage};
+use trommel::{Access, Append, Disk, Folder, FolderWrapper, Storage, StorageWrapper};
 
 /// The disk, without its waits.
 pub(crate) struct Unsynced;
@@ -30,13 +29,9 @@ impl Append for UnsyncedFile {
 
 struct UnsyncedFolder(Arc<dyn Folder>);
 
-impl Storage for Unsynced {
-    fn create_dir(&self, dir: &Path) -> io::Result<()> {
-        Disk.create_dir(dir)
-    }
-
-    fn dir_exists(&self, dir: &Path) -> bool {
-        Disk.dir_exists(dir)
+impl StorageWrapper for Unsynced {
+    fn inner(&self) -> &dyn Storage {
+        &Disk
     }
 
     fn open_folder(&self, dir: &Path) -> io::Result<Arc<dyn Folder>> {
@@ -44,41 +39,14 @@ impl Storage for Unsynced {
     }
 }
 
-impl Folder for UnsyncedFolder {
-    fn list(&self) -> io::Result<Vec<String>> {
-        self.0.list()
+impl FolderWrapper for UnsyncedFolder {
+    fn inner(&self) -> &dyn Folder {
+        &*self.0
     }
 
-    fn create(&self, name: &str) -> io::Result<Box<dyn Append>> {
+    // Its writes may use the cache of the operating system: nobody measures them.
+    fn create_with(&self, name: &str, _access: Access) -> io::Result<Box<dyn Append>> {
         Ok(Box::new(UnsyncedFile(self.0.create(name)?)))
-    }
-
-    fn open(&self, name: &str) -> io::Result<Arc<dyn ReadAt>> {
-        self.0.open(name)
-    }
-
-    fn grant(&self, beside: &str, wanted: Access) -> Access {
-        self.0.grant(beside, wanted)
-    }
-
-    fn open_with(&self, name: &str, access: Access) -> io::Result<Arc<dyn ReadAt>> {
-        self.0.open_with(name, access)
-    }
-
-    fn read_queue(&self, overlap: Overlap, depth: usize) -> Box<dyn ReadQueue> {
-        self.0.read_queue(overlap, depth)
-    }
-
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.0.remove(name)
-    }
-
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.0.rename(from, to)
-    }
-
-    fn link(&self, from: &str, into: &dyn Folder, to: &str) -> io::Result<()> {
-        self.0.link(from, into, to)
     }
 
     fn make_folder(&self, name: &str) -> io::Result<Arc<dyn Folder>> {
@@ -87,17 +55,5 @@ impl Folder for UnsyncedFolder {
 
     fn sync(&self) -> io::Result<()> {
         Ok(())
-    }
-
-    fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
-        self.0.lock(name)
-    }
-
-    fn free_space(&self) -> io::Result<u64> {
-        self.0.free_space()
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self.0.as_any()
     }
 }

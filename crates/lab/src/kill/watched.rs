@@ -5,13 +5,12 @@
 //! ```
 //! Invariant: every call and result of the disk is passed on unchanged.
 
-use std::any::Any;
 use std::cell::Cell;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{Access, Append, Disk, Folder, Overlap, ReadAt, ReadQueue, Storage};
+use trommel::{Access, Append, Disk, Folder, FolderWrapper, Storage, StorageWrapper};
 
 use super::wire::{Activity, Message, Teller};
 
@@ -68,13 +67,9 @@ impl Append for WatchedManifest {
     }
 }
 
-impl Storage for Watched {
-    fn create_dir(&self, dir: &Path) -> io::Result<()> {
-        Disk.create_dir(dir)
-    }
-
-    fn dir_exists(&self, dir: &Path) -> bool {
-        Disk.dir_exists(dir)
+impl StorageWrapper for Watched {
+    fn inner(&self) -> &dyn Storage {
+        &Disk
     }
 
     fn open_folder(&self, dir: &Path) -> io::Result<Arc<dyn Folder>> {
@@ -83,70 +78,17 @@ impl Storage for Watched {
     }
 }
 
-impl Folder for TellingFolder {
-    fn list(&self) -> io::Result<Vec<String>> {
-        self.folder.list()
-    }
-
-    fn create(&self, name: &str) -> io::Result<Box<dyn Append>> {
-        self.made(name)?;
-        let file = self.folder.create(name)?;
-        if name.starts_with("MANIFEST") {
-            return Ok(Box::new(WatchedManifest { file, teller: Arc::clone(&self.teller) }));
-        }
-        Ok(file)
-    }
-
-    fn open(&self, name: &str) -> io::Result<Arc<dyn ReadAt>> {
-        self.folder.open(name)
-    }
-
-    fn grant(&self, beside: &str, wanted: Access) -> Access {
-        self.folder.grant(beside, wanted)
+impl FolderWrapper for TellingFolder {
+    fn inner(&self) -> &dyn Folder {
+        &*self.folder
     }
 
     fn create_with(&self, name: &str, access: Access) -> io::Result<Box<dyn Append>> {
         self.made(name)?;
-        self.folder.create_with(name, access)
-    }
-
-    fn open_with(&self, name: &str, access: Access) -> io::Result<Arc<dyn ReadAt>> {
-        self.folder.open_with(name, access)
-    }
-
-    fn read_queue(&self, overlap: Overlap, depth: usize) -> Box<dyn ReadQueue> {
-        self.folder.read_queue(overlap, depth)
-    }
-
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.folder.remove(name)
-    }
-
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.folder.rename(from, to)
-    }
-
-    fn link(&self, from: &str, into: &dyn Folder, to: &str) -> io::Result<()> {
-        self.folder.link(from, into, to)
-    }
-
-    fn make_folder(&self, name: &str) -> io::Result<Arc<dyn Folder>> {
-        self.folder.make_folder(name)
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        self.folder.sync()
-    }
-
-    fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
-        self.folder.lock(name)
-    }
-
-    fn free_space(&self) -> io::Result<u64> {
-        self.folder.free_space()
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self.folder.as_any()
+        let file = self.folder.create_with(name, access)?;
+        if name.starts_with("MANIFEST") {
+            return Ok(Box::new(WatchedManifest { file, teller: Arc::clone(&self.teller) }));
+        }
+        Ok(file)
     }
 }

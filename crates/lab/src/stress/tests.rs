@@ -1,10 +1,9 @@
 //! Tests of the simulation: short runs find nothing, and what is broken on purpose is found.
 
-use std::any::Any;
 use std::io;
 use std::path::Path;
 
-use trommel::{Append, Folder, Memory, ReadAt, Storage};
+use trommel::{Access, Append, Folder, FolderWrapper, Memory, Storage, StorageWrapper};
 
 use super::below::Below;
 use super::operation::{End, Reopening, StressOperation};
@@ -135,13 +134,9 @@ struct LyingFolder {
     lie: DiskLie,
 }
 
-impl Storage for Liar {
-    fn create_dir(&self, dir: &Path) -> io::Result<()> {
-        self.disk.create_dir(dir)
-    }
-
-    fn dir_exists(&self, dir: &Path) -> bool {
-        self.disk.dir_exists(dir)
+impl StorageWrapper for Liar {
+    fn inner(&self) -> &dyn Storage {
+        &self.disk
     }
 
     fn open_folder(&self, dir: &Path) -> io::Result<Arc<dyn Folder>> {
@@ -149,30 +144,14 @@ impl Storage for Liar {
     }
 }
 
-impl Folder for LyingFolder {
-    fn list(&self) -> io::Result<Vec<String>> {
-        self.folder.list()
+impl FolderWrapper for LyingFolder {
+    fn inner(&self) -> &dyn Folder {
+        &*self.folder
     }
 
-    fn create(&self, name: &str) -> io::Result<Box<dyn Append>> {
-        let file = self.folder.create(name)?;
+    fn create_with(&self, name: &str, access: Access) -> io::Result<Box<dyn Append>> {
+        let file = self.folder.create_with(name, access)?;
         Ok(Box::new(LyingFile { file, lie: self.lie, appended: 0 }))
-    }
-
-    fn open(&self, name: &str) -> io::Result<Arc<dyn ReadAt>> {
-        self.folder.open(name)
-    }
-
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.folder.remove(name)
-    }
-
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.folder.rename(from, to)
-    }
-
-    fn link(&self, from: &str, into: &dyn Folder, to: &str) -> io::Result<()> {
-        self.folder.link(from, into, to)
     }
 
     fn make_folder(&self, name: &str) -> io::Result<Arc<dyn Folder>> {
@@ -181,18 +160,6 @@ impl Folder for LyingFolder {
 
     fn sync(&self) -> io::Result<()> {
         if self.lie == DiskLie::FolderSync { Ok(()) } else { self.folder.sync() }
-    }
-
-    fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
-        self.folder.lock(name)
-    }
-
-    fn free_space(&self) -> io::Result<u64> {
-        self.folder.free_space()
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self.folder.as_any()
     }
 }
 

@@ -7,7 +7,6 @@
 //! Invariants: every call and result of the disk is passed on unchanged. A sync that has begun
 //! counts: how long the disk takes for it is not the store's doing.
 
-use std::any::Any;
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
@@ -15,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use trommel::{Access, Append, Disk, Folder, Overlap, ReadAt, ReadQueue, Storage, Syncer};
+use trommel::{Access, Append, Disk, Folder, FolderWrapper, Storage, StorageWrapper, Syncer};
 
 /// The folder of the store that is watched.
 pub(super) const STORE: &str = "store";
@@ -136,13 +135,9 @@ impl Append for SlowTable {
     }
 }
 
-impl Storage for WatchedDisk {
-    fn create_dir(&self, dir: &Path) -> io::Result<()> {
-        Disk.create_dir(dir)
-    }
-
-    fn dir_exists(&self, dir: &Path) -> bool {
-        Disk.dir_exists(dir)
+impl StorageWrapper for WatchedDisk {
+    fn inner(&self) -> &dyn Storage {
+        &Disk
     }
 
     fn open_folder(&self, dir: &Path) -> io::Result<Arc<dyn Folder>> {
@@ -155,67 +150,19 @@ impl Storage for WatchedDisk {
     }
 }
 
-impl Folder for TimedFolder {
-    fn list(&self) -> io::Result<Vec<String>> {
-        self.folder.list()
-    }
-
-    fn create(&self, name: &str) -> io::Result<Box<dyn Append>> {
-        Ok(self.watched(name, self.folder.create(name)?))
-    }
-
-    fn open(&self, name: &str) -> io::Result<Arc<dyn ReadAt>> {
-        self.folder.open(name)
-    }
-
-    fn grant(&self, beside: &str, wanted: Access) -> Access {
-        self.folder.grant(beside, wanted)
+impl FolderWrapper for TimedFolder {
+    fn inner(&self) -> &dyn Folder {
+        &*self.folder
     }
 
     fn create_with(&self, name: &str, access: Access) -> io::Result<Box<dyn Append>> {
         Ok(self.watched(name, self.folder.create_with(name, access)?))
     }
 
-    fn open_with(&self, name: &str, access: Access) -> io::Result<Arc<dyn ReadAt>> {
-        self.folder.open_with(name, access)
-    }
-
-    fn read_queue(&self, overlap: Overlap, depth: usize) -> Box<dyn ReadQueue> {
-        self.folder.read_queue(overlap, depth)
-    }
-
     fn remove(&self, name: &str) -> io::Result<()> {
         // A log is removed when its entries are in tables.
         self.watch.unsynced().remove(name);
         self.folder.remove(name)
-    }
-
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.folder.rename(from, to)
-    }
-
-    fn link(&self, from: &str, into: &dyn Folder, to: &str) -> io::Result<()> {
-        self.folder.link(from, into, to)
-    }
-
-    fn make_folder(&self, name: &str) -> io::Result<Arc<dyn Folder>> {
-        self.folder.make_folder(name)
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        self.folder.sync()
-    }
-
-    fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
-        self.folder.lock(name)
-    }
-
-    fn free_space(&self) -> io::Result<u64> {
-        self.folder.free_space()
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self.folder.as_any()
     }
 }
 
@@ -225,11 +172,11 @@ mod tests {
 
     #[test]
     fn the_oldest_unsynced_log_is_known() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
+        let root = tempfile::tempdir().expect("a temporary folder");
         let disk = WatchedDisk::default();
-        let folder =
-            disk.create_dir(&folder.path().join(STORE)).map(|()| folder.path().join(STORE));
-        let folder = disk.open_folder(&folder.expect("made")).expect("opened");
+        let (storage, dir): (&dyn Storage, _) = (&disk, root.path().join(STORE));
+        storage.create_dir(&dir).expect("made");
+        let folder = storage.open_folder(&dir).expect("opened");
         let mut log = folder.create("000001.wal").expect("made");
         assert_eq!(disk.unsynced_for(), Duration::ZERO);
         log.append(b"a").expect("written");

@@ -1,121 +1,179 @@
-//! Logs and manifests that are read piece by piece, whatever lies between: for those who look at
-//! damage or mend it.
+//! What can be read of a damaged file, and what cannot, with its place. `dump` shows it, and
+//! `repair` saves it.
 //! ```text
-//! header | record | record | #### | record | ##      Whole, Whole, Damage, Whole, Tail
+//! log, manifest   header | record | record | #### | record | ##     Whole, Whole, Damaged, Whole, Tail
+//! table           block | block | #### | block   (table/parts.rs)   Whole, Whole, Damaged, Whole
 //! ```
-//! Invariant: a whole piece has passed its checksums at its own place. What is not whole is named
-//! with its place, and nothing here fails: opening a store is stricter.
+//! Invariant: a whole fragment has passed its checksums at its own place. A fragment that is not
+//! whole is no error. Opening a store is stricter.
+
+use std::ops::Range;
 
 use trommel_filters::Corrupt;
 
 use crate::files::manifest;
-use crate::files::record::{Stretch, scan_records};
+use crate::files::record::{next_record, record_at, record_size};
 use crate::files::wal::{self, Predecessor, WalBatch};
 use crate::plan::layout::Edit;
 
-/// A piece of a file of records.
+/// A part of a file: bytes that could be read, or bytes that could not.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Piece<T> {
-    /// A record that was read.
+pub(crate) enum Fragment<T> {
+    /// A record or a block that was read.
     Whole { offset: u64, item: T },
-    /// Bytes that are not as they were written. A gap: no record is valid there.
-    Damage { offset: u64, end: u64, what: String, is_gap: bool },
-    /// The file's end, without a record in it: a crash may have left it so, and so may damage.
-    Tail { offset: u64, end: u64 },
+    /// Bytes that are not as they were written.
+    Damaged {
+        bytes: Range<u64>,
+        what: String,
+        /// How many entries they held. None: unknown.
+        entries: Option<u64>,
+        /// No valid record starts in these bytes.
+        is_gap: bool,
+    },
+    /// The end of the file, without a record. A crash may have left it, and so may damage.
+    Tail { bytes: Range<u64> },
+}
+
+impl<T> Fragment<T> {
+    /// Where it begins.
+    pub(crate) fn offset(&self) -> u64 {
+        match self {
+            Fragment::Whole { offset, .. } => *offset,
+            Fragment::Damaged { bytes, .. } | Fragment::Tail { bytes } => bytes.start,
+        }
+    }
 }
 
 /// A record of a log.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum LogRecord<'a> {
-    /// The first one.
+    /// The first record.
     Predecessor(Predecessor),
-    /// Writes that landed together.
+    /// Writes that were logged together.
     Group(WalBatch<'a>),
 }
 
-/// The pieces of the log with this number.
-pub(crate) fn scan_log<'a>(bytes: &'a [u8], number: u64) -> Vec<Piece<LogRecord<'a>>> {
+/// The fragments of a file of records, in the order of the file.
+pub(crate) struct Fragments<'a, T> {
+    bytes: &'a [u8],
+    at: usize,
+    salt: u64,
+    decode: fn(u64, &'a [u8]) -> Result<T, Corrupt>,
+    /// What is wrong before the first record.
+    start: Option<Fragment<T>>,
+}
+
+/// The fragments of the log with this number.
+pub(crate) fn log_fragments(bytes: &[u8], number: u64) -> Fragments<'_, LogRecord<'_>> {
+    let mut fragments = Fragments::new(bytes, &wal::header(), number, decode_log_record);
     if let Some(version) = wal::older_version(bytes) {
         let what = format!("a log of format version {version}, which is not read here");
-        return vec![Piece::Damage { offset: 0, end: bytes.len() as u64, what, is_gap: false }];
+        fragments.start_with(0..bytes.len(), what, None);
+        fragments.at = bytes.len();
     }
-    scan(bytes, &wal::header(), number, |offset, payload| {
-        if offset == wal::HEADER_SIZE as u64 {
-            wal::decode_predecessor(payload).map(LogRecord::Predecessor)
-        } else {
-            WalBatch::decode(payload).map(LogRecord::Group)
-        }
-    })
+    fragments
 }
 
-/// The pieces of a log as opening counts them: from a gap on that no later group shows to have been
-/// durable, all is the torn end that a crash has left, groups in it too. `counts`: what the next
-/// log says is durable of this one.
-pub(crate) fn without_torn_end<'a>(
-    mut pieces: Vec<Piece<LogRecord<'a>>>,
+fn decode_log_record(offset: u64, payload: &[u8]) -> Result<LogRecord<'_>, Corrupt> {
+    match offset == wal::HEADER_SIZE as u64 {
+        true => wal::decode_predecessor(payload).map(LogRecord::Predecessor),
+        false => WalBatch::decode(payload).map(LogRecord::Group),
+    }
+}
+
+/// The fragments of a log as opening counts them. A gap that no later group shows to have been
+/// durable begins the torn end that a crash has left. Groups behind that gap do not count.
+/// `counts`: how many bytes of this log are durable, as the next log tells.
+pub(crate) fn log_fragments_that_count(
+    bytes: &[u8],
+    number: u64,
     counts: Option<u64>,
-    file_end: u64,
-) -> Vec<Piece<LogRecord<'a>>> {
-    let durable = |piece: &Piece<LogRecord<'_>>| match piece {
-        Piece::Whole { item: LogRecord::Group(group), .. } => group.durable_bytes,
+) -> Vec<Fragment<LogRecord<'_>>> {
+    let mut fragments: Vec<_> = log_fragments(bytes, number).collect();
+    let durable = |fragment: &Fragment<LogRecord<'_>>| match fragment {
+        Fragment::Whole { item: LogRecord::Group(group), .. } => group.durable_bytes,
         _ => 0,
     };
-    // A group says more than those before it: the greatest of all is said by one behind any gap
-    // below it.
-    let proven = pieces.iter().map(durable).max().max(counts).unwrap_or(0);
-    let is_torn = |piece: &Piece<_>| matches!(piece, Piece::Damage { offset, is_gap: true, .. } if *offset >= proven);
-    if let Some(at) = pieces.iter().position(is_torn) {
-        let offset = match pieces[at] {
-            Piece::Damage { offset, .. }
-            | Piece::Tail { offset, .. }
-            | Piece::Whole { offset, .. } => offset,
-        };
-        pieces.truncate(at);
-        pieces.push(Piece::Tail { offset, end: file_end });
-    }
-    pieces
-}
-
-/// The pieces of a manifest.
-pub(crate) fn scan_manifest(bytes: &[u8]) -> Vec<Piece<Edit>> {
-    scan(bytes, &manifest::header(), manifest::SALT, |_, payload| manifest::decode(payload))
-}
-
-fn scan<'a, T>(
-    bytes: &'a [u8],
-    header: &[u8],
-    salt: u64,
-    decode: impl Fn(u64, &'a [u8]) -> Result<T, Corrupt>,
-) -> Vec<Piece<T>> {
-    let end = bytes.len() as u64;
-    let right = bytes.iter().zip(header).take_while(|(found, wanted)| found == wanted).count();
-    let mut pieces = Vec::new();
-    if right < header.len() {
-        if bytes[right..].iter().all(|&byte| byte == 0) {
-            return vec![Piece::Tail { offset: 0, end }];
+    // Each group tells of more bytes than the groups before it. So if any group proves that a gap
+    // was durable, a group behind the gap does, or the next log.
+    let proven = fragments.iter().map(durable).max().max(counts).unwrap_or(0);
+    let torn = fragments.iter().enumerate().find_map(|(place, fragment)| match fragment {
+        Fragment::Damaged { bytes, is_gap: true, .. } => {
+            (bytes.start >= proven).then_some((place, bytes.start))
         }
-        let what = "the header of another kind of file, or of another version".to_string();
-        let end = end.min(header.len() as u64);
-        pieces.push(Piece::Damage { offset: right as u64, end, what, is_gap: false });
-    }
-    scan_records(bytes, header.len(), salt, &mut |stretch| {
-        pieces.push(match stretch {
-            Stretch::Record { offset, payload } => match decode(offset, payload) {
-                Ok(item) => Piece::Whole { offset, item },
-                Err(wrong) => {
-                    let record_end = offset + crate::files::record::record_size(payload.len());
-                    let what = format!("a record that does not decode: {wrong}");
-                    Piece::Damage { offset, end: record_end, what, is_gap: false }
-                }
-            },
-            Stretch::Gap { offset, end: gap_end } if gap_end == end => Piece::Tail { offset, end },
-            Stretch::Gap { offset, end } => {
-                let what = format!("no valid record up to byte {end}");
-                Piece::Damage { offset, end, what, is_gap: true }
-            }
-        });
+        _ => None,
     });
-    pieces
+    if let Some((place, start)) = torn {
+        fragments.truncate(place);
+        fragments.push(Fragment::Tail { bytes: start..bytes.len() as u64 });
+    }
+    fragments
+}
+
+/// The fragments of a manifest.
+pub(crate) fn manifest_fragments(bytes: &[u8]) -> Fragments<'_, Edit> {
+    Fragments::new(bytes, &manifest::header(), manifest::SALT, |_, edit| manifest::decode(edit))
+}
+
+impl<'a, T> Fragments<'a, T> {
+    fn new(
+        bytes: &'a [u8],
+        header: &[u8],
+        salt: u64,
+        decode: fn(u64, &'a [u8]) -> Result<T, Corrupt>,
+    ) -> Self {
+        let mut fragments = Fragments { bytes, at: header.len(), salt, decode, start: None };
+        let right = bytes.iter().zip(header).take_while(|(found, wanted)| found == wanted).count();
+        if right == header.len() {
+            return fragments;
+        }
+        if bytes[right..].iter().all(|&byte| byte == 0) {
+            fragments.start = Some(Fragment::Tail { bytes: 0..bytes.len() as u64 });
+            fragments.at = bytes.len();
+        } else {
+            let what = "the header of another kind of file, or of another version".into();
+            fragments.start_with(right..bytes.len().min(header.len()), what, Some(0));
+        }
+        fragments
+    }
+
+    fn start_with(&mut self, bytes: Range<usize>, what: String, entries: Option<u64>) {
+        let bytes = bytes.start as u64..bytes.end as u64;
+        self.start = Some(Fragment::Damaged { bytes, what, entries, is_gap: false });
+    }
+}
+
+impl<T> Iterator for Fragments<'_, T> {
+    type Item = Fragment<T>;
+
+    fn next(&mut self) -> Option<Fragment<T>> {
+        if let Some(start) = self.start.take() {
+            return Some(start);
+        }
+        let (at, len) = (self.at, self.bytes.len());
+        if at >= len {
+            return None;
+        }
+        let offset = at as u64;
+        let Some(payload) = record_at(self.bytes, at, self.salt) else {
+            self.at = next_record(self.bytes, at + 1, self.salt).unwrap_or(len);
+            let bytes = offset..self.at as u64;
+            if self.at == len {
+                return Some(Fragment::Tail { bytes });
+            }
+            let what = format!("no valid record up to byte {}", bytes.end);
+            return Some(Fragment::Damaged { bytes, what, entries: None, is_gap: true });
+        };
+        let end = offset + record_size(payload.len());
+        self.at = end as usize;
+        Some(match (self.decode)(offset, payload) {
+            Ok(item) => Fragment::Whole { offset, item },
+            Err(wrong) => {
+                let what = format!("a record that does not decode: {wrong}");
+                Fragment::Damaged { bytes: offset..end, what, entries: None, is_gap: false }
+            }
+        })
+    }
 }
 
 #[cfg(test)]
@@ -141,40 +199,44 @@ mod tests {
             log.append(Sequence(first), 1, std::iter::once(entry)).expect("appends");
         }
         let bytes = disk.file(dir.join(wal_name(7))).expect("is there");
-        let offset = |piece: &Piece<_>| match piece {
-            Piece::Whole { offset, .. } => *offset,
+        let offset = |fragment: Fragment<_>| match fragment {
+            Fragment::Whole { offset, .. } => offset,
             other => panic!("{other:?}"),
         };
-        let offsets = scan_log(&bytes, 7).iter().map(offset).collect();
+        let offsets = log_fragments(&bytes, 7).map(offset).collect();
         (bytes, offsets)
     }
 
-    fn firsts(pieces: &[Piece<LogRecord<'_>>]) -> Vec<u64> {
-        let first = |piece: &Piece<LogRecord<'_>>| match piece {
-            Piece::Whole { item: LogRecord::Group(group), .. } => Some(group.first.0),
+    fn all(bytes: &[u8]) -> Vec<Fragment<LogRecord<'_>>> {
+        log_fragments(bytes, 7).collect()
+    }
+
+    fn firsts(fragments: &[Fragment<LogRecord<'_>>]) -> Vec<u64> {
+        let first = |fragment: &Fragment<LogRecord<'_>>| match fragment {
+            Fragment::Whole { item: LogRecord::Group(group), .. } => Some(group.first.0),
             _ => None,
         };
-        pieces.iter().filter_map(first).collect()
+        fragments.iter().filter_map(first).collect()
     }
 
     #[test]
     fn a_damaged_byte_costs_one_record_and_is_named() {
         let (sound, offsets) = log();
-        assert_eq!(firsts(&scan_log(&sound, 7)), [1, 2, 3, 4]);
+        assert_eq!(firsts(&all(&sound)), [1, 2, 3, 4]);
         for byte in 0..sound.len() {
             let mut bytes = sound.clone();
             bytes[byte] ^= 1;
-            let pieces = scan_log(&bytes, 7);
+            let fragments = all(&bytes);
             let hit = offsets.iter().rposition(|&offset| offset <= byte as u64);
             let kept: Vec<u64> = (1..5).filter(|&group| hit != Some(group as usize)).collect();
-            assert_eq!(firsts(&pieces), kept, "byte {byte}");
-            let named = pieces.iter().any(|piece| match piece {
-                Piece::Whole { .. } => false,
-                Piece::Damage { offset, end, .. } | Piece::Tail { offset, end } => {
-                    (*offset..*end).contains(&(byte as u64))
+            assert_eq!(firsts(&fragments), kept, "byte {byte}");
+            let named = fragments.iter().any(|fragment| match fragment {
+                Fragment::Whole { .. } => false,
+                Fragment::Damaged { bytes, .. } | Fragment::Tail { bytes } => {
+                    bytes.contains(&(byte as u64))
                 }
             });
-            assert!(named, "byte {byte}: {pieces:?}");
+            assert!(named, "byte {byte}: {fragments:?}");
         }
     }
 
@@ -182,9 +244,8 @@ mod tests {
     fn groups_behind_a_gap_that_was_never_durable_do_not_count() {
         let (mut bytes, offsets) = log();
         bytes[offsets[2] as usize + 3] ^= 1;
-        let end = bytes.len() as u64;
-        let counted = |counts| firsts(&without_torn_end(scan_log(&bytes, 7), counts, end));
-        assert_eq!(firsts(&scan_log(&bytes, 7)), [1, 3, 4]);
+        let counted = |counts| firsts(&log_fragments_that_count(&bytes, 7, counts));
+        assert_eq!(firsts(&all(&bytes)), [1, 3, 4]);
         assert_eq!(counted(None), [1]);
         assert_eq!(counted(Some(offsets[2])), [1]);
         assert_eq!(counted(Some(offsets[2] + 1)), [1, 3, 4]);
@@ -194,19 +255,19 @@ mod tests {
     fn a_log_that_is_cut_short_ends_in_a_tail() {
         let (sound, offsets) = log();
         for len in 0..sound.len() {
-            let pieces = scan_log(&sound[..len], 7);
+            let fragments = all(&sound[..len]);
             let whole = offsets[1..].iter().filter(|&&next| next <= len as u64).count();
-            assert_eq!(firsts(&pieces).len(), whole.saturating_sub(1), "{len} bytes");
+            assert_eq!(firsts(&fragments).len(), whole.saturating_sub(1), "{len} bytes");
             let at_an_end = offsets.contains(&(len as u64));
-            let has_tail = matches!(pieces.last(), Some(Piece::Tail { .. }));
-            assert_eq!(has_tail, !at_an_end, "{len} bytes: {pieces:?}");
+            let has_tail = matches!(fragments.last(), Some(Fragment::Tail { .. }));
+            assert_eq!(has_tail, !at_an_end, "{len} bytes: {fragments:?}");
         }
     }
 
     #[test]
     fn records_of_another_log_are_none() {
         let (sound, _) = log();
-        assert_eq!(firsts(&scan_log(&sound, 8)), [0u64; 0]);
-        assert_eq!(firsts(&scan_log(&[], 7)), [0u64; 0]);
+        assert_eq!(firsts(&log_fragments(&sound, 8).collect::<Vec<_>>()), [0u64; 0]);
+        assert_eq!(firsts(&all(&[])), [0u64; 0]);
     }
 }

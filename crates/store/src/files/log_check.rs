@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 
 use crate::entries::entry::Sequence;
 use crate::error::{Error, Result};
-use crate::files::names::{file_number, wal_name};
+use crate::files::names::{numbers_of, wal_name};
 use crate::files::wal::{self, Predecessor};
 use crate::plan::layout::Layout;
 use crate::storage::open_folder::OpenFolder;
@@ -45,10 +45,8 @@ impl LogCounts {
 
 /// The logs whose entries are not all in tables, oldest first.
 pub(crate) fn live_logs(names: &[String], layout: &Layout) -> Vec<u64> {
-    let number = |name: &String| file_number(name).filter(|&number| *name == wal_name(number));
-    let mut numbers: Vec<u64> = names.iter().filter_map(number).collect();
+    let mut numbers = numbers_of(names, wal_name);
     numbers.retain(|&number| number >= layout.live_wal);
-    numbers.sort_unstable();
     numbers
 }
 

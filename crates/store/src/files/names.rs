@@ -40,6 +40,14 @@ pub(crate) fn file_number(name: &str) -> Option<u64> {
     number.parse().ok().filter(|&number| number <= NUMBER_MAX)
 }
 
+/// The numbers of all files of one kind, ascending.
+pub(crate) fn numbers_of(names: &[String], name_of: fn(u64) -> String) -> Vec<u64> {
+    let number = |name: &String| file_number(name).filter(|&number| *name == name_of(number));
+    let mut numbers: Vec<u64> = names.iter().filter_map(number).collect();
+    numbers.sort_unstable();
+    numbers
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

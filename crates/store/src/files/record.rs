@@ -244,39 +244,8 @@ fn grow(bytes: &mut Vec<u8>, len: u64, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What lies in a file of records.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Stretch<'a> {
-    /// A valid record.
-    Record { offset: u64, payload: &'a [u8] },
-    /// No valid record starts here or later before `end`, which is one's start, or the file's end.
-    Gap { offset: u64, end: u64 },
-}
-
-/// Finds every valid record behind the header, and what lies between. A gap at the file's end may
-/// be a torn tail.
-pub(crate) fn scan_records<'a>(
-    bytes: &'a [u8],
-    header_len: usize,
-    salt: u64,
-    f: &mut dyn FnMut(Stretch<'a>),
-) {
-    let mut at = header_len;
-    while at < bytes.len() {
-        let offset = at as u64;
-        if let Some(payload) = record_at(bytes, at, salt) {
-            f(Stretch::Record { offset, payload });
-            at += HEAD_SIZE + payload.len();
-            continue;
-        }
-        let next = next_record(bytes, at + 1, salt).unwrap_or(bytes.len());
-        f(Stretch::Gap { offset, end: next as u64 });
-        at = next;
-    }
-}
-
 /// Where the first valid record from `from` on starts.
-fn next_record(bytes: &[u8], from: usize, salt: u64) -> Option<usize> {
+pub(crate) fn next_record(bytes: &[u8], from: usize, salt: u64) -> Option<usize> {
     (from..bytes.len()).find(|&at| record_at(bytes, at, salt).is_some())
 }
 
@@ -313,7 +282,7 @@ fn bad_record(
 }
 
 /// The payload of the record that starts at `at`. None: no valid record starts there.
-fn record_at(bytes: &[u8], at: usize, salt: u64) -> Option<&[u8]> {
+pub(crate) fn record_at(bytes: &[u8], at: usize, salt: u64) -> Option<&[u8]> {
     let (len, checksum) = head_of(&bytes[at..], salt, at as u64)?;
     let end = HEAD_SIZE.checked_add(usize::try_from(len).ok()?)?;
     let payload = bytes[at..].get(HEAD_SIZE..end)?;

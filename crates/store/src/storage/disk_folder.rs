@@ -137,14 +137,6 @@ impl Folder for DiskFolder {
         Ok(names)
     }
 
-    fn create(&self, name: &str) -> io::Result<Box<dyn Append>> {
-        Ok(Box::new(Growing(Arc::new(self.create_file(name)?))))
-    }
-
-    fn open(&self, name: &str) -> io::Result<Arc<dyn ReadAt>> {
-        Ok(Arc::new(Opened(self.open_file(name, OFlags::RDONLY)?)))
-    }
-
     fn grant(&self, beside: &str, wanted: Access) -> Access {
         let direct = wanted.direct && matches!(disk_direct::open_reader(self, beside), Ok(Some(_)));
         Access { direct, overlap: disk_batch::granted(wanted.overlap) }
@@ -152,7 +144,7 @@ impl Folder for DiskFolder {
 
     fn create_with(&self, name: &str, access: Access) -> io::Result<Box<dyn Append>> {
         if !access.direct {
-            return self.create(name);
+            return Ok(Box::new(Growing(Arc::new(self.create_file(name)?))));
         }
         let buffered = self.create_file(name)?;
         let behind = access.overlap != Overlap::OneByOne;
@@ -172,7 +164,7 @@ impl Folder for DiskFolder {
         let is_direct = direct.is_some();
         let file: Arc<dyn ReadAt> = match direct {
             Some(reader) => Arc::new(reader),
-            None => self.open(name)?,
+            None => Arc::new(Opened(self.open_file(name, OFlags::RDONLY)?)),
         };
         Ok(disk_batch::overlapping(file, is_direct, access.overlap))
     }

@@ -80,26 +80,18 @@ pub trait Storage: Send + Sync {
 pub trait Folder: Send + Sync {
     /// The names of the files and folders in it, sorted.
     fn list(&self) -> io::Result<Vec<String>>;
-    /// Makes a file that is written from the start. `AlreadyExists`: the name is taken, by whatever
-    /// it may be. After an error no file was made.
-    fn create(&self, name: &str) -> io::Result<Box<dyn Append>>;
-    /// Opens a file for reading.
-    fn open(&self, name: &str) -> io::Result<Arc<dyn ReadAt>>;
     /// What of `wanted` files beside this one can have. Nothing, if the storage does not say.
     /// Writes nothing. Requires: the file is there.
     fn grant(&self, _beside: &str, _wanted: Access) -> Access {
         Access::default()
     }
-    /// As [`create`](Folder::create), with an access that was granted. A file that cannot have it
-    /// has the ordinary one.
-    fn create_with(&self, name: &str, _access: Access) -> io::Result<Box<dyn Append>> {
-        self.create(name)
-    }
-    /// As [`open`](Folder::open), with an access that was granted. A file that cannot have it has
-    /// the ordinary one.
-    fn open_with(&self, name: &str, _access: Access) -> io::Result<Arc<dyn ReadAt>> {
-        self.open(name)
-    }
+    /// Makes a file that is written from the start. `AlreadyExists`: the name is taken, by whatever
+    /// it may be. After an error no file was made. A file that cannot have the access that was
+    /// granted has the ordinary one.
+    fn create_with(&self, name: &str, access: Access) -> io::Result<Box<dyn Append>>;
+    /// Opens a file for reading. A file that cannot have the access that was granted has the
+    /// ordinary one.
+    fn open_with(&self, name: &str, access: Access) -> io::Result<Arc<dyn ReadAt>>;
     /// A queue for reads of files that are open, of which about `depth` are under way at once, with
     /// a way of doing so that was granted.
     fn read_queue(&self, _overlap: Overlap, _depth: usize) -> Box<dyn ReadQueue> {
@@ -124,6 +116,79 @@ pub trait Folder: Send + Sync {
     /// The folder as its own storage knows it, for [`link`](Folder::link). Who wraps a folder hands
     /// on that of the wrapped one.
     fn as_any(&self) -> &dyn Any;
+}
+
+impl dyn Folder + '_ {
+    /// As [`create_with`](Folder::create_with), with the ordinary access.
+    pub fn create(&self, name: &str) -> io::Result<Box<dyn Append>> {
+        self.create_with(name, Access::default())
+    }
+
+    /// As [`open_with`](Folder::open_with), with the ordinary access.
+    pub fn open(&self, name: &str) -> io::Result<Arc<dyn ReadAt>> {
+        self.open_with(name, Access::default())
+    }
+}
+
+/// A trait for what wraps an implementation of another trait: each of its methods, unless it is
+/// written anew, does what the wrapped one does.
+macro_rules! wrapper_trait {
+    (
+        $(#[$doc:meta])*
+        $wrapper:ident of $wrapped:ident {
+            $(fn $method:ident(&self $(, $name:ident: $type:ty)*) -> $output:ty;)*
+        }
+    ) => {
+        $(#[$doc])*
+        pub trait $wrapper: Send + Sync {
+            /// What is wrapped.
+            fn inner(&self) -> &dyn $wrapped;
+            $(
+                #[doc = concat!("See [`", stringify!($wrapped), "::", stringify!($method), "`].")]
+                fn $method(&self $(, $name: $type)*) -> $output {
+                    self.inner().$method($($name),*)
+                }
+            )*
+        }
+
+        impl<W: $wrapper> $wrapped for W {
+            $(
+                fn $method(&self $(, $name: $type)*) -> $output {
+                    $wrapper::$method(self $(, $name)*)
+                }
+            )*
+        }
+    };
+}
+
+wrapper_trait! {
+    /// A storage in front of another one. An implementation writes only the methods that it
+    /// changes, and is a [`Storage`].
+    StorageWrapper of Storage {
+        fn create_dir(&self, dir: &Path) -> io::Result<()>;
+        fn dir_exists(&self, dir: &Path) -> bool;
+        fn open_folder(&self, dir: &Path) -> io::Result<Arc<dyn Folder>>;
+    }
+}
+
+wrapper_trait! {
+    /// A folder in front of another one. An implementation writes only the methods that it
+    /// changes, and is a [`Folder`].
+    FolderWrapper of Folder {
+        fn list(&self) -> io::Result<Vec<String>>;
+        fn grant(&self, beside: &str, wanted: Access) -> Access;
+        fn create_with(&self, name: &str, access: Access) -> io::Result<Box<dyn Append>>;
+        fn open_with(&self, name: &str, access: Access) -> io::Result<Arc<dyn ReadAt>>;
+        fn read_queue(&self, overlap: Overlap, depth: usize) -> Box<dyn ReadQueue>;
+        fn remove(&self, name: &str) -> io::Result<()>;
+        fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+        fn link(&self, from: &str, into: &dyn Folder, to: &str) -> io::Result<()>;
+        fn make_folder(&self, name: &str) -> io::Result<Arc<dyn Folder>>;
+        fn sync(&self) -> io::Result<()>;
+        fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>>;
+        fn free_space(&self) -> io::Result<u64>;
+        fn as_any(&self) -> &dyn Any;
+    }
 }
 
 /// Whether a name is one of a file in a folder, and no path.

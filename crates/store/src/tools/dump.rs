@@ -18,13 +18,14 @@ use crate::entries::entry::{Entry, Kind};
 use crate::entries::expiry::{EXPIRY_BYTES, Expiry};
 use crate::entries::tombstones::RangeDelete;
 use crate::error::{Error, Result};
-use crate::files::fragments::{LogRecord, Piece, scan_log, scan_manifest};
+use crate::files::fragments::{Fragment, LogRecord, log_fragments, manifest_fragments};
 use crate::files::log_check::LogCounts;
 use crate::files::manifest::{MANIFEST_NAME, Manifest};
 use crate::files::names::{file_number, image_name, table_name, wal_name};
 use crate::files::record::read_all;
-use crate::files::table::format::{TAG_TOMBSTONES, section_name};
+use crate::files::table::format::section_name;
 use crate::files::table::parts::TableParts;
+use crate::files::wal::Predecessor;
 use crate::plan::layout::{CutsEdit, Edit, ImageRecord, LastMerge, Layout, TableRecord};
 use crate::storage::Storage;
 use crate::storage::exhausted::with_room;
@@ -117,6 +118,21 @@ pub enum DumpItem<'a> {
 
 type Tell<'t> = dyn FnMut(DumpItem<'_>) -> ControlFlow<()> + 't;
 
+/// Why a dump ends before all is told.
+enum End {
+    /// The caller has seen enough.
+    Enough,
+    Failed(Error),
+}
+
+impl From<Error> for End {
+    fn from(error: Error) -> End {
+        End::Failed(error)
+    }
+}
+
+type Told = std::result::Result<(), End>;
+
 /// Tells what a file of a store, or each file of a store's folder, holds. Ends early when `tell`
 /// breaks.
 ///
@@ -125,39 +141,45 @@ type Tell<'t> = dyn FnMut(DumpItem<'_>) -> ControlFlow<()> + 't;
 /// the folder has none of a store's files. Damage is no error: it is told.
 pub fn dump(storage: &dyn Storage, path: impl AsRef<Path>, tell: &mut Tell<'_>) -> Result<()> {
     let path = path.as_ref();
-    let folder = match with_room(|| storage.open_folder(path)) {
-        Err(error) if error.kind() == ErrorKind::NotADirectory => {
-            return dump_one(storage, path, tell);
-        }
-        _ => OpenFolder::open(storage, path)?,
+    let told = match with_room(|| storage.open_folder(path)) {
+        Err(error) if error.kind() == ErrorKind::NotADirectory => dump_one(storage, path, tell),
+        _ => dump_all(&OpenFolder::open(storage, path)?, tell),
     };
-    let layout = Manifest::read(&folder).ok().flatten();
+    match told {
+        Ok(()) | Err(End::Enough) => Ok(()),
+        Err(End::Failed(error)) => Err(error),
+    }
+}
+
+/// The files of a store's folder.
+fn dump_all(folder: &OpenFolder, tell: &mut Tell<'_>) -> Told {
+    let layout = Manifest::read(folder).ok().flatten();
     let names = folder.list()?;
     let files = names.iter().filter_map(|name| Some((name, FileKind::of_name(name)?)));
     let mut files: Vec<_> = files.collect();
     if files.is_empty() {
-        return Err(Error::NotAStore { path: path.to_path_buf() });
+        return Err(Error::NotAStore { path: folder.path().to_path_buf() }.into());
     }
     files.sort_by_key(|(_, kind)| *kind as u8);
     for (name, kind) in files {
-        match dump_file(&folder, name, kind, layout.as_ref(), tell) {
-            Ok(ControlFlow::Continue(())) => {}
-            Ok(ControlFlow::Break(())) => break,
-            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
+        match dump_file(folder, name, kind, layout.as_ref(), tell) {
+            // It went away meanwhile.
+            Err(End::Failed(Error::Io { source, .. })) if source.kind() == ErrorKind::NotFound => {}
+            told => told?,
         }
     }
     Ok(())
 }
 
 /// A file that is named by itself.
-fn dump_one(storage: &dyn Storage, path: &Path, tell: &mut Tell<'_>) -> Result<()> {
+fn dump_one(storage: &dyn Storage, path: &Path, tell: &mut Tell<'_>) -> Told {
     let inside = path.parent().filter(|dir| !dir.as_os_str().is_empty());
     let folder = OpenFolder::open(storage, inside.unwrap_or(Path::new(".")))?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let kind = FileKind::of_name(&name).map_or_else(|| kind_of_bytes(&folder, &name), Ok)?;
-    let layout = FileKind::of_name(&name).and_then(|_| Manifest::read(&folder).ok()?);
-    dump_file(&folder, &name, kind, layout.as_ref(), tell).map(drop)
+    let known = FileKind::of_name(&name);
+    let layout = known.and_then(|_| Manifest::read(&folder).ok()?);
+    let kind = known.map_or_else(|| kind_of_bytes(&folder, &name), Ok)?;
+    dump_file(&folder, &name, kind, layout.as_ref(), tell)
 }
 
 /// A file of another name is known by its first bytes, or else is taken for a table, which is known
@@ -178,18 +200,14 @@ fn dump_file(
     kind: FileKind,
     layout: Option<&Layout>,
     tell: &mut Tell<'_>,
-) -> Result<ControlFlow<()>> {
+) -> Told {
     let (file, path) = (folder.open_file(name)?, &*folder.path_of(name));
     let bytes = file.size().map_err(Error::io(path))?;
     let left_over = layout.map(|layout| why_left_over(layout, name, kind));
     let is_needed = left_over.map(|why| why.is_none());
-    if tell(DumpItem::File { path, kind, bytes, is_needed }).is_break() {
-        return Ok(ControlFlow::Break(()));
-    }
+    say(tell, DumpItem::File { path, kind, bytes, is_needed })?;
     let Some(why) = left_over.flatten() else { return dump_contents(folder, name, kind, tell) };
-    if note(tell, 0, format!("no part of the store: {why}")).is_break() {
-        return Ok(ControlFlow::Break(()));
-    }
+    note(tell, 0, format!("no part of the store: {why}"))?;
     // Nobody misses what it does not hold.
     dump_contents(folder, name, kind, &mut |item| match item {
         DumpItem::Damage { offset, what } => {
@@ -220,37 +238,62 @@ fn why_left_over(layout: &Layout, name: &str, kind: FileKind) -> Option<&'static
     }
 }
 
-fn dump_contents(
-    folder: &OpenFolder,
-    name: &str,
-    kind: FileKind,
-    tell: &mut Tell<'_>,
-) -> Result<ControlFlow<()>> {
-    let mut whole =
-        |tell_all: &dyn Fn(&[u8], &mut Tell<'_>) -> ControlFlow<()>| match read_all(folder, name) {
-            Err(Error::Corrupt { offset, what, .. }) => Ok(damage(tell, offset, what)),
-            read => Ok(tell_all(&read?, tell)),
-        };
+fn dump_contents(folder: &OpenFolder, name: &str, kind: FileKind, tell: &mut Tell<'_>) -> Told {
+    // The number is part of the checksums of tables and logs.
+    let number = name.split('.').next().and_then(|number| number.parse().ok());
+    if number.is_none() && matches!(kind, FileKind::Table | FileKind::Log) {
+        let what = "it is read by the number that its name begins with, and this has none";
+        return damage(tell, 0, what);
+    }
+    let number = number.unwrap_or_default();
+    if kind == FileKind::Table {
+        return dump_table(&TableParts::read(folder, name, number)?, tell);
+    }
+    let bytes = match read_all(folder, name) {
+        Err(Error::Corrupt { offset, what, .. }) => return damage(tell, offset, what),
+        read => read?,
+    };
     match kind {
-        FileKind::Table => match leading_number(name) {
-            Some(number) => dump_table(&TableParts::read(folder, name, number)?, tell),
-            None => Ok(no_number(tell)),
-        },
-        FileKind::Manifest => whole(&dump_manifest),
-        FileKind::Log => match leading_number(name) {
-            Some(number) => whole(&|bytes, tell| dump_log(bytes, number, tell)),
-            None => Ok(no_number(tell)),
-        },
-        FileKind::Filter => whole(&dump_filter),
+        FileKind::Manifest => dump_manifest(&bytes, tell),
+        FileKind::Log => dump_log(&bytes, number, tell),
+        FileKind::Filter | FileKind::Table => dump_filter(&bytes, tell),
     }
 }
 
-fn note(tell: &mut Tell<'_>, offset: u64, text: impl Into<String>) -> ControlFlow<()> {
-    tell(DumpItem::Note { offset, text: text.into() })
+fn say(tell: &mut Tell<'_>, item: DumpItem<'_>) -> Told {
+    if tell(item).is_break() { Err(End::Enough) } else { Ok(()) }
 }
 
-fn damage(tell: &mut Tell<'_>, offset: u64, what: impl Into<String>) -> ControlFlow<()> {
-    tell(DumpItem::Damage { offset, what: what.into() })
+fn note(tell: &mut Tell<'_>, offset: u64, text: impl Into<String>) -> Told {
+    say(tell, DumpItem::Note { offset, text: text.into() })
+}
+
+fn damage(tell: &mut Tell<'_>, offset: u64, what: impl Into<String>) -> Told {
+    say(tell, DumpItem::Damage { offset, what: what.into() })
+}
+
+/// Tells each fragment: `whole` tells one that was read.
+fn dump_fragments<T>(
+    fragments: impl Iterator<Item = Result<Fragment<T>>>,
+    tell: &mut Tell<'_>,
+    mut whole: impl FnMut(u64, T, &mut Tell<'_>) -> Told,
+) -> Told {
+    for fragment in fragments {
+        match fragment? {
+            Fragment::Whole { offset, item } => whole(offset, item, tell)?,
+            Fragment::Damaged { bytes, what, entries, .. } => {
+                let lost = entries.filter(|&entries| entries > 0);
+                let lost = lost.map_or_else(String::new, |lost| format!(" ({lost} entries)"));
+                damage(tell, bytes.start, what + &lost)?;
+            }
+            Fragment::Tail { bytes } => {
+                let len = bytes.end - bytes.start;
+                let what = format!("{len} bytes without a valid record at the end");
+                damage(tell, bytes.start, format!("{what}: a crash may have torn them"))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 fn kind_name(kind: Kind) -> &'static str {
@@ -262,149 +305,93 @@ fn kind_name(kind: Kind) -> &'static str {
     }
 }
 
-fn tell_entry(tell: &mut Tell<'_>, offset: u64, entry: &Entry<'_>) -> ControlFlow<()> {
+fn tell_entry(tell: &mut Tell<'_>, offset: u64, entry: &Entry<'_>) -> Told {
     let &Entry { key, sequence, kind, value } = entry;
     let expiry = (kind == Kind::PutWithExpiry).then(|| Expiry::of_stored(value));
     let behind = if expiry.is_some() { EXPIRY_BYTES } else { 0 };
     let value = value.get(behind..).unwrap_or_default();
     let (sequence, kind) = (sequence.0, kind_name(kind));
-    tell(DumpItem::Entry { offset, sequence, kind, expiry, key, value })
+    say(tell, DumpItem::Entry { offset, sequence, kind, expiry, key, value })
 }
 
 /// Whatever damage it meets, it goes on.
-fn dump_table(parts: &TableParts, tell: &mut Tell<'_>) -> Result<ControlFlow<()>> {
-    if table_heads(parts, tell).is_break() {
-        return Ok(ControlFlow::Break(()));
-    }
-    if dump_tombstones(parts, tell).is_break() {
-        return Ok(ControlFlow::Break(()));
-    }
-    for number in 0..parts.block_count() {
-        let (offset, entries) = parts.block_place(number);
-        let told = match parts.block(number) {
-            Ok(block) => block_entries(BlockCursor::new(block), number, offset, tell),
-            Err(Error::Corrupt { what, .. }) => {
-                damage(tell, offset, format!("{what} ({entries} entries)"))
-            }
-            Err(other) => return Err(other),
-        };
-        if told.is_break() {
-            return Ok(told);
+fn dump_table(parts: &TableParts, tell: &mut Tell<'_>) -> Told {
+    table_heads(parts, tell)?;
+    dump_tombstones(parts, tell)?;
+    dump_fragments(parts.blocks(), tell, |offset, (number, block), tell| {
+        note(tell, offset, format!("data block {number}"))?;
+        let mut cursor = BlockCursor::new(block);
+        cursor.seek_first();
+        while let Some(entry) = cursor.entry() {
+            tell_entry(tell, offset, &entry)?;
+            cursor.next();
         }
-    }
-    Ok(ControlFlow::Continue(()))
+        Ok(())
+    })
 }
 
-fn table_heads(parts: &TableParts, tell: &mut Tell<'_>) -> ControlFlow<()> {
-    for error in &parts.damage {
-        if let Error::Corrupt { offset, what, .. } = error {
-            damage(tell, *offset, what)?;
-        }
+fn table_heads(parts: &TableParts, tell: &mut Tell<'_>) -> Told {
+    for (offset, what) in parts.damage.iter().filter_map(Error::as_damage) {
+        damage(tell, offset, what)?;
     }
     for section in &parts.sections {
         let (name, tag, len) = (section_name(section.tag), section.tag, section.len);
         note(tell, section.offset, format!("section {tag:#x}, {name}: {len} bytes"))?;
     }
-    if let Some(known) = &parts.properties {
-        let (least, greatest) = known.sequences;
-        let (first, last) = (known.first_key.escape_ascii(), known.last_key.escape_ascii());
-        let text = format!(
-            "{} entries, {} of them deletions; {} bytes of keys and values; sequence numbers {} to {}; keys {first} to {last}",
-            known.entries, known.deletes, known.raw_bytes, least.0, greatest.0
-        );
-        note(tell, 0, text)?;
-    }
-    ControlFlow::Continue(())
+    let Some(known) = &parts.properties else { return Ok(()) };
+    let (least, greatest) = known.sequences;
+    let (first, last) = (known.first_key.escape_ascii(), known.last_key.escape_ascii());
+    let text = format!(
+        "{} entries, {} of them deletions; {} bytes of keys and values; sequence numbers {} to {}; keys {first} to {last}",
+        known.entries, known.deletes, known.raw_bytes, least.0, greatest.0
+    );
+    note(tell, 0, text)
 }
 
 /// Deletions of ranges, each as far as no other begins or ends.
-fn dump_tombstones(parts: &TableParts, tell: &mut Tell<'_>) -> ControlFlow<()> {
-    let mut sections = parts.sections.iter();
-    let section = sections.find(|section| section.tag == TAG_TOMBSTONES);
-    let (Some(section), Some(tombstones)) = (section, &parts.tombstones) else {
-        return ControlFlow::Continue(());
+fn dump_tombstones(parts: &TableParts, tell: &mut Tell<'_>) -> Told {
+    let (Some(offset), Some(tombstones)) = (parts.tombstones_at(), &parts.tombstones) else {
+        return Ok(());
     };
     tombstones.pieces().try_for_each(|RangeDelete { from, to, sequence }| {
-        let entry = Entry { key: from, sequence, kind: Kind::DeleteRange, value: to };
-        tell_entry(tell, section.offset, &entry)
+        tell_entry(tell, offset, &Entry { key: from, sequence, kind: Kind::DeleteRange, value: to })
     })
 }
 
-fn block_entries(
-    mut cursor: BlockCursor,
-    number: usize,
-    offset: u64,
-    tell: &mut Tell<'_>,
-) -> ControlFlow<()> {
-    note(tell, offset, format!("data block {number}"))?;
-    cursor.seek_first();
-    while let Some(entry) = cursor.entry() {
-        tell_entry(tell, offset, &entry)?;
-        cursor.next();
-    }
-    ControlFlow::Continue(())
-}
-
-/// A file's number, as its name begins with it: it is part of the checksums of tables and logs.
-fn leading_number(name: &str) -> Option<u64> {
-    name.split('.').next()?.parse().ok()
-}
-
-fn no_number(tell: &mut Tell<'_>) -> ControlFlow<()> {
-    let what = "it is read by the number that its name begins with, and this has none";
-    damage(tell, 0, what)
-}
-
-fn dump_log(bytes: &[u8], number: u64, tell: &mut Tell<'_>) -> ControlFlow<()> {
+fn dump_log(bytes: &[u8], number: u64, tell: &mut Tell<'_>) -> Told {
     let mut counts = LogCounts::default();
-    for piece in scan_log(bytes, number) {
-        match piece {
-            Piece::Whole { offset, item: LogRecord::Predecessor(before) } => {
-                let (wal, valid) = (before.wal, before.valid_bytes);
+    dump_fragments(log_fragments(bytes, number).map(Ok), tell, |offset, record, tell| {
+        let group = match record {
+            LogRecord::Predecessor(Predecessor { wal: 0, .. }) => {
+                return note(tell, offset, "the first log");
+            }
+            LogRecord::Predecessor(Predecessor { wal, valid_bytes }) => {
                 let name = wal_name(wal);
-                let first = "the first log";
-                let follows = format!("follows {name}, of which {valid} bytes count");
-                note(tell, offset, if wal == 0 { first } else { &follows })?;
+                return note(
+                    tell,
+                    offset,
+                    format!("follows {name}, of which {valid_bytes} bytes count"),
+                );
             }
-            Piece::Whole { offset, item: LogRecord::Group(group) } => {
-                let (first, count) = (group.first.0, group.entries.len());
-                let durable = group.durable_bytes;
-                let what = format!("group of {count} writes from number {first} on");
-                note(tell, offset, format!("{what}; {durable} bytes were durable before"))?;
-                counts.add_group(count);
-                group.entries.iter().try_for_each(|entry| tell_entry(tell, offset, entry))?;
-            }
-            other => dump_gap(&other, tell)?,
-        }
-    }
+            LogRecord::Group(group) => group,
+        };
+        let (first, count) = (group.first.0, group.entries.len());
+        let durable = group.durable_bytes;
+        let what = format!("group of {count} writes from number {first} on");
+        note(tell, offset, format!("{what}; {durable} bytes were durable before"))?;
+        counts.add_group(count);
+        group.entries.iter().try_for_each(|entry| tell_entry(tell, offset, entry))
+    })?;
     let LogCounts { groups, entries, .. } = counts;
     note(tell, bytes.len() as u64, format!("in all {groups} groups of {entries} entries"))
 }
 
-fn dump_manifest(bytes: &[u8], tell: &mut Tell<'_>) -> ControlFlow<()> {
-    for piece in scan_manifest(bytes) {
-        match piece {
-            Piece::Whole { offset, item } => {
-                let lines = edit_lines(&item);
-                note(tell, offset, format!("edit with {} changes", lines.len()))?;
-                lines.into_iter().try_for_each(|line| note(tell, offset, line))?;
-            }
-            other => dump_gap(&other, tell)?,
-        }
-    }
-    ControlFlow::Continue(())
-}
-
-/// Requires: the piece is not whole.
-fn dump_gap<T>(piece: &Piece<T>, tell: &mut Tell<'_>) -> ControlFlow<()> {
-    match piece {
-        Piece::Damage { offset, what, .. } => damage(tell, *offset, what),
-        Piece::Tail { offset, end } => {
-            let what = format!("{} bytes without a valid record at the end", end - offset);
-            damage(tell, *offset, format!("{what}: a crash may have torn them"))
-        }
-        Piece::Whole { .. } => unreachable!("whole pieces are told by what they are"),
-    }
+fn dump_manifest(bytes: &[u8], tell: &mut Tell<'_>) -> Told {
+    dump_fragments(manifest_fragments(bytes).map(Ok), tell, |offset, edit, tell| {
+        let lines = edit_lines(&edit);
+        note(tell, offset, format!("edit with {} changes", lines.len()))?;
+        lines.into_iter().try_for_each(|line| note(tell, offset, line))
+    })
 }
 
 /// What an edit changes.
@@ -467,7 +454,7 @@ fn last_merge_line(merge: &LastMerge) -> String {
     }
 }
 
-fn dump_filter(bytes: &[u8], tell: &mut Tell<'_>) -> ControlFlow<()> {
+fn dump_filter(bytes: &[u8], tell: &mut Tell<'_>) -> Told {
     let part = match Part::read_image(bytes) {
         Ok(part) => part,
         Err(wrong) => return damage(tell, wrong.at as u64, wrong.what),

@@ -16,7 +16,7 @@ use crate::entries::entry::{Entry, Sequence};
 use crate::error::{Error, Result};
 use crate::files::log_check::LogCheck;
 use crate::files::manifest::{MANIFEST_NAME, Manifest};
-use crate::files::names::{file_number, free_number, image_name, table_name, wal_name};
+use crate::files::names::{free_number, image_name, numbers_of, table_name, wal_name};
 use crate::files::store_folder::{lock_folder, store_folder};
 use crate::files::table::Table;
 use crate::plan::layout::{FlushRecord, Layout, RunRecord, TableRecord};
@@ -129,13 +129,7 @@ impl Repair {
 
     /// The numbers of all files of one kind, ascending.
     fn numbers(&self, name_of: fn(u64) -> String) -> Vec<u64> {
-        let numbers = self
-            .names
-            .iter()
-            .filter_map(|name| file_number(name).filter(|&number| *name == name_of(number)));
-        let mut numbers: Vec<u64> = numbers.collect();
-        numbers.sort_unstable();
-        numbers
+        numbers_of(&self.names, name_of)
     }
 
     /// The manifest's tree without what is lost. None: there is nothing to mend.

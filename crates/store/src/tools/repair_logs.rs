@@ -11,11 +11,11 @@ use crate::entries::cursor::Reads;
 use crate::entries::entry::{Entry, Kind, Sequence, order};
 use crate::entries::tombstones::{RangeDelete, RangeTombstones};
 use crate::error::{Error, Result};
-use crate::files::fragments::{LogRecord, Piece, scan_log, without_torn_end};
+use crate::files::fragments::{Fragment, LogRecord, log_fragments, log_fragments_that_count};
 use crate::files::names::wal_name;
 use crate::files::record::read_all;
 use crate::files::table::Table;
-use crate::files::wal::{HEADER_SIZE, Predecessor, VERSION, WalBatch, older_version};
+use crate::files::wal::{Predecessor, VERSION, WalBatch, older_version};
 use crate::storage::open_folder::OpenFolder;
 use crate::sync::Arc;
 use crate::tools::repair_report::{Doubt, Loss, RepairReport};
@@ -72,7 +72,11 @@ pub(crate) fn save_writes(
             let path = folder.path_of(&name);
             return Err(Error::Version { path, found, known: VERSION });
         }
-        befores.extend(predecessor(&scan_log(&bytes, number)).map(|before| (number, before)));
+        if let Some(Fragment::Whole { item: LogRecord::Predecessor(before), .. }) =
+            log_fragments(&bytes, number).next()
+        {
+            befores.insert(number, before);
+        }
     }
     let mut saver = Saver { report, last: known.map(|known| known.last.0), open: None };
     let mut saved = Vec::new();
@@ -83,9 +87,8 @@ pub(crate) fn save_writes(
         let counts = befores.values().find(|before| before.wal == number);
         let counts = counts.map(|before| before.valid_bytes);
         let bytes = read_all(folder, &wal_name(number))?;
-        let pieces = without_torn_end(scan_log(&bytes, number), counts, bytes.len() as u64);
-        for piece in pieces {
-            let Some(group) = saver.next(number, counts, piece) else { continue };
+        for fragment in log_fragments_that_count(&bytes, number, counts) {
+            let Some(group) = saver.next(number, counts, fragment) else { continue };
             for entry in &group.entries {
                 if keeps(entry)? {
                     saved.push(SavedWrite::of(entry));
@@ -127,13 +130,6 @@ pub(crate) fn write_run(
     writer.finish().map(Some)
 }
 
-fn predecessor(pieces: &[Piece<LogRecord<'_>>]) -> Option<Predecessor> {
-    match pieces.first()? {
-        Piece::Whole { item: LogRecord::Predecessor(before), .. } => Some(*before),
-        _ => None,
-    }
-}
-
 /// Follows the sequence numbers through logs, to know how much is lost where.
 struct Saver<'r> {
     report: &'r mut RepairReport,
@@ -144,48 +140,41 @@ struct Saver<'r> {
 }
 
 impl Saver<'_> {
-    /// The group of a piece, if it is one that counts.
+    /// The group of a fragment, if it has one that counts.
     fn next<'a>(
         &mut self,
         number: u64,
         counts: Option<u64>,
-        piece: Piece<LogRecord<'a>>,
+        fragment: Fragment<LogRecord<'a>>,
     ) -> Option<WalBatch<'a>> {
-        let is_behind = |offset: u64| counts.is_some_and(|counts| offset >= counts);
-        match piece {
-            Piece::Whole { offset, .. } if is_behind(offset) => None,
-            Piece::Whole { item: LogRecord::Predecessor(_), .. } => None,
-            Piece::Whole { item: LogRecord::Group(group), .. } => {
+        let (name, offset) = (wal_name(number), fragment.offset());
+        if counts.is_some_and(|counts| offset >= counts) {
+            return None;
+        }
+        match fragment {
+            Fragment::Whole { item: LogRecord::Predecessor(_), .. } => {}
+            Fragment::Whole { item: LogRecord::Group(group), .. } => {
                 self.close(group.first.0);
                 let end = group.first.0 + group.entries.len() as u64;
                 self.last = self.last.max(end.checked_sub(1));
-                Some(group)
+                return Some(group);
             }
-            Piece::Damage { offset, .. } | Piece::Tail { offset, .. } if is_behind(offset) => None,
-            Piece::Damage { offset, end, what, .. } => {
-                if end <= HEADER_SIZE as u64 {
-                    let name = wal_name(number);
-                    self.report.notes.push(format!("{name}: byte {offset}: {what}"));
-                } else {
-                    self.lose(wal_name(number), offset, what);
-                }
-                None
+            Fragment::Damaged { what, entries: Some(0), .. } => {
+                self.report.notes.push(format!("{name}: byte {offset}: {what}"));
             }
-            Piece::Tail { offset, end } => {
-                let bytes = end - offset;
+            Fragment::Damaged { what, .. } => self.lose(name, offset, what),
+            Fragment::Tail { bytes } => {
+                let bytes = bytes.end - offset;
                 let what = format!("no valid record in the last {bytes} bytes");
-                match counts {
-                    Some(_) => self.lose(wal_name(number), offset, what),
-                    None if bytes > 0 => {
-                        let name = wal_name(number);
-                        let note = format!("{name}: byte {offset}: {what}, as a crash leaves them");
-                        self.report.notes.push(note);
-                    }
-                    None => {}
+                if counts.is_some() {
+                    self.lose(name, offset, what);
+                } else if bytes > 0 {
+                    let note = format!("{name}: byte {offset}: {what}, as a crash leaves them");
+                    self.report.notes.push(note);
                 }
-                None
             }
         }
+        None
     }
 
     fn lose(&mut self, file: String, offset: u64, what: String) {

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use crate::entries::entry::{NUMBER_MAX, Sequence};
 use crate::error::{Error, Result};
-use crate::files::fragments::{Piece, scan_manifest};
+use crate::files::fragments::{Fragment, manifest_fragments};
 use crate::files::manifest::{FORMAT_VERSION, HEADER_BYTES, MANIFEST_NAME};
 use crate::files::record::read_all;
 use crate::plan::layout::{Edit, Layout, TableRecord};
@@ -63,9 +63,9 @@ impl FoundManifest {
         let mut found = FoundManifest { is_there: true, end, ..Default::default() };
         let mut layout = Some(Layout::default());
         let mut edits = 0;
-        for piece in scan_manifest(bytes) {
-            match piece {
-                Piece::Whole { offset, item: edit } => {
+        for fragment in manifest_fragments(bytes) {
+            match fragment {
+                Fragment::Whole { offset, item: edit } => {
                     let applied = layout.take().map(|layout| layout.followed_by(&edit));
                     match applied {
                         Some(Ok(next)) => layout = Some(next),
@@ -77,11 +77,11 @@ impl FoundManifest {
                     let last = edit.last_sequence.filter(|last| last.0 <= NUMBER_MAX);
                     found.last_sequence = found.last_sequence.max(last.unwrap_or_default());
                 }
-                Piece::Damage { offset, what, .. } => {
-                    found.damage.push((offset, what));
+                Fragment::Damaged { bytes, what, .. } => {
+                    found.damage.push((bytes.start, what));
                     layout = None;
                 }
-                Piece::Tail { offset, .. } => (found.is_torn, found.end) = (true, offset),
+                Fragment::Tail { bytes } => (found.is_torn, found.end) = (true, bytes.start),
             }
         }
         if edits == 0 {

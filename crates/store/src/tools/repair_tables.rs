@@ -6,12 +6,13 @@
 //! ```
 //! Invariant: a table that is damaged is not changed, and its number is not used again.
 
+use crate::entries::block::Block;
 use crate::entries::block_cursor::BlockCursor;
 use crate::entries::entry::{Entry, Sequence, order};
 use crate::error::{Error, Result};
+use crate::files::fragments::Fragment;
 use crate::files::names::table_name;
 use crate::files::table::Table;
-use crate::files::table::format::{Section, TAG_TOMBSTONES};
 use crate::files::table::parts::TableParts;
 use crate::plan::layout::{Layout, TableRecord};
 use crate::sync::Arc;
@@ -60,8 +61,8 @@ impl Mended {
     }
 }
 
-/// Reads a table whole. `record`: what is known of it from elsewhere; only keys within its bounds
-/// are written anew.
+/// Reads a table whole. `record`: what is known of the table from elsewhere. Only keys within its
+/// bounds are written anew.
 ///
 /// # Errors
 /// `Io`, and `Version`. Damage is no error: it goes into the report.
@@ -78,23 +79,23 @@ pub(crate) fn mend(
         Err(other) => return Err(other),
     }
     let parts = TableParts::read(&table_files.folder, &table_name(file), file)?;
-    let within = record.filter(|record| record.is_trimmed).cloned();
+    let within = record.filter(|record| record.is_trimmed);
     let tombstones = parts.tombstones.clone().unwrap_or_default();
-    let tombstones = match &within {
+    let tombstones = match within {
         Some(record) => tombstones.cut(Some(&record.from), Some(&record.to)),
         None => tombstones,
     };
     // A table of deletions alone has an index of no blocks.
-    let is_unreadable = !parts.has_index() || (parts.block_count() == 0 && tombstones.is_empty());
+    let is_readable = parts.block_count().is_some_and(|count| count > 0 || !tombstones.is_empty());
     let state = RunWriterState::with_filter(parts.filter()).deleting(tombstones);
     let writer = RunWriter::new(table_files, state);
     let mut copier = Copier { name: table_name(file), writer, last: None, within, report };
-    if is_unreadable {
-        copier.lose_all(&parts, record.map(|record| record.entries));
-    } else {
-        (0..parts.block_count()).try_for_each(|number| copier.copy_block(&parts, number))?;
+    if is_readable {
+        parts.blocks().try_for_each(|fragment| copier.copy(fragment?))?;
         copier.lose_tombstones(&parts);
         copier.note_damage(&parts);
+    } else {
+        copier.lose_all(&parts, record.map(|record| record.entries));
     }
     Ok(Mended::Rewritten(copier.writer.finish()?))
 }
@@ -105,31 +106,28 @@ struct Copier<'a> {
     writer: RunWriter<'a>,
     last: Option<(Vec<u8>, Sequence)>,
     /// Of a trimmed table: what of it belongs to the tree.
-    within: Option<TableRecord>,
+    within: Option<&'a TableRecord>,
     report: &'a mut RepairReport,
 }
 
 impl Copier<'_> {
-    fn copy_block(&mut self, parts: &TableParts, number: usize) -> Result<()> {
-        let (offset, entries) = parts.block_place(number);
-        match parts.block(number) {
-            Ok(block) => {
+    fn copy(&mut self, block: Fragment<(usize, Block)>) -> Result<()> {
+        match block {
+            Fragment::Whole { offset, item: (number, block) } => {
+                let entries = block.entry_count() as u64;
                 let copied = self.copy_entries(BlockCursor::new(block))?;
                 if copied < entries {
                     let what = format!("data block {number}: entries that are out of order");
                     self.lose(offset, what, Some(entries - copied));
                 }
-                Ok(())
             }
-            Err(Error::Corrupt { what, .. }) => {
-                self.lose(offset, what, Some(entries));
-                Ok(())
-            }
-            Err(other) => Err(other),
+            Fragment::Damaged { bytes, what, entries, .. } => self.lose(bytes.start, what, entries),
+            Fragment::Tail { .. } => unreachable!("the index tells where blocks end"),
         }
+        Ok(())
     }
 
-    /// How many are in order.
+    /// Gives the number of entries that are in order.
     fn copy_entries(&mut self, mut cursor: BlockCursor) -> Result<u64> {
         let mut copied = 0;
         cursor.seek_first();
@@ -137,13 +135,9 @@ impl Copier<'_> {
             if self.belongs(entry.key) {
                 self.writer.add(&entry)?;
             }
-            match &mut self.last {
-                Some((key, sequence)) => {
-                    entry.key.clone_into(key);
-                    *sequence = entry.sequence;
-                }
-                None => self.last = Some((entry.key.to_vec(), entry.sequence)),
-            }
+            let (key, sequence) = self.last.get_or_insert_default();
+            entry.key.clone_into(key);
+            *sequence = entry.sequence;
             copied += 1;
             cursor.next();
         }
@@ -170,25 +164,21 @@ impl Copier<'_> {
     /// Without the index nobody knows where blocks begin.
     fn lose_all(&mut self, parts: &TableParts, entries: Option<u64>) {
         let entries = parts.properties.as_ref().map(|known| known.entries).or(entries);
-        let first = parts.damage.iter().find_map(|error| match error {
-            Error::Corrupt { offset, what, .. } => Some((*offset, what.clone())),
-            _ => None,
-        });
-        let (offset, what) = first.unwrap_or((0, "it cannot be read".into()));
-        let unfinished =
-            "; a merge that was cut short leaves such a file, and then nothing is lost";
-        let unfinished = if entries.is_none() { unfinished } else { "" };
+        let first = parts.damage.iter().find_map(Error::as_damage);
+        let (offset, what) = first.unwrap_or((0, "it cannot be read"));
+        let unfinished = match entries {
+            None => "; a merge that was cut short leaves such a file, and then nothing is lost",
+            Some(_) => "",
+        };
         let what = format!("{what}; no entry of the table can be read{unfinished}");
         self.lose(offset, what, entries);
     }
 
-    /// What they deleted may be seen again.
+    /// Keys that the lost ranges deleted may be seen again.
     fn lose_tombstones(&mut self, parts: &TableParts) {
-        let of_tombstones = |section: &&Section| section.tag == TAG_TOMBSTONES;
-        let section = parts.sections.iter().find(of_tombstones);
-        if let Some(section) = section.filter(|_| parts.tombstones.is_none()) {
+        if let Some(offset) = parts.tombstones_at().filter(|_| parts.tombstones.is_none()) {
             let what = "deletions of ranges; keys in them may be seen again".to_string();
-            self.lose(section.offset, what, None);
+            self.lose(offset, what, None);
         }
     }
 

@@ -19,6 +19,7 @@ use crate::files::manifest::{MANIFEST_NAME, Manifest};
 use crate::files::placed_run::PlacedRun;
 use crate::files::run::RunCursor;
 use crate::files::run_table::RunTable;
+use crate::files::table::Table;
 use crate::plan::layout::{ImageRecord, TableRecord};
 use crate::sync::Arc;
 use crate::tree::guard_image;
@@ -89,6 +90,13 @@ pub(crate) fn verify(tree: &OpenTree) -> Result<VerifyReport> {
     Ok(report)
 }
 
+/// Whether a table's file is as long as the manifest says.
+pub(crate) fn check_size(table: &Table, record: &TableRecord) -> Result<()> {
+    let (named, there) = (record.bytes, table.bytes());
+    let what = || format!("it has {there} bytes; the manifest names {named}");
+    if named == there { Ok(()) } else { Err(Error::corrupt(table.path(), 0, what())) }
+}
+
 /// Whether the bytes of an image of the filter are those that were written.
 fn check_image(tree: &OpenTree, record: &ImageRecord) -> Result<()> {
     let read = guard_image::read(&tree.table_files.folder, record);
@@ -104,10 +112,7 @@ fn check_table(
     record: &TableRecord,
 ) -> Result<()> {
     let wrong = |what: String| Error::corrupt(table.table.path(), 0, what);
-    if record.bytes != table.table.bytes() {
-        let (named, there) = (record.bytes, table.table.bytes());
-        return Err(wrong(format!("it has {there} bytes; the manifest names {named}")));
-    }
+    check_size(&table.table, record)?;
     table.table.verify()?;
     if table.key_bounds() != (record.from.clone(), record.to.clone()) {
         return Err(wrong("its keys are not those that the manifest names".into()));

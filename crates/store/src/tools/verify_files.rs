@@ -10,10 +10,10 @@
 
 use std::path::Path;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::files::log_check::LogCheck;
 use crate::files::manifest::Manifest;
-use crate::files::names::{file_number, table_name};
+use crate::files::names::{file_number, numbers_of, table_name};
 use crate::files::store_folder::{lock_folder, manifest_missing, store_folder};
 use crate::files::table::Table;
 use crate::plan::layout::{Layout, TableRecord};
@@ -21,7 +21,7 @@ use crate::plan::options::{GuardKind, Options};
 use crate::storage::environment::Environment;
 use crate::sync::Arc;
 use crate::tools::repair_manifest::FoundManifest;
-use crate::tools::verify::{VerifyReport, report_damage};
+use crate::tools::verify::{VerifyReport, check_size, report_damage};
 use crate::tree::guard_image;
 use crate::tree::table_files::{TableFiles, check_bounds, table_missing};
 
@@ -103,11 +103,7 @@ impl FilesCheck {
         self.report.tables += 1;
         self.report.entries += record.entries;
         self.report.bytes += record.bytes_within();
-        if record.bytes != table.bytes() {
-            let (named, there) = (record.bytes, table.bytes());
-            let what = format!("it has {there} bytes; the manifest names {named}");
-            return Err(Error::corrupt(table.path(), 0, what));
-        }
+        check_size(&table, record)?;
         check_bounds(&table, record)?;
         if is_whole { table.verify() } else { Ok(()) }
     }
@@ -115,13 +111,10 @@ impl FilesCheck {
     /// Without a manifest: whatever table is here, but for those that left the tree, as far as that
     /// can be read.
     fn tables_here(&mut self, manifest: &FoundManifest) -> Result<()> {
-        let is_table = |name: &&String| {
-            let file = file_number(name).filter(|&file| **name == table_name(file));
-            file.is_some_and(|file| !manifest.removed.contains(&file))
-        };
-        let files: Vec<u64> =
-            self.names.iter().filter(is_table).filter_map(|name| file_number(name)).collect();
-        for file in files {
+        for file in numbers_of(&self.names, table_name) {
+            if manifest.removed.contains(&file) {
+                continue;
+            }
             let opened = self.open(file);
             if let Ok(table) = &opened {
                 self.report.tables += 1;

@@ -6,6 +6,7 @@
 //! Invariant: a number is given to one file alone.
 
 use std::collections::HashMap;
+use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use trommel_filters::{FilterKind, FilterOptions, LocatedKind};
@@ -165,9 +166,9 @@ pub(crate) fn open_tables(files: &TableFiles, layout: &Layout) -> Result<OpenTab
 pub(crate) fn table_missing(error: Error, record: &TableRecord) -> Error {
     let entries = record.entries;
     match error {
-        Error::Io { path, source } => {
+        Error::Io { path, source } if source.kind() == ErrorKind::NotFound => {
             let what = format!("the manifest names it, with {entries} entries");
-            Error::needed(path, what)(source)
+            Error::FileMissing { path, what }
         }
         other => other,
     }

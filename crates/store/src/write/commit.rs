@@ -204,8 +204,8 @@ impl Commit {
     fn write_group(&self, engine: &Engine, group: &[Arc<Waiting>]) -> bool {
         let batches: Vec<&Batch> = group.iter().map(|waiting| &waiting.batch).collect();
         let sync = group.iter().any(|waiting| waiting.sync);
-        let cause = "the thread that wrote for several has panicked".into();
-        let mut outcome = Outcome { group, result: Err(Error::Stopped { cause }) };
+        let panicked = Error::panicked("the thread that wrote for several");
+        let mut outcome = Outcome { group, result: Err(Error::stopped(&panicked)) };
         outcome.result = lock(&self.writer).commit(engine, &batches, sync);
         sync
     }
@@ -304,11 +304,7 @@ struct Outcome<'g> {
 impl Drop for Outcome<'_> {
     fn drop(&mut self) {
         for waiting in self.group {
-            let shared = match &self.result {
-                Ok(()) => Ok(()),
-                Err(error) => Err(error.for_another()),
-            };
-            *lock(&waiting.result) = Some(shared);
+            *lock(&waiting.result) = Some(self.result.clone());
         }
     }
 }

@@ -99,7 +99,7 @@ impl Engine {
     }
 
     fn merge_failed(&self, merge: MergeId, error: Error) -> Failed {
-        let (times, left) = lock(&self.work).merges.fail(merge, error.to_string());
+        let (times, left) = lock(&self.work).merges.fail(merge, error.clone());
         left.abandon(self);
         self.work_changed.notify_all();
         Failed { merge, times, error }
@@ -166,7 +166,7 @@ impl Drop for MergeStep<'_> {
         let own = work.merging.iter().position(|thread| *thread == current().id());
         own.map(|place| work.merging.swap_remove(place));
         let left = (!self.is_done).then(|| {
-            let (_, left) = work.merges.fail(self.id, "a merge has panicked".into());
+            let (_, left) = work.merges.fail(self.id, Error::panicked("a merge"));
             work.merges.release(self.id);
             left
         });

@@ -6,6 +6,7 @@
 //! ```
 //! Invariant: no two open merges share a run.
 
+use crate::error::Error;
 use crate::plan::merge_job::MergeJob;
 use crate::sync::Arc;
 use crate::write::submerge::{MergeOutput, Submerge};
@@ -57,7 +58,7 @@ pub(crate) struct Leftovers {
 
 struct Failure {
     job: Arc<MergeJob>,
-    what: String,
+    error: Error,
     /// How often.
     times: u32,
 }
@@ -181,26 +182,26 @@ impl OpenMerges {
 
     /// A running step of a merge has failed. Its claim stays, so that no other thread tries the
     /// same. How often it has failed by now, and what it had written.
-    pub(crate) fn fail(&mut self, id: MergeId, what: String) -> (u32, Leftovers) {
+    pub(crate) fn fail(&mut self, id: MergeId, error: Error) -> (u32, Leftovers) {
         let Some(open) = self.find(id) else { return Default::default() };
         let (job, is_first) = (Arc::clone(&open.job), !open.has_failed);
         let is_wanted = is_first || !open.is_released;
         open.has_failed = true;
         open.running -= 1;
         let left = open.take_leftovers();
-        let times = if is_wanted { self.note_failure(job, what, is_first) } else { 0 };
+        let times = if is_wanted { self.note_failure(job, error, is_first) } else { 0 };
         self.close_released();
         (times, left)
     }
 
     /// `is_new`: no other submerge of the merge has just failed.
-    fn note_failure(&mut self, job: Arc<MergeJob>, what: String, is_new: bool) -> u32 {
+    fn note_failure(&mut self, job: Arc<MergeJob>, error: Error, is_new: bool) -> u32 {
         let is_same = |failure: &&mut Failure| failure.job.shares_a_run(&job);
         let Some(failure) = self.failures.iter_mut().find(is_same) else {
-            self.failures.push(Failure { job, what, times: 1 });
+            self.failures.push(Failure { job, error, times: 1 });
             return 1;
         };
-        failure.what = what;
+        failure.error = error;
         failure.times = failure.times.saturating_add(is_new.into());
         failure.times
     }
@@ -225,8 +226,8 @@ impl OpenMerges {
     }
 
     /// The first failure that is known.
-    pub(crate) fn failure(&self) -> Option<&String> {
-        self.failures.first().map(|failure| &failure.what)
+    pub(crate) fn failure(&self) -> Option<&Error> {
+        self.failures.first().map(|failure| &failure.error)
     }
 
     /// Failed merges are to be tried again now.

@@ -5,6 +5,7 @@
 //! ```
 //! Invariant: a thread that holds its lock sees all work that is under way.
 
+use crate::error::Error;
 use crate::sync::ThreadId;
 use crate::write::flush::FlushTask;
 use crate::write::open_merges::OpenMerges;
@@ -20,12 +21,12 @@ pub(crate) struct Work {
     pub(crate) merge_everything: bool,
     pub(super) stopping: bool,
     /// A thread that flushes or merges has panicked, and has not begun anew yet.
-    pub(super) panicked: Option<String>,
+    pub(super) panicked: Option<Error>,
 }
 
 impl Work {
     /// The first thing that is known to stop work.
-    pub(super) fn failure(&self) -> Option<&String> {
+    pub(super) fn failure(&self) -> Option<&Error> {
         let of_work = self.flush.failure.as_ref().or_else(|| self.merges.failure());
         self.panicked.as_ref().or(of_work)
     }
@@ -39,7 +40,7 @@ pub(super) struct FlushWork {
     /// The thread that runs a step.
     pub(super) busy: Option<ThreadId>,
     /// The last failure, until a flush succeeds.
-    pub(super) failure: Option<String>,
+    pub(super) failure: Option<Error>,
 }
 
 /// The kinds of work: the keeper's comes without steps.

@@ -32,7 +32,7 @@ struct FlushStep<'c> {
     engine: &'c Engine,
     task: Option<FlushTask>,
     /// What the step has made of the last failure; None: nothing.
-    failure: Option<Option<String>>,
+    failure: Option<Option<Error>>,
 }
 
 impl Drop for FlushStep<'_> {
@@ -83,7 +83,7 @@ impl Engine {
             }
             Ok(Flushed::Written { bytes }) => self.rate_limiter.spend(bytes, self.env.clock.now()),
             Err(error) => {
-                step.failure = Some(Some(error.to_string()));
+                step.failure = Some(Some(error.clone()));
                 return Err(error);
             }
         }
@@ -211,7 +211,7 @@ impl Engine {
         let mut work = lock(&self.work);
         while unflushed() {
             if let Some(cause) = work.flush.failure.as_ref().or(work.panicked.as_ref()) {
-                return Err(Error::Stopped { cause: cause.clone() });
+                return Err(Error::stopped(cause));
             }
             if work.stopping {
                 return self.life().check();
@@ -265,7 +265,7 @@ impl Engine {
         let mut work = lock(&self.work);
         loop {
             if let Some(cause) = work.failure() {
-                return Err(Error::Stopped { cause: cause.clone() });
+                return Err(Error::stopped(cause));
             }
             let flushes = work.flush.busy.is_some() || self.is_flush_due(&work);
             if !flushes && !self.has_merges(&work) {
@@ -300,7 +300,7 @@ impl Engine {
 
     /// What stops writing, flushes or merges, if something does.
     pub(crate) fn failure(&self) -> Option<String> {
-        let of_work = lock(&self.work).failure().cloned();
+        let of_work = lock(&self.work).failure().map(Error::to_string);
         of_work.or_else(|| self.commit.failure())
     }
 
@@ -324,7 +324,7 @@ impl Engine {
     /// A thread that flushes or merges has panicked: callers do not wait for it until it has begun
     /// anew.
     pub(crate) fn note_panic(&self, kind: Kind) {
-        lock(&self.work).panicked = Some(format!("the {kind:?} thread has panicked"));
+        lock(&self.work).panicked = Some(Error::panicked(format!("the {kind:?} thread")));
         self.work_changed.notify_all();
     }
 

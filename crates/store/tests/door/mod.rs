@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use trommel::{Append, Folder, Memory, ReadAt, Storage, Syncer};
+use trommel::{Access, Append, Folder, Memory, ReadAt, Storage, Syncer};
 
 /// So long a test waits for what must come; it decides only how soon a test fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -113,11 +113,11 @@ impl Folder for File<Arc<dyn Folder>> {
         self.pass("list", "", ())?;
         self.file.list()
     }
-    fn create(&self, name: &str) -> io::Result<Box<dyn Append>> {
+    fn create_with(&self, name: &str, _access: Access) -> io::Result<Box<dyn Append>> {
         let File { path, hook, .. } = self.pass("create", name, ())?;
         Ok(Box::new(File { file: self.file.create(name)?, path, hook }))
     }
-    fn open(&self, name: &str) -> io::Result<Arc<dyn ReadAt>> {
+    fn open_with(&self, name: &str, _access: Access) -> io::Result<Arc<dyn ReadAt>> {
         let File { path, hook, .. } = self.pass("open", name, ())?;
         Ok(Arc::new(File { file: self.file.open(name)?, path, hook }))
     }

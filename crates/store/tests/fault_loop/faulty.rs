@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use trommel::{Append, Disk, Fault, Folder, Memory, ReadAt, Storage};
+use trommel::{Access, Append, Disk, Fault, Folder, Memory, ReadAt, Storage};
 
 /// What counts operations, and fails them.
 #[derive(Default)]
@@ -99,12 +99,12 @@ impl Folder for FaultyFolder {
         self.1.list()
     }
 
-    fn create(&self, name: &str) -> io::Result<Box<dyn Append>> {
+    fn create_with(&self, name: &str, _access: Access) -> io::Result<Box<dyn Append>> {
         self.0.step(true)?;
         Ok(Box::new(FaultyFile(self.0.clone(), self.1.create(name)?)))
     }
 
-    fn open(&self, name: &str) -> io::Result<Arc<dyn ReadAt>> {
+    fn open_with(&self, name: &str, _access: Access) -> io::Result<Arc<dyn ReadAt>> {
         self.0.step(false)?;
         Ok(Arc::new(FaultyReader(self.0.clone(), self.1.open(name)?)))
     }

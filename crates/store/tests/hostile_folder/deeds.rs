@@ -4,7 +4,6 @@
 //! ```
 //! Invariant: a deed is done once, where it is said, so that the same numbers do the same.
 
-use std::any::Any;
 use std::fs::{self, File};
 use std::io;
 use std::ops::Range;
@@ -12,7 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use trommel::{Append, Disk, Folder, ReadAt, Storage};
+use trommel::{Access, Disk, Folder, FolderWrapper, ReadAt, Storage, StorageWrapper};
 
 const TERABYTE: u64 = 1 << 40;
 
@@ -120,13 +119,9 @@ impl Meddled {
     }
 }
 
-impl Storage for Meddled {
-    fn create_dir(&self, dir: &Path) -> io::Result<()> {
-        Disk.create_dir(dir)
-    }
-
-    fn dir_exists(&self, dir: &Path) -> bool {
-        Disk.dir_exists(dir)
+impl StorageWrapper for Meddled {
+    fn inner(&self) -> &dyn Storage {
+        &Disk
     }
 
     fn open_folder(&self, dir: &Path) -> io::Result<Arc<dyn Folder>> {
@@ -136,53 +131,17 @@ impl Storage for Meddled {
 
 struct MeddledFolder(Meddled, Arc<dyn Folder>);
 
-impl Folder for MeddledFolder {
-    fn list(&self) -> io::Result<Vec<String>> {
-        self.1.list()
+impl FolderWrapper for MeddledFolder {
+    fn inner(&self) -> &dyn Folder {
+        &*self.1
     }
 
-    fn create(&self, name: &str) -> io::Result<Box<dyn Append>> {
-        self.1.create(name)
-    }
-
-    fn open(&self, name: &str) -> io::Result<Arc<dyn ReadAt>> {
+    fn open_with(&self, name: &str, access: Access) -> io::Result<Arc<dyn ReadAt>> {
         if !self.0.is_of(name) {
-            return self.1.open(name);
+            return self.1.open_with(name, access);
         }
         self.0.look();
-        Ok(Arc::new(MeddledReader(self.0.clone(), self.1.open(name)?)))
-    }
-
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.1.remove(name)
-    }
-
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.1.rename(from, to)
-    }
-
-    fn link(&self, from: &str, into: &dyn Folder, to: &str) -> io::Result<()> {
-        self.1.link(from, into, to)
-    }
-
-    fn make_folder(&self, name: &str) -> io::Result<Arc<dyn Folder>> {
-        self.1.make_folder(name)
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        self.1.sync()
-    }
-
-    fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
-        self.1.lock(name)
-    }
-
-    fn free_space(&self) -> io::Result<u64> {
-        self.1.free_space()
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self.1.as_any()
+        Ok(Arc::new(MeddledReader(self.0.clone(), self.1.open_with(name, access)?)))
     }
 }
 

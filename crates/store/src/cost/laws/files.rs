@@ -5,7 +5,6 @@
 //! ```
 //! Invariant: no byte of a file is read more often than `TIMES_MAX` says, however much there is.
 
-use std::any::Any;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +17,7 @@ use crate::files::manifest::Manifest;
 use crate::plan::layout::tests::table;
 use crate::plan::layout::{Edit, Layout, TableRecord};
 use crate::storage::open_folder::OpenFolder;
-use crate::{Append, Environment, Folder, Memory, ReadAt, Storage};
+use crate::{Access, Environment, Folder, FolderWrapper, Memory, ReadAt, Storage, StorageWrapper};
 
 /// A disk that counts the bytes that are read from it.
 #[derive(Clone)]
@@ -27,13 +26,9 @@ struct Counted {
     bytes: Arc<AtomicU64>,
 }
 
-impl Storage for Counted {
-    fn create_dir(&self, dir: &Path) -> io::Result<()> {
-        self.disk.create_dir(dir)
-    }
-
-    fn dir_exists(&self, dir: &Path) -> bool {
-        self.disk.dir_exists(dir)
+impl StorageWrapper for Counted {
+    fn inner(&self) -> &dyn Storage {
+        &self.disk
     }
 
     fn open_folder(&self, dir: &Path) -> io::Result<Arc<dyn Folder>> {
@@ -47,50 +42,14 @@ struct CountedFolder {
     bytes: Arc<AtomicU64>,
 }
 
-impl Folder for CountedFolder {
-    fn list(&self) -> io::Result<Vec<String>> {
-        self.folder.list()
+impl FolderWrapper for CountedFolder {
+    fn inner(&self) -> &dyn Folder {
+        &*self.folder
     }
 
-    fn create(&self, name: &str) -> io::Result<Box<dyn Append>> {
-        self.folder.create(name)
-    }
-
-    fn open(&self, name: &str) -> io::Result<Arc<dyn ReadAt>> {
-        let file = self.folder.open(name)?;
+    fn open_with(&self, name: &str, access: Access) -> io::Result<Arc<dyn ReadAt>> {
+        let file = self.folder.open_with(name, access)?;
         Ok(Arc::new(CountedFile { file, bytes: Arc::clone(&self.bytes) }))
-    }
-
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.folder.remove(name)
-    }
-
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.folder.rename(from, to)
-    }
-
-    fn link(&self, from: &str, into: &dyn Folder, to: &str) -> io::Result<()> {
-        self.folder.link(from, into, to)
-    }
-
-    fn make_folder(&self, name: &str) -> io::Result<Arc<dyn Folder>> {
-        self.folder.make_folder(name)
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        self.folder.sync()
-    }
-
-    fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
-        self.folder.lock(name)
-    }
-
-    fn free_space(&self) -> io::Result<u64> {
-        self.folder.free_space()
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self.folder.as_any()
     }
 }
 

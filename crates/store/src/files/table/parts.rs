@@ -10,7 +10,8 @@ use trommel_filters::{FilterKind, FilterOptions};
 use crate::entries::block::Block;
 use crate::entries::tombstones::RangeTombstones;
 use crate::error::{Error, Result};
-use crate::files::table::file::Opened;
+use crate::files::fragments::Fragment;
+use crate::files::table::file::{Opened, find};
 use crate::files::table::format::{
     Index, Properties, Section, TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES, filter_tag,
 };
@@ -43,8 +44,8 @@ impl TableParts {
         let (bytes, path) = (folder.open_file(name)?, folder.path_of(name));
         let size = bytes.size().map_err(Error::io(&path))?;
         let opened = Opened { file, path, bytes };
-        let (sections, index, properties, tombstones) = (Vec::new(), None, None, None);
-        let damage = Vec::new();
+        let (sections, damage) = (Vec::new(), Vec::new());
+        let (index, properties, tombstones) = (None, None, None);
         let mut parts = TableParts { opened, sections, index, properties, tombstones, damage };
         parts.read_sections(size)?;
         Ok(parts)
@@ -87,27 +88,34 @@ impl TableParts {
         Some(FilterOptions::new(kind, bits_per_key))
     }
 
-    /// Whether the index can be read.
-    pub(crate) fn has_index(&self) -> bool {
-        self.index.is_some()
+    /// How many blocks there are. None: the index cannot be read.
+    pub(crate) fn block_count(&self) -> Option<usize> {
+        self.index.as_ref().map(Index::block_count)
     }
 
-    /// 0 if the index cannot be read.
-    pub(crate) fn block_count(&self) -> usize {
-        self.index.as_ref().map_or(0, Index::block_count)
+    /// The blocks, each with its number. There are none if the index cannot be read.
+    ///
+    /// # Errors
+    /// `Io`. Damage is no error here.
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = Result<Fragment<(usize, Block)>>> {
+        self.index.iter().flat_map(|index| {
+            (0..index.block_count()).map(|number| {
+                let ((offset, len), (_, entries)) = (index.block(number), index.entries(number));
+                match self.opened.block(index, number) {
+                    Ok(block) => Ok(Fragment::Whole { offset, item: (number, block) }),
+                    Err(Error::Corrupt { what, .. }) => {
+                        let (bytes, entries) = (offset..offset + len, Some(entries));
+                        Ok(Fragment::Damaged { bytes, what, entries, is_gap: false })
+                    }
+                    Err(other) => Err(other),
+                }
+            })
+        })
     }
 
-    /// Where a block begins, and how many entries it has by the index. Requires: there is such a
-    /// block.
-    pub(crate) fn block_place(&self, number: usize) -> (u64, u64) {
-        let index = self.index.as_ref().expect("without an index there are no blocks");
-        (index.block(number).0, index.entries(number).1)
-    }
-
-    /// A block, checked. Requires: there is such a block.
-    pub(crate) fn block(&self, number: usize) -> Result<Block> {
-        let index = self.index.as_ref().expect("without an index there are no blocks");
-        self.opened.block(index, number)
+    /// Where the deleted ranges are. None: there are none.
+    pub(crate) fn tombstones_at(&self) -> Option<u64> {
+        find(&self.sections, TAG_TOMBSTONES).map(|section| section.offset)
     }
 }
 

@@ -1,11 +1,10 @@
 //! What a store asks of any storage: of the disk, with and without direct files, and of the
 //! simulated disk.
 
-use std::any::Any;
-
 use super::*;
 use crate::storage::io_mode::{Access, Overlap};
 use crate::storage::memory::Memory;
+use crate::storage::{FolderWrapper, StorageWrapper};
 
 fn kind<T>(result: io::Result<T>) -> io::ErrorKind {
     result.err().expect("it fails").kind()
@@ -110,51 +109,27 @@ struct Direct;
 
 struct DirectFolder(Arc<dyn Folder>);
 
-impl Storage for Direct {
-    fn create_dir(&self, dir: &Path) -> io::Result<()> {
-        Disk.create_dir(dir)
-    }
-    fn dir_exists(&self, dir: &Path) -> bool {
-        Disk.dir_exists(dir)
+impl StorageWrapper for Direct {
+    fn inner(&self) -> &dyn Storage {
+        &Disk
     }
     fn open_folder(&self, dir: &Path) -> io::Result<Arc<dyn Folder>> {
         Ok(Arc::new(DirectFolder(Disk.open_folder(dir)?)))
     }
 }
 
-impl Folder for DirectFolder {
-    fn list(&self) -> io::Result<Vec<String>> {
-        self.0.list()
+impl FolderWrapper for DirectFolder {
+    fn inner(&self) -> &dyn Folder {
+        &*self.0
     }
-    fn create(&self, name: &str) -> io::Result<Box<dyn Append>> {
+    fn create_with(&self, name: &str, _access: Access) -> io::Result<Box<dyn Append>> {
         self.0.create_with(name, DIRECT)
     }
-    fn open(&self, name: &str) -> io::Result<Arc<dyn ReadAt>> {
+    fn open_with(&self, name: &str, _access: Access) -> io::Result<Arc<dyn ReadAt>> {
         self.0.open_with(name, DIRECT)
-    }
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.0.remove(name)
-    }
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.0.rename(from, to)
-    }
-    fn link(&self, from: &str, into: &dyn Folder, to: &str) -> io::Result<()> {
-        self.0.link(from, into, to)
     }
     fn make_folder(&self, name: &str) -> io::Result<Arc<dyn Folder>> {
         Ok(Arc::new(DirectFolder(self.0.make_folder(name)?)))
-    }
-    fn sync(&self) -> io::Result<()> {
-        self.0.sync()
-    }
-    fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
-        self.0.lock(name)
-    }
-    fn free_space(&self) -> io::Result<u64> {
-        self.0.free_space()
-    }
-    fn as_any(&self) -> &dyn Any {
-        self.0.as_any()
     }
 }
 

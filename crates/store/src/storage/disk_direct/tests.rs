@@ -98,7 +98,7 @@ fn appends_in_pieces(behind: bool) {
 fn what_the_cache_has_and_the_disk_has_not_yet_is_read() {
     let Some(folder) = folder() else { return };
     let files = opened(&folder);
-    let mut writer = files.create("file").unwrap();
+    let mut writer = files.create_with("file", Access::default()).unwrap();
     writer.append(&bytes(5000)).unwrap();
     let reader = files.open_with("file", DIRECT).unwrap();
     let mut buffer = vec![0; 4990];

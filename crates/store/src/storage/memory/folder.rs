@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::crash::Random;
 use super::{File, Growing, Memory, NameChange, Opened, State, apply_change};
-use crate::storage::io_mode::Overlap;
+use crate::storage::io_mode::{Access, Overlap};
 use crate::storage::read_queue::{OneByOne, ReadQueue};
 use crate::storage::{Append, Folder, ReadAt, check_name};
 use crate::sync::Arc;
@@ -37,7 +37,7 @@ impl Folder for MemoryFolder {
         Ok(names)
     }
 
-    fn create(&self, name: &str) -> io::Result<Box<dyn Append>> {
+    fn create_with(&self, name: &str, _access: Access) -> io::Result<Box<dyn Append>> {
         let path = self.path(name)?;
         let mut state = self.disk.state();
         state.step_writing()?;
@@ -51,7 +51,7 @@ impl Folder for MemoryFolder {
         Ok(Box::new(Growing { file, counted }))
     }
 
-    fn open(&self, name: &str) -> io::Result<Arc<dyn ReadAt>> {
+    fn open_with(&self, name: &str, _access: Access) -> io::Result<Arc<dyn ReadAt>> {
         let path = self.path(name)?;
         let mut state = self.disk.state();
         state.step()?;

@@ -257,8 +257,7 @@ impl Writer {
         }
         engine.flush_sealed()?;
         if self.owes_flush && !engine.current.pin().sealed.is_empty() {
-            let cause = "a flush that must come before the next write is under way elsewhere";
-            return Err(Error::Stopped { cause: cause.into() });
+            return Err(Error::stopped(&Error::FlushUnderWay));
         }
         self.owes_flush = false;
         self.unsynced.forget();
@@ -290,8 +289,7 @@ impl Writer {
         let _installer = engine.installer();
         let mut next = (*engine.current.hold()).clone();
         if !next.sealed.is_empty() {
-            let cause = "a flush that must come first is under way elsewhere".into();
-            return Err(Error::Stopped { cause });
+            return Err(Error::stopped(&Error::FlushUnderWay));
         }
         // Spent even if it comes to nothing.
         let sequence = self.take_sequences(engine, 1)?;

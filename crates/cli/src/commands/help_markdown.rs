@@ -2,6 +2,7 @@
 //! ```text
 //! clap::Command --> a section for each command: what it does, usage, example, its own options
 //!              \--> a section for each struct of options that several commands share (`StoreArgs`)
+//!              \--> a section for the options of one name that many commands have (`--seed`)
 //! ```
 //! Invariants: every command and option that `--help` shows is in the text, once. An option's text
 //! is the first sentence of its help, or its beginning.
@@ -19,10 +20,15 @@ const HEAD: &str = "# The command `trommel`\n\n\
     `trommel help COMMAND` says more of each option, and has more examples.\n";
 
 /// A sentence of more words is cut where a part of it ends, if so many words stand before it.
-const WORDS_MAX: usize = 14;
-const WORDS_MIN: usize = 3;
+const WORDS_MAX: usize = 9;
+const WORDS_MIN: usize = 4;
+/// A default in more words is left to `trommel help`.
+const DEFAULT_WORDS_MAX: usize = 4;
 /// So many commands share a group of options that has a section of its own.
 const SHARED_MIN: usize = 2;
+/// So many commands have a common option.
+const COMMON_MIN: usize = 3;
+const COMMON: &str = "Common options";
 
 /// Prints the text.
 pub(crate) fn run(mut program: Command, out: &mut dyn Write) -> Outcome {
@@ -40,9 +46,14 @@ fn text(program: &Command) -> String {
     }
     let globals = program.get_arguments().filter(|one| one.is_global_set());
     text.push_str(&globals.map(option).collect::<String>());
+    let common = common_options(&commands, &shared);
     for command in &commands {
-        text.push_str(&section(command, &shared));
+        text.push_str(&section(command, &shared, &common));
     }
+    if !common.is_empty() {
+        text.push_str(&format!("\n## {COMMON}\n\n"));
+    }
+    common.values().for_each(|one| text.push_str(&line(&typed(one), one, "")));
     for (name, group) in &shared {
         text.push_str(&format!("\n## {}\n\n", title(name)));
         group.options.iter().for_each(|one| text.push_str(&option(one)));
@@ -145,7 +156,34 @@ fn members<'a>(command: &'a Command, group: &str) -> Vec<&'a Arg> {
     found.filter(|one| is_listed(one)).collect()
 }
 
-fn section(command: &Command, groups: &Groups<'_>) -> String {
+/// Options outside groups that many commands have, by name: each means the same in all of them.
+fn common_options<'a>(commands: &[&'a Command], groups: &Groups<'_>) -> BTreeMap<&'a str, &'a Arg> {
+    let mut found: BTreeMap<&str, Vec<&Arg>> = BTreeMap::new();
+    for option in commands.iter().flat_map(|command| own_options(command, groups)) {
+        if let Some(name) = option.get_long() {
+            found.entry(name).or_default().push(option);
+        }
+    }
+    found.retain(|_, options| options.len() >= COMMON_MIN);
+    found.into_iter().map(|(name, options)| (name, options[0])).collect()
+}
+
+/// The groups of a command that have a section.
+fn used_groups(command: &Command, groups: &Groups<'_>) -> Vec<String> {
+    group_names(command).into_iter().filter(|name| groups.contains_key(name)).collect()
+}
+
+/// What a command's groups do not have.
+fn own_options<'a>(command: &'a Command, groups: &Groups<'_>) -> Vec<&'a Arg> {
+    let used = used_groups(command, groups);
+    let is_own = |one: &&Arg| {
+        let mut shared = used.iter().flat_map(|name| &groups[name].options);
+        is_listed(one) && !shared.any(|other| same(other, one))
+    };
+    command.get_arguments().filter(is_own).collect()
+}
+
+fn section(command: &Command, groups: &Groups<'_>, common: &BTreeMap<&str, &Arg>) -> String {
     let mut owned = command.clone();
     let usage = owned.render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ").trim();
@@ -155,22 +193,35 @@ fn section(command: &Command, groups: &Groups<'_>) -> String {
         .filter(|word| command.get_name() == *word || ["bench", "lab"].contains(word));
     let name = name.take(2).collect::<Vec<_>>().join(" ");
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-    let about = about.trim_end_matches('.');
+    let about = in_short(&about);
     let example = example(command).unwrap_or_default();
-    let used: Vec<String> =
-        group_names(command).into_iter().filter(|name| groups.contains_key(name)).collect();
-    let is_own = |one: &&Arg| {
-        let mut shared = used.iter().flat_map(|name| &groups[name].options);
-        is_listed(one) && !shared.any(|other| same(other, one))
-    };
-    let own: String = command.get_arguments().filter(is_own).map(option).collect();
+    let is_common = |one: &&Arg| one.get_long().is_some_and(|name| common.contains_key(name));
+    let (others, own): (Vec<&Arg>, Vec<&Arg>) =
+        own_options(command, groups).into_iter().partition(is_common);
+    let mut list: String = own.into_iter().map(option).collect();
+    let told = |one: &&Arg| format!("`{}`{}", typed(one), default(one, &help_of(one)));
+    if !others.is_empty() {
+        let names = others.iter().map(told).collect::<Vec<_>>().join(", ");
+        list.push_str(&format!("- {names}: [{COMMON}](#common-options)\n"));
+    }
+    let used = used_groups(command, groups);
     let inner: Vec<&String> = used.iter().flat_map(|name| brought(groups, name)).collect();
     let links = used.iter().filter(|name| !inner.contains(name)).map(|name| link(name));
-    let list = own + &links.map(|link| format!("- {link}\n")).collect::<String>();
-    format!("\n## {name}\n\n{about}.\n\n```sh\n{usage}\n{example}\n```\n\n{list}")
+    list.extend(links.map(|link| format!("- {link}\n")));
+    format!("\n## {name}\n\n{about}\n\n```sh\n{usage}\n{example}\n```\n\n{list}")
         .trim_end()
         .to_string()
         + "\n"
+}
+
+/// The first sentence, and the one about the exit status.
+fn in_short(about: &str) -> String {
+    let ends = ends_of_sentences(about).map(|end| end + 1).chain([about.len()]);
+    let mut begin = 0;
+    let sentences = ends.map(|end| about[std::mem::replace(&mut begin, end)..end].trim());
+    let told = sentences.enumerate().filter(|(place, one)| *place == 0 || one.starts_with("Exit"));
+    let told: Vec<&str> = told.map(|(_, one)| one.trim_end_matches('.')).collect();
+    told.join(". ") + "."
 }
 
 /// All groups that a group brings along.
@@ -190,7 +241,7 @@ fn link(group: &str) -> String {
 /// The first line of the help's examples that is a command.
 fn example(command: &Command) -> Option<String> {
     let help = command.get_after_help()?.to_string();
-    help.lines().map(str::trim).find(|line| line.contains("trommel ")).map(str::to_string)
+    help.lines().map(str::trim).find(|line| line.starts_with("trommel ")).map(str::to_string)
 }
 
 /// `StoreArgs` is "Store options".
@@ -202,17 +253,28 @@ fn title(group: &str) -> String {
 }
 
 fn option(option: &Arg) -> String {
+    line(&typed(option), option, &default(option, &help_of(option)))
+}
+
+fn line(name: &str, option: &Arg, default: &str) -> String {
+    format!("- `{name}`: {}{default}.\n", sentence(&help_of(option)))
+}
+
+fn help_of(option: &Arg) -> String {
+    option.get_help().map(ToString::to_string).unwrap_or_default()
+}
+
+/// The option as it is typed, with the names of its values.
+fn typed(option: &Arg) -> String {
     let values: Vec<String> = match option.get_action().takes_values() {
         true => option.get_value_names().into_iter().flatten().map(ToString::to_string).collect(),
         false => Vec::new(),
     };
-    let name = match option.get_long() {
+    match option.get_long() {
         Some(long) if values.is_empty() => format!("--{long}"),
         Some(long) => format!("--{long} {}", values.join(" ")),
         None => values.join(" "),
-    };
-    let help = option.get_help().map(ToString::to_string).unwrap_or_default();
-    format!("- `{name}`: {}{}.\n", sentence(&help), default(option, &help))
+    }
 }
 
 /// The default in brackets, as it is typed; flags have none.
@@ -220,10 +282,11 @@ fn default(option: &Arg, help: &str) -> String {
     let values = option.get_default_values();
     let typed: Vec<&str> = values.iter().filter_map(|value| value.to_str()).collect();
     let told = help.split_once("[default: ").and_then(|(_, rest)| rest.split_once(']'));
-    let told = told.map(|(told, _)| told.split(';').next().unwrap_or(told));
+    let told = told.map(|(told, _)| told.split([';', ',']).next().unwrap_or(told));
+    let told = told.filter(|told| told.split_whitespace().count() <= DEFAULT_WORDS_MAX);
     match (option.get_action().takes_values(), typed.as_slice(), told) {
         (true, [one], _) => format!(" ({one})"),
-        (_, _, Some(told)) => format!(" ({told})"),
+        (_, [], Some(told)) => format!(" ({told})"),
         _ => String::new(),
     }
 }
@@ -233,9 +296,9 @@ fn sentence(help: &str) -> &str {
     let whole = help.split(" [default").next().unwrap_or(help);
     let first = ends_of_sentences(whole).next().map_or(whole, |end| &whole[..end]);
     let words = |end: usize| first[..end].split_whitespace().count();
-    let ends = ["; ", ": ", " (", ", like ", ", so that "].into_iter();
+    let ends = ["; ", ": ", " (", ", like ", ", with "].into_iter();
     let ends = ends.flat_map(|mark| first.match_indices(mark)).map(|(end, _)| end);
-    let cut = ends.filter(|end| (WORDS_MIN..=WORDS_MAX).contains(&words(*end))).max();
+    let cut = ends.filter(|end| words(*end) >= WORDS_MIN).min();
     match cut {
         Some(end) if words(first.len()) > WORDS_MAX => &first[..end],
         _ => first.trim_end_matches('.'),

@@ -55,6 +55,10 @@ fn shared_options_have_a_section_and_are_linked() {
 fn a_sentence_ends_where_the_next_one_begins() {
     assert_eq!(sentence("A list: 0, 1, ... without 3. And more"), "A list: 0, 1, ... without 3");
     assert_eq!(sentence("It is so [default: never]"), "It is so");
+    let long = "When reads are done at once: in a ring, or by threads of a pool that wait";
+    assert_eq!(sentence(long), "When reads are done at once");
+    let about = "Mend a store. It takes long. Exit status 1 if it cannot: it is told. More";
+    assert_eq!(in_short(about), "Mend a store. Exit status 1 if it cannot: it is told.");
 }
 
 #[test]

@@ -36,25 +36,40 @@ pub(crate) enum Command {
     #[command(after_help = commands::load::EXAMPLES)]
     Load(commands::load::LoadArgs),
     /// Print the value of a key. Exit status 1 if there is none.
+    #[command(after_help = "Example: a value\n  trommel get --db words apple")]
     Get(KeyArgs),
     /// Set the value of a key.
+    #[command(after_help = "Example: a key and its value\n  trommel put --db words apple red")]
     Put(commands::put::PutArgs),
     /// Remove a key. No error if it is not there.
+    #[command(after_help = "Example: one key\n  trommel delete --db words apple")]
     Delete(KeyArgs),
     /// Remove all keys from one on and before another, in one write.
     #[command(after_help = commands::delete_range::EXAMPLES)]
     DeleteRange(commands::delete_range::DeleteRangeArgs),
     /// Print keys and values in order, a tab between them.
+    #[command(
+        after_help = "Example: ten keys from tro on\n  trommel scan --db words --from tro --limit 10"
+    )]
     Scan(commands::scan::ScanArgs),
     /// Estimate how many keys a range has, from block indexes or, with `--guard grf`, from the
     /// filter's ranks.
+    #[command(
+        after_help = "Example: from one key to another\n  trommel count --db words --from a --to b --guard grf"
+    )]
     Count(RangeArgs),
     /// Do the merges that are due under the policy, or merge everything into one run.
     #[command(after_help = commands::compact::EXAMPLES)]
     Compact(commands::compact::CompactArgs),
     /// Print the statistics of a store.
+    #[command(
+        after_help = "Example: all figures, for a program\n  trommel stats --db words --json"
+    )]
     Stats(commands::stats::StatsArgs),
     /// Show the tree as a picture: levels, runs, spans, guard memory.
+    #[command(
+        after_help = "Example: the tree of a store that another process may have open\n  trommel inspect --db words --watch"
+    )]
     Inspect(commands::inspect::InspectArgs),
     /// Write a page that plays a tree back, step by step: its runs, its merges, and the filter's
     /// codes of a key. A tree that is grown for it, or one that was recorded with --record.
@@ -69,6 +84,9 @@ pub(crate) enum Command {
     Dump(commands::dump::DumpArgs),
     /// Make a second store, in a new folder, that holds what this one holds: by hard links, where
     /// that can be.
+    #[command(
+        after_help = "Example: a second store beside the first\n  trommel checkpoint words words-today"
+    )]
     Checkpoint(commands::checkpoint::CheckpointArgs),
     /// Mend a damaged store, out of all that can be read. Exit status 1 if something could not be
     /// saved.
@@ -89,8 +107,12 @@ pub(crate) enum Command {
     /// Write until someone kills this process: what `stress --kills` starts.
     #[command(hide = true)]
     Victim(commands::victim::VictimArgs),
+    /// Print the reference of all commands as Markdown: `docs/cli.md`.
+    #[command(hide = true)]
+    HelpMarkdown,
     /// Compare the guards on real keys, in a temporary folder: one table, then the tree as a
     /// picture.
+    #[command(after_help = "Example: all of it\n  trommel demo")]
     Demo(commands::demo::DemoArgs),
 }
 
@@ -113,6 +135,7 @@ impl Command {
             Command::Repair(repair) => Some(&repair.store),
             Command::Replay(_) | Command::Bench(_) | Command::Lab(_) => None,
             Command::Stress(_) | Command::Victim(_) | Command::Demo(_) => None,
+            Command::HelpMarkdown => None,
         }
     }
 }
@@ -120,15 +143,30 @@ impl Command {
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
     /// Load a tree of known shape per guard, then measure reads in rounds that take turns.
+    #[command(
+        after_help = "Example: two guards, with 10 bits per key\n  trommel bench read --guard grf,blocked-bloom --keys 1000000 --bits-per-key 10"
+    )]
     Read(bench::read::BenchReadArgs),
     /// Measure the filters alone, without a store.
+    #[command(
+        after_help = "Example: all filters that know ranges\n  trommel bench probe --guard all-ranges --keys 100000"
+    )]
     Probe(bench::probe::BenchProbeArgs),
     /// Write from several threads, and measure what each write and the whole cost.
+    #[command(
+        after_help = "Example: four writers\n  trommel bench write --keys 1000000 --threads 4"
+    )]
     Write(bench::write::BenchWriteArgs),
     /// Measure the CPU time of a get with one reader and with several, while a paced writer writes.
+    #[command(
+        after_help = "Example: two guards\n  trommel bench readers --guard grf,blocked-bloom"
+    )]
     Readers(bench::readers::BenchReadersArgs),
     /// Measure opening a store, with and without the image of its filter, beside reading what that
     /// must read.
+    #[command(
+        after_help = "Example: a store of a million keys\n  trommel bench open --keys 1000000"
+    )]
     Open(bench::open::BenchOpenArgs),
     /// Measure reads and writes of this store beside another one's, in one process, in rounds that
     /// take turns.
@@ -146,6 +184,7 @@ pub(crate) enum BenchCommand {
     #[command(after_help = bench::chucky_codes::EXAMPLES)]
     ChuckyCodes(bench::chucky_codes::ChuckyCodesArgs),
     /// Measure what each of the things that make SuRF's trie fast is worth: the paper's Figure 7.
+    #[command(after_help = "Example: addresses\n  trommel bench surf-steps --dist emails")]
     SurfSteps(bench::surf_steps::SurfStepsArgs),
 }
 

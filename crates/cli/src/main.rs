@@ -19,12 +19,12 @@ mod watch;
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use crate::command_line::{Arguments, BenchCommand, Command};
 use crate::commands::{
-    bench, checkpoint, compact, count, delete, delete_range, demo, dump, get, inspect, lab, load,
-    put, repair, replay, scan, stats, stress, verify, victim,
+    bench, checkpoint, compact, count, delete, delete_range, demo, dump, get, help_markdown,
+    inspect, lab, load, put, repair, replay, scan, stats, stress, verify, victim,
 };
 use crate::process::failure::{Failure, Outcome, Status};
 
@@ -76,6 +76,7 @@ fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
         Command::Lab(lab) => lab::run(lab, json, out),
         Command::Stress(stress) => stress::run(stress, json, out),
         Command::Victim(victim) => victim::run(victim),
+        Command::HelpMarkdown => help_markdown::run(Arguments::command(), out),
         Command::Demo(demo) => demo::run(demo, json, out),
     }
 }

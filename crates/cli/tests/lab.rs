@@ -69,9 +69,11 @@ fn a_plan_is_run_once_and_reported() {
     assert_eq!(other.status, 1, "nothing was measured");
     let results = std::fs::read_to_string(place.path("results.md")).expect("results");
     assert!(
-        results.contains("1 claims: 1 hold") && results.contains("| bits per key | bloom |"),
+        results.contains("1 claims: 1 hold") && results.contains("](figures/alone.svg)"),
         "{results}"
     );
+    let figure = std::fs::read_to_string(place.path("figures/alone.svg")).expect("a figure");
+    assert!(figure.starts_with("<svg") && figure.contains("binary-fuse"), "{figure}");
     let table = std::fs::read_to_string(place.path("tables/alone.csv")).expect("a table");
     assert_eq!(table.lines().count(), 5, "a heading, and a row for each filter and budget");
 }

@@ -2,7 +2,7 @@
 //! ```text
 //! lab list      plans/*.toml                        what can be measured, and how long it takes
 //! lab run       plans -> records/MACHINE/*.jsonl    goes on where it was interrupted
-//! lab report    records -> HTML, Markdown, CSV
+//! lab report    records -> HTML; Markdown with figures beside it; CSV
 //! ```
 
 use std::io::Write;
@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use trommel_lab::experiment::{
-    Experiment, Heard, Keep, Machine, Outcome as StepOutcome, RunSummary, Scale, Step, Study, csv,
-    duration, html, load_experiments, markdown, run_experiments,
+    Experiment, FIGURES_FOLDER, Heard, Keep, Machine, Outcome as StepOutcome, RunSummary, Scale,
+    Step, Study, csv, duration, figure_files, html, load_experiments, markdown, run_experiments,
 };
 
 use crate::output::table::{TextTable, counted};
@@ -26,6 +26,7 @@ pub(crate) const EXAMPLES: &str = "Examples: everything at small scale, with a p
 #[derive(Debug, Subcommand)]
 pub(crate) enum LabCommand {
     /// List the plans, with how many measurements they are.
+    #[command(after_help = "Example: all plans\n  trommel lab list")]
     List(ListArgs),
     /// Measure what plans say, in a process for each measurement, and keep a record of each. Goes
     /// on where it was interrupted.
@@ -33,6 +34,9 @@ pub(crate) enum LabCommand {
     Run(RunArgs),
     /// Make a page of what was measured: figures, tables, claims and whether they hold, commands.
     /// Needs no network to be read.
+    #[command(
+        after_help = "Example: one page of what this machine has measured\n  trommel lab report --html report.html"
+    )]
     Report(ReportArgs),
 }
 
@@ -87,7 +91,7 @@ pub(crate) struct ReportArgs {
     /// Write one page of HTML, with pictures.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Write Markdown, with tables.
+    /// Write Markdown: the claims. A figure of each plan goes into the folder figures beside it.
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
     /// Write a table with commas for each plan into a folder.
@@ -266,16 +270,10 @@ fn report(arguments: &ReportArgs, json: bool, out: &mut dyn Write) -> Outcome {
     }
     if let Some(path) = &arguments.markdown {
         let machine = arguments.plans.machine().name;
-        let about = format!(
-            "Made by `trommel lab report --machine {machine} --scale {} --markdown FILE` of what is in `records/`; do not edit it by hand. \
-             What the papers claim was measured on their machines and data; what stands here was measured on the machine \
-             that its records name.",
-            arguments.plans.scale,
-        );
-        write_file(path, &markdown("Results", &about, &studies))?;
+        write_results(path, &results_head(&machine, arguments.plans.scale), &studies)?;
     }
     if let Some(folder) = &arguments.csv {
-        std::fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
+        make_folder(folder)?;
         for study in &studies {
             write_file(&folder.join(format!("{}.csv", study.experiment.name)), &csv(study))?;
         }
@@ -325,6 +323,32 @@ fn write_page(path: &Path, studies: &[Study]) -> Result<(), Failure> {
     let about = "Every number comes from a record that a command made; the commands stand under the figures. \
                  What the papers claim was measured on other machines, with other data and larger trees.";
     write_file(path, &html("Trommel's laboratory", about, studies))
+}
+
+/// What stands under the title of `docs/results.md`.
+fn results_head(machine: &str, scale: Scale) -> String {
+    format!(
+        "For readers of the papers: which of their claims hold here. The papers measured on other machines and data.\n\
+         Made of `records/` by a command; do not edit it:\n\n\
+         ```sh\ntrommel lab report --machine {machine} --scale {scale} --markdown docs/results.md\n```\n\n\
+         Measured is the least and the greatest; × marks ratios of medians. \"3 of 6\" are the comparisons within the claimed bound.\n\
+         `plans/PLAN.toml` says how a plan differs from its source; `trommel lab run PLAN` measures it again.\n\
+         `trommel lab report --html FILE` has all figures, numbers and commands."
+    )
+}
+
+/// Writes the Markdown, and its figures into the folder beside it.
+fn write_results(path: &Path, about: &str, studies: &[Study]) -> Result<(), Failure> {
+    let folder = path.parent().unwrap_or(Path::new("")).join(FIGURES_FOLDER);
+    make_folder(&folder)?;
+    for figure in figure_files(studies) {
+        write_file(&folder.join(figure.name), &figure.svg)?;
+    }
+    write_file(path, &markdown("Results", about, studies))
+}
+
+fn make_folder(folder: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(folder).map_err(|error| failed(folder, &error))
 }
 
 fn write_file(path: &Path, text: &str) -> Result<(), Failure> {

@@ -13,6 +13,7 @@ pub(crate) mod delete_range;
 pub(crate) mod demo;
 pub(crate) mod dump;
 pub(crate) mod get;
+pub(crate) mod help_markdown;
 pub(crate) mod inspect;
 pub(crate) mod lab;
 pub(crate) mod load;

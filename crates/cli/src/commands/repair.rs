@@ -11,8 +11,7 @@ use crate::commands::verify::logs;
 use crate::output::table::{counted, whole};
 use crate::process::failure::{Outcome, Status};
 
-pub(crate) const EXAMPLES: &str = "Examples: what is wrong, then mend it; what is lost, for a program\n  \
-    trommel verify --db words\n  \
+pub(crate) const EXAMPLES: &str = "Examples: mend what `trommel verify --db words` names; what is lost, for a program\n  \
     trommel repair words\n  \
     trommel repair words --json\n\n\
     Exit status 0: all was saved, or there was nothing to repair; 1: something is lost, or nobody can\n\

@@ -50,7 +50,21 @@ pub(crate) fn svg(figure: &Figure) -> Option<String> {
     }
     let mut out = String::new();
     draw(figure, &mut out).expect("a string takes everything that is drawn");
-    Some(out)
+    Some(compact(&out))
+}
+
+/// The picture without attributes that say what holds anyway; the font is told once.
+fn compact(drawn: &str) -> String {
+    const DEFAULTS: [&str; 5] = [
+        " opacity=\"1\"",
+        " stroke=\"none\"",
+        " stroke-width=\"1\"",
+        " fill=\"#000000\"",
+        " font-family=\"sans-serif\"",
+    ];
+    let all = drawn.to_string();
+    let bare = DEFAULTS.iter().fold(all, |text, default| text.replace(default, ""));
+    bare.replacen("<svg ", "<svg font-family=\"sans-serif\" ", 1)
 }
 
 fn draw(figure: &Figure, out: &mut String) -> DrawResult {

@@ -158,6 +158,24 @@ impl ClaimOutcome {
         format!("{what} {found}; claimed {}{of}", self.bound)
     }
 
+    /// What was found, and what was claimed, for a table: ratios have a sign behind them.
+    pub fn cells(&self) -> [String; 2] {
+        let sign = if self.is_ratio { "×" } else { "" };
+        let bound = self.bound.replace("at most ", "≤ ").replace("at least ", "≥ ");
+        let bound = bound.replace(", ", " and ");
+        let Some((least, most, count)) = self.found() else {
+            return ["-".into(), format!("{bound}{sign}")];
+        };
+        let (least, most) = (readable(least), readable(most));
+        let found = match least == most {
+            true => format!("{least}{sign}"),
+            false => format!("{least} to {most}{sign}"),
+        };
+        let within = self.pairs.iter().filter(|pair| pair.holds).count();
+        let of = if within == count { String::new() } else { format!(", {within} of {count}") };
+        [found, format!("{bound}{sign}{of}")]
+    }
+
     /// The smallest and the largest of what was found, and how many comparisons there were.
     pub fn found(&self) -> Option<(f64, f64, usize)> {
         let found = self.pairs.iter().map(|pair| pair.found);

@@ -1,91 +1,116 @@
 //! Studies as Markdown: what `docs/results.md` is made of.
+//! ```text
+//! claims that do not hold, and those without measurements     one table each, with reasons
+//! each plan: its source, one figure, the claims that hold     claims once, figures as files
+//! ```
+//! Invariant: every claim has one row, and every figure that is linked is among `figure_files`.
 
-use crate::experiment::number::duration;
+use crate::experiment::chart::svg;
+use crate::experiment::claim::{Claim, ClaimOutcome};
 use crate::experiment::study::Study;
+
+/// The folder of the figures, beside the Markdown.
+pub const FIGURES_FOLDER: &str = "figures";
+
+/// A plan's figure as a file in [`FIGURES_FOLDER`].
+pub struct FigureFile {
+    /// The plan's name, with `.svg` behind it.
+    pub name: String,
+    /// The figure's title.
+    pub title: String,
+    /// The picture.
+    pub svg: String,
+}
+
+/// The first figure of each plan that has rows for one.
+pub fn figure_files(studies: &[Study]) -> Vec<FigureFile> {
+    studies.iter().filter_map(figure_file).collect()
+}
+
+fn figure_file(study: &Study) -> Option<FigureFile> {
+    study.figures().into_iter().find_map(|figure| {
+        let name = format!("{}.svg", study.experiment.name);
+        Some(FigureFile { svg: svg(&figure)?, name, title: figure.title })
+    })
+}
 
 /// The text. `about` stands under its title.
 pub fn markdown(title: &str, about: &str, studies: &[Study]) -> String {
-    let mut text = format!("# {title}\n\n{about}\n");
-    text.push_str(&overview(studies));
+    let mut text = format!("# {title}\n\n{about}\n\n{}", summary(studies));
+    for (holds, heading) in [(Some(false), "Claims that do not hold"), (None, "Not measured")] {
+        text.push_str(&failed(studies, holds, heading));
+    }
     studies.iter().for_each(|study| text.push_str(&chapter(study)));
     text
 }
 
-/// Every claim in one table; first what does not hold.
-fn overview(studies: &[Study]) -> String {
-    let mut found: Vec<(Option<bool>, String)> = Vec::new();
-    for study in studies {
-        for (claim, outcome) in study.claims() {
-            let why = claim.otherwise.as_ref().filter(|_| outcome.holds == Some(false));
-            let says = match why {
-                Some(why) => format!("{} *{}*", claim.says, why),
-                None => claim.says.clone(),
-            };
-            let cells = [
-                study.experiment.title.clone(),
-                says,
-                claim.source.clone(),
-                outcome.verdict().to_string(),
-                outcome.told(),
-            ];
-            found.push((outcome.holds, line(&cells)));
-        }
-    }
-    let count = |holds: Option<bool>| found.iter().filter(|one| one.0 == holds).count();
-    let mut text = format!(
-        "\n## What is claimed, and whether it holds here\n\n{} claims: {} hold, {} do not, {} were not measured.\n\n",
+fn summary(studies: &[Study]) -> String {
+    let found: Vec<Option<bool>> =
+        studies.iter().flat_map(Study::claims).map(|(_, outcome)| outcome.holds).collect();
+    let count = |holds| found.iter().filter(|one| **one == holds).count();
+    format!(
+        "{} claims: {} hold, {} do not, {} were not measured.\n",
         found.len(),
         count(Some(true)),
         count(Some(false)),
         count(None),
-    );
-    text.push_str(&line(&["plan", "claim", "by", "", "found"].map(str::to_string)));
-    text.push_str(&rule(5));
-    for wanted in [Some(false), None, Some(true)] {
-        found.iter().filter(|one| one.0 == wanted).for_each(|one| text.push_str(&one.1));
+    )
+}
+
+/// The claims that do not hold, or that nobody measured, each with its reason.
+fn failed(studies: &[Study], holds: Option<bool>, heading: &str) -> String {
+    let mut rows = String::new();
+    for study in studies {
+        for (claim, outcome) in study.claims() {
+            if outcome.holds == holds {
+                let link = format!("[{0}](#{0})", study.experiment.name);
+                let why = claim.otherwise.clone().unwrap_or_default();
+                let [says, source, found, bound] = cells(claim, &outcome);
+                rows.push_str(&line(&[says, source, link, found, bound, why]));
+            }
+        }
+    }
+    if rows.is_empty() {
+        return rows;
+    }
+    let names = ["claim", "by", "plan", "measured", "claimed", "why not"];
+    format!("\n## {heading}\n\n{}{rows}", head(&names))
+}
+
+/// A plan: where it comes from, its figure, and its claims that hold.
+fn chapter(study: &Study) -> String {
+    let plan = &study.experiment;
+    let mut text = format!("\n## {}\n\n{}", plan.name, plan.title);
+    text.push_str(&format!(" ({})", plan.source.trim_end_matches('.')));
+    text.push_str(&match study.measured() {
+        (measured, all) if measured < all => format!(", {measured} of {all} measurements.\n"),
+        _ => ".\n".into(),
+    });
+    if let Some(figure) = figure_file(study) {
+        text.push_str(&format!("\n![{}]({FIGURES_FOLDER}/{})\n", figure.title, figure.name));
+    }
+    let claims = study.claims();
+    let holds = claims.iter().filter(|(_, outcome)| outcome.holds == Some(true));
+    let rows: String = holds.map(|(claim, outcome)| line(&cells(claim, outcome))).collect();
+    if !rows.is_empty() {
+        text.push_str(&format!("\n{}{rows}", head(&["claim", "by", "measured", "claimed"])));
     }
     text
 }
 
-fn chapter(study: &Study) -> String {
-    let plan = &study.experiment;
-    let (measured, all) = study.measured();
-    let mut text = format!(
-        "\n## {}\n\n{}. {}\n\n{measured} of {all} measurements ({}): `trommel lab run {} --scale {}`; commit {}.\n",
-        plan.title,
-        plan.source,
-        plan.about.trim(),
-        duration(study.seconds()),
-        plan.name,
-        study.scale,
-        study.commits().join(", "),
-    );
-    for figure in study.figures() {
-        text.push_str(&format!("\n### {}\n", figure.title));
-        if figure.panels.is_empty() {
-            text.push_str("\nThere are no measurements for this figure.\n");
-        }
-        for panel in &figure.panels {
-            let of =
-                if panel.title.is_empty() { String::new() } else { format!(", {}", panel.title) };
-            text.push_str(&format!("\n{}{of}:\n\n", figure.y_label));
-            for (place, row) in figure.table(panel).iter().enumerate() {
-                text.push_str(&line(row));
-                if place == 0 {
-                    text.push_str(&rule(row.len()));
-                }
-            }
-        }
-    }
-    text
+/// A claim, who says so, what was measured, and what was claimed.
+fn cells(claim: &Claim, outcome: &ClaimOutcome) -> [String; 4] {
+    let [found, bound] = outcome.cells();
+    [claim.says.clone(), claim.source.clone(), found, bound]
+}
+
+fn head(names: &[&str]) -> String {
+    let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
+    format!("{}|{}\n", line(&names), "---|".repeat(names.len()))
 }
 
 fn line(cells: &[String]) -> String {
     let cells: Vec<String> =
         cells.iter().map(|cell| cell.replace('|', "\\|").replace('\n', " ")).collect();
     format!("| {} |\n", cells.join(" | "))
-}
-
-fn rule(columns: usize) -> String {
-    format!("|{}\n", "---|".repeat(columns))
 }

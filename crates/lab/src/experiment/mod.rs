@@ -6,7 +6,7 @@
 //! records/MACHINE/NAME.jsonl   a record for each step: command, machine, commit, output of --json
 //!                       |
 //!                       v
-//! rows of named numbers --> figures, tables, claims --> one HTML page, Markdown, CSV
+//! rows of named numbers --> figures, tables, claims --> one HTML page; Markdown with SVG; CSV
 //! ```
 //! Invariants: a report shows records alone, each of a step of the plan as it is now. A step
 //! without a record is reported as missing. A record is appended when its step is done, so a run
@@ -34,7 +34,7 @@ pub use csv::csv;
 pub use figure::{AxisScale, Curve, Figure, Mark, Panel};
 pub use html::html;
 pub use machine::Machine;
-pub use markdown::markdown;
+pub use markdown::{FIGURES_FOLDER, FigureFile, figure_files, markdown};
 pub use number::{duration, whole};
 pub use plan::{Experiment, Scale, load_experiment, load_experiments};
 pub use records::{Record, RecordFile};

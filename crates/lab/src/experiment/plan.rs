@@ -1,6 +1,6 @@
 //! A plan: a file that says what to measure, what to draw of it, and what is claimed.
 //!
-//! Format: `docs/benchmarks.md`.
+//! Format: `plans/README.md`.
 
 use std::collections::BTreeMap;
 use std::fmt;

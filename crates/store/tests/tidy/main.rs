@@ -6,6 +6,7 @@
 //! ```
 //! Invariant: every rule is also shown a bad sample, so that none can pass by seeing nothing.
 
+mod documents;
 mod imports;
 mod layers;
 

@@ -1,0 +1,317 @@
+//! `trommel help-markdown`: what `docs/cli.md` is made of.
+//! ```text
+//! clap::Command --> a section for each command: what it does, usage, example, its own options
+//!              \--> a section for each struct of options that several commands share (`StoreArgs`)
+//!              \--> a section for the options of one name that many commands have (`--seed`)
+//! ```
+//! Invariants: every command and option that `--help` shows is in the text, once. An option's text
+//! is the first sentence of its help, or its beginning.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use clap::{Arg, Command};
+
+use crate::process::failure::{Outcome, Status};
+
+const HEAD: &str = "# The command `trommel`\n\n\
+    For users of the command. Made by a command; do not edit it:\n\n\
+    ```sh\ncargo run --release -- help-markdown > docs/cli.md\n```\n\n\
+    `trommel help COMMAND` says more of each option, and has more examples.\n";
+
+/// A sentence of more words is cut where a part of it ends, if so many words stand before it.
+const WORDS_MAX: usize = 9;
+const WORDS_MIN: usize = 4;
+/// A default in more words is left to `trommel help`.
+const DEFAULT_WORDS_MAX: usize = 4;
+/// So many commands share a group of options that has a section of its own.
+const SHARED_MIN: usize = 2;
+/// So many commands have a common option.
+const COMMON_MIN: usize = 3;
+const COMMON: &str = "Common options";
+
+/// Prints the text.
+pub(crate) fn run(mut program: Command, out: &mut dyn Write) -> Outcome {
+    program.build();
+    out.write_all(text(&program).as_bytes())?;
+    Ok(Status::Fine)
+}
+
+fn text(program: &Command) -> String {
+    let commands = leaves(program);
+    let shared = shared_groups(&commands);
+    let mut text = HEAD.to_string();
+    if let Some(about) = program.get_long_about() {
+        text.push_str(&about.to_string().split("\n\n").skip(1).map(paragraph).collect::<String>());
+    }
+    let globals = program.get_arguments().filter(|one| one.is_global_set());
+    text.push_str(&globals.map(option).collect::<String>());
+    let common = common_options(&commands, &shared);
+    for command in &commands {
+        text.push_str(&section(command, &shared, &common));
+    }
+    if !common.is_empty() {
+        text.push_str(&format!("\n## {COMMON}\n\n"));
+    }
+    common.values().for_each(|one| text.push_str(&line(&typed(one), one, "")));
+    for (name, group) in &shared {
+        text.push_str(&format!("\n## {}\n\n", title(name)));
+        group.options.iter().for_each(|one| text.push_str(&option(one)));
+        group.inner.iter().for_each(|one| text.push_str(&format!("- {}\n", link(one))));
+    }
+    text
+}
+
+fn paragraph(text: &str) -> String {
+    format!("\n{text}\n\n")
+}
+
+/// All commands that can be run, in the order of `--help`, but those that are hidden.
+fn leaves(command: &Command) -> Vec<&Command> {
+    let shown = |one: &&Command| !one.is_hide_set() && one.get_name() != "help";
+    let below: Vec<&Command> = command.get_subcommands().filter(shown).collect();
+    match below.is_empty() {
+        true => vec![command],
+        false => below.into_iter().flat_map(leaves).collect(),
+    }
+}
+
+/// Options that several commands share. A group is a struct that derives `Args`.
+struct Shared<'a> {
+    /// Without what other groups have.
+    options: Vec<&'a Arg>,
+    /// The commands that have it, by their places.
+    users: Vec<usize>,
+    /// Groups that it brings along.
+    inner: Vec<String>,
+}
+
+type Groups<'a> = BTreeMap<String, Shared<'a>>;
+
+fn shared_groups<'a>(commands: &[&'a Command]) -> Groups<'a> {
+    let mut groups = Groups::new();
+    for (place, command) in commands.iter().enumerate() {
+        for name in group_names(command) {
+            let new = || Shared { options: members(command, &name), users: vec![], inner: vec![] };
+            groups.entry(name.clone()).or_insert_with(new).users.push(place);
+        }
+    }
+    groups.retain(|_, group| group.users.len() >= SHARED_MIN);
+    fill_outer(&mut groups, commands);
+    groups.retain(|_, group| group.options.len() > 1);
+    groups
+}
+
+/// clap gives no members to a struct that flattens others. Its options are those that all of its
+/// commands have and no other group has; the groups that all of them have are its inner ones.
+fn fill_outer<'a>(groups: &mut Groups<'a>, commands: &[&'a Command]) {
+    let is_outer = |group: &&Shared<'_>| group.options.is_empty();
+    let mut outer: Vec<String> =
+        groups.iter().filter(|(_, group)| is_outer(&group)).map(|(name, _)| name.clone()).collect();
+    outer.sort_by_key(|name| std::cmp::Reverse(groups[name].users.len()));
+    for name in outer {
+        let users = groups[&name].users.clone();
+        let has_all = |group: &Shared<'_>| users.iter().all(|user| group.users.contains(user));
+        let around = |other: &String| *other != name && has_all(&groups[other]);
+        let mut inner: Vec<String> = groups.keys().filter(|other| around(other)).cloned().collect();
+        let deeper: Vec<String> = inner.iter().flat_map(|one| groups[one].inner.clone()).collect();
+        let first = commands[users[0]];
+        let is_own = |option: &&Arg| {
+            let elsewhere = groups.values().flat_map(|group| &group.options);
+            let everywhere = users.iter().all(|user| {
+                commands[*user].get_arguments().any(|other| other.get_id() == option.get_id())
+            });
+            everywhere
+                && is_listed(option)
+                && !elsewhere.into_iter().any(|other| same(other, option))
+        };
+        let options = first.get_arguments().filter(is_own).collect();
+        inner.retain(|one| !deeper.contains(one));
+        if let Some(group) = groups.get_mut(&name) {
+            (group.options, group.inner) = (options, inner);
+        }
+    }
+}
+
+/// Whether two commands mean the same option.
+fn same(one: &Arg, other: &Arg) -> bool {
+    one.get_id() == other.get_id()
+        && one.get_help().map(ToString::to_string) == other.get_help().map(ToString::to_string)
+}
+
+/// Whether an option stands in a list: `--help` shows it, and it is not one of all commands.
+fn is_listed(option: &Arg) -> bool {
+    !option.is_hide_set() && !option.is_global_set() && option.get_id() != "help"
+}
+
+fn group_names(command: &Command) -> Vec<String> {
+    let names = command.get_groups().map(|group| group.get_id().to_string());
+    names.filter(|name| name.ends_with("Args")).collect()
+}
+
+fn members<'a>(command: &'a Command, group: &str) -> Vec<&'a Arg> {
+    let group = command.get_groups().find(|one| one.get_id() == group);
+    let named = group.into_iter().flat_map(|group| group.get_args());
+    let found = named.filter_map(|id| command.get_arguments().find(|one| one.get_id() == id));
+    found.filter(|one| is_listed(one)).collect()
+}
+
+/// Options outside groups that many commands have, by name: each means the same in all of them.
+fn common_options<'a>(commands: &[&'a Command], groups: &Groups<'_>) -> BTreeMap<&'a str, &'a Arg> {
+    let mut found: BTreeMap<&str, Vec<&Arg>> = BTreeMap::new();
+    for option in commands.iter().flat_map(|command| own_options(command, groups)) {
+        if let Some(name) = option.get_long() {
+            found.entry(name).or_default().push(option);
+        }
+    }
+    found.retain(|_, options| options.len() >= COMMON_MIN);
+    found.into_iter().map(|(name, options)| (name, options[0])).collect()
+}
+
+/// The groups of a command that have a section.
+fn used_groups(command: &Command, groups: &Groups<'_>) -> Vec<String> {
+    group_names(command).into_iter().filter(|name| groups.contains_key(name)).collect()
+}
+
+/// What a command's groups do not have.
+fn own_options<'a>(command: &'a Command, groups: &Groups<'_>) -> Vec<&'a Arg> {
+    let used = used_groups(command, groups);
+    let is_own = |one: &&Arg| {
+        let mut shared = used.iter().flat_map(|name| &groups[name].options);
+        is_listed(one) && !shared.any(|other| same(other, one))
+    };
+    command.get_arguments().filter(is_own).collect()
+}
+
+fn section(command: &Command, groups: &Groups<'_>, common: &BTreeMap<&str, &Arg>) -> String {
+    let mut owned = command.clone();
+    let usage = owned.render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage: ").trim();
+    let name = usage
+        .trim_start_matches("trommel ")
+        .split([' ', '[', '<'])
+        .filter(|word| command.get_name() == *word || ["bench", "lab"].contains(word));
+    let name = name.take(2).collect::<Vec<_>>().join(" ");
+    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    let about = in_short(&about);
+    let example = example(command).unwrap_or_default();
+    let is_common = |one: &&Arg| one.get_long().is_some_and(|name| common.contains_key(name));
+    let (others, own): (Vec<&Arg>, Vec<&Arg>) =
+        own_options(command, groups).into_iter().partition(is_common);
+    let mut list: String = own.into_iter().map(option).collect();
+    let told = |one: &&Arg| format!("`{}`{}", typed(one), default(one, &help_of(one)));
+    if !others.is_empty() {
+        let names = others.iter().map(told).collect::<Vec<_>>().join(", ");
+        list.push_str(&format!("- {names}: [{COMMON}](#common-options)\n"));
+    }
+    let used = used_groups(command, groups);
+    let inner: Vec<&String> = used.iter().flat_map(|name| brought(groups, name)).collect();
+    let links = used.iter().filter(|name| !inner.contains(name)).map(|name| link(name));
+    list.extend(links.map(|link| format!("- {link}\n")));
+    format!("\n## {name}\n\n{about}\n\n```sh\n{usage}\n{example}\n```\n\n{list}")
+        .trim_end()
+        .to_string()
+        + "\n"
+}
+
+/// The first sentence, and the one about the exit status.
+fn in_short(about: &str) -> String {
+    let ends = ends_of_sentences(about).map(|end| end + 1).chain([about.len()]);
+    let mut begin = 0;
+    let sentences = ends.map(|end| about[std::mem::replace(&mut begin, end)..end].trim());
+    let told = sentences.enumerate().filter(|(place, one)| *place == 0 || one.starts_with("Exit"));
+    let told: Vec<&str> = told.map(|(_, one)| one.trim_end_matches('.')).collect();
+    told.join(". ") + "."
+}
+
+/// All groups that a group brings along.
+fn brought<'a>(groups: &'a Groups<'_>, name: &str) -> Vec<&'a String> {
+    let inner = groups.get(name).into_iter().flat_map(|group| &group.inner);
+    inner.flat_map(|one| std::iter::once(one).chain(brought(groups, one))).collect()
+}
+
+fn link(group: &str) -> String {
+    format!(
+        "[{}](#{})",
+        title(group),
+        title(group).to_lowercase().replace('/', "").replace(' ', "-")
+    )
+}
+
+/// The first line of the help's examples that is a command.
+fn example(command: &Command) -> Option<String> {
+    let help = command.get_after_help()?.to_string();
+    help.lines().map(str::trim).find(|line| line.starts_with("trommel ")).map(str::to_string)
+}
+
+/// `StoreArgs` is "Store options".
+fn title(group: &str) -> String {
+    match group.trim_end_matches("Args") {
+        "Io" => "I/O options".into(),
+        name => format!("{name} options"),
+    }
+}
+
+fn option(option: &Arg) -> String {
+    line(&typed(option), option, &default(option, &help_of(option)))
+}
+
+fn line(name: &str, option: &Arg, default: &str) -> String {
+    format!("- `{name}`: {}{default}.\n", sentence(&help_of(option)))
+}
+
+fn help_of(option: &Arg) -> String {
+    option.get_help().map(ToString::to_string).unwrap_or_default()
+}
+
+/// The option as it is typed, with the names of its values.
+fn typed(option: &Arg) -> String {
+    let values: Vec<String> = match option.get_action().takes_values() {
+        true => option.get_value_names().into_iter().flatten().map(ToString::to_string).collect(),
+        false => Vec::new(),
+    };
+    match option.get_long() {
+        Some(long) if values.is_empty() => format!("--{long}"),
+        Some(long) => format!("--{long} {}", values.join(" ")),
+        None => values.join(" "),
+    }
+}
+
+/// The default in brackets, as it is typed; flags have none.
+fn default(option: &Arg, help: &str) -> String {
+    let values = option.get_default_values();
+    let typed: Vec<&str> = values.iter().filter_map(|value| value.to_str()).collect();
+    let told = help.split_once("[default: ").and_then(|(_, rest)| rest.split_once(']'));
+    let told = told.map(|(told, _)| told.split([';', ',']).next().unwrap_or(told));
+    let told = told.filter(|told| told.split_whitespace().count() <= DEFAULT_WORDS_MAX);
+    match (option.get_action().takes_values(), typed.as_slice(), told) {
+        (true, [one], _) => format!(" ({one})"),
+        (_, [], Some(told)) => format!(" ({told})"),
+        _ => String::new(),
+    }
+}
+
+/// The first sentence without its full stop; a long one up to where a part of it ends.
+fn sentence(help: &str) -> &str {
+    let whole = help.split(" [default").next().unwrap_or(help);
+    let first = ends_of_sentences(whole).next().map_or(whole, |end| &whole[..end]);
+    let words = |end: usize| first[..end].split_whitespace().count();
+    let ends = ["; ", ": ", " (", ", like ", ", with "].into_iter();
+    let ends = ends.flat_map(|mark| first.match_indices(mark)).map(|(end, _)| end);
+    let cut = ends.filter(|end| words(*end) >= WORDS_MIN).min();
+    match cut {
+        Some(end) if words(first.len()) > WORDS_MAX => &first[..end],
+        _ => first.trim_end_matches('.'),
+    }
+}
+
+/// Where a full stop is followed by a capital letter: "..., 2, ... without" has none.
+fn ends_of_sentences(text: &str) -> impl Iterator<Item = usize> {
+    text.match_indices(". ").map(|(at, _)| at).filter(|at| {
+        let after = text[at + 2..].chars().next();
+        after.is_some_and(|letter| letter.is_uppercase() || letter == '(')
+    })
+}
+
+#[cfg(test)]
+mod tests;

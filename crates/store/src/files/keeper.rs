@@ -17,12 +17,12 @@ use crate::sync::{Arc, Condvar, Mutex, OnceLock, lock, wait, wait_for};
 /// How the keeper is woken.
 pub(crate) struct Keeper {
     life: Arc<Life>,
-    state: Mutex<State>,
+    state: Mutex<KeeperState>,
     called: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct KeeperState {
     /// Something may be owed that it does not know of.
     is_called: bool,
     stopping: bool,

@@ -39,9 +39,9 @@ impl Storage for Disk {
 }
 
 /// A file that grows at its end.
-pub(crate) struct Growing(pub(crate) Arc<File>);
+pub(crate) struct DiskAppender(pub(crate) Arc<File>);
 
-impl Append for Growing {
+impl Append for DiskAppender {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         (&*self.0).write_all(bytes)
     }
@@ -51,24 +51,24 @@ impl Append for Growing {
     }
 
     fn syncer(&self) -> Option<Arc<dyn Syncer>> {
-        Some(Arc::new(Shared(Arc::clone(&self.0))))
+        Some(Arc::new(DiskSyncer(Arc::clone(&self.0))))
     }
 }
 
 /// A file that someone else appends to: the same open file, so that an error of the disk is told to
 /// one of both.
-struct Shared(Arc<File>);
+struct DiskSyncer(Arc<File>);
 
-impl Syncer for Shared {
+impl Syncer for DiskSyncer {
     fn sync(&self) -> io::Result<()> {
         self.0.sync_data()
     }
 }
 
 /// A file that is read.
-pub(crate) struct Opened(pub(crate) File);
+pub(crate) struct DiskReader(pub(crate) File);
 
-impl ReadAt for Opened {
+impl ReadAt for DiskReader {
     fn size(&self) -> io::Result<u64> {
         Ok(self.0.metadata()?.len())
     }

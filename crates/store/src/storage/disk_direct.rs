@@ -3,7 +3,7 @@
 //! read      window of whole sectors -> aligned memory -> the wanted bytes of it
 //! append    [ whole sectors, direct ........ | less than a sector ]      the rest waits in memory
 //! sync                                         written through the cache, then fdatasync of all
-//! behind    [ a full piece ] a thread of the pool writes it while the next one fills: at most one for a file
+//! behind    [ a full chunk ] a thread of the pool writes it while the next one fills: at most one for a file
 //! ```
 //! Invariants: a direct transfer moves whole sectors between aligned memory and aligned places. A
 //! file is as long as what was synced or whole sectors of it, never longer: nothing is padded.
@@ -28,7 +28,7 @@ use crate::storage::{Append, RawFile, ReadAt, io_threads};
 use crate::sync::Arc;
 
 /// The most that one transfer moves.
-const PIECE_BYTES: usize = 1 << 20;
+const CHUNK_BYTES: usize = 1 << 20;
 /// A file system in memory: it takes the flag, and has nothing that it could go past.
 const TMPFS_MAGIC: FsWord = 0x0102_1994;
 
@@ -80,12 +80,12 @@ impl ReadAt for DirectReader {
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         let mut offset = offset;
-        for piece in buffer.chunks_mut(PIECE_BYTES) {
-            let window = Window::around(offset, piece.len(), self.align)?;
+        for chunk in buffer.chunks_mut(CHUNK_BYTES) {
+            let window = Window::around(offset, chunk.len(), self.align)?;
             let mut sectors = Sectors::zeroed(window.len);
             read_window(&self.file, window, &mut sectors)?;
-            piece.copy_from_slice(&sectors.bytes()[window.range()]);
-            offset += piece.len() as u64;
+            chunk.copy_from_slice(&sectors.bytes()[window.range()]);
+            offset += chunk.len() as u64;
         }
         Ok(())
     }
@@ -131,10 +131,10 @@ pub(crate) struct DirectWriter {
     waiting_len: usize,
     /// How much was written directly, or is being written: where the waiting bytes go.
     written: u64,
-    /// What fills while a piece is written. None: it is under way, or pieces are written one after
+    /// What fills while a chunk is written. None: it is under way, or chunks are written one after
     /// the other.
     spare: Option<Sectors>,
-    /// A piece that is written behind.
+    /// A chunk that is written behind.
     under_way: Option<Receiver<(Sectors, io::Result<()>)>>,
     has_failed: bool,
 }
@@ -151,8 +151,8 @@ impl DirectWriter {
         let Some((direct, align)) = open(folder, name, OFlags::WRONLY)? else {
             return Ok(Err(buffered));
         };
-        let (direct, waiting) = (Arc::new(direct), Sectors::zeroed(PIECE_BYTES));
-        let (spare, under_way) = (behind.then(|| Sectors::zeroed(PIECE_BYTES)), None);
+        let (direct, waiting) = (Arc::new(direct), Sectors::zeroed(CHUNK_BYTES));
+        let (spare, under_way) = (behind.then(|| Sectors::zeroed(CHUNK_BYTES)), None);
         Ok(Ok(DirectWriter {
             direct,
             buffered,
@@ -166,19 +166,19 @@ impl DirectWriter {
         }))
     }
 
-    /// Writes a piece that is full, or has it be written.
-    fn write_piece(&mut self) -> io::Result<()> {
+    /// Writes a chunk that is full, or has it be written.
+    fn write_chunk(&mut self) -> io::Result<()> {
         self.wait()?;
         let Some(spare) = self.spare.take() else { return self.write_sectors() };
-        let piece = std::mem::replace(&mut self.waiting, spare);
+        let chunk = std::mem::replace(&mut self.waiting, spare);
         let (file, offset, (done, under_way)) = (Arc::clone(&self.direct), self.written, channel());
         io_threads::spawn(move || {
-            let written = file.write_all_at(piece.bytes(), offset);
+            let written = file.write_all_at(chunk.bytes(), offset);
             // Nobody waits for it: the writer was dropped.
-            let _ = done.send((piece, written));
+            let _ = done.send((chunk, written));
         });
         self.under_way = Some(under_way);
-        (self.written, self.waiting_len) = (offset + PIECE_BYTES as u64, 0);
+        (self.written, self.waiting_len) = (offset + CHUNK_BYTES as u64, 0);
         Ok(())
     }
 
@@ -196,8 +196,8 @@ impl DirectWriter {
     fn wait(&mut self) -> io::Result<()> {
         let Some(under_way) = self.under_way.take() else { return Ok(()) };
         let panicked = |_| io::Error::other("the thread that was to write it has panicked");
-        let (piece, written) = under_way.recv().map_err(panicked)?;
-        self.spare = Some(piece);
+        let (chunk, written) = under_way.recv().map_err(panicked)?;
+        self.spare = Some(chunk);
         written
     }
 
@@ -213,14 +213,14 @@ impl DirectWriter {
 
     fn add(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
-            let room = PIECE_BYTES - self.waiting_len;
+            let room = CHUNK_BYTES - self.waiting_len;
             let (now, later) = bytes.split_at(bytes.len().min(room));
             let end = self.waiting_len + now.len();
             self.waiting.bytes_mut()[self.waiting_len..end].copy_from_slice(now);
             self.waiting_len = end;
             bytes = later;
-            if self.waiting_len == PIECE_BYTES {
-                self.write_piece()?;
+            if self.waiting_len == CHUNK_BYTES {
+                self.write_chunk()?;
             }
         }
         Ok(())

@@ -20,7 +20,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::storage::disk::{Growing, Opened};
+use crate::storage::disk::{DiskAppender, DiskReader};
 use crate::storage::disk_direct::DirectWriter;
 use crate::storage::io_mode::{Access, Overlap};
 use crate::storage::read_queue::ReadQueue;
@@ -94,7 +94,7 @@ impl DiskFolder {
     /// Takes the folder too: the lock's file may be removed while it is locked. None: the file
     /// system locks no folders.
     fn lock_itself(&self) -> io::Result<Option<OwnedFd>> {
-        // Opened anew, since a lock is held until all copies of a descriptor are closed.
+        // DiskReader anew, since a lock is held until all copies of a descriptor are closed.
         let itself = DiskFolder::open_at(self.0.as_fd(), Path::new("."), OFlags::empty())?;
         match flock(&itself.0, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(itself.0)),
@@ -144,13 +144,13 @@ impl Folder for DiskFolder {
 
     fn create_with(&self, name: &str, access: Access) -> io::Result<Box<dyn Append>> {
         if !access.direct {
-            return Ok(Box::new(Growing(Arc::new(self.create_file(name)?))));
+            return Ok(Box::new(DiskAppender(Arc::new(self.create_file(name)?))));
         }
         let buffered = self.create_file(name)?;
         let behind = access.overlap != Overlap::OneByOne;
         match DirectWriter::of(self, name, buffered, behind) {
             Ok(Ok(direct)) => Ok(Box::new(direct)),
-            Ok(Err(buffered)) => Ok(Box::new(Growing(Arc::new(buffered)))),
+            Ok(Err(buffered)) => Ok(Box::new(DiskAppender(Arc::new(buffered)))),
             Err(error) => {
                 // The name was free, so what has it is the file that was made here.
                 let _ = self.remove(name);
@@ -164,7 +164,7 @@ impl Folder for DiskFolder {
         let is_direct = direct.is_some();
         let file: Arc<dyn ReadAt> = match direct {
             Some(reader) => Arc::new(reader),
-            None => Arc::new(Opened(self.open_file(name, OFlags::RDONLY)?)),
+            None => Arc::new(DiskReader(self.open_file(name, OFlags::RDONLY)?)),
         };
         Ok(disk_batch::overlapping(file, is_direct, access.overlap))
     }

@@ -144,8 +144,8 @@ impl Ring {
             let flight =
                 self.slots[slot].as_mut().expect("a completion is of a slot that is taken");
             match flight.complete(result) {
-                Next::Read(at) => self.push(slot, at),
-                Next::Done(read) => {
+                ReadStep::Read(at) => self.push(slot, at),
+                ReadStep::Done(read) => {
                     let flight = self.slots[slot].take().expect("it is taken");
                     self.free.push(slot);
                     let range = flight.window.range();
@@ -200,7 +200,7 @@ fn is_for_now(error: &io::Error) -> bool {
 }
 
 /// How a read goes on.
-enum Next {
+enum ReadStep {
     /// From here on in its window.
     Read(usize),
     Done(io::Result<()>),
@@ -208,19 +208,19 @@ enum Next {
 
 impl Flight {
     /// What the kernel says of the last entry: how many bytes it has read, or, below 0, why none.
-    fn complete(&mut self, result: i32) -> Next {
+    fn complete(&mut self, result: i32) -> ReadStep {
         let from = self.window.rest(self.filled).expect("it was not done");
         if result < 0 {
             let error = io::Error::from_raw_os_error(-result);
             let again = error.kind() == io::ErrorKind::Interrupted || is_for_now(&error);
-            return if again { Next::Read(from) } else { Next::Done(Err(error)) };
+            return if again { ReadStep::Read(from) } else { ReadStep::Done(Err(error)) };
         }
         let now = from + result as usize;
         if now <= self.filled {
-            return Next::Done(Err(io::ErrorKind::UnexpectedEof.into()));
+            return ReadStep::Done(Err(io::ErrorKind::UnexpectedEof.into()));
         }
         self.filled = now;
-        self.window.rest(now).map_or(Next::Done(Ok(())), Next::Read)
+        self.window.rest(now).map_or(ReadStep::Done(Ok(())), ReadStep::Read)
     }
 }
 
@@ -250,9 +250,9 @@ mod tests {
     fn course(results: &[i32]) -> Vec<String> {
         let mut flight = flight(700, 1000);
         let says = |next| match next {
-            Next::Read(at) => format!("from {at}"),
-            Next::Done(Ok(())) => "done".into(),
-            Next::Done(Err(error)) => format!("{:?}", error.kind()),
+            ReadStep::Read(at) => format!("from {at}"),
+            ReadStep::Done(Ok(())) => "done".into(),
+            ReadStep::Done(Err(error)) => format!("{:?}", error.kind()),
         };
         results.iter().map(|result| says(flight.complete(*result))).collect()
     }

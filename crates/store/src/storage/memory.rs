@@ -26,7 +26,7 @@ use folder::MemoryFolder;
 /// A disk in memory. A clone is another door to the same disk.
 #[derive(Clone, Default)]
 pub struct Memory {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<MemoryState>>,
 }
 
 /// How an operation is made to fail.
@@ -61,7 +61,7 @@ type File = Arc<Mutex<Content>>;
 type NameChange = Vec<(PathBuf, Option<File>)>;
 
 #[derive(Default)]
-struct State {
+struct MemoryState {
     dirs: BTreeSet<PathBuf>,
     /// Those whose names a crash leaves, if it leaves the folders that they are in.
     dirs_synced: BTreeSet<PathBuf>,
@@ -220,7 +220,7 @@ impl Memory {
     }
 
     /// A handle more. An error: there may be none.
-    fn counted(&self, state: &mut State) -> io::Result<Counted> {
+    fn counted(&self, state: &mut MemoryState) -> io::Result<Counted> {
         let handles = &mut state.handles;
         if handles.max.is_some_and(|max| handles.open >= max) {
             return Err(Errno::MFILE.into());
@@ -230,7 +230,7 @@ impl Memory {
         Ok(Counted(self.clone()))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, MemoryState> {
         lock_mutex(&self.state)
     }
 
@@ -252,7 +252,7 @@ fn not_found() -> io::Error {
     io::ErrorKind::NotFound.into()
 }
 
-impl State {
+impl MemoryState {
     /// Counts an operation, and fails if this one is to fail.
     fn step(&mut self) -> io::Result<()> {
         self.step_of(false)
@@ -346,12 +346,12 @@ impl Drop for Counted {
 
 /// A clone has the same handle.
 #[derive(Clone)]
-struct Growing {
+struct MemoryAppender {
     file: File,
     counted: Arc<Counted>,
 }
 
-impl Append for Growing {
+impl Append for MemoryAppender {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut state = self.counted.0.state();
         let result = state.step_writing();
@@ -372,7 +372,7 @@ impl Append for Growing {
     }
 }
 
-impl Syncer for Growing {
+impl Syncer for MemoryAppender {
     fn sync(&self) -> io::Result<()> {
         let result = self.counted.0.state().step_writing();
         let mut content = lock_mutex(&self.file);
@@ -384,12 +384,12 @@ impl Syncer for Growing {
     }
 }
 
-struct Opened {
+struct MemoryReader {
     file: File,
     counted: Counted,
 }
 
-impl ReadAt for Opened {
+impl ReadAt for MemoryReader {
     fn size(&self) -> io::Result<u64> {
         self.counted.0.state().step()?;
         Ok(lock_mutex(&self.file).bytes.len() as u64)

@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::{Content, File, NameChange, State, apply_change, is_root};
+use super::{Content, File, MemoryState, NameChange, apply_change, is_root};
 use crate::sync::{Arc, Mutex, lock as lock_mutex};
 
 /// The units in which disks write; the smallest one is for stores that are small themselves.
@@ -43,7 +43,7 @@ impl Random {
 }
 
 /// The disk after a crash, its locks and faults gone.
-pub(super) fn after_crash(state: &State, mut fate: Fate) -> State {
+pub(super) fn after_crash(state: &MemoryState, mut fate: Fate) -> MemoryState {
     let mut names_synced = state.names_synced.clone();
     let mut dirs = state.dirs.clone();
     if let Fate::Drawn(random) = &mut fate {
@@ -73,7 +73,7 @@ pub(super) fn after_crash(state: &State, mut fate: Fate) -> State {
         Fate::Kept => (copies.of_names(&state.names), copies.of_changes(&state.changes)),
         Fate::Lost | Fate::Drawn(_) => (names_synced.clone(), Vec::new()),
     };
-    State { dirs, dirs_synced, names, names_synced, changes, ..State::default() }
+    MemoryState { dirs, dirs_synced, names, names_synced, changes, ..MemoryState::default() }
 }
 
 /// The changes of names that a crash left: all, none, those up to a point, or any.

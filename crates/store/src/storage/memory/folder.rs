@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::crash::Random;
-use super::{File, Growing, Memory, NameChange, Opened, State, apply_change};
+use super::{File, Memory, MemoryAppender, MemoryReader, MemoryState, NameChange, apply_change};
 use crate::storage::io_mode::{Access, Overlap};
 use crate::storage::read_queue::{OneByOne, ReadQueue};
 use crate::storage::{Append, Folder, ReadAt, check_name};
@@ -48,7 +48,7 @@ impl Folder for MemoryFolder {
         let counted = Arc::new(self.disk.counted(&mut state)?);
         let file = File::default();
         state.change_names(vec![(path, Some(Arc::clone(&file)))]);
-        Ok(Box::new(Growing { file, counted }))
+        Ok(Box::new(MemoryAppender { file, counted }))
     }
 
     fn open_with(&self, name: &str, _access: Access) -> io::Result<Arc<dyn ReadAt>> {
@@ -56,7 +56,7 @@ impl Folder for MemoryFolder {
         let mut state = self.disk.state();
         state.step()?;
         let file = state.find(&path)?;
-        Ok(Arc::new(Opened { file, counted: self.disk.counted(&mut state)? }))
+        Ok(Arc::new(MemoryReader { file, counted: self.disk.counted(&mut state)? }))
     }
 
     /// Reads are done in any order: the number of operations so far decides.
@@ -162,10 +162,10 @@ impl Drop for Lock {
     }
 }
 
-impl State {
+impl MemoryState {
     /// What happened to names in a folder becomes durable.
     fn sync_names(&mut self, dir: &Path) {
-        let State { dirs, dirs_synced, .. } = self;
+        let MemoryState { dirs, dirs_synced, .. } = self;
         dirs_synced.extend(dirs.iter().filter(|inside| inside.parent() == Some(dir)).cloned());
         for mut change in std::mem::take(&mut self.changes) {
             let inside = |(path, _): &mut (PathBuf, Option<File>)| path.parent() == Some(dir);

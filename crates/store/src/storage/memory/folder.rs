@@ -1,4 +1,4 @@
-//! A folder of the simulated disk that is open.
+//! An open folder of the simulated disk.
 
 use std::any::Any;
 use std::io;
@@ -11,7 +11,7 @@ use crate::storage::read_queue::{OneByOne, ReadQueue};
 use crate::storage::{Append, Folder, ReadAt, check_name};
 use crate::sync::Arc;
 
-/// A folder of the simulated disk, on which none ever gets another name.
+/// A folder of the simulated disk. Folders are never renamed there.
 pub(super) struct MemoryFolder {
     pub(super) disk: Memory,
     pub(super) dir: PathBuf,
@@ -59,7 +59,7 @@ impl Folder for MemoryFolder {
         Ok(Arc::new(MemoryReader { file, counted: self.disk.counted(&mut state)? }))
     }
 
-    /// Reads are done in any order: the number of operations so far decides.
+    /// Reads complete in any order, which the number of operations so far decides.
     fn read_queue(&self, _overlap: Overlap, _depth: usize) -> Box<dyn ReadQueue> {
         let mut random = Random(self.disk.operations());
         Box::new(OneByOne::choosing(move |count| random.below(count)))
@@ -163,7 +163,7 @@ impl Drop for Lock {
 }
 
 impl MemoryState {
-    /// What happened to names in a folder becomes durable.
+    /// Makes the changes of names in a folder durable.
     fn sync_names(&mut self, dir: &Path) {
         let MemoryState { dirs, dirs_synced, .. } = self;
         dirs_synced.extend(dirs.iter().filter(|inside| inside.parent() == Some(dir)).cloned());
